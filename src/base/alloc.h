@@ -1,0 +1,25 @@
+/*
+ * The allocator a runtime was given.  Sizes are passed back when freeing, as lua_Alloc does, so that a host
+ * can keep an account without headers of its own.  As thread-safe as the host's function is.
+ */
+#ifndef ORR_BASE_ALLOC_H
+#define ORR_BASE_ALLOC_H
+
+#include "orrery.h"
+
+struct alloc {
+    orr_alloc_fn *fn;
+    void *data;
+};
+
+/* The host's function, or libc's where the host gave none. */
+struct alloc alloc_from(orr_alloc_fn *fn, void *data);
+
+/* NULL when there is no memory. */
+void *alloc_new(const struct alloc *alloc, size_t size);
+void *alloc_zeroed(const struct alloc *alloc, size_t size);
+
+/* `block` may be NULL. */
+void alloc_free(const struct alloc *alloc, void *block, size_t size);
+
+#endif

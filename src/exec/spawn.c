@@ -1,0 +1,82 @@
+/*
+ * Spawning: a push on the own worker, a letter to another's.  The letter is counted against the receiver's
+ * limit when it is sent, so that a sender hears at once of a worker that is full; several senders that cross
+ * the limit at the same instant are all refused rather than let in.
+ */
+#include "exec/runtime.h"
+
+#include <errno.h>
+
+struct spawn_letter {
+    struct mail mail;
+    struct orr_spawn what;
+};
+
+static void spawn_arrives(struct worker *worker, struct mail *mail)
+{
+    struct spawn_letter *letter = (struct spawn_letter *)mail; /* its first member */
+    struct orr_spawn what = letter->what;
+    alloc_free(&worker->alloc, letter, sizeof *letter);
+    atomic_fetch_sub_explicit(&worker->expected, 1, memory_order_relaxed);
+    worker->errands++;
+    struct orr_task *task;
+    int error = worker->closing ? -ESHUTDOWN : task_new(worker, &what, &task);
+    if (!error) {
+        worker_ready(worker, task);
+        return;
+    }
+    if (!worker->closing)
+        log_line(&worker->log, ORR_LOG_ERROR, "worker %u dropped a task sent to it: %s", worker->number,
+                 error == -ENOMEM ? "out of memory" : "it has as many tasks as it may");
+    if (what.drop)
+        what.drop(what.data);
+}
+
+static int spawn_by_letter(struct worker *worker, const struct orr_spawn *what)
+{
+    struct orr_runtime *rt = worker->runtime;
+    int error = -EAGAIN;
+    uint64_t before = atomic_fetch_add_explicit(&worker->expected, 1, memory_order_relaxed);
+    if (before + counter_read(&worker->tasks.live) >= worker->tasks.limit)
+        goto unexpected;
+    error = -ENOMEM;
+    struct spawn_letter *letter = alloc_new(&worker->alloc, sizeof *letter);
+    if (!letter)
+        goto unexpected;
+    *letter = (struct spawn_letter){ .mail.arrive = spawn_arrives, .what = *what };
+    runtime_expect_errand(rt);
+    if (worker_post(worker, &letter->mail))
+        return 0;
+    runtime_finish_errands(rt, 1);
+    error = -ESHUTDOWN;
+    alloc_free(&worker->alloc, letter, sizeof *letter);
+unexpected:
+    atomic_fetch_sub_explicit(&worker->expected, 1, memory_order_relaxed);
+    return error;
+}
+
+static int spawn_here(struct worker *worker, const struct orr_spawn *what)
+{
+    struct orr_task *task;
+    int error = task_new(worker, what, &task);
+    if (error)
+        return error;
+    worker_ready(worker, task);
+    if (what->waker)
+        *what->waker = orr_task_waker(task);
+    return 0;
+}
+
+int orr_spawn(struct orr_runtime *rt, const struct orr_spawn *what)
+{
+    if (!runtime_valid(rt) || !what || !what->poll || what->worker > rt->worker_count)
+        return -EINVAL;
+    if (runtime_stopping(rt))
+        return -ESHUTDOWN;
+    struct worker *here = worker_current;
+    if (here && here->runtime == rt && (what->worker == ORR_HERE || what->worker == here->number))
+        return spawn_here(here, what);
+    if (what->waker)
+        return -EXDEV;
+    return spawn_by_letter(runtime_worker(rt, what->worker == ORR_HERE ? 1 : what->worker), what);
+}

@@ -1,0 +1,204 @@
+#include "exec/task.h"
+
+#include "base/list.h"
+#include "exec/worker.h"
+
+#include <errno.h>
+
+/* Gives a slot that nothing refers to back to the table. */
+static void task_recycle(struct tasks *tasks, struct orr_task *task)
+{
+    if (task->life != TASK_FREE || task->queued || !task->reusable)
+        return;
+    task->reusable = false;
+    task->next = tasks->free;
+    tasks->free = task;
+}
+
+static int tasks_reserve(struct worker *worker, uint32_t index)
+{
+    struct tasks *tasks = &worker->tasks;
+    unsigned chunk = chunk_place(index).chunk;
+    if (!tasks->chunks[chunk]) {
+        tasks->chunks[chunk] = alloc_new(&worker->alloc, chunk_length(chunk) * sizeof(struct orr_task));
+        if (!tasks->chunks[chunk])
+            return -ENOMEM;
+    }
+    return place_reserve(worker->place, index);
+}
+
+/* Takes slots into use for the first time until one is free: a predecessor may have left some that are not. */
+static int tasks_extend(struct worker *worker)
+{
+    struct tasks *tasks = &worker->tasks;
+    while (!tasks->free) {
+        uint32_t index = tasks->used;
+        if (index == ORR_TASKS_MAX)
+            return -EAGAIN;
+        int error = tasks_reserve(worker, index);
+        if (error)
+            return error;
+        tasks->used++;
+        struct slot *slot = place_slot(worker->place, index);
+        struct orr_task *task = tasks_at(tasks, index);
+        *task = (struct orr_task){
+            .worker = worker,
+            .slot = index,
+            .generation = slot_generation(atomic_load_explicit(&slot->state, memory_order_relaxed)),
+            .reusable = place_vacant(slot),
+        };
+        list_init(&task->ios);
+        task_recycle(tasks, task);
+    }
+    return 0;
+}
+
+int task_new(struct worker *worker, const struct orr_spawn *what, struct orr_task **out)
+{
+    struct tasks *tasks = &worker->tasks;
+    if (counter_read(&tasks->live) >= tasks->limit)
+        return -EAGAIN;
+    if (!tasks->free) {
+        int error = tasks_extend(worker);
+        if (error)
+            return error;
+    }
+    struct orr_task *task = tasks->free;
+    tasks->free = task->next;
+    task->poll = what->poll;
+    task->data = what->data;
+    task->drop = what->drop;
+    task->life = TASK_LIVE;
+    counter_add(&tasks->live, 1);
+    counter_add(&tasks->spawned, 1);
+    *out = task;
+    return 0;
+}
+
+static void task_release(struct worker *worker, struct orr_task *task)
+{
+    if (task->drop)
+        task->drop(task->data);
+    task->life = TASK_FREE;
+    counter_subtract(&worker->tasks.live, 1);
+    task_recycle(&worker->tasks, task);
+}
+
+void task_end(struct worker *worker, struct orr_task *task)
+{
+    struct slot *slot = place_slot(worker->place, task->slot);
+    task->reusable = place_vacate(slot, task->generation, task->opened);
+    task->generation++;
+    task->opened = false;
+    task->life = TASK_ENDING;
+    if (list_empty(&task->ios)) {
+        task_release(worker, task);
+        return;
+    }
+    worker->tasks.ending++;
+    for (struct orr_link *link = task->ios.next; link != &task->ios; link = link->next)
+        reactor_cancel(worker->reactor, container_of(link, struct orr_io, in_task));
+}
+
+static void task_poll(struct worker *worker, struct orr_task *task)
+{
+    if (task->opened) {
+        task->opened = false;
+        struct slot *slot = place_slot(worker->place, task->slot);
+        counter_add(&worker->wakes_coalesced, place_acknowledge(slot, task->generation));
+    }
+    worker->polling = task;
+    enum orr_poll answer = task->poll(task, task->data);
+    worker->polling = NULL;
+    counter_add(&worker->polls, 1);
+    if (answer == ORR_PENDING)
+        return;
+    if (answer != ORR_DONE)
+        log_line(&worker->log, ORR_LOG_ERROR,
+                 "a poll function answered %d, expected ORR_DONE or ORR_PENDING; its task was ended", (int)answer);
+    task_end(worker, task);
+}
+
+void task_run(struct worker *worker, struct orr_task *task)
+{
+    task->queued = false;
+    if (task->life == TASK_LIVE)
+        task_poll(worker, task);
+    else
+        task_recycle(&worker->tasks, task);
+}
+
+void task_notified(struct worker *worker, uint32_t index)
+{
+    struct slot *slot = place_slot(worker->place, index);
+    struct orr_task *task = index < worker->tasks.used ? tasks_at(&worker->tasks, index) : NULL;
+    if (!place_opened(slot)) {
+        if (!task)
+            return;
+        task->reusable = place_vacant(slot);
+        task_recycle(&worker->tasks, task);
+    } else if (task && task->life == TASK_LIVE) {
+        counter_add(&worker->wakes_foreign, 1);
+        task->opened = true;
+        worker_ready(worker, task);
+    } else {
+        place_disown(slot);
+    }
+}
+
+void task_io_done(struct worker *worker, struct orr_io *io)
+{
+    struct orr_task *task = io->task;
+    list_remove(&io->in_task);
+    io->state = IO_DONE;
+    if (task->life == TASK_LIVE) {
+        worker_ready(worker, task);
+    } else if (list_empty(&task->ios)) {
+        worker->tasks.ending--;
+        task_release(worker, task);
+    }
+}
+
+void tasks_close(struct tasks *tasks, const struct alloc *alloc)
+{
+    for (unsigned chunk = 0; chunk < CHUNK_COUNT; chunk++)
+        alloc_free(alloc, tasks->chunks[chunk], chunk_length(chunk) * sizeof(struct orr_task));
+}
+
+struct orr_waker orr_task_waker(const struct orr_task *task)
+{
+    if (!task)
+        return (struct orr_waker){ 0 };
+    return waker_make(task->worker->place_number, task->slot, task->generation);
+}
+
+enum orr_poll orr_task_yield(struct orr_task *task)
+{
+    if (task)
+        orr_waker_wake(orr_task_waker(task));
+    return ORR_PENDING;
+}
+
+unsigned orr_task_worker(const struct orr_task *task)
+{
+    return task ? task->worker->number : 0;
+}
+
+struct orr_runtime *orr_task_runtime(const struct orr_task *task)
+{
+    return task ? task->worker->runtime : NULL;
+}
+
+int orr_task_drop(struct orr_waker waker)
+{
+    struct worker *worker = worker_current;
+    if (!worker || worker->place_number != waker_place(waker))
+        return place_names_task(waker) ? -EPERM : -ESRCH;
+    struct orr_task *task = tasks_find(&worker->tasks, waker);
+    if (!task)
+        return -ESRCH;
+    if (task == worker->polling)
+        return -EBUSY;
+    task_end(worker, task);
+    return 0;
+}

@@ -1,0 +1,24 @@
+/*
+ * Waking.  On the worker's own thread: a thread-local compare, a look-up, a push.  From anywhere else, the
+ * place.  A signal handler always takes the place, because it may have interrupted the worker in the middle of a push.
+ */
+#include "exec/worker.h"
+
+void orr_waker_wake(struct orr_waker waker)
+{
+    struct worker *worker = worker_current;
+    if (!worker || worker->place_number != waker_place(waker)) {
+        place_wake(waker);
+        return;
+    }
+    struct orr_task *task = tasks_find(&worker->tasks, waker);
+    if (!task || task->queued)
+        return;
+    counter_add(&worker->wakes_local, 1);
+    worker_ready(worker, task);
+}
+
+void orr_waker_wake_signal(struct orr_waker waker)
+{
+    place_wake(waker);
+}

@@ -1,0 +1,132 @@
+/*
+ * A worker is one thread's executor.  Whoever drives it, its own thread or the host's, is its owner for as long
+ * as a turn lasts; `worker_current` says so, and everything plain in here belongs to that thread.  Other
+ * threads reach a worker in three ways only, each of them followed by the bell: the place's inbox (a wake), the
+ * mailbox (a letter, such as a task to be spawned), and `nudged` (look again at what the runtime says).
+ */
+#ifndef ORR_EXEC_WORKER_H
+#define ORR_EXEC_WORKER_H
+
+#include "base/alloc.h"
+#include "base/counter.h"
+#include "base/log.h"
+#include "base/mailbox.h"
+#include "exec/place.h"
+#include "exec/task.h"
+#include "reactor/reactor.h"
+
+#include <pthread.h>
+
+enum { TURN_POLLS = 256 }; /* at most so many before a worker looks up */
+
+struct worker {
+    /* What a wake on the own thread touches comes first. */
+    struct place *place;
+    unsigned place_number;
+    bool closing;
+    struct orr_task *polling;
+    struct queue ready;
+    struct queue deferred; /* woken during their own poll: ready in the next turn */
+    struct counter wakes_local;
+    struct counter polls;
+    struct tasks tasks;
+
+    struct orr_runtime *runtime;
+    unsigned number; /* in its runtime, from 1 */
+    struct alloc alloc;
+    struct log log;
+    struct reactor *reactor;
+    enum orr_reactor reactor_kind;
+    uint64_t spin_ns;
+    pthread_t thread;
+    uint64_t errands; /* spawns received by letter since the worker was last without tasks */
+
+    struct counter wakes_foreign;
+    struct counter wakes_coalesced;
+    struct counter sleeps;
+    struct counter turns;
+    uint64_t eventfd_writes_before; /* of those who had the place before us */
+    uint64_t futex_wakes_before;
+
+    char apart[64]; /* what other threads write is on a cache line of its own */
+    struct mailbox mailbox;
+    _Atomic bool nudged;
+    _Atomic uint32_t expected; /* spawns in the mailbox, counted against the limit */
+};
+
+/* A letter to a worker, which the receiver owns from then on. */
+struct mail {
+    struct letter letter;
+    void (*arrive)(struct worker *worker, struct mail *mail); /* on the worker's thread; looks at `closing` */
+};
+
+/* Initial-exec, so that reading it never allocates and is safe in a signal handler. */
+extern _Thread_local struct worker *worker_current __attribute__((tls_model("initial-exec")));
+
+struct worker_config {
+    struct orr_runtime *runtime;
+    unsigned number;
+    unsigned max_tasks;
+    enum orr_reactor reactor;
+    uint64_t spin_ns;
+    struct alloc alloc;
+    struct log log;
+};
+
+/* Negative errno, and nothing made, when a descriptor or memory is missing. */
+int worker_open(struct worker *worker, const struct worker_config *config);
+
+/* Ends every task and frees everything.  On the worker's thread, or on any when it has none. */
+void worker_close(struct worker *worker);
+
+/* One pass, never blocking; `budget_ns` may be ORR_NEVER.  The owner. */
+void worker_turn(struct worker *worker, uint64_t budget_ns);
+
+/* Blocks until there is something to do, or may be.  The owner. */
+void worker_sleep(struct worker *worker);
+
+/*
+ * What a host's turn ends with: hands the kernel what was started and, if the host watches the descriptor,
+ * makes it readable exactly if there is something to do.  The owner.
+ */
+void worker_park(struct worker *worker, bool watched);
+
+/* Whether a turn now would find something to do without looking at the kernel.  The owner. */
+static inline bool worker_busy(struct worker *worker)
+{
+    return worker->ready.first || worker->deferred.first || reactor_has_done(worker->reactor);
+}
+
+/* Whether others have left something.  Sequentially consistent, for use after bell_listen(). */
+static inline bool worker_has_news(struct worker *worker)
+{
+    return !place_inbox_empty(worker->place) || !mailbox_empty(&worker->mailbox) ||
+           atomic_load(&worker->nudged);
+}
+
+/* Have the worker look at the runtime again.  Any thread, signal handlers too. */
+static inline void worker_nudge(struct worker *worker)
+{
+    atomic_store(&worker->nudged, true);
+    bell_ring(&worker->place->bell);
+}
+
+/* False if the worker takes no more letters; then the letter is still the sender's.  Any thread. */
+static inline bool worker_post(struct worker *worker, struct mail *mail)
+{
+    if (!mailbox_post(&worker->mailbox, &mail->letter))
+        return false;
+    bell_ring(&worker->place->bell);
+    return true;
+}
+
+/* Queues a live task, once.  A task that is being polled waits for the next turn.  The owner. */
+static inline void worker_ready(struct worker *worker, struct orr_task *task)
+{
+    if (task->queued)
+        return;
+    task->queued = true;
+    queue_push(task == worker->polling ? &worker->deferred : &worker->ready, task);
+}
+
+#endif

@@ -1,0 +1,299 @@
+/*
+ * The reactor on epoll.  Reads and writes are tried first, without blocking, and wait for readiness only when
+ * the kernel says EAGAIN.
+ *
+ * A descriptor has a watch: those who wait on it, in order, and what epoll has been told.  Watches are armed
+ * for one shot, and stay registered but silent afterwards, so that waiting again costs one system call.  epoll
+ * forgets a descriptor by itself when its file is closed; a watch finds out when it arms the next time.  A stale
+ * event, for a file that is gone from under its number, is told from a fresh one by the watch's generation.
+ *
+ * Waiting on a descriptor for which an event is due gives all who wait for it a try, oldest first; who is not
+ * served waits on.
+ */
+#include "base/chunks.h"
+#include "base/clock.h"
+#include "reactor/reactor.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+enum { EVENTS_AT_ONCE = 128 };
+
+static_assert(EPOLLIN == POLLIN && EPOLLOUT == POLLOUT && EPOLLPRI == POLLPRI && EPOLLRDHUP == POLLRDHUP &&
+                  EPOLLERR == POLLERR && EPOLLHUP == POLLHUP,
+              "poll's names for events are epoll's");
+
+struct watch {
+    struct orr_link waiters;
+    uint32_t generation;
+    uint32_t armed; /* events that epoll will report, once; 0 when it is silent */
+};
+
+struct epoll_reactor {
+    struct reactor base;
+    int fd;
+    bool watched;       /* a host polls `fd`, so edges must be taken off it in every turn */
+    unsigned waiting;   /* operations in all watches together */
+    struct watch *watches[CHUNK_COUNT]; /* by descriptor */
+};
+
+static const uint64_t bell_tag = ORR_NEVER; /* shared with the timer: both only have to end a wait */
+
+static struct epoll_reactor *epoll_of(struct reactor *reactor)
+{
+    return container_of(reactor, struct epoll_reactor, base);
+}
+
+static int epoll_open(struct reactor **out, const struct alloc *alloc, int bell)
+{
+    struct epoll_reactor *self = alloc_zeroed(alloc, sizeof *self);
+    if (!self)
+        return -ENOMEM;
+    self->fd = epoll_create1(EPOLL_CLOEXEC);
+    if (self->fd < 0)
+        goto failed;
+    struct epoll_event event = { .events = EPOLLIN | EPOLLET, .data.u64 = bell_tag };
+    if (epoll_ctl(self->fd, EPOLL_CTL_ADD, bell, &event) < 0)
+        goto failed;
+    *out = &self->base;
+    return 0;
+failed:;
+    int error = -errno;
+    if (self->fd >= 0)
+        close(self->fd);
+    alloc_free(alloc, self, sizeof *self);
+    return error;
+}
+
+static void epoll_close(struct reactor *reactor)
+{
+    struct epoll_reactor *self = epoll_of(reactor);
+    struct alloc alloc = reactor->alloc;
+    for (unsigned chunk = 0; chunk < CHUNK_COUNT; chunk++)
+        alloc_free(&alloc, self->watches[chunk], chunk_length(chunk) * sizeof(struct watch));
+    close(self->fd);
+    alloc_free(&alloc, self, sizeof *self);
+}
+
+/* For a descriptor that has been watched. */
+static struct watch *watch_at(struct epoll_reactor *self, int fd)
+{
+    struct chunk_place at = chunk_place((uint32_t)fd);
+    return &self->watches[at.chunk][at.offset];
+}
+
+/* Makes room for a descriptor's watch, if there is such a descriptor.  -EBADF, -ENOMEM. */
+static int watch_reserve(struct epoll_reactor *self, int fd)
+{
+    if (fd < 0)
+        return -EBADF;
+    unsigned index = chunk_place((uint32_t)fd).chunk;
+    if (index < CHUNK_COUNT && self->watches[index])
+        return 0;
+    if (fcntl(fd, F_GETFD) < 0)
+        return -EBADF;
+    uint32_t length = chunk_length(index);
+    struct watch *chunk = index < CHUNK_COUNT ? alloc_zeroed(&self->base.alloc, length * sizeof *chunk) : NULL;
+    if (!chunk)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < length; i++)
+        list_init(&chunk[i].waiters);
+    self->watches[index] = chunk;
+    return 0;
+}
+
+static uint32_t wanted(const struct watch *watch)
+{
+    uint32_t events = 0;
+    for (struct orr_link *link = watch->waiters.next; link != &watch->waiters; link = link->next)
+        events |= container_of(link, struct orr_io, in_reactor)->events;
+    return events;
+}
+
+/* Tells epoll what the waiters of a watch want, if it does not know.  Negative errno. */
+static int arm(struct epoll_reactor *self, struct watch *watch, int fd)
+{
+    uint32_t events = wanted(watch);
+    if (!(events & ~watch->armed))
+        return 0;
+    watch->generation++;
+    struct epoll_event event = {
+        .events = events | EPOLLONESHOT,
+        .data.u64 = (uint64_t)(watch->generation & INT32_MAX) << 32 | (uint32_t)fd,
+    };
+    int error = epoll_ctl(self->fd, EPOLL_CTL_MOD, fd, &event);
+    if (error < 0 && errno == ENOENT)
+        error = epoll_ctl(self->fd, EPOLL_CTL_ADD, fd, &event);
+    if (error < 0)
+        return -errno;
+    watch->armed = events;
+    return 0;
+}
+
+static ssize_t transfer(const struct orr_io *io, int flags)
+{
+    struct iovec part = { .iov_base = io->buffer, .iov_len = io->length };
+    ssize_t count = io->kind == IO_READ ? preadv2(io->fd, &part, 1, -1, flags) : pwritev2(io->fd, &part, 1, -1, flags);
+    return count < 0 ? -errno : count;
+}
+
+/* Without blocking, also where the descriptor is in blocking mode.  -EAGAIN if it would have to. */
+static ssize_t try_transfer(const struct orr_io *io)
+{
+    ssize_t count = transfer(io, RWF_NOWAIT);
+    if (count != -EOPNOTSUPP)
+        return count;
+    /* Some files (terminals, for one) do not know RWF_NOWAIT.  Ready, they do not block. */
+    struct pollfd ready = { .fd = io->fd, .events = (short)io->events };
+    return poll(&ready, 1, 0) == 0 ? -EAGAIN : transfer(io, 0);
+}
+
+/* What a waiter gets for these events: a result, or -EAGAIN to wait on. */
+static ssize_t serve(const struct orr_io *io, uint32_t events)
+{
+    if (io->kind != IO_WAIT)
+        return try_transfer(io);
+    uint32_t seen = events & (io->events | EPOLLERR | EPOLLHUP);
+    return seen ? (ssize_t)seen : -EAGAIN;
+}
+
+/* Takes an operation off its watch. */
+static void finish_waiting(struct epoll_reactor *self, struct orr_io *io, ssize_t result)
+{
+    self->waiting--;
+    reactor_finish(&self->base, io, (int)result);
+}
+
+/* epoll cannot watch this descriptor.  A file that is always ready is served at once; anything else fails. */
+static void serve_unwatched(struct epoll_reactor *self, struct orr_io *io, int error)
+{
+    ssize_t result = error;
+    if (error == -EPERM)
+        result = io->kind == IO_WAIT ? (ssize_t)(io->events & (EPOLLIN | EPOLLOUT)) : transfer(io, 0);
+    finish_waiting(self, io, result);
+}
+
+static int epoll_start(struct reactor *reactor, struct orr_io *io)
+{
+    struct epoll_reactor *self = epoll_of(reactor);
+    if (io->kind != IO_WAIT)
+        io->events = io->kind == IO_READ ? EPOLLIN : EPOLLOUT;
+    int error = watch_reserve(self, io->fd);
+    if (error == -ENOMEM)
+        return error;
+    if (error) {
+        reactor_finish(reactor, io, error);
+        return 0;
+    }
+    struct watch *watch = watch_at(self, io->fd);
+    /* Nobody overtakes those who wait already. */
+    if (io->kind != IO_WAIT && list_empty(&watch->waiters)) {
+        ssize_t result = try_transfer(io);
+        if (result != -EAGAIN) {
+            reactor_finish(reactor, io, (int)result);
+            return 0;
+        }
+    }
+    list_append(&watch->waiters, &io->in_reactor);
+    self->waiting++;
+    error = arm(self, watch, io->fd);
+    if (error)
+        serve_unwatched(self, io, error);
+    return 0;
+}
+
+static void epoll_cancel(struct reactor *reactor, struct orr_io *io)
+{
+    struct epoll_reactor *self = epoll_of(reactor);
+    struct watch *watch = watch_at(self, io->fd);
+    finish_waiting(self, io, -ECANCELED);
+    /* The descriptor may be closed now and its number used again: do not count on what epoll was told. */
+    if (list_empty(&watch->waiters))
+        watch->armed = 0;
+}
+
+static void serve_watch(struct epoll_reactor *self, struct watch *watch, uint32_t events)
+{
+    int fd = -1;
+    for (struct orr_link *link = watch->waiters.next, *next; link != &watch->waiters; link = next) {
+        next = link->next;
+        struct orr_io *io = container_of(link, struct orr_io, in_reactor);
+        fd = io->fd;
+        if (!(events & (io->events | EPOLLERR | EPOLLHUP)))
+            continue;
+        ssize_t result = serve(io, events);
+        if (result != -EAGAIN)
+            finish_waiting(self, io, result);
+    }
+    if (list_empty(&watch->waiters))
+        return;
+    int error = arm(self, watch, fd);
+    while (error && !list_empty(&watch->waiters))
+        serve_unwatched(self, container_of(watch->waiters.next, struct orr_io, in_reactor), error);
+}
+
+static void handle(struct epoll_reactor *self, const struct epoll_event *event)
+{
+    if (event->data.u64 == bell_tag)
+        return;
+    struct watch *watch = watch_at(self, (int)(uint32_t)event->data.u64);
+    if ((watch->generation & INT32_MAX) != event->data.u64 >> 32)
+        return;
+    watch->armed = 0;
+    serve_watch(self, watch, event->events);
+}
+
+static int epoll_block(int fd, struct epoll_event *events, uint64_t timeout_ns)
+{
+    struct timespec timeout = clock_timespec(timeout_ns);
+    int count = epoll_pwait2(fd, events, EVENTS_AT_ONCE, timeout_ns == ORR_NEVER ? NULL : &timeout, NULL);
+    if (count >= 0 || errno != ENOSYS)
+        return count;
+    /* Before Linux 5.11: whole milliseconds, rounded up so as not to wake early. */
+    uint64_t ms = timeout_ns / 1000000 + (timeout_ns % 1000000 != 0);
+    return epoll_wait(fd, events, EVENTS_AT_ONCE, timeout_ns == ORR_NEVER ? -1 : ms > 1u << 30 ? 1 << 30 : (int)ms);
+}
+
+static int epoll_collect(struct reactor *reactor, uint64_t timeout_ns)
+{
+    struct epoll_reactor *self = epoll_of(reactor);
+    if (!timeout_ns && !self->waiting && !self->watched)
+        return 0;
+    struct epoll_event events[EVENTS_AT_ONCE];
+    int count = timeout_ns ? epoll_block(self->fd, events, timeout_ns) : epoll_wait(self->fd, events, EVENTS_AT_ONCE, 0);
+    if (count < 0)
+        return errno == EINTR ? 0 : -errno;
+    for (int i = 0; i < count; i++)
+        handle(self, &events[i]);
+    return 0;
+}
+
+static int epoll_submit(struct reactor *reactor)
+{
+    (void)reactor;
+    return 0;
+}
+
+static int epoll_fd(struct reactor *reactor)
+{
+    struct epoll_reactor *self = epoll_of(reactor);
+    self->watched = true;
+    return self->fd;
+}
+
+const struct reactor_backend reactor_epoll = {
+    .kind = ORR_REACTOR_EPOLL,
+    .open = epoll_open,
+    .close = epoll_close,
+    .start = epoll_start,
+    .cancel = epoll_cancel,
+    .submit = epoll_submit,
+    .wait = epoll_collect,
+    .fd = epoll_fd,
+};

@@ -1,0 +1,139 @@
+/*
+ * A reactor carries a worker's I/O to the kernel and back.  One backend a file, behind a table of functions;
+ * what can be seen from here is the same for all of them.
+ *
+ * An operation is the caller's `orr_io`, in flight from reactor_start() until reactor_next_done() gives it
+ * back; in between, struct and buffer are the kernel's or ours.  Every operation that was started comes back
+ * exactly once, cancelled or not.  One that cannot be done comes back with its error.
+ *
+ * Belongs to the worker's owner: no call here is thread-safe, and none but reactor_wait() blocks.
+ */
+#ifndef ORR_REACTOR_REACTOR_H
+#define ORR_REACTOR_REACTOR_H
+
+#include "base/alloc.h"
+#include "base/list.h"
+#include "base/log.h"
+#include "orrery.h"
+
+enum io_kind {
+    IO_WAIT,
+    IO_READ,
+    IO_WRITE,
+};
+
+enum io_state {
+    IO_IDLE,
+    IO_IN_FLIGHT,
+    IO_FINISHED, /* the kernel is done with it, its task does not know yet */
+    IO_DONE,
+};
+
+struct reactor;
+
+struct reactor_backend {
+    enum orr_reactor kind;
+    int (*open)(struct reactor **out, const struct alloc *alloc, int bell);
+    void (*close)(struct reactor *reactor); /* closes what is the backend's, and frees the struct */
+    int (*start)(struct reactor *reactor, struct orr_io *io);
+    void (*cancel)(struct reactor *reactor, struct orr_io *io);
+    int (*submit)(struct reactor *reactor);
+    int (*wait)(struct reactor *reactor, uint64_t timeout_ns);
+    int (*fd)(struct reactor *reactor); /* a pollable descriptor, always the same, made when first asked for */
+};
+
+extern const struct reactor_backend reactor_uring;
+extern const struct reactor_backend reactor_epoll;
+
+/* What every backend's struct begins with. */
+struct reactor {
+    const struct reactor_backend *backend;
+    struct alloc alloc;
+    struct orr_link done; /* finished, oldest first, by `in_reactor` */
+    unsigned in_flight;
+    int bell;
+    int timer_fd; /* -1 until a deadline is shown on the descriptor */
+    uint64_t shown_deadline;
+};
+
+/*
+ * Whoever waits is woken by an edge on `bell`.  AUTO tries io_uring, and falls back to epoll with a line to
+ * the log.  Negative errno on failure.
+ */
+int reactor_open(struct reactor **out, enum orr_reactor kind, const struct alloc *alloc, const struct log *log,
+                 int bell);
+
+/* Nothing may be in flight.  NULL is allowed. */
+void reactor_close(struct reactor *reactor);
+
+static inline enum orr_reactor reactor_kind(const struct reactor *reactor)
+{
+    return reactor->backend->kind;
+}
+
+/* `io` says what is to be done.  -ENOMEM: not started. */
+static inline int reactor_start(struct reactor *reactor, struct orr_io *io)
+{
+    io->state = IO_IN_FLIGHT;
+    io->phase = 0;
+    io->cancelled = false;
+    list_init(&io->in_reactor);
+    int error = reactor->backend->start(reactor, io);
+    if (error)
+        io->state = IO_IDLE;
+    else
+        reactor->in_flight++;
+    return error;
+}
+
+/* It comes back as always, and soon. */
+static inline void reactor_cancel(struct reactor *reactor, struct orr_io *io)
+{
+    if (io->cancelled || io->state != IO_IN_FLIGHT)
+        return;
+    io->cancelled = true;
+    reactor->backend->cancel(reactor, io);
+}
+
+/* Hands the kernel what was started since the last wait. */
+static inline int reactor_submit(struct reactor *reactor)
+{
+    return reactor->backend->submit(reactor);
+}
+
+/*
+ * Submits, waits up to `timeout_ns` (0: not at all, ORR_NEVER: without end) for the bell or for a completion, and
+ * collects what has finished.  May return early.  Negative errno if the kernel refuses for good.
+ */
+int reactor_wait(struct reactor *reactor, uint64_t timeout_ns);
+
+static inline bool reactor_has_done(const struct reactor *reactor)
+{
+    return !list_empty(&reactor->done);
+}
+
+/* Whether anything is between its start and its return.  If not, a wait can only end by the bell. */
+static inline bool reactor_in_flight(const struct reactor *reactor)
+{
+    return reactor->in_flight;
+}
+
+/* What has finished, oldest first, its `result` set; NULL if nothing has. */
+struct orr_io *reactor_next_done(struct reactor *reactor);
+
+/* For the host's loop: readable when a wait would return at once.  Negative errno. */
+int reactor_fd(struct reactor *reactor);
+
+/* From `deadline` on, a time of CLOCK_MONOTONIC, that descriptor is readable.  ORR_NEVER: not at all. */
+int reactor_show_deadline(struct reactor *reactor, uint64_t deadline);
+
+/* For backends: `io` has finished. */
+static inline void reactor_finish(struct reactor *reactor, struct orr_io *io, int result)
+{
+    io->result = result;
+    io->state = IO_FINISHED;
+    list_remove(&io->in_reactor);
+    list_append(&reactor->done, &io->in_reactor);
+}
+
+#endif
