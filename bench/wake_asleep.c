@@ -18,7 +18,7 @@ enum { ROUNDS = 20000 };
 struct player {
     struct orr_waker *other;
     struct orr_waker *self;
-    _Atomic bool *ball;   /* ours to hit when true */
+    _Atomic bool *ball; /* ours to hit when true */
     _Atomic bool *others;
     int left;
 };
@@ -49,8 +49,9 @@ static double workers(void)
     for (int i = 0; i < 2; i++) {
         wakers[i].bits = 0;
         balls[i] = false;
-        players[i] = (struct player){ .other = &wakers[!i], .self = &wakers[i], .ball = &balls[i],
-                                      .others = &balls[!i], .left = ROUNDS };
+        players[i] = (struct player){
+            .other = &wakers[!i], .self = &wakers[i], .ball = &balls[i], .others = &balls[!i], .left = ROUNDS
+        };
         bench_must(orr_spawn(rt, &(struct orr_spawn){ .poll = play, .data = &players[i], .worker = (unsigned)i + 1 }),
                    "orr_spawn");
     }
@@ -158,8 +159,9 @@ static double uv_asyncs(void)
 
 int main(void)
 {
-    static const char *const names[] = { [ORR_REACTOR_URING] = "wake_asleep_round_trip_uring",
-                                         [ORR_REACTOR_EPOLL] = "wake_asleep_round_trip_epoll" };
+    static const char *const names[] = {
+        [ORR_REACTOR_URING] = "wake_asleep_round_trip_uring", [ORR_REACTOR_EPOLL] = "wake_asleep_round_trip_epoll"
+    };
     for (reactor = ORR_REACTOR_URING; reactor <= ORR_REACTOR_EPOLL; reactor++)
         bench_compare(names[reactor], "ns", workers, "eventfd_ping_pong", eventfds);
 #ifdef HAVE_UV

@@ -113,7 +113,7 @@ struct orr_options {
                                  than four cores, else 20; -1 for never; at most 1000 */
     orr_alloc_fn *alloc;      /* default: realloc and free */
     void *alloc_data;
-    orr_log_fn *log;          /* default: errors and warnings to stderr */
+    orr_log_fn *log; /* default: errors and warnings to stderr */
     void *log_data;
 };
 
@@ -306,12 +306,12 @@ ORR_API int orr_io_wait(struct orr_task *task, struct orr_io *io, int fd, unsign
 
 /*
  * As read(2) and write(2), at the file's own position, except that they wait in the background, whether the
- * descriptor is in non-blocking mode or not.  At most INT_MAX bytes; the result may be short.  A write to a
- * pipe or socket that nobody reads raises SIGPIPE as write(2) does, unless that is ignored.
+ * descriptor is in non-blocking mode or not.  (With epoll, a regular file is read and written at once, which
+ * may wait for the disk.)  At most INT_MAX bytes; the result may be short.  A write to a pipe or socket that
+ * nobody reads raises SIGPIPE as write(2) does, unless that is ignored.
  */
 ORR_API int orr_io_read(struct orr_task *task, struct orr_io *io, int fd, void *buffer, size_t length);
-ORR_API int orr_io_write(struct orr_task *task, struct orr_io *io, int fd, const void *buffer,
-                         size_t length);
+ORR_API int orr_io_write(struct orr_task *task, struct orr_io *io, int fd, const void *buffer, size_t length);
 
 /*
  * All three answer 0, and every failure of the operation itself, a closed descriptor included (-EBADF),

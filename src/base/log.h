@@ -12,7 +12,6 @@ struct log {
 /* The host's function, or stderr for warnings and errors where the host gave none. */
 struct log log_to(orr_log_fn *fn, void *data);
 
-void log_line(const struct log *log, enum orr_log level, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+void log_line(const struct log *log, enum orr_log level, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 #endif

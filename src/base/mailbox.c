@@ -11,8 +11,8 @@ bool mailbox_post(struct mailbox *box, struct letter *letter)
         if (top == &closed)
             return false;
         letter->next = top;
-    } while (!atomic_compare_exchange_weak_explicit(&box->top, &top, letter, memory_order_seq_cst,
-                                                    memory_order_relaxed));
+    } while (
+        !atomic_compare_exchange_weak_explicit(&box->top, &top, letter, memory_order_seq_cst, memory_order_relaxed));
     return true;
 }
 

@@ -96,8 +96,7 @@ bool place_names_task(struct orr_waker waker)
 {
     struct place *place = place_of(waker);
     struct slot *slot = place ? place_slot(place, waker_slot(waker)) : NULL;
-    return slot && slot_generation(atomic_load_explicit(&slot->state, memory_order_relaxed)) ==
-                       waker_generation(waker);
+    return slot && slot_generation(atomic_load_explicit(&slot->state, memory_order_relaxed)) == waker_generation(waker);
 }
 
 void place_wake(struct orr_waker waker)

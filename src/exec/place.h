@@ -25,10 +25,9 @@
  * 1.  The wake finds *notified* set and goes away, while the owner has already read the old C.  The waker
  *     always does a read-modify-write on the state, also when *notified* is set already; the owner clears *notified* by
  *     an exchange before it polls (place_acknowledge).  Both are acquire and release, on one word, so one comes first.
- *     If the waker's comes first, the exchange reads what it wrote, and the poll sees C.  If the exchange comes first, the
- *     waker finds the flag clear and pushes the slot anew.  A plain store in place of the exchange could sit
- *     in the owner's store buffer while it reads the old C; a plain load in place of the waker's would let its C
- *     sit in its own.
+ *     If the waker's comes first, the exchange reads what it wrote, and the poll sees C.  If the exchange comes first,
+ * the waker finds the flag clear and pushes the slot anew.  A plain store in place of the exchange could sit in the
+ * owner's store buffer while it reads the old C; a plain load in place of the waker's would let its C sit in its own.
  *
  * 2.  The wake is pushed, but the owner goes to sleep.  The waker pushes (P), then reads `listening` (L).
  *     The owner sets `listening` (S), then looks at the inbox (I), and blocks only if it is empty.  All four are
@@ -57,9 +56,9 @@ enum {
 
 #define SLOT_NOTIFIED UINT64_C(1)
 #define SLOT_ZOMBIE UINT64_C(2)
-#define SLOT_COALESCED UINT64_C(4)          /* one coalesced wake */
+#define SLOT_COALESCED UINT64_C(4) /* one coalesced wake */
 #define SLOT_COALESCED_MASK UINT64_C(0xfffffffc)
-#define SLOT_LAST_GENERATION UINT32_MAX     /* no task has it */
+#define SLOT_LAST_GENERATION UINT32_MAX /* no task has it */
 
 struct slot {
     _Atomic uint64_t state;

@@ -101,19 +101,27 @@ static int open_workers(struct orr_runtime *rt, const struct orr_options *option
         config.number = number;
         int error = worker_open(runtime_worker(rt, number), &config);
         if (error) {
-            while (--number)
+            while (--number) {
                 worker_close(runtime_worker(rt, number));
+                worker_release(runtime_worker(rt, number));
+            }
             return error;
         }
     }
     return 0;
 }
 
-static void stop_threads(struct orr_runtime *rt, unsigned last)
+/* Ends workers 2 to `last`, which have threads, then the others, which have not. */
+static void close_workers(struct orr_runtime *rt, unsigned last)
 {
     orr_runtime_stop(rt);
     for (unsigned number = 2; number <= last; number++)
         pthread_join(runtime_worker(rt, number)->thread, NULL);
+    for (unsigned number = last + 1; number <= rt->worker_count; number++)
+        worker_close(runtime_worker(rt, number));
+    worker_close(runtime_worker(rt, 1));
+    for (unsigned number = 1; number <= rt->worker_count; number++)
+        worker_release(runtime_worker(rt, number));
 }
 
 static int start_threads(struct orr_runtime *rt)
@@ -122,10 +130,7 @@ static int start_threads(struct orr_runtime *rt)
         int error = start_thread(runtime_worker(rt, number));
         if (!error)
             continue;
-        stop_threads(rt, number - 1);
-        for (; number <= rt->worker_count; number++)
-            worker_close(runtime_worker(rt, number));
-        worker_close(runtime_worker(rt, 1));
+        close_workers(rt, number - 1);
         return error;
     }
     return 0;
@@ -138,9 +143,6 @@ static size_t workers_size(const struct orr_runtime *rt)
 
 static int runtime_open(struct orr_runtime **out, const struct orr_options *options, const struct log *log)
 {
-    int error = check_options(options, log);
-    if (error)
-        return error;
     struct alloc alloc = alloc_from(options->alloc, options->alloc_data);
     struct orr_runtime *rt = alloc_zeroed(&alloc, sizeof *rt);
     if (!rt)
@@ -150,7 +152,7 @@ static int runtime_open(struct orr_runtime **out, const struct orr_options *opti
     rt->log = *log;
     rt->worker_count = options->workers ? options->workers : 1;
     rt->workers = alloc_zeroed(&alloc, workers_size(rt));
-    error = rt->workers ? open_workers(rt, options) : -ENOMEM;
+    int error = rt->workers ? open_workers(rt, options) : -ENOMEM;
     if (error)
         goto failed;
     error = start_threads(rt);
@@ -161,7 +163,6 @@ static int runtime_open(struct orr_runtime **out, const struct orr_options *opti
 failed:
     alloc_free(&alloc, rt->workers, workers_size(rt));
     alloc_free(&alloc, rt, sizeof *rt);
-    log_line(log, ORR_LOG_ERROR, "no runtime: %s", strerror(-error));
     return error;
 }
 
@@ -172,7 +173,12 @@ struct orr_runtime *orr_runtime_new(const struct orr_options *options)
         options = &defaults;
     struct log log = log_to(options->log, options->log_data);
     struct orr_runtime *rt = NULL;
-    int error = runtime_open(&rt, options, &log);
+    int error = check_options(options, &log);
+    if (!error) {
+        error = runtime_open(&rt, options, &log);
+        if (error)
+            log_line(&log, ORR_LOG_ERROR, "no runtime: %s", strerror(-error));
+    }
     if (error)
         errno = -error;
     return rt;
@@ -210,8 +216,7 @@ int orr_runtime_free(struct orr_runtime *rt)
     int error = drive(rt);
     if (error)
         return error;
-    stop_threads(rt, rt->worker_count);
-    worker_close(runtime_worker(rt, 1));
+    close_workers(rt, rt->worker_count);
     rt->magic = 0;
     struct alloc alloc = rt->alloc;
     alloc_free(&alloc, rt->workers, workers_size(rt));
@@ -305,8 +310,8 @@ static void add_stats(struct orr_stats *sum, struct worker *worker)
     sum->wakes_foreign += counter_read(&worker->wakes_foreign);
     sum->wakes_coalesced += counter_read(&worker->wakes_coalesced);
     struct bell *bell = &worker->place->bell;
-    sum->eventfd_writes +=
-        atomic_load_explicit(&bell->eventfd_writes, memory_order_relaxed) - worker->eventfd_writes_before;
+    sum->eventfd_writes += atomic_load_explicit(&bell->eventfd_writes, memory_order_relaxed) -
+                           worker->eventfd_writes_before;
     sum->futex_wakes += atomic_load_explicit(&bell->futex_wakes, memory_order_relaxed) - worker->futex_wakes_before;
     sum->sleeps += counter_read(&worker->sleeps);
     sum->turns += counter_read(&worker->turns);

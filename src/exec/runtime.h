@@ -48,11 +48,12 @@ static inline void runtime_expect_errand(struct orr_runtime *rt)
     atomic_fetch_add_explicit(&rt->errands, 1, memory_order_relaxed);
 }
 
-/* Tells the driver of worker 1 if these were the last.  Any thread. */
+/* Tells worker 1 if these were the last and it does not know by itself.  Any thread. */
 static inline void runtime_finish_errands(struct orr_runtime *rt, uint64_t count)
 {
     /* Release, so that whoever sees none left sees what the tasks did. */
-    if (atomic_fetch_sub_explicit(&rt->errands, count, memory_order_acq_rel) == count)
+    bool last = atomic_fetch_sub_explicit(&rt->errands, count, memory_order_acq_rel) == count;
+    if (last && worker_current != runtime_worker(rt, 1))
         worker_nudge(runtime_worker(rt, 1));
 }
 

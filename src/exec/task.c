@@ -119,13 +119,15 @@ static void task_poll(struct worker *worker, struct orr_task *task)
     task_end(worker, task);
 }
 
-void task_run(struct worker *worker, struct orr_task *task)
+bool task_run(struct worker *worker, struct orr_task *task)
 {
+    bool live = task->life == TASK_LIVE;
     task->queued = false;
-    if (task->life == TASK_LIVE)
+    if (live)
         task_poll(worker, task);
     else
         task_recycle(&worker->tasks, task);
+    return live;
 }
 
 void task_notified(struct worker *worker, uint32_t index)

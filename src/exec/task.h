@@ -112,8 +112,8 @@ static inline struct orr_task *tasks_find(const struct tasks *tasks, struct orr_
 /* Makes a live task, not yet queued.  -EAGAIN at the limit, -ENOMEM. */
 int task_new(struct worker *worker, const struct orr_spawn *what, struct orr_task **out);
 
-/* Polls a task that came off the ready queue, or lays it to rest if it has ended meanwhile. */
-void task_run(struct worker *worker, struct orr_task *task);
+/* Polls a task that came off the ready queue.  False if it has ended meanwhile, and was not polled. */
+bool task_run(struct worker *worker, struct orr_task *task);
 
 /* Ends a live task: at once, or when its I/O is back. */
 void task_end(struct worker *worker, struct orr_task *task);

@@ -72,11 +72,13 @@ static void collect_or_complain(struct worker *worker, uint64_t timeout_ns)
 static void poll_ready(struct worker *worker, uint64_t budget_ns)
 {
     uint64_t end = budget_ns == ORR_NEVER ? ORR_NEVER : clock_after(clock_now(), budget_ns);
-    for (int polls = 0; polls < TURN_POLLS; polls++) {
+    for (int polls = 0; polls < TURN_POLLS;) {
         struct orr_task *task = queue_pop(&worker->ready);
         if (!task)
             break;
-        task_run(worker, task);
+        if (!task_run(worker, task))
+            continue;
+        polls++;
         if (end != ORR_NEVER && clock_now() >= end)
             break;
     }
@@ -169,5 +171,9 @@ void worker_close(struct worker *worker)
     worker_current = outer;
     tasks_close(&worker->tasks, &worker->alloc);
     reactor_close(worker->reactor);
+}
+
+void worker_release(struct worker *worker)
+{
     place_release(worker->place);
 }

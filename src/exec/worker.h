@@ -76,8 +76,11 @@ struct worker_config {
 /* Negative errno, and nothing made, when a descriptor or memory is missing. */
 int worker_open(struct worker *worker, const struct worker_config *config);
 
-/* Ends every task and frees everything.  On the worker's thread, or on any when it has none. */
+/* Ends every task and frees all but the place.  On the worker's thread, or on any when it has none. */
 void worker_close(struct worker *worker);
+
+/* Gives up the place of a closed worker, when no other thread nudges it or reads its counters any more. */
+void worker_release(struct worker *worker);
 
 /* One pass, never blocking; `budget_ns` may be ORR_NEVER.  The owner. */
 void worker_turn(struct worker *worker, uint64_t budget_ns);
@@ -100,8 +103,7 @@ static inline bool worker_busy(struct worker *worker)
 /* Whether others have left something.  Sequentially consistent, for use after bell_listen(). */
 static inline bool worker_has_news(struct worker *worker)
 {
-    return !place_inbox_empty(worker->place) || !mailbox_empty(&worker->mailbox) ||
-           atomic_load(&worker->nudged);
+    return !place_inbox_empty(worker->place) || !mailbox_empty(&worker->mailbox) || atomic_load(&worker->nudged);
 }
 
 /* Have the worker look at the runtime again.  Any thread, signal handlers too. */

@@ -38,8 +38,8 @@ struct watch {
 struct epoll_reactor {
     struct reactor base;
     int fd;
-    bool watched;       /* a host polls `fd`, so edges must be taken off it in every turn */
-    unsigned waiting;   /* operations in all watches together */
+    bool watched;                       /* a host polls `fd`, so edges must be taken off it in every turn */
+    unsigned waiting;                   /* operations in all watches together */
     struct watch *watches[CHUNK_COUNT]; /* by descriptor */
 };
 
@@ -266,7 +266,8 @@ static int epoll_collect(struct reactor *reactor, uint64_t timeout_ns)
     if (!timeout_ns && !self->waiting && !self->watched)
         return 0;
     struct epoll_event events[EVENTS_AT_ONCE];
-    int count = timeout_ns ? epoll_block(self->fd, events, timeout_ns) : epoll_wait(self->fd, events, EVENTS_AT_ONCE, 0);
+    int count = timeout_ns ? epoll_block(self->fd, events, timeout_ns)
+                           : epoll_wait(self->fd, events, EVENTS_AT_ONCE, 0);
     if (count < 0)
         return errno == EINTR ? 0 : -errno;
     for (int i = 0; i < count; i++)

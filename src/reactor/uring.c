@@ -48,8 +48,8 @@ static struct uring_reactor *uring_of(struct reactor *reactor)
 }
 
 /* The multishot poll has no flag of its own; it came with IORING_FEAT_RSRC_TAGS, in Linux 5.13. */
-static const unsigned needed_features =
-    IORING_FEAT_NODROP | IORING_FEAT_RW_CUR_POS | IORING_FEAT_FAST_POLL | IORING_FEAT_EXT_ARG | IORING_FEAT_RSRC_TAGS;
+static const unsigned needed_features = IORING_FEAT_NODROP | IORING_FEAT_RW_CUR_POS | IORING_FEAT_FAST_POLL |
+                                        IORING_FEAT_EXT_ARG | IORING_FEAT_RSRC_TAGS;
 
 static int ring_open(struct io_uring *ring)
 {
@@ -250,7 +250,7 @@ static int block(struct uring_reactor *self, uint64_t timeout_ns)
 {
     arm_bell(self);
     if (!self->bell_armed)
-        return 0; /* the ring is full: reap, and come again */
+        return uring_submit(&self->base); /* the ring is full: reap, and come again */
     if (timeout_ns == ORR_NEVER)
         return unless_passing(io_uring_submit_and_wait(&self->ring, 1));
     struct __kernel_timespec timeout = {
@@ -264,9 +264,8 @@ static int block(struct uring_reactor *self, uint64_t timeout_ns)
 static int uring_wait(struct reactor *reactor, uint64_t timeout_ns)
 {
     struct uring_reactor *self = uring_of(reactor);
-    int error = uring_submit(reactor);
-    if (!error && timeout_ns && list_empty(&self->backlog))
-        error = block(self, timeout_ns);
+    issue_backlog(self);
+    int error = timeout_ns && list_empty(&self->backlog) ? block(self, timeout_ns) : uring_submit(reactor);
     reap(self);
     take_edges(self);
     return error;

@@ -1,0 +1,55 @@
+# A thin front for Meson: every target installs what is missing, sets up its build, and does its job.
+
+BUILD := build
+NINJA := ninja -C
+
+.PHONY: all run test bench sanitize asan tsan install format format-check lint clean setup
+
+all: $(BUILD)/build.ninja
+	$(NINJA) $(BUILD)
+
+setup:
+	@tools/setup
+
+$(BUILD)/build.ninja: | setup
+	meson setup $(BUILD)
+
+run: all
+	$(BUILD)/examples/tour
+
+test: all
+	tools/run-tests $(BUILD)
+	tests/model/check
+
+bench: all
+	bench/run $(BUILD) $(ONLY)
+
+# The same tests under AddressSanitizer and UndefinedBehaviorSanitizer, then under ThreadSanitizer.
+sanitize: asan tsan
+
+asan: | setup
+	test -f build-asan/build.ninja || meson setup build-asan -Db_sanitize=address,undefined -Db_lundef=false --buildtype=debugoptimized
+	$(NINJA) build-asan
+	tools/run-tests build-asan
+
+tsan: | setup
+	test -f build-tsan/build.ninja || meson setup build-tsan -Db_sanitize=thread -Db_lundef=false --buildtype=debugoptimized
+	$(NINJA) build-tsan
+	tools/run-tests build-tsan
+
+install: all
+	meson install -C $(BUILD)
+
+format:
+	tools/sources | xargs clang-format -i
+
+format-check:
+	tools/sources | xargs clang-format --dry-run --Werror
+
+lint: all
+	tools/check-layers
+	tools/check-exports $(BUILD)
+	tools/sources src | grep '\.c$$' | xargs clang-tidy --quiet -p $(BUILD)
+
+clean:
+	rm -rf build build-asan build-tsan

@@ -1,0 +1,156 @@
+#include "harness.h"
+
+#include <dirent.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+
+enum orr_reactor harness_reactor;
+
+static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;
+static char log_last[512];
+static unsigned log_lines;
+
+int harness_main(int argc, char **argv, const char *name, const struct CMUnitTest *tests, size_t count)
+{
+    const char *wanted = argc > 1 ? argv[1] : "uring";
+    for (enum orr_reactor kind = ORR_REACTOR_URING; kind <= ORR_REACTOR_EPOLL; kind++)
+        if (!strcmp(orr_reactor_name(kind), wanted))
+            harness_reactor = kind;
+    if (!harness_reactor) {
+        fprintf(stderr, "usage: %s [uring|epoll] [pattern]\n", argv[0]);
+        return 2;
+    }
+    if (argc > 2)
+        cmocka_set_test_filter(argv[2]);
+    return _cmocka_run_group_tests(name, tests, count, NULL, NULL);
+}
+
+static void keep_log(void *data, enum orr_log level, const char *message)
+{
+    (void)data;
+    (void)level;
+    pthread_mutex_lock(&log_lock);
+    snprintf(log_last, sizeof log_last, "%s", message);
+    log_lines++;
+    pthread_mutex_unlock(&log_lock);
+}
+
+const char *harness_log(void)
+{
+    return log_last;
+}
+
+unsigned harness_log_lines(void)
+{
+    return log_lines;
+}
+
+struct orr_runtime *harness_runtime_with(struct orr_options options)
+{
+    log_last[0] = '\0';
+    log_lines = 0;
+    if (!options.reactor)
+        options.reactor = harness_reactor;
+    if (!options.log)
+        options.log = keep_log;
+    return orr_runtime_new(&options);
+}
+
+struct orr_runtime *harness_runtime(unsigned workers)
+{
+    struct orr_runtime *rt = harness_runtime_with((struct orr_options){ .workers = workers });
+    assert_non_null(rt);
+    return rt;
+}
+
+enum orr_poll probe_poll(struct orr_task *task, void *data)
+{
+    struct probe *probe = data;
+    atomic_store(&probe->waker, orr_task_waker(task).bits);
+    if (probe->each)
+        probe->each(probe, task);
+    unsigned polls = atomic_fetch_add(&probe->polls, 1) + 1;
+    return polls == probe->done_after ? ORR_DONE : ORR_PENDING;
+}
+
+void probe_drop(void *data)
+{
+    struct probe *probe = data;
+    atomic_fetch_add(&probe->drops, 1);
+}
+
+void probe_spawn(struct orr_runtime *rt, struct probe *probe, unsigned worker)
+{
+    struct orr_spawn what = { .poll = probe_poll, .data = probe, .drop = probe_drop, .worker = worker };
+    assert_int_equal(orr_spawn(rt, &what), 0);
+}
+
+struct orr_waker probe_waker(struct probe *probe)
+{
+    return (struct orr_waker){ .bits = atomic_load(&probe->waker) };
+}
+
+void harness_settle(struct orr_runtime *rt)
+{
+    int more;
+    while ((more = orr_runtime_turn(rt, ORR_NEVER)) > 0)
+        continue;
+    assert_int_equal(more, 0);
+}
+
+void harness_await(_Atomic unsigned *value, unsigned expected)
+{
+    while (atomic_load(value) < expected)
+        sched_yield();
+}
+
+struct errand {
+    void (*fn)(void *data);
+    void *data;
+};
+
+static void *run_errand(void *data)
+{
+    struct errand *errand = data;
+    errand->fn(errand->data);
+    return NULL;
+}
+
+void harness_elsewhere(void (*fn)(void *data), void *data)
+{
+    pthread_t thread;
+    struct errand errand = { .fn = fn, .data = data };
+    assert_int_equal(pthread_create(&thread, NULL, run_errand, &errand), 0);
+    pthread_join(thread, NULL);
+}
+
+void harness_wake(void *data)
+{
+    orr_waker_wake(*(struct orr_waker *)data);
+}
+
+bool harness_readable(int fd)
+{
+    struct pollfd ready = { .fd = fd, .events = POLLIN };
+    return poll(&ready, 1, 0) == 1;
+}
+
+unsigned harness_open_fds(void)
+{
+    unsigned count = 0;
+    DIR *fds = opendir("/proc/self/fd");
+    assert_non_null(fds);
+    while (readdir(fds))
+        count++;
+    closedir(fds);
+    return count;
+}
+
+struct orr_stats harness_stats(struct orr_runtime *rt, unsigned worker)
+{
+    struct orr_stats stats;
+    assert_int_equal(orr_runtime_stats(rt, worker, &stats), 0);
+    return stats;
+}

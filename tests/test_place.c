@@ -1,0 +1,179 @@
+/* The pool behind the wakers: slots, generations, zombies, and what one holder of a place leaves to the next. */
+#include "harness.h"
+
+#include "exec/place.h"
+
+static struct slot *first_slot(struct place *place)
+{
+    assert_int_equal(place_reserve(place, 0), 0);
+    return place_slot(place, 0);
+}
+
+static uint32_t generation_of(struct slot *slot)
+{
+    return slot_generation(atomic_load(&slot->state));
+}
+
+static struct place *acquire(void)
+{
+    struct place *place;
+    assert_int_equal(place_acquire(&place), 0);
+    return place;
+}
+
+static void chunks_cover_every_index_without_gaps(void **state)
+{
+    (void)state;
+    unsigned chunk = 0;
+    uint32_t offset = 0;
+    for (uint32_t index = 0; index < 1u << WAKER_SLOT_BITS; index++) {
+        struct chunk_place at = chunk_place(index);
+        assert_int_equal(at.chunk, chunk);
+        assert_int_equal(at.offset, offset);
+        if (++offset == chunk_length(chunk)) {
+            chunk++;
+            offset = 0;
+        }
+    }
+    assert_true(chunk < CHUNK_COUNT);
+}
+
+static void waker_word_keeps_its_parts(void **state)
+{
+    (void)state;
+    struct orr_waker waker = waker_make(1000, 4194303, UINT32_MAX);
+    assert_int_equal(waker_place(waker), 1000);
+    assert_int_equal(waker_slot(waker), 4194303);
+    assert_int_equal(waker_generation(waker), UINT32_MAX);
+}
+
+static void place_is_used_again_and_generations_go_on(void **state)
+{
+    (void)state;
+    struct place *place = acquire();
+    struct slot *slot = first_slot(place);
+    uint32_t generation = generation_of(slot);
+    assert_true(place_vacate(slot, generation, false));
+    place_release(place);
+    struct place *again = acquire();
+    assert_ptr_equal(again, place);
+    assert_int_equal(generation_of(first_slot(again)), generation + 1);
+    place_release(again);
+}
+
+static void second_wake_is_coalesced_and_counted(void **state)
+{
+    (void)state;
+    struct place *place = acquire();
+    struct slot *slot = first_slot(place);
+    uint32_t generation = generation_of(slot);
+    struct orr_waker waker = waker_make(place->number, 0, generation);
+    for (int i = 0; i < 3; i++)
+        place_wake(waker);
+    assert_int_equal(place_take(place), 1);
+    assert_int_equal(slot->next, 0);
+    assert_true(place_opened(slot));
+    assert_int_equal(place_acknowledge(slot, generation), 2);
+    assert_true(place_inbox_empty(place));
+    place_release(place);
+}
+
+static void count_of_coalesced_wakes_does_not_overflow_into_the_generation(void **state)
+{
+    (void)state;
+    struct place *place = acquire();
+    struct slot *slot = first_slot(place);
+    uint32_t generation = generation_of(slot);
+    struct orr_waker waker = waker_make(place->number, 0, generation);
+    place_wake(waker);
+    atomic_fetch_or(&slot->state, SLOT_COALESCED_MASK);
+    place_wake(waker);
+    assert_int_equal(generation_of(slot), generation);
+    place_take(place);
+    assert_int_equal(place_acknowledge(slot, generation), SLOT_COALESCED_MASK / SLOT_COALESCED);
+    place_release(place);
+}
+
+static void slot_that_ends_in_the_inbox_is_a_zombie_until_it_is_taken_out(void **state)
+{
+    (void)state;
+    struct place *place = acquire();
+    struct slot *slot = first_slot(place);
+    uint32_t generation = generation_of(slot);
+    place_wake(waker_make(place->number, 0, generation));
+    assert_false(place_vacate(slot, generation, false));
+    assert_false(place_vacant(slot));
+    place_release(place);
+
+    place = acquire(); /* the next holder finds it */
+    assert_false(place_vacant(first_slot(place)));
+    assert_int_equal(place_take(place), 1);
+    assert_false(place_opened(slot));
+    assert_true(place_vacant(slot));
+    assert_int_equal(generation_of(slot), generation + 1);
+    place_release(place);
+}
+
+static void slot_with_no_generation_left_is_retired(void **state)
+{
+    (void)state;
+    struct place *place = acquire();
+    struct slot *slot = first_slot(place);
+    uint64_t before = atomic_load(&slot->state);
+    uint32_t last = SLOT_LAST_GENERATION - 1;
+    atomic_store(&slot->state, (uint64_t)last << 32);
+    assert_true(place_vacant(slot));
+    assert_false(place_vacate(slot, last, false));
+    assert_false(place_vacant(slot));
+
+    /* A runtime in this place passes the slot by. */
+    place_release(place);
+    struct orr_runtime *rt = harness_runtime(1);
+    struct probe probe = { 0 };
+    probe_spawn(rt, &probe, ORR_HERE);
+    harness_settle(rt);
+    assert_int_equal(waker_place(probe_waker(&probe)), place->number);
+    assert_int_equal(waker_slot(probe_waker(&probe)), 1);
+    assert_int_equal(orr_runtime_free(rt), 0);
+    atomic_store(&slot->state, before);
+}
+
+static void zombie_that_a_predecessor_left_is_used_again_later(void **state)
+{
+    (void)state;
+    struct place *place = acquire();
+    struct slot *slot = first_slot(place);
+    uint32_t generation = generation_of(slot);
+    /* A waker on its way: it has set the flag, and not yet pushed the slot. */
+    atomic_fetch_or(&slot->state, SLOT_NOTIFIED);
+    assert_false(place_vacate(slot, generation, false));
+    place_release(place);
+
+    struct orr_runtime *rt = harness_runtime(1);
+    struct probe first = { 0 }, second = { 0 };
+    probe_spawn(rt, &first, ORR_HERE);
+    harness_settle(rt);
+    assert_int_equal(waker_slot(probe_waker(&first)), 1);
+    slot->next = 0; /* now it arrives */
+    atomic_store(&place->inbox, 1);
+    harness_settle(rt);
+    probe_spawn(rt, &second, ORR_HERE);
+    harness_settle(rt);
+    assert_int_equal(waker_slot(probe_waker(&second)), 0);
+    assert_int_equal(waker_generation(probe_waker(&second)), generation + 1);
+    assert_int_equal(first.polls, 1);
+    assert_int_equal(orr_runtime_free(rt), 0);
+}
+
+static const struct CMUnitTest place_tests[] = {
+    cmocka_unit_test(chunks_cover_every_index_without_gaps),
+    cmocka_unit_test(waker_word_keeps_its_parts),
+    cmocka_unit_test(place_is_used_again_and_generations_go_on),
+    cmocka_unit_test(second_wake_is_coalesced_and_counted),
+    cmocka_unit_test(count_of_coalesced_wakes_does_not_overflow_into_the_generation),
+    cmocka_unit_test(slot_that_ends_in_the_inbox_is_a_zombie_until_it_is_taken_out),
+    cmocka_unit_test(slot_with_no_generation_left_is_retired),
+    cmocka_unit_test(zombie_that_a_predecessor_left_is_used_again_later),
+};
+
+HARNESS_MAIN(place_tests)
