@@ -1,5 +1,6 @@
 #include "bench.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,6 +53,15 @@ struct bench_result bench_compare(const char *name, const char *unit, double (*s
     if (peer)
         bench_line(peer_name, result.peer, unit, 0, NULL);
     return result;
+}
+
+void bench_pin(int core)
+{
+    cpu_set_t cores;
+    CPU_ZERO(&cores);
+    CPU_SET(core, &cores);
+    if (sched_setaffinity(0, sizeof cores, &cores) < 0)
+        perror("sched_setaffinity");
 }
 
 void bench_must(int result, const char *what)

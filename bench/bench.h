@@ -30,6 +30,9 @@ void bench_line(const char *name, double value, const char *unit, double ratio, 
 struct bench_result bench_compare(const char *name, const char *unit, double (*subject)(void), const char *peer_name,
                                   double (*peer)(void));
 
+/* Keeps the calling thread, and those it makes, on one core. */
+void bench_pin(int core);
+
 /* Says why and exits if a call of the library failed. */
 void bench_must(int result, const char *what);
 

@@ -1,6 +1,9 @@
 /*
  * Waking a thread that sleeps, there and back: two workers, a task on each, each waking the other's.  The
  * peers are two threads with an eventfd each and nothing else, and two libuv loops with uv_async_send.
+ *
+ * Where the scheduler puts the threads decides more than what they do, so they are pinned: both on one core, then
+ * each on its own.  The last lines have a read in flight, so that the worker sleeps in its reactor, not on a futex.
  */
 #include "bench.h"
 
@@ -13,7 +16,7 @@
 #include <uv.h>
 #endif
 
-enum { ROUNDS = 20000 };
+enum { ROUNDS = 5000 };
 
 struct player {
     struct orr_waker *other;
@@ -23,10 +26,19 @@ struct player {
     int left;
 };
 
+struct reader {
+    struct orr_io io;
+    int fds[2];
+    bool started;
+    char byte[1];
+};
+
 static struct orr_waker wakers[2];
 static _Atomic bool balls[2];
 static struct player players[2];
 static enum orr_reactor reactor;
+static bool with_io;
+static int second_core;
 
 static enum orr_poll play(struct orr_task *task, void *data)
 {
@@ -38,14 +50,45 @@ static enum orr_poll play(struct orr_task *task, void *data)
     *self->ball = false;
     *self->others = true;
     orr_waker_wake(*self->other);
-    return --self->left ? ORR_PENDING : ORR_DONE;
+    if (--self->left)
+        return ORR_PENDING;
+    if (self == &players[1])
+        orr_runtime_stop(orr_task_runtime(task)); /* the last to play */
+    return ORR_DONE;
+}
+
+/* Keeps a read in flight until it is dropped. */
+static enum orr_poll read_for_ever(struct orr_task *task, void *data)
+{
+    struct reader *reader = data;
+    if (!reader->started) {
+        reader->started = true;
+        bench_must(orr_io_read(task, &reader->io, reader->fds[0], reader->byte, 1), "orr_io_read");
+    }
+    return orr_io_done(&reader->io) ? ORR_DONE : ORR_PENDING;
+}
+
+/* Makes worker 2's thread on the second core, and stays on the first. */
+static struct orr_runtime *open_runtime(void)
+{
+    bench_pin(second_core);
+    struct orr_runtime *rt = orr_runtime_new(&(struct orr_options){ .workers = 2, .reactor = reactor });
+    bench_pin(0);
+    return rt;
 }
 
 static double workers(void)
 {
-    struct orr_runtime *rt = orr_runtime_new(&(struct orr_options){ .workers = 2, .reactor = reactor });
+    struct reader readers[2] = { 0 };
+    struct orr_runtime *rt = open_runtime();
     if (!rt)
         return 0;
+    for (unsigned i = 0; i < 2 && with_io; i++) {
+        if (pipe(readers[i].fds) < 0)
+            perror("pipe");
+        struct orr_spawn what = { .poll = read_for_ever, .data = &readers[i], .worker = i + 1 };
+        bench_must(orr_spawn(rt, &what), "orr_spawn");
+    }
     for (int i = 0; i < 2; i++) {
         wakers[i].bits = 0;
         balls[i] = false;
@@ -59,14 +102,18 @@ static double workers(void)
     do {
         bench_must(orr_runtime_turn(rt, ORR_NEVER), "orr_runtime_turn");
         orr_runtime_stats(rt, 0, &stats);
-    } while (stats.polls < 2);
+    } while (stats.polls < (with_io ? 4 : 2));
     usleep(1000);
     balls[0] = true;
     orr_waker_wake(wakers[0]);
     uint64_t start = bench_now();
-    bench_must(orr_runtime_run(rt), "orr_runtime_run");
+    orr_runtime_run(rt); /* until it is stopped */
     double ns = (double)(bench_now() - start) / ROUNDS;
     orr_runtime_free(rt);
+    for (int i = 0; i < 2 && with_io; i++) {
+        close(readers[i].fds[0]);
+        close(readers[i].fds[1]);
+    }
     return ns;
 }
 
@@ -94,7 +141,9 @@ static double eventfds(void)
     pthread_t thread;
     bells[0] = eventfd(0, EFD_CLOEXEC);
     bells[1] = eventfd(0, EFD_CLOEXEC);
+    bench_pin(second_core);
     pthread_create(&thread, NULL, eventfd_thread, NULL);
+    bench_pin(0);
     usleep(1000);
     uint64_t start = bench_now();
     if (write(bells[0], &one, sizeof one) < 0)
@@ -144,7 +193,9 @@ static double uv_asyncs(void)
         uv_async_init(&player->loop, &player->async, uv_play);
         player->async.data = player;
     }
+    bench_pin(second_core);
     pthread_create(&thread, NULL, uv_thread, &uv_players[1]);
+    bench_pin(0);
     usleep(1000);
     uint64_t start = bench_now();
     uv_async_send(&uv_players[0].async);
@@ -157,17 +208,29 @@ static double uv_asyncs(void)
 }
 #endif
 
+static void compare_workers(const char *placing)
+{
+    char name[64];
+    snprintf(name, sizeof name, "wake_asleep_%s_%s%s", orr_reactor_name(reactor), placing, with_io ? "_with_io" : "");
+    bench_compare(name, "ns", workers, "eventfd_ping_pong", eventfds);
+}
+
 int main(void)
 {
-    static const char *const names[] = {
-        [ORR_REACTOR_URING] = "wake_asleep_round_trip_uring", [ORR_REACTOR_EPOLL] = "wake_asleep_round_trip_epoll"
-    };
-    for (reactor = ORR_REACTOR_URING; reactor <= ORR_REACTOR_EPOLL; reactor++)
-        bench_compare(names[reactor], "ns", workers, "eventfd_ping_pong", eventfds);
+    static const char *const placings[] = { "one_core", "two_cores" };
+    for (second_core = 0; second_core < 2; second_core++) {
+        for (int io = 0; io < 2; io++) {
+            with_io = io;
+            for (reactor = ORR_REACTOR_URING; reactor <= ORR_REACTOR_EPOLL; reactor++)
+                compare_workers(placings[second_core]);
+        }
 #ifdef HAVE_UV
-    bench_compare("uv_async_send_round_trip", "ns", uv_asyncs, "eventfd_ping_pong", eventfds);
+        char name[64];
+        snprintf(name, sizeof name, "uv_async_send_%s", placings[second_core]);
+        bench_compare(name, "ns", uv_asyncs, "eventfd_ping_pong", eventfds);
 #else
-    printf("uv_async_send_round_trip not installed\n");
+        printf("uv_async_send_%s: libuv is not installed\n", placings[second_core]);
 #endif
+    }
     return 0;
 }

@@ -127,10 +127,8 @@ int main(void)
     struct pipe_end writer = { .fd = ends[1], .text = "got what the writer wrote" };
     struct errand errand = { 0 };
     struct orr_spawn tasks[] = {
-        { .poll = read_pipe, .data = &reader },
-        { .poll = write_pipe, .data = &writer },
-        { .poll = await_thread, .data = &errand },
-        { .poll = play, .data = &ada, .worker = 1 },
+        { .poll = read_pipe, .data = &reader },      { .poll = write_pipe, .data = &writer },
+        { .poll = await_thread, .data = &errand },   { .poll = play, .data = &ada, .worker = 1 },
         { .poll = play, .data = &ben, .worker = 2 },
     };
     for (size_t i = 0; i < sizeof tasks / sizeof *tasks; i++)
@@ -141,8 +139,9 @@ int main(void)
     struct orr_stats stats;
     orr_runtime_stats(rt, 0, &stats);
     printf("\n%llu tasks, %llu polls, %llu local and %llu foreign wakes, %llu sleeps, on %s\n",
-           (unsigned long long)stats.tasks_spawned, (unsigned long long)stats.polls, (unsigned long long)stats.wakes_local,
-           (unsigned long long)stats.wakes_foreign, (unsigned long long)stats.sleeps, orr_reactor_name(stats.reactor));
+           (unsigned long long)stats.tasks_spawned, (unsigned long long)stats.polls,
+           (unsigned long long)stats.wakes_local, (unsigned long long)stats.wakes_foreign,
+           (unsigned long long)stats.sleeps, orr_reactor_name(stats.reactor));
     orr_runtime_free(rt);
     close(ends[0]);
     close(ends[1]);
