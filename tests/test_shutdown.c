@@ -182,7 +182,20 @@ static void destructor_cannot_spawn_into_a_runtime_that_ends(void **state)
     assert_int_equal(spawn_result, -ESHUTDOWN);
 }
 
+static void stop_is_seen_whenever_it_comes(void **state)
+{
+    (void)state;
+    for (int round = 0; round < WORK(2000) + 100; round++) {
+        struct orr_runtime *rt = harness_runtime_with((struct orr_options){ .workers = 3, .spin_us = -1 });
+        assert_non_null(rt);
+        for (int spin = 0; spin < round * 37 % 5000; spin++)
+            atomic_signal_fence(memory_order_seq_cst);
+        assert_int_equal(orr_runtime_free(rt), 0); /* hangs if a thread sleeps over it */
+    }
+}
+
 static const struct CMUnitTest shutdown_tests[] = {
+    cmocka_unit_test(stop_is_seen_whenever_it_comes),
     cmocka_unit_test(shutdown_under_fire_drops_every_task_once_on_its_thread),
     cmocka_unit_test(spawn_that_races_with_stop_is_either_refused_or_dropped),
     cmocka_unit_test(destructor_that_drops_other_tasks_drops_each_once),

@@ -153,10 +153,12 @@ void place_disown(struct slot *slot)
 bool place_vacate(struct slot *slot, uint32_t generation, bool opened)
 {
     uint64_t next = (uint64_t)(generation + 1) << 32;
-    uint64_t old = atomic_exchange_explicit(&slot->state, next, memory_order_acq_rel);
-    if (old & SLOT_NOTIFIED && !opened) {
-        atomic_store_explicit(&slot->state, next | SLOT_NOTIFIED | SLOT_ZOMBIE, memory_order_relaxed);
-        return false;
-    }
-    return generation + 1 != SLOT_LAST_GENERATION;
+    uint64_t old = atomic_load_explicit(&slot->state, memory_order_relaxed);
+    bool in_inbox;
+    do {
+        in_inbox = old & SLOT_NOTIFIED && !opened;
+    } while (!atomic_compare_exchange_weak_explicit(&slot->state, &old,
+                                                    in_inbox ? next | SLOT_NOTIFIED | SLOT_ZOMBIE : next,
+                                                    memory_order_acq_rel, memory_order_relaxed));
+    return !in_inbox && generation + 1 != SLOT_LAST_GENERATION;
 }

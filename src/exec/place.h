@@ -23,17 +23,20 @@
  * the wake must be closed.
  *
  * 1.  The wake finds *notified* set and goes away, while the owner has already read the old C.  The waker
- *     always does a read-modify-write on the state, also when *notified* is set already; the owner clears *notified* by
- *     an exchange before it polls (place_acknowledge).  Both are acquire and release, on one word, so one comes first.
- *     If the waker's comes first, the exchange reads what it wrote, and the poll sees C.  If the exchange comes first,
- * the waker finds the flag clear and pushes the slot anew.  A plain store in place of the exchange could sit in the
- * owner's store buffer while it reads the old C; a plain load in place of the waker's would let its C sit in its own.
+ *     always does a read-modify-write on the state, also when *notified* is set already; the owner clears
+ *     *notified* by an exchange before it polls (place_acknowledge).  Both are acquire and release, on one word,
+ *     so one comes first.  If the waker's comes first, the exchange reads what it wrote, and the poll sees C.  If
+ *     the exchange comes first, the waker finds the flag clear and pushes the slot anew.  A plain store in place
+ *     of the exchange could sit in the owner's store buffer while it reads the old C; a plain load in place of
+ *     the waker's would let its C sit in its own.
  *
- * 2.  The wake is pushed, but the owner goes to sleep.  The waker pushes (P), then reads `listening` (L).
- *     The owner sets `listening` (S), then looks at the inbox (I), and blocks only if it is empty.  All four are
- *     sequentially consistent, so they have one total order.  If L misses S, then L is before S, so P is before I,
- *     and I sees the slot.  If L sees S, the waker writes the eventfd, and the wait returns, having begun or not.
- *     On x86 the locked push and the exchange that stores `listening` are the two fences.
+ * 2.  The wake is pushed, but the owner goes to sleep.  The waker pushes (P), then reads the bell's mode (L).  The
+ *     owner sets the mode (S), then looks at the inbox (I), and blocks only if it is empty.  All four are
+ *     sequentially consistent, so they have one total order.  Take the last S before the owner blocks.  If L is
+ *     before S, so is P, and I sees the slot.  If L is after S, it reads S, and the waker makes the system call;
+ *     or it reads that another ringer has taken the mode since, and that one makes the call.  Either way the wait
+ *     returns, having begun or not.  On x86 the locked push and the exchange that stores the mode are the two
+ *     fences.
  *
  * tests/model/wake.pml states both in Promela, store buffers included, and shows that each part is needed.
  */

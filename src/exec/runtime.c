@@ -58,15 +58,21 @@ static void settle_errands(struct worker *worker)
     runtime_finish_errands(worker->runtime, errands);
 }
 
+/* True to go on. */
+static bool look_for_stop(struct worker *worker)
+{
+    worker_take_nudge(worker);
+    return !runtime_stopping(worker->runtime);
+}
+
 static void *thread_main(void *data)
 {
     struct worker *worker = data;
-    struct orr_runtime *rt = worker->runtime;
     char name[16];
     snprintf(name, sizeof name, "orrery/%u", worker->number);
     pthread_setname_np(pthread_self(), name);
     worker_current = worker;
-    while (!runtime_stopping(rt)) {
+    while (look_for_stop(worker)) {
         worker_turn(worker, ORR_NEVER);
         settle_errands(worker);
         if (!worker_busy(worker))
@@ -239,7 +245,7 @@ int orr_runtime_run(struct orr_runtime *rt)
     struct worker *outer = worker_current;
     worker_current = worker;
     for (;;) {
-        if (runtime_stopping(rt)) {
+        if (!look_for_stop(worker)) {
             error = -ECANCELED;
             break;
         }
@@ -264,7 +270,7 @@ int orr_runtime_turn(struct orr_runtime *rt, uint64_t budget_ns)
         return error;
     struct worker *worker = runtime_worker(rt, 1);
     int more = -ESHUTDOWN;
-    if (!runtime_stopping(rt)) {
+    if (look_for_stop(worker)) {
         struct worker *outer = worker_current;
         worker_current = worker;
         bell_ignore(&worker->place->bell);
@@ -272,6 +278,8 @@ int orr_runtime_turn(struct orr_runtime *rt, uint64_t budget_ns)
         settle_errands(worker);
         worker_current = outer;
         more = worker_busy(worker) || worker_has_news(worker);
+    } else {
+        worker_nudge(worker); /* the descriptor stays readable, to say so again */
     }
     worker_park(worker, rt->fd_in_use);
     park(rt);

@@ -88,8 +88,6 @@ static void poll_ready(struct worker *worker, uint64_t budget_ns)
 void worker_turn(struct worker *worker, uint64_t budget_ns)
 {
     counter_add(&worker->turns, 1);
-    if (atomic_load_explicit(&worker->nudged, memory_order_relaxed))
-        atomic_exchange(&worker->nudged, false);
     collect_or_complain(worker, 0);
     take_wakes(worker);
     open_letters(worker, mailbox_take(&worker->mailbox));

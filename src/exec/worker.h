@@ -106,6 +106,16 @@ static inline bool worker_has_news(struct worker *worker)
     return !place_inbox_empty(worker->place) || !mailbox_empty(&worker->mailbox) || atomic_load(&worker->nudged);
 }
 
+/*
+ * Before the owner looks at what a nudge may be about.  In this order, a nudge that comes after the look is still
+ * there when the worker is about to sleep.
+ */
+static inline void worker_take_nudge(struct worker *worker)
+{
+    if (atomic_load_explicit(&worker->nudged, memory_order_relaxed))
+        atomic_exchange(&worker->nudged, false);
+}
+
 /* Have the worker look at the runtime again.  Any thread, signal handlers too. */
 static inline void worker_nudge(struct worker *worker)
 {

@@ -1,0 +1,300 @@
+#include "time/wheel.h"
+
+static struct wheel_entry *entry_of(struct orr_link *link)
+{
+    return container_of(link, struct wheel_entry, link);
+}
+
+static uint64_t tick_of(uint64_t time)
+{
+    return time >> WHEEL_TICK_BITS;
+}
+
+void wheel_init(struct wheel *wheel, uint64_t now)
+{
+    *wheel = (struct wheel){ .elapsed = tick_of(now) };
+    list_init(&wheel->due);
+    list_init(&wheel->spill);
+    for (unsigned ring = 0; ring < WHEEL_RINGS; ring++)
+        for (unsigned slot = 0; slot < WHEEL_BUCKETS; slot++)
+            list_init(&wheel->buckets[ring][slot].entries);
+}
+
+/* From the end, where nearly everything belongs. */
+static void insert_due(struct wheel *wheel, struct wheel_entry *entry)
+{
+    struct orr_link *after = wheel->due.prev;
+    while (after != &wheel->due && entry_of(after)->deadline > entry->deadline)
+        after = after->prev;
+    list_append(after->next, &entry->link);
+}
+
+static void insert_bucket(struct wheel *wheel, struct wheel_entry *entry, uint64_t tick)
+{
+    unsigned ring = (63u - (unsigned)__builtin_clzll(tick ^ wheel->elapsed)) / WHEEL_DIGIT_BITS;
+    unsigned slot = (unsigned)(tick >> (ring * WHEEL_DIGIT_BITS)) & (WHEEL_BUCKETS - 1);
+    struct wheel_bucket *bucket = &wheel->buckets[ring][slot];
+    if (list_empty(&bucket->entries)) {
+        wheel->occupied[ring] |= UINT64_C(1) << slot;
+        wheel->rings |= UINT32_C(1) << ring;
+        bucket->soonest = entry->deadline;
+    } else if (entry->deadline < bucket->soonest) {
+        bucket->soonest = entry->deadline;
+    }
+    list_append(&bucket->entries, &entry->link);
+}
+
+/* Where an entry belongs when nothing is being spilled. */
+static void place(struct wheel *wheel, struct wheel_entry *entry)
+{
+    uint64_t tick = tick_of(entry->deadline);
+    if (tick <= wheel->elapsed)
+        insert_due(wheel, entry);
+    else
+        insert_bucket(wheel, entry, tick);
+}
+
+void wheel_insert(struct wheel *wheel, struct wheel_entry *entry, uint64_t deadline)
+{
+    /* What is overdue stands behind what has waited longer, so that inserting never walks over a backlog. */
+    uint64_t begun = wheel->elapsed << WHEEL_TICK_BITS;
+    entry->deadline = deadline < begun ? begun : deadline;
+    wheel->count++;
+    if (wheel->spilling && tick_of(entry->deadline) <= wheel->spill_end)
+        list_append(&wheel->spill, &entry->link);
+    else
+        place(wheel, entry);
+}
+
+/* A list that has become empty may be a bucket's; then its bit goes too. */
+static void note_empty(struct wheel *wheel, struct orr_link *list)
+{
+    struct wheel_bucket *first = &wheel->buckets[0][0];
+    struct wheel_bucket *bucket = container_of(list, struct wheel_bucket, entries);
+    if (bucket < first || bucket >= first + WHEEL_RINGS * WHEEL_BUCKETS)
+        return;
+    unsigned index = (unsigned)(bucket - first);
+    unsigned ring = index / WHEEL_BUCKETS;
+    wheel->occupied[ring] &= ~(UINT64_C(1) << index % WHEEL_BUCKETS);
+    if (!wheel->occupied[ring])
+        wheel->rings &= ~(UINT32_C(1) << ring);
+}
+
+void wheel_remove(struct wheel *wheel, struct wheel_entry *entry)
+{
+    struct orr_link *next = entry->link.next;
+    if (wheel->cursor == &entry->link)
+        wheel->cursor = next;
+    list_remove(&entry->link);
+    wheel->count--;
+    if (list_empty(next))
+        note_empty(wheel, next);
+}
+
+/* Puts all of `from` at the end of `to`. */
+static void list_move(struct orr_link *to, struct orr_link *from)
+{
+    from->next->prev = to->prev;
+    from->prev->next = to;
+    to->prev->next = from->next;
+    to->prev = from->prev;
+    list_init(from);
+}
+
+static bool is_sorted(struct orr_link *list)
+{
+    for (struct orr_link *link = list->next; link->next != list; link = link->next)
+        if (entry_of(link)->deadline > entry_of(link->next)->deadline)
+            return false;
+    return true;
+}
+
+/* Merges `right` into `left`, both sorted; of equals, the left one's come first. */
+static void merge(struct orr_link *left, struct orr_link *right)
+{
+    struct orr_link *at = left->next;
+    while (!list_empty(right)) {
+        struct orr_link *link = right->next;
+        while (at != left && entry_of(at)->deadline <= entry_of(link)->deadline)
+            at = at->next;
+        if (at == left) {
+            list_move(left, right);
+            return;
+        }
+        list_remove(link);
+        list_append(at, link);
+    }
+}
+
+/* A merge sort from the bottom up: run i holds nothing, or 2^i entries that stood before those of lower runs. */
+static void sort(struct orr_link *list)
+{
+    struct orr_link runs[32], one;
+    unsigned used = 0;
+    while (!list_empty(list)) {
+        list_init(&one);
+        struct orr_link *link = list->next;
+        list_remove(link);
+        list_append(&one, link);
+        unsigned i = 0;
+        for (; i < used && !list_empty(&runs[i]); i++) {
+            merge(&runs[i], &one);
+            list_move(&one, &runs[i]);
+        }
+        if (i == used)
+            list_init(&runs[used++]);
+        list_move(&runs[i], &one);
+    }
+    for (unsigned i = 0; i < used; i++) {
+        merge(&runs[i], list);
+        list_move(list, &runs[i]);
+    }
+}
+
+/* Time has reached the first bucket of the lowest ring. */
+static void open_bucket(struct wheel *wheel, unsigned ring, unsigned slot, uint64_t begin)
+{
+    struct orr_link *entries = &wheel->buckets[ring][slot].entries;
+    wheel->elapsed = begin;
+    wheel->cursor = NULL;
+    if (ring == 0) {
+        if (!is_sorted(entries))
+            sort(entries);
+        list_move(&wheel->due, entries);
+    } else {
+        wheel->spilling = true;
+        wheel->spill_end = begin + (UINT64_C(1) << (ring * WHEEL_DIGIT_BITS)) - 1;
+        list_move(&wheel->spill, entries);
+    }
+    note_empty(wheel, entries);
+}
+
+static void spill_one(struct wheel *wheel, wheel_keep_fn *keep, void *data)
+{
+    struct orr_link *link = wheel->spill.next;
+    list_remove(link);
+    wheel->spilling = !list_empty(&wheel->spill);
+    wheel->count--;
+    if (!keep(data, entry_of(link)))
+        return;
+    wheel->count++;
+    place(wheel, entry_of(link));
+}
+
+/* Opens the next bucket if time has come that far.  False if it has not. */
+static bool open_next(struct wheel *wheel, uint64_t now)
+{
+    uint64_t tick = tick_of(now);
+    if (wheel->rings) {
+        unsigned ring = (unsigned)__builtin_ctz(wheel->rings);
+        unsigned slot = (unsigned)__builtin_ctzll(wheel->occupied[ring]);
+        unsigned shift = ring * WHEEL_DIGIT_BITS;
+        /* The digits above the ring's are those of `elapsed`, this one is the bucket's, those below are zero. */
+        uint64_t above = wheel->elapsed >> shift >> WHEEL_DIGIT_BITS << WHEEL_DIGIT_BITS;
+        uint64_t begin = (above | slot) << shift;
+        if (begin <= tick) {
+            open_bucket(wheel, ring, slot, begin);
+            return true;
+        }
+    }
+    if (tick > wheel->elapsed)
+        wheel->elapsed = tick;
+    return false;
+}
+
+struct wheel_entry *wheel_pop(struct wheel *wheel, uint64_t now, unsigned *steps, wheel_keep_fn *keep, void *data)
+{
+    while (*steps) {
+        if (!list_empty(&wheel->due)) {
+            struct wheel_entry *entry = entry_of(wheel->due.next);
+            if (entry->deadline > now)
+                return NULL;
+            --*steps;
+            wheel_remove(wheel, entry);
+            return entry;
+        }
+        if (wheel->spilling) {
+            --*steps;
+            spill_one(wheel, keep, data);
+        } else if (!open_next(wheel, now)) {
+            return NULL;
+        }
+    }
+    return NULL;
+}
+
+uint64_t wheel_next(const struct wheel *wheel)
+{
+    if (!list_empty(&wheel->due))
+        return entry_of(wheel->due.next)->deadline;
+    if (wheel->spilling)
+        return wheel->elapsed << WHEEL_TICK_BITS;
+    if (!wheel->rings)
+        return ORR_NEVER;
+    unsigned ring = (unsigned)__builtin_ctz(wheel->rings);
+    return wheel->buckets[ring][__builtin_ctzll(wheel->occupied[ring])].soonest;
+}
+
+/* Points the cursor at the next bucket that holds something, in a round over all rings.  False if none does. */
+static bool move_cursor(struct wheel *wheel)
+{
+    enum { ALL = WHEEL_RINGS * WHEEL_BUCKETS };
+    for (unsigned tried = 0; tried < WHEEL_RINGS + 1; tried++) {
+        unsigned index = (wheel->cursor_bucket + 1) % ALL;
+        unsigned ring = index / WHEEL_BUCKETS;
+        uint64_t ahead = wheel->occupied[ring] >> index % WHEEL_BUCKETS;
+        if (ahead) {
+            index += (unsigned)__builtin_ctzll(ahead);
+            wheel->cursor_bucket = index;
+            wheel->cursor = wheel->buckets[ring][index % WHEEL_BUCKETS].entries.next;
+            return true;
+        }
+        wheel->cursor_bucket = ring * WHEEL_BUCKETS + WHEEL_BUCKETS - 1;
+    }
+    return false;
+}
+
+void wheel_scrub(struct wheel *wheel, unsigned steps, wheel_keep_fn *keep, void *data)
+{
+    while (steps--) {
+        if (!wheel->cursor && !move_cursor(wheel))
+            return;
+        struct orr_link *link = wheel->cursor;
+        struct orr_link *head = &wheel->buckets[0][0].entries;
+        head = &container_of(head, struct wheel_bucket, entries)[wheel->cursor_bucket].entries;
+        if (link == head) {
+            wheel->cursor = NULL;
+            continue;
+        }
+        wheel->cursor = link->next;
+        /* Out of the wheel while it is shown, so that it may be released; kept, it goes back to where it was. */
+        struct orr_link *next = link->next;
+        list_remove(link);
+        wheel->count--;
+        if (keep(data, entry_of(link))) {
+            list_append(next, link);
+            wheel->count++;
+        } else if (list_empty(next)) {
+            note_empty(wheel, next);
+        }
+    }
+}
+
+struct wheel_entry *wheel_drain(struct wheel *wheel)
+{
+    struct orr_link *list = NULL;
+    if (!list_empty(&wheel->due)) {
+        list = &wheel->due;
+    } else if (!list_empty(&wheel->spill)) {
+        list = &wheel->spill;
+    } else if (wheel->rings) {
+        unsigned ring = (unsigned)__builtin_ctz(wheel->rings);
+        list = &wheel->buckets[ring][__builtin_ctzll(wheel->occupied[ring])].entries;
+    } else {
+        return NULL;
+    }
+    struct wheel_entry *entry = entry_of(list->next);
+    wheel_remove(wheel, entry);
+    wheel->spilling = !list_empty(&wheel->spill);
+    return entry;
+}
