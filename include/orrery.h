@@ -84,6 +84,12 @@ enum orr_reactor {
     ORR_REACTOR_EPOLL,
 };
 
+enum orr_clock {
+    ORR_CLOCK_MONOTONIC, /* CLOCK_MONOTONIC: never goes back, stands still while the machine is suspended */
+    ORR_CLOCK_VIRTUAL,   /* stands still while anything is ready or under way, then jumps to the next deadline */
+    ORR_CLOCK_MANUAL,    /* moves only by orr_runtime_advance() */
+};
+
 /* "auto", "uring", "epoll"; NULL for anything else. */
 ORR_API const char *orr_reactor_name(enum orr_reactor reactor);
 
@@ -95,8 +101,8 @@ enum orr_log {
 
 /*
  * Called like lua_Alloc: `size` 0 frees `block` and answers NULL; else it answers a block of `size` bytes,
- * moved from `block` if that is not NULL, or NULL when it cannot.  Must be thread-safe when there is more
- * than one worker.  Everything goes through it except what a waker may touch after the runtime is gone
+ * moved from `block` if that is not NULL, or NULL when it cannot.  Must be thread-safe if there is more than one
+ * worker, or if other threads spawn tasks or use timers.  Everything goes through it except what a waker may touch after the runtime is gone
  * (16 bytes for each task that a worker ever had at once, and one eventfd a worker), which the process
  * keeps and uses again, and what libc and the kernel take for threads and rings.
  */
@@ -109,6 +115,7 @@ struct orr_options {
     unsigned workers;         /* 1 to ORR_WORKERS_MAX; default 1 */
     unsigned max_tasks;       /* live tasks a worker, 1 to ORR_TASKS_MAX; default ORR_TASKS_DEFAULT */
     enum orr_reactor reactor; /* default ORR_REACTOR_AUTO */
+    enum orr_clock clock;     /* default ORR_CLOCK_MONOTONIC */
     int spin_us;              /* look for work so long before sleeping; default 0 on machines with fewer
                                  than four cores, else 20; -1 for never; at most 1000 */
     orr_alloc_fn *alloc;      /* default: realloc and free */
@@ -123,7 +130,7 @@ struct orr_options {
  *   EINVAL   an option is out of its range
  *   ENOMEM, EMFILE, ENFILE, EAGAIN   no memory, no descriptors, no threads
  *   ENOSYS, EPERM   ORR_REACTOR_URING was asked for and the kernel has it not, or forbids it
- *   ENOSPC   the process has ORR_WORKERS_MAX workers already
+ *   ENOSPC   the process has ORR_WORKERS_MAX workers already, or watches as many descriptors as its user may
  * Any thread.
  */
 ORR_API struct orr_runtime *orr_runtime_new(const struct orr_options *options);
@@ -139,7 +146,7 @@ ORR_API struct orr_runtime *orr_runtime_new(const struct orr_options *options);
 ORR_API int orr_runtime_free(struct orr_runtime *rt);
 
 /*
- * Drive worker 1 until no worker has a task left, or until orr_runtime_stop().  Sleeps when there is
+ * Drive worker 1 until no worker has a task or a timer left, or until orr_runtime_stop().  Sleeps when there is
  * nothing to do.  Answers 0 when all is done; it may be called again, after more was spawned.
  *   -EINVAL      not a runtime
  *   -EBUSY       a turn is under way already
@@ -161,7 +168,7 @@ ORR_API int orr_runtime_stop(struct orr_runtime *rt);
  * (poll, epoll level-triggered, any main loop); do not read it.  It belongs to the runtime.  Always the
  * same answer.  Call it between turns, on the thread that drives them.
  *   -EINVAL, -EBUSY   as above
- *   -EMFILE, -ENFILE, -ENOMEM   no descriptor to be had
+ *   -EMFILE, -ENFILE, -ENOMEM, -ENOSPC   no descriptor to be had, or none to be watched
  * With ORR_REACTOR_URING, finishing I/O may interrupt the host's own poll with EINTR, as a signal would.
  */
 ORR_API int orr_runtime_fd(struct orr_runtime *rt);
@@ -183,6 +190,30 @@ ORR_API int orr_runtime_turn(struct orr_runtime *rt, uint64_t budget_ns);
  */
 ORR_API uint64_t orr_runtime_next_deadline(struct orr_runtime *rt);
 
+/* The time by the runtime's clock.  Any thread.  0 for what is not a runtime. */
+ORR_API uint64_t orr_runtime_now(struct orr_runtime *rt);
+
+/*
+ * The time as a worker last read it, a load where the above reads the clock.  While a worker is in a long turn, the
+ * time service keeps its reading fresh to about a millisecond, as long as somebody asks.  Any thread.  0 for what is
+ * not a runtime, or no such worker.
+ */
+ORR_API uint64_t orr_worker_now(struct orr_runtime *rt, unsigned worker);
+
+/*
+ * Move a virtual or manual clock forward; timers that have become due fire in the next turns.  Any thread.
+ *   -EINVAL   not a runtime
+ *   -EPERM    its clock is the machine's
+ */
+ORR_API int orr_runtime_advance(struct orr_runtime *rt, uint64_t ns);
+
+/*
+ * End one worker other than the first, for good: its tasks are dropped on its thread, its timers go on elsewhere,
+ * spawning on it answers -ESHUTDOWN.  Returns at once; the thread ends when its turn does.  Any thread.
+ *   -EINVAL   not a runtime, no such worker, or worker 1, which the host ends by not driving it
+ */
+ORR_API int orr_worker_stop(struct orr_runtime *rt, unsigned worker);
+
 struct orr_stats {
     uint64_t tasks_spawned;
     uint64_t tasks_live;
@@ -194,6 +225,21 @@ struct orr_stats {
     uint64_t futex_wakes;     /* to wake any other */
     uint64_t sleeps;
     uint64_t turns;
+
+    uint64_t timers_pending;
+    uint64_t timers_fired;
+    uint64_t timers_cancelled;
+    uint64_t timers_rearmed;
+    uint64_t timers_migrated; /* left a worker that shut down */
+    uint64_t timers_held;     /* of those, waiting for a worker that lives; only for all workers together */
+    uint64_t timers_stale;    /* cancelled by another thread, not yet removed from the wheel */
+    uint64_t timers_scrubbed; /* and removed since */
+    uint64_t lateness_p50_ns; /* from a timer's deadline to its firing */
+    uint64_t lateness_p99_ns;
+    uint64_t lateness_max_ns;
+    uint64_t service_wake_ups; /* of the time service; only for all workers together, as is its lag */
+    uint64_t service_lag_ns;   /* the most by which one of its ticks was late */
+
     unsigned workers;
     enum orr_reactor reactor; /* the one in use, never AUTO; for all workers together, that of worker 1 */
 };
@@ -233,16 +279,16 @@ struct orr_spawn {
 /*
  * Make a task.  On failure nothing is kept and `drop` is not called.  Any thread.
  *   -EINVAL     not a runtime, no poll function, no such worker
- *   -EXDEV      `waker` was given for another thread's worker
+ *   -EXDEV      `waker` was given, and the calling thread does not run that worker
  *   -EAGAIN     that worker has max_tasks tasks
  *   -ENOMEM
  *   -ESHUTDOWN  the runtime was stopped
- * A spawn on another thread's worker is on its way when this returns.  Should that worker then find no
- * memory for it, the log is told and `drop` runs.
+ * A spawn on another worker, or from plain code of the host, is on its way when this returns.  Should that worker
+ * then find no memory for it, the log is told and `drop` runs.
  */
 ORR_API int orr_spawn(struct orr_runtime *rt, const struct orr_spawn *what);
 
-/* The task's own waker.  For the zero waker, NULL is enough.  The worker's thread. */
+/* The task's own waker; the zero waker for NULL, and for a task that is ending.  The worker's thread. */
 ORR_API struct orr_waker orr_task_waker(const struct orr_task *task);
 
 /* Wakes the task itself, for `return orr_task_yield(task);`: let the others go first, then go on. */
@@ -261,6 +307,67 @@ ORR_API unsigned orr_task_worker(const struct orr_task *task);
  *   -EBUSY   it is being polled now: let it return ORR_DONE
  */
 ORR_API int orr_task_drop(struct orr_waker task);
+
+/* ------------------------------------------------------------------------------------------------------
+ * Timers
+ *
+ * A timer wakes a waker, or calls a function, at a time or from a time on.  Any thread may use it, unless it was made
+ * local.  It never fires early.  It lives until orr_timer_free(), outlives its worker and its runtime, and goes on
+ * elsewhere when the worker that held it shuts down: so a callback must not care which worker it runs on.
+ */
+struct orr_timer;
+
+/*
+ * `status` is 0 when the time has come, and -ECANCELED when the runtime ended first.  Runs on a worker's thread (at
+ * the end, on the one that ends the runtime), outside any task.  It may start, cancel and free any timer, its own too.
+ */
+typedef void orr_timer_fn(struct orr_timer *timer, void *data, int status);
+
+struct orr_timer_options {
+    struct orr_waker waker; /* either this */
+    orr_timer_fn *fire;     /* or this, with its data */
+    void *data;
+    bool local; /* used only on one worker's thread, and so a little quicker; it does not outlive that worker */
+};
+
+/*
+ * Make a timer, not yet started.  Any thread.
+ *   -EINVAL   not a runtime, NULL, neither a waker nor a function, or both
+ *   -ENOMEM
+ */
+ORR_API int orr_timer_new(struct orr_runtime *rt, const struct orr_timer_options *options, struct orr_timer **timer);
+
+/*
+ * Start it, or start it anew, to fire after `delay` or at `deadline` of the runtime's clock, then every `repeat`
+ * nanoseconds (0: once).  Repeats keep their rate: a late one does not put off the next, and those missed altogether
+ * are skipped and counted.  A time in the past means the next turn.  It is held by the calling thread's worker, or
+ * from other threads by the one with the fewest.  Timers with equal deadlines on one worker fire in the order started.
+ *   -EINVAL      NULL
+ *   -ESHUTDOWN   the runtime has ended
+ */
+ORR_API int orr_timer_start(struct orr_timer *timer, uint64_t delay, uint64_t repeat);
+ORR_API int orr_timer_start_at(struct orr_timer *timer, uint64_t deadline, uint64_t repeat);
+
+/* Start it anew, one `repeat` from now.  -EINVAL if it has none; else as above. */
+ORR_API int orr_timer_again(struct orr_timer *timer);
+
+enum orr_cancel {
+    ORR_CANCELLED, /* it was to fire, and will not */
+    ORR_TOO_LATE,  /* it has fired, or was cancelled or never started */
+    ORR_RUNNING,   /* its callback runs at this moment; it will not be repeated */
+};
+
+/* Answers one of those, or -EINVAL for NULL.  It may be started again. */
+ORR_API int orr_timer_cancel(struct orr_timer *timer);
+
+/* Nanoseconds until it fires; 0 if it is due; ORR_NEVER if it is not started, or NULL. */
+ORR_API uint64_t orr_timer_due_in(struct orr_timer *timer);
+
+/* How many repeats were skipped because their time had passed. */
+ORR_API uint64_t orr_timer_missed(struct orr_timer *timer);
+
+/* Cancel it and give it up.  Its callback may be running; then it is gone when that returns.  NULL is allowed. */
+ORR_API void orr_timer_free(struct orr_timer *timer);
 
 /* ------------------------------------------------------------------------------------------------------
  * I/O for tasks
@@ -308,7 +415,10 @@ ORR_API int orr_io_wait(struct orr_task *task, struct orr_io *io, int fd, unsign
  * As read(2) and write(2), at the file's own position, except that they wait in the background, whether the
  * descriptor is in non-blocking mode or not.  (With epoll, a regular file is read and written at once, which
  * may wait for the disk.)  At most INT_MAX bytes; the result may be short.  A write to a pipe or socket that
- * nobody reads raises SIGPIPE as write(2) does, unless that is ignored.
+ * nobody reads raises SIGPIPE as write(2) does, unless that is ignored; the threads of workers 2 and up block it.
+ *
+ * Two exceptions.  A terminal must be in non-blocking mode, or a write to it may block all the same.  And of several
+ * reads of one descriptor in flight at once, or several writes, it is not said which is served first.
  */
 ORR_API int orr_io_read(struct orr_task *task, struct orr_io *io, int fd, void *buffer, size_t length);
 ORR_API int orr_io_write(struct orr_task *task, struct orr_io *io, int fd, const void *buffer, size_t length);

@@ -14,16 +14,24 @@ static bool in_flight(const struct orr_io *io)
     return io->state == IO_IN_FLIGHT || io->state == IO_FINISHED;
 }
 
-static int start(struct orr_task *task, struct orr_io *io, enum io_kind kind)
+/* Whether the task may start this now.  The thread first: what another thread's looks like is not ours to read. */
+static int check(const struct orr_task *task, const struct orr_io *io)
 {
-    struct worker *worker = task->worker;
-    if (worker != worker_current)
+    if (!task || !io)
+        return -EINVAL;
+    if (task->worker != worker_current)
         return -EPERM;
-    if (task->life != TASK_LIVE)
-        return -ESRCH;
+    if (in_flight(io))
+        return -EBUSY;
+    return task->life == TASK_LIVE ? 0 : -ESRCH;
+}
+
+static int start(struct orr_task *task, struct orr_io *io, enum io_kind kind, int fd)
+{
     io->kind = kind;
+    io->fd = fd;
     io->task = task;
-    int error = reactor_start(worker->reactor, io);
+    int error = reactor_start(task->worker->reactor, io);
     if (!error)
         list_append(&task->ios, &io->in_task);
     return error;
@@ -31,26 +39,26 @@ static int start(struct orr_task *task, struct orr_io *io, enum io_kind kind)
 
 int orr_io_wait(struct orr_task *task, struct orr_io *io, int fd, unsigned events)
 {
-    if (!task || !io || !events || events & ~(unsigned)(POLLIN | POLLOUT | POLLPRI | POLLRDHUP))
+    if (!events || events & ~(unsigned)(POLLIN | POLLOUT | POLLPRI | POLLRDHUP))
         return -EINVAL;
-    if (in_flight(io))
-        return -EBUSY;
-    io->fd = fd;
+    int error = check(task, io);
+    if (error)
+        return error;
     io->events = events;
-    return start(task, io, IO_WAIT);
+    return start(task, io, IO_WAIT, fd);
 }
 
 static int start_transfer(struct orr_task *task, struct orr_io *io, enum io_kind kind, int fd, void *buffer,
                           size_t length)
 {
-    if (!task || !io || (!buffer && length) || length > INT_MAX)
+    if ((!buffer && length) || length > INT_MAX)
         return -EINVAL;
-    if (in_flight(io))
-        return -EBUSY;
-    io->fd = fd;
+    int error = check(task, io);
+    if (error)
+        return error;
     io->buffer = buffer;
     io->length = length;
-    return start(task, io, kind);
+    return start(task, io, kind, fd);
 }
 
 int orr_io_read(struct orr_task *task, struct orr_io *io, int fd, void *buffer, size_t length)
@@ -67,11 +75,13 @@ int orr_io_cancel(struct orr_io *io)
 {
     if (!io)
         return -EINVAL;
-    if (!in_flight(io))
+    if (!io->task)
         return -EALREADY;
     struct worker *worker = io->task->worker;
     if (worker != worker_current)
-        return -EPERM;
+        return in_flight(io) ? -EPERM : -EALREADY;
+    if (!in_flight(io))
+        return -EALREADY;
     reactor_cancel(worker->reactor, io);
     return 0;
 }

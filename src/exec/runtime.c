@@ -1,8 +1,10 @@
 #include "exec/runtime.h"
 
 #include "base/clock.h"
+#include "base/thread.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -34,6 +36,11 @@ static int check_options(const struct orr_options *options, const struct log *lo
                  (int)options->reactor);
         return -EINVAL;
     }
+    if (options->clock > ORR_CLOCK_MANUAL) {
+        log_line(log, ORR_LOG_ERROR, "option clock is %d, expected ORR_CLOCK_MONOTONIC, _VIRTUAL or _MANUAL",
+                 (int)options->clock);
+        return -EINVAL;
+    }
     if (options->spin_us < -1 || options->spin_us > SPIN_MAX_US) {
         log_line(log, ORR_LOG_ERROR, "option spin_us is %d, expected -1 to %d", options->spin_us, SPIN_MAX_US);
         return -EINVAL;
@@ -51,7 +58,7 @@ static uint64_t spin_ns(int spin_us)
 /* What a turn leaves when a worker may have got rid of its last task. */
 static void settle_errands(struct worker *worker)
 {
-    if (!worker->errands || counter_read(&worker->tasks.live))
+    if (!worker->errands || worker_occupied(worker))
         return;
     uint64_t errands = worker->errands;
     worker->errands = 0;
@@ -62,7 +69,7 @@ static void settle_errands(struct worker *worker)
 static bool look_for_stop(struct worker *worker)
 {
     worker_take_nudge(worker);
-    return !runtime_stopping(worker->runtime);
+    return !runtime_stopping(worker->runtime) && !atomic_load_explicit(&worker->ending, memory_order_acquire);
 }
 
 static void *thread_main(void *data)
@@ -71,7 +78,7 @@ static void *thread_main(void *data)
     char name[16];
     snprintf(name, sizeof name, "orrery/%u", worker->number);
     pthread_setname_np(pthread_self(), name);
-    worker_current = worker;
+    worker_enter(worker);
     while (look_for_stop(worker)) {
         worker_turn(worker, ORR_NEVER);
         settle_errands(worker);
@@ -79,18 +86,14 @@ static void *thread_main(void *data)
             worker_sleep(worker);
     }
     worker_close(worker);
+    settle_errands(worker);
+    virtual_ends(worker);
     return NULL;
 }
 
-/* Threads take no signals: those are the host's. */
 static int start_thread(struct worker *worker)
 {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&worker->thread, NULL, thread_main, worker);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return -error;
+    return thread_start(&worker->thread, thread_main, worker);
 }
 
 static int open_workers(struct orr_runtime *rt, const struct orr_options *options)
@@ -100,6 +103,7 @@ static int open_workers(struct orr_runtime *rt, const struct orr_options *option
         .max_tasks = options->max_tasks ? options->max_tasks : ORR_TASKS_DEFAULT,
         .reactor = options->reactor,
         .spin_ns = spin_ns(options->spin_us),
+        .keeper = rt->keeper,
         .alloc = rt->alloc,
         .log = rt->log,
     };
@@ -113,6 +117,7 @@ static int open_workers(struct orr_runtime *rt, const struct orr_options *option
             }
             return error;
         }
+        config.reactor = runtime_worker(rt, 1)->reactor_kind; /* what AUTO has found, it has found for all */
     }
     return 0;
 }
@@ -126,6 +131,7 @@ static void close_workers(struct orr_runtime *rt, unsigned last)
     for (unsigned number = last + 1; number <= rt->worker_count; number++)
         worker_close(runtime_worker(rt, number));
     worker_close(runtime_worker(rt, 1));
+    keeper_close(rt->keeper);
     for (unsigned number = 1; number <= rt->worker_count; number++)
         worker_release(runtime_worker(rt, number));
 }
@@ -157,17 +163,30 @@ static int runtime_open(struct orr_runtime **out, const struct orr_options *opti
     rt->alloc = alloc;
     rt->log = *log;
     rt->worker_count = options->workers ? options->workers : 1;
+    virtual_init(rt);
+    int error = -ENOMEM;
     rt->workers = alloc_zeroed(&alloc, workers_size(rt));
-    int error = rt->workers ? open_workers(rt, options) : -ENOMEM;
+    if (!rt->workers)
+        goto no_workers;
+    error = keeper_open(
+        &rt->keeper,
+        &(struct timekeeper_config){
+            .homes = rt->worker_count, .clock = options->clock, .alloc = alloc, .log = *log, .wake = orr_waker_wake });
     if (error)
-        goto failed;
+        goto no_keeper;
+    error = open_workers(rt, options);
+    if (error) {
+        keeper_close(rt->keeper);
+        goto no_keeper;
+    }
     error = start_threads(rt);
     if (error)
-        goto failed;
+        goto no_keeper;
     *out = rt;
     return 0;
-failed:
+no_keeper:
     alloc_free(&alloc, rt->workers, workers_size(rt));
+no_workers:
     alloc_free(&alloc, rt, sizeof *rt);
     return error;
 }
@@ -194,9 +213,23 @@ int orr_runtime_stop(struct orr_runtime *rt)
 {
     if (!runtime_valid(rt))
         return -EINVAL;
+    atomic_fetch_add(&rt->stoppers, 1);
     atomic_store(&rt->stopping, true);
+    atomic_store(&runtime_worker(rt, 1)->home->living, false); /* it turns no more, so it adopts no timers */
     for (unsigned number = 1; number <= rt->worker_count; number++)
         worker_nudge(runtime_worker(rt, number));
+    /* Whoever drives may have seen it already and be about to free us.  Pairs with the load in orr_runtime_free(). */
+    atomic_fetch_sub_explicit(&rt->stoppers, 1, memory_order_release);
+    return 0;
+}
+
+int orr_worker_stop(struct orr_runtime *rt, unsigned number)
+{
+    if (!runtime_valid(rt) || number < 2 || number > rt->worker_count)
+        return -EINVAL;
+    struct worker *worker = runtime_worker(rt, number);
+    atomic_store_explicit(&worker->ending, true, memory_order_release);
+    worker_nudge(worker);
     return 0;
 }
 
@@ -205,8 +238,9 @@ static int drive(struct orr_runtime *rt)
 {
     if (!runtime_valid(rt))
         return -EINVAL;
-    if (worker_current && worker_current->runtime == rt)
-        return -EBUSY;
+    for (struct worker *worker = worker_current; worker; worker = worker->outer)
+        if (worker->runtime == rt)
+            return -EBUSY;
     return atomic_exchange_explicit(&rt->driven, true, memory_order_acquire) ? -EBUSY : 0;
 }
 
@@ -223,6 +257,8 @@ int orr_runtime_free(struct orr_runtime *rt)
     if (error)
         return error;
     close_workers(rt, rt->worker_count);
+    while (atomic_load_explicit(&rt->stoppers, memory_order_acquire))
+        sched_yield();
     rt->magic = 0;
     struct alloc alloc = rt->alloc;
     alloc_free(&alloc, rt->workers, workers_size(rt));
@@ -230,10 +266,22 @@ int orr_runtime_free(struct orr_runtime *rt)
     return 0;
 }
 
+/* Timers of other workers, and those on their way from a worker that has ended. */
+static bool timers_elsewhere(struct orr_runtime *rt)
+{
+    for (unsigned number = 2; number <= rt->worker_count; number++) {
+        struct timer_home *home = runtime_worker(rt, number)->home;
+        if (atomic_load_explicit(&home->living, memory_order_acquire) &&
+            (atomic_load_explicit(&home->load, memory_order_acquire) || !mailbox_empty(&home->mailbox)))
+            return true;
+    }
+    return keeper_in_transit(rt->keeper);
+}
+
 static bool all_done(struct orr_runtime *rt)
 {
-    return !counter_read(&runtime_worker(rt, 1)->tasks.live) &&
-           !atomic_load_explicit(&rt->errands, memory_order_acquire);
+    return !worker_occupied(runtime_worker(rt, 1)) && !atomic_load_explicit(&rt->errands, memory_order_acquire) &&
+           !timers_elsewhere(rt);
 }
 
 int orr_runtime_run(struct orr_runtime *rt)
@@ -242,10 +290,10 @@ int orr_runtime_run(struct orr_runtime *rt)
     if (error)
         return error;
     struct worker *worker = runtime_worker(rt, 1);
-    struct worker *outer = worker_current;
-    worker_current = worker;
+    struct worker *outer = worker_enter(worker);
     for (;;) {
         if (!look_for_stop(worker)) {
+            worker_nudge(worker); /* for whoever looks next */
             error = -ECANCELED;
             break;
         }
@@ -255,9 +303,10 @@ int orr_runtime_run(struct orr_runtime *rt)
             continue;
         if (all_done(rt))
             break;
-        worker_sleep(worker);
+        if (!virtual_can_jump(worker))
+            worker_sleep(worker);
     }
-    worker_current = outer;
+    worker_leave(outer);
     worker_park(worker, rt->fd_in_use);
     park(rt);
     return error;
@@ -271,17 +320,18 @@ int orr_runtime_turn(struct orr_runtime *rt, uint64_t budget_ns)
     struct worker *worker = runtime_worker(rt, 1);
     int more = -ESHUTDOWN;
     if (look_for_stop(worker)) {
-        struct worker *outer = worker_current;
-        worker_current = worker;
+        struct worker *outer = worker_enter(worker);
         bell_ignore(&worker->place->bell);
         worker_turn(worker, budget_ns);
         settle_errands(worker);
-        worker_current = outer;
-        more = worker_busy(worker) || worker_has_news(worker);
+        worker_leave(outer);
+        more = 0;
     } else {
         worker_nudge(worker); /* the descriptor stays readable, to say so again */
     }
     worker_park(worker, rt->fd_in_use);
+    if (!more)
+        more = worker_deadline(worker) == 0;
     park(rt);
     return more;
 }
@@ -295,6 +345,7 @@ int orr_runtime_fd(struct orr_runtime *rt)
     int fd = reactor_fd(worker->reactor);
     if (fd >= 0 && !rt->fd_in_use) {
         rt->fd_in_use = true;
+        reactor_wait(worker->reactor, 0); /* takes off what the bell's former owners rang */
         worker_park(worker, true);
     }
     park(rt);
@@ -305,35 +356,5 @@ uint64_t orr_runtime_next_deadline(struct orr_runtime *rt)
 {
     if (!runtime_valid(rt))
         return ORR_NEVER;
-    struct worker *worker = runtime_worker(rt, 1);
-    return worker_busy(worker) || worker_has_news(worker) ? 0 : ORR_NEVER;
-}
-
-static void add_stats(struct orr_stats *sum, struct worker *worker)
-{
-    sum->tasks_spawned += counter_read(&worker->tasks.spawned);
-    sum->tasks_live += counter_read(&worker->tasks.live);
-    sum->polls += counter_read(&worker->polls);
-    sum->wakes_local += counter_read(&worker->wakes_local);
-    sum->wakes_foreign += counter_read(&worker->wakes_foreign);
-    sum->wakes_coalesced += counter_read(&worker->wakes_coalesced);
-    struct bell *bell = &worker->place->bell;
-    sum->eventfd_writes += atomic_load_explicit(&bell->eventfd_writes, memory_order_relaxed) -
-                           worker->eventfd_writes_before;
-    sum->futex_wakes += atomic_load_explicit(&bell->futex_wakes, memory_order_relaxed) - worker->futex_wakes_before;
-    sum->sleeps += counter_read(&worker->sleeps);
-    sum->turns += counter_read(&worker->turns);
-}
-
-int orr_runtime_stats(struct orr_runtime *rt, unsigned worker, struct orr_stats *stats)
-{
-    if (!runtime_valid(rt) || worker > rt->worker_count || !stats)
-        return -EINVAL;
-    *stats = (struct orr_stats){ .workers = rt->worker_count };
-    unsigned first = worker ? worker : 1;
-    unsigned last = worker ? worker : rt->worker_count;
-    for (unsigned number = first; number <= last; number++)
-        add_stats(stats, runtime_worker(rt, number));
-    stats->reactor = runtime_worker(rt, first)->reactor_kind;
-    return 0;
+    return worker_deadline(runtime_worker(rt, 1));
 }

@@ -11,6 +11,7 @@
 #ifndef ORR_EXEC_RUNTIME_H
 #define ORR_EXEC_RUNTIME_H
 
+#include "exec/virtual.h"
 #include "exec/worker.h"
 
 #define RUNTIME_MAGIC UINT64_C(0x6f727265727931a7)
@@ -19,8 +20,11 @@ struct orr_runtime {
     uint64_t magic; /* tells a runtime from other things that a pointer may point at */
     _Atomic bool driven;
     _Atomic bool stopping;
+    _Atomic unsigned stoppers; /* calls of orr_runtime_stop() under way, which the end of the runtime waits for */
     _Atomic uint64_t errands;
     bool fd_in_use;
+    struct timekeeper *keeper;
+    struct virtual_state virtual;
     struct alloc alloc;
     struct log log;
     unsigned worker_count;

@@ -1,7 +1,6 @@
 /*
- * Spawning: a push on the own worker, a letter to another's.  The letter is counted against the receiver's
- * limit when it is sent, so that a sender hears at once of a worker that is full; several senders that cross
- * the limit at the same instant are all refused rather than let in.
+ * Spawning: a push on the own worker, a letter to another's.  A letter is counted against the receiver's limit from
+ * the moment it is sent, so that a sender hears at once of a worker that is full, and what was accepted is let in.
  */
 #include "exec/runtime.h"
 
@@ -17,17 +16,18 @@ static void spawn_arrives(struct worker *worker, struct mail *mail)
     struct spawn_letter *letter = (struct spawn_letter *)mail; /* its first member */
     struct orr_spawn what = letter->what;
     alloc_free(&worker->alloc, letter, sizeof *letter);
-    atomic_fetch_sub_explicit(&worker->expected, 1, memory_order_relaxed);
     worker->errands++;
     struct orr_task *task;
     int error = worker->closing ? -ESHUTDOWN : task_new(worker, &what, &task);
+    /* After the task is counted as live: a sender sees it as one or the other.  Pairs with spawn_by_letter(). */
+    atomic_fetch_sub_explicit(&worker->expected, 1, memory_order_release);
     if (!error) {
         worker_ready(worker, task);
         return;
     }
     if (!worker->closing)
         log_line(&worker->log, ORR_LOG_ERROR, "worker %u dropped a task sent to it: %s", worker->number,
-                 error == -ENOMEM ? "out of memory" : "it has as many tasks as it may");
+                 error == -ENOMEM ? "out of memory" : "its table is full");
     if (what.drop)
         what.drop(what.data);
 }
@@ -36,7 +36,7 @@ static int spawn_by_letter(struct worker *worker, const struct orr_spawn *what)
 {
     struct orr_runtime *rt = worker->runtime;
     int error = -EAGAIN;
-    uint64_t before = atomic_fetch_add_explicit(&worker->expected, 1, memory_order_relaxed);
+    uint64_t before = atomic_fetch_add_explicit(&worker->expected, 1, memory_order_acquire);
     if (before + counter_read(&worker->tasks.live) >= worker->tasks.limit)
         goto unexpected;
     error = -ENOMEM;
@@ -57,6 +57,9 @@ unexpected:
 
 static int spawn_here(struct worker *worker, const struct orr_spawn *what)
 {
+    uint64_t expected = atomic_load_explicit(&worker->expected, memory_order_relaxed);
+    if (expected + counter_read(&worker->tasks.live) >= worker->tasks.limit)
+        return -EAGAIN;
     struct orr_task *task;
     int error = task_new(worker, what, &task);
     if (error)

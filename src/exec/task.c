@@ -56,8 +56,6 @@ static int tasks_extend(struct worker *worker)
 int task_new(struct worker *worker, const struct orr_spawn *what, struct orr_task **out)
 {
     struct tasks *tasks = &worker->tasks;
-    if (counter_read(&tasks->live) >= tasks->limit)
-        return -EAGAIN;
     if (!tasks->free) {
         int error = tasks_extend(worker);
         if (error)
@@ -169,7 +167,7 @@ void tasks_close(struct tasks *tasks, const struct alloc *alloc)
 
 struct orr_waker orr_task_waker(const struct orr_task *task)
 {
-    if (!task)
+    if (!task || task->life != TASK_LIVE)
         return (struct orr_waker){ 0 };
     return waker_make(task->worker->place_number, task->slot, task->generation);
 }

@@ -109,7 +109,7 @@ static inline struct orr_task *tasks_find(const struct tasks *tasks, struct orr_
     return task->generation == waker_generation(waker) && task->life == TASK_LIVE ? task : NULL;
 }
 
-/* Makes a live task, not yet queued.  -EAGAIN at the limit, -ENOMEM. */
+/* Makes a live task, not yet queued.  -ENOMEM; -EAGAIN if there is not a slot left.  The limit is the caller's. */
 int task_new(struct worker *worker, const struct orr_spawn *what, struct orr_task **out);
 
 /* Polls a task that came off the ready queue.  False if it has ended meanwhile, and was not polled. */

@@ -2,8 +2,11 @@
 
 #include "base/clock.h"
 #include "base/cpu.h"
+#include "exec/runtime.h"
+#include "exec/virtual.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 
 _Thread_local struct worker *worker_current __attribute__((tls_model("initial-exec")));
@@ -16,6 +19,8 @@ int worker_open(struct worker *worker, const struct worker_config *config)
         .alloc = config->alloc,
         .log = config->log,
         .spin_ns = config->spin_ns,
+        .keeper = config->keeper,
+        .home = keeper_home(config->keeper, config->number - 1),
         .tasks.limit = config->max_tasks,
     };
     int error = place_acquire(&worker->place);
@@ -30,6 +35,7 @@ int worker_open(struct worker *worker, const struct worker_config *config)
         return error;
     }
     worker->reactor_kind = reactor_kind(worker->reactor);
+    worker->home->bell = &worker->place->bell;
     return 0;
 }
 
@@ -42,13 +48,13 @@ static void take_wakes(struct worker *worker)
     }
 }
 
-static void open_letters(struct worker *worker, struct letter *letter)
+/* Opens up to so many letters, oldest first. */
+static void open_letters(struct worker *worker, unsigned count)
 {
-    while (letter) {
-        struct letter *next = letter->next;
-        struct mail *mail = (struct mail *)letter; /* its first member */
+    while (worker->letters && count--) {
+        struct mail *mail = (struct mail *)worker->letters; /* its first member */
+        worker->letters = worker->letters->next;
         mail->arrive(worker, mail);
-        letter = next;
     }
 }
 
@@ -69,17 +75,42 @@ static void collect_or_complain(struct worker *worker, uint64_t timeout_ns)
         log_line(&worker->log, ORR_LOG_ERROR, "worker %u cannot wait for I/O: %s", worker->number, strerror(-error));
 }
 
-static void poll_ready(struct worker *worker, uint64_t budget_ns)
+/* A worker without timers does not read the clock. */
+static void fire_timers(struct worker *worker)
 {
-    uint64_t end = budget_ns == ORR_NEVER ? ORR_NEVER : clock_after(clock_now(), budget_ns);
-    for (int polls = 0; polls < TURN_POLLS;) {
+    struct timer_home *home = worker->home;
+    home_receive(home);
+    if (!home->wheel.count)
+        return;
+    uint64_t now = keeper_now(worker->keeper);
+    home_publish(home, now, true);
+    home_fire(home, now, HOME_FIRES);
+}
+
+/* Whether timers have become due in the middle of a long turn: looked at now and then, or when the service says so. */
+static bool timers_wait(struct worker *worker, int polls)
+{
+    enum { POLLS_PER_LOOK = 16 };
+    struct timer_home *home = worker->home;
+    if (atomic_load_explicit(&home->late, memory_order_relaxed)) {
+        atomic_store_explicit(&home->late, false, memory_order_relaxed);
+        return true;
+    }
+    return home->wheel.count && polls % POLLS_PER_LOOK == 0 && home_next(home) <= keeper_now(worker->keeper);
+}
+
+static void poll_ready(struct worker *worker, uint64_t end)
+{
+    for (int polls = 0, dead = 0; polls < TURN_POLLS && dead < TURN_DEAD;) {
         struct orr_task *task = queue_pop(&worker->ready);
         if (!task)
             break;
-        if (!task_run(worker, task))
+        if (!task_run(worker, task)) {
+            dead++;
             continue;
+        }
         polls++;
-        if (end != ORR_NEVER && clock_now() >= end)
+        if ((end != ORR_NEVER && clock_now() >= end) || timers_wait(worker, polls))
             break;
     }
     queue_join(&worker->ready, &worker->deferred);
@@ -87,11 +118,28 @@ static void poll_ready(struct worker *worker, uint64_t budget_ns)
 
 void worker_turn(struct worker *worker, uint64_t budget_ns)
 {
+    uint64_t end = budget_ns == ORR_NEVER ? ORR_NEVER : clock_after(clock_now(), budget_ns);
     counter_add(&worker->turns, 1);
     collect_or_complain(worker, 0);
     take_wakes(worker);
-    open_letters(worker, mailbox_take(&worker->mailbox));
-    poll_ready(worker, budget_ns);
+    if (!worker->letters)
+        worker->letters = mailbox_take(&worker->mailbox);
+    open_letters(worker, TURN_LETTERS);
+    if (!worker_busy(worker))
+        virtual_jump(worker);
+    fire_timers(worker);
+    poll_ready(worker, end);
+    home_scrub(worker->home);
+    if (atomic_load_explicit(&worker->home->turning, memory_order_relaxed))
+        atomic_store_explicit(&worker->home->turning, false, memory_order_relaxed);
+}
+
+uint64_t worker_deadline(struct worker *worker)
+{
+    if (worker_busy(worker) || worker_has_news(worker) || virtual_can_jump(worker))
+        return 0;
+    uint64_t next = home_next(worker->home);
+    return next != ORR_NEVER && next <= keeper_now(worker->keeper) ? 0 : next;
 }
 
 /* True if something arrived while we looked. */
@@ -108,20 +156,38 @@ static bool spin(struct worker *worker)
     return false;
 }
 
+/* Until the next deadline; ORR_NEVER where there is none, or where it is not the machine's time that counts. */
+static uint64_t time_to_sleep(struct worker *worker)
+{
+    uint64_t next = home_next(worker->home);
+    if (next == ORR_NEVER || worker->keeper->clock != ORR_CLOCK_MONOTONIC)
+        return ORR_NEVER;
+    uint64_t now = clock_now();
+    return next > now ? next - now : 0;
+}
+
+static void block(struct worker *worker, bool io, uint64_t timeout_ns)
+{
+    counter_add(&worker->sleeps, 1);
+    virtual_falls_asleep(worker, io);
+    if (io)
+        collect_or_complain(worker, timeout_ns);
+    else
+        bell_wait(&worker->place->bell, timeout_ns);
+    virtual_wakes_up(worker, io);
+}
+
 void worker_sleep(struct worker *worker)
 {
-    if (worker->spin_ns && spin(worker))
+    uint64_t timeout = time_to_sleep(worker);
+    if (!timeout || (worker->spin_ns && spin(worker)))
         return;
+    home_publish(worker->home, atomic_load_explicit(&worker->home->now, memory_order_relaxed), false);
     struct bell *bell = &worker->place->bell;
     bool io = reactor_in_flight(worker->reactor);
     bell_listen(bell, io ? BELL_EVENTFD : BELL_FUTEX);
-    if (!worker_has_news(worker)) {
-        counter_add(&worker->sleeps, 1);
-        if (io)
-            collect_or_complain(worker, ORR_NEVER);
-        else
-            bell_wait(bell, ORR_NEVER);
-    }
+    if (!worker_has_news(worker))
+        block(worker, io, timeout);
     bell_ignore(bell);
 }
 
@@ -131,12 +197,19 @@ void worker_park(struct worker *worker, bool watched)
     int error = reactor_submit(worker->reactor);
     if (error)
         log_line(&worker->log, ORR_LOG_ERROR, "worker %u cannot start I/O: %s", worker->number, strerror(-error));
+    home_publish(worker->home, atomic_load_explicit(&worker->home->now, memory_order_relaxed), false);
     if (!watched)
         return;
     bell_listen(bell, BELL_EVENTFD);
-    if (worker_busy(worker) || worker_has_news(worker)) {
+    uint64_t next = worker_deadline(worker);
+    if (next == 0) {
         bell_ignore(bell);
         bell_write(bell);
+    } else if (worker->keeper->clock == ORR_CLOCK_MONOTONIC) {
+        error = reactor_show_deadline(worker->reactor, next);
+        if (error)
+            log_line(&worker->log, ORR_LOG_ERROR, "worker %u cannot show its deadline: %s", worker->number,
+                     strerror(-error));
     }
 }
 
@@ -160,13 +233,15 @@ static void end_all_tasks(struct worker *worker)
 
 void worker_close(struct worker *worker)
 {
-    struct worker *outer = worker_current;
-    worker_current = worker;
+    struct worker *outer = worker_enter(worker);
     worker->closing = true;
-    open_letters(worker, mailbox_close(&worker->mailbox));
+    open_letters(worker, UINT_MAX);
+    worker->letters = mailbox_close(&worker->mailbox);
+    open_letters(worker, UINT_MAX);
     end_all_tasks(worker);
+    home_close(worker->home);
     take_wakes(worker); /* so that the next holder of the place finds few zombies */
-    worker_current = outer;
+    worker_leave(outer);
     tasks_close(&worker->tasks, &worker->alloc);
     reactor_close(worker->reactor);
 }

@@ -14,10 +14,16 @@
 #include "exec/place.h"
 #include "exec/task.h"
 #include "reactor/reactor.h"
+#include "time/keeper.h"
 
 #include <pthread.h>
 
-enum { TURN_POLLS = 256 }; /* at most so many before a worker looks up */
+/* At most so many before a worker looks up. */
+enum {
+    TURN_POLLS = 256,
+    TURN_DEAD = 4096, /* tasks in the ready queue that have ended meanwhile */
+    TURN_LETTERS = 1024,
+};
 
 struct worker {
     /* What a wake on the own thread touches comes first. */
@@ -25,14 +31,19 @@ struct worker {
     unsigned place_number;
     bool closing;
     struct orr_task *polling;
+    struct letter *letters; /* taken from the mailbox, not yet opened */
     struct queue ready;
     struct queue deferred; /* woken during their own poll: ready in the next turn */
     struct counter wakes_local;
     struct counter polls;
     struct tasks tasks;
 
+    struct timer_home *home;
+    struct timekeeper *keeper;
+
     struct orr_runtime *runtime;
-    unsigned number; /* in its runtime, from 1 */
+    struct worker *outer; /* whom the owner's thread drove before, if it drives us from inside a task */
+    unsigned number;      /* in its runtime, from 1 */
     struct alloc alloc;
     struct log log;
     struct reactor *reactor;
@@ -51,6 +62,7 @@ struct worker {
     char apart[64]; /* what other threads write is on a cache line of its own */
     struct mailbox mailbox;
     _Atomic bool nudged;
+    _Atomic bool ending;       /* this worker alone is to stop */
     _Atomic uint32_t expected; /* spawns in the mailbox, counted against the limit */
 };
 
@@ -69,6 +81,7 @@ struct worker_config {
     unsigned max_tasks;
     enum orr_reactor reactor;
     uint64_t spin_ns;
+    struct timekeeper *keeper;
     struct alloc alloc;
     struct log log;
 };
@@ -85,8 +98,33 @@ void worker_release(struct worker *worker);
 /* One pass, never blocking; `budget_ns` may be ORR_NEVER.  The owner. */
 void worker_turn(struct worker *worker, uint64_t budget_ns);
 
-/* Blocks until there is something to do, or may be.  The owner. */
+/* Blocks until there is something to do, or may be, a due timer included.  The owner. */
 void worker_sleep(struct worker *worker);
+
+/* The calling thread becomes the owner; answers what it was the owner of before, for worker_leave(). */
+static inline struct worker *worker_enter(struct worker *worker)
+{
+    struct worker *outer = worker_current;
+    worker->outer = outer;
+    worker_current = worker;
+    timer_home_current = worker->home;
+    return outer;
+}
+
+static inline void worker_leave(struct worker *outer)
+{
+    worker_current = outer;
+    timer_home_current = outer ? outer->home : NULL;
+}
+
+/* When the worker has to turn, whatever else happens: 0 for now, ORR_NEVER for not at all.  The owner. */
+uint64_t worker_deadline(struct worker *worker);
+
+/* Whether the worker holds anything that is still to happen: a task, a timer.  The owner. */
+static inline bool worker_occupied(struct worker *worker)
+{
+    return counter_read(&worker->tasks.live) || home_pending(worker->home) || !mailbox_empty(&worker->home->mailbox);
+}
 
 /*
  * What a host's turn ends with: hands the kernel what was started and, if the host watches the descriptor,
@@ -97,13 +135,14 @@ void worker_park(struct worker *worker, bool watched);
 /* Whether a turn now would find something to do without looking at the kernel.  The owner. */
 static inline bool worker_busy(struct worker *worker)
 {
-    return worker->ready.first || worker->deferred.first || reactor_has_done(worker->reactor);
+    return worker->ready.first || worker->deferred.first || worker->letters || reactor_has_done(worker->reactor);
 }
 
 /* Whether others have left something.  Sequentially consistent, for use after bell_listen(). */
 static inline bool worker_has_news(struct worker *worker)
 {
-    return !place_inbox_empty(worker->place) || !mailbox_empty(&worker->mailbox) || atomic_load(&worker->nudged);
+    return !place_inbox_empty(worker->place) || !mailbox_empty(&worker->mailbox) || atomic_load(&worker->nudged) ||
+           home_has_news(worker->home);
 }
 
 /*
@@ -126,9 +165,10 @@ static inline void worker_nudge(struct worker *worker)
 /* False if the worker takes no more letters; then the letter is still the sender's.  Any thread. */
 static inline bool worker_post(struct worker *worker, struct mail *mail)
 {
+    struct bell *bell = &worker->place->bell; /* which outlives the worker, that may end as soon as it has the letter */
     if (!mailbox_post(&worker->mailbox, &mail->letter))
         return false;
-    bell_ring(&worker->place->bell);
+    bell_ring(bell);
     return true;
 }
 

@@ -17,9 +17,11 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -122,10 +124,10 @@ static int arm(struct epoll_reactor *self, struct watch *watch, int fd)
     uint32_t events = wanted(watch);
     if (!(events & ~watch->armed))
         return 0;
-    watch->generation++;
+    uint32_t generation = watch->generation + 1;
     struct epoll_event event = {
         .events = events | EPOLLONESHOT,
-        .data.u64 = (uint64_t)(watch->generation & INT32_MAX) << 32 | (uint32_t)fd,
+        .data.u64 = (uint64_t)(generation & INT32_MAX) << 32 | (uint32_t)fd,
     };
     int error = epoll_ctl(self->fd, EPOLL_CTL_MOD, fd, &event);
     if (error < 0 && errno == ENOENT)
@@ -133,6 +135,7 @@ static int arm(struct epoll_reactor *self, struct watch *watch, int fd)
     if (error < 0)
         return -errno;
     watch->armed = events;
+    watch->generation = generation;
     return 0;
 }
 
@@ -143,22 +146,42 @@ static ssize_t transfer(const struct orr_io *io, int flags)
     return count < 0 ? -errno : count;
 }
 
+/* For what does not know RWF_NOWAIT: ready, it does not block, if one does not write more than it promises to take. */
+static ssize_t transfer_when_ready(const struct orr_io *io)
+{
+    struct pollfd ready = { .fd = io->fd, .events = (short)io->events };
+    if (poll(&ready, 1, 0) == 0)
+        return -EAGAIN;
+    size_t length = io->kind == IO_WRITE && io->length > PIPE_BUF ? PIPE_BUF : io->length;
+    ssize_t count = io->kind == IO_READ ? read(io->fd, io->buffer, length) : write(io->fd, io->buffer, length);
+    return count < 0 ? -errno : count;
+}
+
 /* Without blocking, also where the descriptor is in blocking mode.  -EAGAIN if it would have to. */
 static ssize_t try_transfer(const struct orr_io *io)
 {
+    if (!io->length)
+        return transfer_when_ready(io); /* nothing to read or write means something to some, but not as a vector */
     ssize_t count = transfer(io, RWF_NOWAIT);
-    if (count != -EOPNOTSUPP)
-        return count;
-    /* Some files (terminals, for one) do not know RWF_NOWAIT.  Ready, they do not block. */
-    struct pollfd ready = { .fd = io->fd, .events = (short)io->events };
-    return poll(&ready, 1, 0) == 0 ? -EAGAIN : transfer(io, 0);
+    return count == -EOPNOTSUPP ? transfer_when_ready(io) : count;
+}
+
+/* The error behind an event that is nothing but an error. */
+static int error_behind(int fd)
+{
+    int error = 0;
+    socklen_t size = sizeof error;
+    return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error ? -error : -EIO;
 }
 
 /* What a waiter gets for these events: a result, or -EAGAIN to wait on. */
 static ssize_t serve(const struct orr_io *io, uint32_t events)
 {
-    if (io->kind != IO_WAIT)
-        return try_transfer(io);
+    if (io->kind != IO_WAIT) {
+        ssize_t result = try_transfer(io);
+        /* Waiting on would find the same error at once, for ever. */
+        return result == -EAGAIN && !(events & io->events) ? error_behind(io->fd) : result;
+    }
     uint32_t seen = events & (io->events | EPOLLERR | EPOLLHUP);
     return seen ? (ssize_t)seen : -EAGAIN;
 }
@@ -170,12 +193,19 @@ static void finish_waiting(struct epoll_reactor *self, struct orr_io *io, ssize_
     reactor_finish(&self->base, io, (int)result);
 }
 
+/* For a wait on a file that is always ready, but not for everything. */
+static ssize_t always_ready(const struct orr_io *io)
+{
+    uint32_t seen = io->events & (EPOLLIN | EPOLLOUT);
+    return seen ? (ssize_t)seen : -EINVAL;
+}
+
 /* epoll cannot watch this descriptor.  A file that is always ready is served at once; anything else fails. */
 static void serve_unwatched(struct epoll_reactor *self, struct orr_io *io, int error)
 {
     ssize_t result = error;
     if (error == -EPERM)
-        result = io->kind == IO_WAIT ? (ssize_t)(io->events & (EPOLLIN | EPOLLOUT)) : transfer(io, 0);
+        result = io->kind == IO_WAIT ? always_ready(io) : transfer(io, 0);
     finish_waiting(self, io, result);
 }
 
@@ -251,13 +281,15 @@ static void handle(struct epoll_reactor *self, const struct epoll_event *event)
 
 static int epoll_block(int fd, struct epoll_event *events, uint64_t timeout_ns)
 {
+    if (timeout_ns == ORR_NEVER)
+        return epoll_wait(fd, events, EVENTS_AT_ONCE, -1);
     struct timespec timeout = clock_timespec(timeout_ns);
-    int count = epoll_pwait2(fd, events, EVENTS_AT_ONCE, timeout_ns == ORR_NEVER ? NULL : &timeout, NULL);
-    if (count >= 0 || errno != ENOSYS)
+    int count = epoll_pwait2(fd, events, EVENTS_AT_ONCE, &timeout, NULL);
+    if (count >= 0 || (errno != ENOSYS && errno != EPERM))
         return count;
-    /* Before Linux 5.11: whole milliseconds, rounded up so as not to wake early. */
+    /* Before Linux 5.11, or where a filter does not know the call: whole milliseconds, rounded up. */
     uint64_t ms = timeout_ns / 1000000 + (timeout_ns % 1000000 != 0);
-    return epoll_wait(fd, events, EVENTS_AT_ONCE, timeout_ns == ORR_NEVER ? -1 : ms > 1u << 30 ? 1 << 30 : (int)ms);
+    return epoll_wait(fd, events, EVENTS_AT_ONCE, ms > 1u << 30 ? 1 << 30 : (int)ms);
 }
 
 static int epoll_collect(struct reactor *reactor, uint64_t timeout_ns)

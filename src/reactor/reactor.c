@@ -36,19 +36,13 @@ static int open_backend(struct reactor **out, const struct reactor_backend *back
     return 0;
 }
 
-/* What another kind of reactor would run short of as well. */
-static bool is_shortage(int error)
-{
-    return error == -ENOMEM || error == -EMFILE || error == -ENFILE;
-}
-
 int reactor_open(struct reactor **out, enum orr_reactor kind, const struct alloc *alloc, const struct log *log,
                  int bell)
 {
     if (kind == ORR_REACTOR_EPOLL)
         return open_backend(out, &reactor_epoll, alloc, bell);
     int error = open_backend(out, &reactor_uring, alloc, bell);
-    if (!error || kind == ORR_REACTOR_URING || is_shortage(error))
+    if (!error || kind == ORR_REACTOR_URING)
         return error;
     log_line(log, ORR_LOG_INFO, "io_uring is not available (%s), using epoll", strerror(-error));
     return open_backend(out, &reactor_epoll, alloc, bell);
@@ -104,7 +98,8 @@ static int open_timer(struct reactor *reactor)
 
 int reactor_show_deadline(struct reactor *reactor, uint64_t deadline)
 {
-    if (deadline == reactor->shown_deadline)
+    /* One that has passed is shown anew: its edge may have been taken off. */
+    if (deadline == reactor->shown_deadline && (deadline == ORR_NEVER || deadline > clock_now()))
         return 0;
     if (reactor->timer_fd < 0) {
         int error = open_timer(reactor);

@@ -32,6 +32,7 @@ enum phase {
     PHASE_NONE,   /* it has none: the ring was full, and it is in the backlog */
     PHASE_DIRECT, /* the operation itself */
     PHASE_POLL,   /* readiness, before the operation is tried again */
+    PHASE_LAST,   /* the operation itself, after readiness was nothing but an error: it is not waited for again */
 };
 
 struct uring_reactor {
@@ -181,10 +182,12 @@ static void request_ended(struct uring_reactor *self, struct orr_io *io, int res
     bool would_block = result == -EAGAIN && io->kind != IO_WAIT && !polled;
     if (io->cancelled && (interrupted || would_block || (polled && result >= 0)))
         reactor_finish(&self->base, io, -ECANCELED);
+    else if (would_block && io->phase == PHASE_LAST)
+        reactor_finish(&self->base, io, -EIO);
     else if (would_block)
         issue(self, io, PHASE_POLL);
     else if (interrupted || (polled && result >= 0))
-        issue(self, io, PHASE_DIRECT);
+        issue(self, io, polled && !(result & (int)io->events) ? PHASE_LAST : PHASE_DIRECT);
     else if (io->kind == IO_WAIT && result >= 0)
         reactor_finish(&self->base, io, result & (int)(io->events | POLLERR | POLLHUP));
     else
@@ -225,7 +228,9 @@ static int uring_submit(struct reactor *reactor)
     issue_backlog(self);
     if (!io_uring_sq_ready(&self->ring))
         return 0;
-    return unless_passing(io_uring_submit(&self->ring));
+    int error = unless_passing(io_uring_submit(&self->ring));
+    reap(self); /* what could be done at once is done */
+    return error;
 }
 
 /* The bell's edges, and the timer's, show on the host's descriptor until they are taken off. */

@@ -66,9 +66,11 @@ void wheel_insert(struct wheel *wheel, struct wheel_entry *entry, uint64_t deadl
         place(wheel, entry);
 }
 
-/* A list that has become empty may be a bucket's; then its bit goes too. */
+/* A list that has become empty may be a bucket's, whose bit goes too; or the spill, which is over. */
 static void note_empty(struct wheel *wheel, struct orr_link *list)
 {
+    if (list == &wheel->spill)
+        wheel->spilling = false;
     struct wheel_bucket *first = &wheel->buckets[0][0];
     struct wheel_bucket *bucket = container_of(list, struct wheel_bucket, entries);
     if (bucket < first || bucket >= first + WHEEL_RINGS * WHEEL_BUCKETS)
@@ -94,6 +96,8 @@ void wheel_remove(struct wheel *wheel, struct wheel_entry *entry)
 /* Puts all of `from` at the end of `to`. */
 static void list_move(struct orr_link *to, struct orr_link *from)
 {
+    if (list_empty(from))
+        return;
     from->next->prev = to->prev;
     from->prev->next = to;
     to->prev->next = from->next;
@@ -172,9 +176,7 @@ static void open_bucket(struct wheel *wheel, unsigned ring, unsigned slot, uint6
 static void spill_one(struct wheel *wheel, wheel_keep_fn *keep, void *data)
 {
     struct orr_link *link = wheel->spill.next;
-    list_remove(link);
-    wheel->spilling = !list_empty(&wheel->spill);
-    wheel->count--;
+    wheel_remove(wheel, entry_of(link));
     if (!keep(data, entry_of(link)))
         return;
     wheel->count++;
@@ -205,17 +207,16 @@ static bool open_next(struct wheel *wheel, uint64_t now)
 struct wheel_entry *wheel_pop(struct wheel *wheel, uint64_t now, unsigned *steps, wheel_keep_fn *keep, void *data)
 {
     while (*steps) {
-        if (!list_empty(&wheel->due)) {
+        if (wheel->spilling) {
+            --*steps;
+            spill_one(wheel, keep, data);
+        } else if (!list_empty(&wheel->due)) {
             struct wheel_entry *entry = entry_of(wheel->due.next);
             if (entry->deadline > now)
                 return NULL;
             --*steps;
             wheel_remove(wheel, entry);
             return entry;
-        }
-        if (wheel->spilling) {
-            --*steps;
-            spill_one(wheel, keep, data);
         } else if (!open_next(wheel, now)) {
             return NULL;
         }
@@ -225,10 +226,10 @@ struct wheel_entry *wheel_pop(struct wheel *wheel, uint64_t now, unsigned *steps
 
 uint64_t wheel_next(const struct wheel *wheel)
 {
-    if (!list_empty(&wheel->due))
-        return entry_of(wheel->due.next)->deadline;
     if (wheel->spilling)
         return wheel->elapsed << WHEEL_TICK_BITS;
+    if (!list_empty(&wheel->due))
+        return entry_of(wheel->due.next)->deadline;
     if (!wheel->rings)
         return ORR_NEVER;
     unsigned ring = (unsigned)__builtin_ctz(wheel->rings);
@@ -295,6 +296,5 @@ struct wheel_entry *wheel_drain(struct wheel *wheel)
     }
     struct wheel_entry *entry = entry_of(list->next);
     wheel_remove(wheel, entry);
-    wheel->spilling = !list_empty(&wheel->spill);
     return entry;
 }

@@ -1,0 +1,86 @@
+/* The counters of workers and of their timers, added up.  Each is written by one thread, and read here by any. */
+#include "exec/runtime.h"
+
+#include <errno.h>
+
+static void add_worker(struct orr_stats *sum, struct worker *worker)
+{
+    struct bell *bell = &worker->place->bell;
+    sum->tasks_spawned += counter_read(&worker->tasks.spawned);
+    sum->tasks_live += counter_read(&worker->tasks.live);
+    sum->polls += counter_read(&worker->polls);
+    sum->wakes_local += counter_read(&worker->wakes_local);
+    sum->wakes_foreign += counter_read(&worker->wakes_foreign);
+    sum->wakes_coalesced += counter_read(&worker->wakes_coalesced);
+    sum->eventfd_writes += atomic_load_explicit(&bell->eventfd_writes, memory_order_relaxed) -
+                           worker->eventfd_writes_before;
+    sum->futex_wakes += atomic_load_explicit(&bell->futex_wakes, memory_order_relaxed) - worker->futex_wakes_before;
+    sum->sleeps += counter_read(&worker->sleeps);
+    sum->turns += counter_read(&worker->turns);
+}
+
+static void add_home(struct orr_stats *sum, struct timer_home *home)
+{
+    int64_t stale = -(int64_t)counter_read(&home->scrubbed);
+    for (unsigned i = 0; i < TIMER_STRIPES; i++) {
+        const struct timer_stripe *stripe = &home->stripes[i];
+        stale += atomic_load_explicit(&stripe->garbage, memory_order_relaxed);
+        sum->timers_cancelled += atomic_load_explicit(&stripe->cancelled, memory_order_relaxed);
+        sum->timers_rearmed += atomic_load_explicit(&stripe->rearmed, memory_order_relaxed);
+    }
+    sum->timers_stale += stale > 0 ? (uint64_t)stale : 0;
+    sum->timers_pending += atomic_load_explicit(&home->load, memory_order_relaxed);
+    sum->timers_fired += counter_read(&home->fired);
+    sum->timers_cancelled += counter_read(&home->cancelled);
+    sum->timers_rearmed += counter_read(&home->rearmed);
+    sum->timers_migrated += counter_read(&home->migrated);
+    sum->timers_scrubbed += counter_read(&home->scrubbed);
+}
+
+/* The quantiles of several workers' lateness, as of one. */
+static void add_lateness(struct orr_stats *sum, struct orr_runtime *rt, unsigned first, unsigned last)
+{
+    uint64_t seen = 0, fired = 0;
+    for (unsigned number = first; number <= last; number++)
+        for (unsigned class = 0; class < HISTOGRAM_CLASSES; class ++)
+            fired += counter_read(&runtime_worker(rt, number)->home->lateness.classes[class]);
+    for (unsigned class = 0; class < HISTOGRAM_CLASSES && fired; class ++) {
+        for (unsigned number = first; number <= last; number++)
+            seen += counter_read(&runtime_worker(rt, number)->home->lateness.classes[class]);
+        if (!sum->lateness_p50_ns && seen * 2 >= fired)
+            sum->lateness_p50_ns = histogram_limit(class);
+        if (!sum->lateness_p99_ns && seen * 100 >= fired * 99)
+            sum->lateness_p99_ns = histogram_limit(class);
+    }
+    for (unsigned number = first; number <= last; number++) {
+        uint64_t longest = counter_read(&runtime_worker(rt, number)->home->lateness.longest);
+        if (longest > sum->lateness_max_ns)
+            sum->lateness_max_ns = longest;
+    }
+}
+
+static void add_service(struct orr_stats *sum, const struct timekeeper *keeper)
+{
+    sum->timers_held = atomic_load_explicit(&keeper->held_count, memory_order_relaxed);
+    sum->timers_cancelled += atomic_load_explicit(&keeper->cancelled, memory_order_relaxed);
+    sum->service_wake_ups = atomic_load_explicit(&keeper->wake_ups, memory_order_relaxed);
+    sum->service_lag_ns = atomic_load_explicit(&keeper->lag, memory_order_relaxed);
+}
+
+int orr_runtime_stats(struct orr_runtime *rt, unsigned worker, struct orr_stats *stats)
+{
+    if (!runtime_valid(rt) || worker > rt->worker_count || !stats)
+        return -EINVAL;
+    *stats = (struct orr_stats){ .workers = rt->worker_count };
+    unsigned first = worker ? worker : 1;
+    unsigned last = worker ? worker : rt->worker_count;
+    for (unsigned number = first; number <= last; number++) {
+        add_worker(stats, runtime_worker(rt, number));
+        add_home(stats, runtime_worker(rt, number)->home);
+    }
+    add_lateness(stats, rt, first, last);
+    if (!worker)
+        add_service(stats, rt->keeper);
+    stats->reactor = runtime_worker(rt, first)->reactor_kind;
+    return 0;
+}

@@ -1,0 +1,35 @@
+/* What a runtime offers of its timekeeper. */
+#include "exec/runtime.h"
+
+#include <errno.h>
+
+int orr_timer_new(struct orr_runtime *rt, const struct orr_timer_options *options, struct orr_timer **timer)
+{
+    if (!runtime_valid(rt) || !options || !timer || !options->waker.bits == !options->fire)
+        return -EINVAL;
+    return timer_new(rt->keeper, options, timer);
+}
+
+uint64_t orr_runtime_now(struct orr_runtime *rt)
+{
+    return runtime_valid(rt) ? keeper_now(rt->keeper) : 0;
+}
+
+uint64_t orr_worker_now(struct orr_runtime *rt, unsigned worker)
+{
+    if (!runtime_valid(rt) || !worker || worker > rt->worker_count)
+        return 0;
+    return keeper_published(rt->keeper, worker - 1);
+}
+
+int orr_runtime_advance(struct orr_runtime *rt, uint64_t ns)
+{
+    if (!runtime_valid(rt))
+        return -EINVAL;
+    if (rt->keeper->clock == ORR_CLOCK_MONOTONIC)
+        return -EPERM;
+    keeper_advance(rt->keeper, clock_after(keeper_now(rt->keeper), ns));
+    for (unsigned number = 1; number <= rt->worker_count; number++)
+        worker_nudge(runtime_worker(rt, number));
+    return 0;
+}

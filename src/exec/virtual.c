@@ -1,0 +1,101 @@
+#include "exec/virtual.h"
+
+#include "exec/runtime.h"
+
+static bool is_virtual(const struct worker *worker)
+{
+    return worker->keeper->clock == ORR_CLOCK_VIRTUAL;
+}
+
+void virtual_init(struct orr_runtime *rt)
+{
+    atomic_store(&rt->virtual.awake, rt->worker_count - 1);
+}
+
+void virtual_falls_asleep(struct worker *worker, bool io)
+{
+    if (!is_virtual(worker) || worker->number == 1 || io)
+        return;
+    if (atomic_fetch_sub(&worker->runtime->virtual.awake, 1) == 1)
+        worker_nudge(runtime_worker(worker->runtime, 1));
+}
+
+void virtual_wakes_up(struct worker *worker, bool io)
+{
+    if (!is_virtual(worker) || worker->number == 1 || io)
+        return;
+    atomic_fetch_add(&worker->runtime->virtual.rises, 1);
+    atomic_fetch_add(&worker->runtime->virtual.awake, 1);
+}
+
+void virtual_ends(struct worker *worker)
+{
+    virtual_falls_asleep(worker, false);
+}
+
+static bool others_have_news(struct orr_runtime *rt)
+{
+    for (unsigned number = 2; number <= rt->worker_count; number++) {
+        struct worker *worker = runtime_worker(rt, number);
+        if (atomic_load(&worker->home->living) && worker_has_news(worker))
+            return true;
+    }
+    return false;
+}
+
+static bool quiet_everywhere(struct worker *worker)
+{
+    struct orr_runtime *rt = worker->runtime;
+    uint64_t rises = atomic_load(&rt->virtual.rises);
+    return !worker_busy(worker) && !worker_has_news(worker) && !reactor_in_flight(worker->reactor) &&
+           !atomic_load(&rt->virtual.awake) && !keeper_in_transit(rt->keeper) && !others_have_news(rt) &&
+           !atomic_load(&rt->virtual.awake) && atomic_load(&rt->virtual.rises) == rises;
+}
+
+static uint64_t next_anywhere(struct worker *worker)
+{
+    struct orr_runtime *rt = worker->runtime;
+    uint64_t next = home_next(worker->home);
+    for (unsigned number = 2; number <= rt->worker_count; number++) {
+        uint64_t other = atomic_load_explicit(&runtime_worker(rt, number)->home->next, memory_order_relaxed);
+        next = other < next ? other : next;
+    }
+    return next;
+}
+
+bool virtual_can_jump(struct worker *worker)
+{
+    return is_virtual(worker) && worker->number == 1 && next_anywhere(worker) != ORR_NEVER && quiet_everywhere(worker);
+}
+
+static void say_stuck(struct worker *worker)
+{
+    struct orr_runtime *rt = worker->runtime;
+    uint64_t tasks = 0;
+    for (unsigned number = 1; number <= rt->worker_count; number++)
+        tasks += counter_read(&runtime_worker(rt, number)->tasks.live);
+    if (!tasks || rt->virtual.stuck)
+        return;
+    rt->virtual.stuck = true;
+    log_line(&rt->log, ORR_LOG_WARNING,
+             "deadlock in virtual time: %llu tasks wait, nothing is ready, no timer is set and no I/O is in flight",
+             (unsigned long long)tasks);
+}
+
+void virtual_jump(struct worker *worker)
+{
+    if (!is_virtual(worker) || worker->number != 1 || !quiet_everywhere(worker))
+        return;
+    uint64_t next = next_anywhere(worker);
+    if (next == ORR_NEVER) {
+        say_stuck(worker);
+        return;
+    }
+    worker->runtime->virtual.stuck = false;
+    keeper_advance(worker->keeper, next);
+    for (unsigned number = 2; number <= worker->runtime->worker_count; number++) {
+        struct worker *other = runtime_worker(worker->runtime, number);
+        if (atomic_load_explicit(&other->home->next, memory_order_relaxed) <= next)
+            worker_nudge(other);
+    }
+}

@@ -1,0 +1,43 @@
+/*
+ * Virtual time.  The clock of a whole runtime stands still while anything is ready or under way on any worker; then
+ * it jumps to the next deadline of any.  Worker 1, driven by the host, does the jumping.
+ *
+ * The others count themselves: `awake` is how many of them are not blocked, or are blocked with I/O in flight, and
+ * `rises` how often one woke up.  A worker that falls asleep publishes its next deadline first.  It is quiet everywhere
+ * if, in this order, nobody is awake, nobody has been left anything, and still nobody is awake or has been since.
+ * For whoever leaves something is awake when it does (or is outside the runtime, where no order can be had), so
+ * either it is still counted, or what it left is seen, or its finder has risen.
+ *
+ * On the machine's clock all of this does nothing.
+ */
+#ifndef ORR_EXEC_VIRTUAL_H
+#define ORR_EXEC_VIRTUAL_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct orr_runtime;
+struct worker;
+
+struct virtual_state {
+    _Atomic unsigned awake;
+    _Atomic uint64_t rises;
+    bool stuck; /* said already that nothing can ever happen */
+};
+
+/* Before the workers start: the threads count as awake. */
+void virtual_init(struct orr_runtime *rt);
+
+/* Around a worker's blocking, and after its last turn.  The owner. */
+void virtual_falls_asleep(struct worker *worker, bool io);
+void virtual_wakes_up(struct worker *worker, bool io);
+void virtual_ends(struct worker *worker);
+
+/* Whether the clock would jump if worker 1 turned now.  The owner of worker 1; false for any other. */
+bool virtual_can_jump(struct worker *worker);
+
+/* Jumps, if that is so.  When nothing can ever happen any more, says so. */
+void virtual_jump(struct worker *worker);
+
+#endif

@@ -1,0 +1,203 @@
+#include "time/home.h"
+
+#include "time/keeper.h"
+
+static struct orr_timer *timer_of_entry(struct wheel_entry *entry)
+{
+    return container_of(entry, struct orr_timer, entry);
+}
+
+static struct orr_timer *timer_of_letter(struct letter *letter)
+{
+    return container_of(letter, struct orr_timer, letter);
+}
+
+void home_open(struct timer_home *home, struct timekeeper *keeper, unsigned number, uint64_t now)
+{
+    home->keeper = keeper;
+    home->number = number;
+    wheel_init(&home->wheel, now);
+    atomic_store_explicit(&home->now, now, memory_order_relaxed);
+    atomic_store_explicit(&home->next, ORR_NEVER, memory_order_relaxed);
+    atomic_store_explicit(&home->living, true, memory_order_release);
+}
+
+static int64_t garbage(struct timer_home *home)
+{
+    int64_t sum = -home->collected;
+    for (unsigned i = 0; i < TIMER_STRIPES; i++)
+        sum += atomic_load_explicit(&home->stripes[i].garbage, memory_order_relaxed);
+    return sum;
+}
+
+uint64_t home_pending(struct timer_home *home)
+{
+    if (!home->wheel.count)
+        return 0;
+    int64_t pending = (int64_t)home->wheel.count - garbage(home);
+    return pending > 0 ? (uint64_t)pending : 0;
+}
+
+/* The entry of a timer that somebody cancelled is out of the wheel.  The timer is locked. */
+static void collect_garbage(struct timer_home *home, struct orr_timer *timer, uint64_t word)
+{
+    home->collected++;
+    counter_add(&home->scrubbed, 1);
+    word &= ~TIMER_LINKED;
+    timer_unlock(timer, word);
+    timer_settle(timer, word);
+}
+
+/* For entries met on the way, out of the wheel for the moment: releases garbage, keeps all else. */
+static bool keep_unless_garbage(void *data, struct wheel_entry *entry)
+{
+    struct orr_timer *timer = timer_of_entry(entry);
+    uint64_t word = timer_load(timer);
+    if (word & (TIMER_SCHEDULED | TIMER_LOCKED) || !timer_try_lock(timer, &word))
+        return true;
+    if (word & TIMER_SCHEDULED) {
+        timer_unlock(timer, word);
+        return true;
+    }
+    collect_garbage(data, timer, word);
+    return false;
+}
+
+/* Puts a scheduled timer, locked, in no wheel, into this one. */
+static uint64_t settle_in(struct timer_home *home, struct orr_timer *timer, uint64_t word)
+{
+    wheel_insert(&home->wheel, &timer->entry, atomic_load_explicit(&timer->deadline, memory_order_relaxed));
+    return timer_with_home(word, home) | TIMER_LINKED;
+}
+
+static void receive_one(struct timer_home *home, struct orr_timer *timer)
+{
+    uint64_t word = timer_lock(timer) & ~TIMER_POSTED;
+    if (word & TIMER_LINKED) {
+        wheel_remove(&home->wheel, &timer->entry);
+        if (!(word & TIMER_SCHEDULED)) {
+            collect_garbage(home, timer, word);
+            return;
+        }
+    }
+    if (word & TIMER_SCHEDULED)
+        word = settle_in(home, timer, word);
+    timer_unlock(timer, word);
+    timer_settle(timer, word);
+}
+
+void home_receive(struct timer_home *home)
+{
+    for (struct letter *letter = mailbox_take(&home->mailbox), *next; letter; letter = next) {
+        next = letter->next;
+        receive_one(home, timer_of_letter(letter));
+    }
+}
+
+/* The timer is locked, and stays so: its next time, if it repeats. */
+static uint64_t repeat_or_rest(struct timer_home *home, struct orr_timer *timer, uint64_t word, uint64_t now)
+{
+    if (!timer->repeat || word & TIMER_STOPPED)
+        return word;
+    uint64_t deadline = atomic_load_explicit(&timer->deadline, memory_order_relaxed);
+    atomic_store_explicit(&timer->deadline, timer_next_repeat(timer, deadline, now), memory_order_relaxed);
+    return settle_in(home, timer, word) | TIMER_SCHEDULED;
+}
+
+static void call_back(struct timer_home *home, struct orr_timer *timer, uint64_t word, uint64_t now)
+{
+    timer_unlock(timer, word | TIMER_RUNNING);
+    timer->action.fire(timer, timer->data, 0);
+    word = timer_lock(timer) & ~TIMER_RUNNING;
+    if (!(word & (TIMER_SCHEDULED | TIMER_FREED | TIMER_LINKED | TIMER_POSTED)))
+        word = repeat_or_rest(home, timer, word, now);
+    word &= ~TIMER_STOPPED;
+    timer_unlock(timer, word);
+    timer_settle(timer, word);
+}
+
+/* An entry that was due has been taken from the wheel. */
+static void fire_one(struct timer_home *home, struct orr_timer *timer, uint64_t now)
+{
+    uint64_t word;
+    if (!timer_try_lock(timer, &word)) {
+        wheel_insert(&home->wheel, &timer->entry, now); /* whoever has it is changing it: see in the next turn */
+        return;
+    }
+    if (!(word & TIMER_SCHEDULED)) {
+        collect_garbage(home, timer, word);
+        return;
+    }
+    uint64_t deadline = atomic_load_explicit(&timer->deadline, memory_order_relaxed);
+    if (deadline > now) {
+        wheel_insert(&home->wheel, &timer->entry, deadline); /* re-armed for later since */
+        timer_unlock(timer, word);
+        return;
+    }
+    counter_add(&home->fired, 1);
+    histogram_add(&home->lateness, now - deadline);
+    word &= ~(TIMER_SCHEDULED | TIMER_LINKED);
+    if (word & TIMER_CALLS) {
+        call_back(home, timer, word, now);
+        return;
+    }
+    struct orr_waker waker = timer->action.waker;
+    timer_unlock(timer, repeat_or_rest(home, timer, word, now));
+    home->keeper->wake(waker);
+}
+
+void home_fire(struct timer_home *home, uint64_t now, unsigned fires)
+{
+    struct wheel_entry *entry;
+    /* A repeat that is due again at once, or an entry put back, waits for the next turn: `fires` counts them too. */
+    while ((entry = wheel_pop(&home->wheel, now, &fires, keep_unless_garbage, home)))
+        fire_one(home, timer_of_entry(entry), now);
+}
+
+bool home_littered(struct timer_home *home)
+{
+    if (!atomic_load_explicit(&home->littered, memory_order_relaxed))
+        return false;
+    if (garbage(home) * HOME_GARBAGE_SHARE > (int64_t)home->wheel.count)
+        return true;
+    atomic_store_explicit(&home->littered, false, memory_order_relaxed);
+    return false;
+}
+
+void home_scrub(struct timer_home *home)
+{
+    if (!home->wheel.count)
+        return;
+    unsigned steps = home_littered(home) ? HOME_SCRUB_HARD_STEPS : HOME_SCRUB_STEPS;
+    wheel_scrub(&home->wheel, steps, keep_unless_garbage, home);
+}
+
+/* For a timer that is still to fire, locked, in no wheel: off to the service.  A local one has nowhere to go. */
+static void send_away(struct timer_home *home, struct orr_timer *timer, uint64_t word)
+{
+    timer_unlock(timer, word | TIMER_POSTED);
+    if (word & TIMER_LOCAL || !keeper_orphan(home->keeper, timer)) {
+        keeper_complete_as_cancelled(home->keeper, timer);
+        return;
+    }
+    counter_add(&home->migrated, 1);
+}
+
+void home_close(struct timer_home *home)
+{
+    atomic_store_explicit(&home->living, false, memory_order_release);
+    for (struct letter *letter = mailbox_close(&home->mailbox), *next; letter; letter = next) {
+        next = letter->next;
+        receive_one(home, timer_of_letter(letter));
+    }
+    struct wheel_entry *entry;
+    while ((entry = wheel_drain(&home->wheel))) {
+        struct orr_timer *timer = timer_of_entry(entry);
+        uint64_t word = timer_lock(timer);
+        if (word & TIMER_SCHEDULED)
+            send_away(home, timer, word & ~TIMER_LINKED);
+        else
+            collect_garbage(home, timer, word);
+    }
+    home_publish(home, keeper_now(home->keeper), false);
+}

@@ -1,0 +1,58 @@
+/*
+ * The owner's side of timers: what a worker does with its home in a turn, and when it ends.  All of it on the thread of
+ * the home's owner.
+ */
+#ifndef ORR_TIME_HOME_H
+#define ORR_TIME_HOME_H
+
+#include "time/timer.h"
+
+enum {
+    HOME_FIRES = 1024,            /* timers taken in a turn, at most, while nothing else limits them */
+    HOME_SCRUB_STEPS = 16,        /* entries looked at in a turn */
+    HOME_SCRUB_HARD_STEPS = 2048, /* the same, when garbage has got the upper hand */
+    HOME_GARBAGE_SHARE = 8,       /* which it has when it is more than one part in so many */
+};
+
+void home_open(struct timer_home *home, struct timekeeper *keeper, unsigned number, uint64_t now);
+
+/* Whether others have left something here.  Sequentially consistent, as leaving it is. */
+static inline bool home_has_news(struct timer_home *home)
+{
+    return !mailbox_empty(&home->mailbox) || atomic_load(&home->littered);
+}
+
+/* Takes in timers that others have posted. */
+void home_receive(struct timer_home *home);
+
+/* Fires what is due at `now`, up to so many.  Callbacks run here. */
+void home_fire(struct timer_home *home, uint64_t now, unsigned fires);
+
+/* Looks for garbage for a while. */
+void home_scrub(struct timer_home *home);
+
+/* True if there is so much garbage that the owner should not sleep before it is gone. */
+bool home_littered(struct timer_home *home);
+
+/* When a timer is due; ORR_NEVER if there is none. */
+static inline uint64_t home_next(const struct timer_home *home)
+{
+    return wheel_next(&home->wheel);
+}
+
+/* How many timers are set here.  What others have cancelled is not counted; what they have posted is not either. */
+uint64_t home_pending(struct timer_home *home);
+
+/* For all to see. */
+static inline void home_publish(struct timer_home *home, uint64_t now, bool turning)
+{
+    atomic_store_explicit(&home->now, now, memory_order_relaxed);
+    atomic_store_explicit(&home->next, home_next(home), memory_order_relaxed);
+    atomic_store_explicit(&home->load, home_pending(home), memory_order_relaxed);
+    atomic_store_explicit(&home->turning, turning, memory_order_relaxed);
+}
+
+/* Ends the home: nothing reaches it from now on, and what is still to fire goes to the time service. */
+void home_close(struct timer_home *home);
+
+#endif

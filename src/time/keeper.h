@@ -1,0 +1,106 @@
+/*
+ * The timekeeper of a runtime: its clock, the homes of its timers, and the time service.
+ *
+ * Every timer holds a reference to its keeper, so that a timer may be used after its runtime is gone: the keeper then
+ * is closed, and refuses.
+ *
+ * The time service is a thread, started when it is first needed.  It takes in the timers of homes that have closed, and
+ * hands each to the living home with the fewest; with none left it holds them, and when the keeper closes they complete as
+ * cancelled.  While somebody reads the time that workers publish, it keeps that fresh for workers in the middle of
+ * a long turn, from the clock, and nudges those that have overslept a deadline.  Otherwise it sleeps without end.
+ */
+#ifndef ORR_TIME_KEEPER_H
+#define ORR_TIME_KEEPER_H
+
+#include "base/bell.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "time/home.h"
+#include "time/timer.h"
+
+#include <pthread.h>
+
+struct timekeeper {
+    struct alloc alloc;
+    struct log log;
+    _Atomic uint64_t references;
+    void (*wake)(struct orr_waker waker);
+    _Atomic bool closed;
+
+    enum orr_clock clock;
+    _Atomic uint64_t virtual_now;
+
+    /* The service. */
+    pthread_mutex_t lock; /* around starting the thread */
+    bool started;
+    pthread_t thread;
+    struct bell bell;
+    struct mailbox orphans;
+    _Atomic bool stopping;
+    _Atomic uint64_t wanted_until; /* somebody reads published times */
+    struct letter *held;           /* the service's own, or its heir's */
+    _Atomic uint64_t held_count;
+    _Atomic uint64_t orphaned, handed_on;
+    _Atomic uint64_t wake_ups, cancelled, lag;
+
+    unsigned home_count;
+    size_t size; /* of the allocation that begins at `block` */
+    void *block;
+    struct timer_home homes[];
+};
+
+struct timekeeper_config {
+    unsigned homes;
+    enum orr_clock clock;
+    struct alloc alloc;
+    struct log log;
+    void (*wake)(struct orr_waker waker);
+};
+
+int keeper_open(struct timekeeper **out, const struct timekeeper_config *config);
+
+/* Every home has closed.  What is left completes as cancelled, here and now. */
+void keeper_close(struct timekeeper *keeper);
+
+void keeper_retain(struct timekeeper *keeper);
+void keeper_release(struct timekeeper *keeper);
+
+static inline uint64_t keeper_now(const struct timekeeper *keeper)
+{
+    if (keeper->clock == ORR_CLOCK_MONOTONIC)
+        return clock_now();
+    return atomic_load_explicit(&keeper->virtual_now, memory_order_acquire);
+}
+
+/* Moves a virtual clock forward, never back. */
+void keeper_advance(struct timekeeper *keeper, uint64_t now);
+
+static inline struct timer_home *keeper_home(struct timekeeper *keeper, unsigned number)
+{
+    return &keeper->homes[number];
+}
+
+/* The living home with the fewest timers; NULL if none lives.  Any thread. */
+struct timer_home *keeper_least_loaded(struct timekeeper *keeper);
+
+/* Sends a timer, POSTED, to a home, or to the service if that has closed.  False if all is closed.  Any thread. */
+bool keeper_post(struct timekeeper *keeper, struct timer_home *home, struct orr_timer *timer);
+
+/* Gives a timer, POSTED, to the service.  False if the keeper is closed.  Any thread. */
+bool keeper_orphan(struct timekeeper *keeper, struct orr_timer *timer);
+
+/* For a timer, POSTED, that nobody will fire any more.  Its callback is told. */
+void keeper_complete_as_cancelled(struct timekeeper *keeper, struct orr_timer *timer);
+
+/* Whether any orphan is on its way still.  Any thread. */
+static inline bool keeper_in_transit(struct timekeeper *keeper)
+{
+    /* The later counts first: a timer that moves on between two looks is then taken for one under way. */
+    uint64_t settled = atomic_load(&keeper->handed_on) + atomic_load(&keeper->held_count);
+    return atomic_load(&keeper->orphaned) != settled;
+}
+
+/* The time that a home's owner last published, fresh to about a millisecond from now on.  Any thread. */
+uint64_t keeper_published(struct timekeeper *keeper, unsigned number);
+
+#endif

@@ -1,0 +1,273 @@
+#include "time/timer.h"
+
+#include "base/cpu.h"
+#include "time/keeper.h"
+
+#include <errno.h>
+#include <sched.h>
+
+_Thread_local struct timer_home *timer_home_current __attribute__((tls_model("initial-exec")));
+
+bool timer_try_lock(struct orr_timer *timer, uint64_t *word)
+{
+    *word = timer_load(timer);
+    if (*word & TIMER_LOCAL)
+        return true;
+    return !(*word & TIMER_LOCKED) &&
+           atomic_compare_exchange_strong_explicit(&timer->word, word, *word | TIMER_LOCKED, memory_order_acquire,
+                                                   memory_order_relaxed);
+}
+
+uint64_t timer_lock(struct orr_timer *timer)
+{
+    uint64_t word;
+    for (unsigned tries = 1; !timer_try_lock(timer, &word); tries++) {
+        if (tries % 64)
+            cpu_relax();
+        else
+            sched_yield(); /* its holder has lost its core */
+    }
+    return word;
+}
+
+void timer_settle(struct orr_timer *timer, uint64_t word)
+{
+    if (!(word & TIMER_FREED) || word & TIMER_HELD)
+        return;
+    struct timekeeper *keeper = timer->keeper;
+    alloc_free(&keeper->alloc, timer, sizeof *timer);
+    keeper_release(keeper);
+}
+
+uint64_t timer_next_repeat(struct orr_timer *timer, uint64_t deadline, uint64_t now)
+{
+    uint64_t skipped = now > deadline ? (now - deadline) / timer->repeat : 0;
+    if (skipped)
+        atomic_fetch_add_explicit(&timer->missed, skipped, memory_order_relaxed);
+    return clock_after(deadline, (skipped + 1) * timer->repeat);
+}
+
+/* Each thread has a stripe; threads are numbered as they come. */
+static struct timer_stripe *own_stripe(struct timer_home *home)
+{
+    static _Atomic unsigned threads;
+    static _Thread_local unsigned own __attribute__((tls_model("initial-exec")));
+    if (!own)
+        own = 1 + atomic_fetch_add_explicit(&threads, 1, memory_order_relaxed) % TIMER_STRIPES;
+    return &home->stripes[own - 1];
+}
+
+/* Garbage by the dozen is worth a look, also if the owner sleeps; so is any where there is little else. */
+static void leave_garbage(struct timer_home *home)
+{
+    enum { DOZENS = 64 };
+    int64_t before = atomic_fetch_add_explicit(&own_stripe(home)->garbage, 1, memory_order_relaxed);
+    bool many = before % DOZENS == DOZENS - 1;
+    if (!many && atomic_load_explicit(&home->load, memory_order_relaxed) > DOZENS)
+        return;
+    atomic_store(&home->littered, true);
+    bell_ring(home->bell);
+}
+
+static void take_garbage_back(struct timer_home *home)
+{
+    atomic_fetch_sub_explicit(&own_stripe(home)->garbage, 1, memory_order_relaxed);
+}
+
+static void count_cancel(struct timer_home *home, bool own)
+{
+    if (own)
+        counter_add(&home->cancelled, 1);
+    else
+        atomic_fetch_add_explicit(&own_stripe(home)->cancelled, 1, memory_order_relaxed);
+}
+
+static void count_rearm(struct timer_home *home, bool own)
+{
+    if (own)
+        counter_add(&home->rearmed, 1);
+    else
+        atomic_fetch_add_explicit(&own_stripe(home)->rearmed, 1, memory_order_relaxed);
+}
+
+int timer_new(struct timekeeper *keeper, const struct orr_timer_options *what, struct orr_timer **out)
+{
+    struct orr_timer *timer = alloc_zeroed(&keeper->alloc, sizeof *timer);
+    if (!timer)
+        return -ENOMEM;
+    timer->keeper = keeper;
+    keeper_retain(keeper);
+    uint64_t word = what->local ? TIMER_LOCAL : 0;
+    if (what->fire) {
+        word |= TIMER_CALLS;
+        timer->action.fire = what->fire;
+    } else {
+        timer->action.waker = what->waker;
+    }
+    timer->data = what->data;
+    timer_unlock(timer, word);
+    *out = timer;
+    return 0;
+}
+
+/* Changes what is LINKED: at once if the home is ours, else by letter if the wheel would be too late. */
+static uint64_t restart_linked(struct orr_timer *timer, uint64_t word, uint64_t deadline, bool *post)
+{
+    struct timer_home *home = keeper_home(timer->keeper, timer_home_number(word));
+    bool own = home == timer_home_current;
+    if (!(word & TIMER_SCHEDULED))
+        take_garbage_back(home);
+    else
+        count_rearm(home, own);
+    if (own) {
+        wheel_remove(&home->wheel, &timer->entry);
+        wheel_insert(&home->wheel, &timer->entry, deadline);
+    } else if (deadline < timer->entry.deadline && !(word & TIMER_POSTED)) {
+        word |= TIMER_POSTED;
+        *post = true;
+    }
+    return word;
+}
+
+/* Finds a home for what is in none: ours, or another's, by letter. */
+static uint64_t start_homeless(struct orr_timer *timer, uint64_t word, uint64_t deadline, bool *post)
+{
+    struct timer_home *home = timer_home_current;
+    if (home && home->keeper == timer->keeper && atomic_load_explicit(&home->living, memory_order_relaxed)) {
+        wheel_insert(&home->wheel, &timer->entry, deadline);
+        return timer_with_home(word, home) | TIMER_LINKED;
+    }
+    home = keeper_least_loaded(timer->keeper);
+    *post = true;
+    return (home ? timer_with_home(word, home) : word) | TIMER_POSTED;
+}
+
+int orr_timer_start_at(struct orr_timer *timer, uint64_t deadline, uint64_t repeat)
+{
+    if (!timer)
+        return -EINVAL;
+    struct timekeeper *keeper = timer->keeper;
+    if (atomic_load_explicit(&keeper->closed, memory_order_acquire))
+        return -ESHUTDOWN;
+    bool post = false;
+    uint64_t word = timer_lock(timer);
+    atomic_store_explicit(&timer->deadline, deadline, memory_order_relaxed);
+    timer->repeat = repeat;
+    if (word & TIMER_LINKED)
+        word = restart_linked(timer, word, deadline, &post);
+    else if (!(word & TIMER_POSTED))
+        word = start_homeless(timer, word, deadline, &post);
+    word = ((word & ~TIMER_STOPPED) | TIMER_SCHEDULED) + TIMER_GENERATION;
+    timer_unlock(timer, word);
+    if (!post || keeper_post(keeper, keeper_home(keeper, timer_home_number(word)), timer))
+        return 0;
+    word = timer_lock(timer);
+    timer_unlock(timer, word & ~(TIMER_SCHEDULED | TIMER_POSTED));
+    return -ESHUTDOWN;
+}
+
+int orr_timer_start(struct orr_timer *timer, uint64_t delay, uint64_t repeat)
+{
+    if (!timer)
+        return -EINVAL;
+    return orr_timer_start_at(timer, clock_after(keeper_now(timer->keeper), delay), repeat);
+}
+
+int orr_timer_again(struct orr_timer *timer)
+{
+    if (!timer)
+        return -EINVAL;
+    uint64_t word = timer_lock(timer);
+    uint64_t repeat = timer->repeat;
+    timer_unlock(timer, word);
+    return repeat ? orr_timer_start(timer, repeat, repeat) : -EINVAL;
+}
+
+/* The owner takes the entry out at once. */
+static bool cancel_own(struct timer_home *home, struct orr_timer *timer)
+{
+    uint64_t word;
+    if (!timer_try_lock(timer, &word))
+        return false;
+    if ((word & (TIMER_SCHEDULED | TIMER_LINKED)) != (TIMER_SCHEDULED | TIMER_LINKED)) {
+        timer_unlock(timer, word);
+        return false;
+    }
+    wheel_remove(&home->wheel, &timer->entry);
+    if (word & TIMER_RUNNING)
+        word |= TIMER_STOPPED;
+    timer_unlock(timer, (word & ~(TIMER_SCHEDULED | TIMER_LINKED)) + TIMER_GENERATION);
+    return true;
+}
+
+/* Another's home: by the word alone. */
+static bool cancel_foreign(struct timer_home *home, struct orr_timer *timer, uint64_t word)
+{
+    uint64_t next = (word & ~TIMER_SCHEDULED) + TIMER_GENERATION;
+    if (word & TIMER_RUNNING)
+        next |= TIMER_STOPPED;
+    /* Release and acquire: what fires later sees what we did before, and we see what fired before. */
+    if (!atomic_compare_exchange_strong_explicit(&timer->word, &word, next, memory_order_acq_rel, memory_order_relaxed))
+        return false;
+    if (word & TIMER_LINKED)
+        leave_garbage(home);
+    return true;
+}
+
+int orr_timer_cancel(struct orr_timer *timer)
+{
+    if (!timer)
+        return -EINVAL;
+    for (unsigned tries = 1;; tries++) {
+        uint64_t word = atomic_load_explicit(&timer->word, memory_order_acquire);
+        struct timer_home *home = keeper_home(timer->keeper, timer_home_number(word));
+        bool own = home == timer_home_current;
+        if (word & TIMER_LOCKED) {
+            if (tries % 64)
+                cpu_relax();
+            else
+                sched_yield();
+        } else if (word & TIMER_SCHEDULED) {
+            if (own && word & TIMER_LINKED ? cancel_own(home, timer) : cancel_foreign(home, timer, word)) {
+                count_cancel(home, own);
+                return ORR_CANCELLED;
+            }
+        } else if (!(word & TIMER_RUNNING)) {
+            return ORR_TOO_LATE;
+        } else if (atomic_compare_exchange_strong_explicit(&timer->word, &word, word | TIMER_STOPPED,
+                                                           memory_order_relaxed, memory_order_relaxed)) {
+            return ORR_RUNNING;
+        }
+    }
+}
+
+uint64_t orr_timer_due_in(struct orr_timer *timer)
+{
+    if (!timer || !(atomic_load_explicit(&timer->word, memory_order_acquire) & TIMER_SCHEDULED))
+        return ORR_NEVER;
+    uint64_t deadline = atomic_load_explicit(&timer->deadline, memory_order_relaxed);
+    uint64_t now = keeper_now(timer->keeper);
+    return deadline > now ? deadline - now : 0;
+}
+
+uint64_t orr_timer_missed(struct orr_timer *timer)
+{
+    return timer ? atomic_load_explicit(&timer->missed, memory_order_relaxed) : 0;
+}
+
+void orr_timer_free(struct orr_timer *timer)
+{
+    if (!timer)
+        return;
+    orr_timer_cancel(timer);
+    uint64_t word = timer_lock(timer) | TIMER_FREED | TIMER_STOPPED;
+    struct timer_home *home = keeper_home(timer->keeper, timer_home_number(word));
+    if (word & TIMER_LINKED && home == timer_home_current) {
+        wheel_remove(&home->wheel, &timer->entry); /* somebody else had cancelled it */
+        home->collected++;
+        counter_add(&home->scrubbed, 1);
+        word &= ~TIMER_LINKED;
+    }
+    timer_unlock(timer, word);
+    timer_settle(timer, word);
+}

@@ -1,0 +1,156 @@
+/*
+ * Timers, and where they live.
+ *
+ * A timer is held by a home: one for each worker, with the worker's wheel.  The home's owner alone touches the wheel.
+ * Every thread may start, cancel or free any timer, and all that they settle between them is one word:
+ *
+ *     generation (40 bits) | home (10) | flags
+ *
+ *     SCHEDULED   it will fire at `deadline`
+ *     LINKED      its entry is in its home's wheel; only the home's owner may touch the entry
+ *     POSTED      its letter is in a mailbox, its home's or the time service's, and will be read
+ *     RUNNING     its callback runs now
+ *     STOPPED     when the callback returns, it does not repeat
+ *     FREED       its user has let go of it: it is released when it is neither linked, posted nor running
+ *     LOCKED      somebody is changing more than the word, and nobody else may
+ *     LOCAL       only its home's owner uses it, so nothing here needs to be atomic
+ *     CALLS       it runs a callback; otherwise it wakes a waker
+ *
+ * Cancelling is one compare-and-swap that takes SCHEDULED away; so is firing, by the lock.  Whichever comes first
+ * wins, and when cancel says *cancelled*, the timer does not fire.  The owner unlinks the entry at once.  Another
+ * thread leaves it in the wheel: LINKED without SCHEDULED is garbage, counted in stripes so that cancelling threads
+ * do not meet, and removed by the owner when it comes across it, or by scrubbing.
+ *
+ * Re-arming from another thread changes `deadline` under the lock.  The wheel may hold an entry for an earlier time
+ * than is wanted: when that comes, the owner puts it back for later.  For an earlier time, the letter tells the owner.
+ *
+ * The lock is held for some dozen instructions, never over a callback, a system call or a wait.  An owner that finds it
+ * taken while firing does not wait, but comes again.
+ */
+#ifndef ORR_TIME_TIMER_H
+#define ORR_TIME_TIMER_H
+
+#include "base/alloc.h"
+#include "base/bell.h"
+#include "base/counter.h"
+#include "base/mailbox.h"
+#include "orrery.h"
+#include "time/histogram.h"
+#include "time/wheel.h"
+
+#include <assert.h>
+
+#define TIMER_LOCKED UINT64_C(1)
+#define TIMER_SCHEDULED UINT64_C(2)
+#define TIMER_LINKED UINT64_C(4)
+#define TIMER_POSTED UINT64_C(8)
+#define TIMER_RUNNING UINT64_C(16)
+#define TIMER_STOPPED UINT64_C(32)
+#define TIMER_FREED UINT64_C(64)
+#define TIMER_LOCAL UINT64_C(128)
+#define TIMER_CALLS UINT64_C(256)
+#define TIMER_HELD (TIMER_LINKED | TIMER_POSTED | TIMER_RUNNING)
+
+enum {
+    TIMER_HOME_SHIFT = 10,
+    TIMER_HOME_MASK = 0x3ff,
+    TIMER_GENERATION_SHIFT = 24,
+    TIMER_STRIPES = 32,
+};
+#define TIMER_GENERATION (UINT64_C(1) << TIMER_GENERATION_SHIFT)
+
+struct timekeeper;
+
+struct orr_timer {
+    _Atomic uint64_t word;
+    struct wheel_entry entry;
+    _Atomic uint64_t deadline; /* written under the lock */
+    uint64_t repeat;           /* 0: none; written under the lock */
+    union {
+        struct orr_waker waker;
+        orr_timer_fn *fire;
+    } action;
+    void *data;
+
+    struct letter letter;
+    struct timekeeper *keeper;
+    _Atomic uint64_t missed;
+};
+
+static_assert(offsetof(struct orr_timer, letter) == 64, "what starting and cancelling touch is one cache line");
+
+/* What threads that are not a home's owner did to its timers.  A cache line each. */
+struct timer_stripe {
+    _Atomic int64_t garbage; /* left in the wheel, less taken back by starting again */
+    _Atomic uint64_t cancelled;
+    _Atomic uint64_t rearmed;
+    char apart[40];
+};
+
+struct timer_home {
+    struct timer_stripe stripes[TIMER_STRIPES];
+    struct timekeeper *keeper;
+    unsigned number;
+
+    /* The owner's. */
+    struct wheel wheel;
+    int64_t collected; /* garbage removed, of that in the stripes */
+    uint64_t turns;
+    struct counter fired, cancelled, rearmed, migrated, scrubbed;
+    struct histogram lateness;
+
+    /* For all to read: how many timers it has, when the next is due, and what time it last read. */
+    _Atomic uint64_t load;
+    _Atomic uint64_t next;
+    _Atomic uint64_t now;
+    _Atomic bool turning;
+
+    /* For all to write to. */
+    char apart[64];
+    struct mailbox mailbox;
+    _Atomic bool living;
+    _Atomic bool littered; /* there may be much garbage: worth adding up */
+    _Atomic bool late;     /* a deadline has passed while the owner was busy */
+    struct bell *bell;     /* the owner's; outlives it, as bells do */
+};
+
+/* The home whose owner the calling thread is, at the moment. */
+extern _Thread_local struct timer_home *timer_home_current __attribute__((tls_model("initial-exec")));
+
+static inline uint64_t timer_load(const struct orr_timer *timer)
+{
+    return atomic_load_explicit(&timer->word, memory_order_relaxed);
+}
+
+/* Checks nothing.  -ENOMEM. */
+int timer_new(struct timekeeper *keeper, const struct orr_timer_options *what, struct orr_timer **out);
+
+/* Takes the lock, and answers the word as it is without it. */
+uint64_t timer_lock(struct orr_timer *timer);
+
+/* The same if nobody has it; false if somebody has. */
+bool timer_try_lock(struct orr_timer *timer, uint64_t *word);
+
+static inline void timer_unlock(struct orr_timer *timer, uint64_t word)
+{
+    /* Pairs with the acquire in timer_lock(). */
+    atomic_store_explicit(&timer->word, word, memory_order_release);
+}
+
+static inline unsigned timer_home_number(uint64_t word)
+{
+    return (unsigned)(word >> TIMER_HOME_SHIFT) & TIMER_HOME_MASK;
+}
+
+static inline uint64_t timer_with_home(uint64_t word, const struct timer_home *home)
+{
+    return (word & ~((uint64_t)TIMER_HOME_MASK << TIMER_HOME_SHIFT)) | (uint64_t)home->number << TIMER_HOME_SHIFT;
+}
+
+/* Frees the timer if its user has let go of it and nothing else holds it.  `word` is what it was unlocked with. */
+void timer_settle(struct orr_timer *timer, uint64_t word);
+
+/* The first deadline after `now` that is a whole number of `repeat` after `deadline`; counts those skipped. */
+uint64_t timer_next_repeat(struct orr_timer *timer, uint64_t deadline, uint64_t now);
+
+#endif
