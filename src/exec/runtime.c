@@ -55,14 +55,23 @@ static uint64_t spin_ns(int spin_us)
     return spin_us > 0 ? (uint64_t)spin_us * 1000 : 0;
 }
 
-/* What a turn leaves when a worker may have got rid of its last task. */
-static void settle_errands(struct worker *worker)
+static void finish_errands(struct worker *worker)
 {
-    if (!worker->errands || worker_occupied(worker))
-        return;
     uint64_t errands = worker->errands;
     worker->errands = 0;
     runtime_finish_errands(worker->runtime, errands);
+}
+
+/* After a turn: if the worker has got rid of its last task and timer, worker 1 may be waiting to hear of it. */
+static void settle(struct worker *worker)
+{
+    /* Others count what they send here in the load, and it may have been cancelled on the way. */
+    bool was = worker->occupied || atomic_load_explicit(&worker->home->load, memory_order_relaxed);
+    worker->occupied = worker_occupied(worker);
+    if (worker->occupied || (!was && !worker->errands))
+        return;
+    home_publish(worker->home, atomic_load_explicit(&worker->home->now, memory_order_relaxed), false);
+    finish_errands(worker);
 }
 
 /* True to go on. */
@@ -81,12 +90,12 @@ static void *thread_main(void *data)
     worker_enter(worker);
     while (look_for_stop(worker)) {
         worker_turn(worker, ORR_NEVER);
-        settle_errands(worker);
+        settle(worker);
         if (!worker_busy(worker))
             worker_sleep(worker);
     }
     worker_close(worker);
-    settle_errands(worker);
+    finish_errands(worker);
     virtual_ends(worker);
     return NULL;
 }
@@ -298,7 +307,7 @@ int orr_runtime_run(struct orr_runtime *rt)
             break;
         }
         worker_turn(worker, ORR_NEVER);
-        settle_errands(worker);
+        settle(worker);
         if (worker_busy(worker))
             continue;
         if (all_done(rt))
@@ -323,7 +332,7 @@ int orr_runtime_turn(struct orr_runtime *rt, uint64_t budget_ns)
         struct worker *outer = worker_enter(worker);
         bell_ignore(&worker->place->bell);
         worker_turn(worker, budget_ns);
-        settle_errands(worker);
+        settle(worker);
         worker_leave(outer);
         more = 0;
     } else {

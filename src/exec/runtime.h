@@ -4,9 +4,9 @@
  * Worker 1 is driven by whoever holds `driven`, a turn or a run at a time; taking it and giving it back are acquire and
  * release, so turns may move from thread to thread.  The others have threads, which end on `stopping`.
  *
- * `errands` counts the spawns that went by letter and whose worker has not been without tasks since.  A task
- * can be made only by a task of the same worker, or by letter; so when worker 1 has no task and there are no
- * errands, no worker has a task, and none can get one but from the host.
+ * `errands` counts the spawns that went by letter and whose worker has not been without tasks and timers since.  A
+ * task can be made only by a task or a timer of the same worker, or by letter; so when worker 1 has neither, there are
+ * no errands, and no other worker says that it has timers, nothing is left to happen but by the host.
  */
 #ifndef ORR_EXEC_RUNTIME_H
 #define ORR_EXEC_RUNTIME_H
@@ -52,7 +52,7 @@ static inline void runtime_expect_errand(struct orr_runtime *rt)
     atomic_fetch_add_explicit(&rt->errands, 1, memory_order_relaxed);
 }
 
-/* Tells worker 1 if these were the last and it does not know by itself.  Any thread. */
+/* Tells worker 1 if none are left and it does not know by itself.  Any thread. */
 static inline void runtime_finish_errands(struct orr_runtime *rt, uint64_t count)
 {
     /* Release, so that whoever sees none left sees what the tasks did. */

@@ -50,7 +50,8 @@ struct worker {
     enum orr_reactor reactor_kind;
     uint64_t spin_ns;
     pthread_t thread;
-    uint64_t errands; /* spawns received by letter since the worker was last without tasks */
+    uint64_t errands; /* spawns received by letter since the worker was last unoccupied */
+    bool occupied;    /* it had a task or a timer after its last turn */
 
     struct counter wakes_foreign;
     struct counter wakes_coalesced;

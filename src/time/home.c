@@ -73,6 +73,10 @@ static uint64_t settle_in(struct timer_home *home, struct orr_timer *timer, uint
 static void receive_one(struct timer_home *home, struct orr_timer *timer)
 {
     uint64_t word = timer_lock(timer) & ~TIMER_POSTED;
+    if (word & TIMER_LINKED && timer_home_number(word) != home->number) {
+        timer_unlock(timer, word); /* its home closed before the letter came there, and is about to send it away */
+        return;
+    }
     if (word & TIMER_LINKED) {
         wheel_remove(&home->wheel, &timer->entry);
         if (!(word & TIMER_SCHEDULED)) {
@@ -166,8 +170,6 @@ bool home_littered(struct timer_home *home)
 
 void home_scrub(struct timer_home *home)
 {
-    if (!home->wheel.count)
-        return;
     unsigned steps = home_littered(home) ? HOME_SCRUB_HARD_STEPS : HOME_SCRUB_STEPS;
     wheel_scrub(&home->wheel, steps, keep_unless_garbage, home);
 }
@@ -176,6 +178,8 @@ void home_scrub(struct timer_home *home)
 static void send_away(struct timer_home *home, struct orr_timer *timer, uint64_t word)
 {
     timer_unlock(timer, word | TIMER_POSTED);
+    if (word & TIMER_POSTED)
+        return; /* its letter is on the way already: refused here, it went to the service */
     if (word & TIMER_LOCAL || !keeper_orphan(home->keeper, timer)) {
         keeper_complete_as_cancelled(home->keeper, timer);
         return;

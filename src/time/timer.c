@@ -137,9 +137,12 @@ static uint64_t start_homeless(struct orr_timer *timer, uint64_t word, uint64_t 
         wheel_insert(&home->wheel, &timer->entry, deadline);
         return timer_with_home(word, home) | TIMER_LINKED;
     }
-    home = keeper_least_loaded(timer->keeper);
     *post = true;
-    return (home ? timer_with_home(word, home) : word) | TIMER_POSTED;
+    home = keeper_least_loaded(timer->keeper);
+    if (!home)
+        return word | TIMER_POSTED;
+    atomic_fetch_add_explicit(&home->load, 1, memory_order_relaxed); /* until its owner publishes the true count */
+    return timer_with_home(word, home) | TIMER_POSTED;
 }
 
 int orr_timer_start_at(struct orr_timer *timer, uint64_t deadline, uint64_t repeat)

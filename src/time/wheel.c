@@ -236,23 +236,38 @@ uint64_t wheel_next(const struct wheel *wheel)
     return wheel->buckets[ring][__builtin_ctzll(wheel->occupied[ring])].soonest;
 }
 
-/* Points the cursor at the next bucket that holds something, in a round over all rings.  False if none does. */
+/* The lists in the order of a scrubbing round: every bucket, then `due`, then the spill. */
+enum { LIST_DUE = WHEEL_RINGS * WHEEL_BUCKETS, LIST_SPILL, LISTS };
+
+static struct orr_link *list_at(struct wheel *wheel, unsigned index)
+{
+    if (index == LIST_DUE)
+        return &wheel->due;
+    if (index == LIST_SPILL)
+        return &wheel->spill;
+    return &wheel->buckets[index / WHEEL_BUCKETS][index % WHEEL_BUCKETS].entries;
+}
+
+/* The first list from `index` on, in its ring or among the last two, that holds something; else where to go on. */
+static unsigned skip_empty(struct wheel *wheel, unsigned index)
+{
+    if (index >= LIST_DUE)
+        return list_empty(list_at(wheel, index)) ? index + 1 : index;
+    uint64_t ahead = wheel->occupied[index / WHEEL_BUCKETS] >> index % WHEEL_BUCKETS;
+    return ahead ? index + (unsigned)__builtin_ctzll(ahead) : (index / WHEEL_BUCKETS + 1) * WHEEL_BUCKETS;
+}
+
+/* Points the cursor at the beginning of the next list that holds something.  False if none does. */
 static bool move_cursor(struct wheel *wheel)
 {
-    enum { ALL = WHEEL_RINGS * WHEEL_BUCKETS };
-    for (unsigned tried = 0; tried < WHEEL_RINGS + 1; tried++) {
-        unsigned index = (wheel->cursor_bucket + 1) % ALL;
-        unsigned ring = index / WHEEL_BUCKETS;
-        uint64_t ahead = wheel->occupied[ring] >> index % WHEEL_BUCKETS;
-        if (ahead) {
-            index += (unsigned)__builtin_ctzll(ahead);
-            wheel->cursor_bucket = index;
-            wheel->cursor = wheel->buckets[ring][index % WHEEL_BUCKETS].entries.next;
-            return true;
-        }
-        wheel->cursor_bucket = ring * WHEEL_BUCKETS + WHEEL_BUCKETS - 1;
-    }
-    return false;
+    if (!wheel->count)
+        return false;
+    unsigned index = (wheel->cursor_list + 1) % LISTS;
+    while (list_empty(list_at(wheel, index)))
+        index = skip_empty(wheel, index) % LISTS;
+    wheel->cursor_list = index;
+    wheel->cursor = list_at(wheel, index)->next;
+    return true;
 }
 
 void wheel_scrub(struct wheel *wheel, unsigned steps, wheel_keep_fn *keep, void *data)
@@ -260,16 +275,13 @@ void wheel_scrub(struct wheel *wheel, unsigned steps, wheel_keep_fn *keep, void 
     while (steps--) {
         if (!wheel->cursor && !move_cursor(wheel))
             return;
-        struct orr_link *link = wheel->cursor;
-        struct orr_link *head = &wheel->buckets[0][0].entries;
-        head = &container_of(head, struct wheel_bucket, entries)[wheel->cursor_bucket].entries;
-        if (link == head) {
+        struct orr_link *link = wheel->cursor, *next = link->next;
+        if (link == list_at(wheel, wheel->cursor_list)) {
             wheel->cursor = NULL;
             continue;
         }
-        wheel->cursor = link->next;
         /* Out of the wheel while it is shown, so that it may be released; kept, it goes back to where it was. */
-        struct orr_link *next = link->next;
+        wheel->cursor = next;
         list_remove(link);
         wheel->count--;
         if (keep(data, entry_of(link))) {

@@ -53,9 +53,9 @@ struct wheel {
     uint64_t occupied[WHEEL_RINGS]; /* bit b of ring r: bucket b holds something */
     struct wheel_bucket buckets[WHEEL_RINGS][WHEEL_BUCKETS];
 
-    /* Where the round of wheel_scrub() is: the next entry of a bucket, or NULL to begin with the next bucket. */
+    /* Where the round of wheel_scrub() is: the next entry of a list, or NULL to begin with the next list. */
     struct orr_link *cursor;
-    unsigned cursor_bucket;
+    unsigned cursor_list;
 };
 
 /* What happens to an entry met on the way: true to keep it, false if it was released and must not be touched. */

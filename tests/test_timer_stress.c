@@ -1,0 +1,235 @@
+/*
+ * Timers under fire: started, cancelled and re-armed from several threads while workers fire them, and while workers
+ * shut down.  The one thing to hold: each start ends in exactly one way.
+ */
+#include "harness.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+
+#define US UINT64_C(1000)
+
+struct race {
+    struct orr_timer *timer;
+    _Atomic uint64_t fired;
+    uint64_t expected;
+};
+
+static void count_fire(struct orr_timer *timer, void *data, int status)
+{
+    (void)timer;
+    struct race *race = data;
+    if (status == 0)
+        atomic_fetch_add_explicit(&race->fired, 1, memory_order_relaxed);
+}
+
+enum { RACES = 256 };
+
+static void settle_races(struct race *races)
+{
+    for (int i = 0; i < RACES; i++)
+        while (atomic_load_explicit(&races[i].fired, memory_order_relaxed) < races[i].expected)
+            sched_yield();
+}
+
+static void cancel_that_says_cancelled_is_never_followed_by_the_callback(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = harness_runtime(2);
+    struct race races[RACES] = { 0 };
+    for (int i = 0; i < RACES; i++) {
+        struct orr_timer_options what = { .fire = count_fire, .data = &races[i] };
+        assert_int_equal(orr_timer_new(rt, &what, &races[i].timer), 0);
+    }
+    uint64_t answers[3] = { 0 };
+    int rounds = WORK(10000000) / RACES;
+    for (int round = 0; round < rounds; round++) {
+        uint64_t now = clock_now();
+        /* Due at once, or in some microseconds: the worker fires the first ones while we cancel the last. */
+        for (int i = 0; i < RACES; i++)
+            assert_int_equal(orr_timer_start_at(races[i].timer, now + (uint64_t)(i * 37 % 64) * US, 0), 0);
+        for (int i = 0; i < RACES; i++) {
+            int answer = orr_timer_cancel(races[i].timer);
+            answers[answer]++;
+            races[i].expected += answer != ORR_CANCELLED;
+        }
+        if (round % 64 == 0)
+            settle_races(races);
+    }
+    settle_races(races);
+    for (int i = 0; i < RACES; i++) {
+        orr_timer_free(races[i].timer);
+        assert_int_equal(races[i].fired, races[i].expected);
+    }
+    print_message("%llu cancelled, %llu too late, %llu running\n", (unsigned long long)answers[ORR_CANCELLED],
+                  (unsigned long long)answers[ORR_TOO_LATE], (unsigned long long)answers[ORR_RUNNING]);
+    assert_true(answers[ORR_CANCELLED] && answers[ORR_TOO_LATE]);
+    assert_int_equal(orr_runtime_free(rt), 0);
+    for (int i = 0; i < RACES; i++)
+        assert_int_equal(races[i].fired, races[i].expected);
+}
+
+/* --- several workers and plain threads, and workers that end ------------------------------------------------- */
+
+enum { WORKERS = 4, TIMERS = 400 };
+
+struct subject {
+    struct orr_timer *timer;
+    _Atomic uint64_t started, fired, cancelled, ended; /* ended: told by the callback that the runtime was over */
+};
+
+struct arena {
+    struct orr_runtime *rt;
+    struct subject subjects[TIMERS];
+    _Atomic unsigned left; /* tasks still to do their part */
+};
+
+static void subject_fires(struct orr_timer *timer, void *data, int status)
+{
+    (void)timer;
+    struct subject *subject = data;
+    atomic_fetch_add(status == 0 ? &subject->fired : &subject->ended, 1);
+}
+
+/* Only idle timers are started, so that every start is followed by exactly one end. */
+static void meddle(struct arena *arena, unsigned *seed)
+{
+    struct subject *subject = &arena->subjects[rand_r(seed) % TIMERS];
+    if (rand_r(seed) % 2) {
+        uint64_t ends = subject->fired + subject->cancelled + subject->ended;
+        uint64_t starts = ends;
+        if (!atomic_compare_exchange_strong(&subject->started, &starts, ends + 1))
+            return; /* running, or somebody else was quicker */
+        if (orr_timer_start(subject->timer, (uint64_t)(rand_r(seed) % 300) * US, 0))
+            atomic_fetch_add(&subject->ended, 1);
+    } else if (orr_timer_cancel(subject->timer) == ORR_CANCELLED) {
+        atomic_fetch_add(&subject->cancelled, 1);
+    }
+}
+
+struct meddler {
+    struct arena *arena;
+    unsigned seed, rounds;
+    bool finished;
+};
+
+static enum orr_poll meddle_in_a_task(struct orr_task *task, void *data)
+{
+    struct meddler *self = data;
+    for (int i = 0; i < 20; i++)
+        meddle(self->arena, &self->seed);
+    if (self->rounds-- == 0)
+        return ORR_DONE;
+    return orr_task_yield(task);
+}
+
+static void meddler_ends(void *data)
+{
+    struct meddler *self = data;
+    atomic_fetch_sub(&self->arena->left, 1);
+}
+
+static void *meddle_in_a_thread(void *data)
+{
+    struct meddler *self = data;
+    while (self->rounds--)
+        meddle(self->arena, &self->seed);
+    return NULL;
+}
+
+static void every_start_ends_once_though_workers_come_to_an_end(void **state)
+{
+    (void)state;
+    for (unsigned round = 0; round < WORK(20) + 3; round++) {
+        struct arena *arena = calloc(1, sizeof *arena);
+        arena->rt = harness_runtime(WORKERS);
+        arena->left = WORKERS;
+        for (int i = 0; i < TIMERS; i++) {
+            struct orr_timer_options what = { .fire = subject_fires, .data = &arena->subjects[i] };
+            assert_int_equal(orr_timer_new(arena->rt, &what, &arena->subjects[i].timer), 0);
+        }
+        struct meddler tasks[WORKERS], threads[2];
+        for (unsigned i = 0; i < WORKERS; i++) {
+            tasks[i] = (struct meddler){ arena, round * 100 + i, WORK(500) + 20, false };
+            struct orr_spawn what = {
+                .poll = meddle_in_a_task, .data = &tasks[i], .drop = meddler_ends, .worker = i + 1
+            };
+            assert_int_equal(orr_spawn(arena->rt, &what), 0);
+        }
+        pthread_t ids[2];
+        for (unsigned i = 0; i < 2; i++) {
+            threads[i] = (struct meddler){ arena, round * 100 + 50 + i, WORK(20000) + 500, false };
+            pthread_create(&ids[i], NULL, meddle_in_a_thread, &threads[i]);
+        }
+        for (int i = 0; i < 20; i++)
+            assert_true(orr_runtime_turn(arena->rt, ORR_NEVER) >= 0);
+        assert_int_equal(orr_worker_stop(arena->rt, 3), 0);
+        for (int i = 0; i < 20; i++)
+            assert_true(orr_runtime_turn(arena->rt, ORR_NEVER) >= 0);
+        assert_int_equal(orr_worker_stop(arena->rt, 4), 0);
+        if (round % 2)
+            assert_int_equal(orr_runtime_run(arena->rt), 0);
+        for (unsigned i = 0; i < 2; i++)
+            pthread_join(ids[i], NULL);
+        assert_int_equal(orr_runtime_free(arena->rt), 0);
+        for (int i = 0; i < TIMERS; i++) {
+            struct subject *subject = &arena->subjects[i];
+            assert_int_equal(subject->started, subject->fired + subject->cancelled + subject->ended);
+            orr_timer_free(subject->timer);
+        }
+        free(arena);
+    }
+}
+
+static void *rearm_for_ever(void *data)
+{
+    struct meddler *self = data;
+    struct subject *subjects = self->arena->subjects;
+    while (self->rounds--) {
+        struct subject *subject = &subjects[rand_r(&self->seed) % TIMERS];
+        orr_timer_start(subject->timer, (uint64_t)(rand_r(&self->seed) % 100) * US,
+                        rand_r(&self->seed) % 2 ? 0 : 50 * US);
+        if (rand_r(&self->seed) % 4 == 0)
+            orr_timer_cancel(subject->timer);
+        orr_timer_due_in(subject->timer);
+    }
+    return NULL;
+}
+
+static void timers_are_rearmed_by_everybody_and_freed_while_they_run(void **state)
+{
+    (void)state;
+    struct arena *arena = calloc(1, sizeof *arena);
+    arena->rt = harness_runtime(3);
+    for (int i = 0; i < TIMERS; i++) {
+        struct orr_timer_options what = { .fire = subject_fires, .data = &arena->subjects[i] };
+        assert_int_equal(orr_timer_new(arena->rt, &what, &arena->subjects[i].timer), 0);
+    }
+    struct meddler threads[3];
+    pthread_t ids[3];
+    for (unsigned i = 0; i < 3; i++) {
+        threads[i] = (struct meddler){ arena, 7 + i, WORK(300000) + 1000, false };
+        pthread_create(&ids[i], NULL, rearm_for_ever, &threads[i]);
+    }
+    for (int i = 0; i < 200; i++)
+        assert_true(orr_runtime_turn(arena->rt, ORR_NEVER) >= 0);
+    for (unsigned i = 0; i < 3; i++)
+        pthread_join(ids[i], NULL);
+    for (int i = 0; i < TIMERS; i++)
+        orr_timer_free(arena->subjects[i].timer); /* some repeat, some run at this moment on another thread */
+    assert_int_equal(orr_runtime_run(arena->rt), 0);
+    assert_int_equal(harness_stats(arena->rt, 0).timers_pending, 0);
+    assert_int_equal(orr_runtime_free(arena->rt), 0);
+    free(arena);
+}
+
+static const struct CMUnitTest timer_stress_tests[] = {
+    cmocka_unit_test(cancel_that_says_cancelled_is_never_followed_by_the_callback),
+    cmocka_unit_test(every_start_ends_once_though_workers_come_to_an_end),
+    cmocka_unit_test(timers_are_rearmed_by_everybody_and_freed_while_they_run),
+};
+
+HARNESS_MAIN(timer_stress_tests)
