@@ -120,14 +120,9 @@ static void call_back(struct timer_home *home, struct orr_timer *timer, uint64_t
     timer_settle(timer, word);
 }
 
-/* An entry that was due has been taken from the wheel. */
-static void fire_one(struct timer_home *home, struct orr_timer *timer, uint64_t now)
+/* An entry that was due has been taken from the wheel.  The timer is locked. */
+static void fire_one(struct timer_home *home, struct orr_timer *timer, uint64_t word, uint64_t now)
 {
-    uint64_t word;
-    if (!timer_try_lock(timer, &word)) {
-        wheel_insert(&home->wheel, &timer->entry, now); /* whoever has it is changing it: see in the next turn */
-        return;
-    }
     if (!(word & TIMER_SCHEDULED)) {
         collect_garbage(home, timer, word);
         return;
@@ -153,9 +148,14 @@ static void fire_one(struct timer_home *home, struct orr_timer *timer, uint64_t 
 void home_fire(struct timer_home *home, uint64_t now, unsigned fires)
 {
     struct wheel_entry *entry;
-    /* A repeat that is due again at once, or an entry put back, waits for the next turn: `fires` counts them too. */
-    while ((entry = wheel_pop(&home->wheel, now, &fires, keep_unless_garbage, home)))
-        fire_one(home, timer_of_entry(entry), now);
+    while ((entry = wheel_pop(&home->wheel, now, &fires, keep_unless_garbage, home))) {
+        uint64_t word;
+        if (!timer_try_lock(timer_of_entry(entry), &word)) {
+            wheel_put_back(&home->wheel, entry); /* whoever has the lock is changing it: look again in the next turn */
+            return;
+        }
+        fire_one(home, timer_of_entry(entry), word, now);
+    }
 }
 
 bool home_littered(struct timer_home *home)

@@ -224,6 +224,12 @@ struct wheel_entry *wheel_pop(struct wheel *wheel, uint64_t now, unsigned *steps
     return NULL;
 }
 
+void wheel_put_back(struct wheel *wheel, struct wheel_entry *entry)
+{
+    wheel->count++;
+    list_append(wheel->due.next, &entry->link);
+}
+
 uint64_t wheel_next(const struct wheel *wheel)
 {
     if (wheel->spilling)

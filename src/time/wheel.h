@@ -76,6 +76,9 @@ void wheel_remove(struct wheel *wheel, struct wheel_entry *entry);
  */
 struct wheel_entry *wheel_pop(struct wheel *wheel, uint64_t now, unsigned *steps, wheel_keep_fn *keep, void *data);
 
+/* Undoes the last wheel_pop(): the entry is as it was, and first in line. */
+void wheel_put_back(struct wheel *wheel, struct wheel_entry *entry);
+
 /* When wheel_pop() may next have something to do; ORR_NEVER if the wheel is empty. */
 uint64_t wheel_next(const struct wheel *wheel);
 
