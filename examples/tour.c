@@ -1,6 +1,6 @@
 /*
  * A tour of the core: tasks on two workers hand a ball to and fro, a task reads what another wrote, a thread
- * that knows nothing of the runtime wakes a task, and the runtime says what all that cost.
+ * that knows nothing of the runtime wakes a task, a timer ticks, and the runtime says what all that cost.
  */
 #include <orrery.h>
 
@@ -114,6 +114,18 @@ static enum orr_poll await_thread(struct orr_task *task, void *data)
     return ORR_DONE;
 }
 
+/* --- A timer that repeats, until it has had enough. ------------------------------------------------------ */
+
+static void tick(struct orr_timer *timer, void *data, int status)
+{
+    int *left = data;
+    if (status < 0)
+        return; /* the runtime ended first */
+    say("timer", *left > 1 ? "ticks" : "ticks for the last time");
+    if (--*left == 0)
+        orr_timer_cancel(timer);
+}
+
 int main(void)
 {
     struct orr_runtime *rt = orr_runtime_new(&(struct orr_options){ .workers = 2 });
@@ -134,7 +146,13 @@ int main(void)
     for (size_t i = 0; i < sizeof tasks / sizeof *tasks; i++)
         if (orr_spawn(rt, &tasks[i]) < 0)
             return 1;
+    int ticks = 3;
+    struct orr_timer *timer;
+    if (orr_timer_new(rt, &(struct orr_timer_options){ .fire = tick, .data = &ticks }, &timer) < 0)
+        return 1;
+    orr_timer_start(timer, 5000000, 10000000); /* after 5 ms, then every 10 */
     orr_runtime_run(rt);
+    orr_timer_free(timer);
 
     struct orr_stats stats;
     orr_runtime_stats(rt, 0, &stats);

@@ -73,7 +73,7 @@ static void note_empty(struct wheel *wheel, struct orr_link *list)
         wheel->spilling = false;
     struct wheel_bucket *first = &wheel->buckets[0][0];
     struct wheel_bucket *bucket = container_of(list, struct wheel_bucket, entries);
-    if (bucket < first || bucket >= first + WHEEL_RINGS * WHEEL_BUCKETS)
+    if (bucket < first || bucket >= first + (size_t)WHEEL_RINGS * WHEEL_BUCKETS)
         return;
     unsigned index = (unsigned)(bucket - first);
     unsigned ring = index / WHEEL_BUCKETS;
