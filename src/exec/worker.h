@@ -124,7 +124,7 @@ uint64_t worker_deadline(struct worker *worker);
 /* Whether the worker holds anything that is still to happen: a task, a timer.  The owner. */
 static inline bool worker_occupied(struct worker *worker)
 {
-    return counter_read(&worker->tasks.live) || home_pending(worker->home) || !mailbox_empty(&worker->home->mailbox);
+    return counter_read(&worker->tasks.live) || home_pending(worker->home) || home_has_mail(worker->home);
 }
 
 /*
@@ -136,7 +136,8 @@ void worker_park(struct worker *worker, bool watched);
 /* Whether a turn now would find something to do without looking at the kernel.  The owner. */
 static inline bool worker_busy(struct worker *worker)
 {
-    return worker->ready.first || worker->deferred.first || worker->letters || reactor_has_done(worker->reactor);
+    return worker->ready.first || worker->deferred.first || worker->letters || worker->home->letters ||
+           reactor_has_done(worker->reactor);
 }
 
 /* Whether others have left something.  Sequentially consistent, for use after bell_listen(). */

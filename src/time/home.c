@@ -2,6 +2,8 @@
 
 #include "time/keeper.h"
 
+#include <limits.h>
+
 static struct orr_timer *timer_of_entry(struct wheel_entry *entry)
 {
     return container_of(entry, struct orr_timer, entry);
@@ -90,12 +92,20 @@ static void receive_one(struct timer_home *home, struct orr_timer *timer)
     timer_settle(timer, word);
 }
 
+static void receive(struct timer_home *home, unsigned count)
+{
+    while (home->letters && count--) {
+        struct orr_timer *timer = timer_of_letter(home->letters);
+        home->letters = home->letters->next;
+        receive_one(home, timer);
+    }
+}
+
 void home_receive(struct timer_home *home)
 {
-    for (struct letter *letter = mailbox_take(&home->mailbox), *next; letter; letter = next) {
-        next = letter->next;
-        receive_one(home, timer_of_letter(letter));
-    }
+    if (!home->letters)
+        home->letters = mailbox_take(&home->mailbox);
+    receive(home, HOME_LETTERS);
 }
 
 /* The timer is locked, and stays so: its next time, if it repeats. */
@@ -190,10 +200,9 @@ static void send_away(struct timer_home *home, struct orr_timer *timer, uint64_t
 void home_close(struct timer_home *home)
 {
     atomic_store_explicit(&home->living, false, memory_order_release);
-    for (struct letter *letter = mailbox_close(&home->mailbox), *next; letter; letter = next) {
-        next = letter->next;
-        receive_one(home, timer_of_letter(letter));
-    }
+    receive(home, UINT_MAX);
+    home->letters = mailbox_close(&home->mailbox);
+    receive(home, UINT_MAX);
     struct wheel_entry *entry;
     while ((entry = wheel_drain(&home->wheel))) {
         struct orr_timer *timer = timer_of_entry(entry);

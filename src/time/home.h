@@ -8,6 +8,7 @@
 #include "time/timer.h"
 
 enum {
+    HOME_LETTERS = 1024,          /* timers received in a turn, at most */
     HOME_FIRES = 1024,            /* timers taken in a turn, at most, while nothing else limits them */
     HOME_SCRUB_STEPS = 16,        /* entries looked at in a turn */
     HOME_SCRUB_HARD_STEPS = 2048, /* the same, when garbage has got the upper hand */
@@ -16,7 +17,13 @@ enum {
 
 void home_open(struct timer_home *home, struct timekeeper *keeper, unsigned number, uint64_t now);
 
-/* Whether others have left something here.  Sequentially consistent, as leaving it is. */
+/* Whether timers have been sent here that are not in the wheel yet.  The owner. */
+static inline bool home_has_mail(struct timer_home *home)
+{
+    return home->letters || !mailbox_empty(&home->mailbox);
+}
+
+/* Whether others have left something here.  Sequentially consistent, as leaving it is.  Any thread. */
 static inline bool home_has_news(struct timer_home *home)
 {
     return !mailbox_empty(&home->mailbox) || atomic_load(&home->littered);

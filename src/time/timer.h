@@ -94,7 +94,8 @@ struct timer_home {
 
     /* The owner's. */
     struct wheel wheel;
-    int64_t collected; /* garbage removed, of that in the stripes */
+    struct letter *letters; /* taken from the mailbox, not yet read */
+    int64_t collected;      /* garbage removed, of that in the stripes */
     uint64_t turns;
     struct counter fired, cancelled, rearmed, migrated, scrubbed;
     struct histogram lateness;
