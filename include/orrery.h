@@ -14,9 +14,9 @@
  *
  *   - Functions that can fail return a negative errno, and name here each one they return.  Only
  *     orr_runtime_new() returns a pointer; it answers NULL and sets errno.
- *   - Times are nanoseconds of CLOCK_MONOTONIC.
+ *   - Times are nanoseconds, of CLOCK_MONOTONIC unless the runtime was given another clock.
  *   - "Any thread" means any thread of the process at any time while the runtime exists.  "The worker's
- *     thread" means from inside a poll function, or a destructor, that runs on that worker.
+ *     thread" means from inside a poll function, a destructor or a timer's callback that runs on that worker.
  *   - Options and descriptions are passed as structs made with designated initialisers.  A field left out
  *     is zero, and zero always means the default.
  *   - After fork() without exec(), a runtime may not be used in the child.
@@ -102,7 +102,7 @@ enum orr_log {
 /*
  * Called like lua_Alloc: `size` 0 frees `block` and answers NULL; else it answers a block of `size` bytes,
  * moved from `block` if that is not NULL, or NULL when it cannot.  Must be thread-safe if there is more than one
- * worker, or if other threads spawn tasks or use timers.  Everything goes through it except what a waker may touch after the runtime is gone
+ * worker, or if other threads spawn tasks or use timers, and outlive the last timer.  Everything goes through it except what a waker may touch after the runtime is gone
  * (16 bytes for each task that a worker ever had at once, and one eventfd a worker), which the process
  * keeps and uses again, and what libc and the kernel take for threads and rings.
  */
@@ -137,8 +137,8 @@ ORR_API struct orr_runtime *orr_runtime_new(const struct orr_options *options);
 
 /*
  * Stop, end every task that is left, and free everything.  Each task's destructor runs once: on its
- * worker's thread, and for worker 1 on the caller's.  Other threads may go on using wakers; nothing else of
- * this runtime may be used once the call has begun.  NULL is allowed and does nothing.
+ * worker's thread, and for worker 1 on the caller's.  Other threads may go on using wakers and timers; nothing else
+ * of this runtime may be used once the call has begun.  NULL is allowed and does nothing.
  *   -EINVAL   not a runtime
  *   -EBUSY    a turn is under way (called from inside a poll function, or another thread drives it now);
  *             nothing was done
@@ -195,8 +195,8 @@ ORR_API uint64_t orr_runtime_now(struct orr_runtime *rt);
 
 /*
  * The time as a worker last read it, a load where the above reads the clock.  While a worker is in a long turn, the
- * time service keeps its reading fresh to about a millisecond, as long as somebody asks.  Any thread.  0 for what is
- * not a runtime, or no such worker.
+ * time service keeps its reading fresh to about a millisecond, as long as somebody asks.  Two readings, or one and
+ * orr_runtime_now(), may be out of order by as much.  Any thread.  0 for what is not a runtime, or no such worker.
  */
 ORR_API uint64_t orr_worker_now(struct orr_runtime *rt, unsigned worker);
 
@@ -319,7 +319,8 @@ struct orr_timer;
 
 /*
  * `status` is 0 when the time has come, and -ECANCELED when the runtime ended first.  Runs on a worker's thread (at
- * the end, on the one that ends the runtime), outside any task.  It may start, cancel and free any timer, its own too.
+ * the end, on the one that ends the runtime), outside any task, and never twice at once for one timer.  It may start,
+ * cancel and free any timer, its own too.
  */
 typedef void orr_timer_fn(struct orr_timer *timer, void *data, int status);
 
@@ -327,7 +328,8 @@ struct orr_timer_options {
     struct orr_waker waker; /* either this */
     orr_timer_fn *fire;     /* or this, with its data */
     void *data;
-    bool local; /* used only on one worker's thread, and so a little quicker; it does not outlive that worker */
+    bool local; /* used only on one worker's thread (in its tasks, destructors and callbacks), and so a little quicker;
+                   it does not outlive that worker */
 };
 
 /*
@@ -341,9 +343,11 @@ ORR_API int orr_timer_new(struct orr_runtime *rt, const struct orr_timer_options
  * Start it, or start it anew, to fire after `delay` or at `deadline` of the runtime's clock, then every `repeat`
  * nanoseconds (0: once).  Repeats keep their rate: a late one does not put off the next, and those missed altogether
  * are skipped and counted.  A time in the past means the next turn.  It is held by the calling thread's worker, or
- * from other threads by the one with the fewest.  Timers with equal deadlines on one worker fire in the order started.
- *   -EINVAL      NULL
- *   -ESHUTDOWN   the runtime has ended
+ * from other threads by the one with the fewest, worker 1 included whether the host drives it or not.  Timers with equal
+ * deadlines, started on one worker's own thread, fire in the order started.
+ *   -EINVAL      NULL, or freed while its callback runs
+ *   -EPERM       it is local, and the calling thread runs no worker
+ *   -ESHUTDOWN   the runtime, or for a local timer the worker, has ended
  */
 ORR_API int orr_timer_start(struct orr_timer *timer, uint64_t delay, uint64_t repeat);
 ORR_API int orr_timer_start_at(struct orr_timer *timer, uint64_t deadline, uint64_t repeat);

@@ -62,16 +62,12 @@ static void finish_errands(struct worker *worker)
     runtime_finish_errands(worker->runtime, errands);
 }
 
-/* After a turn: if the worker has got rid of its last task and timer, worker 1 may be waiting to hear of it. */
+/* Before the worker sleeps: if its last task or timer is gone, worker 1 may be waiting to hear of it. */
 static void settle(struct worker *worker)
 {
-    /* Others count what they send here in the load, and it may have been cancelled on the way. */
-    bool was = worker->occupied || atomic_load_explicit(&worker->home->load, memory_order_relaxed);
-    worker->occupied = worker_occupied(worker);
-    if (worker->occupied || (!was && !worker->errands))
-        return;
-    home_publish(worker->home, atomic_load_explicit(&worker->home->now, memory_order_relaxed), false);
-    finish_errands(worker);
+    bool rested = home_comes_to_rest(worker->home);
+    if (!counter_read(&worker->tasks.live) && (rested || worker->errands))
+        finish_errands(worker);
 }
 
 /* True to go on. */
@@ -90,9 +86,10 @@ static void *thread_main(void *data)
     worker_enter(worker);
     while (look_for_stop(worker)) {
         worker_turn(worker, ORR_NEVER);
+        if (worker_busy(worker))
+            continue;
         settle(worker);
-        if (!worker_busy(worker))
-            worker_sleep(worker);
+        worker_sleep(worker);
     }
     worker_close(worker);
     finish_errands(worker);
@@ -275,22 +272,11 @@ int orr_runtime_free(struct orr_runtime *rt)
     return 0;
 }
 
-/* Timers of other workers, and those on their way from a worker that has ended. */
-static bool timers_elsewhere(struct orr_runtime *rt)
-{
-    for (unsigned number = 2; number <= rt->worker_count; number++) {
-        struct timer_home *home = runtime_worker(rt, number)->home;
-        if (atomic_load_explicit(&home->living, memory_order_acquire) &&
-            (atomic_load_explicit(&home->load, memory_order_acquire) || !mailbox_empty(&home->mailbox)))
-            return true;
-    }
-    return keeper_in_transit(rt->keeper);
-}
-
+/* In this order: a task that ends leaves its timers to be seen. */
 static bool all_done(struct orr_runtime *rt)
 {
-    return !worker_occupied(runtime_worker(rt, 1)) && !atomic_load_explicit(&rt->errands, memory_order_acquire) &&
-           !timers_elsewhere(rt);
+    return !counter_read(&runtime_worker(rt, 1)->tasks.live) &&
+           !atomic_load_explicit(&rt->errands, memory_order_acquire) && keeper_idle(rt->keeper);
 }
 
 int orr_runtime_run(struct orr_runtime *rt)
@@ -307,9 +293,9 @@ int orr_runtime_run(struct orr_runtime *rt)
             break;
         }
         worker_turn(worker, ORR_NEVER);
-        settle(worker);
         if (worker_busy(worker))
             continue;
+        settle(worker);
         if (all_done(rt))
             break;
         if (!virtual_can_jump(worker))

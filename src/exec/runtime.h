@@ -4,9 +4,9 @@
  * Worker 1 is driven by whoever holds `driven`, a turn or a run at a time; taking it and giving it back are acquire and
  * release, so turns may move from thread to thread.  The others have threads, which end on `stopping`.
  *
- * `errands` counts the spawns that went by letter and whose worker has not been without tasks and timers since.  A
- * task can be made only by a task or a timer of the same worker, or by letter; so when worker 1 has neither, there are
- * no errands, and no other worker says that it has timers, nothing is left to happen but by the host.
+ * `errands` counts the spawns that went by letter and whose worker has not been without tasks since.  A task can be
+ * made only by a task or a timer's callback on the same worker, or by letter; so when worker 1 has no task, there are
+ * no errands, and no timer is set anywhere or runs, nothing is left to happen but by the host.
  */
 #ifndef ORR_EXEC_RUNTIME_H
 #define ORR_EXEC_RUNTIME_H

@@ -29,7 +29,7 @@ static void add_home(struct orr_stats *sum, struct timer_home *home)
         sum->timers_rearmed += atomic_load_explicit(&stripe->rearmed, memory_order_relaxed);
     }
     sum->timers_stale += stale > 0 ? (uint64_t)stale : 0;
-    sum->timers_pending += atomic_load_explicit(&home->load, memory_order_relaxed);
+    sum->timers_pending += home_pending(home);
     sum->timers_fired += counter_read(&home->fired);
     sum->timers_cancelled += counter_read(&home->cancelled);
     sum->timers_rearmed += counter_read(&home->rearmed);
@@ -41,16 +41,19 @@ static void add_home(struct orr_stats *sum, struct timer_home *home)
 static void add_lateness(struct orr_stats *sum, struct orr_runtime *rt, unsigned first, unsigned last)
 {
     uint64_t seen = 0, fired = 0;
+    bool half = false, nearly_all = false;
     for (unsigned number = first; number <= last; number++)
         for (unsigned class = 0; class < HISTOGRAM_CLASSES; class ++)
             fired += counter_read(&runtime_worker(rt, number)->home->lateness.classes[class]);
     for (unsigned class = 0; class < HISTOGRAM_CLASSES && fired; class ++) {
         for (unsigned number = first; number <= last; number++)
             seen += counter_read(&runtime_worker(rt, number)->home->lateness.classes[class]);
-        if (!sum->lateness_p50_ns && seen * 2 >= fired)
+        if (!half && seen * 2 >= fired)
             sum->lateness_p50_ns = histogram_limit(class);
-        if (!sum->lateness_p99_ns && seen * 100 >= fired * 99)
+        if (!nearly_all && seen * 100 >= fired * 99)
             sum->lateness_p99_ns = histogram_limit(class);
+        half = half || seen * 2 >= fired;
+        nearly_all = nearly_all || seen * 100 >= fired * 99;
     }
     for (unsigned number = first; number <= last; number++) {
         uint64_t longest = counter_read(&runtime_worker(rt, number)->home->lateness.longest);

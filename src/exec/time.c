@@ -28,7 +28,7 @@ int orr_runtime_advance(struct orr_runtime *rt, uint64_t ns)
         return -EINVAL;
     if (rt->keeper->clock == ORR_CLOCK_MONOTONIC)
         return -EPERM;
-    keeper_advance(rt->keeper, clock_after(keeper_now(rt->keeper), ns));
+    keeper_advance_by(rt->keeper, ns);
     for (unsigned number = 1; number <= rt->worker_count; number++)
         worker_nudge(runtime_worker(rt, number));
     return 0;

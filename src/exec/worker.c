@@ -84,6 +84,7 @@ static void fire_timers(struct worker *worker)
         return;
     uint64_t now = keeper_now(worker->keeper);
     home_publish(home, now, true);
+    atomic_store_explicit(&home->load, home->wheel.count, memory_order_relaxed);
     home_fire(home, now, HOME_FIRES);
 }
 
@@ -160,10 +161,12 @@ static bool spin(struct worker *worker)
 static uint64_t time_to_sleep(struct worker *worker)
 {
     uint64_t next = home_next(worker->home);
-    if (next == ORR_NEVER || worker->keeper->clock != ORR_CLOCK_MONOTONIC)
+    if (next == ORR_NEVER)
         return ORR_NEVER;
-    uint64_t now = clock_now();
-    return next > now ? next - now : 0;
+    uint64_t now = keeper_now(worker->keeper);
+    if (next <= now)
+        return 0;
+    return worker->keeper->clock == ORR_CLOCK_MONOTONIC ? next - now : ORR_NEVER;
 }
 
 static void block(struct worker *worker, bool io, uint64_t timeout_ns)

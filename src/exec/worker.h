@@ -50,8 +50,7 @@ struct worker {
     enum orr_reactor reactor_kind;
     uint64_t spin_ns;
     pthread_t thread;
-    uint64_t errands; /* spawns received by letter since the worker was last unoccupied */
-    bool occupied;    /* it had a task or a timer after its last turn */
+    uint64_t errands; /* spawns received by letter since the worker was last without tasks */
 
     struct counter wakes_foreign;
     struct counter wakes_coalesced;
@@ -120,12 +119,6 @@ static inline void worker_leave(struct worker *outer)
 
 /* When the worker has to turn, whatever else happens: 0 for now, ORR_NEVER for not at all.  The owner. */
 uint64_t worker_deadline(struct worker *worker);
-
-/* Whether the worker holds anything that is still to happen: a task, a timer.  The owner. */
-static inline bool worker_occupied(struct worker *worker)
-{
-    return counter_read(&worker->tasks.live) || home_pending(worker->home) || home_has_mail(worker->home);
-}
 
 /*
  * What a host's turn ends with: hands the kernel what was started and, if the host watches the descriptor,

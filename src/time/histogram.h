@@ -7,7 +7,7 @@
 
 #include "base/counter.h"
 
-enum { HISTOGRAM_CLASSES = 4 * 62 };
+enum { HISTOGRAM_CLASSES = 4 * 63 };
 
 struct histogram {
     struct counter classes[HISTOGRAM_CLASSES];

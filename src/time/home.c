@@ -34,16 +34,24 @@ static int64_t garbage(struct timer_home *home)
 
 uint64_t home_pending(struct timer_home *home)
 {
-    if (!home->wheel.count)
-        return 0;
-    int64_t pending = (int64_t)home->wheel.count - garbage(home);
-    return pending > 0 ? (uint64_t)pending : 0;
+    int64_t scheduled = timer_scheduled(home);
+    return scheduled > 0 ? (uint64_t)scheduled : 0;
+}
+
+bool home_comes_to_rest(struct timer_home *home)
+{
+    bool stirred = home->stirred;
+    home->stirred = false;
+    /* Before it is looked at again: see leave_garbage() in timer.c. */
+    atomic_store(&home->load, home_pending(home));
+    return stirred && timer_scheduled(home) <= 0;
 }
 
 /* The entry of a timer that somebody cancelled is out of the wheel.  The timer is locked. */
 static void collect_garbage(struct timer_home *home, struct orr_timer *timer, uint64_t word)
 {
     home->collected++;
+    home->stirred = true;
     counter_add(&home->scrubbed, 1);
     word &= ~TIMER_LINKED;
     timer_unlock(timer, word);
@@ -65,9 +73,10 @@ static bool keep_unless_garbage(void *data, struct wheel_entry *entry)
     return false;
 }
 
-/* Puts a scheduled timer, locked, in no wheel, into this one. */
+/* Puts a scheduled timer, locked, in no wheel, into this one, wherever it counted before. */
 static uint64_t settle_in(struct timer_home *home, struct orr_timer *timer, uint64_t word)
 {
+    keeper_move_count(keeper_home(home->keeper, timer_home_number(word)), home);
     wheel_insert(&home->wheel, &timer->entry, atomic_load_explicit(&timer->deadline, memory_order_relaxed));
     return timer_with_home(word, home) | TIMER_LINKED;
 }
@@ -75,6 +84,7 @@ static uint64_t settle_in(struct timer_home *home, struct orr_timer *timer, uint
 static void receive_one(struct timer_home *home, struct orr_timer *timer)
 {
     uint64_t word = timer_lock(timer) & ~TIMER_POSTED;
+    home->stirred = true;
     if (word & TIMER_LINKED && timer_home_number(word) != home->number) {
         timer_unlock(timer, word); /* its home closed before the letter came there, and is about to send it away */
         return;
@@ -108,23 +118,30 @@ void home_receive(struct timer_home *home)
     receive(home, HOME_LETTERS);
 }
 
-/* The timer is locked, and stays so: its next time, if it repeats. */
+/* The timer is locked, and counts here.  Its next time, if it repeats; else it counts no more. */
 static uint64_t repeat_or_rest(struct timer_home *home, struct orr_timer *timer, uint64_t word, uint64_t now)
 {
-    if (!timer->repeat || word & TIMER_STOPPED)
+    if (!timer->repeat || word & TIMER_STOPPED) {
+        timer_count(home, true, -1);
         return word;
+    }
     uint64_t deadline = atomic_load_explicit(&timer->deadline, memory_order_relaxed);
     atomic_store_explicit(&timer->deadline, timer_next_repeat(timer, deadline, now), memory_order_relaxed);
-    return settle_in(home, timer, word) | TIMER_SCHEDULED;
+    return settle_in(home, timer, timer_with_home(word, home)) | TIMER_SCHEDULED;
 }
 
+/* While it runs, the timer counts here; and once more if it is started meanwhile, by whomever. */
 static void call_back(struct timer_home *home, struct orr_timer *timer, uint64_t word, uint64_t now)
 {
     timer_unlock(timer, word | TIMER_RUNNING);
     timer->action.fire(timer, timer->data, 0);
     word = timer_lock(timer) & ~TIMER_RUNNING;
-    if (!(word & (TIMER_SCHEDULED | TIMER_FREED | TIMER_LINKED | TIMER_POSTED)))
+    if (word & (TIMER_SCHEDULED | TIMER_FREED | TIMER_LINKED | TIMER_POSTED))
+        timer_count(home, true, -1);
+    else
         word = repeat_or_rest(home, timer, word, now);
+    if (word & TIMER_SCHEDULED && !(word & (TIMER_LINKED | TIMER_POSTED)))
+        word = settle_in(home, timer, word); /* it was due elsewhere, and waited for us */
     word &= ~TIMER_STOPPED;
     timer_unlock(timer, word);
     timer_settle(timer, word);
@@ -133,6 +150,7 @@ static void call_back(struct timer_home *home, struct orr_timer *timer, uint64_t
 /* An entry that was due has been taken from the wheel.  The timer is locked. */
 static void fire_one(struct timer_home *home, struct orr_timer *timer, uint64_t word, uint64_t now)
 {
+    home->stirred = true;
     if (!(word & TIMER_SCHEDULED)) {
         collect_garbage(home, timer, word);
         return;
@@ -141,6 +159,10 @@ static void fire_one(struct timer_home *home, struct orr_timer *timer, uint64_t 
     if (deadline > now) {
         wheel_insert(&home->wheel, &timer->entry, deadline); /* re-armed for later since */
         timer_unlock(timer, word);
+        return;
+    }
+    if (word & TIMER_RUNNING) {
+        timer_unlock(timer, word & ~TIMER_LINKED); /* on another worker, which takes it over when that returns */
         return;
     }
     counter_add(&home->fired, 1);

@@ -17,12 +17,6 @@ enum {
 
 void home_open(struct timer_home *home, struct timekeeper *keeper, unsigned number, uint64_t now);
 
-/* Whether timers have been sent here that are not in the wheel yet.  The owner. */
-static inline bool home_has_mail(struct timer_home *home)
-{
-    return home->letters || !mailbox_empty(&home->mailbox);
-}
-
 /* Whether others have left something here.  Sequentially consistent, as leaving it is.  Any thread. */
 static inline bool home_has_news(struct timer_home *home)
 {
@@ -47,15 +41,17 @@ static inline uint64_t home_next(const struct timer_home *home)
     return wheel_next(&home->wheel);
 }
 
-/* How many timers are set here.  What others have cancelled is not counted; what they have posted is not either. */
+/* How many timers are set here, on their way here included, and what others have cancelled not. */
 uint64_t home_pending(struct timer_home *home);
+
+/* When the owner has nothing to do.  True if a timer has come or gone since the last time, and none is left. */
+bool home_comes_to_rest(struct timer_home *home);
 
 /* For all to see. */
 static inline void home_publish(struct timer_home *home, uint64_t now, bool turning)
 {
     atomic_store_explicit(&home->now, now, memory_order_relaxed);
     atomic_store_explicit(&home->next, home_next(home), memory_order_relaxed);
-    atomic_store_explicit(&home->load, home_pending(home), memory_order_relaxed);
     atomic_store_explicit(&home->turning, turning, memory_order_relaxed);
 }
 

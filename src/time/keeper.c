@@ -59,6 +59,36 @@ void keeper_advance(struct timekeeper *keeper, uint64_t now)
         continue;
 }
 
+void keeper_advance_by(struct timekeeper *keeper, uint64_t ns)
+{
+    uint64_t before = atomic_load_explicit(&keeper->virtual_now, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit(&keeper->virtual_now, &before, clock_after(before, ns),
+                                                  memory_order_acq_rel, memory_order_relaxed))
+        continue;
+}
+
+bool keeper_idle(struct timekeeper *keeper)
+{
+    /* A timer that moves while we add up may be seen in neither home; but then a move has begun, and we look again. */
+    for (;;) {
+        uint64_t moves = atomic_load(&keeper->moves);
+        int64_t sum = 0;
+        for (unsigned i = 0; i < keeper->home_count; i++)
+            sum += timer_scheduled(keeper_home(keeper, i));
+        if (sum != 0 || atomic_load(&keeper->moves) == moves)
+            return sum == 0;
+    }
+}
+
+void keeper_move_count(struct timer_home *from, struct timer_home *to)
+{
+    if (from == to)
+        return;
+    atomic_fetch_add(&to->keeper->moves, 1);
+    timer_count(to, true, 1);
+    timer_count(from, false, -1);
+}
+
 struct timer_home *keeper_least_loaded(struct timekeeper *keeper)
 {
     struct timer_home *best = NULL;
@@ -76,21 +106,34 @@ struct timer_home *keeper_least_loaded(struct timekeeper *keeper)
 
 bool keeper_post(struct timekeeper *keeper, struct timer_home *home, struct orr_timer *timer)
 {
+    struct bell *bell = home->bell; /* whoever has the letter may fire and free the timer, and then the keeper */
     if (!mailbox_post(&home->mailbox, &timer->letter))
         return keeper_orphan(keeper, timer);
-    bell_ring(home->bell);
+    bell_ring(bell);
     return true;
+}
+
+void keeper_unpost(struct orr_timer *timer)
+{
+    uint64_t word = timer_lock(timer);
+    if (word & TIMER_SCHEDULED)
+        timer_count(keeper_home(timer->keeper, timer_home_number(word)), false, -1);
+    word &= ~(TIMER_SCHEDULED | TIMER_POSTED);
+    timer_unlock(timer, word);
+    timer_settle(timer, word);
 }
 
 bool keeper_orphan(struct timekeeper *keeper, struct orr_timer *timer)
 {
-    atomic_fetch_add(&keeper->orphaned, 1);
-    if (!mailbox_post(&keeper->orphans, &timer->letter)) {
-        atomic_fetch_sub(&keeper->orphaned, 1);
-        return false;
-    }
-    service_need(keeper);
-    return true;
+    keeper_retain(keeper); /* as in keeper_post() */
+    atomic_fetch_add(&keeper->in_transit, 1);
+    bool posted = mailbox_post(&keeper->orphans, &timer->letter);
+    if (posted)
+        service_need(keeper);
+    else
+        atomic_fetch_sub(&keeper->in_transit, 1);
+    keeper_release(keeper);
+    return posted;
 }
 
 void keeper_complete_as_cancelled(struct timekeeper *keeper, struct orr_timer *timer)
@@ -100,6 +143,7 @@ void keeper_complete_as_cancelled(struct timekeeper *keeper, struct orr_timer *t
     word &= ~TIMER_SCHEDULED;
     if (scheduled) {
         atomic_fetch_add_explicit(&keeper->cancelled, 1, memory_order_relaxed);
+        timer_count(keeper_home(keeper, timer_home_number(word)), false, -1);
         word += TIMER_GENERATION;
         if (word & TIMER_CALLS) {
             timer_unlock(timer, word | TIMER_RUNNING);

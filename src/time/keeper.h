@@ -40,7 +40,8 @@ struct timekeeper {
     _Atomic uint64_t wanted_until; /* somebody reads published times */
     struct letter *held;           /* the service's own, or its heir's */
     _Atomic uint64_t held_count;
-    _Atomic uint64_t orphaned, handed_on;
+    _Atomic uint64_t in_transit; /* orphans that are with nobody yet */
+    _Atomic uint64_t moves;      /* begun, of timers that count in one home and then in another */
     _Atomic uint64_t wake_ups, cancelled, lag;
 
     unsigned home_count;
@@ -72,8 +73,11 @@ static inline uint64_t keeper_now(const struct timekeeper *keeper)
     return atomic_load_explicit(&keeper->virtual_now, memory_order_acquire);
 }
 
-/* Moves a virtual clock forward, never back. */
+/* Moves a virtual clock forward to a time, never back. */
 void keeper_advance(struct timekeeper *keeper, uint64_t now);
+
+/* Moves it on by so much, to the end of all time at the most. */
+void keeper_advance_by(struct timekeeper *keeper, uint64_t ns);
 
 static inline struct timer_home *keeper_home(struct timekeeper *keeper, unsigned number)
 {
@@ -86,19 +90,20 @@ struct timer_home *keeper_least_loaded(struct timekeeper *keeper);
 /* Sends a timer, POSTED, to a home, or to the service if that has closed.  False if all is closed.  Any thread. */
 bool keeper_post(struct timekeeper *keeper, struct timer_home *home, struct orr_timer *timer);
 
+/* For a timer that could be posted nowhere: it is not scheduled any more. */
+void keeper_unpost(struct orr_timer *timer);
+
 /* Gives a timer, POSTED, to the service.  False if the keeper is closed.  Any thread. */
 bool keeper_orphan(struct timekeeper *keeper, struct orr_timer *timer);
 
 /* For a timer, POSTED, that nobody will fire any more.  Its callback is told. */
 void keeper_complete_as_cancelled(struct timekeeper *keeper, struct orr_timer *timer);
 
-/* Whether any orphan is on its way still.  Any thread. */
-static inline bool keeper_in_transit(struct timekeeper *keeper)
-{
-    /* The later counts first: a timer that moves on between two looks is then taken for one under way. */
-    uint64_t settled = atomic_load(&keeper->handed_on) + atomic_load(&keeper->held_count);
-    return atomic_load(&keeper->orphaned) != settled;
-}
+/* Whether no timer of any home is scheduled, or runs.  Any thread. */
+bool keeper_idle(struct timekeeper *keeper);
+
+/* A timer that counted in `from` counts in `to` now.  The owner of `to`. */
+void keeper_move_count(struct timer_home *from, struct timer_home *to);
 
 /* The time that a home's owner last published, fresh to about a millisecond from now on.  Any thread. */
 uint64_t keeper_published(struct timekeeper *keeper, unsigned number);

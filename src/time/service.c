@@ -10,21 +10,31 @@ enum {
     WANTED_NS = 100 * TICK_NS /* for so long after somebody has read one */
 };
 
+/* To the one with the fewest; should that close this very moment, to the next. */
+static bool hand_to_the_living(struct timekeeper *keeper, struct letter *letter)
+{
+    struct timer_home *home;
+    while ((home = keeper_least_loaded(keeper))) {
+        atomic_fetch_add_explicit(&home->load, 1, memory_order_relaxed); /* until it publishes its own count */
+        if (mailbox_post(&home->mailbox, letter)) {
+            bell_ring(home->bell);
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Gives orphans to the living; what nobody takes is held. */
 static void hand_on(struct timekeeper *keeper, struct letter *letter)
 {
     while (letter) {
         struct letter *next = letter->next;
-        struct timer_home *home = keeper_least_loaded(keeper);
-        if (home && mailbox_post(&home->mailbox, letter)) {
-            atomic_fetch_add_explicit(&home->load, 1, memory_order_relaxed); /* until it publishes its own count */
-            atomic_fetch_add(&keeper->handed_on, 1);
-            bell_ring(home->bell);
-        } else {
+        if (!hand_to_the_living(keeper, letter)) {
             letter->next = keeper->held;
             keeper->held = letter;
             atomic_fetch_add(&keeper->held_count, 1);
         }
+        atomic_fetch_sub(&keeper->in_transit, 1);
         letter = next;
     }
 }

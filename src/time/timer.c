@@ -57,13 +57,33 @@ static struct timer_stripe *own_stripe(struct timer_home *home)
     return &home->stripes[own - 1];
 }
 
-/* Garbage by the dozen is worth a look, also if the owner sleeps; so is any where there is little else. */
+void timer_count(struct timer_home *home, bool own, int change)
+{
+    if (own)
+        counter_add(&home->scheduled, (uint64_t)(int64_t)change);
+    else
+        atomic_fetch_add(&own_stripe(home)->scheduled, change);
+}
+
+int64_t timer_scheduled(struct timer_home *home)
+{
+    int64_t sum = (int64_t)counter_read(&home->scheduled);
+    for (unsigned i = 0; i < TIMER_STRIPES; i++)
+        sum += atomic_load(&home->stripes[i].scheduled);
+    return sum;
+}
+
+/*
+ * Garbage by the dozen is worth a look, also if the owner sleeps.  So is the last timer of a home that has not many:
+ * somebody may be waiting for that.  The owner publishes its load before it looks how many are scheduled, and we
+ * change that before we look at the load, so one of us sees it.
+ */
 static void leave_garbage(struct timer_home *home)
 {
-    enum { DOZENS = 64 };
+    enum { DOZENS = 64, FEW = DOZENS * TIMER_STRIPES };
     int64_t before = atomic_fetch_add_explicit(&own_stripe(home)->garbage, 1, memory_order_relaxed);
     bool many = before % DOZENS == DOZENS - 1;
-    if (!many && atomic_load_explicit(&home->load, memory_order_relaxed) > DOZENS)
+    if (!many && (atomic_load(&home->load) > FEW || timer_scheduled(home) > 0))
         return;
     atomic_store(&home->littered, true);
     bell_ring(home->bell);
@@ -145,6 +165,19 @@ static uint64_t start_homeless(struct orr_timer *timer, uint64_t word, uint64_t 
     return timer_with_home(word, home) | TIMER_POSTED;
 }
 
+/* A timer that was freed while its callback runs is over.  A local one needs a worker, and one that lives. */
+static int may_start(const struct orr_timer *timer, uint64_t word)
+{
+    if (word & TIMER_FREED)
+        return -EINVAL;
+    if (!(word & TIMER_LOCAL))
+        return 0;
+    struct timer_home *home = timer_home_current;
+    if (!home || home->keeper != timer->keeper)
+        return -EPERM;
+    return atomic_load_explicit(&home->living, memory_order_relaxed) ? 0 : -ESHUTDOWN;
+}
+
 int orr_timer_start_at(struct orr_timer *timer, uint64_t deadline, uint64_t repeat)
 {
     if (!timer)
@@ -154,18 +187,27 @@ int orr_timer_start_at(struct orr_timer *timer, uint64_t deadline, uint64_t repe
         return -ESHUTDOWN;
     bool post = false;
     uint64_t word = timer_lock(timer);
+    int refused = may_start(timer, word);
+    if (refused) {
+        timer_unlock(timer, word);
+        return refused;
+    }
     atomic_store_explicit(&timer->deadline, deadline, memory_order_relaxed);
     timer->repeat = repeat;
     if (word & TIMER_LINKED)
         word = restart_linked(timer, word, deadline, &post);
     else if (!(word & TIMER_POSTED))
         word = start_homeless(timer, word, deadline, &post);
+    else if (word & TIMER_SCHEDULED)
+        count_rearm(keeper_home(keeper, timer_home_number(word)), false);
+    struct timer_home *home = keeper_home(keeper, timer_home_number(word));
+    if (!(word & TIMER_SCHEDULED))
+        timer_count(home, home == timer_home_current, 1);
     word = ((word & ~TIMER_STOPPED) | TIMER_SCHEDULED) + TIMER_GENERATION;
     timer_unlock(timer, word);
-    if (!post || keeper_post(keeper, keeper_home(keeper, timer_home_number(word)), timer))
+    if (!post || keeper_post(keeper, home, timer))
         return 0;
-    word = timer_lock(timer);
-    timer_unlock(timer, word & ~(TIMER_SCHEDULED | TIMER_POSTED));
+    keeper_unpost(timer);
     return -ESHUTDOWN;
 }
 
@@ -197,6 +239,8 @@ static bool cancel_own(struct timer_home *home, struct orr_timer *timer)
         return false;
     }
     wheel_remove(&home->wheel, &timer->entry);
+    home->stirred = true;
+    timer_count(home, true, -1);
     if (word & TIMER_RUNNING)
         word |= TIMER_STOPPED;
     timer_unlock(timer, (word & ~(TIMER_SCHEDULED | TIMER_LINKED)) + TIMER_GENERATION);
@@ -212,6 +256,7 @@ static bool cancel_foreign(struct timer_home *home, struct orr_timer *timer, uin
     /* Release and acquire: what fires later sees what we did before, and we see what fired before. */
     if (!atomic_compare_exchange_strong_explicit(&timer->word, &word, next, memory_order_acq_rel, memory_order_relaxed))
         return false;
+    timer_count(home, false, -1);
     if (word & TIMER_LINKED)
         leave_garbage(home);
     return true;

@@ -24,6 +24,8 @@
  * Re-arming from another thread changes `deadline` under the lock.  The wheel may hold an entry for an earlier time
  * than is wanted: when that comes, the owner puts it back for later.  For an earlier time, the letter tells the owner.
  *
+ * A timer that is due while its callback still runs, on whichever worker, waits for that to return.
+ *
  * The lock is held for some dozen instructions, never over a callback, a system call or a wait.  An owner that finds it
  * taken while firing does not wait, but comes again.
  */
@@ -81,10 +83,11 @@ static_assert(offsetof(struct orr_timer, letter) == 64, "what starting and cance
 
 /* What threads that are not a home's owner did to its timers.  A cache line each. */
 struct timer_stripe {
-    _Atomic int64_t garbage; /* left in the wheel, less taken back by starting again */
+    _Atomic int64_t garbage;   /* left in the wheel, less taken back by starting again */
+    _Atomic int64_t scheduled; /* started, less cancelled and taken over by another home */
     _Atomic uint64_t cancelled;
     _Atomic uint64_t rearmed;
-    char apart[40];
+    char apart[32];
 };
 
 struct timer_home {
@@ -97,7 +100,9 @@ struct timer_home {
     struct letter *letters; /* taken from the mailbox, not yet read */
     int64_t collected;      /* garbage removed, of that in the stripes */
     uint64_t turns;
+    struct counter scheduled; /* as in the stripes: with them, what is still to happen here; may wrap around 0 */
     struct counter fired, cancelled, rearmed, migrated, scrubbed;
+    bool stirred; /* a timer has come or gone since the owner was last idle */
     struct histogram lateness;
 
     /* For all to read: how many timers it has, when the next is due, and what time it last read. */
@@ -147,6 +152,15 @@ static inline uint64_t timer_with_home(uint64_t word, const struct timer_home *h
 {
     return (word & ~((uint64_t)TIMER_HOME_MASK << TIMER_HOME_SHIFT)) | (uint64_t)home->number << TIMER_HOME_SHIFT;
 }
+
+/*
+ * Every scheduled timer counts in the home that its word names, and one whose callback runs, in the home that runs it.  The
+ * sum over all homes is what is still to happen.  `own`: the calling thread is the owner of `home`.
+ */
+void timer_count(struct timer_home *home, bool own, int change);
+
+/* How many are scheduled in a home.  Exact when nothing changes, and never 0 by mistake for one thread's timers.  Any thread. */
+int64_t timer_scheduled(struct timer_home *home);
 
 /* Frees the timer if its user has let go of it and nothing else holds it.  `word` is what it was unlocked with. */
 void timer_settle(struct orr_timer *timer, uint64_t word);

@@ -160,7 +160,8 @@ static void open_bucket(struct wheel *wheel, unsigned ring, unsigned slot, uint6
 {
     struct orr_link *entries = &wheel->buckets[ring][slot].entries;
     wheel->elapsed = begin;
-    wheel->cursor = NULL;
+    if (wheel->cursor_list == ring * WHEEL_BUCKETS + slot)
+        wheel->cursor = NULL;
     if (ring == 0) {
         if (!is_sorted(entries))
             sort(entries);
