@@ -253,6 +253,100 @@ static void callback_may_cancel_restart_or_free_its_own_timer(void **state)
     assert_int_equal(orr_runtime_free(rt), 0);
 }
 
+static void free_and_restart_itself(struct alarm *alarm)
+{
+    orr_timer_free(alarm->timer);
+    alarm->answer = orr_timer_start(alarm->timer, MS, 0);
+}
+
+static void freed_timer_cannot_be_started_by_its_callback(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = runtime_on(ORR_CLOCK_VIRTUAL, 1);
+    struct alarm alarm = { .each = free_and_restart_itself };
+    alarm_new(&alarm, rt);
+    assert_int_equal(orr_timer_start(alarm.timer, MS, MS), 0);
+    assert_int_equal(orr_runtime_run(rt), 0);
+    assert_int_equal(alarm.answer, -EINVAL);
+    assert_int_equal(alarm.fired, 1);
+    assert_int_equal(orr_runtime_free(rt), 0);
+    assert_int_equal(alarm.cancelled, 0);
+}
+
+static void more_timers_than_a_turn_fires_are_all_fired_though_the_clock_stands(void **state)
+{
+    (void)state;
+    enum { MANY = 3000 };
+    struct orr_runtime *rt = runtime_on(ORR_CLOCK_MANUAL, 1);
+    struct alarm *alarms = calloc(MANY, sizeof *alarms);
+    for (int i = 0; i < MANY; i++) {
+        alarm_new(&alarms[i], rt);
+        assert_int_equal(orr_timer_start(alarms[i].timer, HOUR, 0), 0);
+    }
+    harness_settle(rt);
+    assert_int_equal(orr_runtime_advance(rt, HOUR), 0);
+    assert_int_equal(orr_runtime_run(rt), 0); /* for ever, if it sleeps over what a turn left */
+    for (int i = 0; i < MANY; i++) {
+        assert_int_equal(alarms[i].fired, 1);
+        orr_timer_free(alarms[i].timer);
+    }
+    free(alarms);
+    assert_int_equal(orr_runtime_free(rt), 0);
+}
+
+static enum orr_poll use_local(struct orr_task *task, void *data)
+{
+    struct alarm *alarm = data;
+    struct orr_timer_options what = { .fire = ring, .data = alarm, .local = true };
+    assert_int_equal(orr_timer_new(orr_task_runtime(task), &what, &alarm->timer), 0);
+    assert_int_equal(orr_timer_start(alarm->timer, MS, MS), 0);
+    return ORR_DONE;
+}
+
+static void free_on_the_third(struct alarm *alarm)
+{
+    if (alarm->fired == 3)
+        orr_timer_free(alarm->timer);
+}
+
+static void local_timer_is_used_on_its_worker_and_refused_elsewhere(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = runtime_on(ORR_CLOCK_VIRTUAL, 1);
+    struct alarm alarm = { .rt = rt, .each = free_on_the_third };
+    assert_int_equal(orr_spawn(rt, &(struct orr_spawn){ .poll = use_local, .data = &alarm }), 0);
+    assert_int_equal(orr_runtime_run(rt), 0);
+    assert_int_equal(alarm.fired, 3);
+    struct orr_timer *timer;
+    assert_int_equal(orr_timer_new(rt, &(struct orr_timer_options){ .fire = ring, .local = true }, &timer), 0);
+    assert_int_equal(orr_timer_start(timer, MS, 0), -EPERM); /* plain code runs no worker */
+    orr_timer_free(timer);
+    assert_int_equal(orr_runtime_free(rt), 0);
+}
+
+static void *advance_often(void *data)
+{
+    for (int i = 0; i < 100000; i++)
+        orr_runtime_advance(data, 1);
+    return NULL;
+}
+
+static void no_advance_is_lost(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = runtime_on(ORR_CLOCK_MANUAL, 1);
+    uint64_t start = orr_runtime_now(rt);
+    pthread_t threads[2];
+    for (int i = 0; i < 2; i++)
+        pthread_create(&threads[i], NULL, advance_often, rt);
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(orr_runtime_now(rt) - start, 200000);
+    assert_int_equal(orr_runtime_advance(rt, UINT64_MAX), 0); /* to the end of all time, not beyond */
+    assert_true(orr_runtime_now(rt) == UINT64_MAX);
+    assert_int_equal(orr_runtime_free(rt), 0);
+}
+
 static void virtual_time_jumps_over_years_at_once(void **state)
 {
     (void)state;
@@ -721,6 +815,10 @@ static const struct CMUnitTest timer_tests[] = {
     cmocka_unit_test(again_starts_one_repeat_from_now),
     cmocka_unit_test(starting_anew_replaces_the_old_time),
     cmocka_unit_test(callback_may_cancel_restart_or_free_its_own_timer),
+    cmocka_unit_test(freed_timer_cannot_be_started_by_its_callback),
+    cmocka_unit_test(more_timers_than_a_turn_fires_are_all_fired_though_the_clock_stands),
+    cmocka_unit_test(local_timer_is_used_on_its_worker_and_refused_elsewhere),
+    cmocka_unit_test(no_advance_is_lost),
     cmocka_unit_test(virtual_time_jumps_over_years_at_once),
     cmocka_unit_test(virtual_time_is_one_for_all_workers),
     cmocka_unit_test(deadlock_in_virtual_time_is_said),

@@ -79,6 +79,7 @@ enum { WORKERS = 4, TIMERS = 400 };
 struct subject {
     struct orr_timer *timer;
     _Atomic uint64_t started, fired, cancelled, ended; /* ended: told by the callback that the runtime was over */
+    _Atomic bool inside;                               /* the callback runs */
 };
 
 struct arena {
@@ -91,7 +92,9 @@ static void subject_fires(struct orr_timer *timer, void *data, int status)
 {
     (void)timer;
     struct subject *subject = data;
+    assert_false(atomic_exchange(&subject->inside, true)); /* never twice at once, on whichever workers */
     atomic_fetch_add(status == 0 ? &subject->fired : &subject->ended, 1);
+    atomic_store(&subject->inside, false);
 }
 
 /* Only idle timers are started, so that every start is followed by exactly one end. */
@@ -226,7 +229,74 @@ static void timers_are_rearmed_by_everybody_and_freed_while_they_run(void **stat
     free(arena);
 }
 
+static void *cancel_half(void *data)
+{
+    struct orr_timer **timers = data;
+    for (int i = 0; i < 40; i++)
+        orr_timer_cancel(timers[i]);
+    return NULL;
+}
+
+static void run_ends_when_several_threads_have_cancelled_the_last_timers(void **state)
+{
+    (void)state;
+    for (int round = 0; round < WORK(500) + 10; round++) {
+        struct orr_runtime *rt = harness_runtime(2);
+        struct orr_timer *timers[80];
+        struct race race = { 0 };
+        for (int i = 0; i < 80; i++) {
+            assert_int_equal(
+                orr_timer_new(rt, &(struct orr_timer_options){ .fire = count_fire, .data = &race }, &timers[i]), 0);
+            assert_int_equal(orr_timer_start(timers[i], UINT64_C(3600000000000), 0), 0);
+        }
+        pthread_t ids[2];
+        for (int i = 0; i < 2; i++)
+            pthread_create(&ids[i], NULL, cancel_half, &timers[i * 40]);
+        assert_int_equal(orr_runtime_run(rt), 0); /* for an hour, if nobody is told */
+        for (int i = 0; i < 2; i++)
+            pthread_join(ids[i], NULL);
+        for (int i = 0; i < 80; i++)
+            orr_timer_free(timers[i]);
+        assert_int_equal(orr_runtime_free(rt), 0);
+        assert_int_equal(race.fired, 0);
+    }
+}
+
+static enum orr_poll start_races(struct orr_task *task, void *data)
+{
+    (void)task;
+    struct race *races = data;
+    for (int i = 0; i < RACES; i++)
+        assert_int_equal(orr_timer_start(races[i].timer, (uint64_t)(i % 50) * US, 0), 0);
+    return ORR_DONE;
+}
+
+static void run_does_not_end_before_the_timers_of_a_worker_that_ends_have_fired(void **state)
+{
+    (void)state;
+    for (int round = 0; round < WORK(300) + 10; round++) {
+        struct orr_runtime *rt = harness_runtime(3);
+        struct race races[RACES] = { 0 };
+        for (int i = 0; i < RACES; i++) {
+            struct orr_timer_options what = { .fire = count_fire, .data = &races[i] };
+            assert_int_equal(orr_timer_new(rt, &what, &races[i].timer), 0);
+        }
+        assert_int_equal(orr_spawn(rt, &(struct orr_spawn){ .poll = start_races, .data = races, .worker = 3 }), 0);
+        while (harness_stats(rt, 3).polls == 0)
+            sched_yield();
+        assert_int_equal(orr_worker_stop(rt, 3), 0);
+        assert_int_equal(orr_runtime_run(rt), 0);
+        for (int i = 0; i < RACES; i++) {
+            assert_int_equal(races[i].fired, 1);
+            orr_timer_free(races[i].timer);
+        }
+        assert_int_equal(orr_runtime_free(rt), 0);
+    }
+}
+
 static const struct CMUnitTest timer_stress_tests[] = {
+    cmocka_unit_test(run_ends_when_several_threads_have_cancelled_the_last_timers),
+    cmocka_unit_test(run_does_not_end_before_the_timers_of_a_worker_that_ends_have_fired),
     cmocka_unit_test(cancel_that_says_cancelled_is_never_followed_by_the_callback),
     cmocka_unit_test(every_start_ends_once_though_workers_come_to_an_end),
     cmocka_unit_test(timers_are_rearmed_by_everybody_and_freed_while_they_run),

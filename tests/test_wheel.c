@@ -1,6 +1,7 @@
 /* The wheel against a list that is obviously right, and the corners of time. */
 #include "harness.h"
 
+#include "time/histogram.h"
 #include "time/wheel.h"
 
 #include <stdio.h>
@@ -287,6 +288,39 @@ static void scrub_reaches_every_bucket_and_leaves_the_rest_in_order(void **state
     wheel_scrub(&wheel, 16, drop_odd, items); /* nothing there */
 }
 
+static void scrub_gets_to_the_end_of_a_long_list_while_buckets_are_opened(void **state)
+{
+    (void)state;
+    static struct wheel wheel;
+    static struct item items[5000], ticker;
+    wheel_init(&wheel, 0);
+    for (unsigned i = 0; i < LENGTH(items); i++)
+        wheel_insert(&wheel, &items[i].entry, HOUR);
+    uint64_t now = 0;
+    for (int turn = 0; turn < 400; turn++) { /* enough for one round and a bit */
+        wheel_insert(&wheel, &ticker.entry, now + 100000);
+        now += 100000;
+        assert_ptr_equal(pop(&wheel, now), &ticker);
+        wheel_scrub(&wheel, 16, drop_odd, items);
+    }
+    assert_int_equal(wheel.count, LENGTH(items) / 2);
+}
+
+static void histogram_has_a_class_for_every_duration(void **state)
+{
+    (void)state;
+    unsigned before = 0;
+    for (uint64_t ns = 0; ns < UINT64_MAX / 3 * 2; ns += ns / 7 + 1) {
+        unsigned class = histogram_class(ns);
+        assert_true(class < HISTOGRAM_CLASSES);
+        assert_true(class == before || class == before + 1);
+        assert_true(ns <= histogram_limit(class));
+        assert_true(class == 0 || ns > histogram_limit(class - 1));
+        before = class;
+    }
+    assert_true(histogram_class(UINT64_MAX) < HISTOGRAM_CLASSES);
+}
+
 static void drain_empties_a_wheel_in_any_state(void **state)
 {
     (void)state;
@@ -314,6 +348,8 @@ static const struct CMUnitTest wheel_tests[] = {
     cmocka_unit_test(budget_that_runs_out_keeps_its_place),
     cmocka_unit_test(entry_set_while_its_bucket_is_being_spilled_keeps_its_turn),
     cmocka_unit_test(scrub_reaches_every_bucket_and_leaves_the_rest_in_order),
+    cmocka_unit_test(scrub_gets_to_the_end_of_a_long_list_while_buckets_are_opened),
+    cmocka_unit_test(histogram_has_a_class_for_every_duration),
     cmocka_unit_test(drain_empties_a_wheel_in_any_state),
 };
 

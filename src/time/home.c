@@ -40,11 +40,12 @@ uint64_t home_pending(struct timer_home *home)
 
 bool home_comes_to_rest(struct timer_home *home)
 {
-    bool stirred = home->stirred;
-    home->stirred = false;
     /* Before it is looked at again: see leave_garbage() in timer.c. */
     atomic_store(&home->load, home_pending(home));
-    return stirred && timer_scheduled(home) <= 0;
+    if (!home->stirred || timer_scheduled(home) > 0)
+        return false; /* stirred it stays: whoever cancelled the last may not have counted it yet, and rings when it has */
+    home->stirred = false;
+    return true;
 }
 
 /* The entry of a timer that somebody cancelled is out of the wheel.  The timer is locked. */
