@@ -324,6 +324,55 @@ static void local_timer_is_used_on_its_worker_and_refused_elsewhere(void **state
     assert_int_equal(orr_runtime_free(rt), 0);
 }
 
+struct starter {
+    struct alarm *alarms;
+    unsigned count;
+    uint64_t deadline;
+};
+
+static enum orr_poll start_all(struct orr_task *task, void *data)
+{
+    (void)task;
+    struct starter *starter = data;
+    for (unsigned i = 0; i < starter->count; i++)
+        assert_int_equal(orr_timer_start_at(starter->alarms[i].timer, starter->deadline + i * MS, 0), 0);
+    return ORR_DONE;
+}
+
+static _Atomic unsigned inside;
+static _Atomic bool gate;
+
+static void wait_at_the_gate(struct alarm *alarm)
+{
+    (void)alarm;
+    assert_int_equal(atomic_fetch_add(&inside, 1), 0);
+    while (!gate)
+        sched_yield();
+    atomic_fetch_sub(&inside, 1);
+}
+
+static void timer_that_is_due_while_its_callback_runs_waits_for_it(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = runtime_on(ORR_CLOCK_MONOTONIC, 2);
+    struct alarm alarm = { .each = wait_at_the_gate };
+    alarm_new(&alarm, rt);
+    gate = false;
+    struct starter starter = { &alarm, 1, 0 };
+    assert_int_equal(orr_spawn(rt, &(struct orr_spawn){ .poll = start_all, .data = &starter, .worker = 2 }), 0);
+    harness_await(&inside, 1);
+    assert_int_equal(orr_timer_start(alarm.timer, 0, 0), 0); /* to worker 1, which is idle */
+    for (int i = 0; i < 50; i++)
+        assert_true(orr_runtime_turn(rt, ORR_NEVER) >= 0);
+    assert_int_equal(alarm.fired, 1);
+    assert_int_equal(orr_timer_due_in(alarm.timer), 0);
+    gate = true;
+    assert_int_equal(orr_runtime_run(rt), 0);
+    assert_int_equal(alarm.fired, 2);
+    orr_timer_free(alarm.timer);
+    assert_int_equal(orr_runtime_free(rt), 0);
+}
+
 static void *advance_often(void *data)
 {
     for (int i = 0; i < 100000; i++)
@@ -495,21 +544,6 @@ static void timer_outlives_its_runtime(void **state)
         assert_true(orr_timer_due_in(all[i]->timer) == ORR_NEVER);
         orr_timer_free(all[i]->timer);
     }
-}
-
-struct starter {
-    struct alarm *alarms;
-    unsigned count;
-    uint64_t deadline;
-};
-
-static enum orr_poll start_all(struct orr_task *task, void *data)
-{
-    (void)task;
-    struct starter *starter = data;
-    for (unsigned i = 0; i < starter->count; i++)
-        assert_int_equal(orr_timer_start_at(starter->alarms[i].timer, starter->deadline + i * MS, 0), 0);
-    return ORR_DONE;
 }
 
 static void timers_of_a_worker_that_ends_fire_elsewhere_at_their_time(void **state)
@@ -818,6 +852,7 @@ static const struct CMUnitTest timer_tests[] = {
     cmocka_unit_test(freed_timer_cannot_be_started_by_its_callback),
     cmocka_unit_test(more_timers_than_a_turn_fires_are_all_fired_though_the_clock_stands),
     cmocka_unit_test(local_timer_is_used_on_its_worker_and_refused_elsewhere),
+    cmocka_unit_test(timer_that_is_due_while_its_callback_runs_waits_for_it),
     cmocka_unit_test(no_advance_is_lost),
     cmocka_unit_test(virtual_time_jumps_over_years_at_once),
     cmocka_unit_test(virtual_time_is_one_for_all_workers),
