@@ -84,12 +84,13 @@ static void note_empty(struct wheel *wheel, struct orr_link *list)
 
 void wheel_remove(struct wheel *wheel, struct wheel_entry *entry)
 {
-    struct orr_link *next = entry->link.next;
+    struct orr_link *next = entry->link.next, *prev = entry->link.prev;
     if (wheel->cursor == &entry->link)
         wheel->cursor = next;
-    list_remove(&entry->link);
+    prev->next = next;
+    next->prev = prev;
     wheel->count--;
-    if (list_empty(next))
+    if (next == prev && list_empty(next)) /* the head, alone; comparing first spares a look at a neighbour */
         note_empty(wheel, next);
 }
 
