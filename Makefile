@@ -1,6 +1,8 @@
 # A thin front for Meson: every target installs what is missing, sets up its build, and does its job.
 
 BUILD := build
+# In CI, a warning is an error.
+SETUP := meson setup $(if $(CI),-Dwerror=true)
 NINJA := ninja -C
 
 .PHONY: all run test bench sanitize asan tsan valgrind install format format-check lint clean setup
@@ -12,7 +14,7 @@ setup:
 	@tools/setup
 
 $(BUILD)/build.ninja: | setup
-	meson setup $(BUILD)
+	$(SETUP) $(BUILD)
 
 run: all
 	$(BUILD)/examples/tour
@@ -28,12 +30,12 @@ bench: all
 sanitize: asan tsan valgrind
 
 asan: | setup
-	test -f build-asan/build.ninja || meson setup build-asan -Db_sanitize=address,undefined -Db_lundef=false --buildtype=debugoptimized
+	test -f build-asan/build.ninja || $(SETUP) build-asan -Db_sanitize=address,undefined -Db_lundef=false --buildtype=debugoptimized
 	$(NINJA) build-asan
 	tools/run-tests build-asan
 
 tsan: | setup
-	test -f build-tsan/build.ninja || meson setup build-tsan -Db_sanitize=thread -Db_lundef=false --buildtype=debugoptimized
+	test -f build-tsan/build.ninja || $(SETUP) build-tsan -Db_sanitize=thread -Db_lundef=false --buildtype=debugoptimized
 	$(NINJA) build-tsan
 	tools/run-tests build-tsan
 

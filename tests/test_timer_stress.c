@@ -85,7 +85,6 @@ struct subject {
 struct arena {
     struct orr_runtime *rt;
     struct subject subjects[TIMERS];
-    _Atomic unsigned left; /* tasks still to do their part */
 };
 
 static void subject_fires(struct orr_timer *timer, void *data, int status)
@@ -116,7 +115,6 @@ static void meddle(struct arena *arena, unsigned *seed)
 struct meddler {
     struct arena *arena;
     unsigned seed, rounds;
-    bool finished;
 };
 
 static enum orr_poll meddle_in_a_task(struct orr_task *task, void *data)
@@ -127,12 +125,6 @@ static enum orr_poll meddle_in_a_task(struct orr_task *task, void *data)
     if (self->rounds-- == 0)
         return ORR_DONE;
     return orr_task_yield(task);
-}
-
-static void meddler_ends(void *data)
-{
-    struct meddler *self = data;
-    atomic_fetch_sub(&self->arena->left, 1);
 }
 
 static void *meddle_in_a_thread(void *data)
@@ -149,22 +141,19 @@ static void every_start_ends_once_though_workers_come_to_an_end(void **state)
     for (unsigned round = 0; round < WORK(20) + 3; round++) {
         struct arena *arena = calloc(1, sizeof *arena);
         arena->rt = harness_runtime(WORKERS);
-        arena->left = WORKERS;
         for (int i = 0; i < TIMERS; i++) {
             struct orr_timer_options what = { .fire = subject_fires, .data = &arena->subjects[i] };
             assert_int_equal(orr_timer_new(arena->rt, &what, &arena->subjects[i].timer), 0);
         }
         struct meddler tasks[WORKERS], threads[2];
         for (unsigned i = 0; i < WORKERS; i++) {
-            tasks[i] = (struct meddler){ arena, round * 100 + i, WORK(500) + 20, false };
-            struct orr_spawn what = {
-                .poll = meddle_in_a_task, .data = &tasks[i], .drop = meddler_ends, .worker = i + 1
-            };
+            tasks[i] = (struct meddler){ arena, round * 100 + i, WORK(500) + 20 };
+            struct orr_spawn what = { .poll = meddle_in_a_task, .data = &tasks[i], .worker = i + 1 };
             assert_int_equal(orr_spawn(arena->rt, &what), 0);
         }
         pthread_t ids[2];
         for (unsigned i = 0; i < 2; i++) {
-            threads[i] = (struct meddler){ arena, round * 100 + 50 + i, WORK(20000) + 500, false };
+            threads[i] = (struct meddler){ arena, round * 100 + 50 + i, WORK(20000) + 500 };
             pthread_create(&ids[i], NULL, meddle_in_a_thread, &threads[i]);
         }
         for (int i = 0; i < 20; i++)
@@ -214,7 +203,7 @@ static void timers_are_rearmed_by_everybody_and_freed_while_they_run(void **stat
     struct meddler threads[3];
     pthread_t ids[3];
     for (unsigned i = 0; i < 3; i++) {
-        threads[i] = (struct meddler){ arena, 7 + i, WORK(300000) + 1000, false };
+        threads[i] = (struct meddler){ arena, 7 + i, WORK(300000) + 1000 };
         pthread_create(&ids[i], NULL, rearm_for_ever, &threads[i]);
     }
     for (int i = 0; i < 200; i++)

@@ -26,7 +26,7 @@ void home_open(struct timer_home *home, struct timekeeper *keeper, unsigned numb
 
 static int64_t garbage(struct timer_home *home)
 {
-    int64_t sum = -home->collected;
+    int64_t sum = -(int64_t)counter_read(&home->scrubbed);
     for (unsigned i = 0; i < TIMER_STRIPES; i++)
         sum += atomic_load_explicit(&home->stripes[i].garbage, memory_order_relaxed);
     return sum;
@@ -40,9 +40,11 @@ uint64_t home_pending(struct timer_home *home)
 
 bool home_comes_to_rest(struct timer_home *home)
 {
+    if (!home->stirred)
+        return false;
     /* Before it is looked at again: see leave_garbage() in timer.c. */
     atomic_store(&home->load, home_pending(home));
-    if (!home->stirred || timer_scheduled(home) > 0)
+    if (timer_scheduled(home) > 0)
         return false; /* stirred it stays: whoever cancelled the last may not have counted it yet, and rings when it has */
     home->stirred = false;
     return true;
@@ -51,7 +53,6 @@ bool home_comes_to_rest(struct timer_home *home)
 /* The entry of a timer that somebody cancelled is out of the wheel.  The timer is locked. */
 static void collect_garbage(struct timer_home *home, struct orr_timer *timer, uint64_t word)
 {
-    home->collected++;
     home->stirred = true;
     counter_add(&home->scrubbed, 1);
     word &= ~TIMER_LINKED;

@@ -155,6 +155,7 @@ static uint64_t start_homeless(struct orr_timer *timer, uint64_t word, uint64_t 
     struct timer_home *home = timer_home_current;
     if (home && home->keeper == timer->keeper && atomic_load_explicit(&home->living, memory_order_relaxed)) {
         wheel_insert(&home->wheel, &timer->entry, deadline);
+        home->stirred = true;
         return timer_with_home(word, home) | TIMER_LINKED;
     }
     *post = true;
@@ -312,7 +313,6 @@ void orr_timer_free(struct orr_timer *timer)
     struct timer_home *home = keeper_home(timer->keeper, timer_home_number(word));
     if (word & TIMER_LINKED && home == timer_home_current) {
         wheel_remove(&home->wheel, &timer->entry); /* somebody else had cancelled it */
-        home->collected++;
         counter_add(&home->scrubbed, 1);
         word &= ~TIMER_LINKED;
     }

@@ -97,12 +97,11 @@ struct timer_home {
 
     /* The owner's. */
     struct wheel wheel;
-    struct letter *letters; /* taken from the mailbox, not yet read */
-    int64_t collected;      /* garbage removed, of that in the stripes */
-    uint64_t turns;
+    struct letter *letters;   /* taken from the mailbox, not yet read */
     struct counter scheduled; /* as in the stripes: with them, what is still to happen here; may wrap around 0 */
-    struct counter fired, cancelled, rearmed, migrated, scrubbed;
-    bool stirred; /* a timer has come or gone since the owner was last idle */
+    struct counter fired, cancelled, rearmed, migrated;
+    struct counter scrubbed; /* garbage removed, of that in the stripes */
+    bool stirred;            /* a timer has come or gone since the owner was last idle */
     struct histogram lateness;
 
     /* For all to read: how many timers it has, when the next is due, and what time it last read. */
