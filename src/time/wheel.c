@@ -14,19 +14,18 @@ void wheel_init(struct wheel *wheel, uint64_t now)
 {
     *wheel = (struct wheel){ .elapsed = tick_of(now) };
     list_init(&wheel->due);
+    list_init(&wheel->fresh);
     list_init(&wheel->spill);
     for (unsigned ring = 0; ring < WHEEL_RINGS; ring++)
         for (unsigned slot = 0; slot < WHEEL_BUCKETS; slot++)
             list_init(&wheel->buckets[ring][slot].entries);
 }
 
-/* From the end, where nearly everything belongs. */
-static void insert_due(struct wheel *wheel, struct wheel_entry *entry)
+static void insert_fresh(struct wheel *wheel, struct wheel_entry *entry)
 {
-    struct orr_link *after = wheel->due.prev;
-    while (after != &wheel->due && entry_of(after)->deadline > entry->deadline)
-        after = after->prev;
-    list_append(after->next, &entry->link);
+    if (list_empty(&wheel->fresh) || entry->deadline < wheel->fresh_soonest)
+        wheel->fresh_soonest = entry->deadline;
+    list_append(&wheel->fresh, &entry->link);
 }
 
 static void insert_bucket(struct wheel *wheel, struct wheel_entry *entry, uint64_t tick)
@@ -49,14 +48,14 @@ static void place(struct wheel *wheel, struct wheel_entry *entry)
 {
     uint64_t tick = tick_of(entry->deadline);
     if (tick <= wheel->elapsed)
-        insert_due(wheel, entry);
+        insert_fresh(wheel, entry);
     else
         insert_bucket(wheel, entry, tick);
 }
 
 void wheel_insert(struct wheel *wheel, struct wheel_entry *entry, uint64_t deadline)
 {
-    /* What is overdue stands behind what has waited longer, so that inserting never walks over a backlog. */
+    /* What is overdue stands behind what was due before this tick began. */
     uint64_t begun = wheel->elapsed << WHEEL_TICK_BITS;
     entry->deadline = deadline < begun ? begun : deadline;
     wheel->count++;
@@ -156,6 +155,20 @@ static void sort(struct orr_link *list)
     }
 }
 
+/* Puts what is fresh where it belongs in `due`: at the end, mostly; else in one walk, however many they are. */
+static void absorb_fresh(struct wheel *wheel)
+{
+    if (list_empty(&wheel->fresh))
+        return;
+    if (!is_sorted(&wheel->fresh))
+        sort(&wheel->fresh);
+    struct orr_link *last = wheel->due.prev;
+    if (last == &wheel->due || entry_of(last)->deadline <= entry_of(wheel->fresh.next)->deadline)
+        list_move(&wheel->due, &wheel->fresh);
+    else
+        merge(&wheel->due, &wheel->fresh);
+}
+
 /* Time has reached the first bucket of the lowest ring. */
 static void open_bucket(struct wheel *wheel, unsigned ring, unsigned slot, uint64_t begin)
 {
@@ -212,7 +225,10 @@ struct wheel_entry *wheel_pop(struct wheel *wheel, uint64_t now, unsigned *steps
         if (wheel->spilling) {
             --*steps;
             spill_one(wheel, keep, data);
-        } else if (!list_empty(&wheel->due)) {
+            continue;
+        }
+        absorb_fresh(wheel);
+        if (!list_empty(&wheel->due)) {
             struct wheel_entry *entry = entry_of(wheel->due.next);
             if (entry->deadline > now)
                 return NULL;
@@ -236,15 +252,17 @@ uint64_t wheel_next(const struct wheel *wheel)
 {
     if (wheel->spilling)
         return wheel->elapsed << WHEEL_TICK_BITS;
-    if (!list_empty(&wheel->due))
-        return entry_of(wheel->due.next)->deadline;
+    uint64_t fresh = list_empty(&wheel->fresh) ? ORR_NEVER : wheel->fresh_soonest;
+    uint64_t due = list_empty(&wheel->due) ? ORR_NEVER : entry_of(wheel->due.next)->deadline;
+    if (!list_empty(&wheel->fresh) || !list_empty(&wheel->due))
+        return fresh < due ? fresh : due;
     if (!wheel->rings)
         return ORR_NEVER;
     unsigned ring = (unsigned)__builtin_ctz(wheel->rings);
     return wheel->buckets[ring][__builtin_ctzll(wheel->occupied[ring])].soonest;
 }
 
-/* The lists in the order of a scrubbing round: every bucket, then `due`, then the spill. */
+/* The lists in the order of a scrubbing round: every bucket, then `due`, then the spill.  `fresh` is in `due` soon. */
 enum { LIST_DUE = WHEEL_RINGS * WHEEL_BUCKETS, LIST_SPILL, LISTS };
 
 static struct orr_link *list_at(struct wheel *wheel, unsigned index)
@@ -268,7 +286,7 @@ static unsigned skip_empty(struct wheel *wheel, unsigned index)
 /* Points the cursor at the beginning of the next list that holds something.  False if none does. */
 static bool move_cursor(struct wheel *wheel)
 {
-    if (!wheel->count)
+    if (!wheel->rings && list_empty(&wheel->due) && list_empty(&wheel->spill))
         return false;
     unsigned index = (wheel->cursor_list + 1) % LISTS;
     while (list_empty(list_at(wheel, index)))
@@ -304,7 +322,9 @@ void wheel_scrub(struct wheel *wheel, unsigned steps, wheel_keep_fn *keep, void 
 struct wheel_entry *wheel_drain(struct wheel *wheel)
 {
     struct orr_link *list = NULL;
-    if (!list_empty(&wheel->due)) {
+    if (!list_empty(&wheel->fresh)) {
+        list = &wheel->fresh;
+    } else if (!list_empty(&wheel->due)) {
         list = &wheel->due;
     } else if (!list_empty(&wheel->spill)) {
         list = &wheel->spill;

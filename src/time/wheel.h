@@ -10,8 +10,9 @@
  *   - Entries with equal deadlines are always in the same bucket, at all times, so appending keeps their order.
  *   - Moving `elapsed` forward to anywhere before the next bucket's beginning disturbs nothing.
  *
- * When time reaches a bucket of ring 0, its entries move to `due`, sorted by their exact deadlines.  When it reaches
- * a coarser one, the bucket is spilled into finer ones, some entries at a time, since it may hold a million; until
+ * When time reaches a bucket of ring 0, its entries move to `due`, sorted by their exact deadlines.  What is inserted
+ * for a tick that time has reached already goes to `fresh`, and joins `due` when somebody next asks.  When time reaches
+ * a coarser bucket, it is spilled into finer ones, some entries at a time, since it may hold a million; until
  * that is done, what is inserted for its span joins the end of the spill, and nothing in its span is taken out.
  *
  * An entry is never given out before its deadline, to the nanosecond.  Entries come out in the order of their
@@ -49,6 +50,8 @@ struct wheel {
     bool spilling;
     uint64_t spill_end; /* the last tick of the bucket being spilled, which began at `elapsed` */
     struct orr_link due;
+    struct orr_link fresh;
+    uint64_t fresh_soonest; /* no entry of `fresh` is due before */
     struct orr_link spill;
     uint64_t occupied[WHEEL_RINGS]; /* bit b of ring r: bucket b holds something */
     struct wheel_bucket buckets[WHEEL_RINGS][WHEEL_BUCKETS];
