@@ -197,10 +197,10 @@ int orr_timer_start_at(struct orr_timer *timer, uint64_t deadline, uint64_t repe
     timer->repeat = repeat;
     if (word & TIMER_LINKED)
         word = restart_linked(timer, word, deadline, &post);
+    else if (word & TIMER_SCHEDULED) /* on its way, or due and waiting for its own callback: found with the new time */
+        count_rearm(keeper_home(keeper, timer_home_number(word)), false);
     else if (!(word & TIMER_POSTED))
         word = start_homeless(timer, word, deadline, &post);
-    else if (word & TIMER_SCHEDULED)
-        count_rearm(keeper_home(keeper, timer_home_number(word)), false);
     struct timer_home *home = keeper_home(keeper, timer_home_number(word));
     if (!(word & TIMER_SCHEDULED))
         timer_count(home, home == timer_home_current, 1);
