@@ -165,6 +165,42 @@ static void timers_of_a_worker_that_ends_fire_elsewhere_at_their_time(void **sta
     assert_int_equal(orr_runtime_free(rt), 0);
 }
 
+static _Atomic unsigned at_the_gate;
+static _Atomic bool gate;
+
+/* Keeps its worker in one turn until it is let go, so that nothing fires there. */
+static enum orr_poll start_and_wait_at_the_gate(struct orr_task *task, void *data)
+{
+    start_all(task, data);
+    atomic_store(&at_the_gate, 1);
+    while (!gate)
+        sched_yield();
+    return ORR_DONE;
+}
+
+static void timer_adopted_after_its_time_fires_at_once(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = runtime_on(ORR_CLOCK_MANUAL, 2);
+    struct alarm alarm = { 0 };
+    alarm_new(&alarm, rt);
+    struct starter starter = { &alarm, 1, orr_runtime_now(rt) + HOUR };
+    gate = false;
+    at_the_gate = 0;
+    struct orr_spawn what = { .poll = start_and_wait_at_the_gate, .data = &starter, .worker = 2 };
+    assert_int_equal(orr_spawn(rt, &what), 0);
+    harness_await(&at_the_gate, 1);
+    assert_int_equal(orr_runtime_advance(rt, 2 * HOUR), 0);
+    assert_int_equal(orr_worker_stop(rt, 2), 0);
+    gate = true;
+    assert_int_equal(orr_runtime_run(rt), 0); /* for ever, if it were put a revolution of the wheel later */
+    assert_int_equal(alarm.fired, 1);
+    assert_int_equal(harness_stats(rt, 1).timers_fired, 1);
+    assert_int_equal(harness_stats(rt, 0).lateness_max_ns, HOUR);
+    orr_timer_free(alarm.timer);
+    assert_int_equal(orr_runtime_free(rt), 0);
+}
+
 static void timers_without_a_living_worker_are_held_and_then_cancelled(void **state)
 {
     (void)state;
@@ -346,6 +382,7 @@ static const struct CMUnitTest clock_tests[] = {
     cmocka_unit_test(published_time_goes_on_in_a_long_turn),
     cmocka_unit_test(busy_worker_fires_its_timers),
     cmocka_unit_test(timers_of_a_worker_that_ends_fire_elsewhere_at_their_time),
+    cmocka_unit_test(timer_adopted_after_its_time_fires_at_once),
     cmocka_unit_test(timers_without_a_living_worker_are_held_and_then_cancelled),
 };
 

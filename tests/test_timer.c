@@ -418,6 +418,34 @@ static void million_timers_cancelled_from_another_thread_are_soon_gone(void **st
     free(litter.timers);
 }
 
+static void timers_beside_scrubbed_ones_are_cancelled_as_ever(void **state)
+{
+    (void)state;
+    enum { MANY = 1000 };
+    struct orr_runtime *rt = runtime_on(ORR_CLOCK_MANUAL, 1);
+    struct alarm *alarms = calloc(MANY, sizeof *alarms);
+    for (int i = 0; i < MANY; i++) {
+        alarm_new(&alarms[i], rt);
+        assert_int_equal(orr_timer_start(alarms[i].timer, HOUR, 0), 0);
+    }
+    harness_settle(rt);
+    for (int i = 0; i < MANY; i += 2)
+        orr_timer_free(alarms[i].timer); /* plain code is no worker: garbage in the wheel */
+    while (harness_stats(rt, 0).timers_stale)
+        assert_true(orr_runtime_turn(rt, ORR_NEVER) >= 0);
+    assert_int_equal(harness_stats(rt, 0).timers_scrubbed, MANY / 2);
+    for (int i = 1; i < MANY; i += 2)
+        assert_int_equal(orr_timer_cancel(alarms[i].timer), ORR_CANCELLED);
+    advance(rt, 2 * HOUR);
+    for (int i = 0; i < MANY; i++) {
+        assert_int_equal(alarms[i].fired, 0);
+        if (i % 2)
+            orr_timer_free(alarms[i].timer);
+    }
+    free(alarms);
+    assert_int_equal(orr_runtime_free(rt), 0);
+}
+
 static void nonsense_is_refused(void **state)
 {
     (void)state;
@@ -460,6 +488,7 @@ static const struct CMUnitTest timer_tests[] = {
     cmocka_unit_test(other_threads_cancel_and_rearm),
     cmocka_unit_test(timer_outlives_its_runtime),
     cmocka_unit_test(million_timers_cancelled_from_another_thread_are_soon_gone),
+    cmocka_unit_test(timers_beside_scrubbed_ones_are_cancelled_as_ever),
     cmocka_unit_test(nonsense_is_refused),
 };
 
