@@ -47,6 +47,11 @@ ORR_API const char *orr_version(void);
 struct orr_runtime;
 struct orr_task;
 
+/* How the library strings together what lives in its users' memory. */
+struct orr_link {
+    struct orr_link *prev, *next;
+};
+
 /* ------------------------------------------------------------------------------------------------------
  * Wakers
  *
@@ -111,6 +116,12 @@ typedef void *orr_alloc_fn(void *data, void *block, size_t old_size, size_t size
 /* Receives one line, without a newline, from whichever thread has something to say. */
 typedef void orr_log_fn(void *data, enum orr_log level, const char *message);
 
+/*
+ * Receives the failure of a task, itself and its causes done, that nobody awaited or looked at, and that no parent was
+ * left to be told of.  Look at it with orr_task_result(), orr_task_cause() and orr_task_errors().  On the worker's thread.
+ */
+typedef void orr_sink_fn(void *data, struct orr_task *task);
+
 struct orr_options {
     unsigned workers;         /* 1 to ORR_WORKERS_MAX; default 1 */
     unsigned max_tasks;       /* live tasks a worker, 1 to ORR_TASKS_MAX; default ORR_TASKS_DEFAULT */
@@ -122,6 +133,9 @@ struct orr_options {
     void *alloc_data;
     orr_log_fn *log; /* default: errors and warnings to stderr */
     void *log_data;
+    orr_sink_fn *sink; /* for failures that nobody saw; default: the log */
+    void *sink_data;
+    unsigned grace_ms; /* how long tasks may take to clean up when they are cancelled at the end; default 1000 */
 };
 
 /*
@@ -136,9 +150,11 @@ struct orr_options {
 ORR_API struct orr_runtime *orr_runtime_new(const struct orr_options *options);
 
 /*
- * Stop, end every task that is left, and free everything.  Each task's destructor runs once: on its
- * worker's thread, and for worker 1 on the caller's.  Other threads may go on using wakers and timers; nothing else
- * of this runtime may be used once the call has begun.  NULL is allowed and does nothing.
+ * Stop, end every task that is left, and free everything.  Tasks are cancelled, and have the grace period to clean up,
+ * in real time; one that waits for nothing the runtime knows of is not waited for.  Then the log is told what the tree of those
+ * left looks like, and they are ended.  Each task's destructor runs once: on its
+ * worker's thread, and for worker 1 on the caller's.  Other threads may go on using wakers, timers and futures; nothing else
+ * of this runtime may be used once the call has begun, references to tasks included.  NULL is allowed and does nothing.
  *   -EINVAL   not a runtime
  *   -EBUSY    a turn is under way (called from inside a poll function, or another thread drives it now);
  *             nothing was done
@@ -214,6 +230,15 @@ ORR_API int orr_runtime_advance(struct orr_runtime *rt, uint64_t ns);
  */
 ORR_API int orr_worker_stop(struct orr_runtime *rt, unsigned worker);
 
+/*
+ * For plain code of the host that is to do what belongs on the worker's thread: between the two, outside any task, the
+ * calling thread is that of worker 1.
+ *   -EINVAL   not a runtime; for leave, one that this thread has not entered
+ *   -EBUSY    a turn is under way, here or on another thread
+ */
+ORR_API int orr_runtime_enter(struct orr_runtime *rt);
+ORR_API int orr_runtime_leave(struct orr_runtime *rt);
+
 struct orr_stats {
     uint64_t tasks_spawned;
     uint64_t tasks_live;
@@ -257,9 +282,18 @@ ORR_API int orr_runtime_stats(struct orr_runtime *rt, unsigned worker, struct or
  * A task is a function that is polled until it is done.  It is first polled soon after it is spawned, then
  * whenever somebody wakes it.  It may be polled without need, so it looks at what it waits for each time.
  * A task stays on its worker for life: its poll function and its destructor run on that worker's thread.
+ *
+ * Tasks form a tree.  A task spawned while another is polled is that one's child, unless it says otherwise, and
+ *
+ *   - a task is done when its body and all its children are.  A body that has said ORR_DONE is not polled again;
+ *   - a child's failure goes up: it interrupts what the parent waits for, once; if the parent does not take it there, the
+ *     parent fails with it, after its other children have been cancelled and are done.  A child that was cancelled does not
+ *     count as failed.  A failure is not passed up if somebody awaits the child, or has looked at its result;
+ *   - cancellation goes down: to the task, then to its children in the order in which they were made, and so on.  It
+ *     stays: every wait of a cancelled task says so.
  */
 enum orr_poll {
-    ORR_DONE,    /* end the task: its destructor runs, its wakers do nothing from now on */
+    ORR_DONE,    /* the body is over; the task ends, as said by orr_task_finish(), when its children are done */
     ORR_PENDING, /* wait for a wake */
 };
 
@@ -270,43 +304,415 @@ typedef enum orr_poll orr_poll_fn(struct orr_task *task, void *data);
 struct orr_spawn {
     orr_poll_fn *poll;        /* required */
     void *data;               /* given to poll and drop */
-    void (*drop)(void *data); /* runs once when the task ends, however it ends; may be NULL */
+    void (*drop)(void *data); /* runs once when the task is done, its children included, however it ends; may be NULL */
     unsigned worker;          /* a worker's number, or ORR_HERE */
-    struct orr_waker *waker;  /* if not NULL, receives the new task's waker before orr_spawn() returns;
-                                 only for tasks made on the calling thread's own worker */
+    const char *name;         /* for people; not copied; may be NULL */
+    struct orr_task
+        *parent;    /* default: the task that is being polled here; on another worker, and outside tasks, none */
+    bool detached;  /* no parent */
+    bool supervise; /* a failed child neither interrupts it nor ends the others; it fails at its end */
+
+    /* Only for tasks made on the calling thread's own worker, written before orr_spawn() returns: */
+    struct orr_waker *waker; /* the new task's waker; may be NULL */
+    struct orr_task **task;  /* a reference to it, to be given up with orr_task_unref(); may be NULL */
 };
 
 /*
  * Make a task.  On failure nothing is kept and `drop` is not called.  Any thread.
- *   -EINVAL     not a runtime, no poll function, no such worker
- *   -EXDEV      `waker` was given, and the calling thread does not run that worker
+ *   -EINVAL     not a runtime, no poll function, no such worker; a parent, and detached
+ *   -EXDEV      `waker`, `task` or `parent` was given, and the calling thread does not run that worker
+ *   -ESRCH      the parent is done
  *   -EAGAIN     that worker has max_tasks tasks
  *   -ENOMEM
- *   -ESHUTDOWN  the runtime was stopped
+ *   -ESHUTDOWN  the runtime was stopped; only a task that cleans up may still make children
  * A spawn on another worker, or from plain code of the host, is on its way when this returns.  Should that worker
  * then find no memory for it, the log is told and `drop` runs.
  */
 ORR_API int orr_spawn(struct orr_runtime *rt, const struct orr_spawn *what);
 
-/* The task's own waker; the zero waker for NULL, and for a task that is ending.  The worker's thread. */
+/* The task's own waker; the zero waker for NULL, and for a task whose body is over.  The worker's thread. */
 ORR_API struct orr_waker orr_task_waker(const struct orr_task *task);
 
 /* Wakes the task itself, for `return orr_task_yield(task);`: let the others go first, then go on. */
 ORR_API enum orr_poll orr_task_yield(struct orr_task *task);
 
-/* Where the task lives.  The worker's thread.  For NULL: NULL and 0. */
+/* Where the task lives, and what it is called.  The worker's thread.  For NULL: NULL and 0. */
 ORR_API struct orr_runtime *orr_task_runtime(const struct orr_task *task);
 ORR_API unsigned orr_task_worker(const struct orr_task *task);
+ORR_API const char *orr_task_name(const struct orr_task *task);
+
+/* The task being polled on this thread; NULL outside poll functions. */
+ORR_API struct orr_task *orr_task_current(void);
 
 /*
- * End a task from outside its poll function: its destructor has run when this returns, unless I/O of it is
- * in flight; then the I/O is cancelled, and the destructor runs when the kernel has let go of the buffers.
- * The worker's thread.
+ * End the body of a task from outside, at once and without asking; orr_task_cancel() asks.  What it waits for is given up, its
+ * children are cancelled.  If there are none, and no I/O of it is in flight, its destructor has run when this returns;
+ * else it runs when they are done and the kernel has let go of the buffers.  The worker's thread.
  *   -ESRCH   it has finished already, or the waker names nobody
  *   -EPERM   it lives on another thread's worker
  *   -EBUSY   it is being polled now: let it return ORR_DONE
  */
 ORR_API int orr_task_drop(struct orr_waker task);
+
+/*
+ * References.  A struct orr_task * is valid inside its own poll function and while somebody holds a reference to it: as
+ * long as that, what it has come to can be read, though the task and its whole tree be gone.  The worker's thread, and
+ * not longer than the runtime.
+ */
+ORR_API struct orr_task *orr_task_ref(struct orr_task *task);
+ORR_API void orr_task_unref(struct orr_task *task); /* NULL is allowed */
+
+/* ------------------------------------------------------------------------------------------------------
+ * Results
+ *
+ * What a task has come to: a value, or an error, which may come with a value too.  The value belongs to the task, or
+ * to the future, and is dropped with the last reference to it.
+ */
+struct orr_result {
+    int error;                 /* 0, or a negative errno */
+    const char *message;       /* for people; lives as long as the value; may be NULL */
+    void *value;               /* may be NULL */
+    void (*drop)(void *value); /* may be NULL; for a future, on whichever thread gives it up last */
+};
+
+/* For `return orr_task_finish(task, (struct orr_result){ .value = answer, .drop = free });`.  Without it, 0 and no value. */
+ORR_API enum orr_poll orr_task_finish(struct orr_task *task, struct orr_result result);
+
+/*
+ * The same for an error alone: `return orr_task_fail(task, error);`.  With what a wait has answered, it does what is
+ * right: -ECHILD passes on the failure of the child, -ECANCELED in a cancelled task is not a failure.
+ */
+ORR_API enum orr_poll orr_task_fail(struct orr_task *task, int error);
+
+/* Whether it is done, its children included.  The worker's thread, as for all that follow. */
+ORR_API bool orr_task_done(const struct orr_task *task);
+
+/*
+ * Its result; NULL until it is done.  A task that failed because of a child has that child's.  Looking at it counts as
+ * having seen it: a failure is not passed on any more if it has not been yet.
+ */
+ORR_API const struct orr_result *orr_task_result(struct orr_task *task);
+
+/* The child because of which a done task has failed; NULL if it has not, or failed by itself. */
+ORR_API struct orr_task *orr_task_cause(const struct orr_task *task);
+
+/* The child whose failure a wait of this task has answered -ECHILD for last; until it waits again. */
+ORR_API struct orr_task *orr_task_failed_child(const struct orr_task *task);
+
+/*
+ * Shows every error in a task, the one that it failed with first, then those that came after it, each with the task in
+ * which it arose.  Also inside a body that was told -ECHILD.
+ */
+ORR_API void orr_task_errors(struct orr_task *task,
+                             void (*each)(void *data, struct orr_task *origin, const struct orr_result *result),
+                             void *data);
+
+/*
+ * Settle a task's result from outside.  Its body and its children are cancelled, and when they are done, so is it, with
+ * this result whatever they say.
+ *   -EINVAL     NULL
+ *   -EALREADY   it has a result; the value is still the caller's
+ *   -EPERM      not the worker's thread
+ */
+ORR_API int orr_task_complete(struct orr_task *task, struct orr_result result);
+
+/*
+ * Have a function called when the task is done; at once if it is.  Those who wait and those who observe are told in the order
+ * in which they came.  `observer` is the caller's memory, and free again when it has been called, or taken back.
+ *   -EINVAL   NULL, no function
+ *   -EBUSY    the observer is in use
+ *   -EPERM    not the worker's thread
+ */
+struct orr_observer;
+ORR_API int orr_task_observe(struct orr_task *task, struct orr_observer *observer);
+ORR_API void orr_task_unobserve(struct orr_observer *observer);
+
+/*
+ * Make a task independent of its parent.  A failure of it that has not been delivered yet is not.
+ *   -EINVAL   NULL
+ *   -ESRCH    it is done and was never a child's failure to deliver
+ *   -EPERM    not the worker's thread
+ */
+ORR_API int orr_task_detach(struct orr_task *task);
+
+/*
+ * Cancel a task and all below it.  One that waits is woken at once, and its wait answers -ECANCELED; one that runs hears
+ * of it when it next waits.  I/O in flight is cancelled.  `reason` is for people, lives long (a literal), and may be NULL.
+ *   -EINVAL   NULL
+ *   -ESRCH    it is done
+ *   -EPERM    not the worker's thread
+ */
+ORR_API int orr_task_cancel(struct orr_task *task, const char *reason);
+
+/* Why the next wait of this task would answer -ECANCELED; NULL if it would not. */
+ORR_API const char *orr_task_cancelled(const struct orr_task *task);
+
+/* ------------------------------------------------------------------------------------------------------
+ * Waiting
+ *
+ * All waits are called alike, with the task that is being polled and a struct orr_wait in its memory, zeroed once:
+ *
+ *     int error = orr_sleep(task, &self->wait, 100 * MILLISECONDS);
+ *     if (error == -EAGAIN)
+ *         return ORR_PENDING;           call it again, with the same arguments, when polled again
+ *     if (error)
+ *         return orr_task_fail(task, error);
+ *
+ * They answer
+ *   0            it has happened, and what was waited for is the task's
+ *   -EAGAIN      not yet; the task will be woken
+ *   -ECANCELED   the task is cancelled, and was not given what it waited for
+ *   -ECHILD      a child has failed: see orr_task_failed_child().  Said once for each such child
+ *   -EPERM       this task is not being polled, or what it wants to wait for belongs to another worker
+ *   -EBUSY       this orr_wait waits for something else
+ *   -EINVAL      NULL
+ * and sometimes others, named there.  After any answer but -EAGAIN the orr_wait is free to be used again.  A task may
+ * wait for several things at once, with one orr_wait each; those it wants no more it withdraws.  Nothing that was
+ * granted to a task is lost when its body ends before it has picked it up: it passes on to the next in line.
+ */
+struct orr_wait {
+    /* All of it is the library's.  Start from all zeroes. */
+    struct orr_link in_owner;
+    uint64_t word;
+    struct orr_link in_source;
+    uint64_t value;
+    void *owner;
+    const struct orr_wait_kind *kind;
+    void *source;
+    uint64_t since;
+    uint8_t state;
+    bool grouped;
+};
+
+struct orr_observer {
+    void (*done)(struct orr_task *task, void *data);
+    void *data;
+    struct orr_wait wait; /* the library's; start from all zeroes */
+};
+
+/* Give up waiting.  Safe on one that does not wait.  The worker's thread. */
+ORR_API void orr_wait_withdraw(struct orr_wait *wait);
+
+/* Wait for a task to be done.  0 means done: how, orr_task_result() says.  -EDEADLK: it is this task, or waits for it by
+ * being above it in the tree. */
+ORR_API int orr_task_await(struct orr_task *task, struct orr_wait *wait, struct orr_task *other);
+
+/* Wait for an amount of time from the first call on, or until a time of the runtime's clock.  0 ns lets others go first. */
+ORR_API int orr_sleep(struct orr_task *task, struct orr_wait *wait, uint64_t ns);
+ORR_API int orr_sleep_until(struct orr_task *task, struct orr_wait *wait, uint64_t deadline);
+
+/* Wait for nothing: 0, -ECANCELED or -ECHILD, at once. */
+ORR_API int orr_checkpoint(struct orr_task *task);
+
+/*
+ * Many waits together.  A group is zeroed memory of one task.  Waits are added before they are begun, then begun as ever; those
+ * that answer -EAGAIN are pending in the group, any others have left it.  Each that is granted comes out of
+ * orr_group_next(), in the order in which that happened; call its own function once more to pick up what it has.
+ */
+struct orr_group {
+    /* All of it is the library's.  Start from all zeroes. */
+    struct orr_wait wait;
+    struct orr_link *pending, *granted;
+};
+
+/* -EINVAL NULL; -EBUSY the wait waits already. */
+ORR_API int orr_group_add(struct orr_group *group, struct orr_wait *wait);
+
+/* Wait for the next one.  0 and `*next`, or NULL there if none is left. */
+ORR_API int orr_group_next(struct orr_task *task, struct orr_group *group, struct orr_wait **next);
+
+/* Wait for the first, and withdraw all others; or until all are granted. */
+ORR_API int orr_wait_any(struct orr_task *task, struct orr_group *group, struct orr_wait **first);
+ORR_API int orr_wait_all(struct orr_task *task, struct orr_group *group);
+
+/* Withdraws all that are left. */
+ORR_API void orr_group_clear(struct orr_group *group);
+
+/* ------------------------------------------------------------------------------------------------------
+ * Scopes
+ *
+ * A scope is a block of a task's body, which may take many polls.  Children made in it are done when it is left; it can
+ * have a deadline, be shielded from cancellation outside, or supervise.  Scopes nest.
+ *
+ *     orr_scope_enter(task, &self->scope, &(struct orr_scope_options){ .timeout_ns = SECOND });
+ *     ... waits, children ...
+ *     error = orr_scope_leave(task, &self->wait, &self->scope, error);     to be called again while it is -EAGAIN
+ */
+struct orr_nest {
+    struct orr_link *children, *failures;
+    const char *reason;
+    uint32_t flags;
+};
+
+struct orr_scope {
+    /* All of it is the library's.  Start from all zeroes. */
+    struct orr_nest nest;
+    int error;
+    struct orr_task *task;
+    struct orr_scope *outer, *inner;
+    struct orr_wait *leaving;
+    uint64_t word;
+    struct orr_link in_wheel;
+    uint64_t deadline;
+};
+
+struct orr_scope_options {
+    uint64_t timeout_ns; /* cancel what is inside after so long; 0: never */
+    bool move_on;        /* and then leave with 0, instead of -ETIMEDOUT */
+    bool shield;         /* neither cancellation nor failure from outside reaches what is inside */
+    bool supervise;      /* a failed child neither interrupts the others nor the block; leaving it tells */
+};
+
+/*
+ * `options` may be NULL.  The memory must stay until the scope has been left, or the task's destructor runs.
+ *   -EINVAL   NULL
+ *   -EBUSY    this scope is in use
+ *   -EPERM    the task is not being polled
+ */
+ORR_API int orr_scope_enter(struct orr_task *task, struct orr_scope *scope, const struct orr_scope_options *options);
+
+/*
+ * Leave the innermost scope, with what the block has come to: 0 or an error.  If that is an error, or a child has failed,
+ * the other children are cancelled.  Waits until they are done, cancelled or not; then answers
+ *   0            the block is done; or it was cancelled by orr_scope_cancel(), or by its deadline and was to move on
+ *   -ETIMEDOUT   its deadline has cut it short
+ *   -ECHILD      a child has failed, and nobody has seen it
+ *   -ECANCELED   the task was cancelled from outside meanwhile
+ *   -EINVAL      not the innermost scope of this task
+ *   or what it was given.
+ */
+ORR_API int orr_scope_leave(struct orr_task *task, struct orr_wait *wait, struct orr_scope *scope, int error);
+
+/* Cancel what is inside a scope, and all below.  -EINVAL NULL, not in use; -EPERM not the worker's thread. */
+ORR_API int orr_scope_cancel(struct orr_scope *scope, const char *reason);
+
+/* ------------------------------------------------------------------------------------------------------
+ * What tasks wait for
+ *
+ * All but the future are for the tasks of one worker, the one on whose thread they were made, and cost no atomic
+ * operation.  They serve in order of arrival: whoever comes later never overtakes whoever waits.  None is freed while
+ * somebody waits for it: that answers -EBUSY and does nothing.  NULL may be freed.  Making one answers -EINVAL, -ENOMEM, or
+ * -EPERM where the calling thread runs no worker.  All but the waits answer -EINVAL for NULL and -EPERM on other threads.
+ */
+
+/* Stays set until it is cleared. */
+struct orr_event;
+ORR_API int orr_event_new(struct orr_event **event);
+ORR_API int orr_event_free(struct orr_event *event);
+ORR_API int orr_event_wait(struct orr_task *task, struct orr_wait *wait, struct orr_event *event);
+ORR_API int orr_event_set(struct orr_event *event);              /* answers how many were woken */
+ORR_API int orr_event_wake(struct orr_event *event, unsigned n); /* at most n, without setting it; answers how many */
+ORR_API int orr_event_clear(struct orr_event *event);
+ORR_API bool orr_event_is_set(const struct orr_event *event);
+
+/* So many permits, of which each taker gives one back.  Releasing more than were taken answers -EOVERFLOW. */
+struct orr_semaphore;
+ORR_API int orr_semaphore_new(uint32_t permits, struct orr_semaphore **semaphore);
+ORR_API int orr_semaphore_free(struct orr_semaphore *semaphore);
+ORR_API int orr_semaphore_acquire(struct orr_task *task, struct orr_wait *wait, struct orr_semaphore *semaphore);
+ORR_API int orr_semaphore_try(struct orr_semaphore *semaphore); /* 0, or -EAGAIN */
+ORR_API int orr_semaphore_release(struct orr_semaphore *semaphore);
+ORR_API uint32_t orr_semaphore_free_permits(const struct orr_semaphore *semaphore);
+
+/*
+ * Belongs to one task at a time.  Locking it twice answers -EDEADLK, unlocking another's -EPERM.  A task that ends
+ * without unlocking it leaves it locked to nobody: the next in line gets -EOWNERDEAD, and has it.
+ */
+struct orr_mutex;
+ORR_API int orr_mutex_new(struct orr_mutex **mutex);
+ORR_API int orr_mutex_free(struct orr_mutex *mutex);
+ORR_API int orr_mutex_lock(struct orr_task *task, struct orr_wait *wait, struct orr_mutex *mutex);
+ORR_API int orr_mutex_try(struct orr_task *task, struct orr_mutex *mutex); /* 0, -EAGAIN, -EDEADLK */
+ORR_API int orr_mutex_unlock(struct orr_task *task, struct orr_mutex *mutex);
+ORR_API bool orr_mutex_locked(const struct orr_mutex *mutex);
+
+/*
+ * Waiting gives up the mutex, which the task must have (-EPERM), and has it again when it answers anything else but
+ * -EAGAIN, cancellation included: until then a cancelled wait goes on.
+ */
+struct orr_condition;
+ORR_API int orr_condition_new(struct orr_condition **condition);
+ORR_API int orr_condition_free(struct orr_condition *condition);
+ORR_API int orr_condition_wait(struct orr_task *task, struct orr_wait *wait, struct orr_condition *condition,
+                               struct orr_mutex *mutex);
+ORR_API int orr_condition_notify(struct orr_condition *condition, unsigned n); /* at most n; answers how many */
+
+/*
+ * Items in order.  Putting waits while there are `capacity` in it, getting while there is none.  Once closed, putting answers
+ * -EPIPE, and getting too when all that was put has been got.  Items are the getter's; those left in a queue that is
+ * freed go to `drop`.
+ */
+struct orr_queue;
+ORR_API int orr_queue_new(size_t capacity, void (*drop)(void *item), struct orr_queue **queue); /* 0: no bound */
+ORR_API int orr_queue_free(struct orr_queue *queue);
+ORR_API int orr_queue_put(struct orr_task *task, struct orr_wait *wait, struct orr_queue *queue,
+                          void *item); /* -ENOMEM */
+ORR_API int orr_queue_get(struct orr_task *task, struct orr_wait *wait, struct orr_queue *queue, void **item);
+ORR_API int orr_queue_try_put(struct orr_queue *queue, void *item);  /* 0, -EAGAIN, -EPIPE, -ENOMEM */
+ORR_API int orr_queue_try_get(struct orr_queue *queue, void **item); /* 0, -EAGAIN, -EPIPE */
+ORR_API int orr_queue_close(struct orr_queue *queue);                /* those who wait are told */
+ORR_API size_t orr_queue_length(const struct orr_queue *queue);
+
+/*
+ * A result that is to come, from anywhere: the bridge from callbacks and from other threads.  Any thread may complete it,
+ * at any time, also when the runtime is gone.  The tasks of one worker can wait for it.
+ */
+struct orr_future;
+
+struct orr_future_options {
+    unsigned worker; /* whose tasks will wait for it; default ORR_HERE */
+    bool foreign;    /* something outside the runtime will complete it: a virtual clock stands still until then */
+};
+
+/* `options` may be NULL.  Makes one reference.  Any thread.  -EINVAL, -ENOMEM, -ESHUTDOWN. */
+ORR_API int orr_future_new(struct orr_runtime *rt, const struct orr_future_options *options,
+                           struct orr_future **future);
+
+/* Any thread.  NULL is allowed. */
+ORR_API struct orr_future *orr_future_ref(struct orr_future *future);
+ORR_API void orr_future_unref(struct orr_future *future);
+
+/* Once.  -EALREADY: it has been, and the value is still the caller's.  -EINVAL.  Any thread, but not a signal handler. */
+ORR_API int orr_future_complete(struct orr_future *future, struct orr_result result);
+
+/* 0 when it is completed: with what, orr_future_result() says. */
+ORR_API int orr_future_wait(struct orr_task *task, struct orr_wait *wait, struct orr_future *future);
+
+/* NULL until it is completed.  Any thread. */
+ORR_API const struct orr_result *orr_future_result(const struct orr_future *future);
+
+/* ------------------------------------------------------------------------------------------------------
+ * Looking in
+ */
+enum orr_task_state {
+    ORR_TASK_RUNNING, /* is being polled */
+    ORR_TASK_READY,   /* will be, soon */
+    ORR_TASK_WAITING,
+    ORR_TASK_JOINING, /* its body is over, it waits for its children */
+    ORR_TASK_ENDING,  /* only I/O that was in flight keeps it */
+};
+
+struct orr_task_info {
+    struct orr_task *task;
+    const char *name;  /* may be NULL */
+    unsigned depth;    /* 0 for those at the top */
+    unsigned children; /* that are not done */
+    enum orr_task_state state;
+    const char *waits_for; /* "sleep", "queue get", ...; NULL if nothing that the runtime knows of */
+    uint64_t since;        /* it waits, by the runtime's clock, to about a millisecond; 0 if unknown */
+    const char *cancelled; /* why; NULL if it is not */
+    bool shielded;         /* it is in a shielded scope */
+};
+
+/*
+ * Shows the tree of the calling thread's worker, or of one task, each task before its children, those in the order in which
+ * they were made.  `each` must change nothing.  Answers how many were shown.  -EPERM the calling thread runs no worker.
+ */
+ORR_API int orr_tree_visit(struct orr_task *top, void (*each)(void *data, const struct orr_task_info *info),
+                           void *data);
+
+/* The same as text, a line a task, indented. */
+ORR_API int orr_tree_print(struct orr_task *top, void (*line)(void *data, const char *text), void *data);
 
 /* ------------------------------------------------------------------------------------------------------
  * Timers
@@ -391,10 +797,6 @@ ORR_API void orr_timer_free(struct orr_timer *timer);
  * keep them where they are.  A task that ends with I/O in flight has it cancelled, and its destructor runs
  * when the kernel is done.  Close a descriptor only after what is in flight on it has finished.
  */
-struct orr_link {
-    struct orr_link *prev, *next;
-};
-
 struct orr_io {
     int result; /* once done: a count of bytes (0 at the end of input), or events, or a negative errno */
 
@@ -434,6 +836,7 @@ ORR_API int orr_io_write(struct orr_task *task, struct orr_io *io, int fd, const
  *   -EPERM    not the worker's thread
  *   -EBUSY    this orr_io is in flight
  *   -ESRCH    the task is ending
+ *   -ECANCELED   the task is cancelled
  *   -ENOMEM
  */
 
@@ -448,6 +851,13 @@ ORR_API int orr_io_cancel(struct orr_io *io);
 
 /* Whether the operation has finished.  False for one that was never started. */
 ORR_API bool orr_io_done(const struct orr_io *io);
+
+/*
+ * Wait for it as for anything else: 0 when it has finished.  If the task is cancelled, or a child fails, the operation is
+ * cancelled, and this answers -ECANCELED or -ECHILD when the kernel has let go of the buffer; or 0, if it had finished first.
+ *   -EALREADY   it was never started
+ */
+ORR_API int orr_io_await(struct orr_task *task, struct orr_io *io);
 
 #ifdef __cplusplus
 }

@@ -404,7 +404,7 @@ static void million_timers_cancelled_from_another_thread_are_soon_gone(void **st
     for (unsigned i = 0; i < litter.count; i++)
         orr_timer_free(litter.timers[i]); /* from this thread; they are in worker 2's wheel */
     uint64_t start = clock_now();
-    while (held_bytes > before + 100 * 100) { /* hangs, for 30 s, if nobody scrubs */
+    while (held_bytes > before + 100 * 1000) { /* hangs, for 30 s, if nobody scrubs */
         assert_true(clock_now() - start < 20 * SECOND);
         sched_yield();
     }

@@ -11,6 +11,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 struct letter {
     struct letter *next;
@@ -19,6 +20,12 @@ struct letter {
 struct mailbox {
     _Atomic(struct letter *) top;
 };
+
+/* Takes letters again, or for the first time.  Zeroed is open, too. */
+static inline void mailbox_open(struct mailbox *box)
+{
+    atomic_store(&box->top, NULL);
+}
 
 /* False if the mailbox is closed; the letter is the sender's still.  Any thread, signal handlers too. */
 bool mailbox_post(struct mailbox *box, struct letter *letter);

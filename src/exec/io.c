@@ -1,8 +1,9 @@
 /*
  * I/O as tasks see it.  An operation belongs to the task that started it: it is on the task's list while it
- * is in flight, its end wakes the task, and the task's end cancels it (see task_end() in task.c).
+ * is in flight, its end wakes the task, and the end or cancellation of the task cancels it.
  */
-#include "base/list.h"
+#include "base/ring.h"
+#include "exec/wait.h"
 #include "exec/worker.h"
 
 #include <errno.h>
@@ -23,7 +24,9 @@ static int check(const struct orr_task *task, const struct orr_io *io)
         return -EPERM;
     if (in_flight(io))
         return -EBUSY;
-    return task->life == TASK_LIVE ? 0 : -ESRCH;
+    if (task->life != TASK_LIVE)
+        return -ESRCH;
+    return task->cancelled ? -ECANCELED : 0;
 }
 
 static int start(struct orr_task *task, struct orr_io *io, enum io_kind kind, int fd)
@@ -33,7 +36,7 @@ static int start(struct orr_task *task, struct orr_io *io, enum io_kind kind, in
     io->task = task;
     int error = reactor_start(task->worker->reactor, io);
     if (!error)
-        list_append(&task->ios, &io->in_task);
+        ring_append(&task->ios, &io->in_task);
     return error;
 }
 
@@ -84,6 +87,30 @@ int orr_io_cancel(struct orr_io *io)
         return -EALREADY;
     reactor_cancel(worker->reactor, io);
     return 0;
+}
+
+void io_cancel_all(struct orr_task *task)
+{
+    for (struct orr_link *link = task->ios; link; link = ring_next(task->ios, link))
+        reactor_cancel(task->worker->reactor, container_of(link, struct orr_io, in_task));
+}
+
+int orr_io_await(struct orr_task *task, struct orr_io *io)
+{
+    if (!task || !io)
+        return -EINVAL;
+    if (!wait_allowed(task))
+        return -EPERM;
+    if (io->task != task)
+        return -EALREADY;
+    if (io->state == IO_DONE && (io->result != -ECANCELED || !(task->cancelled || task->child_failed)))
+        return 0;
+    if (!task->cancelled && !task->child_failed)
+        return -EAGAIN;
+    if (io->state == IO_DONE)
+        return wait_interruption(task);
+    reactor_cancel(task->worker->reactor, io);
+    return -EAGAIN;
 }
 
 bool orr_io_done(const struct orr_io *io)

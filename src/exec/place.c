@@ -44,6 +44,8 @@ int place_acquire(struct place **out)
         error = pool_make(out);
     }
     pthread_mutex_unlock(&pool_lock);
+    if (!error)
+        mailbox_open(&(*out)->mailbox);
     return error;
 }
 

@@ -45,6 +45,7 @@
 
 #include "base/bell.h"
 #include "base/chunks.h"
+#include "base/mailbox.h"
 #include "orrery.h"
 
 #include <assert.h>
@@ -72,6 +73,7 @@ static_assert(sizeof(struct slot) == 16, "what the process keeps for a task");
 
 struct place {
     _Alignas(64) _Atomic uint32_t inbox; /* the slot pushed last: its index + 1; 0 for none */
+    struct mailbox mailbox;              /* closed while nobody holds the place */
     struct bell bell;
     _Alignas(64) unsigned number;
     struct place *next_free;
@@ -81,6 +83,18 @@ struct place {
 /* The owner takes a place from the pool, and gives it back with no task left in it. */
 int place_acquire(struct place **out);
 void place_release(struct place *place);
+
+/*
+ * Sends a letter to whoever holds the place; false if nobody does.  If the holder changes at this moment, the letter
+ * may reach the next one.  Any thread, any time.
+ */
+static inline bool place_post(struct place *place, struct letter *letter)
+{
+    if (!mailbox_post(&place->mailbox, letter))
+        return false;
+    bell_ring(&place->bell);
+    return true;
+}
 
 /* Makes sure that slot `index` exists.  -ENOMEM.  The owner. */
 int place_reserve(struct place *place, uint32_t index);

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
+#include "exec/wait.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -10,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SPIN_DEFAULT_US = 20, SPIN_MAX_US = 1000, SPIN_CORES = 4 };
+enum { SPIN_DEFAULT_US = 20, SPIN_MAX_US = 1000, SPIN_CORES = 4, GRACE_DEFAULT_MS = 1000 };
 
 const char *orr_version(void)
 {
@@ -89,7 +90,7 @@ static void *thread_main(void *data)
         if (worker_busy(worker))
             continue;
         settle(worker);
-        worker_sleep(worker);
+        worker_sleep(worker, ORR_NEVER);
     }
     worker_close(worker);
     finish_errands(worker);
@@ -109,6 +110,7 @@ static int open_workers(struct orr_runtime *rt, const struct orr_options *option
         .max_tasks = options->max_tasks ? options->max_tasks : ORR_TASKS_DEFAULT,
         .reactor = options->reactor,
         .spin_ns = spin_ns(options->spin_us),
+        .grace_ns = (options->grace_ms ? options->grace_ms : GRACE_DEFAULT_MS) * UINT64_C(1000000),
         .keeper = rt->keeper,
         .alloc = rt->alloc,
         .log = rt->log,
@@ -168,16 +170,22 @@ static int runtime_open(struct orr_runtime **out, const struct orr_options *opti
     rt->magic = RUNTIME_MAGIC;
     rt->alloc = alloc;
     rt->log = *log;
+    rt->sink = options->sink;
+    rt->sink_data = options->sink_data;
     rt->worker_count = options->workers ? options->workers : 1;
     virtual_init(rt);
     int error = -ENOMEM;
     rt->workers = alloc_zeroed(&alloc, workers_size(rt));
     if (!rt->workers)
         goto no_workers;
-    error = keeper_open(
-        &rt->keeper,
-        &(struct timekeeper_config){
-            .homes = rt->worker_count, .clock = options->clock, .alloc = alloc, .log = *log, .wake = orr_waker_wake });
+    error = keeper_open(&rt->keeper, &(struct timekeeper_config){
+                                         .homes = rt->worker_count,
+                                         .clock = options->clock,
+                                         .alloc = alloc,
+                                         .log = *log,
+                                         .wake = orr_waker_wake,
+                                         .rouse = wait_rouse,
+                                     });
     if (error)
         goto no_keeper;
     error = open_workers(rt, options);
@@ -299,7 +307,7 @@ int orr_runtime_run(struct orr_runtime *rt)
         if (all_done(rt))
             break;
         if (!virtual_can_jump(worker))
-            worker_sleep(worker);
+            worker_sleep(worker, ORR_NEVER);
     }
     worker_leave(outer);
     worker_park(worker, rt->fd_in_use);
@@ -329,6 +337,26 @@ int orr_runtime_turn(struct orr_runtime *rt, uint64_t budget_ns)
         more = worker_deadline(worker) == 0;
     park(rt);
     return more;
+}
+
+int orr_runtime_enter(struct orr_runtime *rt)
+{
+    int error = drive(rt);
+    if (error)
+        return error;
+    worker_enter(runtime_worker(rt, 1));
+    return 0;
+}
+
+int orr_runtime_leave(struct orr_runtime *rt)
+{
+    struct worker *worker = worker_current;
+    if (!runtime_valid(rt) || worker != runtime_worker(rt, 1) || worker->polling)
+        return -EINVAL;
+    worker_leave(worker->outer);
+    worker_park(worker, rt->fd_in_use);
+    park(rt);
+    return 0;
 }
 
 int orr_runtime_fd(struct orr_runtime *rt)

@@ -27,6 +27,9 @@ struct orr_runtime {
     struct virtual_state virtual;
     struct alloc alloc;
     struct log log;
+    orr_sink_fn *sink;
+    void *sink_data;
+    _Atomic uint64_t foreign; /* futures that something outside is to complete */
     unsigned worker_count;
     struct worker *workers;
 };

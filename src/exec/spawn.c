@@ -3,6 +3,7 @@
  * the moment it is sent, so that a sender hears at once of a worker that is full, and what was accepted is let in.
  */
 #include "exec/runtime.h"
+#include "exec/scope.h"
 
 #include <errno.h>
 
@@ -22,6 +23,8 @@ static void spawn_arrives(struct worker *worker, struct mail *mail)
     /* After the task is counted as live: a sender sees it as one or the other.  Pairs with spawn_by_letter(). */
     atomic_fetch_sub_explicit(&worker->expected, 1, memory_order_release);
     if (!error) {
+        scope_adopt(&worker->top, task);
+        task->own.flags |= what.supervise ? NEST_SUPERVISE : 0;
         worker_ready(worker, task);
         return;
     }
@@ -55,31 +58,51 @@ unexpected:
     return error;
 }
 
+/* Where a new task belongs: under the task that is being polled, unless something else was said. */
+static int choose_nest(struct worker *worker, const struct orr_spawn *what, struct orr_nest **nest)
+{
+    struct orr_task *parent = what->detached ? NULL : what->parent ? what->parent : worker->polling;
+    if (parent && (parent->life == TASK_DONE || parent->life == TASK_FREE))
+        return -ESRCH;
+    *nest = !parent ? &worker->top : parent->life == TASK_LIVE ? task_innermost(parent) : &parent->own;
+    return 0;
+}
+
 static int spawn_here(struct worker *worker, const struct orr_spawn *what)
 {
-    uint64_t expected = atomic_load_explicit(&worker->expected, memory_order_relaxed);
-    if (expected + counter_read(&worker->tasks.live) >= worker->tasks.limit)
-        return -EAGAIN;
+    struct orr_nest *nest;
     struct orr_task *task;
-    int error = task_new(worker, what, &task);
+    uint64_t expected = atomic_load_explicit(&worker->expected, memory_order_relaxed);
+    int error = choose_nest(worker, what, &nest);
     if (error)
         return error;
+    if (expected + counter_read(&worker->tasks.live) >= worker->tasks.limit)
+        return -EAGAIN;
+    error = task_new(worker, what, &task);
+    if (error)
+        return error;
+    scope_adopt(nest, task);
+    task->own.flags |= what->supervise ? NEST_SUPERVISE : 0;
     worker_ready(worker, task);
     if (what->waker)
         *what->waker = orr_task_waker(task);
+    if (what->task)
+        *what->task = orr_task_ref(task);
     return 0;
 }
 
 int orr_spawn(struct orr_runtime *rt, const struct orr_spawn *what)
 {
-    if (!runtime_valid(rt) || !what || !what->poll || what->worker > rt->worker_count)
+    if (!runtime_valid(rt) || !what || !what->poll || what->worker > rt->worker_count ||
+        (what->parent && what->detached))
         return -EINVAL;
-    if (runtime_stopping(rt))
-        return -ESHUTDOWN;
     struct worker *here = worker_current;
-    if (here && here->runtime == rt && (what->worker == ORR_HERE || what->worker == here->number))
+    bool own = here && here->runtime == rt && (what->worker == ORR_HERE || what->worker == here->number);
+    if (runtime_stopping(rt) && !(own && here->grace && here->polling))
+        return -ESHUTDOWN;
+    if (own && (!what->parent || what->parent->worker == here))
         return spawn_here(here, what);
-    if (what->waker)
+    if (what->waker || what->task || what->parent)
         return -EXDEV;
     return spawn_by_letter(runtime_worker(rt, what->worker == ORR_HERE ? 1 : what->worker), what);
 }

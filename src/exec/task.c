@@ -1,6 +1,8 @@
 #include "exec/task.h"
 
-#include "base/list.h"
+#include "base/ring.h"
+#include "exec/scope.h"
+#include "exec/wait.h"
 #include "exec/worker.h"
 
 #include <errno.h>
@@ -47,7 +49,6 @@ static int tasks_extend(struct worker *worker)
             .generation = slot_generation(atomic_load_explicit(&slot->state, memory_order_relaxed)),
             .reusable = place_vacant(slot),
         };
-        list_init(&task->ios);
         task_recycle(tasks, task);
     }
     return 0;
@@ -63,39 +64,48 @@ int task_new(struct worker *worker, const struct orr_spawn *what, struct orr_tas
     }
     struct orr_task *task = tasks->free;
     tasks->free = task->next;
-    task->poll = what->poll;
-    task->data = what->data;
-    task->drop = what->drop;
-    task->life = TASK_LIVE;
+    uint32_t generation = task->generation, index = task->slot;
+    *task = (struct orr_task){
+        .poll = what->poll,
+        .data = what->data,
+        .drop = what->drop,
+        .worker = worker,
+        .name = what->name,
+        .generation = generation,
+        .slot = index,
+        .life = TASK_LIVE,
+    };
     counter_add(&tasks->live, 1);
     counter_add(&tasks->spawned, 1);
     *out = task;
     return 0;
 }
 
-static void task_release(struct worker *worker, struct orr_task *task)
-{
-    if (task->drop)
-        task->drop(task->data);
-    task->life = TASK_FREE;
-    counter_subtract(&worker->tasks.live, 1);
-    task_recycle(&worker->tasks, task);
-}
-
-void task_end(struct worker *worker, struct orr_task *task)
+void task_retire(struct worker *worker, struct orr_task *task)
 {
     struct slot *slot = place_slot(worker->place, task->slot);
+    waits_abandon(task);
     task->reusable = place_vacate(slot, task->generation, task->opened);
     task->generation++;
     task->opened = false;
     task->life = TASK_ENDING;
-    if (list_empty(&task->ios)) {
-        task_release(worker, task);
-        return;
-    }
-    worker->tasks.ending++;
-    for (struct orr_link *link = task->ios.next; link != &task->ios; link = link->next)
-        reactor_cancel(worker->reactor, container_of(link, struct orr_io, in_task));
+    if (task->ios)
+        worker->tasks.io_ending++;
+    io_cancel_all(task);
+}
+
+void task_bury(struct worker *worker, struct orr_task *task)
+{
+    task->life = TASK_DONE;
+    if (task->drop)
+        task->drop(task->data);
+    counter_subtract(&worker->tasks.live, 1);
+}
+
+void task_free(struct worker *worker, struct orr_task *task)
+{
+    task->life = TASK_FREE;
+    task_recycle(&worker->tasks, task);
 }
 
 static void task_poll(struct worker *worker, struct orr_task *task)
@@ -114,7 +124,7 @@ static void task_poll(struct worker *worker, struct orr_task *task)
     if (answer != ORR_DONE)
         log_line(&worker->log, ORR_LOG_ERROR,
                  "a poll function answered %d, expected ORR_DONE or ORR_PENDING; its task was ended", (int)answer);
-    task_end(worker, task);
+    scope_body_over(task);
 }
 
 bool task_run(struct worker *worker, struct orr_task *task)
@@ -149,13 +159,13 @@ void task_notified(struct worker *worker, uint32_t index)
 void task_io_done(struct worker *worker, struct orr_io *io)
 {
     struct orr_task *task = io->task;
-    list_remove(&io->in_task);
+    ring_remove(&task->ios, &io->in_task);
     io->state = IO_DONE;
     if (task->life == TASK_LIVE) {
         worker_ready(worker, task);
-    } else if (list_empty(&task->ios)) {
-        worker->tasks.ending--;
-        task_release(worker, task);
+    } else if (!task->ios) {
+        worker->tasks.io_ending--;
+        scope_settle(task);
     }
 }
 
@@ -189,6 +199,16 @@ struct orr_runtime *orr_task_runtime(const struct orr_task *task)
     return task ? task->worker->runtime : NULL;
 }
 
+const char *orr_task_name(const struct orr_task *task)
+{
+    return task ? task->name : NULL;
+}
+
+struct orr_task *orr_task_current(void)
+{
+    return worker_current ? worker_current->polling : NULL;
+}
+
 int orr_task_drop(struct orr_waker waker)
 {
     struct worker *worker = worker_current;
@@ -199,6 +219,6 @@ int orr_task_drop(struct orr_waker waker)
         return -ESRCH;
     if (task == worker->polling)
         return -EBUSY;
-    task_end(worker, task);
+    scope_drop_body(task);
     return 0;
 }

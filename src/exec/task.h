@@ -1,11 +1,12 @@
 /*
  * The tasks of one worker: a table of them by slot, and the life of each.
  *
- * Life:   FREE -> LIVE -> (ENDING ->) FREE
+ * Life:   FREE -> LIVE -> ENDING -> DONE -> FREE
  *
- * A task is LIVE from spawn until it is done or dropped.  Its generation goes up at that moment, so for every
- * waker it is gone; but while I/O of it is in flight its destructor waits, and it is ENDING.  Only then is it
- * FREE.  Its slot goes to the free list when nothing refers to it any more: not the ready queue (`queued`), and
+ * A task is LIVE while its body is: from spawn until the body is over, or was dropped.  Its generation goes up at that
+ * moment, so for every waker it is gone.  It is ENDING while children of it are not done or I/O of it is in flight.  Then
+ * its destructor runs, and it is DONE, which lasts while somebody holds a reference (see scope.h, which has the tree).
+ * Its slot goes to the free list when nothing refers to it any more: not the ready queue (`queued`), and
  * not the inbox (`reusable` is set once the inbox has let go of it).
  *
  * All of it belongs to the worker's thread, and none of it is atomic.
@@ -27,6 +28,15 @@ enum task_life {
     TASK_FREE,
     TASK_LIVE,
     TASK_ENDING,
+    TASK_DONE,
+};
+
+/* Where the failure of a task is, as far as its parent goes. */
+enum failure {
+    FAILURE_NONE,
+    FAILURE_FRESH,   /* among the parent's failures, and the parent has not been told */
+    FAILURE_SEEN,    /* the same, and it has; or it came after another that it was told of */
+    FAILURE_CLAIMED, /* with those who wait for the task, and have not looked yet */
 };
 
 struct orr_task {
@@ -35,16 +45,43 @@ struct orr_task {
     void (*drop)(void *data);
     struct worker *worker;
     struct orr_task *next; /* in a queue, or in the free list */
-    struct orr_link ios;   /* in flight */
     uint32_t generation;
     uint32_t slot : WAKER_SLOT_BITS;
     uint32_t life : 2;
     uint32_t queued : 1;
     uint32_t opened : 1; /* taken from the inbox, not yet acknowledged */
     uint32_t reusable : 1;
+
+    uint32_t cancelled : 1;    /* the next wait has to answer -ECANCELED */
+    uint32_t child_failed : 1; /* the next wait has to answer -ECHILD */
+    struct orr_link *ios;      /* in flight */
+    struct orr_link *waits;    /* begun and not picked up */
+
+    /* The tree: scope.h. */
+    struct orr_nest own;     /* the children that were made in no scope */
+    struct orr_nest *parent; /* whose child it is, or whose failure; NULL once it is neither */
+    struct orr_link sibling; /* among the parent's children, then perhaps its failures */
+    struct orr_scope *scope; /* the innermost; NULL for none */
+    const char *name;
+    uint32_t references;
+    uint32_t children; /* in all scopes */
+    uint32_t depth;    /* greater than that of every ancestor */
+
+    uint32_t claims;        /* how many wait for it, or have done so and have not looked yet */
+    uint32_t settled : 1;   /* from outside, by orr_task_complete() */
+    uint32_t failed : 1;    /* it is to count, or counts, as failed */
+    uint32_t by_child : 1;  /* and with the first of its failures, not by itself */
+    uint32_t own_error : 1; /* that happened, and `result` is what the body came to afterwards */
+    uint32_t cut : 1;       /* cancelled when its body was over and its children were not */
+    uint32_t observed : 1;
+    uint32_t failure : 2;
+
+    /* What it has come to. */
+    struct orr_link *watchers; /* in order of arrival */
+    struct orr_result result;
 };
 
-static_assert(sizeof(struct orr_task) + sizeof(struct slot) <= 96, "what a task may cost");
+static_assert(sizeof(struct orr_task) + sizeof(struct slot) <= 224, "what a task may cost");
 
 /* First in, first out, linked through the tasks.  Zeroed is empty. */
 struct queue {
@@ -87,8 +124,8 @@ struct tasks {
     struct orr_task *free;
     uint32_t used; /* slots below this have been looked at by this worker */
     uint32_t limit;
-    uint32_t ending;
-    struct counter live; /* FREE no longer, or not yet again */
+    uint32_t io_ending;  /* ENDING, with I/O in flight */
+    struct counter live; /* LIVE or ENDING */
     struct counter spawned;
 };
 
@@ -109,14 +146,20 @@ static inline struct orr_task *tasks_find(const struct tasks *tasks, struct orr_
     return task->generation == waker_generation(waker) && task->life == TASK_LIVE ? task : NULL;
 }
 
-/* Makes a live task, not yet queued.  -ENOMEM; -EAGAIN if there is not a slot left.  The limit is the caller's. */
+/* Makes a live task, not yet queued, and in no tree.  -ENOMEM; -EAGAIN if there is not a slot left.  The limit is the caller's. */
 int task_new(struct worker *worker, const struct orr_spawn *what, struct orr_task **out);
 
 /* Polls a task that came off the ready queue.  False if it has ended meanwhile, and was not polled. */
 bool task_run(struct worker *worker, struct orr_task *task);
 
-/* Ends a live task: at once, or when its I/O is back. */
-void task_end(struct worker *worker, struct orr_task *task);
+/* The body of a live task is over: no waker names it, nothing waits for it, its I/O is being cancelled. */
+void task_retire(struct worker *worker, struct orr_task *task);
+
+/* An ENDING task without children or I/O is DONE: its destructor runs. */
+void task_bury(struct worker *worker, struct orr_task *task);
+
+/* A DONE task is FREE. */
+void task_free(struct worker *worker, struct orr_task *task);
 
 /* A slot of this worker came out of the inbox. */
 void task_notified(struct worker *worker, uint32_t index);

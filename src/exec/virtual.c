@@ -47,9 +47,10 @@ static bool quiet_everywhere(struct worker *worker)
 {
     struct orr_runtime *rt = worker->runtime;
     uint64_t rises = atomic_load(&rt->virtual.rises);
-    return !worker_busy(worker) && !worker_has_news(worker) && !reactor_in_flight(worker->reactor) &&
-           !atomic_load(&rt->virtual.awake) && !atomic_load(&rt->keeper->in_transit) && !others_have_news(rt) &&
-           !atomic_load(&rt->virtual.awake) && atomic_load(&rt->virtual.rises) == rises;
+    return !atomic_load(&rt->foreign) && !worker_busy(worker) && !worker_has_news(worker) &&
+           !reactor_in_flight(worker->reactor) && !atomic_load(&rt->virtual.awake) &&
+           !atomic_load(&rt->keeper->in_transit) && !others_have_news(rt) && !atomic_load(&rt->virtual.awake) &&
+           atomic_load(&rt->virtual.rises) == rises;
 }
 
 static uint64_t next_anywhere(struct worker *worker)

@@ -2,7 +2,9 @@
 
 #include "base/clock.h"
 #include "base/cpu.h"
+#include "exec/grace.h"
 #include "exec/runtime.h"
+#include "exec/scope.h"
 #include "exec/virtual.h"
 
 #include <errno.h>
@@ -10,6 +12,25 @@
 #include <string.h>
 
 _Thread_local struct worker *worker_current __attribute__((tls_model("initial-exec")));
+
+/* Opens up to so many letters, oldest first. */
+static void open_letters(struct worker *worker, unsigned count)
+{
+    while (worker->letters && count--) {
+        struct mail *mail = (struct mail *)worker->letters; /* its first member */
+        worker->letters = worker->letters->next;
+        mail->arrive(worker, mail);
+    }
+}
+
+/* From now on; and those that have come are told. */
+static void refuse_letters(struct worker *worker)
+{
+    worker->closing = true;
+    open_letters(worker, UINT_MAX);
+    worker->letters = mailbox_close(&worker->place->mailbox);
+    open_letters(worker, UINT_MAX);
+}
 
 int worker_open(struct worker *worker, const struct worker_config *config)
 {
@@ -19,6 +40,8 @@ int worker_open(struct worker *worker, const struct worker_config *config)
         .alloc = config->alloc,
         .log = config->log,
         .spin_ns = config->spin_ns,
+        .grace_ns = config->grace_ns,
+        .top.flags = NEST_TOP | NEST_SUPERVISE,
         .keeper = config->keeper,
         .home = keeper_home(config->keeper, config->number - 1),
         .tasks.limit = config->max_tasks,
@@ -26,11 +49,14 @@ int worker_open(struct worker *worker, const struct worker_config *config)
     int error = place_acquire(&worker->place);
     if (error)
         return error;
+    static _Atomic uint64_t identities;
+    worker->identity = 1 + atomic_fetch_add_explicit(&identities, 1, memory_order_relaxed);
     worker->place_number = worker->place->number;
     worker->eventfd_writes_before = atomic_load_explicit(&worker->place->bell.eventfd_writes, memory_order_relaxed);
     worker->futex_wakes_before = atomic_load_explicit(&worker->place->bell.futex_wakes, memory_order_relaxed);
     error = reactor_open(&worker->reactor, config->reactor, &worker->alloc, &worker->log, worker->place->bell.fd);
     if (error) {
+        refuse_letters(worker);
         place_release(worker->place);
         return error;
     }
@@ -45,16 +71,6 @@ static void take_wakes(struct worker *worker)
         uint32_t index = next - 1;
         next = place_slot(worker->place, index)->next; /* before the slot is anybody else's */
         task_notified(worker, index);
-    }
-}
-
-/* Opens up to so many letters, oldest first. */
-static void open_letters(struct worker *worker, unsigned count)
-{
-    while (worker->letters && count--) {
-        struct mail *mail = (struct mail *)worker->letters; /* its first member */
-        worker->letters = worker->letters->next;
-        mail->arrive(worker, mail);
     }
 }
 
@@ -83,6 +99,7 @@ static void fire_timers(struct worker *worker)
     if (!home->wheel.count)
         return;
     uint64_t now = keeper_now(worker->keeper);
+    worker->now = now;
     home_publish(home, now, true);
     atomic_store_explicit(&home->load, home->wheel.count, memory_order_relaxed);
     home_fire(home, now, HOME_FIRES);
@@ -120,11 +137,14 @@ static void poll_ready(struct worker *worker, uint64_t end)
 void worker_turn(struct worker *worker, uint64_t budget_ns)
 {
     uint64_t end = budget_ns == ORR_NEVER ? ORR_NEVER : clock_after(clock_now(), budget_ns);
+    enum { TURNS_PER_READING = 16 };
+    if (counter_read(&worker->turns) % TURNS_PER_READING == 0)
+        worker->now = keeper_now(worker->keeper);
     counter_add(&worker->turns, 1);
     collect_or_complain(worker, 0);
     take_wakes(worker);
     if (!worker->letters)
-        worker->letters = mailbox_take(&worker->mailbox);
+        worker->letters = mailbox_take(&worker->place->mailbox);
     open_letters(worker, TURN_LETTERS);
     if (!worker_busy(worker))
         virtual_jump(worker);
@@ -178,11 +198,13 @@ static void block(struct worker *worker, bool io, uint64_t timeout_ns)
     else
         bell_wait(&worker->place->bell, timeout_ns);
     virtual_wakes_up(worker, io);
+    worker->now = keeper_now(worker->keeper);
 }
 
-void worker_sleep(struct worker *worker)
+void worker_sleep(struct worker *worker, uint64_t longest_ns)
 {
     uint64_t timeout = time_to_sleep(worker);
+    timeout = timeout < longest_ns ? timeout : longest_ns;
     if (!timeout || (worker->spin_ns && spin(worker)))
         return;
     home_publish(worker->home, atomic_load_explicit(&worker->home->now, memory_order_relaxed), false);
@@ -216,31 +238,35 @@ void worker_park(struct worker *worker, bool watched)
     }
 }
 
+/* The kernel may write to the buffers yet: better to leak them than to free them. */
+static void wait_for_io(struct worker *worker)
+{
+    while (worker->tasks.io_ending) {
+        int error = collect(worker, ORR_NEVER);
+        if (!error)
+            continue;
+        log_line(&worker->log, ORR_LOG_ERROR, "worker %u leaks %u tasks whose I/O cannot be cancelled: %s",
+                 worker->number, worker->tasks.io_ending, strerror(-error));
+        return;
+    }
+}
+
 static void end_all_tasks(struct worker *worker)
 {
     for (uint32_t index = 0; index < worker->tasks.used; index++) {
         struct orr_task *task = tasks_at(&worker->tasks, index);
         if (task->life == TASK_LIVE)
-            task_end(worker, task);
+            scope_drop_body(task);
     }
-    while (worker->tasks.ending) {
-        int error = collect(worker, ORR_NEVER);
-        if (!error)
-            continue;
-        /* The kernel may write to the buffers yet: better to leak them than to free them. */
-        log_line(&worker->log, ORR_LOG_ERROR, "worker %u leaks %u tasks whose I/O cannot be cancelled: %s",
-                 worker->number, worker->tasks.ending, strerror(-error));
-        return;
-    }
+    wait_for_io(worker);
+    scope_forget_references(worker);
 }
 
 void worker_close(struct worker *worker)
 {
     struct worker *outer = worker_enter(worker);
-    worker->closing = true;
-    open_letters(worker, UINT_MAX);
-    worker->letters = mailbox_close(&worker->mailbox);
-    open_letters(worker, UINT_MAX);
+    grace_give(worker);
+    refuse_letters(worker);
     end_all_tasks(worker);
     home_close(worker->home);
     take_wakes(worker); /* so that the next holder of the place finds few zombies */

@@ -37,6 +37,8 @@ struct worker {
     struct counter wakes_local;
     struct counter polls;
     struct tasks tasks;
+    struct orr_nest top; /* tasks without a parent */
+    uint64_t now;        /* the time, as last read: some turns ago, if they are short */
 
     struct timer_home *home;
     struct timekeeper *keeper;
@@ -50,6 +52,9 @@ struct worker {
     enum orr_reactor reactor_kind;
     uint64_t spin_ns;
     pthread_t thread;
+    uint64_t identity; /* unlike any other worker's, in this process, ever */
+    uint64_t grace_ns;
+    bool grace;       /* the end has come, and tasks are cleaning up */
     uint64_t errands; /* spawns received by letter since the worker was last without tasks */
 
     struct counter wakes_foreign;
@@ -60,7 +65,6 @@ struct worker {
     uint64_t futex_wakes_before;
 
     char apart[64]; /* what other threads write is on a cache line of its own */
-    struct mailbox mailbox;
     _Atomic bool nudged;
     _Atomic bool ending;       /* this worker alone is to stop */
     _Atomic uint32_t expected; /* spawns in the mailbox, counted against the limit */
@@ -81,6 +85,7 @@ struct worker_config {
     unsigned max_tasks;
     enum orr_reactor reactor;
     uint64_t spin_ns;
+    uint64_t grace_ns;
     struct timekeeper *keeper;
     struct alloc alloc;
     struct log log;
@@ -98,8 +103,8 @@ void worker_release(struct worker *worker);
 /* One pass, never blocking; `budget_ns` may be ORR_NEVER.  The owner. */
 void worker_turn(struct worker *worker, uint64_t budget_ns);
 
-/* Blocks until there is something to do, or may be, a due timer included.  The owner. */
-void worker_sleep(struct worker *worker);
+/* Blocks until there is something to do, or may be, a due timer included, but not longer than that.  The owner. */
+void worker_sleep(struct worker *worker, uint64_t longest_ns);
 
 /* The calling thread becomes the owner; answers what it was the owner of before, for worker_leave(). */
 static inline struct worker *worker_enter(struct worker *worker)
@@ -136,8 +141,8 @@ static inline bool worker_busy(struct worker *worker)
 /* Whether others have left something.  Sequentially consistent, for use after bell_listen(). */
 static inline bool worker_has_news(struct worker *worker)
 {
-    return !place_inbox_empty(worker->place) || !mailbox_empty(&worker->mailbox) || atomic_load(&worker->nudged) ||
-           home_has_news(worker->home);
+    return !place_inbox_empty(worker->place) || !mailbox_empty(&worker->place->mailbox) ||
+           atomic_load(&worker->nudged) || home_has_news(worker->home);
 }
 
 /*
@@ -160,11 +165,7 @@ static inline void worker_nudge(struct worker *worker)
 /* False if the worker takes no more letters; then the letter is still the sender's.  Any thread. */
 static inline bool worker_post(struct worker *worker, struct mail *mail)
 {
-    struct bell *bell = &worker->place->bell; /* which outlives the worker, that may end as soon as it has the letter */
-    if (!mailbox_post(&worker->mailbox, &mail->letter))
-        return false;
-    bell_ring(bell);
-    return true;
+    return place_post(worker->place, &mail->letter);
 }
 
 /* Queues a live task, once.  A task that is being polled waits for the next turn.  The owner. */

@@ -9,6 +9,12 @@ static struct orr_timer *timer_of_entry(struct wheel_entry *entry)
     return container_of(entry, struct orr_timer, entry);
 }
 
+/* Only the word may be read of what is not known to be a timer. */
+static bool is_sleeper(struct wheel_entry *entry)
+{
+    return timer_load(timer_of_entry(entry)) & TIMER_SLEEPER;
+}
+
 static struct orr_timer *timer_of_letter(struct letter *letter)
 {
     return container_of(letter, struct orr_timer, letter);
@@ -64,7 +70,7 @@ static void collect_garbage(struct timer_home *home, struct orr_timer *timer, ui
 static bool keep_unless_garbage(void *data, struct wheel_entry *entry)
 {
     struct orr_timer *timer = timer_of_entry(entry);
-    uint64_t word = timer_load(timer);
+    uint64_t word = timer_load(timer); /* a sleeper's is always scheduled */
     if (word & (TIMER_SCHEDULED | TIMER_LOCKED) || !timer_try_lock(timer, &word))
         return true;
     if (word & TIMER_SCHEDULED) {
@@ -179,11 +185,26 @@ static void fire_one(struct timer_home *home, struct orr_timer *timer, uint64_t 
     home->keeper->wake(waker);
 }
 
+static void rouse(struct timer_home *home, struct sleeper *sleeper, uint64_t now)
+{
+    unsigned part_of = (unsigned)(sleeper->word / TIMER_GENERATION);
+    home->stirred = true;
+    sleeper->word = 0;
+    timer_count(home, true, -1);
+    counter_add(&home->fired, 1);
+    histogram_add(&home->lateness, now - sleeper->entry.deadline);
+    home->keeper->rouse(sleeper, part_of);
+}
+
 void home_fire(struct timer_home *home, uint64_t now, unsigned fires)
 {
     struct wheel_entry *entry;
     while ((entry = wheel_pop(&home->wheel, now, &fires, keep_unless_garbage, home))) {
         uint64_t word;
+        if (is_sleeper(entry)) {
+            rouse(home, container_of(entry, struct sleeper, entry), now);
+            continue;
+        }
         if (!timer_try_lock(timer_of_entry(entry), &word)) {
             wheel_put_back(&home->wheel, entry); /* whoever has the lock is changing it: look again in the next turn */
             return;
@@ -221,6 +242,7 @@ static void send_away(struct timer_home *home, struct orr_timer *timer, uint64_t
     counter_add(&home->migrated, 1);
 }
 
+/* No sleeper is left: whose tasks they were have ended. */
 void home_close(struct timer_home *home)
 {
     atomic_store_explicit(&home->living, false, memory_order_release);

@@ -29,6 +29,25 @@ void home_receive(struct timer_home *home);
 /* Fires what is due at `now`, up to so many.  Callbacks run here. */
 void home_fire(struct timer_home *home, uint64_t now, unsigned fires);
 
+/* Has `sleeper`, which is not set, handed to the keeper's `rouse` at its time, with what it is part of. */
+static inline void home_sleep(struct timer_home *home, struct sleeper *sleeper, unsigned part_of, uint64_t deadline)
+{
+    sleeper->word = TIMER_LOCAL | TIMER_SLEEPER | TIMER_SCHEDULED | part_of * TIMER_GENERATION;
+    wheel_insert(&home->wheel, &sleeper->entry, deadline);
+    home->stirred = true;
+    timer_count(home, true, 1);
+}
+
+/* Takes back a sleeper that is set. */
+static inline void home_wake_early(struct timer_home *home, struct sleeper *sleeper)
+{
+    sleeper->word = 0;
+    wheel_remove(&home->wheel, &sleeper->entry);
+    home->stirred = true;
+    timer_count(home, true, -1);
+    counter_add(&home->cancelled, 1);
+}
+
 /* Looks for garbage for a while. */
 void home_scrub(struct timer_home *home);
 

@@ -26,6 +26,7 @@ int keeper_open(struct timekeeper **out, const struct timekeeper_config *config)
     keeper->alloc = config->alloc;
     keeper->log = config->log;
     keeper->wake = config->wake;
+    keeper->rouse = config->rouse;
     keeper->references = 1;
     keeper->clock = config->clock;
     keeper->home_count = config->homes;

@@ -25,6 +25,7 @@ struct timekeeper {
     struct log log;
     _Atomic uint64_t references;
     void (*wake)(struct orr_waker waker);
+    void (*rouse)(struct sleeper *sleeper, unsigned part_of);
     _Atomic bool closed;
 
     enum orr_clock clock;
@@ -56,6 +57,7 @@ struct timekeeper_config {
     struct alloc alloc;
     struct log log;
     void (*wake)(struct orr_waker waker);
+    void (*rouse)(struct sleeper *sleeper, unsigned part_of); /* on the thread of its home's owner */
 };
 
 int keeper_open(struct timekeeper **out, const struct timekeeper_config *config);

@@ -15,6 +15,7 @@
  *     LOCKED      somebody is changing more than the word, and nobody else may
  *     LOCAL       only its home's owner uses it, so nothing here needs to be atomic
  *     CALLS       it runs a callback; otherwise it wakes a waker
+ *     SLEEPER     it is no timer at all, but a sleeper: see below
  *
  * Cancelling is one compare-and-swap that takes SCHEDULED away; so is firing, by the lock.  Whichever comes first
  * wins, and when cancel says *cancelled*, the timer does not fire.  The owner unlinks the entry at once.  Another
@@ -51,10 +52,11 @@
 #define TIMER_FREED UINT64_C(64)
 #define TIMER_LOCAL UINT64_C(128)
 #define TIMER_CALLS UINT64_C(256)
+#define TIMER_SLEEPER UINT64_C(512)
 #define TIMER_HELD (TIMER_LINKED | TIMER_POSTED | TIMER_RUNNING)
 
 enum {
-    TIMER_HOME_SHIFT = 10,
+    TIMER_HOME_SHIFT = 12,
     TIMER_HOME_MASK = 0x3ff,
     TIMER_GENERATION_SHIFT = 24,
     TIMER_STRIPES = 32,
@@ -79,6 +81,17 @@ struct orr_timer {
     _Atomic uint64_t missed;
 };
 
+/*
+ * A sleeper is a timer that the owner of a home keeps inside something of its own, such as a task's wait: it fires
+ * once, is used by nobody else, and costs no allocation.  It looks to the wheel as the beginning of a timer does, and
+ * its word says that it goes no further.
+ */
+struct sleeper {
+    uint64_t word; /* 0: not set */
+    struct wheel_entry entry;
+};
+
+static_assert(offsetof(struct sleeper, entry) == offsetof(struct orr_timer, entry), "the word tells them apart");
 static_assert(offsetof(struct orr_timer, letter) == 64, "what starting and cancelling touch is one cache line");
 
 /* What threads that are not a home's owner did to its timers.  A cache line each. */

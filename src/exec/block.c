@@ -1,0 +1,173 @@
+/*
+ * Scopes: blocks of a body that have children, a deadline or a shield of their own (see scope.h).
+ *
+ * A scope is left when its block is over and its children are done.  That wait cannot be interrupted, because nothing may
+ * outlive its scope; an interruption makes it shorter, by cancelling the children.  A cancellation that came from the
+ * scope itself ends here: the task was not cancelled, only this block.
+ */
+#include "exec/scope.h"
+#include "exec/wait.h"
+
+#include "base/clock.h"
+
+static_assert(offsetof(struct orr_scope, in_wheel) - offsetof(struct orr_scope, word) ==
+                      offsetof(struct sleeper, entry.link) &&
+                  offsetof(struct orr_scope, deadline) - offsetof(struct orr_scope, word) ==
+                      offsetof(struct sleeper, entry.deadline),
+              "a scope has room for a sleeper");
+
+static struct sleeper *scope_sleeper(struct orr_scope *scope)
+{
+    return (struct sleeper *)&scope->word;
+}
+
+static void forget_deadline(struct orr_scope *scope)
+{
+    if (scope->word)
+        home_wake_early(scope->task->worker->home, scope_sleeper(scope));
+}
+
+void scope_forget_deadlines(struct orr_task *task)
+{
+    for (struct orr_scope *scope = task->scope; scope; scope = scope->outer)
+        forget_deadline(scope);
+}
+
+void scope_expire(struct sleeper *sleeper)
+{
+    struct orr_scope *scope = (struct orr_scope *)((char *)sleeper - offsetof(struct orr_scope, word));
+    if (!(scope->nest.flags & NEST_CANCELLED))
+        scope->nest.flags |= NEST_EXPIRED;
+    orr_scope_cancel(scope, "timeout");
+}
+
+int orr_scope_enter(struct orr_task *task, struct orr_scope *scope, const struct orr_scope_options *options)
+{
+    static const struct orr_scope_options none;
+    options = options ? options : &none;
+    if (!task || !scope)
+        return -EINVAL;
+    if (!wait_allowed(task))
+        return -EPERM;
+    if (scope->task)
+        return -EBUSY;
+    struct orr_scope *outer = task->scope;
+    uint32_t flags = NEST_BLOCK | (options->shield ? NEST_SHIELD : 0) | (options->supervise ? NEST_SUPERVISE : 0) |
+                     (options->move_on ? NEST_MOVE_ON : 0);
+    *scope = (struct orr_scope){ .nest.flags = flags, .task = task, .outer = outer };
+    scope->inner = outer ? outer->inner : scope; /* round to the outermost */
+    if (outer)
+        outer->inner = scope;
+    task->scope = scope;
+    if (options->timeout_ns) {
+        struct worker *worker = task->worker;
+        home_sleep(worker->home, scope_sleeper(scope), SLEEPER_OF_SCOPE,
+                   clock_after(keeper_now(worker->keeper), options->timeout_ns));
+    }
+    scope_refresh(task);
+    return 0;
+}
+
+int orr_scope_cancel(struct orr_scope *scope, const char *reason)
+{
+    if (!scope || !scope->task)
+        return -EINVAL;
+    if (scope->task->worker != worker_current)
+        return -EPERM;
+    if (scope->leaving && scope->nest.children && !(scope->nest.flags & NEST_CANCELLED))
+        scope->nest.flags |= NEST_CUT;
+    scope_cancel(&scope->nest, reason);
+    return 0;
+}
+
+/* --- Leaving --------------------------------------------------------------------------------------------- */
+
+static void leave_withdraw(struct orr_wait *wait, bool granted)
+{
+    (void)granted;
+    ((struct orr_scope *)wait->source)->leaving = NULL;
+}
+
+/* The children have been cancelled with the task; it waits for them all the same. */
+static void leave_interrupt(struct orr_wait *wait)
+{
+    struct orr_scope *scope = wait->source;
+    if (scope->task->cancelled && scope->nest.children)
+        scope->nest.flags |= NEST_CUT;
+}
+
+static const struct orr_wait_kind leave_kind = {
+    .name = "its children",
+    .withdraw = leave_withdraw,
+    .interrupt = leave_interrupt,
+};
+
+static bool is_failure(const struct orr_scope *scope)
+{
+    return scope->nest.failures && !(scope->nest.flags & NEST_SUPERVISE);
+}
+
+/* The block is over: those children that are left are cancelled if it has failed. */
+static void close_block(struct orr_scope *scope, int error)
+{
+    scope->error = error;
+    if (scope->nest.children && !error && scope_reason(&scope->nest))
+        scope->nest.flags |= NEST_CUT;
+    if (error || is_failure(scope))
+        scope_cancel_below(&scope->nest, "the scope has failed");
+}
+
+/* Takes the scope out of its task. */
+static void unlink_scope(struct orr_scope *scope)
+{
+    struct orr_task *task = scope->task;
+    forget_deadline(scope);
+    if (scope->outer)
+        scope->outer->inner = scope->inner; /* which is the outermost, this being the innermost */
+    task->scope = scope->outer;
+    scope->task = NULL;
+}
+
+/* What it has come to, its children done. */
+static int verdict(struct orr_task *task, const struct orr_scope *scope, bool child_failed)
+{
+    int error = scope->error;
+    uint32_t flags = scope->nest.flags;
+    bool own = flags & NEST_CANCELLED && !scope_reason(task_innermost(task));
+    if (!error && flags & NEST_CUT)
+        error = -ECANCELED;
+    if (error == -ECANCELED && own)
+        error = flags & NEST_EXPIRED && !(flags & NEST_MOVE_ON) ? -ETIMEDOUT : 0;
+    return !error && child_failed ? -ECHILD : error;
+}
+
+/* Out of the scope, in whatever way: what failed in it, and was not seen, is told now, or kept beside the error. */
+static int leave(struct orr_task *task, struct orr_scope *scope)
+{
+    unlink_scope(scope);
+    int answer = verdict(task, scope, scope->nest.failures);
+    scope_tell_all(task, &scope->nest, answer == -ECHILD && scope->error != -ECHILD);
+    scope_refresh(task);
+    return answer;
+}
+
+int orr_scope_leave(struct orr_task *task, struct orr_wait *wait, struct orr_scope *scope, int error)
+{
+    if (!task || !wait || !scope || task->scope != scope)
+        return -EINVAL;
+    if (!wait_allowed(task))
+        return -EPERM;
+    if (wait->state != WAIT_IDLE && (wait->source != scope || wait->kind != &leave_kind))
+        return -EBUSY;
+    if (wait->state == WAIT_WAITING)
+        return -EAGAIN;
+    if (wait->state == WAIT_GRANTED)
+        wait_pick_up(wait);
+    else
+        close_block(scope, error);
+    if (!scope->nest.children)
+        return leave(task, scope);
+    wait->grouped = false;
+    scope->leaving = wait;
+    return wait_begin(task, wait, scope, &leave_kind);
+}

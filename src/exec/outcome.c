@@ -1,0 +1,247 @@
+#include "exec/outcome.h"
+
+#include "exec/scope.h"
+
+#include <string.h>
+
+/* The first of a task's failures, if it failed with that. */
+static struct orr_task *cause(const struct orr_task *task)
+{
+    return task->by_child && task->own.failures ? task_of_sibling(task->own.failures) : NULL;
+}
+
+const struct orr_result *outcome_of(struct orr_task *task)
+{
+    while (task->own_error)
+        task = cause(task);
+    return &task->result;
+}
+
+static bool on_its_thread(const struct orr_task *task)
+{
+    return task->worker == worker_current;
+}
+
+/* --- From inside ------------------------------------------------------------------------------------------ */
+
+enum orr_poll orr_task_finish(struct orr_task *task, struct orr_result result)
+{
+    if (!task || !wait_allowed(task)) {
+        if (result.drop)
+            result.drop(result.value);
+        return ORR_DONE;
+    }
+    if (!task->settled) {
+        struct orr_result before = task->result; /* of a body that finished twice in one poll */
+        task->result = result;
+        if (before.drop)
+            before.drop(before.value);
+        return ORR_DONE;
+    }
+    if (result.error && result.error != -ECANCELED)
+        log_line(&task->worker->log, ORR_LOG_WARNING, "task %s failed after it had been completed: %s",
+                 task->name ? task->name : "(unnamed)", result.message ? result.message : strerror(-result.error));
+    if (result.drop)
+        result.drop(result.value);
+    return ORR_DONE;
+}
+
+enum orr_poll orr_task_fail(struct orr_task *task, int error)
+{
+    return orr_task_finish(task, (struct orr_result){ .error = error });
+}
+
+/* --- From outside ----------------------------------------------------------------------------------------- */
+
+bool orr_task_done(const struct orr_task *task)
+{
+    return task && task->life == TASK_DONE;
+}
+
+const struct orr_result *orr_task_result(struct orr_task *task)
+{
+    if (!orr_task_done(task))
+        return NULL;
+    scope_observe(task);
+    return outcome_of(task);
+}
+
+struct orr_task *orr_task_cause(const struct orr_task *task)
+{
+    return orr_task_done(task) ? cause(task) : NULL;
+}
+
+struct orr_task *orr_task_failed_child(const struct orr_task *task)
+{
+    if (!task || task->life != TASK_LIVE || !task->own.failures)
+        return NULL;
+    struct orr_task *first = task_of_sibling(task->own.failures);
+    return first->failure == FAILURE_SEEN ? first : NULL;
+}
+
+/* The next failure after `task` in the tree of failures below `top`, its own failures first. */
+static struct orr_task *next_failure(const struct orr_task *top, struct orr_task *task)
+{
+    if (task->own.failures)
+        return task_of_sibling(task->own.failures);
+    while (task != top) {
+        struct orr_nest *nest = task->parent;
+        struct orr_link *sibling = ring_next(nest->failures, &task->sibling);
+        if (sibling)
+            return task_of_sibling(sibling);
+        task = nest_task(nest);
+    }
+    return NULL;
+}
+
+void orr_task_errors(struct orr_task *task,
+                     void (*each)(void *data, struct orr_task *origin, const struct orr_result *result), void *data)
+{
+    if (!task || !each)
+        return;
+    for (struct orr_task *at = task; at; at = next_failure(task, at))
+        if (at->failed && at->life == TASK_DONE && !at->by_child)
+            each(data, at, &at->result);
+    /* What a body came to after a child's failure had come first: behind all those. */
+    for (struct orr_task *at = task; at; at = next_failure(task, at))
+        if (at->own_error)
+            each(data, at, &at->result);
+}
+
+int orr_task_complete(struct orr_task *task, struct orr_result result)
+{
+    if (!task)
+        return -EINVAL;
+    if (!on_its_thread(task))
+        return -EPERM;
+    if (task->life == TASK_DONE || task->settled || task->failed)
+        return -EALREADY;
+    struct orr_result before = task->result;
+    task->result = result;
+    task->settled = true;
+    task->failed = task->life == TASK_ENDING && result.error;
+    scope_cancel(&task->own, "completed");
+    if (before.drop)
+        before.drop(before.value);
+    return 0;
+}
+
+int orr_task_cancel(struct orr_task *task, const char *reason)
+{
+    if (!task)
+        return -EINVAL;
+    if (!on_its_thread(task))
+        return -EPERM;
+    if (task->life == TASK_DONE)
+        return -ESRCH;
+    scope_cancel(&task->own, reason);
+    return 0;
+}
+
+const char *orr_task_cancelled(const struct orr_task *task)
+{
+    return task && task->life != TASK_DONE ? scope_reason(task_innermost((struct orr_task *)task)) : NULL;
+}
+
+int orr_task_detach(struct orr_task *task)
+{
+    if (!task)
+        return -EINVAL;
+    if (!on_its_thread(task))
+        return -EPERM;
+    if (task->life == TASK_DONE)
+        return scope_disown_failure(task) ? 0 : -ESRCH;
+    scope_detach(task);
+    return 0;
+}
+
+/* --- Observers --------------------------------------------------------------------------------------------- */
+
+static void unobserve(struct orr_wait *wait, bool granted)
+{
+    (void)granted;
+    ring_remove(&((struct orr_task *)wait->source)->watchers, &wait->in_source);
+}
+
+const struct orr_wait_kind observer_kind = { .name = "observer", .withdraw = unobserve };
+
+void outcome_observe(struct orr_task *task, struct orr_observer *observer, const struct orr_wait_kind *kind)
+{
+    observer->wait.owner = NULL;
+    observer->wait.kind = kind;
+    observer->wait.source = task;
+    observer->wait.state = WAIT_WAITING;
+    ring_append(&task->watchers, &observer->wait.in_source);
+}
+
+int orr_task_observe(struct orr_task *task, struct orr_observer *observer)
+{
+    if (!task || !observer || !observer->done)
+        return -EINVAL;
+    if (!on_its_thread(task))
+        return -EPERM;
+    if (observer->wait.state != WAIT_IDLE)
+        return -EBUSY;
+    if (task->life == TASK_DONE)
+        observer->done(task, observer->data);
+    else
+        outcome_observe(task, observer, &observer_kind);
+    return 0;
+}
+
+void orr_task_unobserve(struct orr_observer *observer)
+{
+    if (!observer || observer->wait.state != WAIT_WAITING)
+        return;
+    observer->wait.state = WAIT_IDLE;
+    unobserve(&observer->wait, false);
+}
+
+/* --- Awaiting ----------------------------------------------------------------------------------------------- */
+
+/* Who waits for a task keeps it, and has a claim on its failure. */
+static void await_over(struct orr_task *other)
+{
+    scope_unclaim(other);
+    orr_task_unref(other);
+}
+
+static void await_withdraw(struct orr_wait *wait, bool granted)
+{
+    struct orr_task *other = wait->source;
+    if (!granted)
+        ring_remove(&other->watchers, &wait->in_source);
+    await_over(other);
+}
+
+static const struct orr_wait_kind await_kind = { .name = "a task", .withdraw = await_withdraw };
+
+/* Whether `other` is `task`, or above it, and so cannot be done before it. */
+static bool is_above(const struct orr_task *other, struct orr_task *task)
+{
+    while (task && task != other && task->depth > other->depth)
+        task = nest_task(task->parent);
+    return task == other;
+}
+
+int orr_task_await(struct orr_task *task, struct orr_wait *wait, struct orr_task *other)
+{
+    bool granted = wait && wait->state == WAIT_GRANTED;
+    int answer = wait_poll(task, wait, other, &await_kind);
+    if (answer == 0 && granted) {
+        scope_observe(other);
+        await_over(other);
+    }
+    if (answer != 1)
+        return answer;
+    if (!on_its_thread(other))
+        return -EPERM;
+    if (other->life == TASK_DONE) {
+        scope_observe(other);
+        return wait_at_once(wait);
+    }
+    if (is_above(other, task))
+        return -EDEADLK;
+    orr_task_ref(other)->claims++;
+    return wait_in_line(task, wait, other, &await_kind, &other->watchers);
+}

@@ -1,0 +1,508 @@
+#include "exec/scope.h"
+
+#include "exec/outcome.h"
+#include "exec/wait.h"
+
+/* --- The walk ------------------------------------------------------------------------------------------- */
+
+/* The first child in this nest, or in those inside it. */
+static struct orr_task *first_from(struct orr_nest *nest, bool shields)
+{
+    for (; nest; nest = nest_inner(nest)) {
+        if (nest->children)
+            return task_of_sibling(nest->children);
+        struct orr_nest *inner = nest_inner(nest);
+        if (shields && inner && inner->flags & NEST_SHIELD)
+            break;
+    }
+    return NULL;
+}
+
+static struct orr_task *first_inside(struct orr_nest *nest, bool shields)
+{
+    struct orr_nest *inner = nest_inner(nest);
+    return !inner || (shields && inner->flags & NEST_SHIELD) ? NULL : first_from(inner, shields);
+}
+
+struct orr_task *scope_walk_first(struct orr_nest *top, bool shields)
+{
+    return first_from(top, shields);
+}
+
+struct orr_task *scope_walk_next(struct orr_nest *top, struct orr_task *task, bool into, bool shields)
+{
+    struct orr_task *next = into ? first_from(&task->own, shields) : NULL;
+    struct orr_task *end = nest_task(top);
+    while (!next) {
+        struct orr_nest *nest = task->parent;
+        struct orr_link *sibling = ring_next(nest->children, &task->sibling);
+        next = sibling ? task_of_sibling(sibling) : first_inside(nest, shields);
+        if (next)
+            break;
+        task = nest_task(nest);
+        if (!task || task == end)
+            return NULL;
+    }
+    return next;
+}
+
+/* --- Down: cancellation ---------------------------------------------------------------------------------- */
+
+static bool has_fresh(const struct orr_nest *nest)
+{
+    return nest->failures && task_of_sibling(nest->failures->prev)->failure == FAILURE_FRESH;
+}
+
+const char *scope_reason(struct orr_nest *nest)
+{
+    for (; nest; nest = nest->flags & NEST_SHIELD ? NULL : nest_outer(nest))
+        if (nest->flags & NEST_CANCELLED)
+            return nest->reason;
+    return NULL;
+}
+
+void scope_refresh(struct orr_task *task)
+{
+    if (task->life != TASK_LIVE)
+        return;
+    bool failed = false;
+    for (struct orr_nest *nest = task_innermost(task); nest && !failed; nest = nest_outer(nest)) {
+        failed = has_fresh(nest) && !(nest->flags & NEST_SUPERVISE);
+        if (nest->flags & NEST_SHIELD)
+            break;
+    }
+    bool cancelled = scope_reason(task_innermost(task));
+    bool news = (cancelled && !task->cancelled) || (failed && !task->child_failed);
+    if (cancelled && !task->cancelled)
+        io_cancel_all(task);
+    task->cancelled = cancelled;
+    task->child_failed = failed;
+    if (news)
+        waits_interrupt(task);
+}
+
+/* False if it was cancelled already, and with it all below. */
+static bool cancel_one(struct orr_task *task, const char *reason)
+{
+    if (task->own.flags & NEST_CANCELLED)
+        return false;
+    task->own.flags |= NEST_CANCELLED;
+    task->own.reason = reason;
+    if (task->life == TASK_ENDING && !task->settled && !task->failed && task->children)
+        task->cut = true;
+    scope_refresh(task);
+    return true;
+}
+
+void scope_cancel_below(struct orr_nest *nest, const char *reason)
+{
+    struct orr_task *task = scope_walk_first(nest, true);
+    while (task)
+        task = scope_walk_next(nest, task, cancel_one(task, reason), true);
+}
+
+void scope_cancel(struct orr_nest *nest, const char *reason)
+{
+    struct orr_task *task = nest_task(nest);
+    reason = reason ? reason : "cancelled";
+    if (task && nest == &task->own) {
+        cancel_one(task, reason);
+    } else if (!(nest->flags & NEST_CANCELLED)) {
+        nest->flags |= NEST_CANCELLED;
+        nest->reason = reason;
+        if (task)
+            scope_refresh(task);
+    }
+    scope_cancel_below(nest, reason);
+}
+
+void scope_adopt(struct orr_nest *nest, struct orr_task *task)
+{
+    struct orr_task *parent = nest_task(nest);
+    const char *reason = scope_reason(nest);
+    task->parent = nest;
+    task->references++;
+    ring_append(&nest->children, &task->sibling);
+    if (parent) {
+        parent->children++;
+        task->depth = parent->depth + 1;
+    }
+    if (!reason)
+        return;
+    task->own.flags |= NEST_CANCELLED;
+    task->own.reason = reason;
+    task->cancelled = true;
+}
+
+/* --- Up: failure ------------------------------------------------------------------------------------------ */
+
+/* Takes a failure out of the nest that keeps it.  The reference is the caller's now. */
+static void failure_take(struct orr_task *task)
+{
+    ring_remove(&task->parent->failures, &task->sibling);
+    task->failure = FAILURE_NONE;
+    task->parent = NULL;
+}
+
+static void failure_put(struct orr_nest *nest, struct orr_task *task, enum failure state)
+{
+    ring_append(&nest->failures, &task->sibling);
+    task->failure = state;
+    task->parent = nest;
+}
+
+/* Those that a body was told of, and has gone on after. */
+static void forget_seen(struct orr_nest *nest)
+{
+    while (nest->failures && task_of_sibling(nest->failures)->failure == FAILURE_SEEN) {
+        struct orr_task *task = task_of_sibling(nest->failures);
+        failure_take(task);
+        orr_task_unref(task);
+    }
+}
+
+void scope_deliver(struct orr_task *task)
+{
+    struct orr_nest *nest = task_innermost(task);
+    while (!has_fresh(nest) || nest->flags & NEST_SUPERVISE)
+        nest = nest_outer(nest);
+    struct orr_link *link = nest->failures;
+    while (task_of_sibling(link)->failure != FAILURE_FRESH)
+        link = link->next;
+    struct orr_task *child = task_of_sibling(link);
+    failure_take(child);
+    child->observed = true;
+    forget_seen(&task->own);
+    ring_prepend(&task->own.failures, &child->sibling);
+    child->failure = FAILURE_SEEN;
+    child->parent = &task->own;
+    scope_refresh(task);
+}
+
+void scope_tell_all(struct orr_task *task, struct orr_nest *nest, bool news)
+{
+    struct orr_nest *own = &task->own;
+    struct orr_link *told = NULL;
+    if (news)
+        forget_seen(own);
+    while (own->failures && task_of_sibling(own->failures)->failure == FAILURE_SEEN)
+        ring_append(&told, ring_pop(&own->failures));
+    while (nest->failures) {
+        struct orr_task *child = task_of_sibling(ring_pop(&nest->failures));
+        child->observed = true;
+        child->failure = FAILURE_SEEN;
+        child->parent = own;
+        ring_append(&told, &child->sibling);
+    }
+    ring_join(&told, &own->failures); /* in front of what is fresh */
+    own->failures = told;
+}
+
+/* Whatever becomes of the task, its children are not needed any more, nor are any that are yet to come. */
+static void cancel_children(struct orr_task *task, const char *reason)
+{
+    if (!(task->own.flags & NEST_CANCELLED)) {
+        task->own.flags |= NEST_CANCELLED;
+        task->own.reason = reason;
+    }
+    scope_cancel_below(&task->own, reason);
+}
+
+/* An ENDING task that has come to nothing worse yet fails with the first failure of its children. */
+static bool may_fail_by_child(const struct orr_task *task)
+{
+    return !task->failed && !task->settled && !task->cut && task->result.error != -ECANCELED &&
+           !(task->own.flags & NEST_SUPERVISE);
+}
+
+/* A failed task that nobody awaits is handed to its parent. */
+static void fail_up(struct orr_task *task, struct orr_nest *nest)
+{
+    static const char reason[] = "a sibling has failed";
+    struct orr_task *parent = nest_task(nest);
+    if (parent->life == TASK_ENDING)
+        nest = &parent->own; /* of a scope that its body never left, nobody will ask again */
+    failure_put(nest, task, FAILURE_FRESH);
+    task->references++;
+    if (parent->life == TASK_ENDING) {
+        if (may_fail_by_child(parent)) {
+            parent->failed = parent->by_child = true;
+            cancel_children(parent, reason);
+        }
+        return;
+    }
+    if (nest->flags & NEST_BLOCK && container_of(nest, struct orr_scope, nest)->leaving &&
+        !(nest->flags & NEST_SUPERVISE))
+        scope_cancel_below(nest, reason);
+    scope_refresh(parent);
+}
+
+/*
+ * Somebody waits for a failed task, and has been told, but has not looked yet.  Should nobody look, the parent is to hear of
+ * it after all; so it is kept as long.
+ */
+static void claim_up(struct orr_task *task, struct orr_task *parent)
+{
+    task->failure = FAILURE_CLAIMED;
+    task->parent = &orr_task_ref(parent)->own;
+}
+
+static struct orr_task *claim_back(struct orr_task *task)
+{
+    struct orr_task *parent = nest_task(task->parent);
+    task->failure = FAILURE_NONE;
+    task->parent = NULL;
+    return parent;
+}
+
+void scope_observe(struct orr_task *task)
+{
+    task->observed = true;
+    if (task->failure == FAILURE_CLAIMED) {
+        orr_task_unref(claim_back(task));
+    } else {
+        scope_disown_failure(task);
+    }
+}
+
+void scope_unclaim(struct orr_task *task)
+{
+    if (--task->claims || task->failure != FAILURE_CLAIMED)
+        return;
+    struct orr_task *parent = claim_back(task);
+    if (parent->life != TASK_DONE)
+        fail_up(task, &parent->own);
+    orr_task_unref(parent);
+}
+
+/* The last child of a scope that is being left has gone. */
+static void tell_leaver(struct orr_nest *nest)
+{
+    if (!(nest->flags & NEST_BLOCK) || nest->children)
+        return;
+    struct orr_scope *scope = container_of(nest, struct orr_scope, nest);
+    if (scope->leaving)
+        wait_grant(scope->leaving);
+}
+
+bool scope_disown_failure(struct orr_task *task)
+{
+    struct orr_task *parent = task->failure == FAILURE_FRESH ? nest_task(task->parent) : NULL;
+    if (!parent || parent->life == TASK_DONE || parent->by_child)
+        return false; /* it has become the parent's own, or is kept with it */
+    failure_take(task);
+    scope_refresh(parent);
+    orr_task_unref(task);
+    return true;
+}
+
+void scope_detach(struct orr_task *task)
+{
+    struct orr_nest *nest = task->parent;
+    struct orr_task *parent = nest_task(nest);
+    if (!parent)
+        return;
+    ring_remove(&nest->children, &task->sibling);
+    parent->children--;
+    task->parent = &task->worker->top;
+    ring_append(&task->worker->top.children, &task->sibling);
+    tell_leaver(nest);
+    scope_settle(parent);
+}
+
+/* --- The end ------------------------------------------------------------------------------------------------ */
+
+/* What scopes the body has not left keep becomes the task's own. */
+static void gather_failures(struct orr_task *task)
+{
+    for (struct orr_nest *nest = task_innermost(task); nest != &task->own; nest = nest_outer(nest))
+        while (nest->failures) {
+            struct orr_task *child = task_of_sibling(nest->failures);
+            failure_take(child);
+            failure_put(&task->own, child, FAILURE_FRESH);
+        }
+}
+
+/* Whether the task has failed, as far as its body and the failures so far say. */
+static void judge(struct orr_task *task)
+{
+    struct orr_nest *own = &task->own;
+    int error = task->result.error;
+    bool told = own->failures && task_of_sibling(own->failures)->failure == FAILURE_SEEN;
+    if (task->settled) {
+        task->failed = error;
+    } else if (error == -ECHILD && told) {
+        task->failed = task->by_child = true;
+    } else if (error == -ECANCELED && own->flags & NEST_CANCELLED) {
+        return; /* on purpose: what failed meanwhile is kept, and fails nobody */
+    } else if (has_fresh(own) && !(own->flags & NEST_SUPERVISE)) {
+        forget_seen(own);
+        task->failed = task->by_child = true; /* it came first */
+    } else if (error) {
+        task->failed = true;
+    }
+}
+
+void scope_body_over(struct orr_task *task)
+{
+    scope_forget_deadlines(task);
+    task_retire(task->worker, task);
+    gather_failures(task);
+    judge(task);
+    if (task->settled)
+        cancel_children(task, "completed");
+    else if (task->failed)
+        cancel_children(task, "the parent has failed");
+    else if (task->result.error)
+        cancel_children(task, task->own.reason);
+    else
+        forget_seen(&task->own);
+    scope_settle(task);
+}
+
+void scope_drop_body(struct orr_task *task)
+{
+    if (!(task->own.flags & NEST_CANCELLED)) {
+        task->own.flags |= NEST_CANCELLED;
+        task->own.reason = "dropped";
+    }
+    if (!task->settled)
+        task->result.error = -ECANCELED;
+    scope_body_over(task);
+}
+
+static void drop_value(struct orr_task *task)
+{
+    struct orr_result result = task->result;
+    task->result = (struct orr_result){ .error = result.error };
+    if (result.drop)
+        result.drop(result.value);
+}
+
+/* Those who wait, and those who observe, in the order in which they came. */
+static void tell_watchers(struct orr_task *task, bool top)
+{
+    while (task->watchers) {
+        struct orr_wait *wait = container_of(ring_pop(&task->watchers), struct orr_wait, in_source);
+        if (wait->owner) {
+            wait_grant(wait);
+            continue;
+        }
+        struct orr_observer *observer = container_of(wait, struct orr_observer, wait);
+        wait->state = WAIT_IDLE;
+        task->observed |= top && wait->kind == &observer_kind;
+        observer->done(task, observer->data);
+    }
+}
+
+/* With the failure of a child, unless there is an error of its own to keep: then orr_task_result() goes and looks. */
+static void take_over_result(struct orr_task *task)
+{
+    task->own_error = task->result.error && task->result.error != -ECHILD;
+    if (task->own_error)
+        return;
+    drop_value(task);
+    task->result = *outcome_of(task_of_sibling(task->own.failures));
+    task->result.drop = NULL; /* the child's, which is kept as long */
+}
+
+static void conclude(struct orr_task *task)
+{
+    if (task->cut && !task->failed) {
+        drop_value(task);
+        task->result.error = -ECANCELED;
+    }
+    if (task->own.failures && !task->failed && !task->settled && !task->result.error)
+        task->failed = task->by_child = true; /* a supervisor, at its end */
+    if (task->by_child)
+        take_over_result(task);
+}
+
+/* Nothing of the parent is touched after watchers have been told: they may end it. */
+static void complete(struct orr_task *task)
+{
+    struct orr_nest *nest = task->parent;
+    struct orr_task *parent = nest_task(nest);
+    conclude(task);
+    task_bury(task->worker, task);
+    ring_remove(&nest->children, &task->sibling);
+    task->parent = NULL;
+    if (parent) {
+        parent->children--;
+        if (task->failed && !task->observed && task->claims)
+            claim_up(task, parent);
+        else if (task->failed && !task->observed)
+            fail_up(task, nest);
+        tell_leaver(nest);
+    }
+    tell_watchers(task, !parent);
+    orr_task_unref(task);
+}
+
+void scope_settle(struct orr_task *task)
+{
+    while (task && task->life == TASK_ENDING && !task->children && !task->ios) {
+        struct orr_task *parent = orr_task_ref(nest_task(task->parent));
+        complete(task);
+        bool gone = parent && parent->references == 1;
+        orr_task_unref(parent);
+        task = gone ? NULL : parent;
+    }
+}
+
+/* --- References -------------------------------------------------------------------------------------------- */
+
+struct orr_task *orr_task_ref(struct orr_task *task)
+{
+    if (task)
+        task->references++;
+    return task;
+}
+
+/* Whether the last reference goes while there is an error in it that nobody has seen, and nobody else has. */
+static bool unseen(const struct orr_task *task)
+{
+    return !task->observed && task->failure == FAILURE_NONE && (task->failed || task->own.failures);
+}
+
+/* Tasks whose last reference is gone, linked by `sibling`, so that a long chain of causes is freed in a loop. */
+static void release(struct orr_task *task)
+{
+    struct worker *worker = task->worker;
+    struct orr_link *gone = NULL;
+    ring_append(&gone, &task->sibling);
+    while (gone) {
+        task = task_of_sibling(ring_pop(&gone));
+        task->references = 1; /* for the sink to use */
+        if (unseen(task))
+            sink_report(task);
+        drop_value(task);
+        while (task->own.failures) {
+            struct orr_task *child = task_of_sibling(task->own.failures);
+            failure_take(child);
+            if (!--child->references) {
+                child->observed = true; /* by whoever saw its parent, or the sink */
+                ring_append(&gone, &child->sibling);
+            }
+        }
+        if (!--task->references)
+            task_free(worker, task);
+    }
+}
+
+void orr_task_unref(struct orr_task *task)
+{
+    if (task && !--task->references)
+        release(task);
+}
+
+void scope_forget_references(struct worker *worker)
+{
+    for (uint32_t index = 0; index < worker->tasks.used; index++)
+        tasks_at(&worker->tasks, index)->references = 1;
+    for (uint32_t index = 0; index < worker->tasks.used; index++) {
+        struct orr_task *task = tasks_at(&worker->tasks, index);
+        if (task->life == TASK_DONE && task->failure == FAILURE_NONE)
+            orr_task_unref(task);
+    }
+}

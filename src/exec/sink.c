@@ -1,0 +1,87 @@
+/*
+ * Where failures go that nobody has seen: to the host's function, or in words to the log, with the chain of tasks from the
+ * one at the top down to the one in which the error arose.
+ */
+#include "exec/outcome.h"
+#include "exec/runtime.h"
+#include "exec/scope.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { CHAIN_ENDS = 6 }; /* of a long chain, so many names at either end are shown */
+
+struct text {
+    char bytes[480];
+    size_t length;
+};
+
+static void text_add(struct text *text, const char *more)
+{
+    size_t room = sizeof text->bytes - text->length;
+    int wanted = snprintf(text->bytes + text->length, room, "%s", more);
+    text->length += (size_t)wanted < room ? (size_t)wanted : room - 1;
+}
+
+static const char *name_of(const struct orr_task *task)
+{
+    return task->name ? task->name : "(unnamed)";
+}
+
+static const char *words_of(const struct orr_result *result)
+{
+    return result->message ? result->message : strerror(-result->error);
+}
+
+static void describe_chain(struct text *text, const struct orr_task *task)
+{
+    size_t length = 0, i = 0;
+    for (const struct orr_task *at = task; at; at = orr_task_cause(at))
+        length++;
+    for (const struct orr_task *at = task; at; at = orr_task_cause(at), i++) {
+        if (i == CHAIN_ENDS && length > 2 * CHAIN_ENDS) {
+            char skipped[48];
+            snprintf(skipped, sizeof skipped, " > ... %zu more ...", length - 2 * CHAIN_ENDS);
+            text_add(text, skipped);
+        }
+        if (i >= CHAIN_ENDS && i + CHAIN_ENDS < length)
+            continue;
+        text_add(text, i ? " > " : "");
+        text_add(text, name_of(at));
+    }
+}
+
+struct errors {
+    const struct log *log;
+    unsigned count;
+    bool first_told;
+};
+
+static void log_secondary(void *data, struct orr_task *origin, const struct orr_result *result)
+{
+    struct errors *errors = data;
+    if (errors->count++ || !errors->first_told)
+        log_line(errors->log, ORR_LOG_ERROR, "  and in task %s: %s", name_of(origin), words_of(result));
+}
+
+static void log_failure(const struct log *log, struct orr_task *task)
+{
+    struct text text = { 0 };
+    describe_chain(&text, task);
+    struct errors errors = { .log = log, .first_told = task->failed };
+    if (task->failed)
+        log_line(log, ORR_LOG_ERROR, "task %s failed: %s", text.bytes, words_of(outcome_of(task)));
+    else
+        log_line(log, ORR_LOG_ERROR, "task %s ended, with errors below it:", text.bytes);
+    orr_task_errors(task, log_secondary, &errors);
+}
+
+void sink_report(struct orr_task *task)
+{
+    const struct orr_runtime *rt = task->worker->runtime;
+    task->observed = true;
+    if (rt->sink)
+        rt->sink(rt->sink_data, task);
+    else
+        log_failure(&rt->log, task);
+}

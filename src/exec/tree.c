@@ -1,0 +1,151 @@
+/* The tree of tasks for people to look at: as data, as a picture in text, and in the log when tasks refuse to end. */
+#include "exec/tree.h"
+
+#include "exec/runtime.h"
+#include "exec/scope.h"
+#include "exec/wait.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static enum orr_task_state state_of(const struct orr_task *task)
+{
+    if (task->life == TASK_ENDING)
+        return task->children ? ORR_TASK_JOINING : ORR_TASK_ENDING;
+    if (task == task->worker->polling)
+        return ORR_TASK_RUNNING;
+    return task->queued ? ORR_TASK_READY : ORR_TASK_WAITING;
+}
+
+static bool is_shielded(const struct orr_task *task)
+{
+    for (const struct orr_scope *scope = task->scope; scope; scope = scope->outer)
+        if (scope->nest.flags & NEST_SHIELD)
+            return true;
+    return false;
+}
+
+static struct orr_task_info describe(struct orr_task *task, unsigned depth)
+{
+    struct orr_task_info info = {
+        .task = task,
+        .name = task->name,
+        .depth = depth,
+        .children = task->children,
+        .state = state_of(task),
+        .cancelled = orr_task_cancelled(task),
+        .shielded = is_shielded(task),
+    };
+    const struct orr_wait *wait = wait_first(task);
+    if (wait && info.state != ORR_TASK_RUNNING) {
+        info.waits_for = wait->kind->name;
+        info.since = wait->since;
+    } else if (task->ios && task->life == TASK_LIVE) {
+        info.waits_for = "I/O";
+    }
+    return info;
+}
+
+/* How deep a task is, that comes after one `depth` deep. */
+static unsigned depth_after(const struct orr_task *before, unsigned depth, const struct orr_task *task)
+{
+    const struct orr_task *parent = nest_task(task->parent);
+    if (parent == before)
+        return depth + 1;
+    for (; nest_task(before->parent) != parent; before = nest_task(before->parent))
+        depth--;
+    return depth;
+}
+
+int orr_tree_visit(struct orr_task *top, void (*each)(void *data, const struct orr_task_info *info), void *data)
+{
+    struct worker *worker = worker_current;
+    if (!worker || (top && top->worker != worker))
+        return -EPERM;
+    if (!each)
+        return -EINVAL;
+    int count = 0;
+    unsigned depth = 0;
+    struct orr_task *before = NULL;
+    struct orr_nest *nest = top ? &top->own : &worker->top;
+    bool gone = top && top->life != TASK_LIVE && top->life != TASK_ENDING;
+    struct orr_task *task = gone ? NULL : top ? top : scope_walk_first(nest, false);
+    while (task) {
+        depth = before ? depth_after(before, depth, task) : 0;
+        struct orr_task_info info = describe(task, depth);
+        each(data, &info);
+        count++;
+        before = task;
+        task = task == top ? scope_walk_first(nest, false) : scope_walk_next(nest, task, true, false);
+    }
+    return count;
+}
+
+/* --- As text ------------------------------------------------------------------------------------------------ */
+
+enum { DEEPEST = 24 }; /* deeper levels are told by a number, not shown by indentation */
+
+struct picture {
+    void (*line)(void *data, const char *text);
+    void *data;
+    uint64_t now;
+};
+
+static const char *state_name(enum orr_task_state state)
+{
+    static const char *const names[] = { "running", "ready", "waiting", "waiting for its children", "ending its I/O" };
+    return names[state];
+}
+
+/* Appends to a line that is cut off where it ends. */
+static void __attribute__((format(printf, 3, 4))) add(char *line, size_t size, const char *format, ...)
+{
+    size_t length = strlen(line);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line + length, size - length, format, args);
+    va_end(args);
+}
+
+static void draw(void *data, const struct orr_task_info *info)
+{
+    const struct picture *picture = data;
+    char line[320] = "";
+    unsigned indent = info->depth < DEEPEST ? info->depth : DEEPEST;
+    add(line, sizeof line, "%*s", (int)(2 * indent), "");
+    if (info->depth > DEEPEST)
+        add(line, sizeof line, "[%u] ", info->depth);
+    add(line, sizeof line, "%s: %s", info->name ? info->name : "(unnamed)", state_name(info->state));
+    if (info->state == ORR_TASK_WAITING && info->waits_for)
+        add(line, sizeof line, " for %s", info->waits_for);
+    if (info->state == ORR_TASK_WAITING && info->since)
+        add(line, sizeof line, ", %.3f s", (double)(picture->now - info->since) / 1e9);
+    if (info->cancelled)
+        add(line, sizeof line, ", cancelled (%s)", info->cancelled);
+    else if (info->shielded)
+        add(line, sizeof line, ", shielded");
+    picture->line(picture->data, line);
+}
+
+int orr_tree_print(struct orr_task *top, void (*line)(void *data, const char *text), void *data)
+{
+    if (!worker_current)
+        return -EPERM;
+    if (!line)
+        return -EINVAL;
+    struct picture picture = { .line = line, .data = data, .now = keeper_now(worker_current->keeper) };
+    if (picture.now < worker_current->now)
+        picture.now = worker_current->now;
+    return orr_tree_visit(top, draw, &picture);
+}
+
+static void log_tree_line(void *data, const char *text)
+{
+    log_line(data, ORR_LOG_WARNING, "  %s", text);
+}
+
+void tree_log(struct worker *worker)
+{
+    orr_tree_print(NULL, log_tree_line, &worker->log);
+}

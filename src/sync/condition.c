@@ -1,0 +1,128 @@
+/*
+ * A condition.  A wait of it has two parts: it is in the condition's line until it is notified or interrupted, then
+ * in the mutex's line until it has the mutex again.  It moves from one to the other directly, so a notified task runs
+ * only when it can.  The second part cannot be interrupted.
+ *
+ * A notification belongs to whom it was given.  Should that task end before it has run, it passes to another.
+ */
+#include "sync/mutex.h"
+
+struct orr_condition {
+    struct worker *worker;
+    struct orr_link *line;
+    unsigned moved; /* waits in their second part */
+};
+
+/* What a wait is at: its `word`.  Its `value` is the mutex. */
+enum part {
+    UNNOTIFIED, /* in the condition's line */
+    NOTIFIED,   /* in the mutex's, or it has it */
+    INTERRUPTED,
+};
+
+static struct orr_mutex *mutex_of(const struct orr_wait *wait)
+{
+    return (struct orr_mutex *)(uintptr_t)wait->value;
+}
+
+/* The second part begins. */
+static void lock_again(struct orr_wait *wait, enum part part)
+{
+    struct orr_condition *condition = wait->source;
+    struct orr_mutex *mutex = mutex_of(wait);
+    condition->moved++;
+    wait->word = part;
+    ring_append(&mutex->line, &wait->in_source);
+    if (!mutex->owner)
+        mutex_pass_on(mutex);
+}
+
+static bool notify_one(struct orr_condition *condition)
+{
+    struct orr_link *first = ring_pop(&condition->line);
+    if (first)
+        lock_again(container_of(first, struct orr_wait, in_source), NOTIFIED);
+    return first;
+}
+
+static void condition_withdraw(struct orr_wait *wait, bool granted)
+{
+    struct orr_condition *condition = wait->source;
+    if (wait->word == UNNOTIFIED) {
+        ring_remove(&condition->line, &wait->in_source);
+        return;
+    }
+    condition->moved--;
+    if (granted)
+        mutex_pass_on(mutex_of(wait));
+    else
+        ring_remove(&mutex_of(wait)->line, &wait->in_source);
+    if (wait->word == NOTIFIED)
+        notify_one(condition);
+}
+
+static void condition_interrupt(struct orr_wait *wait)
+{
+    if (wait->word != UNNOTIFIED)
+        return;
+    ring_remove(&((struct orr_condition *)wait->source)->line, &wait->in_source);
+    lock_again(wait, INTERRUPTED);
+}
+
+static const struct orr_wait_kind condition_kind = {
+    .name = "a condition",
+    .withdraw = condition_withdraw,
+    .interrupt = condition_interrupt,
+};
+
+int orr_condition_new(struct orr_condition **condition)
+{
+    int error = primitive_new(condition, sizeof **condition);
+    if (!error)
+        (*condition)->worker = worker_current;
+    return error;
+}
+
+int orr_condition_free(struct orr_condition *condition)
+{
+    int error = condition ? PRIMITIVE_CHECK(condition) : 0;
+    if (error || !condition)
+        return error;
+    if (condition->line || condition->moved)
+        return -EBUSY;
+    alloc_free(&condition->worker->alloc, condition, sizeof *condition);
+    return 0;
+}
+
+int orr_condition_wait(struct orr_task *task, struct orr_wait *wait, struct orr_condition *condition,
+                       struct orr_mutex *mutex)
+{
+    if (!mutex)
+        return -EINVAL;
+    int answer = PRIMITIVE_POLL(task, wait, condition, &condition_kind);
+    if (answer == 0) {
+        condition->moved--;
+        int interruption = wait->word == INTERRUPTED ? wait_interruption(task) : 0;
+        return interruption ? interruption : mutex_news(mutex);
+    }
+    if (answer != 1)
+        return answer;
+    if (mutex->owner != task)
+        return -EPERM;
+    wait->value = (uintptr_t)mutex;
+    wait->word = UNNOTIFIED;
+    wait_in_line(task, wait, condition, &condition_kind, &condition->line);
+    mutex_pass_on(mutex);
+    return -EAGAIN;
+}
+
+int orr_condition_notify(struct orr_condition *condition, unsigned n)
+{
+    int error = PRIMITIVE_CHECK(condition);
+    if (error)
+        return error;
+    int notified = 0;
+    while (n-- && notify_one(condition))
+        notified++;
+    return notified;
+}

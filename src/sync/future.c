@@ -1,0 +1,175 @@
+/*
+ * A future.  Those who wait for it are tasks of one worker, its home, and their line is touched on that worker's thread
+ * only.  The rest is one word:
+ *
+ *     PENDING -> WRITING -> DONE
+ *
+ * Whoever changes PENDING to WRITING is the one who completes it; the result is written, then DONE is stored, with
+ * release, so whoever reads DONE with acquire reads the result.  If that is not the home's own thread, the future then
+ * sends itself, as a letter, to the home, where those in line are granted.
+ *
+ * The home may have ended by then.  The letter goes to the worker's place, which is never freed: a place without a holder
+ * refuses it, and another holder sees by the identity that it is meant for somebody else.  So nothing of a runtime is
+ * touched when that is gone; the future itself lives by its references, of which the letter is one, and so is every wait.
+ *
+ * `foreign` futures are counted in the runtime from the time they are made until the home has heard of their end.  What the
+ * home does not hear of, it has ended before.
+ */
+#include "exec/runtime.h"
+#include "exec/wait.h"
+
+enum state {
+    PENDING,
+    WRITING,
+    DONE,
+};
+
+struct orr_future {
+    struct mail mail;
+    struct place *place;
+    uint64_t home; /* the worker's identity */
+    struct alloc alloc;
+    _Atomic unsigned references;
+    _Atomic unsigned state;
+    struct orr_result result;
+
+    /* The home's. */
+    struct orr_link *line;
+    struct orr_runtime *counted; /* where it counts as foreign; NULL if it does not, or not any more */
+};
+
+static bool is_done(const struct orr_future *future)
+{
+    return atomic_load_explicit(&future->state, memory_order_acquire) == DONE;
+}
+
+static bool at_home(const struct orr_future *future)
+{
+    return worker_current && worker_current->identity == future->home;
+}
+
+/* On the home's thread: nothing is outstanding any more, and those in line have what they wait for. */
+static void tell(struct orr_future *future)
+{
+    struct orr_runtime *rt = future->counted;
+    future->counted = NULL;
+    while (wait_grant_first(&future->line))
+        continue;
+    if (rt && atomic_fetch_sub(&rt->foreign, 1) == 1)
+        worker_nudge(runtime_worker(rt, 1)); /* whose clock may have stood still for it */
+}
+
+static void arrives(struct worker *worker, struct mail *mail)
+{
+    struct orr_future *future = container_of(mail, struct orr_future, mail);
+    if (worker->identity == future->home)
+        tell(future);
+    else
+        future->counted = NULL; /* in what is gone */
+    orr_future_unref(future);
+}
+
+int orr_future_new(struct orr_runtime *rt, const struct orr_future_options *options, struct orr_future **out)
+{
+    static const struct orr_future_options none;
+    options = options ? options : &none;
+    if (!runtime_valid(rt) || !out || options->worker > rt->worker_count)
+        return -EINVAL;
+    struct worker *home = worker_current && worker_current->runtime == rt ? worker_current : runtime_worker(rt, 1);
+    if (options->worker != ORR_HERE)
+        home = runtime_worker(rt, options->worker);
+    if (runtime_stopping(rt) && !(home == worker_current && home->grace))
+        return -ESHUTDOWN;
+    struct orr_future *future = alloc_zeroed(&rt->alloc, sizeof *future);
+    if (!future)
+        return -ENOMEM;
+    future->mail.arrive = arrives;
+    future->place = home->place;
+    future->home = home->identity;
+    future->alloc = rt->alloc;
+    future->references = 1;
+    if (options->foreign) {
+        future->counted = rt;
+        atomic_fetch_add(&rt->foreign, 1);
+    }
+    *out = future;
+    return 0;
+}
+
+struct orr_future *orr_future_ref(struct orr_future *future)
+{
+    if (future)
+        atomic_fetch_add_explicit(&future->references, 1, memory_order_relaxed);
+    return future;
+}
+
+static void dispose(struct orr_future *future)
+{
+    if (future->result.drop && is_done(future))
+        future->result.drop(future->result.value);
+    struct alloc alloc = future->alloc;
+    alloc_free(&alloc, future, sizeof *future);
+}
+
+void orr_future_unref(struct orr_future *future)
+{
+    /* Release, so that all that was done with it comes before its end; acquire in whoever ends it. */
+    if (!future || atomic_fetch_sub_explicit(&future->references, 1, memory_order_acq_rel) != 1)
+        return;
+    if (future->counted && at_home(future)) {
+        tell(future); /* given up: nothing is outstanding */
+    } else if (future->counted) {
+        atomic_store_explicit(&future->references, 1, memory_order_relaxed);
+        if (place_post(future->place, &future->mail.letter))
+            return;
+    }
+    dispose(future);
+}
+
+int orr_future_complete(struct orr_future *future, struct orr_result result)
+{
+    if (!future)
+        return -EINVAL;
+    unsigned pending = PENDING;
+    if (!atomic_compare_exchange_strong_explicit(&future->state, &pending, WRITING, memory_order_relaxed,
+                                                 memory_order_relaxed))
+        return -EALREADY;
+    future->result = result;
+    orr_future_ref(future); /* for the letter: whoever reads DONE may give up theirs */
+    atomic_store_explicit(&future->state, DONE, memory_order_release);
+    if (at_home(future))
+        tell(future);
+    else if (place_post(future->place, &future->mail.letter))
+        return 0;
+    orr_future_unref(future);
+    return 0;
+}
+
+const struct orr_result *orr_future_result(const struct orr_future *future)
+{
+    return future && is_done(future) ? &future->result : NULL;
+}
+
+static void future_withdraw(struct orr_wait *wait, bool granted)
+{
+    struct orr_future *future = wait->source;
+    if (!granted)
+        ring_remove(&future->line, &wait->in_source);
+    orr_future_unref(future);
+}
+
+static const struct orr_wait_kind future_kind = { .name = "a future", .withdraw = future_withdraw };
+
+int orr_future_wait(struct orr_task *task, struct orr_wait *wait, struct orr_future *future)
+{
+    bool begun = wait && wait->state == WAIT_GRANTED;
+    int answer = future && task && future->home != task->worker->identity ? -EPERM
+                                                                          : wait_poll(task, wait, future, &future_kind);
+    if (answer == 0 && begun)
+        orr_future_unref(future); /* the caller has its own */
+    if (answer != 1)
+        return answer;
+    if (is_done(future))
+        return wait_at_once(wait);
+    return wait_in_line(task, wait, orr_future_ref(future), &future_kind, &future->line);
+}

@@ -1,0 +1,278 @@
+/*
+ * A queue of items.  They are in a list of segments, so that a long queue never has to be moved, and one empty segment is
+ * kept, so that a short one allocates nothing.
+ *
+ * An item stays in its segment until it is picked up.  A getter in line is granted the *right* to one: `promised` counts
+ * those rights, there are never more of them than items, and whoever comes fresh may only take what is not promised.  So an
+ * item need not be put back if its getter ends: the right passes to the next in line.
+ *
+ * A putter in line has its item with it.  `length` is at the capacity while there are any, unless memory for a segment was
+ * not to be had; then its item is taken from the line when the segments are empty.
+ */
+#include "sync/primitive.h"
+
+enum { SEGMENT_ITEMS = 62 };
+
+struct segment {
+    struct segment *next;
+    size_t first; /* index of the oldest item; that of the newest is the queue's */
+    void *items[SEGMENT_ITEMS];
+};
+
+struct orr_queue {
+    struct worker *worker;
+    struct orr_link *getters, *putters;
+    size_t capacity; /* SIZE_MAX for no bound */
+    size_t length;   /* items in segments */
+    size_t promised; /* of which so many are for getters that have not picked them up */
+    struct segment *head, *tail, *spare;
+    size_t tail_used;
+    bool closed;
+    void (*drop)(void *item);
+};
+
+/* --- Segments ------------------------------------------------------------------------------------------------ */
+
+static int grow(struct orr_queue *queue)
+{
+    struct segment *segment = queue->spare;
+    queue->spare = NULL;
+    if (!segment)
+        segment = alloc_new(&queue->worker->alloc, sizeof *segment);
+    if (!segment)
+        return -ENOMEM;
+    segment->next = NULL;
+    segment->first = 0;
+    if (queue->tail)
+        queue->tail->next = segment;
+    else
+        queue->head = segment;
+    queue->tail = segment;
+    queue->tail_used = 0;
+    return 0;
+}
+
+static void discard_head(struct orr_queue *queue)
+{
+    struct segment *segment = queue->head;
+    queue->head = segment->next;
+    if (!queue->head)
+        queue->tail = NULL;
+    if (queue->spare)
+        alloc_free(&queue->worker->alloc, segment, sizeof *segment);
+    else
+        queue->spare = segment;
+}
+
+static int push(struct orr_queue *queue, void *item)
+{
+    if (!queue->tail || queue->tail_used == SEGMENT_ITEMS) {
+        int error = grow(queue);
+        if (error)
+            return error;
+    }
+    queue->tail->items[queue->tail_used++] = item;
+    queue->length++;
+    return 0;
+}
+
+static void *pop(struct orr_queue *queue)
+{
+    struct segment *segment = queue->head;
+    void *item = segment->items[segment->first++];
+    queue->length--;
+    if (segment->first == (segment == queue->tail ? queue->tail_used : SEGMENT_ITEMS))
+        discard_head(queue);
+    return item;
+}
+
+/* --- Lines ----------------------------------------------------------------------------------------------------- */
+
+/* Each item that is not promised, to the first getter in line. */
+static void promise(struct orr_queue *queue)
+{
+    while (queue->promised < queue->length && wait_grant_first(&queue->getters))
+        queue->promised++;
+}
+
+/* Lets putters in while there is room, and memory. */
+static void admit(struct orr_queue *queue)
+{
+    while (queue->putters && queue->length < queue->capacity) {
+        struct orr_wait *wait = container_of(queue->putters, struct orr_wait, in_source);
+        if (push(queue, (void *)(uintptr_t)wait->value))
+            break;
+        wait_grant_first(&queue->putters);
+    }
+    promise(queue);
+}
+
+/* Takes an item that is not promised to another; false if there is none. */
+static bool take(struct orr_queue *queue, void **item)
+{
+    if (queue->promised < queue->length) {
+        *item = pop(queue);
+        admit(queue);
+        return true;
+    }
+    if (queue->length || !queue->putters)
+        return false;
+    *item = (void *)(uintptr_t)container_of(queue->putters, struct orr_wait, in_source)->value;
+    wait_grant_first(&queue->putters);
+    return true;
+}
+
+/* Nobody who waits to get will be served any more, once a closed queue is empty. */
+static void tell_getters(struct orr_queue *queue)
+{
+    if (!queue->closed || queue->promised < queue->length)
+        return;
+    for (struct orr_link *link; (link = ring_pop(&queue->getters));) {
+        struct orr_wait *wait = container_of(link, struct orr_wait, in_source);
+        wait->value = true; /* the end */
+        wait_grant(wait);
+    }
+}
+
+static void get_withdraw(struct orr_wait *wait, bool granted)
+{
+    struct orr_queue *queue = wait->source;
+    if (!granted) {
+        ring_remove(&queue->getters, &wait->in_source);
+    } else if (!wait->value) {
+        queue->promised--;
+        promise(queue);
+    }
+}
+
+static const struct orr_wait_kind get_kind = { .name = "queue get", .withdraw = get_withdraw };
+
+/* A putter that was granted has put its item; there is nothing to take back. */
+static void put_withdraw(struct orr_wait *wait, bool granted)
+{
+    struct orr_queue *queue = wait->source;
+    if (!granted)
+        ring_remove(&queue->putters, &wait->in_source);
+}
+
+static const struct orr_wait_kind put_kind = { .name = "queue put", .withdraw = put_withdraw };
+
+/* --- For users --------------------------------------------------------------------------------------------------- */
+
+int orr_queue_new(size_t capacity, void (*drop)(void *item), struct orr_queue **out)
+{
+    int error = primitive_new(out, sizeof **out);
+    if (error)
+        return error;
+    (*out)->worker = worker_current;
+    (*out)->capacity = capacity ? capacity : SIZE_MAX;
+    (*out)->drop = drop;
+    return 0;
+}
+
+int orr_queue_free(struct orr_queue *queue)
+{
+    int error = queue ? PRIMITIVE_CHECK(queue) : 0;
+    if (error || !queue)
+        return error;
+    if (queue->getters || queue->putters || queue->promised)
+        return -EBUSY;
+    while (queue->length) {
+        void *item = pop(queue);
+        if (queue->drop)
+            queue->drop(item);
+    }
+    const struct alloc *alloc = &queue->worker->alloc;
+    while (queue->head)
+        discard_head(queue);
+    alloc_free(alloc, queue->spare, sizeof *queue->spare);
+    alloc_free(alloc, queue, sizeof *queue);
+    return 0;
+}
+
+int orr_queue_try_put(struct orr_queue *queue, void *item)
+{
+    int error = PRIMITIVE_CHECK(queue);
+    if (error)
+        return error;
+    if (queue->closed)
+        return -EPIPE;
+    if (queue->putters || queue->length >= queue->capacity)
+        return -EAGAIN;
+    error = push(queue, item);
+    if (!error)
+        promise(queue);
+    return error;
+}
+
+int orr_queue_try_get(struct orr_queue *queue, void **item)
+{
+    int error = item ? PRIMITIVE_CHECK(queue) : -EINVAL;
+    if (error)
+        return error;
+    if (!queue->getters && take(queue, item))
+        return 0;
+    return queue->closed && queue->promised == queue->length && !queue->putters ? -EPIPE : -EAGAIN;
+}
+
+int orr_queue_put(struct orr_task *task, struct orr_wait *wait, struct orr_queue *queue, void *item)
+{
+    int answer = PRIMITIVE_POLL(task, wait, queue, &put_kind);
+    if (answer == 0)
+        return wait->word ? -EPIPE : 0;
+    if (answer != 1)
+        return answer;
+    answer = orr_queue_try_put(queue, item);
+    if (answer != -EAGAIN) {
+        wait_at_once(wait);
+        return answer;
+    }
+    wait->value = (uintptr_t)item;
+    wait->word = false; /* whether it was turned away */
+    return wait_in_line(task, wait, queue, &put_kind, &queue->putters);
+}
+
+int orr_queue_get(struct orr_task *task, struct orr_wait *wait, struct orr_queue *queue, void **item)
+{
+    if (!item)
+        return -EINVAL;
+    int answer = PRIMITIVE_POLL(task, wait, queue, &get_kind);
+    if (answer == 0) {
+        if (wait->value)
+            return -EPIPE;
+        queue->promised--;
+        *item = pop(queue);
+        admit(queue);
+        tell_getters(queue);
+        return 0;
+    }
+    if (answer != 1)
+        return answer;
+    answer = orr_queue_try_get(queue, item);
+    if (answer != -EAGAIN) {
+        wait_at_once(wait);
+        return answer;
+    }
+    wait->value = false; /* whether it is the end */
+    return wait_in_line(task, wait, queue, &get_kind, &queue->getters);
+}
+
+int orr_queue_close(struct orr_queue *queue)
+{
+    int error = PRIMITIVE_CHECK(queue);
+    if (error)
+        return error;
+    queue->closed = true;
+    for (struct orr_link *link; (link = ring_pop(&queue->putters));) {
+        struct orr_wait *wait = container_of(link, struct orr_wait, in_source);
+        wait->word = true;
+        wait_grant(wait);
+    }
+    tell_getters(queue);
+    return 0;
+}
+
+size_t orr_queue_length(const struct orr_queue *queue)
+{
+    return queue ? queue->length : 0;
+}

@@ -1,0 +1,91 @@
+#include "script.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static char told[4096];
+static uint64_t opened_at;
+
+void note(const char *format, ...)
+{
+    size_t length = strlen(told);
+    va_list args;
+    va_start(args, format);
+    if (length)
+        told[length++] = ' ';
+    vsnprintf(told + length, sizeof told - length, format, args);
+    va_end(args);
+}
+
+const char *notes(void)
+{
+    return told;
+}
+
+void notes_clear(void)
+{
+    told[0] = '\0';
+}
+
+static enum orr_poll actor_poll(struct orr_task *task, void *data)
+{
+    struct actor *self = data;
+    self->polls++;
+    int error = self->act(task, self);
+    if (error == -EAGAIN)
+        return ORR_PENDING;
+    self->error = error;
+    self->ended_at = orr_runtime_now(orr_task_runtime(task));
+    return error ? orr_task_fail(task, error) : ORR_DONE;
+}
+
+static struct orr_runtime *stage;
+
+static void actor_drop(void *data)
+{
+    struct actor *self = data;
+    self->done_at = orr_runtime_now(stage);
+}
+
+void actor_start_with(struct orr_runtime *rt, struct actor *actor, struct orr_spawn what)
+{
+    what.poll = actor_poll;
+    what.data = actor;
+    what.drop = actor_drop;
+    what.name = actor->name;
+    what.task = &actor->task;
+    assert_int_equal(orr_spawn(rt, &what), 0);
+}
+
+void actor_start(struct orr_runtime *rt, struct actor *actor)
+{
+    actor_start_with(rt, actor, (struct orr_spawn){ 0 });
+}
+
+struct orr_runtime *stage_open(void)
+{
+    notes_clear();
+    stage = runtime_on(ORR_CLOCK_VIRTUAL, 1);
+    opened_at = orr_runtime_now(stage);
+    assert_int_equal(orr_runtime_enter(stage), 0);
+    return stage;
+}
+
+void stage_run(struct orr_runtime *rt)
+{
+    assert_int_equal(orr_runtime_leave(rt), 0);
+    assert_int_equal(orr_runtime_run(rt), 0);
+    assert_int_equal(orr_runtime_enter(rt), 0);
+}
+
+void stage_close(struct orr_runtime *rt)
+{
+    assert_int_equal(orr_runtime_leave(rt), 0);
+    assert_int_equal(orr_runtime_free(rt), 0);
+}
+
+unsigned long long stage_ms(struct orr_runtime *rt)
+{
+    return (orr_runtime_now(rt) - opened_at) / MS;
+}
