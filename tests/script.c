@@ -89,3 +89,62 @@ unsigned long long stage_ms(struct orr_runtime *rt)
 {
     return (orr_runtime_now(rt) - opened_at) / MS;
 }
+
+/* --- Stock ------------------------------------------------------------------------------------------------- */
+
+int sleep_for(struct orr_task *task, struct actor *self)
+{
+    int error = AWAIT(orr_sleep(task, &self->wait, (uintptr_t)self->extra * MS));
+    note("%s:%d@%llu", self->name, error, stage_ms(orr_task_runtime(task)));
+    return error;
+}
+
+int start_children(struct orr_task *task, struct actor *self)
+{
+    for (int i = 0; i < ACTOR_CHILDREN && self->children[i]; i++)
+        actor_start(orr_task_runtime(task), self->children[i]);
+    note("%s:done", self->name);
+    return 0;
+}
+
+int fail_after(struct orr_task *task, struct actor *self)
+{
+    int error = AWAIT(orr_sleep(task, &self->wait, (uintptr_t)self->extra * MS));
+    return error ? error : -EIO;
+}
+
+int start_and_sleep(struct orr_task *task, struct actor *self)
+{
+    if (!self->step++)
+        for (int i = 0; i < ACTOR_CHILDREN && self->children[i]; i++)
+            actor_start(orr_task_runtime(task), self->children[i]);
+    int error = AWAIT(orr_sleep(task, &self->wait, 100 * MS));
+    note("%s:%d@%llu", self->name, error, stage_ms(orr_task_runtime(task)));
+    return error;
+}
+
+int do_sum(struct orr_task *task, struct actor *self)
+{
+    (void)task;
+    (void)self;
+    return 0;
+}
+
+/* When it is cancelled, it cleans up behind a shield, for 30 ms. */
+int clean_up(struct orr_task *task, struct actor *self)
+{
+    SCRIPT(self)
+    {
+        STEP(self, 1);
+        self->caught = AWAIT(orr_sleep(task, &self->wait, 1000 * MS));
+        orr_scope_enter(task, &self->scope, &(struct orr_scope_options){ .shield = true });
+        assert_null(orr_task_cancelled(task));
+        STEP(self, 2);
+        int cleaned = AWAIT(orr_sleep(task, &self->wait, 30 * MS));
+        note("cleaned:%d@%llu", cleaned, stage_ms(orr_task_runtime(task)));
+        STEP(self, 3);
+        AWAIT(orr_scope_leave(task, &self->wait, &self->scope, 0));
+        note("then:%s", strerrorname_np(-orr_checkpoint(task)));
+    }
+    return self->caught;
+}

@@ -8,6 +8,8 @@
 #include "alarm.h"
 #include "harness.h"
 
+#include <errno.h>
+
 struct actor;
 
 /* Called until it answers anything but -EAGAIN; 0 is success, all else is a failure. */
@@ -48,6 +50,15 @@ void stage_close(struct orr_runtime *rt);
 
 /* Milliseconds of the stage's clock since it was opened. */
 unsigned long long stage_ms(struct orr_runtime *rt);
+
+/* Stock: sleeps for `extra` ms and notes "name:answer@ms"; the same, then fails with -EIO; does nothing. */
+actor_fn sleep_for, fail_after, do_sum;
+
+/* Starts its children, and is done, noting "name:done"; or sleeps for 100 ms and notes as above. */
+actor_fn start_children, start_and_sleep;
+
+/* Sleeps; when it is cancelled, cleans up behind a shield, for 30 ms. */
+actor_fn clean_up;
 
 /* `error = AWAIT(...)`: goes on in the same step at the next poll until the wait is over. */
 #define AWAIT(call) \

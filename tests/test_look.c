@@ -1,0 +1,108 @@
+/* Looking at the tree from outside, and what is shown of tasks that refuse to end. */
+#include "script.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static char picture[1024];
+
+static void keep_line(void *data, const char *text)
+{
+    (void)data;
+    size_t length = strlen(picture);
+    snprintf(picture + length, sizeof picture - length, "%s\n", text);
+}
+
+static void tree_can_be_looked_at(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = harness_runtime_with((struct orr_options){ .clock = ORR_CLOCK_MANUAL });
+    assert_int_equal(orr_runtime_enter(rt), 0);
+    struct actor leaf = { .name = "leaf", .act = sleep_for, .extra = (void *)1000 };
+    struct actor joins = { .name = "joins", .act = start_children, .children = { &leaf } };
+    struct actor waits = { .name = "waits", .act = start_and_sleep, .children = { &joins } };
+    struct actor idle = { .name = NULL, .act = do_sum };
+    actor_start(rt, &waits);
+    assert_int_equal(orr_runtime_leave(rt), 0);
+    harness_settle(rt);
+    assert_int_equal(orr_runtime_advance(rt, 50 * MS), 0);
+    assert_int_equal(orr_runtime_enter(rt), 0);
+    actor_start(rt, &idle);
+    picture[0] = '\0';
+    assert_int_equal(orr_tree_print(NULL, keep_line, NULL), 4);
+    assert_string_equal(picture, "waits: waiting for sleep, 0.050 s\n"
+                                 "  joins: waiting for its children\n"
+                                 "    leaf: waiting for sleep, 0.050 s\n"
+                                 "(unnamed): ready\n");
+    orr_task_cancel(joins.task, "enough");
+    picture[0] = '\0';
+    assert_int_equal(orr_tree_print(joins.task, keep_line, NULL), 2);
+    assert_string_equal(picture, "joins: waiting for its children, cancelled (enough)\n"
+                                 "  leaf: ready, cancelled (enough)\n");
+    for (struct actor *const *each = (struct actor *[]){ &leaf, &joins, &waits, &idle, NULL }; *each; each++)
+        orr_task_unref((*each)->task);
+    assert_int_equal(orr_runtime_leave(rt), 0);
+    assert_int_equal(orr_tree_print(NULL, keep_line, NULL), -EPERM);
+    assert_int_equal(orr_runtime_free(rt), 0);
+}
+
+static void all_log_lines(void *data, enum orr_log level, const char *message)
+{
+    (void)data;
+    (void)level;
+    keep_line(NULL, message);
+}
+
+/* Sleeps behind a shield, however often it is cancelled. */
+static int refuse_to_end(struct orr_task *task, struct actor *self)
+{
+    if (!self->step++)
+        orr_scope_enter(task, &self->scope, &(struct orr_scope_options){ .shield = true });
+    return AWAIT(orr_sleep(task, &self->wait, HOUR));
+}
+
+static void tasks_that_refuse_to_end_are_shown_when_the_grace_is_over(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = harness_runtime_with((struct orr_options){ .grace_ms = 20, .log = all_log_lines });
+    struct actor stubborn = { .name = "stubborn", .act = refuse_to_end };
+    struct actor parent = { .name = "parent", .act = start_and_sleep, .children = { &stubborn } };
+    picture[0] = '\0';
+    assert_int_equal(orr_runtime_enter(rt), 0);
+    actor_start(rt, &parent);
+    assert_int_equal(orr_runtime_leave(rt), 0);
+    assert_true(orr_runtime_turn(rt, ORR_NEVER) >= 0);
+    assert_int_equal(orr_runtime_free(rt), 0);
+    assert_non_null(strstr(picture, "worker 1: tasks were still there 20 ms after they had been cancelled:\n"
+                                    "  parent: waiting for its children, cancelled (shutdown)\n"
+                                    "    stubborn: waiting for sleep"));
+    assert_true(parent.done_at && stubborn.done_at);
+}
+
+static void tasks_that_clean_up_in_time_end_by_themselves(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = harness_runtime_with((struct orr_options){ .grace_ms = 60000, .log = all_log_lines });
+    struct actor cleans = { .name = "cleans", .act = clean_up };
+    struct actor deaf = { .name = "deaf", .act = do_sum };
+    picture[0] = '\0';
+    notes_clear();
+    assert_int_equal(orr_runtime_enter(rt), 0);
+    actor_start(rt, &cleans);
+    actor_start(rt, &deaf);
+    assert_int_equal(orr_runtime_leave(rt), 0);
+    assert_true(orr_runtime_turn(rt, ORR_NEVER) >= 0);
+    assert_int_equal(orr_runtime_free(rt), 0);
+    assert_int_equal(cleans.error, -ECANCELED);
+    assert_int_equal(cleans.caught, -ECANCELED);
+    assert_string_equal(picture, "");
+}
+
+static const struct CMUnitTest look[] = {
+    cmocka_unit_test(tree_can_be_looked_at),
+    cmocka_unit_test(tasks_that_refuse_to_end_are_shown_when_the_grace_is_over),
+    cmocka_unit_test(tasks_that_clean_up_in_time_end_by_themselves),
+};
+
+HARNESS_MAIN(look)
