@@ -40,16 +40,15 @@ static enum orr_poll actor_poll(struct orr_task *task, void *data)
     return error ? orr_task_fail(task, error) : ORR_DONE;
 }
 
-static struct orr_runtime *stage;
-
 static void actor_drop(void *data)
 {
     struct actor *self = data;
-    self->done_at = orr_runtime_now(stage);
+    self->done_at = orr_runtime_now(self->rt);
 }
 
 void actor_start_with(struct orr_runtime *rt, struct actor *actor, struct orr_spawn what)
 {
+    actor->rt = rt;
     what.poll = actor_poll;
     what.data = actor;
     what.drop = actor_drop;
@@ -66,7 +65,7 @@ void actor_start(struct orr_runtime *rt, struct actor *actor)
 struct orr_runtime *stage_open(void)
 {
     notes_clear();
-    stage = runtime_on(ORR_CLOCK_VIRTUAL, 1);
+    struct orr_runtime *stage = runtime_on(ORR_CLOCK_VIRTUAL, 1);
     opened_at = orr_runtime_now(stage);
     assert_int_equal(orr_runtime_enter(stage), 0);
     return stage;

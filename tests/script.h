@@ -23,6 +23,7 @@ struct actor {
     int step;
     struct orr_wait wait, wait2;
     struct orr_scope scope, scope2;
+    struct orr_runtime *rt;
     struct orr_task *task; /* a reference, held until the test gives it up */
     struct actor *children[ACTOR_CHILDREN];
     struct actor *other;
