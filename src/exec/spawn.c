@@ -2,6 +2,8 @@
  * Spawning: a push on the own worker, a letter to another's.  A letter is counted against the receiver's limit from
  * the moment it is sent, so that a sender hears at once of a worker that is full, and what was accepted is let in.
  */
+#include "exec/spawn.h"
+
 #include "exec/runtime.h"
 #include "exec/scope.h"
 
@@ -68,21 +70,29 @@ static int choose_nest(struct worker *worker, const struct orr_spawn *what, stru
     return 0;
 }
 
-static int spawn_here(struct worker *worker, const struct orr_spawn *what)
+int spawn_unqueued(struct worker *worker, const struct orr_spawn *what, struct orr_task **out)
 {
     struct orr_nest *nest;
-    struct orr_task *task;
     uint64_t expected = atomic_load_explicit(&worker->expected, memory_order_relaxed);
     int error = choose_nest(worker, what, &nest);
     if (error)
         return error;
     if (expected + counter_read(&worker->tasks.live) >= worker->tasks.limit)
         return -EAGAIN;
-    error = task_new(worker, what, &task);
+    error = task_new(worker, what, out);
     if (error)
         return error;
-    scope_adopt(nest, task);
-    task->own.flags |= what->supervise ? NEST_SUPERVISE : 0;
+    scope_adopt(nest, *out);
+    (*out)->own.flags |= what->supervise ? NEST_SUPERVISE : 0;
+    return 0;
+}
+
+static int spawn_here(struct worker *worker, const struct orr_spawn *what)
+{
+    struct orr_task *task;
+    int error = spawn_unqueued(worker, what, &task);
+    if (error)
+        return error;
     worker_ready(worker, task);
     if (what->waker)
         *what->waker = orr_task_waker(task);

@@ -115,9 +115,12 @@ static void task_poll(struct worker *worker, struct orr_task *task)
         struct slot *slot = place_slot(worker->place, task->slot);
         counter_add(&worker->wakes_coalesced, place_acknowledge(slot, task->generation));
     }
+    struct orr_task *outer = worker->polling;
     worker->polling = task;
+    task->running = true;
     enum orr_poll answer = task->poll(task, task->data);
-    worker->polling = NULL;
+    task->running = false;
+    worker->polling = outer;
     counter_add(&worker->polls, 1);
     if (answer == ORR_PENDING)
         return;
@@ -125,6 +128,11 @@ static void task_poll(struct worker *worker, struct orr_task *task)
         log_line(&worker->log, ORR_LOG_ERROR,
                  "a poll function answered %d, expected ORR_DONE or ORR_PENDING; its task was ended", (int)answer);
     scope_body_over(task);
+}
+
+void task_run_now(struct worker *worker, struct orr_task *task)
+{
+    task_poll(worker, task);
 }
 
 bool task_run(struct worker *worker, struct orr_task *task)
@@ -217,7 +225,7 @@ int orr_task_drop(struct orr_waker waker)
     struct orr_task *task = tasks_find(&worker->tasks, waker);
     if (!task)
         return -ESRCH;
-    if (task == worker->polling)
+    if (task->running)
         return -EBUSY;
     scope_drop_body(task);
     return 0;

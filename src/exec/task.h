@@ -51,6 +51,7 @@ struct orr_task {
     uint32_t queued : 1;
     uint32_t opened : 1; /* taken from the inbox, not yet acknowledged */
     uint32_t reusable : 1;
+    uint32_t running : 1; /* it is being polled, or has another polled inside its own poll */
 
     uint32_t cancelled : 1;    /* the next wait has to answer -ECANCELED */
     uint32_t child_failed : 1; /* the next wait has to answer -ECHILD */
@@ -151,6 +152,9 @@ int task_new(struct worker *worker, const struct orr_spawn *what, struct orr_tas
 
 /* Polls a task that came off the ready queue.  False if it has ended meanwhile, and was not polled. */
 bool task_run(struct worker *worker, struct orr_task *task);
+
+/* Polls a live task here and now, also inside the poll of another. */
+void task_run_now(struct worker *worker, struct orr_task *task);
 
 /* The body of a live task is over: no waker names it, nothing waits for it, its I/O is being cancelled. */
 void task_retire(struct worker *worker, struct orr_task *task);

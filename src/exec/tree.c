@@ -13,7 +13,7 @@ static enum orr_task_state state_of(const struct orr_task *task)
 {
     if (task->life == TASK_ENDING)
         return task->children ? ORR_TASK_JOINING : ORR_TASK_ENDING;
-    if (task == task->worker->polling)
+    if (task->running)
         return ORR_TASK_RUNNING;
     return task->queued ? ORR_TASK_READY : ORR_TASK_WAITING;
 }

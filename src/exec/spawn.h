@@ -1,0 +1,10 @@
+/* Spawning for other parts of the library. */
+#ifndef ORR_EXEC_SPAWN_H
+#define ORR_EXEC_SPAWN_H
+
+#include "exec/worker.h"
+
+/* As orr_spawn() on the calling thread's own worker, except that the task is not queued: whoever makes it polls it. */
+int spawn_unqueued(struct worker *worker, const struct orr_spawn *what, struct orr_task **task);
+
+#endif
