@@ -306,7 +306,7 @@ struct orr_spawn {
     void *data;               /* given to poll and drop */
     void (*drop)(void *data); /* runs once when the task is done, its children included, however it ends; may be NULL */
     unsigned worker;          /* a worker's number, or ORR_HERE */
-    const char *name;         /* for people; not copied; may be NULL */
+    const char *name;         /* for people; may be NULL */
     struct orr_task
         *parent;    /* default: the task that is being polled here; on another worker, and outside tasks, none */
     bool detached;  /* no parent */

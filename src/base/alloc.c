@@ -36,3 +36,10 @@ void alloc_free(const struct alloc *alloc, void *block, size_t size)
     if (block)
         alloc->fn(alloc->data, block, size, 0);
 }
+
+char *alloc_copy(const struct alloc *alloc, const char *text)
+{
+    size_t size = strlen(text) + 1;
+    char *copy = alloc_new(alloc, size);
+    return copy ? memcpy(copy, text, size) : NULL;
+}

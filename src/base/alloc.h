@@ -19,6 +19,9 @@ struct alloc alloc_from(orr_alloc_fn *fn, void *data);
 void *alloc_new(const struct alloc *alloc, size_t size);
 void *alloc_zeroed(const struct alloc *alloc, size_t size);
 
+/* A string's copy, its end included. */
+char *alloc_copy(const struct alloc *alloc, const char *text);
+
 /* `block` may be NULL. */
 void alloc_free(const struct alloc *alloc, void *block, size_t size);
 

@@ -8,20 +8,23 @@
 #include "exec/scope.h"
 
 #include <errno.h>
+#include <string.h>
 
 struct spawn_letter {
     struct mail mail;
     struct orr_spawn what;
+    size_t size; /* of all of it */
+    char name[];
 };
 
 static void spawn_arrives(struct worker *worker, struct mail *mail)
 {
     struct spawn_letter *letter = (struct spawn_letter *)mail; /* its first member */
     struct orr_spawn what = letter->what;
-    alloc_free(&worker->alloc, letter, sizeof *letter);
     worker->errands++;
     struct orr_task *task;
     int error = worker->closing ? -ESHUTDOWN : task_new(worker, &what, &task);
+    alloc_free(&worker->alloc, letter, letter->size);
     /* After the task is counted as live: a sender sees it as one or the other.  Pairs with spawn_by_letter(). */
     atomic_fetch_sub_explicit(&worker->expected, 1, memory_order_release);
     if (!error) {
@@ -45,16 +48,19 @@ static int spawn_by_letter(struct worker *worker, const struct orr_spawn *what)
     if (before + counter_read(&worker->tasks.live) >= worker->tasks.limit)
         goto unexpected;
     error = -ENOMEM;
-    struct spawn_letter *letter = alloc_new(&worker->alloc, sizeof *letter);
+    size_t size = sizeof(struct spawn_letter) + (what->name ? strlen(what->name) + 1 : 0);
+    struct spawn_letter *letter = alloc_new(&worker->alloc, size);
     if (!letter)
         goto unexpected;
-    *letter = (struct spawn_letter){ .mail.arrive = spawn_arrives, .what = *what };
+    *letter = (struct spawn_letter){ .mail.arrive = spawn_arrives, .what = *what, .size = size };
+    if (what->name)
+        letter->what.name = strcpy(letter->name, what->name);
     runtime_expect_errand(rt);
     if (worker_post(worker, &letter->mail))
         return 0;
     runtime_finish_errands(rt, 1);
     error = -ESHUTDOWN;
-    alloc_free(&worker->alloc, letter, sizeof *letter);
+    alloc_free(&worker->alloc, letter, size);
 unexpected:
     atomic_fetch_sub_explicit(&worker->expected, 1, memory_order_relaxed);
     return error;

@@ -6,6 +6,7 @@
 #include "exec/worker.h"
 
 #include <errno.h>
+#include <string.h>
 
 /* Gives a slot that nothing refers to back to the table. */
 static void task_recycle(struct tasks *tasks, struct orr_task *task)
@@ -62,6 +63,9 @@ int task_new(struct worker *worker, const struct orr_spawn *what, struct orr_tas
         if (error)
             return error;
     }
+    char *name = NULL;
+    if (what->name && !(name = alloc_copy(&worker->alloc, what->name)))
+        return -ENOMEM;
     struct orr_task *task = tasks->free;
     tasks->free = task->next;
     uint32_t generation = task->generation, index = task->slot;
@@ -70,7 +74,7 @@ int task_new(struct worker *worker, const struct orr_spawn *what, struct orr_tas
         .data = what->data,
         .drop = what->drop,
         .worker = worker,
-        .name = what->name,
+        .name = name,
         .generation = generation,
         .slot = index,
         .life = TASK_LIVE,
@@ -105,6 +109,9 @@ void task_bury(struct worker *worker, struct orr_task *task)
 void task_free(struct worker *worker, struct orr_task *task)
 {
     task->life = TASK_FREE;
+    if (task->name)
+        alloc_free(&worker->alloc, task->name, strlen(task->name) + 1);
+    task->name = NULL;
     task_recycle(&worker->tasks, task);
 }
 

@@ -63,7 +63,7 @@ struct orr_task {
     struct orr_nest *parent; /* whose child it is, or whose failure; NULL once it is neither */
     struct orr_link sibling; /* among the parent's children, then perhaps its failures */
     struct orr_scope *scope; /* the innermost; NULL for none */
-    const char *name;
+    char *name;
     uint32_t references;
     uint32_t children; /* in all scopes */
     uint32_t depth;    /* greater than that of every ancestor */

@@ -1,0 +1,281 @@
+#include "lua/isolate.h"
+
+#include "base/list.h"
+#include "lua/modules.h"
+#include "lua/task.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* --- The account ------------------------------------------------------------------------------------------ */
+
+static void *account_alloc(void *data, void *block, size_t old_size, size_t size)
+{
+    struct orr_isolate *iso = data;
+    if (!block)
+        old_size = 0; /* Lua says there what kind of thing it makes */
+    void *result = iso->alloc.fn(iso->alloc.data, block, old_size, size);
+    if (size && !result)
+        return NULL;
+    iso->memory += size - old_size;
+    if (iso->memory > iso->memory_peak)
+        iso->memory_peak = iso->memory;
+    return result;
+}
+
+/* --- Registration ------------------------------------------------------------------------------------------ */
+
+void isolate_register(struct orr_isolate *iso, lua_State *L, const luaL_Reg *functions)
+{
+    lua_pushlightuserdata(L, iso);
+    luaL_setfuncs(L, functions, 1);
+}
+
+void isolate_class(struct orr_isolate *iso, lua_State *L, const char *name, const luaL_Reg *methods)
+{
+    luaL_newmetatable(L, name);
+    isolate_register(iso, L, methods);
+    lua_pushvalue(L, -1);
+    lua_setfield(L, -2, "__index");
+    lua_pop(L, 1);
+}
+
+/* --- Anchors and coroutines --------------------------------------------------------------------------------- */
+
+int isolate_anchor(struct orr_isolate *iso, lua_State *L)
+{
+    int index = iso->free_anchor;
+    lua_rawgeti(L, LUA_REGISTRYINDEX, iso->anchors);
+    if (index) {
+        lua_rawgeti(L, -1, index);
+        iso->free_anchor = (int)lua_tointeger(L, -1);
+        lua_pop(L, 1);
+    } else {
+        index = iso->last_anchor + 1;
+    }
+    lua_pushvalue(L, -2);
+    lua_rawseti(L, -2, index); /* may raise when the table grows: then nothing has changed */
+    if (index > iso->last_anchor)
+        iso->last_anchor = index;
+    lua_pop(L, 1);
+    return index;
+}
+
+void isolate_push_anchored(struct orr_isolate *iso, lua_State *L, int anchor)
+{
+    lua_rawgeti(L, LUA_REGISTRYINDEX, iso->anchors);
+    lua_rawgeti(L, -1, anchor);
+    lua_remove(L, -2);
+}
+
+void isolate_unanchor(struct orr_isolate *iso, lua_State *L, int anchor)
+{
+    lua_rawgeti(L, LUA_REGISTRYINDEX, iso->anchors);
+    lua_pushinteger(L, iso->free_anchor);
+    lua_rawseti(L, -2, anchor); /* in place of what is there */
+    lua_pop(L, 1);
+    iso->free_anchor = anchor;
+}
+
+lua_State *isolate_coroutine(struct orr_isolate *iso, lua_State *L)
+{
+    if (!iso->pooled)
+        return lua_newthread(L);
+    lua_rawgeti(L, LUA_REGISTRYINDEX, iso->pool);
+    lua_rawgeti(L, -1, iso->pooled);
+    lua_pushboolean(L, false);
+    lua_rawseti(L, -3, iso->pooled--);
+    lua_remove(L, -2);
+    return lua_tothread(L, -1);
+}
+
+void isolate_recycle(struct orr_isolate *iso, lua_State *co)
+{
+    if (iso->pooled == POOL_MAX || iso->closing)
+        return;
+    lua_settop(co, 0);
+    lua_rawgeti(co, LUA_REGISTRYINDEX, iso->pool);
+    lua_pushthread(co);
+    lua_rawseti(co, -2, ++iso->pooled);
+    lua_settop(co, 0);
+}
+
+/* --- Coming in and going out ---------------------------------------------------------------------------------- */
+
+int isolate_visit(struct orr_isolate *iso)
+{
+    if (worker_current == iso->worker)
+        return 0;
+    if (iso->worker != runtime_worker(iso->rt, 1))
+        return -EPERM;
+    int error = orr_runtime_enter(iso->rt);
+    iso->visits += !error;
+    return error;
+}
+
+void isolate_leave(struct orr_isolate *iso)
+{
+    if (!iso->visits || iso->worker->polling || iso->depth)
+        return;
+    iso->visits--;
+    orr_runtime_leave(iso->rt);
+}
+
+/* --- Life ------------------------------------------------------------------------------------------------------- */
+
+static const char isolate_key; /* its address is the isolate's place in the registry */
+
+struct orr_isolate *isolate_find(lua_State *L)
+{
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &isolate_key);
+    struct orr_isolate *iso = lua_touserdata(L, -1);
+    lua_pop(L, 1);
+    return iso;
+}
+
+/* What may raise, protected.  The isolate is the argument. */
+static int open_protected(lua_State *L)
+{
+    struct orr_isolate *iso = lua_touserdata(L, 1);
+    const char *mount = lua_touserdata(L, 2);
+    lua_pushlightuserdata(L, iso);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &isolate_key);
+    lua_createtable(L, 16, 0);
+    iso->anchors = luaL_ref(L, LUA_REGISTRYINDEX);
+    lua_createtable(L, POOL_MAX, 0); /* as large as it gets: recycling must not allocate */
+    for (int i = 1; i <= POOL_MAX; i++) {
+        lua_pushboolean(L, false);
+        lua_rawseti(L, -2, i);
+    }
+    iso->pool = luaL_ref(L, LUA_REGISTRYINDEX);
+    ltask_open(iso, L);
+    modules_open(iso, L, mount);
+    return 0;
+}
+
+static int isolate_init(struct orr_isolate *iso, struct orr_runtime *rt, lua_State *L, const char *mount)
+{
+    iso->rt = rt;
+    iso->worker = worker_current && worker_current->runtime == rt ? worker_current : runtime_worker(rt, 1);
+    iso->L = L;
+    lua_State *main = L;
+    lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);
+    main = lua_tothread(L, -1);
+    lua_pop(L, 1);
+    iso->L = main;
+    iso->running = main;
+    snprintf(iso->name, sizeof iso->name, "%s", mount ? mount : "orrery");
+    lua_pushcfunction(L, open_protected);
+    lua_pushlightuserdata(L, iso);
+    lua_pushlightuserdata(L, (void *)mount);
+    if (lua_pcall(L, 2, 0, 0) == LUA_OK)
+        return 0;
+    log_line(&rt->log, ORR_LOG_ERROR, "no isolate: %s", lua_tostring(L, -1));
+    lua_pop(L, 1);
+    return -ENOMEM;
+}
+
+static struct orr_isolate *isolate_alloc(struct orr_runtime *rt)
+{
+    struct orr_isolate *iso = alloc_zeroed(&rt->alloc, sizeof *iso);
+    if (iso)
+        iso->alloc = rt->alloc;
+    return iso;
+}
+
+int orr_lua_open(struct orr_runtime *rt, lua_State *L, const char *mount)
+{
+    if (!runtime_valid(rt) || !L)
+        return -EINVAL;
+    if (isolate_find(L))
+        return -EALREADY;
+    struct orr_isolate *iso = isolate_alloc(rt);
+    if (!iso)
+        return -ENOMEM;
+    int error = isolate_init(iso, rt, L, mount);
+    if (error)
+        alloc_free(&rt->alloc, iso, sizeof *iso);
+    return error;
+}
+
+static int open_libraries(lua_State *L)
+{
+    luaL_openlibs(L);
+    return 0;
+}
+
+int orr_lua_new(struct orr_runtime *rt, const char *mount, lua_State **out)
+{
+    if (!runtime_valid(rt) || !out)
+        return -EINVAL;
+    struct orr_isolate *iso = isolate_alloc(rt);
+    if (!iso)
+        return -ENOMEM;
+    int error = -ENOMEM;
+    iso->owned = true;
+    lua_State *L = lua_newstate(account_alloc, iso);
+    if (!L)
+        goto no_state;
+    lua_pushcfunction(L, open_libraries);
+    if (lua_pcall(L, 0, 0, 0) != LUA_OK)
+        goto not_opened;
+    error = isolate_init(iso, rt, L, mount);
+    if (error)
+        goto not_opened;
+    *out = L;
+    return 0;
+not_opened:
+    lua_close(L);
+no_state:
+    alloc_free(&rt->alloc, iso, sizeof *iso);
+    return error;
+}
+
+/* Ends what is left of the tasks of an isolate: cancelled, given a chance to clean up, and then by force. */
+static void end_tasks(struct orr_isolate *iso)
+{
+    struct worker *worker = iso->worker;
+    uint64_t end = clock_after(clock_now(), worker->grace_ns);
+    ltask_cancel_all(iso, "closed");
+    while (iso->tasks && clock_now() < end && ltask_any_hopes(iso)) {
+        worker_turn(worker, ORR_NEVER);
+        if (!worker_busy(worker) && iso->tasks && ltask_any_hopes(iso))
+            worker_sleep(worker, end > clock_now() ? end - clock_now() : 0);
+    }
+    ltask_drop_all(iso);
+}
+
+static void isolate_close(struct orr_isolate *iso)
+{
+    struct orr_runtime *rt = iso->rt;
+    lua_State *L = iso->L;
+    iso->closing = true;
+    end_tasks(iso);
+    modules_close(iso, L);
+    if (iso->owned)
+        lua_close(L);
+    else
+        ltask_disown_all(iso, L);
+    alloc_free(&rt->alloc, iso, sizeof *iso);
+}
+
+int orr_lua_close(lua_State *L)
+{
+    struct orr_isolate *iso = L ? isolate_find(L) : NULL;
+    if (!iso)
+        return -EINVAL;
+    if (iso->depth || iso->visits || iso->worker->polling) {
+        iso->close_wanted = true; /* when the outermost entry has unwound */
+        return -EINPROGRESS;
+    }
+    int error = isolate_visit(iso);
+    if (error)
+        return error;
+    struct orr_runtime *rt = iso->rt;
+    bool visited = iso->visits;
+    isolate_close(iso);
+    if (visited)
+        orr_runtime_leave(rt);
+    return 0;
+}

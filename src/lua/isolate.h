@@ -1,0 +1,100 @@
+/*
+ * An isolate is one Lua state with its tasks, bound to one worker.  Only that worker's thread runs its Lua.
+ *
+ * A Lua task is a core task whose poll is lua_resume (task.h).  The isolate knows which task's Lua runs at the moment
+ * (`current`), in which coroutine (`running`), and through which coroutines of the script's own it got there (`chain`).
+ *
+ * What a task needs to stay alive is anchored in one table, by an index that the task keeps, from its start until
+ * the core has dropped it, and with it every value on its coroutine's stack.
+ *
+ * Starting and closing tasks takes effect at once: the other task runs before the caller goes on.  Up to NEST_MAX deep
+ * that is a nested poll.  Deeper, the callers suspend themselves on `urgent`, a stack of tasks that are to run, in that order,
+ * before any other Lua of the isolate; it is worked off by the outermost, so the C stack does not grow with it.
+ */
+#ifndef ORR_LUA_ISOLATE_H
+#define ORR_LUA_ISOLATE_H
+
+#include "exec/runtime.h"
+#include "lua/compat.h"
+#include "orrery.h"
+
+enum {
+    NEST_MAX = 16,        /* nested polls while the caller could also suspend itself */
+    NEST_HARD_MAX = 120,  /* and when it could not */
+    POOL_MAX = 256,       /* coroutines kept for the next tasks */
+};
+
+struct ltask;
+
+/* A coroutine of the script's own that runs inside a task, or that one. */
+struct chain {
+    struct chain *outer;
+    lua_State *L; /* who resumed it */
+};
+
+struct orr_isolate {
+    struct orr_runtime *rt;
+    struct worker *worker;
+    lua_State *L;
+    bool owned; /* the state is ours to close */
+
+    struct ltask *current;
+    lua_State *running;
+    struct chain *chain;
+    struct ltask *urgent;
+    unsigned depth;  /* polls inside polls */
+    unsigned visits; /* entries from outside that have not left */
+    bool suspending; /* a task's coroutines are on their way out, for the task to wait */
+    bool closing, close_wanted;
+    bool debug; /* remember where tasks were made */
+
+    /* References into the registry. */
+    int anchors, pool, base, base_handler;
+    int free_anchor; /* the first of a list of free indices, 0 for none */
+    int last_anchor;
+    int pooled;
+    uint64_t tasks; /* that the core has not dropped */
+
+    struct orr_link all; /* of the runtime's isolates on this worker */
+
+    /* The account. */
+    size_t memory, memory_peak;
+    struct alloc alloc;
+    char name[64];
+};
+
+/* The isolate of a C function of ours: its first upvalue. */
+static inline struct orr_isolate *isolate_of(lua_State *L)
+{
+    return lua_touserdata(L, lua_upvalueindex(1));
+}
+
+/* Registers C functions with the isolate as their first upvalue, into the table at the top. */
+void isolate_register(struct orr_isolate *iso, lua_State *L, const luaL_Reg *functions);
+
+/* Makes a class: a metatable named `name`, its methods, and __index. */
+void isolate_class(struct orr_isolate *iso, lua_State *L, const char *name, const luaL_Reg *methods);
+
+/*
+ * Between the two the calling thread runs the isolate's worker, if it did not before: for calls that come from plain code of
+ * the host.  -EBUSY if another thread drives it.  Nothing in between may raise.
+ */
+int isolate_visit(struct orr_isolate *iso);
+void isolate_leave(struct orr_isolate *iso);
+
+/* Anchors the value at the top of L, which stays there, at a free index.  May raise. */
+int isolate_anchor(struct orr_isolate *iso, lua_State *L);
+
+/* Pushes what is anchored.  Never allocates. */
+void isolate_push_anchored(struct orr_isolate *iso, lua_State *L, int anchor);
+
+/* Never allocates. */
+void isolate_unanchor(struct orr_isolate *iso, lua_State *L, int anchor);
+
+/* A coroutine to run a task on, pushed on L too.  May raise. */
+lua_State *isolate_coroutine(struct orr_isolate *iso, lua_State *L);
+
+/* Keeps a coroutine that ended well for the next.  Never allocates. */
+void isolate_recycle(struct orr_isolate *iso, lua_State *co);
+
+#endif

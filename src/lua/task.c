@@ -1,0 +1,516 @@
+#include "lua/task.h"
+
+#include "base/log.h"
+#include "exec/spawn.h"
+#include "lua/report.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static enum orr_poll ltask_poll(struct orr_task *task, void *data);
+
+struct ltask *ltask_of(const struct orr_task *task)
+{
+    return task && task->poll == ltask_poll ? task->data : NULL;
+}
+
+struct ltask *ltask_test(lua_State *L, int index)
+{
+    return luaL_testudata(L, index, LTASK_CLASS);
+}
+
+struct ltask *ltask_check(lua_State *L, int index)
+{
+    return luaL_checkudata(L, index, LTASK_CLASS);
+}
+
+struct ltask *ltask_current(lua_State *L, const char *what)
+{
+    struct orr_isolate *iso = isolate_of(L);
+    if (!iso->current)
+        luaL_error(L, "%s: not inside a task; start one with async.run(fn)", what);
+    return iso->current;
+}
+
+/* --- Suspending --------------------------------------------------------------------------------------------- */
+
+/* NULL if every coroutine from the running one out to the task can yield; else the one that cannot. */
+static lua_State *cannot_yield(struct orr_isolate *iso, lua_State *L)
+{
+    if (!lua_isyieldable(L))
+        return L;
+    for (struct chain *at = iso->chain; at; at = at->outer)
+        if (!lua_isyieldable(at->L))
+            return at->L;
+    return NULL;
+}
+
+/* The name of the C function in which a coroutine is stuck. */
+static const char *push_c_function(lua_State *L, lua_State *stuck)
+{
+    lua_Debug info;
+    for (int level = stuck == L ? 1 : 0; lua_getstack(stuck, level, &info); level++) {
+        lua_getinfo(stuck, "Sn", &info);
+        if (*info.what == 'C' && info.name && strcmp(info.name, "pcall") && strcmp(info.name, "xpcall"))
+            return lua_pushfstring(L, "'%s'", info.name);
+    }
+    return lua_pushliteral(L, "a C function");
+}
+
+static int refuse_to_suspend(lua_State *L, struct orr_isolate *iso)
+{
+    orr_wait_withdraw(&iso->current->wait);
+    if (L != iso->running)
+        return luaL_error(L, "cannot wait here: this coroutine was resumed by something other than coroutine.resume");
+    const char *name = push_c_function(L, cannot_yield(iso, L));
+    return luaL_error(L, "cannot wait here: %s, a C function, is on the stack and cannot be suspended", name);
+}
+
+int suspend(lua_State *L, lua_KFunction k, lua_KContext context)
+{
+    struct orr_isolate *iso = isolate_of(L);
+    if (L != iso->running || cannot_yield(iso, L))
+        return refuse_to_suspend(L, iso);
+    iso->suspending = true;
+    return lua_yieldk(L, 0, context, k);
+}
+
+/* --- What a task has come to ---------------------------------------------------------------------------------- */
+
+/* Pushes the user value of a task's handle, which is anchored. */
+static void push_value(lua_State *L, struct ltask *self)
+{
+    isolate_push_anchored(self->iso, L, self->anchor);
+    lua_getiuservalue(L, -1, 1);
+    lua_remove(L, -2);
+}
+
+/* Makes the value at the top of L the handle's. */
+static void set_value(lua_State *L, struct ltask *self)
+{
+    isolate_push_anchored(self->iso, L, self->anchor);
+    lua_insert(L, -2);
+    lua_setiuservalue(L, -2, 1);
+    lua_pop(L, 1);
+}
+
+static void push_error(lua_State *L, struct orr_isolate *iso, struct orr_task *task)
+{
+    const struct orr_result *result = outcome_of(task);
+    struct ltask *origin = result->error == -ESCRIPT ? result->value : NULL;
+    if (origin && origin->iso == iso)
+        push_value(L, origin);
+    else if (result->error == -ECANCELED)
+        lua_pushliteral(L, "closed");
+    else
+        lua_pushstring(L, result->message ? result->message : strerror(-result->error));
+}
+
+/* The results of a task that ended well; `handle` is where it is on L. */
+static int push_results(lua_State *L, struct ltask *self, int handle)
+{
+    lua_pushboolean(L, true);
+    if (self->results == 0)
+        return 1;
+    if (self->results == 1) {
+        lua_getiuservalue(L, handle, 1);
+        return 2;
+    }
+    luaL_checkstack(L, self->results + 1, "too many results");
+    for (int i = 1; i <= self->results; i++) {
+        lua_pushvalue(self->co, i);
+        lua_xmove(self->co, L, 1);
+    }
+    return self->results + 1;
+}
+
+int ltask_push_outcome(lua_State *L, struct ltask *self, int handle)
+{
+    handle = lua_absindex(L, handle);
+    if (self->task && self->state == LTASK_FAILED) {
+        scope_observe(self->task);
+        lua_pushboolean(L, false);
+        push_error(L, self->iso, self->task);
+        return 2;
+    }
+    if (self->task)
+        scope_observe(self->task);
+    if (self->state == LTASK_OK)
+        return push_results(L, self, handle);
+    lua_pushboolean(L, false);
+    lua_pushliteral(L, "closed");
+    return 2;
+}
+
+int wait_raise(lua_State *L, int error)
+{
+    struct orr_isolate *iso = isolate_of(L);
+    struct orr_task *child = error == -ECHILD ? orr_task_failed_child(iso->current->task) : NULL;
+    if (child)
+        push_error(L, iso, child);
+    else if (error == -ECANCELED)
+        lua_pushliteral(L, "closed");
+    else if (error == -ETIMEDOUT)
+        lua_pushliteral(L, "timeout");
+    else if (error == -EDEADLK)
+        return luaL_error(L, "a task cannot await itself or a task that it is part of: that would never end");
+    else
+        return luaL_error(L, "cannot wait: %s", strerror(-error));
+    return lua_error(L);
+}
+
+/* --- The body --------------------------------------------------------------------------------------------------- */
+
+/* The bottom of the coroutine: [1] the message handler, then the body's results or its error. */
+static int base_over(lua_State *L, int status, lua_KContext context)
+{
+    (void)context;
+    struct ltask *self = isolate_of(L)->current;
+    self->raised = status != LUA_OK && status != LUA_YIELD;
+    return lua_gettop(L) - 1;
+}
+
+static int base(lua_State *L)
+{
+    return base_over(L, lua_pcallk(L, lua_gettop(L) - 2, LUA_MULTRET, 1, 0, base_over), 0);
+}
+
+static bool is_closed(lua_State *L, int index)
+{
+    return lua_type(L, index) == LUA_TSTRING && !strcmp(lua_tostring(L, index), "closed");
+}
+
+/* The text of an error is made where it is raised, before the stack unwinds; for those that are not errors, not. */
+static int handle_message(lua_State *L)
+{
+    struct orr_isolate *iso = isolate_of(L);
+    struct ltask *self = iso->current;
+    if (!self || (self->task->cancelled && is_closed(L, 1)))
+        return 1;
+    report_keep(self, L, 1);
+    lua_settop(L, 1);
+    return 1;
+}
+
+/* Whether the error at the top is the one that the task was told of last. */
+static bool is_childs_error(lua_State *co, struct ltask *self)
+{
+    struct orr_task *child = orr_task_failed_child(self->task);
+    if (!child)
+        return false;
+    push_error(co, self->iso, child);
+    bool same = lua_rawequal(co, -1, -2);
+    lua_pop(co, 1);
+    return same;
+}
+
+static void give_up_error(void *value)
+{
+    struct ltask *self = value;
+    self->keeps_error = false;
+    ltask_release(self);
+}
+
+static enum orr_poll finish_with_error(struct ltask *self)
+{
+    lua_State *co = self->co;
+    struct orr_task *task = self->task;
+    int error = -ESCRIPT;
+    if (task->own.flags & NEST_CANCELLED && is_closed(co, -1))
+        error = -ECANCELED;
+    else if (is_childs_error(co, self))
+        error = -ECHILD;
+    lua_pushvalue(co, -1);
+    set_value(co, self);
+    if (error != -ESCRIPT)
+        return orr_task_fail(task, error);
+    self->keeps_error = true;
+    const char *text = self->report ? self->report : lua_type(co, -1) == LUA_TSTRING ? "a Lua error" : "a Lua error";
+    return orr_task_finish(
+        task, (struct orr_result){ .error = -ESCRIPT, .message = text, .value = self, .drop = give_up_error });
+}
+
+/* The coroutine has returned, with so many values on it. */
+static enum orr_poll body_over(struct ltask *self, int status, int results)
+{
+    lua_State *co = self->co;
+    self->over = true;
+    if (status != LUA_OK || self->raised) {
+        enum orr_poll answer = finish_with_error(self);
+        self->co = NULL; /* and not used again */
+        return answer;
+    }
+    if (self->completed) /* from outside: that result stands */
+        results = -1;
+    else
+        self->results = results;
+    if (results > 1)
+        return ORR_DONE;
+    if (results == 1)
+        set_value(co, self);
+    else if (results == 0) {
+        lua_pushnil(co);
+        set_value(co, self);
+    }
+    isolate_recycle(self->iso, co);
+    self->co = NULL;
+    return ORR_DONE;
+}
+
+/* Works off what is to run before any other Lua, down to `mark`. */
+static void run_urgent(struct orr_isolate *iso, const struct ltask *mark)
+{
+    while (iso->urgent != mark) {
+        struct ltask *next = iso->urgent;
+        iso->urgent = next->next_urgent;
+        next->urgent = next->paused = false;
+        if (next->task && next->task->life == TASK_LIVE)
+            task_run_now(iso->worker, next->task);
+        ltask_release(next);
+    }
+}
+
+static enum orr_poll ltask_poll(struct orr_task *task, void *data)
+{
+    struct ltask *self = data;
+    struct orr_isolate *iso = self->iso;
+    (void)task;
+    if (self->paused || (self->begun && self->wait.state == WAIT_WAITING))
+        return ORR_PENDING;
+    struct ltask *outer = iso->current;
+    lua_State *outer_running = iso->running;
+    struct chain *outer_chain = iso->chain;
+    iso->current = self;
+    iso->running = self->co;
+    iso->chain = NULL;
+    iso->depth++;
+    int arguments = self->begun ? 0 : self->arguments;
+    int results;
+    self->begun = true;
+    int status = lua_resume(self->co, NULL, arguments, &results);
+    iso->suspending = false;
+    enum orr_poll answer = status == LUA_YIELD ? ORR_PENDING : body_over(self, status, results);
+    iso->depth--;
+    iso->current = outer;
+    iso->running = outer_running;
+    iso->chain = outer_chain;
+    if (!iso->depth)
+        run_urgent(iso, NULL);
+    return answer;
+}
+
+/* --- Making and ending --------------------------------------------------------------------------------------------- */
+
+/* Lets go of the handle when neither the core nor anything else here needs it. */
+void ltask_release(struct ltask *self)
+{
+    if (!self->dropped || self->keeps_error || self->urgent || !self->anchor)
+        return;
+    int anchor = self->anchor;
+    self->anchor = 0;
+    isolate_unanchor(self->iso, self->iso->L, anchor);
+}
+
+/* The core is done with the task: what it has come to is settled. */
+static void ltask_drop(void *data)
+{
+    struct ltask *self = data;
+    struct orr_isolate *iso = self->iso;
+    struct orr_task *task = self->task;
+    if (self->co && !self->over) { /* ended by force */
+        compat_close_thread(self->co, iso->L);
+        self->co = NULL;
+    }
+    int error = outcome_of(task)->error;
+    self->state = task->failed ? LTASK_FAILED : error ? LTASK_CLOSED : LTASK_OK;
+    self->dropped = true;
+    iso->tasks--;
+    if (!task->failed && !task->own.failures) {
+        self->task = NULL;
+        orr_task_unref(task);
+    }
+    ltask_release(self);
+}
+
+static int ltask_gc(lua_State *L)
+{
+    struct ltask *self = lua_touserdata(L, 1);
+    orr_task_unref(self->task);
+    self->task = NULL;
+    free(self->report);
+    self->report = NULL;
+    return 0;
+}
+
+struct ltask *ltask_new(struct orr_isolate *iso, lua_State *L, int arguments, const struct ltask_options *options)
+{
+    if (iso->closing)
+        luaL_error(L, "async.run: the isolate is closing");
+    luaL_checkstack(L, 8, NULL);
+    int function = lua_gettop(L) - arguments;
+    struct ltask *self = lua_newuserdatauv(L, sizeof *self, 1);
+    *self = (struct ltask){ .iso = iso };
+    luaL_setmetatable(L, LTASK_CLASS);
+    lua_insert(L, function); /* below the function: it stays */
+    self->co = isolate_coroutine(iso, L);
+    lua_setiuservalue(L, function, 1);
+    if (!lua_checkstack(self->co, arguments + 8))
+        luaL_error(L, "too many arguments");
+    lua_rawgeti(self->co, LUA_REGISTRYINDEX, iso->base);
+    lua_rawgeti(self->co, LUA_REGISTRYINDEX, iso->base_handler);
+    lua_xmove(L, self->co, arguments + 1);
+    self->arguments = arguments + 2;
+    self->anchor = isolate_anchor(iso, L);
+    struct orr_spawn what = {
+        .poll = ltask_poll,
+        .data = self,
+        .drop = ltask_drop,
+        .name = options->name,
+        .detached = options->detached,
+    };
+    int error = isolate_visit(iso);
+    if (!error)
+        error = runtime_stopping(iso->rt) && !iso->worker->grace ? -ESHUTDOWN
+                                                                 : spawn_unqueued(iso->worker, &what, &self->task);
+    if (error) {
+        isolate_leave(iso);
+        int anchor = self->anchor;
+        self->anchor = 0;
+        isolate_unanchor(iso, L, anchor);
+        luaL_error(L, "async.run: no task: %s", strerror(-error));
+    }
+    orr_task_ref(self->task);
+    iso->tasks++;
+    isolate_leave(iso);
+    return self;
+}
+
+int ltask_run_first(lua_State *L, struct ltask *first, lua_KFunction k, lua_KContext context)
+{
+    struct orr_isolate *iso = isolate_of(L);
+    struct ltask *mark = iso->urgent;
+    bool can = iso->current && L == iso->running && !cannot_yield(iso, L);
+    bool nest = iso->depth < NEST_MAX || (!can && iso->depth < NEST_HARD_MAX);
+    if (!nest && !can)
+        return luaL_error(L, "too many tasks are being started inside one another, where none of them can wait");
+    struct ltask *self = iso->current;
+    struct ltask *below = mark;
+    if (!nest) {
+        self->next_urgent = mark;
+        self->urgent = self->paused = true;
+        below = self;
+    }
+    struct ltask *last = first;
+    for (;; last = last->next_urgent) {
+        last->urgent = true;
+        if (!last->next_urgent)
+            break;
+    }
+    last->next_urgent = below;
+    iso->urgent = first;
+    if (!nest)
+        return suspend(L, k, context);
+    bool visited = !isolate_visit(iso);
+    run_urgent(iso, mark);
+    if (visited)
+        isolate_leave(iso);
+    return k(L, LUA_OK, context);
+}
+
+/* --- Closing ---------------------------------------------------------------------------------------------------------- */
+
+/* Whether a task that has just been cancelled is to hear of it now. */
+static bool hears_now(struct orr_isolate *iso, const struct orr_task *task)
+{
+    struct ltask *self = ltask_of(task);
+    return self && self->iso == iso && task->life == TASK_LIVE && !task->running && self->begun && !self->urgent &&
+           self->wait.state != WAIT_WAITING && task->cancelled;
+}
+
+int ltask_close(lua_State *L, struct ltask *self, const char *reason, lua_KFunction k, lua_KContext context)
+{
+    struct orr_isolate *iso = isolate_of(L);
+    if (!self->task || orr_task_done(self->task))
+        return k(L, LUA_OK, context);
+    bool visited = !isolate_visit(iso);
+    bool before = self->task->cancelled;
+    scope_cancel(&self->task->own, reason);
+    struct ltask *first = NULL, **end = &first;
+    struct orr_nest *top = &self->task->own;
+    if (!before && hears_now(iso, self->task)) {
+        *end = self;
+        end = &self->next_urgent;
+    }
+    for (struct orr_task *at = scope_walk_first(top, true); at; at = scope_walk_next(top, at, true, true))
+        if (hears_now(iso, at)) {
+            *end = ltask_of(at);
+            end = &(*end)->next_urgent;
+        }
+    *end = NULL;
+    if (visited)
+        isolate_leave(iso);
+    return first ? ltask_run_first(L, first, k, context) : k(L, LUA_OK, context);
+}
+
+/* --- All of an isolate's ------------------------------------------------------------------------------------------------ */
+
+typedef bool each_fn(struct ltask *task);
+
+/* True if one of the live tasks answers true. */
+static bool for_each(struct orr_isolate *iso, each_fn *each)
+{
+    struct tasks *tasks = &iso->worker->tasks;
+    bool any = false;
+    for (uint32_t index = 0; index < tasks->used; index++) {
+        struct orr_task *task = tasks_at(tasks, index);
+        struct ltask *self = task->life == TASK_LIVE ? ltask_of(task) : NULL;
+        if (self && self->iso == iso)
+            any |= each(self);
+    }
+    return any;
+}
+
+static bool cancel_one(struct ltask *self)
+{
+    scope_cancel(&self->task->own, "closed");
+    return true;
+}
+
+static bool has_hopes(struct ltask *self)
+{
+    return self->task->queued || self->task->waits || self->task->ios;
+}
+
+static bool drop_one(struct ltask *self)
+{
+    if (!self->task->running)
+        scope_drop_body(self->task);
+    return true;
+}
+
+void ltask_cancel_all(struct orr_isolate *iso)
+{
+    for_each(iso, cancel_one);
+}
+
+bool ltask_any_hopes(struct orr_isolate *iso)
+{
+    return for_each(iso, has_hopes);
+}
+
+void ltask_drop_all(struct orr_isolate *iso)
+{
+    for_each(iso, drop_one);
+}
+
+void ltask_open(struct orr_isolate *iso, lua_State *L)
+{
+    static const luaL_Reg methods[] = { { "__gc", ltask_gc }, { NULL, NULL } };
+    isolate_class(iso, L, LTASK_CLASS, methods);
+    lua_pushlightuserdata(L, iso);
+    lua_pushcclosure(L, base, 1);
+    iso->base = luaL_ref(L, LUA_REGISTRYINDEX);
+    lua_pushlightuserdata(L, iso);
+    lua_pushcclosure(L, handle_message, 1);
+    iso->base_handler = luaL_ref(L, LUA_REGISTRYINDEX);
+}

@@ -1,0 +1,112 @@
+/*
+ * A Lua task: a core task whose body is a coroutine.
+ *
+ * It is a full userdata, the handle that scripts hold, anchored by the isolate until the core has dropped the task.  While
+ * it runs, its user value is its coroutine.  At the bottom of that is one C function of ours, which calls the body protected, so
+ * that errors unwind inside the coroutine, where `<close>` may wait.  When the body is over, the user value
+ * becomes what it has come to: one value, or the coroutine, if there are several on it; and a coroutine that ended
+ * well and holds nothing goes back to the pool.
+ *
+ * A wait of Lua code is a C function that calls a wait function of the core, and if that says -EAGAIN, suspend()s with itself as the
+ * continuation: so beginning and going on are the same code.  ltask_poll() resumes the coroutine only when the wait is over.
+ *
+ * The errors of the core become Lua errors in wait_raise(): -ECANCELED is the string "closed", -ECHILD the error value of the
+ * child itself.
+ */
+#ifndef ORR_LUA_TASK_H
+#define ORR_LUA_TASK_H
+
+#include "exec/outcome.h"
+#include "exec/scope.h"
+#include "exec/wait.h"
+#include "lua/isolate.h"
+
+#define LTASK_CLASS "orrery.task"
+#define ESCRIPT EREMOTEIO /* what a task that ended with a Lua error has failed with */
+
+enum ltask_state {
+    LTASK_LIVE,
+    LTASK_OK,
+    LTASK_FAILED,
+    LTASK_CLOSED,
+};
+
+struct ltask {
+    struct orr_isolate *iso;
+    struct orr_task *task; /* a reference; NULL when there is nothing more to ask the core */
+    lua_State *co;         /* NULL when it is over, unless several results are on it */
+    struct ltask *next_urgent;
+    int anchor;
+    union {
+        int arguments; /* on the coroutine's stack, before it has begun */
+        int results;   /* when it is over: none, the user value, or so many on the coroutine */
+    };
+    uint32_t serial; /* of its waits for callbacks: one that is late finds another */
+    uint8_t state;   /* enum ltask_state */
+    bool begun : 1;
+    bool over : 1;        /* the coroutine has returned */
+    bool raised : 1;      /* with an error */
+    bool completed : 1;   /* from outside */
+    bool urgent : 1;      /* in the isolate's list of that name */
+    bool paused : 1;      /* and suspended until its turn comes there */
+    bool dropped : 1;     /* by the core */
+    bool keeps_error : 1; /* the core keeps its result, and so its handle is kept */
+    char *report;         /* of its error: the message and the stack; NULL for none */
+    struct orr_wait wait;
+};
+
+/* The task whose Lua runs now; raises outside tasks. */
+struct ltask *ltask_current(lua_State *L, const char *what);
+
+/* The task at an argument; raises. */
+struct ltask *ltask_check(lua_State *L, int index);
+
+/* NULL if it is not one. */
+struct ltask *ltask_test(lua_State *L, int index);
+
+/* The Lua task that a core task is; NULL for others. */
+struct ltask *ltask_of(const struct orr_task *task);
+
+struct ltask_options {
+    const char *name;
+    bool detached;
+};
+
+/*
+ * Makes a task of the function and its arguments at the top of L, which are taken off, and leaves the handle there.  It has not
+ * begun.  May raise.
+ */
+struct ltask *ltask_new(struct orr_isolate *iso, lua_State *L, int arguments, const struct ltask_options *options);
+
+/*
+ * Runs a task that has not begun, or those that `first` leads by `next_urgent`, before whoever calls goes on: a C function
+ * returns what this answers.  `k` goes on; it is called here, or later.
+ */
+int ltask_run_first(lua_State *L, struct ltask *first, lua_KFunction k, lua_KContext context);
+
+/*
+ * Has the running task wait; `k` goes on when the core has polled it.  To be returned by a C function.  Raises where Lua
+ * cannot yield, and says why.
+ */
+int suspend(lua_State *L, lua_KFunction k, lua_KContext context);
+
+/* Raises what a wait that ended badly means. */
+int wait_raise(lua_State *L, int error);
+
+/* Pushes what a done task has come to on L: true and its results, or false and its error.  Answers how many. */
+int ltask_push_outcome(lua_State *L, struct ltask *self, int handle);
+
+/* Cancels a task, and runs what that wakes before the caller goes on.  To be returned by a C function. */
+int ltask_close(lua_State *L, struct ltask *self, const char *reason, lua_KFunction k, lua_KContext context);
+
+/* Lets go of the handle if nothing needs it any more. */
+void ltask_release(struct ltask *self);
+
+/* All live tasks of an isolate: cancelled, waited for at all, ended by force. */
+void ltask_cancel_all(struct orr_isolate *iso);
+bool ltask_any_hopes(struct orr_isolate *iso);
+void ltask_drop_all(struct orr_isolate *iso);
+
+void ltask_open(struct orr_isolate *iso, lua_State *L);
+
+#endif
