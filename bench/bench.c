@@ -55,6 +55,29 @@ struct bench_result bench_compare(const char *name, const char *unit, double (*s
     return result;
 }
 
+struct orr_runtime *bench_open(void)
+{
+    struct orr_runtime *rt = orr_runtime_new(NULL);
+    bench_must(orr_runtime_enter(rt), "orr_runtime_enter");
+    return rt;
+}
+
+void bench_close(struct orr_runtime *rt)
+{
+    bench_must(orr_runtime_leave(rt), "orr_runtime_leave");
+    bench_must(orr_runtime_free(rt), "orr_runtime_free");
+}
+
+double bench_run(struct orr_runtime *rt)
+{
+    bench_must(orr_runtime_leave(rt), "orr_runtime_leave");
+    uint64_t start = bench_now();
+    bench_must(orr_runtime_run(rt), "orr_runtime_run");
+    double ns = (double)(bench_now() - start);
+    bench_must(orr_runtime_enter(rt), "orr_runtime_enter");
+    return ns;
+}
+
 void bench_pin(int core)
 {
     cpu_set_t cores;

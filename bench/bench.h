@@ -30,6 +30,13 @@ void bench_line(const char *name, double value, const char *unit, double ratio, 
 struct bench_result bench_compare(const char *name, const char *unit, double (*subject)(void), const char *peer_name,
                                   double (*peer)(void));
 
+/* A runtime that the calling thread has entered, so that what belongs on the worker's thread can be made and freed. */
+struct orr_runtime *bench_open(void);
+void bench_close(struct orr_runtime *rt);
+
+/* Runs such a runtime until nothing is left to do.  Answers the nanoseconds. */
+double bench_run(struct orr_runtime *rt);
+
 /* Keeps the calling thread, and those it makes, on one core. */
 void bench_pin(int core);
 

@@ -345,7 +345,8 @@ static void judge(struct orr_task *task)
 
 void scope_body_over(struct orr_task *task)
 {
-    scope_forget_deadlines(task);
+    if (task->scope)
+        scope_forget_deadlines(task);
     task_retire(task->worker, task);
     gather_failures(task);
     judge(task);
@@ -492,7 +493,11 @@ static void release(struct orr_task *task)
 
 void orr_task_unref(struct orr_task *task)
 {
-    if (task && !--task->references)
+    if (!task || --task->references)
+        return;
+    if (!task->failed && !task->own.failures && !task->result.drop)
+        task_free(task->worker, task); /* nothing that anybody could have to be told */
+    else
         release(task);
 }
 

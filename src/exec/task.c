@@ -11,7 +11,9 @@
 /* Gives a slot that nothing refers to back to the table. */
 static void task_recycle(struct tasks *tasks, struct orr_task *task)
 {
-    if (task->life != TASK_FREE || task->queued || !task->reusable)
+    if (task->life != TASK_FREE)
+        return; /* on its own: together with the next it would be one read, wider than what was just written */
+    if (task->queued || !task->reusable)
         return;
     task->reusable = false;
     task->next = tasks->free;
@@ -68,17 +70,29 @@ int task_new(struct worker *worker, const struct orr_spawn *what, struct orr_tas
         return -ENOMEM;
     struct orr_task *task = tasks->free;
     tasks->free = task->next;
-    uint32_t generation = task->generation, index = task->slot;
-    *task = (struct orr_task){
-        .poll = what->poll,
-        .data = what->data,
-        .drop = what->drop,
-        .worker = worker,
-        .name = name,
-        .generation = generation,
-        .slot = index,
-        .life = TASK_LIVE,
-    };
+    /* Nothing waits for a FREE task, nor is below it: its lists are empty and their counts 0.  The rest is set one by
+     * one, since clearing so large a struct as a whole costs more than all else here. */
+    task->poll = what->poll;
+    task->data = what->data;
+    task->drop = what->drop;
+    task->life = TASK_LIVE;
+    task->opened = false;
+    task->cancelled = false;
+    task->child_failed = false;
+    task->own = (struct orr_nest){ 0 };
+    task->scope = NULL;
+    task->name = name;
+    task->references = 0;
+    task->depth = 0;
+    task->settled = false;
+    task->failed = false;
+    task->by_child = false;
+    task->own_error = false;
+    task->cut = false;
+    task->observed = false;
+    task->running = false;
+    task->failure = FAILURE_NONE;
+    task->result = (struct orr_result){ 0 };
     counter_add(&tasks->live, 1);
     counter_add(&tasks->spawned, 1);
     *out = task;
@@ -88,14 +102,16 @@ int task_new(struct worker *worker, const struct orr_spawn *what, struct orr_tas
 void task_retire(struct worker *worker, struct orr_task *task)
 {
     struct slot *slot = place_slot(worker->place, task->slot);
-    waits_abandon(task);
+    if (task->waits)
+        waits_abandon(task);
     task->reusable = place_vacate(slot, task->generation, task->opened);
     task->generation++;
     task->opened = false;
     task->life = TASK_ENDING;
-    if (task->ios)
+    if (task->ios) {
         worker->tasks.io_ending++;
-    io_cancel_all(task);
+        io_cancel_all(task);
+    }
 }
 
 void task_bury(struct worker *worker, struct orr_task *task)

@@ -46,17 +46,27 @@ struct orr_task {
     struct worker *worker;
     struct orr_task *next; /* in a queue, or in the free list */
     uint32_t generation;
-    uint32_t slot : WAKER_SLOT_BITS;
-    uint32_t life : 2;
-    uint32_t queued : 1;
-    uint32_t opened : 1; /* taken from the inbox, not yet acknowledged */
-    uint32_t reusable : 1;
-    uint32_t running : 1; /* it is being polled, or has another polled inside its own poll */
+    uint32_t slot;
 
-    uint32_t cancelled : 1;    /* the next wait has to answer -ECANCELED */
-    uint32_t child_failed : 1; /* the next wait has to answer -ECHILD */
-    struct orr_link *ios;      /* in flight */
-    struct orr_link *waits;    /* begun and not picked up */
+    /* Bytes, not bits: what is read wider than it was just written has to wait for the store. */
+    uint8_t life;
+    bool queued;
+    bool opened; /* taken from the inbox, not yet acknowledged */
+    bool reusable;
+    bool cancelled;    /* the next wait has to answer -ECANCELED */
+    bool child_failed; /* the next wait has to answer -ECHILD */
+
+    uint8_t failure;
+    bool settled : 1;   /* from outside, by orr_task_complete() */
+    bool failed : 1;    /* it is to count, or counts, as failed */
+    bool by_child : 1;  /* and with the first of its failures, not by itself */
+    bool own_error : 1; /* that happened, and `result` is what the body came to afterwards */
+    bool cut : 1;       /* cancelled when its body was over and its children were not */
+    bool observed : 1;
+    bool running : 1; /* it is being polled, or has another polled inside its own poll */
+
+    struct orr_link *ios;   /* in flight */
+    struct orr_link *waits; /* begun and not picked up */
 
     /* The tree: scope.h. */
     struct orr_nest own;     /* the children that were made in no scope */
@@ -68,14 +78,7 @@ struct orr_task {
     uint32_t children; /* in all scopes */
     uint32_t depth;    /* greater than that of every ancestor */
 
-    uint32_t claims;        /* how many wait for it, or have done so and have not looked yet */
-    uint32_t settled : 1;   /* from outside, by orr_task_complete() */
-    uint32_t failed : 1;    /* it is to count, or counts, as failed */
-    uint32_t by_child : 1;  /* and with the first of its failures, not by itself */
-    uint32_t own_error : 1; /* that happened, and `result` is what the body came to afterwards */
-    uint32_t cut : 1;       /* cancelled when its body was over and its children were not */
-    uint32_t observed : 1;
-    uint32_t failure : 2;
+    uint32_t claims; /* how many wait for it, or have done so and have not looked yet */
 
     /* What it has come to. */
     struct orr_link *watchers; /* in order of arrival */
