@@ -615,7 +615,7 @@ ORR_API int orr_semaphore_release(struct orr_semaphore *semaphore);
 ORR_API uint32_t orr_semaphore_free_permits(const struct orr_semaphore *semaphore);
 
 /*
- * Belongs to one task at a time.  Locking it twice answers -EDEADLK, unlocking another's -EPERM.  A task that ends
+ * Belongs to one task at a time; freed while one has it, it is nobody's.  Locking it twice answers -EDEADLK, unlocking another's -EPERM.  A task that ends
  * without unlocking it leaves it locked to nobody: the next in line gets -EOWNERDEAD, and has it.
  */
 struct orr_mutex;
@@ -628,7 +628,8 @@ ORR_API bool orr_mutex_locked(const struct orr_mutex *mutex);
 
 /*
  * Waiting gives up the mutex, which the task must have (-EPERM), and has it again when it answers anything else but
- * -EAGAIN, cancellation included: until then a cancelled wait goes on.
+ * -EAGAIN, cancellation included: until then a cancelled wait goes on.  It may answer 0 without having been notified: look
+ * again at what you wait for.
  */
 struct orr_condition;
 ORR_API int orr_condition_new(struct orr_condition **condition);
@@ -680,6 +681,54 @@ ORR_API int orr_future_wait(struct orr_task *task, struct orr_wait *wait, struct
 
 /* NULL until it is completed.  Any thread. */
 ORR_API const struct orr_result *orr_future_result(const struct orr_future *future);
+
+/* ------------------------------------------------------------------------------------------------------
+ * Lua
+ *
+ * An isolate is a Lua 5.4 state bound to one worker: the calling thread's, or worker 1 in plain code.  Its Lua runs as
+ * tasks of that worker, in its turns.  A state is named by its lua_State; any coroutine of it will do.
+ */
+struct lua_State;
+
+/*
+ * Make a state with all of Lua's libraries, or take one that the host has made, and give it the API: `require "orrery"`, and
+ * as a global if `mount` is not NULL.
+ *   -EINVAL   not a runtime, NULL
+ *   -EALREADY   it has it
+ *   -ENOMEM
+ */
+ORR_API int orr_lua_new(struct orr_runtime *rt, const char *mount, struct lua_State **L);
+ORR_API int orr_lua_open(struct orr_runtime *rt, struct lua_State *L, const char *mount);
+
+/*
+ * Cancel what is left of its tasks, let them clean up for at most the runtime's grace period, and free all that the library has for
+ * the state; a state from orr_lua_new() too.  One that the host has made is the host's to close, afterwards.
+ *   -EINVAL        not an isolate
+ *   -EINPROGRESS   its Lua is running: it is closed when the outermost call has returned
+ *   -EBUSY         another thread drives its worker
+ */
+ORR_API int orr_lua_close(struct lua_State *L);
+
+/*
+ * Start a function, with its arguments, both on top of the stack and taken off, as a task at the top.  `task` receives a
+ * reference, to be given up on the worker's thread; it may be NULL.
+ *   -EINVAL   not an isolate, no function there
+ *   -ENOMEM   and a line to the log
+ */
+ORR_API int orr_lua_start(struct lua_State *L, int arguments, const char *name, struct orr_task **task);
+
+/* Push the report of a failed task as text: the error, where it arose, and the way that it took.  -EINVAL, -ENOMEM. */
+ORR_API int orr_lua_push_report(struct lua_State *L, struct orr_task *task);
+
+/*
+ * Push a function that scripts await simply by calling it.  `start` begins the work, with the script's arguments on the stack from
+ * index `first` on, keeps a reference to the future, and completes it from any thread; it answers 0, or a negative errno, or
+ * raises.  `push` turns the result into what the call returns, or raises; without it, an error is raised, and nothing returned.
+ *   -EINVAL   not an isolate, no function
+ */
+typedef int orr_lua_start_fn(struct lua_State *L, struct orr_future *future, int first);
+typedef int orr_lua_push_fn(struct lua_State *L, const struct orr_result *result);
+ORR_API int orr_lua_push_async(struct lua_State *L, orr_lua_start_fn *start, orr_lua_push_fn *push);
 
 /* ------------------------------------------------------------------------------------------------------
  * Looking in

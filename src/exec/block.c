@@ -59,12 +59,13 @@ int orr_scope_enter(struct orr_task *task, struct orr_scope *scope, const struct
     if (outer)
         outer->inner = scope;
     task->scope = scope;
+    if (options->shield)
+        scope_refresh(task);
     if (options->timeout_ns) {
         struct worker *worker = task->worker;
         home_sleep(worker->home, scope_sleeper(scope), SLEEPER_OF_SCOPE,
                    clock_after(keeper_now(worker->keeper), options->timeout_ns));
     }
-    scope_refresh(task);
     return 0;
 }
 
@@ -82,18 +83,32 @@ int orr_scope_cancel(struct orr_scope *scope, const char *reason)
 
 /* --- Leaving --------------------------------------------------------------------------------------------- */
 
+static bool has_failed(const struct orr_scope *scope)
+{
+    return scope->error || (scope->nest.failures && !(scope->nest.flags & NEST_SUPERVISE));
+}
+
 static void leave_withdraw(struct orr_wait *wait, bool granted)
 {
     (void)granted;
     ((struct orr_scope *)wait->source)->leaving = NULL;
 }
 
-/* The children have been cancelled with the task; it waits for them all the same. */
+/* Whether what happens outside the scope leaves its children nothing to live for. */
+static bool is_cut(const struct orr_scope *scope)
+{
+    return scope->nest.children && (scope->task->cancelled || scope->task->child_failed);
+}
+
+/* The children have been cancelled with the task, or are now; it waits for them all the same. */
 static void leave_interrupt(struct orr_wait *wait)
 {
     struct orr_scope *scope = wait->source;
-    if (scope->task->cancelled && scope->nest.children)
+    if (!is_cut(scope))
+        return;
+    if (!has_failed(scope))
         scope->nest.flags |= NEST_CUT;
+    scope_end_children(&scope->nest, "the parent is interrupted");
 }
 
 static const struct orr_wait_kind leave_kind = {
@@ -102,19 +117,15 @@ static const struct orr_wait_kind leave_kind = {
     .interrupt = leave_interrupt,
 };
 
-static bool is_failure(const struct orr_scope *scope)
+/* The block is over: the children that are left are cancelled if it has failed, or is not to go on. */
+static void look_at_children(struct orr_scope *scope)
 {
-    return scope->nest.failures && !(scope->nest.flags & NEST_SUPERVISE);
-}
-
-/* The block is over: those children that are left are cancelled if it has failed. */
-static void close_block(struct orr_scope *scope, int error)
-{
-    scope->error = error;
-    if (scope->nest.children && !error && scope_reason(&scope->nest))
+    if (has_failed(scope)) {
+        scope_end_children(&scope->nest, "the scope has failed");
+    } else if (is_cut(scope)) {
         scope->nest.flags |= NEST_CUT;
-    if (error || is_failure(scope))
-        scope_cancel_below(&scope->nest, "the scope has failed");
+        scope_end_children(&scope->nest, "the parent is interrupted");
+    }
 }
 
 /* Takes the scope out of its task. */
@@ -144,11 +155,15 @@ static int verdict(struct orr_task *task, const struct orr_scope *scope, bool ch
 /* Out of the scope, in whatever way: what failed in it, and was not seen, is told now, or kept beside the error. */
 static int leave(struct orr_task *task, struct orr_scope *scope)
 {
+    bool quiet = !(scope->nest.flags & (NEST_SHIELD | NEST_CANCELLED)) && !scope->nest.failures;
     unlink_scope(scope);
     int answer = verdict(task, scope, scope->nest.failures);
+    if (quiet && !answer)
+        return 0; /* nothing has changed for what is outside */
     scope_tell_all(task, &scope->nest, answer == -ECHILD && scope->error != -ECHILD);
     scope_refresh(task);
-    return answer;
+    bool cut = answer == -ECANCELED && !scope->error && !task->cancelled;
+    return cut ? wait_interruption(task) : answer; /* it was a failure outside that cut it short */
 }
 
 int orr_scope_leave(struct orr_task *task, struct orr_wait *wait, struct orr_scope *scope, int error)
@@ -159,14 +174,17 @@ int orr_scope_leave(struct orr_task *task, struct orr_wait *wait, struct orr_sco
         return -EPERM;
     if (wait->state != WAIT_IDLE && (wait->source != scope || wait->kind != &leave_kind))
         return -EBUSY;
-    if (wait->state == WAIT_WAITING)
+    if (wait->state == WAIT_WAITING) {
+        leave_interrupt(wait);
         return -EAGAIN;
+    }
     if (wait->state == WAIT_GRANTED)
         wait_pick_up(wait);
     else
-        close_block(scope, error);
+        scope->error = error;
     if (!scope->nest.children)
         return leave(task, scope);
+    look_at_children(scope);
     wait->grouped = false;
     scope->leaving = wait;
     return wait_begin(task, wait, scope, &leave_kind);

@@ -5,9 +5,20 @@
  */
 #include "exec/wait.h"
 
+static void withdraw_all(struct orr_link **members)
+{
+    while (*members)
+        wait_withdraw(container_of(*members, struct orr_wait, in_owner));
+}
+
+/* Nothing may be granted to a cancelled task.  The failure of a child can be dealt with, and the group go on. */
 static void group_interrupt(struct orr_wait *wait)
 {
-    (void)wait; /* its members stay; orr_group_next() asks for itself */
+    struct orr_group *group = container_of(wait, struct orr_group, wait);
+    if (!((struct orr_task *)wait->owner)->cancelled || !group->pending)
+        return;
+    wait->value = true; /* it is not complete any more */
+    withdraw_all(&group->pending);
 }
 
 static void group_withdraw(struct orr_wait *wait, bool granted)
@@ -25,11 +36,13 @@ static const struct orr_wait_kind group_kind = {
 void group_enter(struct orr_task *task, struct orr_wait *wait)
 {
     struct orr_group *group = wait->owner;
-    if (group->wait.state == WAIT_IDLE)
-        wait_begin(task, &group->wait, group, &group_kind);
+    if (group->wait.state != WAIT_IDLE)
+        return;
+    group->wait.value = false;
+    wait_begin(task, &group->wait, group, &group_kind);
 }
 
-static void leave_if_empty(struct orr_group *group)
+void group_left(struct orr_group *group)
 {
     if (group->wait.state != WAIT_IDLE && !group->pending && !group->granted)
         wait_pick_up(&group->wait);
@@ -53,7 +66,7 @@ static struct orr_wait *hand_out(struct orr_task *task, struct orr_group *group)
     wait->grouped = false;
     wait->owner = task;
     ring_append(&task->waits, &wait->in_owner);
-    leave_if_empty(group);
+    group_left(group);
     return wait;
 }
 
@@ -66,7 +79,7 @@ static int group_poll(struct orr_task *task, struct orr_group *group)
         return -EPERM;
     if (group->wait.state != WAIT_IDLE && group->wait.owner != task)
         return -EBUSY;
-    leave_if_empty(group);
+    group_left(group);
     return 1;
 }
 
@@ -97,6 +110,8 @@ int orr_wait_all(struct orr_task *task, struct orr_group *group)
     int answer = group_poll(task, group);
     if (answer != 1)
         return answer;
+    if (group->wait.value)
+        return -ECANCELED;
     answer = group->pending ? wait_interruption(task) : 0;
     if (answer || group->pending)
         return answer ? answer : -EAGAIN;
@@ -109,9 +124,7 @@ void orr_group_clear(struct orr_group *group)
 {
     if (!group)
         return;
-    while (group->pending)
-        wait_withdraw(container_of(group->pending, struct orr_wait, in_owner));
-    while (group->granted)
-        wait_withdraw(container_of(group->granted, struct orr_wait, in_owner));
-    leave_if_empty(group);
+    withdraw_all(&group->pending);
+    withdraw_all(&group->granted);
+    group_left(group);
 }

@@ -227,6 +227,8 @@ static bool is_above(const struct orr_task *other, struct orr_task *task)
 int orr_task_await(struct orr_task *task, struct orr_wait *wait, struct orr_task *other)
 {
     bool granted = wait && wait->state == WAIT_GRANTED;
+    if (task && other && other->failure == FAILURE_FRESH && nest_task(other->parent) == task && !task->cancelled)
+        scope_observe(other); /* before it is told as the failure of any child */
     int answer = wait_poll(task, wait, other, &await_kind);
     if (answer == 0 && granted) {
         scope_observe(other);
@@ -235,13 +237,13 @@ int orr_task_await(struct orr_task *task, struct orr_wait *wait, struct orr_task
     if (answer != 1)
         return answer;
     if (!on_its_thread(other))
-        return -EPERM;
+        return wait_refuse(wait, -EPERM);
     if (other->life == TASK_DONE) {
         scope_observe(other);
         return wait_at_once(wait);
     }
     if (is_above(other, task))
-        return -EDEADLK;
+        return wait_refuse(wait, -EDEADLK);
     orr_task_ref(other)->claims++;
     return wait_in_line(task, wait, other, &await_kind, &other->watchers);
 }

@@ -315,6 +315,35 @@ int orr_runtime_run(struct orr_runtime *rt)
     return error;
 }
 
+int runtime_run_until(struct orr_runtime *rt, bool (*done)(void *data), void *data, uint64_t timeout_ns)
+{
+    struct worker *worker = worker_current;
+    uint64_t end = clock_after(keeper_now(rt->keeper), timeout_ns);
+    struct sleeper alarm = { 0 }; /* so that a virtual clock comes to the end, too */
+    int error = 0;
+    if (timeout_ns != ORR_NEVER)
+        home_sleep(worker->home, &alarm, SLEEPER_OF_NOBODY, end);
+    while (!error && !done(data)) {
+        if (!look_for_stop(worker)) {
+            worker_nudge(worker);
+            error = -ECANCELED;
+            break;
+        }
+        worker_turn(worker, ORR_NEVER);
+        if (done(data) || worker_busy(worker))
+            continue;
+        if (timeout_ns != ORR_NEVER && !alarm.word)
+            error = -ETIMEDOUT;
+        else if (all_done(rt))
+            error = -EDEADLK;
+        else if (!virtual_can_jump(worker))
+            worker_sleep(worker, ORR_NEVER);
+    }
+    if (alarm.word)
+        home_wake_early(worker->home, &alarm);
+    return done(data) ? 0 : error;
+}
+
 int orr_runtime_turn(struct orr_runtime *rt, uint64_t budget_ns)
 {
     int error = drive(rt);

@@ -29,7 +29,6 @@ struct orr_runtime {
     struct log log;
     orr_sink_fn *sink;
     void *sink_data;
-    _Atomic uint64_t foreign; /* futures that something outside is to complete */
     unsigned worker_count;
     struct worker *workers;
 };
@@ -49,6 +48,12 @@ static inline struct worker *runtime_worker(struct orr_runtime *rt, unsigned num
 {
     return &rt->workers[number - 1];
 }
+
+/*
+ * Turns worker 1, of which the calling thread is the owner, until `done(data)`, for at most so long by the runtime's clock.
+ * -ETIMEDOUT; -ECANCELED: stopped; -EDEADLK: nothing is left that could ever make it so.
+ */
+int runtime_run_until(struct orr_runtime *rt, bool (*done)(void *data), void *data, uint64_t timeout_ns);
 
 static inline void runtime_expect_errand(struct orr_runtime *rt)
 {

@@ -71,14 +71,15 @@ void scope_refresh(struct orr_task *task)
         if (nest->flags & NEST_SHIELD)
             break;
     }
-    bool cancelled = scope_reason(task_innermost(task));
-    bool news = (cancelled && !task->cancelled) || (failed && !task->child_failed);
-    if (cancelled && !task->cancelled)
-        io_cancel_all(task);
-    task->cancelled = cancelled;
+    bool was_cancelled = task->cancelled, had_failed = task->child_failed;
+    task->cancelled = scope_reason(task_innermost(task));
     task->child_failed = failed;
-    if (news)
+    if (task->cancelled && !was_cancelled) {
+        io_cancel_all(task);
         waits_interrupt(task);
+    } else if (failed && !had_failed) {
+        worker_ready(task->worker, task);
+    }
 }
 
 /* False if it was cancelled already, and with it all below. */
@@ -101,13 +102,24 @@ void scope_cancel_below(struct orr_nest *nest, const char *reason)
         task = scope_walk_next(nest, task, cancel_one(task, reason), true);
 }
 
+void scope_end_children(struct orr_nest *nest, const char *reason)
+{
+    if (nest->flags & (NEST_OVER | NEST_CANCELLED))
+        return;
+    nest->flags |= NEST_OVER;
+    nest->reason = reason;
+    scope_cancel_below(nest, reason);
+}
+
 void scope_cancel(struct orr_nest *nest, const char *reason)
 {
     struct orr_task *task = nest_task(nest);
     reason = reason ? reason : "cancelled";
+    if (nest->flags & NEST_CANCELLED)
+        return; /* and so is all below */
     if (task && nest == &task->own) {
         cancel_one(task, reason);
-    } else if (!(nest->flags & NEST_CANCELLED)) {
+    } else {
         nest->flags |= NEST_CANCELLED;
         nest->reason = reason;
         if (task)
@@ -119,7 +131,8 @@ void scope_cancel(struct orr_nest *nest, const char *reason)
 void scope_adopt(struct orr_nest *nest, struct orr_task *task)
 {
     struct orr_task *parent = nest_task(nest);
-    const char *reason = scope_reason(nest);
+    bool known = parent && parent->life == TASK_LIVE && nest == task_innermost(parent) && !parent->cancelled;
+    const char *reason = nest->flags & NEST_OVER ? nest->reason : known ? NULL : scope_reason(nest);
     task->parent = nest;
     task->references++;
     ring_append(&nest->children, &task->sibling);
@@ -161,15 +174,33 @@ static void forget_seen(struct orr_nest *nest)
     }
 }
 
-void scope_deliver(struct orr_task *task)
+/* The oldest fresh failure of a nest; NULL if there is none. */
+static struct orr_task *oldest_fresh(const struct orr_nest *nest)
 {
-    struct orr_nest *nest = task_innermost(task);
-    while (!has_fresh(nest) || nest->flags & NEST_SUPERVISE)
-        nest = nest_outer(nest);
+    if (!has_fresh(nest))
+        return NULL;
     struct orr_link *link = nest->failures;
     while (task_of_sibling(link)->failure != FAILURE_FRESH)
         link = link->next;
-    struct orr_task *child = task_of_sibling(link);
+    return task_of_sibling(link);
+}
+
+static struct orr_task *older_of(struct orr_task *one, struct orr_task *other)
+{
+    if (!one || !other)
+        return one ? one : other;
+    return (int32_t)(one->failed_as - other->failed_as) < 0 ? one : other;
+}
+
+void scope_deliver(struct orr_task *task)
+{
+    struct orr_task *child = NULL;
+    for (struct orr_nest *nest = task_innermost(task); nest; nest = nest_outer(nest)) {
+        if (!(nest->flags & NEST_SUPERVISE))
+            child = older_of(child, oldest_fresh(nest));
+        if (nest->flags & NEST_SHIELD)
+            break;
+    }
     failure_take(child);
     child->observed = true;
     forget_seen(&task->own);
@@ -223,6 +254,7 @@ static void fail_up(struct orr_task *task, struct orr_nest *nest)
     if (parent->life == TASK_ENDING)
         nest = &parent->own; /* of a scope that its body never left, nobody will ask again */
     failure_put(nest, task, FAILURE_FRESH);
+    task->failed_as = task->worker->failures++;
     task->references++;
     if (parent->life == TASK_ENDING) {
         if (may_fail_by_child(parent)) {
@@ -233,7 +265,7 @@ static void fail_up(struct orr_task *task, struct orr_nest *nest)
     }
     if (nest->flags & NEST_BLOCK && container_of(nest, struct orr_scope, nest)->leaving &&
         !(nest->flags & NEST_SUPERVISE))
-        scope_cancel_below(nest, reason);
+        scope_end_children(nest, reason);
     scope_refresh(parent);
 }
 
@@ -241,10 +273,11 @@ static void fail_up(struct orr_task *task, struct orr_nest *nest)
  * Somebody waits for a failed task, and has been told, but has not looked yet.  Should nobody look, the parent is to hear of
  * it after all; so it is kept as long.
  */
-static void claim_up(struct orr_task *task, struct orr_task *parent)
+static void claim_up(struct orr_task *task, struct orr_task *parent, struct orr_nest *nest)
 {
     task->failure = FAILURE_CLAIMED;
     task->parent = &orr_task_ref(parent)->own;
+    task->sibling.next = (struct orr_link *)nest; /* to be compared with, not looked at: it may be gone by then */
 }
 
 static struct orr_task *claim_back(struct orr_task *task)
@@ -258,11 +291,7 @@ static struct orr_task *claim_back(struct orr_task *task)
 void scope_observe(struct orr_task *task)
 {
     task->observed = true;
-    if (task->failure == FAILURE_CLAIMED) {
-        orr_task_unref(claim_back(task));
-    } else {
-        scope_disown_failure(task);
-    }
+    scope_disown_failure(task);
 }
 
 void scope_unclaim(struct orr_task *task)
@@ -270,8 +299,11 @@ void scope_unclaim(struct orr_task *task)
     if (--task->claims || task->failure != FAILURE_CLAIMED)
         return;
     struct orr_task *parent = claim_back(task);
+    struct orr_nest *nest = task_innermost(parent);
+    while (nest != (struct orr_nest *)task->sibling.next && nest != &parent->own)
+        nest = nest_outer(nest);
     if (parent->life != TASK_DONE)
-        fail_up(task, &parent->own);
+        fail_up(task, nest);
     orr_task_unref(parent);
 }
 
@@ -287,6 +319,10 @@ static void tell_leaver(struct orr_nest *nest)
 
 bool scope_disown_failure(struct orr_task *task)
 {
+    if (task->failure == FAILURE_CLAIMED) {
+        orr_task_unref(claim_back(task));
+        return true;
+    }
     struct orr_task *parent = task->failure == FAILURE_FRESH ? nest_task(task->parent) : NULL;
     if (!parent || parent->life == TASK_DONE || parent->by_child)
         return false; /* it has become the parent's own, or is kept with it */
@@ -312,15 +348,23 @@ void scope_detach(struct orr_task *task)
 
 /* --- The end ------------------------------------------------------------------------------------------------ */
 
-/* What scopes the body has not left keep becomes the task's own. */
+/* What the scopes that the body has not left keep becomes the task's own, the oldest first. */
 static void gather_failures(struct orr_task *task)
 {
-    for (struct orr_nest *nest = task_innermost(task); nest != &task->own; nest = nest_outer(nest))
-        while (nest->failures) {
-            struct orr_task *child = task_of_sibling(nest->failures);
-            failure_take(child);
-            failure_put(&task->own, child, FAILURE_FRESH);
-        }
+    if (!task->scope)
+        return;
+    struct orr_link *all = NULL;
+    for (;;) {
+        struct orr_task *oldest = NULL;
+        for (struct orr_nest *nest = task_innermost(task); nest; nest = nest_outer(nest))
+            oldest = older_of(oldest, oldest_fresh(nest));
+        if (!oldest)
+            break;
+        failure_take(oldest);
+        ring_append(&all, &oldest->sibling);
+    }
+    while (all)
+        failure_put(&task->own, task_of_sibling(ring_pop(&all)), FAILURE_FRESH);
 }
 
 /* Whether the task has failed, as far as its body and the failures so far say. */
@@ -409,7 +453,7 @@ static void take_over_result(struct orr_task *task)
 
 static void conclude(struct orr_task *task)
 {
-    if (task->cut && !task->failed) {
+    if (task->cut && !task->failed && !task->settled) {
         drop_value(task);
         task->result.error = -ECANCELED;
     }
@@ -431,7 +475,7 @@ static void complete(struct orr_task *task)
     if (parent) {
         parent->children--;
         if (task->failed && !task->observed && task->claims)
-            claim_up(task, parent);
+            claim_up(task, parent, nest);
         else if (task->failed && !task->observed)
             fail_up(task, nest);
         tell_leaver(nest);
@@ -477,14 +521,17 @@ static void release(struct orr_task *task)
         task->references = 1; /* for the sink to use */
         if (unseen(task))
             sink_report(task);
+        if (task->references > 1) { /* the sink keeps it */
+            task->references--;
+            continue;
+        }
         drop_value(task);
         while (task->own.failures) {
             struct orr_task *child = task_of_sibling(task->own.failures);
             failure_take(child);
-            if (!--child->references) {
-                child->observed = true; /* by whoever saw its parent, or the sink */
+            child->observed = true; /* by whoever saw its parent, or the sink */
+            if (!--child->references)
                 ring_append(&gone, &child->sibling);
-            }
         }
         if (!--task->references)
             task_free(worker, task);

@@ -37,6 +37,7 @@ enum {
     NEST_CANCELLED = 32,
     NEST_EXPIRED = 64, /* cancelled by its deadline */
     NEST_CUT = 128,    /* cancelled when the block was over and its children were not */
+    NEST_OVER = 256,   /* the block is over, and has failed: its children are cancelled */
 };
 
 static inline struct orr_task *task_of_sibling(struct orr_link *link)
@@ -104,7 +105,10 @@ void scope_refresh(struct orr_task *task);
 /* Cancels what is inside a nest: the block or body, then the children. */
 void scope_cancel(struct orr_nest *nest, const char *reason);
 
-/* The children alone. */
+/* The same for the children alone, once, and for those that are yet to come. */
+void scope_end_children(struct orr_nest *nest, const char *reason);
+
+/* Only those that there are. */
 void scope_cancel_below(struct orr_nest *nest, const char *reason);
 
 /* Why what is inside a nest is cancelled; NULL if it is not. */

@@ -72,7 +72,7 @@ static int choose_nest(struct worker *worker, const struct orr_spawn *what, stru
     struct orr_task *parent = what->detached ? NULL : what->parent ? what->parent : worker->polling;
     if (parent && (parent->life == TASK_DONE || parent->life == TASK_FREE))
         return -ESRCH;
-    *nest = !parent ? &worker->top : parent->life == TASK_LIVE ? task_innermost(parent) : &parent->own;
+    *nest = parent ? task_innermost(parent) : &worker->top;
     return 0;
 }
 

@@ -76,7 +76,10 @@ struct orr_task {
     char *name;
     uint32_t references;
     uint32_t children; /* in all scopes */
-    uint32_t depth;    /* greater than that of every ancestor */
+    union {
+        uint32_t depth;     /* greater than that of every ancestor */
+        uint32_t failed_as; /* a failure that is handed up: lower than those that came later */
+    };
 
     uint32_t claims; /* how many wait for it, or have done so and have not looked yet */
 

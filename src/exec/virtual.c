@@ -43,11 +43,22 @@ static bool others_have_news(struct orr_runtime *rt)
     return false;
 }
 
+/* Whether something outside is to complete a future.  That of a worker that has ended concerns nobody. */
+static bool foreign_outstanding(struct orr_runtime *rt)
+{
+    for (unsigned number = 1; number <= rt->worker_count; number++) {
+        struct worker *worker = runtime_worker(rt, number);
+        if (atomic_load(&worker->foreign) && (number == 1 || atomic_load(&worker->home->living)))
+            return true;
+    }
+    return false;
+}
+
 static bool quiet_everywhere(struct worker *worker)
 {
     struct orr_runtime *rt = worker->runtime;
     uint64_t rises = atomic_load(&rt->virtual.rises);
-    return !atomic_load(&rt->foreign) && !worker_busy(worker) && !worker_has_news(worker) &&
+    return !foreign_outstanding(rt) && !worker_busy(worker) && !worker_has_news(worker) &&
            !reactor_in_flight(worker->reactor) && !atomic_load(&rt->virtual.awake) &&
            !atomic_load(&rt->keeper->in_transit) && !others_have_news(rt) && !atomic_load(&rt->virtual.awake) &&
            atomic_load(&rt->virtual.rises) == rises;

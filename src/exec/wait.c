@@ -23,9 +23,23 @@ static struct orr_link **owner_list(const struct orr_wait *wait)
 
 void wait_pick_up(struct orr_wait *wait)
 {
+    struct orr_group *group = wait->grouped ? wait->owner : NULL;
     ring_remove(owner_list(wait), &wait->in_owner);
     wait->state = WAIT_IDLE;
     wait->grouped = false;
+    if (group)
+        group_left(group);
+}
+
+/* A child has failed: the wait is withdrawn, unless it is of those that cannot be. */
+int wait_tell_failure(struct orr_task *task, struct orr_wait *wait)
+{
+    if (wait->kind->interrupt) {
+        wait->kind->interrupt(wait);
+        return -EAGAIN;
+    }
+    wait_withdraw(wait);
+    return wait_interruption(task);
 }
 
 void wait_withdraw(struct orr_wait *wait)
@@ -61,18 +75,28 @@ void wait_grant(struct orr_wait *wait)
     worker_ready(task->worker, task);
 }
 
+/* The first wait that an interruption can take away. */
+static struct orr_wait *first_to_withdraw(struct orr_task *task)
+{
+    for (struct orr_link *link = task->waits; link; link = ring_next(task->waits, link)) {
+        struct orr_wait *wait = container_of(link, struct orr_wait, in_owner);
+        if (wait->state == WAIT_WAITING && !wait->kind->interrupt)
+            return wait;
+    }
+    return NULL;
+}
+
 void waits_interrupt(struct orr_task *task)
 {
+    struct orr_wait *wait;
+    while ((wait = first_to_withdraw(task))) /* from the start each time: withdrawing one may withdraw others */
+        wait_withdraw(wait);
     struct orr_link *link = task->waits;
-    while (link) {
-        struct orr_wait *wait = container_of(link, struct orr_wait, in_owner);
+    while (link) { /* each takes at most itself out of the list */
+        wait = container_of(link, struct orr_wait, in_owner);
         link = ring_next(task->waits, link);
-        if (wait->state != WAIT_WAITING)
-            continue;
-        if (wait->kind->interrupt)
+        if (wait->state == WAIT_WAITING)
             wait->kind->interrupt(wait);
-        else
-            wait_withdraw(wait);
     }
     worker_ready(task->worker, task);
 }
@@ -110,7 +134,7 @@ void wait_rouse(struct sleeper *sleeper, unsigned part_of)
 {
     if (part_of == SLEEPER_OF_SCOPE)
         scope_expire(sleeper);
-    else
+    else if (part_of == SLEEPER_OF_WAIT)
         wait_grant((struct orr_wait *)((char *)sleeper - offsetof(struct orr_wait, word)));
 }
 

@@ -10,9 +10,10 @@
  *   - WAITING, it leaves the source as if it had never come;
  *   - GRANTED, it gives back what it was granted, for the source to pass on.
  *
- * An interruption (cancellation, the failure of a child) withdraws what is WAITING at once, not when the task is
- * polled, so that nothing can be granted to it any more.  What is GRANTED already stands: the task
- * has it, and hears of the interruption when it next waits.  The end of a body withdraws everything.
+ * Cancellation withdraws what is WAITING at once, not when the task is polled, so that nothing can be granted to it any
+ * more.  The failure of a child wakes the task, and withdraws when it is polled: until then somebody else may have looked at the
+ * failure, and then nothing has happened.  What is GRANTED already stands: the task has it, and hears of the
+ * interruption when it next waits.  The end of a body withdraws everything.
  *
  * All of it on the worker's thread.
  */
@@ -36,7 +37,7 @@ struct orr_wait_kind {
     /* Takes a wait out of its source; `granted`: it has what it waited for, which it gives back. */
     void (*withdraw)(struct orr_wait *wait, bool granted);
 
-    /* For those that an interruption does not withdraw: it hears of it, and stays WAITING.  NULL for all others. */
+    /* For those that an interruption does not withdraw: it hears of it, perhaps more than once.  NULL for all others. */
     void (*interrupt)(struct orr_wait *wait);
 };
 
@@ -44,6 +45,7 @@ struct orr_wait_kind {
 enum {
     SLEEPER_OF_WAIT,
     SLEEPER_OF_SCOPE,
+    SLEEPER_OF_NOBODY, /* whoever set it looks at it */
 };
 
 static_assert(offsetof(struct orr_wait, in_source) - offsetof(struct orr_wait, word) ==
@@ -77,6 +79,16 @@ void wait_withdraw(struct orr_wait *wait);
 /* A wait that was GRANTED is picked up: it is IDLE. */
 void wait_pick_up(struct orr_wait *wait);
 
+int wait_tell_failure(struct orr_task *task, struct orr_wait *wait);
+
+/* An answer other than -EAGAIN: a wait that has not begun leaves its group. */
+static inline int wait_refuse(struct orr_wait *wait, int answer)
+{
+    if (wait->state == WAIT_IDLE)
+        wait->grouped = false;
+    return answer;
+}
+
 /*
  * What every wait function does first.  1: the wait is yet to begin, and may.  Else it answers as the function is to: 0
  * the wait was granted and is picked up, -EAGAIN it goes on, or an error.
@@ -87,7 +99,7 @@ static inline int wait_poll(struct orr_task *task, struct orr_wait *wait, const 
     if (!task || !wait || !source)
         return -EINVAL;
     if (!wait_allowed(task))
-        return -EPERM;
+        return wait_refuse(wait, -EPERM);
     if (wait->state != WAIT_IDLE && (wait->source != source || wait->kind != kind || wait_task(wait) != task))
         return -EBUSY;
     if (wait->state == WAIT_GRANTED) {
@@ -95,11 +107,10 @@ static inline int wait_poll(struct orr_task *task, struct orr_wait *wait, const 
         return 0;
     }
     if (wait->state == WAIT_WAITING)
-        return -EAGAIN;
+        return task->child_failed && !task->cancelled ? wait_tell_failure(task, wait) : -EAGAIN;
     if (!task->cancelled && !task->child_failed)
         return 1;
-    wait->grouped = false;
-    return wait_interruption(task);
+    return wait_refuse(wait, wait_interruption(task));
 }
 
 /* What is waited for is there already: the wait does not even begin. */
@@ -134,7 +145,7 @@ static inline struct orr_wait *wait_grant_first(struct orr_link **line)
     return wait;
 }
 
-/* The task was cancelled, or a child of it has failed: what waits is withdrawn, and the task woken. */
+/* The task was cancelled: what waits is withdrawn, and the task woken. */
 void waits_interrupt(struct orr_task *task);
 
 /* The body is over: everything is withdrawn. */
@@ -146,8 +157,9 @@ void io_cancel_all(struct orr_task *task);
 /* For the timekeeper. */
 void wait_rouse(struct sleeper *sleeper, unsigned part_of);
 
-/* A member of a group begins to wait. */
+/* A member of a group begins to wait; one has gone. */
 void group_enter(struct orr_task *task, struct orr_wait *wait);
+void group_left(struct orr_group *group);
 
 /* The first wait that tells what a task waits for; NULL if there is none. */
 static inline const struct orr_wait *wait_first(const struct orr_task *task)

@@ -52,6 +52,7 @@ struct worker {
     enum orr_reactor reactor_kind;
     uint64_t spin_ns;
     pthread_t thread;
+    uint32_t failures; /* handed up so far */
     uint64_t identity; /* unlike any other worker's, in this process, ever */
     uint64_t grace_ns;
     bool grace;       /* the end has come, and tasks are cleaning up */
@@ -67,6 +68,7 @@ struct worker {
     char apart[64]; /* what other threads write is on a cache line of its own */
     _Atomic bool nudged;
     _Atomic bool ending;       /* this worker alone is to stop */
+    _Atomic uint64_t foreign;  /* futures of its tasks that something outside is to complete */
     _Atomic uint32_t expected; /* spawns in the mailbox, counted against the limit */
 };
 

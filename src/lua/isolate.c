@@ -1,6 +1,6 @@
 #include "lua/isolate.h"
 
-#include "base/list.h"
+#include "base/clock.h"
 #include "lua/modules.h"
 #include "lua/task.h"
 
@@ -237,7 +237,7 @@ static void end_tasks(struct orr_isolate *iso)
 {
     struct worker *worker = iso->worker;
     uint64_t end = clock_after(clock_now(), worker->grace_ns);
-    ltask_cancel_all(iso, "closed");
+    ltask_cancel_all(iso);
     while (iso->tasks && clock_now() < end && ltask_any_hopes(iso)) {
         worker_turn(worker, ORR_NEVER);
         if (!worker_busy(worker) && iso->tasks && ltask_any_hopes(iso))
@@ -252,11 +252,9 @@ static void isolate_close(struct orr_isolate *iso)
     lua_State *L = iso->L;
     iso->closing = true;
     end_tasks(iso);
-    modules_close(iso, L);
-    if (iso->owned)
-        lua_close(L);
-    else
-        ltask_disown_all(iso, L);
+    if (!iso->owned)
+        return; /* functions of the API that the host's state still has find it closing */
+    lua_close(L);
     alloc_free(&rt->alloc, iso, sizeof *iso);
 }
 

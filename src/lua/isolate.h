@@ -19,9 +19,9 @@
 #include "orrery.h"
 
 enum {
-    NEST_MAX = 16,        /* nested polls while the caller could also suspend itself */
-    NEST_HARD_MAX = 120,  /* and when it could not */
-    POOL_MAX = 256,       /* coroutines kept for the next tasks */
+    NEST_MAX = 16,       /* nested polls while the caller could also suspend itself */
+    NEST_HARD_MAX = 120, /* and when it could not */
+    POOL_MAX = 256,      /* coroutines kept for the next tasks */
 };
 
 struct ltask;
@@ -68,6 +68,9 @@ static inline struct orr_isolate *isolate_of(lua_State *L)
 {
     return lua_touserdata(L, lua_upvalueindex(1));
 }
+
+/* The isolate of a state; NULL if it is none. */
+struct orr_isolate *isolate_find(lua_State *L);
 
 /* Registers C functions with the isolate as their first upvalue, into the table at the top. */
 void isolate_register(struct orr_isolate *iso, lua_State *L, const luaL_Reg *functions);

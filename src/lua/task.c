@@ -94,9 +94,8 @@ static void set_value(lua_State *L, struct ltask *self)
     lua_pop(L, 1);
 }
 
-static void push_error(lua_State *L, struct orr_isolate *iso, struct orr_task *task)
+void push_error_of(lua_State *L, struct orr_isolate *iso, const struct orr_result *result)
 {
-    const struct orr_result *result = outcome_of(task);
     struct ltask *origin = result->error == -ESCRIPT ? result->value : NULL;
     if (origin && origin->iso == iso)
         push_value(L, origin);
@@ -104,6 +103,11 @@ static void push_error(lua_State *L, struct orr_isolate *iso, struct orr_task *t
         lua_pushliteral(L, "closed");
     else
         lua_pushstring(L, result->message ? result->message : strerror(-result->error));
+}
+
+static void push_error(lua_State *L, struct orr_isolate *iso, struct orr_task *task)
+{
+    push_error_of(L, iso, outcome_of(task));
 }
 
 /* The results of a task that ended well; `handle` is where it is on L. */
@@ -140,6 +144,20 @@ int ltask_push_outcome(lua_State *L, struct ltask *self, int handle)
     lua_pushboolean(L, false);
     lua_pushliteral(L, "closed");
     return 2;
+}
+
+/* The same as an error, or nil, and the results. */
+int ltask_push_results(lua_State *L, struct ltask *self, int handle)
+{
+    int first = lua_gettop(L) + 1;
+    int count = ltask_push_outcome(L, self, handle);
+    if (!lua_toboolean(L, first)) {
+        lua_remove(L, first);
+        return count - 1;
+    }
+    lua_pushnil(L);
+    lua_replace(L, first);
+    return count;
 }
 
 int wait_raise(lua_State *L, int error)
@@ -230,31 +248,68 @@ static enum orr_poll finish_with_error(struct ltask *self)
         task, (struct orr_result){ .error = -ESCRIPT, .message = text, .value = self, .drop = give_up_error });
 }
 
+/* What the coroutine has returned becomes what the task has come to. */
+static void keep_results(struct ltask *self, lua_State *co, int results)
+{
+    self->results = results;
+    self->co = co;
+    if (results > 1)
+        return;
+    if (!results)
+        lua_pushnil(co);
+    set_value(co, self);
+    self->co = NULL;
+    isolate_recycle(self->iso, co);
+}
+
+/* What it was completed with from outside is on a coroutine, too. */
+static void keep_given(struct ltask *self)
+{
+    struct orr_isolate *iso = self->iso;
+    int given = self->given;
+    self->given = 0;
+    isolate_push_anchored(iso, iso->L, given);
+    lua_State *co = lua_tothread(iso->L, -1);
+    set_value(iso->L, self);
+    isolate_unanchor(iso, iso->L, given);
+    keep_results(self, co, lua_gettop(co));
+}
+
 /* The coroutine has returned, with so many values on it. */
 static enum orr_poll body_over(struct ltask *self, int status, int results)
 {
-    lua_State *co = self->co;
+    enum orr_poll answer = ORR_DONE;
     self->over = true;
     if (status != LUA_OK || self->raised) {
-        enum orr_poll answer = finish_with_error(self);
+        answer = finish_with_error(self);
         self->co = NULL; /* and not used again */
-        return answer;
+    } else if (!self->given) {
+        keep_results(self, self->co, results);
+    } else {
+        isolate_recycle(self->iso, self->co);
+        self->co = NULL;
     }
-    if (self->completed) /* from outside: that result stands */
-        results = -1;
-    else
-        self->results = results;
-    if (results > 1)
-        return ORR_DONE;
-    if (results == 1)
-        set_value(co, self);
-    else if (results == 0) {
-        lua_pushnil(co);
-        set_value(co, self);
-    }
-    isolate_recycle(self->iso, co);
-    self->co = NULL;
-    return ORR_DONE;
+    if (self->given)
+        keep_given(self);
+    return answer;
+}
+
+int ltask_complete(lua_State *L, struct ltask *self)
+{
+    struct orr_isolate *iso = self->iso;
+    lua_pushvalue(L, 2);
+    self->given = isolate_anchor(iso, L);
+    self->completed = true;
+    int error = isolate_visit(iso);
+    if (!error)
+        error = orr_task_complete(self->task, (struct orr_result){ 0 });
+    isolate_leave(iso);
+    if (error)
+        return luaL_error(L, "task:complete: %s",
+                          error == -EALREADY ? "the task is completed already" : strerror(-error));
+    if (self->over)
+        keep_given(self);
+    return 0;
 }
 
 /* Works off what is to run before any other Lua, down to `mark`. */
@@ -274,8 +329,7 @@ static enum orr_poll ltask_poll(struct orr_task *task, void *data)
 {
     struct ltask *self = data;
     struct orr_isolate *iso = self->iso;
-    (void)task;
-    if (self->paused || (self->begun && self->wait.state == WAIT_WAITING))
+    if (self->paused || (self->begun && self->wait.state == WAIT_WAITING && !task->child_failed))
         return ORR_PENDING;
     struct ltask *outer = iso->current;
     lua_State *outer_running = iso->running;
@@ -320,6 +374,9 @@ static void ltask_drop(void *data)
     if (self->co && !self->over) { /* ended by force */
         compat_close_thread(self->co, iso->L);
         self->co = NULL;
+        self->over = true;
+        if (self->given)
+            keep_given(self);
     }
     int error = outcome_of(task)->error;
     self->state = task->failed ? LTASK_FAILED : error ? LTASK_CLOSED : LTASK_OK;
@@ -383,6 +440,16 @@ struct ltask *ltask_new(struct orr_isolate *iso, lua_State *L, int arguments, co
     iso->tasks++;
     isolate_leave(iso);
     return self;
+}
+
+void ltask_start_detached(struct orr_isolate *iso, lua_State *L, int arguments, const char *name)
+{
+    struct ltask *self = ltask_new(iso, L, arguments, &(struct ltask_options){ .name = name, .detached = true });
+    if (!isolate_visit(iso)) {
+        worker_ready(iso->worker, self->task);
+        isolate_leave(iso);
+    }
+    lua_pop(L, 1);
 }
 
 int ltask_run_first(lua_State *L, struct ltask *first, lua_KFunction k, lua_KContext context)

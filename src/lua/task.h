@@ -51,6 +51,8 @@ struct ltask {
     bool paused : 1;      /* and suspended until its turn comes there */
     bool dropped : 1;     /* by the core */
     bool keeps_error : 1; /* the core keeps its result, and so its handle is kept */
+    lua_State *waiter;    /* whose stack a callback's arguments go to; NULL when none waits */
+    int given;            /* the anchor of the coroutine with the results given from outside; 0 for none */
     char *report;         /* of its error: the message and the stack; NULL for none */
     struct orr_wait wait;
 };
@@ -95,6 +97,18 @@ int wait_raise(lua_State *L, int error);
 
 /* Pushes what a done task has come to on L: true and its results, or false and its error.  Answers how many. */
 int ltask_push_outcome(lua_State *L, struct ltask *self, int handle);
+
+/* The same, but first an error, or nil. */
+int ltask_push_results(lua_State *L, struct ltask *self, int handle);
+
+/* Pushes the error of a result. */
+void push_error_of(lua_State *L, struct orr_isolate *iso, const struct orr_result *result);
+
+/* Completes a task with the values on the coroutine at 2.  Raises if it is too late. */
+int ltask_complete(lua_State *L, struct ltask *self);
+
+/* Starts the function and its arguments at the top of L, which are taken off, as a task of nobody's, soon.  May raise. */
+void ltask_start_detached(struct orr_isolate *iso, lua_State *L, int arguments, const char *name);
 
 /* Cancels a task, and runs what that wakes before the caller goes on.  To be returned by a C function. */
 int ltask_close(lua_State *L, struct ltask *self, const char *reason, lua_KFunction k, lua_KContext context);

@@ -8,9 +8,7 @@
 #include "sync/mutex.h"
 
 struct orr_condition {
-    struct worker *worker;
-    struct orr_link *line;
-    unsigned moved; /* waits in their second part */
+    struct primitive common; /* `granted`: waits in their second part */
 };
 
 /* What a wait is at: its `word`.  Its `value` is the mutex. */
@@ -30,16 +28,17 @@ static void lock_again(struct orr_wait *wait, enum part part)
 {
     struct orr_condition *condition = wait->source;
     struct orr_mutex *mutex = mutex_of(wait);
-    condition->moved++;
+    condition->common.granted++;
+    mutex->wanted--;
     wait->word = part;
-    ring_append(&mutex->line, &wait->in_source);
+    ring_append(&mutex->common.line, &wait->in_source);
     if (!mutex->owner)
         mutex_pass_on(mutex);
 }
 
 static bool notify_one(struct orr_condition *condition)
 {
-    struct orr_link *first = ring_pop(&condition->line);
+    struct orr_link *first = ring_pop(&condition->common.line);
     if (first)
         lock_again(container_of(first, struct orr_wait, in_source), NOTIFIED);
     return first;
@@ -49,14 +48,17 @@ static void condition_withdraw(struct orr_wait *wait, bool granted)
 {
     struct orr_condition *condition = wait->source;
     if (wait->word == UNNOTIFIED) {
-        ring_remove(&condition->line, &wait->in_source);
+        ring_remove(&condition->common.line, &wait->in_source);
+        mutex_of(wait)->wanted--;
         return;
     }
-    condition->moved--;
-    if (granted)
+    condition->common.granted--;
+    if (granted) {
+        mutex_of(wait)->common.granted--;
         mutex_pass_on(mutex_of(wait));
-    else
-        ring_remove(&mutex_of(wait)->line, &wait->in_source);
+    } else {
+        ring_remove(&mutex_of(wait)->common.line, &wait->in_source);
+    }
     if (wait->word == NOTIFIED)
         notify_one(condition);
 }
@@ -65,7 +67,7 @@ static void condition_interrupt(struct orr_wait *wait)
 {
     if (wait->word != UNNOTIFIED)
         return;
-    ring_remove(&((struct orr_condition *)wait->source)->line, &wait->in_source);
+    ring_remove(&((struct orr_condition *)wait->source)->common.line, &wait->in_source);
     lock_again(wait, INTERRUPTED);
 }
 
@@ -77,21 +79,15 @@ static const struct orr_wait_kind condition_kind = {
 
 int orr_condition_new(struct orr_condition **condition)
 {
-    int error = primitive_new(condition, sizeof **condition);
-    if (!error)
-        (*condition)->worker = worker_current;
-    return error;
+    return primitive_new(condition, sizeof **condition);
 }
 
 int orr_condition_free(struct orr_condition *condition)
 {
-    int error = condition ? PRIMITIVE_CHECK(condition) : 0;
-    if (error || !condition)
-        return error;
-    if (condition->line || condition->moved)
-        return -EBUSY;
-    alloc_free(&condition->worker->alloc, condition, sizeof *condition);
-    return 0;
+    int error = primitive_check_free(condition);
+    if (!error)
+        primitive_free(condition, sizeof *condition);
+    return error;
 }
 
 int orr_condition_wait(struct orr_task *task, struct orr_wait *wait, struct orr_condition *condition,
@@ -99,26 +95,27 @@ int orr_condition_wait(struct orr_task *task, struct orr_wait *wait, struct orr_
 {
     if (!mutex)
         return -EINVAL;
-    int answer = PRIMITIVE_POLL(task, wait, condition, &condition_kind);
+    int answer = primitive_poll(task, wait, condition, &condition_kind);
     if (answer == 0) {
-        condition->moved--;
+        mutex->common.granted--;
         int interruption = wait->word == INTERRUPTED ? wait_interruption(task) : 0;
         return interruption ? interruption : mutex_news(mutex);
     }
     if (answer != 1)
         return answer;
-    if (mutex->owner != task)
-        return -EPERM;
+    if (mutex->owner != task || mutex->common.granted)
+        return wait_refuse(wait, -EPERM);
+    mutex->wanted++;
     wait->value = (uintptr_t)mutex;
     wait->word = UNNOTIFIED;
-    wait_in_line(task, wait, condition, &condition_kind, &condition->line);
+    wait_in_line(task, wait, condition, &condition_kind, &condition->common.line);
     mutex_pass_on(mutex);
     return -EAGAIN;
 }
 
 int orr_condition_notify(struct orr_condition *condition, unsigned n)
 {
-    int error = PRIMITIVE_CHECK(condition);
+    int error = primitive_check(condition);
     if (error)
         return error;
     int notified = 0;

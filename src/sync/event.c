@@ -2,73 +2,86 @@
 #include "sync/primitive.h"
 
 struct orr_event {
-    struct worker *worker;
-    struct orr_link *line;
+    struct primitive common;
     bool set;
 };
 
-/* A wake that was meant for one goes to the next; while it is set nobody is waiting for it. */
+/* How a wait was granted: its `value`. */
+enum {
+    BY_SET,
+    BY_WAKE, /* one of so many */
+};
+
+static bool wake_one(struct orr_event *event, uint64_t how)
+{
+    struct orr_wait *wait = primitive_grant_first(&event->common, &event->common.line);
+    if (wait)
+        wait->value = how;
+    return wait;
+}
+
+/* A wake that was meant for one of so many goes to the next. */
 static void event_withdraw(struct orr_wait *wait, bool granted)
 {
     struct orr_event *event = wait->source;
-    if (!granted)
-        ring_remove(&event->line, &wait->in_source);
-    else
-        wait_grant_first(&event->line);
+    if (!granted) {
+        ring_remove(&event->common.line, &wait->in_source);
+        return;
+    }
+    event->common.granted--;
+    if (wait->value == BY_WAKE)
+        wake_one(event, BY_WAKE);
 }
 
 static const struct orr_wait_kind event_kind = { .name = "an event", .withdraw = event_withdraw };
 
 int orr_event_new(struct orr_event **event)
 {
-    int error = primitive_new(event, sizeof **event);
-    if (!error)
-        (*event)->worker = worker_current;
-    return error;
+    return primitive_new(event, sizeof **event);
 }
 
 int orr_event_free(struct orr_event *event)
 {
-    int error = event ? PRIMITIVE_CHECK(event) : 0;
-    if (error || !event)
-        return error;
-    if (event->line)
-        return -EBUSY;
-    alloc_free(&event->worker->alloc, event, sizeof *event);
-    return 0;
+    int error = primitive_check_free(event);
+    if (!error)
+        primitive_free(event, sizeof *event);
+    return error;
 }
 
 int orr_event_wait(struct orr_task *task, struct orr_wait *wait, struct orr_event *event)
 {
-    int answer = PRIMITIVE_POLL(task, wait, event, &event_kind);
+    int answer = primitive_poll(task, wait, event, &event_kind);
     if (answer != 1)
         return answer;
-    return event->set ? wait_at_once(wait) : wait_in_line(task, wait, event, &event_kind, &event->line);
+    return event->set ? wait_at_once(wait) : wait_in_line(task, wait, event, &event_kind, &event->common.line);
 }
 
-int orr_event_wake(struct orr_event *event, unsigned n)
+static int wake(struct orr_event *event, unsigned n, uint64_t how)
 {
-    int error = PRIMITIVE_CHECK(event);
-    if (error)
-        return error;
     int woken = 0;
-    while (n-- && wait_grant_first(&event->line))
+    while (n-- && wake_one(event, how))
         woken++;
     return woken;
 }
 
+int orr_event_wake(struct orr_event *event, unsigned n)
+{
+    int error = primitive_check(event);
+    return error ? error : wake(event, n, BY_WAKE);
+}
+
 int orr_event_set(struct orr_event *event)
 {
-    int error = PRIMITIVE_CHECK(event);
+    int error = primitive_check(event);
     if (error)
         return error;
     event->set = true;
-    return orr_event_wake(event, UINT32_MAX);
+    return wake(event, UINT32_MAX, BY_SET);
 }
 
 int orr_event_clear(struct orr_event *event)
 {
-    int error = PRIMITIVE_CHECK(event);
+    int error = primitive_check(event);
     if (!error)
         event->set = false;
     return error;

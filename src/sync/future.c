@@ -12,8 +12,8 @@
  * refuses it, and another holder sees by the identity that it is meant for somebody else.  So nothing of a runtime is
  * touched when that is gone; the future itself lives by its references, of which the letter is one, and so is every wait.
  *
- * `foreign` futures are counted in the runtime from the time they are made until the home has heard of their end.  What the
- * home does not hear of, it has ended before.
+ * `foreign` futures are counted in the home from the time they are made until it has heard of their end.  If it does not hear
+ * of it, it has ended before, and its count with it.
  */
 #include "exec/runtime.h"
 #include "exec/wait.h"
@@ -35,7 +35,7 @@ struct orr_future {
 
     /* The home's. */
     struct orr_link *line;
-    struct orr_runtime *counted; /* where it counts as foreign; NULL if it does not, or not any more */
+    struct worker *counted; /* where it counts as foreign; NULL if it does not, or not any more */
 };
 
 static bool is_done(const struct orr_future *future)
@@ -51,12 +51,12 @@ static bool at_home(const struct orr_future *future)
 /* On the home's thread: nothing is outstanding any more, and those in line have what they wait for. */
 static void tell(struct orr_future *future)
 {
-    struct orr_runtime *rt = future->counted;
+    struct worker *worker = future->counted;
     future->counted = NULL;
     while (wait_grant_first(&future->line))
         continue;
-    if (rt && atomic_fetch_sub(&rt->foreign, 1) == 1)
-        worker_nudge(runtime_worker(rt, 1)); /* whose clock may have stood still for it */
+    if (worker && atomic_fetch_sub(&worker->foreign, 1) == 1)
+        worker_nudge(runtime_worker(worker->runtime, 1)); /* whose clock may have stood still for it */
 }
 
 static void arrives(struct worker *worker, struct mail *mail)
@@ -78,7 +78,8 @@ int orr_future_new(struct orr_runtime *rt, const struct orr_future_options *opti
     struct worker *home = worker_current && worker_current->runtime == rt ? worker_current : runtime_worker(rt, 1);
     if (options->worker != ORR_HERE)
         home = runtime_worker(rt, options->worker);
-    if (runtime_stopping(rt) && !(home == worker_current && home->grace))
+    bool ended = runtime_stopping(rt) || (home->number > 1 && !atomic_load(&home->home->living));
+    if (ended && !(home == worker_current && home->grace))
         return -ESHUTDOWN;
     struct orr_future *future = alloc_zeroed(&rt->alloc, sizeof *future);
     if (!future)
@@ -89,8 +90,8 @@ int orr_future_new(struct orr_runtime *rt, const struct orr_future_options *opti
     future->alloc = rt->alloc;
     future->references = 1;
     if (options->foreign) {
-        future->counted = rt;
-        atomic_fetch_add(&rt->foreign, 1);
+        future->counted = home;
+        atomic_fetch_add(&home->foreign, 1);
     }
     *out = future;
     return 0;

@@ -25,52 +25,51 @@ static void set_owner(struct orr_mutex *mutex, struct orr_task *task)
 
 void mutex_pass_on(struct orr_mutex *mutex)
 {
-    struct orr_wait *next = wait_grant_first(&mutex->line);
+    struct orr_wait *next = primitive_grant_first(&mutex->common, &mutex->common.line);
     set_owner(mutex, next ? wait_task(next) : NULL);
 }
 
 static void mutex_withdraw(struct orr_wait *wait, bool granted)
 {
     struct orr_mutex *mutex = wait->source;
-    if (granted)
-        mutex_pass_on(mutex);
-    else
-        ring_remove(&mutex->line, &wait->in_source);
+    if (!granted) {
+        ring_remove(&mutex->common.line, &wait->in_source);
+        return;
+    }
+    mutex->common.granted--;
+    mutex_pass_on(mutex);
 }
 
 static const struct orr_wait_kind mutex_kind = { .name = "a mutex", .withdraw = mutex_withdraw };
 
 int orr_mutex_new(struct orr_mutex **mutex)
 {
-    int error = primitive_new(mutex, sizeof **mutex);
-    if (!error)
-        (*mutex)->worker = worker_current;
-    return error;
+    return primitive_new(mutex, sizeof **mutex);
 }
 
 int orr_mutex_free(struct orr_mutex *mutex)
 {
-    int error = mutex ? PRIMITIVE_CHECK(mutex) : 0;
+    int error = primitive_check_free(mutex);
     if (error || !mutex)
         return error;
-    if (mutex->line)
+    if (mutex->wanted)
         return -EBUSY;
     set_owner(mutex, NULL);
-    alloc_free(&mutex->worker->alloc, mutex, sizeof *mutex);
+    primitive_free(mutex, sizeof *mutex);
     return 0;
 }
 
 int orr_mutex_lock(struct orr_task *task, struct orr_wait *wait, struct orr_mutex *mutex)
 {
-    int answer = PRIMITIVE_POLL(task, wait, mutex, &mutex_kind);
+    int answer = primitive_poll(task, wait, mutex, &mutex_kind);
     if (answer == 0)
         return mutex_news(mutex);
     if (answer != 1)
         return answer;
     if (mutex->owner == task)
-        return -EDEADLK;
+        return wait_refuse(wait, -EDEADLK);
     if (mutex->owner)
-        return wait_in_line(task, wait, mutex, &mutex_kind, &mutex->line);
+        return wait_in_line(task, wait, mutex, &mutex_kind, &mutex->common.line);
     set_owner(mutex, task);
     wait_at_once(wait);
     return mutex_news(mutex);
@@ -78,7 +77,7 @@ int orr_mutex_lock(struct orr_task *task, struct orr_wait *wait, struct orr_mute
 
 int orr_mutex_try(struct orr_task *task, struct orr_mutex *mutex)
 {
-    int error = task ? PRIMITIVE_CHECK(mutex) : -EINVAL;
+    int error = task ? primitive_check(mutex) : -EINVAL;
     if (error)
         return error;
     if (!wait_allowed(task))
@@ -91,10 +90,10 @@ int orr_mutex_try(struct orr_task *task, struct orr_mutex *mutex)
 
 int orr_mutex_unlock(struct orr_task *task, struct orr_mutex *mutex)
 {
-    int error = task ? PRIMITIVE_CHECK(mutex) : -EINVAL;
+    int error = task ? primitive_check(mutex) : -EINVAL;
     if (error)
         return error;
-    if (mutex->owner != task)
+    if (mutex->owner != task || mutex->common.granted)
         return -EPERM;
     mutex_pass_on(mutex);
     return 0;

@@ -9,14 +9,14 @@
 #include "sync/primitive.h"
 
 struct orr_mutex {
-    struct worker *worker;
-    struct orr_link *line;  /* of those who lock, and of conditions that lock again */
-    struct orr_task *owner; /* NULL if it is free */
-    bool orphaned;          /* its last owner ended without unlocking it */
+    struct primitive common; /* the line: those who lock, and conditions that lock again */
+    struct orr_task *owner;  /* NULL if it is free; it has not picked it up while one is granted */
+    unsigned wanted;         /* by those who wait for a condition, and will lock it again */
+    bool orphaned;           /* its last owner ended without unlocking it */
     struct orr_observer death;
 };
 
-/* Hands it to the first in line, or to nobody. */
+/* Hands it to the first in line, or to nobody.  A wait that was granted it, and is given up, does the same. */
 void mutex_pass_on(struct orr_mutex *mutex);
 
 /* 0, or -EOWNERDEAD, which is said once: how the new owner has come by it. */

@@ -4,7 +4,8 @@
  *
  * An item stays in its segment until it is picked up.  A getter in line is granted the *right* to one: `promised` counts
  * those rights, there are never more of them than items, and whoever comes fresh may only take what is not promised.  So an
- * item need not be put back if its getter ends: the right passes to the next in line.
+ * item need not be put back if its getter ends: the right passes to the next in line.  (A getter that is polled without need may
+ * so be first to pick up; items still leave in order.)
  *
  * A putter in line has its item with it.  `length` is at the capacity while there are any, unless memory for a segment was
  * not to be had; then its item is taken from the line when the segments are empty.
@@ -20,8 +21,8 @@ struct segment {
 };
 
 struct orr_queue {
-    struct worker *worker;
-    struct orr_link *getters, *putters;
+    struct primitive common; /* the line: getters */
+    struct orr_link *putters;
     size_t capacity; /* SIZE_MAX for no bound */
     size_t length;   /* items in segments */
     size_t promised; /* of which so many are for getters that have not picked them up */
@@ -38,7 +39,7 @@ static int grow(struct orr_queue *queue)
     struct segment *segment = queue->spare;
     queue->spare = NULL;
     if (!segment)
-        segment = alloc_new(&queue->worker->alloc, sizeof *segment);
+        segment = alloc_new(&queue->common.worker->alloc, sizeof *segment);
     if (!segment)
         return -ENOMEM;
     segment->next = NULL;
@@ -59,7 +60,7 @@ static void discard_head(struct orr_queue *queue)
     if (!queue->head)
         queue->tail = NULL;
     if (queue->spare)
-        alloc_free(&queue->worker->alloc, segment, sizeof *segment);
+        alloc_free(&queue->common.worker->alloc, segment, sizeof *segment);
     else
         queue->spare = segment;
 }
@@ -91,7 +92,7 @@ static void *pop(struct orr_queue *queue)
 /* Each item that is not promised, to the first getter in line. */
 static void promise(struct orr_queue *queue)
 {
-    while (queue->promised < queue->length && wait_grant_first(&queue->getters))
+    while (queue->promised < queue->length && primitive_grant_first(&queue->common, &queue->common.line))
         queue->promised++;
 }
 
@@ -102,7 +103,7 @@ static void admit(struct orr_queue *queue)
         struct orr_wait *wait = container_of(queue->putters, struct orr_wait, in_source);
         if (push(queue, (void *)(uintptr_t)wait->value))
             break;
-        wait_grant_first(&queue->putters);
+        primitive_grant_first(&queue->common, &queue->putters);
     }
     promise(queue);
 }
@@ -118,31 +119,30 @@ static bool take(struct orr_queue *queue, void **item)
     if (queue->length || !queue->putters)
         return false;
     *item = (void *)(uintptr_t)container_of(queue->putters, struct orr_wait, in_source)->value;
-    wait_grant_first(&queue->putters);
+    primitive_grant_first(&queue->common, &queue->putters);
     return true;
 }
 
 /* Nobody who waits to get will be served any more, once a closed queue is empty. */
 static void tell_getters(struct orr_queue *queue)
 {
-    if (!queue->closed || queue->promised < queue->length)
-        return;
-    for (struct orr_link *link; (link = ring_pop(&queue->getters));) {
-        struct orr_wait *wait = container_of(link, struct orr_wait, in_source);
+    struct orr_wait *wait;
+    while (queue->closed && !queue->length && (wait = primitive_grant_first(&queue->common, &queue->common.line)))
         wait->value = true; /* the end */
-        wait_grant(wait);
-    }
 }
 
 static void get_withdraw(struct orr_wait *wait, bool granted)
 {
     struct orr_queue *queue = wait->source;
     if (!granted) {
-        ring_remove(&queue->getters, &wait->in_source);
-    } else if (!wait->value) {
-        queue->promised--;
-        promise(queue);
+        ring_remove(&queue->common.line, &wait->in_source);
+        return;
     }
+    queue->common.granted--;
+    if (wait->value)
+        return;
+    queue->promised--;
+    promise(queue);
 }
 
 static const struct orr_wait_kind get_kind = { .name = "queue get", .withdraw = get_withdraw };
@@ -151,7 +151,9 @@ static const struct orr_wait_kind get_kind = { .name = "queue get", .withdraw = 
 static void put_withdraw(struct orr_wait *wait, bool granted)
 {
     struct orr_queue *queue = wait->source;
-    if (!granted)
+    if (granted)
+        queue->common.granted--;
+    else
         ring_remove(&queue->putters, &wait->in_source);
 }
 
@@ -164,7 +166,6 @@ int orr_queue_new(size_t capacity, void (*drop)(void *item), struct orr_queue **
     int error = primitive_new(out, sizeof **out);
     if (error)
         return error;
-    (*out)->worker = worker_current;
     (*out)->capacity = capacity ? capacity : SIZE_MAX;
     (*out)->drop = drop;
     return 0;
@@ -172,27 +173,27 @@ int orr_queue_new(size_t capacity, void (*drop)(void *item), struct orr_queue **
 
 int orr_queue_free(struct orr_queue *queue)
 {
-    int error = queue ? PRIMITIVE_CHECK(queue) : 0;
+    int error = primitive_check_free(queue);
     if (error || !queue)
         return error;
-    if (queue->getters || queue->putters || queue->promised)
+    if (queue->putters)
         return -EBUSY;
     while (queue->length) {
         void *item = pop(queue);
         if (queue->drop)
             queue->drop(item);
     }
-    const struct alloc *alloc = &queue->worker->alloc;
+    const struct alloc *alloc = &queue->common.worker->alloc;
     while (queue->head)
         discard_head(queue);
     alloc_free(alloc, queue->spare, sizeof *queue->spare);
-    alloc_free(alloc, queue, sizeof *queue);
+    primitive_free(queue, sizeof *queue);
     return 0;
 }
 
 int orr_queue_try_put(struct orr_queue *queue, void *item)
 {
-    int error = PRIMITIVE_CHECK(queue);
+    int error = primitive_check(queue);
     if (error)
         return error;
     if (queue->closed)
@@ -207,17 +208,17 @@ int orr_queue_try_put(struct orr_queue *queue, void *item)
 
 int orr_queue_try_get(struct orr_queue *queue, void **item)
 {
-    int error = item ? PRIMITIVE_CHECK(queue) : -EINVAL;
+    int error = item ? primitive_check(queue) : -EINVAL;
     if (error)
         return error;
-    if (!queue->getters && take(queue, item))
+    if (!queue->common.line && take(queue, item))
         return 0;
-    return queue->closed && queue->promised == queue->length && !queue->putters ? -EPIPE : -EAGAIN;
+    return queue->closed && !queue->length && !queue->putters ? -EPIPE : -EAGAIN;
 }
 
 int orr_queue_put(struct orr_task *task, struct orr_wait *wait, struct orr_queue *queue, void *item)
 {
-    int answer = PRIMITIVE_POLL(task, wait, queue, &put_kind);
+    int answer = primitive_poll(task, wait, queue, &put_kind);
     if (answer == 0)
         return wait->word ? -EPIPE : 0;
     if (answer != 1)
@@ -236,7 +237,7 @@ int orr_queue_get(struct orr_task *task, struct orr_wait *wait, struct orr_queue
 {
     if (!item)
         return -EINVAL;
-    int answer = PRIMITIVE_POLL(task, wait, queue, &get_kind);
+    int answer = primitive_poll(task, wait, queue, &get_kind);
     if (answer == 0) {
         if (wait->value)
             return -EPIPE;
@@ -254,20 +255,18 @@ int orr_queue_get(struct orr_task *task, struct orr_wait *wait, struct orr_queue
         return answer;
     }
     wait->value = false; /* whether it is the end */
-    return wait_in_line(task, wait, queue, &get_kind, &queue->getters);
+    return wait_in_line(task, wait, queue, &get_kind, &queue->common.line);
 }
 
 int orr_queue_close(struct orr_queue *queue)
 {
-    int error = PRIMITIVE_CHECK(queue);
+    int error = primitive_check(queue);
     if (error)
         return error;
     queue->closed = true;
-    for (struct orr_link *link; (link = ring_pop(&queue->putters));) {
-        struct orr_wait *wait = container_of(link, struct orr_wait, in_source);
-        wait->word = true;
-        wait_grant(wait);
-    }
+    struct orr_wait *wait;
+    while ((wait = primitive_grant_first(&queue->common, &queue->putters)))
+        wait->word = true; /* turned away */
     tell_getters(queue);
     return 0;
 }

@@ -5,24 +5,25 @@
 #include "sync/primitive.h"
 
 struct orr_semaphore {
-    struct worker *worker;
-    struct orr_link *line;
+    struct primitive common;
     uint32_t permits, free;
 };
 
 static void give_back(struct orr_semaphore *semaphore)
 {
-    if (!wait_grant_first(&semaphore->line))
+    if (!primitive_grant_first(&semaphore->common, &semaphore->common.line))
         semaphore->free++;
 }
 
 static void semaphore_withdraw(struct orr_wait *wait, bool granted)
 {
     struct orr_semaphore *semaphore = wait->source;
-    if (granted)
-        give_back(semaphore);
-    else
-        ring_remove(&semaphore->line, &wait->in_source);
+    if (!granted) {
+        ring_remove(&semaphore->common.line, &wait->in_source);
+        return;
+    }
+    semaphore->common.granted--;
+    give_back(semaphore);
 }
 
 static const struct orr_wait_kind semaphore_kind = { .name = "a semaphore", .withdraw = semaphore_withdraw };
@@ -32,36 +33,32 @@ int orr_semaphore_new(uint32_t permits, struct orr_semaphore **semaphore)
     int error = permits ? primitive_new(semaphore, sizeof **semaphore) : -EINVAL;
     if (error)
         return error;
-    (*semaphore)->worker = worker_current;
     (*semaphore)->permits = (*semaphore)->free = permits;
     return 0;
 }
 
 int orr_semaphore_free(struct orr_semaphore *semaphore)
 {
-    int error = semaphore ? PRIMITIVE_CHECK(semaphore) : 0;
-    if (error || !semaphore)
-        return error;
-    if (semaphore->line)
-        return -EBUSY;
-    alloc_free(&semaphore->worker->alloc, semaphore, sizeof *semaphore);
-    return 0;
+    int error = primitive_check_free(semaphore);
+    if (!error)
+        primitive_free(semaphore, sizeof *semaphore);
+    return error;
 }
 
 int orr_semaphore_acquire(struct orr_task *task, struct orr_wait *wait, struct orr_semaphore *semaphore)
 {
-    int answer = PRIMITIVE_POLL(task, wait, semaphore, &semaphore_kind);
+    int answer = primitive_poll(task, wait, semaphore, &semaphore_kind);
     if (answer != 1)
         return answer;
     if (!semaphore->free)
-        return wait_in_line(task, wait, semaphore, &semaphore_kind, &semaphore->line);
+        return wait_in_line(task, wait, semaphore, &semaphore_kind, &semaphore->common.line);
     semaphore->free--;
     return wait_at_once(wait);
 }
 
 int orr_semaphore_try(struct orr_semaphore *semaphore)
 {
-    int error = PRIMITIVE_CHECK(semaphore);
+    int error = primitive_check(semaphore);
     if (error)
         return error;
     if (!semaphore->free)
@@ -72,7 +69,7 @@ int orr_semaphore_try(struct orr_semaphore *semaphore)
 
 int orr_semaphore_release(struct orr_semaphore *semaphore)
 {
-    int error = PRIMITIVE_CHECK(semaphore);
+    int error = primitive_check(semaphore);
     if (error)
         return error;
     if (semaphore->free == semaphore->permits)

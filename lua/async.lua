@@ -1,0 +1,172 @@
+-- What is better said in Lua: waiting for many tasks, timeouts, `with`, wrapping.  Gets the module's table and the classes.
+
+local orrery, Task, Semaphore, Mutex, Future = ...
+local async = orrery.async
+local await, run, group = async.await, async.run, async._group
+local plain_wait = Task._wait
+async._group, Task._wait = nil, nil
+
+-- Awaiting without raising: true and the results, or false and the error.
+function async.pawait(...)
+  return pcall(await, ...)
+end
+
+-- The position of the callback is fixed once, for a function in the callback style.
+function async.wrap(argc, fn)
+  if math.type(argc) ~= "integer" or argc < 1 then
+    error("async.wrap: expected the callback's position, an integer from 1, got " .. tostring(argc), 2)
+  end
+  if type(fn) ~= "function" then
+    error("async.wrap: expected a function, got " .. type(fn), 2)
+  end
+  return function(...)
+    return await(argc, fn, ...)
+  end
+end
+
+local function outcome(index, ok, ...)
+  if ok then
+    return index, nil, ...
+  end
+  return index, (...)
+end
+
+-- In the order in which they are done: index, error or nil, results.
+function async.iter(tasks)
+  local waiting = group(tasks)
+  return function()
+    local index = waiting:next()
+    if index then
+      return outcome(index, async.pawait(tasks[index]))
+    end
+  end
+end
+
+-- The index of the first that is done, and its results; its error is raised.
+function async.await_any(tasks)
+  local waiting <close> = group(tasks)
+  local index = waiting:next()
+  if not index then
+    error("async.await_any: the list is empty: there is nothing to wait for", 2)
+  end
+  return index, await(tasks[index])
+end
+
+-- A list of what each has come to, packed, in the order of the tasks.  The first error is raised at once.
+function async.await_all(tasks)
+  local waiting <close> = group(tasks)
+  local results = {}
+  for _ = 1, #tasks do
+    local index = waiting:next()
+    results[index] = table.pack(await(tasks[index]))
+  end
+  return results
+end
+
+-- Awaits a task for at most so long; then closes it, waits for its cleanup, and raises "timeout".
+function async.timeout(ms, task)
+  local function finish(ok, ...)
+    if ok then
+      return ...
+    end
+    if ... == "timeout" and task:status() ~= "completed" then
+      task:close()
+      async.pawait(task)
+    end
+    error((...), 0)
+  end
+  return finish(pcall(async.with_timeout, ms, await, task))
+end
+
+-- Inside a task these suspend it; outside, they drive the loop.
+
+function Task:pwait(ms)
+  if not async.current() then
+    return plain_wait(self, ms)
+  end
+  if not ms then
+    return async.pawait(self)
+  end
+  return pcall(async.with_timeout, ms, await, self)
+end
+
+local function raise_or_return(ok, ...)
+  if ok then
+    return ...
+  end
+  error((...), 0)
+end
+
+function Task:wait(ms)
+  if async.current() and not ms then
+    return await(self)
+  end
+  return raise_or_return(self:pwait(ms))
+end
+
+-- The permit, or the lock, is given back when the block ends, however it ends.
+
+function Semaphore:with(fn, ...)
+  self:acquire()
+  local permit <close> = self -- luacheck: ignore permit
+  return fn(...)
+end
+
+function Mutex:with(fn, ...)
+  self:lock()
+  local lock <close> = self -- luacheck: ignore lock
+  return fn(...)
+end
+
+-- future:wait() awaits it; future:wait(callback) calls back, with the error or nil and the results, when it is completed.
+function Future:wait(callback)
+  if not callback then
+    return await(self)
+  end
+  local function call()
+    callback(self:_values())
+  end
+  if self:is_completed() then
+    call()
+  elseif async.current() then
+    async.pawait(self)
+    call()
+  else
+    run({ name = "future callback", detached = true }, function()
+      async.pawait(self)
+      call()
+    end)
+  end
+end
+
+-- Names of old.
+async._future, async._event, async._queue = async.future, async.event, async.queue
+
+-- Timers, shorter.
+
+local loop = orrery.loop
+
+function loop.set_timeout(ms, fn)
+  local timer = loop.new_timer()
+  timer:start(ms, 0, function()
+    timer:close()
+    fn()
+  end)
+  return timer
+end
+
+function loop.set_interval(ms, fn)
+  local timer = loop.new_timer()
+  timer:start(ms, ms, fn)
+  return timer
+end
+
+function loop.defer(fn, ms)
+  return loop.set_timeout(ms, fn)
+end
+
+function orrery.schedule_wrap(fn)
+  return function(...)
+    orrery.schedule(fn, ...)
+  end
+end

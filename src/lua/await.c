@@ -1,0 +1,243 @@
+/*
+ * await, in all its forms.  A function that is awaited is called with a callback; the wait is over when that is called,
+ * with its arguments.  The callback belongs to this one wait, by a serial number that the task counts up: one that comes late, or
+ * for the second time, finds another number and does nothing.
+ *
+ * A callback that comes while the function still runs leaves its arguments in its own upvalues; later ones go straight onto
+ * the stack of the coroutine that waits.
+ */
+#include "lua/modules.h"
+#include "lua/task.h"
+
+#include <string.h>
+
+/* --- Tasks ---------------------------------------------------------------------------------------------------- */
+
+/* Drops `true` and answers the results, or raises the error: [handle] [ok] [values...] at the top. */
+static int outcome_or_raise(lua_State *L, int count)
+{
+    if (lua_toboolean(L, -count))
+        return count - 1;
+    return lua_error(L);
+}
+
+static int await_task(lua_State *L, int status, lua_KContext context)
+{
+    (void)status;
+    struct ltask *self = ltask_current(L, "await");
+    struct ltask *other = lua_touserdata(L, 1);
+    int error = other->task ? orr_task_await(self->task, &self->wait, other->task) : orr_checkpoint(self->task);
+    if (error == -EAGAIN)
+        return suspend(L, await_task, context);
+    if (error)
+        return wait_raise(L, error);
+    return outcome_or_raise(L, ltask_push_outcome(L, other, 1));
+}
+
+/* --- Callbacks -------------------------------------------------------------------------------------------------- */
+
+static void callback_withdraw(struct orr_wait *wait, bool granted)
+{
+    (void)wait;
+    (void)granted;
+}
+
+static const struct orr_wait_kind callback_kind = { .name = "a callback", .withdraw = callback_withdraw };
+
+enum {
+    UP_TASK = 2,
+    UP_SERIAL,
+    UP_VALUES, /* what came early: one value, or a table of them */
+    UP_COUNT,  /* how many; nil for none */
+    UP_LAST = UP_COUNT,
+};
+
+/* Comes before anybody waits for it. */
+static void keep_early(lua_State *L, int count)
+{
+    if (count != 1) {
+        lua_createtable(L, count, 0);
+        lua_insert(L, 1);
+        for (int i = count; i; i--)
+            lua_rawseti(L, 1, i);
+        lua_settop(L, 1);
+    }
+    lua_replace(L, lua_upvalueindex(UP_VALUES));
+    lua_pushinteger(L, count);
+    lua_replace(L, lua_upvalueindex(UP_COUNT));
+}
+
+static int callback(lua_State *L)
+{
+    struct orr_isolate *iso = isolate_of(L);
+    struct ltask *self = lua_touserdata(L, lua_upvalueindex(UP_TASK));
+    if (self->serial != (uint32_t)lua_tointeger(L, lua_upvalueindex(UP_SERIAL)) || self->over)
+        return 0;
+    int count = lua_gettop(L);
+    self->serial++; /* once */
+    if (!self->waiter) {
+        keep_early(L, count);
+        return 0;
+    }
+    if (!lua_checkstack(self->waiter, count + 4))
+        return luaL_error(L, "too many values for a callback");
+    lua_xmove(L, self->waiter, count);
+    if (!isolate_visit(iso)) {
+        wait_grant(&self->wait);
+        isolate_leave(iso);
+    }
+    return 0;
+}
+
+/* Pushes a method of a value, or nil where it cannot have any. */
+static bool push_method(lua_State *L, int index, const char *name)
+{
+    if (!lua_istable(L, index)) {
+        if (luaL_getmetafield(L, index, "__index") == LUA_TNIL)
+            return false;
+        lua_pop(L, 1);
+    }
+    lua_getfield(L, index, name);
+    if (lua_isfunction(L, -1))
+        return true;
+    lua_pop(L, 1);
+    return false;
+}
+
+/* Closes what an awaited function has returned, at 1, unless it is closing already. */
+static int close_returned(lua_State *L)
+{
+    if (push_method(L, 1, "is_closing")) {
+        lua_pushvalue(L, 1);
+        lua_call(L, 1, 1);
+        if (lua_toboolean(L, -1))
+            return 0;
+    }
+    if (push_method(L, 1, "close")) {
+        lua_pushvalue(L, 1);
+        lua_call(L, 1, 0);
+    }
+    return 0;
+}
+
+/* The frame of an awaited function: */
+enum {
+    AT_CALLBACK = 1,
+    AT_RETURNED, /* what it returned, to be closed */
+    AT_VALUES,
+};
+
+static void close_at_end(lua_State *L, bool failed)
+{
+    if (lua_type(L, AT_RETURNED) < LUA_TTABLE || lua_isfunction(L, AT_RETURNED))
+        return;
+    lua_pushcfunction(L, close_returned);
+    lua_pushvalue(L, AT_RETURNED);
+    if (!failed)
+        lua_call(L, 1, 0);
+    else if (lua_pcall(L, 1, 0, 0) != LUA_OK)
+        lua_pop(L, 1); /* the error that is on its way comes first */
+}
+
+/* The callback has come, and its arguments are in the frame. */
+static int callback_over(lua_State *L)
+{
+    int count = lua_gettop(L) - (AT_VALUES - 1);
+    close_at_end(L, false);
+    return count;
+}
+
+static int take_early(lua_State *L)
+{
+    lua_getupvalue(L, AT_CALLBACK, UP_COUNT);
+    int count = (int)lua_tointeger(L, -1);
+    lua_pop(L, 1);
+    luaL_checkstack(L, count + 4, "too many values from a callback");
+    lua_getupvalue(L, AT_CALLBACK, UP_VALUES);
+    if (count != 1) {
+        for (int i = 1; i <= count; i++)
+            lua_rawgeti(L, AT_VALUES, i);
+        lua_remove(L, AT_VALUES);
+    }
+    return callback_over(L);
+}
+
+static int await_callback(lua_State *L, int status, lua_KContext context)
+{
+    (void)status;
+    struct ltask *self = ltask_current(L, "await");
+    int error = wait_poll(self->task, &self->wait, self, &callback_kind);
+    if (error == 1) {
+        list_init(&self->wait.in_source);
+        error = wait_begin(self->task, &self->wait, self, &callback_kind);
+    }
+    if (error == -EAGAIN) {
+        self->waiter = L;
+        return suspend(L, await_callback, context);
+    }
+    self->waiter = NULL;
+    if (!error)
+        return callback_over(L);
+    self->serial++; /* what comes now is late */
+    lua_settop(L, AT_RETURNED);
+    close_at_end(L, true);
+    return wait_raise(L, error);
+}
+
+/* The function has returned: [callback] [what it returned]. */
+static int function_returned(lua_State *L, int status, lua_KContext serial)
+{
+    (void)status;
+    struct ltask *self = ltask_current(L, "await");
+    lua_settop(L, AT_RETURNED);
+    lua_getupvalue(L, AT_CALLBACK, UP_COUNT);
+    bool early = !lua_isnil(L, -1);
+    lua_pop(L, 1);
+    if (early)
+        return take_early(L);
+    self->serial = (uint32_t)serial; /* whatever it awaited itself is over */
+    return await_callback(L, LUA_OK, 0);
+}
+
+/* [function] [arguments...]: calls it with a callback as its argument number `position`. */
+static int await_function(lua_State *L, int position)
+{
+    struct orr_isolate *iso = isolate_of(L);
+    struct ltask *self = ltask_current(L, "await");
+    int error = orr_checkpoint(self->task);
+    if (error)
+        return wait_raise(L, error);
+    uint32_t serial = ++self->serial;
+    lua_settop(L, position); /* the function, and the arguments before the callback */
+    lua_pushlightuserdata(L, iso);
+    isolate_push_anchored(iso, L, self->anchor);
+    lua_pushinteger(L, serial);
+    lua_pushnil(L);
+    lua_pushnil(L);
+    lua_pushcclosure(L, callback, UP_LAST);
+    lua_pushvalue(L, -1);
+    lua_insert(L, AT_CALLBACK);
+    lua_callk(L, position, 1, serial, function_returned);
+    return function_returned(L, LUA_OK, serial);
+}
+
+/* --- The form of it ------------------------------------------------------------------------------------------------- */
+
+int async_await(lua_State *L)
+{
+    ltask_current(L, "await");
+    if (ltask_test(L, 1))
+        return await_task(L, LUA_OK, 0);
+    if (future_test(L, 1))
+        return future_await(L, LUA_OK, 0);
+    if (lua_isfunction(L, 1))
+        return await_function(L, 1);
+    if (lua_isinteger(L, 1) && lua_isfunction(L, 2)) {
+        lua_Integer position = lua_tointeger(L, 1);
+        luaL_argcheck(L, position >= 1 && position <= 200, 1, "the callback's position is from 1 to 200");
+        lua_remove(L, 1);
+        return await_function(L, (int)position);
+    }
+    return luaL_error(L, "await: expected a task, a future, a function, or a position and a function, got %s",
+                      luaL_typename(L, 1));
+}

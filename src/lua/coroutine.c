@@ -1,0 +1,307 @@
+/*
+ * `coroutine`, as scripts know it, inside tasks.  A coroutine of the script's own may await: then it yields to us, and
+ * we, inside the one that resumed it, yield too, until the task is reached; and going on comes back the same way.
+ * Nobody sees a coroutine that waits as suspended: it is *normal*, and cannot be resumed or closed by others.
+ *
+ * A task's own coroutine is not for scripts to yield, resume or close.
+ */
+#include "lua/modules.h"
+#include "lua/task.h"
+
+#include <string.h>
+
+static const char waiting_key; /* in the registry: the coroutines that wait inside tasks, as keys */
+
+static void set_waiting(lua_State *L, lua_State *co, bool waiting)
+{
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &waiting_key);
+    lua_pushthread(co);
+    lua_xmove(co, L, 1);
+    if (waiting)
+        lua_pushboolean(L, true);
+    else
+        lua_pushnil(L);
+    lua_rawset(L, -3);
+    lua_pop(L, 1);
+}
+
+static bool is_waiting(lua_State *L, lua_State *co)
+{
+    if (lua_status(co) != LUA_YIELD)
+        return false;
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &waiting_key);
+    lua_pushthread(co);
+    lua_xmove(co, L, 1);
+    lua_rawget(L, -2);
+    bool waiting = lua_toboolean(L, -1);
+    lua_pop(L, 2);
+    return waiting;
+}
+
+/* Whether a coroutine is a task's: those have our base function at the bottom. */
+static bool is_tasks(struct orr_isolate *iso, lua_State *L, lua_State *co)
+{
+    if (iso->current && iso->current->co == co)
+        return true;
+    lua_Debug info;
+    int level = 0;
+    while (lua_getstack(co, level, &info))
+        level++;
+    if (!level || !lua_getstack(co, level - 1, &info) || !lua_checkstack(co, 2))
+        return false;
+    lua_getinfo(co, "f", &info);
+    lua_xmove(co, L, 1);
+    lua_rawgeti(L, LUA_REGISTRYINDEX, iso->base);
+    bool same = lua_rawequal(L, -1, -2);
+    lua_pop(L, 2);
+    return same;
+}
+
+static lua_State *check_coroutine(lua_State *L)
+{
+    lua_State *co = lua_tothread(L, 1);
+    luaL_argexpected(L, co, 1, "coroutine");
+    return co;
+}
+
+static const char *status_of(struct orr_isolate *iso, lua_State *L, lua_State *co)
+{
+    if (L == co)
+        return "running";
+    if (is_waiting(L, co))
+        return "normal";
+    lua_Debug info;
+    switch (lua_status(co)) {
+    case LUA_YIELD:
+        return "suspended";
+    case LUA_OK:
+        if (lua_getstack(co, 0, &info))
+            return "normal";
+        return lua_gettop(co) == 0 ? "dead" : "suspended";
+    default:
+        return "dead";
+    }
+    (void)iso;
+}
+
+/* --- Resuming -------------------------------------------------------------------------------------------------------- */
+
+/*
+ * Resumes `co` with so many arguments on its stack.  Answers how many results there are on L; -1 for an error, which is there
+ * instead; PASS_ON if the coroutine has to wait.
+ */
+enum { PASS_ON = -2 };
+
+static int resume(lua_State *L, struct orr_isolate *iso, lua_State *co, int arguments)
+{
+    struct chain chain = { .outer = iso->chain, .L = L };
+    lua_State *running = iso->running;
+    iso->chain = &chain;
+    iso->running = co;
+    int results;
+    int status = lua_resume(co, L, arguments, &results);
+    iso->chain = chain.outer;
+    iso->running = running;
+    if (status == LUA_YIELD && iso->suspending)
+        return PASS_ON;
+    if (status == LUA_OK || status == LUA_YIELD) {
+        if (!lua_checkstack(L, results + 1)) {
+            lua_pop(co, results);
+            lua_pushliteral(L, "too many results to resume");
+            return -1;
+        }
+        lua_xmove(co, L, results);
+        return results;
+    }
+    lua_xmove(co, L, 1);
+    return -1;
+}
+
+/* Begins to resume the coroutine with what is on top of L. */
+static int resume_first(lua_State *L, struct orr_isolate *iso, lua_State *co, int arguments)
+{
+    if (is_tasks(iso, L, co)) {
+        lua_pushliteral(
+            L, "this coroutine is a task's: tasks go on by themselves; await it, or close it with task:close()");
+        return -1;
+    }
+    if (is_waiting(L, co)) {
+        lua_pushliteral(L, "cannot resume a coroutine that is waiting inside a task");
+        return -1;
+    }
+    if (!lua_checkstack(co, arguments)) {
+        lua_pushliteral(L, "too many arguments to resume");
+        return -1;
+    }
+    lua_xmove(L, co, arguments);
+    return resume(L, iso, co, arguments);
+}
+
+/* The task that waits goes on: so does the coroutine. */
+static int resume_again(lua_State *L, lua_State *co)
+{
+    set_waiting(L, co, false);
+    return resume(L, isolate_of(L), co, 0); /* what a callback has left for it is on its stack already */
+}
+
+static int pass_on(lua_State *L, lua_State *co, lua_KFunction k)
+{
+    set_waiting(L, co, true);
+    return lua_yieldk(L, 0, (lua_KContext)(intptr_t)co, k);
+}
+
+static int resume_result(lua_State *L, lua_State *co, int results);
+
+static int resume_k(lua_State *L, int status, lua_KContext context)
+{
+    (void)status;
+    lua_State *co = (lua_State *)(intptr_t)context;
+    return resume_result(L, co, resume_again(L, co));
+}
+
+static int resume_result(lua_State *L, lua_State *co, int results)
+{
+    if (results == PASS_ON)
+        return pass_on(L, co, resume_k);
+    lua_pushboolean(L, results >= 0);
+    results = results < 0 ? 1 : results;
+    lua_insert(L, -(results + 1));
+    return results + 1;
+}
+
+static int co_resume(lua_State *L)
+{
+    lua_State *co = check_coroutine(L);
+    return resume_result(L, co, resume_first(L, isolate_of(L), co, lua_gettop(L) - 1));
+}
+
+/* --- wrap ---------------------------------------------------------------------------------------------------------------- */
+
+static int wrap_result(lua_State *L, lua_State *co, int results);
+
+static int wrap_k(lua_State *L, int status, lua_KContext context)
+{
+    (void)status;
+    lua_State *co = (lua_State *)(intptr_t)context;
+    return wrap_result(L, co, resume_again(L, co));
+}
+
+/* As Lua's own: what the coroutine leaves open is closed, and the error says where it was raised. */
+static int wrap_result(lua_State *L, lua_State *co, int results)
+{
+    if (results == PASS_ON)
+        return pass_on(L, co, wrap_k);
+    if (results >= 0)
+        return results;
+    int status = lua_status(co);
+    if (status != LUA_OK && status != LUA_YIELD) {
+        if (compat_close_thread(co, L) != LUA_OK && lua_gettop(co)) {
+            lua_pop(L, 1);
+            lua_xmove(co, L, 1);
+        }
+    }
+    if (status != LUA_ERRMEM && lua_type(L, -1) == LUA_TSTRING && strcmp(lua_tostring(L, -1), "closed") != 0) {
+        luaL_where(L, 1);
+        lua_insert(L, -2);
+        lua_concat(L, 2);
+    }
+    return lua_error(L);
+}
+
+static int wrapped(lua_State *L)
+{
+    lua_State *co = lua_tothread(L, lua_upvalueindex(2));
+    return wrap_result(L, co, resume_first(L, isolate_of(L), co, lua_gettop(L)));
+}
+
+static int co_create(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TFUNCTION);
+    lua_State *co = lua_newthread(L);
+    lua_pushvalue(L, 1);
+    lua_xmove(L, co, 1);
+    return 1;
+}
+
+static int co_wrap(lua_State *L)
+{
+    co_create(L);
+    lua_pushvalue(L, lua_upvalueindex(1));
+    lua_insert(L, -2);
+    lua_pushcclosure(L, wrapped, 2);
+    return 1;
+}
+
+/* --- The rest -------------------------------------------------------------------------------------------------------------- */
+
+static int co_yield (lua_State *L)
+{
+    struct orr_isolate *iso = isolate_of(L);
+    if (iso->current && iso->current->co == L)
+        return luaL_error(L, "coroutine.yield in a task's body: there is nobody to yield to; "
+                             "use async.checkpoint() to let others run, or async.await() to wait");
+    return lua_yield(L, lua_gettop(L));
+}
+
+static int co_status(lua_State *L)
+{
+    lua_pushstring(L, status_of(isolate_of(L), L, check_coroutine(L)));
+    return 1;
+}
+
+static int co_running(lua_State *L)
+{
+    int main = lua_pushthread(L);
+    lua_pushboolean(L, main);
+    return 2;
+}
+
+static int co_isyieldable(lua_State *L)
+{
+    lua_State *co = lua_isnone(L, 1) ? L : check_coroutine(L);
+    struct orr_isolate *iso = isolate_of(L);
+    bool body = iso->current && iso->current->co == co; /* which can wait, but has nobody to yield to */
+    lua_pushboolean(L, lua_isyieldable(co) && !body);
+    return 1;
+}
+
+static int co_close(lua_State *L)
+{
+    struct orr_isolate *iso = isolate_of(L);
+    lua_State *co = check_coroutine(L);
+    if (is_tasks(iso, L, co))
+        return luaL_error(L, "this coroutine is a task's: close the task, with task:close()");
+    const char *status = status_of(iso, L, co);
+    if (strcmp(status, "suspended") != 0 && strcmp(status, "dead") != 0)
+        return luaL_error(L, "cannot close a %s coroutine", status);
+    if (compat_close_thread(co, L) == LUA_OK) {
+        lua_pushboolean(L, true);
+        return 1;
+    }
+    lua_pushboolean(L, false);
+    lua_xmove(co, L, 1);
+    return 2;
+}
+
+void coroutine_open(struct orr_isolate *iso, lua_State *L)
+{
+    static const luaL_Reg functions[] = {
+        { "close", co_close },   { "create", co_create },   { "isyieldable", co_isyieldable },
+        { "resume", co_resume }, { "running", co_running }, { "status", co_status },
+        { "wrap", co_wrap },     { "yield", co_yield },     { NULL, NULL },
+    };
+    lua_newtable(L);
+    lua_createtable(L, 0, 1);
+    lua_pushliteral(L, "k");
+    lua_setfield(L, -2, "__mode");
+    lua_setmetatable(L, -2);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &waiting_key);
+    if (lua_getglobal(L, LUA_COLIBNAME) != LUA_TTABLE) {
+        lua_pop(L, 1);
+        lua_newtable(L);
+        lua_pushvalue(L, -1);
+        lua_setglobal(L, LUA_COLIBNAME);
+    }
+    isolate_register(iso, L, functions);
+    lua_pop(L, 1);
+}

@@ -1,0 +1,142 @@
+/*
+ * Waiting for many tasks at once, in the order in which they are done: what await_any, await_all and iter are made of (lua/async.lua).
+ * A userdata holds a group of the core, and a wait for each task; its user value is the list of them.
+ */
+#include "lua/modules.h"
+#include "lua/task.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define GROUP "orrery.group"
+
+struct group_object {
+    struct orr_group group;
+    struct ltask *owner; /* who waits; NULL until then */
+    size_t count;
+    size_t next_done; /* those that were done from the beginning come first */
+    struct orr_wait waits[];
+};
+
+/* The task at an index of the list at 2. */
+static struct ltask *member(lua_State *L, size_t index)
+{
+    lua_rawgeti(L, 2, (lua_Integer)index);
+    struct ltask *task = ltask_test(L, -1);
+    if (!task)
+        luaL_error(L, "item %d of the list is not a task, but a %s", (int)index, luaL_typename(L, -1));
+    lua_pop(L, 1);
+    return task;
+}
+
+/* async._group(list) */
+static int async_group(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TTABLE);
+    size_t count = lua_rawlen(L, 1);
+    lua_settop(L, 1);
+    struct group_object *self = lua_newuserdatauv(L, sizeof *self + count * sizeof *self->waits, 1);
+    memset(self, 0, sizeof *self + count * sizeof *self->waits);
+    self->count = count;
+    luaL_setmetatable(L, GROUP);
+    lua_createtable(L, (int)count, 0);
+    for (size_t i = 1; i <= count; i++) {
+        lua_rawgeti(L, 1, (lua_Integer)i);
+        if (!ltask_test(L, -1))
+            return luaL_error(L, "item %d of the list is not a task, but a %s", (int)i, luaL_typename(L, -1));
+        lua_rawseti(L, -2, (lua_Integer)i);
+    }
+    lua_setiuservalue(L, -2, 1);
+    return 1;
+}
+
+/* Begins to wait for all.  [group] [list] */
+static int begin(lua_State *L, struct group_object *self, struct ltask *task)
+{
+    self->owner = task;
+    for (size_t i = 0; i < self->count; i++) {
+        struct ltask *other = member(L, i + 1);
+        if (!other->task || orr_task_done(other->task))
+            continue; /* found by next_done */
+        orr_group_add(&self->group, &self->waits[i]);
+        int error = orr_task_await(task->task, &self->waits[i], other->task);
+        if (error && error != -EAGAIN) {
+            orr_group_clear(&self->group);
+            return error;
+        }
+    }
+    return 0;
+}
+
+/* Those that were done when the wait began, in the order of the list; 0 if there is none left. */
+static size_t next_done(lua_State *L, struct group_object *self)
+{
+    while (self->next_done < self->count) {
+        size_t i = self->next_done++;
+        struct ltask *other = member(L, i + 1);
+        if (self->waits[i].state == WAIT_IDLE && !self->waits[i].kind && (!other->task || orr_task_done(other->task)))
+            return i + 1;
+    }
+    return 0;
+}
+
+/* [group] [list]: answers the index of the next that is done; nil when there are no more. */
+static int next_member(lua_State *L, int status, lua_KContext context)
+{
+    (void)status;
+    struct group_object *self = luaL_checkudata(L, 1, GROUP);
+    struct ltask *task = ltask_current(L, "await");
+    struct orr_wait *wait;
+    int error = orr_group_next(task->task, &self->group, &wait);
+    if (error == -EAGAIN)
+        return suspend(L, next_member, context);
+    if (error)
+        return wait_raise(L, error);
+    if (!wait)
+        return 0;
+    size_t index = (size_t)(wait - self->waits);
+    error = orr_task_await(task->task, wait, member(L, index + 1)->task);
+    if (error)
+        return wait_raise(L, error);
+    lua_pushinteger(L, (lua_Integer)index + 1);
+    return 1;
+}
+
+static int group_next(lua_State *L)
+{
+    struct group_object *self = luaL_checkudata(L, 1, GROUP);
+    struct ltask *task = ltask_current(L, "await");
+    lua_settop(L, 1);
+    lua_getiuservalue(L, 1, 1);
+    if (self->owner && self->owner != task)
+        return luaL_error(L, "one task at a time can go through a list of tasks");
+    int error = orr_checkpoint(task->task);
+    if (!error && !self->owner)
+        error = begin(L, self, task);
+    if (error)
+        return wait_raise(L, error);
+    size_t done = next_done(L, self);
+    if (!done)
+        return next_member(L, LUA_OK, 0);
+    lua_pushinteger(L, (lua_Integer)done);
+    return 1;
+}
+
+/* Nothing more is wanted of it. */
+static int group_close(lua_State *L)
+{
+    struct group_object *self = luaL_checkudata(L, 1, GROUP);
+    orr_group_clear(&self->group);
+    self->count = 0;
+    return 0;
+}
+
+void group_open(struct orr_isolate *iso, lua_State *L)
+{
+    static const luaL_Reg methods[] = {
+        { "next", group_next }, { "__close", group_close }, { "__gc", group_close }, { NULL, NULL }
+    };
+    static const luaL_Reg functions[] = { { "_group", async_group }, { NULL, NULL } };
+    isolate_class(iso, L, GROUP, methods);
+    isolate_register(iso, L, functions);
+}

@@ -1,0 +1,140 @@
+/* What hosts use: asynchronous functions of their own for scripts to await, and running a script. */
+#include "lua/isolate.h"
+#include "lua/modules.h"
+#include "lua/report.h"
+#include "lua/task.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* --- Functions that scripts can await ----------------------------------------------------------------------- */
+
+#define HOST_FUTURE "orrery.host_future"
+
+/* [arguments...] at first; then [future], in a userdata that owns a reference. */
+static int wait_for_host(lua_State *L, int status, lua_KContext context)
+{
+    (void)status;
+    struct orr_future *future = *(struct orr_future **)lua_touserdata(L, 1);
+    struct ltask *self = ltask_current(L, "await");
+    orr_lua_push_fn *push = (orr_lua_push_fn *)lua_touserdata(L, lua_upvalueindex(3));
+    int error = orr_future_wait(self->task, &self->wait, future);
+    if (error == -EAGAIN)
+        return suspend(L, wait_for_host, context);
+    if (error)
+        return wait_raise(L, error);
+    const struct orr_result *result = orr_future_result(future);
+    if (push)
+        return push(L, result);
+    if (result->error)
+        return luaL_error(L, "%s", result->message ? result->message : strerror(-result->error));
+    return 0;
+}
+
+static int call_host(lua_State *L)
+{
+    struct orr_isolate *iso = isolate_of(L);
+    struct ltask *self = ltask_current(L, "await");
+    orr_lua_start_fn *start = (orr_lua_start_fn *)lua_touserdata(L, lua_upvalueindex(2));
+    int error = orr_checkpoint(self->task);
+    if (error)
+        return wait_raise(L, error);
+    struct orr_future **future = lua_newuserdatauv(L, sizeof *future, 0);
+    *future = NULL;
+    luaL_setmetatable(L, HOST_FUTURE);
+    lua_insert(L, 1);
+    error = orr_future_new(iso->rt, &(struct orr_future_options){ .foreign = true }, future);
+    if (error)
+        return luaL_error(L, "no future: %s", strerror(-error));
+    int top = lua_gettop(L);
+    error = start(L, *future, 2);
+    if (error)
+        return luaL_error(L, "%s", strerror(-error));
+    lua_settop(L, top < 1 ? top : 1);
+    return wait_for_host(L, LUA_OK, 0);
+}
+
+static int host_future_gc(lua_State *L)
+{
+    struct orr_future **future = lua_touserdata(L, 1);
+    orr_future_unref(*future);
+    *future = NULL;
+    return 0;
+}
+
+int orr_lua_push_async(lua_State *L, orr_lua_start_fn *start, orr_lua_push_fn *push)
+{
+    struct orr_isolate *iso = isolate_find(L);
+    if (!iso || !start)
+        return -EINVAL;
+    if (luaL_newmetatable(L, HOST_FUTURE)) {
+        lua_pushcfunction(L, host_future_gc);
+        lua_setfield(L, -2, "__gc");
+    }
+    lua_pop(L, 1);
+    lua_pushlightuserdata(L, iso);
+    lua_pushlightuserdata(L, (void *)start);
+    lua_pushlightuserdata(L, (void *)push);
+    lua_pushcclosure(L, call_host, 3);
+    return 0;
+}
+
+/* --- Scripts ----------------------------------------------------------------------------------------------------- */
+
+/* [function] [arguments...] -> [handle]; may raise. */
+static int start_script(lua_State *L)
+{
+    const char *name = lua_touserdata(L, lua_upvalueindex(2));
+    struct orr_isolate *iso = isolate_of(L);
+    struct ltask *task = ltask_new(iso, L, lua_gettop(L) - 1,
+                                   &(struct ltask_options){ .name = name, .detached = true });
+    if (!isolate_visit(iso)) {
+        worker_ready(iso->worker, task->task);
+        isolate_leave(iso);
+    }
+    return 1;
+}
+
+int orr_lua_start(lua_State *L, int arguments, const char *name, struct orr_task **out)
+{
+    struct orr_isolate *iso = L ? isolate_find(L) : NULL;
+    if (!iso || arguments < 0 || lua_gettop(L) < arguments + 1 || !lua_isfunction(L, -arguments - 1))
+        return -EINVAL;
+    lua_pushlightuserdata(L, iso);
+    lua_pushlightuserdata(L, (void *)name);
+    lua_pushcclosure(L, start_script, 2);
+    lua_insert(L, -arguments - 2);
+    if (lua_pcall(L, arguments + 1, 1, 0) != LUA_OK) {
+        log_line(&iso->rt->log, ORR_LOG_ERROR, "no task: %s", lua_tostring(L, -1));
+        lua_pop(L, 1);
+        return -ENOMEM;
+    }
+    struct ltask *self = lua_touserdata(L, -1);
+    if (out)
+        *out = orr_task_ref(self->task);
+    lua_pop(L, 1);
+    return 0;
+}
+
+/* --- Reports -------------------------------------------------------------------------------------------------------- */
+
+struct reporting {
+    struct orr_task *task;
+};
+
+static int push_report(lua_State *L)
+{
+    struct reporting *reporting = lua_touserdata(L, 1);
+    report_push_failure(L, reporting->task);
+    return 1;
+}
+
+int orr_lua_push_report(lua_State *L, struct orr_task *task)
+{
+    if (!L || !task || !isolate_find(L) || !orr_task_done(task))
+        return -EINVAL;
+    struct reporting reporting = { task };
+    lua_pushcfunction(L, push_report);
+    lua_pushlightuserdata(L, &reporting);
+    return lua_pcall(L, 1, 1, 0) == LUA_OK ? 0 : -ENOMEM;
+}

@@ -1,0 +1,228 @@
+/*
+ * The module `loop`: timers with callbacks, on the core's timers.  A timer goes on when its handle is collected: it is anchored
+ * while it is started.  A callback runs as a task of its own.
+ */
+#include "lua/modules.h"
+#include "lua/task.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define TIMER "orrery.timer"
+
+struct timer_object {
+    struct orr_isolate *iso;
+    struct orr_timer *timer; /* NULL once closed */
+    int anchor;              /* 0 while it is not started */
+    uint64_t repeat;
+};
+
+static struct timer_object *timer_check(lua_State *L)
+{
+    struct timer_object *self = luaL_checkudata(L, 1, TIMER);
+    if (!self->timer)
+        luaL_error(L, "the timer is closed");
+    return self;
+}
+
+/* Starts the callback of the timer at 1. */
+static int start_callback(lua_State *L)
+{
+    struct timer_object *self = lua_touserdata(L, 1);
+    lua_getiuservalue(L, 1, 1);
+    ltask_start_detached(self->iso, L, 0, "timer");
+    return 0;
+}
+
+static void let_go(struct timer_object *self)
+{
+    if (!self->anchor)
+        return;
+    int anchor = self->anchor;
+    self->anchor = 0;
+    isolate_unanchor(self->iso, self->iso->L, anchor);
+}
+
+static void timer_fires(struct orr_timer *timer, void *data, int status)
+{
+    struct timer_object *self = data;
+    struct orr_isolate *iso = self->iso;
+    lua_State *L = iso->L;
+    (void)timer;
+    if (status || iso->closing || !self->anchor || !lua_checkstack(L, 8))
+        return;
+    lua_pushcfunction(L, start_callback);
+    isolate_push_anchored(iso, L, self->anchor);
+    if (!self->repeat)
+        let_go(self);
+    if (lua_pcall(L, 1, 0, 0) != LUA_OK) {
+        log_line(&iso->rt->log, ORR_LOG_ERROR, "timer: %s", lua_tostring(L, -1));
+        lua_pop(L, 1);
+    }
+}
+
+static int loop_new_timer(lua_State *L)
+{
+    struct orr_isolate *iso = isolate_of(L);
+    struct timer_object *self = lua_newuserdatauv(L, sizeof *self, 1);
+    *self = (struct timer_object){ .iso = iso };
+    luaL_setmetatable(L, TIMER);
+    int error = orr_timer_new(iso->rt, &(struct orr_timer_options){ .fire = timer_fires, .data = self, .local = true },
+                              &self->timer);
+    return error ? luaL_error(L, "loop.new_timer: %s", strerror(-error)) : 1;
+}
+
+static int start(lua_State *L, struct timer_object *self, uint64_t delay)
+{
+    struct orr_isolate *iso = self->iso;
+    if (!self->anchor) {
+        lua_pushvalue(L, 1);
+        self->anchor = isolate_anchor(iso, L);
+        lua_pop(L, 1);
+    }
+    int error = isolate_visit(iso);
+    if (!error) {
+        error = orr_timer_start(self->timer, delay, self->repeat);
+        isolate_leave(iso);
+    }
+    if (error) {
+        let_go(self);
+        return luaL_error(L, "timer:start: %s", strerror(-error));
+    }
+    lua_settop(L, 1);
+    return 1;
+}
+
+/* timer:start(delay, repeat, fn) */
+static int timer_start(lua_State *L)
+{
+    struct timer_object *self = timer_check(L);
+    uint64_t delay = check_ms(L, 2);
+    uint64_t repeat = check_ms(L, 3);
+    luaL_checktype(L, 4, LUA_TFUNCTION);
+    lua_pushvalue(L, 4);
+    lua_setiuservalue(L, 1, 1);
+    self->repeat = repeat;
+    return start(L, self, delay);
+}
+
+static int timer_again(lua_State *L)
+{
+    struct timer_object *self = timer_check(L);
+    if (!self->repeat || lua_getiuservalue(L, 1, 1) != LUA_TFUNCTION)
+        return luaL_error(L, "timer:again: the timer does not repeat, or was never started");
+    return start(L, self, self->repeat);
+}
+
+static void stop(struct timer_object *self)
+{
+    if (!isolate_visit(self->iso)) {
+        orr_timer_cancel(self->timer);
+        isolate_leave(self->iso);
+    }
+    let_go(self);
+}
+
+static int timer_stop(lua_State *L)
+{
+    stop(timer_check(L));
+    lua_settop(L, 1);
+    return 1;
+}
+
+static int timer_close(lua_State *L)
+{
+    struct timer_object *self = luaL_checkudata(L, 1, TIMER);
+    if (!self->timer)
+        return 0;
+    stop(self);
+    if (!isolate_visit(self->iso)) {
+        orr_timer_free(self->timer);
+        isolate_leave(self->iso);
+    }
+    self->timer = NULL;
+    return 0;
+}
+
+static int timer_is_closing(lua_State *L)
+{
+    struct timer_object *self = luaL_checkudata(L, 1, TIMER);
+    lua_pushboolean(L, !self->timer);
+    return 1;
+}
+
+static int timer_is_active(lua_State *L)
+{
+    struct timer_object *self = luaL_checkudata(L, 1, TIMER);
+    lua_pushboolean(L, self->timer && orr_timer_due_in(self->timer) != ORR_NEVER);
+    return 1;
+}
+
+static int timer_get_due_in(lua_State *L)
+{
+    uint64_t due = orr_timer_due_in(timer_check(L)->timer);
+    if (due == ORR_NEVER)
+        return 0;
+    lua_pushnumber(L, (lua_Number)due / 1e6);
+    return 1;
+}
+
+static int timer_set_repeat(lua_State *L)
+{
+    struct timer_object *self = timer_check(L);
+    self->repeat = check_ms(L, 2);
+    lua_settop(L, 1);
+    return 1;
+}
+
+static int timer_get_repeat(lua_State *L)
+{
+    lua_pushnumber(L, (lua_Number)timer_check(L)->repeat / 1e6);
+    return 1;
+}
+
+static int loop_now(lua_State *L)
+{
+    lua_pushnumber(L, (lua_Number)orr_runtime_now(isolate_of(L)->rt) / 1e6);
+    return 1;
+}
+
+static int loop_hrtime(lua_State *L)
+{
+    lua_pushinteger(L, (lua_Integer)orr_runtime_now(isolate_of(L)->rt));
+    return 1;
+}
+
+/* schedule(fn, ...): in the next turn, as a task of its own. */
+static int schedule(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TFUNCTION);
+    ltask_start_detached(isolate_of(L), L, lua_gettop(L) - 1, "scheduled");
+    return 0;
+}
+
+void loop_open(struct orr_isolate *iso, lua_State *L)
+{
+    static const luaL_Reg methods[] = {
+        { "start", timer_start },
+        { "again", timer_again },
+        { "stop", timer_stop },
+        { "close", timer_close },
+        { "is_closing", timer_is_closing },
+        { "is_active", timer_is_active },
+        { "get_due_in", timer_get_due_in },
+        { "set_repeat", timer_set_repeat },
+        { "get_repeat", timer_get_repeat },
+        { "__gc", timer_close },
+        { NULL, NULL },
+    };
+    static const luaL_Reg functions[] = {
+        { "new_timer", loop_new_timer }, { "now", loop_now }, { "hrtime", loop_hrtime }, { NULL, NULL }
+    };
+    static const luaL_Reg top[] = { { "schedule", schedule }, { NULL, NULL } };
+    isolate_class(iso, L, TIMER, methods);
+    isolate_register(iso, L, top);
+    lua_newtable(L);
+    isolate_register(iso, L, functions);
+    lua_setfield(L, -2, "loop");
+}

@@ -1,0 +1,59 @@
+#include "lua/modules.h"
+
+#include "lua/task.h"
+
+/* What is written in Lua, embedded at build time: see lua/. */
+extern const char orrery_lua_async[];
+extern const size_t orrery_lua_async_size;
+
+/* Calls a chunk of ours with the module's table, at the top, and with what is private to us: [module] -> [module]. */
+static void run_chunk(lua_State *L, const char *code, size_t size, const char *name)
+{
+    if (luaL_loadbufferx(L, code, size, name, "t") != LUA_OK)
+        lua_error(L);
+    lua_pushvalue(L, -2);
+    luaL_getmetatable(L, LTASK_CLASS);
+    luaL_getmetatable(L, "orrery.semaphore");
+    luaL_getmetatable(L, "orrery.mutex");
+    luaL_getmetatable(L, "orrery.future");
+    lua_call(L, 5, 0);
+}
+
+static int return_module(lua_State *L)
+{
+    lua_pushvalue(L, lua_upvalueindex(1));
+    return 1;
+}
+
+/* require "orrery" */
+static void preload(lua_State *L)
+{
+    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
+    lua_pushvalue(L, -2);
+    lua_pushcclosure(L, return_module, 1);
+    lua_setfield(L, -2, "orrery");
+    lua_pop(L, 1);
+}
+
+void modules_open(struct orr_isolate *iso, lua_State *L, const char *mount)
+{
+    lua_newtable(L);
+    loop_open(iso, L);
+    lua_newtable(L);
+    async_open(iso, L);
+    block_open(iso, L);
+    sync_open(iso, L);
+    future_open(iso, L);
+    group_open(iso, L);
+    lua_setfield(L, -2, "async");
+    handle_open(iso, L);
+    coroutine_open(iso, L);
+    run_chunk(L, orrery_lua_async, orrery_lua_async_size, "=orrery/async.lua");
+    lua_pushstring(L, orr_version());
+    lua_setfield(L, -2, "version");
+    preload(L);
+    if (mount)
+        lua_setglobal(L, mount);
+    else
+        lua_pop(L, 1);
+}

@@ -1,0 +1,32 @@
+/* The Lua modules, one file each, and the little that they share. */
+#ifndef ORR_LUA_MODULES_H
+#define ORR_LUA_MODULES_H
+
+#include "lua/isolate.h"
+
+/* Makes the module `orrery`, and mounts it as a global if a name is given.  May raise. */
+void modules_open(struct orr_isolate *iso, lua_State *L, const char *mount);
+
+/* Each adds its functions to the table at the top of L.  May raise. */
+void async_open(struct orr_isolate *iso, lua_State *L);
+void block_open(struct orr_isolate *iso, lua_State *L);
+void handle_open(struct orr_isolate *iso, lua_State *L);
+void sync_open(struct orr_isolate *iso, lua_State *L);
+void future_open(struct orr_isolate *iso, lua_State *L);
+void group_open(struct orr_isolate *iso, lua_State *L);
+void loop_open(struct orr_isolate *iso, lua_State *L);
+
+/* Puts ours in the place of Lua's own. */
+void coroutine_open(struct orr_isolate *iso, lua_State *L);
+
+/* Milliseconds at an argument, as nanoseconds; raises for what is no length of time. */
+uint64_t check_ms(lua_State *L, int index);
+
+/* await, which others call too. */
+int async_await(lua_State *L);
+
+/* Whether a future is at `index`; waiting for it, as a continuation with it at 1. */
+bool future_test(lua_State *L, int index);
+int future_await(lua_State *L, int status, lua_KContext context);
+
+#endif

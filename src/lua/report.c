@@ -1,0 +1,125 @@
+#include "lua/report.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The text of the error at the top of the stack, pushed.  Scripts may have their say in __tostring. */
+static int describe(lua_State *L)
+{
+    luaL_tolstring(L, 1, NULL);
+    return 1;
+}
+
+static void push_text(lua_State *L, int index)
+{
+    index = lua_absindex(L, index);
+    if (lua_type(L, index) == LUA_TSTRING) {
+        lua_pushvalue(L, index);
+        return;
+    }
+    lua_pushcfunction(L, describe);
+    lua_pushvalue(L, index);
+    if (lua_pcall(L, 1, 1, 0) != LUA_OK) {
+        lua_pop(L, 1);
+        lua_pushfstring(L, "(error object is a %s value)", luaL_typename(L, index));
+    }
+}
+
+/* The stack of the running coroutine, and of those inside which it was resumed. */
+static void push_stacks(lua_State *L, struct orr_isolate *iso, int level)
+{
+    luaL_traceback(L, L, NULL, level);
+    for (struct chain *at = iso->chain; at; at = at->outer) {
+        lua_pushliteral(L, "\n  inside:\n");
+        luaL_traceback(L, at->L, NULL, 0);
+        lua_concat(L, 3);
+    }
+}
+
+void report_keep(struct ltask *self, lua_State *L, int index)
+{
+    push_text(L, index);
+    lua_pushliteral(L, "\n");
+    push_stacks(L, self->iso, 1);
+    lua_concat(L, 3);
+    free(self->report);
+    self->report = strdup(lua_tostring(L, -1));
+    lua_pop(L, 1);
+}
+
+/* The part of a kept report that is the stack. */
+static const char *stack_of(const struct ltask *self)
+{
+    const char *stack = self && self->report ? strstr(self->report, "stack traceback:") : NULL;
+    return stack ? stack : "";
+}
+
+static void add_heading(luaL_Buffer *text, const struct orr_task *task)
+{
+    luaL_addstring(text, "\ntask '");
+    luaL_addstring(text, task->name ? task->name : "(unnamed)");
+    luaL_addstring(text, "'");
+}
+
+/* Adds the stack of a coroutine that does not run now. */
+static void add_stack(lua_State *L, luaL_Buffer *text, lua_State *co)
+{
+    if (!co)
+        return;
+    luaL_traceback(L, co, NULL, 0);
+    lua_pushliteral(L, "\n");
+    lua_insert(L, -2);
+    lua_concat(L, 2);
+    luaL_addvalue(text);
+}
+
+void report_push_traceback(lua_State *L, struct ltask *self, const char *message)
+{
+    struct orr_isolate *iso = self->iso;
+    luaL_Buffer text;
+    luaL_buffinit(L, &text);
+    luaL_addstring(&text, message ? message : "");
+    if (self->report) {
+        add_heading(&text, self->task);
+        luaL_addstring(&text, "\n");
+        luaL_addstring(&text, stack_of(self));
+    }
+    struct orr_task *at = self->task;
+    while (at && at->life != TASK_DONE) {
+        struct ltask *lua = ltask_of(at);
+        add_heading(&text, at);
+        if (lua && lua == iso->current && iso->running != lua->co) {
+            lua_pushliteral(L, "\n");
+            push_stacks(L, iso, 0);
+            lua_concat(L, 2);
+            luaL_addvalue(&text);
+        } else if (lua) {
+            add_stack(L, &text, lua->over ? NULL : lua->co);
+        }
+        at = at->parent ? nest_task(at->parent) : NULL;
+    }
+    luaL_pushresult(&text);
+}
+
+/* From the task in which the error arose up to `task`. */
+void report_push_failure(lua_State *L, struct orr_task *task)
+{
+    const struct orr_result *result = outcome_of(task);
+    luaL_Buffer text;
+    luaL_buffinit(L, &text);
+    luaL_addstring(&text, result->message ? result->message : strerror(-result->error));
+    size_t length = 0;
+    for (struct orr_task *at = task; at; at = orr_task_cause(at))
+        length++;
+    for (size_t i = length; i-- > 0;) { /* the chain is linked from the top down */
+        if (i >= 8 && length - i > 8)
+            continue; /* of a very long one, the ends */
+        struct orr_task *at = task;
+        for (size_t steps = 0; steps < i; steps++)
+            at = orr_task_cause(at);
+        add_heading(&text, at);
+        if (i + 1 < length)
+            luaL_addstring(&text, " failed because of it");
+    }
+    luaL_pushresult(&text);
+}

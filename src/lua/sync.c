@@ -1,0 +1,460 @@
+/*
+ * async.event, queue, semaphore, mutex, condition: the primitives of the core, each in a userdata.  A wait is a function that
+ * begins the core's wait, or goes on with it, and suspends while that says so; the primitive is at 1.
+ */
+#include "lua/modules.h"
+#include "lua/task.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* Every class keeps a pointer to what the core made. */
+#define CHECK(type, L, name) (*(struct type **)luaL_checkudata((L), 1, (name)))
+
+/* Does something to a primitive that the core does on the worker's thread only. */
+#define VISITED(iso, call) \
+    __extension__({ \
+        int answer_ = isolate_visit(iso); \
+        if (!answer_) { \
+            answer_ = (call); \
+            isolate_leave(iso); \
+        } \
+        answer_; \
+    })
+
+static int raise_misuse(lua_State *L, const char *what, int error)
+{
+    return luaL_error(L, "%s: %s", what, strerror(-error));
+}
+
+static void *new_object(lua_State *L, const char *class, int values)
+{
+    void **object = lua_newuserdatauv(L, sizeof *object, values);
+    *object = NULL;
+    luaL_setmetatable(L, class);
+    return object;
+}
+
+/* --- Event ------------------------------------------------------------------------------------------------------------ */
+
+#define EVENT "orrery.event"
+
+static int event_wait(lua_State *L, int status, lua_KContext context)
+{
+    (void)status;
+    struct ltask *self = ltask_current(L, "event:wait");
+    int error = orr_event_wait(self->task, &self->wait, CHECK(orr_event, L, EVENT));
+    if (error == -EAGAIN)
+        return suspend(L, event_wait, context);
+    return error ? wait_raise(L, error) : 0;
+}
+
+static int lua_event_wait(lua_State *L)
+{
+    return event_wait(L, LUA_OK, 0);
+}
+
+/* With a number, at most so many are woken, and the event is set only if none is left waiting. */
+static int lua_event_set(lua_State *L)
+{
+    struct orr_isolate *iso = isolate_of(L);
+    struct orr_event *event = CHECK(orr_event, L, EVENT);
+    lua_Integer most = luaL_optinteger(L, 2, -1);
+    int woken = most < 0 ? VISITED(iso, orr_event_set(event)) : VISITED(iso, orr_event_wake(event, (unsigned)most));
+    if (most >= 0 && woken < most)
+        VISITED(iso, orr_event_set(event));
+    lua_pushinteger(L, woken < 0 ? 0 : woken);
+    return 1;
+}
+
+static int lua_event_clear(lua_State *L)
+{
+    struct orr_event *event = CHECK(orr_event, L, EVENT);
+    VISITED(isolate_of(L), orr_event_clear(event));
+    return 0;
+}
+
+static int lua_event_is_set(lua_State *L)
+{
+    lua_pushboolean(L, orr_event_is_set(CHECK(orr_event, L, EVENT)));
+    return 1;
+}
+
+static int event_gc(lua_State *L)
+{
+    struct orr_event **event = lua_touserdata(L, 1);
+    VISITED(isolate_of(L), orr_event_free(*event));
+    *event = NULL;
+    return 0;
+}
+
+static int async_event(lua_State *L)
+{
+    struct orr_event **event = new_object(L, EVENT, 0);
+    int error = VISITED(isolate_of(L), orr_event_new(event));
+    return error ? raise_misuse(L, "async.event", error) : 1;
+}
+
+static const luaL_Reg event_methods[] = {
+    { "wait", lua_event_wait },     { "set", lua_event_set }, { "clear", lua_event_clear },
+    { "is_set", lua_event_is_set }, { "__gc", event_gc },     { NULL, NULL },
+};
+
+/* --- Semaphore --------------------------------------------------------------------------------------------------------- */
+
+#define SEMAPHORE "orrery.semaphore"
+
+static int semaphore_acquire(lua_State *L, int status, lua_KContext context)
+{
+    (void)status;
+    struct ltask *self = ltask_current(L, "semaphore:acquire");
+    int error = orr_semaphore_acquire(self->task, &self->wait, CHECK(orr_semaphore, L, SEMAPHORE));
+    if (error == -EAGAIN)
+        return suspend(L, semaphore_acquire, context);
+    return error ? wait_raise(L, error) : 0;
+}
+
+static int lua_semaphore_acquire(lua_State *L)
+{
+    return semaphore_acquire(L, LUA_OK, 0);
+}
+
+static int lua_semaphore_try(lua_State *L)
+{
+    struct orr_semaphore *semaphore = CHECK(orr_semaphore, L, SEMAPHORE);
+    lua_pushboolean(L, VISITED(isolate_of(L), orr_semaphore_try(semaphore)) == 0);
+    return 1;
+}
+
+static int lua_semaphore_release(lua_State *L)
+{
+    struct orr_semaphore *semaphore = CHECK(orr_semaphore, L, SEMAPHORE);
+    int error = VISITED(isolate_of(L), orr_semaphore_release(semaphore));
+    if (error == -EOVERFLOW)
+        return luaL_error(L, "semaphore:release: released more often than acquired");
+    return error ? raise_misuse(L, "semaphore:release", error) : 0;
+}
+
+static int semaphore_gc(lua_State *L)
+{
+    struct orr_semaphore **semaphore = lua_touserdata(L, 1);
+    VISITED(isolate_of(L), orr_semaphore_free(*semaphore));
+    *semaphore = NULL;
+    return 0;
+}
+
+static int async_semaphore(lua_State *L)
+{
+    lua_Integer permits = luaL_checkinteger(L, 1);
+    luaL_argcheck(L, permits >= 1 && permits <= UINT32_MAX, 1, "expected a number of permits, at least 1");
+    struct orr_semaphore **semaphore = new_object(L, SEMAPHORE, 0);
+    int error = VISITED(isolate_of(L), orr_semaphore_new((uint32_t)permits, semaphore));
+    return error ? raise_misuse(L, "async.semaphore", error) : 1;
+}
+
+static const luaL_Reg semaphore_methods[] = {
+    { "acquire", lua_semaphore_acquire },
+    { "try_acquire", lua_semaphore_try },
+    { "release", lua_semaphore_release },
+    { "__close", lua_semaphore_release },
+    { "__gc", semaphore_gc },
+    { NULL, NULL },
+};
+
+/* --- Mutex ---------------------------------------------------------------------------------------------------------------- */
+
+#define MUTEX "orrery.mutex"
+
+static int mutex_lock(lua_State *L, int status, lua_KContext context)
+{
+    (void)status;
+    struct ltask *self = ltask_current(L, "mutex:lock");
+    int error = orr_mutex_lock(self->task, &self->wait, CHECK(orr_mutex, L, MUTEX));
+    if (error == -EAGAIN)
+        return suspend(L, mutex_lock, context);
+    if (error == -EDEADLK)
+        return luaL_error(L, "mutex:lock: this task has it already");
+    if (error == -EOWNERDEAD)
+        error = 0; /* its last owner ended without unlocking it; it is this task's now */
+    return error ? wait_raise(L, error) : 0;
+}
+
+static int lua_mutex_lock(lua_State *L)
+{
+    return mutex_lock(L, LUA_OK, 0);
+}
+
+static int lua_mutex_try(lua_State *L)
+{
+    struct ltask *self = ltask_current(L, "mutex:try_lock");
+    int error = orr_mutex_try(self->task, CHECK(orr_mutex, L, MUTEX));
+    lua_pushboolean(L, error == 0 || error == -EOWNERDEAD);
+    return 1;
+}
+
+static int lua_mutex_unlock(lua_State *L)
+{
+    struct ltask *self = ltask_current(L, "mutex:unlock");
+    int error = orr_mutex_unlock(self->task, CHECK(orr_mutex, L, MUTEX));
+    if (error == -EPERM)
+        return luaL_error(L, "mutex:unlock: this task has not locked it");
+    return error ? raise_misuse(L, "mutex:unlock", error) : 0;
+}
+
+static int lua_mutex_locked(lua_State *L)
+{
+    lua_pushboolean(L, orr_mutex_locked(CHECK(orr_mutex, L, MUTEX)));
+    return 1;
+}
+
+static int mutex_gc(lua_State *L)
+{
+    struct orr_mutex **mutex = lua_touserdata(L, 1);
+    VISITED(isolate_of(L), orr_mutex_free(*mutex));
+    *mutex = NULL;
+    return 0;
+}
+
+static int async_mutex(lua_State *L)
+{
+    struct orr_mutex **mutex = new_object(L, MUTEX, 0);
+    int error = VISITED(isolate_of(L), orr_mutex_new(mutex));
+    return error ? raise_misuse(L, "async.mutex", error) : 1;
+}
+
+static const luaL_Reg mutex_methods[] = {
+    { "lock", lua_mutex_lock },
+    { "try_lock", lua_mutex_try },
+    { "unlock", lua_mutex_unlock },
+    { "is_locked", lua_mutex_locked },
+    { "__close", lua_mutex_unlock },
+    { "__gc", mutex_gc },
+    { NULL, NULL },
+};
+
+/* --- Condition --------------------------------------------------------------------------------------------------------------- */
+
+#define CONDITION "orrery.condition"
+
+static int condition_wait(lua_State *L, int status, lua_KContext context)
+{
+    (void)status;
+    struct ltask *self = ltask_current(L, "condition:wait");
+    struct orr_mutex *mutex = *(struct orr_mutex **)luaL_checkudata(L, 2, MUTEX);
+    int error = orr_condition_wait(self->task, &self->wait, CHECK(orr_condition, L, CONDITION), mutex);
+    if (error == -EAGAIN)
+        return suspend(L, condition_wait, context);
+    if (error == -EPERM)
+        return luaL_error(L, "condition:wait: lock the mutex first");
+    return error && error != -EOWNERDEAD ? wait_raise(L, error) : 0;
+}
+
+static int lua_condition_wait(lua_State *L)
+{
+    return condition_wait(L, LUA_OK, 0);
+}
+
+static int lua_condition_notify(lua_State *L)
+{
+    struct orr_condition *condition = CHECK(orr_condition, L, CONDITION);
+    lua_Integer most = luaL_optinteger(L, 2, 1);
+    luaL_argcheck(L, most >= 0, 2, "expected how many, at least 0");
+    lua_pushinteger(L, VISITED(isolate_of(L), orr_condition_notify(condition, (unsigned)most)));
+    return 1;
+}
+
+static int lua_condition_notify_all(lua_State *L)
+{
+    struct orr_condition *condition = CHECK(orr_condition, L, CONDITION);
+    lua_pushinteger(L, VISITED(isolate_of(L), orr_condition_notify(condition, UINT32_MAX)));
+    return 1;
+}
+
+static int condition_gc(lua_State *L)
+{
+    struct orr_condition **condition = lua_touserdata(L, 1);
+    VISITED(isolate_of(L), orr_condition_free(*condition));
+    *condition = NULL;
+    return 0;
+}
+
+static int async_condition(lua_State *L)
+{
+    struct orr_condition **condition = new_object(L, CONDITION, 0);
+    int error = VISITED(isolate_of(L), orr_condition_new(condition));
+    return error ? raise_misuse(L, "async.condition", error) : 1;
+}
+
+static const luaL_Reg condition_methods[] = {
+    { "wait", lua_condition_wait },
+    { "notify", lua_condition_notify },
+    { "notify_all", lua_condition_notify_all },
+    { "__gc", condition_gc },
+    { NULL, NULL },
+};
+
+/* --- Queue ---------------------------------------------------------------------------------------------------------------------- */
+
+/* The core's items are numbers; the values are in a table, its user value, under those. */
+#define QUEUE "orrery.queue"
+
+struct queue_object {
+    struct orr_queue *queue;
+    lua_Integer last;
+};
+
+/* [queue] [value] */
+static int queue_put(lua_State *L, int status, lua_KContext number)
+{
+    (void)status;
+    struct ltask *self = ltask_current(L, "queue:put");
+    int error = orr_queue_put(self->task, &self->wait, CHECK(orr_queue, L, QUEUE), (void *)number);
+    if (error == -EAGAIN)
+        return suspend(L, queue_put, number);
+    if (!error)
+        return 0;
+    lua_getiuservalue(L, 1, 1);
+    lua_pushnil(L);
+    lua_rawseti(L, -2, number); /* it has not been put */
+    return error == -EPIPE ? luaL_error(L, "queue:put: the queue is closed") : wait_raise(L, error);
+}
+
+/* Keeps the value at 2 for the queue; answers its number. */
+static lua_Integer keep_item(lua_State *L)
+{
+    struct queue_object *object = lua_touserdata(L, 1);
+    lua_settop(L, 2);
+    lua_getiuservalue(L, 1, 1);
+    lua_pushvalue(L, 2);
+    lua_rawseti(L, -2, object->last + 1);
+    lua_settop(L, 2);
+    return ++object->last;
+}
+
+static int lua_queue_put(lua_State *L)
+{
+    luaL_checkudata(L, 1, QUEUE);
+    ltask_current(L, "queue:put");
+    return queue_put(L, LUA_OK, (lua_KContext)keep_item(L));
+}
+
+static int lua_queue_put_nowait(lua_State *L)
+{
+    struct orr_queue *queue = CHECK(orr_queue, L, QUEUE);
+    lua_Integer number = keep_item(L);
+    int error = VISITED(isolate_of(L), orr_queue_try_put(queue, (void *)(intptr_t)number));
+    if (error) {
+        lua_getiuservalue(L, 1, 1);
+        lua_pushnil(L);
+        lua_rawseti(L, -2, number);
+    }
+    if (error == -EPIPE)
+        return luaL_error(L, "queue:put_nowait: the queue is closed");
+    if (error && error != -EAGAIN)
+        return raise_misuse(L, "queue:put_nowait", error);
+    lua_pushboolean(L, !error);
+    return 1;
+}
+
+static int take_item(lua_State *L, void *item)
+{
+    lua_Integer number = (intptr_t)item;
+    lua_getiuservalue(L, 1, 1);
+    lua_rawgeti(L, -1, number);
+    lua_pushnil(L);
+    lua_rawseti(L, -3, number);
+    return 1;
+}
+
+static int queue_get(lua_State *L, int status, lua_KContext context)
+{
+    (void)status;
+    struct ltask *self = ltask_current(L, "queue:get");
+    void *item;
+    int error = orr_queue_get(self->task, &self->wait, CHECK(orr_queue, L, QUEUE), &item);
+    if (error == -EAGAIN)
+        return suspend(L, queue_get, context);
+    if (error && error != -EPIPE)
+        return wait_raise(L, error);
+    if (!error)
+        return take_item(L, item);
+    lua_pushnil(L); /* the end */
+    return 1;
+}
+
+static int lua_queue_get(lua_State *L)
+{
+    return queue_get(L, LUA_OK, 0);
+}
+
+static int lua_queue_get_nowait(lua_State *L)
+{
+    struct orr_queue *queue = CHECK(orr_queue, L, QUEUE);
+    void *item;
+    int error = VISITED(isolate_of(L), orr_queue_try_get(queue, &item));
+    if (!error)
+        return take_item(L, item);
+    lua_pushnil(L);
+    lua_pushstring(L, error == -EPIPE ? "closed" : "empty");
+    return 2;
+}
+
+static int lua_queue_close(lua_State *L)
+{
+    struct orr_queue *queue = CHECK(orr_queue, L, QUEUE);
+    VISITED(isolate_of(L), orr_queue_close(queue));
+    return 0;
+}
+
+static int lua_queue_len(lua_State *L)
+{
+    lua_pushinteger(L, (lua_Integer)orr_queue_length(CHECK(orr_queue, L, QUEUE)));
+    return 1;
+}
+
+static int queue_gc(lua_State *L)
+{
+    struct orr_queue **queue = lua_touserdata(L, 1);
+    VISITED(isolate_of(L), orr_queue_free(*queue));
+    *queue = NULL;
+    return 0;
+}
+
+static int async_queue(lua_State *L)
+{
+    lua_Integer capacity = luaL_optinteger(L, 1, 0);
+    luaL_argcheck(L, capacity >= (lua_isnoneornil(L, 1) ? 0 : 1), 1, "expected a capacity, at least 1");
+    struct queue_object *object = lua_newuserdatauv(L, sizeof *object, 1);
+    *object = (struct queue_object){ 0 };
+    luaL_setmetatable(L, QUEUE);
+    lua_newtable(L);
+    lua_setiuservalue(L, -2, 1);
+    int error = VISITED(isolate_of(L), orr_queue_new((size_t)capacity, NULL, &object->queue));
+    return error ? raise_misuse(L, "async.queue", error) : 1;
+}
+
+static const luaL_Reg queue_methods[] = {
+    { "put", lua_queue_put },
+    { "put_nowait", lua_queue_put_nowait },
+    { "get", lua_queue_get },
+    { "get_nowait", lua_queue_get_nowait },
+    { "close", lua_queue_close },
+    { "size", lua_queue_len },
+    { "__len", lua_queue_len },
+    { "__gc", queue_gc },
+    { NULL, NULL },
+};
+
+void sync_open(struct orr_isolate *iso, lua_State *L)
+{
+    static const luaL_Reg functions[] = {
+        { "event", async_event },         { "semaphore", async_semaphore }, { "mutex", async_mutex },
+        { "condition", async_condition }, { "queue", async_queue },         { NULL, NULL },
+    };
+    isolate_class(iso, L, EVENT, event_methods);
+    isolate_class(iso, L, SEMAPHORE, semaphore_methods);
+    isolate_class(iso, L, MUTEX, mutex_methods);
+    isolate_class(iso, L, CONDITION, condition_methods);
+    isolate_class(iso, L, QUEUE, queue_methods);
+    isolate_register(iso, L, functions);
+}

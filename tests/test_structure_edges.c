@@ -1,0 +1,436 @@
+/* What structure promises when things happen at once: a failure and somebody who looks, an end and a handle. */
+#include "script.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* --- Failures, once -------------------------------------------------------------------------------------- */
+
+static unsigned sunk;
+static struct orr_task *kept;
+
+static void count_sunk(void *data, struct orr_task *task)
+{
+    (void)data;
+    (void)task;
+    sunk++;
+}
+
+static void keep_sunk(void *data, struct orr_task *task)
+{
+    (void)data;
+    kept = orr_task_ref(task);
+}
+
+static struct orr_runtime *stage_with_sink(orr_sink_fn *sink)
+{
+    sunk = 0;
+    kept = NULL;
+    struct orr_runtime *rt = harness_runtime_with((struct orr_options){ .clock = ORR_CLOCK_VIRTUAL, .sink = sink });
+    assert_non_null(rt);
+    assert_int_equal(orr_runtime_enter(rt), 0);
+    return rt;
+}
+
+static enum orr_poll fail_poll(struct orr_task *task, void *data)
+{
+    struct orr_wait *wait = data;
+    int error = orr_sleep(task, wait, 10 * MS);
+    return error == -EAGAIN ? ORR_PENDING : orr_task_fail(task, error ? error : -EIO);
+}
+
+struct couple {
+    struct orr_wait wait;
+    struct orr_task *child;
+};
+
+static enum orr_poll join_poll(struct orr_task *task, void *data)
+{
+    struct couple *couple = data;
+    orr_spawn(orr_task_runtime(task),
+              &(struct orr_spawn){ .poll = fail_poll, .data = &couple->wait, .task = &couple->child });
+    return ORR_DONE;
+}
+
+static void failure_that_went_to_the_sink_with_its_parent_does_not_go_there_again(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = stage_with_sink(count_sunk);
+    struct couple couple = { 0 };
+    assert_int_equal(orr_spawn(rt, &(struct orr_spawn){ .poll = join_poll, .data = &couple }), 0);
+    stage_run(rt);
+    assert_int_equal(sunk, 1);
+    orr_task_unref(couple.child); /* nobody looked at it, but it was part of what the sink was told */
+    assert_int_equal(sunk, 1);
+    stage_close(rt);
+}
+
+static unsigned values_dropped;
+
+static void drop_value(void *value)
+{
+    (void)value;
+    values_dropped++;
+}
+
+static enum orr_poll fail_with_value(struct orr_task *task, void *data)
+{
+    return orr_task_finish(task, (struct orr_result){ .error = -EIO, .value = data, .drop = drop_value });
+}
+
+static void task_that_the_sink_keeps_can_be_read_as_long(void **state)
+{
+    (void)state;
+    values_dropped = 0;
+    struct orr_runtime *rt = stage_with_sink(keep_sunk);
+    assert_int_equal(orr_spawn(rt, &(struct orr_spawn){ .poll = fail_with_value, .data = rt }), 0);
+    stage_run(rt);
+    assert_non_null(kept);
+    assert_int_equal(values_dropped, 0);
+    assert_ptr_equal(orr_task_result(kept)->value, rt);
+    orr_task_unref(kept);
+    assert_int_equal(values_dropped, 1);
+    stage_close(rt);
+}
+
+/* --- Completed from outside ------------------------------------------------------------------------------ */
+
+static int edge_sleep(struct orr_task *task, struct actor *self)
+{
+    return AWAIT(orr_sleep(task, &self->wait, (uintptr_t)self->extra * MS));
+}
+
+static int start_child(struct orr_task *task, struct actor *self)
+{
+    actor_start(orr_task_runtime(task), self->children[0]);
+    return 0;
+}
+
+static int cancel_and_complete(struct orr_task *task, struct actor *self)
+{
+    AWAIT(orr_sleep(task, &self->wait, MS));
+    assert_int_equal(orr_task_cancel(self->other->task, NULL), 0);
+    assert_int_equal(orr_task_complete(self->other->task, (struct orr_result){ .value = self }), 0);
+    return 0;
+}
+
+static void completed_task_has_its_result_though_it_was_cancelled_while_it_joined(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = stage_open();
+    struct actor child = { .name = "child", .act = edge_sleep, .extra = (void *)100 };
+    struct actor parent = { .name = "parent", .act = start_child, .children = { &child } };
+    struct actor other = { .name = "other", .act = cancel_and_complete, .other = &parent };
+    actor_start(rt, &parent);
+    actor_start(rt, &other);
+    stage_run(rt);
+    assert_int_equal(orr_task_result(parent.task)->error, 0);
+    assert_ptr_equal(orr_task_result(parent.task)->value, &other);
+    orr_task_unref(child.task);
+    orr_task_unref(parent.task);
+    orr_task_unref(other.task);
+    stage_close(rt);
+}
+
+/* --- An observer that cancels whoever waits beside it ---------------------------------------------------- */
+
+struct meddler {
+    struct orr_task *parent, *child;
+    struct orr_event *event;
+    struct orr_wait sleep, await, other;
+    struct orr_observer observer;
+    int answer;
+    bool begun;
+};
+
+static void cancel_parent(struct orr_task *task, void *data)
+{
+    struct meddler *meddler = data;
+    (void)task;
+    orr_task_cancel(meddler->parent, "the child is done");
+}
+
+static enum orr_poll meddled_poll(struct orr_task *task, void *data)
+{
+    struct meddler *meddler = data;
+    if (!meddler->begun) {
+        meddler->begun = true;
+        meddler->parent = task;
+        orr_spawn(orr_task_runtime(task),
+                  &(struct orr_spawn){ .poll = fail_poll, .data = &meddler->sleep, .task = &meddler->child });
+        orr_event_new(&meddler->event);
+        meddler->observer = (struct orr_observer){ .done = cancel_parent, .data = meddler };
+        orr_task_observe(meddler->child, &meddler->observer);
+    }
+    meddler->answer = orr_task_await(task, &meddler->await, meddler->child);
+    if (meddler->answer != -EAGAIN)
+        return orr_task_fail(task, meddler->answer);
+    orr_event_wait(task, &meddler->other, meddler->event);
+    return ORR_PENDING;
+}
+
+/* In a process of its own, because it might never end. */
+static int meddle(void)
+{
+    alarm(5);
+    struct meddler meddler = { 0 };
+    struct orr_runtime *rt = stage_with_sink(count_sunk);
+    orr_spawn(rt, &(struct orr_spawn){ .poll = meddled_poll, .data = &meddler });
+    orr_runtime_leave(rt);
+    orr_runtime_run(rt);
+    orr_runtime_enter(rt);
+    orr_task_unref(meddler.child);
+    orr_event_free(meddler.event);
+    orr_runtime_leave(rt);
+    orr_runtime_free(rt);
+    return meddler.answer == -ECANCELED ? 0 : 1;
+}
+
+static void observer_may_cancel_a_task_that_waits_for_the_same_child_and_for_more(void **state)
+{
+    (void)state;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(meddle());
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+/* --- Leaving a scope while something fails around it ----------------------------------------------------- */
+
+static int edge_fail(struct orr_task *task, struct actor *self)
+{
+    int error = AWAIT(orr_sleep(task, &self->wait, (uintptr_t)self->extra * MS));
+    return error ? error : -EIO;
+}
+
+static int leave_inner(struct orr_task *task, struct actor *self)
+{
+    if (!self->step++) {
+        actor_start(orr_task_runtime(task), self->children[0]);
+        orr_scope_enter(task, &self->scope, NULL);
+        actor_start(orr_task_runtime(task), self->children[1]);
+    }
+    self->caught = AWAIT(orr_scope_leave(task, &self->wait, &self->scope, 0));
+    return self->caught;
+}
+
+static void failure_outside_a_scope_that_is_being_left_cancels_what_is_in_it(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = stage_open();
+    struct actor fails = { .name = "fails", .act = edge_fail, .extra = (void *)10 };
+    struct actor slow = { .name = "slow", .act = edge_sleep, .extra = (void *)1000 };
+    struct actor parent = { .name = "parent", .act = leave_inner, .children = { &fails, &slow } };
+    actor_start(rt, &parent);
+    stage_run(rt);
+    unsigned long long took = stage_ms(rt);
+    orr_task_result(parent.task);
+    orr_task_unref(parent.task);
+    orr_task_unref(fails.task);
+    orr_task_unref(slow.task);
+    stage_close(rt);
+    assert_int_equal(took, 10);
+}
+
+/* --- The first failure ----------------------------------------------------------------------------------- */
+
+/* Asks only when both have failed, and somebody wakes it. */
+static int look_late(struct orr_task *task, struct actor *self)
+{
+    if (!self->step++) {
+        actor_start(orr_task_runtime(task), self->children[0]);
+        orr_scope_enter(task, &self->scope, NULL);
+        actor_start(orr_task_runtime(task), self->children[1]);
+        return -EAGAIN;
+    }
+    if (!self->children[0]->done_at || !self->children[1]->done_at)
+        return -EAGAIN;
+    self->caught = orr_checkpoint(task);
+    self->extra = orr_task_failed_child(task);
+    return 0;
+}
+
+static void first_of_two_failures_is_told_first_though_it_is_of_an_outer_scope(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = stage_open();
+    struct actor first = { .name = "first", .act = edge_fail, .extra = (void *)10 };
+    struct actor second = { .name = "second", .act = edge_fail, .extra = (void *)20 };
+    struct actor parent = { .name = "parent", .act = look_late, .children = { &first, &second } };
+    actor_start(rt, &parent);
+    orr_runtime_leave(rt);
+    while (orr_runtime_turn(rt, ORR_NEVER) > 0)
+        continue;
+    orr_runtime_enter(rt);
+    orr_waker_wake(orr_task_waker(parent.task));
+    stage_run(rt);
+    bool right = parent.extra == first.task;
+    orr_task_result(parent.task);
+    orr_task_unref(parent.task);
+    orr_task_unref(first.task);
+    orr_task_unref(second.task);
+    stage_close(rt);
+    assert_true(right);
+}
+
+/* --- Interrupted for nothing ----------------------------------------------------------------------------- */
+
+static int edge_start(struct orr_task *task, struct actor *self)
+{
+    if (!self->step++)
+        actor_start(orr_task_runtime(task), self->children[0]);
+    self->caught = AWAIT(orr_sleep(task, &self->wait, 100 * MS));
+    note("woke@%llu", stage_ms(orr_task_runtime(task)));
+    return self->caught;
+}
+
+static void look_at_once(struct orr_task *task, void *data)
+{
+    (void)data;
+    orr_task_result(task);
+}
+
+static void sleep_is_no_longer_for_a_failure_that_another_has_looked_at(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = stage_open();
+    struct actor child = { .name = "child", .act = edge_fail, .extra = (void *)50 };
+    struct actor parent = { .name = "parent", .act = edge_start, .children = { &child } };
+    struct orr_observer observer = { .done = look_at_once };
+    actor_start(rt, &parent);
+    orr_runtime_leave(rt);
+    orr_runtime_turn(rt, ORR_NEVER);
+    orr_runtime_enter(rt);
+    assert_int_equal(orr_task_observe(child.task, &observer), 0);
+    stage_run(rt);
+    orr_task_unref(parent.task);
+    orr_task_unref(child.task);
+    stage_close(rt);
+    assert_int_equal(parent.caught, 0);
+    assert_string_equal(notes(), "woke@100");
+}
+
+/* --- Detached in time ------------------------------------------------------------------------------------ */
+
+static int start_detach_later(struct orr_task *task, struct actor *self)
+{
+    if (!self->step++)
+        actor_start(orr_task_runtime(task), self->children[0]);
+    self->caught = AWAIT(orr_sleep(task, &self->wait, 100 * MS));
+    return 0;
+}
+
+static int await_other(struct orr_task *task, struct actor *self)
+{
+    return AWAIT(orr_task_await(task, &self->wait, self->other->children[0]->task));
+}
+
+/* When the child is done: it belongs to nobody any more, and who waits for it will not look. */
+static void detach_and_drop(struct orr_task *task, void *data)
+{
+    struct actor *waiter = data;
+    waiter->caught = orr_task_detach(task);
+    orr_task_drop(orr_task_waker(waiter->task));
+}
+
+static void failed_task_that_is_detached_is_not_its_parents_though_another_waits_for_it(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = stage_open();
+    struct actor child = { .name = "child", .act = edge_fail, .extra = (void *)50 };
+    struct actor parent = { .name = "parent", .act = start_detach_later, .children = { &child } };
+    struct actor waiter = { .name = "waiter", .act = await_other, .other = &parent };
+    struct orr_observer observer = { .done = detach_and_drop, .data = &waiter };
+    actor_start(rt, &parent);
+    orr_runtime_leave(rt);
+    orr_runtime_turn(rt, ORR_NEVER);
+    orr_runtime_enter(rt);
+    actor_start(rt, &waiter);
+    assert_int_equal(orr_task_observe(child.task, &observer), 0);
+    stage_run(rt);
+    orr_task_unref(parent.task);
+    orr_task_unref(child.task);
+    orr_task_unref(waiter.task);
+    stage_close(rt);
+    assert_int_equal(waiter.caught, 0);
+    assert_int_equal(parent.caught, 0);
+}
+
+/* --- Primitives that somebody has yet to come back to ---------------------------------------------------- */
+
+static int wait_for_event(struct orr_task *task, struct actor *self)
+{
+    return AWAIT(orr_event_wait(task, &self->wait, self->extra));
+}
+
+static void event_is_not_freed_before_those_it_woke_have_come_back(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = stage_open();
+    struct orr_event *event;
+    assert_int_equal(orr_event_new(&event), 0);
+    struct actor waiter = { .name = "waiter", .act = wait_for_event, .extra = event };
+    actor_start(rt, &waiter);
+    orr_runtime_leave(rt);
+    orr_runtime_turn(rt, ORR_NEVER);
+    orr_runtime_enter(rt);
+    assert_int_equal(orr_event_set(event), 1);
+    int freed = orr_event_free(event);
+    if (freed == 0)
+        orr_task_drop(orr_task_waker(waiter.task)); /* it must not touch what is gone */
+    stage_run(rt);
+    if (freed)
+        assert_int_equal(orr_event_free(event), 0);
+    orr_task_unref(waiter.task);
+    stage_close(rt);
+    assert_int_equal(freed, -EBUSY);
+}
+
+static int reuse_wait(struct orr_task *task, struct actor *self)
+{
+    struct orr_group *group = self->extra;
+    if (!self->step++) {
+        assert_int_equal(orr_group_add(group, &self->wait), 0);
+        assert_int_equal(orr_task_await(task, &self->wait, task), -EDEADLK);
+    }
+    int error = AWAIT(orr_sleep(task, &self->wait, MS));
+    return error;
+}
+
+static void wait_that_was_refused_has_left_its_group(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = stage_open();
+    struct orr_group group = { 0 };
+    struct actor actor = { .name = "actor", .act = reuse_wait, .extra = &group };
+    actor_start(rt, &actor);
+    orr_runtime_leave(rt);
+    orr_runtime_turn(rt, ORR_NEVER);
+    orr_runtime_enter(rt);
+    bool left = !group.pending && !group.granted;
+    stage_run(rt);
+    orr_task_unref(actor.task);
+    stage_close(rt);
+    assert_true(left);
+}
+
+static const struct CMUnitTest structure_edges[] = {
+    cmocka_unit_test(failure_that_went_to_the_sink_with_its_parent_does_not_go_there_again),
+    cmocka_unit_test(task_that_the_sink_keeps_can_be_read_as_long),
+    cmocka_unit_test(completed_task_has_its_result_though_it_was_cancelled_while_it_joined),
+    cmocka_unit_test(observer_may_cancel_a_task_that_waits_for_the_same_child_and_for_more),
+    cmocka_unit_test(failure_outside_a_scope_that_is_being_left_cancels_what_is_in_it),
+    cmocka_unit_test(first_of_two_failures_is_told_first_though_it_is_of_an_outer_scope),
+    cmocka_unit_test(sleep_is_no_longer_for_a_failure_that_another_has_looked_at),
+    cmocka_unit_test(failed_task_that_is_detached_is_not_its_parents_though_another_waits_for_it),
+    cmocka_unit_test(event_is_not_freed_before_those_it_woke_have_come_back),
+    cmocka_unit_test(wait_that_was_refused_has_left_its_group),
+};
+
+HARNESS_MAIN(structure_edges)
