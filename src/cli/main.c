@@ -1,65 +1,193 @@
-/* The program.  Before it can run scripts, it tells what it is and what this machine offers it. */
-#include "orrery.h"
+/* The program: runs a Lua file as the top-level task of a runtime of its own. */
+#include <orrery.h>
+
+#include <lauxlib.h>
+#include <lua.h>
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
-static const char usage[] = "usage: orrery [--version | --help | info]\n"
-                            "\n"
-                            "  info        what this machine offers: cores, reactors\n"
-                            "  --version   the version of the library\n"
-                            "  --help      this text\n";
+static const char usage[] =
+    "usage: orrery [options] script.lua [arguments]\n"
+    "       orrery info\n"
+    "\n"
+    "Runs a script as a task.  Ends when the script and all tasks that it has started are done: with 0, or\n"
+    "with 1 and a report on stderr if it failed.\n"
+    "\n"
+    "options:\n"
+    "  --mount NAME   have the API as a global of this name, besides require \"orrery\"\n"
+    "  --reactor R    auto, uring or epoll\n"
+    "  --virtual      run on a virtual clock, on which waiting takes no time\n"
+    "  --version      print the version\n"
+    "  --help         print this\n"
+    "\n"
+    "info tells what this machine offers.\n";
 
-static void stay_silent(void *data, enum orr_log level, const char *message)
+struct arguments {
+    const char *mount;
+    struct orr_options runtime;
+    int script; /* its index in argv; argc if there is none */
+};
+
+static int refuse(const char *what, const char *value)
+{
+    fprintf(stderr, "orrery: %s%s%s\n%s", what, value ? " " : "", value ? value : "", usage);
+    return 2;
+}
+
+static bool parse_reactor(const char *name, enum orr_reactor *reactor)
+{
+    for (int kind = ORR_REACTOR_AUTO; kind <= ORR_REACTOR_EPOLL; kind++) {
+        *reactor = (enum orr_reactor)kind;
+        if (name && !strcmp(orr_reactor_name(*reactor), name))
+            return true;
+    }
+    return false;
+}
+
+/* 0 to go on; else the exit status. */
+static int parse(int argc, char **argv, struct arguments *arguments)
+{
+    int i = 1;
+    for (; i < argc && argv[i][0] == '-' && argv[i][1]; i++) {
+        const char *value = i + 1 < argc ? argv[i + 1] : NULL;
+        if (!strcmp(argv[i], "--")) {
+            i++;
+            break;
+        } else if (!strcmp(argv[i], "--mount")) {
+            if (!value)
+                return refuse("--mount needs a name", NULL);
+            arguments->mount = argv[++i];
+        } else if (!strcmp(argv[i], "--reactor")) {
+            if (!parse_reactor(value, &arguments->runtime.reactor))
+                return refuse("--reactor needs auto, uring or epoll, not", value ? value : "nothing");
+            i++;
+        } else if (!strcmp(argv[i], "--virtual")) {
+            arguments->runtime.clock = ORR_CLOCK_VIRTUAL;
+        } else {
+            return refuse("unknown option", argv[i]);
+        }
+    }
+    arguments->script = i;
+    return i < argc ? 0 : refuse("no script given", NULL);
+}
+
+/* --- What this machine offers ------------------------------------------------------------------------------- */
+
+static void ignore_log(void *data, enum orr_log level, const char *message)
 {
     (void)data;
     (void)level;
     (void)message;
 }
 
-static void show_reactor(enum orr_reactor reactor)
+static int print_info(void)
 {
-    struct orr_options options = { .reactor = reactor, .log = stay_silent };
-    struct orr_runtime *rt = orr_runtime_new(&options);
-    const char *name = orr_reactor_name(reactor);
-    struct orr_stats stats;
-    if (!rt) {
-        printf("%-8s no: %s\n", name, strerror(errno));
-        return;
+    printf("orrery %s\n", orr_version());
+    printf("lua    %s\n", LUA_RELEASE);
+    for (int kind = ORR_REACTOR_URING; kind <= ORR_REACTOR_EPOLL; kind++) {
+        enum orr_reactor reactor = (enum orr_reactor)kind;
+        struct orr_runtime *rt = orr_runtime_new(&(struct orr_options){ .reactor = reactor, .log = ignore_log });
+        printf("%-6s %s\n", orr_reactor_name(reactor), rt ? "available" : strerror(errno));
+        orr_runtime_free(rt);
     }
-    orr_runtime_stats(rt, 1, &stats);
-    printf("%-8s %s%s\n", name, reactor == ORR_REACTOR_AUTO ? "is " : "yes",
-           reactor == ORR_REACTOR_AUTO ? orr_reactor_name(stats.reactor) : "");
-    orr_runtime_free(rt);
+    return 0;
 }
 
-static int info(void)
+/* --- Running a script ------------------------------------------------------------------------------------------ */
+
+/* A failure that no task was left to be told of. */
+static void report(void *data, struct orr_task *task)
 {
-    printf("orrery   %s\n", orr_version());
-    printf("cores    %ld\n", sysconf(_SC_NPROCESSORS_ONLN));
-    show_reactor(ORR_REACTOR_AUTO);
-    show_reactor(ORR_REACTOR_URING);
-    show_reactor(ORR_REACTOR_EPOLL);
+    lua_State *L = *(lua_State **)data;
+    if (L && !orr_lua_push_report(L, task)) {
+        fprintf(stderr, "orrery: %s\n", lua_tostring(L, -1));
+        lua_pop(L, 1);
+    }
+}
+
+static void set_arguments(lua_State *L, int argc, char **argv, int script)
+{
+    lua_createtable(L, argc - script - 1, script + 1);
+    for (int i = 0; i < argc; i++) {
+        lua_pushstring(L, argv[i]);
+        lua_rawseti(L, -2, i - script);
+    }
+    lua_setglobal(L, "arg");
+}
+
+/* Loads the script and its arguments onto the stack. */
+static int load(lua_State *L, int argc, char **argv, int script)
+{
+    const char *name = argv[script];
+    if (luaL_loadfile(L, strcmp(name, "-") != 0 ? name : NULL) != LUA_OK) {
+        fprintf(stderr, "orrery: %s\n", lua_tostring(L, -1));
+        return -EINVAL;
+    }
+    if (!lua_checkstack(L, argc))
+        return -ENOMEM;
+    for (int i = script + 1; i < argc; i++)
+        lua_pushstring(L, argv[i]);
     return 0;
+}
+
+/* Runs until all is done; answers the exit status. */
+static int run(struct orr_runtime *rt, lua_State *L, int argc, char **argv, int script)
+{
+    struct orr_task *task;
+    set_arguments(L, argc, argv, script);
+    if (load(L, argc, argv, script) || orr_lua_start(L, argc - script - 1, argv[script], &task))
+        return 1;
+    int error = orr_runtime_run(rt);
+    orr_runtime_enter(rt);
+    const struct orr_result *result = orr_task_result(task);
+    int status = !result || result->error;
+    if (error)
+        fprintf(stderr, "orrery: %s\n", strerror(-error));
+    else if (status)
+        report(&L, task);
+    orr_task_unref(task);
+    orr_runtime_leave(rt);
+    return status;
+}
+
+static int run_script(int argc, char **argv, struct arguments *arguments)
+{
+    lua_State *L = NULL;
+    arguments->runtime.sink = report;
+    arguments->runtime.sink_data = &L;
+    struct orr_runtime *rt = orr_runtime_new(&arguments->runtime);
+    if (!rt)
+        return 1;
+    int status = 1;
+    int error = orr_lua_new(rt, arguments->mount, &L);
+    if (error) {
+        fprintf(stderr, "orrery: no Lua state: %s\n", strerror(-error));
+    } else {
+        status = run(rt, L, argc, argv, arguments->script);
+        orr_lua_close(L);
+        L = NULL;
+    }
+    orr_runtime_free(rt);
+    return status;
 }
 
 int main(int argc, char **argv)
 {
-    const char *command = argc == 2 ? argv[1] : NULL;
-    if (command && !strcmp(command, "info"))
-        return info();
-    if (command && !strcmp(command, "--version")) {
-        printf("orrery %s\n", orr_version());
-        return 0;
-    }
-    if (command && !strcmp(command, "--help")) {
+    if (argc < 2)
+        return refuse("no script given", NULL);
+    if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
         fputs(usage, stdout);
         return 0;
     }
-    if (argc > 1)
-        fprintf(stderr, "orrery: cannot make sense of '%s'\n", argv[1]);
-    fputs(usage, stderr);
-    return 2;
+    if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-v")) {
+        printf("orrery %s\n", orr_version());
+        return 0;
+    }
+    if (!strcmp(argv[1], "info") && argc == 2)
+        return print_info();
+    struct arguments arguments = { 0 };
+    int status = parse(argc, argv, &arguments);
+    return status ? status : run_script(argc, argv, &arguments);
 }

@@ -69,7 +69,7 @@ static int async_run(lua_State *L)
         function = 1;
     luaL_checktype(L, function, LUA_TFUNCTION);
     struct ltask *task = ltask_new(iso, L, lua_gettop(L) - function, &options);
-    lua_replace(L, 1); /* in place of the name, or of itself */
+    lua_insert(L, 1);
     lua_settop(L, 1);
     task->next_urgent = NULL;
     return ltask_run_first(L, task, run_over, 0);

@@ -26,7 +26,9 @@ static int await_task(lua_State *L, int status, lua_KContext context)
     (void)status;
     struct ltask *self = ltask_current(L, "await");
     struct ltask *other = lua_touserdata(L, 1);
-    int error = other->task ? orr_task_await(self->task, &self->wait, other->task) : orr_checkpoint(self->task);
+    /* A task that ended well gives up its core at once; whoever waited for it still has that. */
+    struct orr_task *core = self->wait.state == WAIT_IDLE ? other->task : self->wait.source;
+    int error = core ? orr_task_await(self->task, &self->wait, core) : orr_checkpoint(self->task);
     if (error == -EAGAIN)
         return suspend(L, await_task, context);
     if (error)

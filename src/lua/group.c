@@ -95,7 +95,7 @@ static int next_member(lua_State *L, int status, lua_KContext context)
     if (!wait)
         return 0;
     size_t index = (size_t)(wait - self->waits);
-    error = orr_task_await(task->task, wait, member(L, index + 1)->task);
+    error = orr_task_await(task->task, wait, wait->source);
     if (error)
         return wait_raise(L, error);
     lua_pushinteger(L, (lua_Integer)index + 1);

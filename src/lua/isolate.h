@@ -42,9 +42,10 @@ struct orr_isolate {
     lua_State *running;
     struct chain *chain;
     struct ltask *urgent;
-    unsigned depth;  /* polls inside polls */
-    unsigned visits; /* entries from outside that have not left */
-    bool suspending; /* a task's coroutines are on their way out, for the task to wait */
+    struct ltask *unseen; /* failed at the top, and not yet reported */
+    unsigned depth;       /* polls inside polls */
+    unsigned visits;      /* entries from outside that have not left */
+    bool suspending;      /* a task's coroutines are on their way out, for the task to wait */
     bool closing, close_wanted;
     bool debug; /* remember where tasks were made */
 

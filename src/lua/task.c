@@ -131,14 +131,16 @@ static int push_results(lua_State *L, struct ltask *self, int handle)
 int ltask_push_outcome(lua_State *L, struct ltask *self, int handle)
 {
     handle = lua_absindex(L, handle);
-    if (self->task && self->state == LTASK_FAILED) {
-        scope_observe(self->task);
-        lua_pushboolean(L, false);
-        push_error(L, self->iso, self->task);
-        return 2;
-    }
     if (self->task)
         scope_observe(self->task);
+    if (self->state == LTASK_FAILED) {
+        lua_pushboolean(L, false);
+        if (self->task)
+            push_error(L, self->iso, self->task);
+        else
+            lua_getiuservalue(L, handle, 1);
+        return 2;
+    }
     if (self->state == LTASK_OK)
         return push_results(L, self, handle);
     lua_pushboolean(L, false);
@@ -358,11 +360,49 @@ static enum orr_poll ltask_poll(struct orr_task *task, void *data)
 /* Lets go of the handle when neither the core nor anything else here needs it. */
 void ltask_release(struct ltask *self)
 {
-    if (!self->dropped || self->keeps_error || self->urgent || !self->anchor)
+    if (!self->dropped || self->keeps_error || self->urgent || self->unseen || !self->anchor)
         return;
     int anchor = self->anchor;
     self->anchor = 0;
     isolate_unanchor(self->iso, self->iso->L, anchor);
+}
+
+/*
+ * The failure of a task at the top has nobody to go to.  Whoever started it has until the worker comes round to await it,
+ * or to look; then the handle gives up the core's task, keeping the error, and the core tells the sink if nobody did.
+ */
+static enum orr_poll give_up_failures(struct orr_task *task, void *data)
+{
+    struct orr_isolate *iso = data;
+    (void)task;
+    struct ltask *all = iso->unseen;
+    iso->unseen = NULL;
+    while (all) {
+        struct ltask *self = all;
+        all = self->next_unseen;
+        self->unseen = false;
+        if (self->task) {
+            struct orr_task *core = self->task;
+            push_error(iso->L, iso, core);
+            set_value(iso->L, self);
+            self->task = NULL;
+            orr_task_unref(core);
+        }
+        ltask_release(self);
+    }
+    return ORR_DONE;
+}
+
+static void give_up_soon(struct ltask *self)
+{
+    struct orr_isolate *iso = self->iso;
+    bool first = !iso->unseen;
+    self->unseen = true;
+    self->next_unseen = iso->unseen;
+    iso->unseen = self;
+    struct orr_spawn what = { .poll = give_up_failures, .data = iso, .name = "housekeeping", .detached = true };
+    if (first && orr_spawn(iso->rt, &what))
+        give_up_failures(NULL, iso);
 }
 
 /* The core is done with the task: what it has come to is settled. */
@@ -385,6 +425,8 @@ static void ltask_drop(void *data)
     if (!task->failed && !task->own.failures) {
         self->task = NULL;
         orr_task_unref(task);
+    } else if (!nest_task(task->parent)) {
+        give_up_soon(self);
     }
     ltask_release(self);
 }

@@ -36,6 +36,7 @@ struct ltask {
     struct orr_task *task; /* a reference; NULL when there is nothing more to ask the core */
     lua_State *co;         /* NULL when it is over, unless several results are on it */
     struct ltask *next_urgent;
+    struct ltask *next_unseen;
     int anchor;
     union {
         int arguments; /* on the coroutine's stack, before it has begun */
@@ -50,6 +51,7 @@ struct ltask {
     bool urgent : 1;      /* in the isolate's list of that name */
     bool paused : 1;      /* and suspended until its turn comes there */
     bool dropped : 1;     /* by the core */
+    bool unseen : 1;      /* it has failed, and is in the isolate's list of that name */
     bool keeps_error : 1; /* the core keeps its result, and so its handle is kept */
     lua_State *waiter;    /* whose stack a callback's arguments go to; NULL when none waits */
     int given;            /* the anchor of the coroutine with the results given from outside; 0 for none */
