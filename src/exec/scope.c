@@ -152,6 +152,7 @@ void scope_adopt(struct orr_nest *nest, struct orr_task *task)
 /* Takes a failure out of the nest that keeps it.  The reference is the caller's now. */
 static void failure_take(struct orr_task *task)
 {
+    assert(task->parent);
     ring_remove(&task->parent->failures, &task->sibling);
     task->failure = FAILURE_NONE;
     task->parent = NULL;
@@ -201,6 +202,7 @@ void scope_deliver(struct orr_task *task)
         if (nest->flags & NEST_SHIELD)
             break;
     }
+    assert(child);
     failure_take(child);
     child->observed = true;
     forget_seen(&task->own);

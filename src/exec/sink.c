@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { CHAIN_ENDS = 6 }; /* of a long chain, so many names at either end are shown */
+static const size_t CHAIN_ENDS = 6; /* of a long chain, so many names at either end are shown */
 
 struct text {
     char bytes[480];

@@ -48,13 +48,14 @@ static int spawn_by_letter(struct worker *worker, const struct orr_spawn *what)
     if (before + counter_read(&worker->tasks.live) >= worker->tasks.limit)
         goto unexpected;
     error = -ENOMEM;
-    size_t size = sizeof(struct spawn_letter) + (what->name ? strlen(what->name) + 1 : 0);
+    size_t name_size = what->name ? strlen(what->name) + 1 : 0;
+    size_t size = sizeof(struct spawn_letter) + name_size;
     struct spawn_letter *letter = alloc_new(&worker->alloc, size);
     if (!letter)
         goto unexpected;
     *letter = (struct spawn_letter){ .mail.arrive = spawn_arrives, .what = *what, .size = size };
     if (what->name)
-        letter->what.name = strcpy(letter->name, what->name);
+        letter->what.name = memcpy(letter->name, what->name, name_size);
     runtime_expect_errand(rt);
     if (worker_post(worker, &letter->mail))
         return 0;

@@ -5,6 +5,6 @@
 #include "exec/worker.h"
 
 /* As orr_spawn() on the calling thread's own worker, except that the task is not queued: whoever makes it polls it. */
-int spawn_unqueued(struct worker *worker, const struct orr_spawn *what, struct orr_task **task);
+int spawn_unqueued(struct worker *worker, const struct orr_spawn *what, struct orr_task **out);
 
 #endif

@@ -30,6 +30,7 @@ struct worker {
     struct place *place;
     unsigned place_number;
     bool closing;
+    bool grace; /* the end has come, and tasks are cleaning up */
     struct orr_task *polling;
     struct letter *letters; /* taken from the mailbox, not yet opened */
     struct queue ready;
@@ -46,16 +47,15 @@ struct worker {
     struct orr_runtime *runtime;
     struct worker *outer; /* whom the owner's thread drove before, if it drives us from inside a task */
     unsigned number;      /* in its runtime, from 1 */
+    uint32_t failures;    /* handed up so far */
     struct alloc alloc;
     struct log log;
     struct reactor *reactor;
     enum orr_reactor reactor_kind;
     uint64_t spin_ns;
     pthread_t thread;
-    uint32_t failures; /* handed up so far */
     uint64_t identity; /* unlike any other worker's, in this process, ever */
     uint64_t grace_ns;
-    bool grace;       /* the end has come, and tasks are cleaning up */
     uint64_t errands; /* spawns received by letter since the worker was last without tasks */
 
     struct counter wakes_foreign;

@@ -11,11 +11,15 @@
 
 #define HOST_FUTURE "orrery.host_future"
 
-/* [arguments...] at first; then [future], in a userdata that owns a reference. */
+struct host_call {
+    struct orr_future *future; /* a reference */
+};
+
+/* [arguments...] at first; then [call]. */
 static int wait_for_host(lua_State *L, int status, lua_KContext context)
 {
     (void)status;
-    struct orr_future *future = *(struct orr_future **)lua_touserdata(L, 1);
+    struct orr_future *future = ((struct host_call *)lua_touserdata(L, 1))->future;
     struct ltask *self = ltask_current(L, "await");
     orr_lua_push_fn *push = (orr_lua_push_fn *)lua_touserdata(L, lua_upvalueindex(3));
     int error = orr_future_wait(self->task, &self->wait, future);
@@ -39,15 +43,15 @@ static int call_host(lua_State *L)
     int error = orr_checkpoint(self->task);
     if (error)
         return wait_raise(L, error);
-    struct orr_future **future = lua_newuserdatauv(L, sizeof *future, 0);
-    *future = NULL;
+    struct host_call *call = lua_newuserdatauv(L, sizeof *call, 0);
+    call->future = NULL;
     luaL_setmetatable(L, HOST_FUTURE);
     lua_insert(L, 1);
-    error = orr_future_new(iso->rt, &(struct orr_future_options){ .foreign = true }, future);
+    error = orr_future_new(iso->rt, &(struct orr_future_options){ .foreign = true }, &call->future);
     if (error)
         return luaL_error(L, "no future: %s", strerror(-error));
     int top = lua_gettop(L);
-    error = start(L, *future, 2);
+    error = start(L, call->future, 2);
     if (error)
         return luaL_error(L, "%s", strerror(-error));
     lua_settop(L, top < 1 ? top : 1);
@@ -56,9 +60,9 @@ static int call_host(lua_State *L)
 
 static int host_future_gc(lua_State *L)
 {
-    struct orr_future **future = lua_touserdata(L, 1);
-    orr_future_unref(*future);
-    *future = NULL;
+    struct host_call *call = lua_touserdata(L, 1);
+    orr_future_unref(call->future);
+    call->future = NULL;
     return 0;
 }
 

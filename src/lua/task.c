@@ -51,7 +51,7 @@ static const char *push_c_function(lua_State *L, lua_State *stuck)
     lua_Debug info;
     for (int level = stuck == L ? 1 : 0; lua_getstack(stuck, level, &info); level++) {
         lua_getinfo(stuck, "Sn", &info);
-        if (*info.what == 'C' && info.name && strcmp(info.name, "pcall") && strcmp(info.name, "xpcall"))
+        if (*info.what == 'C' && info.name && strcmp(info.name, "pcall") != 0 && strcmp(info.name, "xpcall") != 0)
             return lua_pushfstring(L, "'%s'", info.name);
     }
     return lua_pushliteral(L, "a C function");
@@ -245,7 +245,7 @@ static enum orr_poll finish_with_error(struct ltask *self)
     if (error != -ESCRIPT)
         return orr_task_fail(task, error);
     self->keeps_error = true;
-    const char *text = self->report ? self->report : lua_type(co, -1) == LUA_TSTRING ? "a Lua error" : "a Lua error";
+    const char *text = self->report ? self->report : "a Lua error";
     return orr_task_finish(
         task, (struct orr_result){ .error = -ESCRIPT, .message = text, .value = self, .drop = give_up_error });
 }
@@ -477,6 +477,7 @@ struct ltask *ltask_new(struct orr_isolate *iso, lua_State *L, int arguments, co
         self->anchor = 0;
         isolate_unanchor(iso, L, anchor);
         luaL_error(L, "async.run: no task: %s", strerror(-error));
+        __builtin_unreachable();
     }
     orr_task_ref(self->task);
     iso->tasks++;
@@ -528,12 +529,25 @@ int ltask_run_first(lua_State *L, struct ltask *first, lua_KFunction k, lua_KCon
 
 /* --- Closing ---------------------------------------------------------------------------------------------------------- */
 
-/* Whether a task that has just been cancelled is to hear of it now. */
-static bool hears_now(struct orr_isolate *iso, const struct orr_task *task)
+/* The Lua task of a core task that has just been cancelled, if it is to hear of that now. */
+static struct ltask *to_hear_now(struct orr_isolate *iso, const struct orr_task *task)
 {
     struct ltask *self = ltask_of(task);
-    return self && self->iso == iso && task->life == TASK_LIVE && !task->running && self->begun && !self->urgent &&
-           self->wait.state != WAIT_WAITING && task->cancelled;
+    bool now = self && self->iso == iso && task->life == TASK_LIVE && !task->running && self->begun && !self->urgent &&
+               self->wait.state != WAIT_WAITING && task->cancelled;
+    return now ? self : NULL;
+}
+
+static void add_to_hear(struct ltask *self, struct ltask **first, struct ltask **last)
+{
+    if (!self)
+        return;
+    self->next_urgent = NULL;
+    if (*last)
+        (*last)->next_urgent = self;
+    else
+        *first = self;
+    *last = self;
 }
 
 int ltask_close(lua_State *L, struct ltask *self, const char *reason, lua_KFunction k, lua_KContext context)
@@ -541,23 +555,18 @@ int ltask_close(lua_State *L, struct ltask *self, const char *reason, lua_KFunct
     struct orr_isolate *iso = isolate_of(L);
     if (!self->task || orr_task_done(self->task))
         return k(L, LUA_OK, context);
-    bool visited = !isolate_visit(iso);
-    bool before = self->task->cancelled;
-    scope_cancel(&self->task->own, reason);
-    struct ltask *first = NULL, **end = &first;
+    int error = isolate_visit(iso);
+    if (error)
+        return luaL_error(L, "task:close: %s", strerror(-error));
+    struct ltask *first = NULL, *last = NULL;
     struct orr_nest *top = &self->task->own;
-    if (!before && hears_now(iso, self->task)) {
-        *end = self;
-        end = &self->next_urgent;
-    }
+    bool before = self->task->cancelled;
+    scope_cancel(top, reason);
+    if (!before)
+        add_to_hear(to_hear_now(iso, self->task), &first, &last);
     for (struct orr_task *at = scope_walk_first(top, true); at; at = scope_walk_next(top, at, true, true))
-        if (hears_now(iso, at)) {
-            *end = ltask_of(at);
-            end = &(*end)->next_urgent;
-        }
-    *end = NULL;
-    if (visited)
-        isolate_leave(iso);
+        add_to_hear(to_hear_now(iso, at), &first, &last);
+    isolate_leave(iso);
     return first ? ltask_run_first(L, first, k, context) : k(L, LUA_OK, context);
 }
 

@@ -79,7 +79,7 @@ int orr_future_new(struct orr_runtime *rt, const struct orr_future_options *opti
     if (options->worker != ORR_HERE)
         home = runtime_worker(rt, options->worker);
     bool ended = runtime_stopping(rt) || (home->number > 1 && !atomic_load(&home->home->living));
-    if (ended && !(home == worker_current && home->grace))
+    if (ended && !(worker_current == home && worker_current->grace))
         return -ESHUTDOWN;
     struct orr_future *future = alloc_zeroed(&rt->alloc, sizeof *future);
     if (!future)
