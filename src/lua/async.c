@@ -129,6 +129,13 @@ static int async_current(lua_State *L)
     return 1;
 }
 
+/* async.debug(on): tasks remember where they were made. */
+static int async_debug(lua_State *L)
+{
+    isolate_of(L)->debug = lua_toboolean(L, 1);
+    return 0;
+}
+
 static void add_line(void *data, const char *text)
 {
     luaL_addstring((luaL_Buffer *)data, text);
@@ -205,6 +212,7 @@ void async_open(struct orr_isolate *iso, lua_State *L)
         { "checkpoint", async_checkpoint },
         { "is_closing", async_is_closing },
         { "current", async_current },
+        { "debug", async_debug },
         { "inspect_tree", async_inspect_tree },
         { "readable", async_readable },
         { "writable", async_writable },

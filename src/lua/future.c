@@ -102,9 +102,14 @@ static int future_gc(lua_State *L)
 {
     struct future_object *self = lua_touserdata(L, 1);
     struct orr_isolate *iso = isolate_of(L);
-    if (!isolate_visit(iso)) {
-        orr_event_free(self->event);
+    int error = isolate_visit(iso);
+    if (!error) {
+        error = orr_event_free(self->event);
         isolate_leave(iso);
+    }
+    if (error == -EBUSY) { /* somebody waits for it yet: after the next cycle */
+        luaL_setmetatable(L, FUTURE);
+        return 0;
     }
     self->event = NULL;
     return 0;

@@ -11,6 +11,12 @@
 
 #define HOST_FUTURE "orrery.host_future"
 
+/* An upvalue of the function that scripts call. */
+struct host_function {
+    orr_lua_start_fn *start;
+    orr_lua_push_fn *push;
+};
+
 struct host_call {
     struct orr_future *future; /* a reference */
 };
@@ -21,15 +27,15 @@ static int wait_for_host(lua_State *L, int status, lua_KContext context)
     (void)status;
     struct orr_future *future = ((struct host_call *)lua_touserdata(L, 1))->future;
     struct ltask *self = ltask_current(L, "await");
-    orr_lua_push_fn *push = (orr_lua_push_fn *)lua_touserdata(L, lua_upvalueindex(3));
+    const struct host_function *function = lua_touserdata(L, lua_upvalueindex(2));
     int error = orr_future_wait(self->task, &self->wait, future);
     if (error == -EAGAIN)
         return suspend(L, wait_for_host, context);
     if (error)
         return wait_raise(L, error);
     const struct orr_result *result = orr_future_result(future);
-    if (push)
-        return push(L, result);
+    if (function->push)
+        return function->push(L, result);
     if (result->error)
         return luaL_error(L, "%s", result->message ? result->message : strerror(-result->error));
     return 0;
@@ -39,7 +45,7 @@ static int call_host(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
     struct ltask *self = ltask_current(L, "await");
-    orr_lua_start_fn *start = (orr_lua_start_fn *)lua_touserdata(L, lua_upvalueindex(2));
+    const struct host_function *function = lua_touserdata(L, lua_upvalueindex(2));
     int error = orr_checkpoint(self->task);
     if (error)
         return wait_raise(L, error);
@@ -50,11 +56,10 @@ static int call_host(lua_State *L)
     error = orr_future_new(iso->rt, &(struct orr_future_options){ .foreign = true }, &call->future);
     if (error)
         return luaL_error(L, "no future: %s", strerror(-error));
-    int top = lua_gettop(L);
-    error = start(L, call->future, 2);
+    error = function->start(L, call->future, 2);
     if (error)
         return luaL_error(L, "%s", strerror(-error));
-    lua_settop(L, top < 1 ? top : 1);
+    lua_settop(L, 1);
     return wait_for_host(L, LUA_OK, 0);
 }
 
@@ -77,9 +82,9 @@ int orr_lua_push_async(lua_State *L, orr_lua_start_fn *start, orr_lua_push_fn *p
     }
     lua_pop(L, 1);
     lua_pushlightuserdata(L, iso);
-    lua_pushlightuserdata(L, (void *)start);
-    lua_pushlightuserdata(L, (void *)push);
-    lua_pushcclosure(L, call_host, 3);
+    struct host_function *function = lua_newuserdatauv(L, sizeof *function, 0);
+    *function = (struct host_function){ .start = start, .push = push };
+    lua_pushcclosure(L, call_host, 2);
     return 0;
 }
 

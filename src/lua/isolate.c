@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "lua/modules.h"
+#include "lua/reach.h"
 #include "lua/task.h"
 
 #include <errno.h>
@@ -78,6 +79,16 @@ void isolate_unanchor(struct orr_isolate *iso, lua_State *L, int anchor)
     iso->free_anchor = anchor;
 }
 
+void isolate_set_anchor(struct orr_isolate *iso, lua_State *L, int anchor, bool value)
+{
+    if (!value)
+        lua_pushboolean(L, false);
+    lua_rawgeti(L, LUA_REGISTRYINDEX, iso->anchors);
+    lua_insert(L, -2);
+    lua_rawseti(L, -2, anchor);
+    lua_pop(L, 1);
+}
+
 lua_State *isolate_coroutine(struct orr_isolate *iso, lua_State *L)
 {
     if (!iso->pooled)
@@ -134,11 +145,42 @@ struct orr_isolate *isolate_find(lua_State *L)
     return iso;
 }
 
+struct guard {
+    struct orr_isolate *iso;
+};
+
+/* The state itself is being closed. */
+static int guard_gc(lua_State *L)
+{
+    struct guard *guard = lua_touserdata(L, 1);
+    if (guard->iso) {
+        guard->iso->closing = true;
+        isolate_unref(guard->iso);
+    }
+    guard->iso = NULL;
+    return 0;
+}
+
+/* The isolate lives as long as the state, whose functions refer to it. */
+static void bind_life(struct orr_isolate *iso, lua_State *L)
+{
+    struct guard *guard = lua_newuserdatauv(L, sizeof *guard, 0);
+    guard->iso = NULL;
+    lua_createtable(L, 0, 1);
+    lua_pushcfunction(L, guard_gc);
+    lua_setfield(L, -2, "__gc");
+    lua_setmetatable(L, -2);
+    luaL_ref(L, LUA_REGISTRYINDEX);
+    guard->iso = iso;
+    iso->references++;
+}
+
 /* What may raise, protected.  The isolate is the argument. */
 static int open_protected(lua_State *L)
 {
     struct orr_isolate *iso = lua_touserdata(L, 1);
     const char *mount = lua_touserdata(L, 2);
+    bind_life(iso, L);
     lua_pushlightuserdata(L, iso);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &isolate_key);
     lua_createtable(L, 16, 0);
@@ -150,6 +192,7 @@ static int open_protected(lua_State *L)
     }
     iso->pool = luaL_ref(L, LUA_REGISTRYINDEX);
     ltask_open(iso, L);
+    reach_open(iso, L);
     modules_open(iso, L, mount);
     return 0;
 }
@@ -179,8 +222,10 @@ static int isolate_init(struct orr_isolate *iso, struct orr_runtime *rt, lua_Sta
 static struct orr_isolate *isolate_alloc(struct orr_runtime *rt)
 {
     struct orr_isolate *iso = alloc_zeroed(&rt->alloc, sizeof *iso);
-    if (iso)
+    if (iso) {
         iso->alloc = rt->alloc;
+        iso->references = 1;
+    }
     return iso;
 }
 
@@ -194,8 +239,7 @@ int orr_lua_open(struct orr_runtime *rt, lua_State *L, const char *mount)
     if (!iso)
         return -ENOMEM;
     int error = isolate_init(iso, rt, L, mount);
-    if (error)
-        alloc_free(&rt->alloc, iso, sizeof *iso);
+    isolate_unref(iso); /* it is the state's, if it is anybody's */
     return error;
 }
 
@@ -224,56 +268,89 @@ int orr_lua_new(struct orr_runtime *rt, const char *mount, lua_State **out)
     if (error)
         goto not_opened;
     *out = L;
+    isolate_unref(iso);
     return 0;
 not_opened:
     lua_close(L);
 no_state:
-    alloc_free(&rt->alloc, iso, sizeof *iso);
+    isolate_unref(iso);
     return error;
 }
 
-/* Ends what is left of the tasks of an isolate: cancelled, given a chance to clean up, and then by force. */
-static void end_tasks(struct orr_isolate *iso)
+/* --- Closing ------------------------------------------------------------------------------------------------------ */
+
+void isolate_unref(struct orr_isolate *iso)
+{
+    if (--iso->references)
+        return;
+    struct alloc alloc = iso->alloc;
+    alloc_free(&alloc, iso, sizeof *iso);
+}
+
+/* No task is left.  What the host's own state still has of the API finds it closed. */
+static void dispose(struct orr_isolate *iso)
+{
+    if (!iso->owned)
+        return;
+    iso->references++; /* whose account the state is freed on */
+    lua_close(iso->L);
+    iso->L = NULL;
+    isolate_unref(iso);
+}
+
+/* From inside one of its own tasks: another task does it, when that has unwound. */
+static enum orr_poll close_poll(struct orr_task *task, void *data)
+{
+    struct orr_isolate *iso = data;
+    if (iso->tasks) {
+        iso->closer = orr_task_waker(task); /* when the last has gone */
+        ltask_cancel_all(iso);
+        if (orr_sleep(task, &iso->grace, iso->worker->grace_ns) == -EAGAIN && ltask_any_hopes(iso))
+            return ORR_PENDING;
+    }
+    orr_wait_withdraw(&iso->grace);
+    ltask_drop_all(iso);
+    dispose(iso);
+    return ORR_DONE;
+}
+
+/* From outside: the worker goes on turning for them meanwhile. */
+static void close_now(struct orr_isolate *iso)
 {
     struct worker *worker = iso->worker;
     uint64_t end = clock_after(clock_now(), worker->grace_ns);
     ltask_cancel_all(iso);
-    while (iso->tasks && clock_now() < end && ltask_any_hopes(iso)) {
-        worker_turn(worker, ORR_NEVER);
+    while (iso->tasks && ltask_any_hopes(iso)) {
+        uint64_t now = clock_now();
+        if (now >= end)
+            break;
+        worker_turn(worker, end - now);
         if (!worker_busy(worker) && iso->tasks && ltask_any_hopes(iso))
-            worker_sleep(worker, end > clock_now() ? end - clock_now() : 0);
+            worker_sleep(worker, end - now);
     }
     ltask_drop_all(iso);
-}
-
-static void isolate_close(struct orr_isolate *iso)
-{
-    struct orr_runtime *rt = iso->rt;
-    lua_State *L = iso->L;
-    iso->closing = true;
-    end_tasks(iso);
-    if (!iso->owned)
-        return; /* functions of the API that the host's state still has find it closing */
-    lua_close(L);
-    alloc_free(&rt->alloc, iso, sizeof *iso);
+    dispose(iso);
 }
 
 int orr_lua_close(lua_State *L)
 {
     struct orr_isolate *iso = L ? isolate_find(L) : NULL;
-    if (!iso)
+    if (!iso || iso->closing)
         return -EINVAL;
-    if (iso->depth || iso->visits || iso->worker->polling) {
-        iso->close_wanted = true; /* when the outermost entry has unwound */
-        return -EINPROGRESS;
+    struct orr_runtime *rt = iso->rt;
+    if (worker_current == iso->worker && (iso->worker->polling || iso->depth)) {
+        struct orr_spawn what = { .poll = close_poll, .data = iso, .name = "closing an isolate", .detached = true };
+        int error = orr_spawn(rt, &what);
+        iso->closing = !error;
+        return error ? error : -EINPROGRESS;
     }
-    int error = isolate_visit(iso);
+    bool entered = worker_current == iso->worker;
+    int error = entered ? 0 : orr_runtime_enter(rt);
     if (error)
         return error;
-    struct orr_runtime *rt = iso->rt;
-    bool visited = iso->visits;
-    isolate_close(iso);
-    if (visited)
+    iso->closing = true;
+    close_now(iso);
+    if (!entered)
         orr_runtime_leave(rt);
     return 0;
 }

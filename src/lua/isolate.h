@@ -36,7 +36,8 @@ struct orr_isolate {
     struct orr_runtime *rt;
     struct worker *worker;
     lua_State *L;
-    bool owned; /* the state is ours to close */
+    unsigned references; /* of the state, and of tasks of ours that see to it */
+    bool owned;          /* the state is ours to close */
 
     struct ltask *current;
     lua_State *running;
@@ -46,17 +47,18 @@ struct orr_isolate {
     unsigned depth;       /* polls inside polls */
     unsigned visits;      /* entries from outside that have not left */
     bool suspending;      /* a task's coroutines are on their way out, for the task to wait */
-    bool closing, close_wanted;
-    bool debug; /* remember where tasks were made */
+    bool closing;         /* no more tasks; and closed, when there are none left */
+    bool look;            /* the collector has finished a cycle */
+    bool debug;           /* remember where tasks were made */
 
     /* References into the registry. */
     int anchors, pool, base, base_handler;
     int free_anchor; /* the first of a list of free indices, 0 for none */
     int last_anchor;
     int pooled;
-    uint64_t tasks; /* that the core has not dropped */
-
-    struct orr_link all; /* of the runtime's isolates on this worker */
+    uint64_t tasks;          /* that the core has not dropped */
+    struct orr_waker closer; /* the task that closes the isolate, if one does */
+    struct orr_wait grace;   /* and its wait */
 
     /* The account. */
     size_t memory, memory_peak;
@@ -72,6 +74,8 @@ static inline struct orr_isolate *isolate_of(lua_State *L)
 
 /* The isolate of a state; NULL if it is none. */
 struct orr_isolate *isolate_find(lua_State *L);
+
+void isolate_unref(struct orr_isolate *iso);
 
 /* Registers C functions with the isolate as their first upvalue, into the table at the top. */
 void isolate_register(struct orr_isolate *iso, lua_State *L, const luaL_Reg *functions);
@@ -94,6 +98,9 @@ void isolate_push_anchored(struct orr_isolate *iso, lua_State *L, int anchor);
 
 /* Never allocates. */
 void isolate_unanchor(struct orr_isolate *iso, lua_State *L, int anchor);
+
+/* Puts the value at the top of L, which is taken off, at an anchor that is in use; or nothing.  Never allocates. */
+void isolate_set_anchor(struct orr_isolate *iso, lua_State *L, int anchor, bool value);
 
 /* A coroutine to run a task on, pushed on L too.  May raise. */
 lua_State *isolate_coroutine(struct orr_isolate *iso, lua_State *L);

@@ -5,6 +5,8 @@
 /* What is written in Lua, embedded at build time: see lua/. */
 extern const char orrery_lua_async[];
 extern const size_t orrery_lua_async_size;
+extern const char orrery_lua_require[];
+extern const size_t orrery_lua_require_size;
 
 /* Calls a chunk of ours with the module's table, at the top, and with what is private to us: [module] -> [module]. */
 static void run_chunk(lua_State *L, const char *code, size_t size, const char *name)
@@ -49,6 +51,7 @@ void modules_open(struct orr_isolate *iso, lua_State *L, const char *mount)
     handle_open(iso, L);
     coroutine_open(iso, L);
     run_chunk(L, orrery_lua_async, orrery_lua_async_size, "=orrery/async.lua");
+    run_chunk(L, orrery_lua_require, orrery_lua_require_size, "=orrery/require.lua");
     lua_pushstring(L, orr_version());
     lua_setfield(L, -2, "version");
     preload(L);

@@ -59,6 +59,11 @@ static void add_heading(luaL_Buffer *text, const struct orr_task *task)
     luaL_addstring(text, "\ntask '");
     luaL_addstring(text, task->name ? task->name : "(unnamed)");
     luaL_addstring(text, "'");
+    struct ltask *lua = ltask_of(task);
+    if (lua && task->life != TASK_DONE && lua->created) {
+        luaL_addstring(text, ", created at ");
+        luaL_addstring(text, lua->created);
+    }
 }
 
 /* Adds the stack of a coroutine that does not run now. */

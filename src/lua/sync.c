@@ -27,6 +27,15 @@ static int raise_misuse(lua_State *L, const char *what, int error)
     return luaL_error(L, "%s: %s", what, strerror(-error));
 }
 
+/* Frees what the core made, in a finalizer.  If somebody waits for it yet, that is tried again after the next cycle. */
+#define FINALIZE(L, class, free) \
+    do { \
+        if (VISITED(isolate_of(L), free) == -EBUSY) { \
+            luaL_setmetatable(L, class); \
+            return 0; \
+        } \
+    } while (0)
+
 static void *new_object(lua_State *L, const char *class, int values)
 {
     void **object = lua_newuserdatauv(L, sizeof *object, values);
@@ -83,7 +92,7 @@ static int lua_event_is_set(lua_State *L)
 static int event_gc(lua_State *L)
 {
     struct orr_event **event = lua_touserdata(L, 1);
-    VISITED(isolate_of(L), orr_event_free(*event));
+    FINALIZE(L, EVENT, orr_event_free(*event));
     *event = NULL;
     return 0;
 }
@@ -138,7 +147,7 @@ static int lua_semaphore_release(lua_State *L)
 static int semaphore_gc(lua_State *L)
 {
     struct orr_semaphore **semaphore = lua_touserdata(L, 1);
-    VISITED(isolate_of(L), orr_semaphore_free(*semaphore));
+    FINALIZE(L, SEMAPHORE, orr_semaphore_free(*semaphore));
     *semaphore = NULL;
     return 0;
 }
@@ -210,7 +219,7 @@ static int lua_mutex_locked(lua_State *L)
 static int mutex_gc(lua_State *L)
 {
     struct orr_mutex **mutex = lua_touserdata(L, 1);
-    VISITED(isolate_of(L), orr_mutex_free(*mutex));
+    FINALIZE(L, MUTEX, orr_mutex_free(*mutex));
     *mutex = NULL;
     return 0;
 }
@@ -273,7 +282,7 @@ static int lua_condition_notify_all(lua_State *L)
 static int condition_gc(lua_State *L)
 {
     struct orr_condition **condition = lua_touserdata(L, 1);
-    VISITED(isolate_of(L), orr_condition_free(*condition));
+    FINALIZE(L, CONDITION, orr_condition_free(*condition));
     *condition = NULL;
     return 0;
 }
@@ -415,7 +424,7 @@ static int lua_queue_len(lua_State *L)
 static int queue_gc(lua_State *L)
 {
     struct orr_queue **queue = lua_touserdata(L, 1);
-    VISITED(isolate_of(L), orr_queue_free(*queue));
+    FINALIZE(L, QUEUE, orr_queue_free(*queue));
     *queue = NULL;
     return 0;
 }

@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "exec/spawn.h"
+#include "lua/reach.h"
 #include "lua/report.h"
 
 #include <stdlib.h>
@@ -72,6 +73,7 @@ int suspend(lua_State *L, lua_KFunction k, lua_KContext context)
     if (L != iso->running || cannot_yield(iso, L))
         return refuse_to_suspend(L, iso);
     iso->suspending = true;
+    iso->current->suspended = L;
     return lua_yieldk(L, 0, context, k);
 }
 
@@ -333,6 +335,8 @@ static enum orr_poll ltask_poll(struct orr_task *task, void *data)
     struct orr_isolate *iso = self->iso;
     if (self->paused || (self->begun && self->wait.state == WAIT_WAITING && !task->child_failed))
         return ORR_PENDING;
+    if (self->weak)
+        reach_anchor(self);
     struct ltask *outer = iso->current;
     lua_State *outer_running = iso->running;
     struct chain *outer_chain = iso->chain;
@@ -352,6 +356,8 @@ static enum orr_poll ltask_poll(struct orr_task *task, void *data)
     iso->chain = outer_chain;
     if (!iso->depth)
         run_urgent(iso, NULL);
+    if (!iso->depth && iso->look)
+        reach_look(iso);
     return answer;
 }
 
@@ -377,6 +383,8 @@ static enum orr_poll give_up_failures(struct orr_task *task, void *data)
     (void)task;
     struct ltask *all = iso->unseen;
     iso->unseen = NULL;
+    if (!iso->L)
+        return ORR_DONE; /* closed meanwhile, and told then */
     while (all) {
         struct ltask *self = all;
         all = self->next_unseen;
@@ -393,6 +401,11 @@ static enum orr_poll give_up_failures(struct orr_task *task, void *data)
     return ORR_DONE;
 }
 
+static void unref_isolate(void *data)
+{
+    isolate_unref(data);
+}
+
 static void give_up_soon(struct ltask *self)
 {
     struct orr_isolate *iso = self->iso;
@@ -400,9 +413,16 @@ static void give_up_soon(struct ltask *self)
     self->unseen = true;
     self->next_unseen = iso->unseen;
     iso->unseen = self;
-    struct orr_spawn what = { .poll = give_up_failures, .data = iso, .name = "housekeeping", .detached = true };
-    if (first && orr_spawn(iso->rt, &what))
+    struct orr_spawn what = {
+        .poll = give_up_failures, .data = iso, .drop = unref_isolate, .name = "housekeeping", .detached = true
+    };
+    if (!first)
+        return;
+    iso->references++;
+    if (orr_spawn(iso->rt, &what)) {
+        isolate_unref(iso);
         give_up_failures(NULL, iso);
+    }
 }
 
 /* The core is done with the task: what it has come to is settled. */
@@ -421,7 +441,8 @@ static void ltask_drop(void *data)
     int error = outcome_of(task)->error;
     self->state = task->failed ? LTASK_FAILED : error ? LTASK_CLOSED : LTASK_OK;
     self->dropped = true;
-    iso->tasks--;
+    if (!--iso->tasks)
+        orr_waker_wake(iso->closer);
     if (!task->failed && !task->own.failures) {
         self->task = NULL;
         orr_task_unref(task);
@@ -434,11 +455,28 @@ static void ltask_drop(void *data)
 static int ltask_gc(lua_State *L)
 {
     struct ltask *self = lua_touserdata(L, 1);
+    if (self->task && !self->dropped && self->weak && !self->iso->closing) {
+        reach_lost(L, self);
+        return 0;
+    }
+    if (self->task && !self->dropped && !isolate_visit(self->iso)) { /* the state is being closed under its tasks */
+        if (!self->task->running && self->task->life == TASK_LIVE)
+            scope_drop_body(self->task);
+        isolate_leave(self->iso);
+    }
     orr_task_unref(self->task);
     self->task = NULL;
     free(self->report);
-    self->report = NULL;
+    free(self->created);
+    self->report = self->created = NULL;
     return 0;
+}
+
+static void remember_creation(lua_State *L, struct ltask *self)
+{
+    luaL_where(L, 1);
+    self->created = strdup(lua_tostring(L, -1));
+    lua_pop(L, 1);
 }
 
 struct ltask *ltask_new(struct orr_isolate *iso, lua_State *L, int arguments, const struct ltask_options *options)
@@ -450,6 +488,8 @@ struct ltask *ltask_new(struct orr_isolate *iso, lua_State *L, int arguments, co
     struct ltask *self = lua_newuserdatauv(L, sizeof *self, 1);
     *self = (struct ltask){ .iso = iso };
     luaL_setmetatable(L, LTASK_CLASS);
+    if (iso->debug)
+        remember_creation(L, self);
     lua_insert(L, function); /* below the function: it stays */
     self->co = isolate_coroutine(iso, L);
     lua_setiuservalue(L, function, 1);

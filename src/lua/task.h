@@ -55,7 +55,12 @@ struct ltask {
     bool keeps_error : 1; /* the core keeps its result, and so its handle is kept */
     lua_State *waiter;    /* whose stack a callback's arguments go to; NULL when none waits */
     int given;            /* the anchor of the coroutine with the results given from outside; 0 for none */
-    char *report;         /* of its error: the message and the stack; NULL for none */
+    bool weak : 1;        /* held only by what it waits for: see reach.c */
+    lua_State *suspended; /* the coroutine in which it waits */
+    uint32_t old_serial;  /* what it waited for when reach.c last looked */
+    uint32_t old_since;
+    char *created; /* where; NULL unless debugging */
+    char *report;  /* of its error: the message and the stack; NULL for none */
     struct orr_wait wait;
 };
 

@@ -79,7 +79,8 @@ int orr_future_new(struct orr_runtime *rt, const struct orr_future_options *opti
     if (options->worker != ORR_HERE)
         home = runtime_worker(rt, options->worker);
     bool ended = runtime_stopping(rt) || (home->number > 1 && !atomic_load(&home->home->living));
-    if (ended && !(worker_current == home && worker_current->grace))
+    bool cleaning_up = worker_current && worker_current == home && home->grace;
+    if (ended && !cleaning_up)
         return -ESHUTDOWN;
     struct orr_future *future = alloc_zeroed(&rt->alloc, sizeof *future);
     if (!future)
