@@ -1,0 +1,407 @@
+---@meta orrery
+
+-- The whole Lua API, for editors that know LuaLS.  Nothing here runs.  What is marked `async` suspends the task that calls it.
+-- Times are milliseconds, fractions allowed.
+
+---@class orrery
+---@field async orrery.async
+---@field loop orrery.loop
+---@field version string
+local orrery = {}
+
+---Runs a function soon, in a task of its own.
+---@param fn fun(...)
+---@param ... any its arguments
+function orrery.schedule(fn, ...) end
+
+---A function that, called, schedules `fn` with the same arguments.
+---@param fn fun(...)
+---@return fun(...)
+function orrery.schedule_wrap(fn) end
+
+--------------------------------------------------------------------------------------------------------------- tasks
+
+---A task.  It belongs to the task that started it, and is done when its function and all its children are.
+---@class orrery.task
+---@field name string?
+local Task = {}
+
+---@alias orrery.status
+---| "running"    # its Lua runs now
+---| "awaiting"   # it is suspended
+---| "normal"     # it has started another task, which runs
+---| "completed"
+
+---@return orrery.status
+function Task:status() end
+
+---Waits for its results, and raises its error.  In a task this suspends; in plain code of the host it drives the loop.
+---@async
+---@param ms? number at most so long; then "timeout" is raised, and the task goes on
+---@return any ...
+function Task:wait(ms) end
+
+---The same, without raising: true and the results, or false and the error.
+---@async
+---@param ms? number
+---@return boolean ok
+---@return any ... results, or the error
+function Task:pwait(ms) end
+
+---Cancels it and all tasks below it, at once: what they wait for raises "closed", now and every time from now on.
+---@return orrery.task self
+function Task:close() end
+
+---Settles its results from outside.  Its function and its children are cancelled.
+---@param ... any
+function Task:complete(...) end
+
+---Makes it independent of the task that started it.
+---@return orrery.task self
+function Task:detach() end
+
+---The stacks of this task and of those above it.
+---@param message? string to begin with
+---@return string
+function Task:traceback(message) end
+
+---All errors in it, the one that it failed with first.
+---@return any[]
+function Task:errors() end
+
+---Calls a function, in a task of its own, when this one is done: with the error or nil, and the results.
+---@param fn fun(err: any, ...)
+---@return orrery.task self
+function Task:on_complete(fn) end
+
+--------------------------------------------------------------------------------------------------------------- async
+
+---@class orrery.async
+local async = {}
+
+---@class orrery.run_options
+---@field name? string for people
+---@field detached? boolean it belongs to nobody
+
+---Starts a task.  It runs at once, up to its first wait; then the caller goes on.
+---@param fn fun(...): ...
+---@param ... any its arguments
+---@return orrery.task
+---@overload fun(name: string, fn: fun(...), ...): orrery.task
+---@overload fun(options: orrery.run_options, fn: fun(...), ...): orrery.task
+function async.run(fn, ...) end
+
+---Waits for a task or a future, and returns its results or raises its error.  Or calls `fn` with a callback, and returns what
+---that is called with; what `fn` returns, if it can be closed, is closed when the wait is over, however it ends.
+---@async
+---@param what orrery.task | orrery.future | fun(callback: fun(...)): any
+---@return any ...
+---@overload async fun(position: integer, fn: function, ...): ...
+function async.await(what) end
+
+---As await, without raising: true and the results, or false and the error.
+---@async
+---@return boolean ok
+---@return any ...
+function async.pawait(...) end
+
+---@async
+---@param ms number
+function async.sleep(ms) end
+
+---Lets other tasks run first.
+---@async
+function async.checkpoint() end
+
+---Waits for a task for at most so long; then closes it, waits for its cleanup, and raises "timeout".
+---@async
+---@param ms number
+---@param task orrery.task
+---@return any ...
+function async.timeout(ms, task) end
+
+---Calls a function; after so long, all that it waits for raises "closed", and this raises "timeout".
+---@async
+---@generic R
+---@param ms number
+---@param fn fun(...): R
+---@return R ...
+function async.with_timeout(ms, fn, ...) end
+
+---The same, but returns nothing then.
+---@async
+---@param ms number
+---@param fn fun(...): ...
+---@return any ...
+function async.move_on_after(ms, fn, ...) end
+
+---Calls a function that cancellation from outside does not reach: for cleanup that has to wait.
+---@async
+---@param fn fun(...): ...
+---@return any ...
+function async.shield(fn, ...) end
+
+---Calls a function, and waits for all tasks that it has started.
+---@async
+---@param fn fun(...): ...
+---@return any ...
+function async.scope(fn, ...) end
+
+---The same, but a task that fails does not end the others; its error is raised when all are done.
+---@async
+---@param fn fun(...): ...
+---@return any ...
+function async.supervise(fn, ...) end
+
+---Waits for all tasks of a list.  The first error is raised at once.
+---@async
+---@param tasks orrery.task[]
+---@return { n: integer, [integer]: any }[] results of each, packed, in the order of the tasks
+function async.await_all(tasks) end
+
+---Waits for the first of a list to be done, and raises its error.
+---@async
+---@param tasks orrery.task[]
+---@return integer index
+---@return any ... its results
+function async.await_any(tasks) end
+
+---Goes through a list of tasks in the order in which they are done: index, error or nil, results.
+---@async
+---@param tasks orrery.task[]
+---@return async fun(): integer?, any, ...
+function async.iter(tasks) end
+
+---A function that awaits `fn`, whose callback is its argument number `position`.
+---@param position integer
+---@param fn function
+---@return async fun(...): ...
+function async.wrap(position, fn) end
+
+---Whether the running task is being closed.
+---@return boolean
+function async.is_closing() end
+
+---The running task; nothing in plain code.
+---@return orrery.task?
+function async.current() end
+
+---The tree of tasks as text, a line a task; below one, or all.
+---@param task? orrery.task
+---@return string
+function async.inspect_tree(task) end
+
+---Tasks made from now on remember where, for tracebacks.
+---@param on boolean
+function async.debug(on) end
+
+---Waits until a file descriptor can be read, or written.
+---@async
+---@param fd integer
+---@return true
+function async.readable(fd) end
+
+---@async
+---@param fd integer
+---@return true
+function async.writable(fd) end
+
+---------------------------------------------------------------------------------------------------------- primitives
+
+---A result that is to come.
+---@class orrery.future
+local Future = {}
+
+---@return orrery.future
+function async.future() end
+
+---@param err any nil if all is well
+---@param ... any the results
+function Future:complete(err, ...) end
+
+---@return boolean
+function Future:is_completed() end
+
+---Waits for it and returns the results, or raises the error.  With a function: calls it, with the error or nil and the results.
+---@async
+---@param callback? fun(err: any, ...)
+---@return any ...
+function Future:wait(callback) end
+
+---Something that happens; it stays set until it is cleared.
+---@class orrery.event
+local Event = {}
+
+---@return orrery.event
+function async.event() end
+
+---@async
+function Event:wait() end
+
+---@param most? integer wake at most so many; it is set only if fewer wait
+---@return integer woken
+function Event:set(most) end
+
+function Event:clear() end
+
+---@return boolean
+function Event:is_set() end
+
+---Items in order, between tasks.
+---@class orrery.queue
+---@operator len: integer
+local Queue = {}
+
+---@param capacity? integer no bound if left out
+---@return orrery.queue
+function async.queue(capacity) end
+
+---@async
+---@param item any
+function Queue:put(item) end
+
+---@param item any
+---@return boolean put false if there is no room
+function Queue:put_nowait(item) end
+
+---@async
+---@return any item nil when the queue is closed and empty
+function Queue:get() end
+
+---@return any item
+---@return nil | "empty" | "closed" why there is none
+function Queue:get_nowait() end
+
+function Queue:close() end
+
+---@return integer
+function Queue:size() end
+
+---@class orrery.semaphore
+local Semaphore = {}
+
+---@param permits integer
+---@return orrery.semaphore
+function async.semaphore(permits) end
+
+---@async
+function Semaphore:acquire() end
+
+---@return boolean acquired
+function Semaphore:try_acquire() end
+
+function Semaphore:release() end
+
+---Calls a function with a permit, which is given back however it ends.
+---@async
+---@param fn fun(...): ...
+---@return any ...
+function Semaphore:with(fn, ...) end
+
+---@class orrery.mutex
+local Mutex = {}
+
+---@return orrery.mutex
+function async.mutex() end
+
+---@async
+function Mutex:lock() end
+
+---@return boolean locked
+function Mutex:try_lock() end
+
+function Mutex:unlock() end
+
+---@return boolean
+function Mutex:is_locked() end
+
+---@async
+---@param fn fun(...): ...
+---@return any ...
+function Mutex:with(fn, ...) end
+
+---@class orrery.condition
+local Condition = {}
+
+---@return orrery.condition
+function async.condition() end
+
+---Gives up the mutex, waits to be notified, and locks it again; however it ends, the task has it.
+---@async
+---@param mutex orrery.mutex
+function Condition:wait(mutex) end
+
+---@param most? integer 1 if left out
+---@return integer notified
+function Condition:notify(most) end
+
+---@return integer notified
+function Condition:notify_all() end
+
+---------------------------------------------------------------------------------------------------------------- loop
+
+---@class orrery.loop
+local loop = {}
+
+---A timer.  It goes on until it is closed, whether anybody holds it or not.  Its callback runs in a task of its own.
+---@class orrery.timer
+local Timer = {}
+
+---@return orrery.timer
+function loop.new_timer() end
+
+---@param delay number
+---@param repeat_ms number 0 for once
+---@param fn fun()
+---@return orrery.timer self
+function Timer:start(delay, repeat_ms, fn) end
+
+---Starts it anew, one repeat from now.
+---@return orrery.timer self
+function Timer:again() end
+
+---@return orrery.timer self
+function Timer:stop() end
+
+function Timer:close() end
+
+---@return boolean
+function Timer:is_active() end
+
+---@return boolean
+function Timer:is_closing() end
+
+---@return number? ms nothing if it is not started
+function Timer:get_due_in() end
+
+---@param ms number
+---@return orrery.timer self
+function Timer:set_repeat(ms) end
+
+---@return number ms
+function Timer:get_repeat() end
+
+---@param ms number
+---@param fn fun()
+---@return orrery.timer
+function loop.set_timeout(ms, fn) end
+
+---@param ms number
+---@param fn fun()
+---@return orrery.timer
+function loop.set_interval(ms, fn) end
+
+---@param fn fun()
+---@param ms number
+---@return orrery.timer
+function loop.defer(fn, ms) end
+
+---Milliseconds of the runtime's clock.
+---@return number
+function loop.now() end
+
+---Nanoseconds of the runtime's clock.
+---@return integer
+function loop.hrtime() end
+
+return orrery
