@@ -137,7 +137,8 @@ static int run(struct orr_runtime *rt, lua_State *L, int argc, char **argv, int 
 {
     struct orr_task *task;
     set_arguments(L, argc, argv, script);
-    if (load(L, argc, argv, script) || orr_lua_start(L, argc - script - 1, argv[script], &task))
+    const char *name = strcmp(argv[script], "-") != 0 ? argv[script] : "stdin";
+    if (load(L, argc, argv, script) || orr_lua_start(L, argc - script - 1, name, &task))
         return 1;
     int error = orr_runtime_run(rt);
     orr_runtime_enter(rt);
