@@ -116,21 +116,21 @@ void isolate_recycle(struct orr_isolate *iso, lua_State *co)
 
 int isolate_visit(struct orr_isolate *iso)
 {
-    if (worker_current == iso->worker)
+    if (worker_current == iso->worker) {
+        iso->visits += iso->visits > 0; /* inside another visit */
         return 0;
+    }
     if (iso->worker != runtime_worker(iso->rt, 1))
         return -EPERM;
     int error = orr_runtime_enter(iso->rt);
-    iso->visits += !error;
+    iso->visits = !error;
     return error;
 }
 
 void isolate_leave(struct orr_isolate *iso)
 {
-    if (!iso->visits || iso->worker->polling || iso->depth)
-        return;
-    iso->visits--;
-    orr_runtime_leave(iso->rt);
+    if (iso->visits && !--iso->visits)
+        orr_runtime_leave(iso->rt);
 }
 
 /* --- Life ------------------------------------------------------------------------------------------------------- */
