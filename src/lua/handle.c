@@ -165,9 +165,10 @@ static bool drive_until_done(lua_State *L, struct ltask *self, uint64_t timeout)
     if (is_done(self))
         return true;
     int error = isolate_visit(iso);
-    if (!error)
+    if (!error) {
         error = runtime_run_until(iso->rt, is_done, self, timeout);
-    isolate_leave(iso);
+        isolate_leave(iso);
+    }
     if (error && error != -ETIMEDOUT)
         luaL_error(L, "task:wait: %s", error == -ECANCELED ? "interrupted: the runtime was stopped" : strerror(-error));
     return !error;

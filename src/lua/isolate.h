@@ -45,7 +45,7 @@ struct orr_isolate {
     struct ltask *urgent;
     struct ltask *unseen; /* failed at the top, and not yet reported */
     unsigned depth;       /* polls inside polls */
-    unsigned visits;      /* entries from outside that have not left */
+    unsigned visits;      /* inside one another, of which the outermost came from outside; 0 in ordinary turns */
     bool suspending;      /* a task's coroutines are on their way out, for the task to wait */
     bool closing;         /* no more tasks; and closed, when there are none left */
     bool look;            /* the collector has finished a cycle */
@@ -85,7 +85,7 @@ void isolate_class(struct orr_isolate *iso, lua_State *L, const char *name, cons
 
 /*
  * Between the two the calling thread runs the isolate's worker, if it did not before: for calls that come from plain code of
- * the host.  -EBUSY if another thread drives it.  Nothing in between may raise.
+ * the host.  -EBUSY if another thread drives it.  Nothing in between may raise; after a failure there is nothing to leave.
  */
 int isolate_visit(struct orr_isolate *iso);
 void isolate_leave(struct orr_isolate *iso);

@@ -305,9 +305,10 @@ int ltask_complete(lua_State *L, struct ltask *self)
     self->given = isolate_anchor(iso, L);
     self->completed = true;
     int error = isolate_visit(iso);
-    if (!error)
+    if (!error) {
         error = orr_task_complete(self->task, (struct orr_result){ 0 });
-    isolate_leave(iso);
+        isolate_leave(iso);
+    }
     if (error)
         return luaL_error(L, "task:complete: %s",
                           error == -EALREADY ? "the task is completed already" : strerror(-error));
@@ -508,11 +509,12 @@ struct ltask *ltask_new(struct orr_isolate *iso, lua_State *L, int arguments, co
         .detached = options->detached,
     };
     int error = isolate_visit(iso);
-    if (!error)
+    if (!error) {
         error = runtime_stopping(iso->rt) && !iso->worker->grace ? -ESHUTDOWN
                                                                  : spawn_unqueued(iso->worker, &what, &self->task);
-    if (error) {
         isolate_leave(iso);
+    }
+    if (error) {
         int anchor = self->anchor;
         self->anchor = 0;
         isolate_unanchor(iso, L, anchor);
@@ -521,7 +523,6 @@ struct ltask *ltask_new(struct orr_isolate *iso, lua_State *L, int arguments, co
     }
     orr_task_ref(self->task);
     iso->tasks++;
-    isolate_leave(iso);
     return self;
 }
 
@@ -560,10 +561,10 @@ int ltask_run_first(lua_State *L, struct ltask *first, lua_KFunction k, lua_KCon
     iso->urgent = first;
     if (!nest)
         return suspend(L, k, context);
-    bool visited = !isolate_visit(iso);
-    run_urgent(iso, mark);
-    if (visited)
+    if (!isolate_visit(iso)) {
+        run_urgent(iso, mark);
         isolate_leave(iso);
+    }
     return k(L, LUA_OK, context);
 }
 
