@@ -268,7 +268,6 @@ int orr_lua_new(struct orr_runtime *rt, const char *mount, lua_State **out)
     if (error)
         goto not_opened;
     *out = L;
-    isolate_unref(iso);
     return 0;
 not_opened:
     lua_close(L);
@@ -292,10 +291,9 @@ static void dispose(struct orr_isolate *iso)
 {
     if (!iso->owned)
         return;
-    iso->references++; /* whose account the state is freed on */
     lua_close(iso->L);
     iso->L = NULL;
-    isolate_unref(iso);
+    isolate_unref(iso); /* whose account the state was freed on */
 }
 
 /* From inside one of its own tasks: another task does it, when that has unwound. */
