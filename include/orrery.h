@@ -542,6 +542,7 @@ struct orr_nest {
     struct orr_link *children, *failures;
     const char *reason;
     uint32_t flags;
+    uint32_t serial;
 };
 
 struct orr_scope {

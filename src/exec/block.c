@@ -55,6 +55,7 @@ int orr_scope_enter(struct orr_task *task, struct orr_scope *scope, const struct
     uint32_t flags = NEST_BLOCK | (options->shield ? NEST_SHIELD : 0) | (options->supervise ? NEST_SUPERVISE : 0) |
                      (options->move_on ? NEST_MOVE_ON : 0);
     *scope = (struct orr_scope){ .nest.flags = flags, .task = task, .outer = outer };
+    scope->nest.serial = ++task->worker->scopes;
     scope->inner = outer ? outer->inner : scope; /* round to the outermost */
     if (outer)
         outer->inner = scope;
@@ -108,7 +109,8 @@ static void leave_interrupt(struct orr_wait *wait)
         return;
     if (!has_failed(scope))
         scope->nest.flags |= NEST_CUT;
-    scope_end_children(&scope->nest, "the parent is interrupted");
+    if (!scope->task->cancelled)
+        scope_end_children(&scope->nest, "the parent is interrupted");
 }
 
 static const struct orr_wait_kind leave_kind = {
@@ -160,10 +162,13 @@ static int leave(struct orr_task *task, struct orr_scope *scope)
     int answer = verdict(task, scope, scope->nest.failures);
     if (quiet && !answer)
         return 0; /* nothing has changed for what is outside */
-    scope_tell_all(task, &scope->nest, answer == -ECHILD && scope->error != -ECHILD);
     scope_refresh(task);
-    bool cut = answer == -ECANCELED && !scope->error && !task->cancelled;
-    return cut ? wait_interruption(task) : answer; /* it was a failure outside that cut it short */
+    bool cut = answer == -ECANCELED && !scope->error && !task->cancelled; /* by a failure outside */
+    int outside = cut ? wait_interruption(task) : 0;
+    if (cut)
+        answer = outside || scope->nest.failures ? -ECHILD : 0;
+    scope_tell_all(task, &scope->nest, answer == -ECHILD && !outside && scope->error != -ECHILD);
+    return answer;
 }
 
 int orr_scope_leave(struct orr_task *task, struct orr_wait *wait, struct orr_scope *scope, int error)

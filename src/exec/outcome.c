@@ -224,11 +224,20 @@ static bool is_above(const struct orr_task *other, struct orr_task *task)
     return task == other;
 }
 
+/* Whether the task is to begin to wait for a failure that is its own to hear of: then it hears of that, and of no other. */
+static bool awaits_own_failure(const struct orr_task *task, const struct orr_wait *wait, const struct orr_task *other)
+{
+    return task && wait && other && wait->state == WAIT_IDLE && wait_allowed(task) && !task->cancelled &&
+           other->failure == FAILURE_FRESH && nest_task(other->parent) == task;
+}
+
 int orr_task_await(struct orr_task *task, struct orr_wait *wait, struct orr_task *other)
 {
     bool granted = wait && wait->state == WAIT_GRANTED;
-    if (task && other && other->failure == FAILURE_FRESH && nest_task(other->parent) == task && !task->cancelled)
-        scope_observe(other); /* before it is told as the failure of any child */
+    if (awaits_own_failure(task, wait, other)) {
+        scope_observe(other);
+        return wait_at_once(wait);
+    }
     int answer = wait_poll(task, wait, other, &await_kind);
     if (answer == 0 && granted) {
         scope_observe(other);

@@ -279,7 +279,8 @@ static void claim_up(struct orr_task *task, struct orr_task *parent, struct orr_
 {
     task->failure = FAILURE_CLAIMED;
     task->parent = &orr_task_ref(parent)->own;
-    task->sibling.next = (struct orr_link *)nest; /* to be compared with, not looked at: it may be gone by then */
+    task->sibling.next = (struct orr_link *)nest; /* to be compared with, not looked at: it may be gone by then, */
+    task->failed_as = nest->serial;               /* or another in its place */
 }
 
 static struct orr_task *claim_back(struct orr_task *task)
@@ -302,7 +303,7 @@ void scope_unclaim(struct orr_task *task)
         return;
     struct orr_task *parent = claim_back(task);
     struct orr_nest *nest = task_innermost(parent);
-    while (nest != (struct orr_nest *)task->sibling.next && nest != &parent->own)
+    while ((nest != (struct orr_nest *)task->sibling.next || nest->serial != task->failed_as) && nest != &parent->own)
         nest = nest_outer(nest);
     if (parent->life != TASK_DONE)
         fail_up(task, nest);

@@ -52,6 +52,7 @@ struct worker {
     struct log log;
     struct reactor *reactor;
     enum orr_reactor reactor_kind;
+    uint32_t scopes; /* entered so far: each has a number */
     uint64_t spin_ns;
     pthread_t thread;
     uint64_t identity; /* unlike any other worker's, in this process, ever */
