@@ -1,4 +1,5 @@
--- What is better said in Lua: waiting for many tasks, timeouts, `with`, wrapping.  Gets the module's table and the classes.
+-- What is better said in Lua: waiting for many tasks, timeouts, `with`, wrapping.
+-- Gets the module's table and the classes.
 
 local orrery, Task, Semaphore, Mutex, Future = ...
 local async = orrery.async
@@ -118,7 +119,7 @@ function Mutex:with(fn, ...)
   return fn(...)
 end
 
--- future:wait() awaits it; future:wait(callback) calls back, with the error or nil and the results, when it is completed.
+-- future:wait() awaits it; future:wait(callback) calls back when it is completed, with error or nil and the results.
 function Future:wait(callback)
   if not callback then
     return await(self)

@@ -1,5 +1,5 @@
--- `require`, as Lua's own, except that a module may wait while it loads.  Another task that wants the same module meanwhile waits
--- for it; a module that needs itself is told so.
+-- `require`, as Lua's own, except that a module may wait while it loads.  Another task that wants the same module
+-- meanwhile waits for it; a module that needs itself is told so.
 
 local orrery = ...
 local async = orrery.async

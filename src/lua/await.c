@@ -106,6 +106,12 @@ static bool push_method(lua_State *L, int index, const char *name)
     return false;
 }
 
+static int do_nothing(lua_State *L)
+{
+    (void)L;
+    return 0;
+}
+
 /* Closes what an awaited function has returned, at 1, unless it is closing already. */
 static int close_returned(lua_State *L)
 {
@@ -117,7 +123,8 @@ static int close_returned(lua_State *L)
     }
     if (push_method(L, 1, "close")) {
         lua_pushvalue(L, 1);
-        lua_call(L, 1, 0);
+        lua_pushcfunction(L, do_nothing); /* some want to tell when they are closed */
+        lua_call(L, 2, 0);
     }
     return 0;
 }

@@ -1,0 +1,108 @@
+-- Runs the examples of a document as they are written there.  Each is a script: a task at the top, in which `vim` is the
+-- API, `print` makes a note, and the names that the example leaves undefined are what the test supplies.
+--
+--   local run = example.start([[ ...the example's own lines... ]], { worker_function = ... })
+--   run.script      the task of the script
+--   run.tasks       every task that the example has made, in that order
+--   run.made        what else it has made: futures, events, queues, semaphores, timers
+--   run.kept        what `keep(...)` was called with, in lines that the test adds as `after`
+
+local check = require "check"
+local vim = assert(_G.vim, "run with --mount vim")
+vim.uv = vim.loop
+
+local example = {}
+
+example.virtual = false
+for i = -1, -16, -1 do
+  example.virtual = example.virtual or arg[i] == "--virtual"
+end
+
+-- Exact on the virtual clock; never early on the real one.
+function example.time_is(ms, what)
+  local now = check.elapsed()
+  if example.virtual then
+    check.equal(now, ms, what or "the time")
+  else
+    check.truthy(now >= ms - 1, string.format("%s: %d ms is not early for %d ms: this", what or "the time", now, ms))
+  end
+end
+
+-- A table in front of another, some of whose functions note what they return.
+local function recording(from, functions)
+  local front = {}
+  for name, list in pairs(functions) do
+    front[name] = function(...)
+      local made = from[name](...)
+      list[#list + 1] = made
+      return made
+    end
+  end
+  return setmetatable(front, { __index = from })
+end
+
+-- A task takes its place in the list before it starts: its children come after it.
+local function recording_run(from, tasks)
+  local run = from.run
+  from.run = function(...)
+    local place = #tasks + 1
+    tasks[place] = false
+    local task = run(...)
+    tasks[place] = task
+    return task
+  end
+  return from
+end
+
+local function world(run, supplied)
+  local made = run.made
+  local async = recording(vim.async, { _future = made, _event = made, _queue = made, semaphore = made })
+  local uv = recording(vim.loop, { new_timer = made })
+  local env = {
+    vim = setmetatable({ async = recording_run(async, run.tasks), uv = uv }, { __index = vim }),
+    print = check.note,
+    keep = function(...)
+      run.kept = table.pack(...)
+    end,
+  }
+  for name, value in pairs(supplied or {}) do
+    env[name] = value
+  end
+  return setmetatable(env, { __index = _G })
+end
+
+function example.start(source, supplied, after)
+  local run = { tasks = {}, made = {} }
+  local chunk = assert(load(source .. "\n" .. (after or ""), "=example", "t", world(run, supplied)))
+  run.script = vim.async.run({ name = "example", detached = true }, chunk)
+  return run
+end
+
+-- Starts it, and waits until all that it has started is done; it ends well.
+function example.run(source, supplied, after)
+  local run = example.start(source, supplied, after)
+  run.script:wait()
+  return run
+end
+
+-- The same, but it fails, with an error in which these words are; answers that, too.
+function example.fails(words, source, supplied, after)
+  local run = example.start(source, supplied, after)
+  return run, check.raises(words, run.script.wait, run.script)
+end
+
+-- How the tasks have ended, in order of their making: "done", "closed", or "failed".
+function example.outcomes(run)
+  local words = {}
+  for i, task in ipairs(run.tasks) do
+    if task:status() == "completed" then
+      local ok, err = task:pwait()
+      words[i] = ok and "done" or err == "closed" and "closed" or "failed"
+    else
+      words[i] = task:status()
+    end
+  end
+  return table.concat(words, " ")
+end
+
+return example
