@@ -1,5 +1,5 @@
--- Runs the examples of a document as they are written there.  Each is a script: a task at the top, in which `vim` is the
--- API, `print` makes a note, and the names that the example leaves undefined are what the test supplies.
+-- Runs the examples of a document as they are written there.  Each is a script: a task at the top, in which `vim` is
+-- the API, `print` makes a note, and the names that the example leaves undefined are what the test supplies.
 --
 --   local run = example.start([[ ...the example's own lines... ]], { worker_function = ... })
 --   run.script      the task of the script
