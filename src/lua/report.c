@@ -106,25 +106,59 @@ void report_push_traceback(lua_State *L, struct ltask *self, const char *message
     luaL_pushresult(&text);
 }
 
-/* From the task in which the error arose up to `task`. */
-void report_push_failure(lua_State *L, struct orr_task *task)
+static const char *words_of(const struct orr_result *result)
 {
-    const struct orr_result *result = outcome_of(task);
-    luaL_Buffer text;
-    luaL_buffinit(L, &text);
-    luaL_addstring(&text, result->message ? result->message : strerror(-result->error));
+    return result->message ? result->message : strerror(-result->error);
+}
+
+/* The way that an error took, from the task in which it arose up to `task`; of a very long one, the ends. */
+static void add_chain(luaL_Buffer *text, struct orr_task *task)
+{
+    enum { ENDS = 8 };
     size_t length = 0;
     for (struct orr_task *at = task; at; at = orr_task_cause(at))
         length++;
-    for (size_t i = length; i-- > 0;) { /* the chain is linked from the top down */
-        if (i >= 8 && length - i > 8)
-            continue; /* of a very long one, the ends */
+    for (size_t i = length; i-- > 0;) { /* it is linked from the top down */
+        if (i >= ENDS && length - i > ENDS)
+            continue;
         struct orr_task *at = task;
         for (size_t steps = 0; steps < i; steps++)
             at = orr_task_cause(at);
-        add_heading(&text, at);
+        add_heading(text, at);
         if (i + 1 < length)
-            luaL_addstring(&text, " failed because of it");
+            luaL_addstring(text, " failed because of it");
     }
+}
+
+struct others {
+    luaL_Buffer *text;
+    bool first; /* it has been told already */
+};
+
+static void add_other(void *data, struct orr_task *origin, const struct orr_result *result)
+{
+    struct others *others = data;
+    if (!others->first) {
+        luaL_addstring(others->text, "\nand in ");
+        luaL_addstring(others->text, origin->name ? origin->name : "(unnamed)");
+        luaL_addstring(others->text, ": ");
+        luaL_addstring(others->text, words_of(result));
+    }
+    others->first = false;
+}
+
+void report_push_failure(lua_State *L, struct orr_task *task)
+{
+    luaL_Buffer text;
+    luaL_buffinit(L, &text);
+    struct others others = { .text = &text, .first = task->failed };
+    if (task->failed) {
+        luaL_addstring(&text, words_of(outcome_of(task)));
+        add_chain(&text, task);
+    } else {
+        luaL_addstring(&text, "a task has ended, with errors below it");
+        add_heading(&text, task);
+    }
+    orr_task_errors(task, add_other, &others);
     luaL_pushresult(&text);
 }

@@ -1,0 +1,153 @@
+-- Many, deep, at random, and with the collector at work.
+
+local check = require "check"
+local async = require("orrery").async
+local test, equal = check.test, check.equal
+
+local seed = tonumber(os.getenv "ORR_TEST_SEED") or 20240229
+print("ORR_TEST_SEED=" .. seed)
+math.randomseed(seed)
+local scale = tonumber(os.getenv "ORR_TEST_SCALE") or 1
+local random = math.random
+
+test("a hundred thousand nested awaits, eager starts and immediate callbacks", function()
+  local count = 100000 // scale
+  local function await_below(n)
+    return n == 0 and 0 or async.await(async.run(await_below, n - 1)) + 1
+  end
+  equal(await_below(count), count)
+  local started = 0
+  local function start_below(n)
+    started = started + 1
+    if n > 1 then async.run(start_below, n - 1) end
+  end
+  async.scope(start_below, count)
+  equal(started, count)
+  for i = 1, count do
+    equal(async.await(function(callback) callback(i) end), i)
+  end
+end)
+
+test("a deep chain is closed, and fails, without growing the stack", function()
+  local count = 50000 // scale
+  local function chain(n, bottom)
+    if n == 0 then return bottom() end
+    return async.await(async.run(chain, n - 1, bottom))
+  end
+  local closed = async.run(chain, count, function() async.sleep(1e6) end)
+  closed:close()
+  equal(select(2, async.pawait(closed)), "closed")
+  local problem = {}
+  local failed = async.run(chain, count, function() async.sleep(1) error(problem) end)
+  equal(select(2, async.pawait(failed)), problem)
+end)
+
+test("a quarter of a million tasks sleep at once", function()
+  local count, done = 250000 // scale, 0
+  async.scope(function()
+    for _ = 1, count do
+      async.run(function()
+        async.sleep(1000)
+        done = done + 1
+      end)
+    end
+  end)
+  equal(done, count)
+  equal(check.elapsed(), 1000)
+end)
+
+-- A tree that does all that tasks can do, at random; every task checks what it is promised.
+local function random_tree(budget, semaphore, queue, event)
+  local living, spent = 0, 0
+  local acts
+  local function body(depth)
+    living = living + 1
+    local mine <close> = setmetatable({}, { __close = function() living = living - 1 end }) -- luacheck: ignore
+    local children = {}
+    for _ = 1, random(1, 6) do
+      spent = spent + 1
+      if spent > budget then break end
+      acts[random(#acts)](depth, children)
+    end
+    return depth
+  end
+  local function start(depth, children)
+    if depth > 12 or living > 2000 then return end
+    children[#children + 1] = async.run({ detached = random(20) == 1 }, body, depth + 1)
+  end
+  acts = {
+    start, start, start,
+    function() async.sleep(random(0, 5)) end,
+    function() async.checkpoint() end,
+    function() semaphore:with(async.sleep, random(0, 2)) end,
+    function() queue:put_nowait({}) end,
+    function() async.move_on_after(random(0, 3), queue.get, queue) end,
+    function() async.move_on_after(random(0, 3), event.wait, event) end,
+    function() event:set(random(0, 3)) event:clear() end,
+    function(_, children) if children[1] then children[random(#children)]:close() end end,
+    function(_, children) if children[1] then async.pawait(children[random(#children)]) end end,
+    function(_, children) if children[1] then pcall(async.await_any, children) end end,
+    function(depth) async.scope(function() start(depth, {}) end) end,
+    function() pcall(async.shield, async.sleep, 1) end,
+    function() if random(10) == 1 then error({}) end end,
+    function() if random(50) == 1 then collectgarbage() end end,
+    function(_, children) if children[1] then children[#children]:complete(1) end end,
+    function() if random(30) == 1 then async.current():close() end end,
+    function() coroutine.wrap(function() async.sleep(1) coroutine.yield() end)() end,
+  }
+  while spent < budget do
+    local root = async.run({ detached = true }, body, 0)
+    async.move_on_after(random(0, 50), async.pawait, root)
+    root:close()
+    async.pawait(root)
+    equal(root:status(), "completed")
+  end
+  async.sleep(1000)
+  equal(living, 0)
+end
+
+for _, mode in ipairs { "incremental", "generational" } do
+  test("random trees keep their promises, collected in the " .. mode .. " mode", function()
+    collectgarbage(mode)
+    local semaphore, queue, event = async.semaphore(3), async.queue(), async.event()
+    random_tree(100000 // scale, semaphore, queue, event)
+    for _ = 1, 3 do
+      check.truthy(semaphore:try_acquire(), "every permit is back")
+    end
+    equal(semaphore:try_acquire(), false)
+    collectgarbage "incremental"
+  end)
+end
+
+test("everything is collected when it is done", function()
+  local function work()
+    async.scope(function()
+      for i = 1, 1000 do
+        local task = async.run(function() async.sleep(i % 5) return {} end)
+        if i % 3 == 0 then task:close() end
+      end
+    end)
+    collectgarbage()
+    collectgarbage()
+    return collectgarbage "count"
+  end
+  work()
+  local before = work()
+  for _ = 1, 10 do work() end
+  check.truthy(work() < before * 1.1 + 100, "memory does not grow")
+end)
+
+test("a task that nobody can reach or wake is closed, with its cleanup", function()
+  local state = setmetatable({}, { __mode = "v" })
+  async.run({ detached = true }, function()
+    local cleanup <close> = setmetatable({}, { __close = function() state.closed = check end }) -- luacheck: ignore
+    async.event():wait()
+  end)
+  for _ = 1, 6 do
+    collectgarbage()
+    async.sleep(1)
+  end
+  equal(state.closed, check)
+end)
+
+check.done()
