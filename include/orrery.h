@@ -167,6 +167,8 @@ ORR_API int orr_runtime_free(struct orr_runtime *rt);
  *   -EINVAL      not a runtime
  *   -EBUSY       a turn is under way already
  *   -ECANCELED   stopped
+ *   -EDEADLK     on a virtual clock: tasks wait, and nothing is ready, set, in flight or to be completed from outside (see
+ *                orr_future_new()).  The log is shown the tree
  */
 ORR_API int orr_runtime_run(struct orr_runtime *rt);
 

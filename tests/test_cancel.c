@@ -699,6 +699,8 @@ static int interruption(const struct scene *scene)
 
 static bool has_it(const struct scene *scene)
 {
+    if (scene->kind->by_time && scene->phase != PICKED_UP)
+        return false; /* time that has passed is nothing to be had */
     if (scene->phase == GRANTED_TOO_LATE)
         return scene->method == CHILD; /* which withdraws when the task is polled, and not before */
     return scene->phase == GRANTED || scene->phase == PICKED_UP;

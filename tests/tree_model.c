@@ -255,6 +255,7 @@ static void fail_up(struct node *child, struct nest *nest)
     struct node *node = nest->owner;
     child->kept = node->over ? &node->own : nest;
     child->failed_as = model.failures++;
+    child->failed_at = orr_runtime_now(orr_task_runtime(child->task));
     failures_add(&child->kept->fresh, child);
     if (node->over && may_fail_by_child(node)) {
         node->failed = node->by_child = node->own.cancelled = true;

@@ -1,8 +1,8 @@
 /*
- * A model of the tree of tasks, for the test that compares it with the library: told of every act, it says what each wait
- * has to answer, which failure is told to whom, and what is left when a task is done.  It is slow, recurses, and looks at
- * the library's memory for three things only that no function tells: the state of a wait, whether a scope is in use, and
- * whether its deadline has cancelled it.
+ * A model of the tree of tasks, for the test that compares it with the library: told of every act, it says what each
+ * wait has to answer, which failure is told to whom, and what is left when a task is done.  It is slow, recurses, and
+ * looks at the library's memory for three things only that no function tells: the state of a wait, whether a scope is
+ * in use, and whether its deadline has cancelled it.
  */
 #ifndef ORR_TESTS_TREE_MODEL_H
 #define ORR_TESTS_TREE_MODEL_H
@@ -71,6 +71,7 @@ struct node {
     struct nest *kept;  /* where its failure was put, or will be if none of those who wait for it looks */
     uint64_t serial;    /* of that nest */
     uint64_t failed_as; /* the order of failing */
+    uint64_t failed_at; /* by the runtime's clock */
 
     bool claimed, looked, told, absorbed;
     unsigned sunk;

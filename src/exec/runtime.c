@@ -306,8 +306,13 @@ int orr_runtime_run(struct orr_runtime *rt)
         settle(worker);
         if (all_done(rt))
             break;
-        if (!virtual_can_jump(worker))
-            worker_sleep(worker, ORR_NEVER);
+        if (virtual_can_jump(worker))
+            continue;
+        if (virtual_is_stuck(worker)) {
+            error = -EDEADLK;
+            break;
+        }
+        worker_sleep(worker, ORR_NEVER);
     }
     worker_leave(outer);
     worker_park(worker, rt->fd_in_use);
@@ -334,7 +339,7 @@ int runtime_run_until(struct orr_runtime *rt, bool (*done)(void *data), void *da
             continue;
         if (timeout_ns != ORR_NEVER && !alarm.word)
             error = -ETIMEDOUT;
-        else if (all_done(rt))
+        else if (all_done(rt) || virtual_is_stuck(worker))
             error = -EDEADLK;
         else if (!virtual_can_jump(worker))
             worker_sleep(worker, ORR_NEVER);

@@ -1,6 +1,7 @@
 #include "exec/virtual.h"
 
 #include "exec/runtime.h"
+#include "exec/tree.h"
 
 static bool is_virtual(const struct worker *worker)
 {
@@ -80,18 +81,24 @@ bool virtual_can_jump(struct worker *worker)
     return is_virtual(worker) && worker->number == 1 && next_anywhere(worker) != ORR_NEVER && quiet_everywhere(worker);
 }
 
-static void say_stuck(struct worker *worker)
+bool virtual_is_stuck(struct worker *worker)
 {
     struct orr_runtime *rt = worker->runtime;
+    if (!is_virtual(worker) || worker->number != 1 || next_anywhere(worker) != ORR_NEVER || !quiet_everywhere(worker))
+        return false;
     uint64_t tasks = 0;
     for (unsigned number = 1; number <= rt->worker_count; number++)
         tasks += counter_read(&runtime_worker(rt, number)->tasks.live);
-    if (!tasks || rt->virtual.stuck)
-        return;
-    rt->virtual.stuck = true;
-    log_line(&rt->log, ORR_LOG_WARNING,
-             "deadlock in virtual time: %llu tasks wait, nothing is ready, no timer is set and no I/O is in flight",
-             (unsigned long long)tasks);
+    if (tasks && !rt->virtual.stuck) {
+        rt->virtual.stuck = true;
+        log_line(
+            &rt->log, ORR_LOG_WARNING,
+            "deadlock in virtual time: %llu tasks wait, nothing is ready, no timer is set, no I/O is in flight and no "
+            "future is to be completed from outside:",
+            (unsigned long long)tasks);
+        tree_log(worker);
+    }
+    return tasks;
 }
 
 void virtual_jump(struct worker *worker)
@@ -99,10 +106,8 @@ void virtual_jump(struct worker *worker)
     if (!is_virtual(worker) || worker->number != 1 || !quiet_everywhere(worker))
         return;
     uint64_t next = next_anywhere(worker);
-    if (next == ORR_NEVER) {
-        say_stuck(worker);
+    if (next == ORR_NEVER)
         return;
-    }
     worker->runtime->virtual.stuck = false;
     keeper_advance(worker->keeper, next);
     for (unsigned number = 2; number <= worker->runtime->worker_count; number++) {

@@ -37,7 +37,10 @@ void virtual_ends(struct worker *worker);
 /* Whether the clock would jump if worker 1 turned now.  The owner of worker 1; false for any other. */
 bool virtual_can_jump(struct worker *worker);
 
-/* Jumps, if that is so.  When nothing can ever happen any more, says so. */
+/* Whether tasks wait and nothing can ever happen any more; says so, once.  The owner of worker 1; false for any other. */
+bool virtual_is_stuck(struct worker *worker);
+
+/* Jumps, if it would. */
 void virtual_jump(struct worker *worker);
 
 #endif

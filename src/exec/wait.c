@@ -146,14 +146,21 @@ static int sleep_begin(struct orr_task *task, struct orr_wait *wait, uint64_t de
     return -EAGAIN;
 }
 
-int orr_sleep_until(struct orr_task *task, struct orr_wait *wait, uint64_t deadline)
+/* Time that has passed is nothing one could lose: if something interrupts the task as well, it hears of that. */
+static int sleep_poll(struct orr_task *task, struct orr_wait *wait)
 {
     int answer = wait_poll(task, wait, task ? task->worker : NULL, &sleep_kind);
+    return answer ? answer : wait_interruption(task);
+}
+
+int orr_sleep_until(struct orr_task *task, struct orr_wait *wait, uint64_t deadline)
+{
+    int answer = sleep_poll(task, wait);
     return answer == 1 ? sleep_begin(task, wait, deadline) : answer;
 }
 
 int orr_sleep(struct orr_task *task, struct orr_wait *wait, uint64_t ns)
 {
-    int answer = wait_poll(task, wait, task ? task->worker : NULL, &sleep_kind);
+    int answer = sleep_poll(task, wait);
     return answer == 1 ? sleep_begin(task, wait, clock_after(keeper_now(task->worker->keeper), ns)) : answer;
 }
