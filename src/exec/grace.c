@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "exec/scope.h"
 #include "exec/tree.h"
+#include "exec/virtual.h"
 #include "exec/wait.h"
 
 /* Whether anything that the runtime knows of will ever move a task again. */
@@ -39,7 +40,7 @@ void grace_give(struct worker *worker)
             break;
         }
         worker_turn(worker, end - now);
-        if (!worker_busy(worker) && worker->top.children && has_hopes(worker))
+        if (!worker_busy(worker) && worker->top.children && !virtual_can_jump(worker) && has_hopes(worker))
             worker_sleep(worker, end - now);
     }
     worker->grace = false;

@@ -123,9 +123,10 @@ static int async_is_closing(lua_State *L)
 static int async_current(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
-    if (!iso->current)
-        return 0;
-    isolate_push_anchored(iso, L, iso->current->anchor);
+    if (iso->current)
+        isolate_push_anchored(iso, L, iso->current->anchor);
+    else
+        lua_pushnil(L);
     return 1;
 }
 

@@ -166,7 +166,12 @@ static bool drive_until_done(lua_State *L, struct ltask *self, uint64_t timeout)
         return true;
     int error = isolate_visit(iso);
     if (!error) {
+        struct orr_task *core = orr_task_ref(self->task);
+        bool observed = core->observed;
+        core->observed = true; /* by us, as soon as there is something to see */
         error = runtime_run_until(iso->rt, is_done, self, timeout);
+        core->observed = observed || orr_task_done(core);
+        orr_task_unref(core);
         isolate_leave(iso);
     }
     if (error && error != -ETIMEDOUT)

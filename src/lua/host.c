@@ -90,12 +90,12 @@ int orr_lua_push_async(lua_State *L, orr_lua_start_fn *start, orr_lua_push_fn *p
 
 /* --- Scripts ----------------------------------------------------------------------------------------------------- */
 
-/* [function] [arguments...] -> [handle]; may raise. */
+/* [name] [function] [arguments...] -> [handle]; may raise. */
 static int start_script(lua_State *L)
 {
-    const char *name = lua_touserdata(L, lua_upvalueindex(2));
-    struct orr_isolate *iso = isolate_of(L);
-    struct ltask *task = ltask_new(iso, L, lua_gettop(L) - 1,
+    const char *name = lua_touserdata(L, 1);
+    struct orr_isolate *iso = isolate_find(L);
+    struct ltask *task = ltask_new(iso, L, lua_gettop(L) - 2,
                                    &(struct ltask_options){ .name = name, .detached = true });
     if (!isolate_visit(iso)) {
         worker_ready(iso->worker, task->task);
@@ -109,11 +109,12 @@ int orr_lua_start(lua_State *L, int arguments, const char *name, struct orr_task
     struct orr_isolate *iso = L ? isolate_find(L) : NULL;
     if (!iso || arguments < 0 || lua_gettop(L) < arguments + 1 || !lua_isfunction(L, -arguments - 1))
         return -EINVAL;
-    lua_pushlightuserdata(L, iso);
+    if (!lua_checkstack(L, 4))
+        return -ENOMEM;
+    lua_pushcfunction(L, start_script);
     lua_pushlightuserdata(L, (void *)name);
-    lua_pushcclosure(L, start_script, 2);
-    lua_insert(L, -arguments - 2);
-    if (lua_pcall(L, arguments + 1, 1, 0) != LUA_OK) {
+    lua_rotate(L, -arguments - 3, 2); /* below the function and its arguments */
+    if (lua_pcall(L, arguments + 2, 1, 0) != LUA_OK) {
         log_line(&iso->rt->log, ORR_LOG_ERROR, "no task: %s", lua_tostring(L, -1));
         lua_pop(L, 1);
         return -ENOMEM;

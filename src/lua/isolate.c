@@ -323,7 +323,7 @@ static void close_now(struct orr_isolate *iso)
         if (now >= end)
             break;
         worker_turn(worker, end - now);
-        if (!worker_busy(worker) && iso->tasks && ltask_any_hopes(iso))
+        if (!worker_busy(worker) && iso->tasks && !virtual_can_jump(worker) && ltask_any_hopes(iso))
             worker_sleep(worker, end - now);
     }
     ltask_drop_all(iso);

@@ -141,15 +141,21 @@ static void set_value(lua_State *L, struct ltask *self)
     lua_pop(L, 1);
 }
 
+/* What an error of the core, or of a C task, is to Lua. */
+static const char *error_text(const struct orr_result *result)
+{
+    if (result->error == -ECANCELED)
+        return "closed";
+    return result->message ? result->message : strerror(-result->error);
+}
+
 void push_error_of(lua_State *L, struct orr_isolate *iso, const struct orr_result *result)
 {
     struct ltask *origin = result->error == -ESCRIPT ? result->value : NULL;
     if (origin && origin->iso == iso)
         push_value(L, origin);
-    else if (result->error == -ECANCELED)
-        lua_pushliteral(L, "closed");
     else
-        lua_pushstring(L, result->message ? result->message : strerror(-result->error));
+        lua_pushstring(L, error_text(result));
 }
 
 static void push_error(lua_State *L, struct orr_isolate *iso, struct orr_task *task)
@@ -263,9 +269,12 @@ static int handle_message(lua_State *L)
 static bool is_childs_error(lua_State *co, struct ltask *self)
 {
     struct orr_task *child = orr_task_failed_child(self->task);
-    if (!child)
+    const struct orr_result *result = child ? outcome_of(child) : NULL;
+    if (!result)
         return false;
-    push_error(co, self->iso, child);
+    if (result->error != -ESCRIPT) /* not pushed: that might need memory */
+        return lua_type(co, -1) == LUA_TSTRING && !strcmp(lua_tostring(co, -1), error_text(result));
+    push_value(co, result->value);
     bool same = lua_rawequal(co, -1, -2);
     lua_pop(co, 1);
     return same;
@@ -435,12 +444,14 @@ static enum orr_poll give_up_failures(struct orr_task *task, void *data)
         struct ltask *self = all;
         all = self->next_unseen;
         self->unseen = false;
-        if (self->task) {
-            struct orr_task *core = self->task;
-            push_error(iso->L, iso, core);
+        struct orr_task *core = self->task;
+        if (core && outcome_of(core)->error == -ESCRIPT) {
+            push_value(iso->L, outcome_of(core)->value);
             set_value(iso->L, self);
             self->task = NULL;
             orr_task_unref(core);
+        } else if (core && !core->observed) {
+            sink_report(core); /* and the core keeps the error, which is not Lua's */
         }
         ltask_release(self);
     }

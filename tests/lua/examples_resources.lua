@@ -8,12 +8,6 @@ local loop = require("orrery").loop
 local test, equal, note = check.test, check.equal, check.note
 local time_is = example.time_is
 
-local function noting(word)
-  return function(...)
-    note(word, ...)
-  end
-end
-
 -- Takes so long, and knows how many of it were under way at once, at most.
 local function busy(ms)
   local self = { now = 0, most = 0, began = {}, ended = 0 }

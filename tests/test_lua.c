@@ -1,0 +1,399 @@
+/*
+ * Lua from the host's side: states of its own and of ours, closed at any moment; functions that scripts await; plain code that
+ * waits; and memory that is not there.
+ */
+#include "harness.h"
+
+#include <lauxlib.h>
+#include <lua.h>
+#include <lualib.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- Help ----------------------------------------------------------------------------------------------------- */
+
+static _Atomic long long held;
+
+/* How many that ask for more are served, and how many after them are not. */
+struct supply {
+    int served, refused;
+};
+
+static bool is_refused(struct supply *supply)
+{
+    if (supply->served-- > 0)
+        return false;
+    return supply->refused-- > 0;
+}
+
+static void *counting_alloc(void *data, void *block, size_t old_size, size_t size)
+{
+    if (data && size && (size > old_size || !block) && is_refused(data))
+        return NULL;
+    held += (long long)size - (long long)(block ? old_size : 0);
+    if (size)
+        return realloc(block, size);
+    free(block);
+    return NULL;
+}
+
+static unsigned sunk;
+
+static void count_sunk(void *data, struct orr_task *task)
+{
+    (void)data;
+    (void)task;
+    sunk++;
+}
+
+static struct orr_runtime *lua_runtime(struct supply *supply)
+{
+    held = 0;
+    sunk = 0;
+    return harness_runtime_with((struct orr_options){ .clock = ORR_CLOCK_VIRTUAL,
+                                                      .alloc = counting_alloc,
+                                                      .alloc_data = supply,
+                                                      .sink = count_sunk,
+                                                      .grace_ms = 100 });
+}
+
+static char noted[256];
+
+static int note(lua_State *L)
+{
+    size_t length = strlen(noted);
+    snprintf(noted + length, sizeof noted - length, "%s;", luaL_tolstring(L, 1, NULL));
+    return 0;
+}
+
+static lua_State *lua_open(struct orr_runtime *rt)
+{
+    lua_State *L;
+    noted[0] = '\0';
+    assert_int_equal(orr_lua_new(rt, "game", &L), 0);
+    lua_register(L, "note", note);
+    return L;
+}
+
+/* Starts a script; it runs in the turns of the runtime. */
+static void start(lua_State *L, const char *code)
+{
+    assert_int_equal(luaL_loadstring(L, code), LUA_OK);
+    assert_int_equal(orr_lua_start(L, 0, "script", NULL), 0);
+}
+
+/* --- Running and closing ------------------------------------------------------------------------------------------ */
+
+static void script_runs_as_a_task_of_the_runtime(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = lua_runtime(NULL);
+    lua_State *L = lua_open(rt);
+    start(L, "game.async.sleep(10) note(game.async.current().name) note(require 'orrery' == game)");
+    assert_int_equal(orr_runtime_run(rt), 0);
+    assert_string_equal(noted, "script;true;");
+    assert_int_equal(orr_lua_close(L), 0);
+    assert_int_equal(orr_runtime_free(rt), 0);
+    assert_int_equal(held, 0);
+}
+
+static void closing_cancels_what_is_left_and_lets_it_clean_up(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = lua_runtime(NULL);
+    lua_State *L = lua_open(rt);
+    start(L, "local a = game.async\n"
+             "a.run(function() local _, e = pcall(a.sleep, 1e6) a.shield(a.sleep, 10) note(e) end)\n"
+             "local x <close> = setmetatable({}, { __close = function() note 'closed x' end })\n"
+             "a.event():wait()");
+    assert_true(orr_runtime_turn(rt, ORR_NEVER) >= 0); /* and no time passes */
+    assert_int_equal(orr_lua_close(L), 0);
+    assert_string_equal(noted, "closed x;closed;");
+    assert_int_equal(orr_runtime_free(rt), 0);
+    assert_int_equal(held, 0);
+    assert_int_equal(sunk, 0);
+}
+
+static int close_isolate(lua_State *L)
+{
+    lua_pushinteger(L, orr_lua_close(L));
+    return 1;
+}
+
+static void isolate_closed_from_inside_goes_when_that_has_unwound(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = lua_runtime(NULL);
+    lua_State *L = lua_open(rt);
+    lua_register(L, "close", close_isolate);
+    start(L, "note(close()) note(close()) note(pcall(game.async.run, print))\n"
+             "local ok, e = pcall(game.async.sleep, 1000) note(e)");
+    assert_int_equal(orr_runtime_run(rt), 0);
+    char expected[64];
+    snprintf(expected, sizeof expected, "%d;%d;false;closed;", -EINPROGRESS, -EINVAL);
+    assert_string_equal(noted, expected);
+    assert_int_equal(harness_stats(rt, 0).tasks_live, 0);
+    assert_int_equal(orr_runtime_free(rt), 0);
+    assert_int_equal(held, 0);
+}
+
+static void isolate_can_be_closed_after_any_number_of_turns(void **state)
+{
+    (void)state;
+    for (int turns = 0; turns < 40; turns++) {
+        struct orr_runtime *rt = lua_runtime(NULL);
+        lua_State *L = lua_open(rt);
+        start(L, "local a = game.async\n"
+                 "local q = a.queue(1)\n"
+                 "for i = 1, 5 do a.run(function() while true do q:put(i) a.checkpoint() end end) end\n"
+                 "a.run(function() a.sleep(1) error 'x' end)\n"
+                 "local t = game.loop.set_interval(1, function() q:get() end)\n"
+                 "pcall(a.supervise, function() a.run(function() a.sleep(3) error 'y' end) a.sleep(5) end)\n"
+                 "while true do q:get() end");
+        for (int i = 0; i < turns; i++)
+            assert_true(orr_runtime_turn(rt, 0) >= 0);
+        assert_int_equal(orr_lua_close(L), 0);
+        assert_int_equal(harness_stats(rt, 0).tasks_live, 0);
+        assert_int_equal(orr_runtime_free(rt), 0);
+        assert_int_equal(held, 0);
+    }
+}
+
+/* --- The host's own state -------------------------------------------------------------------------------------------- */
+
+static void state_of_the_hosts_gets_the_api_and_keeps_the_rest(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = lua_runtime(NULL);
+    lua_State *L = luaL_newstate();
+    luaL_openlibs(L);
+    noted[0] = '\0';
+    lua_register(L, "note", note);
+    assert_int_equal(orr_lua_open(rt, L, NULL), 0);
+    assert_int_equal(orr_lua_open(rt, L, NULL), -EALREADY);
+    assert_int_equal(luaL_dostring(L, "async = require('orrery').async\n"
+                                      "local t = async.run(function() async.sleep(10) return 5 end)\n"
+                                      "note(t:status()) note(t:wait()) note(async.current())"),
+                     LUA_OK);
+    assert_string_equal(noted, "awaiting;5;nil;");
+    assert_int_equal(orr_lua_close(L), 0);
+    assert_true(luaL_dostring(L, "async.run(print)"));
+    assert_non_null(strstr(lua_tostring(L, -1), "closing"));
+    lua_close(L);
+    assert_int_equal(orr_runtime_free(rt), 0);
+    assert_int_equal(held, 0);
+}
+
+static void plain_code_waits_by_driving_the_loop(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = lua_runtime(NULL);
+    lua_State *L = lua_open(rt);
+    assert_int_equal(luaL_dostring(L, "local a = game.async\n"
+                                      "local t = a.run(function() a.sleep(1000) return 'late' end)\n"
+                                      "note(select(2, t:pwait(10))) note(t:wait())\n"
+                                      "local f = a.run(function() a.sleep(5) error('bad', 0) end)\n"
+                                      "note(select(2, f:pwait())) note(select(2, pcall(f.wait, f)))\n"
+                                      "note(select(2, pcall(a.sleep, 1)))"),
+                     LUA_OK);
+    assert_non_null(strstr(noted, "timeout;late;bad;bad;"));
+    assert_non_null(strstr(noted, "not inside a task"));
+    assert_int_equal(orr_lua_close(L), 0);
+    assert_int_equal(orr_runtime_free(rt), 0);
+    assert_int_equal(held, 0);
+    assert_int_equal(sunk, 0);
+}
+
+static void state_closed_by_the_host_under_its_tasks_ends_them(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = lua_runtime(NULL);
+    lua_State *L = luaL_newstate();
+    luaL_openlibs(L);
+    assert_int_equal(orr_lua_open(rt, L, "game"), 0);
+    assert_int_equal(luaL_dostring(L, "for i = 1, 10 do game.async.run(game.async.sleep, i) end"), LUA_OK);
+    lua_close(L);
+    assert_int_equal(harness_stats(rt, 0).tasks_live, 0);
+    assert_int_equal(orr_runtime_free(rt), 0);
+    assert_int_equal(held, 0);
+}
+
+/* --- Functions that scripts await --------------------------------------------------------------------------------------- */
+
+struct doubling {
+    struct orr_future *future;
+    long number;
+};
+
+static _Atomic unsigned doublings_done;
+
+static void *double_it(void *data)
+{
+    struct doubling *doubling = data;
+    struct orr_future *future = doubling->future;
+    doubling->number *= 2;
+    bool failed = doubling->number < 0;
+    orr_future_complete(future, (struct orr_result){ .error = failed ? -EDOM : 0,
+                                                     .message = failed ? "negative" : NULL,
+                                                     .value = doubling,
+                                                     .drop = free });
+    orr_future_unref(future);
+    atomic_fetch_add(&doublings_done, 1);
+    return NULL;
+}
+
+static int double_start(lua_State *L, struct orr_future *future, int first)
+{
+    long number = (long)luaL_checkinteger(L, first);
+    struct doubling *doubling = malloc(sizeof *doubling);
+    pthread_t thread;
+    *doubling = (struct doubling){ .future = orr_future_ref(future), .number = number };
+    assert_int_equal(pthread_create(&thread, NULL, double_it, doubling), 0);
+    pthread_detach(thread);
+    return 0;
+}
+
+static int double_push(lua_State *L, const struct orr_result *result)
+{
+    if (result->error)
+        return luaL_error(L, "%s", result->message);
+    lua_pushinteger(L, ((struct doubling *)result->value)->number);
+    return 1;
+}
+
+static void function_of_the_hosts_is_awaited_by_calling_it(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = lua_runtime(NULL);
+    lua_State *L = lua_open(rt);
+    assert_int_equal(orr_lua_push_async(L, double_start, double_push), 0);
+    lua_setglobal(L, "double");
+    start(L, "local a = game.async\n"
+             "local sum = 0\n"
+             "a.scope(function() for i = 1, 50 do a.run(function() local d = double(i) sum = sum + d end) end end)\n"
+             "note(sum) note(select(2, pcall(double, -1)):match 'negative')\n"
+             "note((select(2, pcall(double, 'x')):find 'number expected') ~= nil)\n"
+             "local t = a.run(double, 5) t:close() note(select(2, a.pawait(t)))");
+    assert_int_equal(orr_runtime_run(rt), 0);
+    assert_string_equal(noted, "2550;negative;true;closed;");
+    assert_int_equal(orr_lua_close(L), 0);
+    assert_int_equal(orr_runtime_free(rt), 0);
+    harness_await(&doublings_done, 52); /* the last may complete its future when all this is gone */
+    assert_int_equal(held, 0);
+}
+
+/* --- Without memory ----------------------------------------------------------------------------------------------------- */
+
+static const char busy_script[] =
+    "local a = game.async\n"
+    "local q, s, e, m, c = a.queue(1), a.semaphore(1), a.event(), a.mutex(), a.condition()\n"
+    "local function safely(fn, ...) return pcall(fn, ...) end\n"
+    "for i = 1, 5 do\n"
+    "  safely(a.run, 'worker ' .. i, function()\n"
+    "    local x <close> = setmetatable({}, { __close = function() safely(a.shield, a.sleep, 1) end })\n"
+    "    s:with(a.sleep, i)\n"
+    "    q:put({ i })\n"
+    "    if i == 3 then error({ i }) end\n"
+    "    m:with(c.wait, c, m)\n"
+    "  end)\n"
+    "end\n"
+    "safely(function() for i = 1, 4 do q:get() end end)\n"
+    "safely(a.with_timeout, 5, e.wait, e)\n"
+    "safely(a.await, function(callback) game.loop.set_timeout(1, function() callback(1, 2, 3) end) end)\n"
+    "local t = a.run(a.sleep, 100) t:on_complete(function() end) t:close() a.pawait(t)\n"
+    "safely(a.await_all, { a.run(a.sleep, 1), a.run(function() return 1, 2, 3 end) })\n"
+    "local f = a.future() a.run(function() f:complete(nil, 1) end) safely(a.await, f)\n"
+    "safely(coroutine.wrap(function() a.sleep(1) end))\n"
+    "c:notify_all()\n";
+
+/* True if there was enough. */
+static bool play_with(int served, int refused)
+{
+    struct supply supply = { served, refused };
+    struct orr_runtime *rt = lua_runtime(&supply);
+    if (!rt)
+        return false;
+    lua_State *L = NULL;
+    int error = orr_lua_new(rt, "game", &L);
+    assert_true(error == 0 || error == -ENOMEM);
+    if (!error) {
+        if (luaL_loadstring(L, busy_script) == LUA_OK)
+            orr_lua_start(L, 0, "script", NULL);
+        error = orr_runtime_run(rt);
+        assert_true(error == 0 || error == -EDEADLK); /* who would have woken somebody may not have been made */
+        assert_int_equal(orr_lua_close(L), 0);
+    }
+    bool enough = supply.served > 0;
+    supply = (struct supply){ INT32_MAX, 0 };
+    assert_int_equal(harness_stats(rt, 0).tasks_live, 0);
+    assert_int_equal(orr_runtime_free(rt), 0);
+    assert_int_equal(held, 0);
+    return enough;
+}
+
+static void play_all(int refused)
+{
+    int points = 0;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    int step = 7;
+#else
+    int step = 1;
+#endif
+    while (!play_with(points, refused))
+        points += step;
+    print_message("%d points of failure\n", points);
+    assert_true(points > 500);
+}
+
+static void memory_that_runs_out_at_any_point_is_an_error_and_loses_nothing(void **state)
+{
+    (void)state;
+    play_all(INT32_MAX);
+}
+
+/* Lua collects and tries again, so one refusal is none. */
+static void memory_that_is_lacking_for_a_moment_is_an_error_and_the_rest_goes_on(void **state)
+{
+    (void)state;
+    play_all(2);
+}
+
+static void misuse_is_refused(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = lua_runtime(NULL);
+    lua_State *bare = luaL_newstate();
+    lua_State *L;
+    assert_int_equal(orr_lua_new(NULL, NULL, &L), -EINVAL);
+    assert_int_equal(orr_lua_new(rt, NULL, NULL), -EINVAL);
+    assert_int_equal(orr_lua_open(rt, NULL, NULL), -EINVAL);
+    assert_int_equal(orr_lua_close(NULL), -EINVAL);
+    assert_int_equal(orr_lua_close(bare), -EINVAL);
+    assert_int_equal(orr_lua_start(bare, 0, NULL, NULL), -EINVAL);
+    assert_int_equal(orr_lua_push_async(bare, double_start, NULL), -EINVAL);
+    L = lua_open(rt);
+    assert_int_equal(orr_lua_start(L, 0, NULL, NULL), -EINVAL); /* no function there */
+    assert_int_equal(orr_lua_push_async(L, NULL, NULL), -EINVAL);
+    assert_int_equal(orr_lua_close(L), 0);
+    lua_close(bare);
+    assert_int_equal(orr_runtime_free(rt), 0);
+}
+
+static const struct CMUnitTest lua[] = {
+    cmocka_unit_test(script_runs_as_a_task_of_the_runtime),
+    cmocka_unit_test(closing_cancels_what_is_left_and_lets_it_clean_up),
+    cmocka_unit_test(isolate_closed_from_inside_goes_when_that_has_unwound),
+    cmocka_unit_test(isolate_can_be_closed_after_any_number_of_turns),
+    cmocka_unit_test(state_of_the_hosts_gets_the_api_and_keeps_the_rest),
+    cmocka_unit_test(plain_code_waits_by_driving_the_loop),
+    cmocka_unit_test(state_closed_by_the_host_under_its_tasks_ends_them),
+    cmocka_unit_test(function_of_the_hosts_is_awaited_by_calling_it),
+    cmocka_unit_test(memory_that_runs_out_at_any_point_is_an_error_and_loses_nothing),
+    cmocka_unit_test(memory_that_is_lacking_for_a_moment_is_an_error_and_the_rest_goes_on),
+    cmocka_unit_test(misuse_is_refused),
+};
+
+HARNESS_MAIN(lua)
