@@ -1,0 +1,429 @@
+/* Futures, from any thread, at any time. */
+#include "cast.h"
+
+/* --- Futures ------------------------------------------------------------------------------------------------------ */
+
+static int await_future(struct orr_task *task, struct actor *self)
+{
+    int error = AWAIT(orr_future_wait(task, &self->wait, self->extra));
+    self->caught = error ? error : orr_future_result(self->extra)->error;
+    return say(self, error);
+}
+static void complete_it(void *future)
+{
+    assert_int_equal(orr_future_complete(future, answer), 0);
+}
+static void give_it_up(void *future)
+{
+    orr_future_unref(future);
+}
+static void future_is_waited_for_by_several_tasks(void **state)
+{
+    (void)state;
+    open_stage();
+    struct orr_future *future = new_future(false);
+    struct actor actors[] = THREE(await_future, future);
+    start_all_of(actors, 2);
+    complete_it(future);
+    assert_ptr_equal(orr_future_result(future)->value, ITEM(1));
+    start_all_of(&actors[2], 1);
+    assert_string_equal(notes(), "a b c");
+    assert_int_equal(values_dropped, 0);
+    orr_future_unref(future);
+    assert_int_equal(values_dropped, 1);
+    stage_close(rt);
+}
+static void future_completed_by_another_thread_wakes_those_who_wait(void **state)
+{
+    (void)state;
+    open_stage();
+    struct orr_future *future = new_future(false);
+    struct actor actors[] = THREE(await_future, future);
+    start_all_of(actors, 3);
+    harness_elsewhere(complete_it, future);
+    settle();
+    assert_string_equal(notes(), "a b c");
+    orr_future_unref(future);
+    assert_int_equal(values_dropped, 1);
+    stage_close(rt);
+}
+static void future_tells_the_error_that_it_was_completed_with(void **state)
+{
+    (void)state;
+    open_stage();
+    struct orr_future *future = new_future(false);
+    struct actor waits = { .name = "waits", .act = await_future, .extra = future };
+    start_all_of(&waits, 1);
+    assert_int_equal(orr_future_complete(future, (struct orr_result){ .error = -EIO }), 0);
+    settle();
+    assert_string_equal(notes(), "waits");
+    assert_int_equal(waits.caught, -EIO);
+    orr_future_unref(future);
+    stage_close(rt);
+}
+static void future_is_completed_once(void **state)
+{
+    (void)state;
+    open_stage();
+    struct orr_future *future = new_future(false);
+    complete_it(future);
+    struct orr_result late = { .value = ITEM(100), .drop = drop_value };
+    assert_int_equal(orr_future_complete(future, late), -EALREADY);
+    assert_ptr_equal(orr_future_result(future)->value, ITEM(1));
+    orr_future_unref(future);
+    assert_int_equal(values_dropped, 1);
+    stage_close(rt);
+}
+static void future_is_completed_when_its_runtime_is_gone(void **state)
+{
+    (void)state;
+    for (int foreign = 0; foreign < 2; foreign++) {
+        open_stage();
+        struct orr_future *future = new_future(foreign);
+        struct actor actors[] = THREE(await_future, future);
+        start_all_of(actors, 3);
+        stage_close(rt);
+        assert_string_equal(notes(), "a:ECANCELED b:ECANCELED c:ECANCELED");
+        harness_elsewhere(complete_it, future);
+        assert_ptr_equal(orr_future_result(future)->value, ITEM(1));
+        assert_int_equal(values_dropped, 0);
+        harness_elsewhere(give_it_up, future);
+        assert_int_equal(values_dropped, 1);
+    }
+}
+/* The worker's place is another's by then. */
+static void future_of_a_runtime_that_is_gone_leaves_the_next_one_alone(void **state)
+{
+    (void)state;
+    open_stage();
+    struct orr_future *given_up = new_future(true), *completed = new_future(true);
+    stage_close(rt);
+    open_stage();
+    struct orr_future *own = new_future(true);
+    struct actor sleeps = { .name = "sleeps", .act = sleep_long };
+    harness_elsewhere(give_it_up, given_up);
+    harness_elsewhere(complete_it, completed);
+    start_all_of(&sleeps, 1);
+    assert_string_equal(notes(), "");
+    orr_future_unref(completed);
+    orr_future_unref(own);
+    settle();
+    assert_string_equal(notes(), "sleeps");
+    assert_int_equal(values_dropped, 1);
+    stage_close(rt);
+}
+static void one_who_waits_keeps_a_future(void **state)
+{
+    (void)state;
+    open_stage();
+    struct orr_future *future = new_future(false);
+    struct actor waits = { .name = "waits", .act = await_future, .extra = future };
+    start_all_of(&waits, 1);
+    complete_it(future);
+    orr_future_unref(future);
+    assert_int_equal(values_dropped, 0);
+    drop(&waits);
+    assert_int_equal(values_dropped, 1);
+    stage_close(rt);
+}
+static void virtual_clock_stands_still(struct actor *sleeps)
+{
+    start_all_of(sleeps, 1);
+    assert_string_equal(notes(), "");
+    assert_int_equal(stage_ms(rt), 0);
+}
+static void foreign_future_holds_back_the_virtual_clock_until_it_is_completed(void **state)
+{
+    (void)state;
+    open_stage();
+    struct orr_future *here = new_future(true), *elsewhere = new_future(true);
+    struct actor sleeps = { .name = "sleeps", .act = sleep_long };
+    virtual_clock_stands_still(&sleeps);
+    complete_it(here);
+    settle();
+    assert_string_equal(notes(), "");
+    harness_elsewhere(complete_it, elsewhere);
+    settle();
+    assert_string_equal(notes(), "sleeps");
+    orr_future_unref(here);
+    orr_future_unref(elsewhere);
+    stage_close(rt);
+}
+static void foreign_future_holds_back_the_virtual_clock_until_it_is_given_up(void **state)
+{
+    (void)state;
+    open_stage();
+    struct orr_future *here = new_future(true), *elsewhere = new_future(true);
+    struct actor sleeps = { .name = "sleeps", .act = sleep_long };
+    virtual_clock_stands_still(&sleeps);
+    orr_future_unref(here);
+    settle();
+    assert_string_equal(notes(), "");
+    harness_elsewhere(give_it_up, elsewhere);
+    settle();
+    assert_string_equal(notes(), "sleeps");
+    stage_close(rt);
+}
+static void future_that_is_not_foreign_holds_back_no_clock(void **state)
+{
+    (void)state;
+    open_stage();
+    struct orr_future *future = new_future(false);
+    struct actor sleeps = { .name = "sleeps", .act = sleep_long };
+    start_all_of(&sleeps, 1);
+    assert_string_equal(notes(), "sleeps");
+    orr_future_unref(future);
+    stage_close(rt);
+}
+static void stop_worker(unsigned worker)
+{
+    struct probe probe = { .done_after = 1 };
+    struct orr_spawn what = { .poll = probe_poll, .data = &probe, .drop = probe_drop, .worker = worker };
+    unsigned spawned = 0;
+    assert_int_equal(orr_worker_stop(rt, worker), 0);
+    while (!orr_spawn(rt, &what))
+        harness_await(&probe.drops, ++spawned);
+}
+struct sleeper {
+    struct orr_wait wait;
+    bool awake;
+};
+static enum orr_poll sleep_an_hour(struct orr_task *task, void *data)
+{
+    struct sleeper *self = data;
+    if (orr_sleep(task, &self->wait, HOUR) == -EAGAIN)
+        return ORR_PENDING;
+    self->awake = !orr_checkpoint(task);
+    return ORR_DONE;
+}
+/* Whoever was to hear of its end is gone, but the runtime is not. */
+static void foreign_future_of_a_worker_that_has_stopped_holds_back_no_clock(void **state)
+{
+    (void)state;
+    rt = runtime_on(ORR_CLOCK_VIRTUAL, 2);
+    struct orr_future *future;
+    assert_int_equal(orr_future_new(rt, &(struct orr_future_options){ .worker = 2, .foreign = true }, &future), 0);
+    stop_worker(2);
+    values_dropped = 0;
+    complete_it(future);
+    orr_future_unref(future);
+    assert_int_equal(values_dropped, 1);
+    struct sleeper sleeper = { 0 };
+    assert_int_equal(orr_spawn(rt, &(struct orr_spawn){ .poll = sleep_an_hour, .data = &sleeper }), 0);
+    for (int turns = 0; turns < 100000 && !sleeper.awake; turns++) {
+        harness_settle(rt);
+        sched_yield(); /* the worker's thread has its last steps to go */
+    }
+    bool awake = sleeper.awake;
+    assert_int_equal(orr_runtime_free(rt), 0);
+    assert_true(awake);
+}
+static enum orr_poll wait_for_anothers_future(struct orr_task *task, void *data)
+{
+    struct orr_wait wait = { 0 };
+    struct orr_future *future;
+    assert_int_equal(orr_future_new(rt, &(struct orr_future_options){ .worker = 2 }, &future), 0);
+    *(int *)data = orr_future_wait(task, &wait, future);
+    orr_future_unref(future);
+    return ORR_DONE;
+}
+static void future_is_waited_for_on_its_own_worker(void **state)
+{
+    (void)state;
+    int error = 0;
+    rt = harness_runtime(2);
+    assert_int_equal(orr_spawn(rt, &(struct orr_spawn){ .poll = wait_for_anothers_future, .data = &error }), 0);
+    assert_int_equal(orr_runtime_run(rt), 0);
+    assert_int_equal(error, -EPERM);
+    assert_int_equal(orr_runtime_free(rt), 0);
+}
+static void misuse_of_futures_is_refused(void **state)
+{
+    (void)state;
+    open_stage();
+    struct orr_future *future;
+    assert_int_equal(orr_future_new(NULL, NULL, &future), -EINVAL);
+    assert_int_equal(orr_future_new(rt, NULL, NULL), -EINVAL);
+    assert_int_equal(orr_future_new(rt, &(struct orr_future_options){ .worker = 2 }, &future), -EINVAL);
+    assert_int_equal(orr_future_complete(NULL, answer), -EINVAL);
+    assert_null(orr_future_result(NULL));
+    assert_null(orr_future_ref(NULL));
+    orr_future_unref(NULL);
+    orr_runtime_stop(rt);
+    assert_int_equal(orr_future_new(rt, NULL, &future), -ESHUTDOWN);
+    stage_close(rt);
+}
+
+/* --- Futures under fire ------------------------------------------------------------------------------------------- */
+
+/*
+ * Threads complete futures, in an order of their own, that tasks on three workers wait for, while others cancel those
+ * tasks, and now and then the runtime is freed under them.  Each value must be dropped once, each task end once, and
+ * whoever was told that a future is completed must find its result.
+ */
+enum { FIRE_WORKERS = 3, FIRE_THREADS = 3, FIRE_TASKS = 32, FIRE_FUTURES = FIRE_WORKERS * FIRE_TASKS };
+struct target {
+    struct orr_future *future;
+    struct orr_wait wait;
+    struct orr_task *task;
+};
+struct fire {
+    struct orr_runtime *rt;
+    struct target targets[FIRE_FUTURES];
+    _Atomic unsigned ends, losses, completed;
+    _Atomic bool begin;
+};
+struct gun {
+    struct fire *fire;
+    unsigned number, seed;
+};
+struct squad {
+    struct fire *fire;
+    unsigned worker, seed, step;
+};
+static struct fire *field;
+static _Atomic unsigned told, cancelled; /* how the waits have ended, so that one sees what was tried */
+
+static enum orr_poll target_poll(struct orr_task *task, void *data)
+{
+    struct target *self = data;
+    int error = orr_future_wait(task, &self->wait, self->future);
+    if (error == -EAGAIN)
+        return ORR_PENDING;
+    const struct orr_result *result = orr_future_result(self->future);
+    atomic_fetch_add(error ? &cancelled : &told, 1);
+    if (!error && (!result || result->value != ITEM(1)))
+        atomic_fetch_add(&field->losses, 1);
+    return orr_task_fail(task, error);
+}
+static void target_drop(void *data)
+{
+    struct target *self = data;
+    orr_future_unref(self->future);
+    atomic_fetch_add(&field->ends, 1);
+}
+static void squad_start(struct orr_task *task, struct squad *self)
+{
+    for (unsigned i = 0; i < FIRE_TASKS; i++) {
+        struct target *target = &field->targets[(self->worker - 1) * FIRE_TASKS + i];
+        struct orr_spawn what = { .poll = target_poll, .data = target, .drop = target_drop, .task = &target->task };
+        if (orr_spawn(orr_task_runtime(task), &what))
+            target_drop(target);
+    }
+}
+/* Starts its tasks, then cancels some of them, one in a poll. */
+static enum orr_poll squad_poll(struct orr_task *task, void *data)
+{
+    struct squad *self = data;
+    if (orr_checkpoint(task))
+        return ORR_DONE;
+    if (!self->step++)
+        squad_start(task, self);
+    struct target *target =
+        &field->targets[(self->worker - 1) * FIRE_TASKS + (unsigned)rand_r(&self->seed) % FIRE_TASKS];
+    if (target->task)
+        orr_task_cancel(target->task, NULL);
+    return self->step < FIRE_TASKS ? orr_task_yield(task) : ORR_DONE;
+}
+/* What the runtime ended before it began. */
+static void squad_drop(void *data)
+{
+    struct squad *self = data;
+    for (unsigned i = 0; !self->step && i < FIRE_TASKS; i++)
+        target_drop(&field->targets[(self->worker - 1) * FIRE_TASKS + i]);
+}
+static void *shoot(void *data)
+{
+    struct gun *self = data;
+    struct orr_result result = { .value = ITEM(1), .drop = drop_value };
+    while (!atomic_load(&self->fire->begin))
+        sched_yield();
+    unsigned first = (unsigned)rand_r(&self->seed);
+    for (unsigned i = 0; i < FIRE_FUTURES; i++) {
+        /* Two threads at each future, so that one of them comes too late. */
+        unsigned at = (first + i) % FIRE_FUTURES;
+        if (at % FIRE_THREADS == self->number)
+            continue;
+        int error = orr_future_complete(self->fire->targets[at].future, result);
+        atomic_fetch_add(&self->fire->completed, !error);
+    }
+    return NULL;
+}
+static void fire_open(struct fire *fire, struct squad *squads, unsigned *seed)
+{
+    fire->rt = harness_runtime(FIRE_WORKERS);
+    for (unsigned i = 0; i < FIRE_FUTURES; i++) {
+        struct orr_future_options options = { .worker = 1 + i / FIRE_TASKS, .foreign = i % 2 };
+        assert_int_equal(orr_future_new(fire->rt, &options, &fire->targets[i].future), 0);
+        orr_future_ref(fire->targets[i].future); /* for those who complete it */
+    }
+    for (unsigned i = 0; i < FIRE_WORKERS; i++) {
+        squads[i] = (struct squad){ .fire = fire, .worker = i + 1, .seed = (unsigned)rand_r(seed) };
+        struct orr_spawn what = { .poll = squad_poll, .data = &squads[i], .drop = squad_drop, .worker = i + 1 };
+        what.supervise = true;
+        assert_int_equal(orr_spawn(fire->rt, &what), 0);
+    }
+}
+/* To the end, or a few turns and then no more. */
+static void fire_drive(struct fire *fire, unsigned *seed)
+{
+    if (rand_r(seed) % 2)
+        assert_int_equal(orr_runtime_run(fire->rt), 0);
+    else
+        for (int turns = rand_r(seed) % 8; turns--;)
+            orr_runtime_turn(fire->rt, ORR_NEVER);
+    assert_int_equal(orr_runtime_free(fire->rt), 0);
+}
+static void fire_once(unsigned *seed)
+{
+    struct fire *fire = field = calloc(1, sizeof *fire);
+    struct squad squads[FIRE_WORKERS];
+    struct gun guns[FIRE_THREADS];
+    pthread_t threads[FIRE_THREADS];
+    values_dropped = 0;
+    fire_open(fire, squads, seed);
+    for (unsigned i = 0; i < FIRE_THREADS; i++) {
+        guns[i] = (struct gun){ .fire = fire, .number = i, .seed = (unsigned)rand_r(seed) };
+        assert_int_equal(pthread_create(&threads[i], NULL, shoot, &guns[i]), 0);
+    }
+    atomic_store(&fire->begin, true);
+    fire_drive(fire, seed);
+    for (unsigned i = 0; i < FIRE_THREADS; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(fire->ends, FIRE_FUTURES);
+    assert_int_equal(fire->losses, 0);
+    assert_int_equal(fire->completed, FIRE_FUTURES);
+    for (unsigned i = 0; i < FIRE_FUTURES; i++)
+        orr_future_unref(fire->targets[i].future);
+    assert_int_equal(values_dropped, FIRE_FUTURES);
+    free(fire);
+}
+static void futures_under_fire_are_completed_once_and_dropped_once(void **state)
+{
+    (void)state;
+    unsigned seed = getenv("SEED") ? (unsigned)strtoul(getenv("SEED"), NULL, 0) : 1;
+    print_message("SEED=%u\n", seed);
+    for (int i = 0; i < WORK(2000); i++)
+        fire_once(&seed);
+    print_message("%u waits were told, %u were cancelled\n", told, cancelled);
+    assert_true(told && cancelled);
+}
+
+static const struct CMUnitTest future[] = {
+    cmocka_unit_test(future_is_waited_for_by_several_tasks),
+    cmocka_unit_test(future_completed_by_another_thread_wakes_those_who_wait),
+    cmocka_unit_test(future_tells_the_error_that_it_was_completed_with),
+    cmocka_unit_test(future_is_completed_once),
+    cmocka_unit_test(future_is_completed_when_its_runtime_is_gone),
+    cmocka_unit_test(future_of_a_runtime_that_is_gone_leaves_the_next_one_alone),
+    cmocka_unit_test(one_who_waits_keeps_a_future),
+    cmocka_unit_test(foreign_future_holds_back_the_virtual_clock_until_it_is_completed),
+    cmocka_unit_test(foreign_future_holds_back_the_virtual_clock_until_it_is_given_up),
+    cmocka_unit_test(future_that_is_not_foreign_holds_back_no_clock),
+    cmocka_unit_test(foreign_future_of_a_worker_that_has_stopped_holds_back_no_clock),
+    cmocka_unit_test(future_is_waited_for_on_its_own_worker),
+    cmocka_unit_test(misuse_of_futures_is_refused),
+    cmocka_unit_test(futures_under_fire_are_completed_once_and_dropped_once),
+};
+
+HARNESS_MAIN(future)
