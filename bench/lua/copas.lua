@@ -1,0 +1,35 @@
+-- The same figures as tasks.lua for copas, as far as it has them.
+
+package.path = package.path .. ";" .. (arg[0]:match("^(.*/)") or "./") .. "?.lua"
+local figure = require "figure"
+local copas = require "copas"
+local gettime = require("socket").gettime
+
+collectgarbage("incremental") -- as in our program; the interpreter's own choice is the other
+local COUNT = 20000
+
+local function timed(count, fn)
+  local start = gettime()
+  copas.addthread(fn)
+  copas.loop()
+  return (gettime() - start) * 1e9 / count
+end
+
+local function spawn()
+  return timed(COUNT, function()
+    for _ = 1, COUNT do
+      copas.addthread(function() end)
+    end
+  end)
+end
+
+local function sleep_0()
+  return timed(COUNT, function()
+    for _ = 1, COUNT do
+      copas.sleep(0)
+    end
+  end)
+end
+
+figure.compare("copas_spawn", "ns", spawn)
+figure.compare("copas_sleep_0", "ns", sleep_0)
