@@ -77,13 +77,13 @@ static int callback(lua_State *L)
         return 0;
     int count = lua_gettop(L);
     self->serial++; /* once */
-    if (!self->waiter) {
+    if (!self->for_callback) {
         keep_early(L, count);
         return 0;
     }
-    if (!lua_checkstack(self->waiter, count + 4))
+    if (!lua_checkstack(self->suspended, count + 4))
         return luaL_error(L, "too many values for a callback");
-    lua_xmove(L, self->waiter, count);
+    lua_xmove(L, self->suspended, count);
     if (!isolate_visit(iso)) {
         wait_grant(&self->wait);
         isolate_leave(iso);
@@ -181,10 +181,10 @@ static int await_callback(lua_State *L, int status, lua_KContext context)
         error = wait_begin(self->task, &self->wait, self, &callback_kind);
     }
     if (error == -EAGAIN) {
-        self->waiter = L;
+        self->for_callback = true;
         return suspend(L, await_callback, context);
     }
-    self->waiter = NULL;
+    self->for_callback = false;
     if (!error)
         return callback_over(L);
     self->serial++; /* what comes now is late */

@@ -19,12 +19,12 @@ struct future_object {
 
 bool future_test(lua_State *L, int index)
 {
-    return luaL_testudata(L, index, FUTURE);
+    return isolate_test(L, index, OBJECT_FUTURE);
 }
 
 static struct future_object *future_check(lua_State *L)
 {
-    return luaL_checkudata(L, 1, FUTURE);
+    return isolate_check(L, 1, OBJECT_FUTURE, FUTURE);
 }
 
 /* Pushes the error, or nil, and the results of a completed future at 1; answers how many. */
@@ -139,6 +139,6 @@ void future_open(struct orr_isolate *iso, lua_State *L)
         { NULL, NULL },
     };
     static const luaL_Reg functions[] = { { "future", async_future }, { NULL, NULL } };
-    isolate_class(iso, L, FUTURE, methods);
+    isolate_object_class(iso, L, OBJECT_FUTURE, FUTURE, methods);
     isolate_register(iso, L, functions);
 }

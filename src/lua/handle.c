@@ -211,13 +211,12 @@ static int handle_tostring(lua_State *L)
 /* Fields that are not methods: `name`. */
 static int handle_index(lua_State *L)
 {
-    const char *key = lua_tostring(L, 2);
-    if (key && !strcmp(key, "name"))
-        return handle_name(L);
-    luaL_getmetatable(L, LTASK_CLASS);
+    lua_rawgeti(L, LUA_REGISTRYINDEX, isolate_of(L)->task_class);
     lua_pushvalue(L, 2);
-    lua_rawget(L, -2);
-    return 1;
+    if (lua_rawget(L, -2) != LUA_TNIL)
+        return 1;
+    const char *key = lua_tostring(L, 2);
+    return key && !strcmp(key, "name") ? handle_name(L) : 1;
 }
 
 void handle_open(struct orr_isolate *iso, lua_State *L)

@@ -1,6 +1,7 @@
 #include "lua/isolate.h"
 
 #include "base/clock.h"
+#include "lua/estate.h"
 #include "lua/modules.h"
 #include "lua/reach.h"
 #include "lua/task.h"
@@ -40,6 +41,31 @@ void isolate_class(struct orr_isolate *iso, lua_State *L, const char *name, cons
     lua_pushvalue(L, -1);
     lua_setfield(L, -2, "__index");
     lua_pop(L, 1);
+}
+
+void isolate_object_class(struct orr_isolate *iso, lua_State *L, enum object_class which, const char *name,
+                          const luaL_Reg *methods)
+{
+    isolate_class(iso, L, name, methods);
+    luaL_getmetatable(L, name);
+    iso->identities[which] = lua_topointer(L, -1);
+    lua_pop(L, 1);
+}
+
+void *isolate_test(lua_State *L, int index, enum object_class which)
+{
+    void *object = lua_touserdata(L, index);
+    if (!object || !lua_getmetatable(L, index))
+        return NULL;
+    const void *identity = lua_topointer(L, -1);
+    lua_pop(L, 1);
+    return identity == isolate_of(L)->identities[which] ? object : NULL;
+}
+
+void *isolate_check(lua_State *L, int index, enum object_class which, const char *name)
+{
+    void *object = isolate_test(L, index, which);
+    return object ? object : luaL_checkudata(L, index, name); /* which says what is wrong */
 }
 
 /* --- Anchors and coroutines --------------------------------------------------------------------------------- */
@@ -153,11 +179,16 @@ struct guard {
 static int guard_gc(lua_State *L)
 {
     struct guard *guard = lua_touserdata(L, 1);
-    if (guard->iso) {
-        guard->iso->closing = true;
-        isolate_unref(guard->iso);
-    }
+    struct orr_isolate *iso = guard->iso;
     guard->iso = NULL;
+    if (!iso)
+        return 0;
+    if (!iso->closing && !isolate_visit(iso)) { /* by the host, under its tasks */
+        iso->closing = true;
+        ltask_drop_all(iso);
+        isolate_leave(iso);
+    }
+    isolate_unref(iso);
     return 0;
 }
 
@@ -192,6 +223,7 @@ static int open_protected(lua_State *L)
     }
     iso->pool = luaL_ref(L, LUA_REGISTRYINDEX);
     ltask_open(iso, L);
+    estate_open(iso, L);
     reach_open(iso, L);
     modules_open(iso, L, mount);
     return 0;

@@ -26,6 +26,18 @@ enum {
 
 struct ltask;
 
+/* What is checked often is told by the address of its metatable, not by the name of that. */
+enum object_class {
+    OBJECT_TASK,
+    OBJECT_EVENT,
+    OBJECT_SEMAPHORE,
+    OBJECT_MUTEX,
+    OBJECT_CONDITION,
+    OBJECT_QUEUE,
+    OBJECT_FUTURE,
+    OBJECT_CLASSES,
+};
+
 /* A coroutine of the script's own that runs inside a task, or that one. */
 struct chain {
     struct chain *outer;
@@ -52,7 +64,8 @@ struct orr_isolate {
     bool debug;           /* remember where tasks were made */
 
     /* References into the registry. */
-    int anchors, pool, base, base_handler;
+    int anchors, pool, base, base_handler, task_class;
+    const void *identities[OBJECT_CLASSES];
     int free_anchor; /* the first of a list of free indices, 0 for none */
     int last_anchor;
     int pooled;
@@ -82,6 +95,16 @@ void isolate_register(struct orr_isolate *iso, lua_State *L, const luaL_Reg *fun
 
 /* Makes a class: a metatable named `name`, its methods, and __index. */
 void isolate_class(struct orr_isolate *iso, lua_State *L, const char *name, const luaL_Reg *methods);
+
+/* The same for one of those above. */
+void isolate_object_class(struct orr_isolate *iso, lua_State *L, enum object_class which, const char *name,
+                          const luaL_Reg *methods);
+
+/* The object at an index; NULL if it is none of that class. */
+void *isolate_test(lua_State *L, int index, enum object_class which);
+
+/* The same; raises. */
+void *isolate_check(lua_State *L, int index, enum object_class which, const char *name);
 
 /*
  * Between the two the calling thread runs the isolate's worker, if it did not before: for calls that come from plain code of

@@ -11,7 +11,7 @@
  */
 #include "lua/reach.h"
 
-#include "lua/report.h"
+#include "lua/estate.h"
 
 #include <string.h>
 
@@ -87,6 +87,10 @@ static bool push_awaited(lua_State *L, const struct ltask *self)
 /* [task] [awaited] -> []: the task is held by what it waits for. */
 static void hold_weakly(lua_State *L, struct ltask *self)
 {
+    lua_pushvalue(L, -2);
+    estate_make(L, self);
+    estate_watch(L, self, true);
+    lua_pop(L, 1);
     push_table(L, &waiters_key);
     lua_pushvalue(L, -2);
     if (lua_rawget(L, -2) != LUA_TTABLE) { /* the first to wait for it */
@@ -108,10 +112,8 @@ static void hold_weakly(lua_State *L, struct ltask *self)
 
 static void consider(struct ltask *self, lua_State *L)
 {
-    uint64_t since = self->wait.since;
-    bool old = self->old_serial == self->serial && self->old_since == (uint32_t)since;
-    self->old_serial = self->serial;
-    self->old_since = (uint32_t)since;
+    bool old = self->looked_at;
+    self->looked_at = true; /* until it goes on */
     if (self->weak || self->paused || !old)
         return;
     isolate_push_anchored(self->iso, L, self->anchor);
@@ -154,20 +156,18 @@ void reach_anchor(struct ltask *self)
     self->weak = false;
     push_table(L, &weak_key);
     lua_rawgeti(L, -1, self->anchor);
+    estate_watch(L, self, false);
     isolate_set_anchor(iso, L, self->anchor, true);
     lua_pushnil(L);
     lua_rawseti(L, -2, self->anchor);
     lua_pop(L, 1);
 }
 
-/* The finalizer of a task that is not done, at 1: it is brought back, to end in order. */
 void reach_lost(lua_State *L, struct ltask *self)
 {
     struct orr_isolate *iso = self->iso;
     const char *name = self->task->name;
     const char *kind = self->wait.state == WAIT_WAITING ? self->wait.kind->name : "something";
-    luaL_setmetatable(L, LTASK_CLASS); /* to be finalized once more */
-    lua_pushvalue(L, 1);
     isolate_set_anchor(iso, L, self->anchor, true);
     self->weak = false;
     log_line(&iso->rt->log, ORR_LOG_WARNING,

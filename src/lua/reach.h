@@ -12,7 +12,7 @@ void reach_look(struct orr_isolate *iso);
 /* A task that is held weakly is needed again.  Never allocates. */
 void reach_anchor(struct ltask *self);
 
-/* The finalizer of a task, at 1 on L, that nobody could reach and that is not done. */
+/* A task that nobody could reach comes back: its handle is at the top of L, and is taken off. */
 void reach_lost(lua_State *L, struct ltask *self);
 
 #endif

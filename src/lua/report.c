@@ -1,5 +1,7 @@
 #include "lua/report.h"
 
+#include "lua/estate.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,15 +44,18 @@ void report_keep(struct ltask *self, lua_State *L, int index)
     lua_pushliteral(L, "\n");
     push_stacks(L, self->iso, 1);
     lua_concat(L, 3);
-    free(self->report);
-    self->report = strdup(lua_tostring(L, -1));
-    lua_pop(L, 1);
+    isolate_push_anchored(self->iso, L, self->anchor);
+    struct estate *estate = estate_make(L, self);
+    free(estate->report);
+    estate->report = strdup(lua_tostring(L, -2));
+    lua_pop(L, 2);
 }
 
 /* The part of a kept report that is the stack. */
 static const char *stack_of(const struct ltask *self)
 {
-    const char *stack = self && self->report ? strstr(self->report, "stack traceback:") : NULL;
+    const char *report = self->estate ? self->estate->report : NULL;
+    const char *stack = report ? strstr(report, "stack traceback:") : NULL;
     return stack ? stack : "";
 }
 
@@ -60,9 +65,9 @@ static void add_heading(luaL_Buffer *text, const struct orr_task *task)
     luaL_addstring(text, task->name ? task->name : "(unnamed)");
     luaL_addstring(text, "'");
     struct ltask *lua = ltask_of(task);
-    if (lua && task->life != TASK_DONE && lua->created) {
+    if (lua && task->life != TASK_DONE && lua->estate && lua->estate->created) {
         luaL_addstring(text, ", created at ");
-        luaL_addstring(text, lua->created);
+        luaL_addstring(text, lua->estate->created);
     }
 }
 
@@ -84,7 +89,7 @@ void report_push_traceback(lua_State *L, struct ltask *self, const char *message
     luaL_Buffer text;
     luaL_buffinit(L, &text);
     luaL_addstring(&text, message ? message : "");
-    if (self->report) {
+    if (self->estate && self->estate->report) {
         add_heading(&text, self->task);
         luaL_addstring(&text, "\n");
         luaL_addstring(&text, stack_of(self));

@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* Every class keeps a pointer to what the core made. */
-#define CHECK(type, L, name) (*(struct type **)luaL_checkudata((L), 1, (name)))
+#define CHECK(type, L, name) (*(struct type **)isolate_check((L), 1, OBJECT_##name, name))
 
 /* Does something to a primitive that the core does on the worker's thread only. */
 #define VISITED(iso, call) \
@@ -249,7 +249,7 @@ static int condition_wait(lua_State *L, int status, lua_KContext context)
 {
     (void)status;
     struct ltask *self = ltask_current(L, "condition:wait");
-    struct orr_mutex *mutex = *(struct orr_mutex **)luaL_checkudata(L, 2, MUTEX);
+    struct orr_mutex *mutex = *(struct orr_mutex **)isolate_check(L, 2, OBJECT_MUTEX, MUTEX);
     int error = orr_condition_wait(self->task, &self->wait, CHECK(orr_condition, L, CONDITION), mutex);
     if (error == -EAGAIN)
         return suspend(L, condition_wait, context);
@@ -304,13 +304,27 @@ static const luaL_Reg condition_methods[] = {
 
 /* --- Queue ---------------------------------------------------------------------------------------------------------------------- */
 
-/* The core's items are numbers; the values are in a table, its user value, under those. */
+/*
+ * The core's items are numbers; the values are in a table, its user value, under those.  A number that is free again has the next
+ * of a list of such in the table, so that the table stays an array, and is as long as the queue has been.
+ */
 #define QUEUE "orrery.queue"
 
 struct queue_object {
     struct orr_queue *queue;
-    lua_Integer last;
+    lua_Integer last; /* the numbers in use or free are from 1 to this */
+    lua_Integer free; /* the first of the list; 0 for none */
 };
+
+/* [queue] ...: pushes the table; the number is free. */
+static void forget_item(lua_State *L, lua_Integer number)
+{
+    struct queue_object *object = lua_touserdata(L, 1);
+    lua_getiuservalue(L, 1, 1);
+    lua_pushinteger(L, object->free);
+    lua_rawseti(L, -2, number);
+    object->free = number;
+}
 
 /* [queue] [value] */
 static int queue_put(lua_State *L, int status, lua_KContext number)
@@ -322,9 +336,7 @@ static int queue_put(lua_State *L, int status, lua_KContext number)
         return suspend(L, queue_put, number);
     if (!error)
         return 0;
-    lua_getiuservalue(L, 1, 1);
-    lua_pushnil(L);
-    lua_rawseti(L, -2, number); /* it has not been put */
+    forget_item(L, number); /* it has not been put */
     return error == -EPIPE ? luaL_error(L, "queue:put: the queue is closed") : wait_raise(L, error);
 }
 
@@ -334,15 +346,24 @@ static lua_Integer keep_item(lua_State *L)
     struct queue_object *object = lua_touserdata(L, 1);
     lua_settop(L, 2);
     lua_getiuservalue(L, 1, 1);
+    lua_Integer number = object->free;
+    if (!number) {
+        lua_pushvalue(L, 2);
+        lua_rawseti(L, -2, object->last + 1); /* may raise: then nothing has changed */
+        lua_settop(L, 2);
+        return ++object->last;
+    }
+    lua_rawgeti(L, -1, number);
+    object->free = lua_tointeger(L, -1);
     lua_pushvalue(L, 2);
-    lua_rawseti(L, -2, object->last + 1);
+    lua_rawseti(L, 3, number);
     lua_settop(L, 2);
-    return ++object->last;
+    return number;
 }
 
 static int lua_queue_put(lua_State *L)
 {
-    luaL_checkudata(L, 1, QUEUE);
+    isolate_check(L, 1, OBJECT_QUEUE, QUEUE);
     ltask_current(L, "queue:put");
     return queue_put(L, LUA_OK, (lua_KContext)keep_item(L));
 }
@@ -352,11 +373,8 @@ static int lua_queue_put_nowait(lua_State *L)
     struct orr_queue *queue = CHECK(orr_queue, L, QUEUE);
     lua_Integer number = keep_item(L);
     int error = VISITED(isolate_of(L), orr_queue_try_put(queue, (void *)(intptr_t)number));
-    if (error) {
-        lua_getiuservalue(L, 1, 1);
-        lua_pushnil(L);
-        lua_rawseti(L, -2, number);
-    }
+    if (error)
+        forget_item(L, number);
     if (error == -EPIPE)
         return luaL_error(L, "queue:put_nowait: the queue is closed");
     if (error && error != -EAGAIN)
@@ -370,8 +388,8 @@ static int take_item(lua_State *L, void *item)
     lua_Integer number = (intptr_t)item;
     lua_getiuservalue(L, 1, 1);
     lua_rawgeti(L, -1, number);
-    lua_pushnil(L);
-    lua_rawseti(L, -3, number);
+    forget_item(L, number);
+    lua_pop(L, 1);
     return 1;
 }
 
@@ -460,10 +478,10 @@ void sync_open(struct orr_isolate *iso, lua_State *L)
         { "event", async_event },         { "semaphore", async_semaphore }, { "mutex", async_mutex },
         { "condition", async_condition }, { "queue", async_queue },         { NULL, NULL },
     };
-    isolate_class(iso, L, EVENT, event_methods);
-    isolate_class(iso, L, SEMAPHORE, semaphore_methods);
-    isolate_class(iso, L, MUTEX, mutex_methods);
-    isolate_class(iso, L, CONDITION, condition_methods);
-    isolate_class(iso, L, QUEUE, queue_methods);
+    isolate_object_class(iso, L, OBJECT_EVENT, EVENT, event_methods);
+    isolate_object_class(iso, L, OBJECT_SEMAPHORE, SEMAPHORE, semaphore_methods);
+    isolate_object_class(iso, L, OBJECT_MUTEX, MUTEX, mutex_methods);
+    isolate_object_class(iso, L, OBJECT_CONDITION, CONDITION, condition_methods);
+    isolate_object_class(iso, L, OBJECT_QUEUE, QUEUE, queue_methods);
     isolate_register(iso, L, functions);
 }

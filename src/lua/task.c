@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "exec/spawn.h"
+#include "lua/estate.h"
 #include "lua/reach.h"
 #include "lua/report.h"
 
@@ -17,12 +18,12 @@ struct ltask *ltask_of(const struct orr_task *task)
 
 struct ltask *ltask_test(lua_State *L, int index)
 {
-    return luaL_testudata(L, index, LTASK_CLASS);
+    return isolate_test(L, index, OBJECT_TASK);
 }
 
 struct ltask *ltask_check(lua_State *L, int index)
 {
-    return luaL_checkudata(L, index, LTASK_CLASS);
+    return isolate_check(L, index, OBJECT_TASK, LTASK_CLASS);
 }
 
 struct ltask *ltask_current(lua_State *L, const char *what)
@@ -135,10 +136,11 @@ static void push_value(lua_State *L, struct ltask *self)
 /* Makes the value at the top of L the handle's. */
 static void set_value(lua_State *L, struct ltask *self)
 {
-    isolate_push_anchored(self->iso, L, self->anchor);
-    lua_insert(L, -2);
+    lua_rawgeti(L, LUA_REGISTRYINDEX, self->iso->anchors);
+    lua_rawgeti(L, -1, self->anchor);
+    lua_pushvalue(L, -3);
     lua_setiuservalue(L, -2, 1);
-    lua_pop(L, 1);
+    lua_pop(L, 3);
 }
 
 /* What an error of the core, or of a C task, is to Lua. */
@@ -301,7 +303,7 @@ static enum orr_poll finish_with_error(struct ltask *self)
     if (error != -ESCRIPT)
         return orr_task_fail(task, error);
     self->keeps_error = true;
-    const char *text = self->report ? self->report : "a Lua error";
+    const char *text = self->estate && self->estate->report ? self->estate->report : "a Lua error";
     return orr_task_finish(
         task, (struct orr_result){ .error = -ESCRIPT, .message = text, .value = self, .drop = give_up_error });
 }
@@ -392,6 +394,7 @@ static enum orr_poll ltask_poll(struct orr_task *task, void *data)
         return ORR_PENDING;
     if (self->weak)
         reach_anchor(self);
+    self->looked_at = false;
     struct ltask *outer = iso->current;
     lua_State *outer_running = iso->running;
     struct chain *outer_chain = iso->chain;
@@ -428,6 +431,16 @@ void ltask_release(struct ltask *self)
     isolate_unanchor(self->iso, self->iso->L, anchor);
 }
 
+/* The handle asks the core no more. */
+static void let_go_of_core(struct ltask *self)
+{
+    struct orr_task *core = self->task;
+    self->task = NULL;
+    if (self->estate)
+        self->estate->task = NULL;
+    orr_task_unref(core);
+}
+
 /*
  * The failure of a task at the top has nobody to go to.  Whoever started it has until the worker comes round to await it,
  * or to look; then the handle gives up the core's task, keeping the error, and the core tells the sink if nobody did.
@@ -448,8 +461,7 @@ static enum orr_poll give_up_failures(struct orr_task *task, void *data)
         if (core && outcome_of(core)->error == -ESCRIPT) {
             push_value(iso->L, outcome_of(core)->value);
             set_value(iso->L, self);
-            self->task = NULL;
-            orr_task_unref(core);
+            let_go_of_core(self);
         } else if (core && !core->observed) {
             sink_report(core); /* and the core keeps the error, which is not Lua's */
         }
@@ -500,39 +512,22 @@ static void ltask_drop(void *data)
     self->dropped = true;
     if (!--iso->tasks)
         orr_waker_wake(iso->closer);
-    if (!task->failed && !task->own.failures) {
-        self->task = NULL;
-        orr_task_unref(task);
-    } else if (!nest_task(task->parent)) {
+    struct estate *estate = task->failed || task->own.failures ? estate_try(self) : NULL;
+    if (estate)
+        estate->task = task; /* whose reference goes when the handle does */
+    if (!estate)
+        let_go_of_core(self);
+    else if (!nest_task(task->parent)) {
         give_up_soon(self);
     }
     ltask_release(self);
 }
 
-static int ltask_gc(lua_State *L)
-{
-    struct ltask *self = lua_touserdata(L, 1);
-    if (self->task && !self->dropped && self->weak && !self->iso->closing) {
-        reach_lost(L, self);
-        return 0;
-    }
-    if (self->task && !self->dropped && !isolate_visit(self->iso)) { /* the state is being closed under its tasks */
-        if (!self->task->running && self->task->life == TASK_LIVE)
-            scope_drop_body(self->task);
-        isolate_leave(self->iso);
-    }
-    orr_task_unref(self->task);
-    self->task = NULL;
-    free(self->report);
-    free(self->created);
-    self->report = self->created = NULL;
-    return 0;
-}
-
 static void remember_creation(lua_State *L, struct ltask *self)
 {
+    struct estate *estate = estate_make(L, self);
     luaL_where(L, 1);
-    self->created = strdup(lua_tostring(L, -1));
+    estate->created = strdup(lua_tostring(L, -1));
     lua_pop(L, 1);
 }
 
@@ -544,7 +539,8 @@ struct ltask *ltask_new(struct orr_isolate *iso, lua_State *L, int arguments, co
     int function = lua_gettop(L) - arguments;
     struct ltask *self = lua_newuserdatauv(L, sizeof *self, 1);
     *self = (struct ltask){ .iso = iso };
-    luaL_setmetatable(L, LTASK_CLASS);
+    lua_rawgeti(L, LUA_REGISTRYINDEX, iso->task_class);
+    lua_setmetatable(L, -2);
     if (iso->debug)
         remember_creation(L, self);
     lua_insert(L, function); /* below the function: it stays */
@@ -720,8 +716,10 @@ void ltask_drop_all(struct orr_isolate *iso)
 
 void ltask_open(struct orr_isolate *iso, lua_State *L)
 {
-    static const luaL_Reg methods[] = { { "__gc", ltask_gc }, { NULL, NULL } };
-    isolate_class(iso, L, LTASK_CLASS, methods);
+    static const luaL_Reg none[] = { { NULL, NULL } };
+    isolate_object_class(iso, L, OBJECT_TASK, LTASK_CLASS, none);
+    luaL_getmetatable(L, LTASK_CLASS);
+    iso->task_class = luaL_ref(L, LUA_REGISTRYINDEX);
     lua_pushlightuserdata(L, iso);
     lua_pushcclosure(L, base, 1);
     iso->base = luaL_ref(L, LUA_REGISTRYINDEX);

@@ -53,14 +53,12 @@ struct ltask {
     bool dropped : 1;     /* by the core */
     bool unseen : 1;      /* it has failed, and is in the isolate's list of that name */
     bool keeps_error : 1; /* the core keeps its result, and so its handle is kept */
-    lua_State *waiter;    /* whose stack a callback's arguments go to; NULL when none waits */
     int given;            /* the anchor of the coroutine with the results given from outside; 0 for none */
-    bool weak : 1;        /* held only by what it waits for: see reach.c */
-    lua_State *suspended; /* the coroutine in which it waits */
-    uint32_t old_serial;  /* what it waited for when reach.c last looked */
-    uint32_t old_since;
-    char *created; /* where; NULL unless debugging */
-    char *report;  /* of its error: the message and the stack; NULL for none */
+    bool weak : 1;            /* held only by what it waits for: see reach.c */
+    bool looked_at : 1;       /* by reach.c, in this wait */
+    bool for_callback : 1;    /* it waits for one, whose arguments go to the stack of `suspended` */
+    lua_State *suspended;     /* the coroutine in which it waits */
+    struct estate *estate;    /* see there; NULL for none */
     struct orr_wait wait;
 };
 
