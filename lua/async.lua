@@ -35,31 +35,31 @@ end
 -- In the order in which they are done: index, error or nil, results.
 function async.iter(tasks)
   local waiting = group(tasks)
-  return function()
-    local index = waiting:next()
+  local function next_done()
+    local index, task = waiting:next()
     if index then
-      return outcome(index, async.pawait(tasks[index]))
+      return outcome(index, async.pawait(task))
     end
   end
+  return next_done, nil, nil, waiting -- which is closed if the loop is broken off
 end
 
 -- The index of the first that is done, and its results; its error is raised.
 function async.await_any(tasks)
   local waiting <close> = group(tasks)
-  local index = waiting:next()
+  local index, task = waiting:next()
   if not index then
     error("async.await_any: the list is empty: there is nothing to wait for", 2)
   end
-  return index, await(tasks[index])
+  return index, await(task)
 end
 
 -- A list of what each has come to, packed, in the order of the tasks.  The first error is raised at once.
 function async.await_all(tasks)
   local waiting <close> = group(tasks)
   local results = {}
-  for _ = 1, #tasks do
-    local index = waiting:next()
-    results[index] = table.pack(await(tasks[index]))
+  for index, task in waiting.next, waiting do
+    results[index] = table.pack(await(task))
   end
   return results
 end

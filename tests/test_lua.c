@@ -276,9 +276,10 @@ static void function_of_the_hosts_is_awaited_by_calling_it(void **state)
              "a.scope(function() for i = 1, 50 do a.run(function() local d = double(i) sum = sum + d end) end end)\n"
              "note(sum) note(select(2, pcall(double, -1)):match 'negative')\n"
              "note((select(2, pcall(double, 'x')):find 'number expected') ~= nil)\n"
-             "local t = a.run(double, 5) t:close() note(select(2, a.pawait(t)))");
+             "local t = a.run(double, 5) t:close() local r = select(2, a.pawait(t))\n"
+             "note(r == 'closed' or r == 10)"); /* the thread may have been quicker */
     assert_int_equal(orr_runtime_run(rt), 0);
-    assert_string_equal(noted, "2550;negative;true;closed;");
+    assert_string_equal(noted, "2550;negative;true;true;");
     assert_int_equal(orr_lua_close(L), 0);
     assert_int_equal(orr_runtime_free(rt), 0);
     harness_await(&doublings_done, 52); /* the last may complete its future when all this is gone */

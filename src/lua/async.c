@@ -68,6 +68,7 @@ static int async_run(lua_State *L)
     else
         function = 1;
     luaL_checktype(L, function, LUA_TFUNCTION);
+    ltask_check_depth(L);
     struct ltask *task = ltask_new(iso, L, lua_gettop(L) - function, &options);
     lua_insert(L, 1);
     lua_settop(L, 1);
@@ -179,7 +180,7 @@ static int wait_for_fd(lua_State *L, int status, lua_KContext events)
 
 static int begin_wait_for_fd(lua_State *L, const char *what, unsigned events)
 {
-    struct ltask *self = ltask_current(L, what);
+    struct ltask *self = ltask_waiting(L, what);
     lua_Integer fd = luaL_checkinteger(L, 1);
     luaL_argcheck(L, fd >= 0 && fd <= INT_MAX, 1, "expected a file descriptor");
     lua_settop(L, 1);

@@ -1,7 +1,7 @@
 /*
  * await, in all its forms.  A function that is awaited is called with a callback; the wait is over when that is called,
- * with its arguments.  The callback belongs to this one wait, by a serial number that the task counts up: one that comes late, or
- * for the second time, finds another number and does nothing.
+ * with its arguments.  The callback belongs to this one wait, by a serial number that it loses when the wait is over: one that
+ * comes late, or for the second time, does nothing.
  *
  * A callback that comes while the function still runs leaves its arguments in its own upvalues; later ones go straight onto
  * the stack of the coroutine that waits.
@@ -54,6 +54,13 @@ enum {
     UP_LAST = UP_COUNT,
 };
 
+/* The frame of an awaited function: */
+enum {
+    AT_CALLBACK = 1,
+    AT_RETURNED, /* what it returned, to be closed */
+    AT_VALUES,
+};
+
 /* Comes before anybody waits for it. */
 static void keep_early(lua_State *L, int count)
 {
@@ -73,22 +80,34 @@ static int callback(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
     struct ltask *self = lua_touserdata(L, lua_upvalueindex(UP_TASK));
-    if (self->serial != (uint32_t)lua_tointeger(L, lua_upvalueindex(UP_SERIAL)) || self->over)
-        return 0;
+    uint32_t serial = (uint32_t)lua_tointeger(L, lua_upvalueindex(UP_SERIAL));
+    if (!serial || self->over)
+        return 0; /* late, or for the second time */
     int count = lua_gettop(L);
-    self->serial++; /* once */
-    if (!self->for_callback) {
-        keep_early(L, count);
+    if (!self->for_callback || self->serial != serial) { /* nobody waits for it yet */
+        if (lua_isnil(L, lua_upvalueindex(UP_COUNT)))
+            keep_early(L, count);
         return 0;
     }
     if (!lua_checkstack(self->suspended, count + 4))
         return luaL_error(L, "too many values for a callback");
+    int error = isolate_visit(iso);
+    if (error)
+        return luaL_error(L, "a callback came from the wrong thread: %s", strerror(-error));
+    lua_pushinteger(L, 0);
+    lua_replace(L, lua_upvalueindex(UP_SERIAL));
     lua_xmove(L, self->suspended, count);
-    if (!isolate_visit(iso)) {
-        wait_grant(&self->wait);
-        isolate_leave(iso);
-    }
+    self->for_callback = false;
+    wait_grant(&self->wait);
+    isolate_leave(iso);
     return 0;
+}
+
+/* From now on the callback of this frame is late. */
+static void end_callback(lua_State *L)
+{
+    lua_pushinteger(L, 0);
+    lua_setupvalue(L, AT_CALLBACK, UP_SERIAL);
 }
 
 /* Pushes a method of a value, or nil where it cannot have any. */
@@ -129,13 +148,6 @@ static int close_returned(lua_State *L)
     return 0;
 }
 
-/* The frame of an awaited function: */
-enum {
-    AT_CALLBACK = 1,
-    AT_RETURNED, /* what it returned, to be closed */
-    AT_VALUES,
-};
-
 static void close_at_end(lua_State *L, bool failed)
 {
     if (lua_type(L, AT_RETURNED) < LUA_TTABLE || lua_isfunction(L, AT_RETURNED))
@@ -152,6 +164,7 @@ static void close_at_end(lua_State *L, bool failed)
 static int callback_over(lua_State *L)
 {
     int count = lua_gettop(L) - (AT_VALUES - 1);
+    end_callback(L);
     close_at_end(L, false);
     return count;
 }
@@ -171,7 +184,7 @@ static int take_early(lua_State *L)
     return callback_over(L);
 }
 
-static int await_callback(lua_State *L, int status, lua_KContext context)
+static int await_callback(lua_State *L, int status, lua_KContext serial)
 {
     (void)status;
     struct ltask *self = ltask_current(L, "await");
@@ -182,12 +195,13 @@ static int await_callback(lua_State *L, int status, lua_KContext context)
     }
     if (error == -EAGAIN) {
         self->for_callback = true;
-        return suspend(L, await_callback, context);
+        self->serial = (uint32_t)serial;
+        return suspend(L, await_callback, serial);
     }
     self->for_callback = false;
     if (!error)
         return callback_over(L);
-    self->serial++; /* what comes now is late */
+    end_callback(L);
     lua_settop(L, AT_RETURNED);
     close_at_end(L, true);
     return wait_raise(L, error);
@@ -197,26 +211,24 @@ static int await_callback(lua_State *L, int status, lua_KContext context)
 static int function_returned(lua_State *L, int status, lua_KContext serial)
 {
     (void)status;
-    struct ltask *self = ltask_current(L, "await");
     lua_settop(L, AT_RETURNED);
     lua_getupvalue(L, AT_CALLBACK, UP_COUNT);
     bool early = !lua_isnil(L, -1);
     lua_pop(L, 1);
     if (early)
         return take_early(L);
-    self->serial = (uint32_t)serial; /* whatever it awaited itself is over */
-    return await_callback(L, LUA_OK, 0);
+    return await_callback(L, LUA_OK, serial);
 }
 
 /* [function] [arguments...]: calls it with a callback as its argument number `position`. */
 static int await_function(lua_State *L, int position)
 {
     struct orr_isolate *iso = isolate_of(L);
-    struct ltask *self = ltask_current(L, "await");
+    struct ltask *self = ltask_waiting(L, "await");
     int error = orr_checkpoint(self->task);
     if (error)
         return wait_raise(L, error);
-    uint32_t serial = ++self->serial;
+    uint32_t serial = ++iso->serials ? iso->serials : ++iso->serials; /* never 0 */
     lua_settop(L, position); /* the function, and the arguments before the callback */
     lua_pushlightuserdata(L, iso);
     isolate_push_anchored(iso, L, self->anchor);

@@ -14,7 +14,13 @@
 struct block {
     struct orr_scope scope;
     int error;
+    lua_State *L; /* the coroutine that is in it */
 };
+
+bool block_is_open(const struct ltask *self, const lua_State *L)
+{
+    return self->task->scope && container_of(self->task->scope, struct block, scope)->L == L;
+}
 
 /* What a Lua error means to the core. */
 static int classify(lua_State *L, struct ltask *self)
@@ -51,11 +57,11 @@ static int function_over(lua_State *L, int status, lua_KContext context)
 /* [function] [arguments...] */
 static int call_in_scope(lua_State *L, const char *what, const struct orr_scope_options *options)
 {
-    struct ltask *self = ltask_current(L, what);
+    struct ltask *self = ltask_waiting(L, what);
     luaL_checktype(L, 1, LUA_TFUNCTION);
     int arguments = lua_gettop(L) - 1;
     struct block *block = lua_newuserdatauv(L, sizeof *block, 0);
-    *block = (struct block){ .error = 0 };
+    *block = (struct block){ .L = L };
     lua_insert(L, 1);
     int error = orr_scope_enter(self->task, &block->scope, options);
     if (error)

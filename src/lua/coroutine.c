@@ -11,6 +11,7 @@
 #include <string.h>
 
 static const char waiting_key; /* in the registry: the coroutines that wait inside tasks, as keys */
+static const char exposed_key; /* and those of tasks that scripts have seen */
 
 static void set_waiting(lua_State *L, lua_State *co, bool waiting)
 {
@@ -25,36 +26,28 @@ static void set_waiting(lua_State *L, lua_State *co, bool waiting)
     lua_pop(L, 1);
 }
 
-static bool is_waiting(lua_State *L, lua_State *co)
+static bool is_in(lua_State *L, lua_State *co, const char *key)
 {
-    if (lua_status(co) != LUA_YIELD)
-        return false;
-    lua_rawgetp(L, LUA_REGISTRYINDEX, &waiting_key);
+    lua_rawgetp(L, LUA_REGISTRYINDEX, key);
+    if (!lua_checkstack(co, 1))
+        luaL_error(L, "stack overflow");
     lua_pushthread(co);
     lua_xmove(co, L, 1);
     lua_rawget(L, -2);
-    bool waiting = lua_toboolean(L, -1);
+    bool in = lua_toboolean(L, -1);
     lua_pop(L, 2);
-    return waiting;
+    return in;
 }
 
-/* Whether a coroutine is a task's: those have our base function at the bottom. */
+static bool is_waiting(lua_State *L, lua_State *co)
+{
+    return lua_status(co) == LUA_YIELD && is_in(L, co, &waiting_key);
+}
+
+/* Whether a coroutine is a task's.  Scripts have it from coroutine.running(), or they have not got it. */
 static bool is_tasks(struct orr_isolate *iso, lua_State *L, lua_State *co)
 {
-    if (iso->current && iso->current->co == co)
-        return true;
-    lua_Debug info;
-    int level = 0;
-    while (lua_getstack(co, level, &info))
-        level++;
-    if (!level || !lua_getstack(co, level - 1, &info) || !lua_checkstack(co, 2))
-        return false;
-    lua_getinfo(co, "f", &info);
-    lua_xmove(co, L, 1);
-    lua_rawgeti(L, LUA_REGISTRYINDEX, iso->base);
-    bool same = lua_rawequal(L, -1, -2);
-    lua_pop(L, 2);
-    return same;
+    return (iso->current && iso->current->co == co) || is_in(L, co, &exposed_key);
 }
 
 static lua_State *check_coroutine(lua_State *L)
@@ -163,6 +156,9 @@ static int resume_result(lua_State *L, lua_State *co, int results)
 {
     if (results == PASS_ON)
         return pass_on(L, co, resume_k);
+    struct ltask *self = isolate_of(L)->current;
+    if (results < 0 && self && self->task->cancelled)
+        compat_close_thread(co, L); /* cancelling closes it, with what it has to close */
     lua_pushboolean(L, results >= 0);
     results = results < 0 ? 1 : results;
     lua_insert(L, -(results + 1));
@@ -240,6 +236,10 @@ static int co_yield (lua_State *L)
     if (iso->current && iso->current->co == L)
         return luaL_error(L, "coroutine.yield in a task's body: there is nobody to yield to; "
                              "use async.checkpoint() to let others run, or async.await() to wait");
+    if (iso->current && block_is_open(iso->current, L))
+        return luaL_error(
+            L, "coroutine.yield inside async.scope, shield or a time limit: whoever is yielded to might never "
+               "come back, and nothing may be left open");
     return lua_yield(L, lua_gettop(L));
 }
 
@@ -249,8 +249,18 @@ static int co_status(lua_State *L)
     return 1;
 }
 
+/* A task's own coroutine that a script has seen is remembered as such, and not used for another task. */
 static int co_running(lua_State *L)
 {
+    struct orr_isolate *iso = isolate_of(L);
+    if (iso->current && iso->current->co == L && !iso->current->exposed) {
+        lua_rawgetp(L, LUA_REGISTRYINDEX, &exposed_key);
+        lua_pushthread(L);
+        lua_pushboolean(L, true);
+        lua_rawset(L, -3);
+        lua_pop(L, 1);
+        iso->current->exposed = true;
+    }
     int main = lua_pushthread(L);
     lua_pushboolean(L, main);
     return 2;
@@ -290,12 +300,14 @@ void coroutine_open(struct orr_isolate *iso, lua_State *L)
         { "resume", co_resume }, { "running", co_running }, { "status", co_status },
         { "wrap", co_wrap },     { "yield", co_yield },     { NULL, NULL },
     };
-    lua_newtable(L);
-    lua_createtable(L, 0, 1);
-    lua_pushliteral(L, "k");
-    lua_setfield(L, -2, "__mode");
-    lua_setmetatable(L, -2);
-    lua_rawsetp(L, LUA_REGISTRYINDEX, &waiting_key);
+    for (int i = 0; i < 2; i++) {
+        lua_newtable(L);
+        lua_createtable(L, 0, 1);
+        lua_pushliteral(L, "k");
+        lua_setfield(L, -2, "__mode");
+        lua_setmetatable(L, -2);
+        lua_rawsetp(L, LUA_REGISTRYINDEX, i ? &waiting_key : &exposed_key);
+    }
     if (lua_getglobal(L, LUA_COLIBNAME) != LUA_TTABLE) {
         lua_pop(L, 1);
         lua_newtable(L);

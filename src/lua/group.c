@@ -80,7 +80,7 @@ static size_t next_done(lua_State *L, struct group_object *self)
     return 0;
 }
 
-/* [group] [list]: answers the index of the next that is done; nil when there are no more. */
+/* [group] [list]: answers the index of the next that is done, and the task; nothing when there are no more. */
 static int next_member(lua_State *L, int status, lua_KContext context)
 {
     (void)status;
@@ -99,13 +99,14 @@ static int next_member(lua_State *L, int status, lua_KContext context)
     if (error)
         return wait_raise(L, error);
     lua_pushinteger(L, (lua_Integer)index + 1);
-    return 1;
+    lua_rawgeti(L, 2, (lua_Integer)index + 1);
+    return 2;
 }
 
 static int group_next(lua_State *L)
 {
     struct group_object *self = luaL_checkudata(L, 1, GROUP);
-    struct ltask *task = ltask_current(L, "await");
+    struct ltask *task = ltask_waiting(L, "await");
     lua_settop(L, 1);
     lua_getiuservalue(L, 1, 1);
     if (self->owner && self->owner != task)
@@ -119,7 +120,8 @@ static int group_next(lua_State *L)
     if (!done)
         return next_member(L, LUA_OK, 0);
     lua_pushinteger(L, (lua_Integer)done);
-    return 1;
+    lua_rawgeti(L, 2, (lua_Integer)done);
+    return 2;
 }
 
 /* Nothing more is wanted of it. */

@@ -64,10 +64,7 @@ static int handle_traceback(lua_State *L)
 {
     struct ltask *self = ltask_check(L, 1);
     const char *message = luaL_optstring(L, 2, NULL);
-    if (self->task)
-        report_push_traceback(L, self, message);
-    else
-        lua_pushstring(L, message ? message : "");
+    report_push_traceback(L, self, message);
     return 1;
 }
 
@@ -82,9 +79,14 @@ static void add_error(void *data, struct orr_task *origin, const struct orr_resu
 static int handle_errors(lua_State *L)
 {
     struct ltask *self = ltask_check(L, 1);
+    lua_settop(L, 1);
     lua_newtable(L);
-    if (self->task)
+    if (self->task) {
         orr_task_errors(self->task, add_error, L);
+    } else if (self->state == LTASK_FAILED) {
+        lua_getiuservalue(L, 1, 1);
+        lua_rawseti(L, -2, 1);
+    }
     return 1;
 }
 
@@ -195,15 +197,16 @@ static int handle_wait_plain(lua_State *L)
 
 static int handle_name(lua_State *L)
 {
-    struct ltask *self = ltask_check(L, 1);
-    lua_pushstring(L, self->task ? self->task->name : NULL);
+    ltask_check(L, 1);
+    lua_getiuservalue(L, 1, 2); /* nil, if it was given none */
     return 1;
 }
 
 static int handle_tostring(lua_State *L)
 {
     struct ltask *self = ltask_check(L, 1);
-    const char *name = self->task ? self->task->name : NULL;
+    lua_getiuservalue(L, 1, 2);
+    const char *name = lua_tostring(L, -1);
     lua_pushfstring(L, "task%s%s: %p", name ? " " : "", name ? name : "", (void *)self);
     return 1;
 }
@@ -211,7 +214,7 @@ static int handle_tostring(lua_State *L)
 /* Fields that are not methods: `name`. */
 static int handle_index(lua_State *L)
 {
-    lua_rawgeti(L, LUA_REGISTRYINDEX, isolate_of(L)->task_class);
+    lua_rawgeti(L, LUA_REGISTRYINDEX, isolate_of(L)->task_methods);
     lua_pushvalue(L, 2);
     if (lua_rawget(L, -2) != LUA_TNIL)
         return 1;
@@ -222,19 +225,16 @@ static int handle_index(lua_State *L)
 void handle_open(struct orr_isolate *iso, lua_State *L)
 {
     static const luaL_Reg methods[] = {
-        { "status", handle_status },
-        { "close", handle_close },
-        { "detach", handle_detach },
-        { "complete", handle_complete },
-        { "traceback", handle_traceback },
-        { "errors", handle_errors },
-        { "on_complete", handle_on_complete },
-        { "_wait", handle_wait_plain },
-        { "__tostring", handle_tostring },
-        { "__index", handle_index },
-        { NULL, NULL },
+        { "status", handle_status },           { "close", handle_close },         { "detach", handle_detach },
+        { "complete", handle_complete },       { "traceback", handle_traceback }, { "errors", handle_errors },
+        { "on_complete", handle_on_complete }, { "_wait", handle_wait_plain },    { NULL, NULL },
     };
-    luaL_getmetatable(L, LTASK_CLASS);
+    static const luaL_Reg special[] = { { "__tostring", handle_tostring },
+                                        { "__index", handle_index },
+                                        { NULL, NULL } };
+    isolate_push_methods(L, LTASK_CLASS);
     isolate_register(iso, L, methods);
-    lua_pop(L, 1);
+    luaL_getmetatable(L, LTASK_CLASS);
+    isolate_register(iso, L, special);
+    lua_pop(L, 2);
 }

@@ -26,7 +26,7 @@ static int wait_for_host(lua_State *L, int status, lua_KContext context)
 {
     (void)status;
     struct orr_future *future = ((struct host_call *)lua_touserdata(L, 1))->future;
-    struct ltask *self = ltask_current(L, "await");
+    struct ltask *self = ltask_waiting(L, "await");
     const struct host_function *function = lua_touserdata(L, lua_upvalueindex(2));
     int error = orr_future_wait(self->task, &self->wait, future);
     if (error == -EAGAIN)

@@ -37,10 +37,25 @@ void isolate_register(struct orr_isolate *iso, lua_State *L, const luaL_Reg *fun
 void isolate_class(struct orr_isolate *iso, lua_State *L, const char *name, const luaL_Reg *methods)
 {
     luaL_newmetatable(L, name);
-    isolate_register(iso, L, methods);
+    lua_newtable(L);
+    for (const luaL_Reg *method = methods; method->name; method++) {
+        const luaL_Reg one[] = { *method, { NULL, NULL } };
+        bool special = !strncmp(method->name, "__", 2);
+        lua_pushvalue(L, special ? -2 : -1);
+        isolate_register(iso, L, one);
+        lua_pop(L, 1);
+    }
     lua_pushvalue(L, -1);
+    lua_setfield(L, -3, "__metatable"); /* scripts see the methods, and no finalizer */
     lua_setfield(L, -2, "__index");
     lua_pop(L, 1);
+}
+
+void isolate_push_methods(lua_State *L, const char *name)
+{
+    luaL_getmetatable(L, name);
+    lua_getfield(L, -1, "__metatable");
+    lua_remove(L, -2);
 }
 
 void isolate_object_class(struct orr_isolate *iso, lua_State *L, enum object_class which, const char *name,
@@ -248,6 +263,9 @@ static int isolate_init(struct orr_isolate *iso, struct orr_runtime *rt, lua_Sta
         return 0;
     log_line(&rt->log, ORR_LOG_ERROR, "no isolate: %s", lua_tostring(L, -1));
     lua_pop(L, 1);
+    lua_pushnil(L);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &isolate_key);
+    iso->closing = true;
     return -ENOMEM;
 }
 
@@ -321,6 +339,7 @@ void isolate_unref(struct orr_isolate *iso)
 /* No task is left.  What the host's own state still has of the API finds it closed. */
 static void dispose(struct orr_isolate *iso)
 {
+    ltask_forget_errors(iso);
     if (!iso->owned)
         return;
     lua_close(iso->L);
@@ -340,6 +359,8 @@ static enum orr_poll close_poll(struct orr_task *task, void *data)
     }
     orr_wait_withdraw(&iso->grace);
     ltask_drop_all(iso);
+    if (iso->tasks)
+        return ORR_PENDING; /* the kernel is to let go of their I/O */
     dispose(iso);
     return ORR_DONE;
 }
@@ -359,6 +380,11 @@ static void close_now(struct orr_isolate *iso)
             worker_sleep(worker, end - now);
     }
     ltask_drop_all(iso);
+    while (iso->tasks) { /* the kernel is to let go of their I/O */
+        worker_turn(worker, ORR_NEVER);
+        if (iso->tasks && !worker_busy(worker))
+            worker_sleep(worker, ORR_NEVER);
+    }
     dispose(iso);
 }
 

@@ -56,6 +56,7 @@ struct orr_isolate {
     struct chain *chain;
     struct ltask *urgent;
     struct ltask *unseen; /* failed at the top, and not yet reported */
+    uint32_t serials;     /* of waits for callbacks */
     unsigned depth;       /* polls inside polls */
     unsigned visits;      /* inside one another, of which the outermost came from outside; 0 in ordinary turns */
     bool suspending;      /* a task's coroutines are on their way out, for the task to wait */
@@ -64,7 +65,7 @@ struct orr_isolate {
     bool debug;           /* remember where tasks were made */
 
     /* References into the registry. */
-    int anchors, pool, base, base_handler, task_class;
+    int anchors, pool, base, base_handler, task_class, task_methods;
     const void *identities[OBJECT_CLASSES];
     int free_anchor; /* the first of a list of free indices, 0 for none */
     int last_anchor;
@@ -93,7 +94,10 @@ void isolate_unref(struct orr_isolate *iso);
 /* Registers C functions with the isolate as their first upvalue, into the table at the top. */
 void isolate_register(struct orr_isolate *iso, lua_State *L, const luaL_Reg *functions);
 
-/* Makes a class: a metatable named `name`, its methods, and __index. */
+/* Pushes the table of a class's methods. */
+void isolate_push_methods(lua_State *L, const char *name);
+
+/* Makes a class: a metatable named `name` with those whose names begin with two underscores, and a table of the others. */
 void isolate_class(struct orr_isolate *iso, lua_State *L, const char *name, const luaL_Reg *methods);
 
 /* The same for one of those above. */

@@ -14,10 +14,10 @@ static void run_chunk(lua_State *L, const char *code, size_t size, const char *n
     if (luaL_loadbufferx(L, code, size, name, "t") != LUA_OK)
         lua_error(L);
     lua_pushvalue(L, -2);
-    luaL_getmetatable(L, LTASK_CLASS);
-    luaL_getmetatable(L, "orrery.semaphore");
-    luaL_getmetatable(L, "orrery.mutex");
-    luaL_getmetatable(L, "orrery.future");
+    isolate_push_methods(L, LTASK_CLASS);
+    isolate_push_methods(L, "orrery.semaphore");
+    isolate_push_methods(L, "orrery.mutex");
+    isolate_push_methods(L, "orrery.future");
     lua_call(L, 5, 0);
 }
 

@@ -16,6 +16,10 @@ void future_open(struct orr_isolate *iso, lua_State *L);
 void group_open(struct orr_isolate *iso, lua_State *L);
 void loop_open(struct orr_isolate *iso, lua_State *L);
 
+/* Whether a coroutine is inside async.scope or its like, which it must not yield out of. */
+struct ltask;
+bool block_is_open(const struct ltask *self, const lua_State *L);
+
 /* Puts ours in the place of Lua's own. */
 void coroutine_open(struct orr_isolate *iso, lua_State *L);
 

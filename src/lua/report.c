@@ -90,7 +90,8 @@ void report_push_traceback(lua_State *L, struct ltask *self, const char *message
     luaL_buffinit(L, &text);
     luaL_addstring(&text, message ? message : "");
     if (self->estate && self->estate->report) {
-        add_heading(&text, self->task);
+        if (self->task)
+            add_heading(&text, self->task);
         luaL_addstring(&text, "\n");
         luaL_addstring(&text, stack_of(self));
     }

@@ -260,6 +260,7 @@ static int condition_wait(lua_State *L, int status, lua_KContext context)
 
 static int lua_condition_wait(lua_State *L)
 {
+    ltask_waiting(L, "condition:wait"); /* before the mutex is given up */
     return condition_wait(L, LUA_OK, 0);
 }
 

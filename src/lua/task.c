@@ -105,7 +105,6 @@ static const char *push_c_function(lua_State *L, struct orr_isolate *iso, lua_St
 
 static int refuse_to_suspend(lua_State *L, struct orr_isolate *iso)
 {
-    orr_wait_withdraw(&iso->current->wait);
     if (L != iso->running)
         return luaL_error(L, "cannot wait here: this coroutine was resumed by something other than coroutine.resume");
     luaL_checkstack(L, 16, NULL);
@@ -113,11 +112,22 @@ static int refuse_to_suspend(lua_State *L, struct orr_isolate *iso)
     return luaL_error(L, "cannot wait here: %s, a C function, is on the stack and cannot be suspended", name);
 }
 
+struct ltask *ltask_waiting(lua_State *L, const char *what)
+{
+    struct orr_isolate *iso = isolate_of(L);
+    struct ltask *self = ltask_current(L, what);
+    if (L != iso->running || cannot_yield(iso, L))
+        refuse_to_suspend(L, iso);
+    return self;
+}
+
 int suspend(lua_State *L, lua_KFunction k, lua_KContext context)
 {
     struct orr_isolate *iso = isolate_of(L);
-    if (L != iso->running || cannot_yield(iso, L))
+    if (L != iso->running || cannot_yield(iso, L)) {
+        orr_wait_withdraw(&iso->current->wait);
         return refuse_to_suspend(L, iso);
+    }
     iso->suspending = true;
     iso->current->suspended = L;
     return lua_yieldk(L, 0, context, k);
@@ -319,7 +329,8 @@ static void keep_results(struct ltask *self, lua_State *co, int results)
         lua_pushnil(co);
     set_value(co, self);
     self->co = NULL;
-    isolate_recycle(self->iso, co);
+    if (!self->exposed)
+        isolate_recycle(self->iso, co);
 }
 
 /* What it was completed with from outside is on a coroutine, too. */
@@ -346,7 +357,8 @@ static enum orr_poll body_over(struct ltask *self, int status, int results)
     } else if (!self->given) {
         keep_results(self, self->co, results);
     } else {
-        isolate_recycle(self->iso, self->co);
+        if (!self->exposed)
+            isolate_recycle(self->iso, self->co);
         self->co = NULL;
     }
     if (self->given)
@@ -371,6 +383,16 @@ int ltask_complete(lua_State *L, struct ltask *self)
     if (self->over)
         keep_given(self);
     return 0;
+}
+
+/* A C function that is not ours has yielded in the body: there is nobody who would resume it. */
+static enum orr_poll stray_yield(struct ltask *self)
+{
+    compat_close_thread(self->co, self->iso->L);
+    self->co = NULL;
+    self->over = true;
+    return orr_task_finish(self->task,
+                           (struct orr_result){ .error = -EPROTO, .message = "a C function yielded in a task's body" });
 }
 
 /* Works off what is to run before any other Lua, down to `mark`. */
@@ -405,9 +427,12 @@ static enum orr_poll ltask_poll(struct orr_task *task, void *data)
     int arguments = self->begun ? 0 : self->arguments;
     int results;
     self->begun = true;
-    int status = lua_resume(self->co, NULL, arguments, &results);
+    int status = lua_resume(self->co, outer_running, arguments, &results); /* whose C calls count for it */
+    bool stray = status == LUA_YIELD && !iso->suspending;
     iso->suspending = false;
-    enum orr_poll answer = status == LUA_YIELD ? ORR_PENDING : body_over(self, status, results);
+    enum orr_poll answer = stray                 ? stray_yield(self)
+                           : status == LUA_YIELD ? ORR_PENDING
+                                                 : body_over(self, status, results);
     iso->depth--;
     iso->current = outer;
     iso->running = outer_running;
@@ -537,8 +562,12 @@ struct ltask *ltask_new(struct orr_isolate *iso, lua_State *L, int arguments, co
         luaL_error(L, "async.run: the isolate is closing");
     luaL_checkstack(L, 8, NULL);
     int function = lua_gettop(L) - arguments;
-    struct ltask *self = lua_newuserdatauv(L, sizeof *self, 1);
+    struct ltask *self = lua_newuserdatauv(L, sizeof *self, options->name ? 2 : 1);
     *self = (struct ltask){ .iso = iso };
+    if (options->name) {
+        lua_pushstring(L, options->name);
+        lua_setiuservalue(L, -2, 2);
+    }
     lua_rawgeti(L, LUA_REGISTRYINDEX, iso->task_class);
     lua_setmetatable(L, -2);
     if (iso->debug)
@@ -588,6 +617,14 @@ void ltask_start_detached(struct orr_isolate *iso, lua_State *L, int arguments, 
     lua_pop(L, 1);
 }
 
+void ltask_check_depth(lua_State *L)
+{
+    struct orr_isolate *iso = isolate_of(L);
+    bool can = iso->current && L == iso->running && !cannot_yield(iso, L);
+    if (!can && iso->depth >= NEST_HARD_MAX)
+        luaL_error(L, "too many tasks are being started inside one another, where none of them can wait");
+}
+
 int ltask_run_first(lua_State *L, struct ltask *first, lua_KFunction k, lua_KContext context)
 {
     struct orr_isolate *iso = isolate_of(L);
@@ -595,7 +632,7 @@ int ltask_run_first(lua_State *L, struct ltask *first, lua_KFunction k, lua_KCon
     bool can = iso->current && L == iso->running && !cannot_yield(iso, L);
     bool nest = iso->depth < NEST_MAX || (!can && iso->depth < NEST_HARD_MAX);
     if (!nest && !can)
-        return luaL_error(L, "too many tasks are being started inside one another, where none of them can wait");
+        nest = true; /* closing goes as deep as it must; starting was refused before */
     struct ltask *self = iso->current;
     struct ltask *below = mark;
     if (!nest) {
@@ -714,12 +751,28 @@ void ltask_drop_all(struct orr_isolate *iso)
     for_each(iso, drop_one);
 }
 
+void ltask_forget_errors(struct orr_isolate *iso)
+{
+    struct tasks *tasks = &iso->worker->tasks;
+    for (uint32_t index = 0; index < tasks->used; index++) {
+        struct orr_task *task = tasks_at(tasks, index);
+        if (task->life != TASK_DONE || task->result.error != -ESCRIPT)
+            continue;
+        struct ltask *origin = task->result.value;
+        if (origin && origin->iso == iso)
+            task->result = (struct orr_result){ .error = -ESCRIPT,
+                                                .message = "a Lua error, of a state that is closed" };
+    }
+}
+
 void ltask_open(struct orr_isolate *iso, lua_State *L)
 {
     static const luaL_Reg none[] = { { NULL, NULL } };
     isolate_object_class(iso, L, OBJECT_TASK, LTASK_CLASS, none);
     luaL_getmetatable(L, LTASK_CLASS);
     iso->task_class = luaL_ref(L, LUA_REGISTRYINDEX);
+    isolate_push_methods(L, LTASK_CLASS);
+    iso->task_methods = luaL_ref(L, LUA_REGISTRYINDEX);
     lua_pushlightuserdata(L, iso);
     lua_pushcclosure(L, base, 1);
     iso->base = luaL_ref(L, LUA_REGISTRYINDEX);

@@ -42,28 +42,35 @@ struct ltask {
         int arguments; /* on the coroutine's stack, before it has begun */
         int results;   /* when it is over: none, the user value, or so many on the coroutine */
     };
-    uint32_t serial; /* of its waits for callbacks: one that is late finds another */
+    uint32_t serial; /* of the callback that it waits for */
     uint8_t state;   /* enum ltask_state */
     bool begun : 1;
-    bool over : 1;        /* the coroutine has returned */
-    bool raised : 1;      /* with an error */
-    bool completed : 1;   /* from outside */
-    bool urgent : 1;      /* in the isolate's list of that name */
-    bool paused : 1;      /* and suspended until its turn comes there */
-    bool dropped : 1;     /* by the core */
-    bool unseen : 1;      /* it has failed, and is in the isolate's list of that name */
-    bool keeps_error : 1; /* the core keeps its result, and so its handle is kept */
-    int given;            /* the anchor of the coroutine with the results given from outside; 0 for none */
-    bool weak : 1;            /* held only by what it waits for: see reach.c */
-    bool looked_at : 1;       /* by reach.c, in this wait */
-    bool for_callback : 1;    /* it waits for one, whose arguments go to the stack of `suspended` */
-    lua_State *suspended;     /* the coroutine in which it waits */
-    struct estate *estate;    /* see there; NULL for none */
+    bool over : 1;         /* the coroutine has returned */
+    bool raised : 1;       /* with an error */
+    bool completed : 1;    /* from outside */
+    bool urgent : 1;       /* in the isolate's list of that name */
+    bool paused : 1;       /* and suspended until its turn comes there */
+    bool dropped : 1;      /* by the core */
+    bool unseen : 1;       /* it has failed, and is in the isolate's list of that name */
+    bool keeps_error : 1;  /* the core keeps its result, and so its handle is kept */
+    int given;             /* the anchor of the coroutine with the results given from outside; 0 for none */
+    bool weak : 1;         /* held only by what it waits for: see reach.c */
+    bool exposed : 1;      /* a script has its coroutine */
+    bool looked_at : 1;    /* by reach.c, in this wait */
+    bool for_callback : 1; /* it waits for one, whose arguments go to the stack of `suspended` */
+    lua_State *suspended;  /* the coroutine in which it waits */
+    struct estate *estate; /* see there; NULL for none */
     struct orr_wait wait;
 };
 
 /* The task whose Lua runs now; raises outside tasks. */
 struct ltask *ltask_current(lua_State *L, const char *what);
+
+/* The same for what begins something that must not be left in the middle: raises where Lua cannot yield, too. */
+struct ltask *ltask_waiting(lua_State *L, const char *what);
+
+/* Raises where one more task cannot be started at once. */
+void ltask_check_depth(lua_State *L);
 
 /* The task at an argument; raises. */
 struct ltask *ltask_check(lua_State *L, int index);
@@ -125,6 +132,9 @@ void ltask_release(struct ltask *self);
 void ltask_cancel_all(struct orr_isolate *iso);
 bool ltask_any_hopes(struct orr_isolate *iso);
 void ltask_drop_all(struct orr_isolate *iso);
+
+/* Of failed tasks that the host keeps: their errors were Lua values. */
+void ltask_forget_errors(struct orr_isolate *iso);
 
 void ltask_open(struct orr_isolate *iso, lua_State *L);
 
