@@ -70,7 +70,7 @@ static const char *status_of(struct orr_isolate *iso, lua_State *L, lua_State *c
     case LUA_OK:
         if (lua_getstack(co, 0, &info))
             return "normal";
-        return lua_gettop(co) == 0 ? "dead" : "suspended";
+        return lua_gettop(co) == 0 || is_in(L, co, &exposed_key) ? "dead" : "suspended";
     default:
         return "dead";
     }
@@ -143,6 +143,15 @@ static int pass_on(lua_State *L, lua_State *co, lua_KFunction k)
     return lua_yieldk(L, 0, (lua_KContext)(intptr_t)co, k);
 }
 
+/* Closes what a coroutine that has failed left open; the error is on L already. */
+static void close_dead(lua_State *L, lua_State *co)
+{
+    if (lua_status(co) == LUA_OK || lua_status(co) == LUA_YIELD)
+        return; /* it was not resumed at all */
+    compat_close_thread(co, L);
+    lua_settop(co, 0);
+}
+
 static int resume_result(lua_State *L, lua_State *co, int results);
 
 static int resume_k(lua_State *L, int status, lua_KContext context)
@@ -158,7 +167,7 @@ static int resume_result(lua_State *L, lua_State *co, int results)
         return pass_on(L, co, resume_k);
     struct ltask *self = isolate_of(L)->current;
     if (results < 0 && self && self->task->cancelled)
-        compat_close_thread(co, L); /* cancelling closes it, with what it has to close */
+        close_dead(L, co); /* cancelling closes it, with what it has to close */
     lua_pushboolean(L, results >= 0);
     results = results < 0 ? 1 : results;
     lua_insert(L, -(results + 1));

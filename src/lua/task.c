@@ -468,9 +468,9 @@ static void let_go_of_core(struct ltask *self)
 
 /*
  * The failure of a task at the top has nobody to go to.  Whoever started it has until the worker comes round to await it,
- * or to look; then the handle gives up the core's task, keeping the error, and the core tells the sink if nobody did.
+ * or to look; then the sink is told, if nobody did, and not only when the handle is collected.
  */
-static enum orr_poll give_up_failures(struct orr_task *task, void *data)
+static enum orr_poll report_unseen(struct orr_task *task, void *data)
 {
     struct orr_isolate *iso = data;
     (void)task;
@@ -482,14 +482,8 @@ static enum orr_poll give_up_failures(struct orr_task *task, void *data)
         struct ltask *self = all;
         all = self->next_unseen;
         self->unseen = false;
-        struct orr_task *core = self->task;
-        if (core && outcome_of(core)->error == -ESCRIPT) {
-            push_value(iso->L, outcome_of(core)->value);
-            set_value(iso->L, self);
-            let_go_of_core(self);
-        } else if (core && !core->observed) {
-            sink_report(core); /* and the core keeps the error, which is not Lua's */
-        }
+        if (self->task && !self->task->observed)
+            sink_report(self->task);
         ltask_release(self);
     }
     return ORR_DONE;
@@ -500,7 +494,7 @@ static void unref_isolate(void *data)
     isolate_unref(data);
 }
 
-static void give_up_soon(struct ltask *self)
+static void report_soon(struct ltask *self)
 {
     struct orr_isolate *iso = self->iso;
     bool first = !iso->unseen;
@@ -508,14 +502,14 @@ static void give_up_soon(struct ltask *self)
     self->next_unseen = iso->unseen;
     iso->unseen = self;
     struct orr_spawn what = {
-        .poll = give_up_failures, .data = iso, .drop = unref_isolate, .name = "housekeeping", .detached = true
+        .poll = report_unseen, .data = iso, .drop = unref_isolate, .name = "housekeeping", .detached = true
     };
     if (!first)
         return;
     iso->references++;
     if (orr_spawn(iso->rt, &what)) {
         isolate_unref(iso);
-        give_up_failures(NULL, iso);
+        report_unseen(NULL, iso);
     }
 }
 
@@ -543,7 +537,7 @@ static void ltask_drop(void *data)
     if (!estate)
         let_go_of_core(self);
     else if (!nest_task(task->parent)) {
-        give_up_soon(self);
+        report_soon(self);
     }
     ltask_release(self);
 }

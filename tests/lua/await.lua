@@ -1,13 +1,286 @@
--- await in all its forms, and waiting for many.
+-- Awaiting, in all its forms: tasks, futures, callbacks, lists of tasks, blocks with a time.
 
 local check = require "check"
 local orrery = require "orrery"
 local async, loop = orrery.async, orrery.loop
-local test, equal, note = check.test, check.equal, check.note
+local test, equal, note, raises = check.test, check.equal, check.note, check.raises
 
-local function later(ms, fn)
-  loop.set_timeout(ms, fn)
+local function later(ms, fn, ...)
+  local args = table.pack(...)
+  return loop.set_timeout(ms, function()
+    fn(table.unpack(args, 1, args.n))
+  end)
 end
+
+-- --- Callbacks ---------------------------------------------------------------------------------------------
+
+test("a callback that fires at once gives its arguments, nils included", function()
+  local values = table.pack(async.await(function(callback)
+    callback(nil, 2, nil)
+  end))
+  equal(values.n, 3)
+  equal(values[2], 2)
+end)
+
+test("a callback that fires at once with one value, or none, gives just that", function()
+  equal(select("#", async.await(function(callback) callback() end)), 0)
+  equal(select("#", async.await(function(callback) callback(nil) end)), 1)
+  equal(async.await(function(callback) callback(7) end), 7)
+end)
+
+test("a callback that fires late gives its arguments, nils included", function()
+  local values = table.pack(async.await(function(callback)
+    later(5, callback, nil, nil)
+  end))
+  equal(values.n, 2)
+  equal(check.elapsed(), 5)
+end)
+
+test("a callback can bring very many values, early and late", function()
+  local many = {}
+  for i = 1, 5000 do
+    many[i] = i
+  end
+  local function bring(callback)
+    callback(table.unpack(many))
+  end
+  equal(select("#", async.await(bring)), 5000)
+  equal(select("#", async.await(function(callback) later(1, bring, callback) end)), 5000)
+  equal(select(5000, async.await(function(callback) later(1, bring, callback) end)), 5000)
+end)
+
+test("of a callback that fires twice, the first counts", function()
+  equal(async.await(function(callback) callback(1) callback(2) end), 1)
+  equal(async.await(function(callback)
+    later(1, function() callback(1) callback(2) end)
+  end), 1)
+end)
+
+test("a callback that fires again reaches no later wait", function()
+  local saved
+  async.await(function(callback) saved = callback callback() end)
+  later(1, function() saved "wrong" end)
+  equal(async.await(function(callback) later(3, callback, "right") end), "right")
+  later(1, function() saved "wrong" end)
+  async.sleep(2)
+end)
+
+test("a callback can be fired from a plain coroutine and from another task", function()
+  equal(async.await(function(callback)
+    coroutine.wrap(callback)("co")
+  end), "co")
+  local saved
+  async.run(function()
+    async.sleep(4)
+    coroutine.wrap(saved)("other task")
+  end)
+  equal(async.await(function(callback) saved = callback end), "other task")
+end)
+
+test("a function that waits itself before its callback fires is awaited all the same", function()
+  equal(async.await(function(callback)
+    async.sleep(5)
+    callback "slept"
+  end), "slept")
+  equal(async.await(function(callback)
+    later(2, callback, "while it slept")
+    async.sleep(5)
+  end), "while it slept")
+  equal(check.elapsed(), 10)
+end)
+
+test("a callback that fires while its function awaits another callback is not lost", function()
+  local value = async.with_timeout(100, function()
+    return async.await(function(callback)
+      later(5, callback, "outer")
+      async.await(function(inner) later(10, inner) end)
+    end)
+  end)
+  equal(value, "outer")
+  equal(check.elapsed(), 10)
+end)
+
+test("a callback that fires at once inside another's function is not lost either", function()
+  local value = async.with_timeout(100, function()
+    return async.await(function(callback)
+      async.await(function(inner)
+        callback "outer"
+        inner()
+      end)
+    end)
+  end)
+  equal(value, "outer")
+end)
+
+test("a stale callback of a nested wait reaches no later wait", function()
+  local stale
+  async.await(function(callback)
+    async.await(function(inner) inner() end)
+    async.await(function(inner) stale = inner inner() end)
+    later(1, callback)
+  end)
+  pcall(async.await, function() error "no wait" end)
+  for i = 1, 6 do
+    local got = async.await(function(callback)
+      later(1, stale, "stale")
+      later(2, callback, "right")
+    end)
+    equal(got, "right", "wait " .. i)
+  end
+end)
+
+test("the error of an awaited function is raised as it is", function()
+  local object = {}
+  equal(select(2, pcall(async.await, function() error(object) end)), object)
+end)
+
+test("a position says where the callback goes, and arguments come before it", function()
+  equal(async.await(3, function(a, b, callback) callback(a, b) end, 1, 2), 1)
+  local values = table.pack(async.await(4, function(a, b, c, callback) callback(a, b, c) end, nil, 2))
+  equal(values.n, 3)
+  equal(values[2], 2)
+  local sum = async.wrap(3, function(a, b, callback) later(1, callback, a + b) end)
+  equal(sum(3, 4), 7)
+end)
+
+-- --- Misuse ---------------------------------------------------------------------------------------------------
+
+test("what cannot be awaited is refused with words", function()
+  raises("got nil", async.await, nil)
+  raises("got no value", async.await)
+  raises("got table", async.await, {})
+  raises("got number", async.await, 1)
+  raises("position", async.await, 0, print)
+  raises("position", async.await, 201, print)
+  raises("got number", async.await, 1.5, print)
+  raises("integer", async.wrap, 0, print)
+  raises("function", async.wrap, 1, 1)
+  raises("function", async.run)
+  raises("unknown option", async.run, { nam = 1 }, print)
+  raises("milliseconds", async.sleep, -1)
+  raises("milliseconds", async.sleep, 0 / 0)
+  raises("not a task", async.await_all, { 1 })
+  raises("function", async.scope)
+end)
+
+test("a task cannot await itself, nor one that it is part of", function()
+  raises("never end", function() async.await(async.current()) end)
+  local outer = async.current()
+  async.await(async.run(function()
+    raises("never end", async.await, outer)
+    raises("never end", async.await_any, { outer })
+    raises("never end", async.await_all, { outer })
+    raises("never end", function() outer:wait() end)
+  end))
+end)
+
+-- --- Futures --------------------------------------------------------------------------------------------------------
+
+test("a future gives its results to all who await it, before and after", function()
+  local future = async.future()
+  local tasks = {}
+  for i = 1, 3 do
+    tasks[i] = async.run(function() return async.await(future) end)
+  end
+  future:complete(nil, 1, nil)
+  for _, results in ipairs(async.await_all(tasks)) do
+    equal(results.n, 2)
+    equal(results[1], 1)
+  end
+  equal(select("#", future:wait()), 2)
+  raises("completed already", future.complete, future, nil)
+end)
+
+test("a future raises its error as it is, false included", function()
+  local object, future = {}, async.future()
+  future:complete(object)
+  equal(select(2, pcall(async.await, future)), object)
+  local none = async.future()
+  none:complete()
+  equal(select("#", async.await(none)), 0)
+end)
+
+-- --- Closables -----------------------------------------------------------------------------------------------------
+
+local function closable(name, fail)
+  local self = { closed = 0 }
+  function self:close()
+    self.closed = self.closed + 1
+    note(name, "closed")
+    if fail then
+      error(fail, 0)
+    end
+  end
+  function self:is_closing()
+    return self.closed > 0
+  end
+  return self
+end
+
+test("what an awaited function returns is closed when the wait ends, early or late", function()
+  local one, two = closable "one", closable "two"
+  async.await(function(callback) callback() return one end)
+  equal(one.closed, 1)
+  async.await(function(callback) later(1, callback) return two end)
+  equal(two.closed, 1)
+end)
+
+test("what an awaited function returns is closed when the wait is cancelled", function()
+  local one = closable "one"
+  local task = async.run(function() async.await(function() return one end) end)
+  equal(one.closed, 0)
+  task:close()
+  equal(one.closed, 1)
+end)
+
+test("what an awaited function returns is closed when a child fails", function()
+  local one = closable "one"
+  local ok, err = pcall(function()
+    async.run(function() async.sleep(1) error("child", 0) end)
+    async.await(function() return one end)
+  end)
+  equal(ok, false)
+  equal(err, "child")
+  equal(one.closed, 1)
+end)
+
+test("what is closing already is left alone", function()
+  local one = closable "one"
+  async.await(function(callback) one:close() callback() return one end)
+  equal(one.closed, 1)
+  local timer
+  async.await(function(callback)
+    timer = loop.new_timer()
+    timer:start(1, 0, function() timer:close() callback() end)
+    return timer
+  end)
+  equal(timer:is_closing(), true)
+end)
+
+test("an error in closing is raised if the wait went well, and the wait's error comes first", function()
+  local bad = closable("bad", "in close")
+  raises("in close", async.await, function(callback) callback() return bad end)
+  local task = async.run(function() async.await(function() return closable("bad", "in close") end) end)
+  task:close()
+  local ok, err = async.pawait(task)
+  equal(ok, false)
+  equal(err, "closed")
+end)
+
+test("a task, a timer or a plain value may be returned", function()
+  local task
+  async.await(function(callback)
+    task = async.run(function() async.sleep(1000) end)
+    callback()
+    return task
+  end)
+  equal(task:status(), "completed")
+  equal(async.await(function(callback) callback(1) return 5 end), 1)
+  equal(async.await(function(callback) callback(1) return {} end), 1)
+  equal(async.await(function(callback) callback(1) return io.stdout.write end), 1)
+end)
+
+-- --- Lists -------------------------------------------------------------------------------------------------------------
 
 local function sleeper(ms, ...)
   local results = table.pack(...)
@@ -17,242 +290,89 @@ local function sleeper(ms, ...)
   end)
 end
 
-test("a callback that comes at once, or later, gives its arguments, nils and all", function()
-  equal(select("#", async.await(function(callback) callback() end)), 0)
-  equal(select("#", async.await(function(callback) callback(nil, nil) end)), 2)
-  local a, b, c = async.await(function(callback)
-    later(5, function() callback(1, nil, 3) end)
-  end)
-  equal(a, 1)
-  equal(b, nil)
-  equal(c, 3)
-  check.equal(check.elapsed(), 5)
-end)
-
-test("a callback that comes twice, or late, reaches no other wait", function()
-  local kept
-  equal(async.await(function(callback)
-    kept = callback
-    callback(1)
-    callback(2)
-  end), 1)
-  kept(3)
-  equal(async.await(function(callback)
-    kept(4)
-    later(5, function()
-      kept(5)
-      callback(6)
-    end)
-  end), 6)
-  kept(7)
-  async.sleep(1)
-end)
-
-test("a callback may come from another coroutine or another task", function()
-  equal(async.await(function(callback)
-    coroutine.wrap(function() callback("coroutine") end)()
-  end), "coroutine")
-  equal(async.await(function(callback)
-    async.run(function()
-      async.sleep(5)
-      callback("task")
-    end)
-  end), "task")
-end)
-
-test("a function that is awaited may itself wait", function()
-  equal(async.await(function(callback)
-    async.sleep(5)
-    equal(async.await(function(inner) later(5, function() inner("inner") end) end), "inner")
-    later(5, function() callback("outer") end)
-  end), "outer")
-end)
-
-test("the position of the callback can be given, or fixed", function()
-  local function add(a, b, callback)
-    later(1, function() callback(a + b) end)
-  end
-  equal(async.await(3, add, 1, 2), 3)
-  equal(async.wrap(3, add)(3, 4), 7)
-  equal(async.await(1, function(callback, extra) callback(extra) end, "dropped"), nil)
-end)
-
-test("what an awaited function returns is closed when the wait ends, however it ends", function()
-  local function closable()
-    return { close = function() note "closed" end }
-  end
-  async.await(function(callback)
-    callback()
-    return closable()
-  end)
-  async.await(function(callback)
-    later(1, callback)
-    return closable()
-  end)
-  local task = async.run(pcall, async.await, closable)
-  task:close()
-  async.await(async.run(function()
-    async.run(function() async.sleep(1) error "child" end)
-    equal(pcall(async.await, closable), false)
-  end))
-  async.await(function(callback)
-    callback()
-    return { is_closing = function() return true end, close = function() note "wrong" end }
-  end)
-  check.notes "closed; closed; closed; closed"
-end)
-
-test("an error in the awaited function, or in closing, is raised", function()
-  check.raises("broken", async.await, function() error "broken" end)
-  check.raises("cannot close", async.await, function(callback)
-    callback()
-    return { close = function() error "cannot close" end }
-  end)
-  async.sleep(1)
-end)
-
-test("a future gives its results to all who wait, before and after", function()
-  local future = async.future()
-  local first = async.run(async.await, future)
-  local second = async.run(function() return future:wait() end)
-  later(5, function() future:complete(nil, 1, nil) end)
-  equal(select("#", async.await(first)), 2)
-  equal(async.await(second), 1)
-  equal(async.await(future), 1)
-  future:wait(function(err, value) note("called", err, value) end)
-  check.notes "called nil 1"
-  check.raises("completed already", future.complete, future, nil)
-end)
-
-test("a future completed with an error raises that very error", function()
-  local problem = {}
-  local future = async.future()
-  future:complete(problem)
-  equal(select(2, pcall(async.await, future)), problem)
-end)
-
-test("await_all gives a list of packed results, in order", function()
-  local results = async.await_all { sleeper(20, "a", nil), sleeper(10), sleeper(15, false) }
-  equal(#results, 3)
-  equal(results[1].n, 2)
-  equal(results[1][1], "a")
-  equal(results[2].n, 0)
-  equal(results[3][1], false)
-  equal(check.elapsed(), 20)
+test("await_all returns packed results in order, and nothing at once for an empty list", function()
+  local all = async.await_all { sleeper(5, 1), sleeper(1, nil, 2), sleeper(3) }
+  equal(all[1][1], 1)
+  equal(all[2].n, 2)
+  equal(all[3].n, 0)
   equal(#async.await_all {}, 0)
-end)
-
-test("await_all raises the first error at once, and the others go on", function()
-  local slow = sleeper(100)
-  local fails = async.run({ detached = true }, function()
-    async.sleep(5)
-    error("first", 0)
-  end)
-  equal(select(2, pcall(async.await_all, { slow, fails })), "first")
   equal(check.elapsed(), 5)
-  equal(slow:status(), "awaiting")
 end)
 
-test("await_any gives the index of the first, and its results", function()
-  local index, value = async.await_any { sleeper(20, "slow"), sleeper(10, "quick") }
+test("await_all raises the first error at once", function()
+  local ok, err = pcall(async.await_all, {
+    sleeper(50),
+    async.run(function() async.sleep(2) error("late", 0) end),
+    async.run(function() async.sleep(1) error("first", 0) end),
+  })
+  equal(ok, false)
+  equal(err, "first")
+  equal(check.elapsed(), 1)
+  pcall(async.sleep, 5)
+end)
+
+test("await_any gives the first index and its results, and refuses an empty list", function()
+  local index, a, b = async.await_any { sleeper(9), sleeper(2, "x", "y"), sleeper(3) }
   equal(index, 2)
-  equal(value, "quick")
-  check.raises("empty", async.await_any, {})
+  equal(a .. b, "xy")
+  raises("empty", async.await_any, {})
 end)
 
-test("iter goes through tasks in the order in which they are done, once", function()
+test("await_any takes one that is done already before all others", function()
+  local done = async.run(function() return "done" end)
+  equal(select(2, async.await_any { sleeper(1), done }), "done")
+  equal(check.elapsed(), 0)
+end)
+
+test("iter goes in the order of completion, once, errors included", function()
   local tasks = {
-    sleeper(30, "c"), sleeper(10, "a"), async.run({ detached = true }, function() error("e", 0) end), sleeper(20, "b"),
+    sleeper(3, "c"), sleeper(1, "a"), async.run(function() async.sleep(2) error("b", 0) end),
+    async.run(function() return "at once" end),
   }
-  for index, err, value in async.iter(tasks) do
+  local iterator = async.iter(tasks)
+  for index, err, value in iterator do
     note(index, err, value)
   end
-  check.notes "3 e nil; 2 nil a; 4 nil b; 1 nil c"
+  check.notes "4 nil at once; 2 nil a; 3 b nil; 1 nil c"
+  equal(iterator(), nil)
   for _ in async.iter {} do
-    error "an empty list ends at once"
+    error "an empty list has nothing"
   end
 end)
 
-test("timeout raises after the task's cleanup, and gives results in time", function()
-  local task = async.run(function()
-    local _, err = pcall(async.sleep, 1000)
-    async.shield(async.sleep, 30)
-    note("cleaned up", err)
-  end)
-  equal(select(2, pcall(async.timeout, 10, task)), "timeout")
-  check.notes "cleaned up closed"
-  equal(check.elapsed(), 40)
-  equal(async.timeout(10, sleeper(5, "in time")), "in time")
-  equal(select(2, pcall(async.timeout, 10, async.run(error, "own"))), "own")
+test("the same task may be in a list twice", function()
+  local task = sleeper(1, "v")
+  local all = async.await_all { task, task }
+  equal(all[1][1] .. all[2][1], "vv")
+  local n = 0
+  for _ in async.iter { task, task } do
+    n = n + 1
+  end
+  equal(n, 2)
 end)
 
-test("time limits nest: the outer cuts through the inner, and a shield holds both", function()
-  equal(select(2, pcall(async.with_timeout, 10, async.with_timeout, 100, async.sleep, 50)), "timeout")
-  equal(check.elapsed(), 10)
-  equal(select("#", async.move_on_after(10, async.with_timeout, 100, async.sleep, 50)), 0)
-  equal(check.elapsed(), 20)
-  equal(async.move_on_after(10, async.shield, function()
-    async.sleep(50)
-    return "held"
-  end), "held")
-  equal(check.elapsed(), 70)
-  equal(async.with_timeout(10, function() return "at once" end), "at once")
+test("changing the list while it is awaited changes nothing", function()
+  local tasks = { sleeper(2, "a"), sleeper(1, "b") }
+  for index, err, value in async.iter(tasks) do
+    equal(err, nil)
+    note(index, value)
+    tasks[1], tasks[2] = nil, nil
+  end
+  check.notes "2 b; 1 a"
+  local more = { sleeper(2, "a"), sleeper(1, "b") }
+  later(1, function() more[3] = sleeper(1) more[1] = 5 end)
+  equal(#async.await_all(more), 2)
 end)
 
-test("a scope joins what was started in it; a supervisor waits for all before it raises", function()
-  async.scope(function()
-    async.run(async.sleep, 30)
-  end)
-  equal(check.elapsed(), 30)
-  local ok, err = pcall(async.supervise, function()
-    async.run(function() error("one", 0) end)
-    async.run(function()
-      async.sleep(20)
-      note "other"
-    end)
-    async.sleep(10)
-    note "body"
-  end)
+test("a loop over iter that is broken off waits for the others no more", function()
+  local late = async.run(function() async.sleep(5) error("late", 0) end)
+  for _ in async.iter { sleeper(1), late } do
+    break
+  end
+  local ok, err = pcall(async.sleep, 50)
   equal(ok, false)
-  equal(err, "one")
-  check.notes "body; other"
-end)
-
-test("wait and pwait bound the waiting, not the task", function()
-  local task = sleeper(100, "done")
-  local ok, err = task:pwait(10)
-  equal(ok, false)
-  equal(err, "timeout")
-  equal(task:wait(), "done")
-  check.raises("timeout", task.wait, sleeper(50), 10)
-end)
-
-test("on_complete is told the error or nil, and the results, also afterwards", function()
-  local task = sleeper(5, 1, 2)
-  task:on_complete(function(err, a, b) note("first", err, a, b) end)
-  async.await(task)
-  task:on_complete(function(err, a) note("second", err, a) end)
-  async.run({ detached = true }, function() error("bad", 0) end):on_complete(function(err) note("third", err) end)
-  async.sleep(1)
-  check.notes "first nil 1 2; second nil 1; third bad"
-end)
-
-test("misuse is refused with words", function()
-  check.raises("expected a task, a future, a function", async.await, 42)
-  check.raises("function", async.run, 42)
-  check.raises("unknown option 'nmae'", async.run, { nmae = "x" }, function() end)
-  check.raises("milliseconds", async.sleep, -1)
-  check.raises("milliseconds", async.sleep, 0 / 0)
-  check.raises("milliseconds", async.sleep, math.huge)
-  check.raises("number expected", async.sleep, "soon")
-  check.raises("item 2 of the list is not a task", async.await_all, { sleeper(1), 2 })
-  check.raises("cannot await itself", function() async.await(async.current()) end)
-  local parent
-  parent = async.run(function()
-    async.sleep(1)
-    async.run(function() check.raises("part of", async.await, parent) end)
-  end)
-  async.await(parent)
+  equal(err, "late")
+  equal(check.elapsed(), 5)
 end)
 
 check.done()

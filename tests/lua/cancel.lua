@@ -1,209 +1,297 @@
--- Closing tasks at every moment of every wait: nothing is lost, and nothing is handed to the dead.
+-- Cancellation, from Lua: every primitive, before, while and after it is granted; who closes whom; nothing is lost.
 
 local check = require "check"
 local async = require("orrery").async
-local test, equal, note = check.test, check.equal, check.note
+local test, equal, note, raises = check.test, check.equal, check.note, check.raises
 
--- A kind of wait: make() gives wait(), grant() and count(), the last of what is free for others afterwards.
-local kinds = {
+-- Each primitive: `make` answers the wait, what grants it, and a check that it is as if the waiter had never come.
+local primitives = {
   event = function()
     local event = async.event()
-    return function() event:wait() end, function() event:set(1) end, nil
-  end,
-  semaphore = function()
-    local semaphore = async.semaphore(1)
-    semaphore:acquire()
-    return function() semaphore:acquire() return function() semaphore:release() end end,
-      function() semaphore:release() end, function() return semaphore:try_acquire() end
+    return function() event:wait() end, function() event:set() end, function() event:set() event:wait() end
   end,
   ["queue get"] = function()
     local queue = async.queue()
-    return function()
-      local item = queue:get()
-      return function() queue:put_nowait(item) end
-    end, function() queue:put_nowait("item") end, function() return queue:get_nowait() == "item" end
+    local sent, got = 0, 0
+    return function() queue:get() got = got + 1 end, function() queue:put_nowait "item" sent = sent + 1 end, function()
+      equal(#queue, sent - got)
+      queue:put_nowait "more"
+      equal(type(queue:get()), "string")
+    end
   end,
   ["queue put"] = function()
-    local queue = async.queue(1)
-    queue:put("first")
-    return function()
-      queue:put("second")
-      return function() equal(queue:get(), "second") end
-    end, function() queue:get() end, function() return queue:put_nowait("third") end
+    local queue, puts = async.queue(1), 0
+    queue:put "first"
+    return function() queue:put "second" puts = puts + 1 end, function() equal(queue:get(), "first") end, function()
+      while queue:get_nowait() do
+        puts = puts - 1
+      end
+      queue:put "third"
+      equal(queue:get(), "third")
+    end
+  end,
+  semaphore = function()
+    local semaphore, taken = async.semaphore(1), 0
+    semaphore:acquire()
+    return function() semaphore:acquire() taken = 1 end, function() semaphore:release() end, function(granted)
+      if not granted or taken == 1 then
+        semaphore:release()
+      end
+      equal(semaphore:try_acquire(), true, "the permit")
+      semaphore:release()
+    end
   end,
   mutex = function()
-    local mutex, owner = async.mutex(), async.event()
-    async.run({ detached = true }, function()
-      mutex:lock()
-      owner:wait()
+    local mutex = async.mutex()
+    mutex:lock()
+    return function() local _ <close> = mutex:lock() or mutex end, function() mutex:unlock() end, function(granted)
+      if not granted then
+        mutex:unlock()
+      end
+      equal(mutex:try_lock(), true, "the lock")
       mutex:unlock()
-    end)
-    return function() mutex:lock() return function() mutex:unlock() end end, function() owner:set() end,
-      function() async.checkpoint() async.checkpoint() return mutex:try_lock() end
+    end
   end,
   condition = function()
     local mutex, condition = async.mutex(), async.condition()
-    return function() mutex:with(condition.wait, condition, mutex) end, function() condition:notify() end,
-      function() async.checkpoint() return mutex:try_lock() end
+    return function()
+      mutex:lock()
+      local _ <close> = mutex
+      condition:wait(mutex)
+    end, function() condition:notify() end, function()
+      async.sleep(0)
+      equal(mutex:try_lock(), true, "the lock")
+      mutex:unlock()
+    end
   end,
   future = function()
     local future = async.future()
-    return function() async.await(future) end, function() future:complete(nil) end, nil
+    return function() async.await(future) end, function() future:complete(nil) end, function() end
   end,
   task = function()
-    local event = async.event()
-    local task = async.run({ detached = true }, function() event:wait() end)
-    return function() async.await(task) end, function() event:set() end, nil
+    local gate = async.event()
+    local task = async.run(function() gate:wait() return "v" end)
+    return function() async.await(task) end, function() gate:set() end, function() gate:set() equal(async.await(task), "v") end
+  end,
+  sleep = function()
+    return function() async.sleep(5) end, function() end, function() end
   end,
   callback = function()
-    local fire
-    return function() async.await(function(callback) fire = callback end) end,
-      function() if fire then fire() end end, nil
+    local saved
+    return function() async.await(function(callback) saved = callback end) end, function() saved(1) end,
+      function() if saved then saved(2) end end
+  end,
+  any = function()
+    local gate = async.event()
+    local tasks = { async.run(function() gate:wait() end), async.run(function() gate:wait() end) }
+    return function() async.await_any(tasks) end, function() gate:set() end, function() gate:set() async.await_all(tasks) end
+  end,
+  ["scope leave"] = function()
+    local gate = async.event()
+    return function() async.scope(function() async.run(function() gate:wait() end) end) end, function() gate:set() end,
+      function() end
+  end,
+  coroutine = function()
+    local event = async.event()
+    return function() coroutine.wrap(function() event:wait() end)() end, function() event:set() end, function() end
   end,
 }
 
-local function waiter(wait)
-  return async.run({ detached = true }, function()
-    local give_back = wait()
-    note "got"
-    if give_back then give_back() end
-  end)
+local names = {}
+for name in pairs(primitives) do
+  names[#names + 1] = name
 end
+table.sort(names)
 
-for name, make in pairs(kinds) do
-  test(name .. ": closed while it waits, it gets nothing, and what comes is for the others", function()
-    local wait, grant, free = make()
-    local task = waiter(wait)
-    task:close()
-    equal(select(2, async.pawait(task)), "closed")
-    grant()
-    check.notes ""
-    check.truthy(not free or free(), "what was granted is free")
+for _, name in ipairs(names) do
+  test(name .. ": cancelled before it waits, nothing is taken", function()
+    local wait, _, intact = primitives[name]()
+    local task = async.run(function()
+      async.current():close()
+      equal(async.is_closing(), true)
+      raises("closed", wait)
+      raises("closed", wait)
+    end)
+    async.pawait(task)
+    intact(false)
   end)
 
-  test(name .. ": closed and granted in one go, the one before closes it", function()
-    local wait, grant, free = make()
-    local first, second = waiter(wait), waiter(wait)
+  test(name .. ": cancelled while it waits, nothing is lost", function()
+    local wait, grant, intact = primitives[name]()
+    local task = async.run(function()
+      local ok, err = pcall(wait)
+      note(ok, err)
+      raises("closed", async.sleep, 1)
+    end)
+    equal(task:status(), "awaiting")
+    task:close()
+    async.pawait(task)
+    check.notes "false closed"
+    if name ~= "callback" and name ~= "queue put" and name ~= "semaphore" and name ~= "mutex" then
+      grant()
+    end
+    intact(false)
+  end)
+
+  test(name .. ": cancelled when it has been granted, it is handed on or kept", function()
+    local wait, grant, intact = primitives[name]()
+    local task = async.run(function() note(pcall(wait)) end)
+    if name == "sleep" then
+      return task:close()
+    end
+    grant()
+    task:close()
+    async.pawait(task)
+    intact(true)
+  end)
+
+  test(name .. ": two wait, one is cancelled as it is granted, the other is served", function()
+    local wait, grant = primitives[name]()
+    if name == "callback" or name == "queue put" or name == "sleep" then
+      return
+    end
+    local first = async.run(function() pcall(wait) end)
+    local second = async.run(function() wait() note "served" end)
     first:close()
     grant()
-    equal(select(2, async.pawait(first)), "closed")
-    if free or name == "event" then
-      async.await(second)
-      check.notes "got"
-    else
-      second:close()
-    end
-  end)
-
-  test(name .. ": granted and then closed, it has it, and hears of it when it next waits", function()
-    local wait, grant = make()
-    local task = async.run({ detached = true }, function()
-      local give_back = wait()
-      note "got"
-      if give_back then give_back() end
-      async.sleep(1)
-      note "wrong"
-    end)
-    grant()
-    task:close()
-    local ok, err = async.pawait(task)
-    equal(ok, false)
-    equal(err, "closed")
-  end)
-
-  test(name .. ": closed before it waits, it does not begin to", function()
-    local wait, _, free = make()
-    local task = async.run({ detached = true }, function()
-      async.current():close()
-      wait()
-    end)
-    equal(select(2, async.pawait(task)), "closed")
-    check.notes ""
-    check.truthy(not free or name == "condition" or not free() or name == "mutex", "it took nothing")
-  end)
-
-  test(name .. ": a time limit ends it as closing does", function()
-    local wait = make()
-    equal(select(2, pcall(async.with_timeout, 10, wait)), "timeout")
-    equal(check.elapsed(), 10)
-    async.sleep(1)
+    async.with_timeout(50, async.await, second)
+    check.notes "served"
+    async.pawait(first)
   end)
 end
 
-test("closed is raised again at every wait, until the end", function()
+-- --- Who closes whom ----------------------------------------------------------------------------------------------
+
+test("a task that closes itself hears of it at its next wait, and at every one after", function()
   local task = async.run(function()
-    for _ = 1, 3 do
-      note(select(2, pcall(async.sleep, 10)))
-    end
+    async.current():close()
     note(async.is_closing())
-    async.checkpoint()
+    for _ = 1, 3 do
+      note(select(2, pcall(async.sleep, 1)))
+    end
+    note(select(2, pcall(async.checkpoint)))
+    return "returned"
   end)
-  task:close()
-  check.notes "closed; closed; closed; true"
-  equal(select(2, async.pawait(task)), "closed")
+  note(async.pawait(task))
+  check.notes "true; closed; closed; closed; closed; true returned"
 end)
 
-test("a task may close itself, its parent and its siblings, in any state", function()
-  equal(select(2, async.pawait(async.run(function()
-    async.current():close()
-    async.sleep(1)
-  end))), "closed")
+test("a task that closes its parent runs on to its next wait", function()
   local parent
   parent = async.run(function()
+    parent = async.current()
     async.run(function()
-      async.sleep(1)
-      parent:close() -- which awaits
+      equal(parent:status(), "normal")
+      parent:close()
+      note "child runs on"
+      raises("closed", async.sleep, 1)
+      note "child told"
     end)
-    async.sleep(100)
+    note "parent goes on"
+    raises("closed", async.sleep, 1)
+    note "parent told"
   end)
-  equal(select(2, async.pawait(parent)), "closed")
-  local normal
-  normal = async.run(function()
-    async.sleep(1)
-    async.run(function() normal:close() end) -- which is normal
-    async.sleep(100)
-  end)
-  equal(select(2, async.pawait(normal)), "closed")
-  async.scope(function()
-    local sibling = async.run(pcall, async.sleep, 100)
-    async.run(function() sibling:close() end)
-  end)
-  equal(check.elapsed(), 2)
+  async.pawait(parent)
+  check.notes "child runs on; child told; parent goes on; parent told"
 end)
 
-test("closing goes down the whole tree before the caller goes on, a task before its children", function()
-  local function sleeper(name)
-    return async.run(function()
-      pcall(async.sleep, 1000)
-      note(name)
-    end)
+test("a task that closes a sibling that waits lets it clean up before it goes on", function()
+  local sibling = async.run(function()
+    local _ <close> = setmetatable({}, { __close = function() note "sibling closed" end })
+    async.sleep(100)
+  end)
+  async.await(async.run(function()
+    sibling:close()
+    note "goes on"
+  end))
+  check.notes "sibling closed; goes on"
+  equal(sibling:status(), "completed")
+end)
+
+test("close goes down in the order of creation, the task before its children", function()
+  local function waits(name, inner)
+    return function()
+      local _ <close> = setmetatable({}, { __close = function() note(name) end })
+      if inner then
+        inner()
+      end
+      async.sleep(100)
+    end
   end
+  local task = async.run(waits("top", function()
+    async.run(waits("a", function() async.run(waits "a1") async.run(waits "a2") end))
+    async.run(waits "b")
+  end))
+  task:close()
+  check.notes "top; a; a1; a2; b"
+  async.pawait(task)
+end)
+
+test("closing is done at once for one that waits, and again is nothing", function()
+  local task = async.run(async.sleep, 100)
+  equal(task:close(), task)
+  equal(task:status(), "completed")
+  task:close()
+  equal(async.is_closing(), false)
+end)
+
+test("a task made by one that is closing is born closed", function()
   local task = async.run(function()
+    async.current():close()
     async.run(function()
-      sleeper "grandchild"
-      pcall(async.sleep, 1000)
-      note "first"
+      note(async.is_closing())
+      note(select(2, pcall(async.sleep, 1)))
     end)
-    sleeper "second"
-    pcall(async.sleep, 1000)
-    note "parent"
+  end)
+  async.pawait(task)
+  check.notes "true; closed"
+end)
+
+test("closing where it cannot wait runs the cleanup all the same", function()
+  local task = async.run(function()
+    local _ <close> = setmetatable({}, { __close = function() note "closed" end })
+    async.sleep(100)
+  end)
+  string.gsub("a", "a", function() task:close() end)
+  check.notes "closed"
+end)
+
+test("a task closed in its cleanup goes on with it", function()
+  local task
+  task = async.run(function()
+    pcall(async.sleep, 100)
+    async.shield(function()
+      async.sleep(5)
+      task:close()
+      async.sleep(5)
+    end)
+    note(check.elapsed())
   end)
   task:close()
-  note "caller"
-  check.notes "parent; first; grandchild; second; caller"
+  async.pawait(task)
+  check.notes "10"
 end)
 
-test("a closed child does not fail its parent", function()
-  local child = async.run(async.sleep, 1000)
-  child:close()
-  async.sleep(10)
-  equal(child:status(), "completed")
-end)
-
-test("waiting for a descriptor can be closed, and goes on working", function()
-  local pipe = io.popen("sleep 0.05; echo done")
-  equal(select(2, pcall(async.with_timeout, 0, async.readable, 0)) ~= nil, true)
-  check.raises("Bad file descriptor", async.readable, 1234567)
+test("a descriptor's wait is cancelled, and the descriptor can be waited for again", function()
+  local pipe = assert(io.popen("sleep 0.3; echo x", "r"))
+  local fd
+  for number = 3, 20 do
+    local target = io.open("/proc/self/fdinfo/" .. number)
+    if target then
+      target:close()
+      local link = io.popen("readlink /proc/$PPID/fd/" .. number)
+      local text = link:read "l" or ""
+      link:close()
+      fd = text:find "^pipe:" and number or fd
+    end
+  end
+  if fd then
+    local task = async.run(async.readable, fd)
+    task:close()
+    equal(select(2, async.pawait(task)), "closed")
+    equal(async.readable(fd), true)
+    equal(pipe:read "l", "x")
+  end
   pipe:close()
 end)
 

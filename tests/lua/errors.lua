@@ -1,186 +1,300 @@
--- Errors: any value, the same all the way up; cleanup; reports.
+-- Errors: any value, its identity kept, the first one wins and none is lost.
 
 local check = require "check"
-local async = require("orrery").async
-local test, equal, note = check.test, check.equal, check.note
+local orrery = require "orrery"
+local async = orrery.async
+local test, equal, note, raises = check.test, check.equal, check.note, check.raises
 
-test("any value can be an error, and stays the same", function()
-  local function values()
-    return { {}, 42, false, "text", async.run, coroutine.create(print) }
+local function quiet(fn, ...)
+  return async.run({ detached = true }, fn, ...)
+end
+
+test("any error value keeps its identity, through awaits and through levels of tasks", function()
+  local values = { {}, 5, 1.5, true, false, "text", "", print, coroutine.create(print), io.stdout, async.event() }
+  for i = 1, #values + 1 do
+    local value = values[i]
+    local function fails() error(value, 0) end
+    local ok, err = async.pawait(async.run(fails))
+    equal(ok, false)
+    check.truthy(rawequal(err, value), tostring(value))
+    local _, deep = async.pawait(async.run(function()
+      async.run(function()
+        async.run(function() async.sleep(1) fails() end)
+        async.sleep(50)
+      end)
+      async.sleep(50)
+    end))
+    check.truthy(rawequal(deep, value), "deep " .. tostring(value))
+    local _, joined = async.pawait(async.run(function()
+      async.run(function() async.sleep(1) fails() end)
+    end))
+    check.truthy(rawequal(joined, value), "joined " .. tostring(value))
   end
-  for _, value in ipairs(values()) do
-    local _, err = pcall(async.await, async.run(error, value))
-    equal(err, value)
-    local _, through = pcall(async.await, async.run(function() async.await(async.run(error, value)) end))
-    equal(through, value)
+end)
+
+test("error(nil) is an error", function()
+  local results = table.pack(async.pawait(async.run(function() error(nil) end)))
+  equal(results[1], false)
+  equal(results[2], nil)
+  equal(results.n, 2)
+  local ok = pcall(async.scope, function() async.run(function() async.sleep(1) error(nil) end) end)
+  equal(ok, false)
+end)
+
+test("the first failure wins, and the others are kept as secondary errors in order", function()
+  local function cleanup_fails(name)
+    return function()
+      local ok = pcall(async.sleep, 100)
+      error(name .. tostring(ok), 0)
+    end
   end
-  local ok, err = pcall(async.await, async.run(error, nil))
+  local task = quiet(function()
+    async.run(cleanup_fails "one ")
+    async.run(cleanup_fails "two ")
+    async.run(function() async.sleep(1) error("first", 0) end)
+  end)
+  local ok, err = async.pawait(task)
   equal(ok, false)
-  equal(err, nil)
+  equal(err, "first")
+  equal(table.concat(task:errors(), "; "), "first; one false; two false")
 end)
 
-test("a child's error is raised where its parent waits, once", function()
-  local problem = {}
-  async.run(function()
-    async.sleep(5)
-    error(problem)
-  end)
-  local ok, err = pcall(async.sleep, 100)
-  equal(ok, false)
-  equal(err, problem)
-  equal(check.elapsed(), 5)
-  async.sleep(10)
-  equal(check.elapsed(), 15)
-end)
-
-test("an error that is not caught ends the others, after their cleanup, and the parent", function()
-  local parent = async.run(function()
+test("the error of a body that failed before its children comes first", function()
+  local task = quiet(function()
     async.run(function()
-      async.sleep(5)
-      error("first", 0)
+      pcall(async.sleep, 100)
+      error("cleanup", 0)
     end)
-    async.run(function()
-      pcall(async.sleep, 1000)
-      async.shield(async.sleep, 20)
-      note "cleaned up"
-    end)
-    async.sleep(100)
-  end)
-  equal(select(2, async.pawait(parent)), "first")
-  check.notes "cleaned up"
-  equal(check.elapsed(), 25)
-end)
-
-test("later errors are kept beside the first", function()
-  local parent = async.run(function()
-    async.run(function()
-      async.sleep(5)
-      error("first", 0)
-    end)
-    async.run(function()
-      pcall(async.sleep, 1000)
-      error("second", 0)
-    end)
-    async.sleep(100)
-  end)
-  equal(select(2, async.pawait(parent)), "first")
-  local errors = parent:errors()
-  equal(#errors, 2)
-  equal(errors[1], "first")
-  equal(errors[2], "second")
-end)
-
-test("the failure of a child fails a parent whose function has returned", function()
-  local parent = async.run(function()
-    async.run(function()
-      async.sleep(5)
-      error("late", 0)
-    end)
-    return "value"
-  end)
-  local ok, err = async.pawait(parent)
-  equal(ok, false)
-  equal(err, "late")
-end)
-
-test("awaiting observes a failure: it does not come again", function()
-  local child = async.run(function() error("seen", 0) end)
-  equal(select(2, pcall(async.await, child)), "seen")
-  async.sleep(10)
-  equal(select(2, pcall(async.await, child)), "seen")
-end)
-
-test("detaching a task that has failed takes the failure from its parent", function()
-  local child = async.run(function() error("detached", 0) end)
-  child:detach()
-  async.sleep(0)
-  equal(select(2, async.pawait(child)), "detached")
-end)
-
-test("a task completed from outside has that result, and its body is cancelled", function()
-  local task = async.run(function()
-    local _, err = pcall(async.sleep, 100)
-    note(err)
-    return "own"
-  end)
-  task:complete(1, nil, 3)
-  local a, b, c = async.await(task)
-  equal(a, 1)
-  equal(b, nil)
-  equal(c, 3)
-  check.notes "closed"
-  check.raises("completed already", task.complete, task, 2)
-end)
-
-test("cleanup may wait, on success, on failure and when closed", function()
-  local function guard(name)
-    return setmetatable({}, { __close = function(_, err)
-      async.shield(async.sleep, 10)
-      note(name, err)
-    end })
-  end
-  async.await(async.run(function()
-    local a <close> = guard "ok" -- luacheck: ignore
-  end))
-  pcall(async.await, async.run(function()
-    local a <close> = guard "failed" -- luacheck: ignore
-    error("bad", 0)
-  end))
-  local task = async.run(function()
-    local a <close> = guard "closed" -- luacheck: ignore
-    async.sleep(1000)
-  end)
-  task:close()
-  async.pawait(task)
-  check.notes "ok nil; failed bad; closed closed"
-  equal(check.elapsed(), 30)
-end)
-
-test("an error in cleanup takes the place of the one before it", function()
-  local _, err = async.pawait(async.run(function()
-    local a <close> = setmetatable({}, { __close = function() error("cleanup", 0) end }) -- luacheck: ignore
     error("body", 0)
-  end))
-  equal(err, "cleanup")
+  end)
+  equal(select(2, async.pawait(task)), "body")
+  equal(table.concat(task:errors(), "; "), "body; cleanup")
 end)
 
-test("tracebacks show file, line, and the tasks above", function()
-  local text
+test("a body that answers a child's failure with another error keeps both", function()
+  local task = quiet(function()
+    async.run(function() async.sleep(1) error("child", 0) end)
+    pcall(async.sleep, 50)
+    error("body", 0)
+  end)
+  equal(select(2, async.pawait(task)), "body")
+  equal(table.concat(task:errors(), "; "), "body; child")
+end)
+
+test("a failure that is caught is gone", function()
+  async.run(function() async.sleep(1) error("child", 0) end)
+  raises("child", async.sleep, 50)
+  async.sleep(5)
+  equal(#async.current():errors() <= 1, true)
+end)
+
+test("a child that fails at once interrupts the parent's next wait", function()
+  async.run(function() error("at once", 0) end)
+  note "goes on"
+  raises("at once", async.sleep, 50)
+  equal(check.elapsed(), 0)
+end)
+
+test("a child that was awaited by a sibling does not fail its parent", function()
+  local bad = async.run(function() async.sleep(2) error("bad", 0) end)
+  local other = async.run(function() return async.pawait(bad) end)
+  async.sleep(5)
+  equal(async.await(other), false)
+end)
+
+test("a closed child never fails its parent", function()
+  local child = async.run(async.sleep, 100)
+  child:close()
+  async.sleep(1)
+  local ok, err = async.pawait(child)
+  equal(ok, false)
+  equal(err, "closed")
+  equal(#child:errors(), 0)
+end)
+
+test("a failure in the cleanup of a closed child is not lost", function()
+  local child
+  local ok, err = pcall(function()
+    child = async.run(function() pcall(async.sleep, 100) error("cleanup", 0) end)
+    child:close()
+    async.sleep(1)
+  end)
+  note(ok, err)
+  equal(table.concat(child:errors()), "cleanup")
+end)
+
+test("errors can be asked for as long as there is a handle", function()
+  local task = quiet(function() async.sleep(1) error("kept", 0) end)
+  async.pawait(task)
+  async.sleep(10)
+  equal(select(2, async.pawait(task)), "kept")
+  equal(table.concat(task:errors()), "kept")
+end)
+
+test("a task keeps its name when it is done", function()
+  local task = async.run("worker", function() end)
+  equal(task.name, "worker")
+  check.truthy(tostring(task):find("worker", 1, true))
+end)
+
+-- --- Tracebacks ------------------------------------------------------------------------------------------------------
+
+test("a traceback names the file, the line and the tasks", function()
   local task = async.run("outer", function()
     async.run("inner", function()
-      text = async.current():traceback "here"
+      coroutine.wrap(function() async.sleep(1) note(async.current():traceback "why") end)()
     end)
+    async.sleep(5)
   end)
+  local waiting = task:traceback()
+  check.truthy(waiting:find("outer", 1, true), waiting)
+  check.truthy(waiting:find("errors.lua:%d+"), waiting)
   async.await(task)
-  for _, part in ipairs { "^here", "task 'inner'", "errors.lua:%d+", "task 'outer'" } do
-    check.truthy(text:find(part), part .. " in " .. text)
-  end
-  local failed = async.run("failing", function() error "why" end)
-  async.pawait(failed)
-  check.truthy(failed:traceback():find "errors.lua:%d+", "where it failed")
+  equal(task:traceback "done":sub(1, 4), "done")
 end)
 
-test("where a task was made is remembered when debugging", function()
-  async.debug(true)
-  local task = async.run("made here", function() async.sleep(1) end)
-  async.debug(false)
-  check.truthy(task:traceback():find "created at .*errors.lua:%d+", task:traceback())
-  async.await(task)
+test("the traceback of a failed task tells where the error was raised", function()
+  local task = quiet(function() async.sleep(1) local object = {} error(object) end)
+  async.pawait(task)
+  check.truthy(task:traceback("m"):find("errors.lua:%d+"), task:traceback "m")
 end)
 
-test("an error object whose __tostring fails is still an error", function()
-  local bad = setmetatable({}, { __tostring = function() error "no" end })
-  equal(select(2, async.pawait(async.run(error, bad))), bad)
+test("a traceback from inside a coroutine shows both stacks", function()
+  local text
+  local function inside_coroutine() text = async.current():traceback() return text end
+  local function around() coroutine.wrap(function() local r = inside_coroutine() return r end)() end
+  around()
+  check.truthy(text:find("inside_coroutine", 1, true), text)
+  check.truthy(text:find("around", 1, true), text)
 end)
 
-test("an error in an observer, or in a finalizer, hurts nobody else", function()
-  local task = async.run(async.sleep, 1)
-  task:on_complete(function() note "told" end)
-  async.await(task)
-  setmetatable({}, { __gc = function() error "gc" end })
-  collectgarbage()
+test("a stack overflow in a task is an error like others", function()
+  local function forever(n) return 1 + forever(n) end
+  local ok, err = async.pawait(async.run(forever, 1))
+  equal(ok, false)
+  check.truthy(tostring(err):find "overflow", err)
+end)
+
+-- --- Errors in odd places ------------------------------------------------------------------------------------------------
+
+test("an observer is told the outcome, and its error harms nobody", function()
+  local object = {}
+  local good = async.run(function() async.sleep(1) return 1, nil, 3 end)
+  good:on_complete(function(...) note("good", select("#", ...), ...) end)
+  good:on_complete(function() error("in the observer, on purpose", 0) end)
+  good:on_complete(function() async.sleep(1) note "an observer may wait" end)
+  local bad = quiet(function() async.sleep(2) error(object) end)
+  bad:on_complete(function(err) note(err == object) end)
+  async.pawait(bad)
+  async.sleep(5)
+  good:on_complete(function(err, value) note("late", err, value) end)
   async.sleep(1)
-  check.notes "told"
+  check.notes "good 4 nil 1 nil 3; an observer may wait; true; late nil 1"
+end)
+
+test("an error in __close replaces the body's, as in Lua", function()
+  local task = quiet(function()
+    local _ <close> = setmetatable({}, { __close = function(_, err) note(err) error("close", 0) end })
+    error("body", 0)
+  end)
+  equal(select(2, async.pawait(task)), "close")
+  check.notes "body"
+end)
+
+test("an error in __close of a closed task is its failure", function()
+  local task = quiet(function()
+    local _ <close> = setmetatable({}, { __close = function() error("close", 0) end })
+    async.sleep(100)
+  end)
+  task:close()
+  equal(select(2, async.pawait(task)), "close")
+end)
+
+test("an error in __gc harms nobody", function()
+  warn "@off"
+  for _ = 1, 100 do
+    setmetatable({}, { __gc = function() error "gc" end })
+    setmetatable({}, { __gc = function() async.sleep(1) end })
+    setmetatable({}, { __gc = function() quiet(function() async.sleep(1) end) end })
+  end
+  collectgarbage()
+  async.sleep(5)
+  collectgarbage()
+end)
+
+test("an error value whose __tostring fails, waits, or answers no string is kept as it is", function()
+  for _, answer in ipairs { error, function() async.sleep(1) end, function() return 5 end,
+    function(self) return tostring(self) end } do
+    local object = setmetatable({}, { __tostring = answer })
+    local ok, err = async.pawait(quiet(function() error(object) end))
+    equal(ok, false)
+    check.truthy(rawequal(err, object), "the same")
+  end
+end)
+
+test("an error in a message handler is Lua's own affair", function()
+  local ok = async.await(async.run(function()
+    return xpcall(error, function() error "again" end)
+  end))
+  equal(ok, false)
+end)
+
+test("a child that fails inside a coroutine's wait is raised in there", function()
+  async.run(function() async.sleep(1) error("child", 0) end)
+  local ok, err = coroutine.resume(coroutine.create(function() async.sleep(50) end))
+  equal(ok, false)
+  equal(err, "child")
+end)
+
+-- --- detach and complete ------------------------------------------------------------------------------------------------
+
+test("detaching a failed task takes its failure from the parent", function()
+  local task = async.run(function() error("detached", 0) end)
+  task:detach()
+  async.sleep(1)
+  equal(select(2, async.pawait(task)), "detached")
+end)
+
+test("a detached task outlives its parent", function()
+  local inner
+  async.await(async.run(function()
+    inner = async.run(function() async.sleep(10) return "v" end)
+    inner:detach()
+  end))
+  equal(check.elapsed(), 0)
+  equal(async.await(inner), "v")
+end)
+
+test("complete gives a waiting task its results, and closes its body", function()
+  local task = async.run(function()
+    local _ <close> = setmetatable({}, { __close = function() note "closed" end })
+    async.sleep(100)
+  end)
+  task:complete(1, nil, 3)
+  local values = table.pack(async.await(task))
+  equal(values.n, 3)
+  equal(values[3], 3)
+  check.notes "closed"
+  raises("completed already", task.complete, task)
+end)
+
+test("complete with none or one, of itself, and of a body that is over", function()
+  local none = async.run(async.sleep, 100)
+  none:complete()
+  equal(select("#", async.await(none)), 0)
+  equal(async.await(async.run(function() async.current():complete "self" pcall(async.sleep, 1) return "body" end)), "self")
+  local joining = async.run(function() async.run(async.sleep, 100) return 1, 2 end)
+  joining:complete("given", 2, 3)
+  equal(async.await(joining), "given")
+end)
+
+test("complete of a task that has failed and still cleans up is refused", function()
+  local task = quiet(function()
+    async.run(function() pcall(async.sleep, 50) async.shield(async.sleep, 5) end)
+    error("failed", 0)
+  end)
+  raises("completed already", task.complete, task, 1)
+  equal(select(2, async.pawait(task)), "failed")
 end)
 
 check.done()
