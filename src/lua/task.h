@@ -104,6 +104,9 @@ int ltask_run_first(lua_State *L, struct ltask *first, lua_KFunction k, lua_KCon
  */
 int suspend(lua_State *L, lua_KFunction k, lua_KContext context);
 
+/* Whether a task runs here that can be suspended. */
+bool can_suspend(lua_State *L);
+
 /* Raises what a wait that ended badly means. */
 int wait_raise(lua_State *L, int error);
 
