@@ -225,7 +225,10 @@ bool home_littered(struct timer_home *home)
 
 void home_scrub(struct timer_home *home)
 {
-    unsigned steps = home_littered(home) ? HOME_SCRUB_HARD_STEPS : HOME_SCRUB_STEPS;
+    bool littered = home_littered(home);
+    if (!littered && ++home->unscrubbed % HOME_SCRUB_TURNS)
+        return;
+    unsigned steps = littered ? HOME_SCRUB_HARD_STEPS : HOME_SCRUB_STEPS;
     wheel_scrub(&home->wheel, steps, keep_unless_garbage, home);
 }
 

@@ -10,7 +10,8 @@
 enum {
     HOME_LETTERS = 1024,          /* timers received in a turn, at most */
     HOME_FIRES = 1024,            /* timers taken in a turn, at most, while nothing else limits them */
-    HOME_SCRUB_STEPS = 16,        /* entries looked at in a turn */
+    HOME_SCRUB_TURNS = 16,        /* short turns are many, and looking costs: one in so many looks for garbage */
+    HOME_SCRUB_STEPS = 16,        /* entries looked at then */
     HOME_SCRUB_HARD_STEPS = 2048, /* the same, when garbage has got the upper hand */
     HOME_GARBAGE_SHARE = 8,       /* which it has when it is more than one part in so many */
 };

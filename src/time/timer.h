@@ -114,6 +114,7 @@ struct timer_home {
     struct counter scheduled; /* as in the stripes: with them, what is still to happen here; may wrap around 0 */
     struct counter fired, cancelled, rearmed, migrated;
     struct counter scrubbed; /* garbage removed, of that in the stripes */
+    unsigned unscrubbed;     /* turns since the last look for garbage */
     bool stirred;            /* a timer has come or gone since the owner was last idle */
     struct histogram lateness;
 
