@@ -131,33 +131,54 @@ static int do_nothing(lua_State *L)
     return 0;
 }
 
-/* Closes what an awaited function has returned, at 1, unless it is closing already. */
-static int close_returned(lua_State *L)
+static int nothing_more(lua_State *L, int status, lua_KContext context)
 {
-    if (push_method(L, 1, "is_closing")) {
-        lua_pushvalue(L, 1);
-        lua_call(L, 1, 1);
-        if (lua_toboolean(L, -1))
-            return 0;
-    }
-    if (push_method(L, 1, "close")) {
-        lua_pushvalue(L, 1);
-        lua_pushcfunction(L, do_nothing); /* some want to tell when they are closed */
-        lua_call(L, 2, 0);
-    }
+    (void)L;
+    (void)status;
+    (void)context;
     return 0;
 }
 
-static void close_at_end(lua_State *L, bool failed)
+/* [returned] [whether it is closing] */
+static int asked_whether_closing(lua_State *L, int status, lua_KContext context)
+{
+    (void)status;
+    (void)context;
+    if (lua_toboolean(L, -1) || !push_method(L, 1, "close"))
+        return 0;
+    lua_pushvalue(L, 1);
+    lua_pushcfunction(L, do_nothing); /* some want to tell when they are closed */
+    lua_callk(L, 2, 0, 0, nothing_more);
+    return 0;
+}
+
+/* Closes what an awaited function has returned, at 1, unless it is closing already.  Both questions may wait. */
+static int close_returned(lua_State *L)
+{
+    if (!push_method(L, 1, "is_closing")) {
+        lua_pushboolean(L, false);
+    } else {
+        lua_pushvalue(L, 1);
+        lua_callk(L, 1, 1, 0, asked_whether_closing);
+    }
+    return asked_whether_closing(L, LUA_OK, 0);
+}
+
+/* Pushes what closes it; false if it is nothing that could be closed. */
+static bool push_closing(lua_State *L)
 {
     if (lua_type(L, AT_RETURNED) < LUA_TTABLE || lua_isfunction(L, AT_RETURNED))
-        return;
+        return false;
     lua_pushcfunction(L, close_returned);
     lua_pushvalue(L, AT_RETURNED);
-    if (!failed)
-        lua_call(L, 1, 0);
-    else if (lua_pcall(L, 1, 0, 0) != LUA_OK)
-        lua_pop(L, 1); /* the error that is on its way comes first */
+    return true;
+}
+
+static int return_values(lua_State *L, int status, lua_KContext count)
+{
+    (void)L;
+    (void)status;
+    return (int)count;
 }
 
 /* The callback has come, and its arguments are in the frame. */
@@ -165,8 +186,28 @@ static int callback_over(lua_State *L)
 {
     int count = lua_gettop(L) - (AT_VALUES - 1);
     end_callback(L);
-    close_at_end(L, false);
+    if (push_closing(L))
+        lua_callk(L, 1, 0, count, return_values);
     return count;
+}
+
+/* [callback] [returned] [error] [...]: what was returned is closed, and if that failed, this error comes first. */
+static int raise_after_closing(lua_State *L, int status, lua_KContext context)
+{
+    (void)status;
+    (void)context;
+    lua_settop(L, AT_VALUES);
+    return lua_error(L);
+}
+
+static int callback_interrupted(lua_State *L, int error)
+{
+    end_callback(L);
+    lua_settop(L, AT_RETURNED);
+    wait_push_error(L, error);
+    if (push_closing(L))
+        lua_pcallk(L, 1, 0, 0, 0, raise_after_closing);
+    return raise_after_closing(L, LUA_OK, 0);
 }
 
 static int take_early(lua_State *L)
@@ -201,10 +242,7 @@ static int await_callback(lua_State *L, int status, lua_KContext serial)
     self->for_callback = false;
     if (!error)
         return callback_over(L);
-    end_callback(L);
-    lua_settop(L, AT_RETURNED);
-    close_at_end(L, true);
-    return wait_raise(L, error);
+    return callback_interrupted(L, error);
 }
 
 /* The function has returned: [callback] [what it returned]. */

@@ -2,11 +2,18 @@
 
 #include "lua/reach.h"
 
-#include <stdlib.h>
+#include <string.h>
 
 #define ESTATE "orrery.estate"
 
 static const char estates_key; /* in the registry: estates by handle, which are weak keys */
+
+void estate_free_text(struct orr_isolate *iso, char **text)
+{
+    if (*text)
+        alloc_free(&iso->alloc, *text, strlen(*text) + 1);
+    *text = NULL;
+}
 
 /* The handle is gone, or is about to be: then it comes back, to end in order. */
 static int estate_gc(lua_State *L)
@@ -27,8 +34,8 @@ static int estate_gc(lua_State *L)
         orr_task_unref(self->task);
         isolate_leave(iso);
     }
-    free(self->report);
-    free(self->created);
+    estate_free_text(iso, &self->report);
+    estate_free_text(iso, &self->created);
     *self = (struct estate){ 0 };
     return 0;
 }

@@ -26,6 +26,9 @@ struct estate *estate_make(lua_State *L, struct ltask *self);
 /* The same from outside Lua; NULL for lack of memory. */
 struct estate *estate_try(struct ltask *self);
 
+/* Frees one of its texts. */
+void estate_free_text(struct orr_isolate *iso, char **text);
+
 /* The handle at the top of L is held weakly from now on; or, with none there, no more.  It has an estate.  Never allocates. */
 void estate_watch(lua_State *L, struct ltask *self, bool weak);
 

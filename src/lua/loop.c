@@ -15,6 +15,7 @@ struct timer_object {
     struct orr_timer *timer; /* NULL once closed */
     int anchor;              /* 0 while it is not started */
     uint64_t repeat;
+    bool repeats; /* as it was last started */
 };
 
 static struct timer_object *timer_check(lua_State *L)
@@ -53,7 +54,7 @@ static void timer_fires(struct orr_timer *timer, void *data, int status)
         return;
     lua_pushcfunction(L, start_callback);
     isolate_push_anchored(iso, L, self->anchor);
-    if (!self->repeat)
+    if (!self->repeats)
         let_go(self);
     if (lua_pcall(L, 1, 0, 0) != LUA_OK) {
         log_line(&iso->rt->log, ORR_LOG_ERROR, "timer: %s", lua_tostring(L, -1));
@@ -83,6 +84,7 @@ static int start(lua_State *L, struct timer_object *self, uint64_t delay)
     int error = isolate_visit(iso);
     if (!error) {
         error = orr_timer_start(self->timer, delay, self->repeat);
+        self->repeats = self->repeat;
         isolate_leave(iso);
     }
     if (error) {

@@ -46,8 +46,8 @@ void report_keep(struct ltask *self, lua_State *L, int index)
     lua_concat(L, 3);
     isolate_push_anchored(self->iso, L, self->anchor);
     struct estate *estate = estate_make(L, self);
-    free(estate->report);
-    estate->report = strdup(lua_tostring(L, -2));
+    estate_free_text(self->iso, &estate->report);
+    estate->report = alloc_copy(&self->iso->alloc, lua_tostring(L, -2));
     lua_pop(L, 2);
 }
 

@@ -128,20 +128,29 @@ int ltask_push_results(lua_State *L, struct ltask *self, int handle)
     return count;
 }
 
-int wait_raise(lua_State *L, int error)
+void wait_push_error(lua_State *L, int error)
 {
     struct orr_isolate *iso = isolate_of(L);
     struct orr_task *child = error == -ECHILD ? orr_task_failed_child(iso->current->task) : NULL;
-    if (child)
+    if (child) {
         push_error(L, iso, child);
-    else if (error == -ECANCELED)
+    } else if (error == -ECANCELED) {
         lua_pushliteral(L, "closed");
-    else if (error == -ETIMEDOUT)
+    } else if (error == -ETIMEDOUT) {
         lua_pushliteral(L, "timeout");
-    else if (error == -EDEADLK)
-        return luaL_error(L, "a task cannot await itself or a task that it is part of: that would never end");
-    else
-        return luaL_error(L, "cannot wait: %s", strerror(-error));
+    } else {
+        luaL_where(L, 1);
+        lua_pushstring(L, error == -EDEADLK
+                              ? "a task cannot await itself or a task that it is part of: that would never end"
+                              : "cannot wait: ");
+        lua_pushstring(L, error == -EDEADLK ? "" : strerror(-error));
+        lua_concat(L, 3);
+    }
+}
+
+int wait_raise(lua_State *L, int error)
+{
+    wait_push_error(L, error);
     return lua_error(L);
 }
 
@@ -447,7 +456,7 @@ static void remember_creation(lua_State *L, struct ltask *self)
 {
     struct estate *estate = estate_make(L, self);
     luaL_where(L, 1);
-    estate->created = strdup(lua_tostring(L, -1));
+    estate->created = alloc_copy(&self->iso->alloc, lua_tostring(L, -1));
     lua_pop(L, 1);
 }
 

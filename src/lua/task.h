@@ -107,7 +107,8 @@ int suspend(lua_State *L, lua_KFunction k, lua_KContext context);
 /* Whether a task runs here that can be suspended. */
 bool can_suspend(lua_State *L);
 
-/* Raises what a wait that ended badly means. */
+/* Pushes, or raises, what a wait that ended badly means. */
+void wait_push_error(lua_State *L, int error);
 int wait_raise(lua_State *L, int error);
 
 /* Pushes what a done task has come to on L: true and its results, or false and its error.  Answers how many. */

@@ -375,4 +375,11 @@ test("a loop over iter that is broken off waits for the others no more", functio
   equal(check.elapsed(), 5)
 end)
 
+test("closing what was returned may wait", function()
+  local handle = { close = function() async.shield(async.sleep, 5) note "closed" end }
+  async.await(function(callback) callback() return handle end)
+  check.notes "closed"
+  equal(check.elapsed(), 5)
+end)
+
 check.done()
