@@ -162,6 +162,54 @@ static void isolate_can_be_closed_after_any_number_of_turns(void **state)
     }
 }
 
+struct elsewhere {
+    lua_State *L;
+    struct orr_wait wait;
+    struct orr_task *script;
+    int step, error, closed;
+    unsigned worker;
+};
+
+/* A task of worker 2 that makes an isolate there, runs a script in it, and closes it. */
+static enum orr_poll use_lua_elsewhere(struct orr_task *task, void *data)
+{
+    struct elsewhere *self = data;
+    if (self->step == 0) {
+        self->step = 1;
+        self->worker = orr_task_worker(task);
+        assert_int_equal(orr_lua_new(orr_task_runtime(task), "game", &self->L), 0);
+        assert_int_equal(luaL_loadstring(self->L,
+                                         "local a = game.async\n"
+                                         "local t = {}\n"
+                                         "for i = 1, 100 do t[i] = a.run(function() a.sleep(i % 7) return i end) end\n"
+                                         "a.await_all(t) error('at the end', 0)"),
+                         LUA_OK);
+        assert_int_equal(orr_lua_start(self->L, 0, "script", &self->script), 0);
+    }
+    if (orr_task_await(task, &self->wait, self->script) == -EAGAIN)
+        return ORR_PENDING;
+    self->error = strcmp(orr_task_result(self->script)->message, "at the end\n") > 0;
+    self->closed = orr_lua_close(self->L);
+    orr_task_unref(self->script);
+    return ORR_DONE;
+}
+
+static void isolate_lives_on_the_worker_whose_task_made_it(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = harness_runtime_with((struct orr_options){ .workers = 2, .alloc = counting_alloc });
+    struct elsewhere elsewhere = { 0 };
+    held = 0;
+    assert_int_equal(orr_spawn(rt, &(struct orr_spawn){ .poll = use_lua_elsewhere, .data = &elsewhere, .worker = 2 }),
+                     0);
+    assert_int_equal(orr_runtime_run(rt), 0);
+    assert_int_equal(elsewhere.worker, 2);
+    assert_true(elsewhere.error);
+    assert_int_equal(elsewhere.closed, -EINPROGRESS); /* when the task that asked has unwound */
+    assert_int_equal(harness_stats(rt, 0).tasks_live, 0);
+    assert_int_equal(orr_runtime_free(rt), 0);
+}
+
 /* --- The host's own state -------------------------------------------------------------------------------------------- */
 
 static void state_of_the_hosts_gets_the_api_and_keeps_the_rest(void **state)
@@ -388,6 +436,7 @@ static const struct CMUnitTest lua[] = {
     cmocka_unit_test(closing_cancels_what_is_left_and_lets_it_clean_up),
     cmocka_unit_test(isolate_closed_from_inside_goes_when_that_has_unwound),
     cmocka_unit_test(isolate_can_be_closed_after_any_number_of_turns),
+    cmocka_unit_test(isolate_lives_on_the_worker_whose_task_made_it),
     cmocka_unit_test(state_of_the_hosts_gets_the_api_and_keeps_the_rest),
     cmocka_unit_test(plain_code_waits_by_driving_the_loop),
     cmocka_unit_test(state_closed_by_the_host_under_its_tasks_ends_them),
