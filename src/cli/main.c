@@ -132,6 +132,13 @@ static int load(lua_State *L, int argc, char **argv, int script)
     return 0;
 }
 
+/* The script's own end is ours to report. */
+static void seen(struct orr_task *task, void *data)
+{
+    (void)task;
+    (void)data;
+}
+
 /* Runs until all is done; answers the exit status. */
 static int run(struct orr_runtime *rt, lua_State *L, int argc, char **argv, int script)
 {
@@ -140,8 +147,13 @@ static int run(struct orr_runtime *rt, lua_State *L, int argc, char **argv, int 
     const char *name = strcmp(argv[script], "-") != 0 ? argv[script] : "stdin";
     if (load(L, argc, argv, script) || orr_lua_start(L, argc - script - 1, name, &task))
         return 1;
+    struct orr_observer observer = { .done = seen };
+    orr_runtime_enter(rt);
+    orr_task_observe(task, &observer);
+    orr_runtime_leave(rt);
     int error = orr_runtime_run(rt);
     orr_runtime_enter(rt);
+    orr_task_unobserve(&observer);
     const struct orr_result *result = orr_task_result(task);
     int status = !result || result->error;
     if (error)

@@ -31,6 +31,7 @@ static int estate_gc(lua_State *L)
         return 0;
     }
     if (self->task && !isolate_visit(iso)) {
+        self->task->data = NULL; /* which was the handle */
         orr_task_unref(self->task);
         isolate_leave(iso);
     }

@@ -65,7 +65,7 @@ static void add_heading(luaL_Buffer *text, const struct orr_task *task)
     luaL_addstring(text, task->name ? task->name : "(unnamed)");
     luaL_addstring(text, "'");
     struct ltask *lua = ltask_of(task);
-    if (lua && task->life != TASK_DONE && lua->estate && lua->estate->created) {
+    if (lua && lua->estate && lua->estate->created) {
         luaL_addstring(text, ", created at ");
         luaL_addstring(text, lua->estate->created);
     }
@@ -131,8 +131,10 @@ static void add_chain(luaL_Buffer *text, struct orr_task *task)
         for (size_t steps = 0; steps < i; steps++)
             at = orr_task_cause(at);
         add_heading(text, at);
-        if (i + 1 < length)
-            luaL_addstring(text, " failed because of it");
+        if (i + 1 == length)
+            continue; /* its stack comes with the error */
+        luaL_addstring(text, " failed because of it\n");
+        luaL_addstring(text, ltask_of(at) ? stack_of(ltask_of(at)) : "");
     }
 }
 

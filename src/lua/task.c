@@ -371,6 +371,7 @@ static void let_go_of_core(struct ltask *self)
 {
     struct orr_task *core = self->task;
     self->task = NULL;
+    core->data = NULL;
     if (self->estate)
         self->estate->task = NULL;
     orr_task_unref(core);

@@ -78,7 +78,7 @@ struct ltask *ltask_check(lua_State *L, int index);
 /* NULL if it is not one. */
 struct ltask *ltask_test(lua_State *L, int index);
 
-/* The Lua task that a core task is; NULL for others. */
+/* The Lua task that a core task is; NULL for others, and when its handle is gone. */
 struct ltask *ltask_of(const struct orr_task *task);
 
 struct ltask_options {
