@@ -7,8 +7,11 @@
 #include "exec/wait.h"
 
 /* Whether anything that the runtime knows of will ever move a task again. */
-static bool has_hopes(struct worker *worker)
+static bool has_hopes(void *data)
 {
+    struct worker *worker = data;
+    if (!worker->top.children)
+        return false;
     if (worker_busy(worker) || reactor_in_flight(worker->reactor))
         return true;
     for (struct orr_task *task = scope_walk_first(&worker->top, false); task;
@@ -26,22 +29,27 @@ static void complain(struct worker *worker)
     tree_log(worker);
 }
 
+bool grace_wait(struct worker *worker, bool (*hopes)(void *data), void *data)
+{
+    uint64_t end = clock_after(clock_now(), worker->grace_ns);
+    while (hopes(data)) {
+        uint64_t now = clock_now();
+        if (now >= end)
+            return false;
+        worker_turn(worker, end - now);
+        if (!worker_busy(worker) && !virtual_can_jump(worker) && hopes(data))
+            worker_sleep(worker, end - now);
+    }
+    return true;
+}
+
 void grace_give(struct worker *worker)
 {
     if (!worker->top.children)
         return;
-    uint64_t end = clock_after(clock_now(), worker->grace_ns);
     worker->grace = true;
     scope_cancel(&worker->top, "shutdown");
-    while (worker->top.children && has_hopes(worker)) {
-        uint64_t now = clock_now();
-        if (now >= end) {
-            complain(worker);
-            break;
-        }
-        worker_turn(worker, end - now);
-        if (!worker_busy(worker) && worker->top.children && !virtual_can_jump(worker) && has_hopes(worker))
-            worker_sleep(worker, end - now);
-    }
+    if (!grace_wait(worker, has_hopes, worker))
+        complain(worker);
     worker->grace = false;
 }

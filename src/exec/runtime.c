@@ -287,6 +287,34 @@ static bool all_done(struct orr_runtime *rt)
            !atomic_load_explicit(&rt->errands, memory_order_acquire) && keeper_idle(rt->keeper);
 }
 
+/*
+ * Turns worker 1 until `done(data)`; without that, until nothing is left to happen.  -ECANCELED: stopped; -EDEADLK: what is
+ * waited for can never come.
+ */
+static int turn_until(struct worker *worker, bool (*done)(void *data), void *data)
+{
+    struct orr_runtime *rt = worker->runtime;
+    for (;;) {
+        if (!look_for_stop(worker)) {
+            worker_nudge(worker); /* for whoever looks next */
+            return -ECANCELED;
+        }
+        worker_turn(worker, ORR_NEVER);
+        if (done && done(data))
+            return 0;
+        if (worker_busy(worker))
+            continue;
+        settle(worker);
+        if (all_done(rt))
+            return done ? -EDEADLK : 0;
+        if (virtual_can_jump(worker))
+            continue;
+        if (virtual_is_stuck(worker))
+            return -EDEADLK;
+        worker_sleep(worker, ORR_NEVER);
+    }
+}
+
 int orr_runtime_run(struct orr_runtime *rt)
 {
     int error = drive(rt);
@@ -294,59 +322,38 @@ int orr_runtime_run(struct orr_runtime *rt)
         return error;
     struct worker *worker = runtime_worker(rt, 1);
     struct worker *outer = worker_enter(worker);
-    for (;;) {
-        if (!look_for_stop(worker)) {
-            worker_nudge(worker); /* for whoever looks next */
-            error = -ECANCELED;
-            break;
-        }
-        worker_turn(worker, ORR_NEVER);
-        if (worker_busy(worker))
-            continue;
-        settle(worker);
-        if (all_done(rt))
-            break;
-        if (virtual_can_jump(worker))
-            continue;
-        if (virtual_is_stuck(worker)) {
-            error = -EDEADLK;
-            break;
-        }
-        worker_sleep(worker, ORR_NEVER);
-    }
+    error = turn_until(worker, NULL, NULL);
     worker_leave(outer);
     worker_park(worker, rt->fd_in_use);
     park(rt);
     return error;
 }
 
+struct patience {
+    bool (*done)(void *data);
+    void *data;
+    struct sleeper alarm; /* of the runtime's clock, so that a virtual one comes to the end, too */
+    bool bounded;
+};
+
+static bool done_or_late(void *data)
+{
+    const struct patience *patience = data;
+    return patience->done(patience->data) || (patience->bounded && !patience->alarm.word);
+}
+
 int runtime_run_until(struct orr_runtime *rt, bool (*done)(void *data), void *data, uint64_t timeout_ns)
 {
     struct worker *worker = worker_current;
-    uint64_t end = clock_after(keeper_now(rt->keeper), timeout_ns);
-    struct sleeper alarm = { 0 }; /* so that a virtual clock comes to the end, too */
-    int error = 0;
-    if (timeout_ns != ORR_NEVER)
-        home_sleep(worker->home, &alarm, SLEEPER_OF_NOBODY, end);
-    while (!error && !done(data)) {
-        if (!look_for_stop(worker)) {
-            worker_nudge(worker);
-            error = -ECANCELED;
-            break;
-        }
-        worker_turn(worker, ORR_NEVER);
-        if (done(data) || worker_busy(worker))
-            continue;
-        if (timeout_ns != ORR_NEVER && !alarm.word)
-            error = -ETIMEDOUT;
-        else if (all_done(rt) || virtual_is_stuck(worker))
-            error = -EDEADLK;
-        else if (!virtual_can_jump(worker))
-            worker_sleep(worker, ORR_NEVER);
-    }
-    if (alarm.word)
-        home_wake_early(worker->home, &alarm);
-    return done(data) ? 0 : error;
+    struct patience patience = { .done = done, .data = data, .bounded = timeout_ns != ORR_NEVER };
+    if (patience.bounded)
+        home_sleep(worker->home, &patience.alarm, SLEEPER_OF_NOBODY, clock_after(keeper_now(rt->keeper), timeout_ns));
+    int error = turn_until(worker, done_or_late, &patience);
+    if (patience.alarm.word)
+        home_wake_early(worker->home, &patience.alarm);
+    if (done(data))
+        return 0;
+    return error ? error : -ETIMEDOUT;
 }
 
 int orr_runtime_turn(struct orr_runtime *rt, uint64_t budget_ns)

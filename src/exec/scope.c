@@ -82,13 +82,21 @@ void scope_refresh(struct orr_task *task)
     }
 }
 
+/* False if it was marked already: the first reason stays. */
+static bool mark_cancelled(struct orr_nest *nest, const char *reason)
+{
+    if (nest->flags & NEST_CANCELLED)
+        return false;
+    nest->flags |= NEST_CANCELLED;
+    nest->reason = reason;
+    return true;
+}
+
 /* False if it was cancelled already, and with it all below. */
 static bool cancel_one(struct orr_task *task, const char *reason)
 {
-    if (task->own.flags & NEST_CANCELLED)
+    if (!mark_cancelled(&task->own, reason))
         return false;
-    task->own.flags |= NEST_CANCELLED;
-    task->own.reason = reason;
     if (task->life == TASK_ENDING && !task->settled && !task->failed && task->children)
         task->cut = true;
     scope_refresh(task);
@@ -115,16 +123,11 @@ void scope_cancel(struct orr_nest *nest, const char *reason)
 {
     struct orr_task *task = nest_task(nest);
     reason = reason ? reason : "cancelled";
-    if (nest->flags & NEST_CANCELLED)
-        return; /* and so is all below */
-    if (task && nest == &task->own) {
-        cancel_one(task, reason);
-    } else {
-        nest->flags |= NEST_CANCELLED;
-        nest->reason = reason;
-        if (task)
-            scope_refresh(task);
-    }
+    bool body = task && nest == &task->own;
+    if (!(body ? cancel_one(task, reason) : mark_cancelled(nest, reason)))
+        return; /* and so was all below */
+    if (task && !body)
+        scope_refresh(task);
     scope_cancel_below(nest, reason);
 }
 
@@ -140,11 +143,8 @@ void scope_adopt(struct orr_nest *nest, struct orr_task *task)
         parent->children++;
         task->depth = parent->depth + 1;
     }
-    if (!reason)
-        return;
-    task->own.flags |= NEST_CANCELLED;
-    task->own.reason = reason;
-    task->cancelled = true;
+    if (reason)
+        task->cancelled = mark_cancelled(&task->own, reason);
 }
 
 /* --- Up: failure ------------------------------------------------------------------------------------------ */
@@ -234,10 +234,7 @@ void scope_tell_all(struct orr_task *task, struct orr_nest *nest, bool news)
 /* Whatever becomes of the task, its children are not needed any more, nor are any that are yet to come. */
 static void cancel_children(struct orr_task *task, const char *reason)
 {
-    if (!(task->own.flags & NEST_CANCELLED)) {
-        task->own.flags |= NEST_CANCELLED;
-        task->own.reason = reason;
-    }
+    mark_cancelled(&task->own, reason);
     scope_cancel_below(&task->own, reason);
 }
 
@@ -410,10 +407,7 @@ void scope_body_over(struct orr_task *task)
 
 void scope_drop_body(struct orr_task *task)
 {
-    if (!(task->own.flags & NEST_CANCELLED)) {
-        task->own.flags |= NEST_CANCELLED;
-        task->own.reason = "dropped";
-    }
+    mark_cancelled(&task->own, "dropped");
     if (!task->settled)
         task->result.error = -ECANCELED;
     scope_body_over(task);

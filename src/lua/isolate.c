@@ -1,13 +1,12 @@
 #include "lua/isolate.h"
 
-#include "base/clock.h"
+#include "exec/grace.h"
 #include "lua/estate.h"
 #include "lua/modules.h"
 #include "lua/reach.h"
 #include "lua/task.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 /* --- The account ------------------------------------------------------------------------------------------ */
@@ -248,14 +247,9 @@ static int isolate_init(struct orr_isolate *iso, struct orr_runtime *rt, lua_Sta
 {
     iso->rt = rt;
     iso->worker = worker_current && worker_current->runtime == rt ? worker_current : runtime_worker(rt, 1);
-    iso->L = L;
-    lua_State *main = L;
     lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);
-    main = lua_tothread(L, -1);
+    iso->L = iso->running = lua_tothread(L, -1);
     lua_pop(L, 1);
-    iso->L = main;
-    iso->running = main;
-    snprintf(iso->name, sizeof iso->name, "%s", mount ? mount : "orrery");
     lua_pushcfunction(L, open_protected);
     lua_pushlightuserdata(L, iso);
     lua_pushlightuserdata(L, (void *)mount);
@@ -365,20 +359,18 @@ static enum orr_poll close_poll(struct orr_task *task, void *data)
     return ORR_DONE;
 }
 
+static bool any_hopes(void *data)
+{
+    struct orr_isolate *iso = data;
+    return iso->tasks && ltask_any_hopes(iso);
+}
+
 /* From outside: the worker goes on turning for them meanwhile. */
 static void close_now(struct orr_isolate *iso)
 {
     struct worker *worker = iso->worker;
-    uint64_t end = clock_after(clock_now(), worker->grace_ns);
     ltask_cancel_all(iso);
-    while (iso->tasks && ltask_any_hopes(iso)) {
-        uint64_t now = clock_now();
-        if (now >= end)
-            break;
-        worker_turn(worker, end - now);
-        if (!worker_busy(worker) && iso->tasks && !virtual_can_jump(worker) && ltask_any_hopes(iso))
-            worker_sleep(worker, end - now);
-    }
+    grace_wait(worker, any_hopes, iso);
     ltask_drop_all(iso);
     while (iso->tasks) { /* the kernel is to let go of their I/O */
         worker_turn(worker, ORR_NEVER);

@@ -77,7 +77,6 @@ struct orr_isolate {
     /* The account. */
     size_t memory, memory_peak;
     struct alloc alloc;
-    char name[64];
 };
 
 /* The isolate of a C function of ours: its first upvalue. */

@@ -2,7 +2,6 @@
 
 #include "lua/estate.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* The text of the error at the top of the stack, pushed.  Scripts may have their say in __tostring. */

@@ -6,7 +6,6 @@
 #include "lua/reach.h"
 #include "lua/report.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static enum orr_poll ltask_poll(struct orr_task *task, void *data);
@@ -445,11 +444,10 @@ static void ltask_drop(void *data)
     struct estate *estate = task->failed || task->own.failures ? estate_try(self) : NULL;
     if (estate)
         estate->task = task; /* whose reference goes when the handle does */
-    if (!estate)
+    else
         let_go_of_core(self);
-    else if (!nest_task(task->parent)) {
+    if (estate && !nest_task(task->parent))
         report_soon(self);
-    }
     ltask_release(self);
 }
 
@@ -534,9 +532,7 @@ int ltask_run_first(lua_State *L, struct ltask *first, lua_KFunction k, lua_KCon
     struct orr_isolate *iso = isolate_of(L);
     struct ltask *mark = iso->urgent;
     bool can = can_suspend(L);
-    bool nest = iso->depth < NEST_MAX || (!can && iso->depth < NEST_HARD_MAX);
-    if (!nest && !can)
-        nest = true; /* closing goes as deep as it must; starting was refused before */
+    bool nest = iso->depth < NEST_MAX || !can; /* who cannot, goes as deep as ltask_check_depth() lets it */
     struct ltask *self = iso->current;
     struct ltask *below = mark;
     if (!nest) {
