@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* --- Help ----------------------------------------------------------------------------------------------------- */
 
@@ -255,6 +256,65 @@ static void plain_code_waits_by_driving_the_loop(void **state)
     assert_int_equal(sunk, 0);
 }
 
+static int stop_runtime(lua_State *L)
+{
+    assert_int_equal(orr_runtime_stop(lua_touserdata(L, lua_upvalueindex(1))), 0);
+    return 0;
+}
+
+static void plain_code_that_waits_is_interrupted_by_a_stop_and_told_of_what_cannot_come(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = lua_runtime(NULL);
+    lua_State *L = lua_open(rt);
+    lua_pushlightuserdata(L, rt);
+    lua_pushcclosure(L, stop_runtime, 1);
+    lua_setglobal(L, "stop");
+    assert_int_equal(luaL_dostring(L, "local a = game.async\n"
+                                      "local t = a.run(function() a.event():wait() end)\n"
+                                      "note((select(2, pcall(t.wait, t)):find 'deadlock') ~= nil)\n"
+                                      "a.run(function() a.sleep(5) stop() end)\n"
+                                      "note((select(2, pcall(t.wait, t)):find 'interrupted') ~= nil)"),
+                     LUA_OK);
+    assert_string_equal(noted, "true;true;");
+    assert_int_equal(orr_lua_close(L), 0);
+    assert_int_equal(orr_runtime_free(rt), 0);
+    assert_int_equal(held, 0);
+}
+
+static int write_byte(lua_State *L)
+{
+    assert_int_equal(write((int)luaL_checkinteger(L, 1), "x", 1), 1);
+    return 0;
+}
+
+static void scripts_wait_for_descriptors(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = lua_runtime(NULL);
+    lua_State *L = lua_open(rt);
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    lua_register(L, "write_byte", write_byte);
+    lua_pushinteger(L, ends[0]);
+    lua_setglobal(L, "input");
+    lua_pushinteger(L, ends[1]);
+    lua_setglobal(L, "output");
+    start(L, "local a = game.async\n"
+             "local closed = a.run(a.readable, input) closed:close() note(select(2, a.pawait(closed)))\n"
+             "local t = a.run(function() note(a.readable(input)) end)\n"
+             "note(a.writable(output)) note(t:status())\n"
+             "write_byte(output) a.await(t)\n"
+             "note((select(2, pcall(a.readable, 1234567)):find 'Bad file descriptor') ~= nil)");
+    assert_int_equal(orr_runtime_run(rt), 0);
+    assert_string_equal(noted, "closed;true;awaiting;true;true;");
+    assert_int_equal(orr_lua_close(L), 0);
+    assert_int_equal(orr_runtime_free(rt), 0);
+    assert_int_equal(held, 0);
+    close(ends[0]);
+    close(ends[1]);
+}
+
 static void state_closed_by_the_host_under_its_tasks_ends_them(void **state)
 {
     (void)state;
@@ -439,6 +499,8 @@ static const struct CMUnitTest lua[] = {
     cmocka_unit_test(isolate_lives_on_the_worker_whose_task_made_it),
     cmocka_unit_test(state_of_the_hosts_gets_the_api_and_keeps_the_rest),
     cmocka_unit_test(plain_code_waits_by_driving_the_loop),
+    cmocka_unit_test(plain_code_that_waits_is_interrupted_by_a_stop_and_told_of_what_cannot_come),
+    cmocka_unit_test(scripts_wait_for_descriptors),
     cmocka_unit_test(state_closed_by_the_host_under_its_tasks_ends_them),
     cmocka_unit_test(function_of_the_hosts_is_awaited_by_calling_it),
     cmocka_unit_test(memory_that_runs_out_at_any_point_is_an_error_and_loses_nothing),

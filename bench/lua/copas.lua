@@ -8,10 +8,16 @@ local gettime = require("socket").gettime
 collectgarbage("incremental") -- as in our program; the interpreter's own choice is the other
 local COUNT = 20000
 
+-- Some versions of copas.loop() do not end when all threads have.
 local function timed(count, fn)
-  local start = gettime()
-  copas.addthread(fn)
-  copas.loop()
+  local start, done = gettime(), false
+  copas.addthread(function()
+    fn()
+    done = true
+  end)
+  while not done do
+    copas.step(0)
+  end
   return (gettime() - start) * 1e9 / count
 end
 
@@ -32,4 +38,6 @@ local function sleep_0()
 end
 
 figure.compare("copas_spawn", "ns", spawn)
-figure.compare("copas_sleep_0", "ns", sleep_0)
+if copas.sleep then -- which old ones have not
+  figure.compare("copas_sleep_0", "ns", sleep_0)
+end

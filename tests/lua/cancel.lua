@@ -272,27 +272,4 @@ test("a task closed in its cleanup goes on with it", function()
   check.notes "10"
 end)
 
-test("a descriptor's wait is cancelled, and the descriptor can be waited for again", function()
-  local pipe = assert(io.popen("sleep 0.3; echo x", "r"))
-  local fd
-  for number = 3, 20 do
-    local target = io.open("/proc/self/fdinfo/" .. number)
-    if target then
-      target:close()
-      local link = io.popen("readlink /proc/$PPID/fd/" .. number)
-      local text = link:read "l" or ""
-      link:close()
-      fd = text:find "^pipe:" and number or fd
-    end
-  end
-  if fd then
-    local task = async.run(async.readable, fd)
-    task:close()
-    equal(select(2, async.pawait(task)), "closed")
-    equal(async.readable(fd), true)
-    equal(pipe:read "l", "x")
-  end
-  pipe:close()
-end)
-
 check.done()

@@ -297,4 +297,13 @@ test("complete of a task that has failed and still cleans up is refused", functi
   equal(select(2, async.pawait(task)), "failed")
 end)
 
+test("where a task was made is remembered when debugging", function()
+  async.debug(true)
+  local task = async.run("made here", async.sleep, 1)
+  async.debug(false)
+  local other = async.run("made there", async.sleep, 1)
+  check.truthy(task:traceback():find "'made here', created at .*errors.lua:%d+", task:traceback())
+  check.truthy(not other:traceback():find "'made there', created", other:traceback())
+end)
+
 check.done()
