@@ -132,8 +132,10 @@ static void add_chain(luaL_Buffer *text, struct orr_task *task)
         add_heading(text, at);
         if (i + 1 == length)
             continue; /* its stack comes with the error */
-        luaL_addstring(text, " failed because of it\n");
-        luaL_addstring(text, ltask_of(at) ? stack_of(ltask_of(at)) : "");
+        const char *stack = ltask_of(at) ? stack_of(ltask_of(at)) : "";
+        luaL_addstring(text, " failed because of it");
+        luaL_addstring(text, *stack ? "\n" : "");
+        luaL_addstring(text, stack);
     }
 }
 
