@@ -70,7 +70,7 @@ int main(void)
 {
     struct orr_runtime *rt = orr_runtime_new(NULL);
     lua_State *L;
-    if (!rt || orr_lua_new(rt, NULL, &L))
+    if (!rt || orr_lua_new(rt, &(struct orr_lua_options){ .profile = ORR_LUA_TRUSTED }, &L))
         return 1;
     orr_lua_push_async(L, primes_start, primes_push);
     lua_setglobal(L, "primes");

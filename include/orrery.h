@@ -693,15 +693,76 @@ ORR_API const struct orr_result *orr_future_result(const struct orr_future *futu
  */
 struct lua_State;
 
+/* What a script may reach. */
+enum orr_lua_profile {
+    ORR_LUA_UNTRUSTED, /* an allow-list: nothing that could harm or hold up the host; see docs/limits.md */
+    ORR_LUA_TRUSTED,   /* all of Lua */
+};
+
+/* How Lua that runs for too long is noticed. */
+enum orr_lua_mode {
+    ORR_LUA_SIGNAL, /* by a timer's signal to the worker's thread: costs nothing until then */
+    ORR_LUA_COUNT,  /* by counting instructions: two to three times slower, but the same each time */
+    ORR_LUA_OFF,    /* not at all */
+};
+
+/* What Lua is entered for.  Each has a deadline of its own. */
+enum orr_lua_entry {
+    ORR_LUA_TASK,      /* async.run */
+    ORR_LUA_SCRIPT,    /* loading and running a file: orr_lua_start() */
+    ORR_LUA_CALL,      /* orr_lua_call() */
+    ORR_LUA_HANDLER,   /* of an event */
+    ORR_LUA_TIMER,     /* the callback of one */
+    ORR_LUA_SCHEDULED, /* by schedule() */
+    ORR_LUA_JOB,       /* of a worker thread */
+    ORR_LUA_ENTRIES,
+};
+
+/* What a host may want to know at once. */
+enum orr_lua_notice {
+    ORR_LUA_TIMED_OUT,   /* something was ended at its deadline: the text is the report */
+    ORR_LUA_DISABLED,    /* a handler timed out so often in a row that it is not called any more */
+    ORR_LUA_MEMORY_SOFT, /* the soft limit was passed */
+};
+
+typedef void orr_lua_notice_fn(void *data, struct lua_State *L, enum orr_lua_notice notice, const char *text);
+
 /*
- * Make a state with all of Lua's libraries, or take one that the host has made, and give it the API: `require "orrery"`, and
- * as a global if `mount` is not NULL.
- *   -EINVAL   not a runtime, NULL
+ * Zeroed, it is the default.  Times are in nanoseconds; ORR_NEVER is no limit.  A deadline counts the time that a call has
+ * run since it last waited of its own accord.
+ */
+struct orr_lua_options {
+    const char *mount;            /* the API as a global of this name, besides require "orrery"; default: none */
+    enum orr_lua_profile profile; /* default ORR_LUA_UNTRUSTED */
+    enum orr_lua_mode mode;       /* default ORR_LUA_SIGNAL */
+    uint64_t slice_ns;            /* what Lua may run before the host goes on; default 2 ms */
+    uint64_t
+        deadline_ns[ORR_LUA_ENTRIES]; /* default: a task 1 s if untrusted, none if trusted; a script 5 s; a job 300 s;
+                                              the others 1 s */
+    uint64_t
+        max_instructions; /* of ORR_LUA_COUNT: a call's, since it last waited; default 1,000,000; ORR_NEVER for none */
+    unsigned check_interval; /* instructions between looks; default 10,000 */
+    unsigned strikes;        /* time-outs in a row that disable a handler; default 3; UINT_MAX for never */
+    size_t memory_limit;     /* bytes; default: none if trusted, 64 MB if not; SIZE_MAX for none */
+    size_t memory_soft;      /* the host is told when it is passed; default: none */
+    size_t longest_string;   /* default: none if trusted, 8 MB if not; SIZE_MAX for none */
+    const char *const
+        *roots;         /* folders in which an untrusted script's `require` looks; NULL-terminated; default: none */
+    bool safe_patterns; /* a trusted script, too, gets pattern functions that can be interrupted */
+    orr_lua_notice_fn *notice; /* on the worker's thread, when no Lua runs; default: the log */
+    void *notice_data;
+};
+
+/*
+ * Make a state with Lua's libraries, as its profile has them, or take one that the host has made, with what it has, and give it
+ * the API: `require "orrery"`, and the global `mount`.  Options may be NULL, and are not kept.  The profile, the memory limits and
+ * the longest string are of no account for a state of the host's own.
+ *   -EINVAL   not a runtime, NULL; an option out of its range, and a line to the log
  *   -EALREADY   it has it
  *   -ENOMEM
  */
-ORR_API int orr_lua_new(struct orr_runtime *rt, const char *mount, struct lua_State **L);
-ORR_API int orr_lua_open(struct orr_runtime *rt, struct lua_State *L, const char *mount);
+ORR_API int orr_lua_new(struct orr_runtime *rt, const struct orr_lua_options *options, struct lua_State **L);
+ORR_API int orr_lua_open(struct orr_runtime *rt, struct lua_State *L, const struct orr_lua_options *options);
 
 /*
  * Cancel what is left of its tasks, let them clean up for at most the runtime's grace period, and free all that the library has for

@@ -16,6 +16,8 @@
 
 /* --- Help ----------------------------------------------------------------------------------------------------- */
 
+static const struct orr_lua_options trusted = { .mount = "game", .profile = ORR_LUA_TRUSTED };
+
 static _Atomic long long held;
 
 /* How many that ask for more are served, and how many after them are not. */
@@ -74,7 +76,7 @@ static lua_State *lua_open(struct orr_runtime *rt)
 {
     lua_State *L;
     noted[0] = '\0';
-    assert_int_equal(orr_lua_new(rt, "game", &L), 0);
+    assert_int_equal(orr_lua_new(rt, &trusted, &L), 0);
     lua_register(L, "note", note);
     return L;
 }
@@ -178,7 +180,7 @@ static enum orr_poll use_lua_elsewhere(struct orr_task *task, void *data)
     if (self->step == 0) {
         self->step = 1;
         self->worker = orr_task_worker(task);
-        assert_int_equal(orr_lua_new(orr_task_runtime(task), "game", &self->L), 0);
+        assert_int_equal(orr_lua_new(orr_task_runtime(task), &trusted, &self->L), 0);
         assert_int_equal(luaL_loadstring(self->L,
                                          "local a = game.async\n"
                                          "local t = {}\n"
@@ -321,7 +323,7 @@ static void state_closed_by_the_host_under_its_tasks_ends_them(void **state)
     struct orr_runtime *rt = lua_runtime(NULL);
     lua_State *L = luaL_newstate();
     luaL_openlibs(L);
-    assert_int_equal(orr_lua_open(rt, L, "game"), 0);
+    assert_int_equal(orr_lua_open(rt, L, &trusted), 0);
     assert_int_equal(luaL_dostring(L, "for i = 1, 10 do game.async.run(game.async.sleep, i) end"), LUA_OK);
     lua_close(L);
     assert_int_equal(harness_stats(rt, 0).tasks_live, 0);
@@ -426,7 +428,7 @@ static bool play_with(int served, int refused)
     if (!rt)
         return false;
     lua_State *L = NULL;
-    int error = orr_lua_new(rt, "game", &L);
+    int error = orr_lua_new(rt, &trusted, &L);
     assert_true(error == 0 || error == -ENOMEM);
     if (!error) {
         if (luaL_loadstring(L, busy_script) == LUA_OK)

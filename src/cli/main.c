@@ -25,8 +25,8 @@ static const char usage[] =
     "info tells what this machine offers.\n";
 
 struct arguments {
-    const char *mount;
     struct orr_options runtime;
+    struct orr_lua_options lua;
     int script; /* its index in argv; argc if there is none */
 };
 
@@ -58,7 +58,7 @@ static int parse(int argc, char **argv, struct arguments *arguments)
         } else if (!strcmp(argv[i], "--mount")) {
             if (!value)
                 return refuse("--mount needs a name", NULL);
-            arguments->mount = argv[++i];
+            arguments->lua.mount = argv[++i];
         } else if (!strcmp(argv[i], "--reactor")) {
             if (!parse_reactor(value, &arguments->runtime.reactor))
                 return refuse("--reactor needs auto, uring or epoll, not", value ? value : "nothing");
@@ -174,7 +174,7 @@ static int run_script(int argc, char **argv, struct arguments *arguments)
     if (!rt)
         return 1;
     int status = 1;
-    int error = orr_lua_new(rt, arguments->mount, &L);
+    int error = orr_lua_new(rt, &arguments->lua, &L);
     if (error) {
         fprintf(stderr, "orrery: no Lua state: %s\n", strerror(-error));
     } else {
@@ -200,7 +200,9 @@ int main(int argc, char **argv)
     }
     if (!strcmp(argv[1], "info") && argc == 2)
         return print_info();
-    struct arguments arguments = { 0 };
+    struct arguments arguments = { .lua.profile = ORR_LUA_TRUSTED };
+    for (int entry = 0; entry < ORR_LUA_ENTRIES; entry++)
+        arguments.lua.deadline_ns[entry] = ORR_NEVER;
     int status = parse(argc, argv, &arguments);
     return status ? status : run_script(argc, argv, &arguments);
 }

@@ -224,7 +224,7 @@ static void bind_life(struct orr_isolate *iso, lua_State *L)
 static int open_protected(lua_State *L)
 {
     struct orr_isolate *iso = lua_touserdata(L, 1);
-    const char *mount = lua_touserdata(L, 2);
+    const struct orr_lua_options *options = lua_touserdata(L, 2);
     bind_life(iso, L);
     lua_pushlightuserdata(L, iso);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &isolate_key);
@@ -239,11 +239,12 @@ static int open_protected(lua_State *L)
     ltask_open(iso, L);
     estate_open(iso, L);
     reach_open(iso, L);
-    modules_open(iso, L, mount);
+    modules_open(iso, L, options ? options->mount : NULL);
     return 0;
 }
 
-static int isolate_init(struct orr_isolate *iso, struct orr_runtime *rt, lua_State *L, const char *mount)
+static int isolate_init(struct orr_isolate *iso, struct orr_runtime *rt, lua_State *L,
+                        const struct orr_lua_options *options)
 {
     iso->rt = rt;
     iso->worker = worker_current && worker_current->runtime == rt ? worker_current : runtime_worker(rt, 1);
@@ -252,7 +253,7 @@ static int isolate_init(struct orr_isolate *iso, struct orr_runtime *rt, lua_Sta
     lua_pop(L, 1);
     lua_pushcfunction(L, open_protected);
     lua_pushlightuserdata(L, iso);
-    lua_pushlightuserdata(L, (void *)mount);
+    lua_pushlightuserdata(L, (void *)options);
     if (lua_pcall(L, 2, 0, 0) == LUA_OK)
         return 0;
     log_line(&rt->log, ORR_LOG_ERROR, "no isolate: %s", lua_tostring(L, -1));
@@ -263,26 +264,33 @@ static int isolate_init(struct orr_isolate *iso, struct orr_runtime *rt, lua_Sta
     return -ENOMEM;
 }
 
-static struct orr_isolate *isolate_alloc(struct orr_runtime *rt)
+static int isolate_alloc(struct orr_runtime *rt, const struct orr_lua_options *options, struct orr_isolate **out)
 {
+    struct limits limits;
+    int error = limits_choose(&limits, options, &rt->log);
+    if (error)
+        return error;
     struct orr_isolate *iso = alloc_zeroed(&rt->alloc, sizeof *iso);
-    if (iso) {
-        iso->alloc = rt->alloc;
-        iso->references = 1;
-    }
-    return iso;
+    if (!iso)
+        return -ENOMEM;
+    iso->alloc = rt->alloc;
+    iso->limits = limits;
+    iso->references = 1;
+    *out = iso;
+    return 0;
 }
 
-int orr_lua_open(struct orr_runtime *rt, lua_State *L, const char *mount)
+int orr_lua_open(struct orr_runtime *rt, lua_State *L, const struct orr_lua_options *options)
 {
     if (!runtime_valid(rt) || !L)
         return -EINVAL;
     if (isolate_find(L))
         return -EALREADY;
-    struct orr_isolate *iso = isolate_alloc(rt);
-    if (!iso)
-        return -ENOMEM;
-    int error = isolate_init(iso, rt, L, mount);
+    struct orr_isolate *iso;
+    int error = isolate_alloc(rt, options, &iso);
+    if (error)
+        return error;
+    error = isolate_init(iso, rt, L, options);
     isolate_unref(iso); /* it is the state's, if it is anybody's */
     return error;
 }
@@ -293,14 +301,15 @@ static int open_libraries(lua_State *L)
     return 0;
 }
 
-int orr_lua_new(struct orr_runtime *rt, const char *mount, lua_State **out)
+int orr_lua_new(struct orr_runtime *rt, const struct orr_lua_options *options, lua_State **out)
 {
     if (!runtime_valid(rt) || !out)
         return -EINVAL;
-    struct orr_isolate *iso = isolate_alloc(rt);
-    if (!iso)
-        return -ENOMEM;
-    int error = -ENOMEM;
+    struct orr_isolate *iso;
+    int error = isolate_alloc(rt, options, &iso);
+    if (error)
+        return error;
+    error = -ENOMEM;
     iso->owned = true;
     lua_State *L = lua_newstate(account_alloc, iso);
     if (!L)
@@ -308,7 +317,7 @@ int orr_lua_new(struct orr_runtime *rt, const char *mount, lua_State **out)
     lua_pushcfunction(L, open_libraries);
     if (lua_pcall(L, 0, 0, 0) != LUA_OK)
         goto not_opened;
-    error = isolate_init(iso, rt, L, mount);
+    error = isolate_init(iso, rt, L, options);
     if (error)
         goto not_opened;
     *out = L;

@@ -16,6 +16,7 @@
 
 #include "exec/runtime.h"
 #include "lua/compat.h"
+#include "lua/limits.h"
 #include "orrery.h"
 
 enum {
@@ -73,6 +74,8 @@ struct orr_isolate {
     uint64_t tasks;          /* that the core has not dropped */
     struct orr_waker closer; /* the task that closes the isolate, if one does */
     struct orr_wait grace;   /* and its wait */
+
+    struct limits limits;
 
     /* The account. */
     size_t memory, memory_peak;

@@ -1,0 +1,27 @@
+/* What the host has chosen for an isolate, defaults filled in; 0 for no limit. */
+#ifndef ORR_LUA_LIMITS_H
+#define ORR_LUA_LIMITS_H
+
+#include "orrery.h"
+
+struct log;
+
+struct limits {
+    enum orr_lua_profile profile;
+    enum orr_lua_mode mode;
+    uint64_t slice_ns;
+    uint64_t deadline_ns[ORR_LUA_ENTRIES];
+    uint64_t max_instructions;
+    unsigned check_interval;
+    unsigned strikes;
+    size_t memory, memory_soft;
+    size_t longest_string;
+    bool safe_patterns;
+    orr_lua_notice_fn *notice;
+    void *notice_data;
+};
+
+/* -EINVAL, and a line to the log, for what is out of its range.  Options may be NULL. */
+int limits_choose(struct limits *limits, const struct orr_lua_options *options, const struct log *log);
+
+#endif
