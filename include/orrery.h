@@ -135,7 +135,8 @@ struct orr_options {
     void *log_data;
     orr_sink_fn *sink; /* for failures that nobody saw; default: the log */
     void *sink_data;
-    unsigned grace_ms; /* how long tasks may take to clean up when they are cancelled at the end; default 1000 */
+    int preempt_signal; /* interrupts Lua that runs for too long; default SIGRTMIN + 4 */
+    unsigned grace_ms;  /* how long tasks may take to clean up when they are cancelled at the end; default 1000 */
 };
 
 /*

@@ -42,6 +42,11 @@ static int check_options(const struct orr_options *options, const struct log *lo
                  (int)options->clock);
         return -EINVAL;
     }
+    int signal = options->preempt_signal;
+    if (signal < 0 || signal > SIGRTMAX || signal == SIGKILL || signal == SIGSTOP) {
+        log_line(log, ORR_LOG_ERROR, "option preempt_signal is %d, expected the number of a signal", signal);
+        return -EINVAL;
+    }
     if (options->spin_us < -1 || options->spin_us > SPIN_MAX_US) {
         log_line(log, ORR_LOG_ERROR, "option spin_us is %d, expected -1 to %d", options->spin_us, SPIN_MAX_US);
         return -EINVAL;
@@ -110,6 +115,7 @@ static int open_workers(struct orr_runtime *rt, const struct orr_options *option
         .max_tasks = options->max_tasks ? options->max_tasks : ORR_TASKS_DEFAULT,
         .reactor = options->reactor,
         .spin_ns = spin_ns(options->spin_us),
+        .preempt_signal = options->preempt_signal,
         .grace_ns = (options->grace_ms ? options->grace_ms : GRACE_DEFAULT_MS) * UINT64_C(1000000),
         .keeper = rt->keeper,
         .alloc = rt->alloc,

@@ -105,6 +105,14 @@ static inline void queue_push(struct queue *queue, struct orr_task *task)
     queue->last = task;
 }
 
+static inline void queue_push_front(struct queue *queue, struct orr_task *task)
+{
+    task->next = queue->first;
+    if (!queue->first)
+        queue->last = task;
+    queue->first = task;
+}
+
 static inline struct orr_task *queue_pop(struct queue *queue)
 {
     struct orr_task *task = queue->first;

@@ -60,6 +60,7 @@ int worker_open(struct worker *worker, const struct worker_config *config)
         place_release(worker->place);
         return error;
     }
+    worker->watch = watch_open(worker->place_number, config->preempt_signal, &worker->log);
     worker->reactor_kind = reactor_kind(worker->reactor);
     worker->home->bell = &worker->place->bell;
     return 0;
@@ -117,8 +118,10 @@ static bool timers_wait(struct worker *worker, int polls)
     return home->wheel.count && polls % POLLS_PER_LOOK == 0 && home_next(home) <= keeper_now(worker->keeper);
 }
 
-static void poll_ready(struct worker *worker, uint64_t end)
+/* True if the turn has time left. */
+static bool poll_ready(struct worker *worker, uint64_t end)
 {
+    bool time_left = true;
     for (int polls = 0, dead = 0; polls < TURN_POLLS && dead < TURN_DEAD;) {
         struct orr_task *task = queue_pop(&worker->ready);
         if (!task)
@@ -128,19 +131,25 @@ static void poll_ready(struct worker *worker, uint64_t end)
             continue;
         }
         polls++;
-        if ((end != ORR_NEVER && clock_now() >= end) || timers_wait(worker, polls))
+        time_left = end == ORR_NEVER || clock_now() < end;
+        if (!time_left || timers_wait(worker, polls))
             break;
     }
     queue_join(&worker->ready, &worker->deferred);
+    return time_left;
 }
 
-void worker_turn(struct worker *worker, uint64_t budget_ns)
+static void poll_late(struct worker *worker)
 {
-    uint64_t end = budget_ns == ORR_NEVER ? ORR_NEVER : clock_after(clock_now(), budget_ns);
-    enum { TURNS_PER_READING = 16 };
-    if (counter_read(&worker->turns) % TURNS_PER_READING == 0)
-        worker->now = keeper_now(worker->keeper);
-    counter_add(&worker->turns, 1);
+    struct orr_task *task;
+    worker->late_owed = false;
+    for (int dead = 0; dead < TURN_DEAD && (task = queue_pop(&worker->late)); dead++)
+        if (task_run(worker, task))
+            break;
+}
+
+static void pass(struct worker *worker, uint64_t end)
+{
     collect_or_complain(worker, 0);
     take_wakes(worker);
     if (!worker->letters)
@@ -149,8 +158,29 @@ void worker_turn(struct worker *worker, uint64_t budget_ns)
     if (!worker_busy(worker))
         virtual_jump(worker);
     fire_timers(worker);
-    poll_ready(worker, end);
+    if (worker->late_owed)
+        poll_late(worker);
+    bool time_left = poll_ready(worker, end);
+    if (time_left)
+        poll_late(worker);
+    else
+        worker->late_owed = worker->late.first;
     home_scrub(worker->home);
+}
+
+void worker_turn(struct worker *worker, uint64_t budget_ns)
+{
+    uint64_t end = budget_ns == ORR_NEVER ? ORR_NEVER : clock_after(clock_now(), budget_ns);
+    uint64_t outer_end = worker->watch->turn_end;
+    worker->watch->turn_end = end == ORR_NEVER ? WATCH_NO_END : end;
+    enum { TURNS_PER_READING = 16 };
+    if (counter_read(&worker->turns) % TURNS_PER_READING == 0)
+        worker->now = keeper_now(worker->keeper);
+    counter_add(&worker->turns, 1);
+    do
+        pass(worker, end);
+    while (end != ORR_NEVER && worker->late.first && clock_now() < end);
+    worker->watch->turn_end = outer_end;
     if (atomic_load_explicit(&worker->home->turning, memory_order_relaxed))
         atomic_store_explicit(&worker->home->turning, false, memory_order_relaxed);
 }
@@ -277,5 +307,6 @@ void worker_close(struct worker *worker)
 
 void worker_release(struct worker *worker)
 {
+    watch_close(worker->watch);
     place_release(worker->place);
 }

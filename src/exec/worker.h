@@ -13,6 +13,7 @@
 #include "base/mailbox.h"
 #include "exec/place.h"
 #include "exec/task.h"
+#include "exec/watch.h"
 #include "reactor/reactor.h"
 #include "time/keeper.h"
 
@@ -35,6 +36,8 @@ struct worker {
     struct letter *letters; /* taken from the mailbox, not yet opened */
     struct queue ready;
     struct queue deferred; /* woken during their own poll: ready in the next turn */
+    struct queue late;     /* have used up their share: go on when nothing else is ready, one in each pass */
+    bool late_owed;        /* the last pass had no time for one */
     struct counter wakes_local;
     struct counter polls;
     struct tasks tasks;
@@ -43,6 +46,7 @@ struct worker {
 
     struct timer_home *home;
     struct timekeeper *keeper;
+    struct watch *watch;
 
     struct orr_runtime *runtime;
     struct worker *outer; /* whom the owner's thread drove before, if it drives us from inside a task */
@@ -89,6 +93,7 @@ struct worker_config {
     enum orr_reactor reactor;
     uint64_t spin_ns;
     uint64_t grace_ns;
+    int preempt_signal;
     struct timekeeper *keeper;
     struct alloc alloc;
     struct log log;
@@ -137,8 +142,8 @@ void worker_park(struct worker *worker, bool watched);
 /* Whether a turn now would find something to do without looking at the kernel.  The owner. */
 static inline bool worker_busy(struct worker *worker)
 {
-    return worker->ready.first || worker->deferred.first || worker->letters || worker->home->letters ||
-           reactor_has_done(worker->reactor);
+    return worker->ready.first || worker->deferred.first || worker->late.first || worker->letters ||
+           worker->home->letters || reactor_has_done(worker->reactor);
 }
 
 /* Whether others have left something.  Sequentially consistent, for use after bell_listen(). */
@@ -178,6 +183,24 @@ static inline void worker_ready(struct worker *worker, struct orr_task *task)
         return;
     task->queued = true;
     queue_push(task == worker->polling ? &worker->deferred : &worker->ready, task);
+}
+
+/* The same, before all others.  The owner. */
+static inline void worker_ready_next(struct worker *worker, struct orr_task *task)
+{
+    if (task->queued)
+        return;
+    task->queued = true;
+    queue_push_front(&worker->ready, task);
+}
+
+/* The same for one that has used up its share.  The owner. */
+static inline void worker_ready_late(struct worker *worker, struct orr_task *task)
+{
+    if (task->queued)
+        return;
+    task->queued = true;
+    queue_push(&worker->late, task);
 }
 
 #endif

@@ -39,7 +39,16 @@ static struct ltask_options read_options(lua_State *L)
         if (!known[i])
             luaL_error(L, "async.run: unknown option '%s'; expected name, detached, fair or deadline", key);
     }
-    struct ltask_options options = { .detached = option_flag(L, "detached") };
+    struct ltask_options options = { .detached = option_flag(L, "detached"), .fair = option_flag(L, "fair") };
+    lua_getfield(L, 1, "deadline");
+    if (!lua_isnil(L, -1)) {
+        lua_Number ms = lua_tonumber(L, -1);
+        if (!(ms > 0) || ms * 1e6 >= 9e18)
+            luaL_error(L, "async.run: option deadline is %s, expected milliseconds, more than 0",
+                       luaL_tolstring(L, -1, NULL));
+        options.deadline_ns = (uint64_t)(ms * 1e6);
+    }
+    lua_pop(L, 1);
     lua_getfield(L, 1, "name");
     if (!lua_isnil(L, -1))
         options.name = luaL_checkstring(L, -1);

@@ -5,21 +5,24 @@
  *
  * A task's own coroutine is not for scripts to yield, resume or close.
  */
+#include "lua/budget.h"
+#include "lua/ending.h"
 #include "lua/modules.h"
 #include "lua/task.h"
 
 #include <string.h>
 
-static const char waiting_key; /* in the registry: the coroutines that wait inside tasks, as keys */
+static const char waiting_key; /* in the registry: the coroutines that wait inside tasks, and who resumed them */
 static const char exposed_key; /* and those of tasks that scripts have seen */
 
+/* L has resumed it. */
 static void set_waiting(lua_State *L, lua_State *co, bool waiting)
 {
     lua_rawgetp(L, LUA_REGISTRYINDEX, &waiting_key);
     lua_pushthread(co);
     lua_xmove(co, L, 1);
     if (waiting)
-        lua_pushboolean(L, true);
+        lua_pushthread(L);
     else
         lua_pushnil(L);
     lua_rawset(L, -3);
@@ -37,6 +40,19 @@ static bool is_in(lua_State *L, lua_State *co, const char *key)
     bool in = lua_toboolean(L, -1);
     lua_pop(L, 2);
     return in;
+}
+
+lua_State *coroutine_resumer(lua_State *L, lua_State *co)
+{
+    if (!lua_checkstack(L, 2) || !lua_checkstack(co, 1))
+        return NULL;
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &waiting_key);
+    lua_pushthread(co);
+    lua_xmove(co, L, 1);
+    lua_rawget(L, -2);
+    lua_State *resumer = lua_tothread(L, -1);
+    lua_pop(L, 2);
+    return resumer;
 }
 
 static bool is_waiting(lua_State *L, lua_State *co)
@@ -91,10 +107,12 @@ static int resume(lua_State *L, struct orr_isolate *iso, lua_State *co, int argu
     lua_State *running = iso->running;
     iso->chain = &chain;
     iso->running = co;
+    budget_switched(iso);
     int results;
     int status = lua_resume(co, L, arguments, &results);
     iso->chain = chain.outer;
     iso->running = running;
+    budget_switched(iso);
     if (status == LUA_YIELD && iso->suspending)
         return PASS_ON;
     if (status == LUA_OK || status == LUA_YIELD) {
@@ -107,6 +125,7 @@ static int resume(lua_State *L, struct orr_isolate *iso, lua_State *co, int argu
         return results;
     }
     lua_xmove(co, L, 1);
+    mark_ended(iso, co);
     return -1;
 }
 
@@ -148,8 +167,10 @@ static void close_dead(lua_State *L, lua_State *co)
 {
     if (lua_status(co) == LUA_OK || lua_status(co) == LUA_YIELD)
         return; /* it was not resumed at all */
-    compat_close_thread(co, L);
-    lua_settop(co, 0);
+    if (close_coroutine(isolate_of(L), L, co) == CLOSE_REFUSED)
+        lua_pop(L, 1);
+    else
+        lua_settop(co, 0);
 }
 
 static int resume_result(lua_State *L, lua_State *co, int results);
@@ -200,7 +221,10 @@ static int wrap_result(lua_State *L, lua_State *co, int results)
         return results;
     int status = lua_status(co);
     if (status != LUA_OK && status != LUA_YIELD) {
-        if (compat_close_thread(co, L) != LUA_OK && lua_gettop(co)) {
+        int closed = close_coroutine(isolate_of(L), L, co);
+        if (closed == CLOSE_REFUSED) {
+            lua_remove(L, -2);
+        } else if (closed != LUA_OK && lua_gettop(co)) {
             lua_pop(L, 1);
             lua_xmove(co, L, 1);
         }
@@ -223,6 +247,8 @@ static int co_create(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TFUNCTION);
     lua_State *co = lua_newthread(L);
+    budget_made_coroutine(isolate_of(L), L, co);
+    budget_charge_coroutine(isolate_of(L));
     lua_pushvalue(L, 1);
     lua_xmove(L, co, 1);
     return 1;
@@ -242,7 +268,7 @@ static int co_wrap(lua_State *L)
 static int co_yield (lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
-    if (iso->current && iso->current->co == L)
+    if (iso->level && iso->level->co == L)
         return luaL_error(L, "coroutine.yield in a task's body: there is nobody to yield to; "
                              "use async.checkpoint() to let others run, or async.await() to wait");
     if (iso->current && block_is_open(iso->current, L))
@@ -293,12 +319,15 @@ static int co_close(lua_State *L)
     const char *status = status_of(iso, L, co);
     if (strcmp(status, "suspended") != 0 && strcmp(status, "dead") != 0)
         return luaL_error(L, "cannot close a %s coroutine", status);
-    if (compat_close_thread(co, L) == LUA_OK) {
+    int closed = close_coroutine(iso, L, co);
+    if (closed == LUA_OK) {
         lua_pushboolean(L, true);
         return 1;
     }
+    if (closed != CLOSE_REFUSED)
+        lua_xmove(co, L, 1);
     lua_pushboolean(L, false);
-    lua_xmove(co, L, 1);
+    lua_insert(L, -2);
     return 2;
 }
 

@@ -96,7 +96,7 @@ static int start_script(lua_State *L)
     const char *name = lua_touserdata(L, 1);
     struct orr_isolate *iso = isolate_find(L);
     struct ltask *task = ltask_new(iso, L, lua_gettop(L) - 2,
-                                   &(struct ltask_options){ .name = name, .detached = true });
+                                   &(struct ltask_options){ .name = name, .detached = true, .entry = ORR_LUA_SCRIPT });
     if (!isolate_visit(iso)) {
         worker_ready(iso->worker, task->task);
         isolate_leave(iso);

@@ -1,6 +1,7 @@
 #include "lua/isolate.h"
 
 #include "exec/grace.h"
+#include "lua/budget.h"
 #include "lua/estate.h"
 #include "lua/modules.h"
 #include "lua/reach.h"
@@ -131,8 +132,11 @@ void isolate_set_anchor(struct orr_isolate *iso, lua_State *L, int anchor, bool 
 
 lua_State *isolate_coroutine(struct orr_isolate *iso, lua_State *L)
 {
-    if (!iso->pooled)
-        return lua_newthread(L);
+    if (!iso->pooled) {
+        lua_State *co = lua_newthread(L);
+        budget_made_coroutine(iso, L, co);
+        return co;
+    }
     lua_rawgeti(L, LUA_REGISTRYINDEX, iso->pool);
     lua_rawgeti(L, -1, iso->pooled);
     lua_pushboolean(L, false);

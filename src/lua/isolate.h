@@ -53,14 +53,20 @@ struct orr_isolate {
     bool owned;          /* the state is ours to close */
 
     struct ltask *current;
-    lua_State *running;
+    lua_State *volatile running;
     struct chain *chain;
+    struct level *level; /* the innermost; see budget.h */
     struct ltask *urgent;
+    struct queue parked;  /* polled while the isolate was held */
     struct ltask *unseen; /* failed at the top, and not yet reported */
     uint32_t serials;     /* of waits for callbacks */
     unsigned depth;       /* polls inside polls */
     unsigned visits;      /* inside one another, of which the outermost came from outside; 0 in ordinary turns */
+    unsigned closes;      /* of coroutines, inside one another */
+    bool slicing;         /* Lua runs, watched */
+    bool plain;           /* and the host's plain code waits for it */
     bool suspending;      /* a task's coroutines are on their way out, for the task to wait */
+    bool preempting;      /* or because the slice is over: all tasks out to the worker follow */
     bool closing;         /* no more tasks; and closed, when there are none left */
     bool look;            /* the collector has finished a cycle */
     bool debug;           /* remember where tasks were made */
@@ -75,7 +81,20 @@ struct orr_isolate {
     struct orr_waker closer; /* the task that closes the isolate, if one does */
     struct orr_wait grace;   /* and its wait */
 
+    /* What budget.h is about. */
     struct limits limits;
+    void *watched;      /* the isolate, of the same worker, inside whose slice ours is */
+    uint64_t slice_end; /* when instructions are counted */
+    volatile bool requested, fresh, moving;
+    uint64_t requested_at;
+    lua_State *volatile armed; /* has our hook */
+    struct {
+        lua_Hook hook; /* its own, meanwhile */
+        int mask, count;
+    } own;
+    lua_State *ended_in; /* where a call that was ended stands */
+    struct notice *notices;
+    char culprit[80]; /* the C function that ran when the slice was over, and for how long */
 
     /* The account. */
     size_t memory, memory_peak;

@@ -31,7 +31,7 @@ static int start_callback(lua_State *L)
 {
     struct timer_object *self = lua_touserdata(L, 1);
     lua_getiuservalue(L, 1, 1);
-    ltask_start_detached(self->iso, L, 0, "timer");
+    ltask_start_detached(self->iso, L, 0, "timer", ORR_LUA_TIMER);
     return 0;
 }
 
@@ -199,7 +199,7 @@ static int loop_hrtime(lua_State *L)
 static int schedule(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TFUNCTION);
-    ltask_start_detached(isolate_of(L), L, lua_gettop(L) - 1, "scheduled");
+    ltask_start_detached(isolate_of(L), L, lua_gettop(L) - 1, "scheduled", ORR_LUA_SCHEDULED);
     return 0;
 }
 

@@ -1,5 +1,6 @@
 #include "lua/modules.h"
 
+#include "lua/ending.h"
 #include "lua/task.h"
 
 /* What is written in Lua, embedded at build time: see lua/. */
@@ -50,6 +51,7 @@ void modules_open(struct orr_isolate *iso, lua_State *L, const char *mount)
     lua_setfield(L, -2, "async");
     handle_open(iso, L);
     coroutine_open(iso, L);
+    ending_open(iso, L);
     run_chunk(L, orrery_lua_async, orrery_lua_async_size, "=orrery/async.lua");
     run_chunk(L, orrery_lua_require, orrery_lua_require_size, "=orrery/require.lua");
     lua_pushstring(L, orr_version());

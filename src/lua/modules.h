@@ -23,6 +23,9 @@ bool block_is_open(const struct ltask *self, const lua_State *L);
 /* Puts ours in the place of Lua's own. */
 void coroutine_open(struct orr_isolate *iso, lua_State *L);
 
+/* Who resumed a coroutine that waits inside a task, or was suspended in mid-slice; NULL for others. */
+lua_State *coroutine_resumer(lua_State *L, lua_State *co);
+
 /* Milliseconds at an argument, as nanoseconds; raises for what is no length of time. */
 uint64_t check_ms(lua_State *L, int index);
 

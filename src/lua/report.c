@@ -1,7 +1,11 @@
 #include "lua/report.h"
 
+#include "base/clock.h"
+#include "lua/budget.h"
 #include "lua/estate.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 /* The text of the error at the top of the stack, pushed.  Scripts may have their say in __tostring. */
@@ -170,4 +174,104 @@ void report_push_failure(lua_State *L, struct orr_task *task)
     }
     orr_task_errors(task, add_other, &others);
     luaL_pushresult(&text);
+}
+
+/* --- Timeouts --------------------------------------------------------------------------------------------------------- */
+
+struct timeout {
+    struct orr_isolate *iso;
+    const struct level *expired;
+    lua_Debug *returning; /* of a C function */
+};
+
+/* "string.rep" of the C function that returns: [timeout]. */
+static int write_culprit(lua_State *L)
+{
+    const struct timeout *timeout = lua_touserdata(L, 1);
+    struct orr_isolate *iso = timeout->iso;
+    uint64_t ms = (clock_now() - iso->requested_at) / 1000000;
+    lua_getinfo(L, "nSf", timeout->returning);
+    if (*timeout->returning->what != 'C' || !ms)
+        return 0;
+    const char *name = push_function_name(L) ? lua_tostring(L, -1) : timeout->returning->name;
+    snprintf(iso->culprit, sizeof iso->culprit, "%s, a C function, for %" PRIu64 " ms", name ? name : "one", ms);
+    return 0;
+}
+
+void report_note_culprit(struct orr_isolate *iso, lua_State *L, lua_Debug *event)
+{
+    struct timeout timeout = { .iso = iso, .returning = event };
+    if (!lua_checkstack(L, 2))
+        return;
+    lua_pushcfunction(L, write_culprit);
+    lua_pushlightuserdata(L, &timeout);
+    if (lua_pcall(L, 1, 0, 0) != LUA_OK)
+        lua_pop(L, 1);
+}
+
+static void add_who(lua_State *L, const struct level *level)
+{
+    static const char *const kinds[ORR_LUA_ENTRIES] = {
+        [ORR_LUA_TASK] = "task",       [ORR_LUA_SCRIPT] = "script",        [ORR_LUA_CALL] = "call from the host",
+        [ORR_LUA_HANDLER] = "handler", [ORR_LUA_TIMER] = "timer callback", [ORR_LUA_SCHEDULED] = "scheduled callback",
+        [ORR_LUA_JOB] = "job",
+    };
+    const struct orr_task *task = level->self ? level->self->task : NULL;
+    bool named = task && task->name && (level->entry == ORR_LUA_TASK || level->entry == ORR_LUA_SCRIPT);
+    lua_pushfstring(L, TIMEOUT_TEXT ": the %s %s%s%s", kinds[level->entry], named ? "'" : "", named ? task->name : "",
+                    named ? "' " : "");
+}
+
+static void add_how_long(lua_State *L, const struct orr_isolate *iso, const struct level *level)
+{
+    lua_Number used = (lua_Number)budget_used(iso, level), limit = (lua_Number)level->limit;
+    char text[160];
+    if (iso->limits.mode == ORR_LUA_COUNT)
+        snprintf(text, sizeof text, "has run %.0f instructions without waiting, and may run %.0f\n", used, limit);
+    else
+        snprintf(text, sizeof text, "has run for %.0f ms without waiting, and may for %.4g ms\n", used / 1e6,
+                 limit / 1e6);
+    lua_pushstring(L, text);
+}
+
+static void add_where(lua_State *L)
+{
+    lua_Debug info;
+    if (!lua_getstack(L, 1, &info) || !lua_getinfo(L, "nSl", &info)) {
+        lua_pushliteral(L, "");
+    } else if (info.currentline > 0) {
+        lua_pushfstring(L, "it was at %s:%d%s%s%s\n", info.short_src, info.currentline,
+                        info.name ? ", in function '" : "", info.name ? info.name : "", info.name ? "'" : "");
+    } else {
+        lua_pushfstring(L, "it was in '%s', a C function\n", info.name ? info.name : "?");
+    }
+}
+
+/* [timeout] -> the text. */
+static int write_timeout(lua_State *L)
+{
+    const struct timeout *timeout = lua_touserdata(L, 1);
+    struct orr_isolate *iso = timeout->iso;
+    luaL_checkstack(L, 16, NULL);
+    add_who(L, timeout->expired);
+    add_how_long(L, iso, timeout->expired);
+    add_where(L);
+    lua_pushfstring(L, *iso->culprit ? "time went into %s\n" : "", iso->culprit);
+    lua_pushliteral(
+        L, "to run for longer, let others run now and then (async.checkpoint()), or leave the work to a worker\n");
+    push_stacks(L, iso, 1);
+    lua_concat(L, 6);
+    return 1;
+}
+
+void report_timeout(struct orr_isolate *iso, lua_State *L, const struct level *expired)
+{
+    struct timeout timeout = { .iso = iso, .expired = expired };
+    if (!lua_checkstack(L, 4))
+        return;
+    lua_pushcfunction(L, write_timeout);
+    lua_pushlightuserdata(L, &timeout);
+    if (lua_pcall(L, 1, 1, 0) == LUA_OK)
+        iso->level->report = alloc_copy(&iso->alloc, lua_tostring(L, -1));
+    lua_pop(L, 1);
 }

@@ -13,4 +13,11 @@ void report_push_traceback(lua_State *L, struct ltask *self, const char *message
 /* Pushes the full report of a failed task: the error, where it arose, and the way that it took up. */
 void report_push_failure(lua_State *L, struct orr_task *task);
 
+/* Keeps, with the innermost level, a report of its being ended because the time of one is up.  In a hook of L, or in a C function. */
+struct level;
+void report_timeout(struct orr_isolate *iso, lua_State *L, const struct level *expired);
+
+/* In a return hook: the C function that returns has run while the slice ended. */
+void report_note_culprit(struct orr_isolate *iso, lua_State *L, lua_Debug *event);
+
 #endif

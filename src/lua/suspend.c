@@ -3,19 +3,23 @@
 
 #include <string.h>
 
-/* NULL if every coroutine from the running one out to the task can yield; else the one that cannot. */
-static lua_State *cannot_yield(struct orr_isolate *iso, lua_State *L)
+/* NULL if every coroutine from L out to the task can yield; else the one that cannot. */
+static lua_State *cannot_yield(lua_State *L, const struct chain *chain)
 {
     if (!lua_isyieldable(L))
         return L;
-    for (struct chain *at = iso->chain; at; at = at->outer)
+    for (const struct chain *at = chain; at; at = at->outer)
         if (!lua_isyieldable(at->L))
             return at->L;
     return NULL;
 }
 
-/* Pushes "module.name" of the function at the top, which is taken off, if a loaded module has it. */
-static bool push_name(lua_State *L)
+bool chain_can_yield(lua_State *L, const struct chain *chain)
+{
+    return !cannot_yield(L, chain);
+}
+
+bool push_function_name(lua_State *L)
 {
     int function = lua_gettop(L);
     lua_getfield(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
@@ -58,7 +62,7 @@ static const char *push_c_function(lua_State *L, struct orr_isolate *iso, lua_St
         const char *name = info.name;
         if (!candidate) {
             lua_pop(L, 1);
-        } else if (push_name(L)) {
+        } else if (push_function_name(L)) {
             name = lua_tostring(L, -1);
             if (strcmp(name, "'pcall'") != 0 && strcmp(name, "'xpcall'") != 0)
                 return name;
@@ -75,14 +79,14 @@ static int refuse_to_suspend(lua_State *L, struct orr_isolate *iso)
     if (L != iso->running)
         return luaL_error(L, "cannot wait here: this coroutine was resumed by something other than coroutine.resume");
     luaL_checkstack(L, 16, NULL);
-    const char *name = push_c_function(L, iso, cannot_yield(iso, L));
+    const char *name = push_c_function(L, iso, cannot_yield(L, iso->chain));
     return luaL_error(L, "cannot wait here: %s, a C function, is on the stack and cannot be suspended", name);
 }
 
 bool can_suspend(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
-    return iso->current && L == iso->running && !cannot_yield(iso, L);
+    return iso->current && L == iso->running && chain_can_yield(L, iso->chain);
 }
 
 struct ltask *ltask_waiting(lua_State *L, const char *what)

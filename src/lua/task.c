@@ -2,6 +2,8 @@
 
 #include "base/log.h"
 #include "exec/spawn.h"
+#include "lua/budget.h"
+#include "lua/ending.h"
 #include "lua/estate.h"
 #include "lua/reach.h"
 #include "lua/report.h"
@@ -58,6 +60,8 @@ static const char *error_text(const struct orr_result *result)
 {
     if (result->error == -ECANCELED)
         return "closed";
+    if (result->error == -ETIME)
+        return TIMEOUT_TEXT; /* the message is the report */
     return result->message ? result->message : strerror(-result->error);
 }
 
@@ -159,8 +163,7 @@ int wait_raise(lua_State *L, int error)
 static int base_over(lua_State *L, int status, lua_KContext context)
 {
     (void)context;
-    struct ltask *self = isolate_of(L)->current;
-    self->raised = status != LUA_OK && status != LUA_YIELD;
+    isolate_of(L)->level->raised = status != LUA_OK && status != LUA_YIELD;
     return lua_gettop(L) - 1;
 }
 
@@ -179,7 +182,7 @@ static int handle_message(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
     struct ltask *self = iso->current;
-    if (!self || (self->task->cancelled && is_closed(L, 1)))
+    if (!self || iso->level->ending || (self->task->cancelled && is_closed(L, 1)))
         return 1;
     report_keep(self, L, 1);
     lua_settop(L, 1);
@@ -256,11 +259,11 @@ static void keep_given(struct ltask *self)
 }
 
 /* The coroutine has returned, with so many values on it. */
-static enum orr_poll body_over(struct ltask *self, int status, int results)
+static enum orr_poll body_over(struct ltask *self, bool failed, int results)
 {
     enum orr_poll answer = ORR_DONE;
     self->over = true;
-    if (status != LUA_OK || self->raised) {
+    if (failed) {
         answer = finish_with_error(self);
         self->co = NULL; /* and not used again */
     } else if (!self->given) {
@@ -273,6 +276,33 @@ static enum orr_poll body_over(struct ltask *self, int status, int results)
     if (self->given)
         keep_given(self);
     return answer;
+}
+
+/*
+ * Its time is up, wherever it stands.  It is not resumed any more, and closed when its children are done; what it may have
+ * returned or raised meanwhile does not count.
+ */
+static enum orr_poll timed_out(struct ltask *self, struct level *level, int status)
+{
+    struct orr_isolate *iso = self->iso;
+    struct estate *estate = level->report ? estate_try(self) : NULL;
+    const char *text = TIMEOUT_TEXT;
+    if (estate) {
+        estate_free_text(iso, &estate->report);
+        estate->report = level->report;
+        level->report = NULL;
+        text = estate->report;
+    }
+    if (status != LUA_YIELD) {
+        self->over = true;
+        self->co = NULL;
+        if (self->given)
+            keep_given(self);
+    }
+    budget_notice(iso, ORR_LUA_TIMED_OUT, text);
+    self->keeps_error = true;
+    return orr_task_finish(
+        self->task, (struct orr_result){ .error = -ETIME, .message = text, .value = self, .drop = give_up_error });
 }
 
 int ltask_complete(lua_State *L, struct ltask *self)
@@ -297,17 +327,17 @@ int ltask_complete(lua_State *L, struct ltask *self)
 /* A C function that is not ours has yielded in the body: there is nobody who would resume it. */
 static enum orr_poll stray_yield(struct ltask *self)
 {
-    compat_close_thread(self->co, self->iso->L);
-    self->co = NULL;
-    self->over = true;
+    self->suspended = self->co; /* and closed when its children are done */
     return orr_task_finish(self->task,
                            (struct orr_result){ .error = -EPROTO, .message = "a C function yielded in a task's body" });
 }
 
-/* Works off what is to run before any other Lua, down to `mark`. */
+/* --- Running -------------------------------------------------------------------------------------------------------- */
+
+/* Works off what is to run before any other Lua, down to `mark`, or until the slice is over. */
 static void run_urgent(struct orr_isolate *iso, const struct ltask *mark)
 {
-    while (iso->urgent != mark) {
+    while (iso->urgent != mark && !iso->preempting) {
         struct ltask *next = iso->urgent;
         iso->urgent = next->next_urgent;
         next->urgent = next->paused = false;
@@ -317,39 +347,112 @@ static void run_urgent(struct orr_isolate *iso, const struct ltask *mark)
     }
 }
 
-static enum orr_poll ltask_poll(struct orr_task *task, void *data)
+/* Another task of the isolate has not finished its slice. */
+static void park(struct orr_isolate *iso, struct orr_task *task)
 {
-    struct ltask *self = data;
+    task->queued = true;
+    queue_push(&iso->parked, task);
+}
+
+/*
+ * Between slices: what is urgent comes next of the isolate's tasks, at once, or late, if it has used up its share; or, if nothing is,
+ * those that were parked meanwhile.
+ */
+static void settle_hold(struct orr_isolate *iso, bool late)
+{
+    while (iso->urgent && (!iso->urgent->task || iso->urgent->task->life != TASK_LIVE)) {
+        struct ltask *gone = iso->urgent;
+        iso->urgent = gone->next_urgent;
+        gone->urgent = gone->paused = false;
+        ltask_release(gone);
+    }
+    if (!iso->urgent)
+        queue_join(&iso->worker->ready, &iso->parked);
+    else if (late)
+        worker_ready_late(iso->worker, iso->urgent->task);
+    else
+        worker_ready_next(iso->worker, iso->urgent->task);
+}
+
+/* What the running task has come to: it waits, or it is over, or its time is. */
+static enum orr_poll step_over(struct ltask *self, struct level *level, int status, int results)
+{
     struct orr_isolate *iso = self->iso;
-    if (self->paused || (self->begun && self->wait.state == WAIT_WAITING && !task->child_failed))
+    bool suspending = iso->suspending;
+    iso->suspending = false;
+    if (level->ending)
+        return timed_out(self, level, status);
+    if (status != LUA_YIELD)
+        return body_over(self, status != LUA_OK || level->raised, results);
+    if (!suspending)
+        return stray_yield(self);
+    bool kept_from_running = self->preempted || self->paused;
+    self->used = kept_from_running ? budget_used(iso, level) : 0;
+    if (!self->preempted)
         return ORR_PENDING;
-    if (self->weak)
-        reach_anchor(self);
-    self->looked_at = false;
-    struct ltask *outer = iso->current;
+    self->preempted = false;
+    if (self->fair) {
+        iso->preempting = false;
+        worker_ready_late(iso->worker, self->task);
+    } else {
+        self->urgent = true;
+        self->next_urgent = iso->urgent;
+        iso->urgent = self;
+    }
+    return ORR_PENDING;
+}
+
+static enum orr_poll step(struct ltask *self, bool outermost)
+{
+    struct orr_isolate *iso = self->iso;
+    struct level level = {
+        .co = self->co,
+        .plain = outermost && iso->plain,
+        .entry = self->entry,
+        .limit = self->limit,
+        .used = self->used,
+    };
     lua_State *outer_running = iso->running;
-    struct chain *outer_chain = iso->chain;
-    iso->current = self;
-    iso->running = self->co;
-    iso->chain = NULL;
+    level_enter(iso, &level, self);
     iso->depth++;
     int arguments = self->begun ? 0 : self->arguments;
     int results;
     self->begun = true;
     int status = lua_resume(self->co, outer_running, arguments, &results); /* whose C calls count for it */
-    bool stray = status == LUA_YIELD && !iso->suspending;
-    iso->suspending = false;
-    enum orr_poll answer = stray                 ? stray_yield(self)
-                           : status == LUA_YIELD ? ORR_PENDING
-                                                 : body_over(self, status, results);
+    enum orr_poll answer = step_over(self, &level, status, results);
     iso->depth--;
-    iso->current = outer;
-    iso->running = outer_running;
-    iso->chain = outer_chain;
-    if (!iso->depth)
-        run_urgent(iso, NULL);
-    if (!iso->depth && iso->look)
-        reach_look(iso);
+    level_leave(iso, &level);
+    return answer;
+}
+
+static enum orr_poll ltask_poll(struct orr_task *task, void *data)
+{
+    struct ltask *self = data;
+    struct orr_isolate *iso = self->iso;
+    bool held = !iso->slicing && iso->urgent;
+    if (held && iso->urgent == self && !iso->plain) { /* it goes on, a turn later */
+        iso->urgent = self->next_urgent;
+        self->urgent = self->paused = false;
+    } else if (self->paused || (self->begun && self->wait.state == WAIT_WAITING && !task->child_failed)) {
+        return ORR_PENDING;
+    } else if (held && !iso->plain) {
+        park(iso, task);
+        return ORR_PENDING;
+    }
+    if (self->weak)
+        reach_anchor(self);
+    self->looked_at = false;
+    bool outermost = budget_begin_slice(iso);
+    enum orr_poll answer = step(self, outermost);
+    if (outermost) {
+        bool over = iso->preempting;
+        iso->preempting = false;
+        budget_end_slice(iso);
+        if (!iso->plain && (iso->urgent || iso->parked.first))
+            settle_hold(iso, over);
+        if (iso->look)
+            reach_look(iso);
+    }
     return answer;
 }
 
@@ -430,7 +533,8 @@ static void ltask_drop(void *data)
     struct orr_isolate *iso = self->iso;
     struct orr_task *task = self->task;
     if (self->co && !self->over) { /* ended by force */
-        compat_close_thread(self->co, iso->L);
+        if (self->begun)
+            close_chain(iso, self->suspended, self->co);
         self->co = NULL;
         self->over = true;
         if (self->given)
@@ -449,6 +553,8 @@ static void ltask_drop(void *data)
     if (estate && !nest_task(task->parent))
         report_soon(self);
     ltask_release(self);
+    if (self->urgent && !iso->slicing)
+        settle_hold(iso, false);
 }
 
 static void remember_creation(lua_State *L, struct ltask *self)
@@ -459,6 +565,18 @@ static void remember_creation(lua_State *L, struct ltask *self)
     lua_pop(L, 1);
 }
 
+/* Of the deadline, in the unit of the isolate's mode. */
+static uint64_t limit_of(const struct orr_isolate *iso, const struct ltask_options *options)
+{
+    if (iso->limits.mode == ORR_LUA_COUNT)
+        return iso->limits.max_instructions;
+    uint64_t usual = iso->limits.deadline_ns[options->entry];
+    if (!options->deadline_ns)
+        return usual;
+    bool longer = usual && options->deadline_ns > usual;
+    return longer && iso->limits.profile == ORR_LUA_UNTRUSTED ? usual : options->deadline_ns;
+}
+
 struct ltask *ltask_new(struct orr_isolate *iso, lua_State *L, int arguments, const struct ltask_options *options)
 {
     if (iso->closing)
@@ -466,7 +584,9 @@ struct ltask *ltask_new(struct orr_isolate *iso, lua_State *L, int arguments, co
     luaL_checkstack(L, 8, NULL);
     int function = lua_gettop(L) - arguments;
     struct ltask *self = lua_newuserdatauv(L, sizeof *self, options->name ? 2 : 1);
-    *self = (struct ltask){ .iso = iso };
+    *self = (struct ltask){
+        .iso = iso, .fair = options->fair, .entry = (uint8_t)options->entry, .limit = limit_of(iso, options)
+    };
     if (options->name) {
         lua_pushstring(L, options->name);
         lua_setiuservalue(L, -2, 2);
@@ -510,9 +630,11 @@ struct ltask *ltask_new(struct orr_isolate *iso, lua_State *L, int arguments, co
     return self;
 }
 
-void ltask_start_detached(struct orr_isolate *iso, lua_State *L, int arguments, const char *name)
+void ltask_start_detached(struct orr_isolate *iso, lua_State *L, int arguments, const char *name,
+                          enum orr_lua_entry entry)
 {
-    struct ltask *self = ltask_new(iso, L, arguments, &(struct ltask_options){ .name = name, .detached = true });
+    struct ltask *self = ltask_new(iso, L, arguments,
+                                   &(struct ltask_options){ .name = name, .detached = true, .entry = entry });
     if (!isolate_visit(iso)) {
         worker_ready(iso->worker, self->task);
         isolate_leave(iso);
@@ -525,6 +647,17 @@ void ltask_check_depth(lua_State *L)
     struct orr_isolate *iso = isolate_of(L);
     if (!can_suspend(L) && iso->depth >= NEST_HARD_MAX)
         luaL_error(L, "too many tasks are being started inside one another, where none of them can wait");
+}
+
+/* The slice is over, in a task that `self` has started: it goes on when what is above the mark has had its turn. */
+static void pause_above(struct orr_isolate *iso, struct ltask *self, struct ltask *mark)
+{
+    struct ltask **at = &iso->urgent;
+    while (*at != mark)
+        at = &(*at)->next_urgent;
+    self->next_urgent = mark;
+    self->urgent = self->paused = true;
+    *at = self;
 }
 
 int ltask_run_first(lua_State *L, struct ltask *first, lua_KFunction k, lua_KContext context)
@@ -551,10 +684,16 @@ int ltask_run_first(lua_State *L, struct ltask *first, lua_KFunction k, lua_KCon
     if (!nest)
         return suspend(L, k, context);
     if (!isolate_visit(iso)) {
+        bool plain = iso->plain;
+        iso->plain |= !iso->slicing;
         run_urgent(iso, mark);
+        iso->plain = plain;
         isolate_leave(iso);
     }
-    return k(L, LUA_OK, context);
+    if (!iso->preempting)
+        return k(L, LUA_OK, context);
+    pause_above(iso, self, mark);
+    return suspend(L, k, context);
 }
 
 /* --- Closing ---------------------------------------------------------------------------------------------------------- */
@@ -656,12 +795,15 @@ void ltask_forget_errors(struct orr_isolate *iso)
     struct tasks *tasks = &iso->worker->tasks;
     for (uint32_t index = 0; index < tasks->used; index++) {
         struct orr_task *task = tasks_at(tasks, index);
-        if (task->life != TASK_DONE || task->result.error != -ESCRIPT)
+        int error = task->result.error;
+        if (task->life != TASK_DONE || (error != -ESCRIPT && error != -ETIME))
             continue;
         struct ltask *origin = task->result.value;
         if (origin && origin->iso == iso)
-            task->result = (struct orr_result){ .error = -ESCRIPT,
-                                                .message = "a Lua error, of a state that is closed" };
+            task->result = (struct orr_result){
+                .error = error,
+                .message = error == -ETIME ? TIMEOUT_TEXT : "a Lua error, of a state that is closed",
+            };
     }
 }
 

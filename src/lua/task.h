@@ -37,6 +37,8 @@ struct ltask {
     lua_State *co;         /* NULL when it is over, unless several results are on it */
     struct ltask *next_urgent;
     struct ltask *next_unseen;
+    uint64_t limit; /* of its deadline: nanoseconds, or instructions; 0 for none */
+    uint64_t used;  /* of that, since it last waited of its own accord */
     int anchor;
     union {
         int arguments; /* on the coroutine's stack, before it has begun */
@@ -44,9 +46,11 @@ struct ltask {
     };
     uint32_t serial; /* of the callback that it waits for */
     uint8_t state;   /* enum ltask_state */
+    uint8_t entry;   /* enum orr_lua_entry */
     bool begun : 1;
     bool over : 1;         /* the coroutine has returned */
-    bool raised : 1;       /* with an error */
+    bool fair : 1;         /* others may run while its slice is suspended */
+    bool preempted : 1;    /* its slice is */
     bool completed : 1;    /* from outside */
     bool urgent : 1;       /* in the isolate's list of that name */
     bool paused : 1;       /* and suspended until its turn comes there */
@@ -84,6 +88,9 @@ struct ltask *ltask_of(const struct orr_task *task);
 struct ltask_options {
     const char *name;
     bool detached;
+    bool fair;
+    enum orr_lua_entry entry;
+    uint64_t deadline_ns; /* 0: as the isolate has it for such an entry */
 };
 
 /*
@@ -103,6 +110,12 @@ int ltask_run_first(lua_State *L, struct ltask *first, lua_KFunction k, lua_KCon
  * cannot yield, and says why.
  */
 int suspend(lua_State *L, lua_KFunction k, lua_KContext context);
+
+/* Pushes "'module.name'" of the function at the top, which is taken off, if a loaded module has it. */
+bool push_function_name(lua_State *L);
+
+/* Whether every coroutine from L out through the chain can yield. */
+bool chain_can_yield(lua_State *L, const struct chain *chain);
 
 /* Whether a task runs here that can be suspended. */
 bool can_suspend(lua_State *L);
@@ -124,7 +137,8 @@ void push_error_of(lua_State *L, struct orr_isolate *iso, const struct orr_resul
 int ltask_complete(lua_State *L, struct ltask *self);
 
 /* Starts the function and its arguments at the top of L, which are taken off, as a task of nobody's, soon.  May raise. */
-void ltask_start_detached(struct orr_isolate *iso, lua_State *L, int arguments, const char *name);
+void ltask_start_detached(struct orr_isolate *iso, lua_State *L, int arguments, const char *name,
+                          enum orr_lua_entry entry);
 
 /* Cancels a task, and runs what that wakes before the caller goes on.  To be returned by a C function. */
 int ltask_close(lua_State *L, struct ltask *self, const char *reason, lua_KFunction k, lua_KContext context);

@@ -1,0 +1,165 @@
+#include "exec/watch.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "exec/place.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SHORTEST = 50000 }; /* nanoseconds that even a turn without any time gives a slice, for something to get done */
+
+static struct watch watches[PLACES];
+
+_Thread_local uint64_t watch_thread_number __attribute__((tls_model("initial-exec")));
+
+uint64_t watch_thread(void)
+{
+    static _Atomic uint64_t last;
+    if (!watch_thread_number)
+        watch_thread_number = 1 + atomic_fetch_add_explicit(&last, 1, memory_order_relaxed);
+    return watch_thread_number;
+}
+
+/* --- The timer ------------------------------------------------------------------------------------------------ */
+
+/* Async-signal-safe. */
+static void set(struct watch *watch, uint64_t now, uint64_t after)
+{
+    uint64_t fires_at = clock_after(now, after);
+    if (fires_at > watch->turn_end)
+        fires_at = watch->turn_end > now + SHORTEST ? watch->turn_end : now + SHORTEST;
+    watch->set_in = watch->slice;
+    watch->set_at = now;
+    watch->fires_at = fires_at;
+    uint64_t left = fires_at - now;
+    struct itimerspec when = { .it_value = { .tv_sec = (time_t)(left / 1000000000),
+                                             .tv_nsec = (long)(left % 1000000000) } };
+    timer_settime(watch->timer, 0, &when, NULL);
+}
+
+/* --- The handler ----------------------------------------------------------------------------------------------- */
+
+static pthread_mutex_t handlers_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* What was there before ours, by signal.  Written before ours is installed. */
+static struct sigaction before[_NSIG];
+static bool installed[_NSIG];
+
+static void pass_on(int number, siginfo_t *info, void *context)
+{
+    const struct sigaction *old = &before[number];
+    if (old->sa_flags & SA_SIGINFO)
+        old->sa_sigaction(number, info, context);
+    else if (old->sa_handler != SIG_DFL && old->sa_handler != SIG_IGN)
+        old->sa_handler(number);
+}
+
+static void handle(int number, siginfo_t *info, void *context)
+{
+    struct watch *watch = info->si_value.sival_ptr;
+    if (info->si_code != SI_TIMER || watch < watches || watch >= watches + PLACES) {
+        pass_on(number, info, context);
+        return;
+    }
+    if (watch->thread != watch_thread_number)
+        return; /* the worker has gone to another thread, and has another timer there */
+    int error = errno;
+    watch->fires_at = ORR_NEVER;
+    void *data = watch->data;
+    if (data) {
+        uint64_t now = clock_now();
+        if (watch->slice == watch->set_in || now >= watch->turn_end)
+            watch->over(data);
+        else
+            set(watch, now, watch->period);
+    }
+    errno = error;
+}
+
+static bool is_ours(int number)
+{
+    struct sigaction action;
+    return !sigaction(number, NULL, &action) && action.sa_flags & SA_SIGINFO && action.sa_sigaction == handle;
+}
+
+/* Sees to it that the signal comes to us. */
+static void install(int number, const struct log *log)
+{
+    if (is_ours(number))
+        return;
+    struct sigaction ours = { .sa_sigaction = handle, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART };
+    sigfillset(&ours.sa_mask); /* no other handler comes in between */
+    pthread_mutex_lock(&handlers_lock);
+    if (!is_ours(number)) {
+        sigaction(number, NULL, &before[number]);
+        sigaction(number, &ours, NULL);
+        if (installed[number])
+            log_line(log, ORR_LOG_WARNING,
+                     "another handler was installed for signal %d, which interrupts Lua; it now comes after ours",
+                     number);
+        installed[number] = true;
+    }
+    pthread_mutex_unlock(&handlers_lock);
+}
+
+/* The timer is directed at one thread, and there the signal must not be blocked. */
+static bool make_timer(struct watch *watch)
+{
+    if (watch->thread)
+        timer_delete(watch->timer);
+    watch->thread = 0;
+    watch->fires_at = ORR_NEVER;
+    struct sigevent event = {
+        .sigev_notify = SIGEV_THREAD_ID,
+        .sigev_signo = watch->signal,
+        .sigev_value.sival_ptr = watch,
+        ._sigev_un._tid = gettid(),
+    };
+    if (timer_create(CLOCK_MONOTONIC, &event, &watch->timer)) {
+        if (!watch->failed)
+            log_line(watch->log, ORR_LOG_ERROR, "Lua cannot be interrupted: no timer: %s", strerror(errno));
+        watch->failed = true;
+        return false;
+    }
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, watch->signal);
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+    watch->thread = watch_thread();
+    return true;
+}
+
+void watch_set(struct watch *watch, uint64_t longest_ns)
+{
+    if (watch->thread != watch_thread() && !make_timer(watch))
+        return;
+    install(watch->signal, watch->log);
+    set(watch, clock_now(), longest_ns);
+}
+
+/* --- Life -------------------------------------------------------------------------------------------------------- */
+
+struct watch *watch_open(unsigned place, int signal, const struct log *log)
+{
+    struct watch *watch = &watches[place];
+    watch->data = NULL;
+    watch->thread = 0;
+    watch->fires_at = ORR_NEVER;
+    watch->turn_end = WATCH_NO_END;
+    watch->signal = signal ? signal : SIGRTMIN + 4;
+    watch->failed = false;
+    watch->log = log;
+    return watch;
+}
+
+void watch_close(struct watch *watch)
+{
+    if (watch->thread)
+        timer_delete(watch->timer);
+    watch->thread = 0;
+    watch->data = NULL;
+}

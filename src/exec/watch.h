@@ -1,0 +1,77 @@
+/*
+ * The watch of a worker: tells when something that the worker's thread does takes too long, from inside, by a signal.
+ *
+ * What is watched is a *slice*, from watch_begin() to watch_end().  A slice costs two stores; the kernel's timer, one-shot and directed
+ * at the thread itself, is set only if it is not set already, and so at most once a period, however many slices that has.  Its
+ * handler compares: if it finds the slice in which it was set, that has lasted a whole period, and `over` is called; if it finds a
+ * later one, it sets the timer anew for that; if it finds none, it does nothing.  So a slice is interrupted after one period at
+ * the earliest, two at the latest; and at the end of a turn that has one.
+ *
+ * The handler runs on the worker's thread, between any two instructions of what it interrupts.  It touches nothing but the watch,
+ * and `over` must be as careful.  Watches live in a table for the whole life of the process, so a signal that comes late finds
+ * one; and one that reaches a thread which does not drive the worker any more goes away.
+ *
+ * The handler is installed once for each signal and stays.  Signals that are not from our timers go on to the handler that
+ * was there before.  A host that puts its own in place later is noticed when the timer is next set.
+ */
+#ifndef ORR_EXEC_WATCH_H
+#define ORR_EXEC_WATCH_H
+
+#include "orrery.h"
+
+#include <time.h>
+
+struct log;
+
+typedef void watch_fn(void *data); /* in a signal handler */
+
+#define WATCH_NO_END (ORR_NEVER - 1) /* a timer that is not set is later still */
+
+struct watch {
+    watch_fn *over;
+    void *volatile data; /* of the slice; NULL outside one */
+    volatile uint64_t slice;
+    uint64_t set_in;            /* the slice in which the timer was set, */
+    uint64_t set_at;            /* and when */
+    volatile uint64_t fires_at; /* ORR_NEVER while it is not set */
+    uint64_t turn_end;          /* of the worker's turn; WATCH_NO_END */
+    uint64_t period;
+    uint64_t thread; /* whose timer it is; 0 for none */
+    timer_t timer;
+    int signal;
+    bool failed; /* there is no timer to be had, and the log was told */
+    const struct log *log;
+};
+
+/* The number of the calling thread, unlike any other's, ever. */
+uint64_t watch_thread(void);
+
+/* The watch of the worker in a place. */
+struct watch *watch_open(unsigned place, int signal, const struct log *log);
+void watch_close(struct watch *watch);
+
+/* Sets the timer for the slice that begins, at most `longest_ns` from now. */
+void watch_set(struct watch *watch, uint64_t longest_ns);
+
+extern _Thread_local uint64_t watch_thread_number __attribute__((tls_model("initial-exec")));
+
+/* What is watched from now on, for at most `period` at a stretch.  Answers what was before, for watch_end(). */
+static inline void *watch_begin(struct watch *watch, watch_fn *over, void *data, uint64_t period)
+{
+    void *outer = watch->data;
+    bool sooner = period < watch->period;
+    watch->over = over;
+    watch->period = period;
+    watch->slice++;
+    watch->data = data;
+    if (watch->fires_at > watch->turn_end || sooner || watch->thread != watch_thread_number)
+        watch_set(watch, period);
+    return outer;
+}
+
+static inline void watch_end(struct watch *watch, void *outer)
+{
+    watch->data = outer;
+}
+
+#endif

@@ -1,0 +1,377 @@
+#include "lua/budget.h"
+
+#include "base/clock.h"
+#include "lua/report.h"
+#include "lua/task.h"
+
+#include <string.h>
+
+enum { PATIENCE = 1000 }; /* instructions between looks while Lua cannot be suspended */
+
+static void on_hook(lua_State *L, lua_Debug *event);
+static void on_count(lua_State *L, lua_Debug *event);
+
+/* --- The hook, on and off --------------------------------------------------------------------------------------- */
+
+/* Async-signal-safe: lua_sethook() is made for that. */
+static void arm(struct orr_isolate *iso, lua_State *L)
+{
+    bool stale = lua_gethook(L) == on_hook;
+    iso->own.hook = stale ? NULL : lua_gethook(L);
+    iso->own.mask = stale ? 0 : lua_gethookmask(L);
+    iso->own.count = stale ? 0 : lua_gethookcount(L);
+    iso->armed = L;
+    lua_sethook(L, on_hook, LUA_MASKCOUNT | LUA_MASKRET | iso->own.mask, 1);
+}
+
+static void disarm(struct orr_isolate *iso)
+{
+    lua_State *L = iso->armed;
+    if (!L)
+        return;
+    if (lua_gethook(L) == on_hook)
+        lua_sethook(L, iso->own.hook, iso->own.mask, iso->own.count);
+    iso->armed = NULL;
+}
+
+/* The slice is over: in a signal handler, on the worker's thread, which is inside that slice. */
+static void budget_over(void *data)
+{
+    struct orr_isolate *iso = data;
+    if (iso->requested)
+        return;
+    iso->requested_at = clock_now();
+    iso->fresh = true;
+    iso->requested = true;
+    if (!iso->moving)
+        arm(iso, iso->running);
+}
+
+void budget_follow(struct orr_isolate *iso)
+{
+    iso->moving = true;
+    if (iso->armed != iso->running) {
+        disarm(iso);
+        arm(iso, iso->running);
+    }
+    iso->moving = false;
+}
+
+void budget_hands_off(struct orr_isolate *iso)
+{
+    iso->moving = true;
+    disarm(iso);
+}
+
+void budget_hands_on(struct orr_isolate *iso)
+{
+    iso->moving = false;
+    budget_switched(iso);
+}
+
+void budget_made_coroutine(struct orr_isolate *iso, lua_State *L, lua_State *co)
+{
+    bool armed = L == iso->armed;
+    if (lua_gethook(co) == on_hook)
+        lua_sethook(co, armed ? iso->own.hook : NULL, armed ? iso->own.mask : 0, armed ? iso->own.count : 0);
+}
+
+void budget_charge_coroutine(struct orr_isolate *iso)
+{
+    if (iso->limits.mode != ORR_LUA_COUNT)
+        return;
+    for (struct level *level = iso->level; level; level = level->outer)
+        level->used += iso->limits.check_interval;
+}
+
+/* --- Telling the host ----------------------------------------------------------------------------------------------------- */
+
+struct notice {
+    struct notice *next;
+    enum orr_lua_notice kind;
+    size_t size; /* of it all */
+    char text[];
+};
+
+static void deliver_notices(struct orr_isolate *iso)
+{
+    while (iso->notices) {
+        struct notice *notice = iso->notices;
+        iso->notices = notice->next;
+        if (iso->limits.notice)
+            iso->limits.notice(iso->limits.notice_data, iso->L, notice->kind, notice->text);
+        else if (notice->kind != ORR_LUA_TIMED_OUT) /* which the sink hears of, or whoever awaits */
+            log_line(&iso->rt->log, ORR_LOG_WARNING, "%s", notice->text);
+        alloc_free(&iso->alloc, notice, notice->size);
+    }
+}
+
+void budget_notice(struct orr_isolate *iso, enum orr_lua_notice kind, const char *text)
+{
+    size_t size = sizeof(struct notice) + strlen(text) + 1;
+    struct notice *notice = alloc_zeroed(&iso->alloc, size);
+    if (!notice)
+        return;
+    notice->kind = kind;
+    notice->size = size;
+    strcpy(notice->text, text);
+    struct notice **last = &iso->notices;
+    while (*last)
+        last = &(*last)->next;
+    *last = notice;
+    if (!iso->slicing)
+        deliver_notices(iso);
+}
+
+/* --- Slices and levels --------------------------------------------------------------------------------------------- */
+
+bool budget_begin_slice(struct orr_isolate *iso)
+{
+    if (iso->slicing)
+        return false;
+    iso->slicing = true;
+    if (iso->limits.mode == ORR_LUA_SIGNAL)
+        iso->watched = watch_begin(iso->worker->watch, budget_over, iso, iso->limits.slice_ns);
+    else if (iso->limits.mode == ORR_LUA_COUNT)
+        iso->slice_end = clock_after(clock_now(), iso->limits.slice_ns);
+    return true;
+}
+
+static void end_watching(struct orr_isolate *iso)
+{
+    struct orr_isolate *outer = iso->watched;
+    watch_end(iso->worker->watch, outer);
+    if (!iso->requested)
+        return;
+    disarm(iso);
+    iso->requested = false;
+    *iso->culprit = '\0';
+    if (outer && !outer->requested) { /* which this was a part of */
+        outer->requested_at = iso->requested_at;
+        outer->requested = true;
+        budget_follow(outer);
+    }
+}
+
+void budget_end_slice(struct orr_isolate *iso)
+{
+    iso->slicing = false;
+    if (iso->limits.mode == ORR_LUA_SIGNAL)
+        end_watching(iso);
+    if (iso->notices)
+        deliver_notices(iso);
+}
+
+uint64_t budget_used(const struct orr_isolate *iso, const struct level *level)
+{
+    bool timed = iso->limits.mode == ORR_LUA_SIGNAL && level->since;
+    return level->used + (timed ? clock_now() - level->since : 0);
+}
+
+static int next_count(const struct orr_isolate *iso)
+{
+    uint64_t count = iso->limits.check_interval;
+    for (const struct level *level = iso->level; level; level = level->outer) {
+        uint64_t left = level->limit > level->used ? level->limit - level->used + 1 : 1;
+        count = level->limit && left < count ? left : count;
+    }
+    return (int)count;
+}
+
+/* A limit that is short, or partly used, is measured from the start. */
+static void measure(struct orr_isolate *iso, struct level *level)
+{
+    uint64_t left = level->limit > level->used ? level->limit - level->used : 1;
+    if (!level->limit || (!level->used && left >= 2 * iso->limits.slice_ns))
+        return;
+    level->since = clock_now();
+    if (left < iso->limits.slice_ns)
+        watch_set(iso->worker->watch, left);
+}
+
+void level_enter(struct orr_isolate *iso, struct level *level, struct ltask *task)
+{
+    level->outer = iso->level;
+    level->self = task;
+    level->task = iso->current;
+    level->running = iso->running;
+    level->chain = iso->chain;
+    level->since = 0;
+    level->raised = level->ending = false;
+    level->report = NULL;
+    iso->level = level;
+    iso->current = task;
+    iso->chain = NULL;
+    iso->running = level->co;
+    if (iso->limits.mode == ORR_LUA_COUNT)
+        lua_sethook(level->co, on_count, LUA_MASKCOUNT, next_count(iso));
+    else if (iso->limits.mode == ORR_LUA_SIGNAL)
+        measure(iso, level);
+    budget_switched(iso);
+}
+
+void level_leave(struct orr_isolate *iso, struct level *level)
+{
+    if (level->report)
+        alloc_free(&iso->alloc, level->report, strlen(level->report) + 1);
+    iso->level = level->outer;
+    iso->current = level->task;
+    iso->running = level->running;
+    iso->chain = level->chain;
+    budget_switched(iso);
+}
+
+/* --- What is to be done ------------------------------------------------------------------------------------------------ */
+
+/* The innermost level whose time is up.  From the outermost's beginning of the slice, as far as that is known, it is counted. */
+static struct level *find_expired(struct orr_isolate *iso)
+{
+    const struct watch *watch = iso->worker->watch;
+    uint64_t now = clock_now();
+    for (struct level *level = iso->level; level; level = level->outer) {
+        if (!level->limit)
+            continue;
+        if (iso->limits.mode == ORR_LUA_SIGNAL && !level->since)
+            level->since = !level->outer && watch->slice == watch->set_in ? watch->set_at : now;
+        if (budget_used(iso, level) >= level->limit + (iso->limits.mode == ORR_LUA_COUNT))
+            return level;
+    }
+    return NULL;
+}
+
+/* Whether the slice can be suspended here: see the top of the header. */
+static bool can_preempt(const struct orr_isolate *iso, const lua_State *L)
+{
+    if (!iso->current || L != iso->running || !chain_can_yield(iso->running, iso->chain))
+        return false;
+    if (iso->current->fair)
+        return true;
+    for (const struct level *level = iso->level; level; level = level->outer) {
+        if (level->plain || (level->outer && !chain_can_yield(level->running, level->chain)))
+            return false;
+    }
+    return true;
+}
+
+/* The coroutines of the task that runs are about to yield, in L. */
+static void prepare_to_yield(struct orr_isolate *iso, lua_State *L)
+{
+    iso->moving = true;
+    disarm(iso);
+    iso->moving = false;
+    iso->suspending = true;
+    iso->ended_in = L;
+    if (iso->current)
+        iso->current->suspended = L;
+}
+
+static void prepare_to_preempt(struct orr_isolate *iso, lua_State *L)
+{
+    prepare_to_yield(iso, L);
+    iso->current->preempted = true;
+    iso->preempting = true;
+}
+
+static int raise_timeout(lua_State *L)
+{
+    lua_pushliteral(L, TIMEOUT_TEXT);
+    return lua_error(L);
+}
+
+static void begin_to_end(struct orr_isolate *iso, lua_State *L, const struct level *expired)
+{
+    struct level *level = iso->level;
+    if (level->ending)
+        return;
+    level->ending = true;
+    report_timeout(iso, L, expired);
+}
+
+/* In a hook. */
+static void end_in_hook(struct orr_isolate *iso, lua_State *L, const struct level *expired)
+{
+    begin_to_end(iso, L, expired);
+    if (L != iso->running || !chain_can_yield(L, iso->chain) || !lua_isyieldable(L)) {
+        raise_timeout(L);
+    } else {
+        prepare_to_yield(iso, L);
+        lua_yield(L, 0);
+    }
+}
+
+static bool wants(int mask, int event)
+{
+    return mask & 1 << event && event != LUA_HOOKCOUNT;
+}
+
+static void on_hook(lua_State *L, lua_Debug *event)
+{
+    struct orr_isolate *iso = isolate_find(L);
+    if (!iso || L != iso->armed) {
+        lua_sethook(L, NULL, 0, 0); /* stale, or inherited */
+        return;
+    }
+    int acts_on = iso->own.mask & LUA_MASKLINE ? LUA_HOOKLINE : LUA_HOOKCOUNT;
+    int kind = event->event;
+    if (iso->fresh) {
+        iso->fresh = false;
+        if (kind == LUA_HOOKRET)
+            report_note_culprit(iso, L, event);
+    }
+    if (wants(iso->own.mask, kind) || (kind == LUA_HOOKTAILCALL && wants(iso->own.mask, LUA_HOOKCALL)))
+        iso->own.hook(L, event);
+    if (kind != acts_on)
+        return;
+    const struct level *expired = find_expired(iso);
+    if (expired) {
+        end_in_hook(iso, L, expired);
+    } else if (can_preempt(iso, L)) {
+        prepare_to_preempt(iso, L);
+        lua_yield(L, 0);
+    } else {
+        lua_sethook(L, on_hook, lua_gethookmask(L), PATIENCE);
+    }
+}
+
+static bool slice_is_over(const struct orr_isolate *iso)
+{
+    if (iso->limits.mode == ORR_LUA_SIGNAL)
+        return iso->requested;
+    uint64_t now = clock_now();
+    return now >= iso->slice_end || now >= iso->worker->watch->turn_end;
+}
+
+static void on_count(lua_State *L, lua_Debug *event)
+{
+    struct orr_isolate *iso = isolate_find(L);
+    (void)event;
+    if (!iso || !iso->level)
+        return;
+    for (struct level *level = iso->level; level; level = level->outer)
+        level->used += (uint64_t)lua_gethookcount(L);
+    const struct level *expired = find_expired(iso);
+    lua_sethook(L, on_count, LUA_MASKCOUNT, expired ? 1 : next_count(iso));
+    if (expired) {
+        end_in_hook(iso, L, expired);
+    } else if (slice_is_over(iso) && can_preempt(iso, L)) {
+        prepare_to_preempt(iso, L);
+        lua_yield(L, 0);
+    }
+}
+
+bool budget_look(lua_State *L)
+{
+    struct orr_isolate *iso = isolate_of(L);
+    const struct level *expired = find_expired(iso);
+    if (expired) {
+        begin_to_end(iso, L, expired);
+        raise_timeout(L);
+    }
+    return slice_is_over(iso) && can_preempt(iso, L);
+}
+
+int budget_pause(lua_State *L, lua_KFunction k, lua_KContext context)
+{
+    prepare_to_preempt(isolate_of(L), L);
+    return lua_yieldk(L, 0, context, k);
+}

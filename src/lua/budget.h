@@ -1,0 +1,103 @@
+/*
+ * Time.  Lua runs in *slices*, from when a worker polls a task of the isolate until that returns.  A slice that outlasts its share
+ * is suspended where it is, between two instructions; a call that outlasts its deadline is ended there.  Neither costs
+ * anything until it happens.
+ *
+ * How.  The worker's watch (exec/watch.h) interrupts the thread, and its handler, budget_over(), asks for the end of the slice:
+ * it sets `requested` and the debug hook of the coroutine that runs now.  The hook, at the next instruction, finds out what is to be
+ * done.  `requested` is looked at again whenever another coroutine begins or goes on to run (budget_switched()), so the hook is always on
+ * the one that runs, and on no other; one that is found elsewhere takes itself off.  A hook of the script's own is kept, still told
+ * what it wants to know, and put back.
+ *
+ * Suspending.  The hook yields, if every coroutine from the running one out to the task can, and every task outside that, up to
+ * the one that the worker polled: for what started a task inside itself must not go on before that has come to its first wait.  All of
+ * them go onto the isolate's stack of urgent tasks, and until that is worked off, in later turns, the isolate is *held*: its other
+ * tasks, when polled, are parked.  So what lies between two waits stays atomic.  A `fair` task gives that up: it is simply ready again,
+ * behind the others.
+ *
+ * Ending.  The hook yields, if every coroutine out to the task can, and the task is not resumed any more: neither pcall nor a
+ * handler gets a turn.  Where one cannot, because a C function is in between, the hook raises an error at every instruction until they can.
+ * Message handlers would run inside the hook, where hooks are off: so xpcall is ours, and skips them then.
+ *
+ * Limits stack: `levels` are Lua inside Lua, innermost first, and a call ends when its own time or that of any outside it is up.
+ */
+#ifndef ORR_LUA_BUDGET_H
+#define ORR_LUA_BUDGET_H
+
+#include "lua/isolate.h"
+
+#define TIMEOUT_TEXT "Script execution timeout"
+
+/* A stretch of Lua inside another: a poll of a task, or a call from the host. */
+struct level {
+    struct level *outer;
+    lua_State *co;      /* what it runs on */
+    bool plain;         /* whoever entered it waits for it, and cannot be suspended */
+    uint8_t entry;      /* enum orr_lua_entry */
+    uint64_t limit;     /* nanoseconds, or instructions; 0 for none */
+    uint64_t used;      /* before this stretch */
+    uint64_t since;     /* when it began, once that matters; 0 before */
+    bool raised;        /* the body has ended with an error */
+    bool ending;        /* its time is up */
+    char *report;       /* of that; NULL for none */
+    struct ltask *self; /* whose poll it is; NULL for a call */
+    struct ltask *task; /* what the isolate had outside it */
+    lua_State *running;
+    struct chain *chain;
+};
+
+/* Between the two, Lua runs on `level->co`; the caller has filled in `co` and what follows, up to `used`. */
+void level_enter(struct orr_isolate *iso, struct level *level, struct ltask *task);
+void level_leave(struct orr_isolate *iso, struct level *level);
+
+/* Begins a slice, unless this is inside one.  True if so: then budget_end_slice() is due. */
+bool budget_begin_slice(struct orr_isolate *iso);
+void budget_end_slice(struct orr_isolate *iso);
+
+/* Moves the hook to where Lua runs now. */
+void budget_follow(struct orr_isolate *iso);
+
+/* To be called whenever `iso->running` has changed. */
+static inline void budget_switched(struct orr_isolate *iso)
+{
+    if (iso->requested)
+        budget_follow(iso);
+}
+
+/* A new coroutine has been made by L: it is not to inherit the hook. */
+void budget_made_coroutine(struct orr_isolate *iso, lua_State *L, lua_State *co);
+
+/* It may end before its first count of instructions is full, and be followed by many more: so that count is charged in advance. */
+void budget_charge_coroutine(struct orr_isolate *iso);
+
+/* What a level has used, up to now. */
+uint64_t budget_used(const struct orr_isolate *iso, const struct level *level);
+
+/*
+ * For C functions of ours that may take long, to be asked every few thousand steps.  True: the function should suspend itself,
+ * by returning budget_pause(), with all that it needs in its frame.  Raises if the call is being ended.
+ */
+bool budget_look(lua_State *L);
+
+static inline bool budget_wants_pause(lua_State *L)
+{
+    struct orr_isolate *iso = isolate_of(L);
+    return (iso->requested || iso->limits.mode == ORR_LUA_COUNT) && budget_look(L);
+}
+
+int budget_pause(lua_State *L, lua_KFunction k, lua_KContext context);
+
+/* The same for those that cannot suspend themselves. */
+static inline void budget_check(lua_State *L)
+{
+    (void)budget_wants_pause(L);
+}
+
+/* Between the two, nobody sets or takes away the hook of the coroutine that runs: it is the caller's own. */
+void budget_hands_off(struct orr_isolate *iso);
+void budget_hands_on(struct orr_isolate *iso);
+
+/* Tells the host, or the log, as soon as no Lua runs. */
+void budget_notice(struct orr_isolate *iso, enum orr_lua_notice notice, const char *text);
+
+#endif
