@@ -783,6 +783,21 @@ ORR_API int orr_lua_close(struct lua_State *L);
  */
 ORR_API int orr_lua_start(struct lua_State *L, int arguments, const char *name, struct orr_task **task);
 
+/*
+ * Call a function, with its arguments, both on top of the stack and taken off, and wait for it to return.  As lua_pcall(), but
+ * the call has a deadline: `deadline_ns`, or the isolate's for ORR_LUA_CALL if that is 0; ORR_NEVER for none.  It cannot wait
+ * itself, but may start tasks.  Answers 0, with as many results on the stack as asked for; or, with one value there that says why:
+ *   -EREMOTEIO   it raised that
+ *   -ETIME       "Script execution timeout": it was ended at its deadline, and the notice has had the report
+ *   -ENOMEM
+ * or, with nothing changed:
+ *   -EBUSY    a task of the isolate has been suspended in the middle of a slice, and must go on first; or another thread drives the
+ *             worker
+ *   -EPERM    it is not of worker 1, and the thread is not its worker's
+ *   -EINVAL   not an isolate, or closing; no function there
+ */
+ORR_API int orr_lua_call(struct lua_State *L, int arguments, int results, uint64_t deadline_ns);
+
 /* Push the report of a failed task as text: the error, where it arose, and the way that it took.  -EINVAL, -ENOMEM. */
 ORR_API int orr_lua_push_report(struct lua_State *L, struct orr_task *task);
 

@@ -372,6 +372,7 @@ int orr_runtime_turn(struct orr_runtime *rt, uint64_t budget_ns)
     if (look_for_stop(worker)) {
         struct worker *outer = worker_enter(worker);
         bell_ignore(&worker->place->bell);
+        watch_return(worker->watch);
         worker_turn(worker, budget_ns);
         settle(worker);
         worker_leave(outer);

@@ -141,6 +141,12 @@ void watch_set(struct watch *watch, uint64_t longest_ns)
     set(watch, clock_now(), longest_ns);
 }
 
+void watch_return(struct watch *watch)
+{
+    if (watch->fires_at != ORR_NEVER && !is_ours(watch->signal))
+        watch->fires_at = ORR_NEVER;
+}
+
 /* --- Life -------------------------------------------------------------------------------------------------------- */
 
 struct watch *watch_open(unsigned place, int signal, const struct log *log)

@@ -12,7 +12,7 @@
  * one; and one that reaches a thread which does not drive the worker any more goes away.
  *
  * The handler is installed once for each signal and stays.  Signals that are not from our timers go on to the handler that
- * was there before.  A host that puts its own in place later is noticed when the timer is next set.
+ * was there before.  A host that puts its own in place later, between turns, is noticed when it turns.
  */
 #ifndef ORR_EXEC_WATCH_H
 #define ORR_EXEC_WATCH_H
@@ -49,6 +49,9 @@ uint64_t watch_thread(void);
 /* The watch of the worker in a place. */
 struct watch *watch_open(unsigned place, int signal, const struct log *log);
 void watch_close(struct watch *watch);
+
+/* The thread has been elsewhere: if the signal would not come to us any more, the timer that may be set does not count. */
+void watch_return(struct watch *watch);
 
 /* Sets the timer for the slice that begins, at most `longest_ns` from now. */
 void watch_set(struct watch *watch, uint64_t longest_ns);

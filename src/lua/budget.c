@@ -4,6 +4,7 @@
 #include "lua/report.h"
 #include "lua/task.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { PATIENCE = 1000 }; /* instructions between looks while Lua cannot be suspended */
@@ -20,6 +21,7 @@ static void arm(struct orr_isolate *iso, lua_State *L)
     iso->own.hook = stale ? NULL : lua_gethook(L);
     iso->own.mask = stale ? 0 : lua_gethookmask(L);
     iso->own.count = stale ? 0 : lua_gethookcount(L);
+    iso->after_call = iso->own.mask & LUA_MASKCALL;
     iso->armed = L;
     lua_sethook(L, on_hook, LUA_MASKCOUNT | LUA_MASKRET | iso->own.mask, 1);
 }
@@ -123,6 +125,21 @@ void budget_notice(struct orr_isolate *iso, enum orr_lua_notice kind, const char
         deliver_notices(iso);
 }
 
+/* The soft limit is told of once; again, when it has been undercut by some way meanwhile. */
+static void watch_memory(struct orr_isolate *iso)
+{
+    size_t soft = iso->limits.memory_soft;
+    if (!iso->soft_passed && iso->memory > soft) {
+        char text[96];
+        snprintf(text, sizeof text, "a Lua state uses %zu KB of memory, and should use %zu KB", iso->memory >> 10,
+                 soft >> 10);
+        iso->soft_passed = true;
+        budget_notice(iso, ORR_LUA_MEMORY_SOFT, text);
+    } else if (iso->soft_passed && iso->memory < soft - soft / 8) {
+        iso->soft_passed = false;
+    }
+}
+
 /* --- Slices and levels --------------------------------------------------------------------------------------------- */
 
 bool budget_begin_slice(struct orr_isolate *iso)
@@ -158,6 +175,8 @@ void budget_end_slice(struct orr_isolate *iso)
     iso->slicing = false;
     if (iso->limits.mode == ORR_LUA_SIGNAL)
         end_watching(iso);
+    if (iso->limits.memory_soft)
+        watch_memory(iso);
     if (iso->notices)
         deliver_notices(iso);
 }
@@ -181,8 +200,8 @@ static int next_count(const struct orr_isolate *iso)
 /* A limit that is short, or partly used, is measured from the start. */
 static void measure(struct orr_isolate *iso, struct level *level)
 {
-    uint64_t left = level->limit > level->used ? level->limit - level->used : 1;
-    if (!level->limit || (!level->used && left >= 2 * iso->limits.slice_ns))
+    uint64_t left = !level->limit ? ORR_NEVER : level->limit > level->used ? level->limit - level->used : 1;
+    if (!level->used && left >= 2 * iso->limits.slice_ns)
         return;
     level->since = clock_now();
     if (left < iso->limits.slice_ns)
@@ -229,11 +248,9 @@ static struct level *find_expired(struct orr_isolate *iso)
     const struct watch *watch = iso->worker->watch;
     uint64_t now = clock_now();
     for (struct level *level = iso->level; level; level = level->outer) {
-        if (!level->limit)
-            continue;
         if (iso->limits.mode == ORR_LUA_SIGNAL && !level->since)
             level->since = !level->outer && watch->slice == watch->set_in ? watch->set_at : now;
-        if (budget_used(iso, level) >= level->limit + (iso->limits.mode == ORR_LUA_COUNT))
+        if (level->limit && budget_used(iso, level) >= level->limit + (iso->limits.mode == ORR_LUA_COUNT))
             return level;
     }
     return NULL;
@@ -268,6 +285,7 @@ static void prepare_to_yield(struct orr_isolate *iso, lua_State *L)
 static void prepare_to_preempt(struct orr_isolate *iso, lua_State *L)
 {
     prepare_to_yield(iso, L);
+    iso->preemptions++;
     iso->current->preempted = true;
     iso->preempting = true;
 }
@@ -299,9 +317,26 @@ static void end_in_hook(struct orr_isolate *iso, lua_State *L, const struct leve
     }
 }
 
+static bool is_call(int event)
+{
+    return event == LUA_HOOKCALL || event == LUA_HOOKTAILCALL;
+}
+
 static bool wants(int mask, int event)
 {
-    return mask & 1 << event && event != LUA_HOOKCOUNT;
+    return mask & (is_call(event) ? LUA_MASKCALL : 1 << event) && event != LUA_HOOKCOUNT;
+}
+
+/* Whether to do something now.  Not at the first instruction of a function: Lua would tell of the call again afterwards. */
+static bool acts_on(struct orr_isolate *iso, int event)
+{
+    if (is_call(event))
+        iso->after_call = true;
+    if (event != (iso->own.mask & LUA_MASKLINE ? LUA_HOOKLINE : LUA_HOOKCOUNT))
+        return false;
+    bool after_call = iso->after_call;
+    iso->after_call = false;
+    return !after_call;
 }
 
 static void on_hook(lua_State *L, lua_Debug *event)
@@ -311,26 +346,24 @@ static void on_hook(lua_State *L, lua_Debug *event)
         lua_sethook(L, NULL, 0, 0); /* stale, or inherited */
         return;
     }
-    int acts_on = iso->own.mask & LUA_MASKLINE ? LUA_HOOKLINE : LUA_HOOKCOUNT;
-    int kind = event->event;
     if (iso->fresh) {
         iso->fresh = false;
-        if (kind == LUA_HOOKRET)
+        if (event->event == LUA_HOOKRET)
             report_note_culprit(iso, L, event);
     }
-    if (wants(iso->own.mask, kind) || (kind == LUA_HOOKTAILCALL && wants(iso->own.mask, LUA_HOOKCALL)))
+    if (wants(iso->own.mask, event->event))
         iso->own.hook(L, event);
-    if (kind != acts_on)
+    if (!acts_on(iso, event->event))
         return;
     const struct level *expired = find_expired(iso);
-    if (expired) {
-        end_in_hook(iso, L, expired);
-    } else if (can_preempt(iso, L)) {
+    if (!expired && can_preempt(iso, L)) {
         prepare_to_preempt(iso, L);
         lua_yield(L, 0);
-    } else {
-        lua_sethook(L, on_hook, lua_gethookmask(L), PATIENCE);
+        return;
     }
+    lua_sethook(L, on_hook, lua_gethookmask(L), expired ? 1 : PATIENCE);
+    if (expired)
+        end_in_hook(iso, L, expired);
 }
 
 static bool slice_is_over(const struct orr_isolate *iso)

@@ -12,11 +12,26 @@
 
 /* --- The account ------------------------------------------------------------------------------------------ */
 
+/* What Lua cannot have, it collects its garbage for, and asks again; then it raises its error. */
+static bool may_have(const struct orr_isolate *iso, bool string, size_t old_size, size_t size)
+{
+    enum { STRING_HEADER = 64 };
+    const struct limits *limits = &iso->limits;
+    if (size <= old_size)
+        return true;
+    if (limits->memory && (size - old_size > limits->memory || iso->memory > limits->memory - (size - old_size)))
+        return false;
+    return !string || !limits->longest_string || size <= limits->longest_string + STRING_HEADER;
+}
+
 static void *account_alloc(void *data, void *block, size_t old_size, size_t size)
 {
     struct orr_isolate *iso = data;
+    bool string = !block && old_size == LUA_TSTRING; /* Lua says there what kind of thing it makes */
     if (!block)
-        old_size = 0; /* Lua says there what kind of thing it makes */
+        old_size = 0;
+    if (!may_have(iso, string, old_size, size))
+        return NULL;
     void *result = iso->alloc.fn(iso->alloc.data, block, old_size, size);
     if (size && !result)
         return NULL;

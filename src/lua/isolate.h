@@ -85,7 +85,7 @@ struct orr_isolate {
     struct limits limits;
     void *watched;      /* the isolate, of the same worker, inside whose slice ours is */
     uint64_t slice_end; /* when instructions are counted */
-    volatile bool requested, fresh, moving;
+    volatile bool requested, fresh, moving, after_call;
     uint64_t requested_at;
     lua_State *volatile armed; /* has our hook */
     struct {
@@ -94,10 +94,12 @@ struct orr_isolate {
     } own;
     lua_State *ended_in; /* where a call that was ended stands */
     struct notice *notices;
+    uint64_t preemptions, timeouts;
     char culprit[80]; /* the C function that ran when the slice was over, and for how long */
 
     /* The account. */
     size_t memory, memory_peak;
+    bool soft_passed; /* the soft limit, and the host was told */
     struct alloc alloc;
 };
 
@@ -105,6 +107,12 @@ struct orr_isolate {
 static inline struct orr_isolate *isolate_of(lua_State *L)
 {
     return lua_touserdata(L, lua_upvalueindex(1));
+}
+
+/* Whether a task of it was suspended in mid-slice, and is to go on before any other Lua runs. */
+static inline bool isolate_is_held(const struct orr_isolate *iso)
+{
+    return !iso->slicing && iso->urgent;
 }
 
 /* The isolate of a state; NULL if it is none. */

@@ -11,6 +11,7 @@
 #define TIMER "orrery.timer"
 
 struct timer_object {
+    struct handler handler;
     struct orr_isolate *iso;
     struct orr_timer *timer; /* NULL once closed */
     int anchor;              /* 0 while it is not started */
@@ -31,7 +32,9 @@ static int start_callback(lua_State *L)
 {
     struct timer_object *self = lua_touserdata(L, 1);
     lua_getiuservalue(L, 1, 1);
-    ltask_start_detached(self->iso, L, 0, "timer", ORR_LUA_TIMER);
+    ltask_start_soon(
+        self->iso, L, 0,
+        &(struct ltask_options){ .name = "timer", .detached = true, .handler = 1, .entry = ORR_LUA_TIMER });
     return 0;
 }
 
@@ -44,6 +47,8 @@ static void let_go(struct timer_object *self)
     isolate_unanchor(self->iso, self->iso->L, anchor);
 }
 
+static void stop(struct timer_object *self);
+
 static void timer_fires(struct orr_timer *timer, void *data, int status)
 {
     struct timer_object *self = data;
@@ -52,6 +57,12 @@ static void timer_fires(struct orr_timer *timer, void *data, int status)
     (void)timer;
     if (status || iso->closing || !self->anchor || !lua_checkstack(L, 8))
         return;
+    if (self->handler.disabled) {
+        stop(self);
+        return;
+    }
+    if (self->repeats && isolate_is_held(iso))
+        return; /* it could not be called now, and is not called twice then */
     lua_pushcfunction(L, start_callback);
     isolate_push_anchored(iso, L, self->anchor);
     if (!self->repeats)
@@ -105,6 +116,7 @@ static int timer_start(lua_State *L)
     lua_pushvalue(L, 4);
     lua_setiuservalue(L, 1, 1);
     self->repeat = repeat;
+    self->handler = (struct handler){ 0 }; /* a new start */
     return start(L, self, delay);
 }
 
@@ -199,7 +211,8 @@ static int loop_hrtime(lua_State *L)
 static int schedule(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TFUNCTION);
-    ltask_start_detached(isolate_of(L), L, lua_gettop(L) - 1, "scheduled", ORR_LUA_SCHEDULED);
+    ltask_start_soon(isolate_of(L), L, lua_gettop(L) - 1,
+                     &(struct ltask_options){ .name = "scheduled", .detached = true, .entry = ORR_LUA_SCHEDULED });
     return 0;
 }
 

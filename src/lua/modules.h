@@ -15,6 +15,7 @@ void sync_open(struct orr_isolate *iso, lua_State *L);
 void future_open(struct orr_isolate *iso, lua_State *L);
 void group_open(struct orr_isolate *iso, lua_State *L);
 void loop_open(struct orr_isolate *iso, lua_State *L);
+void info_open(struct orr_isolate *iso, lua_State *L);
 
 /* Whether a coroutine is inside async.scope or its like, which it must not yield out of. */
 struct ltask;

@@ -8,6 +8,7 @@
 #include "lua/reach.h"
 #include "lua/report.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static enum orr_poll ltask_poll(struct orr_task *task, void *data);
@@ -299,6 +300,7 @@ static enum orr_poll timed_out(struct ltask *self, struct level *level, int stat
         if (self->given)
             keep_given(self);
     }
+    iso->timeouts++;
     budget_notice(iso, ORR_LUA_TIMED_OUT, text);
     self->keeps_error = true;
     return orr_task_finish(
@@ -429,7 +431,7 @@ static enum orr_poll ltask_poll(struct orr_task *task, void *data)
 {
     struct ltask *self = data;
     struct orr_isolate *iso = self->iso;
-    bool held = !iso->slicing && iso->urgent;
+    bool held = isolate_is_held(iso);
     if (held && iso->urgent == self && !iso->plain) { /* it goes on, a turn later */
         iso->urgent = self->next_urgent;
         self->urgent = self->paused = false;
@@ -526,6 +528,24 @@ static void report_soon(struct ltask *self)
     }
 }
 
+/* A call of a handler is over.  Never allocates for Lua. */
+static void judge_handler(struct ltask *self, int error)
+{
+    struct orr_isolate *iso = self->iso;
+    isolate_push_anchored(iso, iso->L, self->anchor);
+    lua_getiuservalue(iso->L, -1, 3);
+    struct handler *handler = lua_touserdata(iso->L, -1);
+    lua_pop(iso->L, 2);
+    handler->strikes = error == -ETIME ? handler->strikes + 1 : 0;
+    if (!iso->limits.strikes || handler->strikes < iso->limits.strikes || handler->disabled)
+        return;
+    handler->disabled = true;
+    char text[120];
+    snprintf(text, sizeof text, "a %s has timed out %u times in a row, and is not called any more",
+             self->entry == ORR_LUA_TIMER ? "timer's callback" : "handler", handler->strikes);
+    budget_notice(iso, ORR_LUA_DISABLED, text);
+}
+
 /* The core is done with the task: what it has come to is settled. */
 static void ltask_drop(void *data)
 {
@@ -543,6 +563,8 @@ static void ltask_drop(void *data)
     int error = outcome_of(task)->error;
     self->state = task->failed ? LTASK_FAILED : error ? LTASK_CLOSED : LTASK_OK;
     self->dropped = true;
+    if (self->handled)
+        judge_handler(self, error);
     if (!--iso->tasks)
         orr_waker_wake(iso->closer);
     struct estate *estate = task->failed || task->own.failures ? estate_try(self) : NULL;
@@ -583,13 +605,18 @@ struct ltask *ltask_new(struct orr_isolate *iso, lua_State *L, int arguments, co
         luaL_error(L, "async.run: the isolate is closing");
     luaL_checkstack(L, 8, NULL);
     int function = lua_gettop(L) - arguments;
-    struct ltask *self = lua_newuserdatauv(L, sizeof *self, options->name ? 2 : 1);
+    struct ltask *self = lua_newuserdatauv(L, sizeof *self, options->handler ? 3 : options->name ? 2 : 1);
     *self = (struct ltask){
         .iso = iso, .fair = options->fair, .entry = (uint8_t)options->entry, .limit = limit_of(iso, options)
     };
     if (options->name) {
         lua_pushstring(L, options->name);
         lua_setiuservalue(L, -2, 2);
+    }
+    if (options->handler) {
+        lua_pushvalue(L, options->handler);
+        lua_setiuservalue(L, -2, 3);
+        self->handled = true;
     }
     lua_rawgeti(L, LUA_REGISTRYINDEX, iso->task_class);
     lua_setmetatable(L, -2);
@@ -630,11 +657,9 @@ struct ltask *ltask_new(struct orr_isolate *iso, lua_State *L, int arguments, co
     return self;
 }
 
-void ltask_start_detached(struct orr_isolate *iso, lua_State *L, int arguments, const char *name,
-                          enum orr_lua_entry entry)
+void ltask_start_soon(struct orr_isolate *iso, lua_State *L, int arguments, const struct ltask_options *options)
 {
-    struct ltask *self = ltask_new(iso, L, arguments,
-                                   &(struct ltask_options){ .name = name, .detached = true, .entry = entry });
+    struct ltask *self = ltask_new(iso, L, arguments, options);
     if (!isolate_visit(iso)) {
         worker_ready(iso->worker, self->task);
         isolate_leave(iso);

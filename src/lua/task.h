@@ -31,6 +31,12 @@ enum ltask_state {
     LTASK_CLOSED,
 };
 
+/* What calls one and the same function again and again begins with this: a timer, a handler of events. */
+struct handler {
+    unsigned strikes; /* time-outs in a row */
+    bool disabled;    /* there were too many: it is not called any more */
+};
+
 struct ltask {
     struct orr_isolate *iso;
     struct orr_task *task; /* a reference; NULL when there is nothing more to ask the core */
@@ -49,6 +55,7 @@ struct ltask {
     uint8_t entry;   /* enum orr_lua_entry */
     bool begun : 1;
     bool over : 1;         /* the coroutine has returned */
+    bool handled : 1;      /* it is a call of the handler that is its third user value */
     bool fair : 1;         /* others may run while its slice is suspended */
     bool preempted : 1;    /* its slice is */
     bool completed : 1;    /* from outside */
@@ -89,6 +96,7 @@ struct ltask_options {
     const char *name;
     bool detached;
     bool fair;
+    int handler; /* the index on L of what calls it; 0 for none */
     enum orr_lua_entry entry;
     uint64_t deadline_ns; /* 0: as the isolate has it for such an entry */
 };
@@ -136,9 +144,8 @@ void push_error_of(lua_State *L, struct orr_isolate *iso, const struct orr_resul
 /* Completes a task with the values on the coroutine at 2.  Raises if it is too late. */
 int ltask_complete(lua_State *L, struct ltask *self);
 
-/* Starts the function and its arguments at the top of L, which are taken off, as a task of nobody's, soon.  May raise. */
-void ltask_start_detached(struct orr_isolate *iso, lua_State *L, int arguments, const char *name,
-                          enum orr_lua_entry entry);
+/* Starts the function and its arguments at the top of L, which are taken off, soon.  May raise. */
+void ltask_start_soon(struct orr_isolate *iso, lua_State *L, int arguments, const struct ltask_options *options);
 
 /* Cancels a task, and runs what that wakes before the caller goes on.  To be returned by a C function. */
 int ltask_close(lua_State *L, struct ltask *self, const char *reason, lua_KFunction k, lua_KContext context);

@@ -1,0 +1,824 @@
+/*
+ * Time and memory: slices, deadlines, accounts.  What is checked is who got a turn and what came of it, never how long it took.
+ */
+#include "harness.h"
+
+#include <lauxlib.h>
+#include <lua.h>
+#include <lualib.h>
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define MS UINT64_C(1000000)
+
+/* --- Help ----------------------------------------------------------------------------------------------------- */
+
+static char noted[4096];
+
+static int note(lua_State *L)
+{
+    size_t length = strlen(noted);
+    snprintf(noted + length, sizeof noted - length, "%s;", luaL_tolstring(L, 1, NULL));
+    return 0;
+}
+
+static char sunk[8192];
+
+static void keep_sunk(void *data, struct orr_task *task)
+{
+    const struct orr_result *result = orr_task_result(task);
+    (void)data;
+    snprintf(sunk, sizeof sunk, "%s", result->message ? result->message : strerror(-result->error));
+}
+
+static unsigned notices[3];
+static char notice_text[8192];
+
+static void keep_notice(void *data, lua_State *L, enum orr_lua_notice notice, const char *text)
+{
+    (void)data;
+    (void)L;
+    notices[notice]++;
+    snprintf(notice_text, sizeof notice_text, "%s", text);
+}
+
+static struct orr_runtime *limits_runtime(void)
+{
+    sunk[0] = noted[0] = notice_text[0] = '\0';
+    memset(notices, 0, sizeof notices);
+    return harness_runtime_with((struct orr_options){ .sink = keep_sunk, .grace_ms = 200 });
+}
+
+static lua_State *open_with(struct orr_runtime *rt, struct orr_lua_options options)
+{
+    lua_State *L;
+    options.mount = "game";
+    options.notice = keep_notice;
+    if (!options.profile)
+        options.profile = ORR_LUA_TRUSTED;
+    assert_int_equal(orr_lua_new(rt, &options, &L), 0);
+    lua_register(L, "note", note);
+    return L;
+}
+
+static void load(lua_State *L, const char *code)
+{
+    if (luaL_loadbuffer(L, code, strlen(code), "=script") != LUA_OK)
+        fail_msg("%s", lua_tostring(L, -1));
+}
+
+static struct orr_task *start(lua_State *L, const char *code)
+{
+    struct orr_task *task;
+    load(L, code);
+    assert_int_equal(orr_lua_start(L, 0, "script", &task), 0);
+    return task;
+}
+
+static void finish(struct orr_runtime *rt, lua_State *L)
+{
+    if (L)
+        assert_int_equal(orr_lua_close(L), 0);
+    assert_int_equal(orr_runtime_free(rt), 0);
+}
+
+/* Turns until the task is done; answers how many turns that took. */
+static unsigned turn_until_done(struct orr_runtime *rt, struct orr_task *task, uint64_t budget)
+{
+    unsigned turns = 0;
+    for (bool done = false; !done; turns++) {
+        assert_true(orr_runtime_turn(rt, budget) >= 0);
+        assert_int_equal(orr_runtime_enter(rt), 0);
+        done = orr_task_done(task);
+        assert_int_equal(orr_runtime_leave(rt), 0);
+    }
+    return turns;
+}
+
+static int error_of(struct orr_runtime *rt, struct orr_task *task)
+{
+    assert_int_equal(orr_runtime_enter(rt), 0);
+    int error = orr_task_result(task)->error;
+    orr_task_unref(task);
+    assert_int_equal(orr_runtime_leave(rt), 0);
+    return error;
+}
+
+static int figure(lua_State *L, const char *name)
+{
+    lua_getglobal(L, "game");
+    lua_getfield(L, -1, "runtime");
+    lua_getfield(L, -1, "stats");
+    lua_call(L, 0, 1);
+    lua_getfield(L, -1, name);
+    int value = (int)lua_tointeger(L, -1);
+    lua_pop(L, 4);
+    return value;
+}
+
+static const char endless[] = "while true do end";
+
+/* --- Slices ------------------------------------------------------------------------------------------------------- */
+
+static void host_goes_on_while_a_script_loops_without_end(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = limits_runtime();
+    lua_State *L = open_with(rt, (struct orr_lua_options){ .deadline_ns = { [ORR_LUA_SCRIPT] = 100 * MS } });
+    struct orr_task *task = start(L, endless);
+    unsigned turns = turn_until_done(rt, task, MS);
+    assert_true(turns >= 5);
+    assert_true(figure(L, "preemptions") >= 5);
+    assert_int_equal(error_of(rt, task), -ETIME);
+    assert_int_equal(figure(L, "timeouts"), 1);
+    finish(rt, L);
+}
+
+static void other_isolates_run_meanwhile(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = limits_runtime();
+    lua_State *L = open_with(rt, (struct orr_lua_options){ .deadline_ns = { [ORR_LUA_SCRIPT] = 200 * MS } });
+    lua_State *other = open_with(rt, (struct orr_lua_options){ 0 });
+    struct orr_task *task = start(L, endless);
+    struct orr_task *quick = start(other, "for i = 1, 3 do game.async.sleep(1) note(i) end");
+    turn_until_done(rt, quick, ORR_NEVER);
+    assert_string_equal(noted, "1;2;3;");
+    assert_int_equal(error_of(rt, quick), 0);
+    assert_int_equal(orr_runtime_enter(rt), 0);
+    assert_false(orr_task_done(task)); /* it loops still */
+    orr_task_unref(task);
+    assert_int_equal(orr_runtime_leave(rt), 0);
+    assert_int_equal(orr_lua_close(other), 0);
+    finish(rt, L);
+}
+
+static const char takes_long[] = "local n = 0 for i = 1, 3e6 do n = n + i end\n";
+
+static void what_lies_between_two_waits_is_not_interleaved(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = limits_runtime();
+    lua_State *L = open_with(rt, (struct orr_lua_options){ .slice_ns = MS / 10 });
+    static const char code[] = "local a = game.async\n"
+                               "local x, y, bad, rounds = 0, 0, 0, 0\n"
+                               "local function work()\n"
+                               "  for i = 1, 20 do\n"
+                               "    if x ~= y then bad = bad + 1 end\n"
+                               "    x = x + 1\n"
+                               "    for j = 1, 20000 do local _ = {} end\n"
+                               "    y = y + 1\n"
+                               "    if x ~= y then bad = bad + 1 end\n"
+                               "    rounds = rounds + 1\n"
+                               "    if i % 3 == 0 then a.sleep(0) else a.checkpoint() end\n"
+                               "  end\n"
+                               "end\n"
+                               "local tasks = {}\n"
+                               "for i = 1, 8 do tasks[i] = a.run(work) end\n"
+                               "local timer = game.loop.set_interval(0.1, function()\n"
+                               "  if x ~= y then bad = bad + 1 end\n"
+                               "end)\n"
+                               "a.await_all(tasks) timer:close()\n"
+                               "note(bad) note(rounds)";
+    struct orr_task *task = start(L, code);
+    turn_until_done(rt, task, MS / 2);
+    assert_int_equal(error_of(rt, task), 0);
+    assert_string_equal(noted, "0;160;");
+    assert_true(figure(L, "preemptions") >= 20);
+    finish(rt, L);
+}
+
+/* A task has come to its first wait when async.run returns, however long that takes. */
+static void starting_a_task_that_is_suspended_suspends_whoever_starts_it(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = limits_runtime();
+    lua_State *L = open_with(rt, (struct orr_lua_options){ .slice_ns = MS / 10 });
+    char code[1024];
+    snprintf(code, sizeof code,
+             "local a = game.async\n"
+             "a.run(function() a.sleep(0) note 'other' end)\n"
+             "local function long(depth)\n"
+             "  if depth > 0 then a.run(long, depth - 1) note('after ' .. depth) end\n"
+             "  %s note('done ' .. depth) a.sleep(1)\n"
+             "end\n"
+             "coroutine.wrap(function() a.run(long, 3) end)() note 'started'",
+             takes_long);
+    struct orr_task *task = start(L, code);
+    turn_until_done(rt, task, ORR_NEVER);
+    assert_int_equal(error_of(rt, task), 0);
+    assert_string_equal(noted, "done 0;after 1;done 1;after 2;done 2;after 3;done 3;started;other;");
+    assert_true(figure(L, "preemptions") > 0);
+    finish(rt, L);
+}
+
+static void fair_tasks_run_beside_one_another(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = limits_runtime();
+    lua_State *L = open_with(rt, (struct orr_lua_options){ .slice_ns = MS / 2 });
+    static const char code[] =
+        "local a = game.async\n"
+        "local counts, stop = {}, false\n"
+        "for i = 1, 4 do\n"
+        "  counts[i] = 0\n"
+        "  a.run({ fair = true }, function() while not stop do counts[i] = counts[i] + 1 end end)\n"
+        "end\n"
+        "for i = 1, 3 do a.sleep(1) end\n"
+        "while true do\n"
+        "  local all = true\n"
+        "  for i = 1, 4 do all = all and counts[i] > 0 end\n"
+        "  if all then break end\n"
+        "  a.checkpoint()\n"
+        "end\n"
+        "stop = true note 'all'";
+    struct orr_task *task = start(L, code);
+    turn_until_done(rt, task, ORR_NEVER);
+    assert_int_equal(error_of(rt, task), 0);
+    assert_string_equal(noted, "all;");
+    finish(rt, L);
+}
+
+static void call_into_an_isolate_in_mid_slice_is_refused(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = limits_runtime();
+    lua_State *L = open_with(rt, (struct orr_lua_options){ .slice_ns = MS / 10 });
+    char code[256];
+    snprintf(code, sizeof code, "%s %s %s note 'done'", takes_long, takes_long, takes_long);
+    struct orr_task *task = start(L, code);
+    assert_int_equal(orr_runtime_turn(rt, MS / 10), 1);
+    load(L, "return 7");
+    int top = lua_gettop(L);
+    assert_int_equal(orr_lua_call(L, 0, 1, 0), -EBUSY);
+    assert_int_equal(lua_gettop(L), top);
+    turn_until_done(rt, task, ORR_NEVER);
+    assert_int_equal(orr_lua_call(L, 0, 1, 0), 0);
+    assert_int_equal(lua_tointeger(L, -1), 7);
+    lua_pop(L, 1);
+    assert_int_equal(error_of(rt, task), 0);
+    finish(rt, L);
+}
+
+static void isolate_is_closed_in_mid_slice(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = limits_runtime();
+    for (int turns = 1; turns < 12; turns++) {
+        lua_State *L = open_with(rt, (struct orr_lua_options){ .slice_ns = MS / 10 });
+        struct orr_task *task = start(L, "local a = game.async\n"
+                                         "for i = 1, 3 do a.run(function() a.sleep(0) a.sleep(1000) end) end\n"
+                                         "game.loop.set_interval(1, function() while true do end end)\n"
+                                         "a.run(function() a.run(function() while true do end end) end)\n");
+        for (int i = 0; i < turns; i++)
+            assert_true(orr_runtime_turn(rt, MS / 10) >= 0);
+        assert_int_equal(orr_runtime_enter(rt), 0);
+        orr_task_unref(task);
+        assert_int_equal(orr_runtime_leave(rt), 0);
+        assert_int_equal(orr_lua_close(L), 0);
+        harness_settle(rt);
+        assert_int_equal(harness_stats(rt, 0).tasks_live, 0);
+    }
+    finish(rt, NULL);
+}
+
+/* --- Deadlines ------------------------------------------------------------------------------------------------------ */
+
+/* Each is a way to survive an error.  What follows in the isolate finds it as it was. */
+static const char *const survivors[] = {
+    "while true do pcall(function() while true do end end) end",
+    "xpcall(function() while true do end end, function() while true do end end)",
+    "while true do xpcall(function() while true do end end, function() while true do end end) end",
+    "local f f = function() pcall(f) while true do pcall(f) end end f()",
+    "coroutine.wrap(function() while true do pcall(error) end end)()",
+    "local function nest(n) if n == 0 then while true do pcall(error) end end coroutine.wrap(nest)(n - 1) end nest(20)",
+    "while true do coroutine.resume(coroutine.create(function() while true do end end)) end",
+    "table.sort({ 3, 2, 1 }, function() while true do pcall(error) end end)",
+    "while true do pcall(table.sort, { 3, 2, 1 }, function() while true do end end) end",
+    "return pcall(table.sort, { 3, 2, 1 }, function() while true do end end)",
+    "local t = setmetatable({}, { __index = function() while true do end end }) while true do pcall(function() return "
+    "t.x end) end",
+    "local x <close> = setmetatable({}, { __close = function() while true do pcall(error) end end }) while true do end",
+    "while true do local x <close> = setmetatable({}, { __close = function() while true do end end }) end",
+    "for _ in function() return 1 end do end",
+    "coroutine.wrap(function()\n"
+    "  local x <close> = setmetatable({}, { __close = function() while true do end end })\n"
+    "  table.sort({ 3, 2, 1 }, function() while true do end end)\n"
+    "end)()",
+    "local co = coroutine.create(function()\n"
+    "  local x <close> = setmetatable({}, { __close = function() while true do end end })\n"
+    "  table.sort({ 3, 2, 1 }, function() while true do end end)\n"
+    "end)\n"
+    "while true do pcall(coroutine.resume, co) pcall(coroutine.close, co) end",
+    "string.gsub('aaa', '.', function() while true do end end)",
+    "string.gsub('aaa', '.', function() xpcall(error, function() while true do end end) end)",
+    "load(function() while true do end end)",
+    "while true do load(function() return ' ' end) end",
+    "print(setmetatable({}, { __tostring = function() while true do end end }))",
+    /* These are for tasks only. */
+    "error(setmetatable({}, { __tostring = function() while true do end end }))",
+    "game.async.shield(function() while true do end end)",
+    "game.async.supervise(function() while true do pcall(error) end end)",
+    "game.async.scope(function() game.async.run(function() game.async.sleep(10) end) while true do end end)",
+    "game.async.run(function() while true do pcall(error) end end)",
+    "for i = 1, 1e9 do game.async.run(function() end) end",
+    "game.async.await(function(done) while true do pcall(error) end end)",
+};
+
+static void nothing_survives_its_deadline(enum orr_lua_mode mode)
+{
+    struct orr_runtime *rt = limits_runtime();
+    for (size_t i = 0; i < LENGTH(survivors); i++) {
+        lua_State *L = open_with(
+            rt, (struct orr_lua_options){ .mode = mode,
+                                          .deadline_ns = { [ORR_LUA_SCRIPT] = 20 * MS, [ORR_LUA_TASK] = 20 * MS },
+                                          .max_instructions = 300000,
+                                          .check_interval = 1000 });
+        struct orr_task *task = start(L, survivors[i]);
+        turn_until_done(rt, task, 4 * MS);
+        int error = error_of(rt, task);
+        if (error != -ETIME)
+            fail_msg("survivor %zu ended with %d, %s", i, error, sunk);
+        noted[0] = '\0';
+        task = start(L, "local a = game.async\n"
+                        "for i = 1, 3 do a.sleep(1) note(i) end\n"
+                        "note(coroutine.wrap(function() return pcall(error, 'x') end)())");
+        turn_until_done(rt, task, 4 * MS);
+        assert_int_equal(error_of(rt, task), 0);
+        assert_string_equal(noted, "1;2;3;false;");
+        assert_int_equal(orr_lua_close(L), 0);
+        harness_settle(rt);
+        assert_int_equal(harness_stats(rt, 0).tasks_live, 0);
+    }
+    finish(rt, NULL);
+}
+
+static void nothing_survives_its_deadline_by_the_clock(void **state)
+{
+    (void)state;
+    nothing_survives_its_deadline(ORR_LUA_SIGNAL);
+}
+
+static void nothing_survives_its_limit_of_instructions(void **state)
+{
+    (void)state;
+    nothing_survives_its_deadline(ORR_LUA_COUNT);
+}
+
+static void calls_from_the_host_are_ended_at_their_deadline(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = limits_runtime();
+    lua_State *L = open_with(rt, (struct orr_lua_options){ 0 });
+    for (size_t i = 0; i < LENGTH(survivors) - 7; i++) {
+        int top = lua_gettop(L);
+        load(L, survivors[i]);
+        int error = orr_lua_call(L, 0, 0, 10 * MS);
+        if (error != -ETIME)
+            fail_msg("survivor %zu ended with %d, %s", i, error, lua_tostring(L, -1));
+        assert_string_equal(lua_tostring(L, -1), "Script execution timeout");
+        lua_pop(L, 1);
+        assert_int_equal(lua_gettop(L), top);
+        load(L, "local a, b = ... note(a) return b, nil, a");
+        lua_pushinteger(L, 1);
+        lua_pushinteger(L, 2);
+        assert_int_equal(orr_lua_call(L, 2, LUA_MULTRET, 0), 0);
+        assert_int_equal(lua_gettop(L), top + 3);
+        assert_int_equal(lua_tointeger(L, -3), 2);
+        lua_settop(L, top);
+    }
+    assert_int_equal(notices[ORR_LUA_TIMED_OUT], LENGTH(survivors) - 7);
+    load(L, "error { 5 }");
+    assert_int_equal(orr_lua_call(L, 0, 0, 0), -EREMOTEIO);
+    assert_true(lua_istable(L, -1));
+    lua_pop(L, 1);
+    load(L, "coroutine.yield()");
+    assert_int_equal(orr_lua_call(L, 0, 0, 0), -EREMOTEIO);
+    lua_pop(L, 1);
+    load(L, "game.async.sleep(1)");
+    assert_int_equal(orr_lua_call(L, 0, 0, 0), -EREMOTEIO);
+    assert_non_null(strstr(lua_tostring(L, -1), "not inside a task"));
+    lua_pop(L, 1);
+    load(L, "return game.async.run(function() game.async.sleep(1) note 'ran' end)");
+    noted[0] = '\0';
+    assert_int_equal(orr_lua_call(L, 0, 0, 0), 0);
+    assert_int_equal(orr_runtime_run(rt), 0);
+    assert_string_equal(noted, "ran;");
+    assert_int_equal(orr_lua_call(NULL, 0, 0, 0), -EINVAL);
+    assert_int_equal(orr_lua_call(L, 1000, 0, 0), -EINVAL);
+    finish(rt, L);
+}
+
+/* A function of the host's that calls back: the inner call has no more time than is left of the outer one's. */
+static int call_back(lua_State *L)
+{
+    lua_settop(L, 1);
+    int error = orr_lua_call(L, 0, 0, ORR_NEVER);
+    lua_pushinteger(L, error);
+    return 1;
+}
+
+static void limits_stack(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = limits_runtime();
+    lua_State *L = open_with(rt, (struct orr_lua_options){ 0 });
+    lua_register(L, "call_back", call_back);
+    /* The inner one has no limit of its own, but the outer one has; ending the first does not save the second. */
+    load(L, "note(call_back(function() while true do end end)) note 'alive'");
+    assert_int_equal(orr_lua_call(L, 0, 0, 20 * MS), -ETIME);
+    assert_string_equal(noted, "");
+    lua_pop(L, 1);
+    /* A task inside another: the one that ran out ends, the other has its own time. */
+    struct orr_task *task = start(L, "local a = game.async\n"
+                                     "local t = a.run({ deadline = 10 }, function() while true do end end)\n"
+                                     "note(select(2, pcall(a.await, t))) note(game.runtime.stats().timeouts)");
+    turn_until_done(rt, task, ORR_NEVER);
+    assert_int_equal(error_of(rt, task), 0);
+    assert_string_equal(noted, "Script execution timeout;3;");
+    finish(rt, L);
+}
+
+static void waiting_gives_a_task_its_time_anew(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = limits_runtime();
+    lua_State *L = open_with(
+        rt, (struct orr_lua_options){ .mode = ORR_LUA_COUNT, .max_instructions = 100000, .check_interval = 1000 });
+    struct orr_task *task = start(
+        L, "local limit = game.runtime.execution_limit\n"
+           "local most = 0\n"
+           "for i = 1, 20 do\n"
+           "  for j = 1, 30000 do local _ = j end\n"
+           "  most = math.max(most, game.runtime.instructions_used)\n"
+           "  game.async.checkpoint()\n"
+           "end\n"
+           "note(limit) note(most > 20000 and most < limit) note(game.runtime.instructions_used)");
+    turn_until_done(rt, task, MS);
+    assert_int_equal(error_of(rt, task), 0);
+    assert_string_equal(noted, "100000;true;0;");
+    finish(rt, L);
+}
+
+static void count_of_instructions_is_the_same_each_time(void **state)
+{
+    (void)state;
+    char first[64] = "";
+    for (int i = 0; i < 3; i++) {
+        struct orr_runtime *rt = limits_runtime();
+        lua_State *L = open_with(rt, (struct orr_lua_options){ .mode = ORR_LUA_COUNT, .max_instructions = 54321 });
+        struct orr_task *task = start(L, "n = 0 while true do n = n + 1 end");
+        turn_until_done(rt, task, ORR_NEVER);
+        assert_int_equal(error_of(rt, task), -ETIME);
+        lua_getglobal(L, "n");
+        snprintf(noted, sizeof noted, "%lld", lua_tointeger(L, -1));
+        lua_pop(L, 1);
+        if (i)
+            assert_string_equal(noted, first);
+        snprintf(first, sizeof first, "%.60s", noted);
+        finish(rt, L);
+    }
+    assert_true(atoi(first) > 54321 / 8 && atoi(first) < 54321);
+}
+
+static void coroutines_do_not_escape_the_count(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = limits_runtime();
+    lua_State *L = open_with(rt, (struct orr_lua_options){ .mode = ORR_LUA_COUNT });
+    struct orr_task *task = start(L, "while true do coroutine.wrap(function() for i = 1, 2000 do end end)() end");
+    turn_until_done(rt, task, MS);
+    assert_int_equal(error_of(rt, task), -ETIME);
+    finish(rt, L);
+}
+
+static void without_limits_nothing_is_interrupted(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = limits_runtime();
+    lua_State *L = open_with(rt,
+                             (struct orr_lua_options){ .mode = ORR_LUA_OFF, .deadline_ns = { [ORR_LUA_SCRIPT] = MS } });
+    struct orr_task *task = start(L, takes_long);
+    assert_int_equal(turn_until_done(rt, task, MS / 10), 1);
+    assert_int_equal(error_of(rt, task), 0);
+    finish(rt, L);
+}
+
+static void scripts_deadlines_are_no_longer_than_the_hosts(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = limits_runtime();
+    lua_State *L;
+    assert_int_equal(
+        orr_lua_new(rt, &(struct orr_lua_options){ .mount = "game", .deadline_ns = { [ORR_LUA_TASK] = 20 * MS } }, &L),
+        0);
+    lua_register(L, "note", note);
+    struct orr_task *task = start(L, "note(pcall(game.async.run, { deadline = 0 }, print))\n"
+                                     "note(pcall(game.async.run, { deadline = 'x' }, print))\n"
+                                     "game.async.run({ deadline = 1e6 }, function() while true do end end)");
+    turn_until_done(rt, task, ORR_NEVER);
+    assert_true(error_of(rt, task) < 0);
+    assert_string_equal(noted, "false;false;");
+    assert_non_null(strstr(sunk, "may for 20 ms"));
+    finish(rt, L);
+}
+
+/* --- Handlers ------------------------------------------------------------------------------------------------------- */
+
+static void handler_that_times_out_thrice_is_disabled(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = limits_runtime();
+    lua_State *L = open_with(rt, (struct orr_lua_options){ .deadline_ns = { [ORR_LUA_TIMER] = 5 * MS } });
+    struct orr_task *task = start(
+        L, "local calls = 0\n"
+           "local timer = game.loop.new_timer()\n"
+           "local function bad() calls = calls + 1 if calls ~= 2 then while true do end end end\n"
+           "timer:start(1, 1, bad)\n"
+           "while timer:is_active() do game.async.sleep(1) end\n"
+           "note(calls) calls = 1\n"
+           "timer:start(1, 1, bad)\n" /* it may be tried again */
+           "while calls < 2 do game.async.sleep(1) end\n"
+           "timer:close() note 'again'");
+    turn_until_done(rt, task, ORR_NEVER);
+    assert_int_equal(error_of(rt, task), 0);
+    assert_string_equal(noted, "5;again;"); /* one, one that was well, three */
+    assert_int_equal(notices[ORR_LUA_DISABLED], 1);
+    assert_int_equal(notices[ORR_LUA_TIMED_OUT], 4);
+    finish(rt, L);
+}
+
+/* --- The report ---------------------------------------------------------------------------------------------------------- */
+
+static int dawdle(lua_State *L)
+{
+    struct timespec begun, now;
+    lua_Integer ms = lua_tointeger(L, 1), passed = 0;
+    clock_gettime(CLOCK_MONOTONIC, &begun);
+    while (passed < ms) {
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        passed = (now.tv_sec - begun.tv_sec) * 1000 + (now.tv_nsec - begun.tv_nsec) / 1000000;
+    }
+    return 0;
+}
+
+static void report_says_what_took_the_time(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = limits_runtime();
+    lua_State *L = open_with(rt, (struct orr_lua_options){ .deadline_ns = { [ORR_LUA_SCRIPT] = 20 * MS } });
+    load(L, "local function spin()\n  while true do end\nend\nspin()");
+    assert_int_equal(orr_lua_start(L, 0, "script", NULL), 0);
+    assert_int_equal(orr_runtime_run(rt), 0);
+    static const char *const parts[] = { "Script execution timeout: the script 'script' has run for",
+                                         "may for 20 ms",
+                                         "it was at script:2, in function 'spin'",
+                                         "checkpoint",
+                                         "stack traceback:",
+                                         "script:4: in main chunk" };
+    for (size_t i = 0; i < LENGTH(parts); i++)
+        if (!strstr(sunk, parts[i]))
+            fail_msg("no \"%s\" in: %s", parts[i], sunk);
+    assert_string_equal(sunk, notice_text);
+
+    lua_register(L, "dawdle", dawdle);
+    load(L, "dawdle(60)\nlocal x = 1\nwhile true do x = x + 1 end");
+    assert_int_equal(orr_lua_start(L, 0, "script", NULL), 0);
+    assert_int_equal(orr_runtime_run(rt), 0);
+    if (!strstr(sunk, "time went into 'dawdle', a C function, for"))
+        fail_msg("%s", sunk);
+    finish(rt, L);
+}
+
+/* --- Memory -------------------------------------------------------------------------------------------------------------- */
+
+static void memory_has_a_limit(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = limits_runtime();
+    lua_State *L = open_with(rt, (struct orr_lua_options){ .memory_limit = 4 << 20, .memory_soft = 1 << 20 });
+    struct orr_task *task = start(L,
+                                  "note(game.runtime.memory_limit)\n"
+                                  "local ok, e = pcall(function() local t = {} while true do t[#t + 1] = {} end end)\n"
+                                  "note(e)\n"
+                                  "ok, e = pcall(function() local s = 'x' while true do s = s .. s end end)\n"
+                                  "note(e) ok, e = pcall(string.rep, 'x', 1e9) note(e)\n"
+                                  "collectgarbage() note(game.runtime.memory_used < 1 << 20)\n"
+                                  "local t = {} for i = 1, 1e4 do t[i] = {} end note(#t)");
+    turn_until_done(rt, task, ORR_NEVER);
+    assert_int_equal(error_of(rt, task), 0);
+    assert_string_equal(noted, "4194304;not enough memory;not enough memory;not enough memory;true;10000;");
+    assert_int_equal(notices[ORR_LUA_MEMORY_SOFT] >= 1, 1);
+    finish(rt, L);
+}
+
+static void strings_have_a_longest_length(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = limits_runtime();
+    lua_State *L = open_with(rt, (struct orr_lua_options){ .longest_string = 1 << 20 });
+    struct orr_task *task = start(L, "local s = ('x'):rep(1 << 20) note(#s)\n"
+                                     "note(select(2, pcall(function() return s .. s end)))\n"
+                                     "note(#(s:sub(1, -2) .. 'y'))");
+    turn_until_done(rt, task, ORR_NEVER);
+    assert_int_equal(error_of(rt, task), 0);
+    assert_string_equal(noted, "1048576;not enough memory;1048576;");
+    finish(rt, L);
+}
+
+/* --- Hooks and signals of others ------------------------------------------------------------------------------------------ */
+
+static void hooks_of_a_script_see_what_they_would_see_anyway(void **state)
+{
+    (void)state;
+    static const char code[] = "local lines, calls, returns = 0, 0, 0\n"
+                               "debug.sethook(function(event)\n"
+                               "  if event == 'line' then lines = lines + 1\n"
+                               "  elseif event == 'return' then returns = returns + 1\n"
+                               "  else calls = calls + 1 end\n"
+                               "end, 'lcr')\n"
+                               "local function f(n)\n"
+                               "  local t = {}\n"
+                               "  for i = 1, n do\n"
+                               "    t[i] = i\n"
+                               "  end\n"
+                               "  return #t\n"
+                               "end\n"
+                               "local sum = 0\n"
+                               "for i = 1, 3000 do\n"
+                               "  sum = sum + f(i % 20) + math.abs(-1)\n"
+                               "  assert(debug.gethook() ~= 'external hook')\n"
+                               "end\n"
+                               "debug.sethook()\n"
+                               "note(lines) note(calls) note(returns) note(sum)";
+    char expected[256] = "";
+    for (int i = 0; i < 4; i++) {
+        struct orr_runtime *rt = limits_runtime();
+        lua_State *L = open_with(
+            rt, (struct orr_lua_options){ .mode = i ? ORR_LUA_SIGNAL : ORR_LUA_OFF, .slice_ns = MS / 10 });
+        struct orr_task *task = start(L, code);
+        turn_until_done(rt, task, ORR_NEVER);
+        assert_int_equal(error_of(rt, task), 0);
+        if (i) {
+            assert_string_equal(noted, expected);
+            assert_true(figure(L, "preemptions") > 5);
+        }
+        snprintf(expected, sizeof expected, "%.250s", noted);
+        finish(rt, L);
+    }
+}
+
+static volatile sig_atomic_t strangers;
+
+static void count_stranger(int number)
+{
+    (void)number;
+    strangers++;
+}
+
+static void signal_may_be_the_hosts_too(void **state)
+{
+    (void)state;
+    int number = SIGRTMIN + 9;
+    strangers = 0;
+    signal(number, count_stranger); /* before ours */
+    struct orr_runtime *rt = harness_runtime_with((struct orr_options){ .preempt_signal = number, .sink = keep_sunk });
+    lua_State *L = open_with(rt, (struct orr_lua_options){ .deadline_ns = { [ORR_LUA_SCRIPT] = 30 * MS } });
+    struct orr_task *task = start(L, endless);
+    assert_true(orr_runtime_turn(rt, MS) >= 0);
+    raise(number);
+    assert_int_equal(strangers, 1);
+    turn_until_done(rt, task, MS);
+    assert_int_equal(error_of(rt, task), -ETIME);
+    raise(number);
+    assert_int_equal(strangers, 2);
+    signal(number, count_stranger); /* and after */
+    task = start(L, endless);
+    turn_until_done(rt, task, MS);
+    assert_int_equal(error_of(rt, task), -ETIME);
+    raise(number);
+    assert_int_equal(strangers, 3);
+    assert_non_null(strstr(harness_log(), "another handler was installed"));
+    finish(rt, L);
+}
+
+struct moved {
+    struct orr_runtime *rt;
+    struct orr_task *task;
+    unsigned turns;
+};
+
+static void turn_elsewhere(void *data)
+{
+    struct moved *moved = data;
+    moved->turns += turn_until_done(moved->rt, moved->task, MS);
+}
+
+static void worker_may_move_from_thread_to_thread(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = limits_runtime();
+    lua_State *L = open_with(rt, (struct orr_lua_options){ .deadline_ns = { [ORR_LUA_SCRIPT] = 40 * MS } });
+    for (int i = 0; i < 4; i++) {
+        struct moved moved = { .rt = rt, .task = start(L, endless) };
+        for (int j = 0; j < 3; j++)
+            assert_true(orr_runtime_turn(rt, MS) >= 0);
+        harness_elsewhere(turn_elsewhere, &moved);
+        assert_true(moved.turns >= 2);
+        assert_int_equal(error_of(rt, moved.task), -ETIME);
+    }
+    finish(rt, L);
+}
+
+/* --- Ordinary programs ------------------------------------------------------------------------------------------------------ */
+
+/* All of them, interrupted ten thousand times a second, come to what they come to undisturbed. */
+static const char ordinary[] = "local programs = dofile(os.getenv 'ORR_ORDINARY')\n"
+                               "local results = {}\n"
+                               "for round = 1, ... do\n"
+                               "  for i, program in ipairs(programs) do\n"
+                               "    local result = program[1] .. '=' .. program[2]()\n"
+                               "    assert(round == 1 or results[i] == result, program[1])\n"
+                               "    results[i] = result\n"
+                               "  end\n"
+                               "end\n"
+                               "note(table.concat(results, ' '))";
+
+static void ordinary_programs_come_to_the_same_however_often_they_are_interrupted(void **state)
+{
+    (void)state;
+    char expected[sizeof noted] = "";
+    for (int i = 0; i < 3; i++) {
+        struct orr_runtime *rt = limits_runtime();
+        lua_State *L = open_with(rt, (struct orr_lua_options){
+                                         .mode = i == 0   ? ORR_LUA_OFF
+                                                 : i == 1 ? ORR_LUA_SIGNAL
+                                                          : ORR_LUA_COUNT,
+                                         .slice_ns = MS / 10,
+                                         .check_interval = 100,
+                                         .max_instructions = ORR_NEVER,
+                                         .deadline_ns = { [ORR_LUA_SCRIPT] = ORR_NEVER },
+                                     });
+        load(L, ordinary);
+        lua_pushinteger(L, i == 1 ? WORK(300) : 2);
+        struct orr_task *task;
+        assert_int_equal(orr_lua_start(L, 1, "ordinary", &task), 0);
+        turn_until_done(rt, task, ORR_NEVER);
+        assert_int_equal(error_of(rt, task), 0);
+        if (i) {
+            assert_string_equal(noted, expected);
+            assert_true(figure(L, "preemptions") > 100);
+        }
+        snprintf(expected, sizeof expected, "%s", noted);
+        finish(rt, L);
+    }
+}
+
+static void options_out_of_range_are_refused(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = limits_runtime();
+    lua_State *L;
+    assert_int_equal(orr_lua_new(rt, &(struct orr_lua_options){ .slice_ns = 1 }, &L), -EINVAL);
+    assert_non_null(strstr(harness_log(), "slice_ns is 1, expected at least"));
+    assert_int_equal(orr_lua_new(rt, &(struct orr_lua_options){ .mode = (enum orr_lua_mode)9 }, &L), -EINVAL);
+    assert_int_equal(orr_lua_new(rt, &(struct orr_lua_options){ .profile = (enum orr_lua_profile)9 }, &L), -EINVAL);
+    assert_int_equal(orr_lua_new(rt, &(struct orr_lua_options){ .check_interval = UINT32_MAX }, &L), -EINVAL);
+    finish(rt, NULL);
+    assert_null(orr_runtime_new(&(struct orr_options){ .preempt_signal = SIGKILL, .log = NULL }));
+}
+
+static const struct CMUnitTest limits[] = {
+    cmocka_unit_test(host_goes_on_while_a_script_loops_without_end),
+    cmocka_unit_test(other_isolates_run_meanwhile),
+    cmocka_unit_test(what_lies_between_two_waits_is_not_interleaved),
+    cmocka_unit_test(starting_a_task_that_is_suspended_suspends_whoever_starts_it),
+    cmocka_unit_test(fair_tasks_run_beside_one_another),
+    cmocka_unit_test(call_into_an_isolate_in_mid_slice_is_refused),
+    cmocka_unit_test(isolate_is_closed_in_mid_slice),
+    cmocka_unit_test(nothing_survives_its_deadline_by_the_clock),
+    cmocka_unit_test(nothing_survives_its_limit_of_instructions),
+    cmocka_unit_test(calls_from_the_host_are_ended_at_their_deadline),
+    cmocka_unit_test(limits_stack),
+    cmocka_unit_test(waiting_gives_a_task_its_time_anew),
+    cmocka_unit_test(count_of_instructions_is_the_same_each_time),
+    cmocka_unit_test(coroutines_do_not_escape_the_count),
+    cmocka_unit_test(without_limits_nothing_is_interrupted),
+    cmocka_unit_test(scripts_deadlines_are_no_longer_than_the_hosts),
+    cmocka_unit_test(handler_that_times_out_thrice_is_disabled),
+    cmocka_unit_test(report_says_what_took_the_time),
+    cmocka_unit_test(memory_has_a_limit),
+    cmocka_unit_test(strings_have_a_longest_length),
+    cmocka_unit_test(hooks_of_a_script_see_what_they_would_see_anyway),
+    cmocka_unit_test(signal_may_be_the_hosts_too),
+    cmocka_unit_test(worker_may_move_from_thread_to_thread),
+    cmocka_unit_test(ordinary_programs_come_to_the_same_however_often_they_are_interrupted),
+    cmocka_unit_test(options_out_of_range_are_refused),
+};
+
+HARNESS_MAIN(limits)
