@@ -49,6 +49,35 @@ static void budget_over(void *data)
         arm(iso, iso->running);
 }
 
+bool budget_ask_for_memory(struct orr_isolate *iso)
+{
+    if (!iso->level || iso->limits.mode == ORR_LUA_OFF)
+        return false;
+    if (iso->over_memory)
+        return true;
+    iso->over_memory = true;
+    if (iso->limits.mode == ORR_LUA_COUNT) {
+        lua_sethook(iso->running, on_count, LUA_MASKCOUNT, 1);
+    } else {
+        iso->requested_at = clock_now();
+        iso->requested = true;
+        budget_follow(iso);
+    }
+    return true;
+}
+
+/* In a hook: the account was overdrawn.  The text is Lua's own, which no message handler is called for. */
+static void settle_account(struct orr_isolate *iso, lua_State *L)
+{
+    iso->over_memory = false;
+    if (iso->memory > iso->limits.memory)
+        lua_gc(L, LUA_GCCOLLECT);
+    if (iso->memory > iso->limits.memory) {
+        lua_pushliteral(L, "not enough memory");
+        lua_error(L);
+    }
+}
+
 void budget_follow(struct orr_isolate *iso)
 {
     iso->moving = true;
@@ -172,7 +201,7 @@ static void end_watching(struct orr_isolate *iso)
 
 void budget_end_slice(struct orr_isolate *iso)
 {
-    iso->slicing = false;
+    iso->slicing = iso->over_memory = false;
     if (iso->limits.mode == ORR_LUA_SIGNAL)
         end_watching(iso);
     if (iso->limits.memory_soft)
@@ -355,6 +384,8 @@ static void on_hook(lua_State *L, lua_Debug *event)
         iso->own.hook(L, event);
     if (!acts_on(iso, event->event))
         return;
+    if (iso->over_memory)
+        settle_account(iso, L);
     const struct level *expired = find_expired(iso);
     if (!expired && can_preempt(iso, L)) {
         prepare_to_preempt(iso, L);
@@ -382,6 +413,8 @@ static void on_count(lua_State *L, lua_Debug *event)
         return;
     for (struct level *level = iso->level; level; level = level->outer)
         level->used += (uint64_t)lua_gethookcount(L);
+    if (iso->over_memory)
+        settle_account(iso, L);
     const struct level *expired = find_expired(iso);
     lua_sethook(L, on_count, LUA_MASKCOUNT, expired ? 1 : next_count(iso));
     if (expired) {

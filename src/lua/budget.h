@@ -93,6 +93,9 @@ static inline void budget_check(lua_State *L)
     (void)budget_wants_pause(L);
 }
 
+/* From inside the allocator: has the hook see to it, if Lua runs that it can interrupt; false if not. */
+bool budget_ask_for_memory(struct orr_isolate *iso);
+
 /* Between the two, nobody sets or takes away the hook of the coroutine that runs: it is the caller's own. */
 void budget_hands_off(struct orr_isolate *iso);
 void budget_hands_on(struct orr_isolate *iso);

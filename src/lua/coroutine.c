@@ -125,7 +125,7 @@ static int resume(lua_State *L, struct orr_isolate *iso, lua_State *co, int argu
         return results;
     }
     lua_xmove(co, L, 1);
-    mark_ended(iso, co);
+    mark_ended(iso, co, status);
     return -1;
 }
 

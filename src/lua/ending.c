@@ -12,9 +12,9 @@ enum {
 
 static const char ended; /* its address, on top of a coroutine */
 
-void mark_ended(struct orr_isolate *iso, lua_State *co)
+void mark_ended(struct orr_isolate *iso, lua_State *co, int status)
 {
-    if (iso->level && iso->level->ending)
+    if (status == LUA_ERRMEM || (iso->level && iso->level->ending))
         lua_pushlightuserdata(co, (void *)&ended); /* in the place of its error: needs no memory */
 }
 
@@ -26,7 +26,8 @@ static bool is_ended(lua_State *co)
 int close_coroutine(struct orr_isolate *iso, lua_State *L, lua_State *co)
 {
     if (iso->closes >= CLOSES_MAX || is_ended(co)) {
-        lua_pushstring(L, is_ended(co) ? TIMEOUT_TEXT : "too many coroutines are being closed inside one another");
+        lua_pushstring(L, is_ended(co) ? "this coroutine was ended from outside"
+                                       : "too many coroutines are being closed inside one another");
         return CLOSE_REFUSED;
     }
     lua_State *running = iso->running;

@@ -6,8 +6,8 @@
 
 /*
  * Closes a coroutine, which may run Lua on it, and answers as lua_closethread(); or CLOSE_REFUSED, with a message on L, if too many are
- * being closed inside one another, or if it died while its call was ended: Lua has left its hooks off then, and what it still had
- * to close could not be interrupted.
+ * being closed inside one another, or if it died of an error that a hook raised: Lua has left its hooks off then, and what it still
+ * had to close could not be interrupted.
  */
 enum { CLOSE_REFUSED = -1 };
 int close_coroutine(struct orr_isolate *iso, lua_State *L, lua_State *co);
@@ -15,8 +15,8 @@ int close_coroutine(struct orr_isolate *iso, lua_State *L, lua_State *co);
 /* Closes those of a task or a call that is not resumed any more, from the innermost out, in a short time. */
 void close_chain(struct orr_isolate *iso, lua_State *innermost, lua_State *outermost);
 
-/* A coroutine has died of an error, which was taken off: if that was because its call is being ended, it is never closed. */
-void mark_ended(struct orr_isolate *iso, lua_State *co);
+/* A coroutine has died of an error, which was taken off: if that may have been raised by a hook of ours, it is never closed. */
+void mark_ended(struct orr_isolate *iso, lua_State *co, int status);
 
 /* Puts our xpcall, and what sets hooks, in the place of Lua's own. */
 void ending_open(struct orr_isolate *iso, lua_State *L);

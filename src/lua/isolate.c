@@ -12,25 +12,35 @@
 
 /* --- The account ------------------------------------------------------------------------------------------ */
 
-/* What Lua cannot have, it collects its garbage for, and asks again; then it raises its error. */
-static bool may_have(const struct orr_isolate *iso, bool string, size_t old_size, size_t size)
+/*
+ * At the limit, Lua is not refused what it asks for: it would collect its garbage then and there, and up to 5.4.7 there are stores into
+ * tables that this pulls the ground from under.  Instead the hook is asked for (budget.h), which at the next instruction collects, and
+ * raises the error if that has not helped.  One instruction, or one C function of ours, can make what is in use not much more than
+ * double; what goes beyond three times the limit is refused after all, and so is what comes from plain code of the host's, where no hook
+ * would look.
+ */
+static bool may_have(struct orr_isolate *iso, size_t more)
 {
-    enum { STRING_HEADER = 64 };
-    const struct limits *limits = &iso->limits;
-    if (size <= old_size)
+    enum { OVERDRAFT = 3 };
+    size_t limit = iso->limits.memory;
+    if (!limit || (more <= limit && iso->memory <= limit - more))
         return true;
-    if (limits->memory && (size - old_size > limits->memory || iso->memory > limits->memory - (size - old_size)))
+    if (more > limit || iso->memory / OVERDRAFT > limit)
         return false;
-    return !string || !limits->longest_string || size <= limits->longest_string + STRING_HEADER;
+    return budget_ask_for_memory(iso);
 }
 
 static void *account_alloc(void *data, void *block, size_t old_size, size_t size)
 {
+    enum { STRING_HEADER = 64 };
     struct orr_isolate *iso = data;
     bool string = !block && old_size == LUA_TSTRING; /* Lua says there what kind of thing it makes */
+    size_t longest = iso->limits.longest_string;
     if (!block)
         old_size = 0;
-    if (!may_have(iso, string, old_size, size))
+    if (string && longest && size > longest + STRING_HEADER)
+        return NULL;
+    if (size > old_size && !may_have(iso, size - old_size))
         return NULL;
     void *result = iso->alloc.fn(iso->alloc.data, block, old_size, size);
     if (size && !result)
@@ -239,12 +249,23 @@ static void bind_life(struct orr_isolate *iso, lua_State *L)
     iso->references++;
 }
 
+/* Texts that must be there when no memory is: Lua makes some of them where nothing protects it. */
+static void keep_texts(lua_State *L)
+{
+    static const char *const texts[] = { "error in error handling", "C stack overflow", "closed", TIMEOUT_TEXT };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        lua_pushstring(L, texts[i]);
+        luaL_ref(L, LUA_REGISTRYINDEX);
+    }
+}
+
 /* What may raise, protected.  The isolate is the argument. */
 static int open_protected(lua_State *L)
 {
     struct orr_isolate *iso = lua_touserdata(L, 1);
     const struct orr_lua_options *options = lua_touserdata(L, 2);
     bind_life(iso, L);
+    keep_texts(L);
     lua_pushlightuserdata(L, iso);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &isolate_key);
     lua_createtable(L, 16, 0);

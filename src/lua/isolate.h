@@ -99,6 +99,7 @@ struct orr_isolate {
 
     /* The account. */
     size_t memory, memory_peak;
+    bool over_memory; /* the limit is passed, and the hook is to see to it */
     bool soft_passed; /* the soft limit, and the host was told */
     struct alloc alloc;
 };

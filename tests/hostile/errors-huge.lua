@@ -1,0 +1,3 @@
+-- The script fails with a message of megabytes.
+-- expect: error x
+error(("x"):rep(4 << 20), 0)

@@ -1,0 +1,3 @@
+-- The script itself fails with nil.
+-- expect: error .
+error(nil)

@@ -1,0 +1,3 @@
+-- A reader that has always one more space.
+-- expect: timeout
+load(function() return " " end)

@@ -1,0 +1,4 @@
+-- A jump to itself.
+-- expect: timeout
+::again::
+goto again

@@ -1,0 +1,3 @@
+-- A loop with nothing in it, for ever.
+-- expect: timeout
+while true do end

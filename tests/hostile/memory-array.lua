@@ -1,0 +1,8 @@
+-- One array that grows.
+-- expect: memory
+-- It gives way in between, so that it is the memory which ends it, not the time.
+local t = {}
+while true do
+  t[#t + 1] = 0
+  if #t % 50000 == 0 then orrery.async.sleep(0) end
+end

@@ -1,0 +1,3 @@
+-- More callbacks than the queue takes.
+-- expect: error queue full
+while true do orrery.schedule(function() end) end

@@ -1,0 +1,5 @@
+-- Long strings of zero bytes: each byte is a segment of its own for the comparison.
+-- expect: timeout
+local a = ("\0"):rep(6 << 20)
+local b, c = a .. "b", a .. "c"
+while true do local _ = b < c end

@@ -1,0 +1,8 @@
+-- A handler that starts an xpcall whose handler starts an xpcall, and so on, with a loop at the end.
+-- expect: timeout
+local function handler(n)
+  n = tonumber(n) or 0
+  if n > 20 then while true do end end
+  return xpcall(error, handler, n + 1)
+end
+while true do xpcall(error, handler, 0) end
