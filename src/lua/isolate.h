@@ -60,6 +60,7 @@ struct orr_isolate {
     struct queue parked;  /* polled while the isolate was held */
     struct ltask *unseen; /* failed at the top, and not yet reported */
     uint32_t serials;     /* of waits for callbacks */
+    uint32_t look_next;   /* the task to be looked at next */
     unsigned depth;       /* polls inside polls */
     unsigned visits;      /* inside one another, of which the outermost came from outside; 0 in ordinary turns */
     unsigned closes;      /* of coroutines, inside one another */
@@ -68,7 +69,7 @@ struct orr_isolate {
     bool suspending;      /* a task's coroutines are on their way out, for the task to wait */
     bool preempting;      /* or because the slice is over: all tasks out to the worker follow */
     bool closing;         /* no more tasks; and closed, when there are none left */
-    bool look;            /* the collector has finished a cycle */
+    bool look;            /* the collector has finished a cycle: see reach.c */
     bool debug;           /* remember where tasks were made */
 
     /* References into the registry. */

@@ -123,17 +123,24 @@ static void consider(struct ltask *self, lua_State *L)
         lua_pop(L, 1);
 }
 
-/* Goes through all tasks.  May raise for lack of memory; then the rest are considered another time. */
+/* Goes through the tasks, some at a time, for there may be a million.  May raise for lack of memory; one is passed over then. */
 static int look(lua_State *L)
 {
+    enum { AT_A_TIME = 32768, LIVE = 32 }; /* what looking at a free slot costs is one, and so much more at a task */
     struct orr_isolate *iso = isolate_find(L);
     struct tasks *tasks = &iso->worker->tasks;
     luaL_checkstack(L, 16, NULL);
-    for (uint32_t index = 0; index < tasks->used; index++) {
-        struct orr_task *task = tasks_at(tasks, index);
+    for (int cost = 0; cost < AT_A_TIME && iso->look_next < tasks->used; cost++) {
+        struct orr_task *task = tasks_at(tasks, iso->look_next++);
         struct ltask *self = task->life == TASK_LIVE ? ltask_of(task) : NULL;
-        if (self && self->iso == iso && self->begun && !task->running)
+        if (self && self->iso == iso && self->begun && !task->running) {
             consider(self, L);
+            cost += LIVE;
+        }
+    }
+    if (iso->look_next >= tasks->used) {
+        iso->look_next = 0;
+        iso->look = false;
     }
     return 0;
 }
@@ -141,7 +148,6 @@ static int look(lua_State *L)
 void reach_look(struct orr_isolate *iso)
 {
     lua_State *L = iso->L;
-    iso->look = false;
     if (!lua_checkstack(L, 4))
         return;
     lua_pushcfunction(L, look);
