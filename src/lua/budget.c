@@ -425,9 +425,11 @@ static void on_count(lua_State *L, lua_Debug *event)
     }
 }
 
-bool budget_look(lua_State *L)
+bool budget_wants_pause(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
+    if (!iso->requested && (iso->limits.mode != ORR_LUA_COUNT || !iso->level))
+        return false;
     const struct level *expired = find_expired(iso);
     if (expired) {
         begin_to_end(iso, L, expired);

@@ -75,15 +75,9 @@ uint64_t budget_used(const struct orr_isolate *iso, const struct level *level);
 
 /*
  * For C functions of ours that may take long, to be asked every few thousand steps.  True: the function should suspend itself,
- * by returning budget_pause(), with all that it needs in its frame.  Raises if the call is being ended.
+ * by returning budget_pause(), with all that it needs in its frame; never where L cannot yield.  Raises if the call is being ended.
  */
-bool budget_look(lua_State *L);
-
-static inline bool budget_wants_pause(lua_State *L)
-{
-    struct orr_isolate *iso = isolate_of(L);
-    return (iso->requested || iso->limits.mode == ORR_LUA_COUNT) && budget_look(L);
-}
+bool budget_wants_pause(lua_State *L);
 
 int budget_pause(lua_State *L, lua_KFunction k, lua_KContext context);
 

@@ -1,6 +1,7 @@
 #include "lua/modules.h"
 
 #include "lua/ending.h"
+#include "lua/pattern.h"
 #include "lua/task.h"
 
 /* What is written in Lua, embedded at build time: see lua/. */
@@ -38,6 +39,14 @@ static void preload(lua_State *L)
     lua_pop(L, 1);
 }
 
+/* Into `string`, in the place of Lua's own. */
+static void put_patterns(struct orr_isolate *iso, lua_State *L)
+{
+    if (lua_getglobal(L, LUA_STRLIBNAME) == LUA_TTABLE)
+        pattern_open(iso, L);
+    lua_pop(L, 1);
+}
+
 void modules_open(struct orr_isolate *iso, lua_State *L, const char *mount)
 {
     lua_newtable(L);
@@ -53,6 +62,8 @@ void modules_open(struct orr_isolate *iso, lua_State *L, const char *mount)
     handle_open(iso, L);
     coroutine_open(iso, L);
     ending_open(iso, L);
+    if (iso->limits.safe_patterns)
+        put_patterns(iso, L);
     run_chunk(L, orrery_lua_async, orrery_lua_async_size, "=orrery/async.lua");
     run_chunk(L, orrery_lua_require, orrery_lua_require_size, "=orrery/require.lua");
     lua_pushstring(L, orr_version());
