@@ -726,6 +726,13 @@ enum orr_lua_notice {
     ORR_LUA_MEMORY_SOFT, /* the soft limit was passed */
 };
 
+/* What becomes of an event that finds the queue of its isolate full. */
+enum orr_events_policy {
+    ORR_EVENTS_REFUSE,      /* the host is told */
+    ORR_EVENTS_DROP_OLDEST, /* it takes the place of the first in the queue */
+    ORR_EVENTS_COALESCE,    /* of one with the same name, the data are replaced; without one, it is refused */
+};
+
 typedef void orr_lua_notice_fn(void *data, struct lua_State *L, enum orr_lua_notice notice, const char *text);
 
 /*
@@ -748,9 +755,11 @@ struct orr_lua_options {
     size_t memory_soft;      /* the host is told when it is passed; default: none */
     size_t longest_string;   /* default: none if trusted, 8 MB if not; SIZE_MAX for none */
     const char *const
-        *roots;         /* folders in which an untrusted script's `require` looks; NULL-terminated; default: none */
-    bool safe_patterns; /* a trusted script, too, gets pattern functions that can be interrupted */
-    orr_lua_notice_fn *notice; /* on the worker's thread, when no Lua runs; default: the log */
+        *roots;            /* folders in which an untrusted script's `require` looks; NULL-terminated; default: none */
+    bool safe_patterns;    /* a trusted script, too, gets pattern functions that can be interrupted */
+    unsigned events_limit; /* that wait while a task is suspended in the middle of a slice; default 1,024 */
+    enum orr_events_policy events_policy; /* for those beyond; default ORR_EVENTS_REFUSE */
+    orr_lua_notice_fn *notice;            /* on the worker's thread, when no Lua runs; default: the log */
     void *notice_data;
 };
 
@@ -797,6 +806,23 @@ ORR_API int orr_lua_start(struct lua_State *L, int arguments, const char *name, 
  *   -EINVAL   not an isolate, or closing; no function there
  */
 ORR_API int orr_lua_call(struct lua_State *L, int arguments, int results, uint64_t deadline_ns);
+
+/*
+ * Emit an event, with the value on top of the stack, which is taken off.  Its handlers are started, in the order of their
+ * registration, as tasks that run in the next turns; the host does not wait for them.  While a task of the isolate is suspended in the
+ * middle of a slice, events are queued, and keep their order.
+ *   -ENOBUFS   the queue is full, and the policy says so
+ *   -EINVAL    not an isolate, no name, a star in it, no value
+ *   -EBUSY, -EPERM   as for orr_lua_call()
+ *   -ENOMEM
+ */
+ORR_API int orr_events_emit(struct lua_State *L, const char *name);
+
+/* From now on only the host may emit this event; with a star at the end, all that begin so.  -EINVAL, -EBUSY, -EPERM, -ENOMEM. */
+ORR_API int orr_events_reserve(struct lua_State *L, const char *name);
+
+/* A handler that was disabled because it timed out is called again.  -ENOENT: there is none of this id.  The rest as above. */
+ORR_API int orr_events_enable(struct lua_State *L, int64_t id);
 
 /* Push the report of a failed task as text: the error, where it arose, and the way that it took.  -EINVAL, -ENOMEM. */
 ORR_API int orr_lua_push_report(struct lua_State *L, struct orr_task *task);

@@ -553,6 +553,109 @@ static void handler_that_times_out_thrice_is_disabled(void **state)
     finish(rt, L);
 }
 
+static void emit(lua_State *L, const char *name, int value, int expected)
+{
+    lua_pushinteger(L, value);
+    assert_int_equal(orr_events_emit(L, name), expected);
+}
+
+static void events_of_the_host_keep_their_order_while_a_handler_is_suspended(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = limits_runtime();
+    lua_State *L = open_with(rt, (struct orr_lua_options){ .slice_ns = MS / 10 });
+    char code[512];
+    snprintf(code, sizeof code,
+             "game.events:on('a', function(n) note('a' .. n) if n == 1 then %s end note 'end' end)\n"
+             "game.events:on('*', function(n) note('*' .. n) end)",
+             takes_long);
+    load(L, code);
+    assert_int_equal(orr_lua_call(L, 0, 0, 0), 0);
+    emit(L, "a", 1, 0);
+    assert_int_equal(orr_runtime_turn(rt, MS / 10), 1);
+    emit(L, "a", 2, 0);
+    emit(L, "b", 3, 0);
+    assert_int_equal(orr_runtime_turn(rt, MS / 10), 1);
+    emit(L, "a", 4, 0);
+    assert_int_equal(orr_runtime_run(rt), 0);
+    assert_string_equal(noted, "a1;end;*1;a2;end;*2;*3;a4;end;*4;");
+    finish(rt, L);
+}
+
+static void events_that_find_the_queue_full_meet_the_policy(void **state)
+{
+    (void)state;
+    static const struct {
+        enum orr_events_policy policy;
+        int fourth;
+        const char *seen;
+    } cases[] = {
+        { ORR_EVENTS_REFUSE, -ENOBUFS, "x1;y2;x3;" },
+        { ORR_EVENTS_DROP_OLDEST, 0, "y2;x3;y4;" },
+        { ORR_EVENTS_COALESCE, 0, "x1;y4;x3;" },
+    };
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        struct orr_runtime *rt = limits_runtime();
+        lua_State *L = open_with(
+            rt, (struct orr_lua_options){ .slice_ns = MS / 10, .events_limit = 3, .events_policy = cases[i].policy });
+        char code[512];
+        snprintf(code, sizeof code,
+                 "for _, name in ipairs { 'x', 'y' } do\n"
+                 "  game.events:on(name, function(n) note(name .. n) end)\n"
+                 "end\n"
+                 "game.async.sleep(0) %s",
+                 takes_long);
+        struct orr_task *task = start(L, code);
+        while (figure(L, "preemptions") == 0)
+            orr_runtime_turn(rt, MS / 10);
+        emit(L, "x", 1, 0);
+        emit(L, "y", 2, 0);
+        emit(L, "x", 3, 0);
+        emit(L, "y", 4, cases[i].fourth);
+        if (cases[i].policy == ORR_EVENTS_COALESCE)
+            emit(L, "z", 5, -ENOBUFS);
+        assert_int_equal(orr_runtime_run(rt), 0);
+        assert_string_equal(noted, cases[i].seen);
+        assert_int_equal(error_of(rt, task), 0);
+        finish(rt, L);
+    }
+}
+
+static void handlers_of_events_are_disabled_and_enabled(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = limits_runtime();
+    lua_State *L = open_with(rt, (struct orr_lua_options){ .deadline_ns = { [ORR_LUA_HANDLER] = 5 * MS } });
+    load(L, "game.events:on('x', function(n) note(n) while true do end end)\n"
+            "return game.events:on('x', function() end)");
+    assert_int_equal(orr_lua_call(L, 0, 1, 0), 0);
+    lua_Integer id = lua_tointeger(L, -1) - 1;
+    lua_pop(L, 1);
+    for (int i = 1; i <= 5; i++) {
+        emit(L, "x", i, 0);
+        assert_int_equal(orr_runtime_run(rt), 0);
+    }
+    assert_string_equal(noted, "1;2;3;");
+    assert_int_equal(notices[ORR_LUA_DISABLED], 1);
+    assert_int_equal(orr_events_enable(L, id), 0);
+    assert_int_equal(orr_events_enable(L, 999), -ENOENT);
+    emit(L, "x", 6, 0);
+    assert_int_equal(orr_runtime_run(rt), 0);
+    assert_string_equal(noted, "1;2;3;6;");
+    assert_int_equal(orr_events_reserve(L, "window:*"), 0);
+    load(L, "game.events:emit('window:open')");
+    assert_int_equal(orr_lua_call(L, 0, 0, 0), -EREMOTEIO);
+    assert_non_null(strstr(lua_tostring(L, -1), "'window:open' is an event that only the host may emit"));
+    lua_pop(L, 1);
+    emit(L, "window:open", 1, 0);
+    emit(L, "a*", 1, -EINVAL);
+    emit(L, "", 1, -EINVAL);
+    lua_settop(L, 0);
+    assert_int_equal(orr_events_emit(L, "x"), -EINVAL);
+    assert_int_equal(orr_events_emit(NULL, "x"), -EINVAL);
+    finish(rt, L);
+}
+
 /* --- The report ---------------------------------------------------------------------------------------------------------- */
 
 static int dawdle(lua_State *L)
@@ -811,6 +914,9 @@ static const struct CMUnitTest limits[] = {
     cmocka_unit_test(without_limits_nothing_is_interrupted),
     cmocka_unit_test(scripts_deadlines_are_no_longer_than_the_hosts),
     cmocka_unit_test(handler_that_times_out_thrice_is_disabled),
+    cmocka_unit_test(events_of_the_host_keep_their_order_while_a_handler_is_suspended),
+    cmocka_unit_test(events_that_find_the_queue_full_meet_the_policy),
+    cmocka_unit_test(handlers_of_events_are_disabled_and_enabled),
     cmocka_unit_test(report_says_what_took_the_time),
     cmocka_unit_test(memory_has_a_limit),
     cmocka_unit_test(strings_have_a_longest_length),

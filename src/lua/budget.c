@@ -251,7 +251,8 @@ void level_enter(struct orr_isolate *iso, struct level *level, struct ltask *tas
     iso->current = task;
     iso->chain = NULL;
     iso->running = level->co;
-    if (iso->limits.mode == ORR_LUA_COUNT)
+    /* One that goes on after its hook has yielded is due another call, which Lua leaves out: so its count is not touched. */
+    if (iso->limits.mode == ORR_LUA_COUNT && (!level->used || lua_gethook(level->co) != on_count))
         lua_sethook(level->co, on_count, LUA_MASKCOUNT, next_count(iso));
     else if (iso->limits.mode == ORR_LUA_SIGNAL)
         measure(iso, level);

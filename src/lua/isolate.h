@@ -45,6 +45,12 @@ struct chain {
     lua_State *L; /* who resumed it */
 };
 
+/* Of the host. */
+struct event_figures {
+    uint64_t emitted, refused, dropped, coalesced;
+    bool pending; /* some are queued */
+};
+
 struct orr_isolate {
     struct orr_runtime *rt;
     struct worker *worker;
@@ -96,6 +102,7 @@ struct orr_isolate {
     lua_State *ended_in; /* where a call that was ended stands */
     struct notice *notices;
     uint64_t preemptions, timeouts;
+    struct event_figures events;
     char culprit[80]; /* the C function that ran when the slice was over, and for how long */
 
     /* The account. */

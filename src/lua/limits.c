@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <limits.h>
 
-enum { STRIKES_DEFAULT = 3, CHECK_INTERVAL_DEFAULT = 10000 };
+enum { STRIKES_DEFAULT = 3, CHECK_INTERVAL_DEFAULT = 10000, EVENTS_DEFAULT = 1024 };
 
 #define MS UINT64_C(1000000)
 #define SLICE_DEFAULT (2 * MS)
@@ -28,6 +28,12 @@ static int check(const struct orr_lua_options *options, const struct log *log)
     if (options->slice_ns && options->slice_ns < SLICE_MIN) {
         log_line(log, ORR_LOG_ERROR, "option slice_ns is %llu, expected at least %llu",
                  (unsigned long long)options->slice_ns, (unsigned long long)SLICE_MIN);
+        return -EINVAL;
+    }
+    if (options->events_policy > ORR_EVENTS_COALESCE) {
+        log_line(log, ORR_LOG_ERROR,
+                 "option events_policy is %d, expected ORR_EVENTS_REFUSE, _DROP_OLDEST or _COALESCE",
+                 (int)options->events_policy);
         return -EINVAL;
     }
     if (options->check_interval > INT_MAX) {
@@ -79,6 +85,8 @@ int limits_choose(struct limits *limits, const struct orr_lua_options *options, 
         .memory_soft = choose(options->memory_soft, 0, SIZE_MAX),
         .longest_string = choose(options->longest_string, trusted ? 0 : 8 * MB, SIZE_MAX),
         .safe_patterns = options->safe_patterns || !trusted,
+        .events_limit = options->events_limit ? options->events_limit : EVENTS_DEFAULT,
+        .events_policy = options->events_policy,
         .notice = options->notice,
         .notice_data = options->notice_data,
     };

@@ -17,6 +17,8 @@ struct limits {
     size_t memory, memory_soft;
     size_t longest_string;
     bool safe_patterns;
+    unsigned events_limit;
+    enum orr_events_policy events_policy;
     orr_lua_notice_fn *notice;
     void *notice_data;
 };

@@ -7,6 +7,8 @@
 /* What is written in Lua, embedded at build time: see lua/. */
 extern const char orrery_lua_async[];
 extern const size_t orrery_lua_async_size;
+extern const char orrery_lua_events[];
+extern const size_t orrery_lua_events_size;
 extern const char orrery_lua_require[];
 extern const size_t orrery_lua_require_size;
 
@@ -21,6 +23,19 @@ static void run_chunk(lua_State *L, const char *code, size_t size, const char *n
     isolate_push_methods(L, "orrery.mutex");
     isolate_push_methods(L, "orrery.future");
     lua_call(L, 5, 0);
+}
+
+/* [module] -> [module] */
+static void open_events(struct orr_isolate *iso, lua_State *L)
+{
+    events_push_private(iso, L);
+    if (luaL_loadbufferx(L, orrery_lua_events, orrery_lua_events_size, "=orrery/events.lua", "t") != LUA_OK)
+        lua_error(L);
+    lua_pushvalue(L, -3);
+    lua_pushvalue(L, -3);
+    lua_call(L, 2, 0);
+    events_keep_host(L);
+    lua_pop(L, 1);
 }
 
 static int return_module(lua_State *L)
@@ -66,6 +81,7 @@ void modules_open(struct orr_isolate *iso, lua_State *L, const char *mount)
         put_patterns(iso, L);
     run_chunk(L, orrery_lua_async, orrery_lua_async_size, "=orrery/async.lua");
     run_chunk(L, orrery_lua_require, orrery_lua_require_size, "=orrery/require.lua");
+    open_events(iso, L);
     lua_pushstring(L, orr_version());
     lua_setfield(L, -2, "version");
     preload(L);

@@ -17,6 +17,13 @@ void group_open(struct orr_isolate *iso, lua_State *L);
 void loop_open(struct orr_isolate *iso, lua_State *L);
 void info_open(struct orr_isolate *iso, lua_State *L);
 
+/* Pushes what lua/events.lua gets; and keeps, from that at the top, what it has made of it for the host. */
+void events_push_private(struct orr_isolate *iso, lua_State *L);
+void events_keep_host(lua_State *L);
+
+/* Starts the handlers of events that were queued while the isolate was held. */
+void events_flush(struct orr_isolate *iso);
+
 /* Whether a coroutine is inside async.scope or its like, which it must not yield out of. */
 struct ltask;
 bool block_is_open(const struct ltask *self, const lua_State *L);

@@ -217,7 +217,8 @@ static void add_who(lua_State *L, const struct level *level)
         [ORR_LUA_JOB] = "job",
     };
     const struct orr_task *task = level->self ? level->self->task : NULL;
-    bool named = task && task->name && (level->entry == ORR_LUA_TASK || level->entry == ORR_LUA_SCRIPT);
+    bool named = task && task->name &&
+                 (level->entry == ORR_LUA_TASK || level->entry == ORR_LUA_SCRIPT || level->entry == ORR_LUA_HANDLER);
     lua_pushfstring(L, TIMEOUT_TEXT ": the %s %s%s%s", kinds[level->entry], named ? "'" : "", named ? task->name : "",
                     named ? "' " : "");
 }

@@ -5,6 +5,7 @@
 #include "lua/budget.h"
 #include "lua/ending.h"
 #include "lua/estate.h"
+#include "lua/modules.h"
 #include "lua/reach.h"
 #include "lua/report.h"
 
@@ -368,12 +369,15 @@ static void settle_hold(struct orr_isolate *iso, bool late)
         gone->urgent = gone->paused = false;
         ltask_release(gone);
     }
-    if (!iso->urgent)
+    if (!iso->urgent) {
         queue_join(&iso->worker->ready, &iso->parked);
-    else if (late)
+        if (iso->events.pending)
+            events_flush(iso);
+    } else if (late) {
         worker_ready_late(iso->worker, iso->urgent->task);
-    else
+    } else {
         worker_ready_next(iso->worker, iso->urgent->task);
+    }
 }
 
 /* What the running task has come to: it waits, or it is over, or its time is. */
@@ -390,6 +394,8 @@ static enum orr_poll step_over(struct ltask *self, struct level *level, int stat
         return stray_yield(self);
     bool kept_from_running = self->preempted || self->paused;
     self->used = kept_from_running ? budget_used(iso, level) : 0;
+    if (!kept_from_running)
+        self->emits = 0;
     if (!self->preempted)
         return ORR_PENDING;
     self->preempted = false;
@@ -450,7 +456,7 @@ static enum orr_poll ltask_poll(struct orr_task *task, void *data)
         bool over = iso->preempting;
         iso->preempting = false;
         budget_end_slice(iso);
-        if (!iso->plain && (iso->urgent || iso->parked.first))
+        if (!iso->plain && (iso->urgent || iso->parked.first || iso->events.pending))
             settle_hold(iso, over);
         if (iso->look)
             reach_look(iso);

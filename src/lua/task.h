@@ -53,6 +53,7 @@ struct ltask {
     uint32_t serial; /* of the callback that it waits for */
     uint8_t state;   /* enum ltask_state */
     uint8_t entry;   /* enum orr_lua_entry */
+    uint8_t emits;   /* inside how many events:emit it began, until it waits */
     bool begun : 1;
     bool over : 1;         /* the coroutine has returned */
     bool handled : 1;      /* it is a call of the handler that is its third user value */

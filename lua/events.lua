@@ -1,0 +1,271 @@
+-- `events`: handlers by name, in the order of their registration.  Gets the module's table and what is private to us:
+--   new_handler()               what counts the time-outs of one handler
+--   start(handler, soon, name, fn, ...)   starts it as a task, at once or in the next turn; false if it is disabled
+--   is_held()                   whether a task of the isolate is suspended in mid-slice
+--   enable(handler), is_disabled(handler)
+--   limit, policy               of the host's events that come meanwhile
+--
+-- An entry is one registration.  What matches a name is looked up once, and kept until somebody registers or leaves: nobody changes
+-- such a list, so an emit goes through it whatever its handlers do.
+
+local orrery, private = ...
+local error, ipairs, next, pairs, type, sort = error, ipairs, next, pairs, type, table.sort
+local find, format, sub = string.find, string.format, string.sub
+local new_handler, start, is_held, enable = private.new_handler, private.start, private.is_held, private.enable
+
+local events = {}
+local entries = {}  -- id -> entry
+local by_name = {}  -- name, or prefix with its star -> set of entries
+local stars = {}    -- those that are prefixes
+local matching = {} -- name -> list of entries, made when needed
+local reserved = {} -- names, or prefixes with their star, that only the host may emit
+local last_id = 0
+
+local function check_self(self, method)
+  if self ~= events then
+    error(format("events:%s: call it with a colon", method), 3)
+  end
+end
+
+local function check_name(name, method, stars)
+  if type(name) ~= "string" or name == "" then
+    error(format("events:%s: expected the name of an event, got %s", method, name == "" and "an empty string" or type(name)), 4)
+  end
+  local star = find(name, "*", 1, true)
+  if star and not (stars and star == #name) then
+    error(format("events:%s: '%s': a star stands only at the end of a name, to listen to all that begin with it", method, name), 4)
+  end
+end
+
+local function prefix_matches(pattern, name)
+  return sub(pattern, -1) == "*" and sub(name, 1, #pattern - 1) == sub(pattern, 1, -2)
+end
+
+local function find_matching(name)
+  local list, seen = {}, {}
+  local function add(pattern)
+    for entry in pairs(by_name[pattern] or {}) do
+      if not seen[entry] then
+        seen[entry] = true
+        list[#list + 1] = entry
+      end
+    end
+  end
+  add(name)
+  for pattern in pairs(stars) do
+    if prefix_matches(pattern, name) then
+      add(pattern)
+    end
+  end
+  sort(list, function(a, b) return a.id < b.id end)
+  matching[name] = list
+  return list
+end
+
+local function remove(entry, name)
+  local set = by_name[name]
+  if not set or not set[entry] then
+    return false
+  end
+  set[entry] = nil
+  if not next(set) then
+    by_name[name], stars[name] = nil, nil
+  end
+  entry.names[name] = nil
+  if not next(entry.names) then
+    entry.gone = true
+    entries[entry.id] = nil
+  end
+  matching = {}
+  return true
+end
+
+local function remove_all(entry)
+  for name in pairs(entry.names) do
+    remove(entry, name)
+  end
+end
+
+local function register(method, names, fn, once)
+  if type(names) ~= "table" then
+    names = { names }
+  end
+  if #names == 0 then
+    error(format("events:%s: the list of names is empty", method), 3)
+  end
+  for _, name in ipairs(names) do
+    check_name(name, method, true)
+  end
+  if type(fn) ~= "function" then
+    error(format("events:%s: expected a function, got %s", method, type(fn)), 3)
+  end
+  local entry = { id = last_id + 1, fn = fn, once = once, names = {}, handler = new_handler() }
+  last_id = entry.id
+  entries[entry.id] = entry
+  for _, name in ipairs(names) do
+    by_name[name] = by_name[name] or {}
+    stars[name] = sub(name, -1) == "*" or nil
+    by_name[name][entry] = true
+    entry.names[name] = true
+  end
+  matching = {}
+  return entry.id
+end
+
+function events:on(names, fn)
+  check_self(self, "on")
+  return register("on", names, fn, false)
+end
+
+function events:once(names, fn)
+  check_self(self, "once")
+  return register("once", names, fn, true)
+end
+
+-- off(name, id), or off(id) for all names of it.
+function events:off(name, id)
+  check_self(self, "off")
+  if id == nil and type(name) == "number" then
+    local entry = entries[name]
+    if entry then
+      remove_all(entry)
+    end
+    return entry ~= nil
+  end
+  check_name(name, "off", true)
+  local entry = entries[id]
+  return entry ~= nil and remove(entry, name)
+end
+
+function events:clear(name)
+  check_self(self, "clear")
+  if name ~= nil then
+    check_name(name, "clear", true)
+  end
+  for _, entry in pairs(entries) do
+    if name == nil then
+      remove_all(entry)
+    else
+      remove(entry, name)
+    end
+  end
+end
+
+function events:list(name)
+  check_self(self, "list")
+  local list = {}
+  for id, entry in pairs(entries) do
+    for registered in pairs(entry.names) do
+      if name == nil or registered == name then
+        list[#list + 1] = { id = id, name = registered, once = entry.once, disabled = private.is_disabled(entry.handler) }
+      end
+    end
+  end
+  sort(list, function(a, b) return a.id < b.id or a.id == b.id and a.name < b.name end)
+  return list
+end
+
+-- Handlers that the host's events start run a little later: one may have left by then.
+local function run_entry(entry, data)
+  if not entry.gone or entry.once then
+    return entry.fn(data)
+  end
+end
+
+-- Answers how many were started.
+local function dispatch(name, data, soon)
+  local count = 0
+  for _, entry in ipairs(matching[name] or find_matching(name)) do
+    if not entry.gone then
+      if entry.once then
+        remove_all(entry)
+      end
+      if start(entry.handler, soon, name, run_entry, entry, data) then
+        count = count + 1
+      end
+    end
+  end
+  return count
+end
+
+function events:emit(name, data)
+  check_self(self, "emit")
+  check_name(name, "emit", false)
+  for pattern in pairs(reserved) do
+    if pattern == name or prefix_matches(pattern, name) then
+      error(format("events:emit: '%s' is an event that only the host may emit", name), 2)
+    end
+  end
+  return dispatch(name, data, false)
+end
+
+-- --- For the host --------------------------------------------------------------------------------------------------
+
+local queue, first, last = {}, 1, 0
+
+local function find_queued(name)
+  for i = first, last do
+    if queue[i].name == name then
+      return queue[i]
+    end
+  end
+end
+
+-- What comes while the isolate is held waits, in order.
+local function enqueue(name, data)
+  local answer = "queued"
+  if last - first + 1 >= private.limit then
+    local same = private.policy == "coalesce" and find_queued(name)
+    if same then
+      same.data = data
+      return "coalesced"
+    elseif private.policy ~= "drop" then
+      return "refused"
+    end
+    queue[first] = nil
+    first = first + 1
+    answer = "dropped"
+  end
+  last = last + 1
+  queue[last] = { name = name, data = data }
+  return answer
+end
+
+local host = {}
+
+function host.emit(name, data)
+  if first <= last or is_held() then
+    return enqueue(name, data)
+  end
+  dispatch(name, data, true)
+  return "started"
+end
+
+-- The isolate is held no more.
+function host.flush()
+  while first <= last do
+    local event = queue[first]
+    queue[first] = nil
+    first = first + 1
+    dispatch(event.name, event.data, true)
+  end
+end
+
+function host.queued()
+  return last - first + 1
+end
+
+function host.reserve(name)
+  reserved[name] = true
+end
+
+function host.enable(id)
+  local entry = entries[id]
+  if entry then
+    enable(entry.handler)
+  end
+  return entry ~= nil
+end
+
+orrery.events = events
+private.host = host
