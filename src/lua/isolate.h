@@ -26,6 +26,7 @@ enum {
 };
 
 struct ltask;
+struct roots;
 
 /* What is checked often is told by the address of its metatable, not by the name of that. */
 enum object_class {
@@ -76,6 +77,7 @@ struct orr_isolate {
     struct orr_wait grace;   /* and its wait */
 
     struct limits limits;
+    struct roots *roots; /* that untrusted scripts require from; or NULL */
 
     /* The account. */
     size_t memory, memory_peak;

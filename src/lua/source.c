@@ -1,0 +1,113 @@
+#include "lua/source.h"
+
+#include "lua/budget.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { PIECE = 4096 };
+
+static int loaded(lua_State *L, int status)
+{
+    if (status == LUA_OK)
+        return 0;
+    if (status != LUA_ERRMEM)
+        return -EPROTO;
+    lua_pop(L, 1);
+    return -ENOMEM;
+}
+
+/* --- Text ----------------------------------------------------------------------------------------------------- */
+
+struct text {
+    const char *at;
+    size_t left;
+};
+
+static const char *read_text(lua_State *L, void *data, size_t *size)
+{
+    struct text *text = data;
+    const char *piece = text->at;
+    budget_check(L);
+    *size = text->left < PIECE ? text->left : PIECE;
+    text->at += *size;
+    text->left -= *size;
+    return piece;
+}
+
+int source_load_text(lua_State *L, const char *text, size_t size, const struct source_options *options)
+{
+    if (options->limit && size > options->limit)
+        return -EFBIG;
+    struct text source = { text, size };
+    return loaded(L, lua_load(L, read_text, &source, options->name, options->mode));
+}
+
+/* --- Files ---------------------------------------------------------------------------------------------------- */
+
+struct file {
+    int fd, error;
+    size_t size, limit;
+    bool begun, in_comment; /* the first line, if it is one for the shell */
+    char piece[PIECE];
+};
+
+/* Answers how many bytes of the next piece there are, 0 at the end. */
+static size_t next_piece(struct file *file)
+{
+    ssize_t size;
+    do
+        size = read(file->fd, file->piece, PIECE);
+    while (size < 0 && errno == EINTR);
+    if (size < 0) {
+        file->error = -errno;
+        return 0;
+    }
+    file->size += (size_t)size;
+    if (file->limit && file->size > file->limit) {
+        file->error = -EFBIG;
+        return 0;
+    }
+    return (size_t)size;
+}
+
+static const char *read_file(lua_State *L, void *data, size_t *size)
+{
+    static const char mark[] = "\xEF\xBB\xBF"; /* that editors put before UTF-8 */
+    struct file *file = data;
+    const char *start;
+    do {
+        budget_check(L);
+        size_t length = next_piece(file);
+        const char *end = file->piece + length;
+        start = file->piece;
+        if (!file->begun && length >= strlen(mark) && !memcmp(start, mark, strlen(mark)))
+            start += strlen(mark);
+        if (!file->begun)
+            file->in_comment = start < end && *start == '#';
+        file->begun = true;
+        *size = (size_t)(end - start);
+        if (!length)
+            return NULL;
+        if (file->in_comment) {
+            const char *newline = memchr(start, '\n', *size);
+            file->in_comment = !newline;
+            start = newline ? newline : end; /* the end of the line stays, for the lines to be counted right */
+            *size = (size_t)(end - start);
+        }
+    } while (!*size);
+    return start;
+}
+
+int source_load_file(lua_State *L, int fd, const struct source_options *options)
+{
+    struct file file = { .fd = fd, .limit = options->limit };
+    int error = loaded(L, lua_load(L, read_file, &file, options->name, options->mode));
+    if (!file.error)
+        return error;
+    if (error != -ENOMEM)
+        lua_pop(L, 1);
+    return file.error;
+}
