@@ -770,6 +770,7 @@ struct orr_lua_options {
  *   -EINVAL   not a runtime, NULL; an option out of its range, and a line to the log
  *   -EALREADY   it has it
  *   -ENOMEM
+ *   what opening one of the roots came to, and a line to the log
  */
 ORR_API int orr_lua_new(struct orr_runtime *rt, const struct orr_lua_options *options, struct lua_State **L);
 ORR_API int orr_lua_open(struct orr_runtime *rt, struct lua_State *L, const struct orr_lua_options *options);
@@ -791,6 +792,42 @@ ORR_API int orr_lua_close(struct lua_State *L);
  *   -ENOMEM   and a line to the log
  */
 ORR_API int orr_lua_start(struct lua_State *L, int arguments, const char *name, struct orr_task **task);
+
+/* Either a text or a file. */
+struct orr_lua_source {
+    const char *name; /* what messages call it; default: the path */
+    const char *text;
+    size_t size; /* of the text; 0: it ends with a NUL */
+    const char *path;
+    bool own_globals; /* see below */
+};
+
+/*
+ * Compile a script and push it, a function, for orr_lua_start() or lua_pcall().  For an untrusted state it must be text, no longer than
+ * its longest string.
+ *
+ * Scripts share the state's globals, unless they are to have their own.  Those begin with `_G`, `load` and `require` alone, and read
+ * through to the shared ones: the tables there, Lua's libraries and the API too, and all that is in them, can be read but not changed.
+ * A change of the host's to a library or to a function of Lua's is seen from the next such script on; all others at once.  Modules are
+ * loaded for each such script anew, with its globals.
+ *   -EINVAL    not an isolate; neither a text nor a path, or both
+ *   -ENOTSUP   globals of its own, but the state is not an untrusted one made by orr_lua_new()
+ *   -EPROTO    it does not compile: the message is pushed.  Nothing is, for the others
+ *   -EFBIG     too long
+ *   -ENOMEM, and a line to the log
+ *   -EBUSY, -EPERM   as for orr_lua_call()
+ *   what opening or reading the file came to: -ENOENT, ...
+ */
+ORR_API int orr_lua_load(struct lua_State *L, const struct orr_lua_source *source);
+
+/*
+ * Make what is on top of the stack, and is taken off, a module for `require`: a function is called, with the name, by the first
+ * that requires it, and what it returns is the module; anything else is the module.  Scripts with globals of their own call the
+ * function each for itself, and cannot change a table that is the module.
+ *   -EINVAL   not an isolate, no name, nothing there, nil
+ *   -ENOMEM
+ */
+ORR_API int orr_lua_register(struct lua_State *L, const char *name);
 
 /*
  * Call a function, with its arguments, both on top of the stack and taken off, and wait for it to return.  As lua_pcall(), but

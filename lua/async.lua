@@ -5,16 +5,24 @@ local orrery, Task, Semaphore, Mutex, Future = ...
 local async = orrery.async
 local await, run, group = async.await, async.run, async._group
 local plain_wait = Task._wait
+local error, pcall, tostring, type = error, pcall, tostring, type -- scripts may change the globals
+local math_type, pack = math.type, table.pack
+local current, with_timeout = async.current, async.with_timeout
+local loop, schedule = orrery.loop, orrery.schedule
+local new_timer = loop.new_timer
+local is_completed = Future.is_completed
 async._group, Task._wait = nil, nil
 
 -- Awaiting without raising: true and the results, or false and the error.
-function async.pawait(...)
+local function pawait(...)
   return pcall(await, ...)
 end
 
+async.pawait = pawait
+
 -- The position of the callback is fixed once, for a function in the callback style.
 function async.wrap(argc, fn)
-  if math.type(argc) ~= "integer" or argc < 1 then
+  if math_type(argc) ~= "integer" or argc < 1 then
     error("async.wrap: expected the callback's position, an integer from 1, got " .. tostring(argc), 2)
   end
   if type(fn) ~= "function" then
@@ -38,7 +46,7 @@ function async.iter(tasks)
   local function next_done()
     local index, task = waiting:next()
     if index then
-      return outcome(index, async.pawait(task))
+      return outcome(index, pawait(task))
     end
   end
   return next_done, nil, nil, waiting -- which is closed if the loop is broken off
@@ -59,7 +67,7 @@ function async.await_all(tasks)
   local waiting <close> = group(tasks)
   local results = {}
   for index, task in waiting.next, waiting do
-    results[index] = table.pack(await(task))
+    results[index] = pack(await(task))
   end
   return results
 end
@@ -72,23 +80,23 @@ function async.timeout(ms, task)
     end
     if ... == "timeout" and task:status() ~= "completed" then
       task:close()
-      async.pawait(task)
+      pawait(task)
     end
     error((...), 0)
   end
-  return finish(pcall(async.with_timeout, ms, await, task))
+  return finish(pcall(with_timeout, ms, await, task))
 end
 
 -- Inside a task these suspend it; outside, they drive the loop.
 
 function Task:pwait(ms)
-  if not async.current() then
+  if not current() then
     return plain_wait(self, ms)
   end
   if not ms then
-    return async.pawait(self)
+    return pawait(self)
   end
-  return pcall(async.with_timeout, ms, await, self)
+  return pcall(with_timeout, ms, await, self)
 end
 
 local function raise_or_return(ok, ...)
@@ -99,7 +107,7 @@ local function raise_or_return(ok, ...)
 end
 
 function Task:wait(ms)
-  if async.current() and not ms then
+  if current() and not ms then
     return await(self)
   end
   return raise_or_return(self:pwait(ms))
@@ -121,20 +129,21 @@ end
 
 -- future:wait() awaits it; future:wait(callback) calls back when it is completed, with error or nil and the results.
 function Future:wait(callback)
+  local completed = is_completed(self)
   if not callback then
     return await(self)
   end
   local function call()
     callback(self:_values())
   end
-  if self:is_completed() then
+  if completed then
     call()
-  elseif async.current() then
-    async.pawait(self)
+  elseif current() then
+    pawait(self)
     call()
   else
     run({ name = "future callback", detached = true }, function()
-      async.pawait(self)
+      pawait(self)
       call()
     end)
   end
@@ -145,10 +154,8 @@ async._future, async._event, async._queue = async.future, async.event, async.que
 
 -- Timers, shorter.
 
-local loop = orrery.loop
-
 function loop.set_timeout(ms, fn)
-  local timer = loop.new_timer()
+  local timer = new_timer()
   timer:start(ms, 0, function()
     timer:close()
     fn()
@@ -157,7 +164,7 @@ function loop.set_timeout(ms, fn)
 end
 
 function loop.set_interval(ms, fn)
-  local timer = loop.new_timer()
+  local timer = new_timer()
   timer:start(ms, ms, fn)
   return timer
 end
@@ -168,6 +175,6 @@ end
 
 function orrery.schedule_wrap(fn)
   return function(...)
-    orrery.schedule(fn, ...)
+    schedule(fn, ...)
   end
 end

@@ -426,17 +426,27 @@ static void on_count(lua_State *L, lua_Debug *event)
     }
 }
 
-bool budget_wants_pause(lua_State *L)
+static bool look(struct orr_isolate *iso, lua_State *L)
 {
-    struct orr_isolate *iso = isolate_of(L);
-    if (!iso->requested && (iso->limits.mode != ORR_LUA_COUNT || !iso->level))
+    if (!iso->level || (!iso->requested && iso->limits.mode != ORR_LUA_COUNT))
         return false;
     const struct level *expired = find_expired(iso);
     if (expired) {
         begin_to_end(iso, L, expired);
         raise_timeout(L);
     }
-    return slice_is_over(iso) && can_preempt(iso, L);
+    return slice_is_over(iso);
+}
+
+bool budget_wants_pause(lua_State *L)
+{
+    struct orr_isolate *iso = isolate_of(L);
+    return look(iso, L) && can_preempt(iso, L);
+}
+
+void budget_check(struct orr_isolate *iso, lua_State *L)
+{
+    (void)look(iso, L);
 }
 
 int budget_pause(lua_State *L, lua_KFunction k, lua_KContext context)

@@ -81,11 +81,8 @@ bool budget_wants_pause(lua_State *L);
 
 int budget_pause(lua_State *L, lua_KFunction k, lua_KContext context);
 
-/* The same for those that cannot suspend themselves. */
-static inline void budget_check(lua_State *L)
-{
-    (void)budget_wants_pause(L);
-}
+/* The same for those that cannot suspend themselves, and need not be functions of ours. */
+void budget_check(struct orr_isolate *iso, lua_State *L);
 
 /* From inside the allocator: has the hook see to it, if Lua runs that it can interrupt; false if not. */
 bool budget_ask_for_memory(struct orr_isolate *iso);

@@ -223,7 +223,7 @@ static int wrap_result(lua_State *L, lua_State *co, int results)
     if (status != LUA_OK && status != LUA_YIELD) {
         int closed = close_coroutine(isolate_of(L), L, co);
         if (closed == CLOSE_REFUSED) {
-            lua_remove(L, -2);
+            lua_pop(L, 1); /* the error itself is of more interest */
         } else if (closed != LUA_OK && lua_gettop(co)) {
             lua_pop(L, 1);
             lua_xmove(co, L, 1);

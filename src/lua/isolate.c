@@ -5,6 +5,8 @@
 #include "lua/estate.h"
 #include "lua/modules.h"
 #include "lua/reach.h"
+#include "lua/roots.h"
+#include "lua/sandbox.h"
 #include "lua/task.h"
 
 #include <errno.h>
@@ -71,6 +73,11 @@ void isolate_class(struct orr_isolate *iso, lua_State *L, const char *name, cons
         lua_pop(L, 1);
     }
     lua_pushvalue(L, -1);
+    lua_setfield(L, -3, "methods");
+    if (sandbox_applies(iso))
+        lua_pushboolean(L, false); /* or one script could change them for all */
+    else
+        lua_pushvalue(L, -1);
     lua_setfield(L, -3, "__metatable"); /* scripts see the methods, and no finalizer */
     lua_setfield(L, -2, "__index");
     lua_pop(L, 1);
@@ -79,7 +86,7 @@ void isolate_class(struct orr_isolate *iso, lua_State *L, const char *name, cons
 void isolate_push_methods(lua_State *L, const char *name)
 {
     luaL_getmetatable(L, name);
-    lua_getfield(L, -1, "__metatable");
+    lua_getfield(L, -1, "methods");
     lua_remove(L, -2);
 }
 
@@ -276,6 +283,8 @@ static int open_protected(lua_State *L)
         lua_rawseti(L, -2, i);
     }
     iso->pool = luaL_ref(L, LUA_REGISTRYINDEX);
+    if (sandbox_applies(iso))
+        sandbox_open(iso, L);
     ltask_open(iso, L);
     estate_open(iso, L);
     reach_open(iso, L);
@@ -337,7 +346,10 @@ int orr_lua_open(struct orr_runtime *rt, lua_State *L, const struct orr_lua_opti
 
 static int open_libraries(lua_State *L)
 {
-    luaL_openlibs(L);
+    if (sandbox_applies(lua_touserdata(L, 1)))
+        sandbox_libraries(L);
+    else
+        luaL_openlibs(L);
     return 0;
 }
 
@@ -349,13 +361,18 @@ int orr_lua_new(struct orr_runtime *rt, const struct orr_lua_options *options, l
     int error = isolate_alloc(rt, options, &iso);
     if (error)
         return error;
-    error = -ENOMEM;
     iso->owned = true;
+    if (sandbox_applies(iso) && options)
+        error = roots_open(options->roots, &rt->alloc, &rt->log, &iso->roots);
+    if (error)
+        goto no_state;
+    error = -ENOMEM;
     lua_State *L = lua_newstate(account_alloc, iso);
     if (!L)
         goto no_state;
     lua_pushcfunction(L, open_libraries);
-    if (lua_pcall(L, 0, 0, 0) != LUA_OK)
+    lua_pushlightuserdata(L, iso);
+    if (lua_pcall(L, 1, 0, 0) != LUA_OK)
         goto not_opened;
     error = isolate_init(iso, rt, L, options);
     if (error)
@@ -376,6 +393,7 @@ void isolate_unref(struct orr_isolate *iso)
     if (--iso->references)
         return;
     struct alloc alloc = iso->alloc;
+    roots_close(iso->roots, &alloc);
     alloc_free(&alloc, iso, sizeof *iso);
 }
 

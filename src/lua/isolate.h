@@ -26,6 +26,7 @@ enum {
 };
 
 struct ltask;
+struct roots;
 
 /* What is checked often is told by the address of its metatable, not by the name of that. */
 enum object_class {
@@ -104,6 +105,7 @@ struct orr_isolate {
     uint64_t preemptions, timeouts;
     struct event_figures events;
     char culprit[80]; /* the C function that ran when the slice was over, and for how long */
+    struct roots *roots; /* that untrusted scripts require from; or NULL */
 
     /* The account. */
     size_t memory, memory_peak;

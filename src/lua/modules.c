@@ -2,6 +2,7 @@
 
 #include "lua/ending.h"
 #include "lua/pattern.h"
+#include "lua/sandbox.h"
 #include "lua/task.h"
 
 /* What is written in Lua, embedded at build time: see lua/. */
@@ -12,7 +13,7 @@ extern const size_t orrery_lua_events_size;
 extern const char orrery_lua_require[];
 extern const size_t orrery_lua_require_size;
 
-/* Calls a chunk of ours with the module's table, at the top, and with what is private to us: [module] -> [module]. */
+/* Calls a chunk of ours with the module's table, at the top, and with what is private to us: [module] -> [module] [result]. */
 static void run_chunk(lua_State *L, const char *code, size_t size, const char *name)
 {
     if (luaL_loadbufferx(L, code, size, name, "t") != LUA_OK)
@@ -22,7 +23,7 @@ static void run_chunk(lua_State *L, const char *code, size_t size, const char *n
     isolate_push_methods(L, "orrery.semaphore");
     isolate_push_methods(L, "orrery.mutex");
     isolate_push_methods(L, "orrery.future");
-    lua_call(L, 5, 0);
+    lua_call(L, 5, 1);
 }
 
 /* [module] -> [module] */
@@ -44,9 +45,11 @@ static int return_module(lua_State *L)
     return 1;
 }
 
-/* require "orrery" */
-static void preload(lua_State *L)
+/* `require`, with Lua's own modules, and ours among them: [module] [what makes a require] -> [module]. */
+static void use_package(lua_State *L)
 {
+    lua_call(L, 0, 1);
+    lua_setglobal(L, "require");
     luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
     lua_pushvalue(L, -2);
     lua_pushcclosure(L, return_module, 1);
@@ -80,13 +83,18 @@ void modules_open(struct orr_isolate *iso, lua_State *L, const char *mount)
     if (iso->limits.safe_patterns)
         put_patterns(iso, L);
     run_chunk(L, orrery_lua_async, orrery_lua_async_size, "=orrery/async.lua");
-    run_chunk(L, orrery_lua_require, orrery_lua_require_size, "=orrery/require.lua");
+    lua_pop(L, 1);
     open_events(iso, L);
     lua_pushstring(L, orr_version());
     lua_setfield(L, -2, "version");
-    preload(L);
-    if (mount)
+    if (mount) {
+        lua_pushvalue(L, -1);
         lua_setglobal(L, mount);
+    }
+    run_chunk(L, orrery_lua_require, orrery_lua_require_size, "=orrery/require.lua");
+    if (sandbox_applies(iso))
+        sandbox_finish(iso, L);
     else
-        lua_pop(L, 1);
+        use_package(L);
+    lua_pop(L, 1);
 }

@@ -174,9 +174,16 @@ static int base(lua_State *L)
     return base_over(L, lua_pcallk(L, lua_gettop(L) - 2, LUA_MULTRET, 1, 0, base_over), 0);
 }
 
+#define NO_MEMORY "not enough memory"
+
+static bool is_text(lua_State *L, int index, const char *text)
+{
+    return lua_type(L, index) == LUA_TSTRING && !strcmp(lua_tostring(L, index), text);
+}
+
 static bool is_closed(lua_State *L, int index)
 {
-    return lua_type(L, index) == LUA_TSTRING && !strcmp(lua_tostring(L, index), "closed");
+    return is_text(L, index, "closed");
 }
 
 /* The text of an error is made where it is raised, before the stack unwinds; for those that are not errors, not. */
@@ -227,7 +234,9 @@ static enum orr_poll finish_with_error(struct ltask *self)
     if (error != -ESCRIPT)
         return orr_task_fail(task, error);
     self->keeps_error = true;
-    const char *text = self->estate && self->estate->report ? self->estate->report : "a Lua error";
+    const char *text = self->estate && self->estate->report ? self->estate->report
+                       : is_text(co, -1, NO_MEMORY)            ? NO_MEMORY /* for which no handler was called */
+                                                               : "a Lua error";
     return orr_task_finish(
         task, (struct orr_result){ .error = -ESCRIPT, .message = text, .value = self, .drop = give_up_error });
 }

@@ -1,5 +1,5 @@
 -- Fills the table of globals.
--- expect: memory
+-- expect: error .
 -- It gives way in between, so that it is the memory which ends it, not the time.
 for i = 1, math.huge do
   _G["g" .. i] = { i }

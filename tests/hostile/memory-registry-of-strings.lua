@@ -1,5 +1,5 @@
 -- Short strings only: the table of all short strings grows with them.
--- expect: memory
+-- expect: error .
 -- It gives way in between, so that it is the memory which ends it, not the time.
 local t = {}
 for i = 1, math.huge do

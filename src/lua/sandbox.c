@@ -1,0 +1,206 @@
+#include "lua/sandbox.h"
+
+#include "lua/bounded.h"
+#include "lua/chunk.h"
+
+#include <string.h>
+
+extern const char orrery_lua_globals[];
+extern const size_t orrery_lua_globals_size;
+
+/* Of Lua's libraries, untrusted scripts have these and nothing else.  What is new in a later Lua is not among them. */
+static const struct {
+    const char *library, *names;
+    lua_CFunction open;
+} allowed[] = {
+    { LUA_GNAME,
+      " _G _VERSION assert collectgarbage error getmetatable ipairs load next pairs pcall print rawequal rawget rawlen "
+      "rawset"
+      " select setmetatable tonumber tostring type xpcall"
+      " coroutine debug math os string table utf8 ",
+      luaopen_base },
+    { LUA_COLIBNAME, " close create isyieldable resume running status wrap yield ", luaopen_coroutine },
+    { LUA_DBLIBNAME, " traceback ", luaopen_debug },
+    { LUA_MATHLIBNAME,
+      " abs acos asin atan ceil cos deg exp floor fmod huge log max maxinteger min mininteger modf pi rad random"
+      " randomseed sin sqrt tan tointeger type ult"
+      " atan2 cosh frexp ldexp log10 pow sinh tanh ", /* of old */
+      luaopen_math },
+    { LUA_OSLIBNAME, " clock date difftime time ", luaopen_os },
+    { LUA_STRLIBNAME, " byte char find format gmatch gsub len lower match pack packsize rep reverse sub unpack upper ",
+      luaopen_string },
+    { LUA_TABLIBNAME, " concat insert move pack remove sort unpack ", luaopen_table },
+    { LUA_UTF8LIBNAME, " char charpattern codepoint codes len offset ", luaopen_utf8 },
+};
+
+enum { LIBRARIES = sizeof allowed / sizeof *allowed };
+
+static const char read_all_key, globals_key, registered_key; /* their addresses are places in the registry */
+
+void sandbox_libraries(lua_State *L)
+{
+    for (int i = 0; i < LIBRARIES; i++) {
+        luaL_requiref(L, allowed[i].library, allowed[i].open, 1);
+        lua_pop(L, 1);
+    }
+}
+
+/* --- Cutting down ------------------------------------------------------------------------------------------------ */
+
+static bool is_allowed(lua_State *L, const char *names, int key)
+{
+    if (lua_type(L, key) != LUA_TSTRING)
+        return false;
+    const char *word = lua_pushfstring(L, " %s ", lua_tostring(L, key));
+    bool is = strstr(names, word) != NULL;
+    lua_pop(L, 1);
+    return is;
+}
+
+/* The table at the top. */
+static void keep_only(lua_State *L, const char *names)
+{
+    for (lua_pushnil(L); lua_next(L, -2);) {
+        lua_pop(L, 1);
+        if (is_allowed(L, names, lua_gettop(L)))
+            continue;
+        lua_pushvalue(L, -1);
+        lua_pushnil(L);
+        lua_rawset(L, -4);
+    }
+}
+
+static void protect_strings(lua_State *L)
+{
+    lua_pushliteral(L, "");
+    lua_getmetatable(L, -1);
+    lua_pushboolean(L, false);
+    lua_setfield(L, -2, "__metatable");
+    lua_pop(L, 2);
+}
+
+/* rawset, except that what is to be read only stays so. */
+static int raw_set(lua_State *L)
+{
+    if (lua_getmetatable(L, 1)) {
+        lua_pushliteral(L, "__readonly");
+        if (lua_type(L, 1) == LUA_TTABLE && lua_rawget(L, -2) != LUA_TNIL)
+            return luaL_error(L, "attempt to change a read-only table (%s)", luaL_tolstring(L, -1, NULL));
+        lua_pop(L, 2);
+    }
+    return lua_tocfunction(L, lua_upvalueindex(1))(L);
+}
+
+void sandbox_open(struct orr_isolate *iso, lua_State *L)
+{
+    bounded_open(iso, L);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &read_all_key);
+    lua_getglobal(L, "rawset");
+    lua_pushcclosure(L, raw_set, 1);
+    lua_setglobal(L, "rawset");
+    lua_pushglobaltable(L);
+    for (int i = 0; i < LIBRARIES; i++) {
+        lua_getfield(L, -1, allowed[i].library);
+        keep_only(L, allowed[i].names);
+        lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
+    protect_strings(L);
+}
+
+/* --- Globals of a script's own ------------------------------------------------------------------------------------- */
+
+/* make_load(globals) */
+static int make_load(lua_State *L)
+{
+    lua_pushlightuserdata(L, isolate_of(L));
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &read_all_key);
+    lua_pushvalue(L, 1);
+    lua_pushcclosure(L, chunk_load, 3);
+    return 1;
+}
+
+/* metamethod(value, name): as it is, however well it is protected. */
+static int metamethod(lua_State *L)
+{
+    if (luaL_getmetafield(L, 1, luaL_checkstring(L, 2)) == LUA_TNIL)
+        lua_pushnil(L);
+    return 1;
+}
+
+void sandbox_push_globals(lua_State *L)
+{
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &globals_key);
+    lua_call(L, 0, 1);
+}
+
+void sandbox_push_registered(lua_State *L)
+{
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &registered_key);
+}
+
+/* --- The rest ------------------------------------------------------------------------------------------------------- */
+
+/* The libraries, and the module at the top, can be required by name. */
+static void make_registered(lua_State *L)
+{
+    lua_newtable(L);
+    for (int i = 1; i < LIBRARIES; i++) {
+        lua_getglobal(L, allowed[i].library);
+        lua_setfield(L, -2, allowed[i].library);
+    }
+    lua_pushvalue(L, -2);
+    lua_setfield(L, -2, "orrery");
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &registered_key);
+}
+
+/* lua/globals.lua: [module] [what makes a require] -> [module]. */
+static void make_globals(struct orr_isolate *iso, lua_State *L)
+{
+    static const luaL_Reg tools[] = {
+        { "load_module", chunk_load_module }, { "make_load", make_load }, { "metamethod", metamethod }, { NULL, NULL }
+    };
+    if (luaL_loadbufferx(L, orrery_lua_globals, orrery_lua_globals_size, "=orrery/globals.lua", "t") != LUA_OK)
+        lua_error(L);
+    lua_newtable(L);
+    isolate_register(iso, L, tools);
+    lua_pushvalue(L, -4);
+    lua_pushvalue(L, -4);
+    sandbox_push_registered(L);
+    lua_call(L, 4, 1);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &globals_key);
+    lua_pop(L, 1);
+}
+
+/*
+ * Lua looks in the table of loaded libraries for the names of functions, for messages and tracebacks, and takes as long as that is
+ * large: so it gets one that scripts cannot add to.
+ */
+static void make_names(lua_State *L)
+{
+    lua_createtable(L, 0, LIBRARIES);
+    for (int i = 0; i < LIBRARIES; i++) {
+        lua_newtable(L);
+        lua_pushglobaltable(L);
+        lua_getfield(L, -1, allowed[i].library);
+        for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1)) {
+            if (lua_type(L, -1) != LUA_TFUNCTION)
+                continue;
+            lua_pushvalue(L, -2);
+            lua_pushvalue(L, -2);
+            lua_rawset(L, -7);
+        }
+        lua_pop(L, 2);
+        lua_setfield(L, -2, allowed[i].library);
+    }
+    lua_setfield(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+}
+
+void sandbox_finish(struct orr_isolate *iso, lua_State *L)
+{
+    lua_pushvalue(L, -2);
+    make_registered(L);
+    lua_pop(L, 1);
+    make_globals(iso, L);
+    make_names(L);
+}
