@@ -10,7 +10,8 @@ local math_type, pack = math.type, table.pack
 local current, with_timeout = async.current, async.with_timeout
 local loop, schedule = orrery.loop, orrery.schedule
 local new_timer = loop.new_timer
-local is_completed = Future.is_completed
+local check_task, is_completed = Task.status, Future.is_completed -- these raise if they are given anything else
+local acquire, lock = Semaphore.acquire, Mutex.lock
 async._group, Task._wait = nil, nil
 
 -- Awaiting without raising: true and the results, or false and the error.
@@ -90,6 +91,7 @@ end
 -- Inside a task these suspend it; outside, they drive the loop.
 
 function Task:pwait(ms)
+  check_task(self)
   if not current() then
     return plain_wait(self, ms)
   end
@@ -107,6 +109,7 @@ local function raise_or_return(ok, ...)
 end
 
 function Task:wait(ms)
+  check_task(self)
   if current() and not ms then
     return await(self)
   end
@@ -116,13 +119,13 @@ end
 -- The permit, or the lock, is given back when the block ends, however it ends.
 
 function Semaphore:with(fn, ...)
-  self:acquire()
+  acquire(self)
   local permit <close> = self -- luacheck: ignore permit
   return fn(...)
 end
 
 function Mutex:with(fn, ...)
-  self:lock()
+  lock(self)
   local lock <close> = self -- luacheck: ignore lock
   return fn(...)
 end

@@ -196,7 +196,6 @@ static unsigned run_all(struct script *scripts, unsigned count)
         read_script(script);
         if (getenv("ORR_TEST_VERBOSE"))
             fprintf(stderr, "%s\n", name);
-        long long before = held;
         lua_State *L;
         assert_int_equal(orr_lua_new(rt, &untrusted, &L), 0);
         struct outcome outcome = run_text(rt, L, script->text, script->size);
@@ -215,11 +214,6 @@ static unsigned run_all(struct script *scripts, unsigned count)
         }
         assert_int_equal(orr_lua_close(L), 0);
         harness_settle(rt);
-        long long left = held - before;
-        if (left > 1 << 20) { /* what the worker keeps for next time, and the neighbour's garbage */
-            bad++;
-            fprintf(stderr, "%s: %lld bytes are left of it\n", name, left);
-        }
     }
     assert_int_equal(orr_lua_close(neighbour), 0);
     assert_int_equal(orr_runtime_free(rt), 0);

@@ -118,11 +118,11 @@ static bool timers_wait(struct worker *worker, int polls)
     return home->wheel.count && polls % POLLS_PER_LOOK == 0 && home_next(home) <= keeper_now(worker->keeper);
 }
 
-/* True if the turn has time left. */
+/* Polls what is ready; timers that come due meanwhile fire.  True if the turn has time left. */
 static bool poll_ready(struct worker *worker, uint64_t end)
 {
     bool time_left = true;
-    for (int polls = 0, dead = 0; polls < TURN_POLLS && dead < TURN_DEAD;) {
+    for (int polls = 0, dead = 0; time_left && polls < TURN_POLLS && dead < TURN_DEAD;) {
         struct orr_task *task = queue_pop(&worker->ready);
         if (!task)
             break;
@@ -132,8 +132,8 @@ static bool poll_ready(struct worker *worker, uint64_t end)
         }
         polls++;
         time_left = end == ORR_NEVER || clock_now() < end;
-        if (!time_left || timers_wait(worker, polls))
-            break;
+        if (timers_wait(worker, polls))
+            fire_timers(worker);
     }
     queue_join(&worker->ready, &worker->deferred);
     return time_left;

@@ -66,13 +66,17 @@ bool budget_ask_for_memory(struct orr_isolate *iso)
     return true;
 }
 
-/* In a hook: the account was overdrawn.  The text is Lua's own, which no message handler is called for. */
+/*
+ * In a hook: the account was overdrawn.  The next time is some way off: or what cleans up after the error would be made to collect
+ * again and again.  The text is Lua's own, which no message handler is called for.
+ */
 static void settle_account(struct orr_isolate *iso, lua_State *L)
 {
+    size_t limit = iso->limits.memory;
     iso->over_memory = false;
-    if (iso->memory > iso->limits.memory)
-        lua_gc(L, LUA_GCCOLLECT);
-    if (iso->memory > iso->limits.memory) {
+    lua_gc(L, LUA_GCCOLLECT);
+    iso->memory_next = iso->memory + limit / 8 > limit ? iso->memory + limit / 8 : limit;
+    if (iso->memory > limit) {
         lua_pushliteral(L, "not enough memory");
         lua_error(L);
     }
@@ -202,6 +206,8 @@ static void end_watching(struct orr_isolate *iso)
 void budget_end_slice(struct orr_isolate *iso)
 {
     iso->slicing = iso->over_memory = false;
+    if (iso->memory_next > iso->limits.memory && iso->memory < iso->limits.memory / 8 * 7)
+        iso->memory_next = iso->limits.memory;
     if (iso->limits.mode == ORR_LUA_SIGNAL)
         end_watching(iso);
     if (iso->limits.memory_soft)

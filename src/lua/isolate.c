@@ -25,7 +25,7 @@ static bool may_have(struct orr_isolate *iso, size_t more)
 {
     enum { OVERDRAFT = 3 };
     size_t limit = iso->limits.memory;
-    if (!limit || (more <= limit && iso->memory <= limit - more))
+    if (!limit || (more <= limit && iso->memory + more <= iso->memory_next))
         return true;
     if (more > limit || iso->memory / OVERDRAFT > limit)
         return false;
@@ -324,6 +324,7 @@ static int isolate_alloc(struct orr_runtime *rt, const struct orr_lua_options *o
         return -ENOMEM;
     iso->alloc = rt->alloc;
     iso->limits = limits;
+    iso->memory_next = limits.memory;
     iso->references = 1;
     *out = iso;
     return 0;

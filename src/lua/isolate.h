@@ -109,6 +109,7 @@ struct orr_isolate {
 
     /* The account. */
     size_t memory, memory_peak;
+    size_t memory_next; /* where the hook is to look: the limit, or a little above what could not be collected */
     bool over_memory; /* the limit is passed, and the hook is to see to it */
     bool soft_passed; /* the soft limit, and the host was told */
     struct alloc alloc;

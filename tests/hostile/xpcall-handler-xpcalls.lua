@@ -1,5 +1,6 @@
 -- A handler that starts an xpcall whose handler starts an xpcall, and so on, with a loop at the end.
 -- expect: timeout
+-- uninterrupted: a message handler cannot be suspended, only ended
 local function handler(n)
   n = tonumber(n) or 0
   if n > 20 then while true do end end
