@@ -43,8 +43,9 @@ static int check_options(const struct orr_options *options, const struct log *lo
         return -EINVAL;
     }
     int signal = options->preempt_signal;
-    if (signal < 0 || signal > SIGRTMAX || signal == SIGKILL || signal == SIGSTOP) {
-        log_line(log, ORR_LOG_ERROR, "option preempt_signal is %d, expected the number of a signal", signal);
+    if (signal && signal != SIGUSR1 && signal != SIGUSR2 && signal != SIGURG && (signal < SIGRTMIN || signal > SIGRTMAX)) {
+        log_line(log, ORR_LOG_ERROR,
+                 "option preempt_signal is %d, expected one from SIGRTMIN to SIGRTMAX, SIGUSR1, SIGUSR2 or SIGURG", signal);
         return -EINVAL;
     }
     if (options->spin_us < -1 || options->spin_us > SPIN_MAX_US) {
@@ -328,6 +329,7 @@ int orr_runtime_run(struct orr_runtime *rt)
         return error;
     struct worker *worker = runtime_worker(rt, 1);
     struct worker *outer = worker_enter(worker);
+    watch_return(worker->watch);
     error = turn_until(worker, NULL, NULL);
     worker_leave(outer);
     worker_park(worker, rt->fd_in_use);
@@ -393,6 +395,7 @@ int orr_runtime_enter(struct orr_runtime *rt)
     if (error)
         return error;
     worker_enter(runtime_worker(rt, 1));
+    watch_return(runtime_worker(rt, 1)->watch);
     return 0;
 }
 

@@ -133,6 +133,8 @@ void task_free(struct worker *worker, struct orr_task *task)
 
 static void task_poll(struct worker *worker, struct orr_task *task)
 {
+    if (task->running)
+        return; /* something inside its own poll turns the worker */
     if (task->opened) {
         task->opened = false;
         struct slot *slot = place_slot(worker->place, task->slot);

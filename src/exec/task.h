@@ -121,6 +121,24 @@ static inline struct orr_task *queue_pop(struct queue *queue)
     return task;
 }
 
+/* Takes one out of the middle; false if it is not there. */
+static inline bool queue_remove(struct queue *queue, struct orr_task *task)
+{
+    struct orr_task *before = NULL;
+    for (struct orr_task *at = queue->first; at; before = at, at = at->next) {
+        if (at != task)
+            continue;
+        if (before)
+            before->next = task->next;
+        else
+            queue->first = task->next;
+        if (queue->last == task)
+            queue->last = before;
+        return true;
+    }
+    return false;
+}
+
 /* Moves all of `from` behind all of `to`. */
 static inline void queue_join(struct queue *to, struct queue *from)
 {

@@ -49,13 +49,20 @@ static pthread_mutex_t handlers_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sigaction before[_NSIG];
 static bool installed[_NSIG];
 
+/* One that was installed after ours may pass on to us in turn. */
+static _Thread_local volatile bool passing_on __attribute__((tls_model("initial-exec")));
+
 static void pass_on(int number, siginfo_t *info, void *context)
 {
     const struct sigaction *old = &before[number];
+    if (passing_on)
+        return;
+    passing_on = true;
     if (old->sa_flags & SA_SIGINFO)
         old->sa_sigaction(number, info, context);
     else if (old->sa_handler != SIG_DFL && old->sa_handler != SIG_IGN)
         old->sa_handler(number);
+    passing_on = false;
 }
 
 static void handle(int number, siginfo_t *info, void *context)
@@ -106,13 +113,14 @@ static void install(int number, const struct log *log)
     pthread_mutex_unlock(&handlers_lock);
 }
 
-/* The timer is directed at one thread, and there the signal must not be blocked. */
-static bool make_timer(struct watch *watch)
+/* The timer is directed at one thread, and there the signal must not be blocked.  A signal that is on its way finds no thread of its own. */
+void watch_move(struct watch *watch)
 {
-    if (watch->thread)
-        timer_delete(watch->timer);
+    bool had_timer = watch->thread;
     watch->thread = 0;
     watch->fires_at = ORR_NEVER;
+    if (had_timer)
+        timer_delete(watch->timer);
     struct sigevent event = {
         .sigev_notify = SIGEV_THREAD_ID,
         .sigev_signo = watch->signal,
@@ -123,19 +131,18 @@ static bool make_timer(struct watch *watch)
         if (!watch->failed)
             log_line(watch->log, ORR_LOG_ERROR, "Lua cannot be interrupted: no timer: %s", strerror(errno));
         watch->failed = true;
-        return false;
+        return;
     }
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, watch->signal);
     pthread_sigmask(SIG_UNBLOCK, &set, NULL);
     watch->thread = watch_thread();
-    return true;
 }
 
 void watch_set(struct watch *watch, uint64_t longest_ns)
 {
-    if (watch->thread != watch_thread() && !make_timer(watch))
+    if (!watch->thread)
         return;
     install(watch->signal, watch->log);
     set(watch, clock_now(), longest_ns);

@@ -30,13 +30,14 @@ typedef void watch_fn(void *data); /* in a signal handler */
 struct watch {
     watch_fn *over;
     void *volatile data; /* of the slice; NULL outside one */
-    volatile uint64_t slice;
+    volatile uint64_t slice;    /* its number */
+    uint64_t slices;            /* so far */
     uint64_t set_in;            /* the slice in which the timer was set, */
     uint64_t set_at;            /* and when */
     volatile uint64_t fires_at; /* ORR_NEVER while it is not set */
     uint64_t turn_end;          /* of the worker's turn; WATCH_NO_END */
     uint64_t period;
-    uint64_t thread; /* whose timer it is; 0 for none */
+    volatile uint64_t thread; /* whose timer it is; 0 for none */
     timer_t timer;
     int signal;
     bool failed; /* there is no timer to be had, and the log was told */
@@ -53,28 +54,42 @@ void watch_close(struct watch *watch);
 /* The thread has been elsewhere: if the signal would not come to us any more, the timer that may be set does not count. */
 void watch_return(struct watch *watch);
 
+/* The calling thread drives the worker from now on: the timer is to be its own. */
+void watch_move(struct watch *watch);
+
 /* Sets the timer for the slice that begins, at most `longest_ns` from now. */
 void watch_set(struct watch *watch, uint64_t longest_ns);
 
 extern _Thread_local uint64_t watch_thread_number __attribute__((tls_model("initial-exec")));
 
-/* What is watched from now on, for at most `period` at a stretch.  Answers what was before, for watch_end(). */
-static inline void *watch_begin(struct watch *watch, watch_fn *over, void *data, uint64_t period)
+/* What was watched before; for watch_end(). */
+struct watch_outer {
+    void *data;
+    uint64_t slice, period;
+};
+
+/* What is watched from now on, for at most `period` at a stretch.  The thread comes first: see the handler. */
+static inline void watch_begin(struct watch *watch, struct watch_outer *outer, watch_fn *over, void *data, uint64_t period)
 {
-    void *outer = watch->data;
+    *outer = (struct watch_outer){ watch->data, watch->slice, watch->period };
     bool sooner = period < watch->period;
+    if (!watch->thread || watch->thread != watch_thread_number)
+        watch_move(watch);
     watch->over = over;
     watch->period = period;
-    watch->slice++;
+    watch->slice = ++watch->slices;
     watch->data = data;
-    if (watch->fires_at > watch->turn_end || sooner || watch->thread != watch_thread_number)
+    if (watch->fires_at > watch->turn_end || sooner)
         watch_set(watch, period);
-    return outer;
 }
 
-static inline void watch_end(struct watch *watch, void *outer)
+static inline void watch_end(struct watch *watch, const struct watch_outer *outer)
 {
-    watch->data = outer;
+    watch->data = outer->data;
+    if (outer->data) {
+        watch->slice = outer->slice;
+        watch->period = outer->period;
+    }
 }
 
 #endif

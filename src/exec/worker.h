@@ -185,6 +185,13 @@ static inline void worker_ready(struct worker *worker, struct orr_task *task)
     queue_push(task == worker->polling ? &worker->deferred : &worker->ready, task);
 }
 
+/* Takes a queued task out of its queue; takes as long as that is.  The owner. */
+static inline void worker_unqueue(struct worker *worker, struct orr_task *task)
+{
+    if (queue_remove(&worker->ready, task) || queue_remove(&worker->deferred, task) || queue_remove(&worker->late, task))
+        task->queued = false;
+}
+
 /* The same, before all others.  The owner. */
 static inline void worker_ready_next(struct worker *worker, struct orr_task *task)
 {

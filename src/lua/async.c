@@ -46,7 +46,7 @@ static struct ltask_options read_options(lua_State *L)
         if (!(ms > 0) || ms * 1e6 >= 9e18)
             luaL_error(L, "async.run: option deadline is %s, expected milliseconds, more than 0",
                        luaL_tolstring(L, -1, NULL));
-        options.deadline_ns = (uint64_t)(ms * 1e6);
+        options.deadline_ns = ms * 1e6 < 1 ? 1 : (uint64_t)(ms * 1e6);
     }
     lua_pop(L, 1);
     lua_getfield(L, 1, "name");

@@ -11,6 +11,7 @@ enum { PATIENCE = 1000 }; /* instructions between looks while Lua cannot be susp
 
 static void on_hook(lua_State *L, lua_Debug *event);
 static void on_count(lua_State *L, lua_Debug *event);
+static int next_count(const struct orr_isolate *iso);
 
 /* --- The hook, on and off --------------------------------------------------------------------------------------- */
 
@@ -22,6 +23,7 @@ static void arm(struct orr_isolate *iso, lua_State *L)
     iso->own.mask = stale ? 0 : lua_gethookmask(L);
     iso->own.count = stale ? 0 : lua_gethookcount(L);
     iso->after_call = iso->own.mask & LUA_MASKCALL;
+    iso->skips = 0;
     iso->armed = L;
     lua_sethook(L, on_hook, LUA_MASKCOUNT | LUA_MASKRET | iso->own.mask, 1);
 }
@@ -57,12 +59,14 @@ bool budget_ask_for_memory(struct orr_isolate *iso)
         return true;
     iso->over_memory = true;
     if (iso->limits.mode == ORR_LUA_COUNT) {
+        budget_charge_coroutine(iso); /* what has been counted so far is forgotten */
         lua_sethook(iso->running, on_count, LUA_MASKCOUNT, 1);
-    } else {
-        iso->requested_at = clock_now();
-        iso->requested = true;
-        budget_follow(iso);
+        return true;
     }
+    iso->requested_at = clock_now();
+    iso->requested = true;
+    if (!iso->moving)
+        budget_follow(iso);
     return true;
 }
 
@@ -111,6 +115,13 @@ void budget_made_coroutine(struct orr_isolate *iso, lua_State *L, lua_State *co)
         lua_sethook(co, armed ? iso->own.hook : NULL, armed ? iso->own.mask : 0, armed ? iso->own.count : 0);
 }
 
+void budget_enter_coroutine(struct orr_isolate *iso, lua_State *co)
+{
+    if (iso->limits.mode == ORR_LUA_COUNT && iso->level && lua_gethook(co) != on_count)
+        lua_sethook(co, on_count, LUA_MASKCOUNT, next_count(iso));
+    budget_switched(iso);
+}
+
 void budget_charge_coroutine(struct orr_isolate *iso)
 {
     if (iso->limits.mode != ORR_LUA_COUNT)
@@ -128,8 +139,10 @@ struct notice {
     char text[];
 };
 
+/* A host that closes the isolate in one does so a little later. */
 static void deliver_notices(struct orr_isolate *iso)
 {
+    iso->calls++;
     while (iso->notices) {
         struct notice *notice = iso->notices;
         iso->notices = notice->next;
@@ -139,6 +152,7 @@ static void deliver_notices(struct orr_isolate *iso)
             log_line(&iso->rt->log, ORR_LOG_WARNING, "%s", notice->text);
         alloc_free(&iso->alloc, notice, notice->size);
     }
+    iso->calls--;
 }
 
 void budget_notice(struct orr_isolate *iso, enum orr_lua_notice kind, const char *text)
@@ -181,7 +195,7 @@ bool budget_begin_slice(struct orr_isolate *iso)
         return false;
     iso->slicing = true;
     if (iso->limits.mode == ORR_LUA_SIGNAL)
-        iso->watched = watch_begin(iso->worker->watch, budget_over, iso, iso->limits.slice_ns);
+        watch_begin(iso->worker->watch, &iso->watched, budget_over, iso, iso->limits.slice_ns);
     else if (iso->limits.mode == ORR_LUA_COUNT)
         iso->slice_end = clock_after(clock_now(), iso->limits.slice_ns);
     return true;
@@ -189,8 +203,8 @@ bool budget_begin_slice(struct orr_isolate *iso)
 
 static void end_watching(struct orr_isolate *iso)
 {
-    struct orr_isolate *outer = iso->watched;
-    watch_end(iso->worker->watch, outer);
+    struct orr_isolate *outer = iso->watched.data;
+    watch_end(iso->worker->watch, &iso->watched);
     if (!iso->requested)
         return;
     disarm(iso);
@@ -251,7 +265,7 @@ void level_enter(struct orr_isolate *iso, struct level *level, struct ltask *tas
     level->running = iso->running;
     level->chain = iso->chain;
     level->since = 0;
-    level->raised = level->ending = false;
+    level->raised = level->ending = level->exposed = false;
     level->report = NULL;
     iso->level = level;
     iso->current = task;
@@ -341,11 +355,11 @@ static void begin_to_end(struct orr_isolate *iso, lua_State *L, const struct lev
     report_timeout(iso, L, expired);
 }
 
-/* In a hook. */
-static void end_in_hook(struct orr_isolate *iso, lua_State *L, const struct level *expired)
+/* In a hook, which may yield or not. */
+static void end_in_hook(struct orr_isolate *iso, lua_State *L, const struct level *expired, bool may_yield)
 {
     begin_to_end(iso, L, expired);
-    if (L != iso->running || !chain_can_yield(L, iso->chain) || !lua_isyieldable(L)) {
+    if (!may_yield || L != iso->running || !chain_can_yield(L, iso->chain)) {
         raise_timeout(L);
     } else {
         prepare_to_yield(iso, L);
@@ -363,16 +377,32 @@ static bool wants(int mask, int event)
     return mask & (is_call(event) ? LUA_MASKCALL : 1 << event) && event != LUA_HOOKCOUNT;
 }
 
-/* Whether to do something now.  Not at the first instruction of a function: Lua would tell of the call again afterwards. */
-static bool acts_on(struct orr_isolate *iso, int event)
+/*
+ * Whether to suspend now.  If there is a hook for lines, at one of those, and not between it and the count.  Not at the first
+ * instruction of a function, if there is one for calls: Lua would tell of the call again afterwards; though a script that does nothing but
+ * call is not waited for.
+ */
+static bool may_suspend(struct orr_isolate *iso, lua_State *L, lua_Debug *event)
 {
-    if (is_call(event))
-        iso->after_call = true;
-    if (event != (iso->own.mask & LUA_MASKLINE ? LUA_HOOKLINE : LUA_HOOKCOUNT))
+    enum { SKIPS_MAX = 100 };
+    if (event->event == LUA_HOOKRET) {
+        iso->after_call = false;
+    } else if (is_call(event->event)) {
+        lua_getinfo(L, "S", event);
+        iso->after_call = *event->what != 'C';
+    }
+    if (event->event != (iso->own.mask & LUA_MASKLINE ? LUA_HOOKLINE : LUA_HOOKCOUNT))
         return false;
-    bool after_call = iso->after_call;
+    bool skip = iso->after_call && iso->skips++ < SKIPS_MAX;
     iso->after_call = false;
-    return !after_call;
+    return !skip;
+}
+
+/* lua_sethook() goes through all frames: it is called only if something changes. */
+static void look_again_after(lua_State *L, int count)
+{
+    if (lua_gethookcount(L) != count)
+        lua_sethook(L, on_hook, lua_gethookmask(L), count);
 }
 
 static void on_hook(lua_State *L, lua_Debug *event)
@@ -389,19 +419,24 @@ static void on_hook(lua_State *L, lua_Debug *event)
     }
     if (wants(iso->own.mask, event->event))
         iso->own.hook(L, event);
-    if (!acts_on(iso, event->event))
+    bool may = may_suspend(iso, L, event);
+    bool counts = event->event == LUA_HOOKCOUNT;
+    if (!may && !counts)
         return;
     if (iso->over_memory)
         settle_account(iso, L);
     const struct level *expired = find_expired(iso);
-    if (!expired && can_preempt(iso, L)) {
+    if (expired) {
+        look_again_after(L, 1);
+        end_in_hook(iso, L, expired, may);
+    } else if (!can_preempt(iso, L)) {
+        look_again_after(L, PATIENCE);
+    } else if (!may) {
+        look_again_after(L, 1);
+    } else {
         prepare_to_preempt(iso, L);
         lua_yield(L, 0);
-        return;
     }
-    lua_sethook(L, on_hook, lua_gethookmask(L), expired ? 1 : PATIENCE);
-    if (expired)
-        end_in_hook(iso, L, expired);
 }
 
 static bool slice_is_over(const struct orr_isolate *iso)
@@ -425,7 +460,7 @@ static void on_count(lua_State *L, lua_Debug *event)
     const struct level *expired = find_expired(iso);
     lua_sethook(L, on_count, LUA_MASKCOUNT, expired ? 1 : next_count(iso));
     if (expired) {
-        end_in_hook(iso, L, expired);
+        end_in_hook(iso, L, expired, true);
     } else if (slice_is_over(iso) && can_preempt(iso, L)) {
         prepare_to_preempt(iso, L);
         lua_yield(L, 0);

@@ -37,7 +37,8 @@ struct level {
     uint64_t limit;     /* nanoseconds, or instructions; 0 for none */
     uint64_t used;      /* before this stretch */
     uint64_t since;     /* when it began, once that matters; 0 before */
-    bool raised;        /* the body has ended with an error */
+    bool exposed;        /* a script has the coroutine */
+    bool raised;         /* the body has ended with an error */
     bool ending;        /* its time is up */
     char *report;       /* of that; NULL for none */
     struct ltask *self; /* whose poll it is; NULL for a call */
@@ -63,6 +64,9 @@ static inline void budget_switched(struct orr_isolate *iso)
     if (iso->requested)
         budget_follow(iso);
 }
+
+/* The same, before Lua runs on a coroutine of the script's own: if instructions are counted, then there too. */
+void budget_enter_coroutine(struct orr_isolate *iso, lua_State *co);
 
 /* A new coroutine has been made by L: it is not to inherit the hook. */
 void budget_made_coroutine(struct orr_isolate *iso, lua_State *L, lua_State *co);

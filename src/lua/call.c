@@ -9,6 +9,7 @@
 struct call {
     struct orr_isolate *iso;
     uint64_t limit;
+    bool exposed; /* a script has its coroutine */
     int error; /* what the host is answered; the value is on the stack */
 };
 
@@ -18,6 +19,7 @@ static int run(struct call *call, lua_State *L, lua_State *co, int arguments)
     struct orr_isolate *iso = call->iso;
     struct level level = { .co = co, .plain = true, .entry = ORR_LUA_CALL, .limit = call->limit };
     int results;
+    budget_charge_coroutine(iso);
     level_enter(iso, &level, NULL);
     iso->depth++;
     int status = lua_resume(co, L, arguments, &results);
@@ -33,6 +35,7 @@ static int run(struct call *call, lua_State *L, lua_State *co, int arguments)
     } else if (status != LUA_OK || level.raised) {
         call->error = -ESCRIPT;
     }
+    call->exposed = level.exposed;
     level_leave(iso, &level);
     if (call->error && status == LUA_YIELD)
         close_chain(iso, iso->ended_in, co);
@@ -64,7 +67,7 @@ static int call_protected(lua_State *L)
     if (!lua_checkstack(L, results + 1))
         return luaL_error(L, "too many results");
     lua_xmove(co, L, results);
-    if (!call->error)
+    if (!call->error && !call->exposed)
         isolate_recycle(iso, co);
     return results;
 }
@@ -88,7 +91,9 @@ int orr_lua_call(lua_State *L, int arguments, int results, uint64_t deadline_ns)
     lua_pushlightuserdata(L, &call);
     lua_rotate(L, -arguments - 3, 2); /* below the function and its arguments */
     int top = lua_gettop(L) - arguments - 3;
+    iso->calls++;
     int status = lua_pcall(L, arguments + 2, LUA_MULTRET, 0);
+    iso->calls--;
     isolate_leave(iso);
     if (status != LUA_OK)
         return status == LUA_ERRMEM ? -ENOMEM : -ESCRIPT;

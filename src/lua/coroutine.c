@@ -60,10 +60,10 @@ static bool is_waiting(lua_State *L, lua_State *co)
     return lua_status(co) == LUA_YIELD && is_in(L, co, &waiting_key);
 }
 
-/* Whether a coroutine is a task's.  Scripts have it from coroutine.running(), or they have not got it. */
+/* Whether a coroutine is a task's, or the host's.  Scripts have it from coroutine.running(), or they have not got it. */
 static bool is_tasks(struct orr_isolate *iso, lua_State *L, lua_State *co)
 {
-    return (iso->current && iso->current->co == co) || is_in(L, co, &exposed_key);
+    return co == iso->L || (iso->level && iso->level->co == co) || is_in(L, co, &exposed_key);
 }
 
 static lua_State *check_coroutine(lua_State *L)
@@ -107,7 +107,7 @@ static int resume(lua_State *L, struct orr_isolate *iso, lua_State *co, int argu
     lua_State *running = iso->running;
     iso->chain = &chain;
     iso->running = co;
-    budget_switched(iso);
+    budget_enter_coroutine(iso, co);
     int results;
     int status = lua_resume(co, L, arguments, &results);
     iso->chain = chain.outer;
@@ -134,7 +134,7 @@ static int resume_first(lua_State *L, struct orr_isolate *iso, lua_State *co, in
 {
     if (is_tasks(iso, L, co)) {
         lua_pushliteral(
-            L, "this coroutine is a task's: tasks go on by themselves; await it, or close it with task:close()");
+            L, "this coroutine is a task's, or the host's: tasks go on by themselves; await it, or close it with task:close()");
         return -1;
     }
     if (is_waiting(L, co)) {
@@ -156,9 +156,20 @@ static int resume_again(lua_State *L, lua_State *co)
     return resume(L, isolate_of(L), co, 0); /* what a callback has left for it is on its stack already */
 }
 
+/* If there is no memory to remember it, the wait is an error where the coroutine was resumed, and nobody is on the way out. */
 static int pass_on(lua_State *L, lua_State *co, lua_KFunction k)
 {
+    struct orr_isolate *iso = isolate_of(L);
+    struct ltask *self = iso->current;
+    bool preempting = iso->preempting, preempted = self && self->preempted;
+    iso->suspending = iso->preempting = false;
+    if (self)
+        self->preempted = false;
     set_waiting(L, co, true);
+    iso->suspending = true;
+    iso->preempting = preempting;
+    if (self)
+        self->preempted = preempted;
     return lua_yieldk(L, 0, (lua_KContext)(intptr_t)co, k);
 }
 
@@ -167,10 +178,10 @@ static void close_dead(lua_State *L, lua_State *co)
 {
     if (lua_status(co) == LUA_OK || lua_status(co) == LUA_YIELD)
         return; /* it was not resumed at all */
-    if (close_coroutine(isolate_of(L), L, co) == CLOSE_REFUSED)
-        lua_pop(L, 1);
-    else
-        lua_settop(co, 0);
+    if (close_refusal(isolate_of(L), co))
+        return;
+    close_coroutine(isolate_of(L), L, co);
+    lua_settop(co, 0);
 }
 
 static int resume_result(lua_State *L, lua_State *co, int results);
@@ -220,14 +231,10 @@ static int wrap_result(lua_State *L, lua_State *co, int results)
     if (results >= 0)
         return results;
     int status = lua_status(co);
-    if (status != LUA_OK && status != LUA_YIELD) {
-        int closed = close_coroutine(isolate_of(L), L, co);
-        if (closed == CLOSE_REFUSED) {
-            lua_pop(L, 1); /* the error itself is of more interest */
-        } else if (closed != LUA_OK && lua_gettop(co)) {
-            lua_pop(L, 1);
-            lua_xmove(co, L, 1);
-        }
+    if (status != LUA_OK && status != LUA_YIELD && !close_refusal(isolate_of(L), co) &&
+        close_coroutine(isolate_of(L), L, co) != LUA_OK && lua_gettop(co)) {
+        lua_pop(L, 1);
+        lua_xmove(co, L, 1);
     }
     if (status != LUA_ERRMEM && lua_type(L, -1) == LUA_TSTRING && strcmp(lua_tostring(L, -1), "closed") != 0) {
         luaL_where(L, 1);
@@ -284,17 +291,17 @@ static int co_status(lua_State *L)
     return 1;
 }
 
-/* A task's own coroutine that a script has seen is remembered as such, and not used for another task. */
+/* The coroutine of a task, or of a call from the host, that a script has seen is remembered as such, and not used for another. */
 static int co_running(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
-    if (iso->current && iso->current->co == L && !iso->current->exposed) {
+    if (iso->level && iso->level->co == L && !iso->level->exposed) {
         lua_rawgetp(L, LUA_REGISTRYINDEX, &exposed_key);
         lua_pushthread(L);
         lua_pushboolean(L, true);
         lua_rawset(L, -3);
         lua_pop(L, 1);
-        iso->current->exposed = true;
+        iso->level->exposed = true;
     }
     int main = lua_pushthread(L);
     lua_pushboolean(L, main);
@@ -315,19 +322,20 @@ static int co_close(lua_State *L)
     struct orr_isolate *iso = isolate_of(L);
     lua_State *co = check_coroutine(L);
     if (is_tasks(iso, L, co))
-        return luaL_error(L, "this coroutine is a task's: close the task, with task:close()");
+        return luaL_error(L, "this coroutine is a task's, or the host's: close the task, with task:close()");
     const char *status = status_of(iso, L, co);
     if (strcmp(status, "suspended") != 0 && strcmp(status, "dead") != 0)
         return luaL_error(L, "cannot close a %s coroutine", status);
-    int closed = close_coroutine(iso, L, co);
-    if (closed == LUA_OK) {
+    const char *refusal = close_refusal(iso, co);
+    if (!refusal && close_coroutine(iso, L, co) == LUA_OK) {
         lua_pushboolean(L, true);
         return 1;
     }
-    if (closed != CLOSE_REFUSED)
-        lua_xmove(co, L, 1);
     lua_pushboolean(L, false);
-    lua_insert(L, -2);
+    if (refusal)
+        lua_pushstring(L, refusal);
+    else
+        lua_xmove(co, L, 1);
     return 2;
 }
 

@@ -14,7 +14,7 @@ static const char ended; /* its address, on top of a coroutine */
 
 void mark_ended(struct orr_isolate *iso, lua_State *co, int status)
 {
-    if (status == LUA_ERRMEM || (iso->level && iso->level->ending))
+    if (status == LUA_ERRMEM || (iso->level && iso->level->ending) || lua_gethook(co))
         lua_pushlightuserdata(co, (void *)&ended); /* in the place of its error: needs no memory */
 }
 
@@ -23,17 +23,19 @@ static bool is_ended(lua_State *co)
     return lua_status(co) > LUA_YIELD && lua_touserdata(co, -1) == &ended;
 }
 
+const char *close_refusal(struct orr_isolate *iso, lua_State *co)
+{
+    if (is_ended(co))
+        return "this coroutine was ended from outside";
+    return iso->closes >= CLOSES_MAX ? "too many coroutines are being closed inside one another" : NULL;
+}
+
 int close_coroutine(struct orr_isolate *iso, lua_State *L, lua_State *co)
 {
-    if (iso->closes >= CLOSES_MAX || is_ended(co)) {
-        lua_pushstring(L, is_ended(co) ? "this coroutine was ended from outside"
-                                       : "too many coroutines are being closed inside one another");
-        return CLOSE_REFUSED;
-    }
     lua_State *running = iso->running;
     iso->closes++;
     iso->running = co;
-    budget_switched(iso);
+    budget_enter_coroutine(iso, co);
     int status = compat_close_thread(co, L);
     iso->running = running;
     iso->closes--;
@@ -60,8 +62,8 @@ void close_chain(struct orr_isolate *iso, lua_State *innermost, lua_State *outer
     level_enter(iso, &level, NULL);
     for (lua_State *co = innermost, *next; co; co = next) {
         next = co == outermost ? NULL : coroutine_resumer(iso->L, co);
-        if (!is_deep(co) && close_coroutine(iso, iso->L, co) == CLOSE_REFUSED)
-            lua_pop(iso->L, 1);
+        if (!is_deep(co) && !close_refusal(iso, co))
+            close_coroutine(iso, iso->L, co);
     }
     level_leave(iso, &level);
     if (outermost_slice)

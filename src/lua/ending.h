@@ -5,11 +5,12 @@
 #include "lua/isolate.h"
 
 /*
- * Closes a coroutine, which may run Lua on it, and answers as lua_closethread(); or CLOSE_REFUSED, with a message on L, if too many are
- * being closed inside one another, or if it died of an error that a hook raised: Lua has left its hooks off then, and what it still
- * had to close could not be interrupted.
+ * Why a coroutine must not be closed; NULL if it may.  Too many are being closed inside one another; or it died of an error that a
+ * hook raised: Lua has left its hooks off then, and what it still had to close could not be interrupted.
  */
-enum { CLOSE_REFUSED = -1 };
+const char *close_refusal(struct orr_isolate *iso, lua_State *co);
+
+/* Closes one that may be, which may run Lua on it; answers as lua_closethread(). */
 int close_coroutine(struct orr_isolate *iso, lua_State *L, lua_State *co);
 
 /* Closes those of a task or a call that is not resumed any more, from the innermost out, in a short time. */

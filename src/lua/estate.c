@@ -21,7 +21,7 @@ static int estate_gc(lua_State *L)
     struct estate *self = lua_touserdata(L, 1);
     struct orr_isolate *iso = isolate_of(L);
     struct ltask *lost = self->lost;
-    if (lost && !iso->closing) {
+    if (lost && lost->task && lost->task->life == TASK_LIVE) {
         self->lost = NULL;
         luaL_setmetatable(L, ESTATE); /* to be finalized once more */
         lua_getiuservalue(L, 1, 1);

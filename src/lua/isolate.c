@@ -182,6 +182,8 @@ void isolate_recycle(struct orr_isolate *iso, lua_State *co)
     if (iso->pooled == POOL_MAX || iso->closing)
         return;
     lua_settop(co, 0);
+    if (lua_gethook(co))
+        lua_sethook(co, NULL, 0, 0); /* the next task has none, either */
     lua_rawgeti(co, LUA_REGISTRYINDEX, iso->pool);
     lua_pushthread(co);
     lua_rawseti(co, -2, ++iso->pooled);
@@ -454,7 +456,7 @@ int orr_lua_close(lua_State *L)
     if (!iso || iso->closing)
         return -EINVAL;
     struct orr_runtime *rt = iso->rt;
-    if (worker_current == iso->worker && (iso->worker->polling || iso->depth)) {
+    if (worker_current == iso->worker && (iso->worker->polling || iso->depth || iso->calls)) {
         struct orr_spawn what = { .poll = close_poll, .data = iso, .name = "closing an isolate", .detached = true };
         int error = orr_spawn(rt, &what);
         iso->closing = !error;

@@ -70,6 +70,7 @@ struct orr_isolate {
     uint32_t look_next;   /* the task to be looked at next */
     unsigned depth;       /* polls inside polls */
     unsigned visits;      /* inside one another, of which the outermost came from outside; 0 in ordinary turns */
+    unsigned calls;       /* from and to the host under way */
     unsigned closes;      /* of coroutines, inside one another */
     bool slicing;         /* Lua runs, watched */
     bool plain;           /* and the host's plain code waits for it */
@@ -91,9 +92,10 @@ struct orr_isolate {
 
     /* What budget.h is about. */
     struct limits limits;
-    void *watched;      /* the isolate, of the same worker, inside whose slice ours is */
+    struct watch_outer watched; /* the slice, of another isolate on the same worker, inside which ours is */
     uint64_t slice_end; /* when instructions are counted */
     volatile bool requested, fresh, moving, after_call;
+    unsigned skips; /* of moments that were not good ones */
     uint64_t requested_at;
     lua_State *volatile armed; /* has our hook */
     struct {
@@ -122,10 +124,7 @@ static inline struct orr_isolate *isolate_of(lua_State *L)
 }
 
 /* Whether a task of it was suspended in mid-slice, and is to go on before any other Lua runs. */
-static inline bool isolate_is_held(const struct orr_isolate *iso)
-{
-    return !iso->slicing && iso->urgent;
-}
+bool isolate_is_held(struct orr_isolate *iso);
 
 /* The isolate of a state; NULL if it is none. */
 struct orr_isolate *isolate_find(lua_State *L);

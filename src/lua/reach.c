@@ -173,9 +173,11 @@ void reach_lost(lua_State *L, struct ltask *self)
 {
     struct orr_isolate *iso = self->iso;
     const char *name = self->task->name;
-    const char *kind = self->wait.state == WAIT_WAITING ? self->wait.kind->name : "something";
+    const char *kind = self->wait.state == WAIT_WAITING ? self->wait.kind->name : "";
     isolate_set_anchor(iso, L, self->anchor, true);
     self->weak = false;
+    if (iso->closing || self->wait.state != WAIT_WAITING)
+        return; /* it has been woken, and is about to go on */
     log_line(&iso->rt->log, ORR_LOG_WARNING,
              "task %s waits for %s that nobody can reach any more: it can never go on, and is closed",
              name ? name : "(unnamed)", kind);

@@ -366,11 +366,8 @@ static void park(struct orr_isolate *iso, struct orr_task *task)
     queue_push(&iso->parked, task);
 }
 
-/*
- * Between slices: what is urgent comes next of the isolate's tasks, at once, or late, if it has used up its share; or, if nothing is,
- * those that were parked meanwhile.
- */
-static void settle_hold(struct orr_isolate *iso, bool late)
+/* The first of the urgent ones that still lives; NULL for none. */
+static struct ltask *first_urgent(struct orr_isolate *iso)
 {
     while (iso->urgent && (!iso->urgent->task || iso->urgent->task->life != TASK_LIVE)) {
         struct ltask *gone = iso->urgent;
@@ -378,21 +375,49 @@ static void settle_hold(struct orr_isolate *iso, bool late)
         gone->urgent = gone->paused = false;
         ltask_release(gone);
     }
-    if (!iso->urgent) {
-        queue_join(&iso->worker->ready, &iso->parked);
+    return iso->urgent;
+}
+
+/*
+ * Between slices: what is urgent comes next of the isolate's tasks, at once, or late, if it has used up its share; or, if nothing is,
+ * those that were parked meanwhile, before those that have become ready since.
+ */
+static void settle_hold(struct orr_isolate *iso, bool late)
+{
+    struct worker *worker = iso->worker;
+    struct ltask *first = first_urgent(iso);
+    if (!first) {
+        queue_join(&iso->parked, &worker->ready);
+        queue_join(&worker->ready, &iso->parked);
         if (iso->events.pending)
             events_flush(iso);
-    } else if (late) {
-        worker_ready_late(iso->worker, iso->urgent->task);
-    } else {
-        worker_ready_next(iso->worker, iso->urgent->task);
+        return;
     }
+    if (first->task->queued && !queue_remove(&iso->parked, first->task)) /* something has woken it */
+        worker_unqueue(worker, first->task);
+    first->task->queued = false;
+    if (late)
+        worker_ready_late(worker, first->task);
+    else
+        worker_ready_next(worker, first->task);
+}
+
+/* Whether a task of the isolate was suspended in mid-slice.  If it is no more, the others go on. */
+bool isolate_is_held(struct orr_isolate *iso)
+{
+    if (iso->slicing || !iso->urgent)
+        return false;
+    if (first_urgent(iso))
+        return true;
+    settle_hold(iso, false);
+    return false;
 }
 
 /* What the running task has come to: it waits, or it is over, or its time is. */
 static enum orr_poll step_over(struct ltask *self, struct level *level, int status, int results)
 {
     struct orr_isolate *iso = self->iso;
+    self->exposed |= level->exposed;
     bool suspending = iso->suspending;
     iso->suspending = false;
     if (level->ending)
@@ -419,18 +444,21 @@ static enum orr_poll step_over(struct ltask *self, struct level *level, int stat
     return ORR_PENDING;
 }
 
-static enum orr_poll step(struct ltask *self, bool outermost)
+static enum orr_poll step(struct ltask *self)
 {
     struct orr_isolate *iso = self->iso;
     struct level level = {
         .co = self->co,
-        .plain = outermost && iso->plain,
+        .plain = iso->plain,
         .entry = self->entry,
         .limit = self->limit,
         .used = self->used,
     };
     lua_State *outer_running = iso->running;
+    if (!self->begun)
+        budget_charge_coroutine(iso);
     level_enter(iso, &level, self);
+    level.exposed = self->exposed;
     iso->depth++;
     int arguments = self->begun ? 0 : self->arguments;
     int results;
@@ -453,6 +481,8 @@ static enum orr_poll ltask_poll(struct orr_task *task, void *data)
     } else if (self->paused || (self->begun && self->wait.state == WAIT_WAITING && !task->child_failed)) {
         return ORR_PENDING;
     } else if (held && !iso->plain) {
+        if (self->weak)
+            reach_anchor(self);
         park(iso, task);
         return ORR_PENDING;
     }
@@ -460,7 +490,7 @@ static enum orr_poll ltask_poll(struct orr_task *task, void *data)
         reach_anchor(self);
     self->looked_at = false;
     bool outermost = budget_begin_slice(iso);
-    enum orr_poll answer = step(self, outermost);
+    enum orr_poll answer = step(self);
     if (outermost) {
         bool over = iso->preempting;
         iso->preempting = false;
@@ -567,6 +597,8 @@ static void ltask_drop(void *data)
     struct ltask *self = data;
     struct orr_isolate *iso = self->iso;
     struct orr_task *task = self->task;
+    if (self->weak)
+        reach_anchor(self);
     if (self->co && !self->over) { /* ended by force */
         if (self->begun)
             close_chain(iso, self->suspended, self->co);
@@ -725,7 +757,7 @@ int ltask_run_first(lua_State *L, struct ltask *first, lua_KFunction k, lua_KCon
         return suspend(L, k, context);
     if (!isolate_visit(iso)) {
         bool plain = iso->plain;
-        iso->plain |= !iso->slicing;
+        iso->plain |= !iso->slicing || !can;
         run_urgent(iso, mark);
         iso->plain = plain;
         isolate_leave(iso);
