@@ -600,8 +600,7 @@ static void ltask_drop(void *data)
     if (self->weak)
         reach_anchor(self);
     if (self->co && !self->over) { /* ended by force */
-        if (self->begun)
-            close_chain(iso, self->suspended, self->co);
+        close_body(self);
         self->co = NULL;
         self->over = true;
         if (self->given)
