@@ -1,0 +1,125 @@
+/*
+ * The longest turn of 4 ms where Lua cannot be interrupted: the collector's steps, a whole collection, the compiler.  An isolate that
+ * has so many sleeping tasks, or so many megabytes of live tables and strings in one list, makes garbage until the collector has been
+ * round three times, or for three seconds; then it collects all at once.  Milliseconds, and nothing to compare them with.
+ */
+#include "isolate.h"
+
+#include <stdio.h>
+
+#define BUDGET (4 * BENCH_MS)
+
+/* --- Turns ------------------------------------------------------------------------------------------------------------ */
+
+static bool over;
+
+static int say_over(lua_State *L)
+{
+    (void)L;
+    over = true;
+    return 0;
+}
+
+/* Turns until the script, which `amount` is given to, says that it is over.  Answers the milliseconds of the longest turn. */
+static double longest_turn(struct orr_runtime *rt, lua_State *L, const char *code, unsigned amount)
+{
+    uint64_t longest = 0;
+    isolate_load(L, code);
+    lua_pushinteger(L, amount);
+    bench_must(orr_lua_start(L, 1, "script", NULL), "orr_lua_start");
+    for (over = false; !over;) {
+        uint64_t start = bench_now();
+        bench_must(orr_runtime_turn(rt, BUDGET), "orr_runtime_turn");
+        uint64_t taken = bench_now() - start;
+        longest = taken > longest ? taken : longest;
+    }
+    return (double)longest / (double)BENCH_MS;
+}
+
+static void print(const char *what, unsigned amount, const char *of, double ms)
+{
+    char name[64];
+    snprintf(name, sizeof name, "worst_turn_%s_%u_%s", what, amount, of);
+    bench_line(name, ms, "ms", 0, NULL);
+}
+
+/* --- What keeps the collector busy ------------------------------------------------------------------------------------- */
+
+static const char sleepers[] = "for i = 1, ... do orrery.async.run(orrery.async.sleep, 1e12) end\n"
+                               "over()";
+
+/* A record and its string have some 150 bytes, with their place in the list. */
+static const char records[] = "live = {}\n"
+                              "for i = 1, ... * 2^20 // 150 do live[i] = { i, 'string ' .. i } end\n"
+                              "over()";
+
+static const char garbage[] = "local cycles, hrtime = 0, orrery.loop.hrtime\n"
+                              "local function count_cycles()\n"
+                              "  setmetatable({}, { __gc = function() cycles = cycles + 1 count_cycles() end })\n"
+                              "end\n"
+                              "count_cycles()\n"
+                              "local till = hrtime() + 3e9\n"
+                              "while cycles < 4 and hrtime() < till do\n"
+                              "  for i = 1, 100 do local _ = { i, 'garbage ' .. i } end\n"
+                              "end\n"
+                              "over()";
+
+static const char collection[] = "collectgarbage() over()";
+
+static double megabytes_free(void)
+{
+    FILE *file = fopen("/proc/meminfo", "r");
+    char line[128];
+    double kilobytes = 0;
+    while (file && fgets(line, sizeof line, file))
+        if (sscanf(line, "MemAvailable: %lf", &kilobytes) == 1)
+            break;
+    if (file)
+        fclose(file);
+    return kilobytes / 1024;
+}
+
+static void collect(const char *setup, unsigned amount, const char *of, double megabytes_needed)
+{
+    if (megabytes_free() < megabytes_needed) {
+        printf("worst_turn_%u_%s: not enough memory\n", amount, of);
+        return;
+    }
+    struct orr_runtime *rt = isolate_runtime(ORR_REACTOR_AUTO);
+    lua_State *L = isolate_open(rt, 2 * BENCH_MS, ORR_NEVER);
+    lua_register(L, "over", say_over);
+    longest_turn(rt, L, setup, amount);
+    print("garbage", amount, of, longest_turn(rt, L, garbage, amount));
+    print("collection", amount, of, longest_turn(rt, L, collection, amount));
+    isolate_close(L);
+    bench_must(orr_runtime_free(rt), "orr_runtime_free");
+}
+
+/* --- The compiler ---------------------------------------------------------------------------------------------------------- */
+
+static const char make_source[] = "source = ('x = f(x, \"y\") + 1\\n'):rep(... * 2^20 // 18)\n"
+                                  "over()";
+
+static const char compile[] = "assert(load(source)) over()";
+
+static void load_source(unsigned megabytes)
+{
+    struct orr_runtime *rt = isolate_runtime(ORR_REACTOR_AUTO);
+    lua_State *L = isolate_open(rt, 2 * BENCH_MS, ORR_NEVER);
+    lua_register(L, "over", say_over);
+    longest_turn(rt, L, make_source, megabytes);
+    print("load", megabytes, "mb", longest_turn(rt, L, compile, megabytes));
+    isolate_close(L);
+    bench_must(orr_runtime_free(rt), "orr_runtime_free");
+}
+
+int main(void)
+{
+    for (unsigned tasks = 1000; tasks <= 1000000; tasks *= 10)
+        collect(sleepers, tasks, "tasks", 6e-3 * tasks);
+    for (unsigned megabytes = 16; megabytes <= 256; megabytes *= 4)
+        collect(records, megabytes, "mb", 4 * megabytes);
+    load_source(1);
+    load_source(16);
+    return 0;
+}
