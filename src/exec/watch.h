@@ -5,7 +5,7 @@
  * at the thread itself, is set only if it is not set already, and so at most once a period, however many slices that has.  Its
  * handler compares: if it finds the slice in which it was set, that has lasted a whole period, and `over` is called; if it finds a
  * later one, it sets the timer anew for that; if it finds none, it does nothing.  So a slice is interrupted after one period at
- * the earliest, two at the latest; and at the end of a turn that has one.
+ * the earliest, two at the latest; after watch_renew(), after one; and at the end of a turn that has one.
  *
  * The handler runs on the worker's thread, between any two instructions of what it interrupts.  It touches nothing but the watch,
  * and `over` must be as careful.  Watches live in a table for the whole life of the process, so a signal that comes late finds
@@ -59,6 +59,12 @@ void watch_move(struct watch *watch);
 
 /* Sets the timer for the slice that begins, at most `longest_ns` from now. */
 void watch_set(struct watch *watch, uint64_t longest_ns);
+
+/* The timer is to be set anew when the next slice begins, which then is interrupted after one period. */
+static inline void watch_renew(struct watch *watch)
+{
+    watch->fires_at = ORR_NEVER;
+}
 
 extern _Thread_local uint64_t watch_thread_number __attribute__((tls_model("initial-exec")));
 

@@ -139,10 +139,26 @@ static bool poll_ready(struct worker *worker, uint64_t end)
     return time_left;
 }
 
+void worker_ready_late(struct worker *worker, struct orr_task *task)
+{
+    if (task->queued)
+        return;
+    task->queued = true;
+    if (worker->late_polls > 1 && clock_now() >= worker->watch->turn_end)
+        queue_push_front(&worker->late, task);
+    else
+        queue_push(&worker->late, task);
+}
+
+/* What has used up its share once may do so again: its time is measured from its beginning. */
 static void poll_late(struct worker *worker)
 {
     struct orr_task *task;
     worker->late_owed = false;
+    if (!worker->late.first)
+        return;
+    worker->late_polls++;
+    watch_renew(worker->watch);
     for (int dead = 0; dead < TURN_DEAD && (task = queue_pop(&worker->late)); dead++)
         if (task_run(worker, task))
             break;
@@ -177,6 +193,7 @@ void worker_turn(struct worker *worker, uint64_t budget_ns)
     if (counter_read(&worker->turns) % TURNS_PER_READING == 0)
         worker->now = keeper_now(worker->keeper);
     counter_add(&worker->turns, 1);
+    worker->late_polls = 0;
     do
         pass(worker, end);
     while (end != ORR_NEVER && worker->late.first && clock_now() < end);

@@ -38,6 +38,7 @@ struct worker {
     struct queue deferred; /* woken during their own poll: ready in the next turn */
     struct queue late;     /* have used up their share: go on when nothing else is ready, one in each pass */
     bool late_owed;        /* the last pass had no time for one */
+    unsigned late_polls;   /* of those, in this turn */
     struct counter wakes_local;
     struct counter polls;
     struct tasks tasks;
@@ -201,13 +202,10 @@ static inline void worker_ready_next(struct worker *worker, struct orr_task *tas
     queue_push_front(&worker->ready, task);
 }
 
-/* The same for one that has used up its share.  The owner. */
-static inline void worker_ready_late(struct worker *worker, struct orr_task *task)
-{
-    if (task->queued)
-        return;
-    task->queued = true;
-    queue_push(&worker->late, task);
-}
+/*
+ * The same for one that has used up its share.  It goes to the end; but to the front, if the turn's end has cut its share short
+ * after another had a whole one, or it would always be the same ones that are cut.  The owner.
+ */
+void worker_ready_late(struct worker *worker, struct orr_task *task);
 
 #endif
