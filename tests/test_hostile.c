@@ -154,7 +154,8 @@ static const char *judge(const struct script *script, const struct outcome *outc
     if (!strcmp(script->expected, "memory"))
         return strstr(outcome->message, "not enough memory") ? NULL : "it does not run out of memory";
     if (!strncmp(script->expected, "error ", 6))
-        return outcome->error && matches(outcome->message, script->expected + 6) ? NULL : "the error is another, or none";
+        return outcome->error && matches(outcome->message, script->expected + 6) ? NULL
+                                                                                 : "the error is another, or none";
     if (strcmp(script->expected, "timeout") != 0)
         return "what it expects is not known";
     if (!strstr(outcome->message, "Script execution timeout"))
@@ -172,16 +173,16 @@ static const char neighbours_code[] =
     "local s = ('a1b22c333'):gsub('%d+', function(d) return '<' .. #d .. '>' end)\n"
     "log[#log + 1] = s .. string.format('%5.2f', 2 / 3) .. table.concat({ 3, 1, 2 }, '')\n"
     "local t = { 5, 3, 9 } table.sort(t) log[#log + 1] = table.concat(t)\n"
-    "log[#log + 1] = tostring(select(2, pcall(error, 'x', 0))) .. coroutine.wrap(function() coroutine.yield('y') end)()\n"
+    "log[#log + 1] = tostring(select(2, pcall(error, 'x', 0))) .. coroutine.wrap(function() coroutine.yield('y') "
+    "end)()\n"
     "assert(table.concat(log, ' ') == '1 2 3 a<1>b<2>c<3> 0.67312 359 xy', table.concat(log, ' '))\n";
 
 static const char *only; /* part of the name of those to run */
 
 static unsigned run_all(struct script *scripts, unsigned count)
 {
-    struct orr_runtime *rt = harness_runtime_with((struct orr_options){ .alloc = counting_alloc,
-                                                                        .sink = ignore_failure,
-                                                                        .grace_ms = 50 });
+    struct orr_runtime *rt = harness_runtime_with(
+        (struct orr_options){ .alloc = counting_alloc, .sink = ignore_failure, .grace_ms = 50 });
     lua_State *neighbour;
     struct orr_lua_options options = untrusted;
     for (int entry = 0; entry < ORR_LUA_ENTRIES; entry++)

@@ -1,9 +1,8 @@
 #include "base/alloc.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-static void *alloc_libc(void *data, void *block, size_t old_size, size_t size)
+void *alloc_libc(void *data, void *block, size_t old_size, size_t size)
 {
     (void)data;
     (void)old_size;

@@ -7,6 +7,8 @@
 
 #include "orrery.h"
 
+#include <stdlib.h>
+
 struct alloc {
     orr_alloc_fn *fn;
     void *data;
@@ -14,6 +16,20 @@ struct alloc {
 
 /* The host's function, or libc's where the host gave none. */
 struct alloc alloc_from(orr_alloc_fn *fn, void *data);
+
+/* libc's, called as the host's is. */
+orr_alloc_fn alloc_libc;
+
+/* As the function itself; but for libc's, which Lua calls for all that it makes, without going through a pointer. */
+static inline void *alloc_resize(const struct alloc *alloc, void *block, size_t old_size, size_t size)
+{
+    if (alloc->fn != alloc_libc)
+        return alloc->fn(alloc->data, block, old_size, size);
+    if (size)
+        return block ? realloc(block, size) : malloc(size);
+    free(block);
+    return NULL;
+}
 
 /* NULL when there is no memory. */
 void *alloc_new(const struct alloc *alloc, size_t size);

@@ -43,9 +43,11 @@ static int check_options(const struct orr_options *options, const struct log *lo
         return -EINVAL;
     }
     int signal = options->preempt_signal;
-    if (signal && signal != SIGUSR1 && signal != SIGUSR2 && signal != SIGURG && (signal < SIGRTMIN || signal > SIGRTMAX)) {
+    if (signal && signal != SIGUSR1 && signal != SIGUSR2 && signal != SIGURG &&
+        (signal < SIGRTMIN || signal > SIGRTMAX)) {
         log_line(log, ORR_LOG_ERROR,
-                 "option preempt_signal is %d, expected one from SIGRTMIN to SIGRTMAX, SIGUSR1, SIGUSR2 or SIGURG", signal);
+                 "option preempt_signal is %d, expected one from SIGRTMIN to SIGRTMAX, SIGUSR1, SIGUSR2 or SIGURG",
+                 signal);
         return -EINVAL;
     }
     if (options->spin_us < -1 || options->spin_us > SPIN_MAX_US) {

@@ -29,7 +29,7 @@ typedef void watch_fn(void *data); /* in a signal handler */
 
 struct watch {
     watch_fn *over;
-    void *volatile data; /* of the slice; NULL outside one */
+    void *volatile data;        /* of the slice; NULL outside one */
     volatile uint64_t slice;    /* its number */
     uint64_t slices;            /* so far */
     uint64_t set_in;            /* the slice in which the timer was set, */
@@ -75,7 +75,8 @@ struct watch_outer {
 };
 
 /* What is watched from now on, for at most `period` at a stretch.  The thread comes first: see the handler. */
-static inline void watch_begin(struct watch *watch, struct watch_outer *outer, watch_fn *over, void *data, uint64_t period)
+static inline void watch_begin(struct watch *watch, struct watch_outer *outer, watch_fn *over, void *data,
+                               uint64_t period)
 {
     *outer = (struct watch_outer){ watch->data, watch->slice, watch->period };
     bool sooner = period < watch->period;

@@ -189,7 +189,8 @@ static inline void worker_ready(struct worker *worker, struct orr_task *task)
 /* Takes a queued task out of its queue; takes as long as that is.  The owner. */
 static inline void worker_unqueue(struct worker *worker, struct orr_task *task)
 {
-    if (queue_remove(&worker->ready, task) || queue_remove(&worker->deferred, task) || queue_remove(&worker->late, task))
+    if (queue_remove(&worker->ready, task) || queue_remove(&worker->deferred, task) ||
+        queue_remove(&worker->late, task))
         task->queued = false;
 }
 

@@ -37,8 +37,8 @@ struct level {
     uint64_t limit;     /* nanoseconds, or instructions; 0 for none */
     uint64_t used;      /* before this stretch */
     uint64_t since;     /* when it began, once that matters; 0 before */
-    bool exposed;        /* a script has the coroutine */
-    bool raised;         /* the body has ended with an error */
+    bool exposed;       /* a script has the coroutine */
+    bool raised;        /* the body has ended with an error */
     bool ending;        /* its time is up */
     char *report;       /* of that; NULL for none */
     struct ltask *self; /* whose poll it is; NULL for a call */

@@ -10,7 +10,7 @@ struct call {
     struct orr_isolate *iso;
     uint64_t limit;
     bool exposed; /* a script has its coroutine */
-    int error; /* what the host is answered; the value is on the stack */
+    int error;    /* what the host is answered; the value is on the stack */
 };
 
 /* Runs what is on the coroutine.  What may have been left of the call if its time was up is closed. */

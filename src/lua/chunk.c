@@ -44,10 +44,9 @@ static int load_text(lua_State *L, const char *unnamed)
                         mode);
         return 2;
     }
-    struct source_options options = { .iso = isolate_of(L),
-                                      .name = luaL_optstring(L, 2, unnamed),
-                                      .mode = "t",
-                                      .limit = LOAD_MAX };
+    struct source_options options = {
+        .iso = isolate_of(L), .name = luaL_optstring(L, 2, unnamed), .mode = "t", .limit = LOAD_MAX
+    };
     lua_pushvalue(L, lua_isnone(L, 4) ? lua_upvalueindex(3) : 4);
     int results = push_loaded(L, 1, &options);
     if (results != 1)
@@ -137,10 +136,9 @@ int chunk_load_module(lua_State *L)
         lua_pushfstring(L, "@%s", path);
         int fd = roots_open_file(iso->roots, i / 2, path);
         if (fd >= 0) {
-            struct source_options options = { .iso = iso,
-                                              .name = lua_tostring(L, -1),
-                                              .mode = "t",
-                                              .limit = iso->limits.longest_string };
+            struct source_options options = {
+                .iso = iso, .name = lua_tostring(L, -1), .mode = "t", .limit = iso->limits.longest_string
+            };
             int error = source_load_file(L, fd, &options);
             close(fd);
             return finish_module(L, name, path, error);

@@ -133,8 +133,8 @@ static int resume(lua_State *L, struct orr_isolate *iso, lua_State *co, int argu
 static int resume_first(lua_State *L, struct orr_isolate *iso, lua_State *co, int arguments)
 {
     if (is_tasks(iso, L, co)) {
-        lua_pushliteral(
-            L, "this coroutine is a task's, or the host's: tasks go on by themselves; await it, or close it with task:close()");
+        lua_pushliteral(L, "this coroutine is a task's, or the host's: tasks go on by themselves; await it, or close "
+                           "it with task:close()");
         return -1;
     }
     if (is_waiting(L, co)) {

@@ -168,7 +168,9 @@ static bool drive_until_done(lua_State *L, struct ltask *self, uint64_t timeout)
     if (is_done(self))
         return true;
     if (iso->level || iso->worker->polling)
-        luaL_error(L, "task:wait: a call from the host cannot wait, since the host waits for it; start a task, and wait there");
+        luaL_error(
+            L,
+            "task:wait: a call from the host cannot wait, since the host waits for it; start a task, and wait there");
     int error = isolate_visit(iso);
     if (!error) {
         struct orr_task *core = orr_task_ref(self->task);

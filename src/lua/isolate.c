@@ -32,24 +32,56 @@ static bool may_have(struct orr_isolate *iso, size_t more)
     return budget_ask_for_memory(iso);
 }
 
-static void *account_alloc(void *data, void *block, size_t old_size, size_t size)
+/* Above the mark there is more to do than to count: the peak, and the limit. */
+static void raise_mark(struct orr_isolate *iso)
 {
-    enum { STRING_HEADER = 64 };
-    struct orr_isolate *iso = data;
-    bool string = !block && old_size == LUA_TSTRING; /* Lua says there what kind of thing it makes */
-    size_t longest = iso->limits.longest_string;
-    if (!block)
-        old_size = 0;
-    if (string && longest && size > longest + STRING_HEADER)
-        return NULL;
-    if (size > old_size && !may_have(iso, size - old_size))
-        return NULL;
-    void *result = iso->alloc.fn(iso->alloc.data, block, old_size, size);
-    if (size && !result)
-        return NULL;
-    iso->memory += size - old_size;
     if (iso->memory > iso->memory_peak)
         iso->memory_peak = iso->memory;
+    bool limited = iso->limits.memory && iso->memory_next < iso->memory_peak;
+    iso->memory_mark = limited ? iso->memory_next : iso->memory_peak;
+}
+
+static __attribute__((noinline)) void *account_resize(struct orr_isolate *iso, void *block, size_t old_size,
+                                                      size_t size)
+{
+    bool high = size > old_size && iso->memory + (size - old_size) > iso->memory_mark;
+    if (high && !may_have(iso, size - old_size))
+        return NULL;
+    void *result = alloc_resize(&iso->alloc, block, old_size, size);
+    if (!result)
+        return NULL;
+    iso->memory += size - old_size;
+    if (high)
+        raise_mark(iso);
+    return result;
+}
+
+/* Lua says in `kind` what it makes. */
+static bool too_long(const struct orr_isolate *iso, size_t kind, size_t size)
+{
+    enum { STRING_HEADER = 64 };
+    size_t longest = iso->limits.longest_string;
+    return longest && size > longest + STRING_HEADER && kind == LUA_TSTRING;
+}
+
+/* Everything that Lua makes and frees comes through here: the way for that is short, and apart from the others. */
+static void *account_alloc(void *data, void *block, size_t old_size, size_t size)
+{
+    struct orr_isolate *iso = data;
+    if (!size) {
+        iso->memory -= block ? old_size : 0;
+        return alloc_resize(&iso->alloc, block, old_size, 0);
+    }
+    if (block)
+        return account_resize(iso, block, old_size, size);
+    if (too_long(iso, old_size, size))
+        return NULL;
+    size_t memory = iso->memory + size;
+    if (memory > iso->memory_mark)
+        return account_resize(iso, NULL, 0, size);
+    void *result = alloc_resize(&iso->alloc, NULL, 0, size);
+    if (result)
+        iso->memory = memory;
     return result;
 }
 

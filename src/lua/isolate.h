@@ -65,6 +65,7 @@ struct orr_isolate {
     struct level *level; /* the innermost; see budget.h */
     struct ltask *urgent;
     struct queue parked;  /* polled while the isolate was held */
+    struct queue belated; /* the same, of fair tasks that had used up their share */
     struct ltask *unseen; /* failed at the top, and not yet reported */
     uint32_t serials;     /* of waits for callbacks */
     uint32_t look_next;   /* the task to be looked at next */
@@ -93,7 +94,7 @@ struct orr_isolate {
     /* What budget.h is about. */
     struct limits limits;
     struct watch_outer watched; /* the slice, of another isolate on the same worker, inside which ours is */
-    uint64_t slice_end; /* when instructions are counted */
+    uint64_t slice_end;         /* when instructions are counted */
     volatile bool requested, fresh, moving, after_call;
     unsigned skips; /* of moments that were not good ones */
     uint64_t requested_at;
@@ -106,14 +107,15 @@ struct orr_isolate {
     struct notice *notices;
     uint64_t preemptions, timeouts;
     struct event_figures events;
-    char culprit[80]; /* the C function that ran when the slice was over, and for how long */
+    char culprit[80];    /* the C function that ran when the slice was over, and for how long */
     struct roots *roots; /* that untrusted scripts require from; or NULL */
 
     /* The account. */
     size_t memory, memory_peak;
+    size_t memory_mark; /* above it there is more to do than to count: the peak, or what follows if that is lower */
     size_t memory_next; /* where the hook is to look: the limit, or a little above what could not be collected */
-    bool over_memory; /* the limit is passed, and the hook is to see to it */
-    bool soft_passed; /* the soft limit, and the host was told */
+    bool over_memory;   /* the limit is passed, and the hook is to see to it */
+    bool soft_passed;   /* the soft limit, and the host was told */
     struct alloc alloc;
 };
 

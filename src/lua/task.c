@@ -235,8 +235,8 @@ static enum orr_poll finish_with_error(struct ltask *self)
         return orr_task_fail(task, error);
     self->keeps_error = true;
     const char *text = self->estate && self->estate->report ? self->estate->report
-                       : is_text(co, -1, NO_MEMORY)            ? NO_MEMORY /* for which no handler was called */
-                                                               : "a Lua error";
+                       : is_text(co, -1, NO_MEMORY)         ? NO_MEMORY /* for which no handler was called */
+                                                            : "a Lua error";
     return orr_task_finish(
         task, (struct orr_result){ .error = -ESCRIPT, .message = text, .value = self, .drop = give_up_error });
 }
@@ -359,11 +359,20 @@ static void run_urgent(struct orr_isolate *iso, const struct ltask *mark)
     }
 }
 
-/* Another task of the isolate has not finished its slice. */
-static void park(struct orr_isolate *iso, struct orr_task *task)
+/* Another task of the isolate has not finished its slice.  One that has used up a share of its own stays behind the others. */
+static void park(struct orr_isolate *iso, struct ltask *self)
 {
-    task->queued = true;
-    queue_push(&iso->parked, task);
+    self->task->queued = true;
+    queue_push(self->fair && self->used ? &iso->belated : &iso->parked, self->task);
+}
+
+/* Before those that have become ready since. */
+static void release_parked(struct orr_isolate *iso)
+{
+    struct worker *worker = iso->worker;
+    queue_join(&iso->parked, &worker->ready);
+    queue_join(&worker->ready, &iso->parked);
+    queue_join(&worker->late, &iso->belated);
 }
 
 /* The first of the urgent ones that still lives; NULL for none. */
@@ -380,20 +389,20 @@ static struct ltask *first_urgent(struct orr_isolate *iso)
 
 /*
  * Between slices: what is urgent comes next of the isolate's tasks, at once, or late, if it has used up its share; or, if nothing is,
- * those that were parked meanwhile, before those that have become ready since.
+ * those that were parked meanwhile.
  */
 static void settle_hold(struct orr_isolate *iso, bool late)
 {
     struct worker *worker = iso->worker;
     struct ltask *first = first_urgent(iso);
     if (!first) {
-        queue_join(&iso->parked, &worker->ready);
-        queue_join(&worker->ready, &iso->parked);
+        release_parked(iso);
         if (iso->events.pending)
             events_flush(iso);
         return;
     }
-    if (first->task->queued && !queue_remove(&iso->parked, first->task)) /* something has woken it */
+    if (first->task->queued && !queue_remove(&iso->parked, first->task) &&
+        !queue_remove(&iso->belated, first->task)) /* something has woken it */
         worker_unqueue(worker, first->task);
     first->task->queued = false;
     if (late)
@@ -483,7 +492,7 @@ static enum orr_poll ltask_poll(struct orr_task *task, void *data)
     } else if (held && !iso->plain) {
         if (self->weak)
             reach_anchor(self);
-        park(iso, task);
+        park(iso, self);
         return ORR_PENDING;
     }
     if (self->weak)
@@ -495,7 +504,7 @@ static enum orr_poll ltask_poll(struct orr_task *task, void *data)
         bool over = iso->preempting;
         iso->preempting = false;
         budget_end_slice(iso);
-        if (!iso->plain && (iso->urgent || iso->parked.first || iso->events.pending))
+        if (!iso->plain && (iso->urgent || iso->parked.first || iso->belated.first || iso->events.pending))
             settle_hold(iso, over);
         if (iso->look)
             reach_look(iso);
@@ -600,7 +609,8 @@ static void ltask_drop(void *data)
     if (self->weak)
         reach_anchor(self);
     if (self->co && !self->over) { /* ended by force */
-        close_body(self);
+        if (self->begun)
+            close_chain(iso, self->suspended, self->co);
         self->co = NULL;
         self->over = true;
         if (self->given)
