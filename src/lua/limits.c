@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <limits.h>
 
-enum { STRIKES_DEFAULT = 3, CHECK_INTERVAL_DEFAULT = 10000, EVENTS_DEFAULT = 1024 };
+enum { STRIKES_DEFAULT = 3, CHECK_INTERVAL_DEFAULT = 10000, EVENTS_DEFAULT = 1024, TASKS_UNTRUSTED = 10000 };
 
 #define MS UINT64_C(1000000)
 #define SLICE_DEFAULT (2 * MS)
@@ -81,6 +81,9 @@ int limits_choose(struct limits *limits, const struct orr_lua_options *options, 
         .max_instructions = choose(options->max_instructions, INSTRUCTIONS_DEFAULT, ORR_NEVER),
         .check_interval = options->check_interval ? options->check_interval : CHECK_INTERVAL_DEFAULT,
         .strikes = (unsigned)choose(options->strikes, STRIKES_DEFAULT, UINT_MAX),
+        .max_tasks = options->max_tasks ? options->max_tasks
+                     : trusted          ? UINT_MAX
+                                        : TASKS_UNTRUSTED,
         .memory = choose(options->memory_limit, trusted ? 0 : 64 * MB, SIZE_MAX),
         .memory_soft = choose(options->memory_soft, 0, SIZE_MAX),
         .longest_string = choose(options->longest_string, trusted ? 0 : 8 * MB, SIZE_MAX),

@@ -14,6 +14,7 @@ struct limits {
     uint64_t max_instructions;
     unsigned check_interval;
     unsigned strikes;
+    unsigned max_tasks;
     size_t memory, memory_soft;
     size_t longest_string;
     bool safe_patterns;

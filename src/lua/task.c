@@ -659,6 +659,8 @@ struct ltask *ltask_new(struct orr_isolate *iso, lua_State *L, int arguments, co
 {
     if (iso->closing)
         luaL_error(L, "async.run: the isolate is closing");
+    if (iso->tasks >= iso->limits.max_tasks)
+        luaL_error(L, "async.run: there are %d tasks already, and may be no more", (int)iso->limits.max_tasks);
     luaL_checkstack(L, 8, NULL);
     int function = lua_gettop(L) - arguments;
     struct ltask *self = lua_newuserdatauv(L, sizeof *self, options->handler ? 3 : options->name ? 2 : 1);
