@@ -3,7 +3,7 @@
  * subject.  The last line is the geometric mean of the ratios.
  */
 #include "bench.h"
-#include "lua/pattern.h"
+#include "lua/pattern/pattern.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
 #include "harness.h"
 
 #include "lua/budget.h"
-#include "lua/pattern.h"
+#include "lua/pattern/pattern.h"
 
 #include <stdio.h>
 #include <stdlib.h>

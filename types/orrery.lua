@@ -6,6 +6,8 @@
 ---@class orrery
 ---@field async orrery.async
 ---@field loop orrery.loop
+---@field events orrery.events
+---@field runtime orrery.runtime
 ---@field version string
 local orrery = {}
 
@@ -82,6 +84,8 @@ local async = {}
 ---@class orrery.run_options
 ---@field name? string for people
 ---@field detached? boolean it belongs to nobody
+---@field fair? boolean other tasks may run between any two of its instructions, when it runs for long
+---@field deadline? number the milliseconds that it may run without waiting
 
 ---Starts a task.  It runs at once, up to its first wait; then the caller goes on.
 ---@param fn fun(...): ...
@@ -403,5 +407,65 @@ function loop.now() end
 ---Nanoseconds of the runtime's clock.
 ---@return integer
 function loop.hrtime() end
+
+-------------------------------------------------------------------------------------------------------------- events
+
+---Handlers by name.  They are called in the order of their registration, each as a task of its own.
+---@class orrery.events
+local events = {}
+
+---Registers a handler.  A name that ends with a star stands for all that begin with what is before it.
+---@param names string | string[]
+---@param fn fun(data: any)
+---@return integer id never used again
+function events:on(names, fn) end
+
+---As `on`, for the next event only.
+---@param names string | string[]
+---@param fn fun(data: any)
+---@return integer id
+function events:once(names, fn) end
+
+---Takes a handler away, from one name or from all.
+---@param name string
+---@param id integer
+---@return boolean there_was_one
+---@overload fun(self: orrery.events, id: integer): boolean
+function events:off(name, id) end
+
+---Starts the handlers that are registered now, one after the other; returns when each has ended or waits.
+---@param name string
+---@param data any
+---@return integer count of those started
+function events:emit(name, data) end
+
+---@class orrery.registration
+---@field id integer
+---@field name string
+---@field once boolean
+---@field disabled boolean it has timed out too often in a row
+
+---@param name? string
+---@return orrery.registration[]
+function events:list(name) end
+
+---Takes all handlers away, or those of one name.
+---@param name? string
+function events:clear(name) end
+
+------------------------------------------------------------------------------------------------------------- runtime
+
+---What a script may know of its limits.  Only to be read; 0 stands for none.
+---@class orrery.runtime
+---@field execution_limit integer instructions that a call may run without waiting, where they are counted
+---@field instructions_used integer
+---@field time_limit number milliseconds that this call may run without waiting
+---@field time_used number as far as it is known: it is measured only when a slice has been long
+---@field memory_limit integer bytes
+---@field memory_used integer
+local runtime = {}
+
+---@return { tasks: integer, memory_used: integer, memory_peak: integer, preemptions: integer, timeouts: integer }
+function runtime.stats() end
 
 return orrery

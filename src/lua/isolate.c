@@ -5,8 +5,8 @@
 #include "lua/estate.h"
 #include "lua/modules.h"
 #include "lua/reach.h"
-#include "lua/roots.h"
-#include "lua/sandbox.h"
+#include "lua/sandbox/roots.h"
+#include "lua/sandbox/sandbox.h"
 #include "lua/task.h"
 
 #include <errno.h>

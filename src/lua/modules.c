@@ -1,8 +1,8 @@
 #include "lua/modules.h"
 
 #include "lua/ending.h"
-#include "lua/pattern.h"
-#include "lua/sandbox.h"
+#include "lua/pattern/pattern.h"
+#include "lua/sandbox/sandbox.h"
 #include "lua/task.h"
 
 /* What is written in Lua, embedded at build time: see lua/. */

@@ -1,10 +1,10 @@
-#include "lua/chunk.h"
+#include "lua/sandbox/chunk.h"
 
 #include "lua/budget.h"
 
-#include "lua/roots.h"
-#include "lua/sandbox.h"
-#include "lua/source.h"
+#include "lua/sandbox/roots.h"
+#include "lua/sandbox/sandbox.h"
+#include "lua/sandbox/source.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "lua/roots.h"
+#include "lua/sandbox/roots.h"
 
 #include <errno.h>
 #include <fcntl.h>

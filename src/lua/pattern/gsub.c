@@ -4,7 +4,7 @@
  * for the next to use.  One whose call ended with an error stays marked as busy, and is replaced there by the next.
  */
 #include "lua/budget.h"
-#include "lua/pattern.h"
+#include "lua/pattern/pattern.h"
 
 #include <string.h>
 

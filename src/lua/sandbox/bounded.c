@@ -1,4 +1,4 @@
-#include "lua/bounded.h"
+#include "lua/sandbox/bounded.h"
 
 #include "lua/budget.h"
 

@@ -1,4 +1,4 @@
-#include "lua/charset.h"
+#include "lua/pattern/charset.h"
 
 #include <string.h>
 

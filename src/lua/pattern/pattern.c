@@ -1,7 +1,7 @@
-#include "lua/pattern.h"
+#include "lua/pattern/pattern.h"
 
 #include "lua/budget.h"
-#include "lua/charset.h"
+#include "lua/pattern/charset.h"
 
 #include <string.h>
 

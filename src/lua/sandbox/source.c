@@ -1,4 +1,4 @@
-#include "lua/source.h"
+#include "lua/sandbox/source.h"
 
 #include "lua/budget.h"
 

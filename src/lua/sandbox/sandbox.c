@@ -1,7 +1,7 @@
-#include "lua/sandbox.h"
+#include "lua/sandbox/sandbox.h"
 
-#include "lua/bounded.h"
-#include "lua/chunk.h"
+#include "lua/sandbox/bounded.h"
+#include "lua/sandbox/chunk.h"
 
 #include <string.h>
 

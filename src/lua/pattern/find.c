@@ -1,6 +1,6 @@
 /* string.find, string.match and string.gmatch. */
 #include "lua/budget.h"
-#include "lua/pattern.h"
+#include "lua/pattern/pattern.h"
 
 #include <string.h>
 
