@@ -804,8 +804,9 @@ static void signal_may_be_the_hosts_too(void **state)
     task = start(L, endless);
     turn_until_done(rt, task, MS);
     assert_int_equal(error_of(rt, task), -ETIME);
+    int before = strangers; /* it may have met one of ours, between the turns */
     raise(number);
-    assert_int_equal(strangers, 3);
+    assert_int_equal(strangers, before + 1);
     assert_non_null(strstr(harness_log(), "another handler was installed"));
     finish(rt, L);
 }
