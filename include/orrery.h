@@ -756,9 +756,11 @@ struct orr_lua_options {
     size_t memory_soft;      /* the host is told when it is passed; default: none */
     size_t longest_string;   /* default: none if trusted, 8 MB if not; SIZE_MAX for none */
     const char *const
-        *roots;            /* folders in which an untrusted script's `require` looks; NULL-terminated; default: none */
-    bool safe_patterns;    /* a trusted script, too, gets pattern functions that can be interrupted */
-    unsigned events_limit; /* that wait while a task is suspended in the middle of a slice; default 1,024 */
+        *roots;         /* folders in which an untrusted script's `require` looks; NULL-terminated; default: none */
+    bool safe_patterns; /* a trusted script, too, gets pattern functions that can be interrupted */
+    unsigned schedule_limit;    /* callbacks that wait; default 1,000 */
+    unsigned schedule_per_turn; /* that are started in a turn; default 16 */
+    unsigned events_limit;      /* that wait while a task is suspended in the middle of a slice; default 1,024 */
     enum orr_events_policy events_policy; /* for those beyond; default ORR_EVENTS_REFUSE */
     orr_lua_notice_fn *notice;            /* on the worker's thread, when no Lua runs; default: the log */
     void *notice_data;

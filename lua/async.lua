@@ -178,6 +178,6 @@ end
 
 function orrery.schedule_wrap(fn)
   return function(...)
-    schedule(fn, ...)
+    return schedule(fn, ...)
   end
 end

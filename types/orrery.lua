@@ -11,14 +11,21 @@
 ---@field version string
 local orrery = {}
 
----Runs a function soon, in a task of its own.
+---Runs a function in the next turn, in a task of its own, after those that were scheduled before.  Some are run in each turn.
 ---@param fn fun(...)
 ---@param ... any its arguments
+---@return orrery.scheduled
 function orrery.schedule(fn, ...) end
+
+---@class orrery.scheduled
+local Scheduled = {}
+
+---@return boolean in_time it has not been started, and will not be
+function Scheduled:cancel() end
 
 ---A function that, called, schedules `fn` with the same arguments.
 ---@param fn fun(...)
----@return fun(...)
+---@return fun(...): orrery.scheduled
 function orrery.schedule_wrap(fn) end
 
 --------------------------------------------------------------------------------------------------------------- tasks
@@ -465,7 +472,19 @@ function events:clear(name) end
 ---@field memory_used integer
 local runtime = {}
 
----@return { tasks: integer, memory_used: integer, memory_peak: integer, preemptions: integer, timeouts: integer }
+---@class orrery.stats
+---@field tasks integer
+---@field memory_used integer
+---@field memory_peak integer
+---@field preemptions integer
+---@field timeouts integer
+---@field scheduled integer callbacks that wait
+---@field schedule_errors integer those that failed
+---@field events_refused integer
+---@field events_dropped integer
+---@field events_coalesced integer
+
+---@return orrery.stats
 function runtime.stats() end
 
 return orrery

@@ -8,7 +8,7 @@
 static int stats(lua_State *L)
 {
     const struct orr_isolate *iso = isolate_of(L);
-    lua_createtable(L, 0, 6);
+    lua_createtable(L, 0, 10);
     const struct {
         const char *name;
         uint64_t value;
@@ -18,6 +18,11 @@ static int stats(lua_State *L)
         { "memory_peak", iso->memory_peak },
         { "preemptions", iso->preemptions },
         { "timeouts", iso->timeouts },
+        { "scheduled", iso->schedule.count },
+        { "schedule_errors", iso->schedule_errors },
+        { "events_refused", iso->events.refused },
+        { "events_dropped", iso->events.dropped },
+        { "events_coalesced", iso->events.coalesced },
     };
     for (size_t i = 0; i < sizeof figures / sizeof *figures; i++) {
         lua_pushinteger(L, (lua_Integer)figures[i].value);

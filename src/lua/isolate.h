@@ -52,6 +52,13 @@ struct event_figures {
     bool pending; /* some are queued */
 };
 
+/* Callbacks for the next turns: see schedule.c. */
+struct schedule {
+    int first, last; /* of the table in which they are */
+    unsigned count;  /* of those not cancelled */
+    bool dispatching;
+};
+
 struct orr_isolate {
     struct orr_runtime *rt;
     struct worker *worker;
@@ -107,6 +114,8 @@ struct orr_isolate {
     struct notice *notices;
     uint64_t preemptions, timeouts;
     struct event_figures events;
+    struct schedule schedule;
+    uint64_t schedule_errors;
     char culprit[80];    /* the C function that ran when the slice was over, and for how long */
     struct roots *roots; /* that untrusted scripts require from; or NULL */
 

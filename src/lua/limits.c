@@ -6,7 +6,14 @@
 #include <errno.h>
 #include <limits.h>
 
-enum { STRIKES_DEFAULT = 3, CHECK_INTERVAL_DEFAULT = 10000, EVENTS_DEFAULT = 1024, TASKS_UNTRUSTED = 10000 };
+enum {
+    STRIKES_DEFAULT = 3,
+    CHECK_INTERVAL_DEFAULT = 10000,
+    EVENTS_DEFAULT = 1024,
+    SCHEDULE_DEFAULT = 1000,
+    SCHEDULE_TURN_DEFAULT = 16,
+    TASKS_UNTRUSTED = 10000,
+};
 
 #define MS UINT64_C(1000000)
 #define SLICE_DEFAULT (2 * MS)
@@ -88,6 +95,8 @@ int limits_choose(struct limits *limits, const struct orr_lua_options *options, 
         .memory_soft = choose(options->memory_soft, 0, SIZE_MAX),
         .longest_string = choose(options->longest_string, trusted ? 0 : 8 * MB, SIZE_MAX),
         .safe_patterns = options->safe_patterns || !trusted,
+        .schedule_limit = options->schedule_limit ? options->schedule_limit : SCHEDULE_DEFAULT,
+        .schedule_per_turn = options->schedule_per_turn ? options->schedule_per_turn : SCHEDULE_TURN_DEFAULT,
         .events_limit = options->events_limit ? options->events_limit : EVENTS_DEFAULT,
         .events_policy = options->events_policy,
         .notice = options->notice,

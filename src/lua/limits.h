@@ -18,6 +18,7 @@ struct limits {
     size_t memory, memory_soft;
     size_t longest_string;
     bool safe_patterns;
+    unsigned schedule_limit, schedule_per_turn;
     unsigned events_limit;
     enum orr_events_policy events_policy;
     orr_lua_notice_fn *notice;

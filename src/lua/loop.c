@@ -207,15 +207,6 @@ static int loop_hrtime(lua_State *L)
     return 1;
 }
 
-/* schedule(fn, ...): in the next turn, as a task of its own. */
-static int schedule(lua_State *L)
-{
-    luaL_checktype(L, 1, LUA_TFUNCTION);
-    ltask_start_soon(isolate_of(L), L, lua_gettop(L) - 1,
-                     &(struct ltask_options){ .name = "scheduled", .detached = true, .entry = ORR_LUA_SCHEDULED });
-    return 0;
-}
-
 void loop_open(struct orr_isolate *iso, lua_State *L)
 {
     static const luaL_Reg methods[] = {
@@ -234,9 +225,7 @@ void loop_open(struct orr_isolate *iso, lua_State *L)
     static const luaL_Reg functions[] = {
         { "new_timer", loop_new_timer }, { "now", loop_now }, { "hrtime", loop_hrtime }, { NULL, NULL }
     };
-    static const luaL_Reg top[] = { { "schedule", schedule }, { NULL, NULL } };
     isolate_class(iso, L, TIMER, methods);
-    isolate_register(iso, L, top);
     lua_newtable(L);
     isolate_register(iso, L, functions);
     lua_setfield(L, -2, "loop");

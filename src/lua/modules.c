@@ -69,6 +69,7 @@ void modules_open(struct orr_isolate *iso, lua_State *L, const char *mount)
 {
     lua_newtable(L);
     loop_open(iso, L);
+    schedule_open(iso, L);
     info_open(iso, L);
     lua_newtable(L);
     async_open(iso, L);

@@ -619,6 +619,7 @@ static void ltask_drop(void *data)
     int error = outcome_of(task)->error;
     self->state = task->failed ? LTASK_FAILED : error ? LTASK_CLOSED : LTASK_OK;
     self->dropped = true;
+    iso->schedule_errors += self->entry == ORR_LUA_SCHEDULED && task->failed;
     if (self->handled)
         judge_handler(self, error);
     if (!--iso->tasks)

@@ -19,6 +19,7 @@ local classes = {
   Mutex = getmetatable(async.mutex()),
   Condition = getmetatable(async.condition()),
   Timer = getmetatable(orrery.loop.new_timer()),
+  Scheduled = getmetatable(orrery.schedule(function() end)),
 }
 
 local function declared()

@@ -1,0 +1,119 @@
+-- schedule: when, in which order, how many, and what becomes of errors.
+local check = require "check"
+local test, equal, raises = check.test, check.equal, check.raises
+local async, schedule = vim.async, vim.schedule
+
+-- A turn, to its end: what goes first in it does not see what the others do.
+local function turn()
+  async.checkpoint()
+  async.checkpoint()
+end
+
+test("a callback runs in the next turn, with its arguments, nils too", function()
+  local got
+  schedule(function(...) got = table.pack(...) end, 1, nil, "x", nil)
+  equal(got, nil)
+  turn()
+  equal(got.n, 4)
+  equal(got[1] .. got[3], "1x")
+end)
+
+test("callbacks run in the order in which they were scheduled, at most 16 a turn", function()
+  local seen, turns = {}, {}
+  for i = 1, 40 do
+    schedule(function() seen[#seen + 1] = i end)
+  end
+  while #seen < 40 do
+    async.checkpoint()
+    turns[#turns + 1] = #seen
+  end
+  equal(table.concat(turns, " "), "0 16 32 40")
+  for i = 1, 40 do equal(seen[i], i) end
+end)
+
+test("one that is scheduled by another comes a turn later, always", function()
+  local seen = {}
+  schedule(function()
+    seen[#seen + 1] = "a"
+    schedule(function() seen[#seen + 1] = "c" end)
+  end)
+  schedule(function() seen[#seen + 1] = "b" end)
+  turn()
+  equal(table.concat(seen), "ab")
+  async.checkpoint()
+  equal(table.concat(seen), "abc")
+end)
+
+test("a callback that schedules itself for ever leaves others their turns", function()
+  local count, stop = 0, false
+  local function again()
+    count = count + 1
+    if not stop then schedule(again) end
+  end
+  schedule(again)
+  for _ = 1, 10 do
+    async.checkpoint()
+  end
+  stop = true
+  check.truthy(count >= 5 and count <= 11, count .. " in ten turns")
+  async.sleep(1)
+end)
+
+test("an error is reported and counted, and the rest still run", function()
+  local before, seen = vim.runtime.stats().schedule_errors, 0
+  for i = 1, 5 do
+    schedule(function()
+      if i % 2 == 0 then
+        async.await(async.run(error, "expected: a scheduled callback fails"))
+      end
+      seen = seen + 1
+    end)
+  end
+  async.sleep(1)
+  equal(seen, 3)
+  equal(vim.runtime.stats().schedule_errors - before, 2)
+end)
+
+test("a thousand wait, and no more; those cancelled make room", function()
+  local handles, ran = {}, 0
+  for i = 1, 1000 do
+    handles[i] = schedule(function() ran = ran + 1 end)
+  end
+  equal(vim.runtime.stats().scheduled, 1000)
+  raises("Schedule queue full (max 1000 callbacks)", schedule, print)
+  for i = 1, 1000, 2 do
+    equal(handles[i]:cancel(), true)
+    equal(handles[i]:cancel(), false)
+  end
+  schedule(function() ran = ran + 1 end)
+  equal(vim.runtime.stats().scheduled, 501)
+  async.sleep(10)
+  equal(ran, 501)
+  equal(handles[2]:cancel(), false)
+end)
+
+test("callbacks may wait", function()
+  local seen
+  schedule(function()
+    async.sleep(5)
+    seen = true
+  end)
+  async.sleep(6)
+  equal(seen, true)
+end)
+
+test("schedule_wrap keeps the arguments", function()
+  local got
+  local handle = vim.schedule_wrap(function(...) got = table.pack(...) end)(nil, 2, nil)
+  turn()
+  equal(got.n, 3)
+  equal(got[2], 2)
+  equal(handle:cancel(), false)
+end)
+
+test("misuse is told", function()
+  raises("bad argument #1 to 'schedule' (function expected, got no value)", function() schedule() end)
+  raises("function expected", schedule, 5)
+end)
+
+check.done()
