@@ -1,11 +1,7 @@
 /*
  * Time and memory: slices, deadlines, accounts.  What is checked is who got a turn and what came of it, never how long it took.
  */
-#include "harness.h"
-
-#include <lauxlib.h>
-#include <lua.h>
-#include <lualib.h>
+#include "lua_host.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -14,113 +10,6 @@
 #include <string.h>
 #include <time.h>
 
-#define MS UINT64_C(1000000)
-
-/* --- Help ----------------------------------------------------------------------------------------------------- */
-
-static char noted[4096];
-
-static int note(lua_State *L)
-{
-    size_t length = strlen(noted);
-    snprintf(noted + length, sizeof noted - length, "%s;", luaL_tolstring(L, 1, NULL));
-    return 0;
-}
-
-static char sunk[8192];
-
-static void keep_sunk(void *data, struct orr_task *task)
-{
-    const struct orr_result *result = orr_task_result(task);
-    (void)data;
-    snprintf(sunk, sizeof sunk, "%s", result->message ? result->message : strerror(-result->error));
-}
-
-static unsigned notices[3];
-static char notice_text[8192];
-
-static void keep_notice(void *data, lua_State *L, enum orr_lua_notice notice, const char *text)
-{
-    (void)data;
-    (void)L;
-    notices[notice]++;
-    snprintf(notice_text, sizeof notice_text, "%s", text);
-}
-
-static struct orr_runtime *limits_runtime(void)
-{
-    sunk[0] = noted[0] = notice_text[0] = '\0';
-    memset(notices, 0, sizeof notices);
-    return harness_runtime_with((struct orr_options){ .sink = keep_sunk, .grace_ms = 200 });
-}
-
-static lua_State *open_with(struct orr_runtime *rt, struct orr_lua_options options)
-{
-    lua_State *L;
-    options.mount = "game";
-    options.notice = keep_notice;
-    if (!options.profile)
-        options.profile = ORR_LUA_TRUSTED;
-    assert_int_equal(orr_lua_new(rt, &options, &L), 0);
-    lua_register(L, "note", note);
-    return L;
-}
-
-static void load(lua_State *L, const char *code)
-{
-    if (luaL_loadbuffer(L, code, strlen(code), "=script") != LUA_OK)
-        fail_msg("%s", lua_tostring(L, -1));
-}
-
-static struct orr_task *start(lua_State *L, const char *code)
-{
-    struct orr_task *task;
-    load(L, code);
-    assert_int_equal(orr_lua_start(L, 0, "script", &task), 0);
-    return task;
-}
-
-static void finish(struct orr_runtime *rt, lua_State *L)
-{
-    if (L)
-        assert_int_equal(orr_lua_close(L), 0);
-    assert_int_equal(orr_runtime_free(rt), 0);
-}
-
-/* Turns until the task is done; answers how many turns that took. */
-static unsigned turn_until_done(struct orr_runtime *rt, struct orr_task *task, uint64_t budget)
-{
-    unsigned turns = 0;
-    for (bool done = false; !done; turns++) {
-        assert_true(orr_runtime_turn(rt, budget) >= 0);
-        assert_int_equal(orr_runtime_enter(rt), 0);
-        done = orr_task_done(task);
-        assert_int_equal(orr_runtime_leave(rt), 0);
-    }
-    return turns;
-}
-
-static int error_of(struct orr_runtime *rt, struct orr_task *task)
-{
-    assert_int_equal(orr_runtime_enter(rt), 0);
-    int error = orr_task_result(task)->error;
-    orr_task_unref(task);
-    assert_int_equal(orr_runtime_leave(rt), 0);
-    return error;
-}
-
-static int figure(lua_State *L, const char *name)
-{
-    lua_getglobal(L, "game");
-    lua_getfield(L, -1, "runtime");
-    lua_getfield(L, -1, "stats");
-    lua_call(L, 0, 1);
-    lua_getfield(L, -1, name);
-    int value = (int)lua_tointeger(L, -1);
-    lua_pop(L, 4);
-    return value;
-}
-
 static const char endless[] = "while true do end";
 
 /* --- Slices ------------------------------------------------------------------------------------------------------- */
@@ -128,7 +17,7 @@ static const char endless[] = "while true do end";
 static void host_goes_on_while_a_script_loops_without_end(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = limits_runtime();
+    struct orr_runtime *rt = host_runtime();
     lua_State *L = open_with(rt, (struct orr_lua_options){ .deadline_ns = { [ORR_LUA_SCRIPT] = 100 * MS } });
     struct orr_task *task = start(L, endless);
     unsigned turns = turn_until_done(rt, task, MS);
@@ -142,7 +31,7 @@ static void host_goes_on_while_a_script_loops_without_end(void **state)
 static void other_isolates_run_meanwhile(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = limits_runtime();
+    struct orr_runtime *rt = host_runtime();
     lua_State *L = open_with(rt, (struct orr_lua_options){ .deadline_ns = { [ORR_LUA_SCRIPT] = 200 * MS } });
     lua_State *other = open_with(rt, (struct orr_lua_options){ 0 });
     struct orr_task *task = start(L, endless);
@@ -163,7 +52,7 @@ static const char takes_long[] = "local n = 0 for i = 1, 3e6 do n = n + i end\n"
 static void what_lies_between_two_waits_is_not_interleaved(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = limits_runtime();
+    struct orr_runtime *rt = host_runtime();
     lua_State *L = open_with(rt, (struct orr_lua_options){ .slice_ns = MS / 10 });
     static const char code[] = "local a = game.async\n"
                                "local x, y, bad, rounds = 0, 0, 0, 0\n"
@@ -197,7 +86,7 @@ static void what_lies_between_two_waits_is_not_interleaved(void **state)
 static void starting_a_task_that_is_suspended_suspends_whoever_starts_it(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = limits_runtime();
+    struct orr_runtime *rt = host_runtime();
     lua_State *L = open_with(rt, (struct orr_lua_options){ .slice_ns = MS / 10 });
     char code[1024];
     snprintf(code, sizeof code,
@@ -220,7 +109,7 @@ static void starting_a_task_that_is_suspended_suspends_whoever_starts_it(void **
 static void fair_tasks_run_beside_one_another(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = limits_runtime();
+    struct orr_runtime *rt = host_runtime();
     lua_State *L = open_with(rt, (struct orr_lua_options){ .slice_ns = MS / 2 });
     static const char code[] =
         "local a = game.async\n"
@@ -247,7 +136,7 @@ static void fair_tasks_run_beside_one_another(void **state)
 static void call_into_an_isolate_in_mid_slice_is_refused(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = limits_runtime();
+    struct orr_runtime *rt = host_runtime();
     lua_State *L = open_with(rt, (struct orr_lua_options){ .slice_ns = MS / 10 });
     char code[256];
     snprintf(code, sizeof code, "%s %s %s note 'done'", takes_long, takes_long, takes_long);
@@ -268,7 +157,7 @@ static void call_into_an_isolate_in_mid_slice_is_refused(void **state)
 static void isolate_is_closed_in_mid_slice(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = limits_runtime();
+    struct orr_runtime *rt = host_runtime();
     for (int turns = 1; turns < 12; turns++) {
         lua_State *L = open_with(rt, (struct orr_lua_options){ .slice_ns = MS / 10 });
         struct orr_task *task = start(L, "local a = game.async\n"
@@ -332,7 +221,7 @@ static const char *const survivors[] = {
 
 static void nothing_survives_its_deadline(enum orr_lua_mode mode)
 {
-    struct orr_runtime *rt = limits_runtime();
+    struct orr_runtime *rt = host_runtime();
     for (size_t i = 0; i < LENGTH(survivors); i++) {
         lua_State *L = open_with(
             rt, (struct orr_lua_options){ .mode = mode,
@@ -373,7 +262,7 @@ static void nothing_survives_its_limit_of_instructions(void **state)
 static void calls_from_the_host_are_ended_at_their_deadline(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = limits_runtime();
+    struct orr_runtime *rt = host_runtime();
     lua_State *L = open_with(rt, (struct orr_lua_options){ 0 });
     for (size_t i = 0; i < LENGTH(survivors) - 7; i++) {
         int top = lua_gettop(L);
@@ -414,21 +303,13 @@ static void calls_from_the_host_are_ended_at_their_deadline(void **state)
     finish(rt, L);
 }
 
-/* A function of the host's that calls back: the inner call has no more time than is left of the outer one's. */
-static int call_back(lua_State *L)
-{
-    lua_settop(L, 1);
-    int error = orr_lua_call(L, 0, 0, ORR_NEVER);
-    lua_pushinteger(L, error);
-    return 1;
-}
-
+/* A call inside another has no more time than is left of the outer one's. */
 static void limits_stack(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = limits_runtime();
+    struct orr_runtime *rt = host_runtime();
     lua_State *L = open_with(rt, (struct orr_lua_options){ 0 });
-    lua_register(L, "call_back", call_back);
+    lua_register(L, "call_back", host_call_back);
     /* The inner one has no limit of its own, but the outer one has; ending the first does not save the second. */
     load(L, "note(call_back(function() while true do end end)) note 'alive'");
     assert_int_equal(orr_lua_call(L, 0, 0, 20 * MS), -ETIME);
@@ -447,7 +328,7 @@ static void limits_stack(void **state)
 static void waiting_gives_a_task_its_time_anew(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = limits_runtime();
+    struct orr_runtime *rt = host_runtime();
     lua_State *L = open_with(
         rt, (struct orr_lua_options){ .mode = ORR_LUA_COUNT, .max_instructions = 100000, .check_interval = 1000 });
     struct orr_task *task = start(
@@ -470,7 +351,7 @@ static void count_of_instructions_is_the_same_each_time(void **state)
     (void)state;
     char first[64] = "";
     for (int i = 0; i < 3; i++) {
-        struct orr_runtime *rt = limits_runtime();
+        struct orr_runtime *rt = host_runtime();
         lua_State *L = open_with(rt, (struct orr_lua_options){ .mode = ORR_LUA_COUNT, .max_instructions = 54321 });
         struct orr_task *task = start(L, "n = 0 while true do n = n + 1 end");
         turn_until_done(rt, task, ORR_NEVER);
@@ -489,7 +370,7 @@ static void count_of_instructions_is_the_same_each_time(void **state)
 static void coroutines_do_not_escape_the_count(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = limits_runtime();
+    struct orr_runtime *rt = host_runtime();
     lua_State *L = open_with(rt, (struct orr_lua_options){ .mode = ORR_LUA_COUNT });
     struct orr_task *task = start(L, "while true do coroutine.wrap(function() for i = 1, 2000 do end end)() end");
     turn_until_done(rt, task, MS);
@@ -500,7 +381,7 @@ static void coroutines_do_not_escape_the_count(void **state)
 static void without_limits_nothing_is_interrupted(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = limits_runtime();
+    struct orr_runtime *rt = host_runtime();
     lua_State *L = open_with(rt,
                              (struct orr_lua_options){ .mode = ORR_LUA_OFF, .deadline_ns = { [ORR_LUA_SCRIPT] = MS } });
     struct orr_task *task = start(L, takes_long);
@@ -512,12 +393,12 @@ static void without_limits_nothing_is_interrupted(void **state)
 static void scripts_deadlines_are_no_longer_than_the_hosts(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = limits_runtime();
+    struct orr_runtime *rt = host_runtime();
     lua_State *L;
     assert_int_equal(
         orr_lua_new(rt, &(struct orr_lua_options){ .mount = "game", .deadline_ns = { [ORR_LUA_TASK] = 20 * MS } }, &L),
         0);
-    lua_register(L, "note", note);
+    lua_register(L, "note", host_note);
     struct orr_task *task = start(L, "note(pcall(game.async.run, { deadline = 0 }, print))\n"
                                      "note(pcall(game.async.run, { deadline = 'x' }, print))\n"
                                      "game.async.run({ deadline = 1e6 }, function() while true do end end)");
@@ -533,7 +414,7 @@ static void scripts_deadlines_are_no_longer_than_the_hosts(void **state)
 static void handler_that_times_out_thrice_is_disabled(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = limits_runtime();
+    struct orr_runtime *rt = host_runtime();
     lua_State *L = open_with(rt, (struct orr_lua_options){ .deadline_ns = { [ORR_LUA_TIMER] = 5 * MS } });
     struct orr_task *task = start(
         L, "local calls = 0\n"
@@ -562,7 +443,7 @@ static void emit(lua_State *L, const char *name, int value, int expected)
 static void events_of_the_host_keep_their_order_while_a_handler_is_suspended(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = limits_runtime();
+    struct orr_runtime *rt = host_runtime();
     lua_State *L = open_with(rt, (struct orr_lua_options){ .slice_ns = MS / 10 });
     char code[512];
     snprintf(code, sizeof code,
@@ -595,7 +476,7 @@ static void events_that_find_the_queue_full_meet_the_policy(void **state)
         { ORR_EVENTS_COALESCE, 0, "x1;y4;x3;" },
     };
     for (size_t i = 0; i < LENGTH(cases); i++) {
-        struct orr_runtime *rt = limits_runtime();
+        struct orr_runtime *rt = host_runtime();
         lua_State *L = open_with(
             rt, (struct orr_lua_options){ .slice_ns = MS / 10, .events_limit = 3, .events_policy = cases[i].policy });
         char code[512];
@@ -624,7 +505,7 @@ static void events_that_find_the_queue_full_meet_the_policy(void **state)
 static void handlers_of_events_are_disabled_and_enabled(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = limits_runtime();
+    struct orr_runtime *rt = host_runtime();
     lua_State *L = open_with(rt, (struct orr_lua_options){ .deadline_ns = { [ORR_LUA_HANDLER] = 5 * MS } });
     load(L, "game.events:on('x', function(n) note(n) while true do end end)\n"
             "return game.events:on('x', function() end)");
@@ -673,7 +554,7 @@ static int dawdle(lua_State *L)
 static void report_says_what_took_the_time(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = limits_runtime();
+    struct orr_runtime *rt = host_runtime();
     lua_State *L = open_with(rt, (struct orr_lua_options){ .deadline_ns = { [ORR_LUA_SCRIPT] = 20 * MS } });
     load(L, "local function spin()\n  while true do end\nend\nspin()");
     assert_int_equal(orr_lua_start(L, 0, "script", NULL), 0);
@@ -703,7 +584,7 @@ static void report_says_what_took_the_time(void **state)
 static void memory_has_a_limit(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = limits_runtime();
+    struct orr_runtime *rt = host_runtime();
     lua_State *L = open_with(rt, (struct orr_lua_options){ .memory_limit = 4 << 20, .memory_soft = 1 << 20 });
     struct orr_task *task = start(L,
                                   "note(game.runtime.memory_limit)\n"
@@ -723,7 +604,7 @@ static void memory_has_a_limit(void **state)
 static void strings_have_a_longest_length(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = limits_runtime();
+    struct orr_runtime *rt = host_runtime();
     lua_State *L = open_with(rt, (struct orr_lua_options){ .longest_string = 1 << 20 });
     struct orr_task *task = start(L, "local s = ('x'):rep(1 << 20) note(#s)\n"
                                      "note(select(2, pcall(function() return s .. s end)))\n"
@@ -761,7 +642,7 @@ static void hooks_of_a_script_see_what_they_would_see_anyway(void **state)
                                "note(lines) note(calls) note(returns) note(sum)";
     char expected[256] = "";
     for (int i = 0; i < 4; i++) {
-        struct orr_runtime *rt = limits_runtime();
+        struct orr_runtime *rt = host_runtime();
         lua_State *L = open_with(
             rt, (struct orr_lua_options){ .mode = i ? ORR_LUA_SIGNAL : ORR_LUA_OFF, .slice_ns = MS / 10 });
         struct orr_task *task = start(L, code);
@@ -790,7 +671,7 @@ static void signal_may_be_the_hosts_too(void **state)
     int number = SIGRTMIN + 9;
     strangers = 0;
     signal(number, count_stranger); /* before ours */
-    struct orr_runtime *rt = harness_runtime_with((struct orr_options){ .preempt_signal = number, .sink = keep_sunk });
+    struct orr_runtime *rt = host_runtime_with((struct orr_options){ .preempt_signal = number });
     lua_State *L = open_with(rt, (struct orr_lua_options){ .deadline_ns = { [ORR_LUA_SCRIPT] = 30 * MS } });
     struct orr_task *task = start(L, endless);
     assert_true(orr_runtime_turn(rt, MS) >= 0);
@@ -826,7 +707,7 @@ static void turn_elsewhere(void *data)
 static void worker_may_move_from_thread_to_thread(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = limits_runtime();
+    struct orr_runtime *rt = host_runtime();
     lua_State *L = open_with(rt, (struct orr_lua_options){ .deadline_ns = { [ORR_LUA_SCRIPT] = 40 * MS } });
     for (int i = 0; i < 4; i++) {
         struct moved moved = { .rt = rt, .task = start(L, endless) };
@@ -858,7 +739,7 @@ static void ordinary_programs_come_to_the_same_however_often_they_are_interrupte
     (void)state;
     char expected[sizeof noted] = "";
     for (int i = 0; i < 3; i++) {
-        struct orr_runtime *rt = limits_runtime();
+        struct orr_runtime *rt = host_runtime();
         lua_State *L = open_with(rt, (struct orr_lua_options){
                                          .mode = i == 0   ? ORR_LUA_OFF
                                                  : i == 1 ? ORR_LUA_SIGNAL
@@ -886,7 +767,7 @@ static void ordinary_programs_come_to_the_same_however_often_they_are_interrupte
 static void options_out_of_range_are_refused(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = limits_runtime();
+    struct orr_runtime *rt = host_runtime();
     lua_State *L;
     assert_int_equal(orr_lua_new(rt, &(struct orr_lua_options){ .slice_ns = 1 }, &L), -EINVAL);
     assert_non_null(strstr(harness_log(), "slice_ns is 1, expected at least"));
