@@ -5,8 +5,8 @@
 --   enable(handler), is_disabled(handler)
 --   limit, policy               of the host's events that come meanwhile
 --
--- An entry is one registration.  What matches a name is looked up once, and kept until somebody registers or leaves: nobody changes
--- such a list, so an emit goes through it whatever its handlers do.
+-- An entry is one registration.  What matches a name is looked up once, and kept until somebody registers or leaves:
+-- nobody changes such a list, so an emit goes through it whatever its handlers do.
 
 local orrery, private = ...
 local error, ipairs, next, pairs, type, sort = error, ipairs, next, pairs, type, table.sort
@@ -27,13 +27,15 @@ local function check_self(self, method)
   end
 end
 
-local function check_name(name, method, stars)
+local function check_name(name, method, may_have_star)
   if type(name) ~= "string" or name == "" then
-    error(format("events:%s: expected the name of an event, got %s", method, name == "" and "an empty string" or type(name)), 4)
+    local what = name == "" and "an empty string" or type(name)
+    error(format("events:%s: expected the name of an event, got %s", method, what), 4)
   end
   local star = find(name, "*", 1, true)
-  if star and not (stars and star == #name) then
-    error(format("events:%s: '%s': a star stands only at the end of a name, to listen to all that begin with it", method, name), 4)
+  if star and not (may_have_star and star == #name) then
+    local message = "events:%s: '%s': a star stands only at the end of a name, to listen to all that begin with it"
+    error(format(message, method, name), 4)
   end
 end
 
@@ -157,7 +159,8 @@ function events:list(name)
   for id, entry in pairs(entries) do
     for registered in pairs(entry.names) do
       if name == nil or registered == name then
-        list[#list + 1] = { id = id, name = registered, once = entry.once, disabled = private.is_disabled(entry.handler) }
+        local disabled = private.is_disabled(entry.handler)
+        list[#list + 1] = { id = id, name = registered, once = entry.once, disabled = disabled }
       end
     end
   end

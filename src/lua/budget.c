@@ -163,7 +163,7 @@ void budget_notice(struct orr_isolate *iso, enum orr_lua_notice kind, const char
         return;
     notice->kind = kind;
     notice->size = size;
-    strcpy(notice->text, text);
+    memcpy(notice->text, text, size - sizeof *notice);
     struct notice **last = &iso->notices;
     while (*last)
         last = &(*last)->next;

@@ -96,6 +96,6 @@ void budget_hands_off(struct orr_isolate *iso);
 void budget_hands_on(struct orr_isolate *iso);
 
 /* Tells the host, or the log, as soon as no Lua runs. */
-void budget_notice(struct orr_isolate *iso, enum orr_lua_notice notice, const char *text);
+void budget_notice(struct orr_isolate *iso, enum orr_lua_notice kind, const char *text);
 
 #endif

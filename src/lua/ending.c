@@ -14,7 +14,7 @@ static const char ended; /* its address, on top of a coroutine */
 
 void mark_ended(struct orr_isolate *iso, lua_State *co, int status)
 {
-    if (status == LUA_ERRMEM || (iso->level && iso->level->ending) || lua_gethook(co))
+    if (status == LUA_ERRMEM || (iso->level && iso->level->ending) || lua_gethook(co) || iso->hooked)
         lua_pushlightuserdata(co, (void *)&ended); /* in the place of its error: needs no memory */
 }
 
@@ -121,6 +121,7 @@ static int with_own_hook(lua_State *L)
         return luaL_error(L, "no other hook can be set or seen where instructions are counted");
     lua_pushvalue(L, lua_upvalueindex(2));
     lua_insert(L, 1);
+    iso->hooked = true;
     budget_hands_off(iso);
     int status = lua_pcall(L, lua_gettop(L) - 1, LUA_MULTRET, 0);
     budget_hands_on(iso);

@@ -103,6 +103,7 @@ struct orr_isolate {
     struct watch_outer watched; /* the slice, of another isolate on the same worker, inside which ours is */
     uint64_t slice_end;         /* when instructions are counted */
     volatile bool requested, fresh, moving, after_call;
+    bool hooked;    /* a script has had hooks of its own, and any of those may have raised an error */
     unsigned skips; /* of moments that were not good ones */
     uint64_t requested_at;
     lua_State *volatile armed; /* has our hook */

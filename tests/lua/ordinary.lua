@@ -78,7 +78,7 @@ end)
 
 add("metamethods", function()
   local V = {}
-  V.__index = function(t, k) return rawget(V, k) or #k end
+  V.__index = function(_, k) return rawget(V, k) or #k end
   V.__add = function(a, b) return setmetatable({ x = a.x + b.x }, V) end
   V.__eq = function(a, b) return a.x == b.x end
   V.__lt = function(a, b) return a.x < b.x end
