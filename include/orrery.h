@@ -864,6 +864,48 @@ ORR_API int orr_events_reserve(struct lua_State *L, const char *name);
 /* A handler that was disabled because it timed out is called again.  -ENOENT: there is none of this id.  The rest as above. */
 ORR_API int orr_events_enable(struct lua_State *L, int64_t id);
 
+/* ------------------------------------------------------------------------------------------------------
+ * Scripts that come and go
+ *
+ * All that a script makes is its own: tasks, timers, handlers, scheduled callbacks, and what those make in turn.  When it is unloaded,
+ * they end.  All calls are for the thread that drives the worker, or plain code, as for orr_lua_call().
+ */
+struct orr_script;
+
+struct orr_script_options {
+    struct orr_lua_source source; /* copied */
+    struct lua_State *shared;     /* an isolate that it shares with others; default: one of its own */
+    struct orr_lua_options lua;   /* for its own.  What it points at must stay as long as the script */
+    void (*prepare)(void *data,
+                    struct lua_State *L); /* before it is compiled, each time: to give it functions of the host's */
+    void *prepare_data;
+};
+
+/*
+ * Compile a script and start it as a task.
+ *   -EINVAL   not a runtime, NULL; neither a text nor a path, or both; `shared` is not an isolate, or closing
+ *   -EPROTO   it does not compile: the log is told why
+ *   what orr_lua_new(), orr_lua_load() and orr_lua_start() answer
+ */
+ORR_API int orr_script_load(struct orr_runtime *rt, const struct orr_script_options *options,
+                            struct orr_script **script);
+
+/*
+ * End all that is a script's: tasks are cancelled and have the runtime's grace period to clean up, the rest is taken away; an
+ * isolate of its own is closed, and all its memory freed.  Then the script is freed, or loaded again.  If that fails, the log is told, and it
+ * is a script without a state, that can be unloaded, or reloaded again.
+ *   -EINVAL        NULL
+ *   -EALREADY      that is under way
+ *   -EINPROGRESS   Lua of the isolate is running: it is done when the outermost call has returned
+ *   -EBUSY, -EPERM   as for orr_lua_call(), and nothing was done
+ *   -ENOMEM
+ */
+ORR_API int orr_script_unload(struct orr_script *script);
+ORR_API int orr_script_reload(struct orr_script *script);
+
+/* NULL while it has none. */
+ORR_API struct lua_State *orr_script_state(const struct orr_script *script);
+
 /* Push the report of a failed task as text: the error, where it arose, and the way that it took.  -EINVAL, -ENOMEM. */
 ORR_API int orr_lua_push_report(struct lua_State *L, struct orr_task *task);
 

@@ -2,7 +2,7 @@
 --   new_handler()               what counts the time-outs of one handler
 --   start(handler, soon, name, fn, ...)   starts it as a task, at once or in the next turn; false if it is disabled
 --   is_held()                   whether a task of the isolate is suspended in mid-slice
---   enable(handler), is_disabled(handler)
+--   enable(handler), is_disabled(handler), is_of(handler, script)
 --   limit, policy               of the host's events that come meanwhile
 --
 -- An entry is one registration.  What matches a name is looked up once, and kept until somebody registers or leaves:
@@ -260,6 +260,14 @@ end
 
 function host.reserve(name)
   reserved[name] = true
+end
+
+function host.remove(script)
+  for _, entry in pairs(entries) do
+    if private.is_of(entry.handler, script) then
+      remove_all(entry)
+    end
+  end
 end
 
 function host.enable(id)

@@ -5,6 +5,7 @@
  * events_flush() starts them when it is not any more, behind the tasks that were parked meanwhile.
  */
 #include "lua/modules.h"
+#include "lua/script.h"
 #include "lua/task.h"
 
 #include <errno.h>
@@ -19,7 +20,7 @@ static const char host_key; /* in the registry: the functions for the host */
 static int new_handler(lua_State *L)
 {
     struct handler *self = lua_newuserdatauv(L, sizeof *self, 0);
-    *self = (struct handler){ 0 };
+    *self = (struct handler){ .script = script_running(isolate_of(L)) };
     luaL_setmetatable(L, HANDLER);
     return 1;
 }
@@ -34,7 +35,8 @@ static int is_disabled(lua_State *L)
 static int enable(lua_State *L)
 {
     struct handler *self = luaL_checkudata(L, 1, HANDLER);
-    *self = (struct handler){ 0 };
+    self->strikes = 0;
+    self->disabled = false;
     return 0;
 }
 
@@ -53,7 +55,7 @@ static int start(lua_State *L)
     const struct handler *handler = luaL_checkudata(L, 1, HANDLER);
     bool soon = lua_toboolean(L, 2);
     struct ltask_options options = {
-        .name = lua_tostring(L, 3), .detached = true, .entry = ORR_LUA_HANDLER, .handler = 1
+        .name = lua_tostring(L, 3), .detached = true, .entry = ORR_LUA_HANDLER, .handler = 1, .script = handler->script
     };
     if (handler->disabled) {
         lua_pushboolean(L, false);
@@ -72,6 +74,14 @@ static int start(lua_State *L)
     task->emits = (uint8_t)depth;
     task->next_urgent = NULL;
     return ltask_run_first(L, task, started, 0);
+}
+
+/* is_of(handler, script) */
+static int is_of(lua_State *L)
+{
+    const struct handler *self = luaL_checkudata(L, 1, HANDLER);
+    lua_pushboolean(L, self->script == lua_tointeger(L, 2));
+    return 1;
 }
 
 static int is_held(lua_State *L)
@@ -187,6 +197,18 @@ int orr_events_enable(lua_State *L, int64_t id)
     return found ? 0 : -ENOENT;
 }
 
+void events_remove(struct orr_isolate *iso, uint32_t script)
+{
+    lua_State *L = iso->L;
+    if (!lua_checkstack(L, 6))
+        return;
+    lua_pushcfunction(L, call_protected);
+    lua_pushlightuserdata(L, (void *)"remove");
+    lua_pushinteger(L, script);
+    if (!call_host_function(iso, L, 2))
+        lua_pop(L, 1);
+}
+
 void events_flush(struct orr_isolate *iso)
 {
     lua_State *L = iso->L;
@@ -211,9 +233,13 @@ void events_keep_host(lua_State *L)
 void events_push_private(struct orr_isolate *iso, lua_State *L)
 {
     static const luaL_Reg functions[] = {
-        { "new_handler", new_handler }, { "is_disabled", is_disabled },
-        { "enable", enable },           { "start", start },
-        { "is_held", is_held },         { NULL, NULL },
+        { "new_handler", new_handler },
+        { "is_disabled", is_disabled },
+        { "enable", enable },
+        { "start", start },
+        { "is_of", is_of },
+        { "is_held", is_held },
+        { NULL, NULL },
     };
     static const char *const policies[] = {
         [ORR_EVENTS_REFUSE] = "refuse", [ORR_EVENTS_DROP_OLDEST] = "drop", [ORR_EVENTS_COALESCE] = "coalesce"

@@ -440,6 +440,8 @@ static void dispose(struct orr_isolate *iso)
         return;
     lua_close(iso->L);
     iso->L = NULL;
+    if (iso->closed)
+        iso->closed(iso->closed_data);
     isolate_unref(iso); /* whose account the state was freed on */
 }
 

@@ -116,6 +116,10 @@ struct orr_isolate {
     uint64_t preemptions, timeouts;
     struct event_figures events;
     struct schedule schedule;
+    struct timer_object *timers; /* not closed */
+    uint32_t scripts;            /* loaded so far */
+    void (*closed)(void *data);  /* told when it is, just before it is freed */
+    void *closed_data;
     uint64_t schedule_errors;
     char culprit[80];    /* the C function that ran when the slice was over, and for how long */
     struct roots *roots; /* that untrusted scripts require from; or NULL */

@@ -2,7 +2,10 @@
  * The module `loop`: timers with callbacks, on the core's timers.  A timer goes on when its handle is collected: it is anchored
  * while it is started.  A callback runs as a task of its own.
  */
+#include "lua/loop.h"
+
 #include "lua/modules.h"
+#include "lua/script.h"
 #include "lua/task.h"
 
 #include <errno.h>
@@ -13,8 +16,10 @@
 struct timer_object {
     struct handler handler;
     struct orr_isolate *iso;
-    struct orr_timer *timer; /* NULL once closed */
-    int anchor;              /* 0 while it is not started */
+    struct timer_object *next, **at; /* in the isolate's list of those not closed */
+    uint32_t script;                 /* whose it is */
+    struct orr_timer *timer;         /* NULL once closed */
+    int anchor;                      /* 0 while it is not started */
     uint64_t repeat;
     bool repeats; /* as it was last started */
 };
@@ -34,7 +39,8 @@ static int start_callback(lua_State *L)
     lua_getiuservalue(L, 1, 1);
     ltask_start_soon(
         self->iso, L, 0,
-        &(struct ltask_options){ .name = "timer", .detached = true, .handler = 1, .entry = ORR_LUA_TIMER });
+        &(struct ltask_options){
+            .name = "timer", .detached = true, .handler = 1, .entry = ORR_LUA_TIMER, .script = self->script });
     return 0;
 }
 
@@ -77,11 +83,18 @@ static int loop_new_timer(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
     struct timer_object *self = lua_newuserdatauv(L, sizeof *self, 1);
-    *self = (struct timer_object){ .iso = iso };
+    *self = (struct timer_object){ .iso = iso, .script = script_running(iso) };
     luaL_setmetatable(L, TIMER);
     int error = orr_timer_new(iso->rt, &(struct orr_timer_options){ .fire = timer_fires, .data = self, .local = true },
                               &self->timer);
-    return error ? luaL_error(L, "loop.new_timer: %s", strerror(-error)) : 1;
+    if (error)
+        return luaL_error(L, "loop.new_timer: %s", strerror(-error));
+    self->next = iso->timers;
+    self->at = &iso->timers;
+    if (self->next)
+        self->next->at = &self->next;
+    iso->timers = self;
+    return 1;
 }
 
 static int start(lua_State *L, struct timer_object *self, uint64_t delay)
@@ -116,7 +129,7 @@ static int timer_start(lua_State *L)
     lua_pushvalue(L, 4);
     lua_setiuservalue(L, 1, 1);
     self->repeat = repeat;
-    self->handler = (struct handler){ 0 }; /* a new start */
+    self->handler = (struct handler){ .script = self->script }; /* a new start */
     return start(L, self, delay);
 }
 
@@ -144,18 +157,34 @@ static int timer_stop(lua_State *L)
     return 1;
 }
 
-static int timer_close(lua_State *L)
+static void close_timer(struct timer_object *self)
 {
-    struct timer_object *self = luaL_checkudata(L, 1, TIMER);
-    if (!self->timer)
-        return 0;
     stop(self);
     if (!isolate_visit(self->iso)) {
         orr_timer_free(self->timer);
         isolate_leave(self->iso);
     }
     self->timer = NULL;
+    *self->at = self->next;
+    if (self->next)
+        self->next->at = self->at;
+}
+
+static int timer_close(lua_State *L)
+{
+    struct timer_object *self = luaL_checkudata(L, 1, TIMER);
+    if (self->timer)
+        close_timer(self);
     return 0;
+}
+
+void loop_close_timers(struct orr_isolate *iso, uint32_t script)
+{
+    for (struct timer_object *at = iso->timers, *next; at; at = next) {
+        next = at->next;
+        if (at->script == script)
+            close_timer(at);
+    }
 }
 
 static int timer_is_closing(lua_State *L)

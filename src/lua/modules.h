@@ -22,6 +22,10 @@ void info_open(struct orr_isolate *iso, lua_State *L);
 void events_push_private(struct orr_isolate *iso, lua_State *L);
 void events_keep_host(lua_State *L);
 
+/* Takes away what a script has registered, or scheduled. */
+void events_remove(struct orr_isolate *iso, uint32_t script);
+void schedule_cancel(struct orr_isolate *iso, uint32_t script);
+
 /* Starts the handlers of events that were queued while the isolate was held. */
 void events_flush(struct orr_isolate *iso);
 

@@ -6,6 +6,7 @@
  */
 #include "lua/budget.h"
 #include "lua/modules.h"
+#include "lua/script.h"
 #include "lua/task.h"
 
 #include <string.h>
@@ -15,7 +16,8 @@
 /* The user values are the function and its arguments, in a table. */
 struct scheduled {
     struct orr_isolate *iso;
-    uint64_t turn; /* in which it was scheduled, or after which */
+    uint32_t script; /* whose it is */
+    uint64_t turn;   /* in which it was scheduled, or after which */
     int arguments;
     bool waiting;
 };
@@ -32,7 +34,8 @@ static int start_one(lua_State *L)
     for (int i = 1; i <= self->arguments; i++)
         lua_rawgeti(L, 2, i);
     ltask_start_soon(self->iso, L, self->arguments,
-                     &(struct ltask_options){ .name = "scheduled", .detached = true, .entry = ORR_LUA_SCHEDULED });
+                     &(struct ltask_options){
+                         .name = "scheduled", .detached = true, .entry = ORR_LUA_SCHEDULED, .script = self->script });
     return 0;
 }
 
@@ -128,7 +131,7 @@ static int schedule(lua_State *L)
         return luaL_error(L, "schedule: the isolate is closing");
     int arguments = lua_gettop(L) - 1;
     struct scheduled *self = lua_newuserdatauv(L, sizeof *self, 2);
-    *self = (struct scheduled){ .iso = iso, .arguments = arguments };
+    *self = (struct scheduled){ .iso = iso, .script = script_running(iso), .arguments = arguments };
     luaL_setmetatable(L, SCHEDULED);
     lua_insert(L, 1);
     if (arguments) {
@@ -170,6 +173,25 @@ static int scheduled_cancel(lua_State *L)
         }
     }
     return 1;
+}
+
+void schedule_cancel(struct orr_isolate *iso, uint32_t script)
+{
+    lua_State *L = iso->L;
+    struct schedule *queue = &iso->schedule;
+    if (queue->first > queue->last || !lua_checkstack(L, 2))
+        return;
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &queue_key);
+    for (int i = queue->first; i <= queue->last; i++) {
+        lua_rawgeti(L, -1, i);
+        struct scheduled *at = lua_touserdata(L, -1);
+        if (at->waiting && at->script == script) {
+            at->waiting = false;
+            queue->count--;
+        }
+        lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
 }
 
 void schedule_open(struct orr_isolate *iso, lua_State *L)

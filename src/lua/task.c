@@ -8,6 +8,7 @@
 #include "lua/modules.h"
 #include "lua/reach.h"
 #include "lua/report.h"
+#include "lua/script.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -666,7 +667,11 @@ struct ltask *ltask_new(struct orr_isolate *iso, lua_State *L, int arguments, co
     int function = lua_gettop(L) - arguments;
     struct ltask *self = lua_newuserdatauv(L, sizeof *self, options->handler ? 3 : options->name ? 2 : 1);
     *self = (struct ltask){
-        .iso = iso, .fair = options->fair, .entry = (uint8_t)options->entry, .limit = limit_of(iso, options)
+        .iso = iso,
+        .fair = options->fair,
+        .entry = (uint8_t)options->entry,
+        .limit = limit_of(iso, options),
+        .script = options->script ? options->script : script_running(iso),
     };
     if (options->name) {
         lua_pushstring(L, options->name);
@@ -827,15 +832,17 @@ int ltask_close(lua_State *L, struct ltask *self, const char *reason, lua_KFunct
 
 typedef bool each_fn(struct ltask *task);
 
-/* True if one of the live tasks answers true. */
-static bool for_each(struct orr_isolate *iso, each_fn *each)
+enum { EVERY_SCRIPT = UINT32_MAX };
+
+/* True if one of the live tasks of a script, or of all, answers true. */
+static bool for_each(struct orr_isolate *iso, uint32_t script, each_fn *each)
 {
     struct tasks *tasks = &iso->worker->tasks;
     bool any = false;
     for (uint32_t index = 0; index < tasks->used; index++) {
         struct orr_task *task = tasks_at(tasks, index);
         struct ltask *self = task->life == TASK_LIVE ? ltask_of(task) : NULL;
-        if (self && self->iso == iso)
+        if (self && self->iso == iso && (script == EVERY_SCRIPT || self->script == script))
             any |= each(self);
     }
     return any;
@@ -861,17 +868,38 @@ static bool drop_one(struct ltask *self)
 
 void ltask_cancel_all(struct orr_isolate *iso)
 {
-    for_each(iso, cancel_one);
+    for_each(iso, EVERY_SCRIPT, cancel_one);
 }
 
 bool ltask_any_hopes(struct orr_isolate *iso)
 {
-    return for_each(iso, has_hopes);
+    return for_each(iso, EVERY_SCRIPT, has_hopes);
 }
 
 void ltask_drop_all(struct orr_isolate *iso)
 {
-    for_each(iso, drop_one);
+    for_each(iso, EVERY_SCRIPT, drop_one);
+}
+
+static bool is_one(struct ltask *self)
+{
+    (void)self;
+    return true;
+}
+
+void ltask_cancel_of(struct orr_isolate *iso, uint32_t script)
+{
+    for_each(iso, script, cancel_one);
+}
+
+bool ltask_any_of(struct orr_isolate *iso, uint32_t script, bool with_hopes)
+{
+    return for_each(iso, script, with_hopes ? has_hopes : is_one);
+}
+
+void ltask_drop_of(struct orr_isolate *iso, uint32_t script)
+{
+    for_each(iso, script, drop_one);
 }
 
 void ltask_forget_errors(struct orr_isolate *iso)

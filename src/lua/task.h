@@ -33,6 +33,7 @@ enum ltask_state {
 
 /* What calls one and the same function again and again begins with this: a timer, a handler of events. */
 struct handler {
+    uint32_t script;  /* whose it is */
     unsigned strikes; /* time-outs in a row */
     bool disabled;    /* there were too many: it is not called any more */
 };
@@ -51,6 +52,7 @@ struct ltask {
         int results;   /* when it is over: none, the user value, or so many on the coroutine */
     };
     uint32_t serial; /* of the callback that it waits for */
+    uint32_t script; /* whose it is: see script.h */
     uint8_t state;   /* enum ltask_state */
     uint8_t entry;   /* enum orr_lua_entry */
     uint8_t emits;   /* inside how many events:emit it began, until it waits */
@@ -99,6 +101,7 @@ struct ltask_options {
     bool fair;
     int handler; /* the index on L of what calls it; 0 for none */
     enum orr_lua_entry entry;
+    uint32_t script;      /* whose it is; 0: of the one that runs now */
     uint64_t deadline_ns; /* 0: as the isolate has it for such an entry */
 };
 
@@ -158,6 +161,11 @@ void ltask_release(struct ltask *self);
 void ltask_cancel_all(struct orr_isolate *iso);
 bool ltask_any_hopes(struct orr_isolate *iso);
 void ltask_drop_all(struct orr_isolate *iso);
+
+/* The same, of one script.  Whether any is live, or is waited for at all. */
+void ltask_cancel_of(struct orr_isolate *iso, uint32_t script);
+bool ltask_any_of(struct orr_isolate *iso, uint32_t script, bool with_hopes);
+void ltask_drop_of(struct orr_isolate *iso, uint32_t script);
 
 /* Of failed tasks that the host keeps: their errors were Lua values. */
 void ltask_forget_errors(struct orr_isolate *iso);

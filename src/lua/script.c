@@ -1,0 +1,266 @@
+/*
+ * Scripts that come and go.  All that a script makes is its own: tasks, timers, handlers, scheduled callbacks, and what those make in
+ * turn, each carry its number.  When it is unloaded they end: the tasks are cancelled and may clean up, the rest is simply taken away.
+ *
+ * By default a script has an isolate to itself, and unloading closes that, with everything in it.  Scripts that share one leave
+ * nothing behind that runs, but what others still hold of their values lives on.
+ */
+#include "lua/script.h"
+
+#include "exec/grace.h"
+#include "lua/loop.h"
+#include "lua/modules.h"
+#include "lua/task.h"
+
+#include <errno.h>
+#include <string.h>
+
+struct orr_script {
+    struct orr_runtime *rt;
+    struct alloc alloc;
+    struct orr_script_options options; /* with texts of our own */
+    struct orr_isolate *iso;           /* NULL while it is not loaded */
+    uint32_t number;                   /* in its isolate */
+    bool again;                        /* to be loaded when it has ended */
+    bool ending;
+    struct orr_waker closer;
+    struct orr_wait grace;
+};
+
+/* --- What is a script's ------------------------------------------------------------------------------------------- */
+
+uint32_t script_running(const struct orr_isolate *iso)
+{
+    return iso->current ? iso->current->script : 0;
+}
+
+static bool is_live(const struct orr_script *script)
+{
+    return ltask_any_of(script->iso, script->number, false);
+}
+
+static bool has_hopes(void *data)
+{
+    struct orr_script *script = data;
+    return ltask_any_of(script->iso, script->number, true);
+}
+
+/* What calls into it.  Never raises. */
+static void take_away(struct orr_script *script)
+{
+    struct orr_isolate *iso = script->iso;
+    loop_close_timers(iso, script->number);
+    schedule_cancel(iso, script->number);
+    events_remove(iso, script->number);
+    ltask_cancel_of(iso, script->number);
+}
+
+/* --- Loading --------------------------------------------------------------------------------------------------------- */
+
+static void say(const struct orr_script *script, const char *what, int error)
+{
+    const struct orr_lua_source *source = &script->options.source;
+    const char *name = source->name ? source->name : source->path ? source->path : "script";
+    log_line(&script->rt->log, ORR_LOG_ERROR, "%s: %s: %s", name, what, strerror(-error));
+}
+
+/* Compiles and starts it in a state that is ready. */
+static int start(struct orr_script *script, lua_State *L)
+{
+    const struct orr_lua_source *source = &script->options.source;
+    int error = orr_lua_load(L, source);
+    if (error == -EPROTO) {
+        log_line(&script->rt->log, ORR_LOG_ERROR, "%s", lua_tostring(L, -1));
+        lua_pop(L, 1);
+        return error;
+    }
+    if (error)
+        return error;
+    struct orr_task *task;
+    error = orr_lua_start(L, 0, source->name ? source->name : source->path ? source->path : "script", &task);
+    if (error)
+        return error;
+    ltask_of(task)->script = script->number;
+    orr_task_unref(task);
+    return 0;
+}
+
+static void script_closed(void *data);
+
+static int load(struct orr_script *script)
+{
+    lua_State *L = script->options.shared;
+    bool own = !L;
+    int error = own ? orr_lua_new(script->rt, &script->options.lua, &L) : 0;
+    if (error)
+        return error;
+    struct orr_isolate *iso = isolate_find(L);
+    if (!iso || iso->closing)
+        return -EINVAL;
+    error = isolate_visit(iso);
+    if (error)
+        return error;
+    script->iso = iso;
+    script->number = ++iso->scripts;
+    if (script->options.prepare)
+        script->options.prepare(script->options.prepare_data, L);
+    error = start(script, L);
+    isolate_leave(iso);
+    if (!error && own) {
+        iso->closed = script_closed;
+        iso->closed_data = script;
+    }
+    if (!error)
+        return 0;
+    script->iso = NULL;
+    if (own)
+        orr_lua_close(L);
+    return error;
+}
+
+/* --- Life --------------------------------------------------------------------------------------------------------------- */
+
+static void free_text(struct orr_script *script, const char *text)
+{
+    if (text)
+        alloc_free(&script->alloc, (void *)text, strlen(text) + 1);
+}
+
+static void script_free(struct orr_script *script)
+{
+    struct orr_lua_source *source = &script->options.source;
+    free_text(script, source->name);
+    free_text(script, source->path);
+    if (source->text)
+        alloc_free(&script->alloc, (void *)source->text, source->size + 1);
+    struct alloc alloc = script->alloc;
+    alloc_free(&alloc, script, sizeof *script);
+}
+
+/* It is loaded again later, when the host may have changed its own texts. */
+static bool keep_source(struct orr_script *script)
+{
+    struct orr_lua_source *source = &script->options.source, given = *source;
+    size_t size = given.text ? given.size ? given.size : strlen(given.text) : 0;
+    source->name = given.name ? alloc_copy(&script->alloc, given.name) : NULL;
+    source->path = given.path ? alloc_copy(&script->alloc, given.path) : NULL;
+    char *text = given.text ? alloc_zeroed(&script->alloc, size + 1) : NULL;
+    if (text)
+        memcpy(text, given.text, size);
+    source->text = text;
+    source->size = size;
+    return (source->name || !given.name) && (source->path || !given.path) && (text || !given.text);
+}
+
+int orr_script_load(struct orr_runtime *rt, const struct orr_script_options *options, struct orr_script **out)
+{
+    if (!runtime_valid(rt) || !options || !out || !options->source.path == !options->source.text)
+        return -EINVAL;
+    struct orr_script *script = alloc_zeroed(&rt->alloc, sizeof *script);
+    if (!script)
+        return -ENOMEM;
+    script->rt = rt;
+    script->alloc = rt->alloc;
+    script->options = *options;
+    int error = keep_source(script) ? load(script) : -ENOMEM;
+    if (error)
+        script_free(script);
+    else
+        *out = script;
+    return error;
+}
+
+struct lua_State *orr_script_state(const struct orr_script *script)
+{
+    return script && script->iso ? script->iso->L : NULL;
+}
+
+/* Nothing of it is left: it begins anew, or is gone. */
+static void script_ended(struct orr_script *script)
+{
+    script->iso = NULL;
+    script->ending = false;
+    if (!script->again) {
+        script_free(script);
+        return;
+    }
+    script->again = false;
+    int error = load(script);
+    if (error)
+        say(script, "cannot be loaded again", error);
+}
+
+/* Its isolate has closed, because it was unloaded, or for a reason of the host's. */
+static void script_closed(void *data)
+{
+    struct orr_script *script = data;
+    script->iso = NULL;
+    if (script->ending)
+        script_ended(script);
+}
+
+/* From inside a poll, in an isolate that lives on: a task of ours sees it to its end. */
+static enum orr_poll end_poll(struct orr_task *task, void *data)
+{
+    struct orr_script *script = data;
+    if (is_live(script)) {
+        take_away(script);
+        if (orr_sleep(task, &script->grace, script->iso->worker->grace_ns) == -EAGAIN && has_hopes(script)) {
+            orr_task_yield(task);
+            return ORR_PENDING;
+        }
+    }
+    orr_wait_withdraw(&script->grace);
+    ltask_drop_of(script->iso, script->number);
+    script_ended(script);
+    return ORR_DONE;
+}
+
+/* Ends one that shares its isolate. */
+static int end_shared(struct orr_script *script)
+{
+    struct orr_isolate *iso = script->iso;
+    if (worker_current == iso->worker && (iso->worker->polling || iso->depth || iso->calls)) {
+        take_away(script);
+        struct orr_spawn what = { .poll = end_poll, .data = script, .name = "unloading a script", .detached = true };
+        int error = orr_spawn(script->rt, &what);
+        return error ? error : -EINPROGRESS;
+    }
+    int error = isolate_visit(iso);
+    if (error)
+        return error;
+    take_away(script);
+    grace_wait(iso->worker, has_hopes, script);
+    ltask_drop_of(iso, script->number);
+    isolate_leave(iso);
+    script_ended(script);
+    return 0;
+}
+
+static int end(struct orr_script *script, bool again)
+{
+    if (!script)
+        return -EINVAL;
+    if (script->ending)
+        return -EALREADY;
+    script->again = again;
+    if (!script->iso) { /* its isolate was closed by the host, or it could not be loaded again */
+        script_ended(script);
+        return 0;
+    }
+    script->ending = true;
+    int error = script->options.shared ? end_shared(script) : orr_lua_close(script->iso->L);
+    if (error && error != -EINPROGRESS)
+        script->ending = false;
+    return error;
+}
+
+int orr_script_unload(struct orr_script *script)
+{
+    return end(script, false);
+}
+
+int orr_script_reload(struct orr_script *script)
+{
+    return end(script, true);
+}

@@ -1,0 +1,260 @@
+/* Scripts that come and go: what they made ends with them, whoever asks for it and whenever. */
+#include "harness.h"
+#include "lua_host.h"
+
+#include <lauxlib.h>
+#include <lua.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static _Atomic long long held;
+
+static void *counting_alloc(void *data, void *block, size_t old_size, size_t size)
+{
+    (void)data;
+    held += (long long)size - (long long)(block ? old_size : 0);
+    if (size)
+        return realloc(block, size);
+    free(block);
+    return NULL;
+}
+
+static struct orr_runtime *script_runtime(void)
+{
+    noted[0] = '\0';
+    held = 0;
+    return harness_runtime_with(
+        (struct orr_options){ .clock = ORR_CLOCK_VIRTUAL, .alloc = counting_alloc, .grace_ms = 100 });
+}
+
+static void give_note(void *data, lua_State *L)
+{
+    (void)data;
+    lua_register(L, "note", host_note);
+}
+
+static const char everything[] =
+    "local a = game.async\n"
+    "game.loop.set_interval(1, function() note 'timer' end)\n"
+    "game.events:on('x', function() note 'handler' a.sleep(5) note 'handled' end)\n"
+    "game.schedule(function() a.sleep(2) game.schedule(note, 'late') end)\n"
+    "a.run({ detached = true }, function()\n"
+    "  local guard <close> = setmetatable({}, { __close = function() note 'closed' end })\n"
+    "  a.sleep(1e6)\n"
+    "end)\n";
+
+static struct orr_script *load_script(struct orr_runtime *rt, lua_State *shared, const char *text)
+{
+    struct orr_script *script;
+    assert_int_equal(orr_script_load(rt,
+                                     &(struct orr_script_options){
+                                         .source = { .name = "=script", .text = text },
+                                         .shared = shared,
+                                         .lua = { .mount = "game" },
+                                         .prepare = shared ? NULL : give_note,
+                                     },
+                                     &script),
+                     0);
+    return script;
+}
+
+static void turn(struct orr_runtime *rt)
+{
+    assert_true(orr_runtime_turn(rt, ORR_NEVER) >= 0);
+}
+
+static void emit(lua_State *L)
+{
+    lua_pushnil(L);
+    assert_int_equal(orr_events_emit(L, "x"), 0);
+}
+
+static void script_of_its_own_leaves_nothing(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = script_runtime();
+    struct orr_script *warm = load_script(rt, NULL, everything); /* what the worker keeps for next time */
+    for (int i = 0; i < 5; i++)
+        turn(rt);
+    assert_int_equal(orr_script_unload(warm), 0);
+    long long before = held;
+    noted[0] = '\0';
+    struct orr_script *script = load_script(rt, NULL, everything);
+    turn(rt);
+    emit(orr_script_state(script));
+    turn(rt);
+    assert_non_null(strstr(noted, "handler;"));
+    assert_true(held > before);
+    noted[0] = '\0';
+    assert_int_equal(orr_script_unload(script), 0);
+    assert_string_equal(noted, "closed;");
+    assert_int_equal(held, before);
+    for (int i = 0; i < 5; i++)
+        turn(rt);
+    assert_string_equal(noted, "closed;");
+    assert_int_equal(orr_runtime_free(rt), 0);
+    assert_int_equal(held, 0);
+}
+
+static void scripts_that_share_an_isolate_leave_each_other_alone(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = script_runtime();
+    lua_State *L;
+    assert_int_equal(orr_lua_new(rt, &(struct orr_lua_options){ .mount = "game" }, &L), 0);
+    give_note(NULL, L);
+    struct orr_script *one = load_script(rt, L, everything);
+    struct orr_script *other = load_script(rt, L,
+                                           "game.events:on('x', function() note 'other' end)\n"
+                                           "local t = game.loop.set_interval(10, function() note 'tick' end)\n"
+                                           "game.async.run(function() game.async.sleep(25) t:close() end)");
+    turn(rt);
+    emit(L);
+    for (int i = 0; i < 4; i++)
+        turn(rt);
+    assert_non_null(strstr(noted, "handler;other;"));
+    noted[0] = '\0';
+    assert_int_equal(orr_script_unload(one), 0);
+    assert_string_equal(noted, "closed;");
+    emit(L);
+    turn(rt);
+    assert_string_equal(noted, "closed;other;");
+    assert_int_equal(orr_runtime_run(rt), 0);
+    assert_non_null(strstr(noted, "tick;tick;"));
+    assert_null(strstr(noted, "timer"));
+    assert_null(strstr(noted, "late"));
+    assert_int_equal(orr_script_unload(other), 0);
+    noted[0] = '\0';
+    emit(L);
+    assert_int_equal(orr_runtime_run(rt), 0);
+    assert_string_equal(noted, "");
+    assert_int_equal(orr_lua_close(L), 0);
+    assert_int_equal(orr_runtime_free(rt), 0);
+    assert_int_equal(held, 0);
+}
+
+static struct orr_script *own_script;
+static bool reloads;
+
+static int end_self(lua_State *L)
+{
+    lua_pushinteger(L, reloads ? orr_script_reload(own_script) : orr_script_unload(own_script));
+    return 1;
+}
+
+static void give_end(void *data, lua_State *L)
+{
+    give_note(data, L);
+    lua_register(L, "end_self", end_self);
+}
+
+static const char suicidal[] = "note 'loaded'\n"
+                               "game.events:on('x', function()\n"
+                               "  note(end_self()) note(end_self())\n"
+                               "  local ok, e = pcall(game.async.sleep, 10) note(e)\n"
+                               "end)";
+
+static void script_may_be_unloaded_by_a_handler_of_its_own(void **state)
+{
+    (void)state;
+    for (int shared = 0; shared < 2; shared++) {
+        struct orr_runtime *rt = script_runtime();
+        lua_State *L = NULL;
+        reloads = false;
+        if (shared) {
+            assert_int_equal(orr_lua_new(rt, &(struct orr_lua_options){ .mount = "game" }, &L), 0);
+            give_end(NULL, L);
+        }
+        struct orr_script_options options = {
+            .source = { .text = suicidal }, .shared = L, .lua.mount = "game", .prepare = shared ? NULL : give_end
+        };
+        assert_int_equal(orr_script_load(rt, &options, &own_script), 0);
+        turn(rt);
+        emit(orr_script_state(own_script));
+        assert_int_equal(orr_runtime_run(rt), 0);
+        char expected[64];
+        snprintf(expected, sizeof expected, "loaded;%d;%d;closed;", -EINPROGRESS, -EALREADY);
+        assert_string_equal(noted, expected);
+        if (shared)
+            assert_int_equal(orr_lua_close(L), 0);
+        assert_int_equal(orr_runtime_free(rt), 0);
+        assert_int_equal(held, 0);
+    }
+}
+
+static void script_may_be_reloaded(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = script_runtime();
+    struct orr_script_options options = { .source = { .text = suicidal }, .lua.mount = "game", .prepare = give_end };
+    assert_int_equal(orr_script_load(rt, &options, &own_script), 0);
+    turn(rt);
+    assert_int_equal(orr_script_reload(own_script), 0); /* from outside */
+    turn(rt);
+    assert_string_equal(noted, "loaded;loaded;");
+    reloads = true; /* and from inside */
+    emit(orr_script_state(own_script));
+    assert_int_equal(orr_runtime_run(rt), 0);
+    assert_non_null(strstr(noted, "closed;loaded;"));
+    assert_non_null(orr_script_state(own_script));
+    assert_int_equal(orr_script_unload(own_script), 0);
+    assert_int_equal(orr_runtime_free(rt), 0);
+    assert_int_equal(held, 0);
+}
+
+static void scripts_may_come_and_go_many_times(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = script_runtime();
+    long long before = 0;
+    for (int i = 0; i < WORK(10000) + 3; i++) {
+        struct orr_script *script = load_script(rt, NULL, everything);
+        turn(rt);
+        turn(rt);
+        assert_int_equal(orr_script_unload(script), 0);
+        noted[0] = '\0';
+        if (i == 2)
+            before = held;
+    }
+    assert_int_equal(held, before);
+    assert_int_equal(orr_runtime_free(rt), 0);
+    assert_int_equal(held, 0);
+}
+
+static void misuse_is_refused(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = script_runtime();
+    struct orr_script *script;
+    struct orr_script_options bad = { .source = { .text = "x =" } };
+    assert_int_equal(orr_script_load(rt, &bad, &script), -EPROTO);
+    assert_non_null(strstr(harness_log(), "unexpected symbol near"));
+    bad.source = (struct orr_lua_source){ .path = "/nowhere/at/all.lua" };
+    assert_int_equal(orr_script_load(rt, &bad, &script), -ENOENT);
+    bad.source = (struct orr_lua_source){ 0 };
+    assert_int_equal(orr_script_load(rt, &bad, &script), -EINVAL);
+    assert_int_equal(orr_script_load(NULL, &bad, &script), -EINVAL);
+    assert_int_equal(orr_script_load(rt, NULL, &script), -EINVAL);
+    assert_int_equal(orr_script_unload(NULL), -EINVAL);
+    assert_int_equal(orr_script_reload(NULL), -EINVAL);
+    assert_null(orr_script_state(NULL));
+    script = load_script(rt, NULL, everything);
+    assert_int_equal(orr_lua_close(orr_script_state(script)), 0); /* under it */
+    assert_null(orr_script_state(script));
+    assert_int_equal(orr_script_unload(script), 0);
+    assert_int_equal(orr_runtime_free(rt), 0);
+    assert_int_equal(held, 0);
+}
+
+static const struct CMUnitTest script[] = {
+    cmocka_unit_test(script_of_its_own_leaves_nothing),
+    cmocka_unit_test(scripts_that_share_an_isolate_leave_each_other_alone),
+    cmocka_unit_test(script_may_be_unloaded_by_a_handler_of_its_own),
+    cmocka_unit_test(script_may_be_reloaded),
+    cmocka_unit_test(scripts_may_come_and_go_many_times),
+    cmocka_unit_test(misuse_is_refused),
+};
+
+HARNESS_MAIN(script)
