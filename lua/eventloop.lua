@@ -10,7 +10,7 @@ local run, scope, sleep, current, is_closing = async.run, async.scope, async.sle
 local shield, supervise, checkpoint, new_event = async.shield, async.supervise, async.checkpoint, async.event
 local hrtime = loop.hrtime
 local close, errors, pwait, status = Task.close, Task.errors, Task.pwait, Task.status
-local error, ipairs, next, pairs, pcall, setmetatable, type = error, ipairs, next, pairs, pcall, setmetatable, type
+local error, ipairs, next, pairs, setmetatable, type = error, ipairs, next, pairs, setmetatable, type
 local format, floor, huge, min, max, sort = string.format, math.floor, math.huge, math.min, math.max, table.sort
 local pack, unpack = table.pack, table.unpack
 
@@ -228,9 +228,30 @@ local function serve(self)
   close_tasks(self)
 end
 
-local function start_on_stop(self)
+-- The server has a task of its own, so that its errors and those of the hooks are of one kind: the first is raised, and the
+-- others are to be had from task:errors().  Awaiting it would be to have seen its error.
+local function serve_to_the_end(self, over)
+  local _ <close> = over
+  scope(serve, self)
+end
+
+local function serve_and_stop(self)
+  local over = new_event()
+  run("server", serve_to_the_end, self, setmetatable({}, { __close = function() over:set() end }))
+  shield(over.wait, over)
+  self.stopping = true
+  if is_closing() then
+    drop_all(self)
+  end
   for _, fn in ipairs(self.on_stop) do
-    run("onStop", fn)
+    run("onStop", shield, fn)
+  end
+end
+
+-- What every wait does in a task that is being closed.
+local function check_open()
+  if is_closing() then
+    error("closed", 0)
   end
 end
 
@@ -238,17 +259,8 @@ end
 local function run_loop(self)
   self.running, self.stopping = true, false
   local _ <close> = self.run_ends
-  local ok, err = pcall(scope, serve, self)
-  self.stopping = true
-  if is_closing() then
-    drop_all(self)
-  end
-  local stopped, stop_err = pcall(shield, supervise, start_on_stop, self)
-  if not ok then
-    error(err, 0)
-  elseif not stopped then
-    error(stop_err, 0)
-  end
+  supervise(serve_and_stop, self)
+  check_open()
 end
 
 -- Plain code drives the real loop.  It cannot ask for the errors after the first: they are reported.
@@ -364,6 +376,7 @@ function methods:runLoop()
   if self.running then
     error("eventloop.runLoop: the loop runs already", 2)
   end
+  check_open()
   if current() then
     run_loop(self)
   else

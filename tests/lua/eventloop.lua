@@ -743,11 +743,14 @@ test("a loop cancelled at any moment is left as if it had ended", function()
         end,
       })
       loop.setTimeout(2, callback)
-      loop.queueEvent "x"
       async.sleep(3)
+      loop.queueEvent "x"
+      async.sleep(1)
     end
     loop.onStart(callback)
-    loop.register("x", callback)
+    loop.register("x", function()
+      async.sleep(2)
+    end)
     local task = async.run(loop.runLoop)
     async.sleep(ms)
     task:close()
