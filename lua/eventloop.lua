@@ -1,16 +1,17 @@
 -- `eventloop`: private loops.  Gets the module's table and the class of tasks.
 --
--- A private loop is a scope on the one real loop.  While it runs, a task, the server, is in that scope; timers and callbacks are
--- its children, whoever asked for them, so what asks leaves a note in `fresh` or `queued` and rings `changed`.  What has not begun
--- when the loop stops is kept, by the loop's own lists alone, for the next run: a loop that does not run costs the real one nothing.
+-- A private loop is a scope on the one real loop.  While it runs, a task, the server, is in that scope; timers and
+-- callbacks are its children, whoever asked for them, so what asks leaves a note in `fresh` or `queued` and rings
+-- `changed`.  What has not begun when the loop stops is kept for the next run, in the loop's own lists alone: one that
+-- does not run costs the real one nothing.
 
 local orrery, Task = ...
 local async, loop = orrery.async, orrery.loop
 local run, scope, sleep, current, is_closing = async.run, async.scope, async.sleep, async.current, async.is_closing
 local shield, supervise, checkpoint, new_event = async.shield, async.supervise, async.checkpoint, async.event
 local hrtime = loop.hrtime
-local close, errors, pwait, status = Task.close, Task.errors, Task.pwait, Task.status
-local error, ipairs, next, pairs, setmetatable, type = error, ipairs, next, pairs, setmetatable, type
+local close, errors, pwait = Task.close, Task.errors, Task.pwait
+local error, ipairs, next, pairs, pcall, setmetatable, type = error, ipairs, next, pairs, pcall, setmetatable, type
 local format, floor, huge, min, max, sort = string.format, math.floor, math.huge, math.min, math.max, table.sort
 local pack, unpack = table.pack, table.unpack
 
@@ -228,8 +229,8 @@ local function serve(self)
   close_tasks(self)
 end
 
--- The server has a task of its own, so that its errors and those of the hooks are of one kind: the first is raised, and the
--- others are to be had from task:errors().  Awaiting it would be to have seen its error.
+-- The server has a task of its own, so that its errors and those of the hooks are of one kind: the first is raised, and
+-- the others are to be had from task:errors().  Awaiting it would be to have seen its error.
 local function serve_to_the_end(self, over)
   local _ <close> = over
   scope(serve, self)
@@ -266,12 +267,13 @@ end
 -- Plain code drives the real loop.  It cannot ask for the errors after the first: they are reported.
 local function run_loop_in_plain_code(self)
   local task = run({ name = "eventloop", detached = true }, run_loop, self)
-  local ok, err = pwait(task)
-  if ok then
-    return
-  end
-  if status(task) ~= "completed" then -- it was interrupted
+  local waited, ok, err = pcall(pwait, task)
+  if not waited then -- it was interrupted, or would have waited for ever
     close(task)
+    pcall(pwait, task)
+    error(ok, 0)
+  elseif ok then
+    return
   end
   for i, other in ipairs(errors(task)) do
     if i > 1 then
