@@ -383,26 +383,29 @@ function Timer:is_active() end
 ---@return boolean
 function Timer:is_closing() end
 
----@return number? ms nothing if it is not started
+---@return number? ms nil if it is not started
 function Timer:get_due_in() end
 
----@param ms number
+---Sets what it repeats at: from its next firing on, if it is started.
+---@param ms number 0 for no more
 ---@return orrery.timer self
 function Timer:set_repeat(ms) end
 
 ---@return number ms
 function Timer:get_repeat() end
 
+---Calls back once; the timer is closed by then.
 ---@param ms number
 ---@param fn fun()
 ---@return orrery.timer
 function loop.set_timeout(ms, fn) end
 
----@param ms number
+---@param ms number above 0
 ---@param fn fun()
 ---@return orrery.timer
 function loop.set_interval(ms, fn) end
 
+---The same, the other way round.
 ---@param fn fun()
 ---@param ms number
 ---@return orrery.timer
