@@ -185,11 +185,10 @@ function loop.defer(fn, ms)
   return start_once(ms, fn)
 end
 
+-- Of 0, as often as once a millisecond: to a timer, a repeat of 0 is none.
 function loop.set_interval(ms, fn)
   check_timer("set_interval", ms, fn)
-  if ms * 1e6 < 1 then
-    error("loop.set_interval: expected milliseconds, above 0, got " .. ms, 2)
-  end
+  ms = ms * 1e6 < 1 and 1 or ms
   return new_timer():start(ms, ms, fn)
 end
 

@@ -311,10 +311,8 @@ end
 function methods:setInterval(ms, fn)
   check_usable(self, "setInterval")
   local ns = check_ms("setInterval", ms)
-  if ns == 0 then
-    error("eventloop.setInterval: expected milliseconds, above 0, got " .. ms, 2)
-  end
   check_function("setInterval", fn)
+  ns = ns == 0 and 1000000 or ns -- as loop.set_interval
   return add_timer(self, ns, ns, fn)
 end
 

@@ -400,7 +400,7 @@ function Timer:get_repeat() end
 ---@return orrery.timer
 function loop.set_timeout(ms, fn) end
 
----@param ms number above 0
+---@param ms number 0 for 1
 ---@param fn fun()
 ---@return orrery.timer
 function loop.set_interval(ms, fn) end
@@ -484,7 +484,7 @@ function eventloop.new() end
 function PrivateLoop.setTimeout(ms, fn) end
 
 ---Calls back again and again.  It keeps its rate, and skips what it missed, also while its callback waits.
----@param ms number above 0
+---@param ms number 0 for 1
 ---@param fn fun()
 ---@return fun() cancel
 function PrivateLoop.setInterval(ms, fn) end

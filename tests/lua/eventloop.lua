@@ -166,6 +166,14 @@ test("an interval keeps its rate, and skips what its callback has missed", funct
   check.notes "10; 20; 50; 60"
 end)
 
+test("an interval of 0 is a millisecond", function()
+  local loop = eventloop.new()
+  loop.setInterval(0, noting_time "tick")
+  loop.setTimeout(2.5, loop.stopLoop)
+  loop.runLoop()
+  check.notes "tick 1; tick 2"
+end)
+
 -- --- Events --------------------------------------------------------------------------------------------------------
 
 test("a queued event reaches its handlers in the order of their registration, with all its arguments", function()
@@ -856,7 +864,6 @@ test("misuse is refused, with what was wrong", function()
     raises(words .. "got function", set, nothing, 10)
     raises("eventloop." .. method .. ": expected a function, got nil", set, 10)
   end
-  raises("eventloop.setInterval: expected milliseconds, above 0, got 0", loop.setInterval, 0, nothing)
   for _, method in ipairs { "onStart", "onStop" } do
     raises("eventloop." .. method .. ": expected a function, got table", loop[method], {})
   end

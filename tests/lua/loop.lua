@@ -373,6 +373,13 @@ test("set_interval calls back until it is closed", function()
   check.notes "tick 10; tick 20; tick 30"
 end)
 
+test("an interval of 0 is a millisecond", function()
+  local timer = loop.set_interval(0, noting_time "tick")
+  async.sleep(2.5)
+  timer:close()
+  check.notes "tick 1; tick 2"
+end)
+
 test("defer takes the function first", function()
   local timer = loop.defer(noting_time "deferred", 10)
   equal(timer:is_active(), true)
@@ -441,7 +448,6 @@ test("times that are none are refused by the short forms, and so is what is no f
     raises(prefix .. "expected a function, got nil", fn, 1)
     raises(prefix .. "expected a function, got string", fn, 1, "x")
   end
-  raises("loop.set_interval: expected milliseconds, above 0, got 0", loop.set_interval, 0, nothing)
 end)
 
 test("a refused start leaves the timer as it was", function()
