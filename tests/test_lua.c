@@ -361,13 +361,15 @@ static void repeat_keeps_its_rate_and_skips_what_it_missed(void **state)
     lua_pushlightuserdata(L, rt);
     lua_pushcclosure(L, advance, 1);
     lua_setglobal(L, "advance");
-    start(L, "local loop, count = game.loop, 0\n"
-             "local began, timer = loop.now(), loop.new_timer()\n"
-             "timer:start(10, 10, function()\n"
-             "  count = count + 1\n"
-             "  note(loop.now() - began)\n"
-             "  if count == 2 then advance(35) elseif count == 3 then advance(3) elseif count == 5 then timer:close() end\n"
-             "end)");
+    start(
+        L,
+        "local loop, count = game.loop, 0\n"
+        "local began, timer = loop.now(), loop.new_timer()\n"
+        "timer:start(10, 10, function()\n"
+        "  count = count + 1\n"
+        "  note(loop.now() - began)\n"
+        "  if count == 2 then advance(35) elseif count == 3 then advance(3) elseif count == 5 then timer:close() end\n"
+        "end)");
     assert_int_equal(orr_runtime_run(rt), 0);
     assert_string_equal(noted, "10.0;20.0;55.0;60.0;70.0;");
     noted[0] = '\0';

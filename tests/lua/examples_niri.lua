@@ -376,7 +376,7 @@ test("a long loop runs to its end, where there is no limit, and nothing else of 
   equal(sum, 100000 * 100001 // 2)
 end)
 
-test("work in chunks goes on after its first by itself, and others see whole chunks", function()
+test("work in chunks lets others run between any two", function()
   local count, sum, looks = 0, 0, 0
   example.start(less(after), {
     process = function(i)
@@ -391,7 +391,7 @@ test("work in chunks goes on after its first by itself, and others see whole chu
     async.checkpoint()
   end
   equal(sum, 99999 * 100000 // 2)
-  check.truthy(looks >= 1, "others had a turn: this")
+  check.truthy(looks >= 9, "others had their turns: this")
   time_is(0)
 end)
 
