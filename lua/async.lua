@@ -6,7 +6,7 @@ local async = orrery.async
 local await, run, group = async.await, async.run, async._group
 local plain_wait = Task._wait
 local error, pcall, tostring, type = error, pcall, tostring, type -- scripts may change the globals
-local math_type, pack = math.type, table.pack
+local format, huge, math_type, pack = string.format, math.huge, math.type, table.pack
 local current, with_timeout = async.current, async.with_timeout
 local loop, schedule = orrery.loop, orrery.schedule
 local new_timer = loop.new_timer
@@ -157,23 +157,39 @@ async._future, async._event, async._queue = async.future, async.event, async.que
 
 -- Timers, shorter.
 
-function loop.set_timeout(ms, fn)
+local function check_timer(method, ms, fn)
+  if type(ms) ~= "number" then
+    error(format("loop.%s: expected milliseconds, got %s", method, type(ms)), 3)
+  elseif not (ms >= 0 and ms < huge) then
+    error(format("loop.%s: expected milliseconds, at least 0, got %s", method, ms), 3)
+  elseif type(fn) ~= "function" then
+    error(format("loop.%s: expected a function, got %s", method, type(fn)), 3)
+  end
+end
+
+local function start_once(ms, fn)
   local timer = new_timer()
-  timer:start(ms, 0, function()
+  return timer:start(ms, 0, function()
     timer:close()
     fn()
   end)
-  return timer
 end
 
-function loop.set_interval(ms, fn)
-  local timer = new_timer()
-  timer:start(ms, ms, fn)
-  return timer
+function loop.set_timeout(ms, fn)
+  check_timer("set_timeout", ms, fn)
+  return start_once(ms, fn)
 end
 
 function loop.defer(fn, ms)
-  return loop.set_timeout(ms, fn)
+  check_timer("defer", ms, fn)
+  return start_once(ms, fn)
+end
+
+-- Of 0, as often as once a millisecond: to a timer, a repeat of 0 is none.
+function loop.set_interval(ms, fn)
+  check_timer("set_interval", ms, fn)
+  ms = ms * 1e6 < 1 and 1 or ms
+  return new_timer():start(ms, ms, fn)
 end
 
 function orrery.schedule_wrap(fn)

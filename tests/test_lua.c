@@ -284,6 +284,131 @@ static void plain_code_that_waits_is_interrupted_by_a_stop_and_told_of_what_cann
     assert_int_equal(held, 0);
 }
 
+static void plain_code_runs_a_private_loop_by_driving_the_real_one(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = lua_runtime(NULL);
+    lua_State *L = lua_open(rt);
+    assert_int_equal(luaL_dostring(L, "local a, loop = game.async, game.eventloop.new()\n"
+                                      "local began = game.loop.now()\n"
+                                      "local function noting(word)\n"
+                                      "  return function() note(word .. ' ' .. game.loop.now() - began) end\n"
+                                      "end\n"
+                                      "a.run(function() a.sleep(15) noting 'task' () end)\n"
+                                      "loop.setTimeout(10, function() noting 'a' () a.sleep(10) noting 'b' () end)\n"
+                                      "game.loop.set_timeout(12, noting 'timer')\n"
+                                      "game.loop.set_timeout(1000, noting 'never')\n"
+                                      "loop.onStop(noting 'stop')\n"
+                                      "loop.runLoop()\n"
+                                      "loop.setInterval(10, function() noting 'c' () loop.stopLoop() end)\n"
+                                      "loop.runLoop() note(loop.pending()) note(loop.isRunning())"),
+                     LUA_OK);
+    assert_string_equal(noted, "a 10.0;timer 12.0;task 15.0;b 20.0;stop 20.0;c 30.0;stop 30.0;1;false;");
+    assert_int_equal(orr_lua_close(L), 0);
+    assert_int_equal(orr_runtime_free(rt), 0);
+    assert_int_equal(held, 0);
+    assert_int_equal(sunk, 0);
+}
+
+static void plain_code_gets_the_first_error_of_a_private_loop_and_the_others_are_reported(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = lua_runtime(NULL);
+    lua_State *L = lua_open(rt);
+    assert_int_equal(luaL_dostring(L, "local loop = game.eventloop.new()\n"
+                                      "for i = 1, 3 do loop.register('x', function() error('bad ' .. i, 0) end) end\n"
+                                      "loop.queueEvent 'x'\n"
+                                      "note(select(2, pcall(loop.runLoop))) note(loop.isRunning())"),
+                     LUA_OK);
+    assert_string_equal(noted, "bad 1;false;");
+    assert_int_equal(orr_lua_close(L), 0);
+    assert_int_equal(orr_runtime_free(rt), 0);
+    assert_int_equal(held, 0);
+    assert_int_equal(sunk, 2);
+}
+
+static void private_loop_of_plain_code_that_nothing_can_reach_is_a_deadlock_and_can_be_run_again(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = lua_runtime(NULL);
+    lua_State *L = lua_open(rt);
+    assert_int_equal(luaL_dostring(L, "local loop = game.eventloop.new()\n"
+                                      "loop.register('x', function() note 'x' loop.stopLoop() end)\n"
+                                      "note((select(2, pcall(loop.runLoop)):find 'deadlock') ~= nil)\n"
+                                      "note(loop.isRunning()) note(loop.pending())\n"
+                                      "loop.register('x', function() note 'x' loop.stopLoop() end)\n"
+                                      "loop.queueEvent 'x' loop.runLoop()"),
+                     LUA_OK);
+    assert_string_equal(noted, "true;false;0;x;");
+    assert_int_equal(orr_lua_close(L), 0);
+    assert_int_equal(orr_runtime_free(rt), 0);
+    assert_int_equal(held, 0);
+}
+
+/* advance(ms): as if what the script does took so long. */
+static int advance(lua_State *L)
+{
+    uint64_t ns = (uint64_t)luaL_checkinteger(L, 1) * 1000000;
+    assert_int_equal(orr_runtime_advance(lua_touserdata(L, lua_upvalueindex(1)), ns), 0);
+    return 0;
+}
+
+static void repeat_keeps_its_rate_and_skips_what_it_missed(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = lua_runtime(NULL);
+    lua_State *L = lua_open(rt);
+    lua_pushlightuserdata(L, rt);
+    lua_pushcclosure(L, advance, 1);
+    lua_setglobal(L, "advance");
+    start(
+        L,
+        "local loop, count = game.loop, 0\n"
+        "local began, timer = loop.now(), loop.new_timer()\n"
+        "timer:start(10, 10, function()\n"
+        "  count = count + 1\n"
+        "  note(loop.now() - began)\n"
+        "  if count == 2 then advance(35) elseif count == 3 then advance(3) elseif count == 5 then timer:close() end\n"
+        "end)");
+    assert_int_equal(orr_runtime_run(rt), 0);
+    assert_string_equal(noted, "10.0;20.0;55.0;60.0;70.0;");
+    noted[0] = '\0';
+    start(L, "local loop = game.eventloop.new()\n"
+             "local count, began = 0, game.loop.now()\n"
+             "loop.setInterval(10, function()\n"
+             "  count = count + 1\n"
+             "  note(game.loop.now() - began)\n"
+             "  if count == 2 then advance(35) elseif count == 4 then loop.stopLoop() end\n"
+             "end)\n"
+             "loop.runLoop()");
+    assert_int_equal(orr_runtime_run(rt), 0);
+    assert_string_equal(noted, "10.0;20.0;60.0;70.0;");
+    assert_int_equal(orr_lua_close(L), 0);
+    assert_int_equal(orr_runtime_free(rt), 0);
+    assert_int_equal(held, 0);
+    assert_int_equal(sunk, 0);
+}
+
+static void error_in_the_callback_of_a_timer_is_reported_and_stops_neither_it_nor_others(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = lua_runtime(NULL);
+    lua_State *L = lua_open(rt);
+    start(L, "local loop, count, timer = game.loop, 0, game.loop.new_timer()\n"
+             "loop.set_timeout(5, function() note 'once' error 'bad' end)\n"
+             "timer:start(10, 10, function()\n"
+             "  count = count + 1\n"
+             "  note(count)\n"
+             "  if count == 3 then timer:close() else error 'bad' end\n"
+             "end)");
+    assert_int_equal(orr_runtime_run(rt), 0);
+    assert_string_equal(noted, "once;1;2;3;");
+    assert_int_equal(sunk, 3);
+    assert_int_equal(orr_lua_close(L), 0);
+    assert_int_equal(orr_runtime_free(rt), 0);
+    assert_int_equal(held, 0);
+}
+
 static int write_byte(lua_State *L)
 {
     assert_int_equal(write((int)luaL_checkinteger(L, 1), "x", 1), 1);
@@ -502,6 +627,11 @@ static const struct CMUnitTest lua[] = {
     cmocka_unit_test(state_of_the_hosts_gets_the_api_and_keeps_the_rest),
     cmocka_unit_test(plain_code_waits_by_driving_the_loop),
     cmocka_unit_test(plain_code_that_waits_is_interrupted_by_a_stop_and_told_of_what_cannot_come),
+    cmocka_unit_test(plain_code_runs_a_private_loop_by_driving_the_real_one),
+    cmocka_unit_test(plain_code_gets_the_first_error_of_a_private_loop_and_the_others_are_reported),
+    cmocka_unit_test(private_loop_of_plain_code_that_nothing_can_reach_is_a_deadlock_and_can_be_run_again),
+    cmocka_unit_test(repeat_keeps_its_rate_and_skips_what_it_missed),
+    cmocka_unit_test(error_in_the_callback_of_a_timer_is_reported_and_stops_neither_it_nor_others),
     cmocka_unit_test(scripts_wait_for_descriptors),
     cmocka_unit_test(state_closed_by_the_host_under_its_tasks_ends_them),
     cmocka_unit_test(function_of_the_hosts_is_awaited_by_calling_it),

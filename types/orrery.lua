@@ -7,6 +7,7 @@
 ---@field async orrery.async
 ---@field loop orrery.loop
 ---@field events orrery.events
+---@field eventloop orrery.eventloop
 ---@field runtime orrery.runtime
 ---@field version string
 local orrery = {}
@@ -382,26 +383,29 @@ function Timer:is_active() end
 ---@return boolean
 function Timer:is_closing() end
 
----@return number? ms nothing if it is not started
+---@return number? ms nil if it is not started
 function Timer:get_due_in() end
 
----@param ms number
+---Sets what it repeats at: from its next firing on, if it is started.
+---@param ms number 0 for no more
 ---@return orrery.timer self
 function Timer:set_repeat(ms) end
 
 ---@return number ms
 function Timer:get_repeat() end
 
+---Calls back once; the timer is closed by then.
 ---@param ms number
 ---@param fn fun()
 ---@return orrery.timer
 function loop.set_timeout(ms, fn) end
 
----@param ms number
+---@param ms number 0 for 1
 ---@param fn fun()
 ---@return orrery.timer
 function loop.set_interval(ms, fn) end
 
+---The same, the other way round.
 ---@param fn fun()
 ---@param ms number
 ---@return orrery.timer
@@ -459,6 +463,69 @@ function events:list(name) end
 ---Takes all handlers away, or those of one name.
 ---@param name? string
 function events:clear(name) end
+
+----------------------------------------------------------------------------------------------------------- eventloop
+
+---@class orrery.eventloop
+local eventloop = {}
+
+---A private loop: a scope on the one real loop, for functions that look synchronous and wait by callbacks.  Its methods may be
+---called with a dot or with a colon.  Callbacks run as tasks of the loop, and may wait.  It can be used as `<close>`.
+---@class orrery.private_loop
+local PrivateLoop = {}
+
+---@return orrery.private_loop
+function eventloop.new() end
+
+---Calls back once, so long from now, if the loop runs then; or when it next runs.
+---@param ms number
+---@param fn fun()
+---@return fun() cancel
+function PrivateLoop.setTimeout(ms, fn) end
+
+---Calls back again and again.  It keeps its rate, and skips what it missed, also while its callback waits.
+---@param ms number 0 for 1
+---@param fn fun()
+---@return fun() cancel
+function PrivateLoop.setInterval(ms, fn) end
+
+---Calls back for each event of that name that is queued in this loop.  The loop runs until its handlers have left, or it is stopped.
+---@param name string
+---@param fn fun(...)
+---@return fun() unregister
+function PrivateLoop.register(name, fn) end
+
+---@param name string
+---@param ... any for the handlers
+function PrivateLoop.queueEvent(name, ...) end
+
+---Calls back at the beginning of each run; soon, if the loop runs already.
+---@param fn fun()
+---@return fun() cancel
+function PrivateLoop.onStart(fn) end
+
+---Calls back at the end of each run, however it ends.
+---@param fn fun()
+---@return fun() cancel
+function PrivateLoop.onStop(fn) end
+
+---Runs until nothing is pending, or the loop is stopped.  In a task this suspends that task alone; in plain code of the host it
+---drives the real loop.  The first error of a callback ends the loop and is raised.
+---@async
+function PrivateLoop.runLoop() end
+
+---Ends the run: callbacks that wait are closed; what has not begun is kept for the next run.
+function PrivateLoop.stopLoop() end
+
+---@return boolean
+function PrivateLoop.isRunning() end
+
+---Timers, handlers, events that are queued, and callbacks that are not done, but for the one that asks.
+---@return integer
+function PrivateLoop.pending() end
+
+---Stops the loop for good, and drops all that it has.
+function PrivateLoop.dispose() end
 
 ------------------------------------------------------------------------------------------------------------- runtime
 

@@ -10,10 +10,11 @@
 
 uint64_t check_ms(lua_State *L, int index)
 {
-    lua_Number ms = luaL_checknumber(L, index);
+    luaL_checktype(L, index, LUA_TNUMBER); /* a string of digits is none */
+    lua_Number ms = lua_tonumber(L, index);
     if (!(ms >= 0) || isinf(ms))
         luaL_argerror(L, index, lua_pushfstring(L, "expected milliseconds, at least 0, got %f", ms));
-    lua_Number ns = ms * 1e6;
+    lua_Number ns = ms * 1e6 + 0.5; /* 1.001 of them are not a nanosecond less */
     return ns >= 9e18 ? (uint64_t)9e18 : (uint64_t)ns;
 }
 

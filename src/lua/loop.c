@@ -21,7 +21,8 @@ struct timer_object {
     struct orr_timer *timer;         /* NULL once closed */
     int anchor;                      /* 0 while it is not started */
     uint64_t repeat;
-    bool repeats; /* as it was last started */
+    bool repeats;         /* as it was last started */
+    lua_Integer restarts; /* and stops: what fired before one of them, and has not called back yet, does not */
 };
 
 static struct timer_object *timer_check(lua_State *L)
@@ -32,13 +33,34 @@ static struct timer_object *timer_check(lua_State *L)
     return self;
 }
 
+static int called_back(lua_State *L, int status, lua_KContext context)
+{
+    (void)L;
+    (void)status;
+    (void)context;
+    return 0;
+}
+
+/* The task: [timer] [its restarts when it fired] */
+static int call_back(lua_State *L)
+{
+    const struct timer_object *self = lua_touserdata(L, 1);
+    if (lua_tointeger(L, 2) != self->restarts)
+        return 0;
+    lua_getiuservalue(L, 1, 1);
+    lua_callk(L, 0, 0, 0, called_back);
+    return 0;
+}
+
 /* Starts the callback of the timer at 1. */
 static int start_callback(lua_State *L)
 {
     struct timer_object *self = lua_touserdata(L, 1);
-    lua_getiuservalue(L, 1, 1);
+    lua_pushcfunction(L, call_back);
+    lua_pushvalue(L, 1);
+    lua_pushinteger(L, self->restarts);
     ltask_start_soon(
-        self->iso, L, 0,
+        self->iso, L, 2,
         &(struct ltask_options){
             .name = "timer", .detached = true, .handler = 1, .entry = ORR_LUA_TIMER, .script = self->script });
     return 0;
@@ -129,6 +151,7 @@ static int timer_start(lua_State *L)
     lua_pushvalue(L, 4);
     lua_setiuservalue(L, 1, 1);
     self->repeat = repeat;
+    self->restarts++;
     self->handler = (struct handler){ .script = self->script }; /* a new start */
     return start(L, self, delay);
 }
@@ -138,11 +161,13 @@ static int timer_again(lua_State *L)
     struct timer_object *self = timer_check(L);
     if (!self->repeat || lua_getiuservalue(L, 1, 1) != LUA_TFUNCTION)
         return luaL_error(L, "timer:again: the timer does not repeat, or was never started");
+    self->restarts++;
     return start(L, self, self->repeat);
 }
 
 static void stop(struct timer_object *self)
 {
+    self->restarts++;
     if (!isolate_visit(self->iso)) {
         orr_timer_cancel(self->timer);
         isolate_leave(self->iso);
@@ -205,15 +230,20 @@ static int timer_get_due_in(lua_State *L)
 {
     uint64_t due = orr_timer_due_in(timer_check(L)->timer);
     if (due == ORR_NEVER)
-        return 0;
-    lua_pushnumber(L, (lua_Number)due / 1e6);
+        lua_pushnil(L);
+    else
+        lua_pushnumber(L, (lua_Number)due / 1e6);
     return 1;
 }
 
+/* A timer that is started fires when it was to, and has the new repeat from then on. */
 static int timer_set_repeat(lua_State *L)
 {
     struct timer_object *self = timer_check(L);
     self->repeat = check_ms(L, 2);
+    uint64_t due = orr_timer_due_in(self->timer);
+    if (due != ORR_NEVER)
+        return start(L, self, due);
     lua_settop(L, 1);
     return 1;
 }

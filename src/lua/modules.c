@@ -8,6 +8,8 @@
 /* What is written in Lua, embedded at build time: see lua/. */
 extern const char orrery_lua_async[];
 extern const size_t orrery_lua_async_size;
+extern const char orrery_lua_eventloop[];
+extern const size_t orrery_lua_eventloop_size;
 extern const char orrery_lua_events[];
 extern const size_t orrery_lua_events_size;
 extern const char orrery_lua_require[];
@@ -84,6 +86,8 @@ void modules_open(struct orr_isolate *iso, lua_State *L, const char *mount)
     if (iso->limits.safe_patterns)
         put_patterns(iso, L);
     run_chunk(L, orrery_lua_async, orrery_lua_async_size, "=orrery/async.lua");
+    lua_pop(L, 1);
+    run_chunk(L, orrery_lua_eventloop, orrery_lua_eventloop_size, "=orrery/eventloop.lua");
     lua_pop(L, 1);
     open_events(iso, L);
     lua_pushstring(L, orr_version());

@@ -1,5 +1,6 @@
--- Runs the examples of a document as they are written there.  Each is a script: a task at the top, in which `vim` is
--- the API, `print` makes a note, and the names that the example leaves undefined are what the test supplies.
+-- Runs the examples of a document as they are written there.  Each is a script: a task at the top, in which the API has the
+-- name that the document uses (`vim`, `niri`: what the program mounts it as), `print` makes a note, and the names that the
+-- example leaves undefined are what the test supplies.
 --
 --   local run = example.start([[ ...the example's own lines... ]], { worker_function = ... })
 --   run.script      the task of the script
@@ -8,15 +9,17 @@
 --   run.kept        what `keep(...)` was called with, in lines that the test adds as `after`
 
 local check = require "check"
-local vim = assert(_G.vim, "run with --mount vim")
-vim.uv = vim.loop
-
 local example = {}
 
+-- The program's own options.
+local mount
 example.virtual = false
 for i = -1, -16, -1 do
   example.virtual = example.virtual or arg[i] == "--virtual"
+  mount = arg[i] == "--mount" and arg[i + 1] or mount
 end
+
+local api = _G[assert(mount, "run with --mount, and the name that the document uses")]
 
 -- Exact on the virtual clock; never early on the real one.
 function example.time_is(ms, what)
@@ -56,10 +59,10 @@ end
 
 local function world(run, supplied)
   local made = run.made
-  local async = recording(vim.async, { _future = made, _event = made, _queue = made, semaphore = made })
-  local uv = recording(vim.loop, { new_timer = made })
+  local async = recording(api.async, { _future = made, _event = made, _queue = made, semaphore = made })
+  local loop = recording(api.loop, { new_timer = made })
   local env = {
-    vim = setmetatable({ async = recording_run(async, run.tasks), uv = uv }, { __index = vim }),
+    [mount] = setmetatable({ async = recording_run(async, run.tasks), loop = loop, uv = loop }, { __index = api }),
     print = check.note,
     keep = function(...)
       run.kept = table.pack(...)
@@ -74,7 +77,7 @@ end
 function example.start(source, supplied, after)
   local run = { tasks = {}, made = {} }
   local chunk = assert(load(source .. "\n" .. (after or ""), "=example", "t", world(run, supplied)))
-  run.script = vim.async.run({ name = "example", detached = true }, chunk)
+  run.script = api.async.run({ name = "example", detached = true }, chunk)
   return run
 end
 

@@ -1,0 +1,448 @@
+-- `eventloop`: private loops.  Gets the module's table and the class of tasks.
+--
+-- A private loop is a scope on the one real loop.  While it runs, a task, the server, is in that scope; timers and
+-- callbacks are its children, whoever asked for them, so what asks leaves a note in `fresh` or `queued` and rings
+-- `changed`.  What has not begun when the loop stops is kept for the next run, in the loop's own lists alone: one that
+-- does not run costs the real one nothing.
+
+local orrery, Task = ...
+local async, loop = orrery.async, orrery.loop
+local run, scope, sleep, current, is_closing = async.run, async.scope, async.sleep, async.current, async.is_closing
+local shield, supervise, checkpoint, new_event = async.shield, async.supervise, async.checkpoint, async.event
+local hrtime = loop.hrtime
+local close, errors, pwait = Task.close, Task.errors, Task.pwait
+local error, ipairs, next, pairs, pcall, setmetatable, type = error, ipairs, next, pairs, pcall, setmetatable, type
+local format, floor, huge, min, max, sort = string.format, math.floor, math.huge, math.min, math.max, table.sort
+local pack, unpack = table.pack, table.unpack
+
+local MOST_MS = 4e12 -- so that the sum of two deadlines is an integer, too
+
+-------------------------------------------------------------------------------------------------------------- checks
+
+local function check_usable(self, method)
+  if self.disposed then
+    error(format("eventloop.%s: the loop is disposed", method), 3)
+  end
+end
+
+local function check_function(method, fn)
+  if type(fn) ~= "function" then
+    error(format("eventloop.%s: expected a function, got %s", method, type(fn)), 3)
+  end
+end
+
+local function check_name(method, name)
+  if type(name) ~= "string" or name == "" then
+    local got = name == "" and "an empty string" or type(name)
+    error(format("eventloop.%s: expected the name of an event, got %s", method, got), 3)
+  end
+end
+
+-- Milliseconds, in nanoseconds.
+local function check_ms(method, ms)
+  if type(ms) ~= "number" then
+    error(format("eventloop.%s: expected milliseconds, got %s", method, type(ms)), 3)
+  elseif not (ms >= 0 and ms < huge) then
+    error(format("eventloop.%s: expected milliseconds, at least 0, got %s", method, ms), 3)
+  end
+  return floor(min(ms, MOST_MS) * 1e6 + 0.5)
+end
+
+--------------------------------------------------------------------------------------------------------------- lists
+
+-- Lists that are gone through while others change them: nobody changes one that is there already.
+
+local function without(list, item)
+  local shorter = {}
+  for _, other in ipairs(list) do
+    if other ~= item then
+      shorter[#shorter + 1] = other
+    end
+  end
+  return shorter
+end
+
+local function with(list, item)
+  local longer = without(list, nil)
+  longer[#longer + 1] = item
+  return longer
+end
+
+-- The keys of a table, in order.
+local function sorted_keys(set, is_before)
+  local list = {}
+  for key in pairs(set) do
+    list[#list + 1] = key
+  end
+  sort(list, is_before)
+  return list
+end
+
+local function is_due_before(a, b)
+  return a.deadline < b.deadline or a.deadline == b.deadline and a.id < b.id
+end
+
+----------------------------------------------------------------------------------------------------------- callbacks
+
+-- Calls back, as a task of the server's, which is over when all is that the callback has started.
+local function call(self, fn, ...)
+  local calls = self.calls
+  calls.last = calls.last + 1
+  calls.count = calls.count + 1
+  calls.ids[current()] = calls.last
+  local _ <close> = self.call_ends
+  scope(fn, ...)
+end
+
+-- A repeat keeps its rate, and skips what it missed.
+local function skip_missed(timer)
+  local late = hrtime() - timer.deadline
+  if late > 0 then
+    timer.deadline = timer.deadline + timer.every * ((late - 1) // timer.every + 1)
+  end
+end
+
+local function remove_timer(self, timer)
+  if self.timers[timer] then
+    self.timers[timer] = nil
+    self.timer_count = self.timer_count - 1
+    self.changed:set()
+  end
+end
+
+-- Each timer is a task: asleep, or calling back.
+local function run_timer(self, timer)
+  repeat
+    if timer.every then
+      skip_missed(timer)
+    end
+    timer.sleeper = current()
+    sleep(max(0, timer.deadline - hrtime()) / 1e6)
+    timer.sleeper = nil
+    if self.stopping then
+      return
+    elseif timer.every then
+      timer.deadline = timer.deadline + timer.every
+    else
+      remove_timer(self, timer)
+    end
+    call(self, timer.fn)
+  until self.stopping or not self.timers[timer]
+end
+
+local function start_timer(self, timer)
+  if self.timers[timer] and not timer.sleeper then
+    run("timer", run_timer, self, timer)
+  end
+end
+
+local function start_call(self, fn)
+  run("callback", call, self, fn)
+end
+
+local function later(self, start, what)
+  self.fresh[#self.fresh + 1] = { start = start, what = what }
+  self.changed:set()
+end
+
+local function start_fresh(self)
+  local fresh = self.fresh
+  self.fresh = {}
+  for _, note in ipairs(fresh) do
+    note.start(self, note.what)
+  end
+end
+
+-- What is queued now; what its handlers queue is for the next turn.  An event that is taken reaches all its handlers.
+local function deliver(self)
+  for _ = self.first, self.last do
+    if self.stopping then
+      return
+    end
+    local event = self.queued[self.first]
+    self.queued[self.first] = nil
+    self.first = self.first + 1
+    for _, handler in ipairs(self.handlers[event.name] or {}) do
+      if not handler.gone then
+        run(event.name, call, self, handler.fn, unpack(event, 1, event.n))
+      end
+    end
+  end
+end
+
+------------------------------------------------------------------------------------------------------------- running
+
+local function count_pending(self)
+  return self.timer_count + self.handler_count + (self.last - self.first + 1) + self.calls.count + #self.fresh
+end
+
+local function wake_for_good(timer)
+  local sleeper = timer.sleeper
+  timer.sleeper = nil
+  if sleeper then
+    close(sleeper)
+  end
+end
+
+local function drop_all(self)
+  for timer in pairs(self.timers) do
+    wake_for_good(timer)
+  end
+  for _, handlers in pairs(self.handlers) do
+    for _, handler in ipairs(handlers) do
+      handler.gone = true
+    end
+  end
+  self.timers, self.timer_count, self.fresh = {}, 0, {}
+  self.handlers, self.handler_count = {}, 0
+  self.queued, self.first, self.last = {}, 1, 0
+end
+
+-- Callbacks in the order in which they began.
+local function close_tasks(self)
+  for timer in pairs(self.timers) do
+    wake_for_good(timer)
+  end
+  local ids = self.calls.ids
+  for _, task in ipairs(sorted_keys(ids, function(a, b) return ids[a] < ids[b] end)) do
+    close(task)
+  end
+end
+
+local function serve(self)
+  for _, timer in ipairs(sorted_keys(self.timers, is_due_before)) do
+    start_timer(self, timer)
+  end
+  for _, fn in ipairs(self.on_start) do
+    start_call(self, fn)
+  end
+  repeat
+    self.changed:clear()
+    start_fresh(self)
+    deliver(self)
+    if self.first <= self.last or #self.fresh > 0 then
+      checkpoint()
+    elseif not self.stopping and count_pending(self) > 0 then
+      self.changed:wait()
+    end
+  until self.stopping or count_pending(self) == 0
+  close_tasks(self)
+end
+
+-- The server has a task of its own, so that its errors and those of the hooks are of one kind: the first is raised, and
+-- the others are to be had from task:errors().  Awaiting it would be to have seen its error.
+local function serve_to_the_end(self, over)
+  local _ <close> = over
+  scope(serve, self)
+end
+
+local function serve_and_stop(self)
+  local over = new_event()
+  run("server", serve_to_the_end, self, setmetatable({}, { __close = function() over:set() end }))
+  shield(over.wait, over)
+  self.stopping = true
+  if is_closing() then
+    drop_all(self)
+  end
+  for _, fn in ipairs(self.on_stop) do
+    run("onStop", shield, fn)
+  end
+end
+
+-- What every wait does in a task that is being closed.
+local function check_open()
+  if is_closing() then
+    error("closed", 0)
+  end
+end
+
+-- As a task, or in the one that has called.
+local function run_loop(self)
+  self.running, self.stopping = true, false
+  local _ <close> = self.run_ends
+  supervise(serve_and_stop, self)
+  check_open()
+end
+
+-- Plain code drives the real loop.  It cannot ask for the errors after the first: they are reported.
+local function run_loop_in_plain_code(self)
+  local task = run({ name = "eventloop", detached = true }, run_loop, self)
+  local waited, ok, err = pcall(pwait, task)
+  if not waited then -- it was interrupted, or would have waited for ever
+    close(task)
+    pcall(pwait, task)
+    error(ok, 0)
+  elseif ok then
+    return
+  end
+  for i, other in ipairs(errors(task)) do
+    if i > 1 then
+      run({ name = "eventloop", detached = true }, error, other, 0)
+    end
+  end
+  error(err, 0)
+end
+
+------------------------------------------------------------------------------------------------------------- methods
+
+local methods = {}
+
+local function add_timer(self, ns, every, fn)
+  self.last_id = self.last_id + 1
+  local timer = { id = self.last_id, deadline = hrtime() + ns, every = every, fn = fn }
+  self.timers[timer] = true
+  self.timer_count = self.timer_count + 1
+  if self.running then
+    later(self, start_timer, timer)
+  end
+  return function()
+    remove_timer(self, timer)
+    wake_for_good(timer)
+  end
+end
+
+function methods:setTimeout(ms, fn)
+  check_usable(self, "setTimeout")
+  local ns = check_ms("setTimeout", ms)
+  check_function("setTimeout", fn)
+  return add_timer(self, ns, nil, fn)
+end
+
+function methods:setInterval(ms, fn)
+  check_usable(self, "setInterval")
+  local ns = check_ms("setInterval", ms)
+  check_function("setInterval", fn)
+  ns = ns == 0 and 1000000 or ns -- as loop.set_interval
+  return add_timer(self, ns, ns, fn)
+end
+
+function methods:register(name, fn)
+  check_usable(self, "register")
+  check_name("register", name)
+  check_function("register", fn)
+  local handler = { fn = fn }
+  self.handlers[name] = with(self.handlers[name] or {}, handler)
+  self.handler_count = self.handler_count + 1
+  return function()
+    if not handler.gone then
+      handler.gone = true
+      self.handlers[name] = without(self.handlers[name], handler)
+      self.handler_count = self.handler_count - 1
+      self.changed:set()
+    end
+  end
+end
+
+function methods:queueEvent(name, ...)
+  check_usable(self, "queueEvent")
+  check_name("queueEvent", name)
+  local event = pack(...)
+  event.name = name
+  self.last = self.last + 1
+  self.queued[self.last] = event
+  self.changed:set()
+end
+
+-- Of a loop that runs already, at once.
+function methods:onStart(fn)
+  check_usable(self, "onStart")
+  check_function("onStart", fn)
+  local function hook()
+    return fn()
+  end
+  self.on_start = with(self.on_start, hook)
+  if self.running then
+    later(self, start_call, hook)
+  end
+  return function()
+    self.on_start = without(self.on_start, hook)
+  end
+end
+
+function methods:onStop(fn)
+  check_usable(self, "onStop")
+  check_function("onStop", fn)
+  local function hook()
+    return fn()
+  end
+  self.on_stop = with(self.on_stop, hook)
+  return function()
+    self.on_stop = without(self.on_stop, hook)
+  end
+end
+
+function methods:runLoop()
+  check_usable(self, "runLoop")
+  if self.running then
+    error("eventloop.runLoop: the loop runs already", 2)
+  end
+  check_open()
+  if current() then
+    run_loop(self)
+  else
+    run_loop_in_plain_code(self)
+  end
+end
+
+function methods:stopLoop()
+  self.stopping = true
+  self.changed:set()
+end
+
+function methods:isRunning()
+  return self.running
+end
+
+-- Timers, handlers, events that are queued, and callbacks that are not done, but for the one that asks.
+function methods:pending()
+  local asks = self.calls.ids[current() or false]
+  return count_pending(self) - #self.fresh - (asks and 1 or 0)
+end
+
+function methods:dispose()
+  self.disposed = true
+  drop_all(self)
+  methods.stopLoop(self)
+end
+
+local function new()
+  local self = {
+    timers = {}, timer_count = 0, last_id = 0,    -- a set
+    handlers = {}, handler_count = 0,             -- name -> list
+    queued = {}, first = 1, last = 0,             -- events
+    fresh = {},                                   -- what the server is to start
+    calls = { ids = {}, count = 0, last = 0 },    -- the tasks of callbacks
+    on_start = {}, on_stop = {},
+    running = false, stopping = false, disposed = false,
+    changed = new_event(),
+  }
+  self.call_ends = setmetatable({}, {
+    __close = function()
+      self.calls.ids[current()] = nil
+      self.calls.count = self.calls.count - 1
+      self.changed:set()
+    end,
+  })
+  self.run_ends = setmetatable({}, {
+    __close = function()
+      for timer in pairs(self.timers) do
+        timer.sleeper = nil
+      end
+      self.running, self.fresh = false, {}
+      self.calls = { ids = {}, count = 0, last = 0 }
+    end,
+  })
+  -- With a dot or with a colon.
+  local public = {}
+  for name, method in next, methods do
+    public[name] = function(first, ...)
+      if first == public then
+        return method(self, ...)
+      end
+      return method(self, first, ...)
+    end
+  end
+  return setmetatable(public, { __close = public.dispose, __name = "orrery.eventloop" })
+end
+
+orrery.eventloop = { new = new }
