@@ -755,6 +755,7 @@ struct orr_lua_options {
     size_t memory_limit;     /* bytes; default: none if trusted, 64 MB if not; SIZE_MAX for none */
     size_t memory_soft;      /* the host is told when it is passed; default: none */
     size_t longest_string;   /* default: none if trusted, 8 MB if not; SIZE_MAX for none */
+    size_t longest_source;   /* of a script or a module; default: none if trusted, 128 KB if not; SIZE_MAX for none */
     const char *const
         *roots;         /* folders in which an untrusted script's `require` looks; NULL-terminated; default: none */
     bool safe_patterns; /* a trusted script, too, gets pattern functions that can be interrupted */
@@ -807,7 +808,7 @@ struct orr_lua_source {
 
 /*
  * Compile a script and push it, a function, for orr_lua_start() or lua_pcall().  For an untrusted state it must be text, no longer than
- * its longest string.
+ * its longest source.
  *
  * Scripts share the state's globals, unless they are to have their own.  Those begin with `_G`, `load` and `require` alone, and read
  * through to the shared ones: the tables there, Lua's libraries and the API too, and all that is in them, can be read but not changed.

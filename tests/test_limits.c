@@ -601,6 +601,21 @@ static void memory_has_a_limit(void **state)
     finish(rt, L);
 }
 
+static void memory_error_that_was_caught_is_not_raised_again(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = host_runtime();
+    lua_State *L = open_with(rt, (struct orr_lua_options){ .memory_limit = 8 << 20 });
+    struct orr_task *task = start(L, "local hold, s = {}, ('x'):rep(1 << 20)\n"
+                                     "local function fill() while true do hold[#hold + 1] = s .. #hold end end\n"
+                                     "local _, e = pcall(fill) note(e)\n"
+                                     "local t = {} for i = 1, 100 do t[i] = {} end note(#t)");
+    turn_until_done(rt, task, ORR_NEVER);
+    assert_int_equal(error_of(rt, task), 0);
+    assert_string_equal(noted, "not enough memory;100;");
+    finish(rt, L);
+}
+
 static void strings_have_a_longest_length(void **state)
 {
     (void)state;
@@ -801,6 +816,7 @@ static const struct CMUnitTest limits[] = {
     cmocka_unit_test(handlers_of_events_are_disabled_and_enabled),
     cmocka_unit_test(report_says_what_took_the_time),
     cmocka_unit_test(memory_has_a_limit),
+    cmocka_unit_test(memory_error_that_was_caught_is_not_raised_again),
     cmocka_unit_test(strings_have_a_longest_length),
     cmocka_unit_test(hooks_of_a_script_see_what_they_would_see_anyway),
     cmocka_unit_test(signal_may_be_the_hosts_too),

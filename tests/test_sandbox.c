@@ -822,7 +822,7 @@ static void scripts_are_loaded_from_text_and_from_files(void **state)
     text = (struct orr_lua_source){ .text = "\033Lua", .own_globals = true };
     assert_int_equal(orr_lua_load(L, &text), -EPROTO);
     lua_settop(L, 0);
-    size_t size = ((size_t)8 << 20) + 1;
+    size_t size = ((size_t)128 << 10) + 1;
     char *large = malloc(size + 1);
     memset(large, ' ', size);
     large[size] = '\0';

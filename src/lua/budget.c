@@ -77,8 +77,8 @@ bool budget_ask_for_memory(struct orr_isolate *iso)
 static void settle_account(struct orr_isolate *iso, lua_State *L)
 {
     size_t limit = iso->limits.memory;
+    lua_gc(L, LUA_GCCOLLECT); /* which may take memory, too, and is not to ask for us again */
     iso->over_memory = false;
-    lua_gc(L, LUA_GCCOLLECT);
     iso->memory_next = iso->memory + limit / 8 > limit ? iso->memory + limit / 8 : limit;
     if (iso->memory > limit) {
         lua_pushliteral(L, "not enough memory");

@@ -32,6 +32,27 @@ static bool may_have(struct orr_isolate *iso, size_t more)
     return budget_ask_for_memory(iso);
 }
 
+/*
+ * Refused, Lua collects its garbage and asks for the same again.  If that were given then, a store that had the ground pulled from
+ * under it would go on; so while a hook is there to collect, it is not.  Until something else has been given out, all requests
+ * come past the mark.
+ */
+static void *refuse(struct orr_isolate *iso, const void *block, size_t old_size, size_t size)
+{
+    if (iso->level && iso->limits.mode != ORR_LUA_OFF) {
+        iso->refused.block = block;
+        iso->refused.old_size = old_size;
+        iso->refused.size = size;
+        iso->memory_mark = 0;
+    }
+    return NULL;
+}
+
+static bool was_refused(const struct orr_isolate *iso, const void *block, size_t old_size, size_t size)
+{
+    return iso->refused.size == size && iso->refused.block == block && iso->refused.old_size == old_size;
+}
+
 /* Above the mark there is more to do than to count: the peak, and the limit. */
 static void raise_mark(struct orr_isolate *iso)
 {
@@ -45,14 +66,16 @@ static __attribute__((noinline)) void *account_resize(struct orr_isolate *iso, v
                                                       size_t size)
 {
     bool high = size > old_size && iso->memory + (size - old_size) > iso->memory_mark;
-    if (high && !may_have(iso, size - old_size))
-        return NULL;
+    if (high && (was_refused(iso, block, old_size, size) || !may_have(iso, size - old_size)))
+        return refuse(iso, block, old_size, size);
     void *result = alloc_resize(&iso->alloc, block, old_size, size);
     if (!result)
-        return NULL;
+        return refuse(iso, block, old_size, size);
     iso->memory += size - old_size;
-    if (high)
+    if (high) {
+        iso->refused.size = 0;
         raise_mark(iso);
+    }
     return result;
 }
 
@@ -80,8 +103,9 @@ static void *account_alloc(void *data, void *block, size_t old_size, size_t size
     if (memory > iso->memory_mark)
         return account_resize(iso, NULL, 0, size);
     void *result = alloc_resize(&iso->alloc, NULL, 0, size);
-    if (result)
-        iso->memory = memory;
+    if (!result)
+        return refuse(iso, NULL, 0, size);
+    iso->memory = memory;
     return result;
 }
 

@@ -128,8 +128,12 @@ struct orr_isolate {
     size_t memory, memory_peak;
     size_t memory_mark; /* above it there is more to do than to count: the peak, or what follows if that is lower */
     size_t memory_next; /* where the hook is to look: the limit, or a little above what could not be collected */
-    bool over_memory;   /* the limit is passed, and the hook is to see to it */
-    bool soft_passed;   /* the soft limit, and the host was told */
+    struct {
+        const void *block;
+        size_t old_size, size;
+    } refused;        /* the last request, if that was: Lua will make it again */
+    bool over_memory; /* the limit is passed, and the hook is to see to it */
+    bool soft_passed; /* the soft limit, and the host was told */
     struct alloc alloc;
 };
 

@@ -13,6 +13,7 @@ enum {
     SCHEDULE_DEFAULT = 1000,
     SCHEDULE_TURN_DEFAULT = 16,
     TASKS_UNTRUSTED = 10000,
+    SOURCE_UNTRUSTED = 128 << 10,
 };
 
 #define MS UINT64_C(1000000)
@@ -93,6 +94,7 @@ int limits_choose(struct limits *limits, const struct orr_lua_options *options, 
                                         : TASKS_UNTRUSTED,
         .memory = choose(options->memory_limit, trusted ? 0 : 64 * MB, SIZE_MAX),
         .memory_soft = choose(options->memory_soft, 0, SIZE_MAX),
+        .longest_source = choose(options->longest_source, trusted ? 0 : SOURCE_UNTRUSTED, SIZE_MAX),
         .longest_string = choose(options->longest_string, trusted ? 0 : 8 * MB, SIZE_MAX),
         .safe_patterns = options->safe_patterns || !trusted,
         .schedule_limit = options->schedule_limit ? options->schedule_limit : SCHEDULE_DEFAULT,

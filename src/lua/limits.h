@@ -17,6 +17,7 @@ struct limits {
     unsigned max_tasks;
     size_t memory, memory_soft;
     size_t longest_string;
+    size_t longest_source;
     bool safe_patterns;
     unsigned schedule_limit, schedule_per_turn;
     unsigned events_limit;

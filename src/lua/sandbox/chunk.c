@@ -137,7 +137,7 @@ int chunk_load_module(lua_State *L)
         int fd = roots_open_file(iso->roots, i / 2, path);
         if (fd >= 0) {
             struct source_options options = {
-                .iso = iso, .name = lua_tostring(L, -1), .mode = "t", .limit = iso->limits.longest_string
+                .iso = iso, .name = lua_tostring(L, -1), .mode = "t", .limit = iso->limits.longest_source
             };
             int error = source_load_file(L, fd, &options);
             close(fd);
@@ -179,7 +179,7 @@ static int load_requested(lua_State *L)
     struct source_options options = { .iso = iso,
                                       .name = push_name(L, source),
                                       .mode = bounded ? "t" : NULL,
-                                      .limit = bounded ? iso->limits.longest_string : 0 };
+                                      .limit = bounded ? iso->limits.longest_source : 0 };
     if (source->path) {
         int fd = roots_open_any(source->path);
         request->error = fd < 0 ? fd : source_load_file(L, fd, &options);

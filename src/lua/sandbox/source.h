@@ -1,6 +1,6 @@
 /*
- * Source text on its way to Lua's compiler, in pieces of at most 4 KB: before each it is asked whether the call is being ended,
- * so that compiling a long text can be.
+ * Source text on its way to Lua's compiler, in pieces of at most 64 bytes: before each it is asked whether the call is being
+ * ended, so that compiling a long text can be.
  *
  * Both push the function and answer 0.  Else:
  *   -EPROTO   it does not compile, or was ended: the message is pushed

@@ -1,0 +1,128 @@
+/*
+ * Lua's basic functions, and `os.date`.  Metamethods are called such that they can yield; finalizers, and all of
+ * `collectgarbage` but counting and steps, are refused.
+ */
+#include "lua/sandbox/bounded_library.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { DATE_MAX = 1024 }; /* bytes of a format for os.date */
+
+/* --- The base --------------------------------------------------------------------------------------------------- */
+
+static int tostring_described(lua_State *L, int status, lua_KContext context)
+{
+    (void)status;
+    (void)context;
+    bounded_check_described(L);
+    lua_tostring(L, -1);
+    return 1;
+}
+
+static int base_tostring(lua_State *L)
+{
+    luaL_checkany(L, 1);
+    if (!bounded_push_metamethod(L, 1, "__tostring"))
+        return bounded_call_own(L);
+    lua_pushvalue(L, 1);
+    lua_callk(L, 1, 1, 0, tostring_described);
+    return tostring_described(L, LUA_OK, 0);
+}
+
+/* [arguments...]; `index` is the one to write next. */
+static int print_from(lua_State *L, int status, lua_KContext index);
+
+static void print_text(lua_State *L, lua_KContext index)
+{
+    size_t size;
+    const char *text = lua_tolstring(L, -1, &size);
+    if (index > 1)
+        fputc('\t', stdout);
+    fwrite(text, 1, size, stdout);
+    lua_pop(L, 1);
+}
+
+static int print_described(lua_State *L, int status, lua_KContext index)
+{
+    (void)status;
+    bounded_check_described(L);
+    print_text(L, index);
+    return print_from(L, LUA_OK, index + 1);
+}
+
+static int print_from(lua_State *L, int status, lua_KContext index)
+{
+    (void)status;
+    int count = lua_gettop(L);
+    for (; index <= count; index++) {
+        if (bounded_push_metamethod(L, (int)index, "__tostring")) {
+            lua_pushvalue(L, (int)index);
+            lua_callk(L, 1, 1, index, print_described);
+            bounded_check_described(L);
+        } else {
+            luaL_tolstring(L, (int)index, NULL);
+        }
+        print_text(L, index);
+    }
+    fputc('\n', stdout);
+    fflush(stdout);
+    return 0;
+}
+
+static int base_print(lua_State *L)
+{
+    return print_from(L, LUA_OK, 1);
+}
+
+static int base_ipairs(lua_State *L)
+{
+    if (!bounded_push_metamethod(L, 1, "__index"))
+        return bounded_call_own(L);
+    lua_settop(L, 1);
+    lua_pushvalue(L, lua_upvalueindex(3));
+    lua_insert(L, 1);
+    lua_pushinteger(L, 0);
+    return 3;
+}
+
+static int base_setmetatable(lua_State *L)
+{
+    if (lua_type(L, 2) == LUA_TTABLE && bounded_has_field(L, 2, "__gc"))
+        return luaL_error(L, "a metatable with '__gc' is refused: this script can have no finalizers");
+    return bounded_call_own(L);
+}
+
+static int base_collectgarbage(lua_State *L)
+{
+    static const char *const known[] = { "collect",      "count",     "step",    "incremental",
+                                         "generational", "stop",      "restart", "setpause",
+                                         "setstepmul",   "isrunning", NULL };
+    const char *what = known[luaL_checkoption(L, 1, "collect", known)];
+    if (!strcmp(what, "count"))
+        return bounded_call_own(L);
+    if (strcmp(what, "step") != 0)
+        return luaL_error(L, "collectgarbage '%s' is refused: this script can only \"count\" and \"step\"", what);
+    lua_settop(L, 1); /* a step is as long as we say */
+    return bounded_call_own(L);
+}
+
+/* --- os --------------------------------------------------------------------------------------------------------- */
+
+static int os_date(lua_State *L)
+{
+    size_t size;
+    luaL_optlstring(L, 1, "", &size);
+    luaL_argcheck(L, size <= DATE_MAX, 1, "format is too long");
+    return bounded_call_own(L);
+}
+
+const struct bounded bounded_base[] = {
+    { "_G", "collectgarbage", base_collectgarbage },
+    { "_G", "ipairs", base_ipairs },
+    { "_G", "print", base_print },
+    { "_G", "setmetatable", base_setmetatable },
+    { "_G", "tostring", base_tostring },
+    { "os", "date", os_date },
+    { NULL, NULL, NULL },
+};

@@ -1,0 +1,23 @@
+-- Looks at a coroutine that was suspended between two instructions.
+-- bug: one that yields in a hook stands before the instruction it goes on with, and its line is that of another; up to 5.4.6
+-- stock: the line of a neighbouring instruction, still of the same function
+-- expect: ok
+local async = orrery.async
+local co, stop
+local first = debug.traceback():match("hostile:(%d+)") + 2
+local task = async.run({ fair = true }, function()
+  co = coroutine.running()
+  local n = 0
+  while not stop do
+    n = n + 1
+    n = n
+      - 1
+  end
+end)
+for _ = 1, 5 do
+  async.sleep(1)
+  local line = tonumber(debug.traceback(co):match("hostile:(%d+)"))
+  assert(line and line >= first and line <= first + 8, line)
+end
+stop = true
+async.await(task)
