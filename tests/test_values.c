@@ -535,6 +535,30 @@ static void function_outlives_a_state_of_the_hosts(void **state)
     assert_int_equal(held, 0);
 }
 
+static void close_state(void *data)
+{
+    lua_close(data);
+}
+
+static void function_outlives_a_state_closed_while_another_thread_has_the_worker(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = counting_runtime();
+    lua_State *L = luaL_newstate();
+    struct orr_value value;
+    luaL_openlibs(L);
+    assert_int_equal(orr_lua_open(rt, L, NULL), 0);
+    lua_pushcfunction(L, host_note);
+    assert_int_equal(orr_lua_copy_value(L, -1, &value), 0);
+    assert_int_equal(orr_runtime_enter(rt), 0);
+    harness_elsewhere(close_state, L);
+    assert_int_equal(orr_function_call(value.function, NULL, 0, NULL, NULL, 0), -EINVAL);
+    orr_values_free(&value, 1);
+    assert_int_equal(orr_runtime_leave(rt), 0);
+    finish(rt, NULL);
+    assert_int_equal(held, 0);
+}
+
 /* --- Functions of the host's -------------------------------------------------------------------------------------- */
 
 static unsigned drops;
@@ -888,6 +912,7 @@ static const struct CMUnitTest values[] = {
     cmocka_unit_test(isolate_that_another_thread_drives_is_busy),
     cmocka_unit_test(function_is_kept_called_and_passed_back),
     cmocka_unit_test(function_outlives_a_state_of_the_hosts),
+    cmocka_unit_test(function_outlives_a_state_closed_while_another_thread_has_the_worker),
     cmocka_unit_test(script_calls_functions_of_the_hosts),
     cmocka_unit_test(errors_of_the_hosts_functions_are_raised),
     cmocka_unit_test(callback_of_a_script_is_kept_beyond_the_call),
