@@ -27,6 +27,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -757,7 +758,10 @@ struct orr_lua_options {
     size_t longest_string;   /* default: none if trusted, 8 MB if not; SIZE_MAX for none */
     size_t longest_source;   /* of a script or a module; default: none if trusted, 128 KB if not; SIZE_MAX for none */
     const char *const
-        *roots;         /* folders in which an untrusted script's `require` looks; NULL-terminated; default: none */
+        *roots; /* folders in which an untrusted script's `require` looks; NULL-terminated; default: none */
+    const char *const
+        *modules;       /* of the API that scripts have: "async", "eventloop", "events", "loop", "runtime", "schedule";
+                           NULL-terminated; default: all.  The others are neither in the module nor to be required */
     bool safe_patterns; /* a trusted script, too, gets pattern functions that can be interrupted */
     unsigned schedule_limit;    /* callbacks that wait; default 1,000 */
     unsigned schedule_per_turn; /* that are started in a turn; default 16 */
@@ -919,6 +923,255 @@ ORR_API int orr_lua_push_report(struct lua_State *L, struct orr_task *task);
 typedef int orr_lua_start_fn(struct lua_State *L, struct orr_future *future, int first);
 typedef int orr_lua_push_fn(struct lua_State *L, const struct orr_result *result);
 ORR_API int orr_lua_push_async(struct lua_State *L, orr_lua_start_fn *start, orr_lua_push_fn *push);
+
+/* ------------------------------------------------------------------------------------------------------
+ * Values
+ *
+ * For hosts that would rather not touch Lua's stack, nor include lua.h.  A value is a plain struct, and zeroed it is nil:
+ *
+ *     struct orr_pair size[] = { { orr_value_string("width"), orr_value_integer(1920) },
+ *                                { orr_value_string("height"), orr_value_integer(1080) } };
+ *     struct orr_value screen = { .type = ORR_TABLE, .table = { .pairs = size, .count = 2 } };
+ *     orr_events_emit_value(L, "screen", &screen);
+ *
+ * What a host passes in is borrowed until the call returns: Lua has copies.  What a host is given says in each case whose it is:
+ * *borrowed*, it may be looked at for a while and is not to be freed; *owned*, it is the host's until orr_values_free().
+ *
+ * "As for orr_lua_call()" means: the worker's thread; or, for worker 1, any one thread at a time while nobody drives it.  Those
+ * answer -EBUSY if another thread drives it, and -EPERM on the wrong thread.
+ */
+enum orr_value_type {
+    ORR_NIL,
+    ORR_BOOLEAN,
+    ORR_INTEGER, /* of Lua's two kinds of numbers */
+    ORR_NUMBER,
+    ORR_STRING,
+    ORR_TABLE,
+    ORR_FUNCTION,
+    ORR_OTHER, /* userdata or a coroutine: a host may see that there is one, and no more */
+};
+
+/* Any bytes, NULs too.  From the library there is always one more, a NUL, behind them. */
+struct orr_string {
+    const char *bytes;
+    size_t length;
+};
+
+/* The items are at 1 to `length`, the pairs are the rest; either may be missing. */
+struct orr_table {
+    const struct orr_value *items;
+    size_t length;
+    const struct orr_pair *pairs;
+    size_t count;
+};
+
+/* A reference to a function of a script's: see orr_function_ref(). */
+struct orr_function;
+
+struct orr_value {
+    enum orr_value_type type;
+    union {
+        bool boolean;
+        int64_t integer;
+        double number;
+        struct orr_string string;
+        struct orr_table table;
+        struct orr_function *function;
+    };
+};
+
+struct orr_pair {
+    struct orr_value key, value; /* the key neither nil nor NaN */
+};
+
+/* Tables in tables: at most so deep. */
+#define ORR_VALUE_DEPTH 64
+
+/* For short.  `text` ends with a NUL, and is borrowed. */
+static inline struct orr_value orr_value_boolean(bool boolean)
+{
+    struct orr_value value;
+    value.type = ORR_BOOLEAN;
+    value.boolean = boolean;
+    return value;
+}
+
+static inline struct orr_value orr_value_integer(int64_t integer)
+{
+    struct orr_value value;
+    value.type = ORR_INTEGER;
+    value.integer = integer;
+    return value;
+}
+
+static inline struct orr_value orr_value_number(double number)
+{
+    struct orr_value value;
+    value.type = ORR_NUMBER;
+    value.number = number;
+    return value;
+}
+
+static inline struct orr_value orr_value_string(const char *text)
+{
+    struct orr_value value;
+    value.type = ORR_STRING;
+    value.string.bytes = text;
+    value.string.length = strlen(text);
+    return value;
+}
+
+/*
+ * Push a value, for what is done on the stack by hand.  As for orr_lua_call().
+ *   -EINVAL   not an isolate, or closing; NULL; somewhere in it a type that there is not, or ORR_OTHER, or a NULL with a length, or a
+ *             key that is nil or NaN
+ *   -EXDEV    a function of another isolate
+ *   -ELOOP    deeper than ORR_VALUE_DEPTH
+ *   -ENOMEM
+ *   -EBUSY, -EPERM
+ * With any of these, nothing is pushed.
+ */
+ORR_API int orr_lua_push_value(struct lua_State *L, const struct orr_value *value);
+
+/*
+ * Look at what is at an index of the stack.  Never copies or converts, and so is for all but tables and functions.  A string is
+ * borrowed, for as long as it is on the stack.  As for orr_lua_call(), but nobody checks.
+ *   -EINVAL    not an isolate, NULL, nothing at that index
+ *   -ENOTSUP   a table or a function
+ */
+ORR_API int orr_lua_read_value(struct lua_State *L, int index, struct orr_value *value);
+
+/*
+ * Copy what is there, tables and functions too; the copy is owned.  Tables are copied as they are, without asking metamethods, and
+ * one that is in two places becomes two.  As for orr_lua_call().
+ *   -EINVAL   not an isolate, or closing; NULL; nothing at that index
+ *   -ELOOP    deeper than ORR_VALUE_DEPTH; a table inside itself always is
+ *   -EFBIG    larger, all in all, than the isolate's longest string
+ *   -ENOMEM
+ *   -EBUSY, -EPERM
+ * With any of these, the value is nil.
+ */
+ORR_API int orr_lua_copy_value(struct lua_State *L, int index, struct orr_value *value);
+
+/*
+ * Free what is owned, with all that is in it, and make it nil; freeing nil does nothing.  At the latest before the runtime is freed.
+ * Any thread; with functions in it, as for orr_function_unref().
+ */
+ORR_API void orr_values_free(struct orr_value *values, size_t count);
+
+/*
+ * Call the function at a path, such as "on_key" or "game.hooks.draw", among the globals that scripts share, looked up without asking
+ * metamethods; and wait for it to return, as orr_lua_call() does, with its deadline.  `result_count` says how many results there is
+ * room for, and is told how many there are; those beyond are lost.  They are owned.  Both may be NULL.
+ *
+ *     struct orr_value sum, numbers[] = { orr_value_integer(1), orr_value_integer(2) };
+ *     size_t room = 1;
+ *     int error = orr_lua_call_values(L, "add", numbers, 2, &sum, &room, 0);
+ *     if (error == -EREMOTEIO && room && sum.type == ORR_STRING)
+ *         complain(sum.string.bytes);
+ *     orr_values_free(&sum, room);
+ *
+ * As for orr_lua_call().  The stack is left as it was.  With one result, if there is room, that says why:
+ *   -EREMOTEIO   it raised that
+ *   -ETIME       "Script execution timeout"
+ *   -ENOMEM      or without
+ * and with none:
+ *   -ENOENT   there is no function
+ *   -EINVAL, -EXDEV, -ELOOP   as for orr_lua_push_value(), of the arguments: it was not called; no path
+ *   -ELOOP, -EFBIG   as for orr_lua_copy_value(), of the results: it was
+ *   -EBUSY    as for orr_lua_call()
+ *   -EPERM
+ */
+ORR_API int orr_lua_call_values(struct lua_State *L, const char *path, const struct orr_value *arguments, size_t count,
+                                struct orr_value *results, size_t *result_count, uint64_t deadline_ns);
+
+/*
+ * References to functions, as values have them.  Whoever wants to keep one that is borrowed, or beyond orr_values_free(), takes one
+ * more.  It keeps the function, but not the isolate: when that is closed, it can only be given up, before the runtime is freed.  NULL
+ * is allowed.  As for orr_lua_call(), but nobody checks.
+ */
+ORR_API struct orr_function *orr_function_ref(struct orr_function *function);
+ORR_API void orr_function_unref(struct orr_function *function);
+
+/* As orr_lua_call_values().  -EINVAL: NULL, or its isolate has been closed. */
+ORR_API int orr_function_call(struct orr_function *function, const struct orr_value *arguments, size_t count,
+                              struct orr_value *results, size_t *result_count, uint64_t deadline_ns);
+
+/* Emit an event, as orr_events_emit(), with data made by the host; NULL for nil.  And as orr_lua_push_value(). */
+ORR_API int orr_events_emit_value(struct lua_State *L, const char *name, const struct orr_value *data);
+
+#define ORR_CALL_RESULTS 8
+
+/* A call of a function of the host's, while it lasts. */
+struct orr_call {
+    struct lua_State *L;
+    const struct orr_value *arguments; /* borrowed until the function returns */
+    size_t count;
+    struct orr_value results[ORR_CALL_RESULTS]; /* for the function to fill in, from the first on; all nil before */
+    size_t result_count;
+    void (*drop)(void *data); /* called, if set, when the results have been copied: to free what they have borrowed */
+    void *drop_data;
+    char message[256]; /* of orr_call_fail() */
+};
+
+/*
+ * Answers 0, or a negative errno, which is raised in the script.  It runs on the worker's thread, and must neither take long nor raise
+ * an error of Lua's itself; it may call the isolate.
+ */
+typedef int orr_call_fn(void *data, struct orr_call *call);
+
+/*
+ * Make a function of the host's one that scripts call, at a path among the globals that scripts share, in the place of what is there.
+ * Tables on the way are made if they are missing.  `data` must live as long as the isolate.
+ *
+ *     static int screen_size(void *data, struct orr_call *call)
+ *     {
+ *         struct screen *screen = find_screen(data, call);
+ *         if (!screen)
+ *             return orr_call_fail(call, -ENOENT, "there is no such screen");
+ *         call->results[0] = orr_value_integer(screen->width);
+ *         call->results[1] = orr_value_integer(screen->height);
+ *         call->result_count = 2;
+ *         return 0;
+ *     }
+ *     orr_lua_set_function(L, "game.screen.size", screen_size, screens);
+ *
+ * As for orr_lua_call().  For functions that wait: orr_lua_push_async().
+ *   -EINVAL    not an isolate, or closing; no function, no path or one with an empty part
+ *   -ENOTDIR   there is something else than a table on the way
+ *   -ENOMEM
+ *   -EBUSY, -EPERM
+ */
+ORR_API int orr_lua_set_function(struct lua_State *L, const char *path, orr_call_fn *fn, void *data);
+
+/*
+ * For `return orr_call_fail(call, -EINVAL, "expected a name, got %d", n);`: says what the script is told, after its place and the
+ * function's path.  Without it, that is what strerror() says.  Answers the error.  Inside the function.
+ */
+ORR_API int orr_call_fail(struct orr_call *call, int error, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+struct orr_lua_stats {
+    uint64_t tasks; /* that are not done */
+
+    size_t memory_used;
+    size_t memory_peak;  /* 0 for a state of the host's own */
+    size_t memory_limit; /* 0 for none */
+
+    uint64_t preemptions; /* slices that were suspended */
+    uint64_t timeouts;    /* what was ended at its deadline */
+
+    uint64_t events_emitted;   /* by the host, and of those: */
+    uint64_t events_refused;   /* the queue was full */
+    uint64_t events_dropped;   /* took the place of another */
+    uint64_t events_coalesced; /* took the place of another with the same name */
+
+    uint64_t schedule_waiting; /* callbacks */
+    uint64_t schedule_errors;  /* callbacks that failed */
+};
+
+/* What an isolate has come to so far.  As for orr_lua_call(), at any time: while a task is suspended, too.  -EINVAL, -EBUSY, -EPERM. */
+ORR_API int orr_lua_stats(struct lua_State *L, struct orr_lua_stats *stats);
 
 /* ------------------------------------------------------------------------------------------------------
  * Looking in

@@ -257,7 +257,8 @@ int isolate_visit(struct orr_isolate *iso)
     if (iso->worker != runtime_worker(iso->rt, 1))
         return -EPERM;
     int error = orr_runtime_enter(iso->rt);
-    iso->visits = !error;
+    if (!error) /* else the count is another thread's */
+        iso->visits = 1;
     return error;
 }
 
@@ -296,6 +297,7 @@ static int guard_gc(lua_State *L)
         ltask_drop_all(iso);
         isolate_leave(iso);
     }
+    iso->closing = true; /* references to functions outlive the state */
     isolate_unref(iso);
     return 0;
 }
@@ -346,7 +348,7 @@ static int open_protected(lua_State *L)
     ltask_open(iso, L);
     estate_open(iso, L);
     reach_open(iso, L);
-    modules_open(iso, L, options ? options->mount : NULL);
+    modules_open(iso, L, options);
     return 0;
 }
 

@@ -2,6 +2,7 @@
 #include "lua/limits.h"
 
 #include "base/log.h"
+#include "lua/capability.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -49,7 +50,7 @@ static int check(const struct orr_lua_options *options, const struct log *log)
                  INT_MAX);
         return -EINVAL;
     }
-    return 0;
+    return capability_check(options->modules, log);
 }
 
 /* Of an option where 0 stands for the default and `never` for no limit: which is 0 here. */

@@ -1,5 +1,6 @@
 #include "lua/modules.h"
 
+#include "lua/capability.h"
 #include "lua/ending.h"
 #include "lua/pattern/pattern.h"
 #include "lua/sandbox/sandbox.h"
@@ -67,7 +68,7 @@ static void put_patterns(struct orr_isolate *iso, lua_State *L)
     lua_pop(L, 1);
 }
 
-void modules_open(struct orr_isolate *iso, lua_State *L, const char *mount)
+void modules_open(struct orr_isolate *iso, lua_State *L, const struct orr_lua_options *options)
 {
     lua_newtable(L);
     loop_open(iso, L);
@@ -92,14 +93,16 @@ void modules_open(struct orr_isolate *iso, lua_State *L, const char *mount)
     open_events(iso, L);
     lua_pushstring(L, orr_version());
     lua_setfield(L, -2, "version");
-    if (mount) {
+    if (options && options->mount) {
         lua_pushvalue(L, -1);
-        lua_setglobal(L, mount);
+        lua_setglobal(L, options->mount);
     }
     run_chunk(L, orrery_lua_require, orrery_lua_require_size, "=orrery/require.lua");
     if (sandbox_applies(iso))
         sandbox_finish(iso, L);
     else
         use_package(L);
+    if (options)
+        capability_withhold(L, options->modules);
     lua_pop(L, 1);
 }

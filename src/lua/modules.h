@@ -4,8 +4,8 @@
 
 #include "lua/isolate.h"
 
-/* Makes the module `orrery`, and mounts it as a global if a name is given.  May raise. */
-void modules_open(struct orr_isolate *iso, lua_State *L, const char *mount);
+/* Makes the module `orrery`, and mounts it as a global, as the options say, which may be NULL.  May raise. */
+void modules_open(struct orr_isolate *iso, lua_State *L, const struct orr_lua_options *options);
 
 /* Each adds its functions to the table at the top of L.  May raise. */
 void async_open(struct orr_isolate *iso, lua_State *L);

@@ -355,7 +355,7 @@ end
 process_chunk()
 ]]
 
--- With a thousandth of the work.
+-- With a hundredth of the work.
 local function less(source)
   local made, count = source:gsub("10000000", "100000")
   check.truthy(count > 0, "a number to be made smaller")
