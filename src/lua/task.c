@@ -484,6 +484,8 @@ static enum orr_poll ltask_poll(struct orr_task *task, void *data)
     struct ltask *self = data;
     struct orr_isolate *iso = self->iso;
     bool held = isolate_is_held(iso);
+    if (!self->begun && iso->closing) /* none of a script runs for the first time because it is unloaded */
+        return orr_task_fail(task, -ECANCELED);
     if (held && iso->urgent == self && !iso->plain) { /* it goes on, a turn later */
         iso->urgent = self->next_urgent;
         self->urgent = self->paused = false;
