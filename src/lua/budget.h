@@ -27,6 +27,7 @@
 #include "lua/isolate.h"
 
 #define TIMEOUT_TEXT "Script execution timeout"
+#define YIELDED_TEXT "a C function yielded to the host"
 
 /* A stretch of Lua inside another: a poll of a task, or a call from the host. */
 struct level {

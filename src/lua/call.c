@@ -1,4 +1,9 @@
-/* Calls from the host that wait for Lua to return: on a coroutine of their own, so that they can be ended from outside. */
+/*
+ * Calls from the host that wait for Lua to return: on a coroutine of their own, so that they can be ended from outside.
+ *
+ * One coroutine is kept for that, the isolate's `caller`, with which a call allocates nothing and raises nothing, and so needs no
+ * protection of its own.  A call inside another takes one from the pool; so does the next after one that went wrong.
+ */
 #include "lua/budget.h"
 #include "lua/ending.h"
 #include "lua/task.h"
@@ -42,6 +47,27 @@ static int run(struct call *call, lua_State *L, lua_State *co, int arguments)
     return results;
 }
 
+/* Ready for the next call. */
+static void clean(lua_State *co)
+{
+    lua_settop(co, 0);
+    if (lua_gethook(co))
+        lua_sethook(co, NULL, 0, 0);
+}
+
+/* Keeps a coroutine that ended well, as the caller if there is none.  Never allocates. */
+static void keep(struct orr_isolate *iso, lua_State *co)
+{
+    if (iso->caller || iso->closing) {
+        isolate_recycle(iso, co);
+        return;
+    }
+    clean(co);
+    lua_pushthread(co);
+    lua_rawseti(co, LUA_REGISTRYINDEX, iso->caller_place);
+    iso->caller = co;
+}
+
 /* [call] [function] [arguments...] -> results, or an error value. */
 static int call_protected(lua_State *L)
 {
@@ -60,7 +86,7 @@ static int call_protected(lua_State *L)
     if (outermost)
         budget_end_slice(iso);
     if (call->error == -ETIME || call->error == -EPROTO) {
-        lua_pushstring(L, call->error == -ETIME ? TIMEOUT_TEXT : "a C function yielded in a call from the host");
+        lua_pushstring(L, call->error == -ETIME ? TIMEOUT_TEXT : YIELDED_TEXT);
         return 1;
     }
     results = call->error ? 1 : results;
@@ -68,8 +94,56 @@ static int call_protected(lua_State *L)
         return luaL_error(L, "too many results");
     lua_xmove(co, L, results);
     if (!call->error && !call->exposed)
-        isolate_recycle(iso, co);
+        keep(iso, co);
     return results;
+}
+
+static int call_pooled(struct call *call, lua_State *L, int arguments)
+{
+    lua_pushcfunction(L, call_protected);
+    lua_pushlightuserdata(L, call);
+    lua_rotate(L, -arguments - 3, 2); /* below the function and its arguments */
+    int status = lua_pcall(L, arguments + 2, LUA_MULTRET, 0);
+    if (status != LUA_OK)
+        return status == LUA_ERRMEM ? -ENOMEM : -ESCRIPT;
+    return call->error;
+}
+
+/* What has come of it, from the caller to L, which has room for a value. */
+static int hand_over(struct call *call, lua_State *L, lua_State *co, int results)
+{
+    if (call->error == -ETIME || call->error == -EPROTO) {
+        lua_pushstring(L, call->error == -ETIME ? TIMEOUT_TEXT : YIELDED_TEXT);
+        return call->error;
+    }
+    results = call->error ? 1 : results;
+    if (!lua_checkstack(L, results)) {
+        lua_pushliteral(L, "not enough memory");
+        return -ENOMEM;
+    }
+    lua_xmove(co, L, results);
+    return call->error;
+}
+
+static int call_kept(struct call *call, lua_State *L, int arguments)
+{
+    struct orr_isolate *iso = call->iso;
+    lua_State *co = iso->caller;
+    iso->calling = true;
+    lua_rawgeti(co, LUA_REGISTRYINDEX, iso->base);
+    lua_rawgeti(co, LUA_REGISTRYINDEX, iso->base_handler);
+    lua_xmove(L, co, arguments + 1);
+    bool outermost = budget_begin_slice(iso);
+    int results = run(call, L, co, arguments + 2);
+    if (outermost)
+        budget_end_slice(iso);
+    int error = hand_over(call, L, co, results);
+    if (call->error || call->exposed)
+        iso->caller = NULL; /* it stays in its place until there is another */
+    else
+        clean(co);
+    iso->calling = false;
+    return error;
 }
 
 int orr_lua_call(lua_State *L, int arguments, int results, uint64_t deadline_ns)
@@ -87,18 +161,14 @@ int orr_lua_call(lua_State *L, int arguments, int results, uint64_t deadline_ns)
     uint64_t limit = deadline_ns ? deadline_ns : iso->limits.deadline_ns[ORR_LUA_CALL];
     limit = iso->limits.mode == ORR_LUA_COUNT ? iso->limits.max_instructions : limit == ORR_NEVER ? 0 : limit;
     struct call call = { .iso = iso, .limit = limit };
-    lua_pushcfunction(L, call_protected);
-    lua_pushlightuserdata(L, &call);
-    lua_rotate(L, -arguments - 3, 2); /* below the function and its arguments */
-    int top = lua_gettop(L) - arguments - 3;
+    int top = lua_gettop(L) - arguments - 1;
+    bool kept = iso->caller && !iso->calling && lua_checkstack(iso->caller, arguments + 8);
     iso->calls++;
-    int status = lua_pcall(L, arguments + 2, LUA_MULTRET, 0);
+    error = kept ? call_kept(&call, L, arguments) : call_pooled(&call, L, arguments);
     iso->calls--;
     isolate_leave(iso);
-    if (status != LUA_OK)
-        return status == LUA_ERRMEM ? -ENOMEM : -ESCRIPT;
-    if (call.error)
-        return call.error;
+    if (error)
+        return error;
     if (results != LUA_MULTRET)
         lua_settop(L, top + results);
     return 0;

@@ -319,7 +319,8 @@ static void bind_life(struct orr_isolate *iso, lua_State *L)
 /* Texts that must be there when no memory is: Lua makes some of them where nothing protects it. */
 static void keep_texts(lua_State *L)
 {
-    static const char *const texts[] = { "error in error handling", "C stack overflow", "closed", TIMEOUT_TEXT };
+    static const char *const texts[] = { "error in error handling", "C stack overflow", "closed", TIMEOUT_TEXT,
+                                         YIELDED_TEXT };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         lua_pushstring(L, texts[i]);
         luaL_ref(L, LUA_REGISTRYINDEX);

@@ -485,6 +485,8 @@ static enum orr_poll ltask_poll(struct orr_task *task, void *data)
     struct ltask *self = data;
     struct orr_isolate *iso = self->iso;
     bool held = isolate_is_held(iso);
+    if (!self->begun && iso->closing) /* none of a script runs for the first time because it is unloaded */
+        return orr_task_fail(task, -ECANCELED);
     if (held && iso->urgent == self && !iso->plain) { /* it goes on, a turn later */
         iso->urgent = self->next_urgent;
         self->urgent = self->paused = false;
@@ -933,4 +935,6 @@ void ltask_open(struct orr_isolate *iso, lua_State *L)
     lua_pushlightuserdata(L, iso);
     lua_pushcclosure(L, handle_message, 1);
     iso->base_handler = luaL_ref(L, LUA_REGISTRYINDEX);
+    lua_pushboolean(L, false);
+    iso->caller_place = luaL_ref(L, LUA_REGISTRYINDEX);
 }
