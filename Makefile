@@ -54,10 +54,10 @@ format-check:
 	tools/sources | xargs clang-format --dry-run --Werror
 
 lint: all
-	luacheck -q lua tests/lua
+	luacheck -q lua tests/lua examples/hosts
 	tools/check-layers
 	tools/check-exports $(BUILD)
-	tools/sources src | grep '\.c$$' | xargs clang-tidy --quiet -p $(BUILD)
+	tools/sources src examples/hosts | grep '\.c$$' | xargs clang-tidy --quiet -p $(BUILD)
 
 clean:
 	rm -rf build build-asan build-tsan
