@@ -784,7 +784,7 @@ ORR_API int orr_lua_new(struct orr_runtime *rt, const struct orr_lua_options *op
 ORR_API int orr_lua_open(struct orr_runtime *rt, struct lua_State *L, const struct orr_lua_options *options);
 
 /*
- * Cancel what is left of its tasks, let them clean up for at most the runtime's grace period, and free all that the library has for
+ * Cancel what is left of its tasks, let them clean up for at most the runtime's grace period (those that have not run yet do not begin), and free all that the library has for
  * the state; a state from orr_lua_new() too.  One that the host has made is the host's to close, afterwards, and before the runtime is
  * freed.  References to its tasks keep their error, but not its value.
  *   -EINVAL        not an isolate

@@ -652,6 +652,7 @@ static const char visit[] =
     "  if level == failing then error({ level = level }) end\n"
     "  if level == depth then while endless do end return 'bottom' end\n"
     "  local result = descend(level)\n"
+    "  collectgarbage() -- the coroutines of the calls above are in use\n"
     "  if type(result) == 'table' then result = 'caught ' .. result.level end\n"
     "  game.async.run(function() note(level) end)\n"
     "  return result\n"
