@@ -531,8 +531,8 @@ static void slices_and_deadlines_hold_inside_and_outside(void **state)
 {
     (void)state;
     struct orr_runtime *outer = host_runtime(), *inner = host_runtime();
-    lua_State *L = open_with(outer, (struct orr_lua_options){ .deadline_ns = { [ORR_LUA_SCRIPT] = 60 * MS } });
-    lua_State *other = open_with(inner, (struct orr_lua_options){ .deadline_ns = { [ORR_LUA_SCRIPT] = 20 * MS } });
+    lua_State *L = open_with(outer, (struct orr_lua_options){ .deadline_ns = { [ORR_LUA_SCRIPT] = 600 * MS } });
+    lua_State *other = open_with(inner, (struct orr_lua_options){ .deadline_ns = { [ORR_LUA_SCRIPT] = 200 * MS } });
     give_turn(L, inner);
     struct orr_task *inside = start(other, "note 'inside' while true do end");
     struct orr_task *task = start(L, "while turn_other() == 1 do end note 'outside' while true do turn_other() end");
