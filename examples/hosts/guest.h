@@ -1,0 +1,55 @@
+/*
+ * What the hosts in this folder have in common: a runtime with one untrusted script in it, and what is told of it.  What
+ * sets them apart, the loop, is in a file for each.  All of it is for the thread that drives the runtime.
+ */
+#ifndef GUEST_H
+#define GUEST_H
+
+#include <orrery.h>
+
+#include <lua.h>
+
+#define MS UINT64_C(1000000)
+#define SECOND (1000 * MS)
+
+enum { TICK_MS = 16 }; /* how often these hosts have something of their own to do, such as drawing a frame */
+
+/* What a turn may take.  A tick that falls into one is late by that much at most, so it is a part of the tick's length. */
+#define TURN_NS (4 * MS)
+
+struct guest {
+    struct orr_runtime *rt;
+    lua_State *L; /* NULL while no script is loaded */
+    bool quiet;   /* counts time-outs, but prints no reports */
+    bool forgive; /* never disables a handler, however often it times out */
+    unsigned timeouts, disabled, failures, refused;
+    unsigned ticks, busy_ticks; /* of the host; those at which a script was in the middle of something */
+};
+
+/* The runtime alone.  A negative errno, which has been reported. */
+int guest_open(struct guest *guest);
+
+/* An empty state for a script, which calls the host `mount`.  The host may add functions to that table before the script starts. */
+int guest_load(struct guest *guest, const char *mount);
+int guest_start(struct guest *guest, const char *path);
+
+/* Unloading leaves nothing of the script behind; another may be loaded.  Closing unloads. */
+void guest_unload(struct guest *guest);
+int guest_close(struct guest *guest);
+
+/* A field of an event's data: a text, or, where that is NULL, a number. */
+struct guest_field {
+    const char *key, *text;
+    long long number;
+};
+
+/* Tells the script's handlers.  They run in the next turns. */
+void guest_emit(struct guest *guest, const char *event, const struct guest_field *fields, unsigned count);
+
+/* The host's own work: counts, and emits "tick". */
+void guest_tick(struct guest *guest);
+
+/* Prints what has happened. */
+void guest_summary(const struct guest *guest);
+
+#endif
