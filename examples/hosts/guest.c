@@ -30,7 +30,8 @@ static void notice(void *data, lua_State *L, enum orr_lua_notice notice, const c
     guest->timeouts += notice == ORR_LUA_TIMED_OUT;
     guest->disabled += notice == ORR_LUA_DISABLED;
     if (!guest->quiet)
-        printf("notice: %.*s\n", (int)strcspn(text, "\n"), text); /* the lines after the first say where, and the stack */
+        printf("notice: %.*s\n", (int)strcspn(text, "\n"),
+               text); /* the lines after the first say where, and the stack */
 }
 
 /* The failure of a task that nobody awaits.  A time-out is one too, and has been a notice already. */
@@ -55,7 +56,8 @@ static void sink(void *data, struct orr_task *task)
 int guest_open(struct guest *guest)
 {
     /* Unloading a script waits for its clean-up, and the host with it: so the grace period is short. */
-    guest->rt = orr_runtime_new(&(struct orr_options){ .log = log_line, .sink = sink, .sink_data = guest, .grace_ms = 50 });
+    guest->rt = orr_runtime_new(
+        &(struct orr_options){ .log = log_line, .sink = sink, .sink_data = guest, .grace_ms = 50 });
     return guest->rt ? 0 : failed("cannot make a runtime", -errno);
 }
 
@@ -84,7 +86,10 @@ int guest_start(struct guest *guest, const char *path)
     }
     if (!error)
         error = orr_lua_start(guest->L, 0, "script", NULL);
-    return error ? failed(path, error) : 0;
+    /* Its first turn, in which it registers its handlers.  An event emitted before would find none, and be lost. */
+    if (!error)
+        error = orr_runtime_turn(guest->rt, TURN_NS);
+    return error < 0 ? failed(path, error) : 0;
 }
 
 void guest_unload(struct guest *guest)

@@ -1,0 +1,8 @@
+-- A task that never waits; and when it has been ended, the next.
+local async = compositor.async
+
+while true do
+  async.pawait(async.run("spin", function()
+    while true do end
+  end))
+end

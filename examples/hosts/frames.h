@@ -1,0 +1,32 @@
+/* How regularly frames come: their intervals, and figures of them, in lines as those of the benchmarks: "name value unit ratio peer". */
+#ifndef FRAMES_H
+#define FRAMES_H
+
+#include <stdint.h>
+
+enum { FRAMES_MAX = 65536 }; /* a quarter of an hour at 60 Hz; those that come later are not counted */
+
+struct frames {
+    uint64_t last; /* when the last one came, in nanoseconds; 0 before the first */
+    unsigned count;
+    uint64_t intervals[FRAMES_MAX];
+};
+
+void frames_add(struct frames *frames, uint64_t now);
+
+struct frames_figures {
+    unsigned count;
+    double p50_us, p999_us, max_us;
+    unsigned missed; /* intervals of more than one and a half frames at 60 Hz */
+};
+
+/* Sorts the intervals. */
+struct frames_figures frames_figures(struct frames *frames);
+
+/* `bare` are those without a script, to compare with; may be NULL. */
+void frames_print(const char *mode, const struct frames_figures *figures, const struct frames_figures *bare);
+
+/* One more line; `bare` 0 for none. */
+void frames_line(const char *mode, const char *what, double value, const char *unit, double bare);
+
+#endif
