@@ -26,7 +26,7 @@ struct compositor {
     struct wl_event_source *keys, *end;
     struct frames frames;
     bool measured, interrupted; /* this script's time is over; all is */
-    int error;
+    bool failed;
 };
 
 /* --- What the desktop tells ----------------------------------------------------------------------------------- */
@@ -71,11 +71,8 @@ static uint64_t turn_budget(const struct compositor *compositor)
 static int on_runtime(int fd, uint32_t mask, void *data)
 {
     struct compositor *compositor = data;
-    (void)fd;
-    (void)mask;
-    int more = orr_runtime_turn(compositor->guest.rt, turn_budget(compositor));
-    if (more < 0)
-        compositor->error = more;
+    (void)fd, (void)mask;
+    compositor->failed = orr_runtime_turn(compositor->guest.rt, turn_budget(compositor)) < 0;
     return 0;
 }
 
@@ -136,16 +133,13 @@ static int measure(struct compositor *compositor, int seconds, const char *path,
     int error = path ? load(compositor, path) : 0;
     compositor->guest.timeouts = 0;
     compositor->measured = false;
-    compositor->frames = (struct frames){ 0 };
+    compositor->frames.last = compositor->frames.count = 0;
     wl_event_source_timer_update(compositor->keys, KEY_EVERY_MS);
     wl_event_source_timer_update(compositor->end, seconds * 1000);
-    while (!error && !compositor->measured) {
+    while (!error && !compositor->failed && !compositor->measured)
         error = desktop_dispatch(compositor->desktop);
-        if (!error)
-            error = compositor->error;
-    }
-    if (error)
-        return error;
+    if (error || compositor->failed)
+        return -1;
     char mode[40] = "no-script";
     if (path)
         snprintf(mode, sizeof mode, "%.*s", (int)strcspn(basename(path), "."), basename(path));
@@ -170,15 +164,15 @@ static int run(struct compositor *compositor, int seconds, char **scripts)
         compositor->keys = wl_event_loop_add_timer(loop, on_keys_due, compositor),
         compositor->end = wl_event_loop_add_timer(loop, on_end, compositor),
     };
-    int error = 0;
-    for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++)
+    int count = sizeof sources / sizeof sources[0], error = 0;
+    for (int i = 0; i < count; i++)
         error = sources[i] ? error : -1;
     struct frames_figures bare = { 0 };
     if (!error)
         error = measure(compositor, seconds, NULL, &bare);
     for (; !error && *scripts && !compositor->interrupted; scripts++)
         error = measure(compositor, seconds, *scripts, &bare);
-    for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++)
+    for (int i = 0; i < count; i++)
         if (sources[i])
             wl_event_source_remove(sources[i]); /* before the runtime, whose descriptor one watches */
     return error;
@@ -186,17 +180,16 @@ static int run(struct compositor *compositor, int seconds, char **scripts)
 
 int main(int argc, char **argv)
 {
-    static struct compositor compositor = { .guest = { .quiet = true,
-                                                       .forgive = true } }; /* it is to loop all the time */
+    static struct compositor compositor = { .guest = { .quiet = true, .forgive = true } }; /* it may loop to the end */
     struct desktop_listener listener = { .frame = on_frame, .key = on_key, .window = on_window, .data = &compositor };
     int seconds = argc > 1 ? atoi(argv[1]) : 0;
-    if (seconds <= 0) {
-        fprintf(stderr, "usage: compositor SECONDS [SCRIPT...]\n");
-        return 2;
-    }
+    if (seconds <= 0)
+        return fprintf(stderr, "usage: compositor SECONDS [SCRIPT...]\n"), 2;
     if (guest_open(&compositor.guest))
         return 1;
     compositor.desktop = desktop_open(&listener);
+    if (compositor.desktop && desktop_socket(compositor.desktop))
+        fprintf(stderr, "compositor: WAYLAND_DISPLAY=%s\n", desktop_socket(compositor.desktop));
     int error = compositor.desktop ? run(&compositor, seconds, argv + 2) : -1;
     if (guest_close(&compositor.guest))
         error = -1;

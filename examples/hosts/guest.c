@@ -55,6 +55,7 @@ static void sink(void *data, struct orr_task *task)
 
 int guest_open(struct guest *guest)
 {
+    setvbuf(stdout, NULL, _IOLBF, 0); /* a line is to be seen when it is printed */
     /* Unloading a script waits for its clean-up, and the host with it: so the grace period is short. */
     guest->rt = orr_runtime_new(
         &(struct orr_options){ .log = log_line, .sink = sink, .sink_data = guest, .grace_ms = 50 });
