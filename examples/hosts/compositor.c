@@ -63,7 +63,7 @@ static uint64_t turn_budget(const struct compositor *compositor)
 {
     uint64_t since = orr_runtime_now(compositor->guest.rt) - compositor->frames.last;
     uint64_t left = since < TICK_MS * MS ? TICK_MS * MS - since : 0;
-    if (since > 10 * TICK_MS * MS)
+    if (since > 10 * MS * TICK_MS)
         return TURN_NS; /* nothing is drawn: the output is off */
     return left < TURN_NS ? left : TURN_NS;
 }
