@@ -161,6 +161,10 @@ void desktop_close(struct desktop *desktop)
         return;
     if (desktop->display) {
         wl_display_destroy_clients(desktop->display);
+        if (desktop->scene)
+            wlr_scene_node_destroy(&desktop->scene->node);
+        if (desktop->layout)
+            wlr_output_layout_destroy(desktop->layout);
         if (desktop->allocator)
             wlr_allocator_destroy(desktop->allocator);
         if (desktop->renderer)
