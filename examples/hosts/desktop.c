@@ -155,22 +155,25 @@ struct desktop *desktop_open(const struct desktop_listener *listener)
     return NULL;
 }
 
+/* Users before what they use. */
 void desktop_close(struct desktop *desktop)
 {
     if (!desktop)
         return;
-    if (desktop->display) {
+    if (desktop->display)
         wl_display_destroy_clients(desktop->display);
-        if (desktop->scene)
-            wlr_scene_node_destroy(&desktop->scene->node);
-        if (desktop->layout)
-            wlr_output_layout_destroy(desktop->layout);
-        if (desktop->allocator)
-            wlr_allocator_destroy(desktop->allocator);
-        if (desktop->renderer)
-            wlr_renderer_destroy(desktop->renderer);
-        wl_display_destroy(desktop->display); /* and with it the backend, the output, the keyboard, the seat */
-    }
+    if (desktop->layout)
+        wlr_output_layout_destroy(desktop->layout);
+    if (desktop->scene)
+        wlr_scene_node_destroy(&desktop->scene->node);
+    if (desktop->backend)
+        wlr_backend_destroy(desktop->backend); /* and with it the output and the keyboard */
+    if (desktop->allocator)
+        wlr_allocator_destroy(desktop->allocator);
+    if (desktop->renderer)
+        wlr_renderer_destroy(desktop->renderer);
+    if (desktop->display)
+        wl_display_destroy(desktop->display); /* and with it the seat and the other globals */
     free(desktop);
 }
 
