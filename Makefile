@@ -57,7 +57,7 @@ lint: all
 	luacheck -q lua tests/lua examples/hosts
 	tools/check-layers
 	tools/check-exports $(BUILD)
-	tools/sources src | grep '\.c$$' | xargs clang-tidy --quiet -p $(BUILD)
+	tools/sources src examples/hosts | grep '\.c$$' | xargs clang-tidy --quiet -p $(BUILD)
 
 clean:
 	rm -rf build build-asan build-tsan
