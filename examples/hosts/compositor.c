@@ -110,19 +110,14 @@ static int set_background(lua_State *L)
     return 0;
 }
 
-/* Functions of the host's go where the API is mounted, before anything of the script's has run. */
-static int load(struct compositor *compositor, const char *path)
+/* Functions of the host's go where the API is mounted. */
+static void prepare(void *data, lua_State *L)
 {
-    int error = guest_load(&compositor->guest, "compositor");
-    if (error)
-        return error;
-    lua_State *L = compositor->guest.L;
     lua_getglobal(L, "compositor");
-    lua_pushlightuserdata(L, compositor);
+    lua_pushlightuserdata(L, data);
     lua_pushcclosure(L, set_background, 1);
     lua_setfield(L, -2, "set_background");
     lua_pop(L, 1);
-    return guest_start(&compositor->guest, path);
 }
 
 /* --- Measuring ------------------------------------------------------------------------------------------------ */
@@ -130,7 +125,7 @@ static int load(struct compositor *compositor, const char *path)
 /* `path` NULL: no script. */
 static int measure(struct compositor *compositor, int seconds, const char *path, struct frames_figures *bare)
 {
-    int error = path ? load(compositor, path) : 0;
+    int error = path ? guest_load(&compositor->guest, "compositor", path, prepare, compositor) : 0;
     compositor->guest.timeouts = 0;
     compositor->measured = false;
     compositor->frames.last = compositor->frames.count = 0;

@@ -115,9 +115,7 @@ int main(int argc, char **argv)
     if (guest_open(&host.guest))
         return 1;
     int fd = orr_runtime_fd(host.guest.rt);
-    host.error = fd < 0 ? fd : guest_load(&host.guest, "host");
-    if (!host.error)
-        host.error = guest_start(&host.guest, argv[1]);
+    host.error = fd < 0 ? fd : guest_load(&host.guest, "host", argv[1], NULL, NULL);
     if (!host.error)
         run(&host, fd, argc > 2 ? (guint)strtoul(argv[2], NULL, 10) : 2);
     guest_summary(&host.guest);

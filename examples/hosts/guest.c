@@ -62,42 +62,36 @@ int guest_open(struct guest *guest)
     return guest->rt ? 0 : failed("cannot make a runtime", -errno);
 }
 
-int guest_load(struct guest *guest, const char *mount)
+int guest_load(struct guest *guest, const char *mount, const char *path, void (*prepare)(void *data, lua_State *L),
+               void *data)
 {
-    /* Shorter deadlines than the default of a second: whoever pressed a key does not wait so long. */
-    struct orr_lua_options options = {
-        .mount = mount,
-        .deadline_ns = { [ORR_LUA_TASK] = 200 * MS, [ORR_LUA_HANDLER] = 200 * MS, [ORR_LUA_TIMER] = 200 * MS },
-        .strikes = guest->forgive ? UINT32_MAX : 0,
-        .events_policy = ORR_EVENTS_DROP_OLDEST, /* old keys are worth less than new ones */
-        .notice = notice,
-        .notice_data = guest,
+    struct orr_script_options options = {
+        .source = { .path = path },
+        .prepare = prepare,
+        .prepare_data = data,
+        /* Shorter deadlines than the default of a second: whoever pressed a key does not wait so long. */
+        .lua = { .mount = mount,
+                 .deadline_ns = { [ORR_LUA_TASK] = 200 * MS, [ORR_LUA_HANDLER] = 200 * MS, [ORR_LUA_TIMER] = 200 * MS },
+                 .strikes = guest->forgive ? UINT32_MAX : 0,
+                 .events_policy = ORR_EVENTS_DROP_OLDEST, /* old keys are worth less than new ones */
+                 .notice = notice,
+                 .notice_data = guest },
     };
-    int error = orr_lua_new(guest->rt, &options, &guest->L);
-    return error ? failed("cannot make a Lua state", error) : 0;
-}
-
-int guest_start(struct guest *guest, const char *path)
-{
-    int error = orr_lua_load(guest->L, &(struct orr_lua_source){ .path = path });
-    if (error == -EPROTO) {
-        fprintf(stderr, "host: %s\n", lua_tostring(guest->L, -1));
-        lua_pop(guest->L, 1);
-        return error;
-    }
-    if (!error)
-        error = orr_lua_start(guest->L, 0, "script", NULL);
+    int error = orr_script_load(guest->rt, &options, &guest->script);
+    if (error)
+        return failed(path, error);
+    guest->L = orr_script_state(guest->script);
     /* Its first turn, in which it registers its handlers.  An event emitted before would find none, and be lost. */
-    if (!error)
-        error = orr_runtime_turn(guest->rt, TURN_NS);
-    return error < 0 ? failed(path, error) : 0;
+    int more = orr_runtime_turn(guest->rt, TURN_NS);
+    return more < 0 ? failed(path, more) : 0;
 }
 
 void guest_unload(struct guest *guest)
 {
-    int error = guest->L ? orr_lua_close(guest->L) : 0;
+    int error = guest->script ? orr_script_unload(guest->script) : 0;
     if (error)
-        failed("cannot close the Lua state", error);
+        failed("cannot unload the script", error);
+    guest->script = NULL;
     guest->L = NULL;
 }
 

@@ -19,7 +19,8 @@ enum { TICK_MS = 16 }; /* how often these hosts have something of their own to d
 
 struct guest {
     struct orr_runtime *rt;
-    lua_State *L; /* NULL while no script is loaded */
+    struct orr_script *script; /* NULL while none is loaded, as is its state */
+    lua_State *L;
     bool quiet;   /* counts time-outs, but prints no reports */
     bool forgive; /* never disables a handler, however often it times out */
     unsigned timeouts, disabled, failures, refused;
@@ -29,9 +30,12 @@ struct guest {
 /* The runtime alone.  A negative errno, which has been reported. */
 int guest_open(struct guest *guest);
 
-/* An empty state for a script, which calls the host `mount`.  The host may add functions to that table before the script starts. */
-int guest_load(struct guest *guest, const char *mount);
-int guest_start(struct guest *guest, const char *path);
+/*
+ * Starts a script, which calls the host `mount`.  `prepare` may add functions of the host's to that global before anything of the
+ * script's has run; it may be NULL.  A negative errno, which has been reported.
+ */
+int guest_load(struct guest *guest, const char *mount, const char *path, void (*prepare)(void *data, lua_State *L),
+               void *data);
 
 /* Unloading leaves nothing of the script behind; another may be loaded.  Closing unloads. */
 void guest_unload(struct guest *guest);

@@ -108,9 +108,7 @@ int main(int argc, char **argv)
     if (guest_open(&host.guest))
         return 1;
     int fd = orr_runtime_fd(host.guest.rt);
-    int error = fd < 0 ? fd : guest_load(&host.guest, "host");
-    if (!error)
-        error = guest_start(&host.guest, argv[1]);
+    int error = fd < 0 ? fd : guest_load(&host.guest, "host", argv[1], NULL, NULL);
     if (!error)
         error = run(&host, fd, argc > 2 ? strtoul(argv[2], NULL, 10) : 2);
     if (error < 0)

@@ -135,9 +135,7 @@ int main(int argc, char **argv)
     if (error)
         fprintf(stderr, "host: not all descriptors could be opened\n");
     if (!error)
-        error = guest_load(&host.guest, "host");
-    if (!error)
-        error = guest_start(&host.guest, argv[1]);
+        error = guest_load(&host.guest, "host", argv[1], NULL, NULL);
     if (!error)
         error = run(&host, argc > 2 ? strtoul(argv[2], NULL, 10) : 2);
     guest_summary(&host.guest);
