@@ -18,12 +18,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define SHARE_NS (8 * MS) /* of each frame, for scripts */
+
 enum { KEY_EVERY_MS = 50 }; /* somebody types */
 
 struct compositor {
     struct guest guest;
     struct desktop *desktop;
-    struct wl_event_source *keys, *end;
+    struct wl_event_source *runtime, *keys, *end;
+    uint64_t spent; /* on scripts, since the last frame */
     struct frames frames;
     bool measured, interrupted; /* this script's time is over; all is */
     bool failed;
@@ -35,44 +38,49 @@ static void on_frame(void *data)
 {
     struct compositor *compositor = data;
     frames_add(&compositor->frames, orr_runtime_now(compositor->guest.rt));
+    compositor->spent = 0;
+    wl_event_source_fd_update(compositor->runtime, WL_EVENT_READABLE);
 }
 
 static void on_key(void *data, const char *name, bool pressed)
 {
-    struct compositor *compositor = data;
     struct guest_field fields[] = { { .key = "name", .text = name },
                                     { .key = "state", .text = pressed ? "down" : "up" } };
-    guest_emit(&compositor->guest, "key", fields, 2);
+    guest_emit(&((struct compositor *)data)->guest, "key", fields, 2);
 }
 
 static void on_window(void *data, const char *title, bool opened)
 {
-    struct compositor *compositor = data;
     struct guest_field fields[] = { { .key = "title", .text = title },
                                     { .key = "change", .text = opened ? "opened" : "closed" } };
-    guest_emit(&compositor->guest, "window", fields, 2);
+    guest_emit(&((struct compositor *)data)->guest, "window", fields, 2);
 }
 
 /* --- What the loop calls -------------------------------------------------------------------------------------- */
 
 /*
  * A turn ends before the next frame is due: a compositor knows when that is, and the library keeps a turn to its budget, whatever the
- * script does.  When the frame is late all the same, turns are as short as can be until it is drawn.
+ * script does.  And scripts have but a part of each frame.  A process that never sleeps is one that the kernel lets wait for its core when
+ * others want it, too; this one sleeps for the rest, and is let in at once when the time has come.
  */
-static uint64_t turn_budget(const struct compositor *compositor)
+static uint64_t turn_budget(const struct compositor *compositor, uint64_t now)
 {
-    uint64_t since = orr_runtime_now(compositor->guest.rt) - compositor->frames.last;
+    uint64_t since = now - compositor->frames.last;
     uint64_t left = since < TICK_MS * MS ? TICK_MS * MS - since : 0;
-    if (since > 10 * MS * TICK_MS)
-        return TURN_NS; /* nothing is drawn: the output is off */
-    return left < TURN_NS ? left : TURN_NS;
+    uint64_t share = compositor->spent < SHARE_NS ? SHARE_NS - compositor->spent : 0;
+    uint64_t budget = share < TURN_NS ? share : TURN_NS;
+    return left < budget ? left : budget;
 }
 
 static int on_runtime(int fd, uint32_t mask, void *data)
 {
     struct compositor *compositor = data;
+    uint64_t begin = orr_runtime_now(compositor->guest.rt);
     (void)fd, (void)mask;
-    compositor->failed = orr_runtime_turn(compositor->guest.rt, turn_budget(compositor)) < 0;
+    compositor->failed = orr_runtime_turn(compositor->guest.rt, turn_budget(compositor, begin)) < 0;
+    compositor->spent += orr_runtime_now(compositor->guest.rt) - begin;
+    if (compositor->spent >= SHARE_NS)
+        wl_event_source_fd_update(compositor->runtime, 0); /* until the next frame */
     return 0;
 }
 
@@ -87,8 +95,7 @@ static int on_keys_due(void *data)
 
 static int on_end(void *data)
 {
-    struct compositor *compositor = data;
-    compositor->measured = true;
+    ((struct compositor *)data)->measured = true;
     return 0;
 }
 
@@ -153,7 +160,7 @@ static int run(struct compositor *compositor, int seconds, char **scripts)
     struct wl_event_loop *loop = desktop_loop(compositor->desktop);
     int fd = orr_runtime_fd(compositor->guest.rt);
     struct wl_event_source *sources[] = {
-        fd < 0 ? NULL : wl_event_loop_add_fd(loop, fd, WL_EVENT_READABLE, on_runtime, compositor),
+        compositor->runtime = wl_event_loop_add_fd(loop, fd, WL_EVENT_READABLE, on_runtime, compositor),
         wl_event_loop_add_signal(loop, SIGINT, on_signal, compositor),
         wl_event_loop_add_signal(loop, SIGTERM, on_signal, compositor),
         compositor->keys = wl_event_loop_add_timer(loop, on_keys_due, compositor),
@@ -186,8 +193,7 @@ int main(int argc, char **argv)
     if (compositor.desktop && desktop_socket(compositor.desktop))
         fprintf(stderr, "compositor: WAYLAND_DISPLAY=%s\n", desktop_socket(compositor.desktop));
     int error = compositor.desktop ? run(&compositor, seconds, argv + 2) : -1;
-    if (guest_close(&compositor.guest))
-        error = -1;
+    error |= guest_close(&compositor.guest);
     desktop_close(compositor.desktop);
     return error ? 1 : 0;
 }
