@@ -44,15 +44,15 @@ static void on_frame(void *data)
 
 static void on_key(void *data, const char *name, bool pressed)
 {
-    struct guest_field fields[] = { { .key = "name", .text = name },
-                                    { .key = "state", .text = pressed ? "down" : "up" } };
+    struct orr_pair fields[] = { { orr_value_string("name"), orr_value_string(name) },
+                                 { orr_value_string("pressed"), orr_value_boolean(pressed) } };
     guest_emit(&((struct compositor *)data)->guest, "key", fields, 2);
 }
 
 static void on_window(void *data, const char *title, bool opened)
 {
-    struct guest_field fields[] = { { .key = "title", .text = title },
-                                    { .key = "change", .text = opened ? "opened" : "closed" } };
+    struct orr_pair fields[] = { { orr_value_string("title"), orr_value_string(title) },
+                                 { orr_value_string("change"), orr_value_string(opened ? "opened" : "closed") } };
     guest_emit(&((struct compositor *)data)->guest, "window", fields, 2);
 }
 

@@ -1,7 +1,5 @@
 #include "guest.h"
 
-#include <lauxlib.h>
-
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -105,51 +103,18 @@ int guest_close(struct guest *guest)
 
 /* --- Events --------------------------------------------------------------------------------------------------- */
 
-struct emission {
-    const char *event;
-    const struct guest_field *fields;
-    unsigned count;
-    int error;
-};
-
-static int emit_protected(lua_State *L)
+void guest_emit(struct guest *guest, const char *event, const struct orr_pair *fields, unsigned count)
 {
-    struct emission *emission = lua_touserdata(L, 1);
-    lua_createtable(L, 0, (int)emission->count);
-    for (const struct guest_field *field = emission->fields; field < emission->fields + emission->count; field++) {
-        if (field->text)
-            lua_pushstring(L, field->text);
-        else
-            lua_pushinteger(L, field->number);
-        lua_setfield(L, -2, field->key);
-    }
-    emission->error = orr_events_emit(L, emission->event);
-    return 0;
-}
-
-/*
- * Making a table can fail where the script has used up its memory, and an error of Lua's outside any protected call ends the
- * process.  So the host makes what it emits in a C function, called by lua_pcall().  No Lua of the script's runs in it.
- */
-void guest_emit(struct guest *guest, const char *event, const struct guest_field *fields, unsigned count)
-{
-    struct emission emission = { .event = event, .fields = fields, .count = count };
-    if (!guest->L)
-        return;
-    lua_pushcfunction(guest->L, emit_protected);
-    lua_pushlightuserdata(guest->L, &emission);
-    if (lua_pcall(guest->L, 1, 0, 0) != LUA_OK) {
-        lua_pop(guest->L, 1);
-        emission.error = -ENOMEM;
-    }
-    guest->refused += emission.error != 0;
+    struct orr_value data = { .type = ORR_TABLE, .table = { .pairs = fields, .count = count } };
+    if (guest->L)
+        guest->refused += orr_events_emit_value(guest->L, event, &data) != 0;
 }
 
 void guest_tick(struct guest *guest)
 {
     guest->ticks++;
     guest->busy_ticks += orr_runtime_next_deadline(guest->rt) == 0; /* there is something to do at this moment */
-    guest_emit(guest, "tick", &(struct guest_field){ .key = "number", .number = guest->ticks }, 1);
+    guest_emit(guest, "tick", &(struct orr_pair){ orr_value_string("number"), orr_value_integer(guest->ticks) }, 1);
 }
 
 void guest_summary(const struct guest *guest)

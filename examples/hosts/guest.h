@@ -41,14 +41,8 @@ int guest_load(struct guest *guest, const char *mount, const char *path, void (*
 void guest_unload(struct guest *guest);
 int guest_close(struct guest *guest);
 
-/* A field of an event's data: a text, or, where that is NULL, a number. */
-struct guest_field {
-    const char *key, *text;
-    long long number;
-};
-
-/* Tells the script's handlers.  They run in the next turns. */
-void guest_emit(struct guest *guest, const char *event, const struct guest_field *fields, unsigned count);
+/* Tells the script's handlers, with a table of these fields.  They run in the next turns. */
+void guest_emit(struct guest *guest, const char *event, const struct orr_pair *fields, unsigned count);
 
 /* The host's own work: counts, and emits "tick". */
 void guest_tick(struct guest *guest);

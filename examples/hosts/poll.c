@@ -71,7 +71,7 @@ static void on_input(struct host *host)
     char *from = host->line;
     for (char *end; (end = strchr(from, '\n')); from = end + 1) {
         *end = 0;
-        guest_emit(&host->guest, "line", &(struct guest_field){ .key = "text", .text = from }, 1);
+        guest_emit(&host->guest, "line", &(struct orr_pair){ orr_value_string("text"), orr_value_string(from) }, 1);
     }
     host->length = strlen(from);
     if (host->length == sizeof host->line - 1)

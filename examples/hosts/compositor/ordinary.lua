@@ -2,7 +2,7 @@
 local async, events = compositor.async, compositor.events
 
 events:on("key", function(key)
-  if key.name == "a" and key.state == "down" then
+  if key.name == "a" and key.pressed then
     for level = 0, 10 do -- a flash that fades, without a callback
       compositor.set_background(0.1, 0.1, 1 - level / 20)
       async.sleep(16)
