@@ -11,7 +11,8 @@
 local orrery, private = ...
 local error, ipairs, next, pairs, type, sort = error, ipairs, next, pairs, type, table.sort
 local find, format, sub = string.find, string.format, string.sub
-local new_handler, start, is_held, enable = private.new_handler, private.start, private.is_held, private.enable
+local new_handler, start, is_held = private.new_handler, private.start, private.is_held
+local enable, is_disabled = private.enable, private.is_disabled
 
 local events = {}
 local entries = {}  -- id -> entry
@@ -159,7 +160,7 @@ function events:list(name)
   for id, entry in pairs(entries) do
     for registered in pairs(entry.names) do
       if name == nil or registered == name then
-        local disabled = private.is_disabled(entry.handler)
+        local disabled = is_disabled(entry.handler)
         list[#list + 1] = { id = id, name = registered, once = entry.once, disabled = disabled }
       end
     end
@@ -168,9 +169,9 @@ function events:list(name)
   return list
 end
 
--- Handlers that the host's events start run a little later: one may have left by then.
+-- Handlers that the host's events start run a little later: one may have left by then, or have timed out once too often.
 local function run_entry(entry, data)
-  if not entry.gone or entry.once then
+  if (not entry.gone or entry.once) and not is_disabled(entry.handler) then
     return entry.fn(data)
   end
 end

@@ -213,7 +213,7 @@ void events_flush(struct orr_isolate *iso)
 {
     lua_State *L = iso->L;
     iso->events.pending = false;
-    if (!lua_checkstack(L, 6))
+    if (iso->closing || !lua_checkstack(L, 6))
         return;
     lua_pushcfunction(L, call_protected);
     lua_pushlightuserdata(L, (void *)"flush");
