@@ -169,7 +169,7 @@ function events:list(name)
   return list
 end
 
--- Handlers that the host's events start run a little later: one may have left by then, or have timed out once too often.
+-- Handlers that the host's events start run a little later: one may have left by then, or timed out once too often.
 local function run_entry(entry, data)
   if (not entry.gone or entry.once) and not is_disabled(entry.handler) then
     return entry.fn(data)
