@@ -4,7 +4,7 @@
 
 typedef bool each_fn(struct ltask *task);
 
-enum { EVERY_SCRIPT = UINT32_MAX };
+#define EVERY_SCRIPT UINT32_MAX
 
 /* True if one of the live tasks of a script, or of all, answers true. */
 static bool for_each(struct orr_isolate *iso, uint32_t script, each_fn *each)

@@ -107,7 +107,7 @@ static void put_all_in_place(struct orr_isolate *iso, lua_State *L, const struct
 void bounded_open(struct orr_isolate *iso, lua_State *L)
 {
     static const luaL_Reg tools[] = { { "argument_error", tool_argument_error }, { NULL, NULL } };
-    static const struct bounded *const libraries[] = { bounded_base, bounded_string, bounded_table };
+    static const struct bounded *const libraries[] = { bounded_base, bounded_string, bounded_table, NULL };
     if (luaL_loadbufferx(L, orrery_lua_bounded, orrery_lua_bounded_size, "=orrery/bounded.lua", "t") != LUA_OK)
         lua_error(L);
     lua_newtable(L);
@@ -119,7 +119,7 @@ void bounded_open(struct orr_isolate *iso, lua_State *L)
     lua_pushinteger(L, iso->limits.longest_string ? (lua_Integer)iso->limits.longest_string : LUA_MAXINTEGER);
     lua_setfield(L, -2, "longest");
     lua_call(L, 1, 1);
-    for (size_t i = 0; i < sizeof libraries / sizeof *libraries; i++)
+    for (int i = 0; libraries[i]; i++)
         put_all_in_place(iso, L, libraries[i]);
     lua_getfield(L, -1, "read_all");
     lua_remove(L, -2);
