@@ -408,6 +408,8 @@ int orr_lua_open(struct orr_runtime *rt, lua_State *L, const struct orr_lua_opti
 
 static int open_libraries(lua_State *L)
 {
+    lua_gc(L, LUA_GCINC, 200, 100,
+           13); /* in steps of 8 KB, whatever a later Lua begins with: none may take a turn's time */
     if (sandbox_applies(lua_touserdata(L, 1)))
         sandbox_libraries(L);
     else
