@@ -409,6 +409,54 @@ static void scripts_deadlines_are_no_longer_than_the_hosts(void **state)
     finish(rt, L);
 }
 
+static void scheduled_callbacks_have_a_deadline(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = host_runtime();
+    lua_State *L = open_with(rt, (struct orr_lua_options){ .deadline_ns = { [ORR_LUA_SCHEDULED] = 5 * MS } });
+    struct orr_task *task = start(L, "game.schedule(function() while true do end end)\n"
+                                     "game.schedule(function() note 'next' end)\n"
+                                     "while game.runtime.stats().timeouts == 0 do game.async.sleep(1) end");
+    turn_until_done(rt, task, ORR_NEVER);
+    assert_int_equal(error_of(rt, task), 0);
+    assert_int_equal(orr_runtime_run(rt), 0);
+    assert_string_equal(noted, "next;");
+    assert_non_null(strstr(notice_text, "the scheduled callback has run for"));
+    finish(rt, L);
+}
+
+static void compiling_has_a_deadline(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = host_runtime();
+    lua_State *L = open_with(rt, (struct orr_lua_options){ .deadline_ns = { [ORR_LUA_SCRIPT] = MS } });
+    enum { PIECES = 1 << 20 };
+    char *text = malloc(4 * PIECES + 1);
+    for (int i = 0; i < PIECES; i++)
+        memcpy(text + 4 * i, "x=1 ", 4);
+    text[4 * PIECES] = '\0';
+    assert_int_equal(orr_lua_load(L, &(struct orr_lua_source){ .text = text }), -EPROTO);
+    assert_non_null(strstr(lua_tostring(L, -1), "Script execution timeout"));
+    lua_pop(L, 1);
+    free(text);
+    assert_int_equal(orr_lua_load(L, &(struct orr_lua_source){ .text = "return 1" }), 0);
+    lua_pop(L, 1);
+    finish(rt, L);
+}
+
+static void trusted_scripts_may_have_patterns_that_can_be_interrupted(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = host_runtime();
+    lua_State *L = open_with(
+        rt, (struct orr_lua_options){ .safe_patterns = true, .deadline_ns = { [ORR_LUA_SCRIPT] = 200 * MS } });
+    struct orr_task *task = start(L, "return (('a'):rep(5000)):find(('.-'):rep(8) .. 'b')");
+    unsigned turns = turn_until_done(rt, task, MS);
+    assert_true(turns >= 5);
+    assert_int_equal(error_of(rt, task), -ETIME);
+    finish(rt, L);
+}
+
 /* --- Handlers ------------------------------------------------------------------------------------------------------- */
 
 static void handler_that_times_out_thrice_is_disabled(void **state)
@@ -432,6 +480,30 @@ static void handler_that_times_out_thrice_is_disabled(void **state)
     assert_int_equal(notices[ORR_LUA_DISABLED], 1);
     assert_int_equal(notices[ORR_LUA_TIMED_OUT], 4);
     finish(rt, L);
+}
+
+static void host_chooses_how_often_a_handler_may_time_out(void **state)
+{
+    (void)state;
+    static const struct {
+        unsigned strikes, disabled;
+        const char *calls;
+    } cases[] = { { 1, 1, "1;" }, { UINT_MAX, 0, "1;2;3;4;" } };
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        struct orr_runtime *rt = host_runtime();
+        lua_State *L = open_with(
+            rt, (struct orr_lua_options){ .strikes = cases[i].strikes, .deadline_ns = { [ORR_LUA_HANDLER] = 5 * MS } });
+        load(L, "game.events:on('x', function(n) note(n) while true do end end)");
+        assert_int_equal(orr_lua_call(L, 0, 0, 0), 0);
+        for (int n = 1; n <= 4; n++) {
+            lua_pushinteger(L, n);
+            assert_int_equal(orr_events_emit(L, "x"), 0);
+            assert_int_equal(orr_runtime_run(rt), 0);
+        }
+        assert_string_equal(noted, cases[i].calls);
+        assert_int_equal(notices[ORR_LUA_DISABLED], cases[i].disabled);
+        finish(rt, L);
+    }
 }
 
 static void emit(lua_State *L, const char *name, int value, int expected)
@@ -810,7 +882,11 @@ static const struct CMUnitTest limits[] = {
     cmocka_unit_test(coroutines_do_not_escape_the_count),
     cmocka_unit_test(without_limits_nothing_is_interrupted),
     cmocka_unit_test(scripts_deadlines_are_no_longer_than_the_hosts),
+    cmocka_unit_test(scheduled_callbacks_have_a_deadline),
+    cmocka_unit_test(compiling_has_a_deadline),
+    cmocka_unit_test(trusted_scripts_may_have_patterns_that_can_be_interrupted),
     cmocka_unit_test(handler_that_times_out_thrice_is_disabled),
+    cmocka_unit_test(host_chooses_how_often_a_handler_may_time_out),
     cmocka_unit_test(events_of_the_host_keep_their_order_while_a_handler_is_suspended),
     cmocka_unit_test(events_that_find_the_queue_full_meet_the_policy),
     cmocka_unit_test(handlers_of_events_are_disabled_and_enabled),

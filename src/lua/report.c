@@ -258,8 +258,7 @@ static int write_timeout(lua_State *L)
     add_how_long(L, iso, timeout->expired);
     add_where(L);
     lua_pushfstring(L, *iso->culprit ? "time went into %s\n" : "", iso->culprit);
-    lua_pushliteral(
-        L, "to run for longer, let others run now and then (async.checkpoint()), or leave the work to a worker\n");
+    lua_pushliteral(L, "waiting gives it its time anew: call async.checkpoint() now and then\n");
     push_stacks(L, iso, 1);
     lua_concat(L, 6);
     return 1;
