@@ -125,6 +125,8 @@ typedef void orr_sink_fn(void *data, struct orr_task *task);
 
 struct orr_options {
     unsigned workers;         /* 1 to ORR_WORKERS_MAX; default 1 */
+    unsigned pool_threads;    /* for jobs of Lua's `worker`, started with the first; 1 to ORR_WORKERS_MAX; default: as many
+                                 as there are cores */
     unsigned max_tasks;       /* live tasks a worker, 1 to ORR_TASKS_MAX; default ORR_TASKS_DEFAULT */
     enum orr_reactor reactor; /* default ORR_REACTOR_AUTO */
     enum orr_clock clock;     /* default ORR_CLOCK_MONOTONIC */
