@@ -5,14 +5,15 @@
 #include <errno.h>
 #include <string.h>
 
-#define KNOWN "async, eventloop, events, loop, runtime, schedule"
+#define KNOWN "async, eventloop, events, json, loop, runtime, schedule, values"
 
 /* The fields of the module, and which of those that can be listed each belongs to. */
 static const struct {
     const char *field, *module;
 } fields[] = {
     { "async", "async" },     { "eventloop", "eventloop" }, { "events", "events" },          { "loop", "loop" },
-    { "runtime", "runtime" }, { "schedule", "schedule" },   { "schedule_wrap", "schedule" },
+    { "runtime", "runtime" }, { "schedule", "schedule" },   { "schedule_wrap", "schedule" }, { "json", "json" },
+    { "values", "values" },
 };
 
 enum { FIELDS = sizeof fields / sizeof *fields };

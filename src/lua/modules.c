@@ -74,6 +74,8 @@ void modules_open(struct orr_isolate *iso, lua_State *L, const struct orr_lua_op
     loop_open(iso, L);
     schedule_open(iso, L);
     info_open(iso, L);
+    values_open(iso, L);
+    json_open(iso, L);
     lua_newtable(L);
     async_open(iso, L);
     block_open(iso, L);

@@ -21,9 +21,9 @@
 #include <stdint.h>
 
 enum {
-    VALUES_DEPTH_MAX = 200,         /* tables in one another */
-    SEGMENT_MIN = 64 * 1024,        /* strings from here on are blocks of their own */
-    VALUES_ERROR_SLOTS = 6,         /* of L's stack, which the caller of values_encode() leaves free */
+    VALUES_DEPTH_MAX = 200,  /* tables in one another */
+    SEGMENT_MIN = 64 * 1024, /* strings from here on are blocks of their own */
+    VALUES_ERROR_SLOTS = 6,  /* of L's stack, which the caller of values_encode() leaves free */
 };
 
 /*
@@ -33,7 +33,9 @@ enum {
 struct attachment {
     void (*ref)(struct attachment *self);
     void (*unref)(struct attachment *self);
-    int (*push)(lua_State *L, struct attachment *self); /* one userdata, with a reference of its own; raises only for lack of memory */
+    int (*push)(
+        lua_State *L,
+        struct attachment *self); /* one userdata, with a reference of its own; raises only for lack of memory */
 };
 
 struct segment {
@@ -78,6 +80,12 @@ void attachment_mark(lua_State *L);
 
 /* That of the userdata at an index; NULL if it has none.  Scripts that cannot change the metatables of userdata cannot forge one. */
 struct attachment *attachment_test(lua_State *L, int index);
+
+/* Pushes the metatable that marks a table as an array, which json.array() sets; nil in a state that has none. */
+void values_push_array_mark(lua_State *L);
+
+/* Makes it.  May raise. */
+void values_make_array_mark(lua_State *L);
 
 /* For encode.c.  0 or -ENOMEM; -E2BIG beyond what an offset can name.  The attachment's reference is taken here. */
 int message_grow(struct message *m, size_t more);
