@@ -764,8 +764,8 @@ struct orr_lua_options {
     const char *const
         *roots; /* folders in which an untrusted script's `require` looks; NULL-terminated; default: none */
     const char *const
-        *modules;       /* of the API that scripts have: "async", "eventloop", "events", "loop", "runtime", "schedule",
-                           "worker"; NULL-terminated; default: all.  The others are neither in the module nor to be required */
+        *modules;       /* of the API that scripts have: "async", "eventloop", "events", "json", "loop",
+                           "runtime", "schedule", "values", "worker"; NULL-terminated; default: all.  The others are neither in the module nor to be required */
     bool safe_patterns; /* a trusted script, too, gets pattern functions that can be interrupted */
     unsigned schedule_limit;    /* callbacks that wait; default 1,000 */
     unsigned schedule_per_turn; /* that are started in a turn; default 16 */
@@ -773,8 +773,7 @@ struct orr_lua_options {
     enum orr_events_policy events_policy; /* for those beyond; default ORR_EVENTS_REFUSE */
     orr_lua_notice_fn *notice;            /* on the worker's thread, when no Lua runs; default: the log */
     void *notice_data;
-    const char *const *worker_modules; /* of the API that scripts of workers have; default: "async", "eventloop", "loop", "runtime",
-                                          "schedule"; never more than those above */
+    const char *const *worker_modules; /* of the API that scripts of workers have; default: all but "events" and "worker"; never more than those above */
     orr_lua_prepare_fn *worker_prepare; /* called with each state that is made for a worker, on that worker's thread, before the
                                            worker's script: it may give it functions and modules; default: none */
     void *worker_data;

@@ -5,16 +5,23 @@
 #include <errno.h>
 #include <string.h>
 
-#define KNOWN "async, eventloop, events, loop, runtime, schedule, worker"
+#define KNOWN "async, eventloop, events, json, loop, runtime, schedule, values, worker"
 
 /* The fields of the module, which of those that can be listed each belongs to, and whether jobs have it unless the host says otherwise. */
 static const struct {
     const char *field, *module;
     bool of_jobs;
 } fields[] = {
-    { "async", "async", true },       { "eventloop", "eventloop", true },    { "events", "events", false },
-    { "loop", "loop", true },         { "runtime", "runtime", true },        { "schedule", "schedule", true },
-    { "schedule_wrap", "schedule", true }, { "worker", "worker", false },
+    { "async", "async", true },
+    { "eventloop", "eventloop", true },
+    { "events", "events", false },
+    { "json", "json", true },
+    { "loop", "loop", true },
+    { "runtime", "runtime", true },
+    { "schedule", "schedule", true },
+    { "schedule_wrap", "schedule", true },
+    { "values", "values", true },
+    { "worker", "worker", false },
 };
 
 enum { FIELDS = sizeof fields / sizeof *fields };

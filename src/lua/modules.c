@@ -76,6 +76,8 @@ void modules_open(struct orr_isolate *iso, lua_State *L)
     loop_open(iso, L);
     schedule_open(iso, L);
     info_open(iso, L);
+    values_open(iso, L);
+    json_open(iso, L);
     lua_newtable(L);
     async_open(iso, L);
     block_open(iso, L);

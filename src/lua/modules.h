@@ -17,6 +17,8 @@ void group_open(struct orr_isolate *iso, lua_State *L);
 void loop_open(struct orr_isolate *iso, lua_State *L);
 void schedule_open(struct orr_isolate *iso, lua_State *L);
 void info_open(struct orr_isolate *iso, lua_State *L);
+void values_open(struct orr_isolate *iso, lua_State *L);
+void json_open(struct orr_isolate *iso, lua_State *L);
 
 /* Pushes what lua/events.lua gets; and keeps, from that at the top, what it has made of it for the host. */
 void events_push_private(struct orr_isolate *iso, lua_State *L);
