@@ -123,6 +123,8 @@ struct orr_isolate {
     uint32_t scripts;            /* loaded so far */
     void (*closed)(void *data);  /* told when it is, just before it is freed */
     void *closed_data;
+    void (*stray)(void *data, struct orr_task *task); /* told of failures that nobody saw, in place of the sink */
+    void *stray_data;
     uint64_t schedule_errors;
     char culprit[80];    /* the C function that ran when the slice was over, and for how long */
     struct terms *terms; /* a reference */

@@ -212,6 +212,14 @@ void loop_close_timers(struct orr_isolate *iso, uint32_t script)
     }
 }
 
+bool loop_any_active(const struct orr_isolate *iso)
+{
+    for (const struct timer_object *at = iso->timers; at; at = at->next)
+        if (orr_timer_due_in(at->timer) != ORR_NEVER)
+            return true;
+    return false;
+}
+
 static int timer_is_closing(lua_State *L)
 {
     struct timer_object *self = luaL_checkudata(L, 1, TIMER);

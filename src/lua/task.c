@@ -73,7 +73,9 @@ static enum orr_poll report_unseen(struct orr_task *task, void *data)
         struct ltask *self = all;
         all = self->next_unseen;
         self->unseen = false;
-        if (self->task && !self->task->observed)
+        if (self->task && !self->task->observed && iso->stray)
+            iso->stray(iso->stray_data, self->task);
+        else if (self->task && !self->task->observed)
             sink_report(self->task);
         ltask_release(self);
     }
