@@ -87,9 +87,10 @@ static int furnish(lua_State *L)
     struct cell *cell = lua_touserdata(L, 1);
     const struct terms *terms = cell->program->terms;
     library_adapt(cell->iso, L, &cell->spoiled);
+    birth_note_library(L);
     if (terms->prepare)
         terms->prepare(terms->prepare_data, L);
-    lua_settop(L, 0);
+    lua_settop(L, 1);
     for (const struct program_module *module = cell->program->modules; module; module = module->next) {
         load(L, &module->code);
         lua_pushstring(L, module->name);
@@ -98,7 +99,7 @@ static int furnish(lua_State *L)
         library_register(L, module->name);
     }
     load(L, &cell->program->code);
-    birth_remember(L);
+    birth_remember(L, 1);
     return 2;
 }
 

@@ -122,7 +122,8 @@ void library_register(lua_State *L, const char *name)
 
 void library_restore(lua_State *L)
 {
-    lua_gc(L, LUA_GCRESTART);
+    if (!lua_gc(L, LUA_GCISRUNNING))
+        lua_gc(L, LUA_GCRESTART); /* which also makes a step due: so not for nothing */
     lua_gc(L, LUA_GCINC, 200, 100, 13);
     lua_getglobal(L, LUA_MATHLIBNAME);
     lua_getfield(L, -1, "randomseed");
