@@ -130,8 +130,8 @@ void isolate_class(struct orr_isolate *iso, lua_State *L, const char *name, cons
     }
     lua_pushvalue(L, -1);
     lua_setfield(L, -3, "methods");
-    if (sandbox_applies(iso))
-        lua_pushboolean(L, false); /* or one script could change them for all */
+    if (sandbox_applies(iso) || iso->terms->for_jobs)
+        lua_pushboolean(L, false); /* or one script, or job, could change them for all */
     else
         lua_pushvalue(L, -1);
     lua_setfield(L, -3, "__metatable"); /* scripts see the methods, and no finalizer */

@@ -82,6 +82,16 @@ static void cut_debug(lua_State *L)
     lua_settop(L, 0);
 }
 
+/* As are all other userdata's: or a job could change it for those that follow. */
+static void hide_metatable_of_files(lua_State *L)
+{
+    if (luaL_getmetatable(L, LUA_FILEHANDLE) == LUA_TTABLE) {
+        lua_pushboolean(L, false);
+        lua_setfield(L, -2, "__metatable");
+    }
+    lua_pop(L, 1);
+}
+
 void library_adapt(struct orr_isolate *iso, lua_State *L, bool *spoiled)
 {
     static const char *const files[] = { "close", "input", "lines", "open", "output", "popen", "tmpfile", NULL };
@@ -91,6 +101,7 @@ void library_adapt(struct orr_isolate *iso, lua_State *L, bool *spoiled)
         return;
     cut_debug(L);
     take_exit(L);
+    hide_metatable_of_files(L);
     put_before_all(L, LUA_IOLIBNAME, files, spoiled);
     put_before_all(L, LUA_LOADLIBNAME, foreign, spoiled);
     lua_pushglobaltable(L);
