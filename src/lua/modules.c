@@ -6,6 +6,7 @@
 #include "lua/sandbox/sandbox.h"
 #include "lua/task.h"
 #include "lua/terms.h"
+#include "lua/worker/library.h"
 #include "lua/worker/module.h"
 
 /* What is written in Lua, embedded at build time: see lua/. */
@@ -109,5 +110,7 @@ void modules_open(struct orr_isolate *iso, lua_State *L)
     else
         use_package(L);
     capability_withhold(L, terms->modules);
+    if (terms->for_jobs)
+        library_freeze(L);
     lua_pop(L, 1);
 }

@@ -52,13 +52,24 @@ static void add(lua_State *L)
     lua_pop(L, STRIDE);
 }
 
+static bool has_field(lua_State *L, int table, const char *name)
+{
+    lua_pushstring(L, name);
+    bool has = lua_rawget(L, table) != LUA_TNIL;
+    lua_pop(L, 1);
+    return has;
+}
+
 /* What is held weakly is a cache, and no state. */
 static bool is_weak(lua_State *L, int metatable)
 {
-    lua_pushliteral(L, "__mode");
-    bool weak = lua_rawget(L, metatable) != LUA_TNIL;
-    lua_pop(L, 1);
-    return weak;
+    return has_field(L, metatable, "__mode");
+}
+
+/* What a script cannot get hold of, it cannot change. */
+static bool is_hidden(lua_State *L, int metatable)
+{
+    return has_field(L, metatable, "__metatable");
 }
 
 static lua_Integer count_keys(lua_State *L, int table)
@@ -92,8 +103,10 @@ static void remember_table(lua_State *L)
         lua_settop(L, table - 1);
         return;
     }
-    lua_pushvalue(L, -1);
-    note(L);
+    if (lua_istable(L, -1) && !is_hidden(L, table + METATABLE)) {
+        lua_pushvalue(L, -1);
+        note(L);
+    }
     lua_Integer count = count_keys(L, table);
     lua_pushinteger(L, count);
     write_down(L, table, table + CONTENTS, lua_newuserdatauv(L, (size_t)count * sizeof(struct address), 0));

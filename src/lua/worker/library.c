@@ -109,6 +109,64 @@ void library_adapt(struct orr_isolate *iso, lua_State *L, bool *spoiled)
     lua_pop(L, 1);
 }
 
+/* --- What cannot be changed --------------------------------------------------------------------------------------------- */
+
+static int refuse_change(lua_State *L)
+{
+    return luaL_error(L, "attempt to change a read-only table (%s)", lua_tostring(L, lua_upvalueindex(1)));
+}
+
+static int next_field(lua_State *L)
+{
+    lua_settop(L, 2);
+    lua_pushvalue(L, lua_upvalueindex(1));
+    lua_replace(L, 1);
+    return lua_next(L, 1) ? 2 : 0;
+}
+
+static int each_field(lua_State *L)
+{
+    lua_pushvalue(L, lua_upvalueindex(1));
+    lua_pushcclosure(L, next_field, 1);
+    lua_pushvalue(L, 1);
+    return 2;
+}
+
+/* [name] [table] -> [name] [what reads as the table does] */
+static void push_frozen(lua_State *L)
+{
+    int table = lua_gettop(L);
+    lua_newtable(L);
+    lua_createtable(L, 0, 4);
+    lua_pushvalue(L, table);
+    lua_setfield(L, -2, "__index");
+    lua_pushvalue(L, table - 1);
+    lua_pushcclosure(L, refuse_change, 1);
+    lua_setfield(L, -2, "__newindex");
+    lua_pushvalue(L, table);
+    lua_pushcclosure(L, each_field, 1);
+    lua_setfield(L, -2, "__pairs");
+    lua_pushboolean(L, false);
+    lua_setfield(L, -2, "__metatable");
+    lua_setmetatable(L, -2);
+    lua_replace(L, table);
+}
+
+void library_freeze(lua_State *L)
+{
+    int module = lua_gettop(L);
+    for (lua_pushnil(L); lua_next(L, module);) {
+        if (!lua_istable(L, -1)) {
+            lua_pop(L, 1);
+            continue;
+        }
+        push_frozen(L);
+        lua_pushvalue(L, -2);
+        lua_insert(L, -2);
+        lua_rawset(L, module); /* in its place: the traversal may go on */
+    }
+}
+
 /* --- Modules ---------------------------------------------------------------------------------------------------------------- */
 
 static int return_it(lua_State *L)

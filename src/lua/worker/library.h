@@ -4,6 +4,9 @@
 
 #include "lua/isolate.h"
 
+/* Makes the tables in the module at the top, of the API, such that nobody can change them: so nobody need put them back.  May raise. */
+void library_freeze(lua_State *L);
+
 /* Changes the libraries.  From then on `*spoiled` is set by what leaves state behind that is not in tables.  May raise. */
 void library_adapt(struct orr_isolate *iso, lua_State *L, bool *spoiled);
 
