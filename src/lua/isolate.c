@@ -152,7 +152,13 @@ void isolate_object_class(struct orr_isolate *iso, lua_State *L, enum object_cla
     isolate_class(iso, L, name, methods);
     luaL_getmetatable(L, name);
     iso->identities[which] = lua_topointer(L, -1);
-    lua_pop(L, 1);
+    iso->classes[which] = luaL_ref(L, LUA_REGISTRYINDEX);
+}
+
+void isolate_set_class(lua_State *L, enum object_class which)
+{
+    lua_rawgeti(L, LUA_REGISTRYINDEX, isolate_of(L)->classes[which]);
+    lua_setmetatable(L, -2);
 }
 
 void *isolate_test(lua_State *L, int index, enum object_class which)

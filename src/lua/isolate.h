@@ -37,6 +37,9 @@ enum object_class {
     OBJECT_CONDITION,
     OBJECT_QUEUE,
     OBJECT_FUTURE,
+    OBJECT_TIMER,
+    OBJECT_HANDLER,
+    OBJECT_SCHEDULED,
     OBJECT_CLASSES,
 };
 
@@ -54,8 +57,8 @@ struct event_figures {
 
 /* Callbacks for the next turns: see schedule.c. */
 struct schedule {
-    int first, last; /* of the table in which they are */
-    unsigned count;  /* of those not cancelled */
+    struct scheduled *first, *last;
+    unsigned count; /* of those not cancelled */
     bool dispatching;
 };
 
@@ -71,6 +74,8 @@ struct orr_isolate {
     struct chain *chain;
     struct level *level; /* the innermost; see budget.h */
     struct ltask *urgent;
+    struct ltask *spares; /* for the next hidden tasks: see errand.h */
+    int spare_count;
     struct queue parked;  /* polled while the isolate was held */
     struct queue belated; /* the same, of fair tasks that had used up their share */
     struct ltask *unseen; /* failed at the top, and not yet reported */
@@ -91,6 +96,7 @@ struct orr_isolate {
     /* References into the registry. */
     int anchors, pool, base, base_handler, task_class, task_methods;
     const void *identities[OBJECT_CLASSES];
+    int classes[OBJECT_CLASSES];
     int free_anchor; /* the first of a list of free indices, 0 for none */
     int last_anchor;
     int pooled;
@@ -166,6 +172,9 @@ void isolate_class(struct orr_isolate *iso, lua_State *L, const char *name, cons
 /* The same for one of those above. */
 void isolate_object_class(struct orr_isolate *iso, lua_State *L, enum object_class which, const char *name,
                           const luaL_Reg *methods);
+
+/* Makes what is at the top an object of one of those. */
+void isolate_set_class(lua_State *L, enum object_class which);
 
 /* The object at an index; NULL if it is none of that class. */
 void *isolate_test(lua_State *L, int index, enum object_class which);
