@@ -49,7 +49,13 @@ static struct ltask *take(struct orr_isolate *iso, lua_State *L)
     } else {
         self = make(iso, L);
     }
-    *self = (struct ltask){ .iso = iso, .co = self->co, .anchor = self->anchor, .hidden = true };
+    lua_State *co = self->co;
+    int anchor = self->anchor;
+    memset(self, 0, offsetof(struct ltask, wait)); /* which is idle, as it was when it was made */
+    self->iso = iso;
+    self->co = co;
+    self->anchor = anchor;
+    self->hidden = true;
     return self;
 }
 
@@ -94,14 +100,6 @@ static bool put(struct ltask *self)
     iso->spares = self;
     iso->spare_count++;
     return true;
-}
-
-/* Whoever may make it last holds the value at `index` of co, which has the handler in it. */
-static void bind_handler(struct ltask *self, struct handler *handler, int index)
-{
-    lua_pushvalue(self->co, index);
-    lua_setiuservalue(self->co, AT_HANDLE, LTASK_HANDLER);
-    self->handler = handler;
 }
 
 /* What the body is called by. */
@@ -158,8 +156,8 @@ struct ltask *hidden_new(struct orr_isolate *iso, lua_State *L, int arguments, c
     if (options->handler) {
         lua_pushvalue(L, options->handler);
         lua_xmove(L, co, 1);
-        bind_handler(self, lua_touserdata(co, -1), -1);
-        lua_pop(co, 1);
+        self->handler = lua_touserdata(co, -1);
+        lua_setiuservalue(co, AT_HANDLE, LTASK_HANDLER);
     }
     push_base(self);
     lua_xmove(L, co, arguments + 1);
@@ -185,10 +183,9 @@ struct ltask *hidden_new(struct orr_isolate *iso, lua_State *L, int arguments, c
 
 bool hidden_keep(struct ltask *self)
 {
-    bool usable = self->state == LTASK_OK && self->over && self->co && !self->exposed && !self->estate && !self->urgent;
-    if (!usable)
-        return false;
-    return put(self);
+    bool usable = self->state == LTASK_OK && self->over && self->co && !self->exposed && !self->estate &&
+                  !self->urgent && self->wait.state == WAIT_IDLE && !self->wait.grouped;
+    return usable && put(self);
 }
 
 /* --- Errands -------------------------------------------------------------------------------------------------------- */
@@ -220,12 +217,28 @@ static void dropped(void *data)
 static int prepare(struct errand *errand, struct ltask *self)
 {
     lua_State *co = self->co;
-    isolate_push_anchored(errand->iso, co, errand->anchor);
-    int thing = lua_gettop(co);
-    if (errand->handler)
-        bind_handler(self, errand->handler, thing);
+    lua_rawgeti(co, LUA_REGISTRYINDEX, errand->iso->anchors);
+    lua_rawgeti(co, -1, errand->anchor);
     push_base(self);
-    return errand->kind->push(errand, co, thing);
+    return errand->kind->push(errand, co, self->below);
+}
+
+/*
+ * After its first step.  Either that was all, and the handler is not judged any more; or the task goes on, and the handler, which the
+ * errand holds until now, is to last as long.
+ */
+static void settle_handler(struct errand *errand, struct ltask *self, const struct orr_task *task, enum orr_poll answer)
+{
+    lua_State *L = errand->iso->L;
+    if (answer == ORR_DONE && !task->result.error && !task->children && !task->own.failures) {
+        errand->handler->strikes = 0;
+    } else if (lua_checkstack(L, 4)) {
+        isolate_push_anchored(errand->iso, L, self->anchor);
+        isolate_push_anchored(errand->iso, L, errand->anchor);
+        lua_setiuservalue(L, -2, LTASK_HANDLER);
+        lua_pop(L, 1);
+        self->handler = errand->handler;
+    }
 }
 
 /* What begins it, and is never called again for it: the task is an ordinary one from then on. */
@@ -258,6 +271,8 @@ static enum orr_poll errand_poll(struct orr_task *task, void *data)
     task->data = self;
     task->drop = ltask_drop;
     enum orr_poll answer = ltask_poll(task, self);
+    if (errand->handler)
+        settle_handler(errand, self, task, answer);
     release(errand);
     return answer;
 }

@@ -23,6 +23,7 @@ enum {
     NEST_MAX = 16,       /* nested polls while the caller could also suspend itself */
     NEST_HARD_MAX = 120, /* and when it could not */
     POOL_MAX = 256,      /* coroutines kept for the next tasks */
+    HANDY_ANCHORS = 16,
 };
 
 struct ltask;
@@ -98,6 +99,8 @@ struct orr_isolate {
     const void *identities[OBJECT_CLASSES];
     int classes[OBJECT_CLASSES];
     int free_anchor; /* the first of a list of free indices, 0 for none */
+    int handy_anchors[HANDY_ANCHORS]; /* more of them, */
+    int handy; /* so many */
     int last_anchor;
     int pooled;
     uint64_t tasks;          /* that the core has not dropped */

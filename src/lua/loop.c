@@ -129,6 +129,14 @@ static int loop_new_timer(lua_State *L)
     return 1;
 }
 
+/* What is due at once is so by the time that the worker has read last: it need not read it anew. */
+static int start_core(const struct timer_object *self, uint64_t delay)
+{
+    if (!delay && !self->repeat)
+        return orr_timer_start_at(self->timer, self->iso->worker->now, 0);
+    return orr_timer_start(self->timer, delay, self->repeat);
+}
+
 static int start(lua_State *L, struct timer_object *self, uint64_t delay)
 {
     struct orr_isolate *iso = self->iso;
@@ -139,7 +147,7 @@ static int start(lua_State *L, struct timer_object *self, uint64_t delay)
     }
     int error = isolate_visit(iso);
     if (!error) {
-        error = orr_timer_start(self->timer, delay, self->repeat);
+        error = start_core(self, delay);
         self->repeats = self->repeat;
         isolate_leave(iso);
     }
