@@ -104,9 +104,6 @@ struct orr_isolate {
     int last_anchor;
     int pooled;
     uint64_t tasks;          /* that the core has not dropped */
-    lua_State *caller;       /* for the host's next call, or NULL: see call.c */
-    int caller_place;        /* in the registry */
-    bool calling;            /* it is in use */
     struct orr_waker closer; /* the task that closes the isolate, if one does */
     struct orr_wait grace;   /* and its wait */
 

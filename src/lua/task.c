@@ -291,6 +291,4 @@ void ltask_open(struct orr_isolate *iso, lua_State *L)
     lua_pushlightuserdata(L, iso);
     lua_pushcclosure(L, ltask_handle_message, 1);
     iso->base_handler = luaL_ref(L, LUA_REGISTRYINDEX);
-    lua_pushboolean(L, false);
-    iso->caller_place = luaL_ref(L, LUA_REGISTRYINDEX);
 }
