@@ -189,7 +189,7 @@ static int put_string(struct encoder *e, int index)
 
 static int refuse_type(struct encoder *e, const char *name)
 {
-    snprintf(e->refused, sizeof e->refused, "a %.40s cannot be copied", name);
+    snprintf(e->refused, sizeof e->refused, "%s %.40s cannot be copied", strchr("aeiou", *name) ? "an" : "a", name);
     return refuse(e, -EINVAL, e->refused);
 }
 
