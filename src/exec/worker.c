@@ -312,6 +312,8 @@ static void end_all_tasks(struct worker *worker)
 void worker_close(struct worker *worker)
 {
     struct worker *outer = worker_enter(worker);
+    if (worker->farewell)
+        worker->farewell(worker);
     grace_give(worker);
     refuse_letters(worker);
     end_all_tasks(worker);

@@ -71,6 +71,10 @@ struct worker {
     uint64_t eventfd_writes_before; /* of those who had the place before us */
     uint64_t futex_wakes_before;
 
+    /* Of a layer above. */
+    void *station;
+    void (*farewell)(struct worker *worker); /* called first when it closes */
+
     char apart[64]; /* what other threads write is on a cache line of its own */
     _Atomic bool nudged;
     _Atomic bool ending;       /* this worker alone is to stop */

@@ -5,9 +5,9 @@
 #include "lua/estate.h"
 #include "lua/modules.h"
 #include "lua/reach.h"
-#include "lua/sandbox/roots.h"
 #include "lua/sandbox/sandbox.h"
 #include "lua/task.h"
+#include "lua/terms.h"
 
 #include <errno.h>
 #include <string.h>
@@ -331,7 +331,6 @@ static void keep_texts(lua_State *L)
 static int open_protected(lua_State *L)
 {
     struct orr_isolate *iso = lua_touserdata(L, 1);
-    const struct orr_lua_options *options = lua_touserdata(L, 2);
     bind_life(iso, L);
     keep_texts(L);
     lua_pushlightuserdata(L, iso);
@@ -349,12 +348,11 @@ static int open_protected(lua_State *L)
     ltask_open(iso, L);
     estate_open(iso, L);
     reach_open(iso, L);
-    modules_open(iso, L, options);
+    modules_open(iso, L);
     return 0;
 }
 
-static int isolate_init(struct orr_isolate *iso, struct orr_runtime *rt, lua_State *L,
-                        const struct orr_lua_options *options)
+static int isolate_init(struct orr_isolate *iso, struct orr_runtime *rt, lua_State *L)
 {
     iso->rt = rt;
     iso->worker = worker_current && worker_current->runtime == rt ? worker_current : runtime_worker(rt, 1);
@@ -363,8 +361,7 @@ static int isolate_init(struct orr_isolate *iso, struct orr_runtime *rt, lua_Sta
     lua_pop(L, 1);
     lua_pushcfunction(L, open_protected);
     lua_pushlightuserdata(L, iso);
-    lua_pushlightuserdata(L, (void *)options);
-    if (lua_pcall(L, 2, 0, 0) == LUA_OK)
+    if (lua_pcall(L, 1, 0, 0) == LUA_OK)
         return 0;
     log_line(&rt->log, ORR_LOG_ERROR, "no isolate: %s", lua_tostring(L, -1));
     lua_pop(L, 1);
@@ -374,21 +371,17 @@ static int isolate_init(struct orr_isolate *iso, struct orr_runtime *rt, lua_Sta
     return -ENOMEM;
 }
 
-static int isolate_alloc(struct orr_runtime *rt, const struct orr_lua_options *options, struct orr_isolate **out)
+static struct orr_isolate *isolate_alloc(struct orr_runtime *rt, struct terms *terms)
 {
-    struct limits limits;
-    int error = limits_choose(&limits, options, &rt->log);
-    if (error)
-        return error;
     struct orr_isolate *iso = alloc_zeroed(&rt->alloc, sizeof *iso);
     if (!iso)
-        return -ENOMEM;
+        return NULL;
     iso->alloc = rt->alloc;
-    iso->limits = limits;
-    iso->memory_next = limits.memory;
+    iso->terms = terms_ref(terms);
+    iso->limits = terms->limits;
+    iso->memory_next = terms->limits.memory;
     iso->references = 1;
-    *out = iso;
-    return 0;
+    return iso;
 }
 
 int orr_lua_open(struct orr_runtime *rt, lua_State *L, const struct orr_lua_options *options)
@@ -397,11 +390,15 @@ int orr_lua_open(struct orr_runtime *rt, lua_State *L, const struct orr_lua_opti
         return -EINVAL;
     if (isolate_find(L))
         return -EALREADY;
-    struct orr_isolate *iso;
-    int error = isolate_alloc(rt, options, &iso);
+    struct terms *terms;
+    int error = terms_new(options, &rt->alloc, &rt->log, &terms);
     if (error)
         return error;
-    error = isolate_init(iso, rt, L, options);
+    struct orr_isolate *iso = isolate_alloc(rt, terms);
+    terms_unref(terms);
+    if (!iso)
+        return -ENOMEM;
+    error = isolate_init(iso, rt, L);
     isolate_unref(iso); /* it is the state's, if it is anybody's */
     return error;
 }
@@ -417,20 +414,13 @@ static int open_libraries(lua_State *L)
     return 0;
 }
 
-int orr_lua_new(struct orr_runtime *rt, const struct orr_lua_options *options, lua_State **out)
+int isolate_new(struct orr_runtime *rt, struct terms *terms, lua_State **out)
 {
-    if (!runtime_valid(rt) || !out)
-        return -EINVAL;
-    struct orr_isolate *iso;
-    int error = isolate_alloc(rt, options, &iso);
-    if (error)
-        return error;
+    struct orr_isolate *iso = isolate_alloc(rt, terms);
+    if (!iso)
+        return -ENOMEM;
     iso->owned = true;
-    if (sandbox_applies(iso) && options)
-        error = roots_open(options->roots, &rt->alloc, &rt->log, &iso->roots);
-    if (error)
-        goto no_state;
-    error = -ENOMEM;
+    int error = -ENOMEM;
     lua_State *L = lua_newstate(account_alloc, iso);
     if (!L)
         goto no_state;
@@ -438,7 +428,7 @@ int orr_lua_new(struct orr_runtime *rt, const struct orr_lua_options *options, l
     lua_pushlightuserdata(L, iso);
     if (lua_pcall(L, 1, 0, 0) != LUA_OK)
         goto not_opened;
-    error = isolate_init(iso, rt, L, options);
+    error = isolate_init(iso, rt, L);
     if (error)
         goto not_opened;
     *out = L;
@@ -450,6 +440,19 @@ no_state:
     return error;
 }
 
+int orr_lua_new(struct orr_runtime *rt, const struct orr_lua_options *options, lua_State **out)
+{
+    if (!runtime_valid(rt) || !out)
+        return -EINVAL;
+    struct terms *terms;
+    int error = terms_new(options, &rt->alloc, &rt->log, &terms);
+    if (error)
+        return error;
+    error = isolate_new(rt, terms, out);
+    terms_unref(terms);
+    return error;
+}
+
 /* --- Closing ------------------------------------------------------------------------------------------------------ */
 
 void isolate_unref(struct orr_isolate *iso)
@@ -457,7 +460,7 @@ void isolate_unref(struct orr_isolate *iso)
     if (--iso->references)
         return;
     struct alloc alloc = iso->alloc;
-    roots_close(iso->roots, &alloc);
+    terms_unref(iso->terms);
     alloc_free(&alloc, iso, sizeof *iso);
 }
 
@@ -472,6 +475,12 @@ static void dispose(struct orr_isolate *iso)
     if (iso->closed)
         iso->closed(iso->closed_data);
     isolate_unref(iso); /* whose account the state was freed on */
+}
+
+void isolate_free(struct orr_isolate *iso)
+{
+    iso->closing = true;
+    dispose(iso);
 }
 
 /* From inside one of its own tasks: another task does it, when that has unwound. */

@@ -26,7 +26,7 @@ enum {
 };
 
 struct ltask;
-struct roots;
+struct terms;
 
 /* What is checked often is told by the address of its metatable, not by the name of that. */
 enum object_class {
@@ -125,7 +125,7 @@ struct orr_isolate {
     void *closed_data;
     uint64_t schedule_errors;
     char culprit[80];    /* the C function that ran when the slice was over, and for how long */
-    struct roots *roots; /* that untrusted scripts require from; or NULL */
+    struct terms *terms; /* a reference */
 
     /* The account. */
     size_t memory, memory_peak;
@@ -145,6 +145,12 @@ static inline struct orr_isolate *isolate_of(lua_State *L)
 {
     return lua_touserdata(L, lua_upvalueindex(1));
 }
+
+/* A state on terms of the caller's, who keeps a reference of its own.  -ENOMEM.  The thread that runs its worker. */
+int isolate_new(struct orr_runtime *rt, struct terms *terms, lua_State **out);
+
+/* Frees one that was made like that, and that has no tasks and no Lua running.  The same thread. */
+void isolate_free(struct orr_isolate *iso);
 
 /* Whether a task of it was suspended in mid-slice, and is to go on before any other Lua runs. */
 bool isolate_is_held(struct orr_isolate *iso);

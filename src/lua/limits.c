@@ -50,7 +50,8 @@ static int check(const struct orr_lua_options *options, const struct log *log)
                  INT_MAX);
         return -EINVAL;
     }
-    return capability_check(options->modules, log);
+    int error = capability_check(options->modules, log);
+    return error ? error : capability_check(options->worker_modules, log);
 }
 
 /* Of an option where 0 stands for the default and `never` for no limit: which is 0 here. */

@@ -5,6 +5,7 @@
 #include "lua/pattern/pattern.h"
 #include "lua/sandbox/sandbox.h"
 #include "lua/task.h"
+#include "lua/terms.h"
 
 /* What is written in Lua, embedded at build time: see lua/. */
 extern const char orrery_lua_async[];
@@ -68,8 +69,9 @@ static void put_patterns(struct orr_isolate *iso, lua_State *L)
     lua_pop(L, 1);
 }
 
-void modules_open(struct orr_isolate *iso, lua_State *L, const struct orr_lua_options *options)
+void modules_open(struct orr_isolate *iso, lua_State *L)
 {
+    const struct terms *terms = iso->terms;
     lua_newtable(L);
     loop_open(iso, L);
     schedule_open(iso, L);
@@ -95,16 +97,15 @@ void modules_open(struct orr_isolate *iso, lua_State *L, const struct orr_lua_op
     open_events(iso, L);
     lua_pushstring(L, orr_version());
     lua_setfield(L, -2, "version");
-    if (options && options->mount) {
+    if (terms->mount) {
         lua_pushvalue(L, -1);
-        lua_setglobal(L, options->mount);
+        lua_setglobal(L, terms->mount);
     }
     run_chunk(L, orrery_lua_require, orrery_lua_require_size, "=orrery/require.lua");
     if (sandbox_applies(iso))
         sandbox_finish(iso, L);
     else
         use_package(L);
-    if (options)
-        capability_withhold(L, options->modules);
+    capability_withhold(L, terms->modules);
     lua_pop(L, 1);
 }

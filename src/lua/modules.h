@@ -4,8 +4,8 @@
 
 #include "lua/isolate.h"
 
-/* Makes the module `orrery`, and mounts it as a global, as the options say, which may be NULL.  May raise. */
-void modules_open(struct orr_isolate *iso, lua_State *L, const struct orr_lua_options *options);
+/* Makes the module `orrery`, and mounts it as a global, as the isolate's terms say.  May raise. */
+void modules_open(struct orr_isolate *iso, lua_State *L);
 
 /* Each adds its functions to the table at the top of L.  May raise. */
 void async_open(struct orr_isolate *iso, lua_State *L);
