@@ -28,9 +28,8 @@ static lua_State *open_limited(size_t memory, size_t longest_string)
     held = peak = 0;
     rt = host_runtime_with((struct orr_options){ .alloc = counting_alloc });
     assert_non_null(rt);
-    return open_with(rt, (struct orr_lua_options){ .profile = ORR_LUA_UNTRUSTED,
-                                                   .memory_limit = memory,
-                                                   .longest_string = longest_string });
+    return open_with(rt, (struct orr_lua_options){
+                             .profile = ORR_LUA_UNTRUSTED, .memory_limit = memory, .longest_string = longest_string });
 }
 
 /* Runs a script that notes something, and closes all; whatever it has allocated is free again. */
