@@ -1,47 +1,171 @@
-/* Runs a Lua file as the top-level task of a runtime of its own. */
+/*
+ * Runs a script as the top-level task: LUA_INIT, then what -e, -l and -W say, in their order, then the script, all in one task, so that
+ * each of them may wait, and what they start is theirs.  A C function calls them one by one; it is at the bottom of the stack, as it is
+ * in `lua`.
+ */
+#include "cli/chunk.h"
 #include "cli/commands.h"
-#include "cli/options.h"
+#include "cli/program.h"
+#include "cli/report.h"
 
 #include <lauxlib.h>
 #include <lua.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-/* A failure that no task was left to be told of. */
-static void report(void *data, struct orr_task *task)
+struct job {
+    const struct options *options;
+    int argc;
+    char **argv;
+    const char *script; /* NULL for none */
+};
+
+/* --- The steps ------------------------------------------------------------------------------------------------------------ */
+
+/* Pushes what LUA_INIT has; false if it has nothing. */
+static bool push_init(lua_State *L, const struct options *options)
 {
-    lua_State *L = *(lua_State **)data;
-    if (L && !orr_lua_push_report(L, task)) {
-        fprintf(stderr, "orrery: %s\n", lua_tostring(L, -1));
-        lua_pop(L, 1);
+    static const char *const names[] = { "LUA_INIT_5_4", "LUA_INIT" };
+    const char *init = NULL;
+    unsigned which = 0;
+    for (; which < 2 && !init && !options->ignore_environment; which++)
+        init = getenv(names[which]);
+    if (!init)
+        return false;
+    if (*init == '@')
+        chunk_push_file(L, init + 1);
+    else
+        chunk_push_text(L, init, lua_pushfstring(L, "=%s", names[which - 1]));
+    return true;
+}
+
+/* -l name, -l global=module; of "name-version", the global is the name.  [module] */
+static int set_global(lua_State *L, const char *text)
+{
+    const char *equals = strchr(text, '=');
+    size_t length = equals ? (size_t)(equals - text) : strcspn(text, "-");
+    lua_pushlstring(L, text, length);
+    lua_pushvalue(L, -2);
+    lua_pushglobaltable(L);
+    lua_insert(L, -3);
+    lua_settable(L, -3);
+    return 0;
+}
+
+/* [text] */
+static int push_module(lua_State *L, int status, lua_KContext context)
+{
+    (void)status;
+    return set_global(L, (const char *)context);
+}
+
+/* As a function of its own, so that it can be called like the others. */
+static int require_module(lua_State *L)
+{
+    const char *text = lua_touserdata(L, lua_upvalueindex(1));
+    const char *equals = strchr(text, '=');
+    lua_getglobal(L, "require");
+    lua_pushstring(L, equals ? equals + 1 : text);
+    lua_callk(L, 1, 1, (lua_KContext)text, push_module);
+    return push_module(L, LUA_OK, (lua_KContext)text);
+}
+
+static int warn_on(lua_State *L)
+{
+    lua_warning(L, "@on", 0);
+    return 0;
+}
+
+static void push_step(lua_State *L, const struct step *step)
+{
+    switch (step->kind) {
+    case STEP_CODE:
+        chunk_push_text(L, step->text, "=(command line)");
+        return;
+    case STEP_MODULE:
+        lua_pushlightuserdata(L, (void *)step->text);
+        lua_pushcclosure(L, require_module, 1);
+        return;
+    case STEP_WARN:
+        lua_pushcfunction(L, warn_on);
+        return;
     }
 }
 
-static void set_arguments(lua_State *L, int argc, char **argv, int script)
+/* The script and its arguments; answers how many those are. */
+static int push_script(lua_State *L, const struct job *job)
 {
-    lua_createtable(L, argc - script - 1, script + 1);
-    for (int i = 0; i < argc; i++) {
-        lua_pushstring(L, argv[i]);
-        lua_rawseti(L, -2, i - script);
+    int count = job->argc - job->options->script - 1;
+    chunk_push_file(L, job->script);
+    luaL_checkstack(L, count > 0 ? count : 0, "too many arguments for the script");
+    for (int i = job->options->script + 1; i < job->argc; i++)
+        lua_pushstring(L, job->argv[i]);
+    return count > 0 ? count : 0;
+}
+
+/* One after the other, from the number given on; 0 is LUA_INIT.  Each may wait: then this is where it goes on. */
+static int run_steps(lua_State *L, int status, lua_KContext next)
+{
+    const struct job *job = lua_touserdata(L, lua_upvalueindex(1));
+    (void)status;
+    for (; next <= job->options->step_count + 1; next++) {
+        int arguments = 0;
+        lua_settop(L, 0);
+        if (next == 0) {
+            if (!push_init(L, job->options))
+                continue;
+        } else if (next <= job->options->step_count) {
+            push_step(L, &job->options->steps[next - 1]);
+        } else if (job->script) {
+            arguments = push_script(L, job);
+        } else {
+            break;
+        }
+        lua_callk(L, arguments, 0, next + 1, run_steps);
+    }
+    return 0;
+}
+
+static int run_all(lua_State *L)
+{
+    return run_steps(L, LUA_OK, 0);
+}
+
+/* --- The task -------------------------------------------------------------------------------------------------------------- */
+
+/* As `lua` has it: the script at 0, its arguments above, what was before it below; without a script, the program at 0. */
+static int prepare(lua_State *L)
+{
+    struct job *job = lua_touserdata(L, 1);
+    int zero = job->options->script < job->argc ? job->options->script : 0;
+    lua_createtable(L, job->argc - zero - 1, zero + 1);
+    for (int i = 0; i < job->argc; i++) {
+        lua_pushstring(L, job->argv[i]);
+        lua_rawseti(L, -2, i - zero);
     }
     lua_setglobal(L, "arg");
+    lua_pushlightuserdata(L, job);
+    lua_pushcclosure(L, run_all, 1);
+    return 1;
 }
 
-/* Loads the script and its arguments onto the stack. */
-static int load(lua_State *L, int argc, char **argv, int script)
+static int start(struct program *program, struct job *job, struct orr_task **task)
 {
-    const char *name = argv[script];
-    if (luaL_loadfile(L, strcmp(name, "-") != 0 ? name : NULL) != LUA_OK) {
-        fprintf(stderr, "orrery: %s\n", lua_tostring(L, -1));
-        return -EINVAL;
-    }
-    if (!lua_checkstack(L, argc))
+    lua_State *L = program->L;
+    lua_pushcfunction(L, prepare);
+    lua_pushlightuserdata(L, job);
+    if (lua_pcall(L, 1, 1, 0) != LUA_OK) {
+        report_line("%s", lua_tostring(L, -1));
+        lua_pop(L, 1);
         return -ENOMEM;
-    for (int i = script + 1; i < argc; i++)
-        lua_pushstring(L, argv[i]);
-    return 0;
+    }
+    const char *name = !job->script ? "(command line)" : strcmp(job->script, "-") != 0 ? job->script : "stdin";
+    return orr_lua_start(L, 0, name, task);
 }
 
 /* The script's own end is ours to report. */
@@ -51,56 +175,75 @@ static void seen(struct orr_task *task, void *data)
     (void)data;
 }
 
-/* Runs until all is done; answers the exit status. */
-static int run(struct orr_runtime *rt, lua_State *L, int argc, char **argv, int script)
+/* Says how it failed; a script that was told to end, and did, has not. */
+static int conclude(const struct program *program, struct orr_task *task, int error)
+{
+    const struct orr_result *result = orr_task_result(task);
+    if (error && error != -EDEADLK) /* of which the log has told */
+        report_line("%s", strerror(-error));
+    if (!result || !result->error)
+        return error || !result;
+    if (program->ending && result->error == -ECANCELED)
+        return 0;
+    if (program->signal && result->error == -ETIME)
+        report_line("interrupted while it ran without waiting, and ended by force:");
+    report_task(program->L, task);
+    return EXIT_FAILURE;
+}
+
+static int run(struct program *program, struct job *job)
 {
     struct orr_task *task;
-    set_arguments(L, argc, argv, script);
-    const char *name = strcmp(argv[script], "-") != 0 ? argv[script] : "stdin";
-    if (load(L, argc, argv, script) || orr_lua_start(L, argc - script - 1, name, &task))
-        return 1;
+    if (start(program, job, &task))
+        return EXIT_FAILURE;
     struct orr_observer observer = { .done = seen };
-    orr_runtime_enter(rt);
+    orr_runtime_enter(program->rt);
     orr_task_observe(task, &observer);
-    orr_runtime_leave(rt);
-    int error = orr_runtime_run(rt);
-    orr_runtime_enter(rt);
+    orr_runtime_leave(program->rt);
+    int error = program_run(program);
+    orr_runtime_enter(program->rt);
     orr_task_unobserve(&observer);
-    const struct orr_result *result = orr_task_result(task);
-    int status = !result || result->error;
-    if (error)
-        fprintf(stderr, "orrery: %s\n", strerror(-error));
-    else if (status)
-        report(&L, task);
+    int status = conclude(program, task, error);
     orr_task_unref(task);
-    orr_runtime_leave(rt);
+    orr_runtime_leave(program->rt);
     return status;
 }
 
-static int run_script(int argc, char **argv, struct arguments *arguments)
+/* --- The command ------------------------------------------------------------------------------------------------------------ */
+
+/* Descriptors of the runtime's must not become what a script takes for its input or output. */
+static void hold_standard_descriptors(void)
 {
-    lua_State *L = NULL;
-    arguments->runtime.sink = report;
-    arguments->runtime.sink_data = &L;
-    struct orr_runtime *rt = orr_runtime_new(&arguments->runtime);
-    if (!rt)
-        return 1;
-    int status = 1;
-    int error = orr_lua_new(rt, &arguments->lua, &L);
-    if (error) {
-        fprintf(stderr, "orrery: no Lua state: %s\n", strerror(-error));
-    } else {
-        status = run(rt, L, argc, argv, arguments->script);
-        orr_lua_close(L);
-        L = NULL;
-    }
-    orr_runtime_free(rt);
-    return status;
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDONLY) < 0)
+            return;
+}
+
+static int run_job(struct job *job)
+{
+    struct program program;
+    report_open(job->options->colour);
+    hold_standard_descriptors();
+    int status = program_open(&program, job->options);
+    if (status)
+        return status;
+    status = run(&program, job);
+    return program_close(&program, status);
 }
 
 int script_main(int argc, char **argv)
 {
-    struct arguments arguments = { 0 };
-    int status = options_parse(argc, argv, &arguments);
-    return status >= 0 ? status : run_script(argc, argv, &arguments);
+    struct options options;
+    int status = options_parse(argc, argv, 1, &options);
+    struct job job = { .options = &options, .argc = argc, .argv = argv };
+    if (status < 0 && options.version)
+        printf("orrery %s  (%s)\n", orr_version(), LUA_RELEASE);
+    if (options.script < argc)
+        job.script = argv[options.script];
+    else if (!options.step_count && !options.version)
+        job.script = "-";
+    if (status < 0)
+        status = job.script || options.step_count ? run_job(&job) : 0;
+    options_free(&options);
+    return status;
 }
