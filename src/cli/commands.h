@@ -3,6 +3,7 @@
 #define ORR_CLI_COMMANDS_H
 
 int script_main(int argc, char **argv); /* orrery [options] script [arguments] */
+int repl_main(int argc, char **argv);   /* orrery repl [options] */
 int info_main(int argc, char **argv);   /* orrery info */
 
 #endif

@@ -8,6 +8,7 @@ static const struct {
     int (*main)(int argc, char **argv);
 } commands[] = {
     { "info", info_main },
+    { "repl", repl_main },
 };
 
 int main(int argc, char **argv)

@@ -211,8 +211,9 @@ static bool look(struct program *program)
         look_to_signal(program, number);
     if (program->exiting && !program->ending)
         begin_to_end(program, "exit");
+    bool done = program->until && orr_task_done(program->until);
     orr_runtime_leave(program->rt);
-    return !program->ending || program->left;
+    return program->ending ? program->left : !done;
 }
 
 int program_run(struct program *program)

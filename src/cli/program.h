@@ -24,6 +24,8 @@ struct program {
     unsigned left;     /* of the tasks that were cancelled at the top */
     struct last *last; /* those */
 
+    struct orr_task *until; /* the run ends when this is done, with others left; NULL for when all are */
+
     /* Called for SIGINT, before anything else; true if that is all that is to be done.  May be NULL. */
     bool (*interrupted)(void *data);
     void *interrupted_data;
@@ -32,7 +34,7 @@ struct program {
 /* 0; or 1, and it has said why.  program_close() is due only after 0. */
 int program_open(struct program *program, const struct options *options);
 
-/* Until all is done.  0, or the error of orr_runtime_run(). */
+/* Until all is done, or all that counts.  0, or the error of orr_runtime_run(). */
 int program_run(struct program *program);
 
 /* Ends what is left.  Answers the exit status, for one that came to `status` itself; or does not return, and dies of the signal. */

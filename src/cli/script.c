@@ -5,8 +5,12 @@
  */
 #include "cli/chunk.h"
 #include "cli/commands.h"
+#include "cli/input.h"
 #include "cli/program.h"
+#include "cli/repl.h"
 #include "cli/report.h"
+#include "cli/screen.h"
+#include "cli/session.h"
 
 #include <lauxlib.h>
 #include <lua.h>
@@ -23,6 +27,7 @@ struct job {
     int argc;
     char **argv;
     const char *script; /* NULL for none */
+    bool prompt;        /* afterwards */
 };
 
 /* --- The steps ------------------------------------------------------------------------------------------------------------ */
@@ -168,11 +173,13 @@ static int start(struct program *program, struct job *job, struct orr_task **tas
     return orr_lua_start(L, 0, name, task);
 }
 
-/* The script's own end is ours to report. */
+/* The script's own end is ours to report.  A prompt does not wait for what the script has left behind. */
 static void seen(struct orr_task *task, void *data)
 {
+    struct program *program = data;
     (void)task;
-    (void)data;
+    if (program->until)
+        orr_runtime_interrupt(program->rt);
 }
 
 /* Says how it failed; a script that was told to end, and did, has not. */
@@ -196,7 +203,8 @@ static int run(struct program *program, struct job *job)
     struct orr_task *task;
     if (start(program, job, &task))
         return EXIT_FAILURE;
-    struct orr_observer observer = { .done = seen };
+    struct orr_observer observer = { .done = seen, .data = program };
+    program->until = job->prompt ? task : NULL;
     orr_runtime_enter(program->rt);
     orr_task_observe(task, &observer);
     orr_runtime_leave(program->rt);
@@ -204,6 +212,7 @@ static int run(struct program *program, struct job *job)
     orr_runtime_enter(program->rt);
     orr_task_unobserve(&observer);
     int status = conclude(program, task, error);
+    program->until = NULL;
     orr_task_unref(task);
     orr_runtime_leave(program->rt);
     return status;
@@ -219,31 +228,65 @@ static void hold_standard_descriptors(void)
             return;
 }
 
+/* The script, if there is something to run, and then the prompt, if that was asked for. */
 static int run_job(struct job *job)
 {
     struct program program;
+    struct input input = { 0 };
     report_open(job->options->colour);
     hold_standard_descriptors();
+    if (job->prompt) {
+        input_open(&input, session_complete, &program);
+        screen_open(&input);
+    }
     int status = program_open(&program, job->options);
-    if (status)
-        return status;
-    status = run(&program, job);
-    return program_close(&program, status);
+    if (!status) {
+        status = run(&program, job);
+        if (job->prompt && !program.ending)
+            status = repl_run(&program, &input);
+        input_close(&input);
+        status = program_close(&program, status);
+    }
+    screen_close();
+    return status;
+}
+
+/* What there is to do, if nothing is said: on a terminal, a prompt; else, what is piped in. */
+static void choose_job(struct job *job, const struct options *options)
+{
+    bool nothing = !options->step_count && !options->version && options->script == job->argc;
+    if (options->script < job->argc)
+        job->script = job->argv[options->script];
+    else if (nothing && !isatty(STDIN_FILENO))
+        job->script = "-";
+    job->prompt = options->interactive || (nothing && !job->script);
+}
+
+static int start_job(int argc, char **argv, int first, bool prompt)
+{
+    struct options options;
+    struct job job = { .options = &options, .argc = argc, .argv = argv };
+    int status = options_parse(argc, argv, first, &options);
+    if (status < 0) {
+        if (prompt)
+            job.prompt = true;
+        else
+            choose_job(&job, &options);
+        if (options.version || (job.prompt && isatty(STDIN_FILENO)))
+            printf("orrery %s  (%s)\n", orr_version(), LUA_RELEASE);
+        bool anything = job.script || job.prompt || options.step_count;
+        status = anything ? run_job(&job) : 0;
+    }
+    options_free(&options);
+    return status;
 }
 
 int script_main(int argc, char **argv)
 {
-    struct options options;
-    int status = options_parse(argc, argv, 1, &options);
-    struct job job = { .options = &options, .argc = argc, .argv = argv };
-    if (status < 0 && options.version)
-        printf("orrery %s  (%s)\n", orr_version(), LUA_RELEASE);
-    if (options.script < argc)
-        job.script = argv[options.script];
-    else if (!options.step_count && !options.version)
-        job.script = "-";
-    if (status < 0)
-        status = job.script || options.step_count ? run_job(&job) : 0;
-    options_free(&options);
-    return status;
+    return start_job(argc, argv, 1, false);
+}
+
+int repl_main(int argc, char **argv)
+{
+    return start_job(argc, argv, 2, true);
 }
