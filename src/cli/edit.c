@@ -40,6 +40,15 @@ struct edit {
     void *data;
 };
 
+static struct edit *opened; /* a process has one terminal */
+
+/* A task in the background may call os.exit while somebody types. */
+static void give_terminal_back(void)
+{
+    if (opened)
+        edit_stop(opened);
+}
+
 static bool load_library(void)
 {
     static const struct {
@@ -162,6 +171,8 @@ struct edit *edit_open(edit_complete_fn *complete_with, void *data)
     lib.el_set(edit->el, EL_BIND, "^I", "complete", NULL);
     lib.el_set(edit->el, EL_BIND, "^R", "em-inc-search-prev", NULL);
     open_history(edit);
+    opened = edit;
+    atexit(give_terminal_back);
     return edit;
 }
 
@@ -169,6 +180,7 @@ void edit_close(struct edit *edit)
 {
     if (!edit)
         return;
+    opened = NULL;
     edit_stop(edit);
     if (edit->el)
         lib.el_end(edit->el);
@@ -233,6 +245,16 @@ void edit_show(struct edit *edit)
 {
     if (edit->active)
         lib.el_set(edit->el, EL_REFRESH);
+}
+
+void edit_renew(struct edit *edit)
+{
+    if (!edit->active)
+        return;
+    lib.el_resize(edit->el);
+    lib.el_set(edit->el, EL_PREP_TERM, 0); /* it believes that it still has it */
+    lib.el_set(edit->el, EL_PREP_TERM, 1);
+    lib.el_set(edit->el, EL_REFRESH);
 }
 
 void edit_remember(struct edit *edit, const char *line)

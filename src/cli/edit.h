@@ -39,6 +39,9 @@ const char *edit_key(struct edit *edit, bool *end);
 void edit_hide(struct edit *edit);
 void edit_show(struct edit *edit);
 
+/* The terminal has another size, or was somebody else's for a while: takes it again, with what was typed. */
+void edit_renew(struct edit *edit);
+
 /* Adds a line to the history, which is kept in a file for the next time. */
 void edit_remember(struct edit *edit, const char *line);
 

@@ -146,6 +146,12 @@ void input_show(struct input *input)
         write_prompt(input->prompt);
 }
 
+void input_renew(struct input *input)
+{
+    if (input->edit)
+        edit_renew(input->edit);
+}
+
 void input_remember(struct input *input, const char *line)
 {
     if (input->edit)

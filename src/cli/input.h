@@ -35,6 +35,9 @@ const char *input_read(struct input *input);
 void input_hide(struct input *input);
 void input_show(struct input *input);
 
+/* The terminal has another size, or was somebody else's for a while. */
+void input_renew(struct input *input);
+
 /* Adds it to the history, if there is one. */
 void input_remember(struct input *input, const char *line);
 

@@ -188,9 +188,12 @@ static void begin_to_end(struct program *program, const char *reason)
 /* Inside the runtime. */
 static void look_to_signal(struct program *program, int number)
 {
-    if (number == SIGQUIT) {
+    if (number == SIGQUIT)
         signals_show_tree();
-    } else if (number == SIGINT && program->interrupted && program->interrupted(program->interrupted_data)) {
+    if (number == SIGQUIT || number == SIGWINCH || number == SIGCONT) {
+        if (program->terminal_changed)
+            program->terminal_changed(program->hook_data);
+    } else if (number == SIGINT && program->interrupted && program->interrupted(program->hook_data)) {
         return;
     } else if (program->ending) {
         fflush(stdout);

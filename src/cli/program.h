@@ -28,7 +28,8 @@ struct program {
 
     /* Called for SIGINT, before anything else; true if that is all that is to be done.  May be NULL. */
     bool (*interrupted)(void *data);
-    void *interrupted_data;
+    void (*terminal_changed)(void *data); /* SIGWINCH, SIGCONT; may be NULL */
+    void *hook_data;                      /* of both */
 };
 
 /* 0; or 1, and it has said why.  program_close() is due only after 0. */

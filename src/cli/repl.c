@@ -11,6 +11,7 @@
 #include "cli/report.h"
 #include "cli/screen.h"
 #include "cli/session.h"
+#include "cli/signals.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -190,6 +191,12 @@ static bool on_interrupt(void *data)
     return true;
 }
 
+static void on_terminal_changed(void *data)
+{
+    struct repl *repl = data;
+    input_renew(repl->input);
+}
+
 /* --- The task ------------------------------------------------------------------------------------------------------------------- */
 
 /* 0 when there is something to read; else as any wait. */
@@ -253,12 +260,16 @@ int repl_run(struct program *program, struct input *input)
     if (session_open(program, report_coloured(STDOUT_FILENO)))
         return EXIT_FAILURE;
     program->interrupted = on_interrupt;
-    program->interrupted_data = &repl;
+    program->terminal_changed = on_terminal_changed;
+    program->hook_data = &repl;
+    if (input->terminal)
+        signals_catch_terminal();
     report_through(input->terminal ? screen_complain : NULL);
     int error = orr_spawn(program->rt, &(struct orr_spawn){ .poll = poll_prompt, .data = &repl, .name = "prompt" });
     if (!error)
         error = program_run(program);
     program->interrupted = NULL;
+    program->terminal_changed = NULL;
     if (repl.line) {
         orr_runtime_enter(program->rt);
         orr_task_unobserve(&repl.observer);

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-static const int caught[] = { SIGINT, SIGTERM, SIGQUIT };
+static const int caught[] = { SIGINT, SIGTERM, SIGQUIT, SIGWINCH, SIGCONT };
 
-enum { CAUGHT = sizeof caught / sizeof *caught };
+enum { CAUGHT = sizeof caught / sizeof *caught, ENDING = 3 }; /* the first ones are for all programs */
 
 static _Atomic(struct orr_runtime *) runtime; /* lock-free, as a handler needs it */
 static _Atomic bool waiting[CAUGHT];          /* to be taken */
@@ -60,7 +60,7 @@ static void on_signal(int number)
 {
     int saved = errno;
     for (int i = 0; i < CAUGHT; i++) {
-        if (caught[i] != number || !atomic_exchange(&waiting[i], true))
+        if (caught[i] != number || !atomic_exchange(&waiting[i], true) || i >= ENDING)
             continue;
         if (number != SIGQUIT)
             signal(number, SIG_DFL); /* whatever comes of showing the tree, another one ends it */
@@ -72,17 +72,26 @@ static void on_signal(int number)
     errno = saved;
 }
 
-void signals_catch(struct orr_runtime *rt)
+static void handle(int first, int end, int flags)
 {
-    atomic_store(&runtime, rt);
-    /* Without SA_RESTART: whoever blocks in a read is to hear of it. */
-    struct sigaction action = { .sa_handler = on_signal }, before;
-    for (int i = 0; i < CAUGHT; i++) {
+    struct sigaction action = { .sa_handler = on_signal, .sa_flags = flags }, before;
+    for (int i = first; i < end; i++) {
         sigaction(caught[i], NULL, &before);
         handled[i] = before.sa_handler != SIG_IGN;
         if (handled[i])
             sigaction(caught[i], &action, NULL);
     }
+}
+
+void signals_catch(struct orr_runtime *rt)
+{
+    atomic_store(&runtime, rt);
+    handle(0, ENDING, 0); /* without SA_RESTART: whoever blocks in a read is to hear of it */
+}
+
+void signals_catch_terminal(void)
+{
+    handle(ENDING, CAUGHT, SA_RESTART);
 }
 
 void signals_release(void)

@@ -18,6 +18,9 @@
 
 /* Handles SIGINT, SIGTERM and SIGQUIT for one runtime, until signals_release(). */
 void signals_catch(struct orr_runtime *rt);
+
+/* And those that say that a terminal has changed: SIGWINCH and SIGCONT. */
+void signals_catch_terminal(void);
 void signals_release(void);
 
 /* The next of those that have come and are not yet taken; 0 for none. */
