@@ -171,6 +171,7 @@ ORR_API int orr_runtime_free(struct orr_runtime *rt);
  *   -EINVAL      not a runtime
  *   -EBUSY       a turn is under way already
  *   -ECANCELED   stopped
+ *   -EINTR       interrupted: see orr_runtime_interrupt()
  *   -EDEADLK     on a virtual clock: tasks wait, and nothing is ready, set, in flight or to be completed from outside (see
  *                orr_future_new()).  The log is shown the tree
  */
@@ -183,6 +184,14 @@ ORR_API int orr_runtime_run(struct orr_runtime *rt);
  *   -EINVAL   not a runtime
  */
 ORR_API int orr_runtime_stop(struct orr_runtime *rt);
+
+/*
+ * Have orr_runtime_run() return -EINTR between two turns, so that the host can look to something, a signal above all, and run on: the
+ * one that is under way, or the next.  Asked several times before that, it returns once.  Nothing is stopped or lost.  Any thread, and
+ * signal handlers.
+ *   -EINVAL   not a runtime
+ */
+ORR_API int orr_runtime_interrupt(struct orr_runtime *rt);
 
 /*
  * For hosts with a loop of their own: a descriptor that is readable while orr_runtime_turn() has something
@@ -809,6 +818,16 @@ ORR_API int orr_lua_close(struct lua_State *L);
  *   -ENOMEM   and a line to the log
  */
 ORR_API int orr_lua_start(struct lua_State *L, int arguments, const char *name, struct orr_task **task);
+
+/*
+ * Give a task that runs Lua another deadline, in the place of the one that it began with: ORR_NEVER for none.  It counts what the task has
+ * run since it last waited, what it has run already included; so a short one ends what is in an endless loop.  The worker's thread,
+ * outside the isolate's Lua.
+ *   -EINVAL    NULL, not a Lua task, 0
+ *   -ESRCH     its body is over
+ *   -ENOTSUP   its isolate counts instructions, or nothing at all
+ */
+ORR_API int orr_lua_set_deadline(struct orr_task *task, uint64_t deadline_ns);
 
 /* Either a text or a file. */
 struct orr_lua_source {

@@ -244,7 +244,7 @@ void worker_module_open(struct orr_isolate *iso, lua_State *L)
     isolate_class(iso, L, PROGRAM, of_program);
     isolate_class(iso, L, POOL, of_pool);
     isolate_class(iso, L, JOB, of_job);
-    if (luaL_loadbufferx(L, orrery_lua_worker, orrery_lua_worker_size, "=orrery/worker.lua", "t") != LUA_OK)
+    if (luaL_loadbufferx(L, orrery_lua_worker, orrery_lua_worker_size, "=orrery/worker.lua", "b") != LUA_OK)
         lua_error(L);
     lua_pushvalue(L, -2);
     lua_newtable(L);
