@@ -29,6 +29,8 @@ struct orr_runtime {
     struct log log;
     orr_sink_fn *sink;
     void *sink_data;
+    orr_deadlock_fn *deadlock;
+    void *deadlock_data;
     unsigned worker_count;
     struct worker *workers;
 };

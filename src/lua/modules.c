@@ -91,6 +91,8 @@ void modules_open(struct orr_isolate *iso, lua_State *L, const struct orr_lua_op
     run_chunk(L, orrery_lua_eventloop, orrery_lua_eventloop_size, "=orrery/eventloop.lua");
     lua_pop(L, 1);
     open_events(iso, L);
+    if (iso->limits.testing)
+        testing_open(iso, L);
     lua_pushstring(L, orr_version());
     lua_setfield(L, -2, "version");
     if (options && options->mount) {

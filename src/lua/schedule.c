@@ -6,6 +6,7 @@
  */
 #include "lua/budget.h"
 #include "lua/modules.h"
+#include "lua/report.h"
 #include "lua/script.h"
 #include "lua/task.h"
 
@@ -130,9 +131,13 @@ static int schedule(lua_State *L)
     if (iso->closing)
         return luaL_error(L, "schedule: the isolate is closing");
     int arguments = lua_gettop(L) - 1;
-    struct scheduled *self = lua_newuserdatauv(L, sizeof *self, 2);
+    struct scheduled *self = lua_newuserdatauv(L, sizeof *self, iso->debug ? 3 : 2);
     *self = (struct scheduled){ .iso = iso, .script = script_running(iso), .arguments = arguments };
     luaL_setmetatable(L, SCHEDULED);
+    if (iso->debug) { /* where it was made */
+        report_push_place(L, L, 1);
+        lua_setiuservalue(L, -2, 3);
+    }
     lua_insert(L, 1);
     if (arguments) {
         lua_createtable(L, arguments, 0);
@@ -188,6 +193,27 @@ void schedule_cancel(struct orr_isolate *iso, uint32_t script)
         if (at->waiting && at->script == script) {
             at->waiting = false;
             queue->count--;
+        }
+        lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
+}
+
+void schedule_list(struct orr_isolate *iso, lua_State *L, uint32_t script)
+{
+    const struct schedule *queue = &iso->schedule;
+    luaL_checkstack(L, 4, NULL);
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &queue_key);
+    for (int i = queue->first; i <= queue->last; i++) {
+        lua_rawgeti(L, -1, i);
+        const struct scheduled *at = lua_touserdata(L, -1);
+        if (at->waiting && at->script == script) {
+            lua_createtable(L, 0, 2);
+            lua_pushliteral(L, "scheduled callback");
+            lua_setfield(L, -2, "kind");
+            lua_getiuservalue(L, -2, 3);
+            lua_setfield(L, -2, "created");
+            lua_rawseti(L, -4, luaL_len(L, -4) + 1);
         }
         lua_pop(L, 1);
     }

@@ -5,6 +5,7 @@
 #include "lua/ending.h"
 #include "lua/estate.h"
 #include "lua/reach.h"
+#include "lua/report.h"
 #include "lua/script.h"
 #include "lua/task_parts.h"
 
@@ -161,7 +162,7 @@ static void ltask_drop(void *data)
 static void remember_creation(lua_State *L, struct ltask *self)
 {
     struct estate *estate = estate_make(L, self);
-    luaL_where(L, 1);
+    report_push_place(L, L, 1);
     estate->created = alloc_copy(&self->iso->alloc, lua_tostring(L, -1));
     lua_pop(L, 1);
 }
@@ -246,6 +247,7 @@ void ltask_start_soon(struct orr_isolate *iso, lua_State *L, int arguments, cons
 {
     struct ltask *self = ltask_new(iso, L, arguments, options);
     if (!isolate_visit(iso)) {
+        self->task->in_order = true;
         worker_ready(iso->worker, self->task);
         isolate_leave(iso);
     }
