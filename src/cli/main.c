@@ -1,4 +1,6 @@
 /* The program: runs a Lua file as the top-level task of a runtime of its own. */
+#include "cli/test.h"
+
 #include <orrery.h>
 
 #include <lauxlib.h>
@@ -198,6 +200,8 @@ int main(int argc, char **argv)
         printf("orrery %s\n", orr_version());
         return 0;
     }
+    if (!strcmp(argv[1], "test"))
+        return test_main(argc, argv);
     if (!strcmp(argv[1], "info") && argc == 2)
         return print_info();
     struct arguments arguments = { .lua.profile = ORR_LUA_TRUSTED };
