@@ -163,7 +163,8 @@ static void remember_creation(lua_State *L, struct ltask *self)
 {
     struct estate *estate = estate_make(L, self);
     report_push_place(L, L, 1);
-    estate->created = alloc_copy(&self->iso->alloc, lua_tostring(L, -1));
+    if (lua_rawlen(L, -1)) /* it was made by a script, and not for one */
+        estate->created = alloc_copy(&self->iso->alloc, lua_tostring(L, -1));
     lua_pop(L, 1);
 }
 

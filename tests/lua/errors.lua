@@ -41,7 +41,7 @@ test("error(nil) is an error", function()
   equal(ok, false)
 end)
 
-test("the first failure wins, and the others are kept as secondary errors in order", function()
+test("the first failure wins, and the others are kept as secondary errors in order", { errors = true }, function()
   local function cleanup_fails(name)
     return function()
       local ok = pcall(async.sleep, 100)
@@ -59,7 +59,7 @@ test("the first failure wins, and the others are kept as secondary errors in ord
   equal(table.concat(task:errors(), "; "), "first; one false; two false")
 end)
 
-test("the error of a body that failed before its children comes first", function()
+test("the error of a body that failed before its children comes first", { errors = true }, function()
   local task = quiet(function()
     async.run(function()
       pcall(async.sleep, 100)
@@ -71,7 +71,7 @@ test("the error of a body that failed before its children comes first", function
   equal(table.concat(task:errors(), "; "), "body; cleanup")
 end)
 
-test("a body that answers a child's failure with another error keeps both", function()
+test("a body that answers a child's failure with another error keeps both", { errors = true }, function()
   local task = quiet(function()
     async.run(function() async.sleep(1) error("child", 0) end)
     pcall(async.sleep, 50)
@@ -123,7 +123,7 @@ test("a failure in the cleanup of a closed child is not lost", function()
   equal(table.concat(child:errors()), "cleanup")
 end)
 
-test("errors can be asked for as long as there is a handle", function()
+test("errors can be asked for as long as there is a handle", { errors = true }, function()
   local task = quiet(function() async.sleep(1) error("kept", 0) end)
   async.pawait(task)
   async.sleep(10)
@@ -153,7 +153,7 @@ test("a traceback names the file, the line and the tasks", function()
   equal(task:traceback "done":sub(1, 4), "done")
 end)
 
-test("the traceback of a failed task tells where the error was raised", function()
+test("the traceback of a failed task tells where the error was raised", { errors = true }, function()
   local task = quiet(function() async.sleep(1) local object = {} error(object) end)
   async.pawait(task)
   check.truthy(task:traceback("m"):find("errors.lua:%d+"), task:traceback "m")
@@ -177,7 +177,7 @@ end)
 
 -- --- Errors in odd places ------------------------------------------------------------------------------------------------
 
-test("an observer is told the outcome, and its error harms nobody", function()
+test("an observer is told the outcome, and its error harms nobody", { errors = true }, function()
   local object = {}
   local good = async.run(function() async.sleep(1) return 1, nil, 3 end)
   good:on_complete(function(...) note("good", select("#", ...), ...) end)
@@ -288,7 +288,7 @@ test("complete with none or one, of itself, and of a body that is over", functio
   equal(async.await(joining), "given")
 end)
 
-test("complete of a task that has failed and still cleans up is refused", function()
+test("complete of a task that has failed and still cleans up is refused", { errors = true }, function()
   local task = quiet(function()
     async.run(function() pcall(async.sleep, 50) async.shield(async.sleep, 5) end)
     error("failed", 0)
@@ -305,5 +305,3 @@ test("where a task was made is remembered when debugging", function()
   check.truthy(task:traceback():find "'made here', created at .*errors.lua:%d+", task:traceback())
   check.truthy(not other:traceback():find "'made there', created", other:traceback())
 end)
-
-check.done()

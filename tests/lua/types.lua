@@ -55,5 +55,3 @@ check.test("every function that is there has a type", function()
     end
   end
 end)
-
-check.done()

@@ -12,6 +12,7 @@ local async, testing = orrery.async, orrery.testing
 local attempt = {}
 local TIMEOUT = "Script execution timeout"
 local TRACE_LINES = 12
+local STRAYS = 3 -- are told in full
 local STEPS, STEP = 100, 10 -- how often, and for how many milliseconds, what was cancelled is waited for
 
 ------------------------------------------------------------------------------------------------------------ as text
@@ -20,7 +21,7 @@ local STEPS, STEP = 100, 10 -- how often, and for how many milliseconds, what wa
 local function trim_trace(trace)
   local lines = {}
   for line in trace:gmatch "\n\t([^\n]+)" do
-    if not line:find "^%[C%]" and not line:find "^orrery/" and not line:find "^%.%.%." and #lines < TRACE_LINES then
+    if not line:find "^%[C%]" and not line:find "^orrery/" and not line:find "^%(?%.%.%." and #lines < TRACE_LINES then
       lines[#lines + 1] = "  " .. line
     end
   end
@@ -130,10 +131,15 @@ end
 
 ---Fails it for errors of detached tasks, timers and handlers.
 function Attempt:take_strays(allowed)
-  for _, text in ipairs(self.natives.strays()) do
-    if not allowed then
-      self:fail("an error that nobody saw: " .. text)
-    end
+  local strays = self.natives.strays()
+  if allowed then
+    return
+  end
+  for i = 1, math.min(#strays, STRAYS) do
+    self:fail("an error that nobody saw: " .. strays[i])
+  end
+  if #strays > STRAYS then
+    self:fail(string.format("and %d more errors that nobody saw", #strays - STRAYS))
   end
 end
 

@@ -211,6 +211,8 @@ local function load_file(definitions)
   for name, value in pairs(definitions.globals) do
     _G[name] = value
   end
+  local directory = options.file:match "^(.*/)" or "./"
+  package.path = directory .. "?.lua;" .. package.path -- what tests share lies beside them
   natives.limit(options.limits.file)
   local self = attempt.start(options.file, natives, function(self)
     local chunk, message = loadfile(options.file)
