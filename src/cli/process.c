@@ -54,7 +54,10 @@ static int open_pipes(struct pipes *pipes)
     return 0;
 }
 
-/* It begins with every signal as usual, whatever we have blocked for ourselves. */
+/*
+ * It begins with every signal as usual, whatever we have blocked for ourselves; and in a group of its own, so that Ctrl-C comes to us
+ * alone, and what it starts in turn can be ended with it.
+ */
 static int spawn_with(const struct pipes *pipes, char *const *argv, pid_t *pid)
 {
     posix_spawn_file_actions_t actions;
@@ -72,7 +75,7 @@ static int spawn_with(const struct pipes *pipes, char *const *argv, pid_t *pid)
     posix_spawnattr_init(&attributes);
     posix_spawnattr_setsigmask(&attributes, &none);
     posix_spawnattr_setsigdefault(&attributes, &usual);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
     int error = posix_spawn(pid, "/proc/self/exe", &actions, &attributes, argv, environ);
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
@@ -111,11 +114,15 @@ static int spawn(lua_State *L)
     return 3;
 }
 
-/* kill(pid, "stop" or "kill") */
+/* kill(pid, "stop"): asks; kill(pid, "kill"): ends it, and what it has started. */
 static int kill_process(lua_State *L)
 {
     static const char *const ways[] = { "stop", "kill", NULL };
-    kill((pid_t)luaL_checkinteger(L, 1), luaL_checkoption(L, 2, NULL, ways) ? SIGKILL : SIGTERM);
+    pid_t pid = (pid_t)luaL_checkinteger(L, 1);
+    if (luaL_checkoption(L, 2, NULL, ways))
+        kill(-pid, SIGKILL);
+    else
+        kill(pid, SIGTERM);
     return 0;
 }
 

@@ -228,7 +228,7 @@ void loop_list_timers(struct orr_isolate *iso, lua_State *L, uint32_t script)
         if (at->repeats)
             lua_pushfstring(L, "repeats every %f ms", (lua_Number)at->repeat / 1e6);
         else
-            lua_pushfstring(L, "due in %f ms", (lua_Number)orr_timer_due_in(at->timer) / 1e6);
+            lua_pushfstring(L, "fires in %f ms", (lua_Number)orr_timer_due_in(at->timer) / 1e6);
         lua_setfield(L, -2, "state");
         isolate_push_anchored(iso, L, at->anchor);
         lua_getiuservalue(L, -1, 2);

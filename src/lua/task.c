@@ -74,7 +74,7 @@ static enum orr_poll report_unseen(struct orr_task *task, void *data)
         struct ltask *self = all;
         all = self->next_unseen;
         self->unseen = false;
-        if (self->task && !self->task->observed)
+        if (self->task && !self->task->observed && !self->task->claims) /* those who wait for it will look */
             sink_report(self->task);
         ltask_release(self);
     }

@@ -72,7 +72,7 @@ local function compute_something()
   return 1
 end
 
-test("a child's error ends the parent's wait, closes the other child and fails the parent", { errors = true }, function()
+test("a child's error ends the parent's wait, closes the other child and fails the parent", function()
   local run, err = example.fails("child1 failed", errors_propagate, { compute_something = compute_something })
   time_is(10)
   check.notes "computed"
@@ -81,7 +81,7 @@ test("a child's error ends the parent's wait, closes the other child and fails t
   equal(select(2, run.tasks[2]:pwait()), err, "the child's error")
 end)
 
-test("an error is kept once by each task that it passes", { errors = true }, function()
+test("an error is kept once by each task that it passes", function()
   local run, err = example.fails("child1 failed", errors_propagate, { compute_something = compute_something })
   for i = 1, 2 do
     local errors = run.tasks[i]:errors()

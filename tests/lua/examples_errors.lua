@@ -40,7 +40,7 @@ local parent = vim.async.run(function()
 end)
 ]]
 
-test("a parent's sleep ends when its child fails, and not when its time is up", { errors = true }, function()
+test("a parent's sleep ends when its child fails, and not when its time is up", function()
   local run = example.start(error_ends_a_sleep)
   check.notes "Still running..."
   equal(example.outcomes(run), "awaiting awaiting awaiting")
@@ -72,7 +72,7 @@ vim.async.run(function()
 end)
 ]]
 
-test("synchronous code runs uninterrupted; the error comes at the wait after it", { errors = true }, function()
+test("synchronous code runs uninterrupted; the error comes at the wait after it", function()
   local run = example.fails("child failed", synchronous_code)
   time_is(10)
   equal(example.outcomes(run), "failed failed")

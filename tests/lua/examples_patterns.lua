@@ -83,7 +83,7 @@ test("of two that arrive at the same time the first wins, and nothing fails", fu
   time_is(10)
 end)
 
-test("a racing child that fails fails the race", { errors = true }, function()
+test("a racing child that fails fails the race", function()
   local supplied = fetches(30, 10)
   supplied.fetch_from_network = function()
     async.sleep(10)
@@ -140,7 +140,7 @@ test("an operation that is quick enough is not timed out", function()
   equal(run.tasks[1]:wait(), "result")
 end)
 
-test("an operation that takes too long is closed, and the wait for it fails with timeout", { errors = true }, function()
+test("an operation that takes too long is closed, and the wait for it fails with timeout", function()
   local run, err = example.fails("timeout", a_timeout, {
     long_operation = function()
       async.sleep(60000)
@@ -165,7 +165,7 @@ test("an operation that was timed out is closed when the wait for it ends", func
   equal(example.outcomes(run), "closed failed")
 end)
 
-test("an operation that fails in time fails the wait for it with its own error", { errors = true }, function()
+test("an operation that fails in time fails the wait for it with its own error", function()
   local run, err = example.fails("broken", a_timeout, {
     long_operation = function()
       async.sleep(100)

@@ -374,7 +374,7 @@ test("a semaphore lets three in at once, in order of arrival", function()
   time_is(40)
 end)
 
-test("an operation that fails gives its permit back", { errors = true }, function()
+test("an operation that fails gives its permit back", function()
   local run, err = example.fails("too expensive", a_semaphore, {
     expensive_operation = function(i)
       async.sleep(i)

@@ -10,7 +10,6 @@ local expect = require "orrery.test.expect"
 local async, testing = orrery.async, orrery.testing
 
 local attempt = {}
-local TIMEOUT = "Script execution timeout"
 local TRACE_LINES = 12
 local STRAYS = 3 -- are told in full
 local STEPS, STEP = 100, 10 -- how often, and for how many milliseconds, what was cancelled is waited for
@@ -44,6 +43,25 @@ local function describe_error(value, trace)
   return text
 end
 
+-- The report of a failure without what is not the test's own.
+local function describe_report(report)
+  local lines = {}
+  for line in (report .. "\n"):gmatch "(.-)\n" do
+    if not (line == "stack traceback:" or line:find "^\t%[C%]" or line:find "^\torrery/" or line:find "^\t%(?%.%.%.") then
+      lines[#lines + 1] = (line:gsub("^\t", "  "))
+    end
+  end
+  return table.concat(lines, "\n")
+end
+
+-- Of the report of a deadline: who ran for how long, where, and the stack.
+local function describe_overrun(report)
+  local who, where = report:match "^[^:]*: ([^\n]*)\n([^\n]*)"
+  local text = "the time limit of a test has passed: " .. (who or report) .. "\n" .. (where or "")
+  local lines = trim_trace(report)
+  return #lines > 0 and text .. "\nat\n" .. table.concat(lines, "\n") or text
+end
+
 local function describe_thing(thing)
   local words = { thing.kind }
   if thing.name then
@@ -51,8 +69,7 @@ local function describe_thing(thing)
   end
   local text = table.concat(words, " ")
   if thing.state then
-    text = text .. (thing.kind == "task" and ": " or " that is ") .. thing.state
-    text = text:gsub("that is repeats", "that repeats")
+    text = text .. (thing.kind == "task" and ": " or " that ") .. thing.state
   end
   text = text .. (thing.waits_for and " for " .. thing.waits_for or "")
   text = text .. (thing.at and thing.at ~= "" and ", at " .. thing.at or "")
@@ -121,7 +138,10 @@ function Attempt:finish()
   local overran = self.natives.notices()
   if #overran > 0 then
     self.failures = {} -- they only say that it was ended
-    self:fail(table.concat(overran, "\n"))
+    for _, report in ipairs(overran) do
+      self:fail(describe_overrun(report))
+    end
+    self.natives.strays()
   elseif not ok and not (self.cut_short and err == "closed") then
     local report = testing.report(self.task) or ""
     self:fail(describe_error(err, report))
@@ -136,7 +156,7 @@ function Attempt:take_strays(allowed)
     return
   end
   for i = 1, math.min(#strays, STRAYS) do
-    self:fail("an error that nobody saw: " .. strays[i])
+    self:fail("an error that nobody saw: " .. describe_report(strays[i]))
   end
   if #strays > STRAYS then
     self:fail(string.format("and %d more errors that nobody saw", #strays - STRAYS))
@@ -182,5 +202,4 @@ function attempt.limit(which, ms)
   end
 end
 
-attempt.TIMEOUT = TIMEOUT
 return attempt

@@ -146,6 +146,7 @@ end
 local Expectation = {}
 
 function Expectation.__index(self, name)
+  name = tostring(name)
   local negative = name:find "^not_to_" ~= nil
   local matcher = name:match(negative and "^not_to_(.*)" or "^to_(.*)")
   if not matchers[matcher] then
@@ -154,21 +155,21 @@ function Expectation.__index(self, name)
       names[#names + 1] = "to_" .. known
     end
     table.sort(names)
-    error(string.format("expect: there is no '%s'; there are %s, and the same with not_to_", tostring(name),
-      table.concat(names, ", ")), 2)
+    fail(string.format("expect: there is no '%s'; there are %s, and the same with not_to_", name,
+      table.concat(names, ", ")))
   end
   return function(called_on, ...)
     if called_on ~= self then
-      error(string.format("expect: call it with a colon: expect(x):%s(...)", name), 2)
+      fail(string.format("expect: call it with a colon: expect(x):%s(...)", name))
     end
-    check(matcher, negative, self.value, ...)
+    check(matcher, negative, rawget(self, "value"), ...)
     return self
   end
 end
 
 local function expect(...)
   if select("#", ...) == 0 then
-    error("expect: expected a value, got none", 2)
+    fail "expect: expected a value, got none"
   end
   return setmetatable({ value = (...) }, Expectation)
 end
@@ -210,7 +211,7 @@ function Words.__index(self, name)
   end
   local alias, _, incomplete = resolve(list)
   if not alias and not incomplete then
-    error(string.format("assert: there is no '%s'", table.concat(list, "_")), 2)
+    fail(string.format("assert: there is no '%s'", table.concat(list, "_")))
   end
   return words(list)
 end
@@ -218,7 +219,7 @@ end
 function Words.__call(self, ...)
   local alias, negative = resolve(rawget(self, "list"))
   if not alias then
-    error("assert: what is to be? Expected a name after " .. table.concat(self.list, "_"), 2)
+    fail("assert: expected the name of an assertion after " .. table.concat(rawget(self, "list"), "_"))
   elseif alias.kind then
     return check(alias[1], negative, (...), alias.kind)
   elseif alias[2] then
@@ -229,11 +230,15 @@ function Words.__call(self, ...)
 end
 
 -- Still Lua's own when it is called.
-local plain_assert = assert
 local root = words {}
 local assertions = setmetatable({}, {
   __call = function(_, ...)
-    return plain_assert(...)
+    if ... then
+      return ...
+    elseif select("#", ...) == 0 then
+      error("bad argument #1 to 'assert' (value expected)", 2)
+    end
+    error(select("#", ...) > 1 and select(2, ...) or "assertion failed!", 2)
   end,
   __index = function(_, name)
     return root[name]

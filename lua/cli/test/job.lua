@@ -12,7 +12,7 @@ local Job = {}
 Job.__index = Job
 
 local LOOK_MS = 50 -- between looks at the time
-local PATIENCE_MS = 2000 -- how much later than its own limits a process is ended from outside
+local PATIENCE_MS = 1000 -- how much later than its own limits a process is ended from outside
 
 local function words_for(options, file)
   local limits = options.limits

@@ -87,7 +87,7 @@ local with_value = {
 function options.parse(words)
   local self = {
     paths = {}, format = "pretty", reactor = "auto",
-    limits = { test = 10000, file = 300000, run = 3600000, grace = 1000 },
+    limits = { test = 10000, file = 300000, run = 3600000, grace = 500 },
   }
   local at = 1
   while words[at] do
@@ -119,7 +119,14 @@ end
 
 -- As a shell reads it.
 local function quote(word)
-  return word:find "^[%w%-_=./:,+@%%]+$" and word or "'" .. word:gsub("'", "'\\''") .. "'"
+  if word:find "^[%w%-_=./:,+@%%]+$" then
+    return word
+  elseif not word:find "[%c\x80-\xff]" or utf8.len(word) and not word:find "%c" then
+    return "'" .. word:gsub("'", "'\\''") .. "'"
+  end
+  return "$'" .. word:gsub("[%c\\'\x80-\xff]", function(c)
+    return string.format("\\x%02x", c:byte())
+  end) .. "'"
 end
 
 ---The command that repeats one test's run.

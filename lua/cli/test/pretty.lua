@@ -4,6 +4,13 @@ local options_of = require "orrery.test.options"
 
 local codes = { red = "31", green = "32", yellow = "33", dim = "2", bold = "1" }
 
+-- What would move the cursor, or worse, is shown and not sent.
+local function printable(text)
+  return (text:gsub("[%z\1-\8\11-\31\127]", function(c)
+    return string.format("\\x%02x", c:byte())
+  end))
+end
+
 local function indent(text, by)
   return (text:gsub("[^\n]+", by .. "%0"))
 end
@@ -28,10 +35,10 @@ return function(write, options, natives)
   end
 
   local function tell_failure(job, name, place, text)
-    write("  " .. paint("red", "FAILED") .. "  " .. paint("bold", name))
+    write("  " .. paint("red", "FAILED") .. "  " .. paint("bold", (printable(name):gsub("\n", "\\n"))))
     write(place and place ~= "" and paint("dim", "  (" .. place .. ")") .. "\n" or "\n")
-    write(indent(paint_text(text), "    ") .. "\n")
-    local command = options_of.repeat_command(options, job.file, place and name)
+    write(indent(paint_text(printable(text)), "    ") .. "\n")
+    local command = options_of.repeat_command(options, job.file, place and place ~= "" and name)
     write("    " .. paint("dim", "repeat: " .. command) .. "\n\n")
   end
 
@@ -55,7 +62,7 @@ return function(write, options, natives)
       if result.status == "failed" then
         tell_failure(job, result.name, result.place, result.text)
       elseif result.status == "pending" then
-        write("  " .. paint("yellow", "pending") .. " " .. result.name .. "\n")
+        write("  " .. paint("yellow", "pending") .. " " .. printable(result.name) .. "\n")
       end
     end
     if job.broken or job.ended then
