@@ -123,6 +123,14 @@ typedef void orr_log_fn(void *data, enum orr_log level, const char *message);
  */
 typedef void orr_sink_fn(void *data, struct orr_task *task);
 
+/*
+ * Told, on a virtual clock, that tasks wait and nothing can ever happen any more: nothing is ready, no timer is set, no I/O is in
+ * flight, and no future is to be completed from outside.  On the thread that drives worker 1, inside orr_runtime_run() or
+ * orr_runtime_turn(), outside any task.  It may look at the tree, and it may make something happen: cancel a task, complete a future,
+ * call into an isolate; then the runtime goes on.  Else it is told again in each turn that ends like that.
+ */
+typedef void orr_deadlock_fn(void *data);
+
 struct orr_options {
     unsigned workers;      /* 1 to ORR_WORKERS_MAX; default 1 */
     unsigned pool_threads; /* for jobs of Lua's `worker`, started with the first; 1 to ORR_WORKERS_MAX; default: as many
@@ -140,6 +148,10 @@ struct orr_options {
     void *sink_data;
     int preempt_signal; /* interrupts Lua that runs for too long; default SIGRTMIN + 4 */
     unsigned grace_ms;  /* how long tasks may take to clean up when they are cancelled at the end; default 1000 */
+    orr_deadlock_fn *deadlock; /* default: the log is shown the tree */
+    void *deadlock_data;
+    uint64_t shuffle_seed; /* for tests: ready tasks are polled in an order that depends on this alone, where none is promised;
+                              default 0: first come, first served */
 };
 
 /*
@@ -173,7 +185,7 @@ ORR_API int orr_runtime_free(struct orr_runtime *rt);
  *   -ECANCELED   stopped
  *   -EINTR       interrupted: see orr_runtime_interrupt()
  *   -EDEADLK     on a virtual clock: tasks wait, and nothing is ready, set, in flight or to be completed from outside (see
- *                orr_future_new()).  The log is shown the tree
+ *                orr_future_new()).  The log is shown the tree, or `deadlock` was told and did nothing about it
  */
 ORR_API int orr_runtime_run(struct orr_runtime *rt);
 
@@ -787,6 +799,7 @@ struct orr_lua_options {
         *worker_prepare; /* called with each state that is made for a worker, on that worker's thread, before the
                                            worker's script: it may give it functions and modules; default: none */
     void *worker_data;
+    bool testing; /* the module `testing`, for test runners, too; and tasks, timers, handlers remember where they were made */
 };
 
 /*

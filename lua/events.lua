@@ -3,6 +3,7 @@
 --   start(handler, soon, name, fn, ...)   starts it as a task, at once or in the next turn; false if it is disabled
 --   is_held()                   whether a task of the isolate is suspended in mid-slice
 --   enable(handler), is_disabled(handler), is_of(handler, script)
+--   where()                     where the script is that calls, when that is to be remembered; else nil
 --   limit, policy               of the host's events that come meanwhile
 --
 -- An entry is one registration.  What matches a name is looked up once, and kept until somebody registers or leaves:
@@ -12,7 +13,7 @@ local orrery, private = ...
 local error, ipairs, next, pairs, type, sort = error, ipairs, next, pairs, type, table.sort
 local find, format, sub = string.find, string.format, string.sub
 local new_handler, start, is_held = private.new_handler, private.start, private.is_held
-local enable, is_disabled = private.enable, private.is_disabled
+local enable, is_disabled, where = private.enable, private.is_disabled, private.where
 
 local events = {}
 local entries = {}  -- id -> entry
@@ -103,6 +104,7 @@ local function register(method, names, fn, once)
     error(format("events:%s: expected a function, got %s", method, type(fn)), 3)
   end
   local entry = { id = last_id + 1, fn = fn, once = once, names = {}, handler = new_handler() }
+  entry.created = where()
   last_id = entry.id
   entries[entry.id] = entry
   for _, name in ipairs(names) do
@@ -267,6 +269,16 @@ function host.remove(script)
   for _, entry in pairs(entries) do
     if private.is_of(entry.handler, script) then
       remove_all(entry)
+    end
+  end
+end
+
+-- For leak checks: appends to a list what tells of each of a script's.
+function host.list_of(script, list)
+  for _, registered in ipairs(events:list()) do
+    local entry = entries[registered.id]
+    if private.is_of(entry.handler, script) then
+      list[#list + 1] = { kind = "event handler", name = registered.name, created = entry.created }
     end
   end
 end

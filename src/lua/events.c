@@ -6,6 +6,7 @@
  */
 #include "lua/errand.h"
 #include "lua/modules.h"
+#include "lua/report.h"
 #include "lua/script.h"
 
 #include <errno.h>
@@ -74,6 +75,15 @@ static int start(lua_State *L)
     task->emits = (uint8_t)depth;
     task->next_urgent = NULL;
     return ltask_run_first(L, task, started, 0);
+}
+
+/* where() -> where the script is that has called us, if it is to be remembered. */
+static int where(lua_State *L)
+{
+    if (!isolate_of(L)->debug)
+        return 0;
+    report_push_place(L, L, 1);
+    return 1;
 }
 
 /* is_of(handler, script) */
@@ -209,6 +219,15 @@ void events_remove(struct orr_isolate *iso, uint32_t script)
         lua_pop(L, 1);
 }
 
+void events_list(lua_State *L, uint32_t script)
+{
+    luaL_checkstack(L, 4, NULL);
+    push_host_function(L, "list_of");
+    lua_pushinteger(L, script);
+    lua_pushvalue(L, -3);
+    lua_call(L, 2, 0);
+}
+
 void events_flush(struct orr_isolate *iso)
 {
     lua_State *L = iso->L;
@@ -239,6 +258,7 @@ void events_push_private(struct orr_isolate *iso, lua_State *L)
         { "start", start },
         { "is_of", is_of },
         { "is_held", is_held },
+        { "where", where },
         { NULL, NULL },
     };
     static const luaL_Reg none[] = { { NULL, NULL } };
