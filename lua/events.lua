@@ -29,15 +29,15 @@ local function check_self(self, method)
   end
 end
 
-local function check_name(name, method, may_have_star)
+local function check_name(name, method, may_have_star, level)
   if type(name) ~= "string" or name == "" then
     local what = name == "" and "an empty string" or type(name)
-    error(format("events:%s: expected the name of an event, got %s", method, what), 4)
+    error(format("events:%s: expected the name of an event, got %s", method, what), level)
   end
   local star = find(name, "*", 1, true)
   if star and not (may_have_star and star == #name) then
     local message = "events:%s: '%s': a star stands only at the end of a name, to listen to all that begin with it"
-    error(format(message, method, name), 4)
+    error(format(message, method, name), level)
   end
 end
 
@@ -98,7 +98,7 @@ local function register(method, names, fn, once)
     error(format("events:%s: the list of names is empty", method), 3)
   end
   for _, name in ipairs(names) do
-    check_name(name, method, true)
+    check_name(name, method, true, 4)
   end
   if type(fn) ~= "function" then
     error(format("events:%s: expected a function, got %s", method, type(fn)), 3)
@@ -136,7 +136,7 @@ function events:off(name, id)
     end
     return entry ~= nil
   end
-  check_name(name, "off", true)
+  check_name(name, "off", true, 3)
   local entry = entries[id]
   return entry ~= nil and remove(entry, name)
 end
@@ -144,7 +144,7 @@ end
 function events:clear(name)
   check_self(self, "clear")
   if name ~= nil then
-    check_name(name, "clear", true)
+    check_name(name, "clear", true, 3)
   end
   for _, entry in pairs(entries) do
     if name == nil then
@@ -179,7 +179,7 @@ end
 
 -- Checks a name that a script emits for the first time since anything changed.
 local function find_open(name)
-  check_name(name, "emit", false)
+  check_name(name, "emit", false, 4)
   for pattern in pairs(reserved) do
     if pattern == name or prefix_matches(pattern, name) then
       error(format("events:emit: '%s' is an event that only the host may emit", name), 3)
