@@ -49,6 +49,16 @@ static int started(lua_State *L, int status, lua_KContext context)
     return 1;
 }
 
+/* Says where the script emits it: events:emit, which is ours, has called us. */
+static int refuse_to_nest(lua_State *L, const char *name)
+{
+    luaL_where(L, 2);
+    lua_pushfstring(L, "events:emit: '%s': events are emitted inside one another's handlers, more than %d deep", name,
+                    EMITS_MAX);
+    lua_concat(L, 2);
+    return lua_error(L);
+}
+
 /* [handler] [soon] [name] [function] [arguments...] -> whether it was started */
 static int start(lua_State *L)
 {
@@ -56,7 +66,7 @@ static int start(lua_State *L)
     const struct handler *handler = isolate_check(L, 1, OBJECT_HANDLER, HANDLER);
     bool soon = lua_toboolean(L, 2);
     struct ltask_options options = {
-        .name = lua_tostring(L, 3), .detached = true, .entry = ORR_LUA_HANDLER, .handler = 1, .script = handler->script
+        .name = lua_tostring(L, 3), .detached = true, .entry = ORR_LUA_HANDLER, .handler = 1, .script = handler->script, .name_at = 3
     };
     if (handler->disabled) {
         lua_pushboolean(L, false);
@@ -68,8 +78,7 @@ static int start(lua_State *L)
     }
     int depth = iso->current ? iso->current->emits + 1 : 1;
     if (depth > EMITS_MAX)
-        return luaL_error(L, "events:emit: '%s': events are emitted inside one another's handlers, more than %d deep",
-                          options.name, EMITS_MAX);
+        return refuse_to_nest(L, options.name);
     ltask_check_depth(L);
     struct ltask *task = hidden_new(iso, L, lua_gettop(L) - 4, &options);
     task->emits = (uint8_t)depth;

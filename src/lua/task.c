@@ -153,6 +153,8 @@ void ltask_drop(void *data)
     if (self->handler)
         judge_handler(self, error);
     ltask_counted_out(iso);
+    if (self->borrowed && (task->references > 2 || task->failed || task->own.failures)) /* others than the tree and we */
+        hidden_own_name(self);
     struct estate *estate = task->failed || task->own.failures ? estate_try(self) : NULL;
     if (estate)
         estate->task = task; /* whose reference goes when the handle does */
