@@ -462,7 +462,7 @@ int orr_runtime_enter(struct orr_runtime *rt)
     if (error)
         return error;
     worker_enter(runtime_worker(rt, 1));
-    watch_return(runtime_worker(rt, 1)->watch);
+    watch_visit(runtime_worker(rt, 1)->watch);
     return 0;
 }
 

@@ -7,4 +7,7 @@
 /* Closes all timers that a script has made. */
 void loop_close_timers(struct orr_isolate *iso, uint32_t script);
 
+/* Whether any timer is to fire. */
+bool loop_any_active(const struct orr_isolate *iso);
+
 #endif

@@ -6,6 +6,8 @@
 #include "lua/sandbox/sandbox.h"
 #include "lua/task.h"
 #include "lua/terms.h"
+#include "lua/worker/library.h"
+#include "lua/worker/module.h"
 
 /* What is written in Lua, embedded at build time: see lua/. */
 extern const char orrery_lua_async[];
@@ -95,6 +97,7 @@ void modules_open(struct orr_isolate *iso, lua_State *L)
     run_chunk(L, orrery_lua_eventloop, orrery_lua_eventloop_size, "=orrery/eventloop.lua");
     lua_pop(L, 1);
     open_events(iso, L);
+    worker_module_open(iso, L);
     lua_pushstring(L, orr_version());
     lua_setfield(L, -2, "version");
     if (terms->mount) {
@@ -107,5 +110,7 @@ void modules_open(struct orr_isolate *iso, lua_State *L)
     else
         use_package(L);
     capability_withhold(L, terms->modules);
+    if (terms->for_jobs)
+        library_freeze(L);
     lua_pop(L, 1);
 }

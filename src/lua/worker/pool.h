@@ -23,6 +23,7 @@ enum {
     QUEUE_DEFAULT = 1024,
 };
 
+struct cell;
 struct station;
 
 struct pools {
@@ -59,6 +60,7 @@ struct job {
     struct orr_future *future;
     uint64_t timeout_ns;
     struct message arguments;
+    struct cell *cell; /* the thread's own, while it runs there */
 
     /* What it has come to: see above. */
     bool failed;
