@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 #define PARTS(X)                                                                                                       \
-    X(attempt) X(expect) X(file) X(files) X(job) X(junit) X(main) X(options) X(pretty) X(show) X(suite) X(tap) X(wire)
+    X(attempt) X(expect) X(file) X(files) X(job) X(junit) X(main) X(options) X(pretty) X(show) X(suite) X(tap) X(text) X(wire)
 
 #define DECLARE(name)                                                                                                  \
     extern const char orrery_test_##name[];                                                                            \

@@ -110,7 +110,13 @@ local function blocks_of(test)
   return list
 end
 
+local last_block
+
 local function move_to(test)
+  if test and test.block == last_block and #entered == 0 then
+    return
+  end
+  last_block = test and test.block
   local wanted, inside = {}, {}
   for _, block in ipairs(test and blocks_of(test) or {}) do
     if #block.before_all + #block.after_all > 0 then
@@ -134,17 +140,18 @@ end
 
 ---------------------------------------------------------------------------------------------------------------- tests
 
-local function hooks_of(test, which)
-  local list = {}
-  for _, block in ipairs(blocks_of(test)) do
-    if which == "before_each" then
-      table.move(block[which], 1, #block[which], #list + 1, list)
-    else -- from the inside out
-      table.move(list, 1, #list, #block[which] + 1)
-      table.move(block[which], 1, #block[which], 1, list)
+-- Those of all blocks around a test: before_each from the outside in, after_each from the inside out.
+local function hooks_of(test)
+  local own = test.block
+  if not own.all_before then
+    own.all_before, own.all_after = {}, {}
+    for _, block in ipairs(blocks_of(test)) do
+      local before, after = block.before_each, block.after_each
+      table.move(before, 1, #before, #own.all_before + 1, own.all_before)
+      own.all_after = table.move(own.all_after, 1, #own.all_after, #after + 1, table.move(after, 1, #after, 1, {}))
     end
   end
-  return list
+  return own.all_before, own.all_after
 end
 
 local function run_afters(self, afters)
@@ -155,7 +162,7 @@ local function run_afters(self, afters)
 end
 
 local function run_test(test)
-  local before, after = hooks_of(test, "before_each"), hooks_of(test, "after_each")
+  local before, after = hooks_of(test)
   local limit = test.options.timeout or options.limits.test
   natives.limit(limit)
   seed_for(test.full_name)

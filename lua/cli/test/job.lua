@@ -33,7 +33,8 @@ local function words_for(options, file)
 end
 
 local function new(natives, options, file)
-  return setmetatable({ natives = natives, options = options, file = file, results = {}, output = {}, planned = 0 }, Job)
+  local self = { natives = natives, options = options, file = file, results = {}, output = {}, planned = 0 }
+  return setmetatable(self, Job)
 end
 
 local receive = {}

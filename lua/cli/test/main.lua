@@ -1,5 +1,5 @@
 -- `orrery test`: finds the files, runs each in a process of its own, some at a time, and reports them in their order.
--- The module is a function: it gets what is written in C and the words of the command line, and answers the exit status.
+-- The module is a function: it gets what is written in C and the words of the command line; answers the exit status.
 
 local natives
 local orrery = require "orrery"

@@ -23,7 +23,8 @@ options:
   --reactor R         auto, uring or epoll
   --help              print this
 
-Ends with 0 if all passed, with 1 if any failed, and with 2 if there was nothing to run or a mistake on the command line.
+Ends with 0 if all passed, with 1 if any failed, and with 2 if there was nothing to run, or a mistake in the words
+above.  Ctrl-C tells what was running.
 ]]
 
 local formats = { pretty = true, tap = true, junit = true }

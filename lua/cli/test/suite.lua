@@ -1,5 +1,5 @@
--- What a test file defines: blocks of `describe`, one inside another, with tests in them and what runs before and after.
--- Definitions are taken while the file is loaded, and refused later: a test inside a test would never run.
+-- What a test file defines: blocks of `describe`, one inside another, with tests in them and what runs before and
+-- after.  Definitions are taken while the file is loaded, and refused later: a test inside a test would never run.
 
 local expect = require "orrery.test.expect"
 
