@@ -209,9 +209,10 @@ local function is_options(value)
   return next(value) == "timeout" and next(value, "timeout") == nil
 end
 
--- The error of a worker, as whoever called it is to see it.
+-- The error of a worker, as whoever called it is to see it.  A time-out is one and the same, whoever noticed it first.
 local function raise(err, report)
-  local stack = type(err) == "string" and report and find(report, "stack traceback:", 1, true)
+  local told = type(err) == "string" and err ~= "timeout" and report
+  local stack = told and find(report, "stack traceback:", 1, true)
   error(stack and format("%s\nin the worker:\n%s", err, sub(report, stack)) or err, 0)
 end
 

@@ -1,7 +1,5 @@
 #include "lua/worker/birth.h"
 
-#include <stdbool.h>
-
 /*
  * What is remembered is a list, four entries for each thing: a table, its keys and values in the order of lua_next(), its metatable or
  * false, and how many keys; or a function, its upvalues, false, and how many.  As long as nothing has changed, comparing takes no
@@ -11,12 +9,29 @@ enum { THING = 0, CONTENTS, METATABLE, COUNT, STRIDE };
 
 /* --- Looking around ------------------------------------------------------------------------------------------------------ */
 
-/* While it looks around, on the stack: `library` is a set, or nil if there is none yet. */
-enum { LIBRARY = 1, MEMORY, SEEN, TODO, FIRST };
+/* While it looks around, on the stack: `library` is a set, or nil if there is none yet; `strange`, whether something cannot be put back. */
+enum { LIBRARY = 1, SCRIPT, MEMORY, SEEN, STRANGE, TODO, FIRST };
+
+/* What a coroutine or an object holds, nobody can put back. */
+static void note_strange(lua_State *L)
+{
+    lua_pushvalue(L, -1);
+    lua_pushboolean(L, true);
+    lua_rawset(L, SEEN);
+    if (lua_istable(L, LIBRARY) && lua_rawget(L, LIBRARY) == LUA_TNIL) {
+        lua_pushboolean(L, true);
+        lua_replace(L, STRANGE);
+    }
+    lua_pop(L, 1);
+}
 
 /* Puts the table or function at the top, taken off, on the list, if it is new. */
 static void note(lua_State *L)
 {
+    if (lua_isthread(L, -1) || lua_type(L, -1) == LUA_TUSERDATA) {
+        note_strange(L);
+        return;
+    }
     if (!lua_istable(L, -1) && !lua_isfunction(L, -1)) {
         lua_pop(L, 1);
         return;
@@ -100,9 +115,13 @@ static void remember_function(lua_State *L)
     lua_settop(L, function);
     lua_newtable(L);
     lua_Integer count = 0;
+    bool of_host = lua_iscfunction(L, function); /* its objects are its own business */
     for (; lua_getupvalue(L, function, (int)count + 1); count++) {
         lua_pushvalue(L, -1);
-        note(L);
+        if (of_host && lua_isuserdata(L, -1))
+            lua_pop(L, 1);
+        else
+            note(L);
         lua_rawseti(L, function + CONTENTS, count + 1);
     }
     lua_pushboolean(L, false);
@@ -130,11 +149,15 @@ static void note_require(lua_State *L)
     lua_settop(L, TODO);
 }
 
-/* [library or nil] -> [memory] [seen] */
+/* [library or nil] [script or nil] -> [memory] [seen] [strange] */
 static int look_around(lua_State *L)
 {
     for (int i = MEMORY; i <= TODO; i++)
         lua_newtable(L);
+    lua_pushboolean(L, false);
+    lua_replace(L, STRANGE);
+    lua_pushvalue(L, SCRIPT);
+    note(L);
     lua_pushglobaltable(L);
     note(L);
     lua_pushliteral(L, "");
@@ -152,24 +175,30 @@ static int look_around(lua_State *L)
         else
             remember_function(L);
     }
-    lua_settop(L, SEEN);
-    return 2;
+    lua_settop(L, STRANGE);
+    return 3;
 }
 
 void birth_note_library(lua_State *L)
 {
     lua_pushcfunction(L, look_around);
     lua_pushnil(L);
-    lua_call(L, 1, 2);
+    lua_pushnil(L);
+    lua_call(L, 2, 2);
     lua_remove(L, -2);
 }
 
-void birth_remember(lua_State *L, int library)
+bool birth_remember(lua_State *L, int library, int script)
 {
     library = lua_absindex(L, library);
+    script = lua_absindex(L, script);
     lua_pushcfunction(L, look_around);
     lua_pushvalue(L, library);
-    lua_call(L, 1, 1);
+    lua_pushvalue(L, script);
+    lua_call(L, 2, 3);
+    bool strange = lua_toboolean(L, -1);
+    lua_pop(L, 2);
+    return !strange;
 }
 
 /* --- Putting back ------------------------------------------------------------------------------------------------------------ */

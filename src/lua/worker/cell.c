@@ -3,10 +3,14 @@
  *
  * A task of the core sees to each job: it starts the script as a Lua task of the cell, is woken when the cell has no task left,
  * collects what has come of it, and completes the job's future.  A job is done when all that it began is: tasks, timers, and what it
- * scheduled.  If its script fails, the rest is cancelled.  A failure in what nobody awaits fails the job.
+ * scheduled.  The script's failure is the job's, and so is that of anything that nobody awaits: whichever comes first, the rest is
+ * cancelled.
  *
- * A job that was given up is cancelled: what waits may clean up, for CLEANUP_NS at most; what computes is ended where it is, as if its
- * deadline had passed, at the end of its slice.
+ * A new cell is *born* when the program's modules are loaded, and what it is like then is remembered.  They run as the script does, in
+ * the first job's time and as a task of its own, so that what they compute can be suspended and ended, too.
+ *
+ * A job that was given up, or has failed, is cancelled: what waits may clean up, for CLEANUP_NS at most; what computes is ended where it
+ * is, as if its deadline had passed, at the end of its slice.
  *
  * After a job its cell is made as it was when it was new (birth.h), and kept for the next job of the same program; unless it is
  * *spoiled*, because it holds state that cannot be put back, or was ended by force, or has run out of memory.  Then it is freed.
@@ -30,7 +34,8 @@
 enum {
     SPARES = 4,              /* cells that a thread keeps */
     GARBAGE_MAX = 512 << 10, /* that a spare cell may hold */
-    SCRIPT = 1,              /* on the stack of a cell's state: the function, */
+    LIBRARY = 1,             /* on the stack of a cell's state, until it is born: what it has of ours; */
+    SCRIPT = 1,              /* from then on, the function, */
     BIRTH,                   /* what it was like, */
     MAIN,                    /* and the handle of the job's task */
 };
@@ -41,7 +46,10 @@ struct cell {
     struct program *program; /* a reference */
     lua_State *L;
     struct orr_isolate *iso;
-    size_t newborn; /* its memory then */
+    size_t newborn; /* its memory when it was born */
+    bool unfit;     /* it could not be prepared: why is on the stack */
+    bool born;
+    bool single; /* it holds what cannot be put back, from its birth on */
     bool spoiled;
 
     struct job *job; /* NULL while it is spare */
@@ -75,14 +83,8 @@ static void cell_free(struct cell *cell)
     alloc_free(&alloc, cell, sizeof *cell);
 }
 
-static void load(lua_State *L, const struct code *code)
-{
-    if (!program_load(code, L))
-        lua_error(L);
-}
-
-/* [cell] -> [script] [birth] */
-static int furnish(lua_State *L)
+/* [cell] -> [library] */
+static int prepare(lua_State *L)
 {
     struct cell *cell = lua_touserdata(L, 1);
     const struct terms *terms = cell->program->terms;
@@ -91,21 +93,12 @@ static int furnish(lua_State *L)
     if (terms->prepare)
         terms->prepare(terms->prepare_data, L);
     lua_settop(L, 1);
-    for (const struct program_module *module = cell->program->modules; module; module = module->next) {
-        load(L, &module->code);
-        lua_pushstring(L, module->name);
-        if (orr_lua_call(L, 1, 1, cell->job->timeout_ns ? cell->job->timeout_ns : ORR_NEVER))
-            lua_error(L);
-        library_register(L, module->name);
-    }
-    load(L, &cell->program->code);
-    birth_remember(L, 1);
-    return 2;
+    return 1;
 }
 
 static void note_stray(void *data, struct orr_task *task);
 
-/* NULL for lack of memory; and with a text on the state, `spoiled`, if it cannot be furnished. */
+/* NULL for lack of memory. */
 static struct cell *cell_new(struct station *station, struct job *job)
 {
     struct program *program = job->program;
@@ -122,11 +115,9 @@ static struct cell *cell_new(struct station *station, struct job *job)
     cell->iso = isolate_find(cell->L);
     cell->iso->stray = note_stray;
     cell->iso->stray_data = cell;
-    lua_pushcfunction(cell->L, furnish);
+    lua_pushcfunction(cell->L, prepare);
     lua_pushlightuserdata(cell->L, cell);
-    if (lua_pcall(cell->L, 1, 2, 0) != LUA_OK)
-        cell->spoiled = true;
-    cell->newborn = cell->iso->memory;
+    cell->unfit = lua_pcall(cell->L, 1, 1, 0) != LUA_OK;
     return cell;
 }
 
@@ -152,10 +143,9 @@ static struct cell *cell_get(struct station *station, struct job *job)
 /* --- What a job has come to ---------------------------------------------------------------------------------------------- */
 
 /* The job fails with the value at the top, which is taken off, unless it has failed before.  Never raises. */
-static void fail(struct cell *cell, const char *report)
+static void fail(struct cell *cell, lua_State *L, const char *report)
 {
     struct job *job = cell->job;
-    lua_State *L = cell->L;
     if (!job->failed) {
         job->failed = true;
         message_free(&job->result);
@@ -187,8 +177,20 @@ static bool protect(struct cell *cell, lua_CFunction function, void *pointer, in
     lua_pushvalue(L, lua_gettop(L) >= MAIN + 3 ? MAIN : 1);
     if (lua_pcall(L, 3, results, 0) == LUA_OK)
         return true;
-    fail(cell, NULL);
+    fail(cell, L, NULL);
     return false;
+}
+
+/* The job fails with the value at the top, which is taken off: the error of a task of the cell.  Its own time is over: that has a name. */
+static void fail_with_task(struct cell *cell, lua_State *L, struct orr_task *task)
+{
+    const struct orr_result *result = orr_task_result(task);
+    if (result && result->error == -ETIME && task == cell->main->task) {
+        cell->spoiled = true;
+        lua_pop(L, 1);
+        lua_pushliteral(L, "timeout");
+    }
+    fail(cell, L, report_of(task));
 }
 
 /* [cell] [task] */
@@ -197,7 +199,7 @@ static int take_stray(lua_State *L)
     struct cell *cell = lua_touserdata(L, 1);
     struct orr_task *task = lua_touserdata(L, 2);
     push_error_of(L, cell->iso, orr_task_result(task));
-    fail(cell, report_of(task));
+    fail_with_task(cell, L, task);
     return 0;
 }
 
@@ -216,34 +218,98 @@ static int take_outcome(lua_State *L)
     struct cell *cell = lua_touserdata(L, 1);
     struct job *job = cell->job;
     struct orr_task *task = cell->main->task;
-    const struct orr_result *result = task ? orr_task_result(task) : NULL;
     int count = ltask_push_outcome(L, cell->main, 3);
     luaL_checkstack(L, VALUES_ERROR_SLOTS + 4, NULL);
-    if (!lua_toboolean(L, 4)) {
-        if (result && result->error == -ETIME) {
-            cell->spoiled = true;
-            lua_pushliteral(L, "timeout");
-        }
-        fail(cell, task ? report_of(task) : NULL);
-    } else if (!job->failed && values_encode(&job->result, L, 5, count - 1, "results")) {
-        fail(cell, NULL);
-    }
+    if (!lua_toboolean(L, 4) && task)
+        fail_with_task(cell, L, task);
+    else if (!lua_toboolean(L, 4) || (!job->failed && values_encode(&job->result, L, 5, count - 1, "results")))
+        fail(cell, L, NULL);
     return 0;
 }
 
 /* --- Running a job ------------------------------------------------------------------------------------------------------- */
 
-/* [cell] -> [handle] */
-static int start_main(lua_State *L)
+/* [cell] [NULL] [function] -> [handle], with arguments on the stack above the function. */
+static int start_task(struct cell *cell, lua_State *L, int arguments, const char *name)
 {
-    struct cell *cell = lua_touserdata(L, 1);
-    lua_settop(L, 3);
-    lua_pushvalue(L, 3);
-    int count = values_decode(&cell->job->arguments, L);
-    struct ltask_options options = { .name = "job", .detached = true, .entry = ORR_LUA_JOB };
-    cell->main = ltask_new(cell->iso, L, count, &options);
+    struct ltask_options options = { .name = name, .detached = true, .entry = ORR_LUA_JOB };
+    cell->main = ltask_new(cell->iso, L, arguments, &options);
     worker_ready(cell->iso->worker, cell->main->task);
     return 1;
+}
+
+/* [cell] [NULL] [script] */
+static int start_script(lua_State *L)
+{
+    struct cell *cell = lua_touserdata(L, 1);
+    return start_task(cell, L, values_decode(&cell->job->arguments, L), "job");
+}
+
+static void load(lua_State *L, const struct code *code)
+{
+    if (!program_load(code, L))
+        lua_error(L);
+}
+
+/* [first]; and with a module as the context, it has run, and what it returned is at the top. */
+static int load_modules(lua_State *L, int status, lua_KContext context)
+{
+    (void)status;
+    struct program_module *module = (struct program_module *)context;
+    if (module)
+        library_register(L, module->name);
+    for (module = module ? module->next : lua_touserdata(L, 1); module; module = module->next) {
+        load(L, &module->code);
+        lua_pushstring(L, module->name);
+        lua_callk(L, 1, 1, (lua_KContext)module, load_modules);
+        library_register(L, module->name);
+    }
+    return 0;
+}
+
+static int load_all(lua_State *L)
+{
+    return load_modules(L, LUA_OK, 0);
+}
+
+/* [cell] */
+static int start_loading(lua_State *L)
+{
+    struct cell *cell = lua_touserdata(L, 1);
+    lua_pushcfunction(L, load_all);
+    lua_pushlightuserdata(L, cell->program->modules);
+    return start_task(cell, L, 1, "modules");
+}
+
+/* [cell] [NULL] [library] -> [script] [birth] */
+static int remember(lua_State *L)
+{
+    struct cell *cell = lua_touserdata(L, 1);
+    load(L, &cell->program->code);
+    cell->single = !birth_remember(L, 3, 4);
+    return 2;
+}
+
+/* Its modules are loaded.  False if the job has failed over the rest. */
+static bool be_born(struct cell *cell)
+{
+    lua_State *L = cell->L;
+    cell->main = NULL;
+    lua_settop(L, LIBRARY);
+    if (!protect(cell, remember, NULL, 2))
+        return false;
+    lua_remove(L, LIBRARY);
+    cell->newborn = cell->iso->memory;
+    cell->born = true;
+    return true;
+}
+
+/* The cell is born, or was: the script. */
+static bool start_job_proper(struct cell *cell)
+{
+    bool started = protect(cell, start_script, NULL, 1);
+    message_free(&cell->job->arguments);
+    return started;
 }
 
 /* False if there is nothing to wait for. */
@@ -252,16 +318,18 @@ static bool begin(struct cell *cell, struct orr_task *task)
     struct job *job = cell->job;
     if (!job_begin(job, orr_task_waker(task)))
         return false;
-    if (cell->spoiled) { /* it could not be furnished: the text says why */
-        fail(cell, NULL);
+    if (cell->unfit) {
+        fail(cell, cell->L, NULL);
         return false;
     }
     for (int entry = 0; entry < ORR_LUA_ENTRIES; entry++)
         cell->iso->limits.deadline_ns[entry] = job->timeout_ns;
     cell->iso->closer = orr_task_waker(task);
-    bool started = protect(cell, start_main, NULL, 1);
-    message_free(&job->arguments);
-    return started;
+    if (!cell->born && cell->program->modules) {
+        lua_settop(cell->L, MAIN - 1);
+        return protect(cell, start_loading, NULL, 1);
+    }
+    return (cell->born || be_born(cell)) && start_job_proper(cell);
 }
 
 /* All of the cell, timers and what is scheduled too. */
@@ -289,21 +357,27 @@ static void stop(struct cell *cell)
         end_by_force(cell);
 }
 
+/* Whether the time for that is over: by the runtime's clock; or, while something computes, which may hold that up, by the real one. */
+static bool cleanup_is_over(struct cell *cell, struct orr_task *task)
+{
+    if (orr_sleep(task, &cell->cleanup, CLEANUP_NS) != -EAGAIN)
+        return true;
+    return isolate_is_held(cell->iso) && clock_now() >= cell->cleanup_end;
+}
+
 /* Whether something is still to happen in the cell.  Then the task is polled again. */
 static bool goes_on(struct cell *cell, struct orr_task *task)
 {
     struct orr_isolate *iso = cell->iso;
-    if (!cell->stopping && (cell->station->ending || job_is_given_up(cell->job)))
+    if (!cell->stopping && cell->main->state != LTASK_LIVE && cell->main->state != LTASK_OK)
+        protect(cell, take_outcome, NULL, 0);
+    if (!cell->stopping && (cell->station->ending || cell->job->failed || job_is_given_up(cell->job)))
         stop(cell);
-    if (cell->main->state != LTASK_LIVE && cell->main->state != LTASK_OK && !cell->stopping && iso->tasks)
-        stop(cell); /* without it the others are nobody's */
     if (cell->stopping && iso->tasks) {
-        if (clock_now() >= cell->cleanup_end)
+        if (cleanup_is_over(cell, task))
             end_by_force(cell);
         else if (isolate_is_held(iso))
             orr_task_yield(task);
-        else
-            orr_sleep(task, &cell->cleanup, CLEANUP_NS);
         return iso->tasks;
     }
     if (iso->unseen)
@@ -331,7 +405,7 @@ static bool cell_renew(struct cell *cell)
 {
     lua_State *L = cell->L;
     loop_close_timers(cell->iso, 0);
-    if (cell->spoiled || !is_at_rest(cell->iso) || cell->iso->over_memory)
+    if (!cell->born || cell->single || cell->spoiled || !is_at_rest(cell->iso) || cell->iso->over_memory)
         return false;
     cell->iso->closer = (struct orr_waker){ 0 };
     lua_settop(L, BIRTH);
@@ -386,13 +460,24 @@ static void cell_over(struct cell *cell, int error)
 
 static void start_jobs(struct station *station, struct job *job);
 
+/* Whether the job is under way. */
+static bool is_under_way(struct cell *cell, struct orr_task *task)
+{
+    bool first = !cell->begun;
+    cell->begun = true;
+    if (first && !begin(cell, task))
+        return false;
+    if (goes_on(cell, task))
+        return true;
+    bool loaded = !cell->born && !cell->stopping && !cell->job->failed;
+    return loaded && be_born(cell) && start_job_proper(cell);
+}
+
 static enum orr_poll cell_poll(struct orr_task *task, void *data)
 {
     struct job *job = data;
     struct cell *cell = job->cell;
-    bool first = !cell->begun;
-    cell->begun = true;
-    if ((!first || begin(cell, task)) && goes_on(cell, task))
+    if (is_under_way(cell, task))
         return ORR_PENDING;
     struct station *station = cell->station;
     cell_over(cell, (cell->stopping || !cell->main) && !job->failed ? -ECANCELED : 0);
