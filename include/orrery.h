@@ -124,10 +124,10 @@ typedef void orr_log_fn(void *data, enum orr_log level, const char *message);
 typedef void orr_sink_fn(void *data, struct orr_task *task);
 
 struct orr_options {
-    unsigned workers;         /* 1 to ORR_WORKERS_MAX; default 1 */
-    unsigned pool_threads;    /* for jobs of Lua's `worker`, started with the first; 1 to ORR_WORKERS_MAX; default: as many
+    unsigned workers;      /* 1 to ORR_WORKERS_MAX; default 1 */
+    unsigned pool_threads; /* for jobs of Lua's `worker`, started with the first; 1 to ORR_WORKERS_MAX; default: as many
                                  as there are cores */
-    unsigned max_tasks;       /* live tasks a worker, 1 to ORR_TASKS_MAX; default ORR_TASKS_DEFAULT */
+    unsigned max_tasks;    /* live tasks a worker, 1 to ORR_TASKS_MAX; default ORR_TASKS_DEFAULT */
     enum orr_reactor reactor; /* default ORR_REACTOR_AUTO */
     enum orr_clock clock;     /* default ORR_CLOCK_MONOTONIC */
     int spin_us;              /* look for work so long before sleeping; default 0 on machines with fewer
@@ -171,6 +171,7 @@ ORR_API int orr_runtime_free(struct orr_runtime *rt);
  *   -EINVAL      not a runtime
  *   -EBUSY       a turn is under way already
  *   -ECANCELED   stopped
+ *   -EINTR       interrupted: see orr_runtime_interrupt()
  *   -EDEADLK     on a virtual clock: tasks wait, and nothing is ready, set, in flight or to be completed from outside (see
  *                orr_future_new()).  The log is shown the tree
  */
@@ -183,6 +184,14 @@ ORR_API int orr_runtime_run(struct orr_runtime *rt);
  *   -EINVAL   not a runtime
  */
 ORR_API int orr_runtime_stop(struct orr_runtime *rt);
+
+/*
+ * Have orr_runtime_run() return -EINTR between two turns, so that the host can look to something, a signal above all, and run on: the
+ * one that is under way, or the next.  Asked several times before that, it returns once.  Nothing is stopped or lost.  Any thread, and
+ * signal handlers.
+ *   -EINVAL   not a runtime
+ */
+ORR_API int orr_runtime_interrupt(struct orr_runtime *rt);
 
 /*
  * For hosts with a loop of their own: a descriptor that is readable while orr_runtime_turn() has something
@@ -763,18 +772,19 @@ struct orr_lua_options {
     size_t longest_source;   /* of a script or a module; default: none if trusted, 128 KB if not; SIZE_MAX for none */
     const char *const
         *roots; /* folders in which an untrusted script's `require` looks; NULL-terminated; default: none */
-    const char *const
-        *modules;       /* of the API that scripts have: "async", "eventloop", "events", "json", "loop",
+    const char *const *modules; /* of the API that scripts have: "async", "eventloop", "events", "json", "loop",
                            "runtime", "schedule", "values", "worker"; NULL-terminated; default: all.  The others are neither in the module nor to be required */
-    bool safe_patterns; /* a trusted script, too, gets pattern functions that can be interrupted */
+    bool safe_patterns;         /* a trusted script, too, gets pattern functions that can be interrupted */
     unsigned schedule_limit;    /* callbacks that wait; default 1,000 */
     unsigned schedule_per_turn; /* that are started in a turn; default 16 */
     unsigned events_limit;      /* that wait while a task is suspended in the middle of a slice; default 1,024 */
     enum orr_events_policy events_policy; /* for those beyond; default ORR_EVENTS_REFUSE */
     orr_lua_notice_fn *notice;            /* on the worker's thread, when no Lua runs; default: the log */
     void *notice_data;
-    const char *const *worker_modules; /* of the API that scripts of workers have; default: all but "events" and "worker"; never more than those above */
-    orr_lua_prepare_fn *worker_prepare; /* called with each state that is made for a worker, on that worker's thread, before the
+    const char *const *
+        worker_modules; /* of the API that scripts of workers have; default: all but "events" and "worker"; never more than those above */
+    orr_lua_prepare_fn
+        *worker_prepare; /* called with each state that is made for a worker, on that worker's thread, before the
                                            worker's script: it may give it functions and modules; default: none */
     void *worker_data;
 };
@@ -808,6 +818,16 @@ ORR_API int orr_lua_close(struct lua_State *L);
  *   -ENOMEM   and a line to the log
  */
 ORR_API int orr_lua_start(struct lua_State *L, int arguments, const char *name, struct orr_task **task);
+
+/*
+ * Give a task that runs Lua another deadline, in the place of the one that it began with: ORR_NEVER for none.  It counts what the task has
+ * run since it last waited, what it has run already included; so a short one ends what is in an endless loop.  The worker's thread,
+ * outside the isolate's Lua.
+ *   -EINVAL    NULL, not a Lua task, 0
+ *   -ESRCH     its body is over
+ *   -ENOTSUP   its isolate counts instructions, or nothing at all
+ */
+ORR_API int orr_lua_set_deadline(struct orr_task *task, uint64_t deadline_ns);
 
 /* Either a text or a file. */
 struct orr_lua_source {

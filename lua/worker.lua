@@ -21,7 +21,8 @@ orrery.worker = worker
 local Worker, Pool = {}, {}
 local methods_of_worker = { __index = Worker, __metatable = false, __name = "orrery.worker" }
 local methods_of_pool = { __index = Pool, __metatable = false, __name = "orrery.worker_pool" }
-local private = setmetatable({}, { __mode = "k" }) -- worker or pool -> what is its own
+local weak = { __mode = "k" }
+local private = setmetatable({}, weak) -- worker or pool -> what is its own
 
 -------------------------------------------------------------------------------------------------------------- checks
 
@@ -103,7 +104,7 @@ local function new_worker(what, script, options, pool)
     program = program,
     pool = pool,
     timeout = check_timeout(what, options.timeout, pool and pool.timeout or TIMEOUT_MS),
-    jobs = {}, -- those under way
+    jobs = setmetatable({}, weak), -- those under way, which are held by whoever waits
   }
   if pool then
     pool.workers[self] = true
@@ -326,7 +327,7 @@ function worker.pool(options)
     core = core.pool(size, queue),
     memory = check_count("worker.pool", "memory", options.memory, 1, huge),
     timeout = check_timeout("worker.pool", options.timeout, TIMEOUT_MS),
-    workers = setmetatable({}, { __mode = "k" }),
+    workers = setmetatable({}, weak),
   }
   return self
 end

@@ -304,6 +304,15 @@ int orr_runtime_stop(struct orr_runtime *rt)
     return 0;
 }
 
+int orr_runtime_interrupt(struct orr_runtime *rt)
+{
+    if (!runtime_valid(rt))
+        return -EINVAL;
+    atomic_store(&rt->interrupted, true);
+    worker_nudge(runtime_worker(rt, 1));
+    return 0;
+}
+
 int orr_worker_stop(struct orr_runtime *rt, unsigned number)
 {
     if (!runtime_valid(rt) || number < 2 || number > rt->worker_count)
@@ -361,9 +370,14 @@ static bool all_done(struct orr_runtime *rt)
            !atomic_load_explicit(&rt->errands, memory_order_acquire) && keeper_idle(rt->keeper);
 }
 
+static bool was_interrupted(struct orr_runtime *rt)
+{
+    return atomic_load_explicit(&rt->interrupted, memory_order_relaxed) && atomic_exchange(&rt->interrupted, false);
+}
+
 /*
- * Turns worker 1 until `done(data)`; without that, until nothing is left to happen.  -ECANCELED: stopped; -EDEADLK: what is
- * waited for can never come.
+ * Turns worker 1 until `done(data)`; without that, until nothing is left to happen.  -ECANCELED: stopped; -EINTR: interrupted,
+ * unless it waits for something; -EDEADLK: what is waited for can never come.
  */
 static int turn_until(struct worker *worker, bool (*done)(void *data), void *data)
 {
@@ -373,6 +387,8 @@ static int turn_until(struct worker *worker, bool (*done)(void *data), void *dat
             worker_nudge(worker); /* for whoever looks next */
             return -ECANCELED;
         }
+        if (!done && was_interrupted(rt))
+            return -EINTR;
         worker_turn(worker, ORR_NEVER);
         if (done && done(data))
             return 0;
@@ -462,7 +478,7 @@ int orr_runtime_enter(struct orr_runtime *rt)
     if (error)
         return error;
     worker_enter(runtime_worker(rt, 1));
-    watch_return(runtime_worker(rt, 1)->watch);
+    watch_visit(runtime_worker(rt, 1)->watch);
     return 0;
 }
 

@@ -148,7 +148,7 @@ void worker_park(struct worker *worker, bool watched);
 static inline bool worker_busy(struct worker *worker)
 {
     return worker->ready.first || worker->deferred.first || worker->late.first || worker->letters ||
-           worker->home->letters || reactor_has_done(worker->reactor);
+           worker->home->letters || reactor_has_done(worker->reactor) || home_next(worker->home) <= worker->now;
 }
 
 /* Whether others have left something.  Sequentially consistent, for use after bell_listen(). */

@@ -12,16 +12,11 @@ static const struct {
     const char *field, *module;
     bool of_jobs;
 } fields[] = {
-    { "async", "async", true },
-    { "eventloop", "eventloop", true },
-    { "events", "events", false },
-    { "json", "json", true },
-    { "loop", "loop", true },
-    { "runtime", "runtime", true },
-    { "schedule", "schedule", true },
-    { "schedule_wrap", "schedule", true },
-    { "values", "values", true },
-    { "worker", "worker", false },
+    { "async", "async", true },       { "eventloop", "eventloop", true },
+    { "events", "events", false },    { "json", "json", true },
+    { "loop", "loop", true },         { "runtime", "runtime", true },
+    { "schedule", "schedule", true }, { "schedule_wrap", "schedule", true },
+    { "values", "values", true },     { "worker", "worker", false },
 };
 
 enum { FIELDS = sizeof fields / sizeof *fields };
@@ -62,6 +57,11 @@ unsigned capability_mask(const char *const *modules, unsigned usual)
             mask |= 1U << i;
     }
     return mask;
+}
+
+bool capability_beyond_jobs(unsigned modules)
+{
+    return modules & ~capability_mask(NULL, CAPABILITY_OF_JOBS);
 }
 
 void capability_withhold(lua_State *L, unsigned modules)

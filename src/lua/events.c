@@ -4,9 +4,9 @@
  * A host's event starts its handlers soon, as tasks in their order; they run in the turn.  While the isolate is held, events are queued;
  * events_flush() starts them when it is not any more, behind the tasks that were parked meanwhile.
  */
+#include "lua/errand.h"
 #include "lua/modules.h"
 #include "lua/script.h"
-#include "lua/task.h"
 
 #include <errno.h>
 #include <string.h>
@@ -21,20 +21,20 @@ static int new_handler(lua_State *L)
 {
     struct handler *self = lua_newuserdatauv(L, sizeof *self, 0);
     *self = (struct handler){ .script = script_running(isolate_of(L)) };
-    luaL_setmetatable(L, HANDLER);
+    isolate_set_class(L, OBJECT_HANDLER);
     return 1;
 }
 
 static int is_disabled(lua_State *L)
 {
-    const struct handler *self = luaL_checkudata(L, 1, HANDLER);
+    const struct handler *self = isolate_check(L, 1, OBJECT_HANDLER, HANDLER);
     lua_pushboolean(L, self->disabled);
     return 1;
 }
 
 static int enable(lua_State *L)
 {
-    struct handler *self = luaL_checkudata(L, 1, HANDLER);
+    struct handler *self = isolate_check(L, 1, OBJECT_HANDLER, HANDLER);
     self->strikes = 0;
     self->disabled = false;
     return 0;
@@ -52,7 +52,7 @@ static int started(lua_State *L, int status, lua_KContext context)
 static int start(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
-    const struct handler *handler = luaL_checkudata(L, 1, HANDLER);
+    const struct handler *handler = isolate_check(L, 1, OBJECT_HANDLER, HANDLER);
     bool soon = lua_toboolean(L, 2);
     struct ltask_options options = {
         .name = lua_tostring(L, 3), .detached = true, .entry = ORR_LUA_HANDLER, .handler = 1, .script = handler->script
@@ -70,7 +70,7 @@ static int start(lua_State *L)
         return luaL_error(L, "events:emit: '%s': events are emitted inside one another's handlers, more than %d deep",
                           options.name, EMITS_MAX);
     ltask_check_depth(L);
-    struct ltask *task = ltask_new(iso, L, lua_gettop(L) - 4, &options);
+    struct ltask *task = hidden_new(iso, L, lua_gettop(L) - 4, &options);
     task->emits = (uint8_t)depth;
     task->next_urgent = NULL;
     return ltask_run_first(L, task, started, 0);
@@ -79,7 +79,7 @@ static int start(lua_State *L)
 /* is_of(handler, script) */
 static int is_of(lua_State *L)
 {
-    const struct handler *self = luaL_checkudata(L, 1, HANDLER);
+    const struct handler *self = isolate_check(L, 1, OBJECT_HANDLER, HANDLER);
     lua_pushboolean(L, self->script == lua_tointeger(L, 2));
     return 1;
 }
@@ -241,13 +241,11 @@ void events_push_private(struct orr_isolate *iso, lua_State *L)
         { "is_held", is_held },
         { NULL, NULL },
     };
+    static const luaL_Reg none[] = { { NULL, NULL } };
     static const char *const policies[] = {
         [ORR_EVENTS_REFUSE] = "refuse", [ORR_EVENTS_DROP_OLDEST] = "drop", [ORR_EVENTS_COALESCE] = "coalesce"
     };
-    luaL_newmetatable(L, HANDLER);
-    lua_pushboolean(L, false);
-    lua_setfield(L, -2, "__metatable");
-    lua_pop(L, 1);
+    isolate_object_class(iso, L, OBJECT_HANDLER, HANDLER, none);
     lua_newtable(L);
     isolate_register(iso, L, functions);
     lua_pushinteger(L, iso->limits.events_limit);

@@ -130,8 +130,8 @@ void isolate_class(struct orr_isolate *iso, lua_State *L, const char *name, cons
     }
     lua_pushvalue(L, -1);
     lua_setfield(L, -3, "methods");
-    if (sandbox_applies(iso))
-        lua_pushboolean(L, false); /* or one script could change them for all */
+    if (sandbox_applies(iso) || iso->terms->for_jobs)
+        lua_pushboolean(L, false); /* or one script, or job, could change them for all */
     else
         lua_pushvalue(L, -1);
     lua_setfield(L, -3, "__metatable"); /* scripts see the methods, and no finalizer */
@@ -152,7 +152,13 @@ void isolate_object_class(struct orr_isolate *iso, lua_State *L, enum object_cla
     isolate_class(iso, L, name, methods);
     luaL_getmetatable(L, name);
     iso->identities[which] = lua_topointer(L, -1);
-    lua_pop(L, 1);
+    iso->classes[which] = luaL_ref(L, LUA_REGISTRYINDEX);
+}
+
+void isolate_set_class(lua_State *L, enum object_class which)
+{
+    lua_rawgeti(L, LUA_REGISTRYINDEX, isolate_of(L)->classes[which]);
+    lua_setmetatable(L, -2);
 }
 
 void *isolate_test(lua_State *L, int index, enum object_class which)
@@ -173,20 +179,30 @@ void *isolate_check(lua_State *L, int index, enum object_class which, const char
 
 /* --- Anchors and coroutines --------------------------------------------------------------------------------- */
 
+/* Some free indices are at hand; the rest are a list in the table itself. */
+static int take_free_anchor(struct orr_isolate *iso, lua_State *L)
+{
+    if (iso->handy)
+        return iso->handy_anchors[--iso->handy];
+    int index = iso->free_anchor;
+    if (!index)
+        return 0;
+    lua_rawgeti(L, -1, index);
+    iso->free_anchor = (int)lua_tointeger(L, -1);
+    lua_pop(L, 1);
+    return index;
+}
+
 int isolate_anchor(struct orr_isolate *iso, lua_State *L)
 {
-    int index = iso->free_anchor;
     lua_rawgeti(L, LUA_REGISTRYINDEX, iso->anchors);
-    if (index) {
-        lua_rawgeti(L, -1, index);
-        iso->free_anchor = (int)lua_tointeger(L, -1);
-        lua_pop(L, 1);
-    } else {
+    int index = take_free_anchor(iso, L);
+    bool grows = !index;
+    if (grows)
         index = iso->last_anchor + 1;
-    }
     lua_pushvalue(L, -2);
     lua_rawseti(L, -2, index); /* may raise when the table grows: then nothing has changed */
-    if (index > iso->last_anchor)
+    if (grows)
         iso->last_anchor = index;
     lua_pop(L, 1);
     return index;
@@ -202,10 +218,14 @@ void isolate_push_anchored(struct orr_isolate *iso, lua_State *L, int anchor)
 void isolate_unanchor(struct orr_isolate *iso, lua_State *L, int anchor)
 {
     lua_rawgeti(L, LUA_REGISTRYINDEX, iso->anchors);
-    lua_pushinteger(L, iso->free_anchor);
+    bool handy = iso->handy < HANDY_ANCHORS;
+    lua_pushinteger(L, handy ? 0 : iso->free_anchor);
     lua_rawseti(L, -2, anchor); /* in place of what is there */
     lua_pop(L, 1);
-    iso->free_anchor = anchor;
+    if (handy)
+        iso->handy_anchors[iso->handy++] = anchor;
+    else
+        iso->free_anchor = anchor;
 }
 
 void isolate_set_anchor(struct orr_isolate *iso, lua_State *L, int anchor, bool value)

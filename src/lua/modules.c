@@ -6,9 +6,10 @@
 #include "lua/sandbox/sandbox.h"
 #include "lua/task.h"
 #include "lua/terms.h"
+#include "lua/worker/library.h"
 #include "lua/worker/module.h"
 
-/* What is written in Lua, embedded at build time: see lua/. */
+/* What is written in Lua, compiled and embedded at build time: see lua/. */
 extern const char orrery_lua_async[];
 extern const size_t orrery_lua_async_size;
 extern const char orrery_lua_eventloop[];
@@ -21,7 +22,7 @@ extern const size_t orrery_lua_require_size;
 /* Calls a chunk of ours with the module's table, at the top, and with what is private to us: [module] -> [module] [result]. */
 static void run_chunk(lua_State *L, const char *code, size_t size, const char *name)
 {
-    if (luaL_loadbufferx(L, code, size, name, "t") != LUA_OK)
+    if (luaL_loadbufferx(L, code, size, name, "b") != LUA_OK)
         lua_error(L);
     lua_pushvalue(L, -2);
     isolate_push_methods(L, LTASK_CLASS);
@@ -35,7 +36,7 @@ static void run_chunk(lua_State *L, const char *code, size_t size, const char *n
 static void open_events(struct orr_isolate *iso, lua_State *L)
 {
     events_push_private(iso, L);
-    if (luaL_loadbufferx(L, orrery_lua_events, orrery_lua_events_size, "=orrery/events.lua", "t") != LUA_OK)
+    if (luaL_loadbufferx(L, orrery_lua_events, orrery_lua_events_size, "=orrery/events.lua", "b") != LUA_OK)
         lua_error(L);
     lua_pushvalue(L, -3);
     lua_pushvalue(L, -3);
@@ -109,5 +110,7 @@ void modules_open(struct orr_isolate *iso, lua_State *L)
     else
         use_package(L);
     capability_withhold(L, terms->modules);
+    if (terms->for_jobs)
+        library_freeze(L);
     lua_pop(L, 1);
 }

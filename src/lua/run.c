@@ -19,8 +19,9 @@ static void run_urgent(struct orr_isolate *iso, const struct ltask *mark)
         iso->urgent = next->next_urgent;
         next->urgent = next->paused = false;
         if (next->task && next->task->life == TASK_LIVE)
-            task_run_now(iso->worker, next->task);
-        ltask_release(next);
+            task_run_now(iso->worker, next->task); /* which may be its end */
+        else
+            ltask_release(next);
     }
 }
 

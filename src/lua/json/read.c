@@ -13,9 +13,9 @@
 enum { CONTAINER_COST = 352, ITEM_COST = 160 };
 
 struct extent {
-    size_t depth;  /* the most brackets that are open at a time */
     size_t memory; /* for the tree */
-    size_t too_deep;
+    bool too_deep;
+    int line, column; /* where it gets too deep */
 };
 
 /* Where the string that begins at `at` ends, or the text does. */
@@ -29,8 +29,9 @@ static const char *skip_string(const char *at, const char *end)
 /* Of a text that may be anything: in one that is no JSON, jansson does not get further than this does. */
 static struct extent look_through(const char *text, size_t size)
 {
-    struct extent extent = { .memory = size + ITEM_COST };
-    size_t depth = 0;
+    struct extent extent = { .memory = size + ITEM_COST, .line = 1 };
+    int depth = 0;
+    const char *line = text;
     const char *end = text + size;
     for (const char *at = text; at < end; at++) {
         switch (*at) {
@@ -40,15 +41,18 @@ static struct extent look_through(const char *text, size_t size)
         case '[':
         case '{':
             extent.memory += CONTAINER_COST + ITEM_COST;
-            depth++;
-            if (depth > extent.depth)
-                extent.depth = depth;
-            if (depth == JSON_DEPTH_MAX + 1 && !extent.too_deep)
-                extent.too_deep = (size_t)(at - text) + 1;
-            break;
+            if (++depth <= JSON_DEPTH_MAX)
+                break;
+            extent.too_deep = true;
+            extent.column = (int)(at - line) + 1;
+            return extent;
         case ']':
         case '}':
             depth -= depth > 0;
+            break;
+        case '\n':
+            extent.line++;
+            line = at + 1;
             break;
         case ',':
             extent.memory += ITEM_COST;
@@ -64,7 +68,7 @@ static void check_extent(struct orr_isolate *iso, lua_State *L, const char *text
 {
     struct extent extent = look_through(text, size);
     if (extent.too_deep)
-        luaL_error(L, "byte %I: arrays and objects are nested more than %d deep", (lua_Integer)extent.too_deep,
+        luaL_error(L, "line %d, column %d: arrays and objects are nested more than %d deep", extent.line, extent.column,
                    JSON_DEPTH_MAX);
     size_t limit = iso->limits.memory;
     if (limit && (iso->memory >= limit || extent.memory > limit - iso->memory))

@@ -80,9 +80,8 @@ static int put_float(struct writer *w, lua_Number value)
     char *point = strchr(text, localeconv()->decimal_point[0]);
     if (point)
         *point = '.';
-    else if (!strchr(text, 'e'))
-        strcat(text, ".0");
-    return put_text(w, text);
+    int error = put_text(w, text);
+    return error || point || strchr(text, 'e') ? error : put_text(w, ".0");
 }
 
 static int put_integer(struct writer *w, lua_Integer value)

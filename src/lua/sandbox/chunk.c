@@ -3,9 +3,9 @@
 #include "lua/budget.h"
 
 #include "lua/sandbox/roots.h"
-#include "lua/terms.h"
 #include "lua/sandbox/sandbox.h"
 #include "lua/sandbox/source.h"
+#include "lua/terms.h"
 
 #include <errno.h>
 #include <string.h>

@@ -19,6 +19,7 @@ struct decoder {
     const struct message *m; /* or NULL */
     size_t unclaimed;        /* bytes that no table has claimed for its content */
     int names;               /* the first slot's index */
+    unsigned slots;          /* how many there are */
     int shared; /* index of the table of what may be referred to, by offset; nil until there is something */
 };
 
@@ -47,7 +48,7 @@ static void read_name(struct decoder *d)
     need(d, 2);
     unsigned slot = d->at[0];
     size_t size = d->at[1];
-    if (slot >= NAME_SLOTS)
+    if (slot >= d->slots)
         fail(d, "no slot for a name has this number");
     if (size > NAME_MAX_SIZE)
         fail(d, "a name is longer than names are");
@@ -62,7 +63,7 @@ static void read_same_name(struct decoder *d)
 {
     need(d, 1);
     unsigned slot = *d->at;
-    if (slot >= NAME_SLOTS || lua_isnil(d->L, d->names + (int)slot))
+    if (slot >= d->slots || lua_isnil(d->L, d->names + (int)slot))
         fail(d, "no name is in this slot");
     lua_pushvalue(d->L, d->names + (int)slot);
     d->at++;
@@ -269,16 +270,20 @@ static int read_all(struct decoder *d)
     if (*d->at != FORMAT_VERSION)
         fail(d, "not the version of this form that is known here");
     d->at++;
+    d->slots = *d->at;
+    if (d->slots > NAME_SLOTS)
+        fail(d, "more slots for names than there can be");
+    d->at++;
+    int own = 1 + (int)d->slots;
     uint32_t count = read32(d);
     if (count > (size_t)(d->end - d->at))
         fail(d, "fewer values than there should be");
-    luaL_checkstack(L, 1 + NAME_SLOTS, "not enough memory");
-    if (count > INT32_MAX / 2 || !lua_checkstack(L, 1 + NAME_SLOTS + (int)count + WALK_SLOTS))
+    if (count > INT32_MAX / 2 || !lua_checkstack(L, own + (int)count + WALK_SLOTS))
         fail(d, "more values than Lua's stack has room for");
     d->unclaimed = (size_t)(d->end - d->at);
     d->shared = top + 1;
     d->names = top + 2;
-    lua_settop(L, top + 1 + NAME_SLOTS);
+    lua_settop(L, top + own);
     for (uint32_t i = 0; i < count; i++)
         read_value(d, 0);
     if (d->at != d->end)

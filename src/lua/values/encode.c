@@ -28,7 +28,10 @@ struct encoder {
     char refused[96]; /* a reason that had to be made */
     struct seen seen;
     const void *open[VALUES_DEPTH_MAX]; /* tables */
-    const void *names[NAME_SLOTS];
+    /* By a hash of its address, a name and the slot that it is in.  One that takes another's place takes its slot, too. */
+    const char *names[NAME_SLOTS];
+    unsigned char slots[NAME_SLOTS];
+    unsigned slots_used;
 };
 
 static int refuse(struct encoder *e, int error, const char *reason)
@@ -135,19 +138,22 @@ static int put_reference(struct encoder *e, const void *what)
 /* Lua keeps one copy of each short string, so that its address is as good as its bytes. */
 static int put_name(struct encoder *e, const char *bytes, size_t size)
 {
-    unsigned slot = (unsigned)(((uintptr_t)bytes >> 3) * UINT32_C(2654435769) >> 25) % NAME_SLOTS;
+    unsigned place = (unsigned)(((uintptr_t)bytes >> 3) * UINT32_C(2654435769) >> 25) % NAME_SLOTS;
     int error = reserve(e, 3 + NAME_MAX_SIZE);
     if (error)
         return error;
     unsigned char *at = e->m->bytes + e->m->size;
-    at[1] = (unsigned char)slot;
-    if (e->names[slot] == bytes) {
+    if (e->names[place] == bytes) {
         at[0] = TAG_SAME_NAME;
+        at[1] = e->slots[place];
         e->m->size += 2;
         return 0;
     }
-    e->names[slot] = bytes;
+    if (!e->names[place])
+        e->slots[place] = (unsigned char)e->slots_used++;
+    e->names[place] = bytes;
     at[0] = TAG_NAME;
+    at[1] = e->slots[place];
     at[2] = (unsigned char)size;
     memcpy(at + 3, bytes, size);
     e->m->size += 3 + size;
@@ -183,7 +189,7 @@ static int put_string(struct encoder *e, int index)
 
 static int refuse_type(struct encoder *e, const char *name)
 {
-    snprintf(e->refused, sizeof e->refused, "a %.40s cannot be copied", name);
+    snprintf(e->refused, sizeof e->refused, "%s %.40s cannot be copied", strchr("aeiou", *name) ? "an" : "a", name);
     return refuse(e, -EINVAL, e->refused);
 }
 
@@ -267,7 +273,6 @@ static int put_gap(struct encoder *e, size_t size)
 static int put_content(struct encoder *e, int index, uint32_t *elements, uint32_t *pairs)
 {
     lua_State *L = e->L;
-    lua_Integer length = (lua_Integer)lua_rawlen(L, index);
     lua_Integer last = 0;
     int error = 0;
     int key = lua_gettop(L) + 1;
@@ -276,7 +281,7 @@ static int put_content(struct encoder *e, int index, uint32_t *elements, uint32_
         lua_Integer here = !*pairs && lua_isinteger(L, key) ? lua_tointeger(L, key) : 0;
         if (here == last + 1) {
             last = here;
-        } else if (here > last && here <= length && here - last <= last + GAP) {
+        } else if (here > last && here - last <= last + GAP && here <= (lua_Integer)lua_rawlen(L, index)) {
             error = put_gap(e, (size_t)(here - last - 1));
             last = here;
         } else {
@@ -358,9 +363,10 @@ static int put_all(struct encoder *e, int first, int count, int *number)
         return error;
     unsigned char *at = take(e, FORMAT_HEADER);
     at[0] = FORMAT_VERSION;
-    store32(at + 1, (uint32_t)count);
+    store32(at + 2, (uint32_t)count);
     for (; !error && *number < count; ++*number)
         error = put_value(e, first + *number);
+    e->m->bytes[1] = (unsigned char)e->slots_used;
     return error;
 }
 
@@ -372,6 +378,7 @@ int values_encode(struct message *m, lua_State *L, int first, int count, const c
     e.m = m;
     e.depth = 0;
     e.reason = NULL;
+    e.slots_used = 0;
     memset(e.names, 0, sizeof e.names);
     seen_init(&e.seen, &m->alloc);
     int number = 0;

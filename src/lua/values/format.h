@@ -1,6 +1,6 @@
 /*
- * The bytes of a message: a version, the number of values (32 bits), and one value after the other.  Numbers of more than one byte are
- * little-endian.  A value begins with a tag, and what follows depends on it:
+ * The bytes of a message: a version, how many slots for names there are (a byte), the number of values (32 bits), and one value after the
+ * other.  Numbers of more than one byte are little-endian.  A value begins with a tag, and what follows depends on it:
  *
  *     0x80 + n      the integer n, from 0 to 127
  *     INT8 … INT64  an integer of so many bits, signed
@@ -15,7 +15,7 @@
  *     REFERENCE     the offset (32 bits) of the tag of something that is over before this begins, and whose tag has the bit SHARED
  *
  * A reader can therefore trust no count before it has seen as many bytes: each element takes at least one, and each pair two.
- * Names are numbered by slots rather than by order, so that whoever reads remembers NAME_SLOTS strings, and never more.
+ * Names are numbered by slots rather than by order, so that whoever reads remembers at most NAME_SLOTS strings.
  */
 #ifndef ORR_LUA_VALUES_FORMAT_H
 #define ORR_LUA_VALUES_FORMAT_H
@@ -24,7 +24,7 @@
 
 enum {
     FORMAT_VERSION = 1,
-    FORMAT_HEADER = 5,  /* bytes before the first value */
+    FORMAT_HEADER = 6,  /* bytes before the first value */
     TABLE_HEADER = 9,   /* bytes of a table before its first element */
     NAME_MAX_SIZE = 40, /* what Lua keeps but one copy of */
     NAME_SLOTS = 128,

@@ -6,6 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
+enum {
+    PATH_ENDS = 8,     /* steps that are shown at each end of a deep one */
+    PATH_KEY_MAX = 48, /* bytes that are shown of a key */
+    PATH_TEXT = 64 + (2 * PATH_ENDS + 1) * (PATH_KEY_MAX + 16),
+};
+
 struct text {
     char *at;
     size_t left;
@@ -83,18 +89,18 @@ static void add_key(struct text *text, lua_State *L, int index)
     }
 }
 
-void path_write(lua_State *L, const struct path *path, char *text)
+/* Of deep ones the first and last PATH_ENDS steps, of long keys the beginning. */
+static void write_path(lua_State *L, const struct path *path, struct text *out)
 {
-    struct text out = { .at = text, .left = PATH_TEXT };
-    add(&out, "%.32s", path->root);
+    add(out, "%.32s", path->root);
     if (path->number)
-        add(&out, "[%d]", path->number);
+        add(out, "[%d]", path->number);
     for (int i = 0; i < path->depth; i++) {
         if (i == PATH_ENDS && path->depth > 2 * PATH_ENDS) {
-            add(&out, "...");
+            add(out, "...");
             i = path->depth - PATH_ENDS;
         }
-        add_key(&out, L, path->first_key + 2 * i);
+        add_key(out, L, path->first_key + 2 * i);
     }
 }
 
@@ -112,7 +118,8 @@ static int push_error(lua_State *L)
 void path_push_error(lua_State *L, const struct path *path, const char *reason)
 {
     char where[PATH_TEXT];
-    path_write(L, path, where);
+    struct text out = { .at = where, .left = sizeof where };
+    write_path(L, path, &out);
     struct error error = { .path = where, .reason = reason ? reason : "not enough memory" };
     lua_pushcfunction(L, push_error);
     lua_pushlightuserdata(L, &error);

@@ -7,19 +7,12 @@
 
 #include "lua/compat.h"
 
-#include <stddef.h>
-
-enum { PATH_ENDS = 8, PATH_KEY_MAX = 48, PATH_TEXT = 64 + (2 * PATH_ENDS + 1) * (PATH_KEY_MAX + 16) };
-
 struct path {
     const char *root;
     int number;    /* of the value, from 1 on; 0 if there is but one */
     int first_key; /* on the stack, the next is two above */
     int depth;     /* keys */
 };
-
-/* Of deep ones the first and last PATH_ENDS steps, of long keys the beginning.  `text` has PATH_TEXT bytes. */
-void path_write(lua_State *L, const struct path *path, char *text);
 
 /*
  * Pushes "PATH: REASON", or if there is no memory for that, Lua's message about it; never raises.  Needs four slots of the stack.  A

@@ -1,11 +1,18 @@
 #include "lua/worker/birth.h"
 
 /*
- * What is remembered is a list, four entries for each thing: a table, its keys and values in the order of lua_next(), its metatable or
- * false, and how many keys; or a function, its upvalues, false, and how many.  As long as nothing has changed, comparing takes no
- * look-ups but those of lua_next() itself.
+ * What is remembered is a list, so many entries for each thing: a table, its keys and values in the order of lua_next(), its metatable
+ * or false, how many keys, and a block with the addresses of its keys and values, in the same order; or a function, its upvalues, false,
+ * how many, and false.
+ *
+ * This is done after every job, so it is to be quick where nothing has changed: a key or value that has an address is the same if that
+ * is, for what is in the list keeps it from being anybody else's.
  */
-enum { THING = 0, CONTENTS, METATABLE, COUNT, STRIDE };
+enum { THING = 0, CONTENTS, METATABLE, COUNT, ADDRESSES, STRIDE };
+
+struct address {
+    const void *key, *value; /* NULL for what has none: a number, a boolean */
+};
 
 /* --- Looking around ------------------------------------------------------------------------------------------------------ */
 
@@ -60,25 +67,60 @@ static void add(lua_State *L)
     lua_pop(L, STRIDE);
 }
 
-/* What is held weakly is a cache, and no state. */
-static bool is_weak(lua_State *L, int metatable)
+static bool has_field(lua_State *L, int table, const char *name)
 {
-    lua_pushliteral(L, "__mode");
-    bool weak = lua_rawget(L, metatable) != LUA_TNIL;
+    lua_pushstring(L, name);
+    bool has = lua_rawget(L, table) != LUA_TNIL;
     lua_pop(L, 1);
-    return weak;
+    return has;
 }
 
-/* Writes a table's keys and values into `contents`; answers how many keys. */
-static lua_Integer write_down(lua_State *L, int table, int contents)
+/* Whether it was there at the first look around: this one, or that before. */
+static bool is_of_library(lua_State *L, int index)
+{
+    if (lua_isnil(L, LIBRARY))
+        return true;
+    lua_pushvalue(L, index);
+    bool is = lua_rawget(L, LIBRARY) != LUA_TNIL;
+    lua_pop(L, 1);
+    return is;
+}
+
+/* What the library holds weakly is a cache, and no state. */
+static bool is_cache(lua_State *L, int table, int metatable)
+{
+    return has_field(L, metatable, "__mode") && is_of_library(L, table);
+}
+
+/* A metatable of the library's that scripts cannot get hold of, they cannot change. */
+static bool is_hidden(lua_State *L, int metatable)
+{
+    if (!has_field(L, metatable, "__metatable") || !is_of_library(L, metatable))
+        return false;
+    lua_pushvalue(L, metatable);
+    lua_pushboolean(L, true);
+    lua_rawset(L, SEEN);
+    return true;
+}
+
+static lua_Integer count_keys(lua_State *L, int table)
 {
     lua_Integer count = 0;
-    for (lua_pushnil(L); lua_next(L, table); count++) {
-        lua_rawseti(L, contents, 2 * count + 2);
-        lua_pushvalue(L, -1);
-        lua_rawseti(L, contents, 2 * count + 1);
-    }
+    for (lua_pushnil(L); lua_next(L, table); lua_pop(L, 1))
+        count++;
     return count;
+}
+
+/* Writes a table's keys and values into `contents`, and their addresses. */
+static void write_down(lua_State *L, int table, int contents, struct address *address)
+{
+    lua_Integer at = 0;
+    for (lua_pushnil(L); lua_next(L, table); at += 2, address++) {
+        *address = (struct address){ lua_topointer(L, -2), lua_topointer(L, -1) };
+        lua_rawseti(L, contents, at + 2);
+        lua_pushvalue(L, -1);
+        lua_rawseti(L, contents, at + 1);
+    }
 }
 
 /* The table at the top, which is taken off. */
@@ -88,18 +130,21 @@ static void remember_table(lua_State *L)
     lua_newtable(L);
     if (!lua_getmetatable(L, table))
         lua_pushboolean(L, false);
-    if (lua_istable(L, -1) && is_weak(L, table + METATABLE)) {
+    if (lua_istable(L, -1) && is_cache(L, table, table + METATABLE)) {
         lua_settop(L, table - 1);
         return;
     }
-    lua_pushvalue(L, -1);
-    note(L);
-    lua_Integer count = write_down(L, table, table + CONTENTS);
+    if (lua_istable(L, -1) && !is_hidden(L, table + METATABLE)) {
+        lua_pushvalue(L, -1);
+        note(L);
+    }
+    lua_Integer count = count_keys(L, table);
+    lua_pushinteger(L, count);
+    write_down(L, table, table + CONTENTS, lua_newuserdatauv(L, (size_t)count * sizeof(struct address), 0));
     for (lua_Integer i = 1; i <= 2 * count; i++) {
         lua_rawgeti(L, table + CONTENTS, i);
         note(L);
     }
-    lua_pushinteger(L, count);
     add(L);
 }
 
@@ -126,18 +171,16 @@ static void remember_function(lua_State *L)
     }
     lua_pushboolean(L, false);
     lua_pushinteger(L, count);
+    lua_pushboolean(L, false);
     add(L);
 }
 
-/* What the registry has under numbers and addresses is the library's, and does its own housekeeping. */
-static void note_registry(lua_State *L)
+static void note_loaded(lua_State *L)
 {
-    for (lua_pushnil(L); lua_next(L, LUA_REGISTRYINDEX);) {
-        if (lua_type(L, -2) == LUA_TSTRING)
-            note(L);
-        else
-            lua_pop(L, 1);
-    }
+    lua_getfield(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+    note(L);
+    lua_getfield(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
+    note(L);
 }
 
 /* `require` has, as upvalues, what is loaded. */
@@ -164,7 +207,7 @@ static int look_around(lua_State *L)
     if (lua_getmetatable(L, -1))
         note(L);
     lua_pop(L, 1);
-    note_registry(L);
+    note_loaded(L);
     note_require(L);
     for (lua_Integer last; (last = (lua_Integer)lua_rawlen(L, TODO));) {
         lua_rawgeti(L, TODO, last);
@@ -203,21 +246,30 @@ bool birth_remember(lua_State *L, int library, int script)
 
 /* --- Putting back ------------------------------------------------------------------------------------------------------------ */
 
-static bool is_unchanged(lua_State *L, int table, int contents, lua_Integer count)
+/* The value at the top and that in the list. */
+static bool is_same_plain(lua_State *L, int value, int contents, lua_Integer at)
+{
+    lua_rawgeti(L, contents, at);
+    bool same = lua_rawequal(L, -1, value - 1);
+    lua_pop(L, 1);
+    return same;
+}
+
+static bool is_unchanged(lua_State *L, int table, int contents, lua_Integer count, const struct address *address)
 {
     lua_Integer at = 0;
-    for (lua_pushnil(L); lua_next(L, table); at++) {
-        lua_rawgeti(L, contents, 2 * at + 1);
-        lua_rawgeti(L, contents, 2 * at + 2);
-        bool same = at < count && lua_rawequal(L, -1, -3) && lua_rawequal(L, -2, -4);
-        lua_pop(L, same ? 3 : 4);
+    for (lua_pushnil(L); lua_next(L, table); at++, address++) {
+        bool same = at < count && lua_topointer(L, -2) == address->key && lua_topointer(L, -1) == address->value &&
+                    (address->key || is_same_plain(L, -2, contents, 2 * at + 1)) &&
+                    (address->value || is_same_plain(L, -1, contents, 2 * at + 2));
+        lua_pop(L, same ? 1 : 2);
         if (!same)
             return false;
     }
     return at == count;
 }
 
-static void put_back_table(lua_State *L, int table, int contents, lua_Integer count)
+static void put_back_table(lua_State *L, int table, int contents, lua_Integer count, struct address *addresses)
 {
     for (lua_pushnil(L); lua_next(L, table);) {
         lua_pop(L, 1);
@@ -230,7 +282,7 @@ static void put_back_table(lua_State *L, int table, int contents, lua_Integer co
         lua_rawgeti(L, contents, 2 * i + 2);
         lua_rawset(L, table);
     }
-    write_down(L, table, contents); /* in the order that it has now */
+    write_down(L, table, contents, addresses); /* in the order that it has now */
 }
 
 static void put_back_metatable(lua_State *L, int table, int metatable)
@@ -270,12 +322,14 @@ void birth_restore(lua_State *L, int memory)
         lua_rawgeti(L, memory, at + CONTENTS);
         lua_rawgeti(L, memory, at + METATABLE);
         lua_rawgeti(L, memory, at + COUNT);
-        lua_Integer count = lua_tointeger(L, -1);
-        if (lua_isfunction(L, thing)) {
+        lua_rawgeti(L, memory, at + ADDRESSES);
+        lua_Integer count = lua_tointeger(L, -2);
+        struct address *addresses = lua_touserdata(L, -1);
+        if (!addresses) {
             put_back_function(L, thing, thing + CONTENTS, count);
         } else {
-            if (!is_unchanged(L, thing, thing + CONTENTS, count))
-                put_back_table(L, thing, thing + CONTENTS, count);
+            if (!is_unchanged(L, thing, thing + CONTENTS, count, addresses))
+                put_back_table(L, thing, thing + CONTENTS, count, addresses);
             put_back_metatable(L, thing, thing + METATABLE);
         }
         lua_settop(L, thing - 1);

@@ -2,9 +2,10 @@
  * How an isolate was when it was born, so that it can be made so again: between two jobs nothing that the first has changed is left for
  * the second to see.
  *
- * Remembered is every table that a script can reach, through tables and metatables, from the globals, the registry's named tables and the
- * metatable of strings; and, of functions that are not the library's own, the script itself among them, the upvalues.  Put back is what each of them held.  What a
- * script has made beyond that nobody can reach any more.  So what could tell two jobs apart is state of another kind: for that, see
+ * Remembered is every table that a script can reach, through tables and metatables, from the globals, what is loaded, and the
+ * metatable of strings (those of userdata it cannot reach: library.h); and, of functions that are not the library's own, the script
+ * itself among them, the upvalues.  Put back is what each of them held.  What a script has made beyond that nobody can reach any more.
+ * So what could tell two jobs apart is state of another kind: for that, see
  * library.h, and `spoiled` in cell.c.
  */
 #ifndef ORR_LUA_WORKER_BIRTH_H

@@ -52,12 +52,23 @@ static int refuse_exit(lua_State *L)
     return luaL_error(L, "os.exit: a worker cannot end the program; return, or raise an error");
 }
 
-static void take_exit(lua_State *L)
+/* [Lua's own] */
+static int ask_locale(lua_State *L)
 {
-    if (lua_getglobal(L, LUA_OSLIBNAME) == LUA_TTABLE && lua_getfield(L, -1, "exit") != LUA_TNIL) {
-        lua_pop(L, 1);
+    if (!lua_isnoneornil(L, 1))
+        return luaL_error(L, "os.setlocale: a worker cannot change the locale, which all threads share; it may only ask");
+    return lua_tocfunction(L, lua_upvalueindex(1))(L);
+}
+
+/* What concerns the whole program. */
+static void cut_os(lua_State *L)
+{
+    if (lua_getglobal(L, LUA_OSLIBNAME) == LUA_TTABLE) {
         lua_pushcfunction(L, refuse_exit);
-        lua_setfield(L, -2, "exit");
+        lua_setfield(L, 1, "exit");
+        lua_getfield(L, 1, "setlocale");
+        lua_pushcclosure(L, ask_locale, 1);
+        lua_setfield(L, 1, "setlocale");
     }
     lua_settop(L, 0);
 }
@@ -82,6 +93,16 @@ static void cut_debug(lua_State *L)
     lua_settop(L, 0);
 }
 
+/* As are all other userdata's: or a job could change it for those that follow. */
+static void hide_metatable_of_files(lua_State *L)
+{
+    if (luaL_getmetatable(L, LUA_FILEHANDLE) == LUA_TTABLE) {
+        lua_pushboolean(L, false);
+        lua_setfield(L, -2, "__metatable");
+    }
+    lua_pop(L, 1);
+}
+
 void library_adapt(struct orr_isolate *iso, lua_State *L, bool *spoiled)
 {
     static const char *const files[] = { "close", "input", "lines", "open", "output", "popen", "tmpfile", NULL };
@@ -90,12 +111,71 @@ void library_adapt(struct orr_isolate *iso, lua_State *L, bool *spoiled)
     if (sandbox_applies(iso)) /* which has none of these */
         return;
     cut_debug(L);
-    take_exit(L);
+    cut_os(L);
+    hide_metatable_of_files(L);
     put_before_all(L, LUA_IOLIBNAME, files, spoiled);
     put_before_all(L, LUA_LOADLIBNAME, foreign, spoiled);
     lua_pushglobaltable(L);
     put_before(L, "setmetatable", set_metatable, spoiled);
     lua_pop(L, 1);
+}
+
+/* --- What cannot be changed --------------------------------------------------------------------------------------------- */
+
+static int refuse_change(lua_State *L)
+{
+    return luaL_error(L, "attempt to change a read-only table (%s)", lua_tostring(L, lua_upvalueindex(1)));
+}
+
+static int next_field(lua_State *L)
+{
+    lua_settop(L, 2);
+    lua_pushvalue(L, lua_upvalueindex(1));
+    lua_replace(L, 1);
+    return lua_next(L, 1) ? 2 : 0;
+}
+
+static int each_field(lua_State *L)
+{
+    lua_pushvalue(L, lua_upvalueindex(1));
+    lua_pushcclosure(L, next_field, 1);
+    lua_pushvalue(L, 1);
+    return 2;
+}
+
+/* [name] [table] -> [name] [what reads as the table does] */
+static void push_frozen(lua_State *L)
+{
+    int table = lua_gettop(L);
+    lua_newtable(L);
+    lua_createtable(L, 0, 4);
+    lua_pushvalue(L, table);
+    lua_setfield(L, -2, "__index");
+    lua_pushvalue(L, table - 1);
+    lua_pushcclosure(L, refuse_change, 1);
+    lua_setfield(L, -2, "__newindex");
+    lua_pushvalue(L, table);
+    lua_pushcclosure(L, each_field, 1);
+    lua_setfield(L, -2, "__pairs");
+    lua_pushboolean(L, false);
+    lua_setfield(L, -2, "__metatable");
+    lua_setmetatable(L, -2);
+    lua_replace(L, table);
+}
+
+void library_freeze(lua_State *L)
+{
+    int module = lua_gettop(L);
+    for (lua_pushnil(L); lua_next(L, module);) {
+        if (!lua_istable(L, -1)) {
+            lua_pop(L, 1);
+            continue;
+        }
+        push_frozen(L);
+        lua_pushvalue(L, -2);
+        lua_insert(L, -2);
+        lua_rawset(L, module); /* in its place: the traversal may go on */
+    }
 }
 
 /* --- Modules ---------------------------------------------------------------------------------------------------------------- */
@@ -118,6 +198,14 @@ void library_register(lua_State *L, const char *name)
         lua_pushcclosure(L, return_it, 1);
     if (orr_lua_register(L, name) == -ENOMEM)
         luaL_error(L, "not enough memory");
+}
+
+/* Lua's own `package` remembers the handles of such libraries in the registry, to close them with the state. */
+void library_check(lua_State *L)
+{
+    if (lua_getfield(L, LUA_REGISTRYINDEX, "_CLIBS") == LUA_TTABLE && lua_rawlen(L, -1))
+        luaL_error(L, "a library written in C has been loaded");
+    lua_pop(L, 1);
 }
 
 void library_restore(lua_State *L)
