@@ -323,8 +323,7 @@ static int restore(lua_State *L)
 
 static bool is_at_rest(const struct orr_isolate *iso)
 {
-    return !iso->tasks && !iso->unseen && !iso->urgent && !iso->parked.first && !iso->belated.first &&
-           !iso->schedule.count;
+    return !iso->tasks && !iso->unseen && !iso->urgent && !iso->parked.first && !iso->belated.first && !iso->schedule.count;
 }
 
 /* Makes it as it was.  False if that cannot be. */
@@ -437,7 +436,8 @@ static void start_jobs(struct station *station, struct job *job)
 {
     while (job && !start_job(station, job)) {
         struct job *failed = job;
-        orr_future_complete(job->future, (struct orr_result){ .error = station->ending ? -ESHUTDOWN : -ENOMEM });
+        orr_future_complete(job->future,
+                            (struct orr_result){ .error = station->ending ? -ESHUTDOWN : -ENOMEM });
         job = job_leave(job);
         job_unref(failed);
     }
