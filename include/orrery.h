@@ -123,6 +123,14 @@ typedef void orr_log_fn(void *data, enum orr_log level, const char *message);
  */
 typedef void orr_sink_fn(void *data, struct orr_task *task);
 
+/*
+ * Told, on a virtual clock, that tasks wait and nothing can ever happen any more: nothing is ready, no timer is set, no I/O is in
+ * flight, and no future is to be completed from outside.  On the thread that drives worker 1, inside orr_runtime_run() or
+ * orr_runtime_turn(), outside any task.  It may look at the tree, and it may make something happen: cancel a task, complete a future,
+ * call into an isolate; then the runtime goes on.  Else it is told again in each turn that ends like that.
+ */
+typedef void orr_deadlock_fn(void *data);
+
 struct orr_options {
     unsigned workers;      /* 1 to ORR_WORKERS_MAX; default 1 */
     unsigned pool_threads; /* for jobs of Lua's `worker`, started with the first; 1 to ORR_WORKERS_MAX; default: as many
@@ -140,6 +148,10 @@ struct orr_options {
     void *sink_data;
     int preempt_signal; /* interrupts Lua that runs for too long; default SIGRTMIN + 4 */
     unsigned grace_ms;  /* how long tasks may take to clean up when they are cancelled at the end; default 1000 */
+    orr_deadlock_fn *deadlock; /* default: the log is shown the tree */
+    void *deadlock_data;
+    uint64_t shuffle_seed; /* for tests: ready tasks are polled in an order that depends on this alone, where none is promised;
+                              default 0: first come, first served */
 };
 
 /*
@@ -171,8 +183,9 @@ ORR_API int orr_runtime_free(struct orr_runtime *rt);
  *   -EINVAL      not a runtime
  *   -EBUSY       a turn is under way already
  *   -ECANCELED   stopped
+ *   -EINTR       interrupted: see orr_runtime_interrupt()
  *   -EDEADLK     on a virtual clock: tasks wait, and nothing is ready, set, in flight or to be completed from outside (see
- *                orr_future_new()).  The log is shown the tree
+ *                orr_future_new()).  The log is shown the tree, or `deadlock` was told and did nothing about it
  */
 ORR_API int orr_runtime_run(struct orr_runtime *rt);
 
@@ -183,6 +196,14 @@ ORR_API int orr_runtime_run(struct orr_runtime *rt);
  *   -EINVAL   not a runtime
  */
 ORR_API int orr_runtime_stop(struct orr_runtime *rt);
+
+/*
+ * Have orr_runtime_run() return -EINTR between two turns, so that the host can look to something, a signal above all, and run on: the
+ * one that is under way, or the next.  Asked several times before that, it returns once.  Nothing is stopped or lost.  Any thread, and
+ * signal handlers.
+ *   -EINVAL   not a runtime
+ */
+ORR_API int orr_runtime_interrupt(struct orr_runtime *rt);
 
 /*
  * For hosts with a loop of their own: a descriptor that is readable while orr_runtime_turn() has something
@@ -778,6 +799,7 @@ struct orr_lua_options {
         *worker_prepare; /* called with each state that is made for a worker, on that worker's thread, before the
                                            worker's script: it may give it functions and modules; default: none */
     void *worker_data;
+    bool testing; /* the module `testing`, for test runners, too; and tasks, timers, handlers remember where they were made */
 };
 
 /*
@@ -809,6 +831,16 @@ ORR_API int orr_lua_close(struct lua_State *L);
  *   -ENOMEM   and a line to the log
  */
 ORR_API int orr_lua_start(struct lua_State *L, int arguments, const char *name, struct orr_task **task);
+
+/*
+ * Give a task that runs Lua another deadline, in the place of the one that it began with: ORR_NEVER for none.  It counts what the task has
+ * run since it last waited, what it has run already included; so a short one ends what is in an endless loop.  The worker's thread,
+ * outside the isolate's Lua.
+ *   -EINVAL    NULL, not a Lua task, 0
+ *   -ESRCH     its body is over
+ *   -ENOTSUP   its isolate counts instructions, or nothing at all
+ */
+ORR_API int orr_lua_set_deadline(struct orr_task *task, uint64_t deadline_ns);
 
 /* Either a text or a file. */
 struct orr_lua_source {

@@ -21,7 +21,8 @@ orrery.worker = worker
 local Worker, Pool = {}, {}
 local methods_of_worker = { __index = Worker, __metatable = false, __name = "orrery.worker" }
 local methods_of_pool = { __index = Pool, __metatable = false, __name = "orrery.worker_pool" }
-local private = setmetatable({}, { __mode = "k" }) -- worker or pool -> what is its own
+local weak = { __mode = "k" }
+local private = setmetatable({}, weak) -- worker or pool -> what is its own
 
 -------------------------------------------------------------------------------------------------------------- checks
 
@@ -103,7 +104,7 @@ local function new_worker(what, script, options, pool)
     program = program,
     pool = pool,
     timeout = check_timeout(what, options.timeout, pool and pool.timeout or TIMEOUT_MS),
-    jobs = {}, -- those under way
+    jobs = setmetatable({}, weak), -- those under way, which are held by whoever waits
   }
   if pool then
     pool.workers[self] = true
@@ -209,9 +210,10 @@ local function is_options(value)
   return next(value) == "timeout" and next(value, "timeout") == nil
 end
 
--- The error of a worker, as whoever called it is to see it.
+-- The error of a worker, as whoever called it is to see it.  A time-out is one and the same, whoever noticed it first.
 local function raise(err, report)
-  local stack = type(err) == "string" and report and find(report, "stack traceback:", 1, true)
+  local told = type(err) == "string" and err ~= "timeout" and report
+  local stack = told and find(report, "stack traceback:", 1, true)
   error(stack and format("%s\nin the worker:\n%s", err, sub(report, stack)) or err, 0)
 end
 
@@ -325,7 +327,7 @@ function worker.pool(options)
     core = core.pool(size, queue),
     memory = check_count("worker.pool", "memory", options.memory, 1, huge),
     timeout = check_timeout("worker.pool", options.timeout, TIMEOUT_MS),
-    workers = setmetatable({}, { __mode = "k" }),
+    workers = setmetatable({}, weak),
   }
   return self
 end

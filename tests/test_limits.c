@@ -28,6 +28,28 @@ static void host_goes_on_while_a_script_loops_without_end(void **state)
     finish(rt, L);
 }
 
+static void deadline_that_the_host_sets_later_ends_what_loops_without_end(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = host_runtime();
+    lua_State *L = open_with(rt, (struct orr_lua_options){ .deadline_ns = { [ORR_LUA_SCRIPT] = ORR_NEVER } });
+    struct orr_task *task = start(L, endless);
+    for (int i = 0; i < 3; i++)
+        orr_runtime_turn(rt, MS);
+    assert_int_equal(orr_runtime_enter(rt), 0);
+    assert_int_equal(orr_lua_set_deadline(task, 0), -EINVAL);
+    assert_int_equal(orr_lua_set_deadline(NULL, MS), -EINVAL);
+    assert_false(orr_task_done(task));
+    assert_int_equal(orr_lua_set_deadline(task, MS), 0);
+    assert_int_equal(orr_runtime_leave(rt), 0);
+    turn_until_done(rt, task, MS);
+    assert_int_equal(orr_runtime_enter(rt), 0);
+    assert_int_equal(orr_lua_set_deadline(task, MS), -ESRCH);
+    assert_int_equal(orr_runtime_leave(rt), 0);
+    assert_int_equal(error_of(rt, task), -ETIME);
+    finish(rt, L);
+}
+
 static void other_isolates_run_meanwhile(void **state)
 {
     (void)state;
@@ -867,6 +889,7 @@ static void options_out_of_range_are_refused(void **state)
 
 static const struct CMUnitTest limits[] = {
     cmocka_unit_test(host_goes_on_while_a_script_loops_without_end),
+    cmocka_unit_test(deadline_that_the_host_sets_later_ends_what_loops_without_end),
     cmocka_unit_test(other_isolates_run_meanwhile),
     cmocka_unit_test(what_lies_between_two_waits_is_not_interleaved),
     cmocka_unit_test(starting_a_task_that_is_suspended_suspends_whoever_starts_it),

@@ -149,6 +149,36 @@ static void handler_that_interrupts_the_worker_everywhere_breaks_nothing(void **
     assert_int_equal(orr_runtime_free(rt), 0);
 }
 
+static void interrupt_handler(int number)
+{
+    (void)number;
+    orr_runtime_interrupt(handled_runtime);
+}
+
+/* Asleep, and without an end of its own: only the handler can have it return. */
+static void run_that_is_interrupted_in_a_handler_can_be_gone_on_with(void **state)
+{
+    (void)state;
+    NEEDS_PROMPT_SIGNALS();
+    handle(SIGUSR2, interrupt_handler);
+    struct orr_runtime *rt = handled_runtime = harness_runtime(1);
+    struct probe probe = { .done_after = 2 };
+    probe_spawn(rt, &probe, ORR_HERE);
+    timer_t timer = start_timer(SIGUSR2, 2000000);
+    assert_int_equal(orr_runtime_run(rt), -EINTR);
+    assert_int_equal(orr_runtime_run(rt), -EINTR);
+    timer_delete(timer);
+    signal(SIGUSR2, SIG_IGN);
+    assert_int_equal(probe.polls, 1);
+    orr_waker_wake(probe_waker(&probe));
+    int error = orr_runtime_run(rt);
+    assert_int_equal(error == -EINTR ? orr_runtime_run(rt) : error,
+                     0); /* one more may have come before the timer was stopped */
+    assert_int_equal(probe.polls, 2);
+    assert_int_equal(orr_runtime_free(rt), 0);
+    assert_int_equal(orr_runtime_interrupt(NULL), -EINVAL);
+}
+
 static void stop_works_in_a_handler(void **state)
 {
     (void)state;
@@ -169,6 +199,7 @@ static const struct CMUnitTest signal_tests[] = {
     cmocka_unit_test(handler_on_the_workers_own_thread_wakes_its_task),
     cmocka_unit_test(handler_ends_the_sleep_it_interrupts),
     cmocka_unit_test(handler_that_interrupts_the_worker_everywhere_breaks_nothing),
+    cmocka_unit_test(run_that_is_interrupted_in_a_handler_can_be_gone_on_with),
     cmocka_unit_test(stop_works_in_a_handler),
 };
 

@@ -23,6 +23,7 @@ struct orr_runtime {
     uint64_t magic; /* tells a runtime from other things that a pointer may point at */
     _Atomic bool driven;
     _Atomic bool stopping;
+    _Atomic bool interrupted;  /* whoever runs it is to return, once */
     _Atomic unsigned stoppers; /* calls of orr_runtime_stop() under way, which the end of the runtime waits for */
     _Atomic uint64_t errands;
     bool fd_in_use;
@@ -32,6 +33,8 @@ struct orr_runtime {
     struct log log;
     orr_sink_fn *sink;
     void *sink_data;
+    orr_deadlock_fn *deadlock;
+    void *deadlock_data;
     unsigned worker_count;     /* the host's */
     unsigned capacity;         /* with the crew */
     _Atomic unsigned open;     /* workers there are: up to the host's, or all */

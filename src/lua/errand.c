@@ -145,7 +145,7 @@ struct ltask *hidden_new(struct orr_isolate *iso, lua_State *L, int arguments, c
     ltask_check_room(iso, L);
     struct ltask *self = take(iso, L);
     lua_State *co = self->co;
-    bool lasting = options->lasting;
+    bool lends = options->lasting || options->name_at;
     if (!lua_checkstack(co, arguments + ROOM)) {
         ltask_give_up(self);
         luaL_error(L, "too many arguments");
@@ -159,17 +159,22 @@ struct ltask *hidden_new(struct orr_isolate *iso, lua_State *L, int arguments, c
         self->handler = lua_touserdata(co, -1);
         lua_setiuservalue(co, AT_HANDLE, LTASK_HANDLER);
     }
+    if (options->name_at) { /* where it lasts at least until the first step is over */
+        lua_pushvalue(L, options->name_at);
+        lua_xmove(L, co, 1);
+        self->borrowed = true;
+    }
     push_base(self);
     lua_xmove(L, co, arguments + 1);
     struct orr_spawn what = {
         .poll = ltask_poll,
         .data = self,
         .drop = ltask_drop,
-        .name = lasting ? NULL : options->name,
+        .name = lends ? NULL : options->name,
         .detached = options->detached,
     };
     struct orr_task *task;
-    int error = spawn(iso, &what, lasting ? options->name : NULL, &task);
+    int error = spawn(iso, &what, lends ? options->name : NULL, &task);
     if (error) {
         ltask_give_up(self);
         luaL_error(L, "async.run: no task: %s", strerror(-error));
@@ -179,6 +184,14 @@ struct ltask *hidden_new(struct orr_isolate *iso, lua_State *L, int arguments, c
     if (iso->debug)
         remember_creation(L, self);
     return self;
+}
+
+void hidden_own_name(struct ltask *self)
+{
+    struct orr_task *task = self->task;
+    self->borrowed = false;
+    task->name = alloc_copy(&task->worker->alloc, task->name); /* or it has none */
+    task->name_lent = false;
 }
 
 bool hidden_keep(struct ltask *self)

@@ -1,4 +1,4 @@
-/* What hosts use: asynchronous functions of their own for scripts to await, and running a script. */
+/* What hosts use: asynchronous functions of their own for scripts to await, and running a script, for as long as it may. */
 #include "lua/isolate.h"
 #include "lua/modules.h"
 #include "lua/report.h"
@@ -147,4 +147,17 @@ int orr_lua_push_report(lua_State *L, struct orr_task *task)
     lua_pushcfunction(L, push_report);
     lua_pushlightuserdata(L, &reporting);
     return lua_pcall(L, 1, 1, 0) == LUA_OK ? 0 : -ENOMEM;
+}
+
+int orr_lua_set_deadline(struct orr_task *task, uint64_t deadline_ns)
+{
+    struct ltask *self = ltask_of(task);
+    if (!self || !deadline_ns)
+        return -EINVAL;
+    if (task->life != TASK_LIVE)
+        return -ESRCH;
+    if (self->iso->limits.mode != ORR_LUA_SIGNAL)
+        return -ENOTSUP;
+    self->limit = deadline_ns == ORR_NEVER ? 0 : deadline_ns;
+    return 0;
 }

@@ -9,7 +9,7 @@
 #include "lua/worker/library.h"
 #include "lua/worker/module.h"
 
-/* What is written in Lua, embedded at build time: see lua/. */
+/* What is written in Lua, compiled and embedded at build time: see lua/. */
 extern const char orrery_lua_async[];
 extern const size_t orrery_lua_async_size;
 extern const char orrery_lua_eventloop[];
@@ -22,7 +22,7 @@ extern const size_t orrery_lua_require_size;
 /* Calls a chunk of ours with the module's table, at the top, and with what is private to us: [module] -> [module] [result]. */
 static void run_chunk(lua_State *L, const char *code, size_t size, const char *name)
 {
-    if (luaL_loadbufferx(L, code, size, name, "t") != LUA_OK)
+    if (luaL_loadbufferx(L, code, size, name, "b") != LUA_OK)
         lua_error(L);
     lua_pushvalue(L, -2);
     isolate_push_methods(L, LTASK_CLASS);
@@ -36,7 +36,7 @@ static void run_chunk(lua_State *L, const char *code, size_t size, const char *n
 static void open_events(struct orr_isolate *iso, lua_State *L)
 {
     events_push_private(iso, L);
-    if (luaL_loadbufferx(L, orrery_lua_events, orrery_lua_events_size, "=orrery/events.lua", "t") != LUA_OK)
+    if (luaL_loadbufferx(L, orrery_lua_events, orrery_lua_events_size, "=orrery/events.lua", "b") != LUA_OK)
         lua_error(L);
     lua_pushvalue(L, -3);
     lua_pushvalue(L, -3);
@@ -98,6 +98,8 @@ void modules_open(struct orr_isolate *iso, lua_State *L)
     lua_pop(L, 1);
     open_events(iso, L);
     worker_module_open(iso, L);
+    if (iso->limits.testing)
+        testing_open(iso, L);
     lua_pushstring(L, orr_version());
     lua_setfield(L, -2, "version");
     if (terms->mount) {

@@ -4,6 +4,7 @@
  */
 #include "lua/task_parts.h"
 
+#include "lua/errand.h"
 #include "lua/modules.h"
 #include "lua/reach.h"
 
@@ -139,6 +140,8 @@ static enum orr_poll step(struct ltask *self)
     int results;
     self->begun = true;
     int status = lua_resume(self->co, outer_running, arguments, &results); /* whose C calls count for it */
+    if (self->borrowed && (status != LUA_OK || level.raised || !self->hidden))
+        hidden_own_name(self);
     enum orr_poll answer = step_over(self, &level, status, results);
     iso->depth--;
     level_leave(iso, &level);

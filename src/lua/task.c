@@ -6,6 +6,7 @@
 #include "lua/errand.h"
 #include "lua/estate.h"
 #include "lua/reach.h"
+#include "lua/report.h"
 #include "lua/script.h"
 #include "lua/task_parts.h"
 
@@ -74,9 +75,10 @@ static enum orr_poll report_unseen(struct orr_task *task, void *data)
         struct ltask *self = all;
         all = self->next_unseen;
         self->unseen = false;
-        if (self->task && !self->task->observed && iso->stray)
+        bool unseen = self->task && !self->task->observed && !self->task->claims; /* those who wait for it will look */
+        if (unseen && iso->stray)
             iso->stray(iso->stray_data, self->task);
-        else if (self->task && !self->task->observed)
+        else if (unseen)
             sink_report(self->task);
         ltask_release(self);
     }
@@ -151,6 +153,8 @@ void ltask_drop(void *data)
     if (self->handler)
         judge_handler(self, error);
     ltask_counted_out(iso);
+    if (self->borrowed && (task->references > 2 || task->failed || task->own.failures)) /* others than the tree and we */
+        hidden_own_name(self);
     struct estate *estate = task->failed || task->own.failures ? estate_try(self) : NULL;
     if (estate)
         estate->task = task; /* whose reference goes when the handle does */
@@ -168,8 +172,9 @@ void ltask_drop(void *data)
 void ltask_remember_creation(lua_State *L, struct ltask *self)
 {
     struct estate *estate = estate_make(L, self);
-    luaL_where(L, 1);
-    estate->created = alloc_copy(&self->iso->alloc, lua_tostring(L, -1));
+    report_push_place(L, L, 1);
+    if (lua_rawlen(L, -1)) /* it was made by a script, and not for one */
+        estate->created = alloc_copy(&self->iso->alloc, lua_tostring(L, -1));
     lua_pop(L, 1);
 }
 
@@ -262,6 +267,7 @@ void ltask_start_soon(struct orr_isolate *iso, lua_State *L, int arguments, cons
 {
     struct ltask *self = hidden_new(iso, L, arguments, options);
     if (!isolate_visit(iso)) {
+        self->task->in_order = true;
         worker_ready(iso->worker, self->task);
         isolate_leave(iso);
     }

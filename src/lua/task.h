@@ -69,6 +69,7 @@ struct ltask {
     bool begun : 1;
     bool over : 1;         /* the coroutine has returned */
     bool hidden : 1;       /* no script has its handle: see errand.h */
+    bool borrowed : 1;     /* its name is that of a string on its coroutine */
     bool fair : 1;         /* others may run while its slice is suspended */
     bool preempted : 1;    /* its slice is */
     bool completed : 1;    /* from outside */
@@ -113,6 +114,7 @@ struct ltask_options {
     bool detached;
     bool fair;
     bool lasting; /* the name outlives the task */
+    int name_at;  /* or it is the string at this index of L; 0 for elsewhere */
     int handler; /* the index on L of what calls it; 0 for none */
     enum orr_lua_entry entry;
     uint32_t script;      /* whose it is; 0: of the one that runs now */

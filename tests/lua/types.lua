@@ -57,5 +57,3 @@ check.test("every function that is there has a type", function()
     end
   end
 end)
-
-check.done()

@@ -108,7 +108,7 @@ void bounded_open(struct orr_isolate *iso, lua_State *L)
 {
     static const luaL_Reg tools[] = { { "argument_error", tool_argument_error }, { NULL, NULL } };
     static const struct bounded *const libraries[] = { bounded_base, bounded_string, bounded_table, NULL };
-    if (luaL_loadbufferx(L, orrery_lua_bounded, orrery_lua_bounded_size, "=orrery/bounded.lua", "t") != LUA_OK)
+    if (luaL_loadbufferx(L, orrery_lua_bounded, orrery_lua_bounded_size, "=orrery/bounded.lua", "b") != LUA_OK)
         lua_error(L);
     lua_newtable(L);
     isolate_register(iso, L, tools);

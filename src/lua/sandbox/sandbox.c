@@ -160,7 +160,7 @@ static void make_globals(struct orr_isolate *iso, lua_State *L)
     static const luaL_Reg tools[] = {
         { "load_module", chunk_load_module }, { "make_load", make_load }, { "metamethod", metamethod }, { NULL, NULL }
     };
-    if (luaL_loadbufferx(L, orrery_lua_globals, orrery_lua_globals_size, "=orrery/globals.lua", "t") != LUA_OK)
+    if (luaL_loadbufferx(L, orrery_lua_globals, orrery_lua_globals_size, "=orrery/globals.lua", "b") != LUA_OK)
         lua_error(L);
     lua_newtable(L);
     isolate_register(iso, L, tools);

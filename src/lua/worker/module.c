@@ -208,9 +208,11 @@ static int wait_for(lua_State *L, int status, lua_KContext context)
     return wait_raise(L, error);
 }
 
+/* However the wait ends, and if the task is just dropped, the handle is closed. */
 static int wait_job(lua_State *L)
 {
     lua_settop(L, 1);
+    lua_toclose(L, 1);
     return wait_for(L, LUA_OK, 0);
 }
 
@@ -239,12 +241,12 @@ void worker_module_open(struct orr_isolate *iso, lua_State *L)
     };
     static const luaL_Reg of_program[] = { { "__gc", program_gc }, { NULL, NULL } };
     static const luaL_Reg of_pool[] = { { "__gc", pool_gc }, { NULL, NULL } };
-    static const luaL_Reg of_job[] = { { "__gc", job_gc }, { NULL, NULL } };
+    static const luaL_Reg of_job[] = { { "__gc", job_gc }, { "__close", job_gc }, { NULL, NULL } };
     channel_open(iso, L);
     isolate_class(iso, L, PROGRAM, of_program);
     isolate_class(iso, L, POOL, of_pool);
     isolate_class(iso, L, JOB, of_job);
-    if (luaL_loadbufferx(L, orrery_lua_worker, orrery_lua_worker_size, "=orrery/worker.lua", "t") != LUA_OK)
+    if (luaL_loadbufferx(L, orrery_lua_worker, orrery_lua_worker_size, "=orrery/worker.lua", "b") != LUA_OK)
         lua_error(L);
     lua_pushvalue(L, -2);
     lua_newtable(L);

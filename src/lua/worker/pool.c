@@ -93,7 +93,7 @@ struct job *job_new(struct pool *pool, struct program *program)
         alloc_free(alloc, job, sizeof *job);
         return NULL;
     }
-    job->mail.arrive = cell_receive;
+    job->mail.arrive = job_arrives;
     job->references = 1;
     job->pool = pool_ref(pool);
     job->program = program_ref(program);

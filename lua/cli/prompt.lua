@@ -1,0 +1,167 @@
+-- The part of the prompt that runs where the scripts do: it shows values, and completes names.
+-- Gets the printer of values and whether it may use colours; answers a table of functions for C.
+
+local pretty, coloured = ...
+local getmetatable, ipairs, next, pairs, print, rawget, rawset, type =
+  getmetatable, ipairs, next, pairs, print, rawget, rawset, type
+local concat, select, sort, string = table.concat, select, table.sort, string -- whoever types may change the globals
+local globals = _G
+
+local M = {}
+
+local COMMANDS = { ".exit", ".help", ".tasks", ".timers" }
+
+local KEYWORDS = {
+  "and", "break", "do", "else", "elseif", "end", "false", "for", "function", "goto", "if", "in", "local", "nil", "not",
+  "or", "repeat", "return", "then", "true", "until", "while",
+}
+
+M.help = [[
+Each line runs as a task: it may wait, and Ctrl-C cancels it and nothing else.  Tasks that it has started go on when it
+is done.  The value of an expression is printed.  A line that is not complete is continued.
+
+  async, loop, events, ...   the modules of the API are globals; so are orrery and await
+  .tasks                     the tree of tasks
+  .timers                    the timers that are set
+  .help                      this
+  .exit, or Ctrl-D           cancels what is left, lets it clean up, and ends
+
+Locals live as long as their line, as in lua: leave out `local` to keep something.  Tab completes names.]]
+
+---Makes the modules of the API globals, but takes no name that is in use.
+function M.provide(orrery)
+  for name, module in pairs(orrery) do
+    if type(name) == "string" and rawget(globals, name) == nil and name ~= "version" then
+      rawset(globals, name, module)
+    end
+  end
+  if rawget(globals, "orrery") == nil then
+    rawset(globals, "orrery", orrery)
+  end
+  if rawget(globals, "await") == nil then
+    rawset(globals, "await", orrery.async.await)
+  end
+end
+
+---Prints the values of a line.
+function M.show(...)
+  local texts = {}
+  for i = 1, select("#", ...) do
+    texts[i] = pretty((select(i, ...)), { colour = coloured })
+  end
+  print(concat(texts, "\t"))
+end
+
+function M.timers(timers)
+  local lines = {}
+  for i, timer in ipairs(timers) do
+    local every = timer:get_repeat()
+    lines[i] = string.format("due in %.0f ms%s", timer:get_due_in(),
+      every > 0 and string.format(", every %g ms", every) or "")
+  end
+  sort(lines)
+  print(#lines > 0 and concat(lines, "\n") or "no timers are set")
+end
+
+-- Where else than in a value itself its fields are looked up; no function of anybody's is called for that.
+local function behind(value)
+  local meta = getmetatable(value)
+  if type(meta) ~= "table" then
+    return nil
+  end
+  local index = rawget(meta, "__index")
+  return type(index) == "table" and index or type(value) == "userdata" and index == nil and meta or nil
+end
+
+local function field(value, name)
+  for _ = 1, 8 do
+    if type(value) == "table" then
+      local found = rawget(value, name)
+      if found ~= nil then
+        return found
+      end
+    end
+    value = behind(value)
+    if value == nil then
+      return nil
+    end
+  end
+end
+
+---The names in a value that begin so, with what they stand for.
+local function fields(value, start, only_functions)
+  local found = {}
+  for _ = 1, 8 do
+    if type(value) == "table" then
+      for name, item in next, value do
+        if type(name) == "string" and name:find("^[%a_][%w_]*$") and name:sub(1, #start) == start
+          and (start ~= "" or name:sub(1, 1) ~= "_") and not (only_functions and type(item) ~= "function") then
+          found[name] = found[name] or item
+        end
+      end
+    end
+    value = behind(value)
+    if value == nil then
+      break
+    end
+  end
+  return found
+end
+
+local function candidates(text)
+  local command = text:match("^%s*(%.%a*)$")
+  local found = {}
+  if command then
+    for _, name in ipairs(COMMANDS) do
+      found[name] = name:sub(1, #command) == command and true or nil
+    end
+    return found, command
+  end
+  local path = text:match("[%a_][%w_.:]*$")
+  if not path then
+    return found, ""
+  end
+  local base, mark, start = path:match("^(.-)([.:]?)([%w_]*)$")
+  if mark == "" then
+    found = fields(globals, start)
+    for _, word in ipairs(KEYWORDS) do
+      if word:sub(1, #start) == start then
+        found[word] = true
+      end
+    end
+    return found, start
+  end
+  local value = globals
+  for name in base:gmatch("[%w_]+") do
+    value = field(value, name)
+  end
+  return fields(value, start, mark == ":"), start
+end
+
+local function common(a, b)
+  local length = 0
+  while length < #a and a:byte(length + 1) == b:byte(length + 1) do
+    length = length + 1
+  end
+  return a:sub(1, length)
+end
+
+---What to insert, and behind newlines what can be meant; nil for nothing.
+function M.complete(text)
+  local found, start = candidates(text)
+  local names, shared = {}, nil
+  for name in pairs(found) do
+    names[#names + 1] = name
+    shared = shared and common(shared, name) or name
+  end
+  if #names == 0 then
+    return nil
+  elseif #names == 1 then
+    local rest = names[1]:sub(#start + 1)
+    return rest .. (type(found[names[1]]) == "function" and "(" or "")
+  end
+  sort(names)
+  return shared:sub(#start + 1) .. "\n" .. concat(names, "\n")
+end
+
+return M

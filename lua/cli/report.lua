@@ -1,0 +1,147 @@
+-- Dresses the text of an error for people:
+--
+--   orrery: script.lua:3: attempt to call a nil value (field 'slep')
+--       3 | async.slep(10)
+--         |       ^^^^ did you mean 'sleep'?
+--   stack traceback: ...
+--
+-- Gets what C gives it, `line_of(path, number)` and `nearest(word, names)`; answers a function of the report, whether it may
+-- have colours, and the names that there are (see src/cli/names.h), that answers the text to be printed.
+
+local given = ...
+
+local COLOURS = { bad = "\27[1;31m", strong = "\27[1m", faint = "\27[2m", hint = "\27[36m" }
+local LONGEST_LINE = 160
+
+local function escape(name)
+  return (name:gsub("%p", "%%%0"))
+end
+
+---All places of a name, as a word of its own, in a line.
+local function places(line, name)
+  local found, at = {}, 1
+  while true do
+    local first, last = line:find("%f[%w_]" .. escape(name) .. "%f[^%w_]", at)
+    if not first then
+      return found
+    end
+    found[#found + 1] = first
+    at = last + 1
+  end
+end
+
+---Where in its line the name is that the message speaks of; nil if that is not for sure.
+local function place_of_name(line, kind, name)
+  local found = places(line, name)
+  local fit = {}
+  for _, at in ipairs(found) do
+    local before = line:sub(1, at - 1):match("([.:]?)%s*$")
+    local wanted = kind == "method" and ":" or kind == "field" and "." or ""
+    if before == wanted then
+      fit[#fit + 1] = at
+    end
+  end
+  if #fit == 1 then
+    return fit[1]
+  end
+  return #found == 1 and found[1] or nil
+end
+
+---Where the token is that a syntax error is near; only if it is there once.
+local function place_of_token(line, token)
+  local first = line:find(token, 1, true)
+  return first and not line:find(token, first + 1, true) and first or nil
+end
+
+---The names that could have been meant, where `name` was written.
+local function candidates(names, line, kind, name)
+  if kind == "global" then
+    return names[""]
+  elseif kind == "method" then
+    local all = table.move(names[":"] or {}, 1, #(names[":"] or {}), 1, {})
+    return table.move(names.string or {}, 1, #(names.string or {}), #all + 1, all)
+  elseif kind ~= "field" then
+    return nil
+  end
+  local base = line and line:match("([%a_][%w_]*)%s*%.%s*" .. escape(name) .. "%f[^%w_]")
+  if base and names[base] then
+    return names[base]
+  end
+  local all = {} -- under a name of the script's own, it can be any module: of the API first
+  for _, module in ipairs(names.orrery or {}) do
+    table.move(names[module] or {}, 1, #(names[module] or {}), #all + 1, all)
+  end
+  for module, fields in pairs(names) do
+    if module ~= "" and module ~= ":" then
+      table.move(fields, 1, #fields, #all + 1, all)
+    end
+  end
+  return all
+end
+
+---What the message points at: where in the line, how long, and what may have been meant.
+local function point_at(message, line, names)
+  local kind, name = message:match("%((%a+) '([^']+)'%)")
+  if kind then
+    local list = message:find("a nil value", 1, true) and candidates(names, line, kind, name)
+    local near = list and given.nearest(name, list)
+    return line and place_of_name(line, kind, name), utf8.len(name) or #name, near
+  end
+  local token = message:match("near '([^\n]-)'$")
+  if token and line then
+    return place_of_token(line, token), utf8.len(token) or #token
+  end
+end
+
+---As many columns of blanks as the text takes; tabs stay.
+local function blanks(text)
+  return (text:gsub("[\128-\191]", ""):gsub("[^\t]", " "))
+end
+
+---The stack without what is always at its bottom, and says nothing; nil if nothing is left of it.
+local function without_bottom(stack)
+  stack = stack:gsub("\n\t%[C%]: in %?%f[\n\0]", "")
+  return not stack:find("^stack traceback:\ntask '[^\n]*$") and stack or nil
+end
+
+return function(report, coloured, names)
+  local function paint(colour, text)
+    return coloured and text ~= "" and COLOURS[colour] .. text .. "\27[0m" or text
+  end
+
+  local message, stack = report:match("^(.-)\n(stack traceback:.*)$")
+  if not message then
+    message, stack = report:match("^(.-)(\ntask .*)$")
+    if message then
+      stack = stack:sub(2)
+    else
+      message = report
+    end
+  end
+  local first_line = message:match("^[^\n]*")
+  local path, number = first_line:match("^(.-):(%d+): ")
+  local line = path and given.line_of(path, math.tointeger(number))
+  if line and (#line > LONGEST_LINE or line:find("%c", 1) and line:find("[^\t%C]")) then
+    line = nil
+  end
+  local at, length, near = point_at(first_line, line, names)
+
+  local out = { paint("bad", "orrery: ") .. paint("strong", message) }
+  local hint = near and paint("hint", ("did you mean '%s'?"):format(near))
+  if line and line:find("%S") then
+    out[#out + 1] = paint("faint", ("%5s | "):format(number)) .. line
+    if at then
+      local under = blanks(line:sub(1, at - 1)) .. paint("bad", ("^"):rep(length))
+      out[#out + 1] = paint("faint", "      | ") .. under .. (hint and " " .. hint or "")
+      hint = nil
+    end
+  end
+  if hint then
+    out[#out + 1] = "        " .. hint
+  end
+  stack = stack and without_bottom(stack)
+  if stack then
+    out[#out + 1] = paint("faint", stack)
+  end
+  return table.concat(out, "\n") .. "\n"
+end

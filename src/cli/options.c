@@ -1,0 +1,283 @@
+#include "cli/options.h"
+
+#include "cli/nearest.h"
+
+#include <lua.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char usage[] =
+    "usage: orrery [options] [script [arguments]]\n"
+    "       orrery repl [options]\n"
+    "       orrery info\n"
+    "\n"
+    "Runs a Lua script as a task.  Ends when the script and all tasks that it has started are done: with 0, or\n"
+    "with 1 and a report on stderr if it failed.  Without a script: a prompt on a terminal, else what is piped in.\n"
+    "\n"
+    "options of lua:\n"
+    "  -e CODE           run this first\n"
+    "  -l [NAME=]MODULE  require a module first, as a global of its name, or of another\n"
+    "  -i                go on with a prompt after the script\n"
+    "  -v                print the version\n"
+    "  -E                ignore LUA_INIT, LUA_PATH and LUA_CPATH\n"
+    "  -W                turn warnings on\n"
+    "  -                 the script comes from standard input\n"
+    "  --                no more options\n"
+    "\n"
+    "options of orrery:\n"
+    "  --mount NAME      have the API as a global of this name, besides require \"orrery\"\n"
+    "  --untrusted       run the script in the sandbox, with the limits of untrusted scripts; implies -E\n"
+    "  --slice MS        how long Lua may run before others get a turn (2)\n"
+    "  --deadline MS     end every call and task that runs so long without waiting\n"
+    "  --memory SIZE     what Lua may use at most: bytes, or with K, M or G\n"
+    "  --reactor R       auto, uring or epoll\n"
+    "  --virtual         run on a virtual clock, on which waiting takes no time\n"
+    "  --stats           print what it took, at the end, on stderr\n"
+    "  --color WHEN      auto, always or never; auto is on a terminal, unless NO_COLOR is set\n"
+    "  --version         print the version\n"
+    "  --help            print this\n";
+
+static int refuse(const char *what, const char *value)
+{
+    fprintf(stderr, "orrery: %s%s%s\norrery: 'orrery --help' shows how it is called\n", what, value ? " " : "",
+            value ? value : "");
+    return 2;
+}
+
+/* --- Values ---------------------------------------------------------------------------------------------------------- */
+
+static bool set_mount(struct options *options, const char *value)
+{
+    options->lua.mount = value;
+    return *value != '\0';
+}
+
+/* Milliseconds, with fractions. */
+static bool parse_ms(const char *value, uint64_t *ns)
+{
+    char *end;
+    double ms = strtod(value, &end);
+    if (end == value || *end || !(ms > 0) || ms > 1e12)
+        return false;
+    *ns = (uint64_t)(ms * 1e6);
+    return *ns > 0;
+}
+
+static bool set_slice(struct options *options, const char *value)
+{
+    return parse_ms(value, &options->lua.slice_ns);
+}
+
+static bool set_deadline(struct options *options, const char *value)
+{
+    uint64_t ns;
+    if (!parse_ms(value, &ns))
+        return false;
+    for (int entry = 0; entry < ORR_LUA_ENTRIES; entry++)
+        options->lua.deadline_ns[entry] = ns;
+    return true;
+}
+
+static bool set_memory(struct options *options, const char *value)
+{
+    static const char units[] = "KMGT";
+    char *end;
+    errno = 0;
+    unsigned long long size = strtoull(value, &end, 10);
+    const char *unit = *end ? strchr(units, *end & ~0x20) : NULL; /* small letters, too */
+    unsigned shift = unit ? 10 * (unsigned)(unit - units + 1) : 0;
+    if (unit)
+        end++;
+    if (end == value || *value == '-' || *end || errno || !size || size > SIZE_MAX >> shift)
+        return false;
+    options->lua.memory_limit = (size_t)size << shift;
+    return true;
+}
+
+static bool set_reactor(struct options *options, const char *value)
+{
+    for (int kind = ORR_REACTOR_AUTO; kind <= ORR_REACTOR_EPOLL; kind++) {
+        options->runtime.reactor = (enum orr_reactor)kind;
+        if (!strcmp(orr_reactor_name(options->runtime.reactor), value))
+            return true;
+    }
+    return false;
+}
+
+static bool set_colour(struct options *options, const char *value)
+{
+    static const char *const names[] = { "auto", "always", "never" };
+    for (int colour = COLOUR_AUTO; colour <= COLOUR_NEVER; colour++) {
+        options->colour = (enum colour)colour;
+        if (!strcmp(names[colour], value))
+            return true;
+    }
+    return false;
+}
+
+static bool set_virtual(struct options *options, const char *value)
+{
+    (void)value;
+    options->runtime.clock = ORR_CLOCK_VIRTUAL;
+    return true;
+}
+
+static bool set_untrusted(struct options *options, const char *value)
+{
+    (void)value;
+    options->lua.profile = ORR_LUA_UNTRUSTED;
+    options->ignore_environment = true;
+    return true;
+}
+
+static bool set_stats(struct options *options, const char *value)
+{
+    (void)value;
+    options->stats = true;
+    return true;
+}
+
+/* --- Words -------------------------------------------------------------------------------------------------------------- */
+
+static const struct word {
+    const char *name;
+    bool (*set)(struct options *options, const char *value); /* false: not a value for it */
+    const char *expected;                                    /* NULL: it takes none */
+} words[] = {
+    { "--mount", set_mount, "a name" },
+    { "--untrusted", set_untrusted, NULL },
+    { "--slice", set_slice, "a number of milliseconds above 0" },
+    { "--deadline", set_deadline, "a number of milliseconds above 0" },
+    { "--memory", set_memory, "a size, such as 64M" },
+    { "--reactor", set_reactor, "auto, uring or epoll" },
+    { "--virtual", set_virtual, NULL },
+    { "--stats", set_stats, NULL },
+    { "--color", set_colour, "auto, always or never" },
+};
+
+enum { WORDS = sizeof words / sizeof *words };
+
+static int refuse_unknown(const char *argument)
+{
+    const char *names[WORDS + 2];
+    for (int i = 0; i < WORDS; i++)
+        names[i] = words[i].name;
+    names[WORDS] = "--help";
+    names[WORDS + 1] = "--version";
+    char text[256];
+    const char *near = nearest(argument, names, WORDS + 2);
+    snprintf(text, sizeof text, "unknown option '%s'%s%s%s", argument, near ? "; did you mean '" : "", near ? near : "",
+             near ? "'?" : "");
+    return refuse(text, NULL);
+}
+
+/* One that is spelled out, at *at, which is moved on if its value is the next argument. */
+static int parse_word(int argc, char **argv, int *at, struct options *options)
+{
+    const char *argument = argv[*at];
+    size_t length = strcspn(argument, "=");
+    const struct word *word = NULL;
+    for (int i = 0; i < WORDS && !word; i++)
+        if (strlen(words[i].name) == length && !strncmp(words[i].name, argument, length))
+            word = &words[i];
+    if (!word)
+        return refuse_unknown(argument);
+    const char *value = argument[length] ? argument + length + 1 : NULL;
+    char text[256];
+    if (value && !word->expected) {
+        snprintf(text, sizeof text, "%s takes no value, but got '%s'", word->name, value);
+        return refuse(text, NULL);
+    }
+    if (!value && word->expected && *at + 1 < argc)
+        value = argv[++*at];
+    if ((!value && word->expected) || !word->set(options, value)) {
+        snprintf(text, sizeof text, "%s needs %s, not", word->name, word->expected);
+        return refuse(text, value && *value ? value : "nothing");
+    }
+    return -1;
+}
+
+/* --- Letters, as lua has them ----------------------------------------------------------------------------------------------- */
+
+static int parse_letter(int argc, char **argv, int *at, struct options *options)
+{
+    const char *argument = argv[*at];
+    if (argument[1] == 'e' || argument[1] == 'l') {
+        const char *value = argument[2] ? argument + 2 : *at + 1 < argc ? argv[++*at] : NULL;
+        if (!value || !*value)
+            if (argument[1] == 'l' || !value)
+                return refuse(argument[1] == 'e' ? "-e needs code" : "-l needs the name of a module", NULL);
+        options->steps[options->step_count++] = (struct step){ .kind = argument[1] == 'e' ? STEP_CODE : STEP_MODULE,
+                                                               .text = value };
+        return -1;
+    }
+    if (argument[2])
+        return refuse_unknown(argument);
+    switch (argument[1]) {
+    case 'i':
+        options->interactive = options->version = true;
+        return -1;
+    case 'v':
+        options->version = true;
+        return -1;
+    case 'E':
+        options->ignore_environment = true;
+        return -1;
+    case 'W':
+        options->steps[options->step_count++] = (struct step){ .kind = STEP_WARN };
+        return -1;
+    default:
+        return refuse_unknown(argument);
+    }
+}
+
+static int parse_one(int argc, char **argv, int *at, struct options *options)
+{
+    if (!strcmp(argv[*at], "--help") || !strcmp(argv[*at], "-h")) {
+        fputs(usage, stdout);
+        return 0;
+    }
+    if (!strcmp(argv[*at], "--version")) {
+        printf("orrery %s  (%s)\n", orr_version(), LUA_RELEASE);
+        return 0;
+    }
+    return argv[*at][1] == '-' ? parse_word(argc, argv, at, options) : parse_letter(argc, argv, at, options);
+}
+
+/* What was asked for stands; for the rest, a trusted script has no deadlines. */
+static void set_defaults(struct options *options)
+{
+    if (options->lua.profile != ORR_LUA_TRUSTED)
+        return;
+    for (int entry = 0; entry < ORR_LUA_ENTRIES; entry++)
+        if (!options->lua.deadline_ns[entry])
+            options->lua.deadline_ns[entry] = ORR_NEVER;
+}
+
+int options_parse(int argc, char **argv, int first, struct options *options)
+{
+    *options = (struct options){ .lua.profile = ORR_LUA_TRUSTED };
+    options->steps = calloc((size_t)argc + 1, sizeof *options->steps);
+    if (!options->steps)
+        return refuse("no memory for the options", NULL);
+    int i = first, status = -1;
+    for (; status < 0 && i < argc && argv[i][0] == '-' && argv[i][1]; i++) {
+        if (!strcmp(argv[i], "--")) {
+            i++;
+            break;
+        }
+        status = parse_one(argc, argv, &i, options);
+    }
+    options->script = i;
+    set_defaults(options);
+    return status;
+}
+
+void options_free(struct options *options)
+{
+    free(options->steps);
+    options->steps = NULL;
+}

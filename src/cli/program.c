@@ -1,0 +1,258 @@
+#include "cli/program.h"
+
+#include "cli/report.h"
+#include "cli/signals.h"
+#include "cli/stats.h"
+#include "cli/warnings.h"
+
+#include <lauxlib.h>
+#include <lua.h>
+#include <lualib.h>
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BUSY_NS UINT64_C(1000000000) /* what a task that is to end may run without waiting */
+
+/* A task at the top that was cancelled, and is waited for. */
+struct last {
+    struct orr_task *task;
+    struct orr_observer observer;
+};
+
+/* --- os.exit ------------------------------------------------------------------------------------------------------------- */
+
+static int exit_status(lua_State *L)
+{
+    if (lua_isboolean(L, 1))
+        return lua_toboolean(L, 1) ? EXIT_SUCCESS : EXIT_FAILURE;
+    return (int)luaL_optinteger(L, 1, EXIT_SUCCESS);
+}
+
+static int exit_over(lua_State *L, int status, lua_KContext context)
+{
+    (void)status;
+    (void)context;
+    return luaL_error(L, "closed");
+}
+
+/*
+ * os.exit([status [, close]]): at once, or, if it is to close, after everything has been cancelled and has cleaned up.  The caller
+ * waits for that, and so does not come back.  Upvalues: the program, async.sleep.
+ */
+static int exit_program(lua_State *L)
+{
+    struct program *program = lua_touserdata(L, lua_upvalueindex(1));
+    int status = exit_status(L);
+    if (!lua_toboolean(L, 2))
+        exit(status);
+    program->exiting = true;
+    program->exit_status = status;
+    orr_runtime_interrupt(program->rt);
+    lua_pushvalue(L, lua_upvalueindex(2));
+    lua_pushnumber(L, 1e12);
+    lua_callk(L, 1, 0, 0, exit_over);
+    return exit_over(L, LUA_OK, 0);
+}
+
+/* [program] */
+static int prepare_trusted(lua_State *L)
+{
+    const struct program *program = lua_touserdata(L, 1);
+    lua_getglobal(L, LUA_OSLIBNAME);
+    lua_pushvalue(L, 1);
+    lua_getfield(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
+    lua_getfield(L, -1, "orrery");
+    lua_call(L, 0, 1); /* the module, which is not loaded by that */
+    lua_getfield(L, -1, "async");
+    lua_getfield(L, -1, "sleep");
+    lua_replace(L, -4);
+    lua_pop(L, 2);
+    lua_pushcclosure(L, exit_program, 2);
+    lua_setfield(L, -2, "exit");
+    if (!program->options->ignore_environment)
+        return 0;
+    lua_getglobal(L, LUA_LOADLIBNAME);
+    lua_pushliteral(L, LUA_PATH_DEFAULT);
+    lua_setfield(L, -2, "path");
+    lua_pushliteral(L, LUA_CPATH_DEFAULT);
+    lua_setfield(L, -2, "cpath");
+    return 0;
+}
+
+/* --- Life ---------------------------------------------------------------------------------------------------------------- */
+
+static void on_failure(void *data, struct orr_task *task)
+{
+    struct program *program = data;
+    program->failed = true;
+    report_task(program->L, task);
+}
+
+static int prepare(struct program *program)
+{
+    lua_State *L = program->L;
+    if (program->options->lua.profile != ORR_LUA_TRUSTED)
+        return 0;
+    warnings_open(L);
+    lua_pushcfunction(L, prepare_trusted);
+    lua_pushlightuserdata(L, program);
+    if (lua_pcall(L, 1, 0, 0) == LUA_OK)
+        return 0;
+    report_line("%s", lua_tostring(L, -1));
+    lua_pop(L, 1);
+    return 1;
+}
+
+int program_open(struct program *program, const struct options *options)
+{
+    *program = (struct program){ .options = options };
+    struct orr_options runtime = options->runtime;
+    runtime.sink = on_failure;
+    runtime.sink_data = program;
+    program->rt = orr_runtime_new(&runtime);
+    if (!program->rt)
+        return 1; /* the log has said why */
+    int error = orr_lua_new(program->rt, &options->lua, &program->L);
+    if (!error && !prepare(program)) {
+        signals_catch(program->rt);
+        return 0;
+    }
+    if (error)
+        report_line("no Lua state: %s", strerror(-error));
+    else
+        orr_lua_close(program->L);
+    orr_runtime_free(program->rt);
+    return 1;
+}
+
+/* --- Ending --------------------------------------------------------------------------------------------------------------- */
+
+static void one_is_done(struct orr_task *task, void *data)
+{
+    struct program *program = data;
+    (void)task;
+    if (!--program->left)
+        orr_runtime_interrupt(program->rt);
+}
+
+struct survey {
+    struct last *last; /* room for `room`; NULL to count only */
+    unsigned room, count;
+};
+
+static void add_top(void *data, const struct orr_task_info *info)
+{
+    struct survey *survey = data;
+    if (info->depth)
+        return;
+    if (survey->last && survey->count < survey->room)
+        survey->last[survey->count].task = orr_task_ref(info->task);
+    survey->count++;
+}
+
+static void bound(void *data, const struct orr_task_info *info)
+{
+    (void)data;
+    orr_lua_set_deadline(info->task, BUSY_NS); /* refused by those that run no Lua */
+}
+
+/* Cancels everything.  Inside the runtime. */
+static void begin_to_end(struct program *program, const char *reason)
+{
+    struct survey survey = { 0 };
+    program->ending = true;
+    orr_tree_visit(NULL, add_top, &survey);
+    survey.room = survey.count;
+    survey.count = 0;
+    survey.last = calloc(survey.room + 1, sizeof *survey.last);
+    if (!survey.last)
+        return; /* then closing the isolate does it, in a given time */
+    orr_tree_visit(NULL, add_top, &survey);
+    orr_tree_visit(NULL, bound, NULL);
+    program->last = survey.last;
+    program->left = survey.count;
+    for (unsigned i = 0, count = survey.count; i < count; i++) {
+        struct last *last = &survey.last[i];
+        last->observer = (struct orr_observer){ .done = one_is_done, .data = program };
+        orr_task_cancel(last->task, reason);
+        if (orr_task_observe(last->task, &last->observer))
+            one_is_done(last->task, program);
+        orr_task_unref(last->task);
+    }
+}
+
+/* Inside the runtime. */
+static void look_to_signal(struct program *program, int number)
+{
+    if (number == SIGQUIT)
+        signals_show_tree();
+    if (number == SIGQUIT || number == SIGWINCH || number == SIGCONT) {
+        if (program->terminal_changed)
+            program->terminal_changed(program->hook_data);
+    } else if (number == SIGINT && program->interrupted && program->interrupted(program->hook_data)) {
+        return;
+    } else if (program->ending) {
+        fflush(stdout);
+        signals_show_tree();
+        signals_die(number);
+    } else {
+        program->signal = number;
+        begin_to_end(program, number == SIGINT ? "interrupted" : "terminated");
+    }
+}
+
+/* The run was interrupted.  False if it is over. */
+static bool look(struct program *program)
+{
+    int number;
+    orr_runtime_enter(program->rt);
+    while ((number = signals_take()))
+        look_to_signal(program, number);
+    if (program->exiting && !program->ending)
+        begin_to_end(program, "exit");
+    bool done = program->until && orr_task_done(program->until);
+    orr_runtime_leave(program->rt);
+    return program->ending ? program->left : !done;
+}
+
+int program_run(struct program *program)
+{
+    int error;
+    while ((error = orr_runtime_run(program->rt)) == -EINTR)
+        if (!look(program))
+            return 0;
+    return error;
+}
+
+/* What was written and cannot be is not lost in silence. */
+static int flush_output(int status)
+{
+    if (!fflush(stdout) && !ferror(stdout))
+        return status;
+    report_line("cannot write to standard output: %s", strerror(errno));
+    return status ? status : EXIT_FAILURE;
+}
+
+int program_close(struct program *program, int status)
+{
+    if (program->options->stats)
+        stats_print(program->rt, program->L);
+    orr_lua_close(program->L);
+    program->L = NULL;
+    orr_runtime_free(program->rt);
+    free(program->last);
+    signals_release();
+    if (program->exiting)
+        status = program->exit_status;
+    else if (!status && program->failed)
+        status = EXIT_FAILURE;
+    status = flush_output(status);
+    report_close();
+    if (program->signal)
+        signals_die(program->signal);
+    return status;
+}

@@ -1,0 +1,111 @@
+#include "cli/signals.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const int caught[] = { SIGINT, SIGTERM, SIGQUIT, SIGWINCH, SIGCONT };
+
+enum { CAUGHT = sizeof caught / sizeof *caught, ENDING = 3 }; /* the first ones are for all programs */
+
+static _Atomic(struct orr_runtime *) runtime; /* lock-free, as a handler needs it */
+static _Atomic bool waiting[CAUGHT];          /* to be taken */
+static bool handled[CAUGHT];
+
+/* Only what a handler may call. */
+static void write_text(const char *text)
+{
+    size_t left = strlen(text);
+    while (left > 0) {
+        ssize_t written = write(STDERR_FILENO, text, left);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written <= 0)
+            return;
+        text += written;
+        left -= (size_t)written;
+    }
+}
+
+static void write_line(void *data, const char *text)
+{
+    (void)data;
+    write_text("  ");
+    write_text(text);
+    write_text("\n");
+}
+
+void signals_show_tree(void)
+{
+    write_text("orrery: the tasks:\n");
+    if (orr_tree_print(NULL, write_line, NULL) <= 0)
+        write_line(NULL, "none");
+}
+
+_Noreturn void signals_die(int number)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, number);
+    signal(number, SIG_DFL);
+    raise(number);
+    sigprocmask(SIG_UNBLOCK, &set, NULL); /* a handler of it may be running */
+    _exit(128 + number);
+}
+
+static void on_signal(int number)
+{
+    int saved = errno;
+    for (int i = 0; i < CAUGHT; i++) {
+        if (caught[i] != number || !atomic_exchange(&waiting[i], true) || i >= ENDING)
+            continue;
+        if (number != SIGQUIT)
+            signal(number, SIG_DFL); /* whatever comes of showing the tree, another one ends it */
+        signals_show_tree();
+        if (number != SIGQUIT)
+            signals_die(number);
+    }
+    orr_runtime_interrupt(atomic_load(&runtime));
+    errno = saved;
+}
+
+static void handle(int first, int end, int flags)
+{
+    struct sigaction action = { .sa_handler = on_signal, .sa_flags = flags }, before;
+    for (int i = first; i < end; i++) {
+        sigaction(caught[i], NULL, &before);
+        handled[i] = before.sa_handler != SIG_IGN;
+        if (handled[i])
+            sigaction(caught[i], &action, NULL);
+    }
+}
+
+void signals_catch(struct orr_runtime *rt)
+{
+    atomic_store(&runtime, rt);
+    handle(0, ENDING, 0); /* without SA_RESTART: whoever blocks in a read is to hear of it */
+}
+
+void signals_catch_terminal(void)
+{
+    handle(ENDING, CAUGHT, SA_RESTART);
+}
+
+void signals_release(void)
+{
+    for (int i = 0; i < CAUGHT; i++)
+        if (handled[i])
+            signal(caught[i], SIG_DFL);
+    atomic_store(&runtime, NULL);
+}
+
+int signals_take(void)
+{
+    for (int i = 0; i < CAUGHT; i++)
+        if (atomic_exchange(&waiting[i], false))
+            return caught[i];
+    return 0;
+}
