@@ -123,9 +123,19 @@ typedef void orr_log_fn(void *data, enum orr_log level, const char *message);
  */
 typedef void orr_sink_fn(void *data, struct orr_task *task);
 
+/*
+ * Told, on a virtual clock, that tasks wait and nothing can ever happen any more: nothing is ready, no timer is set, no I/O is in
+ * flight, and no future is to be completed from outside.  On the thread that drives worker 1, inside orr_runtime_run() or
+ * orr_runtime_turn(), outside any task.  It may look at the tree, and it may make something happen: cancel a task, complete a future,
+ * call into an isolate; then the runtime goes on.  Else it is told again in each turn that ends like that.
+ */
+typedef void orr_deadlock_fn(void *data);
+
 struct orr_options {
-    unsigned workers;         /* 1 to ORR_WORKERS_MAX; default 1 */
-    unsigned max_tasks;       /* live tasks a worker, 1 to ORR_TASKS_MAX; default ORR_TASKS_DEFAULT */
+    unsigned workers;      /* 1 to ORR_WORKERS_MAX; default 1 */
+    unsigned pool_threads; /* for jobs of Lua's `worker`, started with the first; 1 to ORR_WORKERS_MAX; default: as many
+                                 as there are cores */
+    unsigned max_tasks;    /* live tasks a worker, 1 to ORR_TASKS_MAX; default ORR_TASKS_DEFAULT */
     enum orr_reactor reactor; /* default ORR_REACTOR_AUTO */
     enum orr_clock clock;     /* default ORR_CLOCK_MONOTONIC */
     int spin_us;              /* look for work so long before sleeping; default 0 on machines with fewer
@@ -138,6 +148,10 @@ struct orr_options {
     void *sink_data;
     int preempt_signal; /* interrupts Lua that runs for too long; default SIGRTMIN + 4 */
     unsigned grace_ms;  /* how long tasks may take to clean up when they are cancelled at the end; default 1000 */
+    orr_deadlock_fn *deadlock; /* default: the log is shown the tree */
+    void *deadlock_data;
+    uint64_t shuffle_seed; /* for tests: ready tasks are polled in an order that depends on this alone, where none is promised;
+                              default 0: first come, first served */
 };
 
 /*
@@ -171,7 +185,7 @@ ORR_API int orr_runtime_free(struct orr_runtime *rt);
  *   -ECANCELED   stopped
  *   -EINTR       interrupted: see orr_runtime_interrupt()
  *   -EDEADLK     on a virtual clock: tasks wait, and nothing is ready, set, in flight or to be completed from outside (see
- *                orr_future_new()).  The log is shown the tree
+ *                orr_future_new()).  The log is shown the tree, or `deadlock` was told and did nothing about it
  */
 ORR_API int orr_runtime_run(struct orr_runtime *rt);
 
@@ -745,6 +759,8 @@ enum orr_events_policy {
 
 typedef void orr_lua_notice_fn(void *data, struct lua_State *L, enum orr_lua_notice notice, const char *text);
 
+typedef void orr_lua_prepare_fn(void *data, struct lua_State *L);
+
 /*
  * Zeroed, it is the default.  Times are in nanoseconds; ORR_NEVER is no limit.  A deadline counts the time that a call has
  * run since it last waited of its own accord.
@@ -768,16 +784,22 @@ struct orr_lua_options {
     size_t longest_source;   /* of a script or a module; default: none if trusted, 128 KB if not; SIZE_MAX for none */
     const char *const
         *roots; /* folders in which an untrusted script's `require` looks; NULL-terminated; default: none */
-    const char *const
-        *modules;       /* of the API that scripts have: "async", "eventloop", "events", "loop", "runtime", "schedule";
-                           NULL-terminated; default: all.  The others are neither in the module nor to be required */
-    bool safe_patterns; /* a trusted script, too, gets pattern functions that can be interrupted */
+    const char *const *modules; /* of the API that scripts have: "async", "eventloop", "events", "json", "loop",
+                           "runtime", "schedule", "values", "worker"; NULL-terminated; default: all.  The others are neither in the module nor to be required */
+    bool safe_patterns;         /* a trusted script, too, gets pattern functions that can be interrupted */
     unsigned schedule_limit;    /* callbacks that wait; default 1,000 */
     unsigned schedule_per_turn; /* that are started in a turn; default 16 */
     unsigned events_limit;      /* that wait while a task is suspended in the middle of a slice; default 1,024 */
     enum orr_events_policy events_policy; /* for those beyond; default ORR_EVENTS_REFUSE */
     orr_lua_notice_fn *notice;            /* on the worker's thread, when no Lua runs; default: the log */
     void *notice_data;
+    const char *const *
+        worker_modules; /* of the API that scripts of workers have; default: all but "events" and "worker"; never more than those above */
+    orr_lua_prepare_fn
+        *worker_prepare; /* called with each state that is made for a worker, on that worker's thread, before the
+                                           worker's script: it may give it functions and modules; default: none */
+    void *worker_data;
+    bool testing; /* the module `testing`, for test runners, too; and tasks, timers, handlers remember where they were made */
 };
 
 /*

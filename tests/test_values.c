@@ -864,7 +864,7 @@ static void module_that_there_is_not_is_refused_by_name(void **state)
     lua_State *L;
     assert_int_equal(orr_lua_new(rt, &(struct orr_lua_options){ .modules = wrong }, &L), -EINVAL);
     assert_non_null(strstr(harness_log(), "\"network\""));
-    assert_non_null(strstr(harness_log(), "async, eventloop, events, loop, runtime, schedule"));
+    assert_non_null(strstr(harness_log(), "async, eventloop, events, json, loop, runtime, schedule, values"));
     assert_int_equal(orr_lua_new(rt, &(struct orr_lua_options){ .modules = later }, &L), 0);
     finish_counting(rt, L);
 }

@@ -9,6 +9,8 @@
 ---@field events orrery.events
 ---@field eventloop orrery.eventloop
 ---@field runtime orrery.runtime
+---@field values orrery.values
+---@field json orrery.json
 ---@field version string
 local orrery = {}
 
@@ -553,5 +555,57 @@ local runtime = {}
 
 ---@return orrery.stats
 function runtime.stats() end
+
+-------------------------------------------------------------------------------------------------------------- values
+
+---Values as strings of bytes, by type, and back.
+---@class orrery.values
+local values = {}
+
+---Any number of values, nils among them.  Raises, with the path to it, for what cannot be copied: functions, coroutines, userdata,
+---tables with metatables, cycles.
+---@param ... any
+---@return string bytes
+function values.encode(...) end
+
+---What was encoded.  Raises, with the place, for any other string.
+---@param bytes string
+---@return any ...
+function values.decode(bytes) end
+
+---------------------------------------------------------------------------------------------------------------- json
+
+---@class orrery.json
+---@field null lightuserdata stands for null, also inside of tables
+local json = {}
+
+---@class orrery.json.encode_options
+---@field indent integer? spaces a level, up to 16; default: all in one line
+
+---Raises, with the path to it, for what JSON has no word for.
+---@param value any
+---@param options orrery.json.encode_options?
+---@return string text
+function json.encode(value, options) end
+
+---@class orrery.json.decode_options
+---@field floats boolean? every number becomes a float, however large; default: integers stay integers, and more than 64 bits are an error
+
+---Raises, with line and column, for what is no JSON.
+---@param text string
+---@param options orrery.json.decode_options?
+---@return any value
+function json.decode(text, options) end
+
+---Marks a table, or a new one, as an array: it is written as one even if it is empty or has holes.
+---@generic T: table
+---@param list T?
+---@return T list
+function json.array(list) end
+
+---Whether a table has been marked, by json.array() or because it was read from an empty array.
+---@param value any
+---@return boolean
+function json.is_array(value) end
 
 return orrery

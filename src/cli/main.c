@@ -1,5 +1,6 @@
 /* The program: picks the command.  What is none is a script, or an option of one. */
 #include "cli/commands.h"
+#include "cli/test.h"
 
 #include <string.h>
 
@@ -9,6 +10,7 @@ static const struct {
 } commands[] = {
     { "info", info_main },
     { "repl", repl_main },
+    { "test", test_main },
 };
 
 int main(int argc, char **argv)

@@ -28,6 +28,11 @@ static int check_options(const struct orr_options *options, const struct log *lo
         log_line(log, ORR_LOG_ERROR, "option workers is %u, expected 1 to %d", options->workers, ORR_WORKERS_MAX);
         return -EINVAL;
     }
+    if (options->pool_threads > ORR_WORKERS_MAX) {
+        log_line(log, ORR_LOG_ERROR, "option pool_threads is %u, expected 1 to %d", options->pool_threads,
+                 ORR_WORKERS_MAX);
+        return -EINVAL;
+    }
     if (options->max_tasks > ORR_TASKS_MAX) {
         log_line(log, ORR_LOG_ERROR, "option max_tasks is %u, expected 1 to %d", options->max_tasks, ORR_TASKS_MAX);
         return -EINVAL;
@@ -119,6 +124,7 @@ static int open_workers(struct orr_runtime *rt, const struct orr_options *option
         .reactor = options->reactor,
         .spin_ns = spin_ns(options->spin_us),
         .preempt_signal = options->preempt_signal,
+        .shuffle_seed = options->shuffle_seed,
         .grace_ns = (options->grace_ms ? options->grace_ms : GRACE_DEFAULT_MS) * UINT64_C(1000000),
         .keeper = rt->keeper,
         .alloc = rt->alloc,
@@ -136,6 +142,7 @@ static int open_workers(struct orr_runtime *rt, const struct orr_options *option
         }
         config.reactor = runtime_worker(rt, 1)->reactor_kind; /* what AUTO has found, it has found for all */
     }
+    rt->crew = config;
     return 0;
 }
 
@@ -145,12 +152,51 @@ static void close_workers(struct orr_runtime *rt, unsigned last)
     orr_runtime_stop(rt);
     for (unsigned number = 2; number <= last; number++)
         pthread_join(runtime_worker(rt, number)->thread, NULL);
-    for (unsigned number = last + 1; number <= rt->worker_count; number++)
+    for (unsigned number = last + 1; number <= runtime_open_workers(rt); number++)
         worker_close(runtime_worker(rt, number));
     worker_close(runtime_worker(rt, 1));
     keeper_close(rt->keeper);
-    for (unsigned number = 1; number <= rt->worker_count; number++)
+    for (unsigned number = 1; number <= runtime_open_workers(rt); number++)
         worker_release(runtime_worker(rt, number));
+}
+
+/*
+ * orr_runtime_stop() says that the runtime stops, then looks who is there to be told; we say who is there, then look whether the runtime
+ * stops.  All of it sequentially consistent, so one of us sees the other.
+ */
+static int open_one(struct orr_runtime *rt, unsigned number, void (*farewell)(struct worker *worker))
+{
+    struct worker *worker = runtime_worker(rt, number);
+    rt->crew.number = number;
+    int error = worker_open(worker, &rt->crew);
+    if (error)
+        return error;
+    worker->farewell = farewell;
+    atomic_fetch_add(&rt->virtual.awake, 1);
+    atomic_store(&worker->home->living, true);
+    error = start_thread(worker);
+    if (error) {
+        atomic_fetch_sub(&rt->virtual.awake, 1);
+        worker_close(worker);
+        worker_release(worker);
+        return error;
+    }
+    atomic_store(&rt->open, number);
+    if (atomic_load(&rt->stopping))
+        worker_nudge(worker);
+    return 0;
+}
+
+int runtime_grow(struct orr_runtime *rt, void (*farewell)(struct worker *worker))
+{
+    if (runtime_open_workers(rt) > rt->worker_count)
+        return 0;
+    pthread_mutex_lock(&rt->growing);
+    int error = runtime_stopping(rt) ? -ESHUTDOWN : 0;
+    while (!error && runtime_open_workers(rt) < rt->capacity)
+        error = open_one(rt, runtime_open_workers(rt) + 1, farewell);
+    pthread_mutex_unlock(&rt->growing);
+    return runtime_open_workers(rt) > rt->worker_count ? 0 : error;
 }
 
 static int start_threads(struct orr_runtime *rt)
@@ -167,7 +213,14 @@ static int start_threads(struct orr_runtime *rt)
 
 static size_t workers_size(const struct orr_runtime *rt)
 {
-    return rt->worker_count * sizeof(struct worker);
+    return rt->capacity * sizeof(struct worker);
+}
+
+static unsigned crew_size(const struct orr_options *options, unsigned workers)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    unsigned size = options->pool_threads ? options->pool_threads : cores > 0 ? (unsigned)cores : 1;
+    return size < ORR_WORKERS_MAX - workers ? size : ORR_WORKERS_MAX - workers;
 }
 
 static int runtime_open(struct orr_runtime **out, const struct orr_options *options, const struct log *log)
@@ -181,14 +234,19 @@ static int runtime_open(struct orr_runtime **out, const struct orr_options *opti
     rt->log = *log;
     rt->sink = options->sink;
     rt->sink_data = options->sink_data;
+    rt->deadlock = options->deadlock;
+    rt->deadlock_data = options->deadlock_data;
     rt->worker_count = options->workers ? options->workers : 1;
+    rt->capacity = rt->worker_count + crew_size(options, rt->worker_count);
+    rt->open = rt->worker_count;
+    pthread_mutex_init(&rt->growing, NULL);
     virtual_init(rt);
     int error = -ENOMEM;
     rt->workers = alloc_zeroed(&alloc, workers_size(rt));
     if (!rt->workers)
         goto no_workers;
     error = keeper_open(&rt->keeper, &(struct timekeeper_config){
-                                         .homes = rt->worker_count,
+                                         .homes = rt->capacity,
                                          .clock = options->clock,
                                          .alloc = alloc,
                                          .log = *log,
@@ -197,6 +255,8 @@ static int runtime_open(struct orr_runtime **out, const struct orr_options *opti
                                      });
     if (error)
         goto no_keeper;
+    for (unsigned number = rt->worker_count; number < rt->capacity; number++)
+        atomic_store(&keeper_home(rt->keeper, number)->living, false); /* not yet */
     error = open_workers(rt, options);
     if (error) {
         keeper_close(rt->keeper);
@@ -210,6 +270,7 @@ static int runtime_open(struct orr_runtime **out, const struct orr_options *opti
 no_keeper:
     alloc_free(&alloc, rt->workers, workers_size(rt));
 no_workers:
+    pthread_mutex_destroy(&rt->growing);
     alloc_free(&alloc, rt, sizeof *rt);
     return error;
 }
@@ -239,7 +300,7 @@ int orr_runtime_stop(struct orr_runtime *rt)
     atomic_fetch_add(&rt->stoppers, 1);
     atomic_store(&rt->stopping, true);
     atomic_store(&runtime_worker(rt, 1)->home->living, false); /* it turns no more, so it adopts no timers */
-    for (unsigned number = 1; number <= rt->worker_count; number++)
+    for (unsigned number = 1, last = runtime_open_workers(rt); number <= last; number++)
         worker_nudge(runtime_worker(rt, number));
     /* Whoever drives may have seen it already and be about to free us.  Pairs with the load in orr_runtime_free(). */
     atomic_fetch_sub_explicit(&rt->stoppers, 1, memory_order_release);
@@ -288,10 +349,17 @@ int orr_runtime_free(struct orr_runtime *rt)
     int error = drive(rt);
     if (error)
         return error;
-    close_workers(rt, rt->worker_count);
+    orr_runtime_stop(rt);
+    pthread_mutex_lock(&rt->growing); /* who is opening the crew has done so, and nobody will after */
+    unsigned open = runtime_open_workers(rt);
+    pthread_mutex_unlock(&rt->growing);
+    close_workers(rt, open);
+    if (rt->pools)
+        rt->pools_free(rt->pools);
     while (atomic_load_explicit(&rt->stoppers, memory_order_acquire))
         sched_yield();
     rt->magic = 0;
+    pthread_mutex_destroy(&rt->growing);
     struct alloc alloc = rt->alloc;
     alloc_free(&alloc, rt->workers, workers_size(rt));
     alloc_free(&alloc, rt, sizeof *rt);
@@ -336,7 +404,8 @@ static int turn_until(struct worker *worker, bool (*done)(void *data), void *dat
             continue;
         if (virtual_is_stuck(worker))
             return -EDEADLK;
-        worker_sleep(worker, ORR_NEVER);
+        if (!worker_busy(worker) && !virtual_can_jump(worker)) /* a host that was told may have seen to it */
+            worker_sleep(worker, ORR_NEVER);
     }
 }
 
@@ -395,6 +464,8 @@ int orr_runtime_turn(struct orr_runtime *rt, uint64_t budget_ns)
         watch_return(worker->watch);
         worker_turn(worker, budget_ns);
         settle(worker);
+        if (rt->deadlock && !worker_busy(worker))
+            virtual_is_stuck(worker);
         worker_leave(outer);
         more = 0;
     } else {
@@ -413,7 +484,7 @@ int orr_runtime_enter(struct orr_runtime *rt)
     if (error)
         return error;
     worker_enter(runtime_worker(rt, 1));
-    watch_return(runtime_worker(rt, 1)->watch);
+    watch_visit(runtime_worker(rt, 1)->watch);
     return 0;
 }
 

@@ -7,6 +7,9 @@
  * `errands` counts the spawns that went by letter and whose worker has not been without tasks since.  A task can be
  * made only by a task or a timer's callback on the same worker, or by letter; so when worker 1 has no task, there are
  * no errands, and no timer is set anywhere or runs, nothing is left to happen but by the host.
+ *
+ * Behind the host's workers there is room for more, the *crew*, for whoever needs other cores: they are opened when first asked for,
+ * all at once, and then are workers like any other, except that the host does not know their numbers.
  */
 #ifndef ORR_EXEC_RUNTIME_H
 #define ORR_EXEC_RUNTIME_H
@@ -30,8 +33,16 @@ struct orr_runtime {
     struct log log;
     orr_sink_fn *sink;
     void *sink_data;
-    unsigned worker_count;
+    orr_deadlock_fn *deadlock;
+    void *deadlock_data;
+    unsigned worker_count;     /* the host's */
+    unsigned capacity;         /* with the crew */
+    _Atomic unsigned open;     /* workers there are: up to the host's, or all */
+    pthread_mutex_t growing;   /* around the opening of the crew */
+    struct worker_config crew; /* what it is opened with */
     struct worker *workers;
+    struct pools *pools; /* of the layer above: its own */
+    void (*pools_free)(struct pools *pools);
 };
 
 static inline bool runtime_valid(const struct orr_runtime *rt)
@@ -44,11 +55,23 @@ static inline bool runtime_stopping(struct orr_runtime *rt)
     return atomic_load_explicit(&rt->stopping, memory_order_acquire);
 }
 
+/* How many workers there are; each is there for good.  Any thread. */
+static inline unsigned runtime_open_workers(struct orr_runtime *rt)
+{
+    return atomic_load(&rt->open);
+}
+
 /* `number` from 1. */
 static inline struct worker *runtime_worker(struct orr_runtime *rt, unsigned number)
 {
     return &rt->workers[number - 1];
 }
+
+/*
+ * Opens the crew, unless it is, each with what it is to do on its thread before it closes, which may be NULL.  Negative errno if
+ * there is none at all.  Any thread.
+ */
+int runtime_grow(struct orr_runtime *rt, void (*farewell)(struct worker *worker));
 
 /*
  * Turns worker 1, of which the calling thread is the owner, until `done(data)`, for at most so long by the runtime's clock.

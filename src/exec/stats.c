@@ -74,9 +74,9 @@ int orr_runtime_stats(struct orr_runtime *rt, unsigned worker, struct orr_stats 
 {
     if (!runtime_valid(rt) || worker > rt->worker_count || !stats)
         return -EINVAL;
-    *stats = (struct orr_stats){ .workers = rt->worker_count };
+    *stats = (struct orr_stats){ .workers = runtime_open_workers(rt) };
     unsigned first = worker ? worker : 1;
-    unsigned last = worker ? worker : rt->worker_count;
+    unsigned last = worker ? worker : stats->workers;
     for (unsigned number = first; number <= last; number++) {
         add_worker(stats, runtime_worker(rt, number));
         add_home(stats, runtime_worker(rt, number)->home);

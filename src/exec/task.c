@@ -82,6 +82,7 @@ int task_new(struct worker *worker, const struct orr_spawn *what, struct orr_tas
     task->own = (struct orr_nest){ 0 };
     task->scope = NULL;
     task->name = name;
+    task->name_lent = false;
     task->references = 0;
     task->depth = 0;
     task->settled = false;
@@ -90,6 +91,7 @@ int task_new(struct worker *worker, const struct orr_spawn *what, struct orr_tas
     task->own_error = false;
     task->cut = false;
     task->observed = false;
+    task->in_order = false;
     task->running = false;
     task->failure = FAILURE_NONE;
     task->result = (struct orr_result){ 0 };
@@ -125,7 +127,7 @@ void task_bury(struct worker *worker, struct orr_task *task)
 void task_free(struct worker *worker, struct orr_task *task)
 {
     task->life = TASK_FREE;
-    if (task->name)
+    if (task->name && !task->name_lent)
         alloc_free(&worker->alloc, task->name, strlen(task->name) + 1);
     task->name = NULL;
     task_recycle(&worker->tasks, task);

@@ -63,7 +63,9 @@ struct orr_task {
     bool own_error : 1; /* that happened, and `result` is what the body came to afterwards */
     bool cut : 1;       /* cancelled when its body was over and its children were not */
     bool observed : 1;
-    bool running : 1; /* it is being polled, or has another polled inside its own poll */
+    bool in_order : 1;  /* it keeps its place in the ready queue: see shuffle.h */
+    bool running : 1;   /* it is being polled, or has another polled inside its own poll */
+    bool name_lent : 1; /* and outlives the task */
 
     struct orr_link *ios;   /* in flight */
     struct orr_link *waits; /* begun and not picked up */
@@ -181,6 +183,13 @@ static inline struct orr_task *tasks_find(const struct tasks *tasks, struct orr_
 
 /* Makes a live task, not yet queued, and in no tree.  -ENOMEM; -EAGAIN if there is not a slot left.  The limit is the caller's. */
 int task_new(struct worker *worker, const struct orr_spawn *what, struct orr_task **out);
+
+/* Names a task that has no name, by a text that outlives it. */
+static inline void task_lend_name(struct orr_task *task, const char *name)
+{
+    task->name = (char *)name;
+    task->name_lent = true;
+}
 
 /* Polls a task that came off the ready queue.  False if it has ended meanwhile, and was not polled. */
 bool task_run(struct worker *worker, struct orr_task *task);

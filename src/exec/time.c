@@ -29,7 +29,7 @@ int orr_runtime_advance(struct orr_runtime *rt, uint64_t ns)
     if (rt->keeper->clock == ORR_CLOCK_MONOTONIC)
         return -EPERM;
     keeper_advance_by(rt->keeper, ns);
-    for (unsigned number = 1; number <= rt->worker_count; number++)
+    for (unsigned number = 1; number <= runtime_open_workers(rt); number++)
         worker_nudge(runtime_worker(rt, number));
     return 0;
 }

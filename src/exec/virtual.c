@@ -36,7 +36,7 @@ void virtual_ends(struct worker *worker)
 
 static bool others_have_news(struct orr_runtime *rt)
 {
-    for (unsigned number = 2; number <= rt->worker_count; number++) {
+    for (unsigned number = 2; number <= runtime_open_workers(rt); number++) {
         struct worker *worker = runtime_worker(rt, number);
         if (atomic_load(&worker->home->living) && worker_has_news(worker))
             return true;
@@ -47,7 +47,7 @@ static bool others_have_news(struct orr_runtime *rt)
 /* Whether something outside is to complete a future.  That of a worker that has ended concerns nobody. */
 static bool foreign_outstanding(struct orr_runtime *rt)
 {
-    for (unsigned number = 1; number <= rt->worker_count; number++) {
+    for (unsigned number = 1; number <= runtime_open_workers(rt); number++) {
         struct worker *worker = runtime_worker(rt, number);
         if (atomic_load(&worker->foreign) && (number == 1 || atomic_load(&worker->home->living)))
             return true;
@@ -69,7 +69,7 @@ static uint64_t next_anywhere(struct worker *worker)
 {
     struct orr_runtime *rt = worker->runtime;
     uint64_t next = home_next(worker->home);
-    for (unsigned number = 2; number <= rt->worker_count; number++) {
+    for (unsigned number = 2; number <= runtime_open_workers(rt); number++) {
         uint64_t other = atomic_load_explicit(&runtime_worker(rt, number)->home->next, memory_order_relaxed);
         next = other < next ? other : next;
     }
@@ -87,8 +87,12 @@ bool virtual_is_stuck(struct worker *worker)
     if (!is_virtual(worker) || worker->number != 1 || next_anywhere(worker) != ORR_NEVER || !quiet_everywhere(worker))
         return false;
     uint64_t tasks = 0;
-    for (unsigned number = 1; number <= rt->worker_count; number++)
+    for (unsigned number = 1; number <= runtime_open_workers(rt); number++)
         tasks += counter_read(&runtime_worker(rt, number)->tasks.live);
+    if (tasks && rt->deadlock) {
+        rt->deadlock(rt->deadlock_data);
+        return !worker_busy(worker) && next_anywhere(worker) == ORR_NEVER && quiet_everywhere(worker);
+    }
     if (tasks && !rt->virtual.stuck) {
         rt->virtual.stuck = true;
         log_line(
@@ -110,7 +114,7 @@ void virtual_jump(struct worker *worker)
         return;
     worker->runtime->virtual.stuck = false;
     keeper_advance(worker->keeper, next);
-    for (unsigned number = 2; number <= worker->runtime->worker_count; number++) {
+    for (unsigned number = 2; number <= runtime_open_workers(worker->runtime); number++) {
         struct worker *other = runtime_worker(worker->runtime, number);
         if (atomic_load_explicit(&other->home->next, memory_order_relaxed) <= next)
             worker_nudge(other);

@@ -148,10 +148,29 @@ void watch_set(struct watch *watch, uint64_t longest_ns)
     set(watch, clock_now(), longest_ns);
 }
 
+/* The number of the kernel's tick, which costs less than the time. */
+static uint64_t tick(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
 void watch_return(struct watch *watch)
 {
     if (watch->fires_at != ORR_NEVER && !is_ours(watch->signal))
         watch->fires_at = ORR_NEVER;
+}
+
+void watch_visit(struct watch *watch)
+{
+    if (watch->fires_at == ORR_NEVER)
+        return; /* setting it comes with a look */
+    uint64_t now = tick();
+    if (now == watch->looked_at)
+        return;
+    watch->looked_at = now;
+    watch_return(watch);
 }
 
 /* --- Life -------------------------------------------------------------------------------------------------------- */

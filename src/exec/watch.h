@@ -12,7 +12,10 @@
  * one; and one that reaches a thread which does not drive the worker any more goes away.
  *
  * The handler is installed once for each signal and stays.  Signals that are not from our timers go on to the handler that
- * was there before.  A host that puts its own in place later, between turns, is noticed when it turns.
+ * was there before.  A host that puts its own in place later, between turns, is noticed whenever the timer is set, and, since one that is
+ * set already would go astray, when it turns.  To ask the kernel costs as much as ten short calls: so between turns, when the host calls into
+ * Lua, it is asked once in a tick of its clock (1 to 10 ms).  What may not be interrupted is thus a call, before the next turn, in the very
+ * tick in which another call had the timer set and the host then its handler.
  */
 #ifndef ORR_EXEC_WATCH_H
 #define ORR_EXEC_WATCH_H
@@ -37,6 +40,7 @@ struct watch {
     volatile uint64_t fires_at; /* ORR_NEVER while it is not set */
     uint64_t turn_end;          /* of the worker's turn; WATCH_NO_END */
     uint64_t period;
+    uint64_t looked_at; /* in which tick of the kernel's, whether the handler is still ours */
     volatile uint64_t thread; /* whose timer it is; 0 for none */
     timer_t timer;
     int signal;
@@ -53,6 +57,9 @@ void watch_close(struct watch *watch);
 
 /* The thread has been elsewhere: if the signal would not come to us any more, the timer that may be set does not count. */
 void watch_return(struct watch *watch);
+
+/* The same, for a visit that may be short: at most once in a tick of the kernel's clock. */
+void watch_visit(struct watch *watch);
 
 /* The calling thread drives the worker from now on: the timer is to be its own. */
 void watch_move(struct watch *watch);

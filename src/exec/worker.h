@@ -39,6 +39,7 @@ struct worker {
     struct queue late;     /* have used up their share: go on when nothing else is ready, one in each pass */
     bool late_owed;        /* the last pass had no time for one */
     unsigned late_polls;   /* of those, in this turn */
+    uint64_t shuffle;      /* what chooses among the ready ones; 0: the first: see shuffle.h */
     struct counter wakes_local;
     struct counter polls;
     struct tasks tasks;
@@ -71,6 +72,10 @@ struct worker {
     uint64_t eventfd_writes_before; /* of those who had the place before us */
     uint64_t futex_wakes_before;
 
+    /* Of a layer above. */
+    void *station;
+    void (*farewell)(struct worker *worker); /* called first when it closes */
+
     char apart[64]; /* what other threads write is on a cache line of its own */
     _Atomic bool nudged;
     _Atomic bool ending;       /* this worker alone is to stop */
@@ -94,6 +99,7 @@ struct worker_config {
     enum orr_reactor reactor;
     uint64_t spin_ns;
     uint64_t grace_ns;
+    uint64_t shuffle_seed;
     int preempt_signal;
     struct timekeeper *keeper;
     struct alloc alloc;
@@ -144,7 +150,7 @@ void worker_park(struct worker *worker, bool watched);
 static inline bool worker_busy(struct worker *worker)
 {
     return worker->ready.first || worker->deferred.first || worker->late.first || worker->letters ||
-           worker->home->letters || reactor_has_done(worker->reactor);
+           worker->home->letters || reactor_has_done(worker->reactor) || home_next(worker->home) <= worker->now;
 }
 
 /* Whether others have left something.  Sequentially consistent, for use after bell_listen(). */

@@ -135,7 +135,7 @@ static int async_current(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
     if (iso->current)
-        isolate_push_anchored(iso, L, iso->current->anchor);
+        ltask_push(L, iso->current);
     else
         lua_pushnil(L);
     return 1;

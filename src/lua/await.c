@@ -269,7 +269,7 @@ static int await_function(lua_State *L, int position)
     uint32_t serial = ++iso->serials ? iso->serials : ++iso->serials; /* never 0 */
     lua_settop(L, position); /* the function, and the arguments before the callback */
     lua_pushlightuserdata(L, iso);
-    isolate_push_anchored(iso, L, self->anchor);
+    ltask_push(L, self);
     lua_pushinteger(L, serial);
     lua_pushnil(L);
     lua_pushnil(L);

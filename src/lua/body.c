@@ -246,8 +246,12 @@ enum orr_poll ltask_body_over(struct ltask *self, bool failed, int results)
     if (failed) {
         answer = finish_with_error(self);
         self->co = NULL; /* and not used again */
+    } else if (self->hidden) {
+        self->results = 0; /* which is nobody's, and the coroutine goes on to the next */
     } else if (!self->given) {
-        keep_results(self, self->co, results);
+        for (int i = 0; i < self->below; i++)
+            lua_remove(self->co, 1);
+        keep_results(self, self->co, results - self->below);
     } else {
         if (!self->exposed)
             isolate_recycle(self->iso, self->co);

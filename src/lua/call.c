@@ -1,8 +1,14 @@
 /*
- * Calls from the host that wait for Lua to return: on a coroutine of their own, so that they can be ended from outside.
+ * Calls from the host that wait for Lua to return.
  *
- * One coroutine is kept for that, the isolate's `caller`, with which a call allocates nothing and raises nothing, and so needs no
- * protection of its own.  A call inside another takes one from the pool; so does the next after one that went wrong.
+ * They run where they were made, on the host's own stack, as lua_pcall() would have it; around that is what the isolate has to know: that
+ * a slice has begun, and whose limits hold.  Nothing is allocated, no name looked up, no clock read, and no call of the kernel made, unless a
+ * deadline is so short that it needs one.
+ *
+ * A call cannot be suspended, since the host waits for it.  So one whose time is up is ended by raising: the hook raises at every
+ * instruction until the call is left, and no pcall or handler in between gets an instruction of its own (see budget.h).
+ *
+ * Where instructions are counted, a call has a coroutine to itself: for its hook counts, and the host's own stack may have another.
  */
 #include "lua/budget.h"
 #include "lua/ending.h"
@@ -18,6 +24,44 @@ struct call {
     int error;    /* what the host is answered; the value is on the stack */
 };
 
+/* Its time was up. */
+static int timed_out(struct orr_isolate *iso, const struct level *level)
+{
+    iso->timeouts++;
+    budget_notice(iso, ORR_LUA_TIMED_OUT, level->report ? level->report : TIMEOUT_TEXT);
+    return -ETIME;
+}
+
+/* The host's own functions, which call us again, are on the C stack too, and Lua does not count what those take of it. */
+enum { CALLS_MAX = 64 };
+
+static int call_here(struct orr_isolate *iso, lua_State *L, int arguments, int results, uint64_t limit)
+{
+    struct level level = { .co = L, .plain = true, .entry = ORR_LUA_CALL, .limit = limit };
+    int function = lua_gettop(L) - arguments;
+    if (iso->calls > CALLS_MAX) {
+        lua_settop(L, function - 1);
+        lua_pushliteral(L, "C stack overflow"); /* as Lua says, too */
+        return -ESCRIPT;
+    }
+    bool outermost = budget_begin_slice(iso);
+    level_enter(iso, &level, NULL);
+    iso->depth++;
+    int error = lua_pcall(L, arguments, results, 0) == LUA_OK ? 0 : -ESCRIPT;
+    iso->depth--;
+    if (level.ending) { /* whatever it has come to meanwhile */
+        error = timed_out(iso, &level);
+        lua_settop(L, function - 1);
+        lua_pushliteral(L, TIMEOUT_TEXT);
+    }
+    level_leave(iso, &level);
+    if (outermost)
+        budget_end_slice(iso);
+    return error;
+}
+
+/* --- On a coroutine ------------------------------------------------------------------------------------------------ */
+
 /* Runs what is on the coroutine.  What may have been left of the call if its time was up is closed. */
 static int run(struct call *call, lua_State *L, lua_State *co, int arguments)
 {
@@ -31,9 +75,7 @@ static int run(struct call *call, lua_State *L, lua_State *co, int arguments)
     iso->depth--;
     iso->suspending = false;
     if (level.ending) {
-        call->error = -ETIME;
-        iso->timeouts++;
-        budget_notice(iso, ORR_LUA_TIMED_OUT, level.report ? level.report : TIMEOUT_TEXT);
+        call->error = timed_out(iso, &level);
     } else if (status == LUA_YIELD) {
         call->error = -EPROTO;
         iso->ended_in = co;
@@ -45,27 +87,6 @@ static int run(struct call *call, lua_State *L, lua_State *co, int arguments)
     if (call->error && status == LUA_YIELD)
         close_chain(iso, iso->ended_in, co);
     return results;
-}
-
-/* Ready for the next call. */
-static void clean(lua_State *co)
-{
-    lua_settop(co, 0);
-    if (lua_gethook(co))
-        lua_sethook(co, NULL, 0, 0);
-}
-
-/* Keeps a coroutine that ended well, as the caller if there is none.  Never allocates. */
-static void keep(struct orr_isolate *iso, lua_State *co)
-{
-    if (iso->caller || iso->closing) {
-        isolate_recycle(iso, co);
-        return;
-    }
-    clean(co);
-    lua_pushthread(co);
-    lua_rawseti(co, LUA_REGISTRYINDEX, iso->caller_place);
-    iso->caller = co;
 }
 
 /* [call] [function] [arguments...] -> results, or an error value. */
@@ -94,56 +115,23 @@ static int call_protected(lua_State *L)
         return luaL_error(L, "too many results");
     lua_xmove(co, L, results);
     if (!call->error && !call->exposed)
-        keep(iso, co);
+        isolate_recycle(iso, co);
     return results;
 }
 
-static int call_pooled(struct call *call, lua_State *L, int arguments)
+static int call_counted(struct orr_isolate *iso, lua_State *L, int arguments, int results)
 {
+    struct call call = { .iso = iso, .limit = iso->limits.max_instructions };
+    int function = lua_gettop(L) - arguments;
     lua_pushcfunction(L, call_protected);
-    lua_pushlightuserdata(L, call);
-    lua_rotate(L, -arguments - 3, 2); /* below the function and its arguments */
+    lua_pushlightuserdata(L, &call);
+    lua_rotate(L, function, 2); /* below the function and its arguments */
     int status = lua_pcall(L, arguments + 2, LUA_MULTRET, 0);
     if (status != LUA_OK)
         return status == LUA_ERRMEM ? -ENOMEM : -ESCRIPT;
-    return call->error;
-}
-
-/* What has come of it, from the caller to L, which has room for a value. */
-static int hand_over(struct call *call, lua_State *L, lua_State *co, int results)
-{
-    if (call->error == -ETIME || call->error == -EPROTO) {
-        lua_pushstring(L, call->error == -ETIME ? TIMEOUT_TEXT : YIELDED_TEXT);
-        return call->error;
-    }
-    results = call->error ? 1 : results;
-    if (!lua_checkstack(L, results)) {
-        lua_pushliteral(L, "not enough memory");
-        return -ENOMEM;
-    }
-    lua_xmove(co, L, results);
-    return call->error;
-}
-
-static int call_kept(struct call *call, lua_State *L, int arguments)
-{
-    struct orr_isolate *iso = call->iso;
-    lua_State *co = iso->caller;
-    iso->calling = true;
-    lua_rawgeti(co, LUA_REGISTRYINDEX, iso->base);
-    lua_rawgeti(co, LUA_REGISTRYINDEX, iso->base_handler);
-    lua_xmove(L, co, arguments + 1);
-    bool outermost = budget_begin_slice(iso);
-    int results = run(call, L, co, arguments + 2);
-    if (outermost)
-        budget_end_slice(iso);
-    int error = hand_over(call, L, co, results);
-    if (call->error || call->exposed)
-        iso->caller = NULL; /* it stays in its place until there is another */
-    else
-        clean(co);
-    iso->calling = false;
-    return error;
+    if (!call.error && results != LUA_MULTRET)
+        lua_settop(L, function - 1 + results);
+    return call.error;
 }
 
 int orr_lua_call(lua_State *L, int arguments, int results, uint64_t deadline_ns)
@@ -153,23 +141,17 @@ int orr_lua_call(lua_State *L, int arguments, int results, uint64_t deadline_ns)
         return -EINVAL;
     if (isolate_is_held(iso))
         return -EBUSY;
-    if (!lua_checkstack(L, 4))
+    bool counted = iso->limits.mode == ORR_LUA_COUNT;
+    if (!lua_checkstack(L, results > 0 ? results + 4 : 4))
         return -ENOMEM;
     int error = isolate_visit(iso);
     if (error)
         return error;
     uint64_t limit = deadline_ns ? deadline_ns : iso->limits.deadline_ns[ORR_LUA_CALL];
-    limit = iso->limits.mode == ORR_LUA_COUNT ? iso->limits.max_instructions : limit == ORR_NEVER ? 0 : limit;
-    struct call call = { .iso = iso, .limit = limit };
-    int top = lua_gettop(L) - arguments - 1;
-    bool kept = iso->caller && !iso->calling && lua_checkstack(iso->caller, arguments + 8);
     iso->calls++;
-    error = kept ? call_kept(&call, L, arguments) : call_pooled(&call, L, arguments);
+    error = counted ? call_counted(iso, L, arguments, results)
+                    : call_here(iso, L, arguments, results, limit == ORR_NEVER ? 0 : limit);
     iso->calls--;
     isolate_leave(iso);
-    if (error)
-        return error;
-    if (results != LUA_MULTRET)
-        lua_settop(L, top + results);
-    return 0;
+    return error;
 }

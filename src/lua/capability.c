@@ -5,14 +5,18 @@
 #include <errno.h>
 #include <string.h>
 
-#define KNOWN "async, eventloop, events, loop, runtime, schedule"
+#define KNOWN "async, eventloop, events, json, loop, runtime, schedule, values, worker"
 
-/* The fields of the module, and which of those that can be listed each belongs to. */
+/* The fields of the module, which of those that can be listed each belongs to, and whether jobs have it unless the host says otherwise. */
 static const struct {
     const char *field, *module;
+    bool of_jobs;
 } fields[] = {
-    { "async", "async" },     { "eventloop", "eventloop" }, { "events", "events" },          { "loop", "loop" },
-    { "runtime", "runtime" }, { "schedule", "schedule" },   { "schedule_wrap", "schedule" },
+    { "async", "async", true },       { "eventloop", "eventloop", true },
+    { "events", "events", false },    { "json", "json", true },
+    { "loop", "loop", true },         { "runtime", "runtime", true },
+    { "schedule", "schedule", true }, { "schedule_wrap", "schedule", true },
+    { "values", "values", true },     { "worker", "worker", false },
 };
 
 enum { FIELDS = sizeof fields / sizeof *fields };
@@ -44,10 +48,26 @@ int capability_check(const char *const *modules, const struct log *log)
     return 0;
 }
 
-void capability_withhold(lua_State *L, const char *const *modules)
+unsigned capability_mask(const char *const *modules, unsigned usual)
 {
-    for (int i = 0; modules && i < FIELDS; i++) {
-        if (is_listed(modules, fields[i].module))
+    unsigned mask = 0;
+    for (int i = 0; i < FIELDS; i++) {
+        bool usually = usual == CAPABILITY_ALL || fields[i].of_jobs;
+        if (modules ? is_listed(modules, fields[i].module) : usually)
+            mask |= 1U << i;
+    }
+    return mask;
+}
+
+bool capability_beyond_jobs(unsigned modules)
+{
+    return modules & ~capability_mask(NULL, CAPABILITY_OF_JOBS);
+}
+
+void capability_withhold(lua_State *L, unsigned modules)
+{
+    for (int i = 0; i < FIELDS; i++) {
+        if (modules & 1U << i)
             continue;
         lua_pushnil(L);
         lua_setfield(L, -2, fields[i].field);

@@ -10,7 +10,17 @@ struct log;
 /* -EINVAL, and a line to the log, for a name that is none.  The list may be NULL. */
 int capability_check(const char *const *modules, const struct log *log);
 
+/* Modules as a set. */
+#define CAPABILITY_ALL (~0U)
+#define CAPABILITY_OF_JOBS 0U /* those that a worker's script has unless the host says otherwise */
+
+/* What is listed, or `usual` if nothing is. */
+unsigned capability_mask(const char *const *modules, unsigned usual);
+
+/* Whether there are some among them that jobs do not usually have: those keep state of their own. */
+bool capability_beyond_jobs(unsigned modules);
+
 /* Takes the others out of the module at the top, once everything of ours has been made with them.  May raise. */
-void capability_withhold(lua_State *L, const char *const *modules);
+void capability_withhold(lua_State *L, unsigned modules);
 
 #endif

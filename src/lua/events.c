@@ -4,9 +4,10 @@
  * A host's event starts its handlers soon, as tasks in their order; they run in the turn.  While the isolate is held, events are queued;
  * events_flush() starts them when it is not any more, behind the tasks that were parked meanwhile.
  */
+#include "lua/errand.h"
 #include "lua/modules.h"
+#include "lua/report.h"
 #include "lua/script.h"
-#include "lua/task.h"
 
 #include <errno.h>
 #include <string.h>
@@ -21,20 +22,20 @@ static int new_handler(lua_State *L)
 {
     struct handler *self = lua_newuserdatauv(L, sizeof *self, 0);
     *self = (struct handler){ .script = script_running(isolate_of(L)) };
-    luaL_setmetatable(L, HANDLER);
+    isolate_set_class(L, OBJECT_HANDLER);
     return 1;
 }
 
 static int is_disabled(lua_State *L)
 {
-    const struct handler *self = luaL_checkudata(L, 1, HANDLER);
+    const struct handler *self = isolate_check(L, 1, OBJECT_HANDLER, HANDLER);
     lua_pushboolean(L, self->disabled);
     return 1;
 }
 
 static int enable(lua_State *L)
 {
-    struct handler *self = luaL_checkudata(L, 1, HANDLER);
+    struct handler *self = isolate_check(L, 1, OBJECT_HANDLER, HANDLER);
     self->strikes = 0;
     self->disabled = false;
     return 0;
@@ -48,14 +49,24 @@ static int started(lua_State *L, int status, lua_KContext context)
     return 1;
 }
 
+/* Says where the script emits it: events:emit, which is ours, has called us. */
+static int refuse_to_nest(lua_State *L, const char *name)
+{
+    luaL_where(L, 2);
+    lua_pushfstring(L, "events:emit: '%s': events are emitted inside one another's handlers, more than %d deep", name,
+                    EMITS_MAX);
+    lua_concat(L, 2);
+    return lua_error(L);
+}
+
 /* [handler] [soon] [name] [function] [arguments...] -> whether it was started */
 static int start(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
-    const struct handler *handler = luaL_checkudata(L, 1, HANDLER);
+    const struct handler *handler = isolate_check(L, 1, OBJECT_HANDLER, HANDLER);
     bool soon = lua_toboolean(L, 2);
     struct ltask_options options = {
-        .name = lua_tostring(L, 3), .detached = true, .entry = ORR_LUA_HANDLER, .handler = 1, .script = handler->script
+        .name = lua_tostring(L, 3), .detached = true, .entry = ORR_LUA_HANDLER, .handler = 1, .script = handler->script, .name_at = 3
     };
     if (handler->disabled) {
         lua_pushboolean(L, false);
@@ -67,19 +78,27 @@ static int start(lua_State *L)
     }
     int depth = iso->current ? iso->current->emits + 1 : 1;
     if (depth > EMITS_MAX)
-        return luaL_error(L, "events:emit: '%s': events are emitted inside one another's handlers, more than %d deep",
-                          options.name, EMITS_MAX);
+        return refuse_to_nest(L, options.name);
     ltask_check_depth(L);
-    struct ltask *task = ltask_new(iso, L, lua_gettop(L) - 4, &options);
+    struct ltask *task = hidden_new(iso, L, lua_gettop(L) - 4, &options);
     task->emits = (uint8_t)depth;
     task->next_urgent = NULL;
     return ltask_run_first(L, task, started, 0);
 }
 
+/* where() -> where the script is that has called us, if it is to be remembered. */
+static int where(lua_State *L)
+{
+    if (!isolate_of(L)->debug)
+        return 0;
+    report_push_place(L, L, 1);
+    return 1;
+}
+
 /* is_of(handler, script) */
 static int is_of(lua_State *L)
 {
-    const struct handler *self = luaL_checkudata(L, 1, HANDLER);
+    const struct handler *self = isolate_check(L, 1, OBJECT_HANDLER, HANDLER);
     lua_pushboolean(L, self->script == lua_tointeger(L, 2));
     return 1;
 }
@@ -209,6 +228,15 @@ void events_remove(struct orr_isolate *iso, uint32_t script)
         lua_pop(L, 1);
 }
 
+void events_list(lua_State *L, uint32_t script)
+{
+    luaL_checkstack(L, 4, NULL);
+    push_host_function(L, "list_of");
+    lua_pushinteger(L, script);
+    lua_pushvalue(L, -3);
+    lua_call(L, 2, 0);
+}
+
 void events_flush(struct orr_isolate *iso)
 {
     lua_State *L = iso->L;
@@ -239,15 +267,14 @@ void events_push_private(struct orr_isolate *iso, lua_State *L)
         { "start", start },
         { "is_of", is_of },
         { "is_held", is_held },
+        { "where", where },
         { NULL, NULL },
     };
+    static const luaL_Reg none[] = { { NULL, NULL } };
     static const char *const policies[] = {
         [ORR_EVENTS_REFUSE] = "refuse", [ORR_EVENTS_DROP_OLDEST] = "drop", [ORR_EVENTS_COALESCE] = "coalesce"
     };
-    luaL_newmetatable(L, HANDLER);
-    lua_pushboolean(L, false);
-    lua_setfield(L, -2, "__metatable");
-    lua_pop(L, 1);
+    isolate_object_class(iso, L, OBJECT_HANDLER, HANDLER, none);
     lua_newtable(L);
     isolate_register(iso, L, functions);
     lua_pushinteger(L, iso->limits.events_limit);

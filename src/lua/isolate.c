@@ -5,9 +5,9 @@
 #include "lua/estate.h"
 #include "lua/modules.h"
 #include "lua/reach.h"
-#include "lua/sandbox/roots.h"
 #include "lua/sandbox/sandbox.h"
 #include "lua/task.h"
+#include "lua/terms.h"
 
 #include <errno.h>
 #include <string.h>
@@ -130,8 +130,8 @@ void isolate_class(struct orr_isolate *iso, lua_State *L, const char *name, cons
     }
     lua_pushvalue(L, -1);
     lua_setfield(L, -3, "methods");
-    if (sandbox_applies(iso))
-        lua_pushboolean(L, false); /* or one script could change them for all */
+    if (sandbox_applies(iso) || iso->terms->for_jobs)
+        lua_pushboolean(L, false); /* or one script, or job, could change them for all */
     else
         lua_pushvalue(L, -1);
     lua_setfield(L, -3, "__metatable"); /* scripts see the methods, and no finalizer */
@@ -152,7 +152,13 @@ void isolate_object_class(struct orr_isolate *iso, lua_State *L, enum object_cla
     isolate_class(iso, L, name, methods);
     luaL_getmetatable(L, name);
     iso->identities[which] = lua_topointer(L, -1);
-    lua_pop(L, 1);
+    iso->classes[which] = luaL_ref(L, LUA_REGISTRYINDEX);
+}
+
+void isolate_set_class(lua_State *L, enum object_class which)
+{
+    lua_rawgeti(L, LUA_REGISTRYINDEX, isolate_of(L)->classes[which]);
+    lua_setmetatable(L, -2);
 }
 
 void *isolate_test(lua_State *L, int index, enum object_class which)
@@ -173,20 +179,30 @@ void *isolate_check(lua_State *L, int index, enum object_class which, const char
 
 /* --- Anchors and coroutines --------------------------------------------------------------------------------- */
 
+/* Some free indices are at hand; the rest are a list in the table itself. */
+static int take_free_anchor(struct orr_isolate *iso, lua_State *L)
+{
+    if (iso->handy)
+        return iso->handy_anchors[--iso->handy];
+    int index = iso->free_anchor;
+    if (!index)
+        return 0;
+    lua_rawgeti(L, -1, index);
+    iso->free_anchor = (int)lua_tointeger(L, -1);
+    lua_pop(L, 1);
+    return index;
+}
+
 int isolate_anchor(struct orr_isolate *iso, lua_State *L)
 {
-    int index = iso->free_anchor;
     lua_rawgeti(L, LUA_REGISTRYINDEX, iso->anchors);
-    if (index) {
-        lua_rawgeti(L, -1, index);
-        iso->free_anchor = (int)lua_tointeger(L, -1);
-        lua_pop(L, 1);
-    } else {
+    int index = take_free_anchor(iso, L);
+    bool grows = !index;
+    if (grows)
         index = iso->last_anchor + 1;
-    }
     lua_pushvalue(L, -2);
     lua_rawseti(L, -2, index); /* may raise when the table grows: then nothing has changed */
-    if (index > iso->last_anchor)
+    if (grows)
         iso->last_anchor = index;
     lua_pop(L, 1);
     return index;
@@ -202,10 +218,14 @@ void isolate_push_anchored(struct orr_isolate *iso, lua_State *L, int anchor)
 void isolate_unanchor(struct orr_isolate *iso, lua_State *L, int anchor)
 {
     lua_rawgeti(L, LUA_REGISTRYINDEX, iso->anchors);
-    lua_pushinteger(L, iso->free_anchor);
+    bool handy = iso->handy < HANDY_ANCHORS;
+    lua_pushinteger(L, handy ? 0 : iso->free_anchor);
     lua_rawseti(L, -2, anchor); /* in place of what is there */
     lua_pop(L, 1);
-    iso->free_anchor = anchor;
+    if (handy)
+        iso->handy_anchors[iso->handy++] = anchor;
+    else
+        iso->free_anchor = anchor;
 }
 
 void isolate_set_anchor(struct orr_isolate *iso, lua_State *L, int anchor, bool value)
@@ -272,11 +292,36 @@ void isolate_leave(struct orr_isolate *iso)
 
 static const char isolate_key; /* its address is the isolate's place in the registry */
 
+/*
+ * A host asks for the same isolate again and again, by its main thread: the last that was found is remembered, until any isolate of the
+ * process comes or goes, since then the address may be another's.
+ */
+static _Atomic uint64_t comings_and_goings;
+
+static _Thread_local struct {
+    lua_State *L;
+    struct orr_isolate *iso;
+    uint64_t as_of;
+} last_found __attribute__((tls_model("initial-exec")));
+
+static void forget_found(void)
+{
+    atomic_fetch_add_explicit(&comings_and_goings, 1, memory_order_relaxed);
+}
+
 struct orr_isolate *isolate_find(lua_State *L)
 {
+    uint64_t as_of = atomic_load_explicit(&comings_and_goings, memory_order_relaxed);
+    if (L == last_found.L && as_of == last_found.as_of)
+        return last_found.iso;
     lua_rawgetp(L, LUA_REGISTRYINDEX, &isolate_key);
     struct orr_isolate *iso = lua_touserdata(L, -1);
     lua_pop(L, 1);
+    if (iso && iso->L == L) {
+        last_found.L = L;
+        last_found.iso = iso;
+        last_found.as_of = as_of;
+    }
     return iso;
 }
 
@@ -292,6 +337,7 @@ static int guard_gc(lua_State *L)
     guard->iso = NULL;
     if (!iso)
         return 0;
+    forget_found();
     if (!iso->closing && !isolate_visit(iso)) { /* by the host, under its tasks */
         iso->closing = true;
         ltask_drop_all(iso);
@@ -331,7 +377,6 @@ static void keep_texts(lua_State *L)
 static int open_protected(lua_State *L)
 {
     struct orr_isolate *iso = lua_touserdata(L, 1);
-    const struct orr_lua_options *options = lua_touserdata(L, 2);
     bind_life(iso, L);
     keep_texts(L);
     lua_pushlightuserdata(L, iso);
@@ -349,46 +394,42 @@ static int open_protected(lua_State *L)
     ltask_open(iso, L);
     estate_open(iso, L);
     reach_open(iso, L);
-    modules_open(iso, L, options);
+    modules_open(iso, L);
     return 0;
 }
 
-static int isolate_init(struct orr_isolate *iso, struct orr_runtime *rt, lua_State *L,
-                        const struct orr_lua_options *options)
+static int isolate_init(struct orr_isolate *iso, struct orr_runtime *rt, lua_State *L)
 {
     iso->rt = rt;
     iso->worker = worker_current && worker_current->runtime == rt ? worker_current : runtime_worker(rt, 1);
     lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);
     iso->L = iso->running = lua_tothread(L, -1);
+    forget_found();
     lua_pop(L, 1);
     lua_pushcfunction(L, open_protected);
     lua_pushlightuserdata(L, iso);
-    lua_pushlightuserdata(L, (void *)options);
-    if (lua_pcall(L, 2, 0, 0) == LUA_OK)
+    if (lua_pcall(L, 1, 0, 0) == LUA_OK)
         return 0;
     log_line(&rt->log, ORR_LOG_ERROR, "no isolate: %s", lua_tostring(L, -1));
     lua_pop(L, 1);
     lua_pushnil(L);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &isolate_key);
+    forget_found();
     iso->closing = true;
     return -ENOMEM;
 }
 
-static int isolate_alloc(struct orr_runtime *rt, const struct orr_lua_options *options, struct orr_isolate **out)
+static struct orr_isolate *isolate_alloc(struct orr_runtime *rt, struct terms *terms)
 {
-    struct limits limits;
-    int error = limits_choose(&limits, options, &rt->log);
-    if (error)
-        return error;
     struct orr_isolate *iso = alloc_zeroed(&rt->alloc, sizeof *iso);
     if (!iso)
-        return -ENOMEM;
+        return NULL;
     iso->alloc = rt->alloc;
-    iso->limits = limits;
-    iso->memory_next = limits.memory;
+    iso->terms = terms_ref(terms);
+    iso->limits = terms->limits;
+    iso->memory_next = terms->limits.memory;
     iso->references = 1;
-    *out = iso;
-    return 0;
+    return iso;
 }
 
 int orr_lua_open(struct orr_runtime *rt, lua_State *L, const struct orr_lua_options *options)
@@ -397,11 +438,15 @@ int orr_lua_open(struct orr_runtime *rt, lua_State *L, const struct orr_lua_opti
         return -EINVAL;
     if (isolate_find(L))
         return -EALREADY;
-    struct orr_isolate *iso;
-    int error = isolate_alloc(rt, options, &iso);
+    struct terms *terms;
+    int error = terms_new(options, &rt->alloc, &rt->log, &terms);
     if (error)
         return error;
-    error = isolate_init(iso, rt, L, options);
+    struct orr_isolate *iso = isolate_alloc(rt, terms);
+    terms_unref(terms);
+    if (!iso)
+        return -ENOMEM;
+    error = isolate_init(iso, rt, L);
     isolate_unref(iso); /* it is the state's, if it is anybody's */
     return error;
 }
@@ -417,20 +462,13 @@ static int open_libraries(lua_State *L)
     return 0;
 }
 
-int orr_lua_new(struct orr_runtime *rt, const struct orr_lua_options *options, lua_State **out)
+int isolate_new(struct orr_runtime *rt, struct terms *terms, lua_State **out)
 {
-    if (!runtime_valid(rt) || !out)
-        return -EINVAL;
-    struct orr_isolate *iso;
-    int error = isolate_alloc(rt, options, &iso);
-    if (error)
-        return error;
+    struct orr_isolate *iso = isolate_alloc(rt, terms);
+    if (!iso)
+        return -ENOMEM;
     iso->owned = true;
-    if (sandbox_applies(iso) && options)
-        error = roots_open(options->roots, &rt->alloc, &rt->log, &iso->roots);
-    if (error)
-        goto no_state;
-    error = -ENOMEM;
+    int error = -ENOMEM;
     lua_State *L = lua_newstate(account_alloc, iso);
     if (!L)
         goto no_state;
@@ -438,7 +476,7 @@ int orr_lua_new(struct orr_runtime *rt, const struct orr_lua_options *options, l
     lua_pushlightuserdata(L, iso);
     if (lua_pcall(L, 1, 0, 0) != LUA_OK)
         goto not_opened;
-    error = isolate_init(iso, rt, L, options);
+    error = isolate_init(iso, rt, L);
     if (error)
         goto not_opened;
     *out = L;
@@ -450,6 +488,19 @@ no_state:
     return error;
 }
 
+int orr_lua_new(struct orr_runtime *rt, const struct orr_lua_options *options, lua_State **out)
+{
+    if (!runtime_valid(rt) || !out)
+        return -EINVAL;
+    struct terms *terms;
+    int error = terms_new(options, &rt->alloc, &rt->log, &terms);
+    if (error)
+        return error;
+    error = isolate_new(rt, terms, out);
+    terms_unref(terms);
+    return error;
+}
+
 /* --- Closing ------------------------------------------------------------------------------------------------------ */
 
 void isolate_unref(struct orr_isolate *iso)
@@ -457,7 +508,7 @@ void isolate_unref(struct orr_isolate *iso)
     if (--iso->references)
         return;
     struct alloc alloc = iso->alloc;
-    roots_close(iso->roots, &alloc);
+    terms_unref(iso->terms);
     alloc_free(&alloc, iso, sizeof *iso);
 }
 
@@ -465,6 +516,7 @@ void isolate_unref(struct orr_isolate *iso)
 static void dispose(struct orr_isolate *iso)
 {
     ltask_forget_errors(iso);
+    forget_found();
     if (!iso->owned)
         return;
     lua_close(iso->L);
@@ -472,6 +524,12 @@ static void dispose(struct orr_isolate *iso)
     if (iso->closed)
         iso->closed(iso->closed_data);
     isolate_unref(iso); /* whose account the state was freed on */
+}
+
+void isolate_free(struct orr_isolate *iso)
+{
+    iso->closing = true;
+    dispose(iso);
 }
 
 /* From inside one of its own tasks: another task does it, when that has unwound. */

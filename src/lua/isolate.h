@@ -23,10 +23,11 @@ enum {
     NEST_MAX = 16,       /* nested polls while the caller could also suspend itself */
     NEST_HARD_MAX = 120, /* and when it could not */
     POOL_MAX = 256,      /* coroutines kept for the next tasks */
+    HANDY_ANCHORS = 16,
 };
 
 struct ltask;
-struct roots;
+struct terms;
 
 /* What is checked often is told by the address of its metatable, not by the name of that. */
 enum object_class {
@@ -37,6 +38,9 @@ enum object_class {
     OBJECT_CONDITION,
     OBJECT_QUEUE,
     OBJECT_FUTURE,
+    OBJECT_TIMER,
+    OBJECT_HANDLER,
+    OBJECT_SCHEDULED,
     OBJECT_CLASSES,
 };
 
@@ -54,8 +58,8 @@ struct event_figures {
 
 /* Callbacks for the next turns: see schedule.c. */
 struct schedule {
-    int first, last; /* of the table in which they are */
-    unsigned count;  /* of those not cancelled */
+    struct scheduled *first, *last;
+    unsigned count; /* of those not cancelled */
     bool dispatching;
 };
 
@@ -71,6 +75,8 @@ struct orr_isolate {
     struct chain *chain;
     struct level *level; /* the innermost; see budget.h */
     struct ltask *urgent;
+    struct ltask *spares; /* for the next hidden tasks: see errand.h */
+    int spare_count;
     struct queue parked;  /* polled while the isolate was held */
     struct queue belated; /* the same, of fair tasks that had used up their share */
     struct ltask *unseen; /* failed at the top, and not yet reported */
@@ -91,13 +97,13 @@ struct orr_isolate {
     /* References into the registry. */
     int anchors, pool, base, base_handler, task_class, task_methods;
     const void *identities[OBJECT_CLASSES];
+    int classes[OBJECT_CLASSES];
     int free_anchor; /* the first of a list of free indices, 0 for none */
+    int handy_anchors[HANDY_ANCHORS]; /* more of them, */
+    int handy; /* so many */
     int last_anchor;
     int pooled;
     uint64_t tasks;          /* that the core has not dropped */
-    lua_State *caller;       /* for the host's next call, or NULL: see call.c */
-    int caller_place;        /* in the registry */
-    bool calling;            /* it is in use */
     struct orr_waker closer; /* the task that closes the isolate, if one does */
     struct orr_wait grace;   /* and its wait */
 
@@ -123,9 +129,11 @@ struct orr_isolate {
     uint32_t scripts;            /* loaded so far */
     void (*closed)(void *data);  /* told when it is, just before it is freed */
     void *closed_data;
+    void (*stray)(void *data, struct orr_task *task); /* told of failures that nobody saw, in place of the sink */
+    void *stray_data;
     uint64_t schedule_errors;
     char culprit[80];    /* the C function that ran when the slice was over, and for how long */
-    struct roots *roots; /* that untrusted scripts require from; or NULL */
+    struct terms *terms; /* a reference */
 
     /* The account. */
     size_t memory, memory_peak;
@@ -145,6 +153,12 @@ static inline struct orr_isolate *isolate_of(lua_State *L)
 {
     return lua_touserdata(L, lua_upvalueindex(1));
 }
+
+/* A state on terms of the caller's, who keeps a reference of its own.  -ENOMEM.  The thread that runs its worker. */
+int isolate_new(struct orr_runtime *rt, struct terms *terms, lua_State **out);
+
+/* Frees one that was made like that, and that has no tasks and no Lua running.  The same thread. */
+void isolate_free(struct orr_isolate *iso);
 
 /* Whether a task of it was suspended in mid-slice, and is to go on before any other Lua runs. */
 bool isolate_is_held(struct orr_isolate *iso);
@@ -166,6 +180,9 @@ void isolate_class(struct orr_isolate *iso, lua_State *L, const char *name, cons
 /* The same for one of those above. */
 void isolate_object_class(struct orr_isolate *iso, lua_State *L, enum object_class which, const char *name,
                           const luaL_Reg *methods);
+
+/* Makes what is at the top an object of one of those. */
+void isolate_set_class(lua_State *L, enum object_class which);
 
 /* The object at an index; NULL if it is none of that class. */
 void *isolate_test(lua_State *L, int index, enum object_class which);

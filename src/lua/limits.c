@@ -50,7 +50,8 @@ static int check(const struct orr_lua_options *options, const struct log *log)
                  INT_MAX);
         return -EINVAL;
     }
-    return capability_check(options->modules, log);
+    int error = capability_check(options->modules, log);
+    return error ? error : capability_check(options->worker_modules, log);
 }
 
 /* Of an option where 0 stands for the default and `never` for no limit: which is 0 here. */
@@ -98,6 +99,7 @@ int limits_choose(struct limits *limits, const struct orr_lua_options *options, 
         .longest_source = choose(options->longest_source, trusted ? 0 : SOURCE_UNTRUSTED, SIZE_MAX),
         .longest_string = choose(options->longest_string, trusted ? 0 : 8 * MB, SIZE_MAX),
         .safe_patterns = options->safe_patterns || !trusted,
+        .testing = options->testing,
         .schedule_limit = options->schedule_limit ? options->schedule_limit : SCHEDULE_DEFAULT,
         .schedule_per_turn = options->schedule_per_turn ? options->schedule_per_turn : SCHEDULE_TURN_DEFAULT,
         .events_limit = options->events_limit ? options->events_limit : EVENTS_DEFAULT,

@@ -1,12 +1,16 @@
 /*
  * The module `loop`: timers with callbacks, on the core's timers.  A timer goes on when its handle is collected: it is anchored
- * while it is started.  A callback runs as a task of its own.
+ * while it is started, and while callbacks of it are due.  A callback runs as a task of its own: see errand.h.
+ *
+ * What fired before the timer was stopped or started again, and has not called back yet, does not.  Callbacks begin in the order in which
+ * they became due; so it is enough to count those, and how many of them, the first ones, are stale.
  */
 #include "lua/loop.h"
 
+#include "lua/errand.h"
 #include "lua/modules.h"
+#include "lua/report.h"
 #include "lua/script.h"
-#include "lua/task.h"
 
 #include <errno.h>
 #include <string.h>
@@ -15,65 +19,71 @@
 
 struct timer_object {
     struct handler handler;
+    struct errand errand; /* anchored while it is started, or due */
     struct orr_isolate *iso;
     struct timer_object *next, **at; /* in the isolate's list of those not closed */
     uint32_t script;                 /* whose it is */
     struct orr_timer *timer;         /* NULL once closed */
-    int anchor;                      /* 0 while it is not started */
     uint64_t repeat;
-    bool repeats;         /* as it was last started */
-    lua_Integer restarts; /* and stops: what fired before one of them, and has not called back yet, does not */
+    uint32_t due, stale; /* callbacks: those that are to come, and those before them that are not to be */
+    bool repeats;        /* as it was last started */
+    bool started;        /* and not stopped, and not done */
 };
 
 static struct timer_object *timer_check(lua_State *L)
 {
-    struct timer_object *self = luaL_checkudata(L, 1, TIMER);
+    struct timer_object *self = isolate_check(L, 1, OBJECT_TIMER, TIMER);
     if (!self->timer)
         luaL_error(L, "the timer is closed");
     return self;
 }
 
-static int called_back(lua_State *L, int status, lua_KContext context)
-{
-    (void)L;
-    (void)status;
-    (void)context;
-    return 0;
-}
-
-/* The task: [timer] [its restarts when it fired] */
-static int call_back(lua_State *L)
-{
-    const struct timer_object *self = lua_touserdata(L, 1);
-    if (lua_tointeger(L, 2) != self->restarts)
-        return 0;
-    lua_getiuservalue(L, 1, 1);
-    lua_callk(L, 0, 0, 0, called_back);
-    return 0;
-}
-
-/* Starts the callback of the timer at 1. */
-static int start_callback(lua_State *L)
-{
-    struct timer_object *self = lua_touserdata(L, 1);
-    lua_pushcfunction(L, call_back);
-    lua_pushvalue(L, 1);
-    lua_pushinteger(L, self->restarts);
-    ltask_start_soon(
-        self->iso, L, 2,
-        &(struct ltask_options){
-            .name = "timer", .detached = true, .handler = 1, .entry = ORR_LUA_TIMER, .script = self->script });
-    return 0;
-}
-
 static void let_go(struct timer_object *self)
 {
-    if (!self->anchor)
+    int anchor = self->errand.anchor;
+    if (!anchor || self->started || self->errand.pending)
         return;
-    int anchor = self->anchor;
-    self->anchor = 0;
+    self->errand.anchor = 0;
     isolate_unanchor(self->iso, self->iso->L, anchor);
 }
+
+/* --- Calling back ---------------------------------------------------------------------------------------------------- */
+
+static struct timer_object *timer_of(struct errand *errand)
+{
+    return container_of(errand, struct timer_object, errand);
+}
+
+/* The first of those that are due.  True if it is to call back. */
+static bool take_due(struct timer_object *self)
+{
+    bool stale = self->stale;
+    self->stale -= stale;
+    self->due -= !stale;
+    return !stale;
+}
+
+static int push_callback(struct errand *errand, lua_State *co, int timer)
+{
+    if (!take_due(timer_of(errand)))
+        return -ENOENT;
+    lua_getiuservalue(co, timer, 1);
+    return 0;
+}
+
+static void skip_callback(struct errand *errand)
+{
+    take_due(timer_of(errand));
+}
+
+static void callbacks_over(struct errand *errand)
+{
+    let_go(timer_of(errand));
+}
+
+static const struct errand_kind timer_kind = {
+    .name = "timer", .entry = ORR_LUA_TIMER, .push = push_callback, .skip = skip_callback, .let_go = callbacks_over
+};
 
 static void stop(struct timer_object *self);
 
@@ -81,9 +91,8 @@ static void timer_fires(struct orr_timer *timer, void *data, int status)
 {
     struct timer_object *self = data;
     struct orr_isolate *iso = self->iso;
-    lua_State *L = iso->L;
     (void)timer;
-    if (status || iso->closing || !self->anchor || !lua_checkstack(L, 8))
+    if (status || iso->closing || !self->started)
         return;
     if (self->handler.disabled) {
         stop(self);
@@ -91,22 +100,28 @@ static void timer_fires(struct orr_timer *timer, void *data, int status)
     }
     if (self->repeats && isolate_is_held(iso))
         return; /* it could not be called now, and is not called twice then */
-    lua_pushcfunction(L, start_callback);
-    isolate_push_anchored(iso, L, self->anchor);
-    if (!self->repeats)
+    self->started = self->repeats;
+    if (errand_start(&self->errand))
         let_go(self);
-    if (lua_pcall(L, 1, 0, 0) != LUA_OK) {
-        log_line(&iso->rt->log, ORR_LOG_ERROR, "timer: %s", lua_tostring(L, -1));
-        lua_pop(L, 1);
-    }
+    else
+        self->due++;
 }
 
 static int loop_new_timer(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
-    struct timer_object *self = lua_newuserdatauv(L, sizeof *self, 1);
-    *self = (struct timer_object){ .iso = iso, .script = script_running(iso) };
-    luaL_setmetatable(L, TIMER);
+    struct timer_object *self = lua_newuserdatauv(L, sizeof *self, iso->debug ? 2 : 1);
+    uint32_t script = script_running(iso);
+    *self = (struct timer_object){
+        .iso = iso,
+        .script = script,
+        .errand = { .kind = &timer_kind, .iso = iso, .handler = &self->handler, .script = script },
+    };
+    isolate_set_class(L, OBJECT_TIMER);
+    if (iso->debug) { /* where it was made */
+        report_push_place(L, L, 1);
+        lua_setiuservalue(L, -2, 2);
+    }
     int error = orr_timer_new(iso->rt, &(struct orr_timer_options){ .fire = timer_fires, .data = self, .local = true },
                               &self->timer);
     if (error)
@@ -119,26 +134,42 @@ static int loop_new_timer(lua_State *L)
     return 1;
 }
 
+/* What is due at once is so by the time that the worker has read last: it need not read it anew. */
+static int start_core(const struct timer_object *self, uint64_t delay)
+{
+    if (!delay && !self->repeat)
+        return orr_timer_start_at(self->timer, self->iso->worker->now, 0);
+    return orr_timer_start(self->timer, delay, self->repeat);
+}
+
 static int start(lua_State *L, struct timer_object *self, uint64_t delay)
 {
     struct orr_isolate *iso = self->iso;
-    if (!self->anchor) {
+    if (!self->errand.anchor) {
         lua_pushvalue(L, 1);
-        self->anchor = isolate_anchor(iso, L);
+        self->errand.anchor = isolate_anchor(iso, L);
         lua_pop(L, 1);
     }
     int error = isolate_visit(iso);
     if (!error) {
-        error = orr_timer_start(self->timer, delay, self->repeat);
+        error = start_core(self, delay);
         self->repeats = self->repeat;
         isolate_leave(iso);
     }
+    self->started = !error;
     if (error) {
         let_go(self);
         return luaL_error(L, "timer:start: %s", strerror(-error));
     }
     lua_settop(L, 1);
     return 1;
+}
+
+/* What has fired is not to call back any more. */
+static void forget_due(struct timer_object *self)
+{
+    self->stale += self->due;
+    self->due = 0;
 }
 
 /* timer:start(delay, repeat, fn) */
@@ -151,7 +182,7 @@ static int timer_start(lua_State *L)
     lua_pushvalue(L, 4);
     lua_setiuservalue(L, 1, 1);
     self->repeat = repeat;
-    self->restarts++;
+    forget_due(self);
     self->handler = (struct handler){ .script = self->script }; /* a new start */
     return start(L, self, delay);
 }
@@ -161,13 +192,14 @@ static int timer_again(lua_State *L)
     struct timer_object *self = timer_check(L);
     if (!self->repeat || lua_getiuservalue(L, 1, 1) != LUA_TFUNCTION)
         return luaL_error(L, "timer:again: the timer does not repeat, or was never started");
-    self->restarts++;
+    forget_due(self);
     return start(L, self, self->repeat);
 }
 
 static void stop(struct timer_object *self)
 {
-    self->restarts++;
+    forget_due(self);
+    self->started = false;
     if (!isolate_visit(self->iso)) {
         orr_timer_cancel(self->timer);
         isolate_leave(self->iso);
@@ -197,7 +229,7 @@ static void close_timer(struct timer_object *self)
 
 static int timer_close(lua_State *L)
 {
-    struct timer_object *self = luaL_checkudata(L, 1, TIMER);
+    struct timer_object *self = isolate_check(L, 1, OBJECT_TIMER, TIMER);
     if (self->timer)
         close_timer(self);
     return 0;
@@ -212,16 +244,45 @@ void loop_close_timers(struct orr_isolate *iso, uint32_t script)
     }
 }
 
+bool loop_any_active(const struct orr_isolate *iso)
+{
+    for (const struct timer_object *at = iso->timers; at; at = at->next)
+        if (orr_timer_due_in(at->timer) != ORR_NEVER)
+            return true;
+    return false;
+}
+
+void loop_list_timers(struct orr_isolate *iso, lua_State *L, uint32_t script)
+{
+    for (struct timer_object *at = iso->timers; at; at = at->next) {
+        if (at->script != script || !at->started)
+            continue;
+        lua_createtable(L, 0, 3);
+        lua_pushliteral(L, "timer");
+        lua_setfield(L, -2, "kind");
+        if (at->repeats)
+            lua_pushfstring(L, "repeats every %f ms", (lua_Number)at->repeat / 1e6);
+        else
+            lua_pushfstring(L, "fires in %f ms", (lua_Number)orr_timer_due_in(at->timer) / 1e6);
+        lua_setfield(L, -2, "state");
+        isolate_push_anchored(iso, L, at->errand.anchor);
+        lua_getiuservalue(L, -1, 2);
+        lua_setfield(L, -3, "created");
+        lua_pop(L, 1);
+        lua_rawseti(L, -2, luaL_len(L, -2) + 1);
+    }
+}
+
 static int timer_is_closing(lua_State *L)
 {
-    struct timer_object *self = luaL_checkudata(L, 1, TIMER);
+    struct timer_object *self = isolate_check(L, 1, OBJECT_TIMER, TIMER);
     lua_pushboolean(L, !self->timer);
     return 1;
 }
 
 static int timer_is_active(lua_State *L)
 {
-    struct timer_object *self = luaL_checkudata(L, 1, TIMER);
+    struct timer_object *self = isolate_check(L, 1, OBJECT_TIMER, TIMER);
     lua_pushboolean(L, self->timer && orr_timer_due_in(self->timer) != ORR_NEVER);
     return 1;
 }
@@ -284,7 +345,7 @@ void loop_open(struct orr_isolate *iso, lua_State *L)
     static const luaL_Reg functions[] = {
         { "new_timer", loop_new_timer }, { "now", loop_now }, { "hrtime", loop_hrtime }, { NULL, NULL }
     };
-    isolate_class(iso, L, TIMER, methods);
+    isolate_object_class(iso, L, OBJECT_TIMER, TIMER, methods);
     lua_newtable(L);
     isolate_register(iso, L, functions);
     lua_setfield(L, -2, "loop");

@@ -5,6 +5,9 @@
 #include "lua/pattern/pattern.h"
 #include "lua/sandbox/sandbox.h"
 #include "lua/task.h"
+#include "lua/terms.h"
+#include "lua/worker/library.h"
+#include "lua/worker/module.h"
 
 /* What is written in Lua, compiled and embedded at build time: see lua/. */
 extern const char orrery_lua_async[];
@@ -68,12 +71,15 @@ static void put_patterns(struct orr_isolate *iso, lua_State *L)
     lua_pop(L, 1);
 }
 
-void modules_open(struct orr_isolate *iso, lua_State *L, const struct orr_lua_options *options)
+void modules_open(struct orr_isolate *iso, lua_State *L)
 {
+    const struct terms *terms = iso->terms;
     lua_newtable(L);
     loop_open(iso, L);
     schedule_open(iso, L);
     info_open(iso, L);
+    values_open(iso, L);
+    json_open(iso, L);
     lua_newtable(L);
     async_open(iso, L);
     block_open(iso, L);
@@ -91,18 +97,22 @@ void modules_open(struct orr_isolate *iso, lua_State *L, const struct orr_lua_op
     run_chunk(L, orrery_lua_eventloop, orrery_lua_eventloop_size, "=orrery/eventloop.lua");
     lua_pop(L, 1);
     open_events(iso, L);
+    worker_module_open(iso, L);
+    if (iso->limits.testing)
+        testing_open(iso, L);
     lua_pushstring(L, orr_version());
     lua_setfield(L, -2, "version");
-    if (options && options->mount) {
+    if (terms->mount) {
         lua_pushvalue(L, -1);
-        lua_setglobal(L, options->mount);
+        lua_setglobal(L, terms->mount);
     }
     run_chunk(L, orrery_lua_require, orrery_lua_require_size, "=orrery/require.lua");
     if (sandbox_applies(iso))
         sandbox_finish(iso, L);
     else
         use_package(L);
-    if (options)
-        capability_withhold(L, options->modules);
+    capability_withhold(L, terms->modules);
+    if (terms->for_jobs)
+        library_freeze(L);
     lua_pop(L, 1);
 }

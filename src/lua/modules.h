@@ -4,8 +4,8 @@
 
 #include "lua/isolate.h"
 
-/* Makes the module `orrery`, and mounts it as a global, as the options say, which may be NULL.  May raise. */
-void modules_open(struct orr_isolate *iso, lua_State *L, const struct orr_lua_options *options);
+/* Makes the module `orrery`, and mounts it as a global, as the isolate's terms say.  May raise. */
+void modules_open(struct orr_isolate *iso, lua_State *L);
 
 /* Each adds its functions to the table at the top of L.  May raise. */
 void async_open(struct orr_isolate *iso, lua_State *L);
@@ -17,6 +17,9 @@ void group_open(struct orr_isolate *iso, lua_State *L);
 void loop_open(struct orr_isolate *iso, lua_State *L);
 void schedule_open(struct orr_isolate *iso, lua_State *L);
 void info_open(struct orr_isolate *iso, lua_State *L);
+void values_open(struct orr_isolate *iso, lua_State *L);
+void json_open(struct orr_isolate *iso, lua_State *L);
+void testing_open(struct orr_isolate *iso, lua_State *L);
 
 /* Pushes what lua/events.lua gets; and keeps, from that at the top, what it has made of it for the host. */
 void events_push_private(struct orr_isolate *iso, lua_State *L);
@@ -25,6 +28,10 @@ void events_keep_host(lua_State *L);
 /* Takes away what a script has registered, or scheduled. */
 void events_remove(struct orr_isolate *iso, uint32_t script);
 void schedule_cancel(struct orr_isolate *iso, uint32_t script);
+
+/* Append to the list at the top of L what tells of each of those.  May raise. */
+void events_list(lua_State *L, uint32_t script);
+void schedule_list(struct orr_isolate *iso, lua_State *L, uint32_t script);
 
 /* Starts the handlers of events that were queued while the isolate was held. */
 void events_flush(struct orr_isolate *iso);

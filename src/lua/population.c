@@ -1,10 +1,21 @@
 /* All tasks of an isolate, or of one script in it. */
 #include "lua/budget.h"
+#include "lua/errand.h"
 #include "lua/task.h"
 
-typedef bool each_fn(struct ltask *task);
+typedef bool each_fn(struct orr_task *task);
 
 #define EVERY_SCRIPT UINT32_MAX
+
+/* Whether a task is the isolate's, and a script's in it. */
+static bool belongs(const struct orr_task *task, const struct orr_isolate *iso, uint32_t script)
+{
+    const struct ltask *self = ltask_of(task);
+    const struct errand *errand = errand_of(task);
+    if (self)
+        return self->iso == iso && (script == EVERY_SCRIPT || self->script == script);
+    return errand && errand->iso == iso && (script == EVERY_SCRIPT || errand->script == script);
+}
 
 /* True if one of the live tasks of a script, or of all, answers true. */
 static bool for_each(struct orr_isolate *iso, uint32_t script, each_fn *each)
@@ -13,28 +24,27 @@ static bool for_each(struct orr_isolate *iso, uint32_t script, each_fn *each)
     bool any = false;
     for (uint32_t index = 0; index < tasks->used; index++) {
         struct orr_task *task = tasks_at(tasks, index);
-        struct ltask *self = task->life == TASK_LIVE ? ltask_of(task) : NULL;
-        if (self && self->iso == iso && (script == EVERY_SCRIPT || self->script == script))
-            any |= each(self);
+        if (task->life == TASK_LIVE && belongs(task, iso, script))
+            any |= each(task);
     }
     return any;
 }
 
-static bool cancel_one(struct ltask *self)
+static bool cancel_one(struct orr_task *task)
 {
-    scope_cancel(&self->task->own, "closed");
+    scope_cancel(&task->own, "closed");
     return true;
 }
 
-static bool has_hopes(struct ltask *self)
+static bool has_hopes(struct orr_task *task)
 {
-    return self->task->queued || self->task->waits || self->task->ios;
+    return task->queued || task->waits || task->ios;
 }
 
-static bool drop_one(struct ltask *self)
+static bool drop_one(struct orr_task *task)
 {
-    if (!self->task->running)
-        scope_drop_body(self->task);
+    if (!task->running)
+        scope_drop_body(task);
     return true;
 }
 
@@ -53,9 +63,9 @@ void ltask_drop_all(struct orr_isolate *iso)
     for_each(iso, EVERY_SCRIPT, drop_one);
 }
 
-static bool is_one(struct ltask *self)
+static bool is_one(struct orr_task *task)
 {
-    (void)self;
+    (void)task;
     return true;
 }
 

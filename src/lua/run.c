@@ -4,6 +4,7 @@
  */
 #include "lua/task_parts.h"
 
+#include "lua/errand.h"
 #include "lua/modules.h"
 #include "lua/reach.h"
 
@@ -19,8 +20,9 @@ static void run_urgent(struct orr_isolate *iso, const struct ltask *mark)
         iso->urgent = next->next_urgent;
         next->urgent = next->paused = false;
         if (next->task && next->task->life == TASK_LIVE)
-            task_run_now(iso->worker, next->task);
-        ltask_release(next);
+            task_run_now(iso->worker, next->task); /* which may be its end */
+        else
+            ltask_release(next);
     }
 }
 
@@ -138,6 +140,8 @@ static enum orr_poll step(struct ltask *self)
     int results;
     self->begun = true;
     int status = lua_resume(self->co, outer_running, arguments, &results); /* whose C calls count for it */
+    if (self->borrowed && (status != LUA_OK || level.raised || !self->hidden))
+        hidden_own_name(self);
     enum orr_poll answer = step_over(self, &level, status, results);
     iso->depth--;
     level_leave(iso, &level);

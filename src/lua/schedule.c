@@ -1,95 +1,100 @@
 /*
  * schedule(fn, ...): callbacks that run in the next turn, first come, first served, some in each turn.
  *
- * They wait in a table of handles, from `first` to `last`.  While there are any, a task of ours takes its turns: in each it starts a
- * number of them as tasks of their own, after what was ready before it; none in the turn in which it was scheduled.
+ * They wait in a list, each anchored until it has begun.  While there are any, a task of ours takes its turns: in each it starts a
+ * number of them as tasks of their own (errand.h), after what was ready before it; none in the turn in which it was scheduled.
  */
-#include "lua/budget.h"
+#include "lua/errand.h"
 #include "lua/modules.h"
+#include "lua/report.h"
 #include "lua/script.h"
-#include "lua/task.h"
 
+#include <errno.h>
+#include <limits.h>
 #include <string.h>
 
 #define SCHEDULED "orrery.scheduled"
 
-/* The user values are the function and its arguments, in a table. */
+/* The user values are the function and its arguments. */
 struct scheduled {
-    struct orr_isolate *iso;
-    uint32_t script; /* whose it is */
-    uint64_t turn;   /* in which it was scheduled, or after which */
+    struct errand errand;
+    struct scheduled *next;
+    uint64_t turn; /* in which it was scheduled, or after which */
     int arguments;
-    bool waiting;
+    bool waiting; /* in the list, and not cancelled */
 };
 
-static const char queue_key; /* in the registry */
-
-/* [handle] -> []: starts it. */
-static int start_one(lua_State *L)
+static struct scheduled *scheduled_of(struct errand *errand)
 {
-    struct scheduled *self = lua_touserdata(L, 1);
-    luaL_checkstack(L, self->arguments + 8, "too many arguments");
-    lua_getiuservalue(L, 1, 2);
-    lua_getiuservalue(L, 1, 1);
-    for (int i = 1; i <= self->arguments; i++)
-        lua_rawgeti(L, 2, i);
-    ltask_start_soon(self->iso, L, self->arguments,
-                     &(struct ltask_options){
-                         .name = "scheduled", .detached = true, .entry = ORR_LUA_SCHEDULED, .script = self->script });
-    return 0;
+    return container_of(errand, struct scheduled, errand);
 }
 
-/* The next of the queue, pushed, if there is one that is not of this turn.  Never allocates. */
-static struct scheduled *take_next(struct orr_isolate *iso, lua_State *L)
+static int push_scheduled(struct errand *errand, lua_State *co, int handle)
+{
+    int arguments = scheduled_of(errand)->arguments;
+    if (!lua_checkstack(co, arguments + 8))
+        return -ENOMEM;
+    for (int i = 0; i <= arguments; i++)
+        lua_getiuservalue(co, handle, 1 + i);
+    return arguments;
+}
+
+static void scheduled_over(struct errand *errand)
+{
+    isolate_unanchor(errand->iso, errand->iso->L, errand->anchor);
+}
+
+static const struct errand_kind scheduled_kind = {
+    .name = "scheduled", .entry = ORR_LUA_SCHEDULED, .push = push_scheduled, .let_go = scheduled_over
+};
+
+/* Takes the first off the list. */
+static struct scheduled *take_first(struct schedule *queue)
+{
+    struct scheduled *first = queue->first;
+    queue->first = first->next;
+    if (!queue->first)
+        queue->last = NULL;
+    return first;
+}
+
+/* The next, if there is one that is not of this turn.  Cancelled ones are let go of on the way. */
+static struct scheduled *take_next(struct orr_isolate *iso)
 {
     struct schedule *queue = &iso->schedule;
-    lua_rawgetp(L, LUA_REGISTRYINDEX, &queue_key);
-    while (queue->first <= queue->last) {
-        lua_rawgeti(L, -1, queue->first);
-        struct scheduled *next = lua_touserdata(L, -1);
-        if (next->waiting && next->turn == counter_read(&iso->worker->turns))
+    while (queue->first) {
+        if (queue->first->waiting && queue->first->turn == counter_read(&iso->worker->turns))
             break;
-        lua_pushnil(L);
-        lua_rawseti(L, -3, queue->first++);
-        if (next->waiting) {
-            lua_remove(L, -2);
+        struct scheduled *next = take_first(queue);
+        if (next->waiting)
             return next;
-        }
-        lua_pop(L, 1); /* it was cancelled */
+        scheduled_over(&next->errand);
     }
-    lua_settop(L, lua_gettop(L) - 1 - (queue->first <= queue->last));
     return NULL;
 }
 
-static void start_next(struct orr_isolate *iso, lua_State *L, struct scheduled *next)
+static void start_next(struct orr_isolate *iso, struct scheduled *next)
 {
     next->waiting = false;
     iso->schedule.count--;
-    if (lua_pcall(L, 1, 0, 0) != LUA_OK) {
-        log_line(&iso->rt->log, ORR_LOG_ERROR, "schedule: %s", lua_tostring(L, -1));
-        lua_pop(L, 1);
-    }
+    if (errand_start(&next->errand))
+        scheduled_over(&next->errand);
 }
 
 static enum orr_poll dispatch(struct orr_task *task, void *data)
 {
     struct orr_isolate *iso = data;
     struct schedule *queue = &iso->schedule;
-    lua_State *L = iso->L;
-    if (!L || iso->closing || queue->first > queue->last || !lua_checkstack(L, 4)) {
-        queue->first = 1;
-        queue->last = 0;
+    if (!iso->L || iso->closing || !queue->first) {
+        queue->first = queue->last = NULL;
         queue->dispatching = false;
         return ORR_DONE;
     }
     for (unsigned started = 0; started < iso->limits.schedule_per_turn; started++) {
-        lua_pushcfunction(L, start_one);
-        struct scheduled *next = take_next(iso, L);
-        if (!next) {
-            lua_pop(L, 1);
+        struct scheduled *next = take_next(iso);
+        if (!next)
             break;
-        }
-        start_next(iso, L, next);
+        start_next(iso, next);
     }
     orr_task_yield(task);
     return ORR_PENDING;
@@ -130,44 +135,45 @@ static int schedule(lua_State *L)
     if (iso->closing)
         return luaL_error(L, "schedule: the isolate is closing");
     int arguments = lua_gettop(L) - 1;
-    struct scheduled *self = lua_newuserdatauv(L, sizeof *self, 2);
-    *self = (struct scheduled){ .iso = iso, .script = script_running(iso), .arguments = arguments };
-    luaL_setmetatable(L, SCHEDULED);
+    if (arguments >= USHRT_MAX - 2)
+        return luaL_error(L, "schedule: too many arguments");
+    struct scheduled *self = lua_newuserdatauv(L, sizeof *self, arguments + 1 + iso->debug);
+    *self = (struct scheduled){
+        .errand = { .kind = &scheduled_kind, .iso = iso, .script = script_running(iso) },
+        .turn = counter_read(&iso->worker->turns),
+        .arguments = arguments,
+    };
+    isolate_set_class(L, OBJECT_SCHEDULED);
+    if (iso->debug) { /* where it was made */
+        report_push_place(L, L, 1);
+        lua_setiuservalue(L, -2, arguments + 2);
+    }
     lua_insert(L, 1);
-    if (arguments) {
-        lua_createtable(L, arguments, 0);
-        lua_insert(L, 3);
-        for (int i = arguments; i; i--)
-            lua_rawseti(L, 3, i);
-        lua_setiuservalue(L, 1, 2);
-    }
-    lua_setiuservalue(L, 1, 1);
-    lua_rawgetp(L, LUA_REGISTRYINDEX, &queue_key);
-    lua_pushvalue(L, 1);
-    lua_rawseti(L, 2, queue->last + 1); /* may raise: then nothing has changed */
+    for (int i = arguments + 1; i; i--)
+        lua_setiuservalue(L, 1, i);
     int error = wake_dispatcher(iso);
-    if (error) {
-        lua_pushnil(L);
-        lua_rawseti(L, 2, queue->last + 1);
+    if (error)
         return luaL_error(L, "schedule: %s", strerror(-error));
-    }
-    queue->last++;
-    queue->count++;
-    self->turn = counter_read(&iso->worker->turns);
+    self->errand.anchor = isolate_anchor(iso, L); /* may raise: then nothing has changed */
     self->waiting = true;
-    lua_settop(L, 1);
+    if (queue->last)
+        queue->last->next = self;
+    else
+        queue->first = self;
+    queue->last = self;
+    queue->count++;
     return 1;
 }
 
 /* handle:cancel() -> whether it was in time */
 static int scheduled_cancel(lua_State *L)
 {
-    struct scheduled *self = luaL_checkudata(L, 1, SCHEDULED);
+    struct scheduled *self = isolate_check(L, 1, OBJECT_SCHEDULED, SCHEDULED);
     lua_pushboolean(L, self->waiting);
     if (self->waiting) {
         self->waiting = false;
-        self->iso->schedule.count--;
-        for (int i = 1; i <= 2; i++) {
+        self->errand.iso->schedule.count--;
+        for (int i = 1; i <= self->arguments + 1; i++) {
             lua_pushnil(L);
             lua_setiuservalue(L, 1, i);
         }
@@ -177,30 +183,36 @@ static int scheduled_cancel(lua_State *L)
 
 void schedule_cancel(struct orr_isolate *iso, uint32_t script)
 {
-    lua_State *L = iso->L;
     struct schedule *queue = &iso->schedule;
-    if (queue->first > queue->last || !lua_checkstack(L, 2))
-        return;
-    lua_rawgetp(L, LUA_REGISTRYINDEX, &queue_key);
-    for (int i = queue->first; i <= queue->last; i++) {
-        lua_rawgeti(L, -1, i);
-        struct scheduled *at = lua_touserdata(L, -1);
-        if (at->waiting && at->script == script) {
+    for (struct scheduled *at = queue->first; at; at = at->next) {
+        if (at->waiting && at->errand.script == script) {
             at->waiting = false;
             queue->count--;
         }
-        lua_pop(L, 1);
     }
-    lua_pop(L, 1);
+}
+
+void schedule_list(struct orr_isolate *iso, lua_State *L, uint32_t script)
+{
+    luaL_checkstack(L, 4, NULL);
+    for (const struct scheduled *at = iso->schedule.first; at; at = at->next) {
+        if (!at->waiting || at->errand.script != script)
+            continue;
+        lua_createtable(L, 0, 2);
+        lua_pushliteral(L, "scheduled callback");
+        lua_setfield(L, -2, "kind");
+        isolate_push_anchored(iso, L, at->errand.anchor);
+        lua_getiuservalue(L, -1, at->arguments + 2);
+        lua_setfield(L, -3, "created");
+        lua_pop(L, 1);
+        lua_rawseti(L, -2, luaL_len(L, -2) + 1);
+    }
 }
 
 void schedule_open(struct orr_isolate *iso, lua_State *L)
 {
     static const luaL_Reg methods[] = { { "cancel", scheduled_cancel }, { NULL, NULL } };
     static const luaL_Reg functions[] = { { "schedule", schedule }, { NULL, NULL } };
-    isolate_class(iso, L, SCHEDULED, methods);
-    lua_newtable(L);
-    lua_rawsetp(L, LUA_REGISTRYINDEX, &queue_key);
-    iso->schedule.first = 1;
+    isolate_object_class(iso, L, OBJECT_SCHEDULED, SCHEDULED, methods);
     isolate_register(iso, L, functions);
 }

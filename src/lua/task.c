@@ -3,8 +3,10 @@
 #include "base/log.h"
 #include "exec/spawn.h"
 #include "lua/ending.h"
+#include "lua/errand.h"
 #include "lua/estate.h"
 #include "lua/reach.h"
+#include "lua/report.h"
 #include "lua/script.h"
 #include "lua/task_parts.h"
 
@@ -73,7 +75,10 @@ static enum orr_poll report_unseen(struct orr_task *task, void *data)
         struct ltask *self = all;
         all = self->next_unseen;
         self->unseen = false;
-        if (self->task && !self->task->observed)
+        bool unseen = self->task && !self->task->observed && !self->task->claims; /* those who wait for it will look */
+        if (unseen && iso->stray)
+            iso->stray(iso->stray_data, self->task);
+        else if (unseen)
             sink_report(self->task);
         ltask_release(self);
     }
@@ -108,10 +113,7 @@ static void report_soon(struct ltask *self)
 static void judge_handler(struct ltask *self, int error)
 {
     struct orr_isolate *iso = self->iso;
-    isolate_push_anchored(iso, iso->L, self->anchor);
-    lua_getiuservalue(iso->L, -1, 3);
-    struct handler *handler = lua_touserdata(iso->L, -1);
-    lua_pop(iso->L, 2);
+    struct handler *handler = self->handler;
     handler->strikes = error == -ETIME ? handler->strikes + 1 : 0;
     if (!iso->limits.strikes || handler->strikes < iso->limits.strikes || handler->disabled)
         return;
@@ -122,8 +124,14 @@ static void judge_handler(struct ltask *self, int error)
     budget_notice(iso, ORR_LUA_DISABLED, text);
 }
 
+void ltask_counted_out(struct orr_isolate *iso)
+{
+    if (!--iso->tasks)
+        orr_waker_wake(iso->closer);
+}
+
 /* The core is done with the task: what it has come to is settled. */
-static void ltask_drop(void *data)
+void ltask_drop(void *data)
 {
     struct ltask *self = data;
     struct orr_isolate *iso = self->iso;
@@ -142,15 +150,18 @@ static void ltask_drop(void *data)
     self->state = task->failed ? LTASK_FAILED : error ? LTASK_CLOSED : LTASK_OK;
     self->dropped = true;
     iso->schedule_errors += self->entry == ORR_LUA_SCHEDULED && task->failed;
-    if (self->handled)
+    if (self->handler)
         judge_handler(self, error);
-    if (!--iso->tasks)
-        orr_waker_wake(iso->closer);
+    ltask_counted_out(iso);
+    if (self->borrowed && (task->references > 2 || task->failed || task->own.failures)) /* others than the tree and we */
+        hidden_own_name(self);
     struct estate *estate = task->failed || task->own.failures ? estate_try(self) : NULL;
     if (estate)
         estate->task = task; /* whose reference goes when the handle does */
     else
         let_go_of_core(self);
+    if (self->hidden && hidden_keep(self))
+        return;
     if (estate && !nest_task(task->parent))
         report_soon(self);
     ltask_release(self);
@@ -158,55 +169,67 @@ static void ltask_drop(void *data)
         ltask_settle_hold(iso, false);
 }
 
-static void remember_creation(lua_State *L, struct ltask *self)
+void ltask_remember_creation(lua_State *L, struct ltask *self)
 {
     struct estate *estate = estate_make(L, self);
-    luaL_where(L, 1);
-    estate->created = alloc_copy(&self->iso->alloc, lua_tostring(L, -1));
+    report_push_place(L, L, 1);
+    if (lua_rawlen(L, -1)) /* it was made by a script, and not for one */
+        estate->created = alloc_copy(&self->iso->alloc, lua_tostring(L, -1));
     lua_pop(L, 1);
 }
 
-/* Of the deadline, in the unit of the isolate's mode. */
-static uint64_t limit_of(const struct orr_isolate *iso, const struct ltask_options *options)
+uint64_t ltask_limit(const struct orr_isolate *iso, enum orr_lua_entry entry, uint64_t ns)
 {
     if (iso->limits.mode == ORR_LUA_COUNT)
         return iso->limits.max_instructions;
-    uint64_t usual = iso->limits.deadline_ns[options->entry];
-    if (!options->deadline_ns)
+    uint64_t usual = iso->limits.deadline_ns[entry];
+    if (!ns)
         return usual;
-    bool longer = usual && options->deadline_ns > usual;
-    return longer && iso->limits.profile == ORR_LUA_UNTRUSTED ? usual : options->deadline_ns;
+    bool longer = usual && ns > usual;
+    return longer && iso->limits.profile == ORR_LUA_UNTRUSTED ? usual : ns;
 }
 
-struct ltask *ltask_new(struct orr_isolate *iso, lua_State *L, int arguments, const struct ltask_options *options)
+void ltask_check_room(struct orr_isolate *iso, lua_State *L)
 {
     if (iso->closing)
         luaL_error(L, "async.run: the isolate is closing");
     if (iso->tasks >= iso->limits.max_tasks)
         luaL_error(L, "async.run: there are %d tasks already, and may be no more", (int)iso->limits.max_tasks);
+}
+
+void ltask_give_up(struct ltask *self)
+{
+    int anchor = self->anchor;
+    self->anchor = 0;
+    isolate_unanchor(self->iso, self->iso->L, anchor);
+}
+
+struct ltask *ltask_new(struct orr_isolate *iso, lua_State *L, int arguments, const struct ltask_options *options)
+{
+    ltask_check_room(iso, L);
     luaL_checkstack(L, 8, NULL);
     int function = lua_gettop(L) - arguments;
-    struct ltask *self = lua_newuserdatauv(L, sizeof *self, options->handler ? 3 : options->name ? 2 : 1);
+    struct ltask *self = lua_newuserdatauv(L, sizeof *self, options->handler ? LTASK_HANDLER : options->name ? LTASK_NAME : LTASK_VALUE);
     *self = (struct ltask){
         .iso = iso,
         .fair = options->fair,
         .entry = (uint8_t)options->entry,
-        .limit = limit_of(iso, options),
+        .limit = ltask_limit(iso, options->entry, options->deadline_ns),
         .script = options->script ? options->script : script_running(iso),
     };
     if (options->name) {
         lua_pushstring(L, options->name);
-        lua_setiuservalue(L, -2, 2);
+        lua_setiuservalue(L, -2, LTASK_NAME);
     }
     if (options->handler) {
         lua_pushvalue(L, options->handler);
-        lua_setiuservalue(L, -2, 3);
-        self->handled = true;
+        lua_setiuservalue(L, -2, LTASK_HANDLER);
+        self->handler = lua_touserdata(L, options->handler);
     }
     lua_rawgeti(L, LUA_REGISTRYINDEX, iso->task_class);
     lua_setmetatable(L, -2);
     if (iso->debug)
-        remember_creation(L, self);
+        ltask_remember_creation(L, self);
     lua_insert(L, function); /* below the function: it stays */
     self->co = isolate_coroutine(iso, L);
     lua_setiuservalue(L, function, 1);
@@ -231,9 +254,7 @@ struct ltask *ltask_new(struct orr_isolate *iso, lua_State *L, int arguments, co
         isolate_leave(iso);
     }
     if (error) {
-        int anchor = self->anchor;
-        self->anchor = 0;
-        isolate_unanchor(iso, L, anchor);
+        ltask_give_up(self);
         luaL_error(L, "async.run: no task: %s", strerror(-error));
         __builtin_unreachable();
     }
@@ -244,12 +265,24 @@ struct ltask *ltask_new(struct orr_isolate *iso, lua_State *L, int arguments, co
 
 void ltask_start_soon(struct orr_isolate *iso, lua_State *L, int arguments, const struct ltask_options *options)
 {
-    struct ltask *self = ltask_new(iso, L, arguments, options);
+    struct ltask *self = hidden_new(iso, L, arguments, options);
     if (!isolate_visit(iso)) {
+        self->task->in_order = true;
         worker_ready(iso->worker, self->task);
         isolate_leave(iso);
     }
-    lua_pop(L, 1);
+}
+
+void ltask_push(lua_State *L, struct ltask *self)
+{
+    isolate_push_anchored(self->iso, L, self->anchor);
+    if (!self->hidden)
+        return;
+    if (self->task && self->task->name) {
+        lua_pushstring(L, self->task->name);
+        lua_setiuservalue(L, -2, LTASK_NAME);
+    }
+    self->hidden = false;
 }
 
 void ltask_open(struct orr_isolate *iso, lua_State *L)
@@ -266,6 +299,4 @@ void ltask_open(struct orr_isolate *iso, lua_State *L)
     lua_pushlightuserdata(L, iso);
     lua_pushcclosure(L, ltask_handle_message, 1);
     iso->base_handler = luaL_ref(L, LUA_REGISTRYINDEX);
-    lua_pushboolean(L, false);
-    iso->caller_place = luaL_ref(L, LUA_REGISTRYINDEX);
 }

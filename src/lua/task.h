@@ -24,6 +24,14 @@
 #define LTASK_CLASS "orrery.task"
 #define ESCRIPT EREMOTEIO /* what a task that ended with a Lua error has failed with */
 
+/* User values of a handle, the first of which is its coroutine, and later what it has come to. */
+enum {
+    LTASK_VALUE = 1,
+    LTASK_NAME,
+    LTASK_HANDLER,
+    LTASK_USER_VALUES = LTASK_HANDLER,
+};
+
 enum ltask_state {
     LTASK_LIVE,
     LTASK_OK,
@@ -44,6 +52,7 @@ struct ltask {
     lua_State *co;         /* NULL when it is over, unless several results are on it */
     struct ltask *next_urgent;
     struct ltask *next_unseen;
+    struct handler *handler; /* that it is a call of, in its third user value; or NULL */
     uint64_t limit; /* of its deadline: nanoseconds, or instructions; 0 for none */
     uint64_t used;  /* of that, since it last waited of its own accord */
     int anchor;
@@ -56,9 +65,11 @@ struct ltask {
     uint8_t state;   /* enum ltask_state */
     uint8_t entry;   /* enum orr_lua_entry */
     uint8_t emits;   /* inside how many events:emit it began, until it waits */
+    uint8_t below;   /* values on its coroutine that are none of its body's: see errand.h */
     bool begun : 1;
     bool over : 1;         /* the coroutine has returned */
-    bool handled : 1;      /* it is a call of the handler that is its third user value */
+    bool hidden : 1;       /* no script has its handle: see errand.h */
+    bool borrowed : 1;     /* its name is that of a string on its coroutine */
     bool fair : 1;         /* others may run while its slice is suspended */
     bool preempted : 1;    /* its slice is */
     bool completed : 1;    /* from outside */
@@ -92,6 +103,9 @@ struct ltask *ltask_check(lua_State *L, int index);
 /* NULL if it is not one. */
 struct ltask *ltask_test(lua_State *L, int index);
 
+/* Pushes the handle of a task, for a script to have.  May raise. */
+void ltask_push(lua_State *L, struct ltask *self);
+
 /* The Lua task that a core task is; NULL for others, and when its handle is gone. */
 struct ltask *ltask_of(const struct orr_task *task);
 
@@ -99,6 +113,8 @@ struct ltask_options {
     const char *name;
     bool detached;
     bool fair;
+    bool lasting; /* the name outlives the task */
+    int name_at;  /* or it is the string at this index of L; 0 for elsewhere */
     int handler; /* the index on L of what calls it; 0 for none */
     enum orr_lua_entry entry;
     uint32_t script;      /* whose it is; 0: of the one that runs now */

@@ -8,6 +8,24 @@
 /* The poll function of the core's task. */
 enum orr_poll ltask_poll(struct orr_task *task, void *data);
 
+/* Its destructor. */
+void ltask_drop(void *data);
+
+/* Of a deadline, in the unit of the isolate's mode; `ns` is 0 for what is usual for such an entry. */
+uint64_t ltask_limit(const struct orr_isolate *iso, enum orr_lua_entry entry, uint64_t ns);
+
+/* Of the task whose handle is at the top of L.  May raise. */
+void ltask_remember_creation(lua_State *L, struct ltask *self);
+
+/* Raises if there can be no more tasks. */
+void ltask_check_room(struct orr_isolate *iso, lua_State *L);
+
+/* Lets go of a handle that has not become a task. */
+void ltask_give_up(struct ltask *self);
+
+/* One task of the isolate is gone. */
+void ltask_counted_out(struct orr_isolate *iso);
+
 /* The bottom of a coroutine, [message handler] [function] [arguments...], and its message handler. */
 int ltask_base(lua_State *L);
 int ltask_handle_message(lua_State *L);

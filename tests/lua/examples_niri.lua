@@ -576,5 +576,3 @@ test("a test gives a library loops of its own, on the virtual clock, and sees th
     equal(private.isRunning(), false)
   end
 end)
-
-check.done()

@@ -59,7 +59,7 @@ test("a callback that schedules itself for ever leaves others their turns", func
   async.sleep(1)
 end)
 
-test("an error is reported and counted, and the rest still run", function()
+test("an error is reported and counted, and the rest still run", { errors = true }, function()
   local before, seen = vim.runtime.stats().schedule_errors, 0
   for i = 1, 5 do
     schedule(function()
@@ -115,5 +115,3 @@ test("misuse is told", function()
   raises("bad argument #1 to 'schedule' (function expected, got no value)", function() schedule() end)
   raises("function expected", schedule, 5)
 end)
-
-check.done()

@@ -13,6 +13,8 @@ local classes = {
   eventloop = orrery.eventloop,
   PrivateLoop = orrery.eventloop.new(),
   runtime = orrery.runtime,
+  values = orrery.values,
+  json = orrery.json,
   Task = getmetatable(async.current()),
   Future = getmetatable(async.future()),
   Event = getmetatable(async.event()),
@@ -55,5 +57,3 @@ check.test("every function that is there has a type", function()
     end
   end
 end)
-
-check.done()

@@ -5,6 +5,7 @@
 #include "lua/sandbox/roots.h"
 #include "lua/sandbox/sandbox.h"
 #include "lua/sandbox/source.h"
+#include "lua/terms.h"
 
 #include <errno.h>
 #include <string.h>
@@ -131,10 +132,10 @@ int chunk_load_module(lua_State *L)
     }
     const char *base = luaL_gsub(L, name, ".", "/");
     lua_pushliteral(L, ""); /* where it is not */
-    for (unsigned i = 0; i < 2 * roots_count(iso->roots); i++) {
+    for (unsigned i = 0; i < 2 * roots_count(iso->terms->roots); i++) {
         const char *path = lua_pushfstring(L, forms[i % 2], base);
         lua_pushfstring(L, "@%s", path);
-        int fd = roots_open_file(iso->roots, i / 2, path);
+        int fd = roots_open_file(iso->terms->roots, i / 2, path);
         if (fd >= 0) {
             struct source_options options = {
                 .iso = iso, .name = lua_tostring(L, -1), .mode = "t", .limit = iso->limits.longest_source

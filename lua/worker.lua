@@ -1,0 +1,373 @@
+-- `worker`: scripts that run on other cores.  Gets the module's table and what is written in C (src/lua/worker/module.c).
+--
+-- A worker is a program and the jobs of it that are under way.  Somebody waits for each job, always: whoever calls, or a
+-- task of ours that will call the callback.  So a job belongs to the script whose task that is, ends with it, and its
+-- time-out is that of a wait.
+
+local orrery, core = ...
+local async = orrery.async
+local run, scope, current, with_timeout = async.run, async.scope, async.current, async.with_timeout
+local compile, submit, wait, cancel = core.compile, core.submit, core.wait, core.cancel
+local error, next, pcall, rawget, rawlen = error, next, pcall, rawget, rawlen
+local select, setmetatable, type = select, setmetatable, type
+local format, find, sub, gsub = string.format, string.find, string.sub, string.gsub
+local huge, mtype, pack, unpack = math.huge, math.type, table.pack, table.unpack
+
+local TIMEOUT_MS = 300000
+
+local worker = {}
+orrery.worker = worker
+
+local Worker, Pool = {}, {}
+local methods_of_worker = { __index = Worker, __metatable = false, __name = "orrery.worker" }
+local methods_of_pool = { __index = Pool, __metatable = false, __name = "orrery.worker_pool" }
+local weak = { __mode = "k" }
+local private = setmetatable({}, weak) -- worker or pool -> what is its own
+
+-------------------------------------------------------------------------------------------------------------- checks
+
+local function own(self, class, method)
+  local mine = private[self]
+  if not mine or mine.class ~= class then
+    error(format("%s: expected a %s before the colon, got %s", method, class, type(self)), 3)
+  end
+  return mine
+end
+
+local function check_script(what, script)
+  if type(script) ~= "string" and type(script) ~= "function" then
+    error(format("%s: expected a script (a string of Lua or a function), got %s", what, type(script)), 3)
+  end
+end
+
+local function check_options(what, options, known)
+  if options == nil then
+    return {}
+  elseif type(options) ~= "table" then
+    error(format("%s: expected a table of options, got %s", what, type(options)), 3)
+  end
+  for name in next, options do
+    if not known[name] then
+      error(format("%s: unknown option '%s'", what, name), 3)
+    end
+  end
+  return options
+end
+
+local function check_timeout(what, timeout, usual)
+  if timeout == nil then
+    return usual
+  elseif type(timeout) ~= "number" or not (timeout >= 0) then
+    local got = type(timeout) == "number" and timeout or type(timeout)
+    error(format("%s: option timeout: expected milliseconds, at least 0, got %s", what, got), 4)
+  end
+  return timeout
+end
+
+local function check_count(what, name, value, least, most)
+  if value == nil then
+    return 0
+  elseif mtype(value) ~= "integer" or value < least or value > most then
+    local got = type(value) == "number" and value or type(value)
+    error(format("%s: option %s: expected an integer from %d to %d, got %s", what, name, least, most, got), 3)
+  end
+  return value
+end
+
+------------------------------------------------------------------------------------------------------------- workers
+
+local registered = {} -- modules for all workers: { name, script, name of the chunk, name, ... }
+
+-- What messages call a script: where it was given to us, `level` functions out from who asks.
+local function chunk_name(kind, level)
+  return format("=[%s %s]", kind, (gsub(core.where(level + 1), ":%s*$", "")))
+end
+
+local options_of_worker = { name = true, modules = true, timeout = true }
+
+local function new_worker(what, script, options, pool)
+  local modules = { unpack(registered) }
+  for name, module in next, options.modules or {} do
+    if type(name) ~= "string" or (type(module) ~= "string" and type(module) ~= "function") then
+      error(format("%s: option modules: expected scripts by their names, got %s by %s", what, type(module), type(name)), 3)
+    end
+    modules[#modules + 1], modules[#modules + 2], modules[#modules + 3] = name, module, format("=[module %s]", name)
+  end
+  local name = options.name and format("=%s", options.name) or chunk_name("worker", 3)
+  local program, err = compile(script, name, pool and pool.memory or 0, modules)
+  if not program then
+    error(err, type(script) == "string" and 0 or 3)
+  end
+  local self = setmetatable({}, methods_of_worker)
+  private[self] = {
+    class = "worker",
+    program = program,
+    pool = pool,
+    timeout = check_timeout(what, options.timeout, pool and pool.timeout or TIMEOUT_MS),
+    jobs = setmetatable({}, weak), -- those under way, which are held by whoever waits
+  }
+  if pool then
+    pool.workers[self] = true
+  end
+  return self
+end
+
+function worker.new(script, options)
+  check_script("worker.new", script)
+  local self = new_worker("worker.new", script, check_options("worker.new", options, options_of_worker))
+  return self -- not by a tail call: messages are to name our caller
+end
+
+function worker.register(name, script)
+  if type(name) ~= "string" or not find(name, "^[%a_][%w_.]*$") then
+    error(format("worker.register: expected the name of a module, got %s", type(name) == "string" and name or type(name)), 2)
+  end
+  check_script("worker.register", script)
+  local chunk = format("=[module %s]", name)
+  local program, err = compile(script, chunk, 0, {})
+  if not program then
+    error(err, type(script) == "string" and 0 or 2)
+  end
+  registered[#registered + 1], registered[#registered + 2], registered[#registered + 3] = name, script, chunk
+end
+
+---------------------------------------------------------------------------------------------------------------- jobs
+
+-- A job of the worker; or nil and why not.
+local function begin(what, mine, bounded, timeout, ...)
+  if mine.closed then
+    error(format("%s: the worker is closed", what), 3)
+  end
+  local job, err = submit(mine.program, mine.pool and mine.pool.core, bounded, timeout, ...)
+  if job == false then
+    error(format("%s: %s", what, err), 3)
+  elseif job then
+    mine.jobs[job] = true
+  end
+  return job, err
+end
+
+-- Waits for it: true and the results; false, the error and its report; or nil and why nothing has come of it.
+local function finish(mine, job, ended, ok, ...)
+  mine.jobs[job] = nil
+  if ended then
+    return ok, ...
+  elseif ok == "timeout" then
+    return nil, "timeout"
+  end
+  error(ok, 0) -- whoever waits is cancelled, or a child of it has failed
+end
+
+local function await(mine, job, timeout)
+  return finish(mine, job, pcall(with_timeout, timeout, wait, job))
+end
+
+local function call_back(callback, tell, ok, ...)
+  if ok then
+    callback(...)
+  elseif ok == false or tell or (...) ~= "cancelled" then
+    callback(nil, ...)
+  end
+end
+
+local function deliver(mine, job, timeout, callback, tell)
+  call_back(callback, tell, await(mine, job, timeout))
+end
+
+local options_of_run = { callback = true, timeout = true, cancelled = true }
+
+local function split_run(count, ...)
+  local last = count > 0 and (select(count, ...)) or nil
+  if type(last) == "function" then
+    return last, {}
+  end
+  local callback = type(last) == "table" and rawget(last, "callback")
+  if type(callback) ~= "function" then
+    local got = type(last) == "table" and "a table without one" or count == 0 and "nothing" or type(last)
+    error(format("worker:run: expected a callback, or a table with one, as the last argument, got %s", got), 3)
+  end
+  return callback, check_options("worker:run", last, options_of_run)
+end
+
+function Worker:run(...)
+  local mine = own(self, "worker", "worker:run")
+  local count = select("#", ...)
+  local callback, options = split_run(count, ...)
+  local timeout = check_timeout("worker:run", options.timeout, mine.timeout)
+  local arguments = pack(...)
+  local job, err = begin("worker:run", mine, true, timeout, unpack(arguments, 1, count - 1))
+  if not job then
+    return nil, err
+  end
+  return run({ name = "worker:run", detached = true }, deliver, mine, job, timeout, callback, options.cancelled)
+end
+
+-- Of the last argument: whether it is there to say how, and not what.
+local function is_options(value)
+  if type(value) ~= "table" or rawget(value, "timeout") == nil then
+    return false
+  end
+  return next(value) == "timeout" and next(value, "timeout") == nil
+end
+
+-- The error of a worker, as whoever called it is to see it.  A time-out is one and the same, whoever noticed it first.
+local function raise(err, report)
+  local told = type(err) == "string" and err ~= "timeout" and report
+  local stack = told and find(report, "stack traceback:", 1, true)
+  error(stack and format("%s\nin the worker:\n%s", err, sub(report, stack)) or err, 0)
+end
+
+local function result(ok, ...)
+  if ok then
+    return ...
+  elseif ok == nil then
+    error((...), 0)
+  end
+  raise(...)
+end
+
+function Worker:call(...)
+  local mine = own(self, "worker", "worker:call")
+  if not current() then
+    error("worker:call: not inside a task; start one with async.run(fn), or use worker:run", 2)
+  end
+  local count = select("#", ...)
+  local last = count > 0 and (select(count, ...))
+  if not is_options(last) then
+    return result(await(mine, begin("worker:call", mine, false, mine.timeout, ...), mine.timeout))
+  end
+  local timeout = check_timeout("worker:call", last.timeout)
+  local arguments = pack(...)
+  local job = begin("worker:call", mine, false, timeout, unpack(arguments, 1, count - 1))
+  return result(await(mine, job, timeout))
+end
+
+local function cancel_all(mine)
+  local count = 0
+  for job in next, mine.jobs do
+    count = count + (cancel(job) and 1 or 0)
+  end
+  return count
+end
+
+function Worker:cancel()
+  return cancel_all(own(self, "worker", "worker:cancel"))
+end
+
+function Worker:pending()
+  local count = 0
+  for _ in next, own(self, "worker", "worker:pending").jobs do
+    count = count + 1
+  end
+  return count
+end
+
+function Worker:close()
+  local mine = own(self, "worker", "worker:close")
+  mine.closed = true
+  cancel_all(mine)
+end
+
+methods_of_worker.__close = Worker.close
+
+----------------------------------------------------------------------------------------------------------------- map
+
+local options_of_map = { concurrency = true, timeout = true }
+
+local function map(what, pool, script, list, options)
+  if not private[script] then
+    check_script(what, script)
+  end
+  if type(list) ~= "table" then
+    error(format("%s: expected a list, got %s", what, type(list)), 3)
+  elseif not current() then
+    error(format("%s: not inside a task; start one with async.run(fn)", what), 3)
+  end
+  check_options(what, options, options_of_map)
+  options = options or {}
+  local wanted = check_count(what, "concurrency", options.concurrency, 1, 1000000)
+  local self = private[script] and script or new_worker(what, script, { timeout = options.timeout }, pool)
+  local count, at = rawget(list, "n") or rawlen(list), 0
+  local results = { n = count }
+  local function work()
+    while at < count do
+      at = at + 1
+      local i = at
+      results[i] = (self:call(list[i]))
+    end
+  end
+  scope(function()
+    for _ = 1, wanted > 0 and wanted or core.figures(pool and pool.core).size do
+      if at >= count then
+        break
+      end
+      run({ name = what }, work)
+    end
+  end)
+  return results
+end
+
+function worker.map(script, list, options)
+  local results = map("worker.map", nil, script, list, options)
+  return results
+end
+
+--------------------------------------------------------------------------------------------------------------- pools
+
+local options_of_pool = { size = true, queue = true, memory = true, timeout = true }
+
+function worker.pool(options)
+  check_options("worker.pool", options, options_of_pool)
+  options = options or {}
+  local size = check_count("worker.pool", "size", options.size, 1, 1000000)
+  local queue = check_count("worker.pool", "queue", options.queue, 1, 1000000000)
+  local self = setmetatable({}, methods_of_pool)
+  private[self] = {
+    class = "pool",
+    core = core.pool(size, queue),
+    memory = check_count("worker.pool", "memory", options.memory, 1, huge),
+    timeout = check_timeout("worker.pool", options.timeout, TIMEOUT_MS),
+    workers = setmetatable({}, weak),
+  }
+  return self
+end
+
+local function open_pool(self, method)
+  local mine = own(self, "pool", method)
+  if mine.closed then
+    error(format("%s: the pool is closed", method), 3)
+  end
+  return mine
+end
+
+function Pool:new(script, options)
+  local mine = open_pool(self, "pool:new")
+  check_script("pool:new", script)
+  local made = new_worker("pool:new", script, check_options("pool:new", options, options_of_worker), mine)
+  return made
+end
+
+function Pool:map(script, list, options)
+  local results = map("pool:map", open_pool(self, "pool:map"), script, list, options)
+  return results
+end
+
+function Pool:stats()
+  return core.figures(own(self, "pool", "pool:stats").core)
+end
+
+function Pool:close()
+  local mine = own(self, "pool", "pool:close")
+  mine.closed = true
+  for each in next, mine.workers do
+    each:close()
+  end
+end
+
+methods_of_pool.__close = Pool.close
+
+function worker.stats()
+  return core.figures()
+end
+
+worker.channel = core.channel

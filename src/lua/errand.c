@@ -1,0 +1,312 @@
+#include "lua/errand.h"
+
+#include "base/log.h"
+#include "exec/spawn.h"
+#include "lua/script.h"
+#include "lua/task_parts.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum {
+    SPARES_MAX = 64,
+    ROOM = 16, /* on a coroutine, for what a task begins with */
+};
+
+/* At the bottom of a hidden task's coroutine. */
+enum { AT_HANDLE = 1, AT_BASE, AT_BASE_HANDLER, BOTTOM = AT_BASE_HANDLER };
+
+/* --- Hidden tasks --------------------------------------------------------------------------------------------------- */
+
+/* May raise. */
+static struct ltask *make(struct orr_isolate *iso, lua_State *L)
+{
+    luaL_checkstack(L, 6, NULL);
+    struct ltask *self = lua_newuserdatauv(L, sizeof *self, LTASK_USER_VALUES);
+    *self = (struct ltask){ .iso = iso };
+    lua_rawgeti(L, LUA_REGISTRYINDEX, iso->task_class);
+    lua_setmetatable(L, -2);
+    lua_State *co = isolate_coroutine(iso, L);
+    lua_setiuservalue(L, -2, 1);
+    if (!lua_checkstack(co, ROOM))
+        luaL_error(L, "not enough memory");
+    lua_pushvalue(L, -1);
+    lua_xmove(L, co, 1);
+    lua_rawgeti(co, LUA_REGISTRYINDEX, iso->base);
+    lua_rawgeti(co, LUA_REGISTRYINDEX, iso->base_handler);
+    self->anchor = isolate_anchor(iso, L);
+    self->co = co;
+    lua_pop(L, 1);
+    return self;
+}
+
+static struct ltask *take(struct orr_isolate *iso, lua_State *L)
+{
+    struct ltask *self = iso->spares;
+    if (self) {
+        iso->spares = self->next_urgent;
+        iso->spare_count--;
+    } else {
+        self = make(iso, L);
+    }
+    lua_State *co = self->co;
+    int anchor = self->anchor;
+    memset(self, 0, offsetof(struct ltask, wait)); /* which is idle, as it was when it was made */
+    self->iso = iso;
+    self->co = co;
+    self->anchor = anchor;
+    self->hidden = true;
+    return self;
+}
+
+static int take_protected(lua_State *L)
+{
+    struct orr_isolate *iso = lua_touserdata(L, 1);
+    lua_pushlightuserdata(L, take(iso, L));
+    return 1;
+}
+
+/* NULL for lack of memory. */
+static struct ltask *try_take(struct orr_isolate *iso)
+{
+    lua_State *L = iso->L;
+    if (iso->spares)
+        return take(iso, L);
+    if (!lua_checkstack(L, 4))
+        return NULL;
+    lua_pushcfunction(L, take_protected);
+    lua_pushlightuserdata(L, iso);
+    struct ltask *self = lua_pcall(L, 1, 1, 0) == LUA_OK ? lua_touserdata(L, -1) : NULL;
+    lua_pop(L, 1);
+    return self;
+}
+
+/* One that has not become a task, or is none any more.  Never allocates. */
+static bool put(struct ltask *self)
+{
+    struct orr_isolate *iso = self->iso;
+    lua_State *co = self->co;
+    if (iso->closing || iso->spare_count >= SPARES_MAX)
+        return false;
+    lua_settop(co, BOTTOM);
+    if (lua_gethook(co))
+        lua_sethook(co, NULL, 0, 0); /* the next has none, either */
+    if (self->handler) {
+        lua_pushnil(co);
+        lua_setiuservalue(co, AT_HANDLE, LTASK_HANDLER);
+    }
+    self->dropped = false;
+    self->next_urgent = iso->spares;
+    iso->spares = self;
+    iso->spare_count++;
+    return true;
+}
+
+/* What the body is called by. */
+static void push_base(struct ltask *self)
+{
+    self->below = (uint8_t)lua_gettop(self->co);
+    lua_pushvalue(self->co, AT_BASE);
+    lua_pushvalue(self->co, AT_BASE_HANDLER);
+}
+
+static void bind(struct ltask *self, struct orr_task *task, int arguments)
+{
+    self->arguments = arguments + 2;
+    self->task = orr_task_ref(task);
+}
+
+/* A core task that is in nobody's hands yet. */
+static int spawn(struct orr_isolate *iso, const struct orr_spawn *what, const char *lasting_name, struct orr_task **out)
+{
+    int error = isolate_visit(iso);
+    if (error)
+        return error;
+    error = runtime_stopping(iso->rt) && !iso->worker->grace ? -ESHUTDOWN : spawn_unqueued(iso->worker, what, out);
+    isolate_leave(iso);
+    if (error)
+        return error;
+    if (lasting_name)
+        task_lend_name(*out, lasting_name);
+    iso->tasks++;
+    return 0;
+}
+
+/* If it raises, the task is there all the same, and is not called. */
+static void remember_creation(lua_State *L, struct ltask *self)
+{
+    isolate_push_anchored(self->iso, L, self->anchor);
+    ltask_remember_creation(L, self);
+    lua_pop(L, 1);
+}
+
+struct ltask *hidden_new(struct orr_isolate *iso, lua_State *L, int arguments, const struct ltask_options *options)
+{
+    ltask_check_room(iso, L);
+    struct ltask *self = take(iso, L);
+    lua_State *co = self->co;
+    bool lends = options->lasting || options->name_at;
+    if (!lua_checkstack(co, arguments + ROOM)) {
+        ltask_give_up(self);
+        luaL_error(L, "too many arguments");
+    }
+    self->entry = (uint8_t)options->entry;
+    self->limit = ltask_limit(iso, options->entry, options->deadline_ns);
+    self->script = options->script ? options->script : script_running(iso);
+    if (options->handler) {
+        lua_pushvalue(L, options->handler);
+        lua_xmove(L, co, 1);
+        self->handler = lua_touserdata(co, -1);
+        lua_setiuservalue(co, AT_HANDLE, LTASK_HANDLER);
+    }
+    if (options->name_at) { /* where it lasts at least until the first step is over */
+        lua_pushvalue(L, options->name_at);
+        lua_xmove(L, co, 1);
+        self->borrowed = true;
+    }
+    push_base(self);
+    lua_xmove(L, co, arguments + 1);
+    struct orr_spawn what = {
+        .poll = ltask_poll,
+        .data = self,
+        .drop = ltask_drop,
+        .name = lends ? NULL : options->name,
+        .detached = options->detached,
+    };
+    struct orr_task *task;
+    int error = spawn(iso, &what, lends ? options->name : NULL, &task);
+    if (error) {
+        ltask_give_up(self);
+        luaL_error(L, "async.run: no task: %s", strerror(-error));
+        __builtin_unreachable();
+    }
+    bind(self, task, arguments);
+    if (iso->debug)
+        remember_creation(L, self);
+    return self;
+}
+
+void hidden_own_name(struct ltask *self)
+{
+    struct orr_task *task = self->task;
+    self->borrowed = false;
+    task->name = alloc_copy(&task->worker->alloc, task->name); /* or it has none */
+    task->name_lent = false;
+}
+
+bool hidden_keep(struct ltask *self)
+{
+    bool usable = self->state == LTASK_OK && self->over && self->co && !self->exposed && !self->estate &&
+                  !self->urgent && self->wait.state == WAIT_IDLE && !self->wait.grouped;
+    return usable && put(self);
+}
+
+/* --- Errands -------------------------------------------------------------------------------------------------------- */
+
+static void release(struct errand *self)
+{
+    if (!--self->pending)
+        self->kind->let_go(self);
+}
+
+/* The core's task is over, without any of Lua. */
+static void not_called(void *data)
+{
+    struct errand *self = data;
+    struct orr_isolate *iso = self->iso;
+    release(self);
+    ltask_counted_out(iso);
+}
+
+static void dropped(void *data)
+{
+    struct errand *self = data;
+    if (self->kind->skip)
+        self->kind->skip(self);
+    not_called(self);
+}
+
+/* Pushes what is to be called, as kind->push() does. */
+static int prepare(struct errand *errand, struct ltask *self)
+{
+    lua_State *co = self->co;
+    lua_rawgeti(co, LUA_REGISTRYINDEX, errand->iso->anchors);
+    lua_rawgeti(co, -1, errand->anchor);
+    push_base(self);
+    return errand->kind->push(errand, co, self->below);
+}
+
+/*
+ * After its first step.  Either that was all, and the handler is not judged any more; or the task goes on, and the handler, which the
+ * errand holds until now, is to last as long.
+ */
+static void settle_handler(struct errand *errand, struct ltask *self, const struct orr_task *task, enum orr_poll answer)
+{
+    lua_State *L = errand->iso->L;
+    if (answer == ORR_DONE && !task->result.error && !task->children && !task->own.failures) {
+        errand->handler->strikes = 0;
+    } else if (lua_checkstack(L, 4)) {
+        isolate_push_anchored(errand->iso, L, self->anchor);
+        isolate_push_anchored(errand->iso, L, errand->anchor);
+        lua_setiuservalue(L, -2, LTASK_HANDLER);
+        lua_pop(L, 1);
+        self->handler = errand->handler;
+    }
+}
+
+/* What begins it, and is never called again for it: the task is an ordinary one from then on. */
+static enum orr_poll errand_poll(struct orr_task *task, void *data)
+{
+    struct errand *errand = data;
+    struct orr_isolate *iso = errand->iso;
+    if (isolate_is_held(iso) && !iso->plain) {
+        task->queued = true;
+        queue_push(&iso->parked, task);
+        return ORR_PENDING;
+    }
+    if (iso->closing || task->cancelled) /* none of a script runs for the first time because it is unloaded */
+        return orr_task_fail(task, -ECANCELED);
+    struct ltask *self = try_take(iso);
+    if (!self)
+        return orr_task_fail(task, -ENOMEM);
+    self->entry = (uint8_t)errand->kind->entry;
+    self->limit = ltask_limit(iso, errand->kind->entry, 0);
+    self->script = errand->script;
+    task->drop = not_called;
+    int arguments = prepare(errand, self);
+    if (arguments < 0) {
+        if (!put(self))
+            ltask_give_up(self);
+        return arguments == -ENOENT ? ORR_DONE : orr_task_fail(task, arguments);
+    }
+    bind(self, task, arguments);
+    task->poll = ltask_poll;
+    task->data = self;
+    task->drop = ltask_drop;
+    enum orr_poll answer = ltask_poll(task, self);
+    if (errand->handler)
+        settle_handler(errand, self, task, answer);
+    release(errand);
+    return answer;
+}
+
+int errand_start(struct errand *self)
+{
+    struct orr_isolate *iso = self->iso;
+    struct orr_spawn what = { .poll = errand_poll, .data = self, .drop = dropped, .detached = true };
+    struct orr_task *task;
+    int error = iso->tasks >= iso->limits.max_tasks ? -EAGAIN : spawn(iso, &what, self->kind->name, &task);
+    if (error) {
+        log_line(&iso->rt->log, ORR_LOG_ERROR, "%s: no task for its callback: %s", self->kind->name,
+                 error == -EAGAIN ? "there may be no more of them" : strerror(-error));
+        return error;
+    }
+    self->pending++;
+    worker_ready(iso->worker, task);
+    return 0;
+}
+
+struct errand *errand_of(const struct orr_task *task)
+{
+    return task->poll == errand_poll ? task->data : NULL;
+}

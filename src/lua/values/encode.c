@@ -1,0 +1,395 @@
+/*
+ * Writes values into a message, in one pass.  For each table that the walk is in, the stack of L holds one key and its value, which is the
+ * next table; nothing else is left there, and where something cannot be copied it says where (path.h).
+ *
+ * Nothing here allocates in Lua, so nothing raises, no collector runs, and addresses of strings and tables stay what they are.  Counts
+ * of tables are written when they are known, and SHARED when something is met again: both by offset, for the buffer moves.
+ */
+#include "lua/values/format.h"
+#include "lua/values/message.h"
+#include "lua/values/path.h"
+#include "lua/values/seen.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    WALK_SLOTS = 3, /* a key, a value, and a metatable to look at */
+    GAP = 16,       /* of nils in an array, besides as many as there are elements */
+};
+
+struct encoder {
+    lua_State *L;
+    struct message *m;
+    int depth; /* of the table that the walk is in */
+    const char *reason;
+    char refused[96]; /* a reason that had to be made */
+    struct seen seen;
+    const void *open[VALUES_DEPTH_MAX]; /* tables */
+    /* By a hash of its address, a name and the slot that it is in.  One that takes another's place takes its slot, too. */
+    const char *names[NAME_SLOTS];
+    unsigned char slots[NAME_SLOTS];
+    unsigned slots_used;
+};
+
+static int refuse(struct encoder *e, int error, const char *reason)
+{
+    e->reason = reason;
+    return error;
+}
+
+/* --- Bytes -------------------------------------------------------------------------------------------------------- */
+
+static inline int reserve(struct encoder *e, size_t size)
+{
+    struct message *m = e->m;
+    return m->capacity - m->size >= size ? 0 : message_grow(m, size);
+}
+
+/* Where the next `size` bytes go, for which there is room. */
+static inline unsigned char *take(struct encoder *e, size_t size)
+{
+    unsigned char *at = e->m->bytes + e->m->size;
+    e->m->size += size;
+    return at;
+}
+
+static int put_tag(struct encoder *e, unsigned tag)
+{
+    int error = reserve(e, 1);
+    if (!error)
+        *take(e, 1) = (unsigned char)tag;
+    return error;
+}
+
+static int put_number32(struct encoder *e, enum tag tag, uint32_t number)
+{
+    int error = reserve(e, 5);
+    if (error)
+        return error;
+    unsigned char *at = take(e, 5);
+    at[0] = (unsigned char)tag;
+    store32(at + 1, number);
+    return 0;
+}
+
+static int put_integer(struct encoder *e, lua_Integer value)
+{
+    int error = reserve(e, 9);
+    if (error)
+        return error;
+    unsigned char *at = e->m->bytes + e->m->size;
+    if (value >= 0 && value < SMALL_INT) {
+        at[0] = (unsigned char)(SMALL_INT + value);
+        e->m->size += 1;
+    } else if (value == (int8_t)value) {
+        at[0] = TAG_INT8;
+        at[1] = (unsigned char)value;
+        e->m->size += 2;
+    } else if (value == (int16_t)value) {
+        at[0] = TAG_INT16;
+        store16(at + 1, (uint16_t)value);
+        e->m->size += 3;
+    } else if (value == (int32_t)value) {
+        at[0] = TAG_INT32;
+        store32(at + 1, (uint32_t)value);
+        e->m->size += 5;
+    } else {
+        at[0] = TAG_INT64;
+        store64(at + 1, (uint64_t)value);
+        e->m->size += 9;
+    }
+    return 0;
+}
+
+static int put_float(struct encoder *e, lua_Number value)
+{
+    uint64_t bits;
+    static_assert(sizeof value == sizeof bits, "floats of Lua have 64 bits");
+    int error = reserve(e, 9);
+    if (error)
+        return error;
+    unsigned char *at = take(e, 9);
+    memcpy(&bits, &value, sizeof bits);
+    at[0] = TAG_FLOAT;
+    store64(at + 1, bits);
+    return 0;
+}
+
+/* Writes a reference if it has been met, and answers 1; else remembers that it comes next, and answers 0; or an error. */
+static int put_reference(struct encoder *e, const void *what)
+{
+    uint32_t place = (uint32_t)e->m->size;
+    int met = seen_meet(&e->seen, what, &place);
+    if (met <= 0)
+        return met;
+    for (int i = 0; i < e->depth; i++)
+        if (e->open[i] == what)
+            return refuse(e, -EINVAL, "a table that contains itself cannot be copied");
+    e->m->bytes[place] |= SHARED;
+    int error = put_number32(e, TAG_REFERENCE, place);
+    return error ? error : 1;
+}
+
+/* --- Strings ------------------------------------------------------------------------------------------------------ */
+
+/* Lua keeps one copy of each short string, so that its address is as good as its bytes. */
+static int put_name(struct encoder *e, const char *bytes, size_t size)
+{
+    unsigned place = (unsigned)(((uintptr_t)bytes >> 3) * UINT32_C(2654435769) >> 25) % NAME_SLOTS;
+    int error = reserve(e, 3 + NAME_MAX_SIZE);
+    if (error)
+        return error;
+    unsigned char *at = e->m->bytes + e->m->size;
+    if (e->names[place] == bytes) {
+        at[0] = TAG_SAME_NAME;
+        at[1] = e->slots[place];
+        e->m->size += 2;
+        return 0;
+    }
+    if (!e->names[place])
+        e->slots[place] = (unsigned char)e->slots_used++;
+    e->names[place] = bytes;
+    at[0] = TAG_NAME;
+    at[1] = e->slots[place];
+    at[2] = (unsigned char)size;
+    memcpy(at + 3, bytes, size);
+    e->m->size += 3 + size;
+    return 0;
+}
+
+static int put_string(struct encoder *e, int index)
+{
+    size_t size;
+    const char *bytes = lua_tolstring(e->L, index, &size);
+    if (size <= NAME_MAX_SIZE)
+        return put_name(e, bytes, size);
+    int error = put_reference(e, bytes);
+    if (error)
+        return error < 0 ? error : 0;
+    if (size >= SEGMENT_MIN && !e->m->flat) {
+        error = message_add_segment(e->m, bytes, size);
+        return error ? error : put_number32(e, TAG_SEGMENT, e->m->segment_count - 1);
+    }
+    if (size > UINT32_MAX)
+        return -E2BIG;
+    error = reserve(e, 5 + size);
+    if (error)
+        return error;
+    unsigned char *at = take(e, 5 + size);
+    at[0] = TAG_STRING;
+    store32(at + 1, (uint32_t)size);
+    memcpy(at + 5, bytes, size);
+    return 0;
+}
+
+/* --- What is refused, and what is attached -------------------------------------------------------------------------- */
+
+static int refuse_type(struct encoder *e, const char *name)
+{
+    snprintf(e->refused, sizeof e->refused, "%s %.40s cannot be copied", strchr("aeiou", *name) ? "an" : "a", name);
+    return refuse(e, -EINVAL, e->refused);
+}
+
+/* The name of a userdata's class, "channel" for orrery.channel.  What it points to is the metatable's. */
+static const char *class_name(lua_State *L, int index)
+{
+    const char *name = NULL;
+    if (lua_getmetatable(L, index)) {
+        lua_pushnil(L); /* the name is looked for, not looked up: making its key could raise */
+        while (!name && lua_next(L, -2)) {
+            if (lua_type(L, -2) == LUA_TSTRING && !strcmp(lua_tostring(L, -2), "__name") &&
+                lua_type(L, -1) == LUA_TSTRING)
+                name = lua_tostring(L, -1);
+            lua_pop(L, name ? 2 : 1);
+        }
+        lua_pop(L, 1);
+    }
+    if (!name)
+        return "userdata";
+    return strncmp(name, "orrery.", 7) ? name : name + 7;
+}
+
+static int put_userdata(struct encoder *e, int index)
+{
+    struct attachment *attachment = attachment_test(e->L, index);
+    if (!attachment)
+        return refuse_type(e, class_name(e->L, index));
+    if (e->m->flat) {
+        snprintf(e->refused, sizeof e->refused, "a %.40s cannot be written to a string", class_name(e->L, index));
+        return refuse(e, -EINVAL, e->refused);
+    }
+    int error = put_reference(e, attachment);
+    if (error)
+        return error < 0 ? error : 0;
+    error = message_add_attachment(e->m, attachment);
+    return error ? error : put_number32(e, TAG_ATTACHMENT, e->m->attachment_count - 1);
+}
+
+/* --- Tables ------------------------------------------------------------------------------------------------------- */
+
+static int put_value(struct encoder *e, int index);
+
+/* TAG_TABLE or TAG_ARRAY, or an error for a table with a metatable of somebody's own. */
+static int table_tag(struct encoder *e, int index)
+{
+    if (!lua_getmetatable(e->L, index))
+        return TAG_TABLE;
+    values_push_array_mark(e->L);
+    bool array = lua_rawequal(e->L, -1, -2);
+    lua_pop(e->L, 2);
+    return array ? TAG_ARRAY : refuse(e, -EINVAL, "a table with a metatable cannot be copied");
+}
+
+static int put_key(struct encoder *e, int index)
+{
+    switch (lua_type(e->L, index)) {
+    case LUA_TSTRING:
+    case LUA_TNUMBER:
+    case LUA_TBOOLEAN:
+        return put_value(e, index);
+    default:
+        snprintf(e->refused, sizeof e->refused, "a %s that is a key cannot be copied",
+                 lua_typename(e->L, lua_type(e->L, index)));
+        return refuse(e, -EINVAL, e->refused);
+    }
+}
+
+/* Nils from one key of an array up to the next. */
+static int put_gap(struct encoder *e, size_t size)
+{
+    int error = reserve(e, size);
+    if (!error)
+        memset(take(e, size), TAG_NIL, size);
+    return error;
+}
+
+/*
+ * Lua walks first through the array part, in order: as long as keys come in order, they are elements, and need not be written.
+ * What follows are pairs.  Holes up to the border that Lua sees are elements too, unless they are large.
+ */
+static int put_content(struct encoder *e, int index, uint32_t *elements, uint32_t *pairs)
+{
+    lua_State *L = e->L;
+    lua_Integer last = 0;
+    int error = 0;
+    int key = lua_gettop(L) + 1;
+    lua_pushnil(L);
+    while (!error && lua_next(L, index)) {
+        lua_Integer here = !*pairs && lua_isinteger(L, key) ? lua_tointeger(L, key) : 0;
+        if (here == last + 1) {
+            last = here;
+        } else if (here > last && here - last <= last + GAP && here <= (lua_Integer)lua_rawlen(L, index)) {
+            error = put_gap(e, (size_t)(here - last - 1));
+            last = here;
+        } else {
+            ++*pairs;
+            error = put_key(e, key);
+        }
+        if (!error)
+            error = put_value(e, key + 1);
+        if (!error) /* else it stays, for the path */
+            lua_settop(L, key);
+    }
+    *elements = (uint32_t)last;
+    return error;
+}
+
+static int put_table(struct encoder *e, int index)
+{
+    int error = put_reference(e, lua_topointer(e->L, index));
+    if (error)
+        return error < 0 ? error : 0;
+    if (e->depth == VALUES_DEPTH_MAX)
+        return refuse(e, -E2BIG, "tables are nested too deep to be copied");
+    if (!lua_checkstack(e->L, WALK_SLOTS + VALUES_ERROR_SLOTS))
+        return -ENOMEM;
+    int tag = table_tag(e, index);
+    if (tag < 0)
+        return tag;
+    error = reserve(e, TABLE_HEADER);
+    if (error)
+        return error;
+    size_t header = e->m->size;
+    *take(e, TABLE_HEADER) = (unsigned char)tag;
+    uint32_t elements = 0;
+    uint32_t pairs = 0;
+    e->open[e->depth++] = lua_topointer(e->L, index);
+    error = put_content(e, index, &elements, &pairs);
+    if (error)
+        return error;
+    e->depth--;
+    store32(e->m->bytes + header + 1, elements);
+    store32(e->m->bytes + header + 5, pairs);
+    return 0;
+}
+
+static int put_value(struct encoder *e, int index)
+{
+    switch (lua_type(e->L, index)) {
+    case LUA_TNIL:
+        return put_tag(e, TAG_NIL);
+    case LUA_TBOOLEAN:
+        return put_tag(e, lua_toboolean(e->L, index) ? TAG_TRUE : TAG_FALSE);
+    case LUA_TNUMBER:
+        if (lua_isinteger(e->L, index))
+            return put_integer(e, lua_tointeger(e->L, index));
+        return put_float(e, lua_tonumber(e->L, index));
+    case LUA_TSTRING:
+        return put_string(e, index);
+    case LUA_TTABLE:
+        return put_table(e, index);
+    case LUA_TUSERDATA:
+        return put_userdata(e, index);
+    case LUA_TLIGHTUSERDATA:
+        if (!lua_touserdata(e->L, index))
+            return put_tag(e, TAG_NULL);
+        return refuse_type(e, "light userdata");
+    case LUA_TTHREAD:
+        return refuse_type(e, "coroutine");
+    default:
+        return refuse_type(e, lua_typename(e->L, lua_type(e->L, index)));
+    }
+}
+
+/* --- All of it ------------------------------------------------------------------------------------------------------ */
+
+static int put_all(struct encoder *e, int first, int count, int *number)
+{
+    int error = reserve(e, FORMAT_HEADER);
+    if (error)
+        return error;
+    unsigned char *at = take(e, FORMAT_HEADER);
+    at[0] = FORMAT_VERSION;
+    store32(at + 2, (uint32_t)count);
+    for (; !error && *number < count; ++*number)
+        error = put_value(e, first + *number);
+    e->m->bytes[1] = (unsigned char)e->slots_used;
+    return error;
+}
+
+int values_encode(struct message *m, lua_State *L, int first, int count, const char *root)
+{
+    struct encoder e;
+    int top = lua_gettop(L);
+    e.L = L;
+    e.m = m;
+    e.depth = 0;
+    e.reason = NULL;
+    e.slots_used = 0;
+    memset(e.names, 0, sizeof e.names);
+    seen_init(&e.seen, &m->alloc);
+    int number = 0;
+    int error = put_all(&e, lua_absindex(L, first), count, &number);
+    seen_free(&e.seen);
+    if (!error)
+        return 0;
+    message_free(m);
+    struct path path = { .root = root, .number = count > 1 ? number : 0, .first_key = top + 1, .depth = e.depth };
+    path_push_error(L, &path, error == -E2BIG && !e.reason ? "too large to be copied" : e.reason);
+    lua_rotate(L, top + 1, 1);
+    lua_settop(L, top + 1);
+    return error;
+}

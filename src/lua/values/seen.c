@@ -1,0 +1,67 @@
+#include "lua/values/seen.h"
+
+#include <errno.h>
+#include <string.h>
+
+void seen_init(struct seen *seen, const struct alloc *alloc)
+{
+    memset(seen, 0, sizeof *seen);
+    seen->alloc = alloc;
+    seen->sights = seen->inlined;
+    seen->mask = SEEN_INLINE - 1;
+}
+
+void seen_free(struct seen *seen)
+{
+    if (seen->sights != seen->inlined)
+        alloc_free(seen->alloc, seen->sights, (seen->mask + 1) * sizeof *seen->sights);
+}
+
+/* Addresses differ in their middle bits; what is above the low four is mixed into the whole. */
+static size_t first_place(const void *what, size_t mask)
+{
+    uint64_t bits = (uint64_t)(uintptr_t)what >> 4;
+    return (size_t)((bits * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & mask;
+}
+
+/* That of `what`, or the free one where it belongs. */
+static struct sight *find(struct sight *sights, size_t mask, const void *what)
+{
+    size_t i = first_place(what, mask);
+    while (sights[i].what && sights[i].what != what)
+        i = (i + 1) & mask;
+    return &sights[i];
+}
+
+static int grow(struct seen *seen)
+{
+    size_t mask = seen->mask * 4 + 3;
+    struct sight *sights = alloc_zeroed(seen->alloc, (mask + 1) * sizeof *sights);
+    if (!sights)
+        return -ENOMEM;
+    for (size_t i = 0; i <= seen->mask; i++)
+        if (seen->sights[i].what)
+            *find(sights, mask, seen->sights[i].what) = seen->sights[i];
+    seen_free(seen);
+    seen->sights = sights;
+    seen->mask = mask;
+    return 0;
+}
+
+int seen_meet(struct seen *seen, const void *what, uint32_t *place)
+{
+    struct sight *sight = find(seen->sights, seen->mask, what);
+    if (sight->what) {
+        *place = sight->place;
+        return 1;
+    }
+    if (seen->count >= (seen->mask + 1) / 4 * 3) {
+        int error = grow(seen);
+        if (error)
+            return error;
+        sight = find(seen->sights, seen->mask, what);
+    }
+    seen->count++;
+    *sight = (struct sight){ .what = what, .place = *place };
+    return 0;
+}

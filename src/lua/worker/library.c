@@ -1,0 +1,220 @@
+#include "lua/worker/library.h"
+
+#include "lua/sandbox/sandbox.h"
+
+#include <errno.h>
+
+/* --- What spoils ------------------------------------------------------------------------------------------------------- */
+
+/* [spoiled, the function it stands for, which has no upvalues of its own] */
+static int spoil_and_call(lua_State *L)
+{
+    *(bool *)lua_touserdata(L, lua_upvalueindex(1)) = true;
+    return lua_tocfunction(L, lua_upvalueindex(2))(L);
+}
+
+/* setmetatable: a finalizer would run at any time, in the middle of another job too. */
+static int set_metatable(lua_State *L)
+{
+    if (lua_type(L, 2) == LUA_TTABLE) {
+        lua_pushliteral(L, "__gc");
+        if (lua_rawget(L, 2) != LUA_TNIL)
+            *(bool *)lua_touserdata(L, lua_upvalueindex(1)) = true;
+        lua_pop(L, 1);
+    }
+    return lua_tocfunction(L, lua_upvalueindex(2))(L);
+}
+
+/* Puts `stand_in` before the function `name` of the table at the top, if it has one. */
+static void put_before(lua_State *L, const char *name, lua_CFunction stand_in, bool *spoiled)
+{
+    lua_pushlightuserdata(L, spoiled);
+    if (lua_getfield(L, -2, name) != LUA_TFUNCTION) {
+        lua_pop(L, 2);
+        return;
+    }
+    lua_pushcclosure(L, stand_in, 2);
+    lua_setfield(L, -2, name);
+}
+
+static void put_before_all(lua_State *L, const char *library, const char *const *names, bool *spoiled)
+{
+    if (lua_getglobal(L, library) == LUA_TTABLE)
+        for (; *names; names++)
+            put_before(L, *names, spoil_and_call, spoiled);
+    lua_pop(L, 1);
+}
+
+/* --- What is not there -------------------------------------------------------------------------------------------------- */
+
+static int refuse_exit(lua_State *L)
+{
+    return luaL_error(L, "os.exit: a worker cannot end the program; return, or raise an error");
+}
+
+/* [Lua's own] */
+static int ask_locale(lua_State *L)
+{
+    if (!lua_isnoneornil(L, 1))
+        return luaL_error(L, "os.setlocale: a worker cannot change the locale, which all threads share; it may only ask");
+    return lua_tocfunction(L, lua_upvalueindex(1))(L);
+}
+
+/* What concerns the whole program. */
+static void cut_os(lua_State *L)
+{
+    if (lua_getglobal(L, LUA_OSLIBNAME) == LUA_TTABLE) {
+        lua_pushcfunction(L, refuse_exit);
+        lua_setfield(L, 1, "exit");
+        lua_getfield(L, 1, "setlocale");
+        lua_pushcclosure(L, ask_locale, 1);
+        lua_setfield(L, 1, "setlocale");
+    }
+    lua_settop(L, 0);
+}
+
+/* With the rest of it, a script could reach what no table holds. */
+static void cut_debug(lua_State *L)
+{
+    static const char *const kept[] = { "getinfo", "traceback" };
+    lua_getglobal(L, LUA_DBLIBNAME);
+    lua_newtable(L);
+    for (int i = 0; i < 2; i++) {
+        lua_getfield(L, 1, kept[i]);
+        lua_setfield(L, 2, kept[i]);
+    }
+    for (lua_pushnil(L); lua_next(L, 1);) { /* in the table itself, which modules may hold */
+        lua_pop(L, 1);
+        lua_pushvalue(L, -1);
+        lua_pushvalue(L, -1);
+        lua_rawget(L, 2);
+        lua_rawset(L, 1);
+    }
+    lua_settop(L, 0);
+}
+
+/* As are all other userdata's: or a job could change it for those that follow. */
+static void hide_metatable_of_files(lua_State *L)
+{
+    if (luaL_getmetatable(L, LUA_FILEHANDLE) == LUA_TTABLE) {
+        lua_pushboolean(L, false);
+        lua_setfield(L, -2, "__metatable");
+    }
+    lua_pop(L, 1);
+}
+
+void library_adapt(struct orr_isolate *iso, lua_State *L, bool *spoiled)
+{
+    static const char *const files[] = { "close", "input", "lines", "open", "output", "popen", "tmpfile", NULL };
+    static const char *const foreign[] = { "loadlib", NULL };
+    lua_settop(L, 0);
+    if (sandbox_applies(iso)) /* which has none of these */
+        return;
+    cut_debug(L);
+    cut_os(L);
+    hide_metatable_of_files(L);
+    put_before_all(L, LUA_IOLIBNAME, files, spoiled);
+    put_before_all(L, LUA_LOADLIBNAME, foreign, spoiled);
+    lua_pushglobaltable(L);
+    put_before(L, "setmetatable", set_metatable, spoiled);
+    lua_pop(L, 1);
+}
+
+/* --- What cannot be changed --------------------------------------------------------------------------------------------- */
+
+static int refuse_change(lua_State *L)
+{
+    return luaL_error(L, "attempt to change a read-only table (%s)", lua_tostring(L, lua_upvalueindex(1)));
+}
+
+static int next_field(lua_State *L)
+{
+    lua_settop(L, 2);
+    lua_pushvalue(L, lua_upvalueindex(1));
+    lua_replace(L, 1);
+    return lua_next(L, 1) ? 2 : 0;
+}
+
+static int each_field(lua_State *L)
+{
+    lua_pushvalue(L, lua_upvalueindex(1));
+    lua_pushcclosure(L, next_field, 1);
+    lua_pushvalue(L, 1);
+    return 2;
+}
+
+/* [name] [table] -> [name] [what reads as the table does] */
+static void push_frozen(lua_State *L)
+{
+    int table = lua_gettop(L);
+    lua_newtable(L);
+    lua_createtable(L, 0, 4);
+    lua_pushvalue(L, table);
+    lua_setfield(L, -2, "__index");
+    lua_pushvalue(L, table - 1);
+    lua_pushcclosure(L, refuse_change, 1);
+    lua_setfield(L, -2, "__newindex");
+    lua_pushvalue(L, table);
+    lua_pushcclosure(L, each_field, 1);
+    lua_setfield(L, -2, "__pairs");
+    lua_pushboolean(L, false);
+    lua_setfield(L, -2, "__metatable");
+    lua_setmetatable(L, -2);
+    lua_replace(L, table);
+}
+
+void library_freeze(lua_State *L)
+{
+    int module = lua_gettop(L);
+    for (lua_pushnil(L); lua_next(L, module);) {
+        if (!lua_istable(L, -1)) {
+            lua_pop(L, 1);
+            continue;
+        }
+        push_frozen(L);
+        lua_pushvalue(L, -2);
+        lua_insert(L, -2);
+        lua_rawset(L, module); /* in its place: the traversal may go on */
+    }
+}
+
+/* --- Modules ---------------------------------------------------------------------------------------------------------------- */
+
+static int return_it(lua_State *L)
+{
+    lua_pushvalue(L, lua_upvalueindex(1));
+    return 1;
+}
+
+void library_register(lua_State *L, const char *name)
+{
+    if (lua_isnil(L, -1)) {
+        lua_pop(L, 1);
+        lua_pushboolean(L, true);
+    }
+    lua_pushvalue(L, -1);
+    lua_setglobal(L, name);
+    if (lua_isfunction(L, -1)) /* which otherwise would be taken for what makes the module */
+        lua_pushcclosure(L, return_it, 1);
+    if (orr_lua_register(L, name) == -ENOMEM)
+        luaL_error(L, "not enough memory");
+}
+
+/* Lua's own `package` remembers the handles of such libraries in the registry, to close them with the state. */
+void library_check(lua_State *L)
+{
+    if (lua_getfield(L, LUA_REGISTRYINDEX, "_CLIBS") == LUA_TTABLE && lua_rawlen(L, -1))
+        luaL_error(L, "a library written in C has been loaded");
+    lua_pop(L, 1);
+}
+
+void library_restore(lua_State *L)
+{
+    if (!lua_gc(L, LUA_GCISRUNNING))
+        lua_gc(L, LUA_GCRESTART); /* which also makes a step due: so not for nothing */
+    lua_gc(L, LUA_GCINC, 200, 100, 13);
+    lua_getglobal(L, LUA_MATHLIBNAME);
+    lua_getfield(L, -1, "randomseed");
+    lua_call(L, 0, 0);
+    lua_pop(L, 1);
+}

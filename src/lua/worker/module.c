@@ -1,0 +1,255 @@
+/*
+ * The module `worker`, as far as it is written in C; the rest is lua/worker.lua, which gets these functions and shows none of them.
+ *
+ * A job's handle gives the job up when it is closed or collected, so one that nobody waits for any more does not run on.
+ */
+#include "lua/worker/module.h"
+
+#include "lua/task.h"
+#include "lua/worker/channel.h"
+#include "lua/worker/pool.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define PROGRAM "orrery.worker_program"
+#define POOL "orrery.worker_pool"
+#define JOB "orrery.worker_job"
+
+extern const char orrery_lua_worker[];
+extern const size_t orrery_lua_worker_size;
+
+/* A userdata with a pointer, of a class. */
+static void **new_handle(lua_State *L, const char *class)
+{
+    void **handle = lua_newuserdatauv(L, sizeof *handle, 0);
+    *handle = NULL;
+    luaL_setmetatable(L, class);
+    return handle;
+}
+
+/* --- Programs ------------------------------------------------------------------------------------------------------------ */
+
+static int program_gc(lua_State *L)
+{
+    void **handle = lua_touserdata(L, 1);
+    program_unref(*handle);
+    *handle = NULL;
+    return 0;
+}
+
+/* compile(script, name, memory, modules): modules are { name, script, name of the chunk, name, ... }.  A program; or nil and why not. */
+static int compile(lua_State *L)
+{
+    struct orr_isolate *iso = isolate_of(L);
+    lua_settop(L, 4);
+    void **handle = new_handle(L, PROGRAM);
+    struct program *program = program_new(iso, (size_t)lua_tointeger(L, 3));
+    if (!program)
+        return luaL_error(L, "not enough memory");
+    *handle = program;
+    bool compiled = program_set_code(program, L, 1, lua_tostring(L, 2));
+    for (int i = 1; compiled && lua_rawgeti(L, 4, i) == LUA_TSTRING; i += 3) {
+        lua_rawgeti(L, 4, i + 1);
+        lua_rawgeti(L, 4, i + 2);
+        compiled = program_add_module(program, L, lua_gettop(L) - 1, lua_tostring(L, -3), lua_tostring(L, -1));
+        if (compiled)
+            lua_settop(L, 5);
+    }
+    if (!compiled) {
+        lua_pushnil(L);
+        lua_insert(L, -2);
+        return 2;
+    }
+    lua_settop(L, 5);
+    return 1;
+}
+
+/* --- Pools ----------------------------------------------------------------------------------------------------------------- */
+
+static struct pools *get_pools(lua_State *L)
+{
+    struct pools *pools;
+    int error = pools_get(isolate_of(L)->rt, &pools);
+    if (error)
+        luaL_error(L, "no threads for workers: %s", strerror(-error));
+    return pools;
+}
+
+static int pool_gc(lua_State *L)
+{
+    void **handle = lua_touserdata(L, 1);
+    pool_unref(*handle);
+    *handle = NULL;
+    return 0;
+}
+
+/* pool(size, queue) */
+static int make_pool(lua_State *L)
+{
+    void **handle = new_handle(L, POOL);
+    *handle = pool_new(get_pools(L), (unsigned)lua_tointeger(L, 1), (unsigned)lua_tointeger(L, 2));
+    return *handle ? 1 : luaL_error(L, "not enough memory");
+}
+
+static struct pool *pool_at(lua_State *L, int index)
+{
+    void **handle = lua_touserdata(L, index);
+    return handle ? *handle : get_pools(L)->standard;
+}
+
+static void set_field(lua_State *L, const char *name, uint64_t value)
+{
+    lua_pushinteger(L, (lua_Integer)value);
+    lua_setfield(L, -2, name);
+}
+
+/* figures([pool]) */
+static int figures(lua_State *L)
+{
+    struct pool *pool = pool_at(L, 1);
+    struct pools *pools = pool->all;
+    pthread_mutex_lock(&pools->lock);
+    struct pool now = { .size = pool->size, .limit = pool->limit, .running = pool->running, .waiting = pool->waiting };
+    uint64_t done = pools->done, made = pools->made;
+    pthread_mutex_unlock(&pools->lock);
+    lua_createtable(L, 0, 8);
+    set_field(L, "threads", pools->count);
+    set_field(L, "size", now.size);
+    set_field(L, "queue", now.limit);
+    set_field(L, "running", now.running);
+    set_field(L, "waiting", now.waiting);
+    set_field(L, "done", done);
+    set_field(L, "isolates", made);
+    return 1;
+}
+
+/* --- Jobs -------------------------------------------------------------------------------------------------------------------- */
+
+static int job_gc(lua_State *L)
+{
+    void **handle = lua_touserdata(L, 1);
+    struct job *job = *handle;
+    *handle = NULL;
+    if (!job)
+        return 0;
+    job_give_up(job);
+    job_unref(job);
+    return 0;
+}
+
+/*
+ * submit(program, pool, bounded, timeout in ms, arguments...): a job; or nil and why not, if as many wait as may; or false and what is
+ * wrong with the arguments.
+ */
+static int submit(lua_State *L)
+{
+    int count = lua_gettop(L) - 4;
+    luaL_checkstack(L, VALUES_ERROR_SLOTS + 4, NULL);
+    struct program *program = *(void **)lua_touserdata(L, 1);
+    struct pool *pool = pool_at(L, 2);
+    void **handle = new_handle(L, JOB);
+    lua_insert(L, 1);
+    struct job *job = *handle = job_new(pool, program);
+    if (!job)
+        return luaL_error(L, runtime_stopping(pool->all->rt) ? "the runtime is shutting down" : "not enough memory");
+    double timeout = lua_tonumber(L, 5) * 1e6;
+    job->timeout_ns = timeout < 1 ? 1 : timeout < 9e18 ? (uint64_t)timeout : 0;
+    if (values_encode(&job->arguments, L, 6, count, "args")) {
+        lua_pushboolean(L, false);
+        lua_insert(L, -2);
+        return 2;
+    }
+    int error = job_submit(job, lua_toboolean(L, 4));
+    if (error == -EAGAIN) {
+        lua_pushnil(L);
+        lua_pushfstring(L, "the worker queue is full (%d jobs wait)", (int)pool->limit);
+        return 2;
+    }
+    if (error)
+        return luaL_error(L, "the runtime is shutting down");
+    lua_settop(L, 1);
+    return 1;
+}
+
+/* Pushes what the job has come to. */
+static int push_outcome(lua_State *L, struct job *job)
+{
+    const struct orr_result *result = orr_future_result(job->future);
+    if (result->error) {
+        lua_pushnil(L);
+        lua_pushstring(L, result->error == -ECANCELED ? "cancelled"
+                          : result->error == -ENOMEM  ? "not enough memory"
+                                                      : "the runtime is shutting down");
+        return 2;
+    }
+    lua_pushboolean(L, !job->failed);
+    int count = values_decode(&job->result, L);
+    if (!job->failed)
+        return count + 1;
+    if (!count)
+        lua_pushliteral(L, "not enough memory");
+    lua_pushstring(L, job->report);
+    return 3;
+}
+
+/* wait(job): true and the results; false, the error and its report; or nil and why nothing has come of it. */
+static int wait_for(lua_State *L, int status, lua_KContext context)
+{
+    (void)status;
+    struct job *job = *(void **)lua_touserdata(L, 1);
+    struct ltask *self = ltask_waiting(L, "worker:call");
+    int error = orr_future_wait(self->task, &self->wait, job->future);
+    if (error == -EAGAIN)
+        return suspend(L, wait_for, context);
+    if (!error)
+        return push_outcome(L, job);
+    job_give_up(job);
+    return wait_raise(L, error);
+}
+
+/* However the wait ends, and if the task is just dropped, the handle is closed. */
+static int wait_job(lua_State *L)
+{
+    lua_settop(L, 1);
+    lua_toclose(L, 1);
+    return wait_for(L, LUA_OK, 0);
+}
+
+/* cancel(job): whether it was in time. */
+static int cancel(lua_State *L)
+{
+    struct job *job = *(void **)lua_touserdata(L, 1);
+    lua_pushboolean(L, job && job_give_up(job));
+    return 1;
+}
+
+/* where(level): of the function that many out from us. */
+static int where(lua_State *L)
+{
+    luaL_where(L, (int)luaL_checkinteger(L, 1));
+    return 1;
+}
+
+/* --- The module ---------------------------------------------------------------------------------------------------------------- */
+
+void worker_module_open(struct orr_isolate *iso, lua_State *L)
+{
+    static const luaL_Reg functions[] = {
+        { "compile", compile }, { "pool", make_pool },   { "figures", figures },     { "submit", submit },
+        { "wait", wait_job },   { "cancel", cancel },    { "channel", channel_new }, { "where", where },      { NULL, NULL },
+    };
+    static const luaL_Reg of_program[] = { { "__gc", program_gc }, { NULL, NULL } };
+    static const luaL_Reg of_pool[] = { { "__gc", pool_gc }, { NULL, NULL } };
+    static const luaL_Reg of_job[] = { { "__gc", job_gc }, { "__close", job_gc }, { NULL, NULL } };
+    channel_open(iso, L);
+    isolate_class(iso, L, PROGRAM, of_program);
+    isolate_class(iso, L, POOL, of_pool);
+    isolate_class(iso, L, JOB, of_job);
+    if (luaL_loadbufferx(L, orrery_lua_worker, orrery_lua_worker_size, "=orrery/worker.lua", "b") != LUA_OK)
+        lua_error(L);
+    lua_pushvalue(L, -2);
+    lua_newtable(L);
+    isolate_register(iso, L, functions);
+    lua_call(L, 2, 0);
+}

@@ -1,0 +1,166 @@
+#include "lua/worker/program.h"
+
+#include <string.h>
+
+/* --- Code ----------------------------------------------------------------------------------------------------------- */
+
+static void code_free(struct code *code, const struct alloc *alloc)
+{
+    if (code->name)
+        alloc_free(alloc, code->name, strlen(code->name) + 1);
+    if (code->bytes)
+        alloc_free(alloc, code->bytes, code->size);
+    *code = (struct code){ 0 };
+}
+
+/* For lua_dump(): one more piece. */
+static int add_piece(lua_State *L, const void *bytes, size_t size, void *data)
+{
+    const struct orr_isolate *iso = isolate_of(L);
+    struct code *code = data;
+    char *grown = size ? alloc_resize(&iso->rt->alloc, code->bytes, code->size, code->size + size) : code->bytes;
+    if (!grown)
+        return 1;
+    if (size)
+        memcpy(grown + code->size, bytes, size);
+    code->bytes = grown;
+    code->size += size;
+    return 0;
+}
+
+/* What a function has besides its code stays behind: so it may have nothing but the globals. */
+static bool check_upvalues(lua_State *L, int index)
+{
+    for (int i = 1;; i++) {
+        const char *name = lua_getupvalue(L, index, i);
+        if (!name)
+            return true;
+        bool is_globals = i == 1 && lua_istable(L, -1) && (!strcmp(name, "_ENV") || !strcmp(name, "(no name)"));
+        lua_pop(L, 1);
+        if (is_globals)
+            continue;
+        lua_pushfstring(L,
+                        "the function uses the variable '%s' of the code around it, which a worker does not have: "
+                        "pass it as an argument",
+                        name);
+        return false;
+    }
+}
+
+static bool from_function(struct code *code, lua_State *L, int index)
+{
+    if (lua_iscfunction(L, index)) {
+        lua_pushliteral(L, "a function written in C cannot be given to a worker");
+        return false;
+    }
+    if (!check_upvalues(L, index))
+        return false;
+    lua_pushvalue(L, index);
+    bool dumped = !lua_dump(L, add_piece, code, false);
+    lua_pop(L, 1);
+    code->binary = true;
+    if (!dumped)
+        lua_pushliteral(L, "not enough memory");
+    return dumped;
+}
+
+/* A text is compiled where it is given, so that its errors are told there, to whoever can mend them. */
+static bool from_text(struct code *code, lua_State *L, int index)
+{
+    const struct orr_isolate *iso = isolate_of(L);
+    size_t size;
+    const char *text = lua_tolstring(L, index, &size);
+    if (iso->limits.longest_source && size > iso->limits.longest_source) {
+        lua_pushfstring(L, "the script has %I bytes, expected at most %I", (lua_Integer)size,
+                        (lua_Integer)iso->limits.longest_source);
+        return false;
+    }
+    if (luaL_loadbufferx(L, text, size, code->name, "t") != LUA_OK)
+        return false;
+    lua_pop(L, 1);
+    if (!add_piece(L, text, size, code))
+        return true;
+    lua_pushliteral(L, "not enough memory");
+    return false;
+}
+
+static bool code_set(struct code *code, const struct alloc *alloc, lua_State *L, int index, const char *name)
+{
+    code->name = alloc_copy(alloc, name);
+    bool set = false;
+    if (!code->name)
+        lua_pushliteral(L, "not enough memory");
+    else
+        set = lua_isfunction(L, index) ? from_function(code, L, index) : from_text(code, L, index);
+    if (!set)
+        code_free(code, alloc);
+    return set;
+}
+
+bool program_load(const struct code *code, lua_State *L)
+{
+    return luaL_loadbufferx(L, code->bytes ? code->bytes : "", code->size, code->name, code->binary ? "b" : "t") ==
+           LUA_OK;
+}
+
+/* --- Programs --------------------------------------------------------------------------------------------------------- */
+
+struct program *program_new(struct orr_isolate *iso, size_t memory)
+{
+    const struct alloc *alloc = &iso->rt->alloc;
+    struct program *program = alloc_zeroed(alloc, sizeof *program);
+    if (!program)
+        return NULL;
+    program->references = 1;
+    program->alloc = *alloc;
+    if (terms_for_jobs(iso->terms, memory, &program->terms)) {
+        alloc_free(alloc, program, sizeof *program);
+        return NULL;
+    }
+    return program;
+}
+
+bool program_set_code(struct program *program, lua_State *L, int index, const char *name)
+{
+    return code_set(&program->code, &program->alloc, L, index, name);
+}
+
+bool program_add_module(struct program *program, lua_State *L, int index, const char *module, const char *name)
+{
+    struct program_module *made = alloc_zeroed(&program->alloc, sizeof *made);
+    struct program_module **last = &program->modules;
+    if (!made || !(made->name = alloc_copy(&program->alloc, module))) {
+        if (made)
+            alloc_free(&program->alloc, made, sizeof *made);
+        lua_pushliteral(L, "not enough memory");
+        return false;
+    }
+    while (*last)
+        last = &(*last)->next;
+    *last = made;
+    return code_set(&made->code, &program->alloc, L, index, name);
+}
+
+struct program *program_ref(struct program *program)
+{
+    atomic_fetch_add_explicit(&program->references, 1, memory_order_relaxed);
+    return program;
+}
+
+void program_unref(struct program *program)
+{
+    /* Release, so that all that was done with it comes before its end; acquire in whoever ends it. */
+    if (!program || atomic_fetch_sub_explicit(&program->references, 1, memory_order_acq_rel) != 1)
+        return;
+    struct alloc alloc = program->alloc;
+    while (program->modules) {
+        struct program_module *module = program->modules;
+        program->modules = module->next;
+        code_free(&module->code, &alloc);
+        alloc_free(&alloc, module->name, strlen(module->name) + 1);
+        alloc_free(&alloc, module, sizeof *module);
+    }
+    code_free(&program->code, &alloc);
+    terms_unref(program->terms);
+    alloc_free(&alloc, program, sizeof *program);
+}

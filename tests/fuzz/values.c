@@ -1,0 +1,90 @@
+/*
+ * Bytes of anybody's making are read, or refused, without harm; what is read can be written and read again; and what it takes in memory
+ * is in proportion to the bytes, whatever lengths they claim.  A target of libFuzzer: see tests/fuzz/run.
+ */
+#include "lua/values/message.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size);
+
+/* What the bytes ask for at most: half of a table of pairs is free, a pair takes two bytes, and its node 24. */
+enum { STATE_MEMORY = 64 * 1024, MEMORY_A_BYTE = 160 };
+
+static size_t held, most;
+
+static void *account(void *data, void *block, size_t old_size, size_t size)
+{
+    (void)data;
+    held += size - (block ? old_size : 0);
+    if (held > most) {
+        fprintf(stderr, "%zu bytes of memory are asked for, and %zu would do\n", held, most);
+        abort();
+    }
+    if (size)
+        return realloc(block, size);
+    free(block);
+    return NULL;
+}
+
+static void must(int failure, const char *what, lua_State *L)
+{
+    if (!failure)
+        return;
+    fprintf(stderr, "%s: %s\n", what, lua_tostring(L, -1));
+    abort();
+}
+
+struct input {
+    const unsigned char *bytes;
+    size_t size;
+};
+
+static int read_bytes(lua_State *L)
+{
+    const struct input *input = lua_touserdata(L, 1);
+    return values_decode_bytes(L, input->bytes, input->size);
+}
+
+static int call_read(lua_State *L, const unsigned char *bytes, size_t size)
+{
+    struct input input = { .bytes = bytes, .size = size };
+    lua_pushcfunction(L, read_bytes);
+    lua_pushlightuserdata(L, &input);
+    return lua_pcall(L, 1, LUA_MULTRET, 0);
+}
+
+static int prepare(lua_State *L)
+{
+    values_make_array_mark(L);
+    return 0;
+}
+
+static void write_and_read_again(lua_State *L)
+{
+    static const struct alloc alloc = { .fn = alloc_libc };
+    struct message m;
+    message_init(&m, &alloc);
+    m.flat = true;
+    must(!lua_checkstack(L, VALUES_ERROR_SLOTS), "no stack", L);
+    must(values_encode(&m, L, 1, lua_gettop(L), "value"), "what was read cannot be written", L);
+    must(call_read(L, m.bytes, m.size), "what was written cannot be read", L);
+    message_free(&m);
+}
+
+int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size)
+{
+    held = 0;
+    most = STATE_MEMORY + size * MEMORY_A_BYTE;
+    lua_State *L = lua_newstate(account, NULL);
+    lua_pushcfunction(L, prepare);
+    must(lua_pcall(L, 0, 0, 0), "no state", L);
+    if (call_read(L, bytes, size) == LUA_OK) {
+        most = SIZE_MAX;
+        write_and_read_again(L);
+    }
+    lua_close(L);
+    return 0;
+}

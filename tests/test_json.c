@@ -1,0 +1,107 @@
+/*
+ * Values and JSON inside an isolate's limits: what scripts make of them is theirs, and on their account; what is needed meanwhile is
+ * bounded, and given back whatever happens.
+ */
+#include "lua_host.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static _Atomic long long held, peak;
+
+static void *counting_alloc(void *data, void *block, size_t old_size, size_t size)
+{
+    (void)data;
+    held += (long long)size - (long long)(block ? old_size : 0);
+    if (held > peak)
+        peak = held;
+    if (size)
+        return realloc(block, size);
+    free(block);
+    return NULL;
+}
+
+static struct orr_runtime *rt;
+
+static lua_State *open_limited(size_t memory, size_t longest_string)
+{
+    held = peak = 0;
+    rt = host_runtime_with((struct orr_options){ .alloc = counting_alloc });
+    assert_non_null(rt);
+    return open_with(rt, (struct orr_lua_options){
+                             .profile = ORR_LUA_UNTRUSTED, .memory_limit = memory, .longest_string = longest_string });
+}
+
+/* Runs a script that notes something, and closes all; whatever it has allocated is free again. */
+static void is_noted(lua_State *L, const char *code, const char *expected)
+{
+    start(L, code);
+    harness_settle(rt);
+    assert_string_equal(sunk, "");
+    assert_string_equal(noted, expected);
+    finish(rt, L);
+    assert_int_equal(held, 0);
+}
+
+static void untrusted_scripts_have_them(void **state)
+{
+    (void)state;
+    is_noted(open_limited(0, 0),
+             "local v, j = game.values, game.json\n"
+             "note(v.decode(v.encode({ 'x' }))[1]) note(j.encode(j.decode('[[],{}]')))\n"
+             "note(getmetatable(j.array())) note(pcall(setmetatable, j.array(), {}))\n"
+             "note(pcall(v.encode, { game.async.event() }))\n",
+             "x;[[],{}];false;false;false;");
+}
+
+static void a_text_that_would_take_more_memory_than_there_is_is_refused(void **state)
+{
+    (void)state;
+    is_noted(open_limited(16 << 20, 0),
+             "local ok, err = pcall(game.json.decode, '[' .. ('[],'):rep(100000) .. '1]')\n"
+             "note(ok) note(err:match('not enough memory to read 300003 bytes of JSON'))\n"
+             "note(#game.json.decode('[' .. ('[],'):rep(1000) .. '1]'))\n",
+             "false;not enough memory to read 300003 bytes of JSON;1001;");
+}
+
+/* Two to the hundredth, if nobody stopped it. */
+static void a_text_is_never_longer_than_a_string_may_be(void **state)
+{
+    (void)state;
+    is_noted(open_limited(0, 100000),
+             "local t = { 1 } for _ = 1, 100 do t = { t, t } end\n"
+             "local ok, err = pcall(game.json.encode, t)\n"
+             "note(ok) note(err:match('the text is longer than strings may be'))\n",
+             "false;the text is longer than strings may be;");
+    assert_true(peak < 8 << 20);
+}
+
+static void what_is_written_for_a_string_that_is_refused_is_given_back(void **state)
+{
+    (void)state;
+    is_noted(open_limited(0, 100000),
+             "local t = {} for i = 1, 30000 do t[i] = i * 1000 end\n"
+             "note(pcall(game.values.encode, t))\n"
+             "local text = game.values.encode({ ('x'):rep(50000) })\n"
+             "note(#game.values.decode(text)[1])\n",
+             "false;50000;");
+}
+
+static void a_host_may_withhold_them(void **state)
+{
+    (void)state;
+    held = peak = 0;
+    rt = host_runtime_with((struct orr_options){ .alloc = counting_alloc });
+    lua_State *L = open_with(rt, (struct orr_lua_options){ .modules = (const char *const[]){ "json", NULL } });
+    is_noted(L, "note(game.values) note(type(game.json.encode))", "nil;function;");
+}
+
+static const struct CMUnitTest json_tests[] = {
+    cmocka_unit_test(untrusted_scripts_have_them),
+    cmocka_unit_test(a_text_that_would_take_more_memory_than_there_is_is_refused),
+    cmocka_unit_test(a_text_is_never_longer_than_a_string_may_be),
+    cmocka_unit_test(what_is_written_for_a_string_that_is_refused_is_given_back),
+    cmocka_unit_test(a_host_may_withhold_them),
+};
+
+HARNESS_MAIN(json_tests)
