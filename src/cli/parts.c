@@ -12,13 +12,15 @@
     extern const char orrery_test_##name[];                                                                            \
     extern const size_t orrery_test_##name##_size;
 PARTS(DECLARE)
+extern const char orrery_cli_pretty[];
+extern const size_t orrery_cli_pretty_size;
 
 static const struct part {
     const char *module, *chunk, *code;
     const size_t *size;
 } parts[] = {
 #define ROW(name) { "orrery.test." #name, "=orrery/test/" #name ".lua", orrery_test_##name, &orrery_test_##name##_size },
-    PARTS(ROW)
+    PARTS(ROW){ "orrery.pretty", "=orrery/pretty.lua", orrery_cli_pretty, &orrery_cli_pretty_size },
 };
 
 /* The loader: it is given what `require` passes. */
