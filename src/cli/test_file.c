@@ -177,8 +177,11 @@ static void keep_text(struct texts *texts, const char *text)
     texts->count += texts->list[texts->count] != NULL;
 }
 
+/* -> a list of them; nil if there are none */
 static int take_texts(lua_State *L, struct texts *texts)
 {
+    if (!texts->count)
+        return 0;
     lua_createtable(L, (int)texts->count, 0);
     for (size_t i = 0; i < texts->count; i++) {
         lua_pushstring(L, texts->list[i]);

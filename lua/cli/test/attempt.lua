@@ -140,7 +140,7 @@ function Attempt:finish()
   async.checkpoint()
   async.checkpoint()
   local overran = self.natives.notices()
-  if #overran > 0 then
+  if overran then
     self.failures = {} -- they only say that it was ended
     for _, report in ipairs(overran) do
       self:fail(describe_overrun(report))
@@ -156,7 +156,7 @@ end
 ---Fails it for errors of detached tasks, timers and handlers.
 function Attempt:take_strays(allowed)
   local strays = self.natives.strays()
-  if allowed then
+  if allowed or not strays then
     return
   end
   for i = 1, math.min(#strays, STRAYS) do

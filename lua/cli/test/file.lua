@@ -4,8 +4,8 @@
 --   natives.send(bytes)    to the process that has started this one
 --   natives.clock()        real milliseconds
 --   natives.limit(ms)      calls `limit` when so many real milliseconds have passed from now on; 0 for never
---   natives.strays()       reports of failures that nobody saw, since last asked
---   natives.notices()      reports of what was ended at its deadline, since last asked
+--   natives.strays()       reports of failures that nobody saw, since last asked; nil for none
+--   natives.notices()      the same, of what was ended at its deadline
 --   natives.finish()       ends the process
 
 local natives, options
