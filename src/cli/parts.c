@@ -5,11 +5,12 @@
 
 #include <stddef.h>
 
-#define PARTS(X)                                                                                                       \
-    X(attempt) X(expect) X(file) X(files) X(job) X(junit) X(main) X(options) X(pretty) X(show) X(suite) X(tap) X(text) X(wire)
+#define PARTS(X) \
+    X(attempt) \
+    X(expect) X(file) X(files) X(job) X(junit) X(main) X(options) X(pretty) X(show) X(suite) X(tap) X(text) X(wire)
 
-#define DECLARE(name)                                                                                                  \
-    extern const char orrery_test_##name[];                                                                            \
+#define DECLARE(name) \
+    extern const char orrery_test_##name[]; \
     extern const size_t orrery_test_##name##_size;
 PARTS(DECLARE)
 extern const char orrery_cli_pretty[];
@@ -19,7 +20,8 @@ static const struct part {
     const char *module, *chunk, *code;
     const size_t *size;
 } parts[] = {
-#define ROW(name) { "orrery.test." #name, "=orrery/test/" #name ".lua", orrery_test_##name, &orrery_test_##name##_size },
+#define ROW(name) \
+    { "orrery.test." #name, "=orrery/test/" #name ".lua", orrery_test_##name, &orrery_test_##name##_size },
     PARTS(ROW){ "orrery.pretty", "=orrery/pretty.lua", orrery_cli_pretty, &orrery_cli_pretty_size },
 };
 
