@@ -126,7 +126,7 @@ static int kill_process(lua_State *L)
     return 0;
 }
 
-/* reap(pid) -> how it has ended; nil if it has not */
+/* reap(pid) -> how it has ended, and whether that is well; nil if it has not */
 static int reap(lua_State *L)
 {
     int status;
@@ -139,7 +139,8 @@ static int reap(lua_State *L)
         lua_pushfstring(L, "killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
     else
         lua_pushfstring(L, "it exited with status %d", WEXITSTATUS(status));
-    return 1;
+    lua_pushboolean(L, pid > 0 && WIFEXITED(status) && !WEXITSTATUS(status));
+    return 2;
 }
 
 /* --- Descriptors -------------------------------------------------------------------------------------------------------- */

@@ -121,8 +121,11 @@ local function reap(self)
 end
 
 -- The process has ended; what it has not told is told for it.
-local function judge(self, how)
-  if self.done or self.stopping then
+local function judge(self, how, well)
+  if self.stopping or (self.done and well) then
+    return
+  elseif self.done then
+    self.broken = "the process of the file ended badly after its last test: " .. how
     return
   end
   local why = self.killed and self.killed .. ", and the process did not end by itself; it was killed"
@@ -153,7 +156,7 @@ function Job:run()
     self.output[#self.output + 1] = bytes
   end)
   read_all(self, records, decode)
-  local how = reap(self)
+  local how, well = reap(self)
   guard:close()
   printed:close() -- others may have what it has printed to, and keep it open
   async.pawait(printed)
@@ -162,7 +165,7 @@ function Job:run()
   self.natives.close(output)
   self.pid = nil
   self.ms = self.natives.clock() - self.began
-  judge(self, how)
+  judge(self, how, well)
 end
 
 ---Ends it from outside, asking first.
