@@ -18,8 +18,6 @@
 #include <time.h>
 #include <unistd.h>
 
-extern char **environ;
-
 static int push_failure(lua_State *L, int error)
 {
     lua_pushnil(L);

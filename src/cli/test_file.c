@@ -228,9 +228,18 @@ static void look_at_limits(struct runner *self)
         call_handler(self, "limit", "test"); /* which sets another */
 }
 
+static void print_line(void *data, const char *text)
+{
+    fprintf(data, "%s\n", text);
+}
+
+/* In the middle of a slice, Lua cannot tell what is running: then the tree is printed. */
 static void stop_now(struct runner *self)
 {
-    call_handler(self, "stop", NULL);
+    if (call_handler(self, "stop", NULL) == -EBUSY && !orr_runtime_enter(self->rt)) {
+        orr_tree_print(NULL, print_line, stderr);
+        orr_runtime_leave(self->rt);
+    }
     fflush(stdout);
     _exit(1);
 }

@@ -11,6 +11,7 @@ local async, testing = orrery.async, orrery.testing
 
 local attempt = {}
 local TRACE_LINES = 12
+local NEVER = 1e12
 local STRAYS = 3 -- are told in full
 local STEPS, STEP = 100, 10 -- how often, and for how many milliseconds, what was cancelled is waited for
 
@@ -123,11 +124,12 @@ function Attempt:cut(text)
   end
 end
 
----Starts it: `body(self)` runs as a task.
-function attempt.start(name, natives, body)
-  local self = setmetatable({ name = name, natives = natives, failures = {} }, Attempt)
+---Starts it: `body(self)` runs as a task.  It may run for `limit` milliseconds without waiting, if that is given; 0 for
+---as long as it likes.
+function attempt.start(name, natives, body, limit)
+  local self = setmetatable({ name = name, natives = natives, failures = {}, limit = limit }, Attempt)
   attempt.current = self
-  self.task = async.run({ name = name, detached = true }, function()
+  self.task = async.run({ name = name, detached = true, deadline = limit == 0 and NEVER or limit }, function()
     self.owner = testing.mark()
     return body(self)
   end)

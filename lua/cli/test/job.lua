@@ -47,8 +47,8 @@ function receive.test(self, name, place)
   self.results[#self.results + 1] = { name = name, place = place, status = "listed" }
 end
 
-function receive.begin(self, name, place)
-  self.running = { name = name, place = place }
+function receive.begin(self, name, place, limit)
+  self.running = { name = name, place = place, limit = tonumber(limit) }
   self.test_began = self.natives.clock()
 end
 
@@ -91,11 +91,11 @@ local function watch(self)
     async.sleep(LOOK_MS)
     local now = clock()
     local slack = limits.grace * 2 + PATIENCE_MS
-    local test_limit = limits.test * 2 -- a loop's time counts from its last wait on
+    local limit = self.running and self.running.limit or 0
     if limits.file > 0 and now - self.began > limits.file + slack then
       self.killed = string.format("the time limit of a file, %d ms, has passed", limits.file)
-    elseif limits.test > 0 and self.running and now - self.test_began > test_limit + slack then
-      self.killed = string.format("the time limit of a test, %d ms, has passed", limits.test)
+    elseif limit > 0 and now - self.test_began > 2 * limit + slack then -- a loop's time counts from its last wait on
+      self.killed = string.format("the time limit of a test, %d ms, has passed", limit)
     end
     if self.killed then
       return self.natives.kill(self.pid, "kill")
