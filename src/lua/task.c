@@ -153,7 +153,8 @@ void ltask_drop(void *data)
     if (self->handler)
         judge_handler(self, error);
     ltask_counted_out(iso);
-    if (self->borrowed && (task->references > 2 || task->failed || task->own.failures)) /* others than the tree and we */
+    if (self->borrowed &&
+        (task->references > 2 || task->failed || task->own.failures)) /* others than the tree and we */
         hidden_own_name(self);
     struct estate *estate = task->failed || task->own.failures ? estate_try(self) : NULL;
     if (estate)
@@ -171,10 +172,13 @@ void ltask_drop(void *data)
 
 void ltask_remember_creation(lua_State *L, struct ltask *self)
 {
-    struct estate *estate = estate_make(L, self);
     report_push_place(L, L, 1);
-    if (lua_rawlen(L, -1)) /* it was made by a script, and not for one */
-        estate->created = alloc_copy(&self->iso->alloc, lua_tostring(L, -1));
+    if (lua_rawlen(L, -1)) { /* it was made by a script, and not for one */
+        lua_pushvalue(L, -2);
+        struct estate *estate = estate_make(L, self);
+        estate->created = alloc_copy(&self->iso->alloc, lua_tostring(L, -2));
+        lua_pop(L, 1);
+    }
     lua_pop(L, 1);
 }
 
@@ -209,7 +213,10 @@ struct ltask *ltask_new(struct orr_isolate *iso, lua_State *L, int arguments, co
     ltask_check_room(iso, L);
     luaL_checkstack(L, 8, NULL);
     int function = lua_gettop(L) - arguments;
-    struct ltask *self = lua_newuserdatauv(L, sizeof *self, options->handler ? LTASK_HANDLER : options->name ? LTASK_NAME : LTASK_VALUE);
+    struct ltask *self = lua_newuserdatauv(L, sizeof *self,
+                                           options->handler ? LTASK_HANDLER
+                                           : options->name  ? LTASK_NAME
+                                                            : LTASK_VALUE);
     *self = (struct ltask){
         .iso = iso,
         .fair = options->fair,
