@@ -612,6 +612,9 @@ static void handlers_of_events_are_disabled_and_enabled(void **state)
     }
     assert_string_equal(noted, "1;2;3;");
     assert_int_equal(notices[ORR_LUA_DISABLED], 1);
+    assert_int_equal(disabled_handler, id);
+    assert_non_null(strstr(notice_text, "of the event 'x' has timed out 3 times in a row"));
+    assert_int_equal(orr_events_disabled(L), 0); /* it was for the notice */
     assert_int_equal(orr_events_enable(L, id), 0);
     assert_int_equal(orr_events_enable(L, 999), -ENOENT);
     emit(L, "x", 6, 0);

@@ -41,6 +41,7 @@ enum ltask_state {
 
 /* What calls one and the same function again and again begins with this: a timer, a handler of events. */
 struct handler {
+    int64_t id;       /* of an event's; 0 for a timer's */
     uint32_t script;  /* whose it is */
     unsigned strikes; /* time-outs in a row */
     bool disabled;    /* there were too many: it is not called any more */
@@ -68,6 +69,7 @@ struct ltask {
     uint8_t below;   /* values on its coroutine that are none of its body's: see errand.h */
     bool begun : 1;
     bool over : 1;         /* the coroutine has returned */
+    bool loading : 1;      /* it is a script's body that has not begun, and events wait for that */
     bool hidden : 1;       /* no script has its handle: see errand.h */
     bool borrowed : 1;     /* its name is that of a string on its coroutine */
     bool fair : 1;         /* others may run while its slice is suspended */
