@@ -167,8 +167,10 @@ static void call_into_an_isolate_in_mid_slice_is_refused(void **state)
     load(L, "return 7");
     int top = lua_gettop(L);
     assert_int_equal(orr_lua_call(L, 0, 1, 0), -EBUSY);
+    assert_int_equal(orr_lua_is_held(L), 1);
     assert_int_equal(lua_gettop(L), top);
     turn_until_done(rt, task, ORR_NEVER);
+    assert_int_equal(orr_lua_is_held(L), 0);
     assert_int_equal(orr_lua_call(L, 0, 1, 0), 0);
     assert_int_equal(lua_tointeger(L, -1), 7);
     lua_pop(L, 1);

@@ -66,9 +66,12 @@ static int start(lua_State *L)
     struct orr_isolate *iso = isolate_of(L);
     const struct handler *handler = isolate_check(L, 1, OBJECT_HANDLER, HANDLER);
     bool soon = lua_toboolean(L, 2);
-    struct ltask_options options = {
-        .name = lua_tostring(L, 3), .detached = true, .entry = ORR_LUA_HANDLER, .handler = 1, .script = handler->script, .name_at = 3
-    };
+    struct ltask_options options = { .name = lua_tostring(L, 3),
+                                     .detached = true,
+                                     .entry = ORR_LUA_HANDLER,
+                                     .handler = 1,
+                                     .script = handler->script,
+                                     .name_at = 3 };
     if (handler->disabled) {
         lua_pushboolean(L, false);
         return 1;

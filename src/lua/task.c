@@ -121,7 +121,8 @@ static void judge_handler(struct ltask *self, int error)
     char who[96] = "a timer's callback", text[160];
     if (handler->id)
         snprintf(who, sizeof who, "handler %lld of the event '%.60s'", (long long)handler->id, self->task->name);
-    snprintf(text, sizeof text, "%s has timed out %u times in a row, and is not called any more", who, handler->strikes);
+    snprintf(text, sizeof text, "%s has timed out %u times in a row, and is not called any more", who,
+             handler->strikes);
     budget_notice_of(iso, ORR_LUA_DISABLED, text, handler->id);
 }
 
@@ -156,7 +157,8 @@ void ltask_drop(void *data)
     if (self->handler)
         judge_handler(self, error);
     ltask_counted_out(iso);
-    if (self->borrowed && (task->references > 2 || task->failed || task->own.failures)) /* others than the tree and we */
+    if (self->borrowed &&
+        (task->references > 2 || task->failed || task->own.failures)) /* others than the tree and we */
         hidden_own_name(self);
     struct estate *estate = task->failed || task->own.failures ? estate_try(self) : NULL;
     if (estate)
@@ -212,7 +214,10 @@ struct ltask *ltask_new(struct orr_isolate *iso, lua_State *L, int arguments, co
     ltask_check_room(iso, L);
     luaL_checkstack(L, 8, NULL);
     int function = lua_gettop(L) - arguments;
-    struct ltask *self = lua_newuserdatauv(L, sizeof *self, options->handler ? LTASK_HANDLER : options->name ? LTASK_NAME : LTASK_VALUE);
+    struct ltask *self = lua_newuserdatauv(L, sizeof *self,
+                                           options->handler ? LTASK_HANDLER
+                                           : options->name  ? LTASK_NAME
+                                                            : LTASK_VALUE);
     *self = (struct ltask){
         .iso = iso,
         .fair = options->fair,
