@@ -118,10 +118,12 @@ static void judge_handler(struct ltask *self, int error)
     if (!iso->limits.strikes || handler->strikes < iso->limits.strikes || handler->disabled)
         return;
     handler->disabled = true;
-    char text[120];
-    snprintf(text, sizeof text, "a %s has timed out %u times in a row, and is not called any more",
-             self->entry == ORR_LUA_TIMER ? "timer's callback" : "handler", handler->strikes);
-    budget_notice(iso, ORR_LUA_DISABLED, text);
+    char who[96] = "a timer's callback", text[160];
+    if (handler->id)
+        snprintf(who, sizeof who, "handler %lld of the event '%.60s'", (long long)handler->id, self->task->name);
+    snprintf(text, sizeof text, "%s has timed out %u times in a row, and is not called any more", who,
+             handler->strikes);
+    budget_notice_of(iso, ORR_LUA_DISABLED, text, handler->id);
 }
 
 void ltask_counted_out(struct orr_isolate *iso)
@@ -138,6 +140,8 @@ void ltask_drop(void *data)
     struct orr_task *task = self->task;
     if (self->weak)
         reach_anchor(self);
+    bool never_began = self->loading;
+    ltask_loaded(self);
     if (self->co && !self->over) { /* ended by force */
         if (self->begun)
             close_chain(iso, self->suspended, self->co);
@@ -166,7 +170,7 @@ void ltask_drop(void *data)
     if (estate && !nest_task(task->parent))
         report_soon(self);
     ltask_release(self);
-    if (self->urgent && !iso->slicing)
+    if ((self->urgent || (never_began && iso->events.pending)) && !iso->slicing)
         ltask_settle_hold(iso, false);
 }
 
