@@ -10,6 +10,12 @@ local check = {}
 local passed, failed = 0, 0
 local pattern = arg and arg[1]
 
+-- Whether the program runs on the virtual clock, where times are exact.
+check.virtual = false
+for i = -1, -16, -1 do
+  check.virtual = check.virtual or arg ~= nil and arg[i] == "--virtual"
+end
+
 -- What has been noted in the running test, in order.
 local notes = {}
 
