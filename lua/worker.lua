@@ -7,7 +7,7 @@
 local orrery, core = ...
 local async = orrery.async
 local run, scope, current, with_timeout = async.run, async.scope, async.current, async.with_timeout
-local compile, submit, wait, cancel = core.compile, core.submit, core.wait, core.cancel
+local compile, submit, wait, cancel, is_open = core.compile, core.submit, core.wait, core.cancel, core.is_open
 local error, next, pcall, rawget, rawlen = error, next, pcall, rawget, rawlen
 local select, setmetatable, type = select, setmetatable, type
 local format, find, sub, gsub = string.format, string.find, string.sub, string.gsub
@@ -280,8 +280,8 @@ end
 
 function Worker:pending()
   local count = 0
-  for _ in next, own(self, "worker", "worker:pending").jobs do
-    count = count + 1
+  for job in next, own(self, "worker", "worker:pending").jobs do
+    count = count + (is_open(job) and 1 or 0)
   end
   return count
 end

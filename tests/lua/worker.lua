@@ -132,16 +132,10 @@ end)
 
 test("call waits in a task, and only there", function()
   local w = worker.new "return 1"
-  local err
-  loop.set_timeout(0, function() end)
-  orrery.schedule(function() end)
   local co = coroutine.wrap(function() return w:call() end)
   equal(co(), 1) -- in a coroutine of the task's own
-  local ok
-  ok, err = pcall(w.call)
-  truthy(not ok and err:find("worker:call: expected a worker before the colon, got nil", 1, true), err)
-  ok, err = pcall(w.call, {})
-  truthy(not ok and err:find("expected a worker before the colon, got table", 1, true), err)
+  raises("worker:call: expected a worker before the colon, got nil", w.call)
+  raises("worker:call: expected a worker before the colon, got table", w.call, {})
 end)
 
 test("the last table is options if it has a timeout and nothing else, and an argument otherwise", function()
@@ -331,9 +325,9 @@ end)
 
 test("a call that is cancelled by its worker says so", function()
   local w = worker.new "require 'orrery'.async.sleep(1e12)"
-  local task = async.run({ detached = true }, function() w:call() end)
+  local task = async.run(function() return pcall(w.call, w) end)
   w:cancel()
-  local ok, err = async.pawait(task)
+  local ok, err = async.await(task)
   equal(ok, false)
   equal(err, "cancelled")
 end)
@@ -524,9 +518,7 @@ end)
 
 test("jobs run at once, on other threads", function()
   local one, two = worker.channel(0), worker.channel(0)
-  local w = worker.new "local mine, other = ... mine:send 'here' return (other:receive())"
-  local pool = worker.pool { size = 2 }
-  w = pool:new "local mine, other, first = ... if first then mine:send(1) else other:receive() end return first"
+  local w = worker.pool({ size = 2 }):new "local mine, other, first = ... if first then mine:send(1) else other:receive() end return first"
   local a = async.run(function() return w:call(one, two, true) end)
   local b = async.run(function() return w:call(two, one, false) end)
   equal(async.await(a), true)
