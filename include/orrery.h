@@ -150,9 +150,7 @@ struct orr_options {
     unsigned grace_ms;  /* how long tasks may take to clean up when they are cancelled at the end; default 1000 */
     orr_deadlock_fn *deadlock; /* default: the log is shown the tree */
     void *deadlock_data;
-    uint64_t
-        shuffle_seed; /* for tests: ready tasks are polled in an order that depends on this alone, where none is promised;
-                              default 0: first come, first served */
+    uint64_t shuffle_seed; /* for tests: chooses among ready tasks where no order is promised; default 0: the first */
 };
 
 /*
@@ -800,8 +798,7 @@ struct orr_lua_options {
         *worker_prepare; /* called with each state that is made for a worker, on that worker's thread, before the
                                            worker's script: it may give it functions and modules; default: none */
     void *worker_data;
-    bool
-        testing; /* the module `testing`, for test runners, too; and tasks, timers, handlers remember where they were made */
+    bool testing; /* for test runners: the module `testing`; and things remember where they were made */
 };
 
 /*

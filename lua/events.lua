@@ -295,6 +295,9 @@ end
 
 -- For leak checks: appends to a list what tells of each of a script's.
 function host.list_of(script, list)
+  if next(entries) == nil then
+    return
+  end
   for _, registered in ipairs(events:list()) do
     local entry = entries[registered.id]
     if private.is_of(entry.handler, script) then

@@ -297,6 +297,7 @@ int errand_start(struct errand *self)
         return error;
     }
     self->pending++;
+    task->in_order = true;
     worker_ready(iso->worker, task);
     return 0;
 }

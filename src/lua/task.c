@@ -176,10 +176,13 @@ void ltask_drop(void *data)
 
 void ltask_remember_creation(lua_State *L, struct ltask *self)
 {
-    struct estate *estate = estate_make(L, self);
     report_push_place(L, L, 1);
-    if (lua_rawlen(L, -1)) /* it was made by a script, and not for one */
-        estate->created = alloc_copy(&self->iso->alloc, lua_tostring(L, -1));
+    if (lua_rawlen(L, -1)) { /* it was made by a script, and not for one */
+        lua_pushvalue(L, -2);
+        struct estate *estate = estate_make(L, self);
+        estate->created = alloc_copy(&self->iso->alloc, lua_tostring(L, -2));
+        lua_pop(L, 1);
+    }
     lua_pop(L, 1);
 }
 
