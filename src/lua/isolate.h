@@ -98,9 +98,9 @@ struct orr_isolate {
     int anchors, pool, base, base_handler, task_class, task_methods;
     const void *identities[OBJECT_CLASSES];
     int classes[OBJECT_CLASSES];
-    int free_anchor; /* the first of a list of free indices, 0 for none */
+    int free_anchor;                  /* the first of a list of free indices, 0 for none */
     int handy_anchors[HANDY_ANCHORS]; /* more of them, */
-    int handy; /* so many */
+    int handy;                        /* so many */
     int last_anchor;
     int pooled;
     uint64_t tasks;          /* that the core has not dropped */

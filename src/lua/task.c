@@ -204,7 +204,10 @@ struct ltask *ltask_new(struct orr_isolate *iso, lua_State *L, int arguments, co
     ltask_check_room(iso, L);
     luaL_checkstack(L, 8, NULL);
     int function = lua_gettop(L) - arguments;
-    struct ltask *self = lua_newuserdatauv(L, sizeof *self, options->handler ? LTASK_HANDLER : options->name ? LTASK_NAME : LTASK_VALUE);
+    struct ltask *self = lua_newuserdatauv(L, sizeof *self,
+                                           options->handler ? LTASK_HANDLER
+                                           : options->name  ? LTASK_NAME
+                                                            : LTASK_VALUE);
     *self = (struct ltask){
         .iso = iso,
         .fair = options->fair,

@@ -53,8 +53,8 @@ struct ltask {
     struct ltask *next_urgent;
     struct ltask *next_unseen;
     struct handler *handler; /* that it is a call of, in its third user value; or NULL */
-    uint64_t limit; /* of its deadline: nanoseconds, or instructions; 0 for none */
-    uint64_t used;  /* of that, since it last waited of its own accord */
+    uint64_t limit;          /* of its deadline: nanoseconds, or instructions; 0 for none */
+    uint64_t used;           /* of that, since it last waited of its own accord */
     int anchor;
     union {
         int arguments; /* on the coroutine's stack, before it has begun */
@@ -113,7 +113,7 @@ struct ltask_options {
     bool detached;
     bool fair;
     bool lasting; /* the name outlives the task */
-    int handler; /* the index on L of what calls it; 0 for none */
+    int handler;  /* the index on L of what calls it; 0 for none */
     enum orr_lua_entry entry;
     uint32_t script;      /* whose it is; 0: of the one that runs now */
     uint64_t deadline_ns; /* 0: as the isolate has it for such an entry */
