@@ -18,11 +18,12 @@ static int add_piece(lua_State *L, const void *bytes, size_t size, void *data)
 {
     const struct orr_isolate *iso = isolate_of(L);
     struct code *code = data;
-    char *grown = size ? alloc_resize(&iso->rt->alloc, code->bytes, code->size, code->size + size) : code->bytes;
+    if (!size) /* the empty script is one */
+        return 0;
+    char *grown = alloc_resize(&iso->rt->alloc, code->bytes, code->size, code->size + size);
     if (!grown)
         return 1;
-    if (size)
-        memcpy(grown + code->size, bytes, size);
+    memcpy(grown + code->size, bytes, size);
     code->bytes = grown;
     code->size += size;
     return 0;
