@@ -50,7 +50,7 @@ docs: | setup
 
 # What the README shows, recorded anew.
 pictures: all
-	tools/record docs/runaway.svg --columns 92 -- $(BUILD)/orrery docs/runaway.lua
+	tools/record docs/runaway.svg --columns 84 --show "orrery runaway.lua" -- $(BUILD)/orrery docs/runaway.lua
 
 install: all
 	meson install -C $(BUILD)
