@@ -83,8 +83,13 @@ def anchor(name):
     return name.lower().replace(" ", "-")
 
 
-def escape(text):
-    return re.sub(r"(?<![`\w])([<*_])", r"\\\1", text)
+def marked(text):
+    """Words of a comment, with the names of the API as code, and nothing taken for Markdown that is not."""
+    parts = text.split("`")
+    for i in range(0, len(parts), 2):
+        plain = re.sub(r"(?<!\w)([<*_])", r"\\\1", parts[i])
+        parts[i] = re.sub(r"\b(?:(?:struct|enum) )?(?:orr_\w+(?:\(\))?|ORR_[A-Z_]+)", r"`\g<0>`", plain)
+    return "`".join(parts)
 
 
 def prose(lines):
@@ -94,7 +99,7 @@ def prose(lines):
     def flush():
         if errors:
             out.extend(["", "| error | |", "| --- | --- |"])
-            out.extend(f"| {', '.join(f'`{e}`' for e in names)} | {why.replace('|', chr(92) + '|')} |" for names, why in errors)
+            out.extend(f"| {', '.join(f'`{e}`' for e in names)} | {marked(why).replace('|', chr(92) + '|')} |" for names, why in errors)
             out.append("")
             errors.clear()
 
@@ -123,7 +128,7 @@ def prose(lines):
             listed = re.match(r"\s*(- .*)", line)
             if listed and out and out[-1].strip() and not out[-1].lstrip().startswith("- ") and not out[-1].startswith("  "):
                 out.append("")
-            out.append(escape(listed[1] if listed else ("  " if indent else "") + line.strip()))
+            out.append(marked(listed[1] if listed else ("  " if indent else "") + line.strip()))
     if block:
         out.append("```")
     flush()

@@ -95,7 +95,7 @@ def cell(text):
 
 
 def code(text):
-    return f"`{cell(text)}`"
+    return f"`{text}`"  # in which a bar is no border
 
 
 def parameter(text):
@@ -114,7 +114,7 @@ def result(text):
 def function_lines(match, comment):
     owner = match[1] if match[1].islower() else snake(match[1])
     title = f"{owner}{match[2]}{match[3]}"
-    yield f"### {title}({match[4]})"
+    yield f"### `{title}({match[4]})`"
     yield ""
     if comment.tags and ("async", "") in comment.tags:
         yield "*Suspends the task that calls it.* " + comment.text()
@@ -172,11 +172,14 @@ def reference(text):
 
 
 def names(text):
-    """What the functions are called, as pages write it, and their anchors."""
-    classes, _ = parse(text)
+    """What functions and classes are called, as pages write it, and their headings."""
+    classes, aliases = parse(text)
     found = {}
     for each in classes:
+        found[each.name] = each.name.removeprefix("orrery.")
         for match, _comment in each.functions:
             owner = match[1] if match[1].islower() else snake(match[1])
-            found[f"{owner}{match[2]}{match[3]}"] = f"### {owner}{match[2]}{match[3]}({match[4]})"[4:]
+            title = f"{owner}{match[2]}{match[3]}"
+            found[title] = f"{title}({match[4]})"
+    found.update((name, name.removeprefix("orrery.")) for name in aliases)
     return found
