@@ -1,7 +1,7 @@
 -- `events`: handlers by name, in the order of their registration.  Gets the module's table and what is private to us:
---   new_handler()               what counts the time-outs of one handler
+--   new_handler(id)             what counts the time-outs of one handler
 --   start(handler, soon, name, fn, ...)   starts it as a task, at once or in the next turn; false if it is disabled
---   is_held()                   whether a task of the isolate is suspended in mid-slice
+--   is_held()                   whether events have to wait: for a task in mid-slice, or for a script's body to begin
 --   enable(handler), is_disabled(handler), is_of(handler, script)
 --   where()                     where the script is that calls, when that is to be remembered; else nil
 --   limit, policy               of the host's events that come meanwhile
@@ -104,7 +104,7 @@ local function register(method, names, fn, once)
   if type(fn) ~= "function" then
     error(format("events:%s: expected a function, got %s", method, type(fn)), 3)
   end
-  local entry = { id = last_id + 1, fn = fn, once = once, names = {}, handler = new_handler() }
+  local entry = { id = last_id + 1, fn = fn, once = once, names = {}, handler = new_handler(last_id + 1) }
   entry.created = where()
   last_id = entry.id
   entries[entry.id] = entry
@@ -295,6 +295,9 @@ end
 
 -- For leak checks: appends to a list what tells of each of a script's.
 function host.list_of(script, list)
+  if next(entries) == nil then
+    return
+  end
   for _, registered in ipairs(events:list()) do
     local entry = entries[registered.id]
     if private.is_of(entry.handler, script) then

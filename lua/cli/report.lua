@@ -5,8 +5,8 @@
 --         |       ^^^^ did you mean 'sleep'?
 --   stack traceback: ...
 --
--- Gets what C gives it, `line_of(path, number)` and `nearest(word, names)`; answers a function of the report, whether it may
--- have colours, and the names that there are (see src/cli/names.h), that answers the text to be printed.
+-- Gets what C gives it, `line_of(path, number)` and `nearest(word, names)`; answers a function of the report, whether
+-- it may have colours, and the names that there are (see src/cli/names.h), that answers the text to be printed.
 
 local given = ...
 

@@ -48,9 +48,13 @@ static void *refuse(struct orr_isolate *iso, const void *block, size_t old_size,
     return NULL;
 }
 
-static bool was_refused(const struct orr_isolate *iso, const void *block, size_t old_size, size_t size)
+/* True once: a third time, it is somebody who tries again. */
+static bool refused_before(struct orr_isolate *iso, const void *block, size_t old_size, size_t size)
 {
-    return iso->refused.size == size && iso->refused.block == block && iso->refused.old_size == old_size;
+    bool before = iso->refused.size == size && iso->refused.block == block && iso->refused.old_size == old_size;
+    if (before)
+        iso->refused.size = 0;
+    return before;
 }
 
 /* Above the mark there is more to do than to count: the peak, and the limit. */
@@ -66,7 +70,9 @@ static __attribute__((noinline)) void *account_resize(struct orr_isolate *iso, v
                                                       size_t size)
 {
     bool high = size > old_size && iso->memory + (size - old_size) > iso->memory_mark;
-    if (high && (was_refused(iso, block, old_size, size) || !may_have(iso, size - old_size)))
+    if (high && refused_before(iso, block, old_size, size))
+        return NULL;
+    if (high && !may_have(iso, size - old_size))
         return refuse(iso, block, old_size, size);
     void *result = alloc_resize(&iso->alloc, block, old_size, size);
     if (!result)

@@ -11,6 +11,7 @@ local async, testing = orrery.async, orrery.testing
 
 local attempt = {}
 local TRACE_LINES = 12
+local NEVER = 1e12
 local STRAYS = 3 -- are told in full
 local STEPS, STEP = 100, 10 -- how often, and for how many milliseconds, what was cancelled is waited for
 
@@ -123,11 +124,12 @@ function Attempt:cut(text)
   end
 end
 
----Starts it: `body(self)` runs as a task.
-function attempt.start(name, natives, body)
-  local self = setmetatable({ name = name, natives = natives, failures = {} }, Attempt)
+---Starts it: `body(self)` runs as a task.  It may run for `limit` milliseconds without waiting, if that is given; 0 for
+---as long as it likes.
+function attempt.start(name, natives, body, limit)
+  local self = setmetatable({ name = name, natives = natives, failures = {}, limit = limit }, Attempt)
   attempt.current = self
-  self.task = async.run({ name = name, detached = true }, function()
+  self.task = async.run({ name = name, detached = true, deadline = limit == 0 and NEVER or limit }, function()
     self.owner = testing.mark()
     return body(self)
   end)
@@ -140,7 +142,7 @@ function Attempt:finish()
   async.checkpoint()
   async.checkpoint()
   local overran = self.natives.notices()
-  if #overran > 0 then
+  if overran then
     self.failures = {} -- they only say that it was ended
     for _, report in ipairs(overran) do
       self:fail(describe_overrun(report))
@@ -156,7 +158,7 @@ end
 ---Fails it for errors of detached tasks, timers and handlers.
 function Attempt:take_strays(allowed)
   local strays = self.natives.strays()
-  if allowed then
+  if allowed or not strays then
     return
   end
   for i = 1, math.min(#strays, STRAYS) do

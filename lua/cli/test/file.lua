@@ -4,8 +4,8 @@
 --   natives.send(bytes)    to the process that has started this one
 --   natives.clock()        real milliseconds
 --   natives.limit(ms)      calls `limit` when so many real milliseconds have passed from now on; 0 for never
---   natives.strays()       reports of failures that nobody saw, since last asked
---   natives.notices()      reports of what was ended at its deadline, since last asked
+--   natives.strays()       reports of failures that nobody saw, since last asked; nil for none
+--   natives.notices()      the same, of what was ended at its deadline
 --   natives.finish()       ends the process
 
 local natives, options
@@ -93,7 +93,7 @@ local function leave(block)
   attempt.current = nil
   if #self.failures > 0 and not block.broken then
     local name = "after_all of " .. (block.name or "the file")
-    note("begin", name, "")
+    note("begin", name, "", 0)
     note("end", "failed", 0, text_of(self.failures))
   end
 end
@@ -161,9 +161,13 @@ local function run_afters(self, afters)
   end
 end
 
+local function limit_of(test)
+  return math.ceil(test.options.timeout or options.limits.test)
+end
+
 local function run_test(test)
   local before, after = hooks_of(test)
-  local limit = test.options.timeout or options.limits.test
+  local limit = limit_of(test)
   natives.limit(limit)
   seed_for(test.full_name)
   local self = attempt.start(test.full_name, natives, function(self)
@@ -177,14 +181,13 @@ local function run_test(test)
     if #after > 0 then
       async.shield(run_afters, self, after)
     end
-  end)
-  self.limit = limit
+  end, limit)
   self:finish()
   if #after > 0 and not self.has_cleaned then -- it was ended in the middle
     natives.limit(limit)
     local rest = attempt.start("after_each of " .. test.full_name, natives, function(rest)
       run_afters(rest, after)
-    end)
+    end, limit)
     rest:finish()
     rest:take_leaks(test.options.leaks)
     table.move(rest.failures, 1, #rest.failures, #self.failures + 1, self.failures)
@@ -201,7 +204,7 @@ end
 -- A test is told when it begins, lest nobody know what ran when the process ends in the middle of it.
 local function run_and_tell(test)
   local broken = move_to(test)
-  send("begin", test.full_name, test.place)
+  send("begin", test.full_name, test.place, limit_of(test))
   local began = natives.clock()
   if not test.fn then
     return note("end", "pending", 0, "")

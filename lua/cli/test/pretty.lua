@@ -8,7 +8,8 @@ local codes = { red = "31", green = "32", yellow = "33", dim = "2", bold = "1" }
 
 return function(write, options, natives)
   local no_color = os.getenv "NO_COLOR"
-  local colourful = natives.is_terminal() and (not no_color or no_color == "")
+  local colourful = options.color == "always"
+    or options.color == "auto" and natives.is_terminal() and (not no_color or no_color == "")
 
   local function paint(colour, text)
     return colourful and "\27[" .. codes[colour] .. "m" .. text .. "\27[0m" or text

@@ -64,6 +64,11 @@ local function new()
         error(string.format("it '%s': unknown option '%s'; expected leaks, errors or timeout", name, tostring(key)), 2)
       end
     end
+    local timeout = options.timeout
+    if timeout ~= nil and not (type(timeout) == "number" and timeout >= 0 and timeout < math.huge) then
+      local message = "it '%s': option timeout: expected milliseconds, 0 for none, got %s"
+      error(string.format(message, name, tostring(timeout)), 2)
+    end
     block.items[#block.items + 1] =
       { test = true, name = name, full_name = full_name(block, name), fn = fn, options = options, block = block,
         place = expect.place() }

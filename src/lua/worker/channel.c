@@ -380,11 +380,12 @@ static enum attempt try_receive(struct waiter *waiter, bool listing)
     return answer;
 }
 
-static void check_not_through_itself(lua_State *L, const struct channel *channel)
+/* It would hold itself, for ever. */
+static void check_not_through_itself(lua_State *L, const struct channel *channel, const struct message *message)
 {
-    for (int i = 2; i <= lua_gettop(L); i++)
-        if (attachment_test(L, i) == &channel->attachment)
-            luaL_argerror(L, i - 1, "a channel cannot be sent through itself");
+    for (unsigned i = 0; i < message->attachment_count; i++)
+        if (message->attachments[i] == &channel->attachment)
+            luaL_error(L, "channel:send: a channel cannot be sent through itself");
 }
 
 /* [channel] [values...] -> [waiter] ..., with a copy of the values. */
@@ -392,7 +393,6 @@ static struct waiter *new_sender(lua_State *L)
 {
     struct channel *channel = check(L);
     int count = lua_gettop(L) - 1;
-    check_not_through_itself(L, channel);
     luaL_checkstack(L, VALUES_ERROR_SLOTS + 4, NULL);
     struct waiter *waiter = waiter_new(L, channel, true);
     waiter->item = item_new(&channel->alloc);
@@ -400,6 +400,7 @@ static struct waiter *new_sender(lua_State *L)
         luaL_error(L, "not enough memory");
     if (values_encode(&waiter->item->message, L, 3, count, "value"))
         luaL_error(L, "channel:send: %s", lua_tostring(L, -1));
+    check_not_through_itself(L, channel, &waiter->item->message);
     lua_settop(L, 1);
     return waiter;
 }

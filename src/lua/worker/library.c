@@ -1,5 +1,6 @@
 #include "lua/worker/library.h"
 
+#include "base/clock.h"
 #include "lua/sandbox/sandbox.h"
 
 #include <errno.h>
@@ -103,11 +104,22 @@ static void hide_metatable_of_files(lua_State *L)
     lua_pop(L, 1);
 }
 
+static void seed_random(lua_State *L)
+{
+    lua_getglobal(L, LUA_MATHLIBNAME);
+    lua_getfield(L, -1, "randomseed");
+    lua_pushinteger(L, (lua_Integer)clock_now()); /* Lua's own choice is the same for a whole second */
+    lua_pushinteger(L, (lua_Integer)(uintptr_t)L);
+    lua_call(L, 2, 0);
+    lua_pop(L, 1);
+}
+
 void library_adapt(struct orr_isolate *iso, lua_State *L, bool *spoiled)
 {
     static const char *const files[] = { "close", "input", "lines", "open", "output", "popen", "tmpfile", NULL };
     static const char *const foreign[] = { "loadlib", NULL };
     lua_settop(L, 0);
+    seed_random(L);
     if (sandbox_applies(iso)) /* which has none of these */
         return;
     cut_debug(L);
@@ -213,8 +225,5 @@ void library_restore(lua_State *L)
     if (!lua_gc(L, LUA_GCISRUNNING))
         lua_gc(L, LUA_GCRESTART); /* which also makes a step due: so not for nothing */
     lua_gc(L, LUA_GCINC, 200, 100, 13);
-    lua_getglobal(L, LUA_MATHLIBNAME);
-    lua_getfield(L, -1, "randomseed");
-    lua_call(L, 0, 0);
-    lua_pop(L, 1);
+    seed_random(L);
 }

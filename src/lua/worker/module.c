@@ -224,6 +224,13 @@ static int cancel(lua_State *L)
     return 1;
 }
 
+/* is_open(job): whether somebody still waits for it, or is going to. */
+static int is_open(lua_State *L)
+{
+    lua_pushboolean(L, *(void **)lua_touserdata(L, 1) != NULL);
+    return 1;
+}
+
 /* where(level): of the function that many out from us. */
 static int where(lua_State *L)
 {
@@ -237,7 +244,8 @@ void worker_module_open(struct orr_isolate *iso, lua_State *L)
 {
     static const luaL_Reg functions[] = {
         { "compile", compile }, { "pool", make_pool },   { "figures", figures },     { "submit", submit },
-        { "wait", wait_job },   { "cancel", cancel },    { "channel", channel_new }, { "where", where },      { NULL, NULL },
+        { "wait", wait_job },   { "cancel", cancel },    { "channel", channel_new }, { "where", where },
+        { "is_open", is_open },      { NULL, NULL },
     };
     static const luaL_Reg of_program[] = { { "__gc", program_gc }, { NULL, NULL } };
     static const luaL_Reg of_pool[] = { { "__gc", pool_gc }, { NULL, NULL } };

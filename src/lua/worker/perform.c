@@ -94,8 +94,10 @@ void perform_note_stray(void *data, struct orr_task *task)
 {
     struct cell *cell = data;
     task->observed = true;
-    if (cell->job && !cell->stopping)
-        protect(cell, take_stray, task, 0);
+    if (!cell->job || cell->stopping)
+        return;
+    protect(cell, take_stray, task, 0);
+    orr_waker_wake(cell->iso->closer); /* to stop the rest */
 }
 
 /* [cell] [NULL] [handle]: what the script has returned, or raised. */

@@ -18,7 +18,7 @@ static int add_piece(lua_State *L, const void *bytes, size_t size, void *data)
 {
     const struct orr_isolate *iso = isolate_of(L);
     struct code *code = data;
-    if (!size) /* the empty script is one */
+    if (!size)
         return 0;
     char *grown = alloc_resize(&iso->rt->alloc, code->bytes, code->size, code->size + size);
     if (!grown)
