@@ -5,7 +5,7 @@ BUILD := build
 SETUP := meson setup $(if $(CI),-Dwerror=true)
 NINJA := ninja -C
 
-.PHONY: all run test bench sanitize asan tsan valgrind install format format-check lint clean setup
+.PHONY: all run test bench sanitize asan tsan valgrind install docs pictures format format-check lint clean setup
 
 all: $(BUILD)/build.ninja
 	$(NINJA) $(BUILD)
@@ -43,6 +43,14 @@ tsan: | setup
 # and is too slow for the tests by the million.
 valgrind: all
 	tools/run-valgrind $(BUILD)
+
+# The site, from what is written in Markdown, the header and the types.
+docs: | setup
+	tools/make-docs . $(BUILD)/site
+
+# What the README shows, recorded anew.
+pictures: all
+	tools/record docs/runaway.svg --columns 84 --show "orrery runaway.lua" -- $(BUILD)/orrery docs/runaway.lua
 
 install: all
 	meson install -C $(BUILD)
