@@ -1,6 +1,6 @@
 -- A crawler: follows links through a network of pages, politely.  At most eight pages are under way at once, at most
--- two of one host, and each host is asked at most ten times a second; a page that hangs is given up after half a second,
--- one that fails is tried again; none is visited twice.
+-- two of one host, and each host is asked at most ten times a second; a page that hangs is given up after half a
+-- second, one that fails is tried again; none is visited twice.
 --
 --     orrery examples/crawler.lua
 --     orrery --virtual examples/crawler.lua    the same in no time, and the same each time

@@ -5,8 +5,8 @@
 --     orrery --virtual examples/scheduler.lua [HOURS]    or no time at all
 --
 -- How it stops is the shape of the program, not a flag that everybody looks at.  Each job is kept by a task, all of
--- them are children of one block, and when that is cancelled, by Ctrl-C or because the day is over, every wait ends: for
--- the clock, for a permit, for the next attempt.  Only the work itself is shielded, and so is waited for.
+-- them are children of one block, and when that is cancelled, by Ctrl-C or because the day is over, every wait ends:
+-- for the clock, for a permit, for the next attempt.  Only the work itself is shielded, and so is waited for.
 
 local orrery = require "orrery"
 local async, loop = orrery.async, orrery.loop

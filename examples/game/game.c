@@ -105,11 +105,16 @@ static int compare(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
+static double to_ms(uint64_t ns)
+{
+    return (double)ns / MS;
+}
+
 static void report(struct game *game, unsigned frames)
 {
     qsort(game->work, frames, sizeof *game->work, compare);
     printf("\n%u frames of %.1f ms, %u of them late; work in a frame: median %.2f ms, longest %.2f ms\n", frames,
-           (double)FRAME_NS / MS, game->late, (double)game->work[frames / 2] / MS, (double)game->work[frames - 1] / MS);
+           to_ms(FRAME_NS), game->late, to_ms(game->work[frames / 2]), to_ms(game->work[frames - 1]));
     for (unsigned i = 0; i < game->monster_count; i++) {
         const struct monster *monster = &game->monsters[i];
         printf("%-8s steps %u, time-outs %u\n", monster->name, monster->steps, monster->timeouts);

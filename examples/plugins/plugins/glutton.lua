@@ -1,5 +1,5 @@
--- Misbehaves: wants all the memory there is, and catches the error when it does not get it.  Its own state is full then;
--- nobody else's is.
+-- Misbehaves: wants all the memory there is, and catches the error when it does not get it.  Its own state is full
+-- then; nobody else's is.
 local orrery = require "orrery"
 
 local all = {}
