@@ -1,19 +1,22 @@
--- `worker`: scripts that run on other cores.  Gets the module's table and what is written in C (src/lua/worker/module.c).
+-- `worker`: scripts that run on other cores.  Gets the module's table and what is written in C
+-- (src/lua/worker/module.c).
 --
--- A worker is a program and the jobs of it that are under way.  Somebody waits for each job, always: whoever calls, or a
--- task of ours that will call the callback.  So a job belongs to the script whose task that is, ends with it, and its
--- time-out is that of a wait.
+-- A worker is a program and the jobs of it that are under way.  Somebody waits for each job, always: whoever calls,
+-- or a task of ours that will call the callback.  So a job belongs to the script whose task that is, ends with it,
+-- and its time-out is that of a wait.
 
 local orrery, core = ...
 local async = orrery.async
 local run, scope, current, with_timeout = async.run, async.scope, async.current, async.with_timeout
-local compile, submit, wait, cancel = core.compile, core.submit, core.wait, core.cancel
+local compile, submit, wait, cancel, is_open = core.compile, core.submit, core.wait, core.cancel, core.is_open
 local error, next, pcall, rawget, rawlen = error, next, pcall, rawget, rawlen
 local select, setmetatable, type = select, setmetatable, type
 local format, find, sub, gsub = string.format, string.find, string.sub, string.gsub
-local huge, mtype, pack, unpack = math.huge, math.type, table.pack, table.unpack
+local huge, maxinteger, mtype = math.huge, math.maxinteger, math.type
+local pack, unpack = table.pack, table.unpack
 
 local TIMEOUT_MS = 300000
+local MODULE = "^[%a_][%w_.]*$" -- the name of one
 
 local worker = {}
 orrery.worker = worker
@@ -21,7 +24,8 @@ orrery.worker = worker
 local Worker, Pool = {}, {}
 local methods_of_worker = { __index = Worker, __metatable = false, __name = "orrery.worker" }
 local methods_of_pool = { __index = Pool, __metatable = false, __name = "orrery.worker_pool" }
-local private = setmetatable({}, { __mode = "k" }) -- worker or pool -> what is its own
+local weak = { __mode = "k" }
+local private = setmetatable({}, weak) -- worker or pool -> what is its own
 
 -------------------------------------------------------------------------------------------------------------- checks
 
@@ -53,12 +57,12 @@ local function check_options(what, options, known)
   return options
 end
 
-local function check_timeout(what, timeout, usual)
+local function check_timeout(what, timeout, usual, level)
   if timeout == nil then
     return usual
-  elseif type(timeout) ~= "number" or not (timeout >= 0) then
+  elseif type(timeout) ~= "number" or timeout ~= timeout or timeout < 0 then
     local got = type(timeout) == "number" and timeout or type(timeout)
-    error(format("%s: option timeout: expected milliseconds, at least 0, got %s", what, got), 4)
+    error(format("%s: option timeout: expected milliseconds, at least 0, got %s", what, got), level or 3)
   end
   return timeout
 end
@@ -68,7 +72,8 @@ local function check_count(what, name, value, least, most)
     return 0
   elseif mtype(value) ~= "integer" or value < least or value > most then
     local got = type(value) == "number" and value or type(value)
-    error(format("%s: option %s: expected an integer from %d to %d, got %s", what, name, least, most, got), 3)
+    local wanted = most == maxinteger and format("of at least %d", least) or format("from %d to %d", least, most)
+    error(format("%s: option %s: expected an integer %s, got %s", what, name, wanted, got), 3)
   end
   return value
 end
@@ -79,31 +84,49 @@ local registered = {} -- modules for all workers: { name, script, name of the ch
 
 -- What messages call a script: where it was given to us, `level` functions out from who asks.
 local function chunk_name(kind, level)
-  return format("=[%s %s]", kind, (gsub(core.where(level + 1), ":%s*$", "")))
+  local where = gsub(core.where(level + 1), ":%s*$", "")
+  return where == "" and format("=[%s]", kind) or format("=[%s %s]", kind, where)
+end
+
+local function check_names(what, options, level)
+  if options.name ~= nil and type(options.name) ~= "string" then
+    error(format("%s: option name: expected a string, got %s", what, type(options.name)), level)
+  elseif options.modules ~= nil and type(options.modules) ~= "table" then
+    error(format("%s: option modules: expected a table, got %s", what, type(options.modules)), level)
+  end
+  for name, script in next, options.modules or {} do
+    local got = type(name) ~= "string" and type(name) or not find(name, MODULE) and name
+    if got then
+      error(format("%s: option modules: expected the name of a module, got %s", what, got), level)
+    elseif type(script) ~= "string" and type(script) ~= "function" then
+      error(format("%s: option modules: %s: expected a script (a string of Lua or a function), got %s", what, name,
+        type(script)), level)
+    end
+  end
 end
 
 local options_of_worker = { name = true, modules = true, timeout = true }
 
-local function new_worker(what, script, options, pool)
+-- `level` functions out from here is who asks.
+local function new_worker(what, script, options, pool, level)
+  local timeout = check_timeout(what, options.timeout, pool and pool.timeout or TIMEOUT_MS, level + 1)
+  check_names(what, options, level + 1)
   local modules = { unpack(registered) }
   for name, module in next, options.modules or {} do
-    if type(name) ~= "string" or (type(module) ~= "string" and type(module) ~= "function") then
-      error(format("%s: option modules: expected scripts by their names, got %s by %s", what, type(module), type(name)), 3)
-    end
     modules[#modules + 1], modules[#modules + 2], modules[#modules + 3] = name, module, format("=[module %s]", name)
   end
-  local name = options.name and format("=%s", options.name) or chunk_name("worker", 3)
+  local name = options.name and format("=%s", options.name) or chunk_name("worker", level)
   local program, err = compile(script, name, pool and pool.memory or 0, modules)
   if not program then
-    error(err, type(script) == "string" and 0 or 3)
+    error(err, type(script) == "string" and 0 or level)
   end
   local self = setmetatable({}, methods_of_worker)
   private[self] = {
     class = "worker",
     program = program,
     pool = pool,
-    timeout = check_timeout(what, options.timeout, pool and pool.timeout or TIMEOUT_MS),
-    jobs = {}, -- those under way
+    timeout = timeout,
+    jobs = setmetatable({}, weak), -- those under way, which are held by whoever waits
   }
   if pool then
     pool.workers[self] = true
@@ -113,13 +136,14 @@ end
 
 function worker.new(script, options)
   check_script("worker.new", script)
-  local self = new_worker("worker.new", script, check_options("worker.new", options, options_of_worker))
+  local self = new_worker("worker.new", script, check_options("worker.new", options, options_of_worker), nil, 3)
   return self -- not by a tail call: messages are to name our caller
 end
 
 function worker.register(name, script)
-  if type(name) ~= "string" or not find(name, "^[%a_][%w_.]*$") then
-    error(format("worker.register: expected the name of a module, got %s", type(name) == "string" and name or type(name)), 2)
+  if type(name) ~= "string" or not find(name, MODULE) then
+    local got = type(name) == "string" and name or type(name)
+    error(format("worker.register: expected the name of a module, got %s", got), 2)
   end
   check_script("worker.register", script)
   local chunk = format("=[module %s]", name)
@@ -158,6 +182,9 @@ local function finish(mine, job, ended, ok, ...)
 end
 
 local function await(mine, job, timeout)
+  if timeout == huge then
+    return finish(mine, job, pcall(wait, job))
+  end
   return finish(mine, job, pcall(with_timeout, timeout, wait, job))
 end
 
@@ -209,9 +236,10 @@ local function is_options(value)
   return next(value) == "timeout" and next(value, "timeout") == nil
 end
 
--- The error of a worker, as whoever called it is to see it.
+-- The error of a worker, as whoever called it is to see it.  A time-out is one and the same, whoever noticed it first.
 local function raise(err, report)
-  local stack = type(err) == "string" and report and find(report, "stack traceback:", 1, true)
+  local told = type(err) == "string" and err ~= "timeout" and report
+  local stack = told and find(report, "stack traceback:", 1, true)
   error(stack and format("%s\nin the worker:\n%s", err, sub(report, stack)) or err, 0)
 end
 
@@ -254,8 +282,8 @@ end
 
 function Worker:pending()
   local count = 0
-  for _ in next, own(self, "worker", "worker:pending").jobs do
-    count = count + 1
+  for job in next, own(self, "worker", "worker:pending").jobs do
+    count = count + (is_open(job) and 1 or 0)
   end
   return count
 end
@@ -273,7 +301,8 @@ methods_of_worker.__close = Worker.close
 local options_of_map = { concurrency = true, timeout = true }
 
 local function map(what, pool, script, list, options)
-  if not private[script] then
+  local given = private[script]
+  if not given or given.class ~= "worker" then
     check_script(what, script)
   end
   if type(list) ~= "table" then
@@ -284,7 +313,7 @@ local function map(what, pool, script, list, options)
   check_options(what, options, options_of_map)
   options = options or {}
   local wanted = check_count(what, "concurrency", options.concurrency, 1, 1000000)
-  local self = private[script] and script or new_worker(what, script, { timeout = options.timeout }, pool)
+  local self = given and script or new_worker(what, script, { timeout = options.timeout }, pool, 4)
   local count, at = rawget(list, "n") or rawlen(list), 0
   local results = { n = count }
   local function work()
@@ -323,9 +352,9 @@ function worker.pool(options)
   private[self] = {
     class = "pool",
     core = core.pool(size, queue),
-    memory = check_count("worker.pool", "memory", options.memory, 1, huge),
+    memory = check_count("worker.pool", "memory", options.memory, 1, maxinteger),
     timeout = check_timeout("worker.pool", options.timeout, TIMEOUT_MS),
-    workers = setmetatable({}, { __mode = "k" }),
+    workers = setmetatable({}, weak),
   }
   return self
 end
@@ -341,7 +370,7 @@ end
 function Pool:new(script, options)
   local mine = open_pool(self, "pool:new")
   check_script("pool:new", script)
-  local made = new_worker("pool:new", script, check_options("pool:new", options, options_of_worker), mine)
+  local made = new_worker("pool:new", script, check_options("pool:new", options, options_of_worker), mine, 3)
   return made
 end
 

@@ -11,6 +11,7 @@
 ---@field runtime orrery.runtime
 ---@field values orrery.values
 ---@field json orrery.json
+---@field testing orrery.testing? only under `orrery test`
 ---@field version string
 ---@field run? fun(fn?: function, ...: any): ... only in a Lua that has loaded Orrery as a module: runs `fn` as a task until its tree is done, and returns its results or raises its error; without it, runs until nothing is left
 local orrery = {}
@@ -608,5 +609,68 @@ function json.array(list) end
 ---@param value any
 ---@return boolean
 function json.is_array(value) end
+
+------------------------------------------------------------------------------------------------------------- testing
+
+---What `orrery test` gives a test file, besides the globals of types/orrery_test.lua.
+---@class orrery.testing
+local testing = {}
+
+---Whose a thing is: everything that is made carries the number of who made it, and of who made that.
+---@alias orrery.owner integer
+
+---What a test has left, or a task of it.
+---@class orrery.leak
+---@field kind "task" | "timer" | "scheduled callback" | "event handler"
+---@field name string?
+---@field state string? of a task; when a timer fires
+---@field waits_for string? of a task
+---@field at string? where a task stands: file:line
+---@field created string? where it was made: file:line
+---@field depth integer? of a task, in the tree
+
+---Whether time is virtual, and not the machine's.
+---@return boolean
+function testing.is_virtual() end
+
+---The time of the runtime's clock.
+---@return number
+function testing.now() end
+
+---Moves the virtual clock, as if the process had stood still for so long: timers that were due meanwhile are late.
+---@param ms number
+function testing.advance(ms) end
+
+---What there is of the running test: tasks, the test's own among them, timers that are to fire, callbacks, handlers.
+---@param owner orrery.owner? default: the running test
+---@return orrery.leak[]
+function testing.leaks(owner) end
+
+---The tasks alone, each before its children.
+---@param owner orrery.owner?
+---@return orrery.leak[]
+function testing.tasks(owner) end
+
+---What the running task makes from now on is this owner's; without one, that of a new one.
+---@param owner orrery.owner?
+---@return orrery.owner
+function testing.mark(owner) end
+
+---Takes away an owner's timers, callbacks and handlers, and cancels its tasks.
+---@param owner orrery.owner?
+function testing.close(owner) end
+
+---Ends an owner's tasks by force.
+---@param owner orrery.owner?
+function testing.drop(owner) end
+
+---How a task has failed, as text; nil if there is nothing to tell.
+---@param task orrery.task
+---@return string?
+function testing.report(task) end
+
+---From now on the order of ready tasks depends on this alone; 0: first come, first served.
+---@param seed integer
+function testing.shuffle(seed) end
 
 return orrery

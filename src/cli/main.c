@@ -1,6 +1,5 @@
 /* The program: picks the command.  What is none is a script, or an option of one. */
 #include "cli/commands.h"
-#include "cli/test.h"
 
 #include <string.h>
 

@@ -5,20 +5,24 @@
 
 #include <stddef.h>
 
-#define PARTS(X)                                                                                                       \
-    X(attempt) X(expect) X(file) X(files) X(job) X(junit) X(main) X(options) X(pretty) X(show) X(suite) X(tap) X(wire)
+#define PARTS(X) \
+    X(attempt) \
+    X(expect) X(file) X(files) X(job) X(junit) X(main) X(options) X(pretty) X(show) X(suite) X(tap) X(text) X(wire)
 
-#define DECLARE(name)                                                                                                  \
-    extern const char orrery_test_##name[];                                                                            \
+#define DECLARE(name) \
+    extern const char orrery_test_##name[]; \
     extern const size_t orrery_test_##name##_size;
 PARTS(DECLARE)
+extern const char orrery_cli_pretty[];
+extern const size_t orrery_cli_pretty_size;
 
 static const struct part {
     const char *module, *chunk, *code;
     const size_t *size;
 } parts[] = {
-#define ROW(name) { "orrery.test." #name, "=orrery/test/" #name ".lua", orrery_test_##name, &orrery_test_##name##_size },
-    PARTS(ROW)
+#define ROW(name) \
+    { "orrery.test." #name, "=orrery/test/" #name ".lua", orrery_test_##name, &orrery_test_##name##_size },
+    PARTS(ROW){ "orrery.pretty", "=orrery/pretty.lua", orrery_cli_pretty, &orrery_cli_pretty_size },
 };
 
 /* The loader: it is given what `require` passes. */

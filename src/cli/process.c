@@ -18,8 +18,6 @@
 #include <time.h>
 #include <unistd.h>
 
-extern char **environ;
-
 static int push_failure(lua_State *L, int error)
 {
     lua_pushnil(L);
@@ -126,7 +124,7 @@ static int kill_process(lua_State *L)
     return 0;
 }
 
-/* reap(pid) -> how it has ended; nil if it has not */
+/* reap(pid) -> how it has ended, and whether that is well; nil if it has not */
 static int reap(lua_State *L)
 {
     int status;
@@ -139,7 +137,8 @@ static int reap(lua_State *L)
         lua_pushfstring(L, "killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
     else
         lua_pushfstring(L, "it exited with status %d", WEXITSTATUS(status));
-    return 1;
+    lua_pushboolean(L, pid > 0 && WIFEXITED(status) && !WEXITSTATUS(status));
+    return 2;
 }
 
 /* --- Descriptors -------------------------------------------------------------------------------------------------------- */

@@ -4,6 +4,7 @@
  */
 #include "cli/test.h"
 
+#include "cli/commands.h"
 #include "cli/parts.h"
 #include "cli/process.h"
 

@@ -1,11 +1,8 @@
-/* `orrery test`. */
+/* `orrery test`: what its files share.  The command itself is in commands.h. */
 #ifndef ORR_CLI_TEST_H
 #define ORR_CLI_TEST_H
 
-/* All words of the command line, of which the second is "test".  Answers the exit status. */
-int test_main(int argc, char **argv);
-
-/* The same in the process of one test file: "orrery test --child FILE ...", as lua/cli/test/job.lua has it. */
+/* In the process of one test file: "orrery test --child FILE ...".  Answers the exit status. */
 int test_file_main(int argc, char **argv);
 
 #endif

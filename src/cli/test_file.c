@@ -9,6 +9,7 @@
 #include "cli/parts.h"
 #include "cli/process.h"
 #include "cli/test.h"
+#include "cli/test_words.h"
 
 #include <orrery.h>
 
@@ -37,18 +38,13 @@ struct texts {
 };
 
 struct runner {
-    const char *file, *filter, *mount;
-    enum orr_reactor reactor;
-    bool real_time, list, shuffle, shuffle_tasks;
-    uint64_t test_limit, file_limit; /* in milliseconds; 0 for none */
-    int64_t seed;
-
+    struct test_words words;
     struct orr_runtime *rt;
     lua_State *L;
-    int handlers;            /* a reference to the table of what file.lua answers */
-    uint64_t limit_at;       /* of what runs now */
-    uint64_t file_limit_at;  /* ORR_NEVER once it was told */
-    unsigned deadlocks;      /* since anything began */
+    int handlers;           /* a reference to the table of what file.lua answers */
+    uint64_t limit_at;      /* of what runs now */
+    uint64_t file_limit_at; /* ORR_NEVER once it was told */
+    unsigned deadlocks;     /* since anything began */
     bool finished;
     struct texts strays, notices;
 };
@@ -65,71 +61,6 @@ static uint64_t real_now(void)
 static uint64_t from_now(uint64_t ms)
 {
     return ms ? real_now() + ms * MS : ORR_NEVER;
-}
-
-/* --- The command line ------------------------------------------------------------------------------------------------------ */
-
-static bool read_reactor(const char *name, enum orr_reactor *reactor)
-{
-    for (int kind = ORR_REACTOR_AUTO; kind <= ORR_REACTOR_EPOLL; kind++) {
-        *reactor = (enum orr_reactor)kind;
-        if (!strcmp(orr_reactor_name(*reactor), name))
-            return true;
-    }
-    return false;
-}
-
-/* True if the word was one of these. */
-static bool read_flag(struct runner *self, const char *word)
-{
-    const struct {
-        const char *word;
-        bool *flag;
-    } flags[] = {
-        { "--real-time", &self->real_time },
-        { "--list", &self->list },
-        { "--shuffle", &self->shuffle },
-        { "--shuffle-tasks", &self->shuffle_tasks },
-    };
-    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
-        if (strcmp(flags[i].word, word) != 0)
-            continue;
-        *flags[i].flag = true;
-        return true;
-    }
-    return false;
-}
-
-static bool read_value(struct runner *self, const char *word, const char *value)
-{
-    if (!strcmp(word, "--child"))
-        self->file = value;
-    else if (!strcmp(word, "--filter"))
-        self->filter = value;
-    else if (!strcmp(word, "--mount"))
-        self->mount = value;
-    else if (!strcmp(word, "--seed"))
-        self->seed = strtoll(value, NULL, 10);
-    else if (!strcmp(word, "--test-limit"))
-        self->test_limit = strtoull(value, NULL, 10);
-    else if (!strcmp(word, "--file-limit"))
-        self->file_limit = strtoull(value, NULL, 10);
-    else
-        return !strcmp(word, "--reactor") && read_reactor(value, &self->reactor);
-    return true;
-}
-
-/* They come from ourselves, and so are not explained. */
-static bool parse(struct runner *self, int argc, char **argv)
-{
-    for (int i = 2; i < argc; i++) {
-        if (read_flag(self, argv[i]))
-            continue;
-        if (i + 1 == argc || !read_value(self, argv[i], argv[i + 1]))
-            return false;
-        i++;
-    }
-    return self->file;
 }
 
 /* --- What Lua has of C -------------------------------------------------------------------------------------------------------- */
@@ -177,8 +108,11 @@ static void keep_text(struct texts *texts, const char *text)
     texts->count += texts->list[texts->count] != NULL;
 }
 
+/* -> a list of them; nil if there are none */
 static int take_texts(lua_State *L, struct texts *texts)
 {
+    if (!texts->count)
+        return 0;
     lua_createtable(L, (int)texts->count, 0);
     for (size_t i = 0; i < texts->count; i++) {
         lua_pushstring(L, texts->list[i]);
@@ -202,7 +136,7 @@ static int take_notices(lua_State *L)
 static void push_functions(lua_State *L, struct runner *self)
 {
     static const luaL_Reg functions[] = {
-        { "send", send_records }, { "limit", set_limit },      { "finish", finish }, { "strays", take_strays },
+        { "send", send_records },    { "limit", set_limit },     { "finish", finish }, { "strays", take_strays },
         { "notices", take_notices }, { "clock", process_clock }, { NULL, NULL },
     };
     luaL_newlibtable(L, functions);
@@ -210,53 +144,19 @@ static void push_functions(lua_State *L, struct runner *self)
     luaL_setfuncs(L, functions, 1);
 }
 
-static void set_option(lua_State *L, const char *name, const char *text)
-{
-    lua_pushstring(L, text);
-    lua_setfield(L, -2, name);
-}
-
-static void set_number(lua_State *L, const char *name, int64_t number)
-{
-    lua_pushinteger(L, number);
-    lua_setfield(L, -2, name);
-}
-
-static void set_flag(lua_State *L, const char *name, bool flag)
-{
-    lua_pushboolean(L, flag);
-    lua_setfield(L, -2, name);
-}
-
-static void push_options(lua_State *L, const struct runner *self)
-{
-    lua_newtable(L);
-    set_option(L, "file", self->file);
-    set_option(L, "filter", self->filter);
-    set_number(L, "seed", self->seed);
-    set_flag(L, "list", self->list);
-    set_flag(L, "shuffle", self->shuffle);
-    set_flag(L, "shuffle_tasks", self->shuffle_tasks);
-    lua_newtable(L);
-    set_number(L, "test", (int64_t)self->test_limit);
-    set_number(L, "file", (int64_t)self->file_limit);
-    set_number(L, "grace", GRACE_MS);
-    lua_setfield(L, -2, "limits");
-}
-
 /* [runner] -> `run`; the handlers are kept. */
 static int prepare(lua_State *L)
 {
     struct runner *self = lua_touserdata(L, 1);
     lua_createtable(L, 0, 1);
-    lua_pushstring(L, self->file);
+    lua_pushstring(L, self->words.file);
     lua_rawseti(L, -2, 0);
     lua_setglobal(L, "arg");
     lua_getglobal(L, "require");
     lua_pushliteral(L, "orrery.test.file");
     lua_call(L, 1, 1);
     push_functions(L, self);
-    push_options(L, self);
+    test_words_push(L, &self->words, GRACE_MS);
     lua_call(L, 2, 1);
     lua_getfield(L, -1, "run");
     lua_insert(L, -2);
@@ -328,9 +228,18 @@ static void look_at_limits(struct runner *self)
         call_handler(self, "limit", "test"); /* which sets another */
 }
 
+static void print_line(void *data, const char *text)
+{
+    fprintf(data, "%s\n", text);
+}
+
+/* In the middle of a slice, Lua cannot tell what is running: then the tree is printed. */
 static void stop_now(struct runner *self)
 {
-    call_handler(self, "stop", NULL);
+    if (call_handler(self, "stop", NULL) == -EBUSY && !orr_runtime_enter(self->rt)) {
+        orr_tree_print(NULL, print_line, stderr);
+        orr_runtime_leave(self->rt);
+    }
     fflush(stdout);
     _exit(1);
 }
@@ -342,7 +251,7 @@ static void sleep_until_needed(struct runner *self)
 {
     struct pollfd ready = { .fd = orr_runtime_fd(self->rt), .events = POLLIN };
     uint64_t now = real_now(), next = orr_runtime_next_deadline(self->rt);
-    next = self->real_time ? next : ORR_NEVER;
+    next = self->words.real_time ? next : ORR_NEVER;
     next = self->limit_at < next ? self->limit_at : next;
     next = self->file_limit_at < next ? self->file_limit_at : next;
     uint64_t ms = next == ORR_NEVER ? 1000 : next > now ? (next - now) / MS + 1 : 0;
@@ -384,13 +293,13 @@ static int open_state(struct runner *self)
 {
     struct orr_lua_options options = {
         .profile = ORR_LUA_TRUSTED,
-        .mount = self->mount,
+        .mount = self->words.mount,
         .notice = on_notice,
         .notice_data = self,
         .testing = true,
     };
     for (int entry = 0; entry < ORR_LUA_ENTRIES; entry++)
-        options.deadline_ns[entry] = self->test_limit ? self->test_limit * MS : ORR_NEVER;
+        options.deadline_ns[entry] = self->words.test_limit ? self->words.test_limit * MS : ORR_NEVER;
     options.deadline_ns[ORR_LUA_SCRIPT] = ORR_NEVER; /* the runner of tests itself */
     return orr_lua_new(self->rt, &options, &self->L);
 }
@@ -408,14 +317,14 @@ static bool settle_in(void)
 int test_file_main(int argc, char **argv)
 {
     struct runner self = { .handlers = LUA_NOREF, .limit_at = ORR_NEVER };
-    if (!parse(&self, argc, argv) || !settle_in()) {
+    if (!test_words_parse(&self.words, argc, argv) || !settle_in()) {
         fprintf(stderr, "orrery test --child: this is for orrery test itself\n");
         return 2;
     }
-    self.file_limit_at = from_now(self.file_limit);
+    self.file_limit_at = from_now(self.words.file_limit);
     self.rt = orr_runtime_new(&(struct orr_options){
-        .reactor = self.reactor,
-        .clock = self.real_time ? ORR_CLOCK_MONOTONIC : ORR_CLOCK_VIRTUAL,
+        .reactor = self.words.reactor,
+        .clock = self.words.real_time ? ORR_CLOCK_MONOTONIC : ORR_CLOCK_VIRTUAL,
         .sink = on_stray,
         .sink_data = &self,
         .deadlock = on_deadlock,

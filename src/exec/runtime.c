@@ -404,7 +404,8 @@ static int turn_until(struct worker *worker, bool (*done)(void *data), void *dat
             continue;
         if (virtual_is_stuck(worker))
             return -EDEADLK;
-        worker_sleep(worker, ORR_NEVER);
+        if (!worker_busy(worker) && !virtual_can_jump(worker)) /* a host that was told may have seen to it */
+            worker_sleep(worker, ORR_NEVER);
     }
 }
 

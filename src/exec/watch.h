@@ -40,7 +40,7 @@ struct watch {
     volatile uint64_t fires_at; /* ORR_NEVER while it is not set */
     uint64_t turn_end;          /* of the worker's turn; WATCH_NO_END */
     uint64_t period;
-    uint64_t looked_at; /* in which tick of the kernel's, whether the handler is still ours */
+    uint64_t looked_at;       /* in which tick of the kernel's, whether the handler is still ours */
     volatile uint64_t thread; /* whose timer it is; 0 for none */
     timer_t timer;
     int signal;

@@ -59,6 +59,11 @@ unsigned capability_mask(const char *const *modules, unsigned usual)
     return mask;
 }
 
+bool capability_beyond_jobs(unsigned modules)
+{
+    return modules & ~capability_mask(NULL, CAPABILITY_OF_JOBS);
+}
+
 void capability_withhold(lua_State *L, unsigned modules)
 {
     for (int i = 0; i < FIELDS; i++) {

@@ -17,6 +17,9 @@ int capability_check(const char *const *modules, const struct log *log);
 /* What is listed, or `usual` if nothing is. */
 unsigned capability_mask(const char *const *modules, unsigned usual);
 
+/* Whether there are some among them that jobs do not usually have: those keep state of their own. */
+bool capability_beyond_jobs(unsigned modules);
+
 /* Takes the others out of the module at the top, once everything of ours has been made with them.  May raise. */
 void capability_withhold(lua_State *L, unsigned modules);
 

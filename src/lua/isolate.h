@@ -98,9 +98,9 @@ struct orr_isolate {
     int anchors, pool, base, base_handler, task_class, task_methods;
     const void *identities[OBJECT_CLASSES];
     int classes[OBJECT_CLASSES];
-    int free_anchor; /* the first of a list of free indices, 0 for none */
+    int free_anchor;                  /* the first of a list of free indices, 0 for none */
     int handy_anchors[HANDY_ANCHORS]; /* more of them, */
-    int handy; /* so many */
+    int handy;                        /* so many */
     int last_anchor;
     int pooled;
     uint64_t tasks;          /* that the core has not dropped */
@@ -127,6 +127,8 @@ struct orr_isolate {
     struct schedule schedule;
     struct timer_object *timers; /* not closed */
     uint32_t scripts;            /* loaded so far */
+    uint32_t loading;            /* of those, whose bodies have not begun: events wait for that */
+    int64_t disabled;            /* in a notice of that: the handler */
     void (*closed)(void *data);  /* told when it is, just before it is freed */
     void *closed_data;
     void (*stray)(void *data, struct orr_task *task); /* told of failures that nobody saw, in place of the sink */

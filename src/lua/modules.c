@@ -112,7 +112,7 @@ void modules_open(struct orr_isolate *iso, lua_State *L)
     else
         use_package(L);
     capability_withhold(L, terms->modules);
-    if (terms->for_jobs)
+    if (terms->for_jobs && !capability_beyond_jobs(terms->modules)) /* with which an isolate is not used again */
         library_freeze(L);
     lua_pop(L, 1);
 }

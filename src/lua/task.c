@@ -118,10 +118,12 @@ static void judge_handler(struct ltask *self, int error)
     if (!iso->limits.strikes || handler->strikes < iso->limits.strikes || handler->disabled)
         return;
     handler->disabled = true;
-    char text[120];
-    snprintf(text, sizeof text, "a %s has timed out %u times in a row, and is not called any more",
-             self->entry == ORR_LUA_TIMER ? "timer's callback" : "handler", handler->strikes);
-    budget_notice(iso, ORR_LUA_DISABLED, text);
+    char who[96] = "a timer's callback", text[160];
+    if (handler->id)
+        snprintf(who, sizeof who, "handler %lld of the event '%.60s'", (long long)handler->id, self->task->name);
+    snprintf(text, sizeof text, "%s has timed out %u times in a row, and is not called any more", who,
+             handler->strikes);
+    budget_notice_of(iso, ORR_LUA_DISABLED, text, handler->id);
 }
 
 void ltask_counted_out(struct orr_isolate *iso)
@@ -138,6 +140,8 @@ void ltask_drop(void *data)
     struct orr_task *task = self->task;
     if (self->weak)
         reach_anchor(self);
+    bool never_began = self->loading;
+    ltask_loaded(self);
     if (self->co && !self->over) { /* ended by force */
         if (self->begun)
             close_chain(iso, self->suspended, self->co);
@@ -153,6 +157,9 @@ void ltask_drop(void *data)
     if (self->handler)
         judge_handler(self, error);
     ltask_counted_out(iso);
+    if (self->borrowed &&
+        (task->references > 2 || task->failed || task->own.failures)) /* others than the tree and we */
+        hidden_own_name(self);
     struct estate *estate = task->failed || task->own.failures ? estate_try(self) : NULL;
     if (estate)
         estate->task = task; /* whose reference goes when the handle does */
@@ -163,16 +170,19 @@ void ltask_drop(void *data)
     if (estate && !nest_task(task->parent))
         report_soon(self);
     ltask_release(self);
-    if (self->urgent && !iso->slicing)
+    if ((self->urgent || (never_began && iso->events.pending)) && !iso->slicing)
         ltask_settle_hold(iso, false);
 }
 
 void ltask_remember_creation(lua_State *L, struct ltask *self)
 {
-    struct estate *estate = estate_make(L, self);
     report_push_place(L, L, 1);
-    if (lua_rawlen(L, -1)) /* it was made by a script, and not for one */
-        estate->created = alloc_copy(&self->iso->alloc, lua_tostring(L, -1));
+    if (lua_rawlen(L, -1)) { /* it was made by a script, and not for one */
+        lua_pushvalue(L, -2);
+        struct estate *estate = estate_make(L, self);
+        estate->created = alloc_copy(&self->iso->alloc, lua_tostring(L, -2));
+        lua_pop(L, 1);
+    }
     lua_pop(L, 1);
 }
 
@@ -207,7 +217,10 @@ struct ltask *ltask_new(struct orr_isolate *iso, lua_State *L, int arguments, co
     ltask_check_room(iso, L);
     luaL_checkstack(L, 8, NULL);
     int function = lua_gettop(L) - arguments;
-    struct ltask *self = lua_newuserdatauv(L, sizeof *self, options->handler ? LTASK_HANDLER : options->name ? LTASK_NAME : LTASK_VALUE);
+    struct ltask *self = lua_newuserdatauv(L, sizeof *self,
+                                           options->handler ? LTASK_HANDLER
+                                           : options->name  ? LTASK_NAME
+                                                            : LTASK_VALUE);
     *self = (struct ltask){
         .iso = iso,
         .fair = options->fair,

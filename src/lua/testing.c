@@ -159,9 +159,9 @@ static int shuffle(lua_State *L)
 void testing_open(struct orr_isolate *iso, lua_State *L)
 {
     static const luaL_Reg functions[] = {
-        { "mark", mark },       { "tasks", tasks },           { "leaks", leaks },     { "close", close_all }, { "drop", drop },
-        { "report", report },   { "is_virtual", is_virtual }, { "advance", advance }, { "shuffle", shuffle },
-        { NULL, NULL },
+        { "mark", mark },       { "tasks", tasks },   { "leaks", leaks },           { "close", close_all },
+        { "drop", drop },       { "report", report }, { "is_virtual", is_virtual }, { "advance", advance },
+        { "shuffle", shuffle }, { NULL, NULL },
     };
     iso->debug = true;
     lua_newtable(L);

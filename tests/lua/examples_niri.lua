@@ -576,3 +576,176 @@ test("a test gives a library loops of its own, on the virtual clock, and sees th
     equal(private.isRunning(), false)
   end
 end)
+
+-- --- Workers -------------------------------------------------------------------------------------------------------
+
+-- Waits until nothing is left of an example's workers.
+local function until_workers_rest()
+  repeat
+    async.sleep(1)
+  until orrery.worker.stats().running == 0
+end
+
+local first_worker = [[
+-- Create a worker with a Lua script
+local worker = niri.worker.new([=[
+    -- This runs in a separate thread with isolated Lua state
+    -- Limited API: no niri.events, no niri.action, only pure computation
+    local result = 0
+    for i = 1, 1000000 do
+        result = result + i
+    end
+    return result
+]=])
+
+-- Execute with callback (non-blocking)
+-- Optional timeout in milliseconds (default: 300000 = 5 minutes)
+worker:run(function(result, err)
+    if err then
+        print("Worker error:", err)
+    else
+        print("Worker result:", result)
+    end
+end)
+]]
+
+test("a worker computes on another thread, and its callback gets the result", function()
+  example.run(first_worker)
+  note "goes on"
+  until_workers_rest()
+  check.notes "goes on; Worker result: 500000500000"
+end)
+
+local second_worker = [[
+-- With arguments and custom timeout
+local worker2 = niri.worker.new([=[
+    local args = ...
+    return args.x + args.y
+]=])
+worker2:run({ x = 10, y = 20 }, {
+    timeout = 60000,  -- 1 minute timeout
+    callback = function(result, err)
+        print("Sum:", result)  -- 30
+    end
+})
+]]
+
+test("a worker gets arguments, and a time-out of its own", function()
+  example.run(second_worker)
+  until_workers_rest()
+  check.notes "Sum: 30"
+end)
+
+local cancelled_worker = [[
+-- Cancel a pending worker (cleans up callback)
+worker:cancel()
+]]
+
+-- Not as the document has it, where the worker would compute to its end: it is stopped.
+test("a worker that is cancelled never calls back, and is stopped", function()
+  example.run(first_worker .. cancelled_worker)
+  until_workers_rest()
+  check.notes ""
+end)
+
+local endless_worker = [[
+local worker = niri.worker.new([=[ while true do end ]=])
+worker:run(args, { callback = function(r) print "called" end })
+
+-- Later, if result no longer needed:
+worker:cancel()  -- Callback cleaned up, result ignored if/when worker completes
+]]
+
+test("cancelling ends what would never have completed", function()
+  example.run(endless_worker, { args = { 1 } })
+  until_workers_rest()
+  check.notes ""
+end)
+
+test("what a worker can be sent, and what not", function()
+  local echo = orrery.worker.new "return ..."
+  for _, value in ipairs { true, false, 1, -1.5, "text", { 1, 2, 3 }, { x = { y = 1 } } } do
+    equal(type(echo:call(value)), type(value))
+  end
+  equal(echo:call(nil), nil)
+  local circle = {}
+  circle.itself = circle
+  check.raises("args.itself", echo.call, echo, circle)
+  check.raises("a function cannot be copied", echo.call, echo, { f = print })
+  check.raises("metatable", echo.call, echo, setmetatable({}, {}))
+  check.raises("args.x", echo.call, echo, { x = io.stdout })
+end)
+
+-- The unit test's.
+test("a worker has a state of its own", function()
+  equal(orrery.worker.new("return 1 + 1"):call(), 2)
+end)
+
+-- --- The manual test -----------------------------------------------------------------------------------------------
+
+local manual = [[
+-- Test 1: Schedule
+print("Before schedule")
+niri.schedule(function()
+    print("Scheduled callback executed")
+end)
+print("After schedule (callback not yet run)")
+
+-- Test 2: Timer
+local timer = niri.loop.new_timer()
+timer:start(1000, 0, function()
+    print("Timer fired after 1 second")
+end)
+
+-- Test 3: Worker
+local worker = niri.worker.new([=[
+    local sum = 0
+    for i = 1, 1000000 do sum = sum + i end
+    return sum
+]=])
+worker:run(function(result)
+    print("Worker result:", result)
+end)
+]]
+
+test("the manual test: what is scheduled, the worker, and the timer after a second", function()
+  example.run(manual)
+  async.sleep(1000)
+  check.notes("Before schedule; After schedule (callback not yet run); Scheduled callback executed; "
+    .. "Worker result: 500000500000; Timer fired after 1 second")
+  time_is(1000)
+end)
+
+-- --- Migration -----------------------------------------------------------------------------------------------------
+
+local migrated = [[
+-- After (runs in background)
+niri.worker.new([=[
+    return expensive_computation(...)
+]=]):run(data, {
+    callback = function(result)
+        use_result(result)
+    end
+})
+]]
+
+-- The document leaves open where a worker, whose state is its own, has the function from: it is registered for workers.
+test("heavy computation moves to a worker, by a function that was registered for workers", function()
+  orrery.worker.register("expensive_computation", [[
+    return function(data)
+      local sum = 0
+      for _, value in ipairs(data) do sum = sum + value end
+      return sum
+    end
+  ]])
+  example.run(migrated, {
+    data = { 1, 2, 3, 4 },
+    use_result = function(result)
+      note("used", result)
+    end,
+  })
+  note "goes on"
+  until_workers_rest()
+  check.notes "goes on; used 10"
+end)
+

@@ -15,6 +15,7 @@ local classes = {
   runtime = orrery.runtime,
   values = orrery.values,
   json = orrery.json,
+  testing = orrery.testing,
   Task = getmetatable(async.current()),
   Future = getmetatable(async.future()),
   Event = getmetatable(async.event()),

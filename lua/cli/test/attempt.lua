@@ -1,8 +1,8 @@
--- One stretch of a test file's code, as a task: loading the file, a test with what runs before and after it, the hooks of a
--- block.  All that it makes is its own (`owner`), so that what it leaves behind can be told, and taken away.
+-- One stretch of a test file's code, as a task: loading the file, a test with what runs before and after it, the hooks
+-- of a block.  All that it makes is its own (`owner`), so that what it leaves behind can be told, and taken away.
 --
--- Only one runs at a time, `attempt.current`.  What comes from outside falls to it: a deadlock, a time limit.  It is then
--- cancelled; if it will not end for that, it is ended by force.  Either way the cause stands in its failures.
+-- Only one runs at a time, `attempt.current`.  What comes from outside falls to it: a deadlock, a time limit.  It is
+-- then cancelled; if it will not end for that, it is ended by force.  Either way the cause stands in its failures.
 
 local orrery = require "orrery"
 local show = require "orrery.test.show"
@@ -11,16 +11,21 @@ local async, testing = orrery.async, orrery.testing
 
 local attempt = {}
 local TRACE_LINES = 12
+local NEVER = 1e12
 local STRAYS = 3 -- are told in full
 local STEPS, STEP = 100, 10 -- how often, and for how many milliseconds, what was cancelled is waited for
 
 ------------------------------------------------------------------------------------------------------------ as text
 
--- The lines of a stack that are the test's own.
+-- Whether a line of a stack is the test's own.
+local function is_own(line)
+  return not (line:find "^%[C%]" or line:find "^orrery/" or line:find "^%(?%.%.%.")
+end
+
 local function trim_trace(trace)
   local lines = {}
   for line in trace:gmatch "\n\t([^\n]+)" do
-    if not line:find "^%[C%]" and not line:find "^orrery/" and not line:find "^%(?%.%.%." and #lines < TRACE_LINES then
+    if is_own(line) and #lines < TRACE_LINES then
       lines[#lines + 1] = "  " .. line
     end
   end
@@ -47,7 +52,7 @@ end
 local function describe_report(report)
   local lines = {}
   for line in (report .. "\n"):gmatch "(.-)\n" do
-    if not (line == "stack traceback:" or line:find "^\t%[C%]" or line:find "^\torrery/" or line:find "^\t%(?%.%.%.") then
+    if line ~= "stack traceback:" and (line:sub(1, 1) ~= "\t" or is_own(line:sub(2))) then
       lines[#lines + 1] = (line:gsub("^\t", "  "))
     end
   end
@@ -119,11 +124,12 @@ function Attempt:cut(text)
   end
 end
 
----Starts it: `body(self)` runs as a task.
-function attempt.start(name, natives, body)
-  local self = setmetatable({ name = name, natives = natives, failures = {} }, Attempt)
+---Starts it: `body(self)` runs as a task.  It may run for `limit` milliseconds without waiting, if that is given; 0 for
+---as long as it likes.
+function attempt.start(name, natives, body, limit)
+  local self = setmetatable({ name = name, natives = natives, failures = {}, limit = limit }, Attempt)
   attempt.current = self
-  self.task = async.run({ name = name, detached = true }, function()
+  self.task = async.run({ name = name, detached = true, deadline = limit == 0 and NEVER or limit }, function()
     self.owner = testing.mark()
     return body(self)
   end)
@@ -136,7 +142,7 @@ function Attempt:finish()
   async.checkpoint()
   async.checkpoint()
   local overran = self.natives.notices()
-  if #overran > 0 then
+  if overran then
     self.failures = {} -- they only say that it was ended
     for _, report in ipairs(overran) do
       self:fail(describe_overrun(report))
@@ -152,7 +158,7 @@ end
 ---Fails it for errors of detached tasks, timers and handlers.
 function Attempt:take_strays(allowed)
   local strays = self.natives.strays()
-  if allowed then
+  if allowed or not strays then
     return
   end
   for i = 1, math.min(#strays, STRAYS) do
@@ -188,8 +194,8 @@ end
 function attempt.deadlock()
   local current = attempt.current
   if current then
-    local tree = current.owner and current:tree() or ""
-    current:cut("deadlock: nothing is ready, no timer is set, and nothing is to come from outside, but these wait:\n" .. tree)
+    local text = "deadlock: nothing is ready, no timer is set, and nothing is to come from outside, but these wait:\n"
+    current:cut(text .. current:tree())
   end
 end
 

@@ -1,7 +1,9 @@
 -- `expect(x):to_equal(y)` and `assert.equal(y, x)`: two ways to say the same, over one table of matchers.
 --
--- A matcher gets the value and what it is compared with, and answers whether it holds, what it says ("to equal 5"), and, if
--- there is more to tell, a text for when it does not.  What fails is raised as a table that says so as text, with the place of the test's line.
+-- A matcher is two functions.  `holds` gets the value and what it is compared with, and answers whether it holds, and
+-- what else it has found out.  `says` is asked only if it does not: it gets what was found out, the value and the rest,
+-- and answers what was expected ("to equal 5"), and more to tell, or nil.  What fails is raised as a table that says so
+-- as text, with the place of the test's line.
 
 local show = require "orrery.test.show"
 local value_text = show.value
@@ -32,104 +34,160 @@ end
 
 ------------------------------------------------------------------------------------------------------------ matchers
 
-local matchers = {}
+local holds, says = {}, {}
 
-function matchers.equal(value, expected)
-  local equal, path = show.same(expected, value)
+function holds.equal(value, expected)
+  return show.same(expected, value)
+end
+
+function says.equal(path, value, expected)
   local more = show.diff(expected, value)
-  return equal, "to equal " .. value_text(expected), path and "first at " .. path .. "\n" .. more or more
+  return "to equal " .. value_text(expected), path and "first at " .. path .. "\n" .. more or more
 end
 
-function matchers.be(value, expected)
-  return rawequal(value, expected) or value == expected, "to be " .. value_text(expected), show.diff(expected, value)
+function holds.be(value, expected)
+  return rawequal(value, expected) or value == expected
 end
 
-function matchers.be_truthy(value)
-  return value, "to be truthy"
+function says.be(_, value, expected)
+  return "to be " .. value_text(expected), show.diff(expected, value)
 end
 
-function matchers.be_falsy(value)
-  return not value, "to be false or nil"
+function holds.be_truthy(value)
+  return value
 end
 
-function matchers.be_nil(value)
-  return value == nil, "to be nil"
+function says.be_truthy()
+  return "to be truthy"
 end
 
-function matchers.be_true(value)
-  return value == true, "to be true"
+function holds.be_falsy(value)
+  return not value
 end
 
-function matchers.be_false(value)
-  return value == false, "to be false"
+function says.be_falsy()
+  return "to be false or nil"
 end
 
-function matchers.be_a(value, kind)
-  return type(value) == kind or math.type(value) == kind, "to be a " .. tostring(kind) .. ", not a " .. type(value)
+function holds.be_nil(value)
+  return value == nil
 end
 
-function matchers.match(value, pattern)
-  return type(value) == "string" and value:find(pattern) ~= nil, "to match " .. value_text(pattern)
+function says.be_nil()
+  return "to be nil"
 end
 
-function matchers.be_near(value, expected, tolerance)
-  tolerance = tolerance or 1e-9
-  local near = type(value) == "number" and math.abs(value - expected) <= tolerance
-  return near, string.format("to be within %s of %s", value_text(tolerance), value_text(expected))
+function holds.be_true(value)
+  return value == true
 end
 
-function matchers.be_greater_than(value, bound)
-  return value > bound, "to be greater than " .. value_text(bound)
+function says.be_true()
+  return "to be true"
 end
 
-function matchers.be_less_than(value, bound)
-  return value < bound, "to be less than " .. value_text(bound)
+function holds.be_false(value)
+  return value == false
 end
 
-function matchers.have_length(value, length)
-  return #value == length, string.format("to have a length of %s, not %d", value_text(length), #value)
+function says.be_false()
+  return "to be false"
+end
+
+function holds.be_a(value, kind)
+  return type(value) == kind or math.type(value) == kind
+end
+
+function says.be_a(_, value, kind)
+  return "to be a " .. tostring(kind) .. ", not a " .. type(value)
+end
+
+function holds.match(value, pattern)
+  return type(value) == "string" and value:find(pattern) ~= nil
+end
+
+function says.match(_, _, pattern)
+  return "to match " .. value_text(pattern)
+end
+
+local NEAR = 1e-9
+
+function holds.be_near(value, expected, tolerance)
+  return type(value) == "number" and math.abs(value - expected) <= (tolerance or NEAR)
+end
+
+function says.be_near(_, _, expected, tolerance)
+  return string.format("to be within %s of %s", value_text(tolerance or NEAR), value_text(expected))
+end
+
+function holds.be_greater_than(value, bound)
+  return value > bound
+end
+
+function says.be_greater_than(_, _, bound)
+  return "to be greater than " .. value_text(bound)
+end
+
+function holds.be_less_than(value, bound)
+  return value < bound
+end
+
+function says.be_less_than(_, _, bound)
+  return "to be less than " .. value_text(bound)
+end
+
+function holds.have_length(value, length)
+  return #value == length
+end
+
+function says.have_length(_, value, length)
+  return string.format("to have a length of %s, not %d", value_text(length), #value)
 end
 
 -- A text in a text, an item in a list, or a table that is part of another.
-function matchers.contain(value, part)
-  local text = "to contain " .. value_text(part)
+function holds.contain(value, part)
   if type(value) == "string" then
-    return value:find(part, 1, true) ~= nil, text
+    return value:find(part, 1, true) ~= nil
   elseif type(value) ~= "table" then
-    return false, text
+    return false
   end
   for _, item in pairs(value) do
     if show.same(item, part) then
-      return true, text
+      return true
     end
   end
   local within = type(part) == "table" and next(part) ~= nil
   for key, item in pairs(within and part or {}) do
     within = within and show.same(value[key], item)
   end
-  return within, text
+  return within
 end
 
--- With what it raises: a text that is in it, a pattern that it matches, or the value itself.
-function matchers.raise(fn, expected)
+function says.contain(_, _, part)
+  return "to contain " .. value_text(part)
+end
+
+-- What it raises is a text in which another is, or that matches a pattern, or the value itself.
+function holds.raise(fn, expected)
   local ok, err = pcall(fn)
-  local what = expected == nil and "to raise an error" or "to raise " .. value_text(expected)
-  if ok then
-    return false, what, "it raised nothing"
-  elseif expected == nil then
-    return true, what, "it raised " .. value_text(err)
+  local more = ok and "it raised nothing" or "it raised " .. value_text(err)
+  if ok or expected == nil then
+    return not ok, more
   end
   local text = type(expected) == "string" and tostring(err)
-  local holds = show.same(expected, err)
-    or text and (text:find(expected, 1, true) or (pcall(text.find, text, expected) and text:find(expected)))
-  return holds and true or false, what, "it raised " .. value_text(err)
+  local found = text and (text:find(expected, 1, true) or pcall(text.find, text, expected) and text:find(expected))
+  return found ~= nil and found ~= false or show.same(expected, err), more
+end
+
+function says.raise(more, _, expected)
+  return expected == nil and "to raise an error" or "to raise " .. value_text(expected), more
 end
 
 local function check(matcher, negative, value, ...)
-  local holds, words, more = matchers[matcher](value, ...)
-  if not holds == negative then
+  local held, found = holds[matcher](value, ...)
+  if (held and true or false) ~= negative then
     return
   end
+  local words, more = says[matcher](found, value, ...)
   local subject = type(value) == "function" and "the function" or value_text(value)
   if subject:find "\n" or #subject > 200 then
     subject = "the " .. type(value)
@@ -149,9 +207,9 @@ function Expectation.__index(self, name)
   name = tostring(name)
   local negative = name:find "^not_to_" ~= nil
   local matcher = name:match(negative and "^not_to_(.*)" or "^to_(.*)")
-  if not matchers[matcher] then
+  if not holds[matcher] then
     local names = {}
-    for known in pairs(matchers) do
+    for known in pairs(holds) do
       names[#names + 1] = "to_" .. known
     end
     table.sort(names)
@@ -183,7 +241,8 @@ local aliases = {
   matches = { "match", true }, match = { "match", true }, near = { "be_near", true }, contains = { "contain" },
   type = { "be_a", true }, raises = { "raise" }, error = { "raise" }, errors = { "raise" }, length = { "have_length" },
 }
-for _, kind in ipairs { "string", "number", "table", "function", "boolean", "thread", "userdata", "integer", "float" } do
+local kinds = { "string", "number", "table", "function", "boolean", "thread", "userdata", "integer", "float" }
+for _, kind in ipairs(kinds) do
   aliases[kind] = { "be_a", kind = kind }
 end
 local fillers = { is = true, are = true, has = true, have = true, was = true, a = true, an = true, to = true }

@@ -4,8 +4,8 @@
 --   natives.send(bytes)    to the process that has started this one
 --   natives.clock()        real milliseconds
 --   natives.limit(ms)      calls `limit` when so many real milliseconds have passed from now on; 0 for never
---   natives.strays()       reports of failures that nobody saw, since last asked
---   natives.notices()      reports of what was ended at its deadline, since last asked
+--   natives.strays()       reports of failures that nobody saw, since last asked; nil for none
+--   natives.notices()      the same, of what was ended at its deadline
 --   natives.finish()       ends the process
 
 local natives, options
@@ -93,7 +93,7 @@ local function leave(block)
   attempt.current = nil
   if #self.failures > 0 and not block.broken then
     local name = "after_all of " .. (block.name or "the file")
-    note("begin", name, "")
+    note("begin", name, "", 0)
     note("end", "failed", 0, text_of(self.failures))
   end
 end
@@ -110,7 +110,13 @@ local function blocks_of(test)
   return list
 end
 
+local last_block
+
 local function move_to(test)
+  if test and test.block == last_block and #entered == 0 then
+    return
+  end
+  last_block = test and test.block
   local wanted, inside = {}, {}
   for _, block in ipairs(test and blocks_of(test) or {}) do
     if #block.before_all + #block.after_all > 0 then
@@ -134,17 +140,18 @@ end
 
 ---------------------------------------------------------------------------------------------------------------- tests
 
-local function hooks_of(test, which)
-  local list = {}
-  for _, block in ipairs(blocks_of(test)) do
-    if which == "before_each" then
-      table.move(block[which], 1, #block[which], #list + 1, list)
-    else -- from the inside out
-      table.move(list, 1, #list, #block[which] + 1)
-      table.move(block[which], 1, #block[which], 1, list)
+-- Those of all blocks around a test: before_each from the outside in, after_each from the inside out.
+local function hooks_of(test)
+  local own = test.block
+  if not own.all_before then
+    own.all_before, own.all_after = {}, {}
+    for _, block in ipairs(blocks_of(test)) do
+      local before, after = block.before_each, block.after_each
+      table.move(before, 1, #before, #own.all_before + 1, own.all_before)
+      own.all_after = table.move(own.all_after, 1, #own.all_after, #after + 1, table.move(after, 1, #after, 1, {}))
     end
   end
-  return list
+  return own.all_before, own.all_after
 end
 
 local function run_afters(self, afters)
@@ -154,9 +161,13 @@ local function run_afters(self, afters)
   end
 end
 
+local function limit_of(test)
+  return math.ceil(test.options.timeout or options.limits.test)
+end
+
 local function run_test(test)
-  local before, after = hooks_of(test, "before_each"), hooks_of(test, "after_each")
-  local limit = test.options.timeout or options.limits.test
+  local before, after = hooks_of(test)
+  local limit = limit_of(test)
   natives.limit(limit)
   seed_for(test.full_name)
   local self = attempt.start(test.full_name, natives, function(self)
@@ -170,14 +181,13 @@ local function run_test(test)
     if #after > 0 then
       async.shield(run_afters, self, after)
     end
-  end)
-  self.limit = limit
+  end, limit)
   self:finish()
   if #after > 0 and not self.has_cleaned then -- it was ended in the middle
     natives.limit(limit)
     local rest = attempt.start("after_each of " .. test.full_name, natives, function(rest)
       run_afters(rest, after)
-    end)
+    end, limit)
     rest:finish()
     rest:take_leaks(test.options.leaks)
     table.move(rest.failures, 1, #rest.failures, #self.failures + 1, self.failures)
@@ -194,7 +204,7 @@ end
 -- A test is told when it begins, lest nobody know what ran when the process ends in the middle of it.
 local function run_and_tell(test)
   local broken = move_to(test)
-  send("begin", test.full_name, test.place)
+  send("begin", test.full_name, test.place, limit_of(test))
   local began = natives.clock()
   if not test.fn then
     return note("end", "pending", 0, "")

@@ -1,5 +1,5 @@
--- Which files are test files.  Gets the words of the command line and natives.entries(path): "file", or "directory" and the
--- names in it, or nil and why not.
+-- Which files are test files.  natives.entries(path) answers "file", or "directory" and the names in it, or nil and
+-- why not.
 
 local defaults = { "tests", "spec", "test" }
 

@@ -33,7 +33,8 @@ local function words_for(options, file)
 end
 
 local function new(natives, options, file)
-  return setmetatable({ natives = natives, options = options, file = file, results = {}, output = {}, planned = 0 }, Job)
+  local self = { natives = natives, options = options, file = file, results = {}, output = {}, planned = 0 }
+  return setmetatable(self, Job)
 end
 
 local receive = {}
@@ -46,8 +47,8 @@ function receive.test(self, name, place)
   self.results[#self.results + 1] = { name = name, place = place, status = "listed" }
 end
 
-function receive.begin(self, name, place)
-  self.running = { name = name, place = place }
+function receive.begin(self, name, place, limit)
+  self.running = { name = name, place = place, limit = tonumber(limit) }
   self.test_began = self.natives.clock()
 end
 
@@ -90,11 +91,11 @@ local function watch(self)
     async.sleep(LOOK_MS)
     local now = clock()
     local slack = limits.grace * 2 + PATIENCE_MS
-    local test_limit = limits.test * 2 -- a loop's time counts from its last wait on
+    local limit = self.running and self.running.limit or 0
     if limits.file > 0 and now - self.began > limits.file + slack then
       self.killed = string.format("the time limit of a file, %d ms, has passed", limits.file)
-    elseif limits.test > 0 and self.running and now - self.test_began > test_limit + slack then
-      self.killed = string.format("the time limit of a test, %d ms, has passed", limits.test)
+    elseif limit > 0 and now - self.test_began > 2 * limit + slack then -- a loop's time counts from its last wait on
+      self.killed = string.format("the time limit of a test, %d ms, has passed", limit)
     end
     if self.killed then
       return self.natives.kill(self.pid, "kill")
@@ -120,8 +121,11 @@ local function reap(self)
 end
 
 -- The process has ended; what it has not told is told for it.
-local function judge(self, how)
-  if self.done or self.stopping then
+local function judge(self, how, well)
+  if self.stopping or (self.done and well) then
+    return
+  elseif self.done then
+    self.broken = "the process of the file ended badly after its last test: " .. how
     return
   end
   local why = self.killed and self.killed .. ", and the process did not end by itself; it was killed"
@@ -152,7 +156,7 @@ function Job:run()
     self.output[#self.output + 1] = bytes
   end)
   read_all(self, records, decode)
-  local how = reap(self)
+  local how, well = reap(self)
   guard:close()
   printed:close() -- others may have what it has printed to, and keep it open
   async.pawait(printed)
@@ -161,7 +165,7 @@ function Job:run()
   self.natives.close(output)
   self.pid = nil
   self.ms = self.natives.clock() - self.began
-  judge(self, how)
+  judge(self, how, well)
 end
 
 ---Ends it from outside, asking first.

@@ -1,19 +1,11 @@
--- XML as JUnit writes it, and servers of continuous integration read it.  The sums stand at the top, so all is written at the end.
+-- XML as JUnit writes it, and servers of continuous integration read it.  The sums stand at the top, so all is written
+-- at the end.  XML has no way to say most control characters: they are shown as escapes.
 
-local entities = { ["&"] = "&amp;", ["<"] = "&lt;", [">"] = "&gt;", ['"'] = "&quot;", ["\n"] = "&#10;", ["\t"] = "&#9;" }
+local printable = require("orrery.test.text").printable
 
--- XML has no way to say most control characters, nor what is not UTF-8.
-local function printable(text)
-  text = text:gsub("[%z\1-\8\11-\31\127]", function(c)
-    return c == "\r" and "" or string.format("\\x%02x", c:byte())
-  end)
-  if utf8.len(text) and not text:find "\xef\xbf[\xbe\xbf]" then
-    return text
-  end
-  return (text:gsub("[\x80-\xff]", function(c)
-    return string.format("\\x%02x", c:byte())
-  end))
-end
+local entities = {
+  ["&"] = "&amp;", ["<"] = "&lt;", [">"] = "&gt;", ['"'] = "&quot;", ["\n"] = "&#10;", ["\t"] = "&#9;",
+}
 
 local function attribute(text)
   return (printable(text):gsub('[&<>"\n\t]', entities))

@@ -1,5 +1,5 @@
 -- `orrery test`: finds the files, runs each in a process of its own, some at a time, and reports them in their order.
--- The module is a function: it gets what is written in C and the words of the command line, and answers the exit status.
+-- The module is a function: it gets what is written in C and the words of the command line; answers the exit status.
 
 local natives
 local orrery = require "orrery"
@@ -8,6 +8,7 @@ local find_files = require "orrery.test.files"
 local new_job = require "orrery.test.job"
 local options_of = require "orrery.test.options"
 local suite = require "orrery.test.suite"
+local text_of = require "orrery.test.text"
 
 local STOP_MS = 2000 -- how long processes may take to end when they are asked to
 
@@ -65,8 +66,8 @@ local function tell_running(jobs, why)
     if job.began and not job.finished then
       local test = job.running
       io.stderr:write("  running: ", job.file, test and ": " .. test.name or "", "\n")
-      if job.tree and job.tree ~= "" then
-        io.stderr:write("  ", (job.tree:gsub("\n", "\n  ")), "\n")
+      for _, text in ipairs { job.tree or "", table.concat(job.output) } do
+        io.stderr:write(text_of.indent(text_of.printable(text):gsub("\n$", ""), 2), text ~= "" and "\n" or "")
       end
     end
   end

@@ -19,14 +19,17 @@ options:
   --seed N            for both, and for math.random; default: another each time
   --timeout LIMITS    of real time: test=10s,file=5m,run=1h, or only a test's; ms, s, m; 0 for none
   --real-time         on the machine's clock
+  --color WHEN        auto, always or never; default: on a terminal, unless NO_COLOR is set
   --mount NAME        have the API as a global of this name, besides require "orrery"
   --reactor R         auto, uring or epoll
   --help              print this
 
-Ends with 0 if all passed, with 1 if any failed, and with 2 if there was nothing to run or a mistake on the command line.
+Ends with 0 if all passed, with 1 if any failed, and with 2 if there was nothing to run, or a mistake in the words
+above.  Ctrl-C tells what was running.
 ]]
 
 local formats = { pretty = true, tap = true, junit = true }
+local colors = { auto = true, always = true, never = true }
 local reactors = { auto = true, uring = true, epoll = true }
 local units = { [""] = 1, ms = 1, s = 1000, m = 60000, h = 3600000 }
 
@@ -74,6 +77,7 @@ local flags = {
 }
 
 local with_value = {
+  ["--color"] = function(self, text) self.color = one_of("--color", text, colors, "auto, always or never") end,
   ["--filter"] = function(self, text) self.filter = text end,
   ["--format"] = function(self, text) self.format = one_of("--format", text, formats, "pretty, tap or junit") end,
   ["--jobs"] = function(self, text) self.jobs = integer("--jobs", text, 1) end,
@@ -86,7 +90,7 @@ local with_value = {
 ---The options that a list of words says.  Raises { usage = what is wrong with it }.
 function options.parse(words)
   local self = {
-    paths = {}, format = "pretty", reactor = "auto",
+    paths = {}, format = "pretty", reactor = "auto", color = "auto",
     limits = { test = 10000, file = 300000, run = 3600000, grace = 500 },
   }
   local at = 1

@@ -1,23 +1,15 @@
--- For people: a line a file, what failed below it, and the sums.  Colour on a terminal only, and not where NO_COLOR is set.
+-- For people: a line a file, what failed below it, and the sums.  Colour on a terminal only, and not where NO_COLOR
+-- is set.
 
 local options_of = require "orrery.test.options"
+local text_of = require "orrery.test.text"
 
 local codes = { red = "31", green = "32", yellow = "33", dim = "2", bold = "1" }
 
--- What would move the cursor, or worse, is shown and not sent.
-local function printable(text)
-  return (text:gsub("[%z\1-\8\11-\31\127]", function(c)
-    return string.format("\\x%02x", c:byte())
-  end))
-end
-
-local function indent(text, by)
-  return (text:gsub("[^\n]+", by .. "%0"))
-end
-
 return function(write, options, natives)
   local no_color = os.getenv "NO_COLOR"
-  local colourful = natives.is_terminal() and (not no_color or no_color == "")
+  local colourful = options.color == "always"
+    or options.color == "auto" and natives.is_terminal() and (not no_color or no_color == "")
 
   local function paint(colour, text)
     return colourful and "\27[" .. codes[colour] .. "m" .. text .. "\27[0m" or text
@@ -35,9 +27,9 @@ return function(write, options, natives)
   end
 
   local function tell_failure(job, name, place, text)
-    write("  " .. paint("red", "FAILED") .. "  " .. paint("bold", (printable(name):gsub("\n", "\\n"))))
+    write("  " .. paint("red", "FAILED") .. "  " .. paint("bold", text_of.one_line(name)))
     write(place and place ~= "" and paint("dim", "  (" .. place .. ")") .. "\n" or "\n")
-    write(indent(paint_text(printable(text)), "    ") .. "\n")
+    write(text_of.indent(paint_text(text_of.printable(text)), 4) .. "\n")
     local command = options_of.repeat_command(options, job.file, place and place ~= "" and name)
     write("    " .. paint("dim", "repeat: " .. command) .. "\n\n")
   end
@@ -62,7 +54,7 @@ return function(write, options, natives)
       if result.status == "failed" then
         tell_failure(job, result.name, result.place, result.text)
       elseif result.status == "pending" then
-        write("  " .. paint("yellow", "pending") .. " " .. printable(result.name) .. "\n")
+        write("  " .. paint("yellow", "pending") .. " " .. text_of.one_line(result.name) .. "\n")
       end
     end
     if job.broken or job.ended then

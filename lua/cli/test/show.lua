@@ -1,111 +1,23 @@
--- Values as text, for people who compare them: keys in order, what is inside itself told, long lists of lines compared.
+-- Two values, for people who compare them: whether they are the same, where they differ first, and how.
+
+local pretty = require "orrery.pretty"
 
 local show = {}
-local WIDTH = 80 -- a table that fits is shown in one line
-local DEPTH = 8
+local DEPTH, ITEMS = 12, 1000
 local LINES = 400 -- more are not compared line by line: that takes the product of their numbers
-
-local function is_name(text)
-  return type(text) == "string" and text:find "^[%a_][%w_]*$"
-end
-
-local function quote(text)
-  return (string.format("%q", text):gsub("\\\n", "\\n"):gsub("\r", "\\r"):gsub("\t", "\\t"))
-end
-
-local ranks = { number = 1, string = 2, boolean = 3 }
-
-local function key_before(a, b)
-  local ranka, rankb = ranks[type(a)] or 4, ranks[type(b)] or 4
-  if ranka ~= rankb then
-    return ranka < rankb
-  elseif ranka <= 2 then
-    return a < b
-  end
-  return tostring(a) < tostring(b)
-end
-
-local function number_text(value)
-  if value ~= value then
-    return "nan"
-  elseif value == math.huge or value == -math.huge then
-    return value > 0 and "math.huge" or "-math.huge"
-  elseif math.type(value) == "float" then
-    local short = string.format("%.14g", value)
-    short = tonumber(short) == value and short or string.format("%.17g", value)
-    return short:find "[%.e]" and short or short .. ".0"
-  end
-  return tostring(value)
-end
-
--- The keys of a table that are not its items, in order; and how many items there are.
-local function sort_keys(value)
-  local keys, length = {}, 0
-  while rawget(value, length + 1) ~= nil do
-    length = length + 1
-  end
-  for key in next, value do
-    if not (math.type(key) == "integer" and key >= 1 and key <= length) then
-      keys[#keys + 1] = key
-    end
-  end
-  table.sort(keys, key_before)
-  return keys, length
-end
-
-local text_of
-
-local function key_text(key)
-  return is_name(key) and key or "[" .. text_of(key, "", {}, DEPTH) .. "]"
-end
-
-local function table_text(value, indent, above, depth)
-  local meta = getmetatable(value)
-  if type(meta) == "table" and rawget(meta, "__tostring") then
-    local ok, text = pcall(tostring, value)
-    return ok and text or "(a table whose __tostring fails)"
-  elseif above[value] then
-    return "(itself, " .. above[value] .. ")"
-  elseif depth >= DEPTH then
-    return "{...}"
-  elseif next(value) == nil then
-    return "{}"
-  end
-  above[value] = depth == 0 and "the whole" or depth .. " deep"
-  local inner, parts = indent .. "  ", {}
-  local keys, length = sort_keys(value)
-  for i = 1, length do
-    parts[i] = text_of(value[i], inner, above, depth + 1)
-  end
-  for _, key in ipairs(keys) do
-    parts[#parts + 1] = key_text(key) .. " = " .. text_of(rawget(value, key), inner, above, depth + 1)
-  end
-  above[value] = nil
-  local line = "{ " .. table.concat(parts, ", ") .. " }"
-  if #line + #indent <= WIDTH and not line:find "\n" then
-    return line
-  end
-  return "{\n" .. inner .. table.concat(parts, ",\n" .. inner) .. ",\n" .. indent .. "}"
-end
-
-function text_of(value, indent, above, depth)
-  local kind = type(value)
-  if kind == "string" then
-    return quote(value)
-  elseif kind == "number" then
-    return number_text(value)
-  elseif kind == "table" then
-    return table_text(value, indent, above, depth)
-  end
-  return tostring(value)
-end
 
 ---A value as text, in several lines if it is long.
 function show.value(value)
-  return text_of(value, "", {}, 0)
+  return pretty(value, { depth = DEPTH, items = ITEMS })
 end
 
---------------------------------------------------------------------------------------------------------- differences
+-- How a field is written behind its table.
+local function step(key)
+  if type(key) == "string" and key:find "^[%a_][%w_]*$" then
+    return "." .. key
+  end
+  return "[" .. pretty(key, { depth = 0 }) .. "]"
+end
 
 local function same(a, b, seen)
   if a == b or (a ~= a and b ~= b) then
@@ -120,12 +32,12 @@ local function same(a, b, seen)
   for key, value in next, a do
     local equal, path = same(value, rawget(b, key), seen)
     if not equal then
-      return false, (is_name(key) and "." .. key or "[" .. text_of(key, "", {}, DEPTH) .. "]") .. (path or "")
+      return false, step(key) .. (path or "")
     end
   end
   for key in next, b do
     if rawget(a, key) == nil then
-      return false, is_name(key) and "." .. key or "[" .. text_of(key, "", {}, DEPTH) .. "]"
+      return false, step(key)
     end
   end
   return true

@@ -1,5 +1,5 @@
--- What a test file defines: blocks of `describe`, one inside another, with tests in them and what runs before and after.
--- Definitions are taken while the file is loaded, and refused later: a test inside a test would never run.
+-- What a test file defines: blocks of `describe`, one inside another, with tests in them and what runs before and
+-- after.  Definitions are taken while the file is loaded, and refused later: a test inside a test would never run.
 
 local expect = require "orrery.test.expect"
 
@@ -63,6 +63,11 @@ local function new()
       if key ~= "leaks" and key ~= "errors" and key ~= "timeout" then
         error(string.format("it '%s': unknown option '%s'; expected leaks, errors or timeout", name, tostring(key)), 2)
       end
+    end
+    local timeout = options.timeout
+    if timeout ~= nil and not (type(timeout) == "number" and timeout >= 0 and timeout < math.huge) then
+      local message = "it '%s': option timeout: expected milliseconds, 0 for none, got %s"
+      error(string.format(message, name, tostring(timeout)), 2)
     end
     block.items[#block.items + 1] =
       { test = true, name = name, full_name = full_name(block, name), fn = fn, options = options, block = block,

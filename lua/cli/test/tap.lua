@@ -1,15 +1,16 @@
 -- The Test Anything Protocol, version 13: a line a test, what is known of a failure as a YAML block below it.
 
 local options_of = require "orrery.test.options"
+local text_of = require "orrery.test.text"
 
 -- A name has no line breaks, and a hash would begin a directive.
 local function clean(name)
-  return (name:gsub("[%c]", " "):gsub("\\", "\\\\"):gsub("#", "\\#"))
+  return (text_of.one_line(name:gsub("\\", "\\\\")):gsub("#", "\\#"))
 end
 
 -- Escape sequences of YAML's double quotes, for what cannot stand in a block of text.
 local function quote(text)
-  return '"' .. text:gsub('[%c"\\]', function(c)
+  return '"' .. text_of.printable(text):gsub('[%c"\\]', function(c)
     return string.format("\\x%02x", c:byte())
   end) .. '"'
 end
@@ -28,9 +29,7 @@ return function(write, options)
     end
     write("  repeat: " .. quote(options_of.repeat_command(options, job.file, name)) .. "\n")
     write "  details: |2\n"
-    for line in (text .. "\n"):gmatch "(.-)\n" do
-      write("    " .. line:gsub("[%z\1-\8\11-\31\127]", "?") .. "\n")
-    end
+    write(text_of.indent(text_of.printable(text), 4) .. "\n")
     write "  ...\n"
   end
 
@@ -40,7 +39,7 @@ return function(write, options)
   end
 
   function format.file(job)
-    for text in table.concat(job.output):gmatch "[^\n]+" do
+    for text in text_of.printable(table.concat(job.output)):gmatch "[^\n]+" do
       write("# " .. text .. "\n")
     end
     write("# " .. job.file .. "\n")

@@ -1,5 +1,5 @@
--- What the process of a test file tells the one that has started it: records of texts, each with its length before it, so
--- that a reader knows a whole record from the beginning of one, and no text needs escaping.
+-- What the process of a test file tells the one that has started it: records of texts, each with its length before it,
+-- so that a reader knows a whole record from the beginning of one, and no text needs escaping.
 
 local wire = {}
 local pack, unpack = string.pack, string.unpack

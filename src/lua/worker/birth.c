@@ -1,7 +1,5 @@
 #include "lua/worker/birth.h"
 
-#include <stdbool.h>
-
 /*
  * What is remembered is a list, so many entries for each thing: a table, its keys and values in the order of lua_next(), its metatable
  * or false, how many keys, and a block with the addresses of its keys and values, in the same order; or a function, its upvalues, false,
@@ -18,12 +16,29 @@ struct address {
 
 /* --- Looking around ------------------------------------------------------------------------------------------------------ */
 
-/* While it looks around, on the stack: `library` is a set, or nil if there is none yet. */
-enum { LIBRARY = 1, MEMORY, SEEN, TODO, FIRST };
+/* While it looks around, on the stack: `library` is a set, or nil if there is none yet; `strange`, whether something cannot be put back. */
+enum { LIBRARY = 1, SCRIPT, MEMORY, SEEN, STRANGE, TODO, FIRST };
+
+/* What a coroutine or an object holds, nobody can put back. */
+static void note_strange(lua_State *L)
+{
+    lua_pushvalue(L, -1);
+    lua_pushboolean(L, true);
+    lua_rawset(L, SEEN);
+    if (lua_istable(L, LIBRARY) && lua_rawget(L, LIBRARY) == LUA_TNIL) {
+        lua_pushboolean(L, true);
+        lua_replace(L, STRANGE);
+    }
+    lua_pop(L, 1);
+}
 
 /* Puts the table or function at the top, taken off, on the list, if it is new. */
 static void note(lua_State *L)
 {
+    if (lua_isthread(L, -1) || lua_type(L, -1) == LUA_TUSERDATA) {
+        note_strange(L);
+        return;
+    }
     if (!lua_istable(L, -1) && !lua_isfunction(L, -1)) {
         lua_pop(L, 1);
         return;
@@ -60,16 +75,32 @@ static bool has_field(lua_State *L, int table, const char *name)
     return has;
 }
 
-/* What is held weakly is a cache, and no state. */
-static bool is_weak(lua_State *L, int metatable)
+/* Whether it was there at the first look around: this one, or that before. */
+static bool is_of_library(lua_State *L, int index)
 {
-    return has_field(L, metatable, "__mode");
+    if (lua_isnil(L, LIBRARY))
+        return true;
+    lua_pushvalue(L, index);
+    bool is = lua_rawget(L, LIBRARY) != LUA_TNIL;
+    lua_pop(L, 1);
+    return is;
 }
 
-/* What a script cannot get hold of, it cannot change. */
+/* What the library holds weakly is a cache, and no state. */
+static bool is_cache(lua_State *L, int table, int metatable)
+{
+    return has_field(L, metatable, "__mode") && is_of_library(L, table);
+}
+
+/* A metatable of the library's that scripts cannot get hold of, they cannot change. */
 static bool is_hidden(lua_State *L, int metatable)
 {
-    return has_field(L, metatable, "__metatable");
+    if (!has_field(L, metatable, "__metatable") || !is_of_library(L, metatable))
+        return false;
+    lua_pushvalue(L, metatable);
+    lua_pushboolean(L, true);
+    lua_rawset(L, SEEN);
+    return true;
 }
 
 static lua_Integer count_keys(lua_State *L, int table)
@@ -99,7 +130,7 @@ static void remember_table(lua_State *L)
     lua_newtable(L);
     if (!lua_getmetatable(L, table))
         lua_pushboolean(L, false);
-    if (lua_istable(L, -1) && is_weak(L, table + METATABLE)) {
+    if (lua_istable(L, -1) && is_cache(L, table, table + METATABLE)) {
         lua_settop(L, table - 1);
         return;
     }
@@ -129,9 +160,13 @@ static void remember_function(lua_State *L)
     lua_settop(L, function);
     lua_newtable(L);
     lua_Integer count = 0;
+    bool of_host = lua_iscfunction(L, function); /* its objects are its own business */
     for (; lua_getupvalue(L, function, (int)count + 1); count++) {
         lua_pushvalue(L, -1);
-        note(L);
+        if (of_host && lua_isuserdata(L, -1))
+            lua_pop(L, 1);
+        else
+            note(L);
         lua_rawseti(L, function + CONTENTS, count + 1);
     }
     lua_pushboolean(L, false);
@@ -157,11 +192,15 @@ static void note_require(lua_State *L)
     lua_settop(L, TODO);
 }
 
-/* [library or nil] -> [memory] [seen] */
+/* [library or nil] [script or nil] -> [memory] [seen] [strange] */
 static int look_around(lua_State *L)
 {
     for (int i = MEMORY; i <= TODO; i++)
         lua_newtable(L);
+    lua_pushboolean(L, false);
+    lua_replace(L, STRANGE);
+    lua_pushvalue(L, SCRIPT);
+    note(L);
     lua_pushglobaltable(L);
     note(L);
     lua_pushliteral(L, "");
@@ -179,24 +218,30 @@ static int look_around(lua_State *L)
         else
             remember_function(L);
     }
-    lua_settop(L, SEEN);
-    return 2;
+    lua_settop(L, STRANGE);
+    return 3;
 }
 
 void birth_note_library(lua_State *L)
 {
     lua_pushcfunction(L, look_around);
     lua_pushnil(L);
-    lua_call(L, 1, 2);
+    lua_pushnil(L);
+    lua_call(L, 2, 2);
     lua_remove(L, -2);
 }
 
-void birth_remember(lua_State *L, int library)
+bool birth_remember(lua_State *L, int library, int script)
 {
     library = lua_absindex(L, library);
+    script = lua_absindex(L, script);
     lua_pushcfunction(L, look_around);
     lua_pushvalue(L, library);
-    lua_call(L, 1, 1);
+    lua_pushvalue(L, script);
+    lua_call(L, 2, 3);
+    bool strange = lua_toboolean(L, -1);
+    lua_pop(L, 2);
+    return !strange;
 }
 
 /* --- Putting back ------------------------------------------------------------------------------------------------------------ */

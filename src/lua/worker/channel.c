@@ -60,6 +60,11 @@ struct channel {
     bool closed;
 };
 
+/* What an isolate has of it. */
+struct handle {
+    struct attachment *attachment; /* a reference */
+};
+
 /* --- Items ------------------------------------------------------------------------------------------------------------ */
 
 static struct item *item_new(const struct alloc *alloc)
@@ -168,19 +173,19 @@ static void channel_unref(struct attachment *attachment)
 
 static int channel_push(lua_State *L, struct attachment *attachment)
 {
-    struct attachment **handle = lua_newuserdatauv(L, sizeof *handle, 0);
-    *handle = NULL;
+    struct handle *handle = lua_newuserdatauv(L, sizeof *handle, 0);
+    handle->attachment = NULL;
     luaL_setmetatable(L, CHANNEL);
     channel_ref(attachment);
-    *handle = attachment;
+    handle->attachment = attachment;
     return 1;
 }
 
 static int channel_gc(lua_State *L)
 {
-    struct attachment **handle = lua_touserdata(L, 1);
-    struct attachment *attachment = *handle;
-    *handle = NULL;
+    struct handle *handle = lua_touserdata(L, 1);
+    struct attachment *attachment = handle->attachment;
+    handle->attachment = NULL;
     if (attachment)
         channel_unref(attachment);
     return 0;
@@ -188,8 +193,8 @@ static int channel_gc(lua_State *L)
 
 static struct channel *check(lua_State *L)
 {
-    struct attachment **handle = luaL_checkudata(L, 1, CHANNEL);
-    return container_of(*handle, struct channel, attachment);
+    struct handle *handle = luaL_checkudata(L, 1, CHANNEL);
+    return container_of(handle->attachment, struct channel, attachment);
 }
 
 int channel_new(lua_State *L)
@@ -197,8 +202,8 @@ int channel_new(lua_State *L)
     struct orr_isolate *iso = isolate_of(L);
     lua_Integer capacity = luaL_optinteger(L, 1, 1);
     luaL_argcheck(L, capacity >= 0 && capacity <= CAPACITY_MAX, 1, "a capacity from 0 to 1000000 expected");
-    struct attachment **handle = lua_newuserdatauv(L, sizeof *handle, 0);
-    *handle = NULL;
+    struct handle *handle = lua_newuserdatauv(L, sizeof *handle, 0);
+    handle->attachment = NULL;
     luaL_setmetatable(L, CHANNEL);
     struct channel *channel = alloc_zeroed(&iso->rt->alloc, sizeof *channel);
     if (!channel)
@@ -208,7 +213,7 @@ int channel_new(lua_State *L)
     channel->alloc = iso->rt->alloc;
     channel->capacity = (size_t)capacity;
     pthread_mutex_init(&channel->lock, NULL);
-    *handle = &channel->attachment;
+    handle->attachment = &channel->attachment;
     return 1;
 }
 
@@ -380,11 +385,12 @@ static enum attempt try_receive(struct waiter *waiter, bool listing)
     return answer;
 }
 
-static void check_not_through_itself(lua_State *L, const struct channel *channel)
+/* It would hold itself, for ever. */
+static void check_not_through_itself(lua_State *L, const struct channel *channel, const struct message *message)
 {
-    for (int i = 2; i <= lua_gettop(L); i++)
-        if (attachment_test(L, i) == &channel->attachment)
-            luaL_argerror(L, i - 1, "a channel cannot be sent through itself");
+    for (unsigned i = 0; i < message->attachment_count; i++)
+        if (message->attachments[i] == &channel->attachment)
+            luaL_error(L, "channel:send: a channel cannot be sent through itself");
 }
 
 /* [channel] [values...] -> [waiter] ..., with a copy of the values. */
@@ -392,7 +398,6 @@ static struct waiter *new_sender(lua_State *L)
 {
     struct channel *channel = check(L);
     int count = lua_gettop(L) - 1;
-    check_not_through_itself(L, channel);
     luaL_checkstack(L, VALUES_ERROR_SLOTS + 4, NULL);
     struct waiter *waiter = waiter_new(L, channel, true);
     waiter->item = item_new(&channel->alloc);
@@ -400,6 +405,7 @@ static struct waiter *new_sender(lua_State *L)
         luaL_error(L, "not enough memory");
     if (values_encode(&waiter->item->message, L, 3, count, "value"))
         luaL_error(L, "channel:send: %s", lua_tostring(L, -1));
+    check_not_through_itself(L, channel, &waiter->item->message);
     lua_settop(L, 1);
     return waiter;
 }

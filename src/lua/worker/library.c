@@ -1,5 +1,6 @@
 #include "lua/worker/library.h"
 
+#include "base/clock.h"
 #include "lua/sandbox/sandbox.h"
 
 #include <errno.h>
@@ -52,12 +53,24 @@ static int refuse_exit(lua_State *L)
     return luaL_error(L, "os.exit: a worker cannot end the program; return, or raise an error");
 }
 
-static void take_exit(lua_State *L)
+/* [Lua's own] */
+static int ask_locale(lua_State *L)
 {
-    if (lua_getglobal(L, LUA_OSLIBNAME) == LUA_TTABLE && lua_getfield(L, -1, "exit") != LUA_TNIL) {
-        lua_pop(L, 1);
+    if (!lua_isnoneornil(L, 1))
+        return luaL_error(L,
+                          "os.setlocale: a worker cannot change the locale, which all threads share; it may only ask");
+    return lua_tocfunction(L, lua_upvalueindex(1))(L);
+}
+
+/* What concerns the whole program. */
+static void cut_os(lua_State *L)
+{
+    if (lua_getglobal(L, LUA_OSLIBNAME) == LUA_TTABLE) {
         lua_pushcfunction(L, refuse_exit);
-        lua_setfield(L, -2, "exit");
+        lua_setfield(L, 1, "exit");
+        lua_getfield(L, 1, "setlocale");
+        lua_pushcclosure(L, ask_locale, 1);
+        lua_setfield(L, 1, "setlocale");
     }
     lua_settop(L, 0);
 }
@@ -92,15 +105,26 @@ static void hide_metatable_of_files(lua_State *L)
     lua_pop(L, 1);
 }
 
+static void seed_random(lua_State *L)
+{
+    lua_getglobal(L, LUA_MATHLIBNAME);
+    lua_getfield(L, -1, "randomseed");
+    lua_pushinteger(L, (lua_Integer)clock_now()); /* Lua's own choice is the same for a whole second */
+    lua_pushinteger(L, (lua_Integer)(uintptr_t)L);
+    lua_call(L, 2, 0);
+    lua_pop(L, 1);
+}
+
 void library_adapt(struct orr_isolate *iso, lua_State *L, bool *spoiled)
 {
     static const char *const files[] = { "close", "input", "lines", "open", "output", "popen", "tmpfile", NULL };
     static const char *const foreign[] = { "loadlib", NULL };
     lua_settop(L, 0);
+    seed_random(L);
     if (sandbox_applies(iso)) /* which has none of these */
         return;
     cut_debug(L);
-    take_exit(L);
+    cut_os(L);
     hide_metatable_of_files(L);
     put_before_all(L, LUA_IOLIBNAME, files, spoiled);
     put_before_all(L, LUA_LOADLIBNAME, foreign, spoiled);
@@ -189,13 +213,18 @@ void library_register(lua_State *L, const char *name)
         luaL_error(L, "not enough memory");
 }
 
+/* Lua's own `package` remembers the handles of such libraries in the registry, to close them with the state. */
+void library_check(lua_State *L)
+{
+    if (lua_getfield(L, LUA_REGISTRYINDEX, "_CLIBS") == LUA_TTABLE && lua_rawlen(L, -1))
+        luaL_error(L, "a library written in C has been loaded");
+    lua_pop(L, 1);
+}
+
 void library_restore(lua_State *L)
 {
     if (!lua_gc(L, LUA_GCISRUNNING))
         lua_gc(L, LUA_GCRESTART); /* which also makes a step due: so not for nothing */
     lua_gc(L, LUA_GCINC, 200, 100, 13);
-    lua_getglobal(L, LUA_MATHLIBNAME);
-    lua_getfield(L, -1, "randomseed");
-    lua_call(L, 0, 0);
-    lua_pop(L, 1);
+    seed_random(L);
 }

@@ -13,6 +13,9 @@ void library_adapt(struct orr_isolate *iso, lua_State *L, bool *spoiled);
 /* Makes what is at the top, and is taken off, a module, and a global of that name.  May raise. */
 void library_register(lua_State *L, const char *name);
 
+/* Raises if the script has loaded a library written in C: nobody knows what state that has. */
+void library_check(lua_State *L);
+
 /* Puts back what is not in tables: the collector's ways, and the numbers to come of math.random.  May raise. */
 void library_restore(lua_State *L);
 

@@ -208,9 +208,11 @@ static int wait_for(lua_State *L, int status, lua_KContext context)
     return wait_raise(L, error);
 }
 
+/* However the wait ends, and if the task is just dropped, the handle is closed. */
 static int wait_job(lua_State *L)
 {
     lua_settop(L, 1);
+    lua_toclose(L, 1);
     return wait_for(L, LUA_OK, 0);
 }
 
@@ -219,6 +221,13 @@ static int cancel(lua_State *L)
 {
     struct job *job = *(void **)lua_touserdata(L, 1);
     lua_pushboolean(L, job && job_give_up(job));
+    return 1;
+}
+
+/* is_open(job): whether somebody still waits for it, or is going to. */
+static int is_open(lua_State *L)
+{
+    lua_pushboolean(L, *(void **)lua_touserdata(L, 1) != NULL);
     return 1;
 }
 
@@ -234,12 +243,13 @@ static int where(lua_State *L)
 void worker_module_open(struct orr_isolate *iso, lua_State *L)
 {
     static const luaL_Reg functions[] = {
-        { "compile", compile }, { "pool", make_pool },   { "figures", figures },     { "submit", submit },
-        { "wait", wait_job },   { "cancel", cancel },    { "channel", channel_new }, { "where", where },      { NULL, NULL },
+        { "compile", compile }, { "pool", make_pool }, { "figures", figures },     { "submit", submit },
+        { "wait", wait_job },   { "cancel", cancel },  { "channel", channel_new }, { "where", where },
+        { "is_open", is_open }, { NULL, NULL },
     };
     static const luaL_Reg of_program[] = { { "__gc", program_gc }, { NULL, NULL } };
     static const luaL_Reg of_pool[] = { { "__gc", pool_gc }, { NULL, NULL } };
-    static const luaL_Reg of_job[] = { { "__gc", job_gc }, { NULL, NULL } };
+    static const luaL_Reg of_job[] = { { "__gc", job_gc }, { "__close", job_gc }, { NULL, NULL } };
     channel_open(iso, L);
     isolate_class(iso, L, PROGRAM, of_program);
     isolate_class(iso, L, POOL, of_pool);

@@ -2,7 +2,7 @@
  * Pools of jobs, and the jobs.
  *
  * A job is one run of a worker's program: arguments in, results or an error out.  Two sides hold it, by references.  Whoever
- * submitted it waits for its future, on a worker of its own.  A thread of the crew runs it (cell.h).  Whichever completes the future first
+ * submitted it waits for its future, on a worker of its own.  A thread of the crew performs it (perform.c).  Whichever completes the future first
  * decides what the job has come to: the crew by what the script did, the other by giving up, because it was cancelled or its time was
  * over.  A future is completed once, so there is one outcome; and what the crew writes into the job it writes before that,
  * and the other side reads after, and only if it was the crew that completed it.
@@ -26,15 +26,20 @@ enum {
 struct cell;
 struct station;
 
+/* What the pools know of a thread. */
+struct berth {
+    struct station *station; /* the thread's own: see cell.h */
+    unsigned load;           /* jobs that it has */
+};
+
 struct pools {
     struct orr_runtime *rt;
     pthread_mutex_t lock;
-    struct pool *standard;     /* a reference */
-    unsigned first, count;     /* the crew's workers, by their numbers */
-    struct station **stations; /* what each of them has for its jobs, from the first; see cell.h */
-    unsigned *loads;           /* jobs that each of them has */
-    uint64_t done;             /* jobs that a thread has finished with */
-    uint64_t made;             /* isolates */
+    struct pool *standard; /* a reference */
+    unsigned first, count; /* the crew's workers, by their numbers */
+    struct berth *berths;  /* one for each, from the first */
+    uint64_t done;         /* jobs that a thread has finished with */
+    uint64_t made;         /* isolates */
 };
 
 struct pool {
@@ -101,8 +106,10 @@ bool job_is_given_up(struct job *job);
 /* And it is over there.  Answers the next for the same thread, or NULL. */
 struct job *job_leave(struct job *job);
 
-/* Of a job's code, on the thread it was sent to.  In cell.c. */
-void cell_receive(struct worker *worker, struct mail *mail);
+/* For the thread it was sent to: performs it.  In perform.c. */
+void job_arrives(struct worker *worker, struct mail *mail);
+
+/* Around the life of a thread of the crew.  In cell.c. */
 void cell_farewell(struct worker *worker);
 void station_free(struct station *station, const struct alloc *alloc);
 

@@ -18,13 +18,15 @@ static int add_piece(lua_State *L, const void *bytes, size_t size, void *data)
 {
     const struct orr_isolate *iso = isolate_of(L);
     struct code *code = data;
-    char *grown = size ? alloc_resize(&iso->rt->alloc, code->bytes, code->size, code->size + size) : code->bytes;
+    size_t total = code->size + size;
+    if (!size)
+        return 0;
+    char *grown = total > size || !code->size ? alloc_resize(&iso->rt->alloc, code->bytes, code->size, total) : NULL;
     if (!grown)
         return 1;
-    if (size)
-        memcpy(grown + code->size, bytes, size);
+    memcpy(grown + code->size, bytes, size);
     code->bytes = grown;
-    code->size += size;
+    code->size = total;
     return 0;
 }
 

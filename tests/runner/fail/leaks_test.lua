@@ -32,6 +32,10 @@ it("a task that clings to life", function()
     async.shield(async.sleep, 1e9)
   end)
 end)
+it("a job of a worker", function()
+  local worker = orrery.worker.new(function() while true do end end) -- luacheck: ignore
+  worker:run(print)
+end)
 it("nothing of that is here now", function()
   expect(testing.leaks()):to_have_length(1) -- the test itself
   expect(events:emit "window:open"):to_be(0)

@@ -64,7 +64,8 @@ describe("what does not", function()
   it("equal numbers", function() expect(1):to_equal(2) end)
   it("equal texts of several lines", function() expect("one\ntwo\nthree"):to_equal("one\n2\nthree") end)
   it("equal tables", function()
-    local person = { name = "Ada", born = 1815, works = { "Notes", "Letters" }, address = { city = "London", zip = "W1" } }
+    local works = { "Notes", "Letters" }
+    local person = { name = "Ada", born = 1815, works = works, address = { city = "London", zip = "W1" } }
     expect(person):to_equal {
       name = "Ada", born = 1815, works = { "Notes", "Letters" }, address = { city = "Paris", zip = "W1" },
     }

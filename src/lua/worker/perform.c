@@ -1,0 +1,361 @@
+/*
+ * The crew's side of a job.
+ *
+ * A task of the core sees to each job: it starts the script as a Lua task of a cell, is woken when the cell has no task left,
+ * collects what has come of it, and completes the job's future.  A job is done when all that it began is: tasks, timers, and what it
+ * scheduled.  The script's failure is the job's, and so is that of anything that nobody awaits: whichever comes first, the rest is
+ * cancelled.
+ *
+ * In a new cell the program's modules run before the script, in the job's time and as a task of their own, so that what they compute
+ * can be suspended and ended, too.
+ *
+ * A job that was given up, or has failed, is cancelled: what waits may clean up, for CLEANUP_NS at most; what computes is ended where it
+ * is, as if its deadline had passed, at the end of its slice.
+ *
+ * All of it on one thread; what others may touch is in pool.h.
+ */
+#include "lua/worker/cell.h"
+
+#include "base/clock.h"
+#include "lua/loop.h"
+#include "lua/modules.h"
+#include "lua/task.h"
+#include "lua/worker/library.h"
+
+#include <errno.h>
+
+#define CLEANUP_NS UINT64_C(100000000)
+
+/* --- What a job has come to ---------------------------------------------------------------------------------------------- */
+
+/* The job fails with the value at the top, which is taken off, unless it has failed before.  Never raises. */
+static void fail(struct cell *cell, lua_State *L, const char *report)
+{
+    struct job *job = cell->job;
+    if (!job->failed) {
+        job->failed = true;
+        message_free(&job->result);
+        job->report = report ? alloc_copy(&job->program->alloc, report) : NULL;
+        if (values_encode(&job->result, L, lua_gettop(L), 1, "error")) { /* it cannot be copied: then words about it */
+            lua_replace(L, -2);
+            values_encode(&job->result, L, lua_gettop(L), 1, "error");
+        }
+    }
+    lua_pop(L, 1);
+}
+
+/* The report of the task in which a failure arose. */
+static const char *report_of(struct orr_task *task)
+{
+    for (struct orr_task *cause; (cause = orr_task_cause(task));)
+        task = cause;
+    const struct orr_result *result = orr_task_result(task);
+    return result ? result->message : NULL;
+}
+
+/* Calls `function` with the cell, a pointer and the job's handle, if there is one, protected.  What it raises is the job's error. */
+static bool protect(struct cell *cell, lua_CFunction function, void *pointer, int results)
+{
+    lua_State *L = cell->L;
+    lua_pushcfunction(L, function);
+    lua_pushlightuserdata(L, cell);
+    lua_pushlightuserdata(L, pointer);
+    lua_pushvalue(L, lua_gettop(L) >= CELL_MAIN + 3 ? CELL_MAIN : 1);
+    if (lua_pcall(L, 3, results, 0) == LUA_OK)
+        return true;
+    fail(cell, L, NULL);
+    return false;
+}
+
+/* The job fails with the value at the top, which is taken off: the error of a task of the cell.  Its own time is over: that has a name. */
+static void fail_with_task(struct cell *cell, lua_State *L, struct orr_task *task)
+{
+    const struct orr_result *result = orr_task_result(task);
+    if (result && result->error == -ETIME && cell->main && task == cell->main->task) {
+        cell->spoiled = true;
+        lua_pop(L, 1);
+        lua_pushliteral(L, "timeout");
+    }
+    fail(cell, L, report_of(task));
+}
+
+/* [cell] [task] */
+static int take_stray(lua_State *L)
+{
+    struct cell *cell = lua_touserdata(L, 1);
+    struct orr_task *task = lua_touserdata(L, 2);
+    push_error_of(L, cell->iso, orr_task_result(task));
+    fail_with_task(cell, L, task);
+    return 0;
+}
+
+/* Something that nobody awaits has failed. */
+void perform_note_stray(void *data, struct orr_task *task)
+{
+    struct cell *cell = data;
+    task->observed = true;
+    if (!cell->job || cell->stopping)
+        return;
+    protect(cell, take_stray, task, 0);
+    orr_waker_wake(cell->iso->closer); /* to stop the rest */
+}
+
+/* [cell] [NULL] [handle]: what the script has returned, or raised. */
+static int take_outcome(lua_State *L)
+{
+    struct cell *cell = lua_touserdata(L, 1);
+    struct job *job = cell->job;
+    struct orr_task *task = cell->main->task;
+    int count = ltask_push_outcome(L, cell->main, 3);
+    luaL_checkstack(L, VALUES_ERROR_SLOTS + 4, NULL);
+    if (!lua_toboolean(L, 4) && task)
+        fail_with_task(cell, L, task);
+    else if (!lua_toboolean(L, 4) || (!job->failed && values_encode(&job->result, L, 5, count - 1, "results")))
+        fail(cell, L, NULL);
+    return 0;
+}
+
+/* --- Running a job ------------------------------------------------------------------------------------------------------- */
+
+/* [cell] [NULL] [function] -> [handle], with arguments on the stack above the function. */
+static int start_task(struct cell *cell, lua_State *L, int arguments, const char *name)
+{
+    struct ltask_options options = { .name = name, .detached = true, .entry = ORR_LUA_JOB };
+    cell->main = ltask_new(cell->iso, L, arguments, &options);
+    worker_ready(cell->iso->worker, cell->main->task);
+    return 1;
+}
+
+/* [cell] [NULL] [script] */
+static int start_script(lua_State *L)
+{
+    struct cell *cell = lua_touserdata(L, 1);
+    return start_task(cell, L, values_decode(&cell->job->arguments, L), "job");
+}
+
+static void load(lua_State *L, const struct code *code)
+{
+    if (!program_load(code, L))
+        lua_error(L);
+}
+
+/* [first]; and with a module as the context, it has run, and what it returned is at the top. */
+static int load_modules(lua_State *L, int status, lua_KContext context)
+{
+    (void)status;
+    struct program_module *module = (struct program_module *)context;
+    if (module)
+        library_register(L, module->name);
+    for (module = module ? module->next : lua_touserdata(L, 1); module; module = module->next) {
+        load(L, &module->code);
+        lua_pushstring(L, module->name);
+        lua_callk(L, 1, 1, (lua_KContext)module, load_modules);
+        library_register(L, module->name);
+    }
+    return 0;
+}
+
+static int load_all(lua_State *L)
+{
+    return load_modules(L, LUA_OK, 0);
+}
+
+/* [cell] */
+static int start_loading(lua_State *L)
+{
+    struct cell *cell = lua_touserdata(L, 1);
+    lua_pushcfunction(L, load_all);
+    lua_pushlightuserdata(L, cell->program->modules);
+    return start_task(cell, L, 1, "modules");
+}
+
+/* Its modules are loaded, or there are none.  False if the job has failed over the rest. */
+static bool be_born(struct cell *cell)
+{
+    cell->main = NULL;
+    if (!cell_bear(cell))
+        fail(cell, cell->L, NULL);
+    return cell->born;
+}
+
+/* The cell is born, or was: the script. */
+static bool start_job_proper(struct cell *cell)
+{
+    bool started = protect(cell, start_script, NULL, 1);
+    message_free(&cell->job->arguments);
+    return started;
+}
+
+/* False if there is nothing to wait for. */
+static bool begin(struct cell *cell, struct orr_task *task)
+{
+    struct job *job = cell->job;
+    if (!job_begin(job, orr_task_waker(task)))
+        return false;
+    if (cell->unfit) {
+        fail(cell, cell->L, NULL);
+        return false;
+    }
+    for (int entry = 0; entry < ORR_LUA_ENTRIES; entry++)
+        cell->iso->limits.deadline_ns[entry] = job->timeout_ns;
+    cell->iso->closer = orr_task_waker(task);
+    if (!cell->born && cell->program->modules) {
+        lua_settop(cell->L, CELL_MAIN - 1);
+        return protect(cell, start_loading, NULL, 1);
+    }
+    return (cell->born || be_born(cell)) && start_job_proper(cell);
+}
+
+/* All of the cell, timers and what is scheduled too. */
+static void cancel_all(struct cell *cell)
+{
+    loop_close_timers(cell->iso, 0);
+    schedule_cancel(cell->iso, 0);
+    ltask_cancel_all(cell->iso);
+}
+
+static void end_by_force(struct cell *cell)
+{
+    cell->spoiled = true;
+    ltask_drop_all(cell->iso);
+}
+
+/* From now on the job is only to end. */
+static void stop(struct cell *cell)
+{
+    cell->stopping = true;
+    cell->cleanup_end = clock_after(clock_now(), CLEANUP_NS);
+    bool computes = isolate_is_held(cell->iso);
+    cancel_all(cell);
+    if (computes || cell->station->ending)
+        end_by_force(cell);
+}
+
+/* Whether the time for that is over: by the runtime's clock; or, while something computes, which may hold that up, by the real one. */
+static bool cleanup_is_over(struct cell *cell, struct orr_task *task)
+{
+    if (orr_sleep(task, &cell->cleanup, CLEANUP_NS) != -EAGAIN)
+        return true;
+    return isolate_is_held(cell->iso) && clock_now() >= cell->cleanup_end;
+}
+
+/* Whether something is still to happen in the cell.  Then the task is polled again. */
+static bool goes_on(struct cell *cell, struct orr_task *task)
+{
+    struct orr_isolate *iso = cell->iso;
+    if (!cell->stopping && cell->main->state != LTASK_LIVE && cell->main->state != LTASK_OK)
+        protect(cell, take_outcome, NULL, 0);
+    if (!cell->stopping && (cell->station->ending || cell->job->failed || job_is_given_up(cell->job)))
+        stop(cell);
+    if (cell->stopping && iso->tasks) {
+        if (cleanup_is_over(cell, task))
+            end_by_force(cell);
+        else if (isolate_is_held(iso))
+            orr_task_yield(task);
+        return iso->tasks;
+    }
+    if (iso->unseen)
+        orr_task_yield(task);
+    return iso->tasks || iso->unseen || (!cell->stopping && (iso->schedule.count || loop_any_active(iso)));
+}
+
+/* --- The task --------------------------------------------------------------------------------------------------------------- */
+
+/* What has come of it is told; `error`: nothing of its own.  The cell is ready for another, or gone. */
+static void cell_over(struct cell *cell, int error)
+{
+    struct job *job = cell->job;
+    orr_wait_withdraw(&cell->cleanup);
+    if (!error && cell->main && cell->main->state != LTASK_LIVE)
+        protect(cell, take_outcome, NULL, 0);
+    orr_future_complete(job->future, (struct orr_result){ .error = error });
+    job->cell = NULL;
+    cell->job = NULL;
+    cell->main = NULL;
+    cell->begun = cell->stopping = false;
+    cell_leave(cell);
+}
+
+static void start_jobs(struct station *station, struct job *job);
+
+/* Whether the job is under way. */
+static bool is_under_way(struct cell *cell, struct orr_task *task)
+{
+    bool first = !cell->begun;
+    cell->begun = true;
+    if (first && !begin(cell, task))
+        return false;
+    if (goes_on(cell, task))
+        return true;
+    bool loaded = !cell->born && !cell->stopping && !cell->job->failed;
+    return loaded && be_born(cell) && start_job_proper(cell);
+}
+
+static enum orr_poll cell_poll(struct orr_task *task, void *data)
+{
+    struct job *job = data;
+    struct cell *cell = job->cell;
+    if (is_under_way(cell, task))
+        return ORR_PENDING;
+    struct station *station = cell->station;
+    cell_over(cell, (cell->stopping || !cell->main) && !job->failed ? -ECANCELED : 0);
+    start_jobs(station, job_leave(job));
+    return ORR_DONE;
+}
+
+/* The task is over; or it ends with its thread, before the job has come to anything. */
+static void cell_drop(void *data)
+{
+    struct job *job = data;
+    struct cell *cell = job->cell;
+    if (cell) {
+        end_by_force(cell);
+        cell_over(cell, -ECANCELED);
+        job_leave(job);
+    }
+    job_unref(job);
+}
+
+/* False if there is no memory for it. */
+static bool start_job(struct station *station, struct job *job)
+{
+    struct cell *cell = cell_get(station, job);
+    if (!cell)
+        return false;
+    job->cell = cell;
+    struct orr_spawn what = {
+        .poll = cell_poll, .data = job, .drop = cell_drop, .name = "a worker's job", .detached = true
+    };
+    if (!orr_spawn(station->worker->runtime, &what))
+        return true;
+    job->cell = NULL;
+    cell->job = NULL;
+    cell_leave(cell);
+    return false;
+}
+
+/* A job, and if it cannot be started the next, until one can. */
+static void start_jobs(struct station *station, struct job *job)
+{
+    while (job && !start_job(station, job)) {
+        struct job *failed = job;
+        orr_future_complete(job->future, (struct orr_result){ .error = station->ending ? -ESHUTDOWN : -ENOMEM });
+        job = job_leave(job);
+        job_unref(failed);
+    }
+}
+
+/* --- Arriving ------------------------------------------------------------------------------------------------------------------- */
+
+void job_arrives(struct worker *worker, struct mail *mail)
+{
+    struct job *job = container_of(mail, struct job, mail);
+    struct station *station = worker->closing ? NULL : station_of(worker);
+    if (station) {
+        start_jobs(station, job);
+        return;
+    }
+    orr_future_complete(job->future, (struct orr_result){ .error = worker->closing ? -ESHUTDOWN : -ENOMEM });
+    job_leave(job);
+    job_unref(job);
+}

@@ -1,0 +1,646 @@
+/*
+ * Workers from the host's side: jobs that are cancelled at any moment, runtimes and isolates that end under them, what the host grants and
+ * limits, and how many threads there are.  Everything that is allocated is counted, and given back.
+ *
+ * ThreadSanitizer holds signals back, and nothing is interrupted there: so what loops without end is left out, and the rest covers what
+ * threads share.
+ */
+#include "harness.h"
+#include "lua_host.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#if defined(__SANITIZE_THREAD__)
+#define INTERRUPTS false
+#else
+#define INTERRUPTS true
+#endif
+
+enum { PATIENCE_S = 120 }; /* beyond it, something hangs */
+
+static _Atomic long long held;
+
+static void *counting_alloc(void *data, void *block, size_t old_size, size_t size)
+{
+    (void)data;
+    atomic_fetch_add(&held, (long long)size - (long long)(block ? old_size : 0));
+    if (size)
+        return realloc(block, size);
+    free(block);
+    return NULL;
+}
+
+static struct orr_runtime *worker_runtime(struct orr_options options)
+{
+    alarm(PATIENCE_S);
+    held = 0;
+    options.alloc = counting_alloc;
+    struct orr_runtime *rt = host_runtime_with(options);
+    assert_non_null(rt);
+    return rt;
+}
+
+static void finish_all(struct orr_runtime *rt, lua_State *L)
+{
+    finish(rt, L);
+    assert_int_equal(held, 0);
+    alarm(0);
+}
+
+/* Runs the code as a task, to the end of all that there is; it must not fail. */
+static void play(struct orr_runtime *rt, lua_State *L, const char *code)
+{
+    struct orr_task *task = start(L, code);
+    assert_int_equal(orr_runtime_run(rt), 0);
+    if (error_of(rt, orr_task_ref(task))) {
+        orr_lua_push_report(L, task);
+        fail_msg("%s", lua_tostring(L, -1));
+    }
+    assert_int_equal(orr_runtime_enter(rt), 0);
+    orr_task_unref(task);
+    assert_int_equal(orr_runtime_leave(rt), 0);
+}
+
+static void set_integer(lua_State *L, const char *name, lua_Integer value)
+{
+    lua_pushinteger(L, value);
+    lua_setglobal(L, name);
+}
+
+static unsigned count_threads(void)
+{
+    unsigned count = 0;
+    DIR *tasks = opendir("/proc/self/task");
+    assert_non_null(tasks);
+    while (readdir(tasks))
+        count++;
+    closedir(tasks);
+    return count - 2; /* . and .. */
+}
+
+/* --- Cancelling ------------------------------------------------------------------------------------------------------------ */
+
+/* The caller spins for a while, the job too; so the one meets the other at any of its steps. */
+static const char cancelled_anywhere[] =
+    "local a, worker = game.async, game.worker\n"
+    "local w = worker.new 'local n, bad = ... for i = 1, n do end if bad then error \"bad\" end return n'\n"
+    "local seen, total = {}, 0\n"
+    "for round = 1, ROUNDS do\n"
+    "  local outcomes, length = 0, round * 37 % 9000\n"
+    "  local task = w:run(length, round % 5 == 0, { cancelled = true, timeout = round % 7 == 0 and 0.05 or nil,\n"
+    "    callback = function(value, err)\n"
+    "      outcomes = outcomes + 1\n"
+    "      local kind = value and 'done' or err:find 'bad' and 'bad' or err\n"
+    "      seen[kind] = (seen[kind] or 0) + 1\n"
+    "      assert(not value or value == length)\n"
+    "    end })\n"
+    "  for i = 1, round * 7919 % 20000 do end\n"
+    "  if round % 3 == 0 then a.checkpoint() end\n"
+    "  local before = w:pending()\n"
+    "  local cancelled = w:cancel()\n"
+    "  assert(cancelled <= before)\n"
+    "  a.await(task)\n"
+    "  assert(outcomes == 1, outcomes)\n"
+    "  assert(w:pending() == 0)\n"
+    "end\n"
+    "for kind, count in pairs(seen) do\n"
+    "  assert(kind == 'done' or kind == 'bad' or kind == 'cancelled' or kind == 'timeout', kind)\n"
+    "  total = total + count\n"
+    "end\n"
+    "note(total)";
+
+static void job_cancelled_at_any_moment_has_one_outcome(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = worker_runtime((struct orr_options){ 0 });
+    lua_State *L = open_with(rt, (struct orr_lua_options){ 0 });
+    int rounds = WORK(5000);
+    set_integer(L, "ROUNDS", rounds);
+    play(rt, L, cancelled_anywhere);
+    assert_int_equal(atoi(noted), rounds);
+    finish_all(rt, L);
+}
+
+/* Callers that are closed, by the hundred, each at another step of its job. */
+static void callers_closed_at_any_moment_lose_nothing(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = worker_runtime((struct orr_options){ .pool_threads = 3 });
+    lua_State *L = open_with(rt, (struct orr_lua_options){ 0 });
+    set_integer(L, "ROUNDS", WORK(2000));
+    play(rt, L,
+         "local a, worker = game.async, game.worker\n"
+         "local pool = worker.pool { size = 2, queue = 3 }\n"
+         "local w = pool:new 'local n = ... for i = 1, n do end return n'\n"
+         "for round = 1, ROUNDS do\n"
+         "  local tasks = {}\n"
+         "  for i = 1, 5 do\n"
+         "    tasks[i] = a.run({ detached = true }, function() return w:call(i * round % 3000) end)\n"
+         "  end\n"
+         "  for i = 1, round * 31 % 3000 do end\n"
+         "  for i = 1, 4 do tasks[i]:close() end\n"
+         "  assert(a.await(tasks[5]) == 5 * round % 3000)\n"
+         "end\n"
+         "while pool:stats().running > 0 do a.sleep(1) end\n"
+         "assert(pool:stats().waiting == 0 and w:pending() == 0)\n"
+         "note 'well'");
+    assert_string_equal(noted, "well;");
+    finish_all(rt, L);
+}
+
+/* A job sleeps for so long, its time-out and a cancellation come then too, in any order. */
+static const char same_instant[] =
+    "local a, worker, loop = game.async, game.worker, game.loop\n"
+    "local w = worker.new 'require(\"orrery\").async.sleep(...) return \"done\"'\n"
+    "for round = 1, ROUNDS do\n"
+    "  local outcomes, what = 0, nil\n"
+    "  local due = { 10 + round % 3 - 1, 10 + round // 3 % 3 - 1, 10 + round // 9 % 3 - 1 }\n"
+    "  local function cancel_then() loop.set_timeout(due[3], function() w:cancel() end) end\n"
+    "  if round % 2 == 0 then cancel_then() end\n"
+    "  w:run(due[1], { timeout = due[2], cancelled = true, callback = function(value, err)\n"
+    "    outcomes = outcomes + 1\n"
+    "    what = value or err\n"
+    "  end })\n"
+    "  if round % 2 == 1 then cancel_then() end\n"
+    "  a.sleep(20)\n"
+    "  assert(outcomes == 1, outcomes)\n"
+    "  assert(what == 'done' or what == 'timeout' or what == 'cancelled', what)\n"
+    "  if EXACT then\n"
+    "    local first = math.min(table.unpack(due))\n"
+    "    assert(what ~= 'done' or due[1] == first)\n"
+    "    assert(what ~= 'timeout' or due[2] == first)\n"
+    "    assert(what ~= 'cancelled' or due[3] == first)\n"
+    "  end\n"
+    "end\n"
+    "note 'well'";
+
+static void done_late_and_cancelled_at_the_same_instant_is_one_outcome(void **state)
+{
+    (void)state;
+    for (int exact = 0; exact < 2; exact++) {
+        enum orr_clock clock = exact ? ORR_CLOCK_VIRTUAL : ORR_CLOCK_MONOTONIC;
+        struct orr_runtime *rt = worker_runtime((struct orr_options){ .clock = clock });
+        lua_State *L = open_with(rt, (struct orr_lua_options){ 0 });
+        set_integer(L, "ROUNDS", exact ? WORK(3000) + 60 : 108);
+        lua_pushboolean(L, exact);
+        lua_setglobal(L, "EXACT");
+        play(rt, L, same_instant);
+        assert_string_equal(noted, "well;");
+        finish_all(rt, L);
+    }
+}
+
+static void endless_loop_is_stopped_in_every_mode(void **state)
+{
+    (void)state;
+    if (!INTERRUPTS)
+        return;
+    static const enum orr_lua_mode modes[] = { ORR_LUA_SIGNAL, ORR_LUA_COUNT, ORR_LUA_OFF };
+    for (size_t i = 0; i < LENGTH(modes); i++) {
+        struct orr_runtime *rt = worker_runtime((struct orr_options){ .pool_threads = 1 });
+        lua_State *L = open_with(rt, (struct orr_lua_options){ .mode = modes[i], .max_instructions = ORR_NEVER });
+        play(rt, L,
+             "local a, worker = game.async, game.worker\n"
+             "for i = 1, 20 do\n"
+             "  local w = worker.new 'while true do pcall(function() while true do end end) end'\n"
+             "  w:run(function() note 'called' end)\n"
+             "  if i % 2 == 0 then a.sleep(1) end\n"
+             "  assert(w:cancel() == 1)\n"
+             "  assert(worker.new('return 5'):call() == 5)\n"
+             "end\n"
+             "note 'well'");
+        assert_string_equal(noted, "well;");
+        finish_all(rt, L);
+    }
+}
+
+/* --- The end ------------------------------------------------------------------------------------------------------------------ */
+
+static const char many_jobs[] =
+    "local worker = game.worker\n"
+    "local pool = worker.pool { size = 8, queue = 2000 }\n"
+    "local waits = pool:new 'require(\"orrery\").async.sleep(1e12)'\n"
+    "local loops = pool:new(LOOPS and 'while true do pcall(function() while true do end end) end'\n"
+    "  or 'require(\"orrery\").async.sleep(1e12)')\n"
+    "for i = 1, 1000 do\n"
+    "  assert((i % 2 == 0 and loops or waits):run({ i }, function() note 'called' end))\n"
+    "end\n"
+    "game.async.run({ detached = true }, function() loops:call() end)\n"
+    "note(pool:stats().waiting > 900)\n";
+
+static void runtime_ends_with_a_thousand_jobs(void **state)
+{
+    (void)state;
+    for (int turns = 0; turns < 6; turns++) {
+        struct orr_runtime *rt = worker_runtime((struct orr_options){ .pool_threads = 2 });
+        lua_State *L = open_with(rt, (struct orr_lua_options){ 0 });
+        lua_pushboolean(L, INTERRUPTS);
+        lua_setglobal(L, "LOOPS");
+        struct orr_task *task = start(L, many_jobs);
+        turn_until_done(rt, task, ORR_NEVER);
+        assert_int_equal(error_of(rt, task), 0);
+        for (int i = 0; i < turns; i++) {
+            orr_runtime_turn(rt, ORR_NEVER);
+            usleep(1000);
+        }
+        if (turns % 2)
+            orr_runtime_stop(rt);
+        finish_all(rt, L);
+        assert_string_equal(noted, "true;");
+    }
+}
+
+static void give_note(void *data, lua_State *L)
+{
+    (void)data;
+    lua_register(L, "note", host_note);
+}
+
+/* Also those that are waited for behind a shield, when the grace period is over, and by workers that others hold. */
+static void jobs_end_with_their_script(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = worker_runtime((struct orr_options){ .pool_threads = 2 });
+    lua_State *L = open_with(rt, (struct orr_lua_options){ 0 });
+    static const char text[] = "local w = game.worker.new 'require(\"orrery\").async.sleep(...) return \"done\"'\n"
+                               "shared = shared or w\n"
+                               "w:run(10, function(value) note(value) end)\n"
+                               "game.async.run({ detached = true }, function()\n"
+                               "  game.async.shield(function() shared:call(1e12) end)\n"
+                               "  note 'never'\n"
+                               "end)\n";
+    for (int round = 0; round < 8; round++) {
+        struct orr_script *script;
+        struct orr_script_options options = { .source = { .name = "=script", .text = text },
+                                              .shared = round % 2 ? L : NULL,
+                                              .prepare = give_note,
+                                              .lua = { .mount = "game", .profile = ORR_LUA_TRUSTED } };
+        noted[0] = '\0';
+        assert_int_equal(orr_script_load(rt, &options, &script), 0);
+        for (int i = 0; i < round; i++)
+            assert_true(orr_runtime_turn(rt, ORR_NEVER) >= 0);
+        assert_int_equal(orr_script_unload(script), 0);
+        assert_true(!strcmp(noted, "") || !strcmp(noted, "done;"));
+    }
+    play(rt, L,
+         "while game.worker.stats().running > 0 do game.async.sleep(1) end\n"
+         "assert(not shared or shared:pending() == 0)\n"
+         "noted_last = game.worker.new('return 1'):call()");
+    finish_all(rt, L);
+}
+
+static void *stop_soon(void *data)
+{
+    usleep(2000);
+    orr_runtime_stop(data);
+    return NULL;
+}
+
+static void runtime_stopped_meanwhile_takes_no_more_jobs(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 10; round++) {
+        struct orr_runtime *rt = worker_runtime((struct orr_options){ .pool_threads = 2 });
+        lua_State *L = open_with(rt, (struct orr_lua_options){ 0 });
+        struct orr_task *task = start(L, "local w = game.worker.new 'return ...'\n"
+                                         "for i = 1, math.huge do\n"
+                                         "  assert(select(2, w:call(i, i)) == i)\n"
+                                         "  w:run(function() end)\n"
+                                         "end");
+        pthread_t thread;
+        assert_int_equal(pthread_create(&thread, NULL, stop_soon, rt), 0);
+        int error = orr_runtime_run(rt);
+        assert_true(error == -ECANCELED || error == 0); /* 0: the script was told first, and has failed over it */
+        pthread_join(thread, NULL);
+        assert_int_equal(orr_runtime_enter(rt), 0);
+        orr_task_unref(task);
+        assert_int_equal(orr_runtime_leave(rt), 0);
+        finish_all(rt, L);
+    }
+}
+
+/* --- What the host grants and limits ---------------------------------------------------------------------------------------------- */
+
+static _Atomic unsigned prepared;
+
+static int host_double(lua_State *L)
+{
+    lua_pushinteger(L, 2 * luaL_checkinteger(L, 1));
+    return 1;
+}
+
+static int answer_at_once(lua_State *L, struct orr_future *future, int first)
+{
+    (void)L;
+    (void)first;
+    return orr_future_complete(future, (struct orr_result){ .error = -EIO, .message = "the host is out" });
+}
+
+static void prepare_worker(void *data, lua_State *L)
+{
+    assert_string_equal(data, "the host's");
+    prepared++;
+    lua_register(L, "double", host_double);
+    if (!orr_lua_push_async(L, answer_at_once, NULL))
+        lua_setglobal(L, "ask");
+}
+
+static void host_grants_functions_to_workers(void **state)
+{
+    (void)state;
+    prepared = 0;
+    struct orr_runtime *rt = worker_runtime((struct orr_options){ .pool_threads = 1 });
+    lua_State *L = open_with(rt,
+                             (struct orr_lua_options){ .worker_prepare = prepare_worker, .worker_data = "the host's" });
+    play(rt, L,
+         "assert(double == nil)\n"
+         "local w = game.worker.new 'local d = double double = nil return d(...), select(2, pcall(ask))'\n"
+         "for i = 1, 10 do\n"
+         "  local twice, err = w:call(i)\n"
+         "  assert(twice == 2 * i)\n"
+         "  assert(err:find 'the host is out', err)\n"
+         "end\n"
+         "note 'well'");
+    assert_string_equal(noted, "well;");
+    assert_int_equal(prepared, 1); /* and used again: what it is granted was put back */
+    finish_all(rt, L);
+}
+
+static void prepare_badly(void *data, lua_State *L)
+{
+    (void)data;
+    luaL_error(L, "the host cannot prepare this");
+}
+
+static void host_that_cannot_prepare_a_worker_fails_the_job(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = worker_runtime((struct orr_options){ 0 });
+    lua_State *L = open_with(rt, (struct orr_lua_options){ .worker_prepare = prepare_badly });
+    play(rt, L,
+         "local w = game.worker.new 'return 1'\n"
+         "for i = 1, 3 do note((select(2, pcall(w.call, w)))) end");
+    assert_string_equal(noted,
+                        "the host cannot prepare this;the host cannot prepare this;the host cannot prepare this;");
+    finish_all(rt, L);
+}
+
+static void host_chooses_the_modules_of_workers(void **state)
+{
+    (void)state;
+    static const char *const granted[] = { "async", "events", "worker", NULL };
+    struct orr_runtime *rt = worker_runtime((struct orr_options){ .pool_threads = 2 });
+    lua_State *L = open_with(rt, (struct orr_lua_options){ .worker_modules = granted });
+    play(rt, L,
+         "local w = game.worker.new [[\n"
+         "  local o = require 'orrery'\n"
+         "  assert(o.loop == nil and o.schedule == nil)\n"
+         "  local heard = 0\n"
+         "  o.events:on('x', function() heard = heard + 1 end)\n"
+         "  o.events:emit 'x'\n"
+         "  o.worker.register('m', 'return 1')\n"
+         "  local inner = o.worker.new 'return m, ...'\n"
+         "  return heard, #o.events:list 'x', select(2, inner:call(7))\n"
+         "]]\n"
+         "for i = 1, 5 do\n"
+         "  local heard, listed, inner = w:call()\n"
+         "  assert(heard == 1 and listed == 1 and inner == 7, 'a handler was left')\n"
+         "end\n"
+         "note 'well'");
+    assert_string_equal(noted, "well;");
+    finish_all(rt, L);
+}
+
+static const char hostile_jobs[] =
+    "local a, worker = game.async, game.worker\n"
+    "local function outcome(script, timeout)\n"
+    "  local w = worker.new(script)\n"
+    "  local ok, err = pcall(w.call, w, { timeout = timeout or 60000 })\n"
+    "  assert(not ok)\n"
+    "  return tostring(err)\n"
+    "end\n"
+    "local function expect(script, text, timeout)\n"
+    "  local err = outcome(script, timeout)\n"
+    "  assert(err:find(text, 1, true), err)\n"
+    "  assert(worker.new('return 5'):call() == 5)\n"
+    "end\n"
+    "expect('local t = {} for i = 1, 1e9 do t[i] = { i } end', 'not enough memory')\n"
+    "expect('local s = \"x\" while true do s = s .. s end', 'not enough memory')\n"
+    "expect('local function deep() return 1 + deep() end deep()', '')\n"
+    "expect('local t = setmetatable({}, {}) getmetatable(t).__index = function(t, k) return t[k] end return t.x', "
+    "'overflow')\n"
+    "if LOOPS then\n"
+    "  expect('while true do end', 'timeout', 30)\n"
+    "  expect('while true do pcall(function() while true do end end) end', 'timeout', 30)\n"
+    "  expect('(\"a\"):rep(30):find((\"a?\"):rep(30) .. (\"a\"):rep(30) .. \"b\") while true do end', 'timeout', 30)\n"
+    "  expect('local async = require(\"orrery\").async for i = 1, 1e9 do async.run(function() async.sleep(1e9) end) "
+    "end', '', 60)\n"
+    "end\n"
+    "assert(worker.new([[return io == nil and os.execute == nil and os.exit == nil and debug.getinfo == nil and "
+    "package == nil\n"
+    "  and load ~= nil and loadfile == nil and dofile == nil]]):call())\n"
+    "assert(worker.new('return pcall(setmetatable, {}, { __gc = print })'):call() == false)\n"
+    "assert(worker.new('return pcall(string.dump, print)'):call() == false)\n"
+    "local long = string.rep(' ', 200 << 10)\n"
+    "local ok, err = pcall(worker.new, long)\n"
+    "assert(not ok and err:find 'the script has 204800 bytes, expected at most 131072', err)\n"
+    "local w = worker.new 'local was = leak leak = true string.leak = true return was or string.leak == nil'\n"
+    "for i = 1, 5 do assert(not w:call()) end\n"
+    "note 'well'";
+
+static void untrusted_jobs_are_bounded_and_their_ends_are_their_own(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = worker_runtime((struct orr_options){ .pool_threads = 1 });
+    lua_State *L;
+    assert_int_equal(orr_lua_new(rt,
+                                 &(struct orr_lua_options){
+                                     .mount = "game",
+                                     .deadline_ns = { [ORR_LUA_TASK] = ORR_NEVER, [ORR_LUA_SCRIPT] = ORR_NEVER },
+                                 },
+                                 &L),
+                     0);
+    lua_register(L, "note", host_note);
+    lua_pushboolean(L, INTERRUPTS);
+    lua_setglobal(L, "LOOPS");
+    play(rt, L, hostile_jobs);
+    assert_string_equal(noted, "well;");
+    finish_all(rt, L);
+}
+
+/* --- Threads and runtimes ------------------------------------------------------------------------------------------------------------ */
+
+static void no_thread_is_made_for_a_run(void **state)
+{
+    (void)state;
+    unsigned before = count_threads();
+    struct orr_runtime *rt = worker_runtime((struct orr_options){ .pool_threads = 3 });
+    lua_State *L = open_with(rt, (struct orr_lua_options){ 0 });
+    assert_int_equal(count_threads(), before); /* none before the first job */
+    play(rt, L, "note(game.worker.new('return 1'):call()) note(game.worker.stats().threads)");
+    assert_string_equal(noted, "1;3;");
+    assert_int_equal(count_threads(), before + 3);
+    set_integer(L, "ROUNDS", WORK(2000) + 20);
+    play(rt, L,
+         "local w = game.worker.new 'return 1'\n"
+         "local pool = game.worker.pool { size = 20 }\n"
+         "for i = 1, ROUNDS do\n"
+         "  w:call()\n"
+         "  if i % 10 == 0 then pool:map('return ...', { 1, 2, 3, 4, 5, 6, 7, 8, 9 }, { concurrency = 9 }) end\n"
+         "end");
+    assert_int_equal(count_threads(), before + 3);
+    finish_all(rt, L);
+    assert_int_equal(count_threads(), before);
+}
+
+static void number_of_threads_is_checked(void **state)
+{
+    (void)state;
+    assert_null(harness_runtime_with((struct orr_options){ .pool_threads = ORR_WORKERS_MAX + 1 }));
+    assert_int_equal(errno, EINVAL);
+    assert_non_null(strstr(harness_log(), "option pool_threads is"));
+    assert_non_null(strstr(harness_log(), "expected 1 to"));
+}
+
+struct lodger {
+    lua_State *L;
+    struct orr_task *task;
+    struct orr_wait wait;
+    unsigned step;
+    _Atomic unsigned ended;
+    int error;
+};
+
+static enum orr_poll lodger_poll(struct orr_task *task, void *data)
+{
+    struct lodger *self = data;
+    if (self->step++ == 0) {
+        self->L = NULL;
+        struct orr_lua_options options = { .mount = "game", .profile = ORR_LUA_TRUSTED };
+        assert_int_equal(orr_lua_new(orr_task_runtime(task), &options, &self->L), 0);
+        self->task = start(self->L, "local w = game.worker.new 'return ... + 1'\n"
+                                    "local x = 0\n"
+                                    "for i = 1, 50 do x = w:call(x) end\n"
+                                    "assert(x == 50)");
+    }
+    int error = orr_task_await(task, &self->wait, self->task);
+    if (error == -EAGAIN)
+        return ORR_PENDING;
+    self->error = error;
+    orr_task_unref(self->task);
+    assert_int_equal(orr_lua_close(self->L), -EINPROGRESS);
+    self->ended++;
+    return ORR_DONE;
+}
+
+static void isolates_of_several_workers_share_the_crew(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = worker_runtime((struct orr_options){ .workers = 3, .pool_threads = 2 });
+    struct lodger lodgers[6] = { 0 };
+    for (unsigned i = 0; i < LENGTH(lodgers); i++) {
+        struct orr_spawn what = { .poll = lodger_poll, .data = &lodgers[i], .worker = i % 3 + 1, .detached = true };
+        assert_int_equal(orr_spawn(rt, &what), 0);
+    }
+    assert_int_equal(orr_runtime_run(rt), 0);
+    for (unsigned i = 0; i < LENGTH(lodgers); i++) {
+        assert_int_equal(lodgers[i].ended, 1);
+        assert_int_equal(lodgers[i].error, 0);
+    }
+    finish_all(rt, NULL);
+}
+
+static void run_one_of_two(void *data)
+{
+    (void)data;
+    struct orr_runtime *rt = orr_runtime_new(&(struct orr_options){ .reactor = harness_reactor, .pool_threads = 2 });
+    assert_non_null(rt);
+    lua_State *L;
+    struct orr_lua_options options = { .mount = "game", .profile = ORR_LUA_TRUSTED };
+    assert_int_equal(orr_lua_new(rt, &options, &L), 0);
+    play(
+        rt, L,
+        "local a, w = game.async, game.worker.new 'local c, n = ... for i = 1, n do c:send(i) end c:close() return n'\n"
+        "for round = 1, 20 do\n"
+        "  local c, sum = game.worker.channel(round % 3), 0\n"
+        "  local task = a.run(function() return w:call(c, round) end)\n"
+        "  for i in c:iter() do sum = sum + i end\n"
+        "  assert(sum == round * (round + 1) // 2 and a.await(task) == round)\n"
+        "end");
+    finish(rt, L);
+}
+
+static void *run_elsewhere(void *data)
+{
+    run_one_of_two(data);
+    return NULL;
+}
+
+static void two_runtimes_have_crews_of_their_own(void **state)
+{
+    (void)state;
+    alarm(PATIENCE_S);
+    pthread_t other;
+    assert_int_equal(pthread_create(&other, NULL, run_elsewhere, NULL), 0);
+    run_one_of_two(NULL);
+    pthread_join(other, NULL);
+    alarm(0);
+}
+
+static void virtual_hour_passes_in_a_job(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = worker_runtime((struct orr_options){ .clock = ORR_CLOCK_VIRTUAL });
+    lua_State *L = open_with(rt, (struct orr_lua_options){ 0 });
+    play(rt, L,
+         "local a, loop, worker = game.async, game.loop, game.worker\n"
+         "local began = loop.now()\n"
+         "local w = worker.new 'local o = require \"orrery\" local t = o.loop.now() o.async.sleep(3600000) return "
+         "o.loop.now() - t'\n"
+         "note(w:call { timeout = 1e9 })\n"
+         "note(loop.now() - began)\n"
+         "a.scope(function() for i = 1, 20 do a.run(function() w:call { timeout = 1e9 } end) end end)\n"
+         "note(select(2, pcall(w.call, w, { timeout = 3599999 })))");
+    assert_string_equal(noted, "3600000.0;3600000.0;timeout;");
+    finish_all(rt, L);
+}
+
+static void job_that_nobody_can_help_is_a_deadlock_in_virtual_time(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = worker_runtime((struct orr_options){ .clock = ORR_CLOCK_VIRTUAL });
+    lua_State *L = open_with(rt, (struct orr_lua_options){ 0 });
+    struct orr_task *task = start(
+        L, "game.worker.new('(...):receive()'):call(game.worker.channel(0), { timeout = math.huge })");
+    assert_int_equal(orr_runtime_run(rt), -EDEADLK);
+    assert_int_equal(orr_runtime_enter(rt), 0);
+    orr_task_unref(task);
+    assert_int_equal(orr_runtime_leave(rt), 0);
+    finish_all(rt, L);
+}
+
+static const struct CMUnitTest worker[] = {
+    cmocka_unit_test(job_cancelled_at_any_moment_has_one_outcome),
+    cmocka_unit_test(callers_closed_at_any_moment_lose_nothing),
+    cmocka_unit_test(done_late_and_cancelled_at_the_same_instant_is_one_outcome),
+    cmocka_unit_test(endless_loop_is_stopped_in_every_mode),
+    cmocka_unit_test(runtime_ends_with_a_thousand_jobs),
+    cmocka_unit_test(jobs_end_with_their_script),
+    cmocka_unit_test(runtime_stopped_meanwhile_takes_no_more_jobs),
+    cmocka_unit_test(host_grants_functions_to_workers),
+    cmocka_unit_test(host_that_cannot_prepare_a_worker_fails_the_job),
+    cmocka_unit_test(host_chooses_the_modules_of_workers),
+    cmocka_unit_test(untrusted_jobs_are_bounded_and_their_ends_are_their_own),
+    cmocka_unit_test(no_thread_is_made_for_a_run),
+    cmocka_unit_test(number_of_threads_is_checked),
+    cmocka_unit_test(isolates_of_several_workers_share_the_crew),
+    cmocka_unit_test(two_runtimes_have_crews_of_their_own),
+    cmocka_unit_test(virtual_hour_passes_in_a_job),
+    cmocka_unit_test(job_that_nobody_can_help_is_a_deadlock_in_virtual_time),
+};
+
+HARNESS_MAIN(worker)
