@@ -5,7 +5,7 @@ BUILD := build
 SETUP := meson setup $(if $(CI),-Dwerror=true)
 NINJA := ninja -C
 
-.PHONY: all run test bench sanitize asan tsan valgrind install format format-check lint clean setup
+.PHONY: all run test bench sanitize asan tsan valgrind install docs pictures format format-check lint clean setup
 
 all: $(BUILD)/build.ninja
 	$(NINJA) $(BUILD)
@@ -17,7 +17,7 @@ $(BUILD)/build.ninja: | setup
 	$(SETUP) $(BUILD)
 
 run: all
-	$(BUILD)/examples/tour
+	$(BUILD)/orrery examples/tour.lua
 
 test: all
 	tools/run-tests $(BUILD)
@@ -44,6 +44,14 @@ tsan: | setup
 valgrind: all
 	tools/run-valgrind $(BUILD)
 
+# The site, from what is written in Markdown, the header and the types.
+docs: | setup
+	tools/make-docs . $(BUILD)/site
+
+# What the README shows, recorded anew.
+pictures: all
+	tools/record docs/runaway.svg --columns 84 --show "orrery runaway.lua" -- $(BUILD)/orrery docs/runaway.lua
+
 install: all
 	meson install -C $(BUILD)
 
@@ -54,10 +62,10 @@ format-check:
 	tools/sources | xargs clang-format --dry-run --Werror
 
 lint: all
-	luacheck -q lua tests/lua examples/hosts
+	luacheck -q lua tests/lua tests/module tests/runner examples
 	tools/check-layers
 	tools/check-exports $(BUILD)
-	tools/sources src examples/hosts | grep '\.c$$' | xargs clang-tidy --quiet -p $(BUILD)
+	tools/sources src examples | grep '\.c$$' | xargs clang-tidy --quiet -p $(BUILD)
 
 clean:
 	rm -rf build build-asan build-tsan

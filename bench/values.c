@@ -1,7 +1,7 @@
 /*
  * Tables of about a megabyte, there and back: as a message between isolates, as a string of values.encode(), as JSON text of ours, and
  * beside them lua-cjson, all in the same state.  A last shape is small, as arguments of a worker are.  The collector runs as it does in
- * any program, and its work is in the figures of all.
+ * any program, and its work is in the figures of all: hence several passes, for in one it may or may not have its turn.
  */
 #include "isolate.h"
 #include "lua/values/message.h"
@@ -21,17 +21,17 @@ static const char prepare[] =
     "end\n"
     "local states = { 'open', 'closed', 'waiting', 'failed' }\n"
     "shapes = {\n"
-    "  { 'integers', 1, function() return list(150000, function(i) return i * 7919 % 1000003 end) end },\n"
-    "  { 'floats', 1, function() return list(60000, function(i) return i / 7 end) end },\n"
-    "  { 'short_strings', 1, function() return list(80000, function(i) return 'item ' .. i end) end },\n"
-    "  { 'few_strings', 1, function() return list(100000, function(i) return states[i % 4 + 1] end) end },\n"
-    "  { 'sentences', 1, function() return list(10000, function(i)\n"
+    "  { 'integers', 6, function() return list(150000, function(i) return i * 7919 % 1000003 end) end },\n"
+    "  { 'floats', 6, function() return list(60000, function(i) return i / 7 end) end },\n"
+    "  { 'short_strings', 6, function() return list(80000, function(i) return 'item ' .. i end) end },\n"
+    "  { 'few_strings', 6, function() return list(100000, function(i) return states[i % 4 + 1] end) end },\n"
+    "  { 'sentences', 6, function() return list(10000, function(i)\n"
     "      return i .. ' times the quick brown fox jumps over the lazy dog, and then it sleeps until the evening "
     "comes' end) end },\n"
-    "  { 'records', 1, function() return list(16000, function(i)\n"
+    "  { 'records', 6, function() return list(16000, function(i)\n"
     "      return { id = i, name = 'user ' .. i, score = i / 4, active = i % 2 == 0 } end) end },\n"
-    "  { 'nested_maps', 1, function() return nested(14) end },\n"
-    "  { 'large_strings', 5, function() return list(4, function(i) return string.char(96 + i):rep(256 * 1024) end) end "
+    "  { 'nested_maps', 6, function() return nested(14) end },\n"
+    "  { 'large_strings', 6, function() return list(4, function(i) return string.char(96 + i):rep(256 * 1024) end) end "
     "},\n"
     "  { 'one_record', 20000, function() return { id = 1, name = 'user', score = 0.5, active = true } end },\n"
     "}\n"

@@ -123,6 +123,14 @@ typedef void orr_log_fn(void *data, enum orr_log level, const char *message);
  */
 typedef void orr_sink_fn(void *data, struct orr_task *task);
 
+/*
+ * Told, on a virtual clock, that tasks wait and nothing can ever happen any more: nothing is ready, no timer is set, no I/O is in
+ * flight, and no future is to be completed from outside.  On the thread that drives worker 1, inside orr_runtime_run() or
+ * orr_runtime_turn(), outside any task.  It may look at the tree, and it may make something happen: cancel a task, complete a future,
+ * call into an isolate; then the runtime goes on.  Else it is told again in each turn that ends like that.
+ */
+typedef void orr_deadlock_fn(void *data);
+
 struct orr_options {
     unsigned workers;      /* 1 to ORR_WORKERS_MAX; default 1 */
     unsigned pool_threads; /* for jobs of Lua's `worker`, started with the first; 1 to ORR_WORKERS_MAX; default: as many
@@ -140,6 +148,9 @@ struct orr_options {
     void *sink_data;
     int preempt_signal; /* interrupts Lua that runs for too long; default SIGRTMIN + 4 */
     unsigned grace_ms;  /* how long tasks may take to clean up when they are cancelled at the end; default 1000 */
+    orr_deadlock_fn *deadlock; /* default: the log is shown the tree */
+    void *deadlock_data;
+    uint64_t shuffle_seed; /* for tests: chooses among ready tasks where no order is promised; default 0: the first */
 };
 
 /*
@@ -173,7 +184,7 @@ ORR_API int orr_runtime_free(struct orr_runtime *rt);
  *   -ECANCELED   stopped
  *   -EINTR       interrupted: see orr_runtime_interrupt()
  *   -EDEADLK     on a virtual clock: tasks wait, and nothing is ready, set, in flight or to be completed from outside (see
- *                orr_future_new()).  The log is shown the tree
+ *                orr_future_new()).  The log is shown the tree, or `deadlock` was told and did nothing about it
  */
 ORR_API int orr_runtime_run(struct orr_runtime *rt);
 
@@ -787,6 +798,7 @@ struct orr_lua_options {
         *worker_prepare; /* called with each state that is made for a worker, on that worker's thread, before the
                                            worker's script: it may give it functions and modules; default: none */
     void *worker_data;
+    bool testing; /* for test runners: the module `testing`; and things remember where they were made */
 };
 
 /*
@@ -881,9 +893,15 @@ ORR_API int orr_lua_register(struct lua_State *L, const char *name);
 ORR_API int orr_lua_call(struct lua_State *L, int arguments, int results, uint64_t deadline_ns);
 
 /*
+ * Whether a task of the isolate has been suspended in the middle of a slice: 1 if so, when orr_lua_call() would answer -EBUSY and events
+ * are queued, until a turn has let it go on; else 0.  -EINVAL, -EBUSY, -EPERM as above.  The thread that drives the worker, or plain code.
+ */
+ORR_API int orr_lua_is_held(struct lua_State *L);
+
+/*
  * Emit an event, with the value on top of the stack, which is taken off.  Its handlers are started, in the order of their
  * registration, as tasks that run in the next turns; the host does not wait for them.  While a task of the isolate is suspended in the
- * middle of a slice, events are queued, and keep their order.
+ * middle of a slice, or orr_script_load() has loaded a script whose body has not begun, events are queued, and keep their order.
  *   -ENOBUFS   the queue is full, and the policy says so
  *   -EINVAL    not an isolate, no name, a star in it, no value
  *   -EBUSY, -EPERM   as for orr_lua_call()
@@ -896,6 +914,12 @@ ORR_API int orr_events_reserve(struct lua_State *L, const char *name);
 
 /* A handler that was disabled because it timed out is called again.  -ENOENT: there is none of this id.  The rest as above. */
 ORR_API int orr_events_enable(struct lua_State *L, int64_t id);
+
+/*
+ * In a notice of ORR_LUA_DISABLED: the id of the handler, for orr_events_enable(), and as events:on() has returned it; 0 if it was a
+ * timer's callback, which starts anew with timer:start().  0 anywhere else.  The thread that the notice is given on.
+ */
+ORR_API int64_t orr_events_disabled(struct lua_State *L);
 
 /* ------------------------------------------------------------------------------------------------------
  * Scripts that come and go
@@ -927,6 +951,10 @@ ORR_API int orr_script_load(struct orr_runtime *rt, const struct orr_script_opti
  * End all that is a script's: tasks are cancelled and have the runtime's grace period to clean up, the rest is taken away; an
  * isolate of its own is closed, and all its memory freed.  Then the script is freed, or loaded again.  If that fails, the log is told, and it
  * is a script without a state, that can be unloaded, or reloaded again.
+ *
+ * In plain code they turn the worker until the tasks have cleaned up, and return when that is done: which may take as long as the grace
+ * period (`grace_ms` of the runtime), if a script's cleanup waits for so long.  A host that must not stand still meanwhile calls them in a
+ * task, such as one that it spawns for this: then they answer -EINPROGRESS at once, and the rest happens in the turns that follow.
  *   -EINVAL        NULL
  *   -EALREADY      that is under way
  *   -EINPROGRESS   Lua of the isolate is running: it is done when the outermost call has returned

@@ -1,8 +1,9 @@
 -- `events`: handlers by name, in the order of their registration.  Gets the module's table and what is private to us:
---   new_handler()               what counts the time-outs of one handler
+--   new_handler(id)             what counts the time-outs of one handler
 --   start(handler, soon, name, fn, ...)   starts it as a task, at once or in the next turn; false if it is disabled
---   is_held()                   whether a task of the isolate is suspended in mid-slice
+--   is_held()                   whether events have to wait: for a task in mid-slice, or for a script's body to begin
 --   enable(handler), is_disabled(handler), is_of(handler, script)
+--   where()                     where the script is that calls, when that is to be remembered; else nil
 --   limit, policy               of the host's events that come meanwhile
 --
 -- An entry is one registration.  What matches a name is looked up once, and kept until somebody registers or leaves:
@@ -12,13 +13,14 @@ local orrery, private = ...
 local error, ipairs, next, pairs, type, sort = error, ipairs, next, pairs, type, table.sort
 local find, format, sub = string.find, string.format, string.sub
 local new_handler, start, is_held = private.new_handler, private.start, private.is_held
-local enable, is_disabled = private.enable, private.is_disabled
+local enable, is_disabled, where = private.enable, private.is_disabled, private.where
 
 local events = {}
 local entries = {}  -- id -> entry
 local by_name = {}  -- name, or prefix with its star -> set of entries
 local stars = {}    -- those that are prefixes
 local matching = {} -- name -> list of entries, made when needed
+local open = {}     -- the same lists, of names that scripts may emit
 local reserved = {} -- names, or prefixes with their star, that only the host may emit
 local last_id = 0
 
@@ -28,15 +30,15 @@ local function check_self(self, method)
   end
 end
 
-local function check_name(name, method, may_have_star)
+local function check_name(name, method, may_have_star, level)
   if type(name) ~= "string" or name == "" then
     local what = name == "" and "an empty string" or type(name)
-    error(format("events:%s: expected the name of an event, got %s", method, what), 4)
+    error(format("events:%s: expected the name of an event, got %s", method, what), level)
   end
   local star = find(name, "*", 1, true)
   if star and not (may_have_star and star == #name) then
     local message = "events:%s: '%s': a star stands only at the end of a name, to listen to all that begin with it"
-    error(format(message, method, name), 4)
+    error(format(message, method, name), level)
   end
 end
 
@@ -79,7 +81,7 @@ local function remove(entry, name)
     entry.gone = true
     entries[entry.id] = nil
   end
-  matching = {}
+  matching, open = {}, {}
   return true
 end
 
@@ -97,12 +99,13 @@ local function register(method, names, fn, once)
     error(format("events:%s: the list of names is empty", method), 3)
   end
   for _, name in ipairs(names) do
-    check_name(name, method, true)
+    check_name(name, method, true, 4)
   end
   if type(fn) ~= "function" then
     error(format("events:%s: expected a function, got %s", method, type(fn)), 3)
   end
-  local entry = { id = last_id + 1, fn = fn, once = once, names = {}, handler = new_handler() }
+  local entry = { id = last_id + 1, fn = fn, once = once, names = {}, handler = new_handler(last_id + 1) }
+  entry.created = where()
   last_id = entry.id
   entries[entry.id] = entry
   for _, name in ipairs(names) do
@@ -111,7 +114,7 @@ local function register(method, names, fn, once)
     by_name[name][entry] = true
     entry.names[name] = true
   end
-  matching = {}
+  matching, open = {}, {}
   return entry.id
 end
 
@@ -135,7 +138,7 @@ function events:off(name, id)
     end
     return entry ~= nil
   end
-  check_name(name, "off", true)
+  check_name(name, "off", true, 3)
   local entry = entries[id]
   return entry ~= nil and remove(entry, name)
 end
@@ -143,7 +146,7 @@ end
 function events:clear(name)
   check_self(self, "clear")
   if name ~= nil then
-    check_name(name, "clear", true)
+    check_name(name, "clear", true, 3)
   end
   for _, entry in pairs(entries) do
     if name == nil then
@@ -176,31 +179,35 @@ local function run_entry(entry, data)
   end
 end
 
--- Answers how many were started.
-local function dispatch(name, data, soon)
-  local count = 0
-  for _, entry in ipairs(matching[name] or find_matching(name)) do
+-- Checks a name that a script emits for the first time since anything changed.
+local function find_open(name)
+  check_name(name, "emit", false, 4)
+  for pattern in pairs(reserved) do
+    if pattern == name or prefix_matches(pattern, name) then
+      error(format("events:emit: '%s' is an event that only the host may emit", name), 3)
+    end
+  end
+  local list = matching[name] or find_matching(name)
+  open[name] = list
+  return list
+end
+
+-- Starts each handler at once; answers how many.
+function events:emit(name, data)
+  check_self(self, "emit")
+  local count, list = 0, name ~= nil and open[name] or find_open(name)
+  for i = 1, #list do
+    local entry = list[i]
     if not entry.gone then
       if entry.once then
         remove_all(entry)
       end
-      if start(entry.handler, soon, name, run_entry, entry, data) then
+      if start(entry.handler, false, name, entry.fn, data) then
         count = count + 1
       end
     end
   end
   return count
-end
-
-function events:emit(name, data)
-  check_self(self, "emit")
-  check_name(name, "emit", false)
-  for pattern in pairs(reserved) do
-    if pattern == name or prefix_matches(pattern, name) then
-      error(format("events:emit: '%s' is an event that only the host may emit", name), 2)
-    end
-  end
-  return dispatch(name, data, false)
 end
 
 -- --- For the host --------------------------------------------------------------------------------------------------
@@ -235,13 +242,27 @@ local function enqueue(name, data)
   return answer
 end
 
+-- Starts the handlers soon.
+local function dispatch(name, data)
+  local list = matching[name] or find_matching(name)
+  for i = 1, #list do
+    local entry = list[i]
+    if not entry.gone then
+      if entry.once then
+        remove_all(entry)
+      end
+      start(entry.handler, true, name, run_entry, entry, data)
+    end
+  end
+end
+
 local host = {}
 
 function host.emit(name, data)
   if first <= last or is_held() then
     return enqueue(name, data)
   end
-  dispatch(name, data, true)
+  dispatch(name, data)
   return "started"
 end
 
@@ -251,7 +272,7 @@ function host.flush()
     local event = queue[first]
     queue[first] = nil
     first = first + 1
-    dispatch(event.name, event.data, true)
+    dispatch(event.name, event.data)
   end
 end
 
@@ -261,12 +282,26 @@ end
 
 function host.reserve(name)
   reserved[name] = true
+  open = {}
 end
 
 function host.remove(script)
   for _, entry in pairs(entries) do
     if private.is_of(entry.handler, script) then
       remove_all(entry)
+    end
+  end
+end
+
+-- For leak checks: appends to a list what tells of each of a script's.
+function host.list_of(script, list)
+  if next(entries) == nil then
+    return
+  end
+  for _, registered in ipairs(events:list()) do
+    local entry = entries[registered.id]
+    if private.is_of(entry.handler, script) then
+      list[#list + 1] = { kind = "event handler", name = registered.name, created = entry.created }
     end
   end
 end

@@ -1,8 +1,9 @@
--- `worker`: scripts that run on other cores.  Gets the module's table and what is written in C (src/lua/worker/module.c).
+-- `worker`: scripts that run on other cores.  Gets the module's table and what is written in C
+-- (src/lua/worker/module.c).
 --
--- A worker is a program and the jobs of it that are under way.  Somebody waits for each job, always: whoever calls, or a
--- task of ours that will call the callback.  So a job belongs to the script whose task that is, ends with it, and its
--- time-out is that of a wait.
+-- A worker is a program and the jobs of it that are under way.  Somebody waits for each job, always: whoever calls,
+-- or a task of ours that will call the callback.  So a job belongs to the script whose task that is, ends with it,
+-- and its time-out is that of a wait.
 
 local orrery, core = ...
 local async = orrery.async
@@ -59,7 +60,7 @@ end
 local function check_timeout(what, timeout, usual, level)
   if timeout == nil then
     return usual
-  elseif type(timeout) ~= "number" or not (timeout >= 0) then
+  elseif type(timeout) ~= "number" or timeout ~= timeout or timeout < 0 then
     local got = type(timeout) == "number" and timeout or type(timeout)
     error(format("%s: option timeout: expected milliseconds, at least 0, got %s", what, got), level or 3)
   end
@@ -141,7 +142,8 @@ end
 
 function worker.register(name, script)
   if type(name) ~= "string" or not find(name, MODULE) then
-    error(format("worker.register: expected the name of a module, got %s", type(name) == "string" and name or type(name)), 2)
+    local got = type(name) == "string" and name or type(name)
+    error(format("worker.register: expected the name of a module, got %s", got), 2)
   end
   check_script("worker.register", script)
   local chunk = format("=[module %s]", name)

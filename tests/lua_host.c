@@ -7,6 +7,7 @@ char noted[4096];
 char sunk[8192];
 unsigned notices[3];
 char notice_text[8192];
+int64_t disabled_handler;
 
 int host_note(lua_State *L)
 {
@@ -36,6 +37,7 @@ static void keep_notice(void *data, lua_State *L, enum orr_lua_notice notice, co
     (void)data;
     (void)L;
     notices[notice]++;
+    disabled_handler = orr_events_disabled(L);
     snprintf(notice_text, sizeof notice_text, "%s", text);
 }
 

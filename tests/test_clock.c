@@ -124,6 +124,67 @@ static void deadlock_in_virtual_time_is_said(void **state)
     assert_int_equal(orr_runtime_free(rt), 0);
 }
 
+/* A host that wakes the one who waits, so often. */
+struct helper {
+    struct probe *probe;
+    unsigned told, help;
+};
+
+static void help(void *data)
+{
+    struct helper *helper = data;
+    if (helper->told++ < helper->help)
+        orr_waker_wake(probe_waker(helper->probe));
+}
+
+static struct orr_runtime *runtime_with_helper(struct helper *helper)
+{
+    return harness_runtime_with(
+        (struct orr_options){ .clock = ORR_CLOCK_VIRTUAL, .deadlock = help, .deadlock_data = helper });
+}
+
+static void a_host_that_is_told_of_a_deadlock_may_end_it(void **state)
+{
+    (void)state;
+    struct probe probe = { .done_after = 3 };
+    struct helper helper = { .probe = &probe, .help = 2 };
+    struct orr_runtime *rt = runtime_with_helper(&helper);
+    probe_spawn(rt, &probe, ORR_HERE);
+    assert_int_equal(orr_runtime_run(rt), 0);
+    assert_int_equal(helper.told, 2);
+    assert_int_equal(probe.polls, 3);
+    assert_int_equal(harness_log_lines(), 0); /* it is the host's to say */
+    assert_int_equal(orr_runtime_free(rt), 0);
+}
+
+static void a_deadlock_that_the_host_does_not_end_is_one(void **state)
+{
+    (void)state;
+    struct probe probe = { 0 };
+    struct helper helper = { .probe = &probe, .help = 1 };
+    struct orr_runtime *rt = runtime_with_helper(&helper);
+    probe_spawn(rt, &probe, ORR_HERE);
+    assert_int_equal(orr_runtime_run(rt), -EDEADLK);
+    assert_int_equal(helper.told, 2);
+    assert_int_equal(orr_runtime_free(rt), 0);
+}
+
+static void a_host_that_turns_is_told_of_a_deadlock_too(void **state)
+{
+    (void)state;
+    struct probe probe = { .done_after = 2 };
+    struct helper helper = { .probe = &probe, .help = 1 };
+    struct orr_runtime *rt = runtime_with_helper(&helper);
+    probe_spawn(rt, &probe, ORR_HERE);
+    while (orr_runtime_turn(rt, ORR_NEVER) == 1)
+        ;
+    assert_int_equal(helper.told, 1);
+    assert_int_equal(probe.drops, 1);
+    assert_int_equal(orr_runtime_turn(rt, ORR_NEVER), 0); /* nobody waits any more */
+    assert_int_equal(helper.told, 1);
+    assert_int_equal(orr_runtime_free(rt), 0);
+}
+
 static void timers_of_a_worker_that_ends_fire_elsewhere_at_their_time(void **state)
 {
     (void)state;
@@ -378,6 +439,9 @@ static const struct CMUnitTest clock_tests[] = {
     cmocka_unit_test(virtual_time_jumps_over_years_at_once),
     cmocka_unit_test(virtual_time_is_one_for_all_workers),
     cmocka_unit_test(deadlock_in_virtual_time_is_said),
+    cmocka_unit_test(a_host_that_is_told_of_a_deadlock_may_end_it),
+    cmocka_unit_test(a_deadlock_that_the_host_does_not_end_is_one),
+    cmocka_unit_test(a_host_that_turns_is_told_of_a_deadlock_too),
     cmocka_unit_test(idle_worker_with_a_far_timer_does_not_wake_up),
     cmocka_unit_test(descriptor_is_readable_when_a_timer_is_due),
     cmocka_unit_test(run_waits_for_timers_and_ends_when_the_last_is_cancelled),

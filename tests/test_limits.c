@@ -167,8 +167,10 @@ static void call_into_an_isolate_in_mid_slice_is_refused(void **state)
     load(L, "return 7");
     int top = lua_gettop(L);
     assert_int_equal(orr_lua_call(L, 0, 1, 0), -EBUSY);
+    assert_int_equal(orr_lua_is_held(L), 1);
     assert_int_equal(lua_gettop(L), top);
     turn_until_done(rt, task, ORR_NEVER);
+    assert_int_equal(orr_lua_is_held(L), 0);
     assert_int_equal(orr_lua_call(L, 0, 1, 0), 0);
     assert_int_equal(lua_tointeger(L, -1), 7);
     lua_pop(L, 1);
@@ -612,6 +614,9 @@ static void handlers_of_events_are_disabled_and_enabled(void **state)
     }
     assert_string_equal(noted, "1;2;3;");
     assert_int_equal(notices[ORR_LUA_DISABLED], 1);
+    assert_int_equal(disabled_handler, id);
+    assert_non_null(strstr(notice_text, "of the event 'x' has timed out 3 times in a row"));
+    assert_int_equal(orr_events_disabled(L), 0); /* it was for the notice */
     assert_int_equal(orr_events_enable(L, id), 0);
     assert_int_equal(orr_events_enable(L, 999), -ENOENT);
     emit(L, "x", 6, 0);

@@ -480,7 +480,7 @@ static void going_over_the_limit_of_memory_does_not_escape_the_count(void **stat
     (void)state;
     assert_counted((struct orr_lua_options){ .memory_limit = 1 << 20 },
                    "count = 0\n"
-                   "local kept = ('y'):rep(300000)\n"
+                   "local kept = ('y'):rep(250000)\n"
                    "for i = 1, 1000 do\n"
                    "  for j = 1, 9000 do end count = count + 9000\n"
                    "  pcall(string.rep, 'x', 600000)\n"

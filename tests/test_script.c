@@ -98,6 +98,77 @@ static void script_of_its_own_leaves_nothing(void **state)
     assert_int_equal(held, 0);
 }
 
+static void events_wait_for_the_body_of_a_script_that_was_loaded(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = script_runtime();
+    struct orr_script *script = load_script(rt, NULL,
+                                            "game.events:on('x', function() note 'first' end)\n"
+                                            "game.async.run(function() note 'body' end)");
+    emit(orr_script_state(script)); /* nobody is registered yet */
+    emit(orr_script_state(script));
+    assert_string_equal(noted, "");
+    assert_int_equal(orr_runtime_run(rt), 0);
+    assert_string_equal(noted, "body;first;first;");
+    emit(orr_script_state(script));
+    assert_int_equal(orr_runtime_run(rt), 0);
+    assert_string_equal(noted, "body;first;first;first;");
+    assert_int_equal(orr_script_unload(script), 0);
+    assert_int_equal(orr_runtime_free(rt), 0);
+    assert_int_equal(held, 0);
+}
+
+/* In an isolate that goes on, one that is unloaded before its body has begun holds the events of the others up no longer. */
+static void events_do_not_wait_for_a_script_that_never_begins(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = script_runtime();
+    lua_State *L;
+    assert_int_equal(orr_lua_new(rt, &(struct orr_lua_options){ .mount = "game" }, &L), 0);
+    give_note(NULL, L);
+    struct orr_script *one = load_script(rt, L, "game.events:on('x', function() note 'one' end)");
+    turn(rt);
+    struct orr_script *other = load_script(rt, L, "note 'other'");
+    emit(L);
+    assert_int_equal(orr_script_unload(other), 0);
+    noted[0] = '\0';
+    emit(L);
+    assert_int_equal(orr_runtime_run(rt), 0);
+    assert_non_null(strstr(noted, "one;"));
+    assert_int_equal(orr_script_unload(one), 0);
+    assert_int_equal(orr_lua_close(L), 0);
+    assert_int_equal(orr_runtime_free(rt), 0);
+}
+
+/* A callback that is due when its script is unloaded, from inside, never begins. */
+static int unload_it(lua_State *L)
+{
+    lua_pushinteger(L, orr_script_unload(lua_touserdata(L, lua_upvalueindex(1))));
+    return 1;
+}
+
+static void callbacks_that_were_due_do_not_outlive_their_script(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = script_runtime();
+    lua_State *L;
+    assert_int_equal(orr_lua_new(rt, &(struct orr_lua_options){ .mount = "game" }, &L), 0);
+    give_note(NULL, L);
+    struct orr_script *doomed = load_script(rt, L,
+                                            "game.schedule(function() unload() note 'unloaded' end)\n"
+                                            "game.schedule(note, 'scheduled')\n"
+                                            "game.loop.set_timeout(0, function() note 'timer' end)");
+    lua_pushlightuserdata(L, doomed);
+    lua_pushcclosure(L, unload_it, 1);
+    lua_setglobal(L, "unload");
+    assert_int_equal(orr_runtime_run(rt), 0);
+    assert_non_null(strstr(noted, "unloaded;"));
+    assert_null(strstr(noted, "scheduled;"));
+    assert_int_equal(orr_lua_close(L), 0);
+    assert_int_equal(orr_runtime_free(rt), 0);
+    assert_int_equal(held, 0);
+}
+
 static void scripts_that_share_an_isolate_leave_each_other_alone(void **state)
 {
     (void)state;
@@ -250,6 +321,9 @@ static void misuse_is_refused(void **state)
 
 static const struct CMUnitTest script[] = {
     cmocka_unit_test(script_of_its_own_leaves_nothing),
+    cmocka_unit_test(events_wait_for_the_body_of_a_script_that_was_loaded),
+    cmocka_unit_test(events_do_not_wait_for_a_script_that_never_begins),
+    cmocka_unit_test(callbacks_that_were_due_do_not_outlive_their_script),
     cmocka_unit_test(scripts_that_share_an_isolate_leave_each_other_alone),
     cmocka_unit_test(script_may_be_unloaded_by_a_handler_of_its_own),
     cmocka_unit_test(script_may_be_reloaded),

@@ -6,6 +6,10 @@
 -- What fits a line is on one, what does not has a line for each field.  The order of keys is always the same: numbers,
 -- strings, the rest.  A table inside itself is `<cycle>`, one that is too deep `{ ... }`.
 
+local coroutine, debug, math, table, utf8 = coroutine, debug, math, table, utf8
+local getmetatable, next, pcall, rawget, tonumber, tostring, type = -- whoever prints may have changed the globals
+  getmetatable, next, pcall, rawget, tonumber, tostring, type
+
 local M = {}
 
 local KEYWORDS = {}
@@ -47,7 +51,11 @@ local function number(value)
     return value > 0 and "inf" or "-inf"
   end
   local short = tostring(value)
-  return (math.type(value) == "integer" or tonumber(short) == value) and short or ("%.17g"):format(value)
+  if math.type(value) == "integer" or tonumber(short) == value then
+    return short
+  end
+  local long = ("%.17g"):format(value)
+  return long:find("^-?%d+$") and long .. ".0" or long
 end
 
 ---How each kind of handle of the API says how it is.
@@ -58,7 +66,10 @@ local STATES = {
   queue = function(queue) return ("%d waiting"):format(queue:size()) end,
   mutex = function(mutex) return mutex:is_locked() and "locked" or "free" end,
   timer = function(timer)
-    return timer:is_active() and ("due in %g ms"):format(timer:get_due_in()) or timer:is_closing() and "closed" or "stopped"
+    if timer:is_active() then
+      return ("due in %.0f ms"):format(timer:get_due_in())
+    end
+    return timer:is_closing() and "closed" or "stopped"
   end,
 }
 

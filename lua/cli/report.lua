@@ -5,8 +5,8 @@
 --         |       ^^^^ did you mean 'sleep'?
 --   stack traceback: ...
 --
--- Gets what C gives it, `line_of(path, number)` and `nearest(word, names)`; answers a function of the report, whether it may
--- have colours, and the names that there are (see src/cli/names.h), that answers the text to be printed.
+-- Gets what C gives it, `line_of(path, number)` and `nearest(word, names)`; answers a function of the report, whether
+-- it may have colours, and the names that there are (see src/cli/names.h), that answers the text to be printed.
 
 local given = ...
 
@@ -67,10 +67,13 @@ local function candidates(names, line, kind, name)
   if base and names[base] then
     return names[base]
   end
-  local all = {} -- under a name of the script's own, it can be any module of the API
+  local all = {} -- under a name of the script's own, it can be any module: of the API first
   for _, module in ipairs(names.orrery or {}) do
-    for _, field in ipairs(names[module] or {}) do
-      all[#all + 1] = field
+    table.move(names[module] or {}, 1, #(names[module] or {}), #all + 1, all)
+  end
+  for module, fields in pairs(names) do
+    if module ~= "" and module ~= ":" then
+      table.move(fields, 1, #fields, #all + 1, all)
     end
   end
   return all

@@ -48,11 +48,12 @@ static int refuse(lua_State *L, const char *path, int error)
 /* Reads all of it into a buffer that Lua owns, and leaves the string on the stack. */
 static void push_contents(lua_State *L, int fd, const char *path)
 {
+    enum { PIECE = 8192 };
     luaL_Buffer buffer;
     luaL_buffinit(L, &buffer);
     for (;;) {
-        char *space = luaL_prepbuffer(&buffer);
-        ssize_t size = read(fd, space, LUAL_BUFFERSIZE);
+        char *space = luaL_prepbuffsize(&buffer, PIECE);
+        ssize_t size = read(fd, space, PIECE);
         int error = errno;
         if (size < 0 && fd != STDIN_FILENO)
             close(fd);

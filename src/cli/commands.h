@@ -4,6 +4,7 @@
 
 int script_main(int argc, char **argv); /* orrery [options] script [arguments] */
 int repl_main(int argc, char **argv);   /* orrery repl [options] */
+int test_main(int argc, char **argv);   /* orrery test [options] [paths] */
 int info_main(int argc, char **argv);   /* orrery info */
 
 #endif

@@ -49,18 +49,18 @@ void input_stop(struct input *input)
 /* Reads what is there. */
 static void fill(struct input *input)
 {
-    enum { PIECE = 4096 };
+    enum { PIECE = 4096, GROWTH = 2 * PIECE };
     memmove(input->text, input->text + input->given, input->length - input->given);
     input->length -= input->given;
     input->given = 0;
     if (input->room - input->length <= PIECE) {
-        char *text = realloc(input->text, input->room + 2 * PIECE);
+        char *text = realloc(input->text, input->room + GROWTH);
         if (!text) {
             input->end = true;
             return;
         }
         input->text = text;
-        input->room += 2 * PIECE;
+        input->room += GROWTH;
     }
     ssize_t size = read(STDIN_FILENO, input->text + input->length, PIECE);
     if (size > 0)

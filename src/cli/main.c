@@ -9,6 +9,7 @@ static const struct {
 } commands[] = {
     { "info", info_main },
     { "repl", repl_main },
+    { "test", test_main },
 };
 
 int main(int argc, char **argv)

@@ -12,6 +12,7 @@
 static const char usage[] =
     "usage: orrery [options] [script [arguments]]\n"
     "       orrery repl [options]\n"
+    "       orrery test [options] [files and directories]\n"
     "       orrery info\n"
     "\n"
     "Runs a Lua script as a task.  Ends when the script and all tasks that it has started are done: with 0, or\n"

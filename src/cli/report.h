@@ -24,8 +24,8 @@ void report_through(void (*write)(const char *text));
 /* A message alone, with a newline added. */
 void report_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* The text of an error.  L, for the names that are there, may be NULL. */
-void report_text(struct lua_State *L, const char *text);
+/* The text of an error.  The script's state, for the names that are there, may be NULL. */
+void report_text(struct lua_State *script, const char *text);
 
 /* How a task failed, the way of the error included.  The worker's thread. */
 void report_task(struct lua_State *L, struct orr_task *task);

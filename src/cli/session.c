@@ -6,6 +6,7 @@
 #include <lua.h>
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -140,14 +141,11 @@ static bool ends_too_early(const char *message)
 /* As an expression, if it is one; else as it is. */
 static enum session_answer push_line(lua_State *L, const char *text)
 {
-    static const char expression[] = "return ";
-    char *wrapped = malloc(strlen(expression) + strlen(text) + 1);
+    char *expression;
     int error = -ENOMEM;
-    if (wrapped) {
-        strcpy(wrapped, expression);
-        strcat(wrapped, text);
-        error = push_chunk(L, wrapped, "=stdin");
-        free(wrapped);
+    if (asprintf(&expression, "return %s", text) >= 0) {
+        error = push_chunk(L, expression, "=stdin");
+        free(expression);
     }
     if (!error)
         return SESSION_STARTED;

@@ -21,8 +21,8 @@ enum session_answer {
 /* Starts a chunk as a task, with a reference to it. */
 enum session_answer session_start(struct program *program, const char *text, const char *name, struct orr_task **task);
 
-/* As edit_complete_fn. */
-char *session_complete(void *program, const char *text, size_t length);
+/* As edit_complete_fn, with the program as its data. */
+char *session_complete(void *data, const char *text, size_t length);
 
 /* What .help and .timers print. */
 void session_print_help(struct program *program);

@@ -124,6 +124,7 @@ static int open_workers(struct orr_runtime *rt, const struct orr_options *option
         .reactor = options->reactor,
         .spin_ns = spin_ns(options->spin_us),
         .preempt_signal = options->preempt_signal,
+        .shuffle_seed = options->shuffle_seed,
         .grace_ns = (options->grace_ms ? options->grace_ms : GRACE_DEFAULT_MS) * UINT64_C(1000000),
         .keeper = rt->keeper,
         .alloc = rt->alloc,
@@ -233,6 +234,8 @@ static int runtime_open(struct orr_runtime **out, const struct orr_options *opti
     rt->log = *log;
     rt->sink = options->sink;
     rt->sink_data = options->sink_data;
+    rt->deadlock = options->deadlock;
+    rt->deadlock_data = options->deadlock_data;
     rt->worker_count = options->workers ? options->workers : 1;
     rt->capacity = rt->worker_count + crew_size(options, rt->worker_count);
     rt->open = rt->worker_count;
@@ -401,7 +404,8 @@ static int turn_until(struct worker *worker, bool (*done)(void *data), void *dat
             continue;
         if (virtual_is_stuck(worker))
             return -EDEADLK;
-        worker_sleep(worker, ORR_NEVER);
+        if (!worker_busy(worker) && !virtual_can_jump(worker)) /* a host that was told may have seen to it */
+            worker_sleep(worker, ORR_NEVER);
     }
 }
 
@@ -460,6 +464,8 @@ int orr_runtime_turn(struct orr_runtime *rt, uint64_t budget_ns)
         watch_return(worker->watch);
         worker_turn(worker, budget_ns);
         settle(worker);
+        if (rt->deadlock && !worker_busy(worker))
+            virtual_is_stuck(worker);
         worker_leave(outer);
         more = 0;
     } else {

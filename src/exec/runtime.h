@@ -33,6 +33,8 @@ struct orr_runtime {
     struct log log;
     orr_sink_fn *sink;
     void *sink_data;
+    orr_deadlock_fn *deadlock;
+    void *deadlock_data;
     unsigned worker_count;     /* the host's */
     unsigned capacity;         /* with the crew */
     _Atomic unsigned open;     /* workers there are: up to the host's, or all */

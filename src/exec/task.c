@@ -91,6 +91,7 @@ int task_new(struct worker *worker, const struct orr_spawn *what, struct orr_tas
     task->own_error = false;
     task->cut = false;
     task->observed = false;
+    task->in_order = false;
     task->running = false;
     task->failure = FAILURE_NONE;
     task->result = (struct orr_result){ 0 };

@@ -63,6 +63,7 @@ struct orr_task {
     bool own_error : 1; /* that happened, and `result` is what the body came to afterwards */
     bool cut : 1;       /* cancelled when its body was over and its children were not */
     bool observed : 1;
+    bool in_order : 1;  /* it keeps its place in the ready queue: see shuffle.h */
     bool running : 1;   /* it is being polled, or has another polled inside its own poll */
     bool name_lent : 1; /* and outlives the task */
 

@@ -89,6 +89,10 @@ bool virtual_is_stuck(struct worker *worker)
     uint64_t tasks = 0;
     for (unsigned number = 1; number <= runtime_open_workers(rt); number++)
         tasks += counter_read(&runtime_worker(rt, number)->tasks.live);
+    if (tasks && rt->deadlock) {
+        rt->deadlock(rt->deadlock_data);
+        return !worker_busy(worker) && next_anywhere(worker) == ORR_NEVER && quiet_everywhere(worker);
+    }
     if (tasks && !rt->virtual.stuck) {
         rt->virtual.stuck = true;
         log_line(

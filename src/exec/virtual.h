@@ -37,7 +37,7 @@ void virtual_ends(struct worker *worker);
 /* Whether the clock would jump if worker 1 turned now.  The owner of worker 1; false for any other. */
 bool virtual_can_jump(struct worker *worker);
 
-/* Whether tasks wait and nothing can ever happen any more; says so, once.  The owner of worker 1; false for any other. */
+/* Whether tasks wait and nothing can ever happen any more, whatever the host does when it is told; without a host that wants to be, says so, once.  The owner of worker 1; false for any other. */
 bool virtual_is_stuck(struct worker *worker);
 
 /* Jumps, if it would. */

@@ -5,6 +5,7 @@
 #include "exec/grace.h"
 #include "exec/runtime.h"
 #include "exec/scope.h"
+#include "exec/shuffle.h"
 #include "exec/virtual.h"
 
 #include <errno.h>
@@ -41,6 +42,7 @@ int worker_open(struct worker *worker, const struct worker_config *config)
         .log = config->log,
         .spin_ns = config->spin_ns,
         .grace_ns = config->grace_ns,
+        .shuffle = config->shuffle_seed ? config->shuffle_seed + config->number - 1 : 0,
         .top.flags = NEST_TOP | NEST_SUPERVISE,
         .keeper = config->keeper,
         .home = keeper_home(config->keeper, config->number - 1),
@@ -123,7 +125,7 @@ static bool poll_ready(struct worker *worker, uint64_t end)
 {
     bool time_left = true;
     for (int polls = 0, dead = 0; time_left && polls < TURN_POLLS && dead < TURN_DEAD;) {
-        struct orr_task *task = queue_pop(&worker->ready);
+        struct orr_task *task = worker->shuffle ? shuffle_pop(worker) : queue_pop(&worker->ready);
         if (!task)
             break;
         if (!task_run(worker, task)) {

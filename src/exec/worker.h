@@ -39,6 +39,7 @@ struct worker {
     struct queue late;     /* have used up their share: go on when nothing else is ready, one in each pass */
     bool late_owed;        /* the last pass had no time for one */
     unsigned late_polls;   /* of those, in this turn */
+    uint64_t shuffle;      /* what chooses among the ready ones; 0: the first: see shuffle.h */
     struct counter wakes_local;
     struct counter polls;
     struct tasks tasks;
@@ -98,6 +99,7 @@ struct worker_config {
     enum orr_reactor reactor;
     uint64_t spin_ns;
     uint64_t grace_ns;
+    uint64_t shuffle_seed;
     int preempt_signal;
     struct timekeeper *keeper;
     struct alloc alloc;

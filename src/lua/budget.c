@@ -135,6 +135,7 @@ void budget_charge_coroutine(struct orr_isolate *iso)
 struct notice {
     struct notice *next;
     enum orr_lua_notice kind;
+    int64_t handler;
     size_t size; /* of it all */
     char text[];
 };
@@ -146,22 +147,30 @@ static void deliver_notices(struct orr_isolate *iso)
     while (iso->notices) {
         struct notice *notice = iso->notices;
         iso->notices = notice->next;
+        iso->disabled = notice->handler;
         if (iso->limits.notice)
             iso->limits.notice(iso->limits.notice_data, iso->L, notice->kind, notice->text);
         else if (notice->kind != ORR_LUA_TIMED_OUT) /* which the sink hears of, or whoever awaits */
             log_line(&iso->rt->log, ORR_LOG_WARNING, "%s", notice->text);
         alloc_free(&iso->alloc, notice, notice->size);
     }
+    iso->disabled = 0;
     iso->calls--;
 }
 
 void budget_notice(struct orr_isolate *iso, enum orr_lua_notice kind, const char *text)
+{
+    budget_notice_of(iso, kind, text, 0);
+}
+
+void budget_notice_of(struct orr_isolate *iso, enum orr_lua_notice kind, const char *text, int64_t handler)
 {
     size_t size = sizeof(struct notice) + strlen(text) + 1;
     struct notice *notice = alloc_zeroed(&iso->alloc, size);
     if (!notice)
         return;
     notice->kind = kind;
+    notice->handler = handler;
     notice->size = size;
     memcpy(notice->text, text, size - sizeof *notice);
     struct notice **last = &iso->notices;

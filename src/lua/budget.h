@@ -99,4 +99,7 @@ void budget_hands_on(struct orr_isolate *iso);
 /* Tells the host, or the log, as soon as no Lua runs. */
 void budget_notice(struct orr_isolate *iso, enum orr_lua_notice kind, const char *text);
 
+/* The same, about a handler of an event; 0 for none. */
+void budget_notice_of(struct orr_isolate *iso, enum orr_lua_notice kind, const char *text, int64_t handler);
+
 #endif

@@ -155,3 +155,16 @@ int orr_lua_call(lua_State *L, int arguments, int results, uint64_t deadline_ns)
     isolate_leave(iso);
     return error;
 }
+
+int orr_lua_is_held(lua_State *L)
+{
+    struct orr_isolate *iso = L ? isolate_find(L) : NULL;
+    if (!iso || iso->closing)
+        return -EINVAL;
+    int error = isolate_visit(iso);
+    if (error)
+        return error;
+    int held = isolate_is_held(iso);
+    isolate_leave(iso);
+    return held;
+}

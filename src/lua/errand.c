@@ -23,9 +23,11 @@ static struct ltask *make(struct orr_isolate *iso, lua_State *L)
 {
     luaL_checkstack(L, 6, NULL);
     struct ltask *self = lua_newuserdatauv(L, sizeof *self, LTASK_USER_VALUES);
-    *self = (struct ltask){ .iso = iso };
+    *self = (struct ltask){ .iso = iso, .hidden = true };
     lua_rawgeti(L, LUA_REGISTRYINDEX, iso->task_class);
     lua_setmetatable(L, -2);
+    if (iso->debug)
+        ltask_remember_creation(L, self);
     lua_State *co = isolate_coroutine(iso, L);
     lua_setiuservalue(L, -2, 1);
     if (!lua_checkstack(co, ROOM))
@@ -40,15 +42,14 @@ static struct ltask *make(struct orr_isolate *iso, lua_State *L)
     return self;
 }
 
+/* May raise, if there is no spare. */
 static struct ltask *take(struct orr_isolate *iso, lua_State *L)
 {
     struct ltask *self = iso->spares;
-    if (self) {
-        iso->spares = self->next_urgent;
-        iso->spare_count--;
-    } else {
-        self = make(iso, L);
-    }
+    if (!self || iso->debug) /* where one was made is remembered for good */
+        return make(iso, L);
+    iso->spares = self->next_urgent;
+    iso->spare_count--;
     lua_State *co = self->co;
     int anchor = self->anchor;
     memset(self, 0, offsetof(struct ltask, wait)); /* which is idle, as it was when it was made */
@@ -70,7 +71,7 @@ static int take_protected(lua_State *L)
 static struct ltask *try_take(struct orr_isolate *iso)
 {
     lua_State *L = iso->L;
-    if (iso->spares)
+    if (iso->spares && !iso->debug)
         return take(iso, L);
     if (!lua_checkstack(L, 4))
         return NULL;
@@ -132,20 +133,12 @@ static int spawn(struct orr_isolate *iso, const struct orr_spawn *what, const ch
     return 0;
 }
 
-/* If it raises, the task is there all the same, and is not called. */
-static void remember_creation(lua_State *L, struct ltask *self)
-{
-    isolate_push_anchored(self->iso, L, self->anchor);
-    ltask_remember_creation(L, self);
-    lua_pop(L, 1);
-}
-
 struct ltask *hidden_new(struct orr_isolate *iso, lua_State *L, int arguments, const struct ltask_options *options)
 {
     ltask_check_room(iso, L);
     struct ltask *self = take(iso, L);
     lua_State *co = self->co;
-    bool lasting = options->lasting;
+    bool lends = options->lasting || options->name_at;
     if (!lua_checkstack(co, arguments + ROOM)) {
         ltask_give_up(self);
         luaL_error(L, "too many arguments");
@@ -159,33 +152,48 @@ struct ltask *hidden_new(struct orr_isolate *iso, lua_State *L, int arguments, c
         self->handler = lua_touserdata(co, -1);
         lua_setiuservalue(co, AT_HANDLE, LTASK_HANDLER);
     }
+    if (options->name_at) { /* where it lasts at least until the first step is over */
+        lua_pushvalue(L, options->name_at);
+        lua_xmove(L, co, 1);
+        self->borrowed = true;
+    }
     push_base(self);
     lua_xmove(L, co, arguments + 1);
     struct orr_spawn what = {
         .poll = ltask_poll,
         .data = self,
         .drop = ltask_drop,
-        .name = lasting ? NULL : options->name,
+        .name = lends ? NULL : options->name,
         .detached = options->detached,
     };
     struct orr_task *task;
-    int error = spawn(iso, &what, lasting ? options->name : NULL, &task);
+    int error = spawn(iso, &what, lends ? options->name : NULL, &task);
     if (error) {
         ltask_give_up(self);
         luaL_error(L, "async.run: no task: %s", strerror(-error));
         __builtin_unreachable();
     }
     bind(self, task, arguments);
-    if (iso->debug)
-        remember_creation(L, self);
     return self;
+}
+
+void hidden_own_name(struct ltask *self)
+{
+    struct orr_task *task = self->task;
+    self->borrowed = false;
+    task->name = alloc_copy(&task->worker->alloc, task->name); /* or it has none */
+    task->name_lent = false;
 }
 
 bool hidden_keep(struct ltask *self)
 {
     bool usable = self->state == LTASK_OK && self->over && self->co && !self->exposed && !self->estate &&
                   !self->urgent && self->wait.state == WAIT_IDLE && !self->wait.grouped;
-    return usable && put(self);
+    if (!usable || put(self))
+        return usable;
+    isolate_recycle(self->iso, self->co); /* there are enough of them: only the coroutine is kept, without the handle */
+    self->co = NULL;
+    return false;
 }
 
 /* --- Errands -------------------------------------------------------------------------------------------------------- */
@@ -289,6 +297,7 @@ int errand_start(struct errand *self)
         return error;
     }
     self->pending++;
+    task->in_order = true;
     worker_ready(iso->worker, task);
     return 0;
 }

@@ -51,9 +51,12 @@ int errand_start(struct errand *self);
 struct errand *errand_of(const struct orr_task *task);
 
 /*
- * As ltask_new(), for one that is hidden: nothing is left on L.  The name, if it is `lasting`, is not copied.  May raise.
+ * As ltask_new(), for one that is hidden: nothing is left on L.  A name that is `lasting`, or on L, is not copied.  May raise.
  */
 struct ltask *hidden_new(struct orr_isolate *iso, lua_State *L, int arguments, const struct ltask_options *options);
+
+/* A task whose name is borrowed goes on, or is kept, after its coroutine: it has a copy from now on. */
+void hidden_own_name(struct ltask *self);
 
 /* The core has dropped a hidden task, and let go of it.  True if it is a spare from now on.  Never allocates. */
 bool hidden_keep(struct ltask *self);

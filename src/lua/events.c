@@ -1,11 +1,13 @@
 /*
  * `events`, the part in C: what starts handlers as tasks, and the host's side.  The registry is in lua/events.lua.
  *
- * A host's event starts its handlers soon, as tasks in their order; they run in the turn.  While the isolate is held, events are queued;
+ * A host's event starts its handlers soon, as tasks in their order; they run in the turn.  While the isolate is held, or a script was loaded whose
+ * body, which registers handlers, has not begun, events are queued;
  * events_flush() starts them when it is not any more, behind the tasks that were parked meanwhile.
  */
 #include "lua/errand.h"
 #include "lua/modules.h"
+#include "lua/report.h"
 #include "lua/script.h"
 
 #include <errno.h>
@@ -17,10 +19,11 @@ enum { EMITS_MAX = 32 }; /* inside one another */
 
 static const char host_key; /* in the registry: the functions for the host */
 
+/* new_handler(id) */
 static int new_handler(lua_State *L)
 {
     struct handler *self = lua_newuserdatauv(L, sizeof *self, 0);
-    *self = (struct handler){ .script = script_running(isolate_of(L)) };
+    *self = (struct handler){ .id = lua_tointeger(L, 1), .script = script_running(isolate_of(L)) };
     isolate_set_class(L, OBJECT_HANDLER);
     return 1;
 }
@@ -48,15 +51,27 @@ static int started(lua_State *L, int status, lua_KContext context)
     return 1;
 }
 
+/* Says where the script emits it: events:emit, which is ours, has called us. */
+static int refuse_to_nest(lua_State *L, const char *name)
+{
+    report_push_place(L, L, 2);
+    lua_pushfstring(L, "%s%sevents:emit: '%s': events are emitted inside one another's handlers, more than %d deep",
+                    lua_tostring(L, -1), *lua_tostring(L, -1) ? ": " : "", name, EMITS_MAX);
+    return lua_error(L);
+}
+
 /* [handler] [soon] [name] [function] [arguments...] -> whether it was started */
 static int start(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
     const struct handler *handler = isolate_check(L, 1, OBJECT_HANDLER, HANDLER);
     bool soon = lua_toboolean(L, 2);
-    struct ltask_options options = {
-        .name = lua_tostring(L, 3), .detached = true, .entry = ORR_LUA_HANDLER, .handler = 1, .script = handler->script
-    };
+    struct ltask_options options = { .name = lua_tostring(L, 3),
+                                     .detached = true,
+                                     .entry = ORR_LUA_HANDLER,
+                                     .handler = 1,
+                                     .script = handler->script,
+                                     .name_at = 3 };
     if (handler->disabled) {
         lua_pushboolean(L, false);
         return 1;
@@ -67,13 +82,21 @@ static int start(lua_State *L)
     }
     int depth = iso->current ? iso->current->emits + 1 : 1;
     if (depth > EMITS_MAX)
-        return luaL_error(L, "events:emit: '%s': events are emitted inside one another's handlers, more than %d deep",
-                          options.name, EMITS_MAX);
+        return refuse_to_nest(L, options.name);
     ltask_check_depth(L);
     struct ltask *task = hidden_new(iso, L, lua_gettop(L) - 4, &options);
     task->emits = (uint8_t)depth;
     task->next_urgent = NULL;
     return ltask_run_first(L, task, started, 0);
+}
+
+/* where() -> where the script is that has called us, if it is to be remembered. */
+static int where(lua_State *L)
+{
+    if (!isolate_of(L)->debug)
+        return 0;
+    report_push_place(L, L, 1);
+    return 1;
 }
 
 /* is_of(handler, script) */
@@ -86,7 +109,8 @@ static int is_of(lua_State *L)
 
 static int is_held(lua_State *L)
 {
-    lua_pushboolean(L, isolate_is_held(isolate_of(L)));
+    struct orr_isolate *iso = isolate_of(L);
+    lua_pushboolean(L, isolate_is_held(iso) || iso->loading);
     return 1;
 }
 
@@ -197,6 +221,12 @@ int orr_events_enable(lua_State *L, int64_t id)
     return found ? 0 : -ENOENT;
 }
 
+int64_t orr_events_disabled(lua_State *L)
+{
+    const struct orr_isolate *iso = L ? isolate_find(L) : NULL;
+    return iso ? iso->disabled : 0;
+}
+
 void events_remove(struct orr_isolate *iso, uint32_t script)
 {
     lua_State *L = iso->L;
@@ -207,6 +237,15 @@ void events_remove(struct orr_isolate *iso, uint32_t script)
     lua_pushinteger(L, script);
     if (!call_host_function(iso, L, 2))
         lua_pop(L, 1);
+}
+
+void events_list(lua_State *L, uint32_t script)
+{
+    luaL_checkstack(L, 4, NULL);
+    push_host_function(L, "list_of");
+    lua_pushinteger(L, script);
+    lua_pushvalue(L, -3);
+    lua_call(L, 2, 0);
 }
 
 void events_flush(struct orr_isolate *iso)
@@ -239,6 +278,7 @@ void events_push_private(struct orr_isolate *iso, lua_State *L)
         { "start", start },
         { "is_of", is_of },
         { "is_held", is_held },
+        { "where", where },
         { NULL, NULL },
     };
     static const luaL_Reg none[] = { { NULL, NULL } };

@@ -107,8 +107,9 @@ static int start_watcher(lua_State *L)
     lua_getiuservalue(L, 1, 2);
     int count = ltask_push_results(L, lua_touserdata(L, -1), 3);
     lua_remove(L, 3);
-    ltask_start_soon(self->iso, L, count,
-                     &(struct ltask_options){ .name = "on_complete", .detached = true, .entry = ORR_LUA_HANDLER });
+    ltask_start_soon(
+        self->iso, L, count,
+        &(struct ltask_options){ .name = "on_complete", .lasting = true, .detached = true, .entry = ORR_LUA_HANDLER });
     return 0;
 }
 

@@ -298,11 +298,36 @@ void isolate_leave(struct orr_isolate *iso)
 
 static const char isolate_key; /* its address is the isolate's place in the registry */
 
+/*
+ * A host asks for the same isolate again and again, by its main thread: the last that was found is remembered, until any isolate of the
+ * process comes or goes, since then the address may be another's.
+ */
+static _Atomic uint64_t comings_and_goings;
+
+static _Thread_local struct {
+    lua_State *L;
+    struct orr_isolate *iso;
+    uint64_t as_of;
+} last_found __attribute__((tls_model("initial-exec")));
+
+static void forget_found(void)
+{
+    atomic_fetch_add_explicit(&comings_and_goings, 1, memory_order_relaxed);
+}
+
 struct orr_isolate *isolate_find(lua_State *L)
 {
+    uint64_t as_of = atomic_load_explicit(&comings_and_goings, memory_order_relaxed);
+    if (L == last_found.L && as_of == last_found.as_of)
+        return last_found.iso;
     lua_rawgetp(L, LUA_REGISTRYINDEX, &isolate_key);
     struct orr_isolate *iso = lua_touserdata(L, -1);
     lua_pop(L, 1);
+    if (iso && iso->L == L) {
+        last_found.L = L;
+        last_found.iso = iso;
+        last_found.as_of = as_of;
+    }
     return iso;
 }
 
@@ -318,6 +343,7 @@ static int guard_gc(lua_State *L)
     guard->iso = NULL;
     if (!iso)
         return 0;
+    forget_found();
     if (!iso->closing && !isolate_visit(iso)) { /* by the host, under its tasks */
         iso->closing = true;
         ltask_drop_all(iso);
@@ -384,6 +410,7 @@ static int isolate_init(struct orr_isolate *iso, struct orr_runtime *rt, lua_Sta
     iso->worker = worker_current && worker_current->runtime == rt ? worker_current : runtime_worker(rt, 1);
     lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);
     iso->L = iso->running = lua_tothread(L, -1);
+    forget_found();
     lua_pop(L, 1);
     lua_pushcfunction(L, open_protected);
     lua_pushlightuserdata(L, iso);
@@ -393,6 +420,7 @@ static int isolate_init(struct orr_isolate *iso, struct orr_runtime *rt, lua_Sta
     lua_pop(L, 1);
     lua_pushnil(L);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &isolate_key);
+    forget_found();
     iso->closing = true;
     return -ENOMEM;
 }
@@ -494,6 +522,7 @@ void isolate_unref(struct orr_isolate *iso)
 static void dispose(struct orr_isolate *iso)
 {
     ltask_forget_errors(iso);
+    forget_found();
     if (!iso->owned)
         return;
     lua_close(iso->L);

@@ -127,6 +127,8 @@ struct orr_isolate {
     struct schedule schedule;
     struct timer_object *timers; /* not closed */
     uint32_t scripts;            /* loaded so far */
+    uint32_t loading;            /* of those, whose bodies have not begun: events wait for that */
+    int64_t disabled;            /* in a notice of that: the handler */
     void (*closed)(void *data);  /* told when it is, just before it is freed */
     void *closed_data;
     void (*stray)(void *data, struct orr_task *task); /* told of failures that nobody saw, in place of the sink */

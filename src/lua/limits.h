@@ -19,6 +19,7 @@ struct limits {
     size_t longest_string;
     size_t longest_source;
     bool safe_patterns;
+    bool testing;
     unsigned schedule_limit, schedule_per_turn;
     unsigned events_limit;
     enum orr_events_policy events_policy;

@@ -9,6 +9,7 @@
 
 #include "lua/errand.h"
 #include "lua/modules.h"
+#include "lua/report.h"
 #include "lua/script.h"
 
 #include <errno.h>
@@ -109,7 +110,7 @@ static void timer_fires(struct orr_timer *timer, void *data, int status)
 static int loop_new_timer(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
-    struct timer_object *self = lua_newuserdatauv(L, sizeof *self, 1);
+    struct timer_object *self = lua_newuserdatauv(L, sizeof *self, iso->debug ? 2 : 1);
     uint32_t script = script_running(iso);
     *self = (struct timer_object){
         .iso = iso,
@@ -117,6 +118,10 @@ static int loop_new_timer(lua_State *L)
         .errand = { .kind = &timer_kind, .iso = iso, .handler = &self->handler, .script = script },
     };
     isolate_set_class(L, OBJECT_TIMER);
+    if (iso->debug) { /* where it was made */
+        report_push_place(L, L, 1);
+        lua_setiuservalue(L, -2, 2);
+    }
     int error = orr_timer_new(iso->rt, &(struct orr_timer_options){ .fire = timer_fires, .data = self, .local = true },
                               &self->timer);
     if (error)
@@ -245,6 +250,27 @@ bool loop_any_active(const struct orr_isolate *iso)
         if (orr_timer_due_in(at->timer) != ORR_NEVER)
             return true;
     return false;
+}
+
+void loop_list_timers(struct orr_isolate *iso, lua_State *L, uint32_t script)
+{
+    for (struct timer_object *at = iso->timers; at; at = at->next) {
+        if (at->script != script || !at->started)
+            continue;
+        lua_createtable(L, 0, 3);
+        lua_pushliteral(L, "timer");
+        lua_setfield(L, -2, "kind");
+        if (at->repeats)
+            lua_pushfstring(L, "repeats every %f ms", (lua_Number)at->repeat / 1e6);
+        else
+            lua_pushfstring(L, "fires in %f ms", (lua_Number)orr_timer_due_in(at->timer) / 1e6);
+        lua_setfield(L, -2, "state");
+        isolate_push_anchored(iso, L, at->errand.anchor);
+        lua_getiuservalue(L, -1, 2);
+        lua_setfield(L, -3, "created");
+        lua_pop(L, 1);
+        lua_rawseti(L, -2, luaL_len(L, -2) + 1);
+    }
 }
 
 static int timer_is_closing(lua_State *L)

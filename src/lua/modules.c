@@ -98,6 +98,8 @@ void modules_open(struct orr_isolate *iso, lua_State *L)
     lua_pop(L, 1);
     open_events(iso, L);
     worker_module_open(iso, L);
+    if (iso->limits.testing)
+        testing_open(iso, L);
     lua_pushstring(L, orr_version());
     lua_setfield(L, -2, "version");
     if (terms->mount) {

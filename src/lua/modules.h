@@ -19,6 +19,7 @@ void schedule_open(struct orr_isolate *iso, lua_State *L);
 void info_open(struct orr_isolate *iso, lua_State *L);
 void values_open(struct orr_isolate *iso, lua_State *L);
 void json_open(struct orr_isolate *iso, lua_State *L);
+void testing_open(struct orr_isolate *iso, lua_State *L);
 
 /* Pushes what lua/events.lua gets; and keeps, from that at the top, what it has made of it for the host. */
 void events_push_private(struct orr_isolate *iso, lua_State *L);
@@ -27,6 +28,10 @@ void events_keep_host(lua_State *L);
 /* Takes away what a script has registered, or scheduled. */
 void events_remove(struct orr_isolate *iso, uint32_t script);
 void schedule_cancel(struct orr_isolate *iso, uint32_t script);
+
+/* Append to the list at the top of L what tells of each of those.  May raise. */
+void events_list(lua_State *L, uint32_t script);
+void schedule_list(struct orr_isolate *iso, lua_State *L, uint32_t script);
 
 /* Starts the handlers of events that were queued while the isolate was held. */
 void events_flush(struct orr_isolate *iso);

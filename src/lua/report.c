@@ -30,6 +30,19 @@ static void push_text(lua_State *L, int index)
     }
 }
 
+void report_push_place(lua_State *L, lua_State *co, int level)
+{
+    lua_Debug at;
+    for (; lua_getstack(co, level, &at); level++) {
+        lua_getinfo(co, "Sl", &at);
+        if (at.currentline <= 0 || !strncmp(at.source, "=orrery/", strlen("=orrery/")))
+            continue;
+        lua_pushfstring(L, "%s:%d", at.short_src, at.currentline);
+        return;
+    }
+    lua_pushliteral(L, "");
+}
+
 /* The stack of the running coroutine, and of those inside which it was resumed. */
 static void push_stacks(lua_State *L, struct orr_isolate *iso, int level)
 {

@@ -13,6 +13,9 @@ void report_push_traceback(lua_State *L, struct ltask *self, const char *message
 /* Pushes the full report of a failed task: the error, where it arose, and the way that it took up. */
 void report_push_failure(lua_State *L, struct orr_task *task);
 
+/* Pushes "file:line" of the innermost function of a script's, from a level of a coroutine on; or an empty text.  May raise. */
+void report_push_place(lua_State *L, lua_State *co, int level);
+
 /* Keeps, with the innermost level, a report of its being ended because the time of one is up.  In a hook of L, or in a C function. */
 struct level;
 void report_timeout(struct orr_isolate *iso, lua_State *L, const struct level *expired);

@@ -4,6 +4,7 @@
  */
 #include "lua/task_parts.h"
 
+#include "lua/errand.h"
 #include "lua/modules.h"
 #include "lua/reach.h"
 
@@ -63,7 +64,7 @@ void ltask_settle_hold(struct orr_isolate *iso, bool late)
     struct ltask *first = first_urgent(iso);
     if (!first) {
         release_parked(iso);
-        if (iso->events.pending)
+        if (iso->events.pending && !iso->loading)
             events_flush(iso);
         return;
     }
@@ -119,6 +120,12 @@ static enum orr_poll step_over(struct ltask *self, struct level *level, int stat
     return ORR_PENDING;
 }
 
+void ltask_loaded(struct ltask *self)
+{
+    self->iso->loading -= self->loading;
+    self->loading = false;
+}
+
 static enum orr_poll step(struct ltask *self)
 {
     struct orr_isolate *iso = self->iso;
@@ -139,6 +146,9 @@ static enum orr_poll step(struct ltask *self)
     int results;
     self->begun = true;
     int status = lua_resume(self->co, outer_running, arguments, &results); /* whose C calls count for it */
+    ltask_loaded(self);
+    if (self->borrowed && (status != LUA_OK || level.raised || !self->hidden))
+        hidden_own_name(self);
     enum orr_poll answer = step_over(self, &level, status, results);
     iso->depth--;
     level_leave(iso, &level);

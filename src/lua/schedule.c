@@ -6,6 +6,7 @@
  */
 #include "lua/errand.h"
 #include "lua/modules.h"
+#include "lua/report.h"
 #include "lua/script.h"
 
 #include <errno.h>
@@ -134,15 +135,19 @@ static int schedule(lua_State *L)
     if (iso->closing)
         return luaL_error(L, "schedule: the isolate is closing");
     int arguments = lua_gettop(L) - 1;
-    if (arguments >= USHRT_MAX - 1)
+    if (arguments >= USHRT_MAX - 2)
         return luaL_error(L, "schedule: too many arguments");
-    struct scheduled *self = lua_newuserdatauv(L, sizeof *self, arguments + 1);
+    struct scheduled *self = lua_newuserdatauv(L, sizeof *self, arguments + 1 + iso->debug);
     *self = (struct scheduled){
         .errand = { .kind = &scheduled_kind, .iso = iso, .script = script_running(iso) },
         .turn = counter_read(&iso->worker->turns),
         .arguments = arguments,
     };
     isolate_set_class(L, OBJECT_SCHEDULED);
+    if (iso->debug) { /* where it was made */
+        report_push_place(L, L, 1);
+        lua_setiuservalue(L, -2, arguments + 2);
+    }
     lua_insert(L, 1);
     for (int i = arguments + 1; i; i--)
         lua_setiuservalue(L, 1, i);
@@ -184,6 +189,23 @@ void schedule_cancel(struct orr_isolate *iso, uint32_t script)
             at->waiting = false;
             queue->count--;
         }
+    }
+}
+
+void schedule_list(struct orr_isolate *iso, lua_State *L, uint32_t script)
+{
+    luaL_checkstack(L, 4, NULL);
+    for (const struct scheduled *at = iso->schedule.first; at; at = at->next) {
+        if (!at->waiting || at->errand.script != script)
+            continue;
+        lua_createtable(L, 0, 2);
+        lua_pushliteral(L, "scheduled callback");
+        lua_setfield(L, -2, "kind");
+        isolate_push_anchored(iso, L, at->errand.anchor);
+        lua_getiuservalue(L, -1, at->arguments + 2);
+        lua_setfield(L, -3, "created");
+        lua_pop(L, 1);
+        lua_rawseti(L, -2, luaL_len(L, -2) + 1);
     }
 }
 

@@ -80,7 +80,10 @@ static int start(struct orr_script *script, lua_State *L)
     error = orr_lua_start(L, 0, source->name ? source->name : source->path ? source->path : "script", &task);
     if (error)
         return error;
-    ltask_of(task)->script = script->number;
+    struct ltask *self = ltask_of(task);
+    self->script = script->number;
+    self->loading = true;
+    self->iso->loading++;
     orr_task_unref(task);
     return 0;
 }

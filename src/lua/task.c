@@ -6,6 +6,7 @@
 #include "lua/errand.h"
 #include "lua/estate.h"
 #include "lua/reach.h"
+#include "lua/report.h"
 #include "lua/script.h"
 #include "lua/task_parts.h"
 
@@ -74,9 +75,10 @@ static enum orr_poll report_unseen(struct orr_task *task, void *data)
         struct ltask *self = all;
         all = self->next_unseen;
         self->unseen = false;
-        if (self->task && !self->task->observed && iso->stray)
+        bool unseen = self->task && !self->task->observed && !self->task->claims; /* those who wait for it will look */
+        if (unseen && iso->stray)
             iso->stray(iso->stray_data, self->task);
-        else if (self->task && !self->task->observed)
+        else if (unseen)
             sink_report(self->task);
         ltask_release(self);
     }
@@ -116,10 +118,12 @@ static void judge_handler(struct ltask *self, int error)
     if (!iso->limits.strikes || handler->strikes < iso->limits.strikes || handler->disabled)
         return;
     handler->disabled = true;
-    char text[120];
-    snprintf(text, sizeof text, "a %s has timed out %u times in a row, and is not called any more",
-             self->entry == ORR_LUA_TIMER ? "timer's callback" : "handler", handler->strikes);
-    budget_notice(iso, ORR_LUA_DISABLED, text);
+    char who[96] = "a timer's callback", text[160];
+    if (handler->id)
+        snprintf(who, sizeof who, "handler %lld of the event '%.60s'", (long long)handler->id, self->task->name);
+    snprintf(text, sizeof text, "%s has timed out %u times in a row, and is not called any more", who,
+             handler->strikes);
+    budget_notice_of(iso, ORR_LUA_DISABLED, text, handler->id);
 }
 
 void ltask_counted_out(struct orr_isolate *iso)
@@ -136,6 +140,8 @@ void ltask_drop(void *data)
     struct orr_task *task = self->task;
     if (self->weak)
         reach_anchor(self);
+    bool never_began = self->loading;
+    ltask_loaded(self);
     if (self->co && !self->over) { /* ended by force */
         if (self->begun)
             close_chain(iso, self->suspended, self->co);
@@ -151,6 +157,9 @@ void ltask_drop(void *data)
     if (self->handler)
         judge_handler(self, error);
     ltask_counted_out(iso);
+    if (self->borrowed &&
+        (task->references > 2 || task->failed || task->own.failures)) /* others than the tree and we */
+        hidden_own_name(self);
     struct estate *estate = task->failed || task->own.failures ? estate_try(self) : NULL;
     if (estate)
         estate->task = task; /* whose reference goes when the handle does */
@@ -161,15 +170,19 @@ void ltask_drop(void *data)
     if (estate && !nest_task(task->parent))
         report_soon(self);
     ltask_release(self);
-    if (self->urgent && !iso->slicing)
+    if ((self->urgent || (never_began && iso->events.pending)) && !iso->slicing)
         ltask_settle_hold(iso, false);
 }
 
 void ltask_remember_creation(lua_State *L, struct ltask *self)
 {
-    struct estate *estate = estate_make(L, self);
-    luaL_where(L, 1);
-    estate->created = alloc_copy(&self->iso->alloc, lua_tostring(L, -1));
+    report_push_place(L, L, 1);
+    if (lua_rawlen(L, -1)) { /* it was made by a script, and not for one */
+        lua_pushvalue(L, -2);
+        struct estate *estate = estate_make(L, self);
+        estate->created = alloc_copy(&self->iso->alloc, lua_tostring(L, -2));
+        lua_pop(L, 1);
+    }
     lua_pop(L, 1);
 }
 
@@ -265,6 +278,7 @@ void ltask_start_soon(struct orr_isolate *iso, lua_State *L, int arguments, cons
 {
     struct ltask *self = hidden_new(iso, L, arguments, options);
     if (!isolate_visit(iso)) {
+        self->task->in_order = true;
         worker_ready(iso->worker, self->task);
         isolate_leave(iso);
     }

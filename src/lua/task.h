@@ -41,6 +41,7 @@ enum ltask_state {
 
 /* What calls one and the same function again and again begins with this: a timer, a handler of events. */
 struct handler {
+    int64_t id;       /* of an event's; 0 for a timer's */
     uint32_t script;  /* whose it is */
     unsigned strikes; /* time-outs in a row */
     bool disabled;    /* there were too many: it is not called any more */
@@ -68,7 +69,9 @@ struct ltask {
     uint8_t below;   /* values on its coroutine that are none of its body's: see errand.h */
     bool begun : 1;
     bool over : 1;         /* the coroutine has returned */
+    bool loading : 1;      /* it is a script's body that has not begun, and events wait for that */
     bool hidden : 1;       /* no script has its handle: see errand.h */
+    bool borrowed : 1;     /* its name is that of a string on its coroutine */
     bool fair : 1;         /* others may run while its slice is suspended */
     bool preempted : 1;    /* its slice is */
     bool completed : 1;    /* from outside */
@@ -113,6 +116,7 @@ struct ltask_options {
     bool detached;
     bool fair;
     bool lasting; /* the name outlives the task */
+    int name_at;  /* or it is the string at this index of L; 0 for elsewhere */
     int handler;  /* the index on L of what calls it; 0 for none */
     enum orr_lua_entry entry;
     uint32_t script;      /* whose it is; 0: of the one that runs now */

@@ -50,6 +50,7 @@ int terms_for_jobs(struct terms *host, size_t memory, struct terms **out)
     if (terms->limits.mode == ORR_LUA_OFF)
         terms->limits.mode = ORR_LUA_SIGNAL; /* or nobody could stop a job */
     terms->limits.memory_soft = 0;
+    terms->limits.testing = false; /* what they make is not the test's, and ends with the job */
     if (memory && (!terms->limits.memory || memory < terms->limits.memory))
         terms->limits.memory = memory;
     terms->modules = host->worker_modules;

@@ -381,5 +381,3 @@ test("closing what was returned may wait", function()
   check.notes "closed"
   equal(check.elapsed(), 5)
 end)
-
-check.done()

@@ -208,5 +208,3 @@ test("pwait with a time leaves the task running", function()
   raises("timeout", function() task:wait(2) end)
   equal(task:wait(100), "v")
 end)
-
-check.done()

@@ -271,5 +271,3 @@ test("a task closed in its cleanup goes on with it", function()
   async.pawait(task)
   check.notes "10"
 end)
-
-check.done()

@@ -311,4 +311,3 @@ test("misuse is told what was expected", function()
   truthy(tostring(c):find("^orrery.channel: "), tostring(c))
 end)
 
-check.done()

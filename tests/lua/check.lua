@@ -1,20 +1,13 @@
--- What the Lua tests share.  A test is a sentence and a function, run as a task on the virtual clock.
+-- What the Lua tests share, on top of what `orrery test` gives them.
 --
 --   local check = require "check"
 --   check.test("a task is done when its children are", function() ... end)
---   check.done()
 
-local async = require("orrery").async
+local loop = require("orrery").loop
 local check = {}
 
-local passed, failed = 0, 0
-local pattern = arg and arg[1]
-
--- Whether the program runs on the virtual clock, where times are exact.
-check.virtual = false
-for i = -1, -16, -1 do
-  check.virtual = check.virtual or arg ~= nil and arg[i] == "--virtual"
-end
+-- These run on the virtual clock, where times are exact.
+check.virtual = true
 
 -- What has been noted in the running test, in order.
 local notes = {}
@@ -63,29 +56,13 @@ end
 local began
 
 function check.elapsed()
-  return math.floor(require("orrery").loop.now() - began + 0.5)
+  return math.floor(loop.now() - began + 0.5)
 end
 
-function check.test(name, fn)
-  if pattern and not name:find(pattern, 1, true) then
-    return
-  end
-  notes, began = {}, require("orrery").loop.now()
-  local task = async.run({ name = name, detached = true }, function()
-    return xpcall(fn, debug.traceback)
-  end)
-  local done, ok, err = async.pawait(task)
-  if done and ok then
-    passed = passed + 1
-  else
-    failed = failed + 1
-    io.stderr:write("FAILED  ", name, "\n  ", tostring(done and err or ok):gsub("\n", "\n  "), "\n")
-  end
-end
+before_each(function()
+  notes, began = {}, loop.now()
+end)
 
-function check.done()
-  print(string.format("%d passed, %d failed", passed, failed))
-  os.exit(failed == 0 and passed > 0, true)
-end
+check.test = it
 
 return check

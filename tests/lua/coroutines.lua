@@ -312,5 +312,3 @@ test("a condition's wait that is refused keeps the mutex", function()
   equal(mutex:is_locked(), true)
   mutex:unlock()
 end)
-
-check.done()

@@ -177,7 +177,7 @@ end)
 
 -- --- Errors in odd places ------------------------------------------------------------------------------------------------
 
-test("an observer is told the outcome, and its error harms nobody", function()
+test("an observer is told the outcome, and its error harms nobody", { errors = true }, function()
   local object = {}
   local good = async.run(function() async.sleep(1) return 1, nil, 3 end)
   good:on_complete(function(...) note("good", select("#", ...), ...) end)
@@ -305,5 +305,3 @@ test("where a task was made is remembered when debugging", function()
   check.truthy(task:traceback():find "'made here', created at .*errors.lua:%d+", task:traceback())
   check.truthy(not other:traceback():find "'made there', created", other:traceback())
 end)
-
-check.done()

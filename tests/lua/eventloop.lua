@@ -885,5 +885,3 @@ test("the longest time is not too long", function()
   loop.runLoop()
   check.notes ""
 end)
-
-check.done()

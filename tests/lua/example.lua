@@ -11,15 +11,15 @@
 local check = require "check"
 local example = {}
 
--- The program's own options.
+local orrery = require "orrery"
+example.virtual = orrery.testing.is_virtual()
+
 local mount
-example.virtual = false
-for i = -1, -16, -1 do
-  example.virtual = example.virtual or arg[i] == "--virtual"
-  mount = arg[i] == "--mount" and arg[i + 1] or mount
+for _, name in ipairs { "vim", "niri" } do
+  mount = _G[name] == orrery and name or mount
 end
 
-local api = _G[assert(mount, "run with --mount, and the name that the document uses")]
+local api = _G[assert(mount, "run with --mount vim or --mount niri, the names that the documents use")]
 
 -- Exact on the virtual clock; never early on the real one.
 function example.time_is(ms, what)

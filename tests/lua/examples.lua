@@ -306,5 +306,3 @@ test("a task's coroutine can be neither yielded nor resumed by a script", functi
   time_is(10)
   check.notes "as ever"
 end)
-
-check.done()

@@ -469,5 +469,3 @@ test("a task that was closed before its loop begins cleans up and ends", functio
   check.notes "clean it; Shut down gracefully"
   time_is(0)
 end)
-
-check.done()

@@ -749,4 +749,3 @@ test("heavy computation moves to a worker, by a function that was registered for
   check.notes "goes on; used 10"
 end)
 
-check.done()

@@ -273,5 +273,3 @@ test("the default is used when fetching the optional data fails", function()
   time_is(50)
   equal(example.outcomes(run), "failed")
 end)
-
-check.done()

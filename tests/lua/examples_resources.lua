@@ -479,5 +479,3 @@ test("a task that nobody holds can be collected when it is done", function()
   collectgarbage()
   equal(held[1], nil)
 end)
-
-check.done()

@@ -116,4 +116,3 @@ check.test("of two equal keys the last counts", function()
   check.equal(json.decode('{"a":1,"a":2}').a, 2)
 end)
 
-check.done()

@@ -465,5 +465,3 @@ test("the longest time is not too long", function()
   timer:close()
   check.notes ""
 end)
-
-check.done()

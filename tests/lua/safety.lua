@@ -147,5 +147,3 @@ test("a task that was refused for want of depth is nobody's child", function()
   check.truthy(refused, "a refusal")
   equal(check.elapsed(), 0)
 end)
-
-check.done()

@@ -31,6 +31,64 @@ test("callbacks run in the order in which they were scheduled, at most 16 a turn
   for i = 1, 40 do equal(seen[i], i) end
 end)
 
+test("a callback's handle that a script keeps is that callback's, whatever runs later", function()
+  local handles = {}
+  local function keep(result)
+    local number = #handles + 1
+    handles[number] = async.current()
+    if result == "late" then async.sleep(1) end
+    return result, number
+  end
+  schedule(keep, "a")
+  schedule(function() end)
+  schedule(keep, "late")
+  schedule(keep, "c")
+  async.sleep(5)
+  for _ = 1, 40 do schedule(function() end) end
+  async.sleep(5)
+  equal(#handles, 3)
+  for i, result in ipairs { "a", "late", "c" } do
+    equal(handles[i].name, "scheduled")
+    equal(handles[i]:status(), "completed")
+    local got, number = handles[i]:wait()
+    equal(got, result)
+    equal(number, i)
+  end
+  check.truthy(handles[1] ~= handles[2] and handles[2] ~= handles[3])
+end)
+
+test("what a callback leaves, a coroutine or a hook, the next one does not find", function()
+  local seen = {}
+  local function run(fn)
+    schedule(fn)
+    async.sleep(2)
+  end
+  run(function() seen[1] = coroutine.running() end)
+  run(function() seen[2] = coroutine.running() end)
+  check.truthy(seen[1] ~= seen[2])
+  equal(coroutine.status(seen[1]), "dead")
+  if debug and debug.sethook then
+    run(function() debug.sethook(function() end, "l") end)
+    run(function() seen[3] = debug.gethook() == nil end)
+    equal(seen[3], true)
+  end
+end)
+
+test("callbacks that wait, fail, have children or are over at once take one another's places", function()
+  local done, over = 0, {}
+  for i = 1, 200 do
+    schedule(function()
+      if i % 5 == 1 then async.sleep(i % 7) end
+      if i % 5 == 2 then async.run(function() async.sleep(3) done = done + 1 end) end
+      if i % 5 == 3 then async.await(async.run(function() return i end)) end
+      over[#over + 1] = i
+    end)
+  end
+  async.sleep(100)
+  equal(#over, 200)
+  equal(done, 40)
+end)
+
 test("one that is scheduled by another comes a turn later, always", function()
   local seen = {}
   schedule(function()
@@ -59,7 +117,7 @@ test("a callback that schedules itself for ever leaves others their turns", func
   async.sleep(1)
 end)
 
-test("an error is reported and counted, and the rest still run", function()
+test("an error is reported and counted, and the rest still run", { errors = true }, function()
   local before, seen = vim.runtime.stats().schedule_errors, 0
   for i = 1, 5 do
     schedule(function()
@@ -115,5 +173,3 @@ test("misuse is told", function()
   raises("bad argument #1 to 'schedule' (function expected, got no value)", function() schedule() end)
   raises("function expected", schedule, 5)
 end)
-
-check.done()

@@ -27,5 +27,3 @@ test("arguments and results keep their nils and their count", function()
   equal(c, nil)
   equal(d, 3)
 end)
-
-check.done()

@@ -15,6 +15,7 @@ local classes = {
   runtime = orrery.runtime,
   values = orrery.values,
   json = orrery.json,
+  testing = orrery.testing,
   Task = getmetatable(async.current()),
   Future = getmetatable(async.future()),
   Event = getmetatable(async.event()),
@@ -23,6 +24,10 @@ local classes = {
   Mutex = getmetatable(async.mutex()),
   Condition = getmetatable(async.condition()),
   Timer = getmetatable(orrery.loop.new_timer()),
+  worker = orrery.worker,
+  Worker = debug.getmetatable(orrery.worker.new "").__index,
+  Pool = debug.getmetatable(orrery.worker.pool()).__index,
+  Channel = getmetatable(orrery.worker.channel()),
   Scheduled = getmetatable(orrery.schedule(function() end)),
 }
 
@@ -57,5 +62,3 @@ check.test("every function that is there has a type", function()
     end
   end
 end)
-
-check.done()

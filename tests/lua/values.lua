@@ -207,4 +207,3 @@ check.test("a million random values are the same again", function()
   check.truthy(rounds > 100 // scale)
 end)
 
-check.done()

@@ -722,4 +722,3 @@ test("a module may wait while it is loaded", function()
   equal(w:call(), 5)
 end)
 
-check.done()

@@ -216,4 +216,3 @@ test("what a job holds is not held by its isolate", function()
 end)
 
 async.checkpoint()
-check.done()

@@ -19,7 +19,7 @@ struct decoder {
     const struct message *m; /* or NULL */
     size_t unclaimed;        /* bytes that no table has claimed for its content */
     int names;               /* the first slot's index */
-    unsigned slots;          /* how many there are */
+    unsigned slots, taken;   /* how many there are; how many, from the first on, have a name in them */
     int shared; /* index of the table of what may be referred to, by offset; nil until there is something */
 };
 
@@ -48,7 +48,7 @@ static void read_name(struct decoder *d)
     need(d, 2);
     unsigned slot = d->at[0];
     size_t size = d->at[1];
-    if (slot >= d->slots)
+    if (slot >= d->slots || slot > d->taken)
         fail(d, "no slot for a name has this number");
     if (size > NAME_MAX_SIZE)
         fail(d, "a name is longer than names are");
@@ -56,6 +56,7 @@ static void read_name(struct decoder *d)
     need(d, size);
     lua_pushlstring(d->L, (const char *)d->at, size);
     lua_copy(d->L, -1, d->names + (int)slot);
+    d->taken += slot == d->taken;
     d->at += size;
 }
 
@@ -63,7 +64,7 @@ static void read_same_name(struct decoder *d)
 {
     need(d, 1);
     unsigned slot = *d->at;
-    if (slot >= d->slots || lua_isnil(d->L, d->names + (int)slot))
+    if (slot >= d->taken)
         fail(d, "no name is in this slot");
     lua_pushvalue(d->L, d->names + (int)slot);
     d->at++;

@@ -5,7 +5,8 @@
  *     0x80 + n      the integer n, from 0 to 127
  *     INT8 … INT64  an integer of so many bits, signed
  *     FLOAT         the 64 bits of it
- *     NAME          a slot, a length (a byte each) and a string of at most NAME_MAX bytes, which takes the slot's place
+ *     NAME          a slot, a length (a byte each) and a string of at most NAME_MAX_SIZE bytes, which goes into the slot: one
+ *                   that was used before, or the next
  *     SAME_NAME     a slot: the string that is in it
  *     STRING        a length (32 bits), and a string
  *     SEGMENT       the number (32 bits) of a segment: only in a message that has some

@@ -185,7 +185,7 @@ struct station *station_of(struct worker *worker)
     if (!station)
         return NULL;
     station->worker = worker;
-    worker->station = pools->stations[worker->number - pools->first] = station;
+    worker->station = pools->berths[worker->number - pools->first].station = station;
     return station;
 }
 

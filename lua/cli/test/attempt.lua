@@ -1,0 +1,211 @@
+-- One stretch of a test file's code, as a task: loading the file, a test with what runs before and after it, the hooks
+-- of a block.  All that it makes is its own (`owner`), so that what it leaves behind can be told, and taken away.
+--
+-- Only one runs at a time, `attempt.current`.  What comes from outside falls to it: a deadlock, a time limit.  It is
+-- then cancelled; if it will not end for that, it is ended by force.  Either way the cause stands in its failures.
+
+local orrery = require "orrery"
+local show = require "orrery.test.show"
+local expect = require "orrery.test.expect"
+local async, testing = orrery.async, orrery.testing
+
+local attempt = {}
+local TRACE_LINES = 12
+local NEVER = 1e12
+local STRAYS = 3 -- are told in full
+local STEPS, STEP = 100, 10 -- how often, and for how many milliseconds, what was cancelled is waited for
+
+------------------------------------------------------------------------------------------------------------ as text
+
+-- Whether a line of a stack is the test's own.
+local function is_own(line)
+  return not (line:find "^%[C%]" or line:find "^orrery/" or line:find "^%(?%.%.%.")
+end
+
+local function trim_trace(trace)
+  local lines = {}
+  for line in trace:gmatch "\n\t([^\n]+)" do
+    if is_own(line) and #lines < TRACE_LINES then
+      lines[#lines + 1] = "  " .. line
+    end
+  end
+  return lines
+end
+
+-- What was raised, as text, and where.
+local function describe_error(value, trace)
+  local text
+  if type(value) == "string" or getmetatable(value) == expect.Failure then
+    text = tostring(value)
+  else
+    text = "error: " .. show.value(value)
+  end
+  local lines = trim_trace(trace or "")
+  local place = lines[1] and lines[1]:match "^  (.-:%d+):"
+  if #lines > 1 or (place and not text:find(place, 1, true)) then
+    text = text .. "\nat\n" .. table.concat(lines, "\n")
+  end
+  return text
+end
+
+-- The report of a failure without what is not the test's own.
+local function describe_report(report)
+  local lines = {}
+  for line in (report .. "\n"):gmatch "(.-)\n" do
+    if line ~= "stack traceback:" and (line:sub(1, 1) ~= "\t" or is_own(line:sub(2))) then
+      lines[#lines + 1] = (line:gsub("^\t", "  "))
+    end
+  end
+  return table.concat(lines, "\n")
+end
+
+-- Of the report of a deadline: who ran for how long, where, and the stack.
+local function describe_overrun(report)
+  local who, where = report:match "^[^:]*: ([^\n]*)\n([^\n]*)"
+  local text = "the time limit of a test has passed: " .. (who or report) .. "\n" .. (where or "")
+  local lines = trim_trace(report)
+  return #lines > 0 and text .. "\nat\n" .. table.concat(lines, "\n") or text
+end
+
+local function describe_thing(thing)
+  local words = { thing.kind }
+  if thing.name then
+    words[#words + 1] = "'" .. thing.name .. "'"
+  end
+  local text = table.concat(words, " ")
+  if thing.state then
+    text = text .. (thing.kind == "task" and ": " or " that ") .. thing.state
+  end
+  text = text .. (thing.waits_for and " for " .. thing.waits_for or "")
+  text = text .. (thing.at and thing.at ~= "" and ", at " .. thing.at or "")
+  return text .. (thing.created and thing.created ~= "" and ", created at " .. thing.created or "")
+end
+
+local function describe_things(things)
+  local lines = {}
+  for i, thing in ipairs(things) do
+    lines[i] = ("  "):rep((thing.depth or 0) + 1) .. describe_thing(thing)
+  end
+  return table.concat(lines, "\n")
+end
+
+------------------------------------------------------------------------------------------------------------- running
+
+local Attempt = {}
+Attempt.__index = Attempt
+
+function Attempt:fail(text)
+  self.failures[#self.failures + 1] = text
+end
+
+---The tasks of it that are not done, as a tree.
+function Attempt:tree()
+  return describe_things(testing.tasks(self.owner))
+end
+
+---Calls a function inside the attempt's task; false if it fails, which is noted.
+function Attempt:guard(fn)
+  local ok = xpcall(fn, function(value)
+    if not (self.cut_short and value == "closed") then
+      self:fail(describe_error(value, debug.traceback("", 2)))
+    end
+  end)
+  return ok
+end
+
+-- Something outside has ended it.
+function Attempt:cut(text)
+  if self.cut_short then
+    testing.drop(self.owner)
+  else
+    self.cut_short = true
+    self:fail(text)
+    testing.close(self.owner)
+  end
+end
+
+---Starts it: `body(self)` runs as a task.  It may run for `limit` milliseconds without waiting, if that is given; 0 for
+---as long as it likes.
+function attempt.start(name, natives, body, limit)
+  local self = setmetatable({ name = name, natives = natives, failures = {}, limit = limit }, Attempt)
+  attempt.current = self
+  self.task = async.run({ name = name, detached = true, deadline = limit == 0 and NEVER or limit }, function()
+    self.owner = testing.mark()
+    return body(self)
+  end)
+  return self
+end
+
+---Waits for its end, and for failures that nobody saw.
+function Attempt:finish()
+  local ok, err = async.pawait(self.task)
+  async.checkpoint()
+  async.checkpoint()
+  local overran = self.natives.notices()
+  if overran then
+    self.failures = {} -- they only say that it was ended
+    for _, report in ipairs(overran) do
+      self:fail(describe_overrun(report))
+    end
+    self.natives.strays()
+  elseif not ok and not (self.cut_short and err == "closed") then
+    local report = testing.report(self.task) or ""
+    self:fail(describe_error(err, report))
+  end
+  return ok
+end
+
+---Fails it for errors of detached tasks, timers and handlers.
+function Attempt:take_strays(allowed)
+  local strays = self.natives.strays()
+  if allowed or not strays then
+    return
+  end
+  for i = 1, math.min(#strays, STRAYS) do
+    self:fail("an error that nobody saw: " .. describe_report(strays[i]))
+  end
+  if #strays > STRAYS then
+    self:fail(string.format("and %d more errors that nobody saw", #strays - STRAYS))
+  end
+end
+
+---Fails it for what it has left behind, and takes that away.
+function Attempt:take_leaks(allowed)
+  local left = testing.leaks(self.owner)
+  if #left == 0 then
+    return
+  end
+  if not allowed and not self.cut_short then
+    self:fail("it leaves behind\n" .. describe_things(left))
+  end
+  testing.close(self.owner)
+  async.checkpoint()
+  for _ = 1, STEPS do
+    if #testing.tasks(self.owner) == 0 then
+      return
+    end
+    async.sleep(STEP)
+  end
+  testing.drop(self.owner)
+end
+
+------------------------------------------------------------------------------------------------------- from outside
+
+function attempt.deadlock()
+  local current = attempt.current
+  if current then
+    local text = "deadlock: nothing is ready, no timer is set, and nothing is to come from outside, but these wait:\n"
+    current:cut(text .. current:tree())
+  end
+end
+
+---`which` limit, and how many milliseconds that is.
+function attempt.limit(which, ms)
+  local current = attempt.current
+  if current then
+    local text = string.format("the time limit of a %s, %d ms, has passed; there are\n%s", which, ms, current:tree())
+    current:cut(text)
+  end
+end
+
+return attempt

@@ -1,0 +1,54 @@
+#include "cli/parts.h"
+
+#include <lauxlib.h>
+#include <lua.h>
+
+#include <stddef.h>
+
+#define PARTS(X) \
+    X(attempt) \
+    X(expect) X(file) X(files) X(job) X(junit) X(main) X(options) X(pretty) X(show) X(suite) X(tap) X(text) X(wire)
+
+#define DECLARE(name) \
+    extern const char orrery_test_##name[]; \
+    extern const size_t orrery_test_##name##_size;
+PARTS(DECLARE)
+extern const char orrery_cli_pretty[];
+extern const size_t orrery_cli_pretty_size;
+
+static const struct part {
+    const char *module, *chunk, *code;
+    const size_t *size;
+} parts[] = {
+#define ROW(name) \
+    { "orrery.test." #name, "=orrery/test/" #name ".lua", orrery_test_##name, &orrery_test_##name##_size },
+    PARTS(ROW){ "orrery.pretty", "=orrery/pretty.lua", orrery_cli_pretty, &orrery_cli_pretty_size },
+};
+
+/* The loader: it is given what `require` passes. */
+static int load_part(lua_State *L)
+{
+    const struct part *part = lua_touserdata(L, lua_upvalueindex(1));
+    if (luaL_loadbufferx(L, part->code, *part->size, part->chunk, "t") != LUA_OK)
+        return lua_error(L);
+    lua_insert(L, 1);
+    lua_call(L, lua_gettop(L) - 1, 1);
+    return 1;
+}
+
+static int preload(lua_State *L)
+{
+    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        lua_pushlightuserdata(L, (void *)&parts[i]);
+        lua_pushcclosure(L, load_part, 1);
+        lua_setfield(L, -2, parts[i].module);
+    }
+    return 0;
+}
+
+int parts_preload(lua_State *L)
+{
+    lua_pushcfunction(L, preload);
+    return lua_pcall(L, 0, 0, 0);
+}

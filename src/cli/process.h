@@ -1,0 +1,18 @@
+/*
+ * What the runner of tests needs of the system: processes of this very program, what is in directories, signals, the clock.
+ * Each is a small C function for Lua; lua/cli/test/ has the sense in them.
+ */
+#ifndef ORR_CLI_PROCESS_H
+#define ORR_CLI_PROCESS_H
+
+struct lua_State;
+
+enum { PROCESS_RECORDS = 3 }; /* the descriptor on which a process that was started tells its own story */
+
+/* Pushes a table of the functions.  May raise. */
+int process_push_functions(struct lua_State *L);
+
+/* Pushes the real time in milliseconds. */
+int process_clock(struct lua_State *L);
+
+#endif

@@ -1,0 +1,349 @@
+/*
+ * The process of one test file: a runtime on a virtual clock, one isolate, and a loop of turns that looks at the real time after
+ * each.  Lua decides (lua/cli/test/file.lua); it is called from here when something has come from outside it: a deadlock in virtual
+ * time, a time limit, the wish of the other process that this one end.
+ *
+ * A time limit can only be told when no Lua is in the middle of a slice.  Lua that never waits is ended by the deadline that every task has
+ * here, the time limit of a test, and then it can.
+ */
+#include "cli/parts.h"
+#include "cli/process.h"
+#include "cli/test.h"
+#include "cli/test_words.h"
+
+#include <orrery.h>
+
+#include <lauxlib.h>
+#include <lua.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MS UINT64_C(1000000)
+
+enum { TURN_MS = 10, GRACE_MS = 500, DEADLOCKS_MAX = 8 };
+
+/* Reports that Lua will ask for. */
+struct texts {
+    char **list;
+    size_t count;
+};
+
+struct runner {
+    struct test_words words;
+    struct orr_runtime *rt;
+    lua_State *L;
+    int handlers;           /* a reference to the table of what file.lua answers */
+    uint64_t limit_at;      /* of what runs now */
+    uint64_t file_limit_at; /* ORR_NEVER once it was told */
+    unsigned deadlocks;     /* since anything began */
+    bool finished;
+    struct texts strays, notices;
+};
+
+static volatile sig_atomic_t asked_to_stop;
+
+static uint64_t real_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 * MS + (uint64_t)now.tv_nsec;
+}
+
+static uint64_t from_now(uint64_t ms)
+{
+    return ms ? real_now() + ms * MS : ORR_NEVER;
+}
+
+/* --- What Lua has of C -------------------------------------------------------------------------------------------------------- */
+
+static struct runner *runner_of(lua_State *L)
+{
+    return lua_touserdata(L, lua_upvalueindex(1));
+}
+
+static int send_records(lua_State *L)
+{
+    size_t length;
+    const char *bytes = luaL_checklstring(L, 1, &length);
+    while (length) {
+        ssize_t written = write(PROCESS_RECORDS, bytes, length);
+        if (written < 0 && errno != EINTR)
+            return luaL_error(L, "nobody hears: %s", strerror(errno));
+        bytes += written > 0 ? written : 0;
+        length -= written > 0 ? (size_t)written : 0;
+    }
+    return 0;
+}
+
+static int set_limit(lua_State *L)
+{
+    struct runner *self = runner_of(L);
+    self->limit_at = from_now((uint64_t)luaL_checknumber(L, 1));
+    self->deadlocks = 0;
+    return 0;
+}
+
+static int finish(lua_State *L)
+{
+    runner_of(L)->finished = true;
+    return 0;
+}
+
+static void keep_text(struct texts *texts, const char *text)
+{
+    char **list = realloc(texts->list, (texts->count + 1) * sizeof *list);
+    if (!list)
+        return;
+    texts->list = list;
+    texts->list[texts->count] = strdup(text);
+    texts->count += texts->list[texts->count] != NULL;
+}
+
+/* -> a list of them; nil if there are none */
+static int take_texts(lua_State *L, struct texts *texts)
+{
+    if (!texts->count)
+        return 0;
+    lua_createtable(L, (int)texts->count, 0);
+    for (size_t i = 0; i < texts->count; i++) {
+        lua_pushstring(L, texts->list[i]);
+        lua_rawseti(L, -2, (lua_Integer)i + 1);
+        free(texts->list[i]);
+    }
+    texts->count = 0;
+    return 1;
+}
+
+static int take_strays(lua_State *L)
+{
+    return take_texts(L, &runner_of(L)->strays);
+}
+
+static int take_notices(lua_State *L)
+{
+    return take_texts(L, &runner_of(L)->notices);
+}
+
+static void push_functions(lua_State *L, struct runner *self)
+{
+    static const luaL_Reg functions[] = {
+        { "send", send_records },    { "limit", set_limit },     { "finish", finish }, { "strays", take_strays },
+        { "notices", take_notices }, { "clock", process_clock }, { NULL, NULL },
+    };
+    luaL_newlibtable(L, functions);
+    lua_pushlightuserdata(L, self);
+    luaL_setfuncs(L, functions, 1);
+}
+
+/* [runner] -> `run`; the handlers are kept. */
+static int prepare(lua_State *L)
+{
+    struct runner *self = lua_touserdata(L, 1);
+    lua_createtable(L, 0, 1);
+    lua_pushstring(L, self->words.file);
+    lua_rawseti(L, -2, 0);
+    lua_setglobal(L, "arg");
+    lua_getglobal(L, "require");
+    lua_pushliteral(L, "orrery.test.file");
+    lua_call(L, 1, 1);
+    push_functions(L, self);
+    test_words_push(L, &self->words, GRACE_MS);
+    lua_call(L, 2, 1);
+    lua_getfield(L, -1, "run");
+    lua_insert(L, -2);
+    self->handlers = luaL_ref(L, LUA_REGISTRYINDEX);
+    return 1;
+}
+
+/* --- From outside ------------------------------------------------------------------------------------------------------------- */
+
+/* -EBUSY: not now. */
+static int call_handler(struct runner *self, const char *name, const char *argument)
+{
+    lua_State *L = self->L;
+    int top = lua_gettop(L);
+    lua_rawgeti(L, LUA_REGISTRYINDEX, self->handlers);
+    lua_getfield(L, -1, name);
+    lua_remove(L, -2);
+    lua_pushstring(L, argument);
+    int error = orr_lua_call(L, 1, 0, ORR_NEVER);
+    if (error && error != -EBUSY)
+        fprintf(stderr, "orrery test: %s\n", lua_tostring(L, -1));
+    lua_settop(L, top);
+    return error;
+}
+
+static void on_deadlock(void *data)
+{
+    struct runner *self = data;
+    if (self->finished)
+        return;
+    if (++self->deadlocks > DEADLOCKS_MAX) {
+        fprintf(stderr, "orrery test: a deadlock that nothing can end\n");
+        _exit(1);
+    }
+    call_handler(self, "deadlock", NULL);
+}
+
+static void on_stray(void *data, struct orr_task *task)
+{
+    struct runner *self = data;
+    if (!self->L || orr_lua_push_report(self->L, task))
+        return;
+    keep_text(&self->strays, lua_tostring(self->L, -1));
+    lua_pop(self->L, 1);
+}
+
+static void on_notice(void *data, lua_State *L, enum orr_lua_notice notice, const char *text)
+{
+    struct runner *self = data;
+    (void)L;
+    if (notice == ORR_LUA_TIMED_OUT)
+        keep_text(&self->notices, text);
+    else
+        fprintf(stderr, "orrery: %s\n", text);
+}
+
+static void on_signal(int signal)
+{
+    (void)signal;
+    asked_to_stop = 1;
+}
+
+static void look_at_limits(struct runner *self)
+{
+    uint64_t now = real_now();
+    if (now >= self->file_limit_at && !call_handler(self, "limit", "file"))
+        self->file_limit_at = ORR_NEVER;
+    if (now >= self->limit_at)
+        call_handler(self, "limit", "test"); /* which sets another */
+}
+
+static void print_line(void *data, const char *text)
+{
+    fprintf(data, "%s\n", text);
+}
+
+/* In the middle of a slice, Lua cannot tell what is running: then the tree is printed. */
+static void stop_now(struct runner *self)
+{
+    if (call_handler(self, "stop", NULL) == -EBUSY && !orr_runtime_enter(self->rt)) {
+        orr_tree_print(NULL, print_line, stderr);
+        orr_runtime_leave(self->rt);
+    }
+    fflush(stdout);
+    _exit(1);
+}
+
+/* --- The loop ------------------------------------------------------------------------------------------------------------------ */
+
+/* Something outside is to come: I/O, another thread, a time of the machine's clock. */
+static void sleep_until_needed(struct runner *self)
+{
+    struct pollfd ready = { .fd = orr_runtime_fd(self->rt), .events = POLLIN };
+    uint64_t now = real_now(), next = orr_runtime_next_deadline(self->rt);
+    next = self->words.real_time ? next : ORR_NEVER;
+    next = self->limit_at < next ? self->limit_at : next;
+    next = self->file_limit_at < next ? self->file_limit_at : next;
+    uint64_t ms = next == ORR_NEVER ? 1000 : next > now ? (next - now) / MS + 1 : 0;
+    poll(&ready, 1, ms < 1000 ? (int)ms : 1000);
+}
+
+static void run_turns(struct runner *self)
+{
+    while (!self->finished) {
+        int more = orr_runtime_turn(self->rt, TURN_MS * MS);
+        if (more < 0) {
+            fprintf(stderr, "orrery test: no turn: %s\n", strerror(-more));
+            _exit(1);
+        }
+        if (asked_to_stop)
+            stop_now(self);
+        look_at_limits(self);
+        if (!more && !self->finished)
+            sleep_until_needed(self);
+    }
+}
+
+static int start(struct runner *self)
+{
+    lua_State *L = self->L;
+    int status = parts_preload(L);
+    if (status == LUA_OK) {
+        lua_pushcfunction(L, prepare);
+        lua_pushlightuserdata(L, self);
+        status = lua_pcall(L, 1, 1, 0);
+    }
+    if (status == LUA_OK && !orr_lua_start(L, 0, "orrery test", NULL))
+        return 0;
+    fprintf(stderr, "orrery test: %s\n", lua_tostring(L, -1));
+    return 1;
+}
+
+static int open_state(struct runner *self)
+{
+    struct orr_lua_options options = {
+        .profile = ORR_LUA_TRUSTED,
+        .mount = self->words.mount,
+        .notice = on_notice,
+        .notice_data = self,
+        .testing = true,
+    };
+    for (int entry = 0; entry < ORR_LUA_ENTRIES; entry++)
+        options.deadline_ns[entry] = self->words.test_limit ? self->words.test_limit * MS : ORR_NEVER;
+    options.deadline_ns[ORR_LUA_SCRIPT] = ORR_NEVER; /* the runner of tests itself */
+    return orr_lua_new(self->rt, &options, &self->L);
+}
+
+/* It must not outlive the other process, nor hand the records on to processes of the test's. */
+static bool settle_in(void)
+{
+    struct sigaction action = { .sa_handler = on_signal };
+    sigaction(SIGTERM, &action, NULL);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    return !fcntl(PROCESS_RECORDS, F_SETFD, FD_CLOEXEC);
+}
+
+int test_file_main(int argc, char **argv)
+{
+    struct runner self = { .handlers = LUA_NOREF, .limit_at = ORR_NEVER };
+    if (!test_words_parse(&self.words, argc, argv) || !settle_in()) {
+        fprintf(stderr, "orrery test --child: this is for orrery test itself\n");
+        return 2;
+    }
+    self.file_limit_at = from_now(self.words.file_limit);
+    self.rt = orr_runtime_new(&(struct orr_options){
+        .reactor = self.words.reactor,
+        .clock = self.words.real_time ? ORR_CLOCK_MONOTONIC : ORR_CLOCK_VIRTUAL,
+        .sink = on_stray,
+        .sink_data = &self,
+        .deadlock = on_deadlock,
+        .deadlock_data = &self,
+    });
+    if (!self.rt)
+        return 1;
+    int status = 1;
+    if (!open_state(&self)) {
+        if (!start(&self)) {
+            run_turns(&self);
+            status = 0;
+        }
+        lua_State *L = self.L;
+        self.L = NULL;
+        orr_lua_close(L);
+    }
+    orr_runtime_free(self.rt);
+    free(self.strays.list);
+    free(self.notices.list);
+    return status;
+}

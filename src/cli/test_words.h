@@ -1,0 +1,24 @@
+/*
+ * The command line of the process of a test file, as lua/cli/test/job.lua writes it.  It comes from ourselves, and so mistakes in it are
+ * not explained.
+ */
+#ifndef ORR_CLI_TEST_WORDS_H
+#define ORR_CLI_TEST_WORDS_H
+
+#include <orrery.h>
+
+struct test_words {
+    const char *file, *filter, *mount; /* the last two may be NULL */
+    enum orr_reactor reactor;
+    bool real_time, list, shuffle, shuffle_tasks;
+    uint64_t test_limit, file_limit; /* in milliseconds; 0 for none */
+    int64_t seed;
+};
+
+/* Into zeroed memory, from the third word on, which stay the caller's.  False if there is a mistake. */
+bool test_words_parse(struct test_words *self, int argc, char **argv);
+
+/* Pushes the table that lua/cli/test/file.lua gets.  May raise. */
+void test_words_push(struct lua_State *L, const struct test_words *self, unsigned grace_ms);
+
+#endif

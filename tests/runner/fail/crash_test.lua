@@ -1,0 +1,4 @@
+-- Crashes its process.
+it("crashes", function()
+  os.execute "kill -ABRT $PPID"
+end)

@@ -1,0 +1,2 @@
+-- Waits for ever while it is loaded.
+require("orrery").async.event():wait()

@@ -1,0 +1,2 @@
+-- Not Lua.
+it("is never defined" function() end)

@@ -1,0 +1,21 @@
+#!/usr/bin/env python3
+"""Runs a command with a terminal for its output, and prints what it has printed: terminal.py COMMAND..."""
+import os
+import subprocess
+import sys
+
+ours, its = os.openpty()
+process = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL, stdout=its, stderr=its)
+os.close(its)
+output = b""
+while True:
+    try:
+        chunk = os.read(ours, 65536)
+    except OSError:  # nobody has the other end any more
+        break
+    if not chunk:
+        break
+    output += chunk
+status = process.wait()
+sys.stdout.buffer.write(output)
+sys.exit(status)

@@ -1,0 +1,67 @@
+---@meta _
+
+-- The globals of a test file under `orrery test`, for editors that know LuaLS.  Nothing here runs.
+
+---@class orrery.test_options
+---@field leaks boolean? it may leave tasks, timers and handlers behind; they are taken away all the same
+---@field errors boolean? tasks of it may fail without anybody seeing it
+---@field timeout number? milliseconds of real time; default: --timeout
+
+---A block of tests that belong together.
+---@param name string
+---@param fn fun()
+function describe(name, fn) end
+context = describe
+
+---A test: a sentence, and a function that runs as a task.  Without a function it is pending.
+---@overload fun(name: string, fn: fun()?)
+---@param name string
+---@param options orrery.test_options
+---@param fn fun()
+function it(name, options, fn) end
+test = it
+
+---A test that is to be written.
+---@param name string
+function pending(name) end
+
+---Run in the task of each test of the block: before it, from the outside in; and after it, however it ends.
+---@param fn fun()
+function before_each(fn) end
+---@param fn fun()
+function after_each(fn) end
+
+---Run once, around all tests of the block.  What before_all starts lives until after_all has run.
+---@param fn fun()
+function before_all(fn) end
+---@param fn fun()
+function after_all(fn) end
+
+---Each of these, and the same with `not_to_`, raises if it does not hold, and answers the expectation.
+---@class orrery.expectation
+---@field to_equal fun(self, expected: any): orrery.expectation all the way down
+---@field to_be fun(self, expected: any): orrery.expectation the same, by ==
+---@field to_be_truthy fun(self): orrery.expectation
+---@field to_be_falsy fun(self): orrery.expectation
+---@field to_be_nil fun(self): orrery.expectation
+---@field to_be_true fun(self): orrery.expectation
+---@field to_be_false fun(self): orrery.expectation
+---@field to_be_a fun(self, kind: string): orrery.expectation a type, or "integer" or "float"
+---@field to_match fun(self, pattern: string): orrery.expectation
+---@field to_be_near fun(self, expected: number, tolerance?: number): orrery.expectation
+---@field to_be_greater_than fun(self, bound: any): orrery.expectation
+---@field to_be_less_than fun(self, bound: any): orrery.expectation
+---@field to_have_length fun(self, length: integer): orrery.expectation
+---@field to_contain fun(self, part: any): orrery.expectation a text in a text, an item in a list, a table in a larger one
+---@field to_raise fun(self, expected?: any): orrery.expectation a text in it, a pattern that it matches, or the value itself
+---@field not_to_equal fun(self, expected: any): orrery.expectation
+---@field not_to_be fun(self, expected: any): orrery.expectation
+---@field not_to_be_nil fun(self): orrery.expectation
+---@field not_to_match fun(self, pattern: string): orrery.expectation
+---@field not_to_contain fun(self, part: any): orrery.expectation
+---@field not_to_raise fun(self, expected?: any): orrery.expectation
+---@field [string] fun(self, ...): orrery.expectation
+
+---@param value any
+---@return orrery.expectation
+function expect(value) end
