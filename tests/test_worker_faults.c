@@ -109,7 +109,8 @@ static bool play(int point)
     struct orr_runtime *rt = host_runtime_with(
         (struct orr_options){ .clock = ORR_CLOCK_VIRTUAL, .alloc = failing_alloc, .pool_threads = 1 });
     assert_non_null(rt);
-    lua_State *L = open_with(rt, (struct orr_lua_options){ 0 });
+    struct orr_lua_options options = { .deadline_ns = { [ORR_LUA_SCRIPT] = ORR_NEVER } };
+    lua_State *L = open_with(rt, options);
     ran_out = false;
     play_scene(rt, L, scene, point);
     bool lacking = ran_out;
