@@ -62,7 +62,7 @@ format-check:
 	tools/sources | xargs clang-format --dry-run --Werror
 
 lint: all
-	luacheck -q lua tests/lua tests/runner examples/hosts
+	luacheck -q lua tests/lua tests/runner examples/hosts docs
 	tools/check-layers
 	tools/check-exports $(BUILD)
 	tools/sources src examples/hosts | grep '\.c$$' | xargs clang-tidy --quiet -p $(BUILD)
