@@ -17,7 +17,7 @@ $(BUILD)/build.ninja: | setup
 	$(SETUP) $(BUILD)
 
 run: all
-	$(BUILD)/examples/tour
+	$(BUILD)/orrery examples/tour.lua
 
 test: all
 	tools/run-tests $(BUILD)
@@ -62,10 +62,10 @@ format-check:
 	tools/sources | xargs clang-format --dry-run --Werror
 
 lint: all
-	luacheck -q lua tests/lua tests/runner examples/hosts docs
+	luacheck -q lua tests/lua tests/module tests/runner examples docs
 	tools/check-layers
 	tools/check-exports $(BUILD)
-	tools/sources src examples/hosts | grep '\.c$$' | xargs clang-tidy --quiet -p $(BUILD)
+	tools/sources src examples | grep '\.c$$' | xargs clang-tidy --quiet -p $(BUILD)
 
 clean:
 	rm -rf build build-asan build-tsan

@@ -161,11 +161,9 @@ local function begin(what, mine, bounded, timeout, ...)
   if mine.closed then
     error(format("%s: the worker is closed", what), 3)
   end
-  local job, err = submit(mine.program, mine.pool and mine.pool.core, bounded, timeout, ...)
+  local job, err = submit(mine.jobs, mine.program, mine.pool and mine.pool.core, bounded, timeout, ...)
   if job == false then
     error(format("%s: %s", what, err), 3)
-  elseif job then
-    mine.jobs[job] = true
   end
   return job, err
 end
@@ -175,7 +173,9 @@ local function finish(mine, job, ended, ok, ...)
   mine.jobs[job] = nil
   if ended then
     return ok, ...
-  elseif ok == "timeout" then
+  end
+  cancel(job)
+  if ok == "timeout" then
     return nil, "timeout"
   end
   error(ok, 0) -- whoever waits is cancelled, or a child of it has failed
@@ -225,7 +225,13 @@ function Worker:run(...)
   if not job then
     return nil, err
   end
-  return run({ name = "worker:run", detached = true }, deliver, mine, job, timeout, callback, options.cancelled)
+  local how = { name = "worker:run", detached = true }
+  local started, task = pcall(run, how, deliver, mine, job, timeout, callback, options.cancelled)
+  if not started then
+    cancel(job)
+    error(task, 0)
+  end
+  return task
 end
 
 -- Of the last argument: whether it is there to say how, and not what.

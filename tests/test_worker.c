@@ -202,8 +202,7 @@ static void endless_loop_is_stopped_in_every_mode(void **state)
     static const enum orr_lua_mode modes[] = { ORR_LUA_SIGNAL, ORR_LUA_COUNT, ORR_LUA_OFF };
     for (size_t i = 0; i < LENGTH(modes); i++) {
         struct orr_runtime *rt = worker_runtime((struct orr_options){ .pool_threads = 1 });
-        lua_State *L =
-            open_with(rt, (struct orr_lua_options){ .mode = modes[i], .max_instructions = ORR_NEVER });
+        lua_State *L = open_with(rt, (struct orr_lua_options){ .mode = modes[i], .max_instructions = ORR_NEVER });
         play(rt, L,
              "local a, worker = game.async, game.worker\n"
              "for i = 1, 20 do\n"
@@ -267,14 +266,13 @@ static void jobs_end_with_their_script(void **state)
     (void)state;
     struct orr_runtime *rt = worker_runtime((struct orr_options){ .pool_threads = 2 });
     lua_State *L = open_with(rt, (struct orr_lua_options){ 0 });
-    static const char text[] =
-        "local w = game.worker.new 'require(\"orrery\").async.sleep(...) return \"done\"'\n"
-        "shared = shared or w\n"
-        "w:run(10, function(value) note(value) end)\n"
-        "game.async.run({ detached = true }, function()\n"
-        "  game.async.shield(function() shared:call(1e12) end)\n"
-        "  note 'never'\n"
-        "end)\n";
+    static const char text[] = "local w = game.worker.new 'require(\"orrery\").async.sleep(...) return \"done\"'\n"
+                               "shared = shared or w\n"
+                               "w:run(10, function(value) note(value) end)\n"
+                               "game.async.run({ detached = true }, function()\n"
+                               "  game.async.shield(function() shared:call(1e12) end)\n"
+                               "  note 'never'\n"
+                               "end)\n";
     for (int round = 0; round < 8; round++) {
         struct orr_script *script;
         struct orr_script_options options = { .source = { .name = "=script", .text = text },
@@ -356,8 +354,8 @@ static void host_grants_functions_to_workers(void **state)
     (void)state;
     prepared = 0;
     struct orr_runtime *rt = worker_runtime((struct orr_options){ .pool_threads = 1 });
-    lua_State *L =
-        open_with(rt, (struct orr_lua_options){ .worker_prepare = prepare_worker, .worker_data = "the host's" });
+    lua_State *L = open_with(rt,
+                             (struct orr_lua_options){ .worker_prepare = prepare_worker, .worker_data = "the host's" });
     play(rt, L,
          "assert(double == nil)\n"
          "local w = game.worker.new 'local d = double double = nil return d(...), select(2, pcall(ask))'\n"
@@ -386,7 +384,8 @@ static void host_that_cannot_prepare_a_worker_fails_the_job(void **state)
     play(rt, L,
          "local w = game.worker.new 'return 1'\n"
          "for i = 1, 3 do note((select(2, pcall(w.call, w)))) end");
-    assert_string_equal(noted, "the host cannot prepare this;the host cannot prepare this;the host cannot prepare this;");
+    assert_string_equal(noted,
+                        "the host cannot prepare this;the host cannot prepare this;the host cannot prepare this;");
     finish_all(rt, L);
 }
 
@@ -432,14 +431,17 @@ static const char hostile_jobs[] =
     "expect('local t = {} for i = 1, 1e9 do t[i] = { i } end', 'not enough memory')\n"
     "expect('local s = \"x\" while true do s = s .. s end', 'not enough memory')\n"
     "expect('local function deep() return 1 + deep() end deep()', '')\n"
-    "expect('local t = setmetatable({}, {}) getmetatable(t).__index = function(t, k) return t[k] end return t.x', 'overflow')\n"
+    "expect('local t = setmetatable({}, {}) getmetatable(t).__index = function(t, k) return t[k] end return t.x', "
+    "'overflow')\n"
     "if LOOPS then\n"
     "  expect('while true do end', 'timeout', 30)\n"
     "  expect('while true do pcall(function() while true do end end) end', 'timeout', 30)\n"
     "  expect('(\"a\"):rep(30):find((\"a?\"):rep(30) .. (\"a\"):rep(30) .. \"b\") while true do end', 'timeout', 30)\n"
-    "  expect('local async = require(\"orrery\").async for i = 1, 1e9 do async.run(function() async.sleep(1e9) end) end', '', 60)\n"
+    "  expect('local async = require(\"orrery\").async for i = 1, 1e9 do async.run(function() async.sleep(1e9) end) "
+    "end', '', 60)\n"
     "end\n"
-    "assert(worker.new([[return io == nil and os.execute == nil and os.exit == nil and debug.getinfo == nil and package == nil\n"
+    "assert(worker.new([[return io == nil and os.execute == nil and os.exit == nil and debug.getinfo == nil and "
+    "package == nil\n"
     "  and load ~= nil and loadfile == nil and dofile == nil]]):call())\n"
     "assert(worker.new('return pcall(setmetatable, {}, { __gc = print })'):call() == false)\n"
     "assert(worker.new('return pcall(string.dump, print)'):call() == false)\n"
@@ -560,14 +562,15 @@ static void run_one_of_two(void *data)
     lua_State *L;
     struct orr_lua_options options = { .mount = "game", .profile = ORR_LUA_TRUSTED };
     assert_int_equal(orr_lua_new(rt, &options, &L), 0);
-    play(rt, L,
-         "local a, w = game.async, game.worker.new 'local c, n = ... for i = 1, n do c:send(i) end c:close() return n'\n"
-         "for round = 1, 20 do\n"
-         "  local c, sum = game.worker.channel(round % 3), 0\n"
-         "  local task = a.run(function() return w:call(c, round) end)\n"
-         "  for i in c:iter() do sum = sum + i end\n"
-         "  assert(sum == round * (round + 1) // 2 and a.await(task) == round)\n"
-         "end");
+    play(
+        rt, L,
+        "local a, w = game.async, game.worker.new 'local c, n = ... for i = 1, n do c:send(i) end c:close() return n'\n"
+        "for round = 1, 20 do\n"
+        "  local c, sum = game.worker.channel(round % 3), 0\n"
+        "  local task = a.run(function() return w:call(c, round) end)\n"
+        "  for i in c:iter() do sum = sum + i end\n"
+        "  assert(sum == round * (round + 1) // 2 and a.await(task) == round)\n"
+        "end");
     finish(rt, L);
 }
 
@@ -596,7 +599,8 @@ static void virtual_hour_passes_in_a_job(void **state)
     play(rt, L,
          "local a, loop, worker = game.async, game.loop, game.worker\n"
          "local began = loop.now()\n"
-         "local w = worker.new 'local o = require \"orrery\" local t = o.loop.now() o.async.sleep(3600000) return o.loop.now() - t'\n"
+         "local w = worker.new 'local o = require \"orrery\" local t = o.loop.now() o.async.sleep(3600000) return "
+         "o.loop.now() - t'\n"
          "note(w:call { timeout = 1e9 })\n"
          "note(loop.now() - began)\n"
          "a.scope(function() for i = 1, 20 do a.run(function() w:call { timeout = 1e9 } end) end end)\n"
@@ -610,7 +614,8 @@ static void job_that_nobody_can_help_is_a_deadlock_in_virtual_time(void **state)
     (void)state;
     struct orr_runtime *rt = worker_runtime((struct orr_options){ .clock = ORR_CLOCK_VIRTUAL });
     lua_State *L = open_with(rt, (struct orr_lua_options){ 0 });
-    struct orr_task *task = start(L, "game.worker.new('(...):receive()'):call(game.worker.channel(0), { timeout = math.huge })");
+    struct orr_task *task = start(
+        L, "game.worker.new('(...):receive()'):call(game.worker.channel(0), { timeout = math.huge })");
     assert_int_equal(orr_runtime_run(rt), -EDEADLK);
     assert_int_equal(orr_runtime_enter(rt), 0);
     orr_task_unref(task);

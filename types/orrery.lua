@@ -14,6 +14,7 @@
 ---@field json orrery.json
 ---@field testing orrery.testing? only under `orrery test`
 ---@field version string
+---@field run? fun(fn?: function, ...: any): ... only in a Lua that has loaded Orrery as a module: runs `fn` as a task until its tree is done, and returns its results or raises its error; without it, runs until nothing is left
 local orrery = {}
 
 ---Runs a function in the next turn, in a task of its own, after those that were scheduled before.  Some are run in each turn.

@@ -129,7 +129,8 @@ static void isolate_forget(struct orr_isolate *iso)
 
 static bool is_at_rest(const struct orr_isolate *iso)
 {
-    return !iso->tasks && !iso->unseen && !iso->urgent && !iso->parked.first && !iso->belated.first && !iso->schedule.count;
+    return !iso->tasks && !iso->unseen && !iso->urgent && !iso->parked.first && !iso->belated.first &&
+           !iso->schedule.count;
 }
 
 /* Makes it as it was.  False if that cannot be. */
@@ -184,7 +185,7 @@ struct station *station_of(struct worker *worker)
     if (!station)
         return NULL;
     station->worker = worker;
-    worker->station = pools->stations[worker->number - pools->first] = station;
+    worker->station = pools->berths[worker->number - pools->first].station = station;
     return station;
 }
 

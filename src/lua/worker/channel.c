@@ -60,6 +60,11 @@ struct channel {
     bool closed;
 };
 
+/* What an isolate has of it. */
+struct handle {
+    struct attachment *attachment; /* a reference */
+};
+
 /* --- Items ------------------------------------------------------------------------------------------------------------ */
 
 static struct item *item_new(const struct alloc *alloc)
@@ -168,19 +173,19 @@ static void channel_unref(struct attachment *attachment)
 
 static int channel_push(lua_State *L, struct attachment *attachment)
 {
-    struct attachment **handle = lua_newuserdatauv(L, sizeof *handle, 0);
-    *handle = NULL;
+    struct handle *handle = lua_newuserdatauv(L, sizeof *handle, 0);
+    handle->attachment = NULL;
     luaL_setmetatable(L, CHANNEL);
     channel_ref(attachment);
-    *handle = attachment;
+    handle->attachment = attachment;
     return 1;
 }
 
 static int channel_gc(lua_State *L)
 {
-    struct attachment **handle = lua_touserdata(L, 1);
-    struct attachment *attachment = *handle;
-    *handle = NULL;
+    struct handle *handle = lua_touserdata(L, 1);
+    struct attachment *attachment = handle->attachment;
+    handle->attachment = NULL;
     if (attachment)
         channel_unref(attachment);
     return 0;
@@ -188,8 +193,8 @@ static int channel_gc(lua_State *L)
 
 static struct channel *check(lua_State *L)
 {
-    struct attachment **handle = luaL_checkudata(L, 1, CHANNEL);
-    return container_of(*handle, struct channel, attachment);
+    struct handle *handle = luaL_checkudata(L, 1, CHANNEL);
+    return container_of(handle->attachment, struct channel, attachment);
 }
 
 int channel_new(lua_State *L)
@@ -197,8 +202,8 @@ int channel_new(lua_State *L)
     struct orr_isolate *iso = isolate_of(L);
     lua_Integer capacity = luaL_optinteger(L, 1, 1);
     luaL_argcheck(L, capacity >= 0 && capacity <= CAPACITY_MAX, 1, "a capacity from 0 to 1000000 expected");
-    struct attachment **handle = lua_newuserdatauv(L, sizeof *handle, 0);
-    *handle = NULL;
+    struct handle *handle = lua_newuserdatauv(L, sizeof *handle, 0);
+    handle->attachment = NULL;
     luaL_setmetatable(L, CHANNEL);
     struct channel *channel = alloc_zeroed(&iso->rt->alloc, sizeof *channel);
     if (!channel)
@@ -208,7 +213,7 @@ int channel_new(lua_State *L)
     channel->alloc = iso->rt->alloc;
     channel->capacity = (size_t)capacity;
     pthread_mutex_init(&channel->lock, NULL);
-    *handle = &channel->attachment;
+    handle->attachment = &channel->attachment;
     return 1;
 }
 

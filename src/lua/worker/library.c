@@ -57,7 +57,8 @@ static int refuse_exit(lua_State *L)
 static int ask_locale(lua_State *L)
 {
     if (!lua_isnoneornil(L, 1))
-        return luaL_error(L, "os.setlocale: a worker cannot change the locale, which all threads share; it may only ask");
+        return luaL_error(L,
+                          "os.setlocale: a worker cannot change the locale, which all threads share; it may only ask");
     return lua_tocfunction(L, lua_upvalueindex(1))(L);
 }
 

@@ -339,8 +339,7 @@ static void start_jobs(struct station *station, struct job *job)
 {
     while (job && !start_job(station, job)) {
         struct job *failed = job;
-        orr_future_complete(job->future,
-                            (struct orr_result){ .error = station->ending ? -ESHUTDOWN : -ENOMEM });
+        orr_future_complete(job->future, (struct orr_result){ .error = station->ending ? -ESHUTDOWN : -ENOMEM });
         job = job_leave(job);
         job_unref(failed);
     }
@@ -360,4 +359,3 @@ void job_arrives(struct worker *worker, struct mail *mail)
     job_leave(job);
     job_unref(job);
 }
-

@@ -8,14 +8,12 @@
 static void pools_free(struct pools *pools)
 {
     struct alloc alloc = pools->rt->alloc;
-    for (unsigned i = 0; i < pools->count && pools->stations; i++)
-        station_free(pools->stations[i], &alloc);
+    for (unsigned i = 0; i < pools->count && pools->berths; i++)
+        station_free(pools->berths[i].station, &alloc);
     if (pools->standard)
         pool_unref(pools->standard);
-    if (pools->stations)
-        alloc_free(&alloc, (void *)pools->stations, pools->count * sizeof *pools->stations);
-    if (pools->loads)
-        alloc_free(&alloc, pools->loads, pools->count * sizeof *pools->loads);
+    if (pools->berths)
+        alloc_free(&alloc, pools->berths, pools->count * sizeof *pools->berths);
     pthread_mutex_destroy(&pools->lock);
     alloc_free(&alloc, pools, sizeof *pools);
 }
@@ -30,9 +28,8 @@ static struct pools *pools_new(struct orr_runtime *rt)
     pools->rt = rt;
     pools->first = rt->worker_count + 1;
     pools->count = runtime_open_workers(rt) - rt->worker_count;
-    pools->stations = alloc_zeroed(alloc, pools->count * sizeof *pools->stations);
-    pools->loads = alloc_zeroed(alloc, pools->count * sizeof *pools->loads);
-    pools->standard = pools->stations && pools->loads ? pool_new(pools, 0, 0) : NULL;
+    pools->berths = alloc_zeroed(alloc, pools->count * sizeof *pools->berths);
+    pools->standard = pools->berths ? pool_new(pools, 0, 0) : NULL;
     if (pools->standard)
         return pools;
     pools_free(pools);
@@ -148,14 +145,14 @@ static void assign(struct job *job, unsigned which)
     job->place = JOB_ON_A_THREAD;
     job->number = pools->first + which;
     job->pool->running++;
-    pools->loads[which]++;
+    pools->berths[which].load++;
 }
 
 static unsigned least_loaded(const struct pools *pools)
 {
     unsigned best = 0;
     for (unsigned i = 1; i < pools->count; i++)
-        if (pools->loads[i] < pools->loads[best])
+        if (pools->berths[i].load < pools->berths[best].load)
             best = i;
     return best;
 }
@@ -229,7 +226,7 @@ struct job *job_leave(struct job *job)
     job->place = JOB_NOWHERE;
     job->runner = (struct orr_waker){ 0 };
     pool->running--;
-    pools->loads[which]--;
+    pools->berths[which].load--;
     pools->done++;
     struct job *next = pool->first;
     if (next && !runtime_stopping(pools->rt)) {

@@ -26,15 +26,20 @@ enum {
 struct cell;
 struct station;
 
+/* What the pools know of a thread. */
+struct berth {
+    struct station *station; /* the thread's own: see cell.h */
+    unsigned load;           /* jobs that it has */
+};
+
 struct pools {
     struct orr_runtime *rt;
     pthread_mutex_t lock;
-    struct pool *standard;     /* a reference */
-    unsigned first, count;     /* the crew's workers, by their numbers */
-    struct station **stations; /* what each of them has for its jobs, from the first; see cell.h */
-    unsigned *loads;           /* jobs that each of them has */
-    uint64_t done;             /* jobs that a thread has finished with */
-    uint64_t made;             /* isolates */
+    struct pool *standard; /* a reference */
+    unsigned first, count; /* the crew's workers, by their numbers */
+    struct berth *berths;  /* one for each, from the first */
+    uint64_t done;         /* jobs that a thread has finished with */
+    uint64_t made;         /* isolates */
 };
 
 struct pool {

@@ -18,14 +18,15 @@ static int add_piece(lua_State *L, const void *bytes, size_t size, void *data)
 {
     const struct orr_isolate *iso = isolate_of(L);
     struct code *code = data;
+    size_t total = code->size + size;
     if (!size)
         return 0;
-    char *grown = alloc_resize(&iso->rt->alloc, code->bytes, code->size, code->size + size);
+    char *grown = total > size || !code->size ? alloc_resize(&iso->rt->alloc, code->bytes, code->size, total) : NULL;
     if (!grown)
         return 1;
     memcpy(grown + code->size, bytes, size);
     code->bytes = grown;
-    code->size += size;
+    code->size = total;
     return 0;
 }
 

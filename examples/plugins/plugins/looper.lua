@@ -1,0 +1,11 @@
+-- Misbehaves: a handler that never returns, whatever is thrown at it.  After three time-outs in a row it is disabled.
+local orrery = require "orrery"
+
+orrery.events:on("tick", function()
+  while true do
+    pcall(function()
+      while true do end
+    end)
+  end
+end)
+host.log("is up to no good")

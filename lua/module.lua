@@ -1,0 +1,44 @@
+-- `orrery.run`: for a Lua that has loaded Orrery as a module (src/module/), and has no loop yet.
+-- Gets the module's table and what drives the loop, in C; answers the table.
+
+local orrery, drive = ...
+local async = orrery.async
+local current, run, pawait = async.current, async.run, async.pawait
+local error, format, select, type = error, string.format, select, type
+local pack, unpack = table.pack, table.unpack
+
+local INSIDE = "orrery.run: called inside a task, where the loop is running already; "
+  .. "call the function itself, or async.run it"
+
+local function drive_or_raise(...)
+  local trouble = drive(...)
+  if trouble == "interrupted!" then
+    error(trouble, 0)
+  elseif trouble then
+    error("orrery.run: " .. trouble, 3)
+  end
+end
+
+-- The task at the top awaits the function as a child, so that its results and its error, whatever they are, come back
+-- as they are.
+function orrery.run(...)
+  if current() then
+    error(INSIDE, 2)
+  elseif select("#", ...) == 0 then
+    return drive_or_raise()
+  end
+  local fn = ...
+  if type(fn) ~= "function" then
+    error(format("bad argument #1 to 'run' (function expected, got %s)", type(fn)), 2)
+  end
+  local outcome
+  drive_or_raise(function(...)
+    outcome = pack(pawait(run("main", ...)))
+  end, ...)
+  if not outcome[1] then
+    error(outcome[2], 0)
+  end
+  return unpack(outcome, 2, outcome.n)
+end
+
+return orrery
