@@ -8,6 +8,7 @@
 local orrery, core = ...
 local async = orrery.async
 local run, scope, current, with_timeout = async.run, async.scope, async.current, async.with_timeout
+local checkpoint = async.checkpoint
 local compile, submit, wait, cancel, is_open = core.compile, core.submit, core.wait, core.cancel, core.is_open
 local error, next, pcall, rawget, rawlen = error, next, pcall, rawget, rawlen
 local select, setmetatable, type = select, setmetatable, type
@@ -196,7 +197,14 @@ local function call_back(callback, tell, ok, ...)
   end
 end
 
+-- The callback is never called before worker:run has returned, however quick the job is.
 local function deliver(mine, job, timeout, callback, tell)
+  local going_on, err = pcall(checkpoint)
+  if not going_on then
+    mine.jobs[job] = nil
+    cancel(job)
+    error(err, 0)
+  end
   call_back(callback, tell, await(mine, job, timeout))
 end
 
