@@ -62,7 +62,7 @@ format-check:
 	tools/sources | xargs clang-format --dry-run --Werror
 
 lint: all
-	luacheck -q lua tests/lua tests/module tests/runner examples
+	luacheck -q lua tests/lua tests/module tests/runner examples docs
 	tools/check-layers
 	tools/check-exports $(BUILD)
 	tools/sources src examples | grep '\.c$$' | xargs clang-tidy --quiet -p $(BUILD)
