@@ -5,7 +5,7 @@ BUILD := build
 SETUP := meson setup $(if $(CI),-Dwerror=true)
 NINJA := ninja -C
 
-.PHONY: all run test bench sanitize asan tsan valgrind install deb format format-check lint clean setup
+.PHONY: all run test bench sanitize asan tsan valgrind install deb docs pictures format format-check lint clean setup
 
 all: $(BUILD)/build.ninja
 	$(NINJA) $(BUILD)
@@ -44,6 +44,14 @@ tsan: | setup
 valgrind: all
 	tools/run-valgrind $(BUILD)
 
+# The site, from what is written in Markdown, the header and the types.
+docs: | setup
+	tools/make-docs . $(BUILD)/site
+
+# What the README shows, recorded anew.
+pictures: all
+	tools/record docs/runaway.svg --columns 84 --show "orrery runaway.lua" -- $(BUILD)/orrery docs/runaway.lua
+
 install: all
 	meson install -C $(BUILD)
 
@@ -58,10 +66,10 @@ format-check:
 	tools/sources | xargs clang-format --dry-run --Werror
 
 lint: all
-	luacheck -q lua tests/lua tests/module tests/runner examples
+	luacheck -q lua tests/lua tests/module tests/runner examples docs
 	tools/check-layers
 	tools/check-exports $(BUILD)
 	tools/sources src examples/game examples/hosts examples/plugins | grep '\.c$$' | xargs clang-tidy --quiet -p $(BUILD)
 
 clean:
-	rm -rf build build-asan build-tsan
+	rm -rf build build-asan build-tsan build-rock

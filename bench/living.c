@@ -2,18 +2,28 @@
  * What a host's life with Lua costs: events to 1, 10 and 1,000 handlers, from Lua and from the host; schedules; timers; a turn with
  * nothing to do; and a call of a function, beside a bare lua_pcall() of the same function in the same state.
  *
- * Handlers, callbacks and the function called do nothing, so that what is measured is the way there.
+ * Handlers, callbacks and the function called do nothing, so that what is measured is the way there.  What takes longer than the kernel gives a
+ * thread on a busy machine is measured by the thread's own time: nothing here waits.
  */
 #include "isolate.h"
 
 #include <lauxlib.h>
 
 #include <stdio.h>
+#include <time.h>
 
 enum { CALLS = 1000, BATCHES = 101, HANDLED = 50000, SCHEDULED = 20000, TIMERS = 20000, IDLE = 200000 };
 
 static struct orr_runtime *rt;
 static lua_State *L;
+
+/* Nanoseconds that the thread has run. */
+static uint64_t own_time(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
 
 static void turn(void)
 {
@@ -26,10 +36,10 @@ static double run_chunk(const char *code, double count)
 {
     isolate_load(L, code);
     lua_gc(L, LUA_GCCOLLECT);
-    uint64_t start = bench_now();
+    uint64_t start = own_time();
     isolate_start_function(L);
     bench_must(orr_runtime_run(rt), "orr_runtime_run");
-    return (double)(bench_now() - start) / count;
+    return (double)(own_time() - start) / count;
 }
 
 static void do_chunk(const char *code)
@@ -167,13 +177,13 @@ static double emit_in_lua(void)
 static double emit_in_c(void)
 {
     lua_gc(L, LUA_GCCOLLECT);
-    uint64_t start = bench_now();
+    uint64_t start = own_time();
     for (int i = 0; i < HANDLED / handlers; i++) {
         lua_pushinteger(L, i);
         bench_must(orr_events_emit(L, "e"), "orr_events_emit");
         turn();
     }
-    double ns = (double)(bench_now() - start) / (HANDLED / handlers * handlers);
+    double ns = (double)(own_time() - start) / (HANDLED / handlers * handlers);
     check_handled();
     return ns;
 }
@@ -243,10 +253,10 @@ static double timer_many(void)
 static double idle_turn(void)
 {
     turn();
-    uint64_t start = bench_now();
+    uint64_t start = own_time();
     for (int i = 0; i < IDLE; i++)
         orr_runtime_turn(rt, ORR_NEVER);
-    return (double)(bench_now() - start) / IDLE;
+    return (double)(own_time() - start) / IDLE;
 }
 
 /* The same for a host that watches the descriptor: it has to be told of the deadline. */
@@ -262,10 +272,10 @@ static double idle_turn_watched(void)
 static double isolate_life(void)
 {
     enum { LIVES = 100 };
-    uint64_t start = bench_now();
+    uint64_t start = own_time();
     for (int i = 0; i < LIVES; i++)
         isolate_close(isolate_open(rt, 0, ORR_NEVER));
-    return (double)(bench_now() - start) / LIVES / 1000;
+    return (double)(own_time() - start) / LIVES / 1000;
 }
 
 int main(void)

@@ -8,6 +8,7 @@
 local orrery, core = ...
 local async = orrery.async
 local run, scope, current, with_timeout = async.run, async.scope, async.current, async.with_timeout
+local checkpoint = async.checkpoint
 local compile, submit, wait, cancel, is_open = core.compile, core.submit, core.wait, core.cancel, core.is_open
 local error, next, pcall, rawget, rawlen = error, next, pcall, rawget, rawlen
 local select, setmetatable, type = select, setmetatable, type
@@ -161,11 +162,9 @@ local function begin(what, mine, bounded, timeout, ...)
   if mine.closed then
     error(format("%s: the worker is closed", what), 3)
   end
-  local job, err = submit(mine.program, mine.pool and mine.pool.core, bounded, timeout, ...)
+  local job, err = submit(mine.jobs, mine.program, mine.pool and mine.pool.core, bounded, timeout, ...)
   if job == false then
     error(format("%s: %s", what, err), 3)
-  elseif job then
-    mine.jobs[job] = true
   end
   return job, err
 end
@@ -175,7 +174,9 @@ local function finish(mine, job, ended, ok, ...)
   mine.jobs[job] = nil
   if ended then
     return ok, ...
-  elseif ok == "timeout" then
+  end
+  cancel(job)
+  if ok == "timeout" then
     return nil, "timeout"
   end
   error(ok, 0) -- whoever waits is cancelled, or a child of it has failed
@@ -196,7 +197,14 @@ local function call_back(callback, tell, ok, ...)
   end
 end
 
+-- The callback is never called before worker:run has returned, however quick the job is.
 local function deliver(mine, job, timeout, callback, tell)
+  local going_on, err = pcall(checkpoint)
+  if not going_on then
+    mine.jobs[job] = nil
+    cancel(job)
+    error(err, 0)
+  end
   call_back(callback, tell, await(mine, job, timeout))
 end
 
@@ -225,7 +233,13 @@ function Worker:run(...)
   if not job then
     return nil, err
   end
-  return run({ name = "worker:run", detached = true }, deliver, mine, job, timeout, callback, options.cancelled)
+  local how = { name = "worker:run", detached = true }
+  local started, task = pcall(run, how, deliver, mine, job, timeout, callback, options.cancelled)
+  if not started then
+    cancel(job)
+    error(task, 0)
+  end
+  return task
 end
 
 -- Of the last argument: whether it is there to say how, and not what.

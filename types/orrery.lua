@@ -8,6 +8,7 @@
 ---@field loop orrery.loop
 ---@field events orrery.events
 ---@field eventloop orrery.eventloop
+---@field worker orrery.worker
 ---@field runtime orrery.runtime
 ---@field values orrery.values
 ---@field json orrery.json
@@ -530,6 +531,165 @@ function PrivateLoop.pending() end
 
 ---Stops the loop for good, and drops all that it has.
 function PrivateLoop.dispose() end
+
+-------------------------------------------------------------------------------------------------------------- worker
+
+---Scripts that run on other threads, each job in an isolate of its own.  Arguments and results are copied.
+---@class orrery.worker
+local worker = {}
+
+---@class orrery.worker_options
+---@field name? string what messages call the script; default: where it was given
+---@field modules? table<string, string | fun(...)> scripts by their names; what each returns is a module and a global of the worker's
+---@field timeout? number milliseconds for each of its jobs; default: the pool's, or 300,000
+
+---A worker for a script: Lua as a text, or a function without upvalues.  Raises if it does not compile.
+---@param script string | fun(...): ...
+---@param options? orrery.worker_options
+---@return orrery.worker_handle
+function worker.new(script, options) end
+
+---Gives a module to all workers that are made from now on: what the script returns, by `require` and as a global.
+---@param name string
+---@param script string | fun(name: string): any
+function worker.register(name, script) end
+
+---@class orrery.map_options
+---@field concurrency? integer jobs at once; default: as many as the pool runs at once
+---@field timeout? number milliseconds for each
+
+---Runs a script for each element of a list, and waits for all.  The first error is raised, and ends the others.
+---@async
+---@param script string | fun(element: any): any | orrery.worker_handle
+---@param list any[] nils are elements too, if it has a field `n`
+---@param options? orrery.map_options
+---@return { n: integer, [integer]: any } results the first of each, in the order of the list
+function worker.map(script, list, options) end
+
+---@class orrery.pool_options
+---@field size? integer jobs at once; default: one for each thread
+---@field queue? integer jobs that may wait; default 1,024
+---@field memory? integer bytes that each isolate may have
+---@field timeout? number milliseconds for each job
+
+---A pool of its own: so many jobs at once, so many that wait.  It can be used as `<close>`.
+---@param options? orrery.pool_options
+---@return orrery.worker_pool
+function worker.pool(options) end
+
+---A channel: values on their way between tasks, on any thread.
+---@param capacity? integer values that wait in it; 0: a sender waits until it is received; default 1
+---@return orrery.channel
+function worker.channel(capacity) end
+
+---@class orrery.worker_stats
+---@field threads integer of the runtime's, for all pools
+---@field size integer jobs of this pool that may run at once
+---@field queue integer that may wait
+---@field running integer
+---@field waiting integer
+---@field done integer jobs of all pools, since the start
+---@field isolates integer made for all pools, since the start
+
+---Figures of the pool that is everybody's.
+---@return orrery.worker_stats
+function worker.stats() end
+
+---A script, and the jobs of it that are under way.  It can be used as `<close>`.
+---@class orrery.worker_handle
+local Worker = {}
+
+---@class orrery.worker_run_options
+---@field callback fun(...)
+---@field timeout? number milliseconds
+---@field cancelled? boolean the callback is told `nil, "cancelled"`, too; default: it is not called then
+
+---Runs the script with all arguments but the last, which is a callback or a table with one.  It is called, in a task of its own, with the
+---results; or with nil, the error and its report; or with nil and "timeout".
+---@param ... any arguments, then `fun(...)` or `orrery.worker_run_options`
+---@return orrery.task? task which waits for the job: closing it cancels the job
+---@return string? why there is none: too many jobs wait
+function Worker:run(...) end
+
+---Runs the script with the arguments and waits for its results; raises its error, or "timeout", or "cancelled".  A last argument that is
+---a table with `timeout` and nothing else says how long.
+---@async
+---@param ... any
+---@return any ...
+function Worker:call(...) end
+
+---Ends all jobs of it that are under way, wherever they are.
+---@return integer count of those that it was in time for
+function Worker:cancel() end
+
+---Jobs of it that are under way.
+---@return integer
+function Worker:pending() end
+
+---Cancels all, and refuses any more.
+function Worker:close() end
+
+---@class orrery.worker_pool
+local Pool = {}
+
+---As worker.new, with jobs in this pool.
+---@param script string | fun(...): ...
+---@param options? orrery.worker_options
+---@return orrery.worker_handle
+function Pool:new(script, options) end
+
+---As worker.map, in this pool.
+---@async
+---@param script string | fun(element: any): any | orrery.worker_handle
+---@param list any[]
+---@param options? orrery.map_options
+---@return { n: integer, [integer]: any } results
+function Pool:map(script, list, options) end
+
+---@return orrery.worker_stats
+function Pool:stats() end
+
+---Closes all workers of it, and refuses any more.
+function Pool:close() end
+
+---Values on their way between tasks, of any scripts and workers of one runtime.  Everybody is served in the order of arrival.  A channel can
+---be an argument of a job, or part of one, and can be sent through another.  `#` is how many values wait in it.  It can be used as
+---`<close>`.
+---@class orrery.channel
+---@operator len: integer
+local Channel = {}
+
+---Sends values, together, as one; waits while there is no room.
+---@async
+---@param ... any
+---@return true? sent
+---@return "closed"? why_not
+function Channel:send(...) end
+
+---The same, without waiting.
+---@param ... any
+---@return true? sent
+---@return "full" | "closed" | nil why_not
+function Channel:try_send(...) end
+
+---Waits for what was sent next; nil and "closed" when it is closed and empty.
+---@async
+---@return any ...
+function Channel:receive() end
+
+---The same, without waiting: nil and "empty", or nil and "closed".
+---@return any ...
+function Channel:try_receive() end
+
+---`for value in channel:iter() do`: until it is closed and empty, or nil is received.
+---@return async fun(): ...
+function Channel:iter() end
+
+---What was sent can still be received; those who wait are told.
+function Channel:close() end
+
+---@return boolean
+function Channel:is_closed() end
 
 ------------------------------------------------------------------------------------------------------------- runtime
 

@@ -189,7 +189,11 @@ bool hidden_keep(struct ltask *self)
 {
     bool usable = self->state == LTASK_OK && self->over && self->co && !self->exposed && !self->estate &&
                   !self->urgent && self->wait.state == WAIT_IDLE && !self->wait.grouped;
-    return usable && put(self);
+    if (!usable || put(self))
+        return usable;
+    isolate_recycle(self->iso, self->co); /* there are enough of them: only the coroutine is kept, without the handle */
+    self->co = NULL;
+    return false;
 }
 
 /* --- Errands -------------------------------------------------------------------------------------------------------- */

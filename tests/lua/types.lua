@@ -24,6 +24,10 @@ local classes = {
   Mutex = getmetatable(async.mutex()),
   Condition = getmetatable(async.condition()),
   Timer = getmetatable(orrery.loop.new_timer()),
+  worker = orrery.worker,
+  Worker = debug.getmetatable(orrery.worker.new "").__index,
+  Pool = debug.getmetatable(orrery.worker.pool()).__index,
+  Channel = getmetatable(orrery.worker.channel()),
   Scheduled = getmetatable(orrery.schedule(function() end)),
 }
 

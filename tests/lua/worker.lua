@@ -722,3 +722,14 @@ test("a module may wait while it is loaded", function()
   equal(w:call(), 5)
 end)
 
+
+test("a callback is never called before run has returned, however quick the job is", function()
+  local w = worker.new "return ..."
+  for i = 1, 300 do
+    local called = false
+    local task = w:run(i, function(value) called = value end)
+    equal(called, false)
+    async.await(task)
+    equal(called, i)
+  end
+end)

@@ -138,29 +138,43 @@ static int job_gc(lua_State *L)
     return 0;
 }
 
+enum { JOBS = 2, PROGRAM_GIVEN, POOL_GIVEN, BOUNDED, TIMEOUT, ARGUMENTS };
+
+/* Before it is sent, for that must not fail: from then on, whoever has the set can cancel it. */
+static void note_job(lua_State *L, bool under_way)
+{
+    lua_pushvalue(L, 1);
+    if (under_way)
+        lua_pushboolean(L, true);
+    else
+        lua_pushnil(L);
+    lua_rawset(L, JOBS);
+}
+
 /*
- * submit(program, pool, bounded, timeout in ms, arguments...): a job; or nil and why not, if as many wait as may; or false and what is
- * wrong with the arguments.
+ * submit(set of jobs, program, pool, bounded, timeout in ms, arguments...): a job, put into the set; or nil and why not, if as many wait
+ * as may; or false and what is wrong with the arguments.
  */
 static int submit(lua_State *L)
 {
-    int count = lua_gettop(L) - 4;
     luaL_checkstack(L, VALUES_ERROR_SLOTS + 4, NULL);
-    struct program *program = *(void **)lua_touserdata(L, 1);
-    struct pool *pool = pool_at(L, 2);
     void **handle = new_handle(L, JOB);
     lua_insert(L, 1);
-    struct job *job = *handle = job_new(pool, program);
+    struct pool *pool = pool_at(L, POOL_GIVEN);
+    struct job *job = *handle = job_new(pool, *(void **)lua_touserdata(L, PROGRAM_GIVEN));
     if (!job)
         return luaL_error(L, runtime_stopping(pool->all->rt) ? "the runtime is shutting down" : "not enough memory");
-    double timeout = lua_tonumber(L, 5) * 1e6;
+    double timeout = lua_tonumber(L, TIMEOUT) * 1e6;
     job->timeout_ns = timeout < 1 ? 1 : timeout < 9e18 ? (uint64_t)timeout : 0;
-    if (values_encode(&job->arguments, L, 6, count, "args")) {
+    if (values_encode(&job->arguments, L, ARGUMENTS, lua_gettop(L) - ARGUMENTS + 1, "args")) {
         lua_pushboolean(L, false);
         lua_insert(L, -2);
         return 2;
     }
-    int error = job_submit(job, lua_toboolean(L, 4));
+    note_job(L, true);
+    int error = job_submit(job, lua_toboolean(L, BOUNDED));
+    if (error)
+        note_job(L, false);
     if (error == -EAGAIN) {
         lua_pushnil(L);
         lua_pushfstring(L, "the worker queue is full (%d jobs wait)", (int)pool->limit);

@@ -1,0 +1,146 @@
+/*
+ * Memory runs out once, at every point of a worker's whole life: when it is made, when its job is sent, while an isolate is made for
+ * it on another thread, while that runs, and on the way back.  Whoever asked is told, the job comes to one outcome, the next one is
+ * what it always was, and nothing is lost.
+ *
+ * The collectors rest meanwhile: a finalizer for whose call there is no memory, Lua does not call, and what it would have freed is lost.
+ */
+#include "harness.h"
+#include "lua_host.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Counts down with each allocation, on any thread; the one that finds 0 fails. */
+static _Atomic int allowed = INT32_MAX;
+static _Atomic bool ran_out;
+static _Atomic long long held;
+
+static bool may_allocate(void)
+{
+    bool may = atomic_fetch_sub(&allowed, 1) != 0;
+    if (!may)
+        ran_out = true;
+    return may;
+}
+
+void *__real_calloc(size_t count, size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_calloc(size_t count, size_t size)
+{
+    return may_allocate() ? __real_calloc(count, size) : NULL;
+}
+
+void *__real_aligned_alloc(size_t alignment, size_t size);
+void *__wrap_aligned_alloc(size_t alignment, size_t size);
+void *__wrap_aligned_alloc(size_t alignment, size_t size)
+{
+    return may_allocate() ? __real_aligned_alloc(alignment, size) : NULL;
+}
+
+static void *failing_alloc(void *data, void *block, size_t old_size, size_t size)
+{
+    (void)data;
+    if (size && (!block || size > old_size) && !may_allocate())
+        return NULL;
+    atomic_fetch_add(&held, (long long)size - (long long)(block ? old_size : 0));
+    if (size)
+        return realloc(block, size);
+    free(block);
+    return NULL;
+}
+
+static const char scene[] =
+    "collectgarbage 'stop'\n"
+    "local a, worker = game.async, game.worker\n"
+    "local outcomes = 0\n"
+    "local function life()\n"
+    "  local w <close> = worker.new([[\n"
+    "    collectgarbage 'stop'\n"
+    "    local async = require('orrery').async\n"
+    "    local values, channel = ...\n"
+    "    channel:send(values.list[2])\n"
+    "    local got = async.await(async.run(function() async.sleep(1) return m.twice(values.x) end))\n"
+    "    return got, { values = values, text = ('x'):rep(70000) }\n"
+    "  ]], { modules = { m = 'return { twice = function(x) return 2 * x end }' } })\n"
+    "  local channel = worker.channel(1)\n"
+    "  for i = 1, 2 do\n"
+    "    local twice, rest = w:call({ x = 4, list = { 1, 'second', { 3 } } }, channel)\n"
+    "    assert(twice == 8 and #rest.text == 70000 and rest.values.list[3][1] == 3)\n"
+    "    assert(channel:receive() == 'second')\n"
+    "  end\n"
+    "  local done = a.event()\n"
+    "  assert(w:run({ x = 4, list = { 1, 'second' } }, channel, function(value, err)\n"
+    "    outcomes = outcomes + 1\n"
+    "    done:set()\n"
+    "  end))\n"
+    "  done:wait()\n"
+    "  w:run({ x = 4, list = {} }, channel, function() end)\n"
+    "end\n"
+    "local ok, err = pcall(a.with_timeout, 100000, life)\n"
+    "note(ok and 'well' or tostring(err))\n";
+
+static const char epilogue[] = "while game.worker.stats().running > 0 do game.async.sleep(1) end\n"
+                               "note(game.worker.new('return ... + 1'):call(4))";
+
+static void play_scene(struct orr_runtime *rt, lua_State *L, const char *code, int point)
+{
+    if (luaL_loadstring(L, code) != LUA_OK) /* what was refused last may be refused a second time */
+        load(L, code);
+    allowed = point;
+    struct orr_task *task;
+    int error = orr_lua_start(L, 0, "scene", &task);
+    if (error) {
+        assert_int_equal(error, -ENOMEM);
+        lua_settop(L, 0);
+        return;
+    }
+    assert_int_equal(orr_runtime_run(rt), 0);
+    error_of(rt, task);
+}
+
+/* True if nothing was refused. */
+static bool play(int point)
+{
+    allowed = INT32_MAX;
+    held = 0;
+    struct orr_runtime *rt = host_runtime_with(
+        (struct orr_options){ .clock = ORR_CLOCK_VIRTUAL, .alloc = failing_alloc, .pool_threads = 1 });
+    assert_non_null(rt);
+    struct orr_lua_options options = { .deadline_ns = { [ORR_LUA_SCRIPT] = ORR_NEVER } };
+    lua_State *L = open_with(rt, options);
+    ran_out = false;
+    play_scene(rt, L, scene, point);
+    bool lacking = ran_out;
+    allowed = INT32_MAX;
+    if (!lacking)
+        assert_string_equal(noted, "well;");
+    noted[0] = '\0';
+    play_scene(rt, L, epilogue, INT32_MAX);
+    assert_string_equal(noted, "5;");
+    finish(rt, L);
+    if (held)
+        fail_msg("%lld bytes are left when allocation %d fails", (long long)held, point);
+    return !lacking;
+}
+
+static void memory_that_lacks_once_in_a_workers_life_is_told_and_loses_nothing(void **state)
+{
+    (void)state;
+    alarm(250);
+    assert_true(play(INT32_MAX)); /* what the process keeps for all runtimes is there from now on */
+    int last = 0, step = WORK(100) == 100 ? 1 : 13;
+    while (!play(last))
+        last += step;
+    print_message("about %d points of failure\n", last);
+    assert_true(last > 500);
+    alarm(0);
+}
+
+static const struct CMUnitTest worker_faults[] = {
+    cmocka_unit_test(memory_that_lacks_once_in_a_workers_life_is_told_and_loses_nothing),
+};
+
+HARNESS_MAIN(worker_faults)
