@@ -5,7 +5,7 @@ BUILD := build
 SETUP := meson setup $(if $(CI),-Dwerror=true)
 NINJA := ninja -C
 
-.PHONY: all run test bench sanitize asan tsan valgrind install docs pictures format format-check lint clean setup
+.PHONY: all run test bench sanitize asan tsan valgrind install deb docs pictures format format-check lint clean setup
 
 all: $(BUILD)/build.ninja
 	$(NINJA) $(BUILD)
@@ -55,6 +55,10 @@ pictures: all
 install: all
 	meson install -C $(BUILD)
 
+# The Debian packages, in build/deb.
+deb: | setup
+	tools/build-deb $(BUILD)/deb
+
 format:
 	tools/sources | xargs clang-format -i
 
@@ -65,7 +69,7 @@ lint: all
 	luacheck -q lua tests/lua tests/module tests/runner examples docs
 	tools/check-layers
 	tools/check-exports $(BUILD)
-	tools/sources src examples | grep '\.c$$' | xargs clang-tidy --quiet -p $(BUILD)
+	tools/sources src examples/game examples/hosts examples/plugins | grep '\.c$$' | xargs clang-tidy --quiet -p $(BUILD)
 
 clean:
-	rm -rf build build-asan build-tsan
+	rm -rf build build-asan build-tsan build-rock
