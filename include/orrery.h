@@ -769,8 +769,9 @@ struct orr_lua_options {
     enum orr_lua_profile profile; /* default ORR_LUA_UNTRUSTED */
     enum orr_lua_mode mode;       /* default ORR_LUA_SIGNAL */
     uint64_t slice_ns;            /* what Lua may run before the host goes on; default 2 ms */
-    uint64_t
-        deadline_ns[ORR_LUA_ENTRIES]; /* default: a task 1 s if untrusted, none if trusted; a script 5 s; a job 300 s;
+    uint64_t deadline_ns
+        [ORR_LUA_ENTRIES]; /* default: a task 1 s if untrusted, none if trusted; a script 5 s; a job 300 s if untrusted, and
+                                              its own time-out;
                                               the others 1 s */
     uint64_t
         max_instructions; /* of ORR_LUA_COUNT: a call's, since it last waited; default 1,000,000; ORR_NEVER for none */

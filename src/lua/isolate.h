@@ -127,6 +127,7 @@ struct orr_isolate {
     struct schedule schedule;
     struct timer_object *timers; /* not closed */
     uint32_t scripts;            /* loaded so far */
+    unsigned places;             /* for jobs, in pools of its own */
     uint32_t loading;            /* of those, whose bodies have not begun: events wait for that */
     int64_t disabled;            /* in a notice of that: the handler */
     void (*closed)(void *data);  /* told when it is, just before it is freed */

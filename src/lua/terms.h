@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 
 struct roots;
+struct transit;
 
 struct terms {
     _Atomic unsigned references;
@@ -21,6 +22,7 @@ struct terms {
     unsigned worker_modules; /* the same, of the workers that its scripts make */
     char *mount;             /* NULL for none */
     struct roots *roots;     /* that untrusted scripts require from; NULL for none */
+    struct transit *transit; /* what its scripts have sent: a reference; NULL without a limit of memory */
     bool for_jobs;           /* of a worker's, in which jobs run */
     orr_lua_prepare_fn *prepare;
     void *prepare_data;

@@ -9,6 +9,7 @@
 #include "lua/values/message.h"
 #include "lua/values/path.h"
 #include "lua/values/seen.h"
+#include "lua/values/transit.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -370,6 +371,18 @@ static int put_all(struct encoder *e, int first, int count, int *number)
     return error;
 }
 
+static int charge(struct encoder *e)
+{
+    struct message *m = e->m;
+    size_t size = message_size(m) + TRANSIT_EACH;
+    if (!m->transit)
+        return 0;
+    if (!transit_charge(m->transit, size))
+        return refuse(e, -ENOMEM, "not enough memory: more is on its way than the memory limit allows");
+    m->charged = size;
+    return 0;
+}
+
 int values_encode(struct message *m, lua_State *L, int first, int count, const char *root)
 {
     struct encoder e;
@@ -384,6 +397,8 @@ int values_encode(struct message *m, lua_State *L, int first, int count, const c
     int number = 0;
     int error = put_all(&e, lua_absindex(L, first), count, &number);
     seen_free(&e.seen);
+    if (!error)
+        error = charge(&e);
     if (!error)
         return 0;
     message_free(m);

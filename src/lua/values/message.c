@@ -1,5 +1,7 @@
 #include "lua/values/message.h"
 
+#include "lua/values/transit.h"
+
 #include <errno.h>
 #include <string.h>
 
@@ -10,8 +12,17 @@ void message_init(struct message *m, const struct alloc *alloc)
     *m = (struct message){ .alloc = *alloc };
 }
 
+void message_charge_to(struct message *m, struct transit *transit)
+{
+    m->transit = transit_ref(transit);
+}
+
 void message_free(struct message *m)
 {
+    if (m->transit) {
+        transit_discharge(m->transit, m->charged);
+        transit_unref(m->transit);
+    }
     for (unsigned i = 0; i < m->attachment_count; i++)
         m->attachments[i]->unref(m->attachments[i]);
     for (unsigned i = 0; i < m->segment_count; i++)

@@ -38,6 +38,8 @@ struct attachment {
         struct attachment *self); /* one userdata, with a reference of its own; raises only for lack of memory */
 };
 
+struct transit;
+
 struct segment {
     char *bytes;
     size_t size;
@@ -51,10 +53,15 @@ struct message {
     struct segment *segments;
     struct attachment **attachments;
     unsigned segment_count, segment_capacity, attachment_count, attachment_capacity;
-    bool flat; /* it is to be one string: no segments, no attachments */
+    struct transit *transit; /* a reference; NULL if nobody counts */
+    size_t charged;          /* to that */
+    bool flat;               /* it is to be one string: no segments, no attachments */
 };
 
 void message_init(struct message *m, const struct alloc *alloc);
+
+/* What is written into it next is on this account, until it is freed; NULL for none. */
+void message_charge_to(struct message *m, struct transit *transit);
 
 /* Empties it, and gives up the references.  May be called again, and the message be used again. */
 void message_free(struct message *m);

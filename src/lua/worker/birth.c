@@ -1,5 +1,7 @@
 #include "lua/worker/birth.h"
 
+#include "lua/sandbox/sandbox.h"
+
 /*
  * What is remembered is a list, so many entries for each thing: a table, its keys and values in the order of lua_next(), its metatable
  * or false, how many keys, and a block with the addresses of its keys and values, in the same order; or a function, its upvalues, false,
@@ -183,12 +185,26 @@ static void note_loaded(lua_State *L)
     note(L);
 }
 
-/* `require` has, as upvalues, what is loaded. */
+/* Of the function at FIRST, which is taken off. */
+static void note_upvalues(lua_State *L)
+{
+    for (int i = 1; lua_isfunction(L, FIRST) && lua_getupvalue(L, FIRST, i); i++)
+        note(L);
+    lua_settop(L, TODO);
+}
+
+/* `require` has, as upvalues, what is loaded; what it finds for untrusted scripts is elsewhere, and the API in its own loader. */
 static void note_require(lua_State *L)
 {
-    if (lua_getglobal(L, "require") == LUA_TFUNCTION)
-        for (int i = 1; lua_getupvalue(L, FIRST, i); i++)
-            note(L);
+    lua_getglobal(L, "require");
+    note_upvalues(L);
+    sandbox_push_registered(L);
+    note(L);
+    if (lua_getfield(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE) == LUA_TTABLE) {
+        lua_getfield(L, -1, "orrery");
+        lua_remove(L, FIRST);
+        note_upvalues(L);
+    }
     lua_settop(L, TODO);
 }
 

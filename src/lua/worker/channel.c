@@ -15,6 +15,7 @@
 
 #include "lua/modules.h"
 #include "lua/task.h"
+#include "lua/terms.h"
 #include "lua/values/message.h"
 
 #include <errno.h>
@@ -403,6 +404,7 @@ static struct waiter *new_sender(lua_State *L)
     waiter->item = item_new(&channel->alloc);
     if (!waiter->item)
         luaL_error(L, "not enough memory");
+    message_charge_to(&waiter->item->message, isolate_of(L)->terms->transit);
     if (values_encode(&waiter->item->message, L, 3, count, "value"))
         luaL_error(L, "channel:send: %s", lua_tostring(L, -1));
     check_not_through_itself(L, channel, &waiter->item->message);

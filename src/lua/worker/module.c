@@ -79,17 +79,40 @@ static struct pools *get_pools(lua_State *L)
 static int pool_gc(lua_State *L)
 {
     void **handle = lua_touserdata(L, 1);
-    pool_unref(*handle);
+    struct pool *pool = *handle;
     *handle = NULL;
+    if (!pool)
+        return 0;
+    isolate_of(L)->places -= pool->size;
+    pool_unref(pool);
     return 0;
+}
+
+/* Every job has a memory limit of its own: so untrusted scripts may have only so many at once. */
+static void check_places(lua_State *L, const struct pools *pools, unsigned size)
+{
+    enum { A_THREAD = 4 };
+    const struct orr_isolate *iso = isolate_of(L);
+    unsigned most = A_THREAD * pools->count;
+    if (iso->limits.profile == ORR_LUA_UNTRUSTED && (size > most || iso->places > most - size))
+        luaL_error(L, "worker.pool: the pools of this script may be of size %d together, and %d is taken", (int)most,
+                   (int)iso->places);
 }
 
 /* pool(size, queue) */
 static int make_pool(lua_State *L)
 {
+    struct orr_isolate *iso = isolate_of(L);
+    struct pools *pools = get_pools(L);
+    unsigned size = (unsigned)lua_tointeger(L, 1);
+    size = size ? size : pools->count;
+    check_places(L, pools, size);
     void **handle = new_handle(L, POOL);
-    *handle = pool_new(get_pools(L), (unsigned)lua_tointeger(L, 1), (unsigned)lua_tointeger(L, 2));
-    return *handle ? 1 : luaL_error(L, "not enough memory");
+    *handle = pool_new(pools, size, (unsigned)lua_tointeger(L, 2));
+    if (!*handle)
+        return luaL_error(L, "not enough memory");
+    iso->places += size;
+    return 1;
 }
 
 static struct pool *pool_at(lua_State *L, int index)

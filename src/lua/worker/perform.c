@@ -186,6 +186,12 @@ static bool start_job_proper(struct cell *cell)
     return started;
 }
 
+/* Of two times, either of which may be 0, for none. */
+static uint64_t smaller_limit(uint64_t one, uint64_t other)
+{
+    return !one || (other && other < one) ? other : one;
+}
+
 /* False if there is nothing to wait for. */
 static bool begin(struct cell *cell, struct orr_task *task)
 {
@@ -196,8 +202,9 @@ static bool begin(struct cell *cell, struct orr_task *task)
         fail(cell, cell->L, NULL);
         return false;
     }
+    uint64_t limit = smaller_limit(job->timeout_ns, job->program->terms->limits.deadline_ns[ORR_LUA_JOB]);
     for (int entry = 0; entry < ORR_LUA_ENTRIES; entry++)
-        cell->iso->limits.deadline_ns[entry] = job->timeout_ns;
+        cell->iso->limits.deadline_ns[entry] = limit;
     cell->iso->closer = orr_task_waker(task);
     if (!cell->born && cell->program->modules) {
         lua_settop(cell->L, CELL_MAIN - 1);

@@ -96,6 +96,8 @@ struct job *job_new(struct pool *pool, struct program *program)
     job->program = program_ref(program);
     message_init(&job->arguments, alloc);
     message_init(&job->result, alloc);
+    message_charge_to(&job->arguments, program->terms->transit);
+    message_charge_to(&job->result, program->terms->transit);
     return job;
 }
 
