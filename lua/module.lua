@@ -50,8 +50,8 @@ function orrery.run(...)
   return unpack(outcome, 2, outcome.n)
 end
 
--- `os.exit(status, true)` in a task: the state is closed when everything has been cancelled and has cleaned up.  The caller
--- waits for that, and so does not come back.
+-- `os.exit(status, true)` in a task: the state is closed when everything has been cancelled and has cleaned up.  The
+-- caller waits for that, and so does not come back.
 if exit then
   function os.exit(status, close)
     if not (close and main and current()) then
