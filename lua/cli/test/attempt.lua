@@ -105,11 +105,16 @@ end
 
 ---Calls a function inside the attempt's task; false if it fails, which is noted.
 function Attempt:guard(fn)
-  local ok = xpcall(fn, function(value)
+  local told = false
+  local ok, err = xpcall(fn, function(value)
+    told = true
     if not (self.cut_short and value == "closed") then
       self:fail(describe_error(value, debug.traceback("", 2)))
     end
   end)
+  if not ok and not told then -- no handler is called for lack of memory
+    self:fail(describe_error(err))
+  end
   return ok
 end
 
