@@ -13,5 +13,6 @@ files["tests/lua"] = {
 files["tests/runner"] = { std = "lua54+orrery_test", globals = { "_" } }
 files["types"] = { ignore = { "211", "212", "221", "241", "631" } }
 files["examples/hosts"] = { read_globals = { "host", "compositor" }, max_line_length = false }
+files["lua/module.lua"] = { globals = { "os" } }
 files["examples/game"] = { read_globals = { "monster" } }
 files["examples/plugins"] = { read_globals = { "host" } }

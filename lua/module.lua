@@ -3,7 +3,7 @@
 
 local orrery, drive = ...
 local async = orrery.async
-local current, run, pawait = async.current, async.run, async.pawait
+local current, run, pawait, sleep = async.current, async.run, async.pawait, async.sleep
 local error, format, select, type = error, string.format, select, type
 local pack, unpack = table.pack, table.unpack
 
@@ -19,6 +19,10 @@ local function drive_or_raise(...)
   end
 end
 
+local main -- the task that is being run
+local exiting -- with what status, packed; nil for not
+local exit = os and os.exit
+
 -- The task at the top awaits the function as a child, so that its results and its error, whatever they are, come back
 -- as they are.
 function orrery.run(...)
@@ -33,12 +37,30 @@ function orrery.run(...)
   end
   local outcome
   drive_or_raise(function(...)
-    outcome = pack(pawait(run("main", ...)))
+    main = run("main", ...)
+    outcome = pack(pawait(main))
   end, ...)
+  main = nil
+  if exiting then
+    exit(exiting[1], true)
+  end
   if not outcome[1] then
     error(outcome[2], 0)
   end
   return unpack(outcome, 2, outcome.n)
+end
+
+-- `os.exit(status, true)` in a task: the state is closed when everything has been cancelled and has cleaned up.  The
+-- caller waits for that, and so does not come back.
+if exit then
+  function os.exit(status, close)
+    if not (close and main and current()) then
+      exit(status, close)
+    end
+    exiting = pack(status)
+    main:close()
+    sleep(1e12)
+  end
 end
 
 return orrery
