@@ -483,6 +483,69 @@ static void untrusted_jobs_are_bounded_and_their_ends_are_their_own(void **state
     finish_all(rt, L);
 }
 
+/* What is neither here nor there is on an account, too. */
+static const char hoarding[] =
+    "local worker = game.worker\n"
+    "local megabyte = string.rep('x', 1 << 20)\n"
+    "local channel, sent, ok, err = worker.channel(1000), 0\n"
+    "repeat\n"
+    "  ok, err = pcall(channel.send, channel, megabyte)\n"
+    "  sent = sent + (ok and 1 or 0)\n"
+    "until not ok\n"
+    "assert(sent >= 10 and sent < 16, sent)\n"
+    "assert(err:find 'not enough memory: more is on its way than the memory limit allows', err)\n"
+    "for i = 1, 8 do assert(#channel:receive() == #megabyte) end\n"
+    "for i = 1, 8 do channel:send(megabyte) end\n"
+    "while #channel > 0 do channel:receive() end\n"
+    "local sleeper, jobs = worker.new 'require(\"orrery\").async.sleep(1e9)', 0\n"
+    "repeat\n"
+    "  ok, err = pcall(sleeper.run, sleeper, megabyte, print)\n"
+    "  jobs = jobs + (ok and 1 or 0)\n"
+    "until not ok\n"
+    "assert(jobs >= 10 and jobs <= 18, jobs)\n" /* those that run have been received */
+    "assert(err:find 'not enough memory', err)\n"
+    "sleeper:close()\n"
+    "ok, err = pcall(worker.pool, { size = 1000 })\n"
+    "assert(not ok and err:find 'the pools of this script may be of size 8 together, and 0 is taken', err)\n"
+    "local pools = {}\n"
+    "repeat ok, pools[#pools + 1] = pcall(worker.pool, { size = 4 }) until not ok\n"
+    "assert(#pools == 3, #pools)\n"
+    "note 'well'";
+
+static void untrusted_scripts_cannot_hoard_in_channels_and_queues(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = worker_runtime((struct orr_options){ .pool_threads = 2 });
+    lua_State *L;
+    struct orr_lua_options options = {
+        .mount = "game",
+        .memory_limit = 16 << 20,
+        .deadline_ns = { [ORR_LUA_TASK] = ORR_NEVER, [ORR_LUA_SCRIPT] = ORR_NEVER },
+    };
+    assert_int_equal(orr_lua_new(rt, &options, &L), 0);
+    lua_register(L, "note", host_note);
+    play(rt, L, hoarding);
+    assert_string_equal(noted, "well;");
+    finish_all(rt, L);
+}
+
+static void host_limits_how_long_jobs_compute(void **state)
+{
+    (void)state;
+    if (!INTERRUPTS)
+        skip();
+    struct orr_runtime *rt = worker_runtime((struct orr_options){ 0 });
+    lua_State *L = open_with(
+        rt, (struct orr_lua_options){ .mount = "game", .deadline_ns = { [ORR_LUA_JOB] = 20 * UINT64_C(1000000) } });
+    lua_register(L, "note", host_note);
+    play(rt, L,
+         "local w = game.worker.new 'while true do end'\n"
+         "local ok, err = pcall(w.call, w, { timeout = 100000 })\n"
+         "note(tostring(err):match '^timeout')");
+    assert_string_equal(noted, "timeout;");
+    finish_all(rt, L);
+}
+
 /* --- Threads and runtimes ------------------------------------------------------------------------------------------------------------ */
 
 static void no_thread_is_made_for_a_run(void **state)
@@ -646,6 +709,8 @@ static const struct CMUnitTest worker[] = {
     cmocka_unit_test(host_that_cannot_prepare_a_worker_fails_the_job),
     cmocka_unit_test(host_chooses_the_modules_of_workers),
     cmocka_unit_test(untrusted_jobs_are_bounded_and_their_ends_are_their_own),
+    cmocka_unit_test(untrusted_scripts_cannot_hoard_in_channels_and_queues),
+    cmocka_unit_test(host_limits_how_long_jobs_compute),
     cmocka_unit_test(no_thread_is_made_for_a_run),
     cmocka_unit_test(number_of_threads_is_checked),
     cmocka_unit_test(isolates_of_several_workers_share_the_crew),
