@@ -66,7 +66,8 @@ static void let_go_of_core(struct ltask *self)
 static enum orr_poll report_unseen(struct orr_task *task, void *data)
 {
     struct orr_isolate *iso = data;
-    (void)task;
+    if (task && iso->L && isolate_is_held(iso)) /* whoever started it has not come to a wait yet */
+        return orr_task_yield(task);
     struct ltask *all = iso->unseen;
     iso->unseen = NULL;
     if (!iso->L)

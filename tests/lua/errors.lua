@@ -232,6 +232,13 @@ test("an error value whose __tostring fails, waits, or answers no string is kept
   end
 end)
 
+test("a failure that is looked at before the next wait surprises nobody, however many slices that takes", function()
+  local task = quiet(function() error("x", 0) end)
+  local start = os.clock()
+  repeat until os.clock() - start > 0.02
+  equal(select(2, async.pawait(task)), "x")
+end)
+
 test("an error in a message handler is Lua's own affair", function()
   local ok = async.await(async.run(function()
     return xpcall(error, function() error "again" end)
