@@ -961,6 +961,7 @@ ORR_API int orr_script_load(struct orr_runtime *rt, const struct orr_script_opti
  *   -EINPROGRESS   Lua of the isolate is running: it is done when the outermost call has returned
  *   -EBUSY, -EPERM   as for orr_lua_call(), and nothing was done
  *   -ENOMEM
+ *   and orr_script_reload(): what orr_script_load() answers, if it cannot be loaded again
  */
 ORR_API int orr_script_unload(struct orr_script *script);
 ORR_API int orr_script_reload(struct orr_script *script);

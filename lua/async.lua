@@ -6,7 +6,7 @@ local async = orrery.async
 local await, run, group = async.await, async.run, async._group
 local plain_wait = Task._wait
 local error, pcall, tostring, type = error, pcall, tostring, type -- scripts may change the globals
-local format, huge, math_type, pack = string.format, math.huge, math.type, table.pack
+local format, gsub, huge, math_type, pack = string.format, string.gsub, math.huge, math.type, table.pack
 local current, with_timeout = async.current, async.with_timeout
 local loop, schedule = orrery.loop, orrery.schedule
 local new_timer = loop.new_timer
@@ -34,6 +34,34 @@ function async.wrap(argc, fn)
   end
 end
 
+-- The tasks of a list, to be waited for; what is wrong with it is told to our caller's.
+local function group_of(method, tasks)
+  if type(tasks) ~= "table" then
+    error(format("async.%s: expected a list of tasks, got %s", method, type(tasks)), 3)
+  end
+  local ok, waiting = pcall(group, tasks)
+  if not ok then
+    local reason = type(waiting) == "string" and gsub(waiting, "^[^%s]+:%d+: ", "")
+    error(reason and format("async.%s: %s", method, reason) or waiting, 3)
+  end
+  return waiting
+end
+
+local function check_function(what, fn)
+  if type(fn) ~= "function" then
+    error(format("%s: expected a function, got %s", what, type(fn)), 3)
+  end
+end
+
+local function check_wait(method, self, ms)
+  if type(self) ~= "userdata" then
+    error(format("task:%s: expected a task before the colon, got %s", method, type(self)), 3)
+  elseif ms ~= nil and type(ms) ~= "number" then
+    error(format("task:%s: expected milliseconds, got %s", method, type(ms)), 3)
+  end
+  check_task(self)
+end
+
 local function outcome(index, ok, ...)
   if ok then
     return index, nil, ...
@@ -43,7 +71,7 @@ end
 
 -- In the order in which they are done: index, error or nil, results.
 function async.iter(tasks)
-  local waiting = group(tasks)
+  local waiting = group_of("iter", tasks)
   local function next_done()
     local index, task = waiting:next()
     if index then
@@ -55,7 +83,7 @@ end
 
 -- The index of the first that is done, and its results; its error is raised.
 function async.await_any(tasks)
-  local waiting <close> = group(tasks)
+  local waiting <close> = group_of("await_any", tasks)
   local index, task = waiting:next()
   if not index then
     error("async.await_any: the list is empty: there is nothing to wait for", 2)
@@ -65,7 +93,7 @@ end
 
 -- A list of what each has come to, packed, in the order of the tasks.  The first error is raised at once.
 function async.await_all(tasks)
-  local waiting <close> = group(tasks)
+  local waiting <close> = group_of("await_all", tasks)
   local results = {}
   for index, task in waiting.next, waiting do
     results[index] = pack(await(task))
@@ -75,6 +103,9 @@ end
 
 -- Awaits a task for at most so long; then closes it, waits for its cleanup, and raises "timeout".
 function async.timeout(ms, task)
+  if type(task) ~= "userdata" or not pcall(check_task, task) then
+    error(format("async.timeout: expected a task, got %s", type(task)), 2)
+  end
   local function finish(ok, ...)
     if ok then
       return ...
@@ -91,7 +122,7 @@ end
 -- Inside a task these suspend it; outside, they drive the loop.
 
 function Task:pwait(ms)
-  check_task(self)
+  check_wait("pwait", self, ms)
   if not current() then
     return plain_wait(self, ms)
   end
@@ -109,7 +140,7 @@ local function raise_or_return(ok, ...)
 end
 
 function Task:wait(ms)
-  check_task(self)
+  check_wait("wait", self, ms)
   if current() and not ms then
     return await(self)
   end
@@ -119,12 +150,14 @@ end
 -- The permit, or the lock, is given back when the block ends, however it ends.
 
 function Semaphore:with(fn, ...)
+  check_function("semaphore:with", fn)
   acquire(self)
   local permit <close> = self -- luacheck: ignore permit
   return fn(...)
 end
 
 function Mutex:with(fn, ...)
+  check_function("mutex:with", fn)
   lock(self)
   local lock <close> = self -- luacheck: ignore lock
   return fn(...)
@@ -193,6 +226,7 @@ function loop.set_interval(ms, fn)
 end
 
 function orrery.schedule_wrap(fn)
+  check_function("schedule_wrap", fn)
   return function(...)
     return schedule(fn, ...)
   end

@@ -17,6 +17,7 @@ local huge, maxinteger, mtype = math.huge, math.maxinteger, math.type
 local pack, unpack = table.pack, table.unpack
 
 local TIMEOUT_MS = 300000
+local LONGEST_PLACE = 40
 local MODULE = "^[%a_][%w_.]*$" -- the name of one
 
 local worker = {}
@@ -86,6 +87,9 @@ local registered = {} -- modules for all workers: { name, script, name of the ch
 -- What messages call a script: where it was given to us, `level` functions out from who asks.
 local function chunk_name(kind, level)
   local where = gsub(core.where(level + 1), ":%s*$", "")
+  if #where > LONGEST_PLACE then -- Lua would cut it off at its end, where the line is
+    where = "..." .. sub(where, -LONGEST_PLACE)
+  end
   return where == "" and format("=[%s]", kind) or format("=[%s %s]", kind, where)
 end
 

@@ -67,11 +67,11 @@ local function candidates(names, line, kind, name)
   if base and names[base] then
     return names[base]
   end
-  local all = {} -- under a name of the script's own, it can be any module: of the API first
+  local all = {} -- under a name of the script's own, it can be any module of the API
   for _, module in ipairs(names.orrery or {}) do
     table.move(names[module] or {}, 1, #(names[module] or {}), #all + 1, all)
   end
-  for module, fields in pairs(names) do
+  for module, fields in pairs(line and {} or names) do -- without the line, of Lua's own too
     if module ~= "" and module ~= ":" then
       table.move(fields, 1, #fields, #all + 1, all)
     end
@@ -79,12 +79,22 @@ local function candidates(names, line, kind, name)
   return all
 end
 
+---The one that was meant, most likely.  If there is one of that very name, it was not mistyped, but is another thing's.
+local function meant(list, name)
+  for _, other in ipairs(list) do
+    if other == name then
+      return nil
+    end
+  end
+  return given.nearest(name, list)
+end
+
 ---What the message points at: where in the line, how long, and what may have been meant.
 local function point_at(message, line, names)
   local kind, name = message:match("%((%a+) '([^']+)'%)")
   if kind then
     local list = message:find("a nil value", 1, true) and candidates(names, line, kind, name)
-    local near = list and given.nearest(name, list)
+    local near = list and meant(list, name)
     return line and place_of_name(line, kind, name), utf8.len(name) or #name, near
   end
   local token = message:match("near '([^\n]-)'$")

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 static const int caught[] = { SIGINT, SIGTERM, SIGQUIT, SIGWINCH, SIGCONT };
@@ -56,11 +57,24 @@ _Noreturn void signals_die(int number)
     _exit(128 + number);
 }
 
+/* timeout(1) and others signal a process, and then its group: that is one wish, not two. */
+static bool comes_right_after(void)
+{
+    enum { ONE_WISH_MS = 20 };
+    static _Atomic long long last;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    long long ms = (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    return ms - atomic_exchange(&last, ms) < ONE_WISH_MS;
+}
+
 static void on_signal(int number)
 {
     int saved = errno;
     for (int i = 0; i < CAUGHT; i++) {
-        if (caught[i] != number || !atomic_exchange(&waiting[i], true) || i >= ENDING)
+        if (caught[i] != number || (number == SIGTERM && comes_right_after()))
+            continue;
+        if (!atomic_exchange(&waiting[i], true) || i >= ENDING)
             continue;
         if (number != SIGQUIT)
             signal(number, SIG_DFL); /* whatever comes of showing the tree, another one ends it */

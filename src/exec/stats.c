@@ -60,6 +60,11 @@ static void add_lateness(struct orr_stats *sum, struct orr_runtime *rt, unsigned
         if (longest > sum->lateness_max_ns)
             sum->lateness_max_ns = longest;
     }
+    /* Quantiles are the upper ends of classes, and nothing was later than the latest. */
+    if (sum->lateness_p50_ns > sum->lateness_max_ns)
+        sum->lateness_p50_ns = sum->lateness_max_ns;
+    if (sum->lateness_p99_ns > sum->lateness_max_ns)
+        sum->lateness_p99_ns = sum->lateness_max_ns;
 }
 
 static void add_service(struct orr_stats *sum, const struct timekeeper *keeper)

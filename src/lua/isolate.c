@@ -347,6 +347,8 @@ static int guard_gc(lua_State *L)
     if (!iso->closing && !isolate_visit(iso)) { /* by the host, under its tasks */
         iso->closing = true;
         ltask_drop_all(iso);
+        ltask_report_unseen(iso);
+        ltask_forget_errors(iso); /* which are values of the state */
         isolate_leave(iso);
     }
     iso->closing = true; /* references to functions outlive the state */
@@ -521,6 +523,7 @@ void isolate_unref(struct orr_isolate *iso)
 /* No task is left.  What the host's own state still has of the API finds it closed. */
 static void dispose(struct orr_isolate *iso)
 {
+    ltask_report_unseen(iso); /* while there is a state that has them */
     ltask_forget_errors(iso);
     forget_found();
     if (!iso->owned)

@@ -23,6 +23,7 @@ struct orr_script {
     uint32_t number;                   /* in its isolate */
     bool again;                        /* to be loaded when it has ended */
     bool ending;
+    int reload_error; /* why it could not be loaded again */
     struct orr_waker closer;
     struct orr_wait grace;
 };
@@ -188,9 +189,9 @@ static void script_ended(struct orr_script *script)
         return;
     }
     script->again = false;
-    int error = load(script);
-    if (error)
-        say(script, "cannot be loaded again", error);
+    script->reload_error = load(script);
+    if (script->reload_error)
+        say(script, "cannot be loaded again", script->reload_error);
 }
 
 /* Its isolate has closed, because it was unloaded, or for a reason of the host's. */
@@ -265,5 +266,6 @@ int orr_script_unload(struct orr_script *script)
 
 int orr_script_reload(struct orr_script *script)
 {
-    return end(script, true);
+    int error = end(script, true);
+    return error ? error : script->reload_error;
 }

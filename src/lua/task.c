@@ -86,6 +86,11 @@ static enum orr_poll report_unseen(struct orr_task *task, void *data)
     return ORR_DONE;
 }
 
+void ltask_report_unseen(struct orr_isolate *iso)
+{
+    report_unseen(NULL, iso);
+}
+
 static void unref_isolate(void *data)
 {
     isolate_unref(data);

@@ -185,6 +185,9 @@ void ltask_cancel_of(struct orr_isolate *iso, uint32_t script);
 bool ltask_any_of(struct orr_isolate *iso, uint32_t script, bool with_hopes);
 void ltask_drop_of(struct orr_isolate *iso, uint32_t script);
 
+/* Tells the sink of failures that nobody saw, here and now. */
+void ltask_report_unseen(struct orr_isolate *iso);
+
 /* Of failed tasks that the host keeps: their errors were Lua values. */
 void ltask_forget_errors(struct orr_isolate *iso);
 

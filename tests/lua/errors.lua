@@ -312,3 +312,22 @@ test("where a task was made is remembered when debugging", function()
   check.truthy(task:traceback():find "'made here', created at .*errors.lua:%d+", task:traceback())
   check.truthy(not other:traceback():find "'made there', created", other:traceback())
 end)
+
+-- --- misuse --------------------------------------------------------------------------------------------------------------
+
+test("what is wrong with an argument is told where it was given, and by the name that was called", function()
+  local task = async.run(async.sleep, 1)
+  for expected, fn in pairs {
+    ["errors.lua:%d+: async.await_all: expected a list of tasks, got nil"] = function() async.await_all(nil) end,
+    ["errors.lua:%d+: async.await_any: expected a list of tasks, got userdata"] = function() async.await_any(task) end,
+    ["errors.lua:%d+: async.iter: .*item 1"] = function() async.iter({ 1 }) end,
+    ["errors.lua:%d+: async.timeout: expected a task, got function"] = function() async.timeout(10, print) end,
+    ["errors.lua:%d+: mutex:with: expected a function, got nil"] = function() async.mutex():with() end,
+    ["errors.lua:%d+: task:wait: expected milliseconds, got string"] = function() task:wait("a") end,
+    ["errors.lua:%d+: task:wait: expected a task before the colon, got nil"] = function() task.wait() end,
+    ["errors.lua:%d+: schedule_wrap: expected a function, got number"] = function() orrery.schedule_wrap(3) end,
+  } do
+    local err = raises(nil, fn)
+    check.truthy(err:find(expected), err)
+  end
+end)

@@ -131,7 +131,7 @@ int chunk_load_module(lua_State *L)
         return 2;
     }
     const char *base = luaL_gsub(L, name, ".", "/");
-    lua_pushliteral(L, ""); /* where it is not */
+    lua_pushstring(L, roots_count(iso->terms->roots) ? "" : "\n\tthere are no folders for this script to require from");
     for (unsigned i = 0; i < 2 * roots_count(iso->terms->roots); i++) {
         const char *path = lua_pushfstring(L, forms[i % 2], base);
         lua_pushfstring(L, "@%s", path);

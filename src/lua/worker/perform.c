@@ -23,6 +23,7 @@
 #include "lua/worker/library.h"
 
 #include <errno.h>
+#include <string.h>
 
 #define CLEANUP_NS UINT64_C(100000000)
 
@@ -37,6 +38,12 @@ static void fail(struct cell *cell, lua_State *L, const char *report)
         message_free(&job->result);
         job->report = report ? alloc_copy(&job->program->alloc, report) : NULL;
         if (values_encode(&job->result, L, lua_gettop(L), 1, "error")) { /* it cannot be copied: then words about it */
+            const char *end = report ? strstr(report, "\nstack traceback:") : NULL;
+            if (end && luaL_getmetafield(L, -2, "__tostring") != LUA_TNIL) { /* its own, made when it was raised */
+                lua_pop(L, 1);
+                lua_pop(L, 1);
+                lua_pushlstring(L, report, (size_t)(end - report));
+            }
             lua_replace(L, -2);
             values_encode(&job->result, L, lua_gettop(L), 1, "error");
         }

@@ -43,7 +43,7 @@ static bool check_upvalues(lua_State *L, int index)
             continue;
         lua_pushfstring(L,
                         "the function uses the variable '%s' of the code around it, which a worker does not have: "
-                        "pass it as an argument",
+                        "pass it as an argument, or require it inside",
                         name);
         return false;
     }
