@@ -90,6 +90,8 @@ static enum orr_poll dispatch(struct orr_task *task, void *data)
         queue->dispatching = false;
         return ORR_DONE;
     }
+    if (isolate_is_held(iso)) /* nothing of it begins before that has gone on */
+        return orr_task_yield(task);
     for (unsigned started = 0; started < iso->limits.schedule_per_turn; started++) {
         struct scheduled *next = take_next(iso);
         if (!next)

@@ -132,6 +132,18 @@ test("an error is reported and counted, and the rest still run", { errors = true
   equal(vim.runtime.stats().schedule_errors - before, 2)
 end)
 
+test("nothing that is scheduled begins while a slice of another task is only suspended", function()
+  local handles, start = {}, os.clock()
+  for i = 1, 100 do
+    handles[i] = schedule(function() end)
+  end
+  repeat until os.clock() - start > 0.02
+  equal(vim.runtime.stats().scheduled, 100)
+  for _, handle in ipairs(handles) do
+    equal(handle:cancel(), true)
+  end
+end)
+
 test("a thousand wait, and no more; those cancelled make room", function()
   local handles, ran = {}, 0
   for i = 1, 1000 do
