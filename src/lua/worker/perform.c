@@ -29,7 +29,24 @@
 
 /* --- What a job has come to ---------------------------------------------------------------------------------------------- */
 
-/* The job fails with the value at the top, which is taken off, unless it has failed before.  Never raises. */
+/*
+ * For a value that cannot be copied, and what values_encode() says of it, at the top: leaves words in their place.  They are its own, if it
+ * has any: those that the report was made of when it was raised, so that no script runs here.
+ */
+static void put_words(lua_State *L, const char *report)
+{
+    const char *end = report ? strstr(report, "\nstack traceback:") : NULL;
+    if (end && luaL_getmetafield(L, -2, "__tostring") != LUA_TNIL) {
+        lua_pop(L, 2);
+        lua_pushlstring(L, report, (size_t)(end - report));
+    }
+    lua_replace(L, -2);
+}
+
+/*
+ * The job fails with the value at the top, which is taken off, unless it has failed before.  Raises for lack of memory, but not without
+ * a report; then there is no message.
+ */
 static void fail(struct cell *cell, lua_State *L, const char *report)
 {
     struct job *job = cell->job;
@@ -37,14 +54,8 @@ static void fail(struct cell *cell, lua_State *L, const char *report)
         job->failed = true;
         message_free(&job->result);
         job->report = report ? alloc_copy(&job->program->alloc, report) : NULL;
-        if (values_encode(&job->result, L, lua_gettop(L), 1, "error")) { /* it cannot be copied: then words about it */
-            const char *end = report ? strstr(report, "\nstack traceback:") : NULL;
-            if (end && luaL_getmetafield(L, -2, "__tostring") != LUA_TNIL) { /* its own, made when it was raised */
-                lua_pop(L, 1);
-                lua_pop(L, 1);
-                lua_pushlstring(L, report, (size_t)(end - report));
-            }
-            lua_replace(L, -2);
+        if (values_encode(&job->result, L, lua_gettop(L), 1, "error")) {
+            put_words(L, report);
             values_encode(&job->result, L, lua_gettop(L), 1, "error");
         }
     }
