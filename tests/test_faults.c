@@ -2,6 +2,7 @@
  * What if there is none?  Every allocation is made to fail in turn, the library's own by the hook, the pool's by
  * standing in front of libc; descriptors run out; the kernel forbids io_uring.
  */
+#include "failing.h"
 #include "harness.h"
 
 #include <errno.h>
@@ -25,20 +26,6 @@ static _Atomic long long held;
 static bool may_allocate(void)
 {
     return atomic_fetch_sub(&allowed, 1) > 0;
-}
-
-void *__real_calloc(size_t count, size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return may_allocate() ? __real_calloc(count, size) : NULL;
-}
-
-void *__real_aligned_alloc(size_t alignment, size_t size);
-void *__wrap_aligned_alloc(size_t alignment, size_t size);
-void *__wrap_aligned_alloc(size_t alignment, size_t size)
-{
-    return may_allocate() ? __real_aligned_alloc(alignment, size) : NULL;
 }
 
 static void *failing_alloc(void *data, void *block, size_t old_size, size_t size)

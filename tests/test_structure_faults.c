@@ -4,6 +4,7 @@
  * nothing is lost.
  */
 #include "alarm.h"
+#include "failing.h"
 #include "harness.h"
 
 #include <errno.h>
@@ -23,20 +24,6 @@ static bool may_allocate(void)
     ran_out |= !may;
     allowed--;
     return may;
-}
-
-void *__real_calloc(size_t count, size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return may_allocate() ? __real_calloc(count, size) : NULL;
-}
-
-void *__real_aligned_alloc(size_t alignment, size_t size);
-void *__wrap_aligned_alloc(size_t alignment, size_t size);
-void *__wrap_aligned_alloc(size_t alignment, size_t size)
-{
-    return may_allocate() ? __real_aligned_alloc(alignment, size) : NULL;
 }
 
 static void *failing_alloc(void *data, void *block, size_t old_size, size_t size)

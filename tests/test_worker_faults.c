@@ -5,6 +5,7 @@
  *
  * The collectors rest meanwhile: a finalizer for whose call there is no memory, Lua does not call, and what it would have freed is lost.
  */
+#include "failing.h"
 #include "harness.h"
 #include "lua_host.h"
 
@@ -24,20 +25,6 @@ static bool may_allocate(void)
     if (!may)
         ran_out = true;
     return may;
-}
-
-void *__real_calloc(size_t count, size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return may_allocate() ? __real_calloc(count, size) : NULL;
-}
-
-void *__real_aligned_alloc(size_t alignment, size_t size);
-void *__wrap_aligned_alloc(size_t alignment, size_t size);
-void *__wrap_aligned_alloc(size_t alignment, size_t size)
-{
-    return may_allocate() ? __real_aligned_alloc(alignment, size) : NULL;
 }
 
 static void *failing_alloc(void *data, void *block, size_t old_size, size_t size)
