@@ -27,6 +27,14 @@ uint64_t watch_thread(void)
 /* --- The timer ------------------------------------------------------------------------------------------------ */
 
 /* Async-signal-safe. */
+static void set_timer(struct watch *watch, uint64_t after)
+{
+    struct itimerspec when = { .it_value = { .tv_sec = (time_t)(after / 1000000000),
+                                             .tv_nsec = (long)(after % 1000000000) } };
+    timer_settime(watch->timer, 0, &when, NULL);
+}
+
+/* Async-signal-safe. */
 static void set(struct watch *watch, uint64_t now, uint64_t after)
 {
     uint64_t fires_at = clock_after(now, after);
@@ -35,10 +43,21 @@ static void set(struct watch *watch, uint64_t now, uint64_t after)
     watch->set_in = watch->slice;
     watch->set_at = now;
     watch->fires_at = fires_at;
-    uint64_t left = fires_at - now;
-    struct itimerspec when = { .it_value = { .tv_sec = (time_t)(left / 1000000000),
-                                             .tv_nsec = (long)(left % 1000000000) } };
-    timer_settime(watch->timer, 0, &when, NULL);
+    watch->repeats_after = 0;
+    set_timer(watch, fires_at - now);
+}
+
+/*
+ * Calls `over`, and has it called again while the slice goes on.  The timer does not count as set meanwhile: the next slice, or one
+ * inside this, sets it for itself, and when this one was interrupted first stays known.  Async-signal-safe.
+ */
+static void tell(struct watch *watch, void *data)
+{
+    uint64_t after = watch->repeats_after ? 2 * watch->repeats_after : watch->period;
+    uint64_t longest = WATCH_REPEAT_MAX * watch->period;
+    watch->repeats_after = after < longest ? after : longest;
+    watch->over(data);
+    set_timer(watch, watch->repeats_after);
 }
 
 /* --- The handler ----------------------------------------------------------------------------------------------- */
@@ -80,7 +99,7 @@ static void handle(int number, siginfo_t *info, void *context)
     if (data) {
         uint64_t now = clock_now();
         if (watch->slice == watch->set_in || now >= watch->turn_end)
-            watch->over(data);
+            tell(watch, data);
         else
             set(watch, now, watch->period);
     }

@@ -7,6 +7,9 @@
  * later one, it sets the timer anew for that; if it finds none, it does nothing.  So a slice is interrupted after one period at
  * the earliest, two at the latest; after watch_renew(), after one; and at the end of a turn that has one.
  *
+ * A slice that goes on after `over` was called is told again, after another period, then after two, four and so on up to
+ * WATCH_REPEAT_MAX: what `over` asks for can get lost in what it interrupts, and must not get lost for good.
+ *
  * The handler runs on the worker's thread, between any two instructions of what it interrupts.  It touches nothing but the watch,
  * and `over` must be as careful.  Watches live in a table for the whole life of the process, so a signal that comes late finds
  * one; and one that reaches a thread which does not drive the worker any more goes away.
@@ -26,7 +29,9 @@
 
 struct log;
 
-typedef void watch_fn(void *data); /* in a signal handler */
+typedef void watch_fn(void *data); /* in a signal handler; again and again while the slice goes on */
+
+enum { WATCH_REPEAT_MAX = 64 }; /* periods between two calls of it for the same slice */
 
 #define WATCH_NO_END (ORR_NEVER - 1) /* a timer that is not set is later still */
 
@@ -37,7 +42,8 @@ struct watch {
     uint64_t slices;            /* so far */
     uint64_t set_in;            /* the slice in which the timer was set, */
     uint64_t set_at;            /* and when */
-    volatile uint64_t fires_at; /* ORR_NEVER while it is not set */
+    volatile uint64_t fires_at; /* ORR_NEVER while it is not set, or only to repeat */
+    uint64_t repeats_after;     /* the last call of `over`, in nanoseconds; 0 before the first */
     uint64_t turn_end;          /* of the worker's turn; WATCH_NO_END */
     uint64_t period;
     uint64_t looked_at;       /* in which tick of the kernel's, whether the handler is still ours */

@@ -15,15 +15,22 @@ static int next_count(const struct orr_isolate *iso);
 
 /* --- The hook, on and off --------------------------------------------------------------------------------------- */
 
-/* Async-signal-safe: lua_sethook() is made for that. */
+/*
+ * Async-signal-safe: lua_sethook() is made for that.  A coroutine that is armed already keeps what is known of its own hook.  One whose
+ * hook is just being taken away, by what we interrupt, may have a mask without a hook.
+ */
 static void arm(struct orr_isolate *iso, lua_State *L)
 {
-    bool stale = lua_gethook(L) == on_hook;
-    iso->own.hook = stale ? NULL : lua_gethook(L);
-    iso->own.mask = stale ? 0 : lua_gethookmask(L);
-    iso->own.count = stale ? 0 : lua_gethookcount(L);
-    iso->after_call = iso->own.mask & LUA_MASKCALL;
-    iso->skips = 0;
+    lua_Hook hook = lua_gethook(L);
+    bool again = hook == on_hook && iso->armed == L;
+    if (!again) {
+        bool has_own = hook && hook != on_hook; /* else it has none, or ours from another time */
+        iso->own.hook = has_own ? hook : NULL;
+        iso->own.mask = has_own ? lua_gethookmask(L) : 0;
+        iso->own.count = has_own ? lua_gethookcount(L) : 0;
+        iso->after_call = iso->own.mask & LUA_MASKCALL;
+        iso->skips = 0;
+    }
     iso->armed = L;
     lua_sethook(L, on_hook, LUA_MASKCOUNT | LUA_MASKRET | iso->own.mask, 1);
 }
@@ -33,17 +40,25 @@ static void disarm(struct orr_isolate *iso)
     lua_State *L = iso->armed;
     if (!L)
         return;
+    iso->armed = NULL; /* first: budget_over() is not to arm it again meanwhile */
     if (lua_gethook(L) == on_hook)
         lua_sethook(L, iso->own.hook, iso->own.mask, iso->own.count);
-    iso->armed = NULL;
 }
 
-/* The slice is over: in a signal handler, on the worker's thread, which is inside that slice. */
+/*
+ * The slice is over, or still is: in a signal handler, on the worker's thread, which is inside that slice.
+ *
+ * The hook may get lost when it is set: Lua, about to find that there is none, reads the mask, and then clears the flag that makes it
+ * look (`trap`); what comes between the two is forgotten, and so is a count that it is just writing.  So the hook is set again each time.
+ */
 static void budget_over(void *data)
 {
     struct orr_isolate *iso = data;
-    if (iso->requested)
+    if (iso->requested) {
+        if (!iso->moving && iso->armed && iso->armed == iso->running)
+            arm(iso, iso->armed);
         return;
+    }
     iso->requested_at = clock_now();
     iso->fresh = true;
     iso->requested = true;

@@ -1,0 +1,124 @@
+/*
+ * Interruptions that get lost.  Lua, about to find that there is no hook, reads the mask and then clears `trap`, the flag in the running
+ * function's frame that makes it look: a hook that is set between the two is there, and is not called.  Here that happens as often
+ * as a test wants: what sets a hook for our handler comes by, and the flag is cleared behind it.
+ */
+#include "lua_host.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+void __real_lua_sethook(lua_State *L, lua_Hook hook, int mask, int count);
+void __wrap_lua_sethook(lua_State *L, lua_Hook hook, int mask, int count);
+
+static volatile unsigned to_lose, lost;
+
+/*
+ * Where Lua 5.4 has the flag: behind four pointers of the frame and the saved position.  It is 1 in a Lua function's frame once a hook
+ * is set, and the test fails if it is not.
+ */
+static volatile int *trap_of(lua_State *L)
+{
+    lua_Debug frame;
+    if (!lua_getstack(L, 0, &frame))
+        return NULL;
+    return (volatile int *)((char *)frame.i_ci + 5 * sizeof(void *));
+}
+
+static bool handling_signal(void)
+{
+    sigset_t mask;
+    pthread_sigmask(SIG_SETMASK, NULL, &mask);
+    return sigismember(&mask, SIGUSR2); /* our handler blocks all others */
+}
+
+void __wrap_lua_sethook(lua_State *L, lua_Hook hook, int mask, int count)
+{
+    __real_lua_sethook(L, hook, mask, count);
+    if (!to_lose || !hook || !handling_signal())
+        return;
+    volatile int *trap = trap_of(L);
+    if (!trap || *trap != 1)
+        return;
+    *trap = 0;
+    to_lose--;
+    lost++;
+}
+
+static void lose(unsigned count)
+{
+    to_lose = count;
+    lost = 0;
+    alarm(60); /* a script that is never interrupted is to end the test */
+}
+
+static void a_loop_is_interrupted_though_requests_get_lost(void **state)
+{
+    (void)state;
+    for (unsigned count = 0; count < 4; count++) {
+        struct orr_runtime *rt = host_runtime();
+        lua_State *L = open_with(rt, (struct orr_lua_options){ .profile = ORR_LUA_UNTRUSTED,
+                                                               .slice_ns = MS,
+                                                               .deadline_ns[ORR_LUA_SCRIPT] = 30 * MS });
+        lose(count);
+        struct orr_task *task = start(L, "while true do end");
+        assert_true(turn_until_done(rt, task, 4 * MS) > 1);
+        assert_int_equal(error_of(rt, task), -ETIME);
+        assert_int_equal(lost, count);
+        assert_true(figure(L, "preemptions") > 0);
+        finish(rt, L);
+    }
+}
+
+static void a_call_that_cannot_be_suspended_is_ended_though_a_request_got_lost(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = host_runtime();
+    lua_State *L = open_with(rt, (struct orr_lua_options){ .slice_ns = MS });
+    lose(2);
+    load(L, "while true do end");
+    assert_int_equal(orr_lua_call(L, 0, 0, 20 * MS), -ETIME);
+    assert_int_equal(lost, 2);
+    finish(rt, L);
+}
+
+/* The hook is set a second time on a coroutine that has it already. */
+static void a_request_that_is_repeated_keeps_the_scripts_own_hook(void **state)
+{
+    (void)state;
+    static const char *const events[] = { "'l'", "''", "'c'" };
+    for (size_t i = 0; i < LENGTH(events); i++) {
+        struct orr_runtime *rt = host_runtime();
+        lua_State *L = open_with(rt, (struct orr_lua_options){ .slice_ns = MS });
+        char code[512];
+        snprintf(code, sizeof code,
+                 "local hits, stats = 0, game.runtime.stats\n"
+                 "local function hook() hits = hits + 1 end\n"
+                 "local function nothing() end\n"
+                 "debug.sethook(hook, %s, %d)\n"
+                 "repeat for i = 1, 1000 do end until stats().preemptions >= 3\n"
+                 "local before = hits\n"
+                 "for i = 1, 1000 do\n"
+                 "  nothing()\n"
+                 "end\n"
+                 "note(hits > before) note(debug.gethook() == hook)",
+                 events[i], i == 1 ? 100 : 0);
+        lose(2);
+        struct orr_task *task = start(L, code);
+        turn_until_done(rt, task, 4 * MS);
+        assert_int_equal(error_of(rt, task), 0);
+        assert_int_equal(lost, 2);
+        assert_string_equal(noted, "true;true;");
+        finish(rt, L);
+    }
+}
+
+static const struct CMUnitTest interruption[] = {
+    cmocka_unit_test(a_loop_is_interrupted_though_requests_get_lost),
+    cmocka_unit_test(a_call_that_cannot_be_suspended_is_ended_though_a_request_got_lost),
+    cmocka_unit_test(a_request_that_is_repeated_keeps_the_scripts_own_hook),
+};
+
+HARNESS_MAIN(interruption)
