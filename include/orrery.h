@@ -747,6 +747,7 @@ enum orr_lua_notice {
     ORR_LUA_TIMED_OUT,   /* something was ended at its deadline: the text is the report */
     ORR_LUA_DISABLED,    /* a handler timed out so often in a row that it is not called any more */
     ORR_LUA_MEMORY_SOFT, /* the soft limit was passed */
+    ORR_LUA_ENDED,       /* a limit was broken that no error can hold: none of the state's Lua runs any more */
 };
 
 /* What becomes of an event that finds the queue of its isolate full. */
@@ -782,6 +783,14 @@ struct orr_lua_options {
     size_t memory_soft;      /* the host is told when it is passed; default: none */
     size_t longest_string;   /* default: none if trusted, 8 MB if not; SIZE_MAX for none */
     size_t longest_source;   /* of a script or a module; default: none if trusted, 128 KB if not; SIZE_MAX for none */
+    unsigned
+        longest_list; /* elements in the list part of a table; default: none if trusted, 262,144 if not; UINT_MAX for none */
+    unsigned most_keys; /* in the hash part of a table; default: none if trusted, 32,768 if not; UINT_MAX for none */
+    unsigned
+        most_strings; /* different strings of up to 40 bytes; default: none if trusted, 65,536 if not; UINT_MAX for none */
+    uint64_t
+        longest_step_ns; /* a script is ended that makes the collector work longer than this in one piece; default: none
+                                 if trusted, 8 ms if not; ORR_NEVER for none */
     const char *const
         *roots; /* folders in which an untrusted script's `require` looks; NULL-terminated; default: none */
     const char *const *modules; /* of the API that scripts have: "async", "eventloop", "events", "json", "loop",

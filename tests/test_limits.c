@@ -725,7 +725,7 @@ static void strings_have_a_longest_length(void **state)
                                      "note(#(s:sub(1, -2) .. 'y'))");
     turn_until_done(rt, task, ORR_NEVER);
     assert_int_equal(error_of(rt, task), 0);
-    assert_string_equal(noted, "1048576;not enough memory;1048576;");
+    assert_string_equal(noted, "1048576;script:2: string too long: 2097152 bytes, and may have 1048576;1048576;");
     finish(rt, L);
 }
 

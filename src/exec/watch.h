@@ -44,7 +44,8 @@ struct watch {
     uint64_t set_at;            /* and when */
     volatile uint64_t fires_at; /* ORR_NEVER while it is not set, or only to repeat */
     uint64_t repeats_after;     /* the last call of `over`, in nanoseconds; 0 before the first */
-    uint64_t turn_end;          /* of the worker's turn; WATCH_NO_END */
+    uint64_t turn_began;        /* the worker's turn; 0 for one without an end */
+    uint64_t turn_end;          /* of it; WATCH_NO_END */
     uint64_t period;
     uint64_t looked_at;       /* in which tick of the kernel's, whether the handler is still ours */
     volatile uint64_t thread; /* whose timer it is; 0 for none */

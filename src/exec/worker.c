@@ -188,8 +188,10 @@ static void pass(struct worker *worker, uint64_t end)
 
 void worker_turn(struct worker *worker, uint64_t budget_ns)
 {
-    uint64_t end = budget_ns == ORR_NEVER ? ORR_NEVER : clock_after(clock_now(), budget_ns);
-    uint64_t outer_end = worker->watch->turn_end;
+    uint64_t began = budget_ns == ORR_NEVER ? 0 : clock_now();
+    uint64_t end = budget_ns == ORR_NEVER ? ORR_NEVER : clock_after(began, budget_ns);
+    uint64_t outer_began = worker->watch->turn_began, outer_end = worker->watch->turn_end;
+    worker->watch->turn_began = began;
     worker->watch->turn_end = end == ORR_NEVER ? WATCH_NO_END : end;
     enum { TURNS_PER_READING = 16 };
     if (counter_read(&worker->turns) % TURNS_PER_READING == 0)
@@ -199,6 +201,7 @@ void worker_turn(struct worker *worker, uint64_t budget_ns)
     do
         pass(worker, end);
     while (end != ORR_NEVER && worker->late.first && clock_now() < end);
+    worker->watch->turn_began = outer_began;
     worker->watch->turn_end = outer_end;
     if (atomic_load_explicit(&worker->home->turning, memory_order_relaxed))
         atomic_store_explicit(&worker->home->turning, false, memory_order_relaxed);

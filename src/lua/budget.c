@@ -54,51 +54,62 @@ static void disarm(struct orr_isolate *iso)
 static void budget_over(void *data)
 {
     struct orr_isolate *iso = data;
-    if (iso->requested) {
+    if (iso->slice_over) {
         if (!iso->moving && iso->armed && iso->armed == iso->running)
             arm(iso, iso->armed);
         return;
     }
     iso->requested_at = clock_now();
     iso->fresh = true;
+    iso->slice_over = true;
     iso->requested = true;
     if (!iso->moving)
         arm(iso, iso->running);
 }
 
-bool budget_ask_for_memory(struct orr_isolate *iso)
+bool budget_ask(struct orr_isolate *iso)
 {
     if (!iso->level || iso->limits.mode == ORR_LUA_OFF)
         return false;
-    if (iso->over_memory)
+    if (iso->requested)
         return true;
-    iso->over_memory = true;
+    iso->requested = true;
     if (iso->limits.mode == ORR_LUA_COUNT) {
         budget_charge_coroutine(iso); /* what has been counted so far is forgotten */
         lua_sethook(iso->running, on_count, LUA_MASKCOUNT, 1);
-        return true;
-    }
-    iso->requested_at = clock_now();
-    iso->requested = true;
-    if (!iso->moving)
+    } else if (!iso->moving) {
         budget_follow(iso);
+    }
     return true;
 }
 
-/*
- * In a hook: the account was overdrawn.  The next time is some way off: or what cleans up after the error would be made to collect
- * again and again.  The text is Lua's own, which no message handler is called for.
- */
-static void settle_account(struct orr_isolate *iso, lua_State *L)
+bool budget_ask_for_memory(struct orr_isolate *iso)
 {
-    size_t limit = iso->limits.memory;
-    lua_gc(L, LUA_GCCOLLECT); /* which may take memory, too, and is not to ask for us again */
-    iso->over_memory = false;
-    iso->memory_next = iso->memory + limit / 8 > limit ? iso->memory + limit / 8 : limit;
-    if (iso->memory > limit) {
-        lua_pushliteral(L, "not enough memory");
-        lua_error(L);
+    bool asked = budget_ask(iso);
+    if (asked && !iso->over_memory) {
+        iso->over_memory = true;
+        iso->forced_already = false;
     }
+    return asked;
+}
+
+/* Where instructions are counted, the hook comes by soon enough. */
+void budget_ask_to_collect(struct orr_isolate *iso)
+{
+    if (iso->limits.mode == ORR_LUA_SIGNAL)
+        budget_ask(iso);
+}
+
+/* Nothing is wanted of the hook any more, unless the slice is over meanwhile. */
+static void stand_down(struct orr_isolate *iso)
+{
+    iso->moving = true;
+    disarm(iso);
+    iso->requested = false;
+    if (iso->slice_over) /* budget_over() may have come by, and has left the hook to us */
+        iso->requested = true;
+    iso->moving = false;
+    budget_switched(iso);
 }
 
 void budget_follow(struct orr_isolate *iso)
@@ -228,24 +239,35 @@ bool budget_begin_slice(struct orr_isolate *iso)
 static void end_watching(struct orr_isolate *iso)
 {
     struct orr_isolate *outer = iso->watched.data;
+    bool over = iso->slice_over;
     watch_end(iso->worker->watch, &iso->watched);
     if (!iso->requested)
         return;
     disarm(iso);
-    iso->requested = false;
+    iso->requested = iso->slice_over = false;
     *iso->culprit = '\0';
-    if (outer && !outer->requested) { /* which this was a part of */
+    if (over && outer && !outer->slice_over) { /* which this was a part of */
         outer->requested_at = iso->requested_at;
+        outer->slice_over = true;
         outer->requested = true;
         budget_follow(outer);
     }
 }
 
+/* What is to be done about memory goes on when the slice does; if it does not, whoever allocates next is asked. */
+static void end_slice_of_memory(struct orr_isolate *iso)
+{
+    if (iso->over_memory && !iso->urgent) {
+        iso->over_memory = false;
+        collector_relent(iso);
+    }
+    memory_slice_over(iso);
+}
+
 void budget_end_slice(struct orr_isolate *iso)
 {
-    iso->slicing = iso->over_memory = false;
-    if (iso->memory_next > iso->limits.memory && iso->memory < iso->limits.memory / 8 * 7)
-        iso->memory_next = iso->limits.memory;
+    iso->slicing = false;
+    end_slice_of_memory(iso);
     if (iso->limits.mode == ORR_LUA_SIGNAL)
         end_watching(iso);
     if (iso->limits.memory_soft)
@@ -300,6 +322,8 @@ void level_enter(struct orr_isolate *iso, struct level *level, struct ltask *tas
         lua_sethook(level->co, on_count, LUA_MASKCOUNT, next_count(iso));
     else if (iso->limits.mode == ORR_LUA_SIGNAL)
         measure(iso, level);
+    if (iso->over_memory || iso->condemned)
+        budget_ask(iso);
     budget_switched(iso);
 }
 
@@ -324,6 +348,8 @@ static struct level *find_expired(struct orr_isolate *iso)
     for (struct level *level = iso->level; level; level = level->outer) {
         if (iso->limits.mode == ORR_LUA_SIGNAL && !level->since)
             level->since = !level->outer && watch->slice == watch->set_in ? watch->set_at : now;
+        if (iso->condemned && !level->outer)
+            return level;
         if (level->limit && budget_used(iso, level) >= level->limit + (iso->limits.mode == ORR_LUA_COUNT))
             return level;
     }
@@ -391,6 +417,62 @@ static void end_in_hook(struct orr_isolate *iso, lua_State *L, const struct leve
     }
 }
 
+/* --- Memory ---------------------------------------------------------------------------------------------------------- */
+
+void budget_condemn(struct orr_isolate *iso, const char *why)
+{
+    if (iso->condemned)
+        return;
+    char text[192];
+    snprintf(iso->verdict, sizeof iso->verdict, "%s", why);
+    iso->condemned = true;
+    snprintf(text, sizeof text, "a script has been ended: %s", why);
+    budget_notice(iso, ORR_LUA_ENDED, text);
+    budget_ask(iso);
+}
+
+static void raise_oversized(struct orr_isolate *iso, lua_State *L)
+{
+    char text[96];
+    if (!memory_find_oversized(iso, text, sizeof text))
+        return;
+    luaL_where(L, 0);
+    lua_pushstring(L, text);
+    lua_concat(L, 2);
+    lua_error(L);
+}
+
+/* As far as there is time in the slice.  Where instructions are counted, no signal says when that is over. */
+static bool pay(struct orr_isolate *iso)
+{
+    return collector_pay(iso, iso->limits.mode == ORR_LUA_COUNT ? iso->slice_end : ORR_NEVER);
+}
+
+/*
+ * In a hook, or a C function of ours: has the collector do what it owes, as far as there is time.  True if it has; then a script that has
+ * more memory than it may, and did not get below that by whole cycles of the collector, gets an error.  The text is Lua's own,
+ * which no message handler is called for.
+ */
+static bool see_to_memory(struct orr_isolate *iso, lua_State *L)
+{
+    if (iso->account.suspect.what)
+        raise_oversized(iso, L);
+    if (iso->over_memory && !iso->forced_already) {
+        iso->forced_already = true;
+        collector_force(iso);
+    }
+    if (!pay(iso))
+        return false;
+    if (iso->over_memory) {
+        iso->over_memory = false;
+        if (memory_still_over(iso)) {
+            lua_pushliteral(L, "not enough memory");
+            lua_error(L);
+        }
+    }
+    return true;
+}
+
 static bool is_call(int event)
 {
     return event == LUA_HOOKCALL || event == LUA_HOOKTAILCALL;
@@ -447,13 +529,19 @@ static void on_hook(lua_State *L, lua_Debug *event)
     bool counts = event->event == LUA_HOOKCOUNT;
     if (!may && !counts)
         return;
-    if (iso->over_memory)
-        settle_account(iso, L);
+    bool paid = see_to_memory(iso, L);
+    if (!paid)
+        iso->slice_over = true;
+    if (!iso->slice_over && !iso->condemned) {
+        stand_down(iso);
+        return;
+    }
     const struct level *expired = find_expired(iso);
     if (expired) {
         look_again_after(L, 1);
         end_in_hook(iso, L, expired, may);
     } else if (!can_preempt(iso, L)) {
+        collector_pay_anyway(iso, iso->limits.slice_ns);
         look_again_after(L, PATIENCE);
     } else if (!may) {
         look_again_after(L, 1);
@@ -466,7 +554,7 @@ static void on_hook(lua_State *L, lua_Debug *event)
 static bool slice_is_over(const struct orr_isolate *iso)
 {
     if (iso->limits.mode == ORR_LUA_SIGNAL)
-        return iso->requested;
+        return iso->slice_over;
     uint64_t now = clock_now();
     return now >= iso->slice_end || now >= iso->worker->watch->turn_end;
 }
@@ -479,15 +567,18 @@ static void on_count(lua_State *L, lua_Debug *event)
         return;
     for (struct level *level = iso->level; level; level = level->outer)
         level->used += (uint64_t)lua_gethookcount(L);
-    if (iso->over_memory)
-        settle_account(iso, L);
+    iso->requested = false;
+    lua_sethook(L, on_count, LUA_MASKCOUNT, next_count(iso)); /* also if what follows raises */
+    bool paid = see_to_memory(iso, L);
     const struct level *expired = find_expired(iso);
-    lua_sethook(L, on_count, LUA_MASKCOUNT, expired ? 1 : next_count(iso));
     if (expired) {
+        lua_sethook(L, on_count, LUA_MASKCOUNT, 1);
         end_in_hook(iso, L, expired, true);
-    } else if (slice_is_over(iso) && can_preempt(iso, L)) {
+    } else if ((!paid || slice_is_over(iso)) && can_preempt(iso, L)) {
         prepare_to_preempt(iso, L);
         lua_yield(L, 0);
+    } else if (!paid) {
+        collector_pay_anyway(iso, iso->limits.slice_ns);
     }
 }
 
@@ -495,12 +586,33 @@ static bool look(struct orr_isolate *iso, lua_State *L)
 {
     if (!iso->level || (!iso->requested && iso->limits.mode != ORR_LUA_COUNT))
         return false;
+    bool paid = see_to_memory(iso, L);
     const struct level *expired = find_expired(iso);
     if (expired) {
         begin_to_end(iso, L, expired);
         raise_timeout(L);
     }
-    return slice_is_over(iso);
+    return !paid || slice_is_over(iso);
+}
+
+bool budget_pay(lua_State *L)
+{
+    struct orr_isolate *iso = isolate_of(L);
+    while (collector_owes(iso) && !pay(iso)) {
+        if (!iso->level) {
+            collector_pay_anyway(iso, ORR_NEVER);
+            return false;
+        }
+        const struct level *expired = find_expired(iso);
+        if (expired) {
+            begin_to_end(iso, L, expired);
+            raise_timeout(L);
+        }
+        if (can_preempt(iso, L))
+            return true;
+        collector_pay_anyway(iso, iso->limits.slice_ns);
+    }
+    return false;
 }
 
 bool budget_wants_pause(lua_State *L)

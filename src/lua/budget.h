@@ -84,13 +84,30 @@ uint64_t budget_used(const struct orr_isolate *iso, const struct level *level);
  */
 bool budget_wants_pause(lua_State *L);
 
+/*
+ * Has the collector do all that is owed.  True if there is no time for that, and the function should suspend itself: as above.  Where L
+ * cannot yield, it is done in one go.
+ */
+bool budget_pay(lua_State *L);
+
 int budget_pause(lua_State *L, lua_KFunction k, lua_KContext context);
 
 /* The same for those that cannot suspend themselves, and need not be functions of ours. */
 void budget_check(struct orr_isolate *iso, lua_State *L);
 
-/* From inside the allocator: has the hook see to it, if Lua runs that it can interrupt; false if not. */
+/*
+ * From inside the allocator: has the hook called at the next instruction, if Lua runs that it can interrupt; false if not.  The
+ * second, because the account is overdrawn; the third, because the collector is owed work.
+ */
+bool budget_ask(struct orr_isolate *iso);
 bool budget_ask_for_memory(struct orr_isolate *iso);
+void budget_ask_to_collect(struct orr_isolate *iso);
+
+/*
+ * The script has broken a limit that cannot be held by an error, since what breaks it takes long each time: none of the isolate's Lua
+ * runs any more.  The host is told why, once; each call and task that runs, or goes on, is ended as at its deadline.
+ */
+void budget_condemn(struct orr_isolate *iso, const char *why);
 
 /* Between the two, nobody sets or takes away the hook of the coroutine that runs: it is the caller's own. */
 void budget_hands_off(struct orr_isolate *iso);

@@ -12,109 +12,6 @@
 #include <errno.h>
 #include <string.h>
 
-/* --- The account ------------------------------------------------------------------------------------------ */
-
-/*
- * At the limit, Lua is not refused what it asks for: it would collect its garbage then and there, and up to 5.4.7 there are stores into
- * tables that this pulls the ground from under.  Instead the hook is asked for (budget.h), which at the next instruction collects, and
- * raises the error if that has not helped.  One instruction, or one C function of ours, can make what is in use not much more than
- * double; what goes beyond three times the limit is refused after all, and so is what comes from plain code of the host's, where no hook
- * would look.
- */
-static bool may_have(struct orr_isolate *iso, size_t more)
-{
-    enum { OVERDRAFT = 3 };
-    size_t limit = iso->limits.memory;
-    if (!limit || (more <= limit && iso->memory + more <= iso->memory_next))
-        return true;
-    if (more > limit || iso->memory / OVERDRAFT > limit)
-        return false;
-    return budget_ask_for_memory(iso);
-}
-
-/*
- * Refused, Lua collects its garbage and asks for the same again.  If that were given then, a store that had the ground pulled from
- * under it would go on; so while a hook is there to collect, it is not.  Until something else has been given out, all requests
- * come past the mark.
- */
-static void *refuse(struct orr_isolate *iso, const void *block, size_t old_size, size_t size)
-{
-    if (iso->level && iso->limits.mode != ORR_LUA_OFF) {
-        iso->refused.block = block;
-        iso->refused.old_size = old_size;
-        iso->refused.size = size;
-        iso->memory_mark = 0;
-    }
-    return NULL;
-}
-
-/* True once: a third time, it is somebody who tries again. */
-static bool refused_before(struct orr_isolate *iso, const void *block, size_t old_size, size_t size)
-{
-    bool before = iso->refused.size == size && iso->refused.block == block && iso->refused.old_size == old_size;
-    if (before)
-        iso->refused.size = 0;
-    return before;
-}
-
-/* Above the mark there is more to do than to count: the peak, and the limit. */
-static void raise_mark(struct orr_isolate *iso)
-{
-    if (iso->memory > iso->memory_peak)
-        iso->memory_peak = iso->memory;
-    bool limited = iso->limits.memory && iso->memory_next < iso->memory_peak;
-    iso->memory_mark = limited ? iso->memory_next : iso->memory_peak;
-}
-
-static __attribute__((noinline)) void *account_resize(struct orr_isolate *iso, void *block, size_t old_size,
-                                                      size_t size)
-{
-    bool high = size > old_size && iso->memory + (size - old_size) > iso->memory_mark;
-    if (high && refused_before(iso, block, old_size, size))
-        return NULL;
-    if (high && !may_have(iso, size - old_size))
-        return refuse(iso, block, old_size, size);
-    void *result = alloc_resize(&iso->alloc, block, old_size, size);
-    if (!result)
-        return refuse(iso, block, old_size, size);
-    iso->memory += size - old_size;
-    if (high) {
-        iso->refused.size = 0;
-        raise_mark(iso);
-    }
-    return result;
-}
-
-/* Lua says in `kind` what it makes. */
-static bool too_long(const struct orr_isolate *iso, size_t kind, size_t size)
-{
-    enum { STRING_HEADER = 64 };
-    size_t longest = iso->limits.longest_string;
-    return longest && size > longest + STRING_HEADER && kind == LUA_TSTRING;
-}
-
-/* Everything that Lua makes and frees comes through here: the way for that is short, and apart from the others. */
-static void *account_alloc(void *data, void *block, size_t old_size, size_t size)
-{
-    struct orr_isolate *iso = data;
-    if (!size) {
-        iso->memory -= block ? old_size : 0;
-        return alloc_resize(&iso->alloc, block, old_size, 0);
-    }
-    if (block)
-        return account_resize(iso, block, old_size, size);
-    if (too_long(iso, old_size, size))
-        return NULL;
-    size_t memory = iso->memory + size;
-    if (memory > iso->memory_mark)
-        return account_resize(iso, NULL, 0, size);
-    void *result = alloc_resize(&iso->alloc, NULL, 0, size);
-    if (!result)
-        return refuse(iso, NULL, 0, size);
-    iso->memory = memory;
-    return result;
-}
-
 /* --- Registration ------------------------------------------------------------------------------------------ */
 
 void isolate_register(struct orr_isolate *iso, lua_State *L, const luaL_Reg *functions)
@@ -435,7 +332,7 @@ static struct orr_isolate *isolate_alloc(struct orr_runtime *rt, struct terms *t
     iso->alloc = rt->alloc;
     iso->terms = terms_ref(terms);
     iso->limits = terms->limits;
-    iso->memory_next = terms->limits.memory;
+    memory_open(iso);
     iso->references = 1;
     return iso;
 }
@@ -461,9 +358,9 @@ int orr_lua_open(struct orr_runtime *rt, lua_State *L, const struct orr_lua_opti
 
 static int open_libraries(lua_State *L)
 {
-    lua_gc(L, LUA_GCINC, 200, 100,
-           13); /* in steps of 8 KB, whatever a later Lua begins with: none may take a turn's time */
-    if (sandbox_applies(lua_touserdata(L, 1)))
+    struct orr_isolate *iso = lua_touserdata(L, 1);
+    collector_open(iso, L);
+    if (sandbox_applies(iso))
         sandbox_libraries(L);
     else
         luaL_openlibs(L);
@@ -477,7 +374,7 @@ int isolate_new(struct orr_runtime *rt, struct terms *terms, lua_State **out)
         return -ENOMEM;
     iso->owned = true;
     int error = -ENOMEM;
-    lua_State *L = lua_newstate(account_alloc, iso);
+    lua_State *L = lua_newstate(memory_alloc, iso);
     if (!L)
         goto no_state;
     lua_pushcfunction(L, open_libraries);
@@ -487,9 +384,11 @@ int isolate_new(struct orr_runtime *rt, struct terms *terms, lua_State **out)
     error = isolate_init(iso, rt, L);
     if (error)
         goto not_opened;
+    collector_begin(iso);
     *out = L;
     return 0;
 not_opened:
+    memory_discard(iso);
     lua_close(L);
 no_state:
     isolate_unref(iso);
@@ -517,6 +416,7 @@ void isolate_unref(struct orr_isolate *iso)
         return;
     struct alloc alloc = iso->alloc;
     terms_unref(iso->terms);
+    memory_close(iso);
     alloc_free(&alloc, iso, sizeof *iso);
 }
 
@@ -528,6 +428,7 @@ static void dispose(struct orr_isolate *iso)
     forget_found();
     if (!iso->owned)
         return;
+    memory_discard(iso);
     lua_close(iso->L);
     iso->L = NULL;
     if (iso->closed)

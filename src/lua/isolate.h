@@ -15,8 +15,10 @@
 #define ORR_LUA_ISOLATE_H
 
 #include "exec/runtime.h"
+#include "lua/collector.h"
 #include "lua/compat.h"
 #include "lua/limits.h"
+#include "lua/memory.h"
 #include "orrery.h"
 
 enum {
@@ -111,9 +113,13 @@ struct orr_isolate {
     struct limits limits;
     struct watch_outer watched; /* the slice, of another isolate on the same worker, inside which ours is */
     uint64_t slice_end;         /* when instructions are counted */
-    volatile bool requested, fresh, moving, after_call;
-    bool hooked;    /* a script has had hooks of its own, and any of those may have raised an error */
-    unsigned skips; /* of moments that were not good ones */
+    volatile bool requested;    /* the hook is wanted: the slice is over, or there is something to do about memory */
+    volatile bool slice_over;   /* the first of these */
+    volatile bool fresh, moving, after_call;
+    bool condemned;    /* none of its Lua runs any more, */
+    char verdict[128]; /* and why */
+    bool hooked;       /* a script has had hooks of its own, and any of those may have raised an error */
+    unsigned skips;    /* of moments that were not good ones */
     uint64_t requested_at;
     lua_State *volatile armed; /* has our hook */
     struct {
@@ -138,16 +144,13 @@ struct orr_isolate {
     char culprit[80];    /* the C function that ran when the slice was over, and for how long */
     struct terms *terms; /* a reference */
 
-    /* The account. */
+    /* Memory: see memory.h and collector.h. */
     size_t memory, memory_peak;
-    size_t memory_mark; /* above it there is more to do than to count: the peak, or what follows if that is lower */
-    size_t memory_next; /* where the hook is to look: the limit, or a little above what could not be collected */
-    struct {
-        const void *block;
-        size_t old_size, size;
-    } refused;        /* the last request, if that was: Lua will make it again */
-    bool over_memory; /* the limit is passed, and the hook is to see to it */
-    bool soft_passed; /* the soft limit, and the host was told */
+    bool over_memory;    /* the limit is passed, and the hook is to see to it; */
+    bool forced_already; /* whole cycles were begun because of that */
+    bool soft_passed;    /* the soft limit, and the host was told */
+    struct memory_account account;
+    struct collector collector;
     struct alloc alloc;
 };
 

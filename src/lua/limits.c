@@ -15,12 +15,16 @@ enum {
     SCHEDULE_TURN_DEFAULT = 16,
     TASKS_UNTRUSTED = 10000,
     SOURCE_UNTRUSTED = 128 << 10,
+    LIST_UNTRUSTED = 1 << 18,
+    KEYS_UNTRUSTED = 1 << 15,
+    STRINGS_UNTRUSTED = 1 << 16,
 };
 
 #define MS UINT64_C(1000000)
 #define SLICE_DEFAULT (2 * MS)
 #define SLICE_MIN (MS / 10)
 #define INSTRUCTIONS_DEFAULT 1000000
+#define STEP_UNTRUSTED (8 * MS)
 #define MB ((size_t)1 << 20)
 
 static int check(const struct orr_lua_options *options, const struct log *log)
@@ -98,6 +102,10 @@ int limits_choose(struct limits *limits, const struct orr_lua_options *options, 
         .memory_soft = choose(options->memory_soft, 0, SIZE_MAX),
         .longest_source = choose(options->longest_source, trusted ? 0 : SOURCE_UNTRUSTED, SIZE_MAX),
         .longest_string = choose(options->longest_string, trusted ? 0 : 8 * MB, SIZE_MAX),
+        .longest_list = (unsigned)choose(options->longest_list, trusted ? 0 : LIST_UNTRUSTED, UINT_MAX),
+        .most_keys = (unsigned)choose(options->most_keys, trusted ? 0 : KEYS_UNTRUSTED, UINT_MAX),
+        .most_strings = (unsigned)choose(options->most_strings, trusted ? 0 : STRINGS_UNTRUSTED, UINT_MAX),
+        .longest_step_ns = choose(options->longest_step_ns, trusted ? 0 : STEP_UNTRUSTED, ORR_NEVER),
         .safe_patterns = options->safe_patterns || !trusted,
         .testing = options->testing,
         .schedule_limit = options->schedule_limit ? options->schedule_limit : SCHEDULE_DEFAULT,

@@ -18,6 +18,9 @@ struct limits {
     size_t memory, memory_soft;
     size_t longest_string;
     size_t longest_source;
+    unsigned longest_list, most_keys; /* of a table */
+    unsigned most_strings;
+    uint64_t longest_step_ns; /* of the collector */
     bool safe_patterns;
     bool testing;
     unsigned schedule_limit, schedule_per_turn;

@@ -90,6 +90,7 @@ void modules_open(struct orr_isolate *iso, lua_State *L)
     handle_open(iso, L);
     coroutine_open(iso, L);
     ending_open(iso, L);
+    garbage_open(iso, L);
     if (iso->limits.safe_patterns)
         put_patterns(iso, L);
     run_chunk(L, orrery_lua_async, orrery_lua_async_size, "=orrery/async.lua");

@@ -56,4 +56,7 @@ int async_await(lua_State *L);
 bool future_test(lua_State *L, int index);
 int future_await(lua_State *L, int status, lua_KContext context);
 
+/* Puts ours in the place of Lua's collectgarbage(). */
+void garbage_open(struct orr_isolate *iso, lua_State *L);
+
 #endif

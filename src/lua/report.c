@@ -267,6 +267,13 @@ static int write_timeout(lua_State *L)
     const struct timeout *timeout = lua_touserdata(L, 1);
     struct orr_isolate *iso = timeout->iso;
     luaL_checkstack(L, 16, NULL);
+    if (iso->condemned) {
+        lua_pushfstring(L, "Script ended: %s\n", iso->verdict);
+        add_where(L);
+        push_stacks(L, iso, 1);
+        lua_concat(L, 3);
+        return 1;
+    }
     add_who(L, timeout->expired);
     add_how_long(L, iso, timeout->expired);
     add_where(L);

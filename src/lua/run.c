@@ -4,6 +4,7 @@
  */
 #include "lua/task_parts.h"
 
+#include "base/clock.h"
 #include "lua/errand.h"
 #include "lua/modules.h"
 #include "lua/reach.h"
@@ -155,6 +156,28 @@ static enum orr_poll step(struct ltask *self)
     return answer;
 }
 
+/*
+ * Before Lua goes on, the collector does what it owes.  False if there is no time for that: then the task comes first of the isolate's,
+ * a turn later.  What was left to be paid when its own slice was cut short is part of its time.
+ */
+static bool pay_first(struct ltask *self)
+{
+    struct orr_isolate *iso = self->iso;
+    uint64_t began = clock_now();
+    bool paid = collector_pay(iso, clock_after(began, iso->limits.slice_ns));
+    if (self->used && iso->limits.mode == ORR_LUA_SIGNAL)
+        self->used += clock_now() - began;
+    if (paid)
+        return true;
+    if (iso->urgent != self) {
+        self->urgent = true;
+        self->next_urgent = iso->urgent;
+        iso->urgent = self;
+    }
+    worker_ready_late(iso->worker, self->task);
+    return false;
+}
+
 enum orr_poll ltask_poll(struct orr_task *task, void *data)
 {
     struct ltask *self = data;
@@ -163,6 +186,8 @@ enum orr_poll ltask_poll(struct orr_task *task, void *data)
     if (!self->begun && iso->closing) /* none of a script runs for the first time because it is unloaded */
         return orr_task_fail(task, -ECANCELED);
     if (held && iso->urgent == self && !iso->plain) { /* it goes on, a turn later */
+        if (collector_owes(iso) && !pay_first(self))
+            return ORR_PENDING;
         iso->urgent = self->next_urgent;
         self->urgent = self->paused = false;
     } else if (self->paused || (self->begun && self->wait.state == WAIT_WAITING && !task->child_failed)) {
@@ -176,6 +201,8 @@ enum orr_poll ltask_poll(struct orr_task *task, void *data)
     if (self->weak)
         reach_anchor(self);
     self->looked_at = false;
+    if (collector_owes(iso) && !iso->slicing && !iso->plain && !pay_first(self))
+        return ORR_PENDING;
     bool outermost = budget_begin_slice(iso);
     enum orr_poll answer = step(self);
     if (outermost) {

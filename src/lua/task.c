@@ -207,6 +207,8 @@ void ltask_check_room(struct orr_isolate *iso, lua_State *L)
 {
     if (iso->closing)
         luaL_error(L, "async.run: the isolate is closing");
+    if (iso->condemned)
+        luaL_error(L, "async.run: the script has been ended: %s", iso->verdict);
     if (iso->tasks >= iso->limits.max_tasks)
         luaL_error(L, "async.run: there are %d tasks already, and may be no more", (int)iso->limits.max_tasks);
 }

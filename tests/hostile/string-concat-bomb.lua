@@ -1,4 +1,4 @@
 -- s = s .. s until something gives.
--- expect: memory
+-- expect: error string too long
 local s = "x"
 while true do s = s .. s end

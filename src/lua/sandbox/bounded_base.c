@@ -1,6 +1,6 @@
 /*
- * Lua's basic functions, and `os.date`.  Metamethods are called such that they can yield; finalizers, and all of
- * `collectgarbage` but counting and steps, are refused.
+ * Lua's basic functions, and `os.date`.  Metamethods are called such that they can yield; finalizers are
+ * refused.
  */
 #include "lua/sandbox/bounded_library.h"
 
@@ -90,20 +90,8 @@ static int base_setmetatable(lua_State *L)
 {
     if (lua_type(L, 2) == LUA_TTABLE && bounded_has_field(L, 2, "__gc"))
         return luaL_error(L, "a metatable with '__gc' is refused: this script can have no finalizers");
-    return bounded_call_own(L);
-}
-
-static int base_collectgarbage(lua_State *L)
-{
-    static const char *const known[] = { "collect",      "count",     "step",    "incremental",
-                                         "generational", "stop",      "restart", "setpause",
-                                         "setstepmul",   "isrunning", NULL };
-    const char *what = known[luaL_checkoption(L, 1, "collect", known)];
-    if (!strcmp(what, "count"))
-        return bounded_call_own(L);
-    if (strcmp(what, "step") != 0)
-        return luaL_error(L, "collectgarbage '%s' is refused: this script can only \"count\" and \"step\"", what);
-    lua_settop(L, 1); /* a step is as long as we say */
+    if (lua_type(L, 2) == LUA_TTABLE)
+        collector_keep(isolate_of(L), L, 2);
     return bounded_call_own(L);
 }
 
@@ -118,7 +106,6 @@ static int os_date(lua_State *L)
 }
 
 const struct bounded bounded_base[] = {
-    { "_G", "collectgarbage", base_collectgarbage },
     { "_G", "ipairs", base_ipairs },
     { "_G", "print", base_print },
     { "_G", "setmetatable", base_setmetatable },

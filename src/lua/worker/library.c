@@ -1,6 +1,8 @@
 #include "lua/worker/library.h"
 
 #include "base/clock.h"
+#include "lua/collector.h"
+#include "lua/isolate.h"
 #include "lua/sandbox/sandbox.h"
 
 #include <errno.h>
@@ -223,8 +225,6 @@ void library_check(lua_State *L)
 
 void library_restore(lua_State *L)
 {
-    if (!lua_gc(L, LUA_GCISRUNNING))
-        lua_gc(L, LUA_GCRESTART); /* which also makes a step due: so not for nothing */
-    lua_gc(L, LUA_GCINC, 200, 100, 13);
+    collector_reset(isolate_find(L), L);
     seed_random(L);
 }
