@@ -101,6 +101,7 @@ static void end_cycle(struct orr_isolate *iso)
     self->before = self->longest;
     self->left_before = iso->memory;
     self->cycles++;
+    slab_trim(&iso->account.slab);
     set_threshold(iso);
     if (!self->forced)
         return;

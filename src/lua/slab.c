@@ -8,7 +8,6 @@
 
 enum {
     HEADER = (sizeof(struct slab_page) + SLAB_GRAIN - 1) / SLAB_GRAIN * SLAB_GRAIN,
-    EMPTY_CHUNKS_KEPT = 1,
 };
 
 struct slab_chunk {
@@ -77,7 +76,6 @@ static struct slab_chunk *map_chunk(struct slab *slab)
         slab->chunks->previous = chunk;
     slab->chunks = chunk;
     slab->mapped += size;
-    slab->empty_chunks++;
     add_roomy(slab, chunk);
     return chunk;
 }
@@ -116,7 +114,6 @@ static struct slab_page *take_page(struct slab *slab)
         chunk->free = page->next;
     else
         page = (struct slab_page *)(chunk->base + (size_t)chunk->touched++ * SLAB_PAGE);
-    slab->empty_chunks -= !chunk->used;
     if (++chunk->used == chunk->pages)
         remove_roomy(slab, chunk);
     page->chunk = chunk;
@@ -132,12 +129,17 @@ static void give_page(struct slab *slab, struct slab_page *page)
     slab->held -= SLAB_PAGE;
     if (!chunk->roomy)
         add_roomy(slab, chunk);
-    if (--chunk->used)
-        return;
-    if (slab->empty_chunks >= EMPTY_CHUNKS_KEPT)
-        unmap_chunk(slab, chunk);
-    else
-        slab->empty_chunks++;
+    --chunk->used;
+}
+
+void slab_trim(struct slab *slab)
+{
+    size_t spare = slab->held / 2 + MB;
+    for (struct slab_chunk *chunk = slab->roomy, *next; chunk; chunk = next) {
+        next = chunk->next_roomy;
+        if (!chunk->used && slab->mapped > slab->held + spare)
+            unmap_chunk(slab, chunk);
+    }
 }
 
 /* Makes a list of a page's blocks, in the order of their addresses. */

@@ -2,9 +2,9 @@
  * Small blocks for one Lua state: up to SLAB_LARGEST bytes, in classes of sixteen bytes each.
  *
  * Blocks live in pages of 4 KB that hold one class each, and pages in chunks that are mapped from the system.  A page's header is at
- * its beginning, so a block's address leads to it.  A page that is empty goes back to its chunk, for any class; a chunk that is empty
- * goes back to the system, but for one that is kept.  So what a slab holds follows what is in use, up to what a few blocks in each
- * page can keep from being empty; `held` says how much that is.
+ * its beginning, so a block's address leads to it.  A page that is empty goes back to its chunk, for any class; chunks that are
+ * empty go back to the system when slab_trim() finds more of them than may soon be needed.  So what a slab holds follows what is in
+ * use, up to what a few blocks in each page can keep from being empty; `held` says how much that is.
  *
  * Taking and giving back are a few instructions, and never walk over anything that grows.  That is what malloc cannot promise: it
  * puts off work and then does all of it at once, in the middle of a turn.
@@ -44,10 +44,12 @@ struct slab {
     struct slab_chunk *roomy;                /* those with a free page */
     size_t held;                             /* bytes in pages that are in use */
     size_t mapped;                           /* bytes in chunks */
-    unsigned empty_chunks;
 };
 
 void slab_open(struct slab *slab);
+
+/* Gives empty chunks back to the system, but for half of what is in use. */
+void slab_trim(struct slab *slab);
 
 /* Unmaps everything, whatever is still taken. */
 void slab_close(struct slab *slab);
