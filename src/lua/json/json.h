@@ -80,6 +80,8 @@ struct json_level {
 struct json_reader {
     lua_State *L;
     const char *text, *at, *end;
+    const char *counted; /* up to here the lines, and the characters of the last, have been counted, for errors */
+    int lines, columns;
     bool floats;
     bool started;
     int base;  /* L's stack as it was; then comes a buffer, or nil */

@@ -34,15 +34,24 @@ enum state {
 
 /* --- Errors --------------------------------------------------------------------------------------------------------- */
 
-/* Raises, with the line of a place and its column, in characters. */
-static int fail_at(const struct json_reader *r, const char *at, const char *what)
+/* Counts lines and columns, in characters, up to a place.  Done between steps, so that an error late in a long text takes no longer. */
+static void count_to(struct json_reader *r, const char *at)
 {
-    int line = 1, column = 1;
-    const char *start = r->text;
-    for (const char *newline; (newline = memchr(start, '\n', (size_t)(at - start))); start = newline + 1)
-        line++;
-    for (; start < at; start++)
-        column += (*start & 0xc0) != 0x80;
+    for (; r->counted < at; r->counted++) {
+        if (*r->counted == '\n') {
+            r->lines++;
+            r->columns = 0;
+        } else {
+            r->columns += (*r->counted & 0xc0) != 0x80;
+        }
+    }
+}
+
+/* Raises, with the line of a place and its column. */
+static int fail_at(struct json_reader *r, const char *at, const char *what)
+{
+    count_to(r, at);
+    int line = r->lines + 1, column = r->columns + 1;
     char near[NEAR + 1];
     size_t size = 0;
     for (; size < NEAR && at + size < r->end && (unsigned char)at[size] >= ' '; size++)
@@ -57,7 +66,7 @@ static int fail_at(const struct json_reader *r, const char *at, const char *what
     return luaL_error(r->L, "line %d, column %d: %s near '%s'", line, column, what, near);
 }
 
-static int fail(const struct json_reader *r, const char *what)
+static int fail(struct json_reader *r, const char *what)
 {
     return fail_at(r, r->at, what);
 }
@@ -70,7 +79,7 @@ static bool is_digit(char c)
 }
 
 /* The first that is no digit; there is one at least. */
-static const char *skip_digits(const struct json_reader *r, const char *at, const char *stop)
+static const char *skip_digits(struct json_reader *r, const char *at, const char *stop)
 {
     if (at == stop || !is_digit(*at))
         fail_at(r, at, "a digit expected");
@@ -162,7 +171,7 @@ static void buffer_plain(struct json_reader *r)
 }
 
 /* The number that four digits at `at` are. */
-static unsigned read_hex(const struct json_reader *r, const char *at)
+static unsigned read_hex(struct json_reader *r, const char *at)
 {
     unsigned value = 0;
     for (int i = 0; i < 4; i++) {
@@ -423,7 +432,8 @@ static inline void value_over(struct json_reader *r)
         put_value(r->L, &r->levels[r->depth - 1]);
 }
 
-static inline void skip_space(struct json_reader *r)
+/* False if there may be more of it. */
+static inline bool skip_space(struct json_reader *r)
 {
     const char *from = r->at;
     const char *stop = r->end - from > PIECE ? from + PIECE : r->end;
@@ -431,6 +441,7 @@ static inline void skip_space(struct json_reader *r)
         r->at++;
     if (r->at - from >= BYTES_A_STEP)
         r->steps -= (int)((r->at - from) / BYTES_A_STEP);
+    return r->at < stop || stop == r->end;
 }
 
 /* The rest of a string: a name, or a value. */
@@ -492,7 +503,7 @@ static void read_comma(struct json_reader *r)
     }
 }
 
-static void fail_at_end(const struct json_reader *r)
+static void fail_at_end(struct json_reader *r)
 {
     static const char *const expected[] = {
         [AT_VALUE] = "a value expected",      [AT_FIRST] = "a value, or a closing bracket, expected",
@@ -544,7 +555,8 @@ static void check_unchanged(struct json_reader *r)
 
 void json_reader_begin(struct json_reader *r, const char *text, size_t size, bool floats)
 {
-    r->text = r->at = text;
+    r->text = r->at = r->counted = text;
+    r->lines = r->columns = 0;
     r->end = text + size;
     r->floats = floats;
     r->started = false;
@@ -575,8 +587,7 @@ int json_reader_step(struct json_reader *r, lua_State *L, int steps, const volat
     for (;;) {
         if (r->state == IN_STRING) {
             read_string(r);
-        } else {
-            skip_space(r);
+        } else if (skip_space(r)) {
             if (r->at < r->end)
                 read_token(r);
             else if (r->state == AT_END)
@@ -584,8 +595,10 @@ int json_reader_step(struct json_reader *r, lua_State *L, int steps, const volat
             else
                 fail_at_end(r);
         }
-        if (--r->steps < 0 || *hurry)
+        if (--r->steps < 0 || *hurry) {
+            count_to(r, r->state == IN_STRING ? r->string : r->at);
             return -EAGAIN;
+        }
     }
     lua_replace(L, r->base + 1);
     return 1;

@@ -25,6 +25,7 @@
 #define CHANNEL "orrery.channel"
 #define WAITER "orrery.channel_waiter"
 #define CAPACITY_MAX 1000000
+#define CAPACITY_MAX_UNTRUSTED 10000 /* they are all freed at once, by a finalizer */
 
 struct item {
     struct item *next;
@@ -203,6 +204,9 @@ int channel_new(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
     lua_Integer capacity = luaL_optinteger(L, 1, 1);
+    if (iso->limits.profile == ORR_LUA_UNTRUSTED)
+        luaL_argcheck(L, capacity >= 0 && capacity <= CAPACITY_MAX_UNTRUSTED, 1,
+                      "a capacity from 0 to 10000 expected, which is the most that an untrusted script may have");
     luaL_argcheck(L, capacity >= 0 && capacity <= CAPACITY_MAX, 1, "a capacity from 0 to 1000000 expected");
     struct handle *handle = lua_newuserdatauv(L, sizeof *handle, 0);
     handle->attachment = NULL;
