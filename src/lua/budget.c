@@ -516,6 +516,8 @@ static bool look(struct orr_isolate *iso, lua_State *L)
     const struct level *expired = find_expired(iso);
     if (expired) {
         begin_to_end(iso, L, expired);
+        if (iso->limits.mode == ORR_LUA_COUNT)
+            lua_sethook(L, on_count, LUA_MASKCOUNT, 1); /* whoever catches it gets no instruction */
         raise_timeout(L);
     }
     return slice_is_over(iso);
