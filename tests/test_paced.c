@@ -273,9 +273,9 @@ static void a_call_that_is_dropped_leaves_nothing_behind(void **state)
 {
     (void)state;
     static const char *const calls[] = {
-        "game.values.encode(t)",      "game.json.encode(t)",        "channel:send(t)",
-        "channel:try_send(t)",        "game.json.decode(text)",     "game.values.decode(bytes)",
-        "full:receive()",             "full:try_receive()",         "echo:call(t)",
+        "game.values.encode(t)", "game.json.encode(t)",    "channel:send(t)",
+        "channel:try_send(t)",   "game.json.decode(text)", "game.values.decode(bytes)",
+        "full:receive()",        "full:try_receive()",     "echo:call(t)",
     };
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         struct orr_runtime *rt = counting_runtime();
@@ -283,7 +283,8 @@ static void a_call_that_is_dropped_leaves_nothing_behind(void **state)
         lua_register(L, "set_pauses", set_pauses);
         char code[1024];
         snprintf(code, sizeof code,
-                 "local t = {} for i = 1, 20000 do t[i] = { i, 'a string of more than forty bytes, which is long' .. i } end\n"
+                 "local t = {} for i = 1, 20000 do t[i] = { i, 'a string of more than forty bytes, which is long' .. i "
+                 "} end\n"
                  "local text, bytes = game.json.encode(t), game.values.encode(t)\n"
                  "channel, full = game.worker.channel(1), game.worker.channel(1)\n"
                  "local echo = game.worker.new 'return ...'\n"
@@ -346,7 +347,8 @@ static void a_long_string_is_quoted_as_luas_own_does_it(void **state)
              "for seed = 1, 20 do\n"
              "  math.randomseed(seed)\n"
              "  local parts, pieces = {}, {}\n"
-             "  for i = 1, 3000 do parts[i] = string.char(math.random(0, 40), math.random(40, 60), math.random(0, 255)) end\n"
+             "  for i = 1, 3000 do parts[i] = string.char(math.random(0, 40), math.random(40, 60), math.random(0, "
+             "255)) end\n"
              "  local text = table.concat(parts)\n"
              "  for i = 1, #text, 3 do pieces[#pieces + 1] = string.format('%q', text:sub(i, i + 2)):sub(2, -2) end\n"
              "  local whole = string.format('<%q %d %q>', text, 5, 'x')\n"

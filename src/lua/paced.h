@@ -30,7 +30,7 @@ struct paced_kind {
 
 struct paced {
     const struct paced_kind *kind;
-    int slot; /* on the Lua stack */
+    int slot;  /* on the Lua stack */
     bool kept; /* in the userdata there */
 };
 

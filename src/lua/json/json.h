@@ -84,10 +84,10 @@ struct json_reader {
     int lines, columns;
     bool floats;
     bool started;
-    int base;  /* L's stack as it was; then comes a buffer, or nil */
+    int base; /* L's stack as it was; then comes a buffer, or nil */
     int depth;
-    int steps;    /* until it asks for a pause */
-    uint8_t state; /* what comes next */
+    int steps;          /* until it asks for a pause */
+    uint8_t state;      /* what comes next */
     bool in_name;       /* the string that is being read is one */
     const char *string; /* what is being read of a string and not in the buffer */
     char *buffer;       /* NULL: the one in here */

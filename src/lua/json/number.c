@@ -158,7 +158,8 @@ bool number_from_decimal(uint64_t digits, int exponent, double *value)
     if (exponent <= -POWERS || exponent >= POWERS)
         return false;
 #if defined(__FLT_EVAL_METHOD__) && __FLT_EVAL_METHOD__ == 0
-    if (digits <= UINT64_C(1) << MANTISSA && exponent >= -22 && exponent <= 22) { /* both are exact, and one rounding is right */
+    if (digits <= UINT64_C(1) << MANTISSA && exponent >= -22 &&
+        exponent <= 22) { /* both are exact, and one rounding is right */
         *value = exponent < 0 ? (double)digits / tens[-exponent] : (double)digits * tens[exponent];
         return true;
     }

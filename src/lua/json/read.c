@@ -56,7 +56,8 @@ static int fail_at(struct json_reader *r, const char *at, const char *what)
     size_t size = 0;
     for (; size < NEAR && at + size < r->end && (unsigned char)at[size] >= ' '; size++)
         near[size] = at[size];
-    while (size && at + size < r->end && ((unsigned char)at[size] & 0xc0) == 0x80) /* not in the middle of a character */
+    while (size && at + size < r->end &&
+           ((unsigned char)at[size] & 0xc0) == 0x80) /* not in the middle of a character */
         size--;
     near[size] = '\0';
     if (at >= r->end)
@@ -506,8 +507,8 @@ static void read_comma(struct json_reader *r)
 static void fail_at_end(struct json_reader *r)
 {
     static const char *const expected[] = {
-        [AT_VALUE] = "a value expected",      [AT_FIRST] = "a value, or a closing bracket, expected",
-        [AT_NAME] = "a string expected",      [AT_COLON] = "':' expected",
+        [AT_VALUE] = "a value expected",           [AT_FIRST] = "a value, or a closing bracket, expected",
+        [AT_NAME] = "a string expected",           [AT_COLON] = "':' expected",
         [AT_COMMA] = "a closing bracket expected",
     };
     fail(r, expected[r->state]);

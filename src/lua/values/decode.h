@@ -29,7 +29,7 @@ struct decoder {
     int base;                /* L's stack as it was */
     int names;               /* the first slot's index */
     unsigned slots, taken;   /* how many there are; how many, from the first on, have a name in them */
-    int shared; /* index of the table of what may be referred to, by offset; nil until there is something */
+    int shared;             /* index of the table of what may be referred to, by offset; nil until there is something */
     uint32_t count, number; /* of the values; of those that are read */
     int depth;              /* tables that are being filled */
     int steps;              /* until it asks for a pause */

@@ -18,10 +18,10 @@
 #include <string.h>
 
 enum {
-    WALK_SLOTS = 3,      /* a key, a value, and a metatable to look at */
-    GAP = 16,            /* of nils in an array, besides as many as there are elements */
-    BYTES_A_STEP = 256,  /* copied at once */
-    TABLE_STEPS = 3,     /* what a table takes, besides its content */
+    WALK_SLOTS = 3,     /* a key, a value, and a metatable to look at */
+    GAP = 16,           /* of nils in an array, besides as many as there are elements */
+    BYTES_A_STEP = 256, /* copied at once */
+    TABLE_STEPS = 3,    /* what a table takes, besides its content */
 };
 
 static int refuse(struct encoder *e, int error, const char *reason)
