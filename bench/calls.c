@@ -77,8 +77,8 @@ static const struct row rows[] = {
       "ev = orrery.async.event()\n"
       "for i = 1, 9000 do orrery.async.run({ detached = true }, function() ev:wait() end) end",
       "ev:set()" },
-    { "inspect_tree", "for i = 1, 9000 do orrery.async.run({ detached = true }, orrery.async.sleep, 1e9) end",
-      "orrery.async.inspect_tree()" },
+    { "inspect_tree", "for i = 1, 9000 do orrery.async.run(orrery.async.sleep, 1e9) end",
+      "orrery.async.inspect_tree() orrery.async.current():close()" },
     { "free_channel", "c = orrery.worker.channel(10000) for i = 1, 10000 do c:send(i) end",
       "c = nil collect() orrery.async.sleep(1)" },
 };

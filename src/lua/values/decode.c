@@ -19,6 +19,9 @@ enum {
     BYTES_A_STEP = 256, /* of strings */
     SLOTS_A_STEP = 16,  /* of tables, when they are made */
     TABLE_STEPS = 3,    /* what a table takes, besides its content */
+    /* For so many a table has room from the start: one call of Lua's makes that, and cannot be suspended. */
+    ELEMENTS_MADE = 1 << 18,
+    PAIRS_MADE = 1 << 15,
 };
 
 static void fail(const struct decoder *d, const char *what)
@@ -145,7 +148,8 @@ static void begin_table(struct decoder *d, unsigned tag)
     if (elements > INT32_MAX || pairs > INT32_MAX)
         fail(d, "a table with more than any can have");
     luaL_checkstack(L, WALK_SLOTS, "not enough memory");
-    lua_createtable(L, (int)elements, (int)pairs);
+    lua_createtable(L, (int)(elements < ELEMENTS_MADE ? elements : ELEMENTS_MADE),
+                    (int)(pairs < PAIRS_MADE ? pairs : PAIRS_MADE));
     struct decoder_table *table = &d->tables[d->depth++];
     table->table = lua_topointer(L, -1);
     table->begin = begin;

@@ -20,8 +20,8 @@ struct decoding {
 };
 
 /*
- * Begins to copy values into `m`, which is the caller's and stays where it is; or if that is NULL, into a flat message of the work's own,
- * on the isolate's account.  `slot` is the place on L's stack for the work.  paced_run() follows, and answers as values_encode() does.
+ * Begins to copy values into `m`, which is the caller's and stays where it is; or if that is NULL, into a flat message of the work's own.
+ * `slot` is the place on L's stack for the work.  paced_run() follows, and answers as values_encode() does.
  */
 void encoding_begin(struct encoding *work, lua_State *L, int slot, struct message *m, int first, int count,
                     const char *root);
