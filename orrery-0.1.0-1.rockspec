@@ -16,7 +16,6 @@ supported_platforms = { "linux" }
 dependencies = { "lua ~> 5.4" }
 external_dependencies = {
   LIBURING = { header = "liburing.h" },
-  JANSSON = { header = "jansson.h" },
 }
 build = { -- with Meson and Ninja; Lua's headers are found by pkg-config, as lua5.4
   type = "command",

@@ -8,12 +8,14 @@ local argument_error, join, results_max, longest = tools.argument_error, tools.j
 local error, getmetatable, pcall, select, type = error, getmetatable, pcall, select, type
 local tointeger, min, ult = math.tointeger, math.min, math.ult
 local sub, byte, char, format, rep = string.sub, string.byte, string.char, string.format, string.rep
+local gsub = tools.gsub
 local upper, lower, reverse = string.upper, string.lower, string.reverse
 local move, unpack, sort, pack = table.move, table.unpack, table.sort, table.pack
 local utf8_char, utf8_len = utf8.char, utf8.len
 
 local BLOCK <const> = 4096
 local BYTES <const> = 65536
+local QUOTED <const> = 8192
 local CALLER <const> = 3 -- error's level: this function, the one in C, the script
 
 -- As Lua's own functions take the length of something.
@@ -319,12 +321,37 @@ end
 
 in_string.char = of_all(char)
 
+-- What %q makes of a byte that does not stand for itself, and a digit behind it.
+local function escaped(text)
+  local value = byte(text)
+  if value == 34 or value == 92 or value == 10 then -- a quote, a backslash, a line break
+    return "\\" .. text
+  elseif #text == 2 then
+    return format("\\%03d%s", value, sub(text, 2))
+  end
+  return format("\\%d", value)
+end
+
+-- As format("%q", text), of a long one: by our own gsub, which can be suspended.
+local function quoted(text)
+  local escapes = gsub(text, '[%c"\\]%d?', escaped)
+  if #escapes > longest - 2 then
+    too_large()
+  end
+  return '"' .. escapes .. '"'
+end
+
 function in_string.format(text, ...)
   local values, used = pack(...), 0
   local parts, size, first = {}, 0, 1
   while first <= #text do
-    local last, count = tools.next_piece(text, first)
-    local part = format(sub(text, first, last), unpack(values, used + 1, min(used + count, values.n)))
+    local last, count, quotes = tools.next_piece(text, first)
+    local value, part = values[used + 1], nil
+    if quotes and type(value) == "string" and #value > QUOTED then
+      part = quoted(value)
+    else
+      part = format(sub(text, first, last), unpack(values, used + 1, min(used + count, values.n)))
+    end
     size = size + #part
     if size > longest then
       too_large()

@@ -578,7 +578,7 @@ function worker.map(script, list, options) end
 function worker.pool(options) end
 
 ---A channel: values on their way between tasks, on any thread.
----@param capacity? integer values that wait in it; 0: a sender waits until it is received; default 1
+---@param capacity? integer values that wait in it; 0: a sender waits until it is received; default 1; at most 1,000,000, or 10,000 if untrusted
 ---@return orrery.channel
 function worker.channel(capacity) end
 

@@ -356,18 +356,24 @@ static struct level *find_expired(struct orr_isolate *iso)
     return NULL;
 }
 
-/* Whether the slice can be suspended here: see the top of the header. */
-static bool can_preempt(const struct orr_isolate *iso, const lua_State *L)
+/* Whether the slice can be suspended here, and the isolate be held until it goes on: see the top of the header. */
+static bool can_hold(const struct orr_isolate *iso, const lua_State *L)
 {
     if (!iso->current || L != iso->running || !chain_can_yield(iso->running, iso->chain))
         return false;
-    if (iso->current->fair)
-        return true;
     for (const struct level *level = iso->level; level; level = level->outer) {
         if (level->plain || (level->outer && !chain_can_yield(level->running, level->chain)))
             return false;
     }
     return true;
+}
+
+/* The same, where a `fair` task needs nobody to be held. */
+static bool can_preempt(const struct orr_isolate *iso, const lua_State *L)
+{
+    if (iso->current && iso->current->fair)
+        return L == iso->running && chain_can_yield(iso->running, iso->chain);
+    return can_hold(iso, L);
 }
 
 /* The coroutines of the task that runs are about to yield, in L. */
@@ -582,16 +588,30 @@ static void on_count(lua_State *L, lua_Debug *event)
     }
 }
 
+/* A look stands for some work in C, which counts as instructions where those are counted. */
+static void charge_look(struct orr_isolate *iso)
+{
+    enum { INSTRUCTIONS = 1000 };
+    for (struct level *level = iso->level; level; level = level->outer)
+        level->used += INSTRUCTIONS;
+}
+
 static bool look(struct orr_isolate *iso, lua_State *L)
 {
     if (!iso->level || (!iso->requested && iso->limits.mode != ORR_LUA_COUNT))
         return false;
+    if (iso->limits.mode == ORR_LUA_COUNT)
+        charge_look(iso);
     bool paid = see_to_memory(iso, L);
     const struct level *expired = find_expired(iso);
     if (expired) {
         begin_to_end(iso, L, expired);
+        if (iso->limits.mode == ORR_LUA_COUNT)
+            lua_sethook(L, on_count, LUA_MASKCOUNT, 1); /* whoever catches it gets no instruction */
         raise_timeout(L);
     }
+    if (!paid && !can_preempt(iso, L))
+        collector_pay_anyway(iso, iso->limits.slice_ns);
     return !paid || slice_is_over(iso);
 }
 
@@ -619,6 +639,18 @@ bool budget_wants_pause(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
     return look(iso, L) && can_preempt(iso, L);
+}
+
+bool budget_wants_hold(lua_State *L)
+{
+    struct orr_isolate *iso = isolate_of(L);
+    return look(iso, L) && can_hold(iso, L);
+}
+
+int budget_hold(lua_State *L, lua_KFunction k, lua_KContext context)
+{
+    isolate_of(L)->current->holds = true;
+    return budget_pause(L, k, context);
 }
 
 void budget_check(struct orr_isolate *iso, lua_State *L)

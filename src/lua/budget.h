@@ -92,6 +92,14 @@ bool budget_pay(lua_State *L);
 
 int budget_pause(lua_State *L, lua_KFunction k, lua_KContext context);
 
+/*
+ * The same for functions that must not be overtaken by other Lua of the isolate, because they walk over tables that it could change.
+ * In a `fair` task, too, the isolate is held until the function has gone on.
+ */
+bool budget_wants_hold(lua_State *L);
+
+int budget_hold(lua_State *L, lua_KFunction k, lua_KContext context);
+
 /* The same for those that cannot suspend themselves, and need not be functions of ours. */
 void budget_check(struct orr_isolate *iso, lua_State *L);
 

@@ -17,6 +17,7 @@ enum {
     LEAST_PAUSE = 105,
     LEAST_GROWTH = 64 << 10,
     ASKING_SHARE = 50,   /* of the time may go into asking for the hook, which takes long where calls are deep */
+    SHORT_TURN = 500000, /* nanoseconds */
     LONG_STEP = 1000000, /* nanoseconds from which on marking is done in one go */
 };
 
@@ -215,21 +216,27 @@ struct payment {
     uint64_t now; /* by the clock, */
     uint64_t cpu; /* and by the thread's own, which does not count what the kernel gives to others */
     uint64_t until;
+    unsigned steps; /* so far */
     bool anyway;
 };
 
-/* One step may take as long as the longest of the last cycle; a turn that has just begun has to do. */
+/*
+ * One step may take as long as the longest of the last cycle.  A turn that has just begun has to do; and one that is hardly longer than a
+ * step gets one done, or nothing ever would be.
+ */
 static bool has_time(const struct orr_isolate *iso, const struct payment *payment)
 {
     const struct collector *self = &iso->collector;
     const struct watch *watch = iso->worker->watch;
     if (payment->anyway)
         return payment->now < payment->until;
+    uint64_t turn = watch->turn_end - watch->turn_began;
+    if (!payment->steps && !iso->slicing && turn < SHORT_TURN)
+        return true;
     if (payment->now >= payment->until || payment->now >= watch->turn_end || (iso->slicing && iso->slice_over))
         return false;
     uint64_t expected = self->longest < self->before / 2 ? self->before : 0;
-    return payment->now + expected <= watch->turn_end ||
-           payment->now - watch->turn_began < (watch->turn_end - watch->turn_began) / 4;
+    return payment->now + expected <= watch->turn_end || payment->now - watch->turn_began < turn / 4;
 }
 
 static void judge_step(struct orr_isolate *iso, uint64_t ns)
@@ -271,6 +278,7 @@ static bool take_step(struct orr_isolate *iso, struct payment *payment)
     uint64_t cpu = thread_time(), ns = cpu - payment->cpu;
     payment->cpu = cpu;
     payment->now = clock_now();
+    payment->steps++;
     if (ns > self->longest)
         self->longest = ns;
     if (ns > self->worst)

@@ -2,6 +2,7 @@
 
 #include "lua/capability.h"
 #include "lua/ending.h"
+#include "lua/paced.h"
 #include "lua/pattern/pattern.h"
 #include "lua/sandbox/sandbox.h"
 #include "lua/task.h"
@@ -78,6 +79,7 @@ void modules_open(struct orr_isolate *iso, lua_State *L)
     loop_open(iso, L);
     schedule_open(iso, L);
     info_open(iso, L);
+    paced_open(iso, L);
     values_open(iso, L);
     json_open(iso, L);
     lua_newtable(L);

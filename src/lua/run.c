@@ -109,8 +109,9 @@ static enum orr_poll step_over(struct ltask *self, struct level *level, int stat
         self->emits = 0;
     if (!self->preempted)
         return ORR_PENDING;
-    self->preempted = false;
-    if (self->fair) {
+    bool holds = self->holds || !self->fair;
+    self->preempted = self->holds = false;
+    if (!holds) {
         iso->preempting = false;
         worker_ready_late(iso->worker, self->task);
     } else {

@@ -74,6 +74,7 @@ struct ltask {
     bool borrowed : 1;     /* its name is that of a string on its coroutine */
     bool fair : 1;         /* others may run while its slice is suspended */
     bool preempted : 1;    /* its slice is */
+    bool holds : 1;        /* and nobody else of the isolate may run before it goes on, even if it is fair */
     bool completed : 1;    /* from outside */
     bool urgent : 1;       /* in the isolate's list of that name */
     bool paused : 1;       /* and suspended until its turn comes there */

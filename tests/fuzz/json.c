@@ -1,32 +1,34 @@
 /*
- * Any text is read as JSON, or refused, without harm; what is read can be written and read again; and jansson takes no more memory than
- * the isolate may have.  A target of libFuzzer: see tests/fuzz/run.
+ * Any text is read as JSON, or refused, without harm; read in steps of any size, it is the same; what is read can be written, at once
+ * or in steps, and read again; and what it takes in memory is in proportion to the text.  A target of libFuzzer: see tests/fuzz/run.
  */
 #include "lua/json/json.h"
 
-#include <jansson.h>
-#include <malloc.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size);
 
-static struct orr_isolate isolate;
-static size_t held, peak;
+/* What a text asks for at most: two bytes of it may be an array of its own, whose elements are gathered on the stack first. */
+enum { STATE_MEMORY = 64 * 1024, MEMORY_A_BYTE = 600 };
 
-static void *counted_malloc(size_t size)
-{
-    void *block = malloc(size);
-    held += block ? malloc_usable_size(block) : 0;
-    if (held > peak)
-        peak = held;
-    return block;
-}
+static const volatile bool never = false;
+static size_t held, most;
 
-static void counted_free(void *block)
+static void *account(void *data, void *block, size_t old_size, size_t size)
 {
-    held -= block ? malloc_usable_size(block) : 0;
+    (void)data;
+    held += size - (block ? old_size : 0);
+    if (held > most) {
+        fprintf(stderr, "%zu bytes of memory are asked for, and %zu would do\n", held, most);
+        abort();
+    }
+    if (size)
+        return realloc(block, size);
     free(block);
+    return NULL;
 }
 
 static void must(bool holds, const char *what)
@@ -40,47 +42,90 @@ static void must(bool holds, const char *what)
 struct input {
     const char *text;
     size_t size;
+    int steps; /* at once; 0: all */
 };
 
 static int read_text(lua_State *L)
 {
     const struct input *input = lua_touserdata(L, 1);
-    return json_read(&isolate, L, input->text, input->size, false);
+    if (!input->steps)
+        return json_read(L, input->text, input->size, false);
+    struct json_reader reader;
+    json_reader_begin(&reader, input->text, input->size, false);
+    int answer;
+    while ((answer = json_reader_step(&reader, L, input->steps, &never)) == -EAGAIN)
+        lua_gc(L, LUA_GCSTEP, 1);
+    return answer;
 }
 
-static bool reads(lua_State *L, const void *text, size_t size)
+/* Pushes the value, or why there is none. */
+static bool reads(lua_State *L, const void *text, size_t size, int steps)
 {
-    struct input input = { .text = text, .size = size };
+    struct input input = { .text = text, .size = size, .steps = steps };
     lua_pushcfunction(L, read_text);
     lua_pushlightuserdata(L, &input);
     return lua_pcall(L, 1, 1, 0) == LUA_OK;
 }
 
-static void write_and_read_again(lua_State *L, int indent)
+/* Pushes the text. */
+static void write_text(lua_State *L, int value, int indent, int steps)
 {
     static const struct alloc alloc = { .fn = alloc_libc };
     struct message text;
+    struct json_writer writer;
     message_init(&text, &alloc);
     text.flat = true;
-    must(!json_write(&text, L, 1, indent, 0), "what was read cannot be written");
-    must(reads(L, text.bytes, text.size), "what was written cannot be read");
+    luaL_checkstack(L, VALUES_ERROR_SLOTS, NULL);
+    json_writer_begin(&writer, &text, L, value, indent, 0);
+    int error;
+    do
+        error = json_writer_step(&writer, L, steps, &never);
+    while (error == -EAGAIN);
+    must(!error, "what was read cannot be written");
+    lua_pushlstring(L, (const char *)text.bytes, text.size);
     message_free(&text);
+}
+
+static void write_and_read_again(lua_State *L, int indent, int steps)
+{
+    int top = lua_gettop(L);
+    size_t size;
+    write_text(L, 1, indent, 1 << 30);
+    write_text(L, 1, indent, steps);
+    must(lua_rawequal(L, -1, -2), "written in steps, it is another text");
+    const char *text = lua_tolstring(L, -1, &size);
+    must(reads(L, text, size, 0), "what was written cannot be read");
+    write_text(L, lua_gettop(L), indent, 1 << 30);
+    must(lua_rawlen(L, -1) == size, "read and written again, it is another text");
+    lua_settop(L, top);
+}
+
+static int prepare(lua_State *L)
+{
+    values_make_array_mark(L);
+    return 0;
 }
 
 int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size)
 {
-    json_set_alloc_funcs(counted_malloc, counted_free);
-    lua_State *L = luaL_newstate();
-    values_make_array_mark(L);
-    held = peak = 0;
-    isolate.limits.memory = 4096 + size * 32; /* enough for some, too little for others */
-    bool good = reads(L, bytes, size);
-    must(peak <= isolate.limits.memory, "jansson took more memory than there was");
-    must(!held, "jansson was left with memory");
-    isolate.limits.memory = 0;
+    int steps = size ? bytes[size - 1] % 7 : 0;
+    held = 0;
+    most = STATE_MEMORY + size * MEMORY_A_BYTE;
+    lua_State *L = lua_newstate(account, NULL);
+    lua_pushcfunction(L, prepare);
+    must(lua_pcall(L, 0, 0, 0) == LUA_OK, "no state");
+    bool good = reads(L, bytes, size, 0);
+    most = SIZE_MAX;
+    must(reads(L, bytes, size, steps + 1) == good, "read in steps, it is not the same");
     if (good) {
-        write_and_read_again(L, 0);
-        write_and_read_again(L, 2);
+        write_text(L, 1, 0, 1 << 30);
+        write_text(L, 2, 0, 1 << 30);
+        must(lua_rawequal(L, -1, -2), "read in steps, it is another value");
+        lua_settop(L, 1);
+        write_and_read_again(L, 0, steps);
+        write_and_read_again(L, 2, steps);
+    } else {
+        must(lua_rawequal(L, 1, 2), "read in steps, another error");
     }
     lua_close(L);
     return 0;

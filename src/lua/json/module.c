@@ -1,6 +1,24 @@
 /* The module `json`: see json.h. */
+#include "lua/budget.h"
 #include "lua/json/json.h"
 #include "lua/modules.h"
+#include "lua/paced.h"
+
+#include <errno.h>
+
+/* The work of a call: see paced.h. */
+struct writing {
+    struct paced paced;
+    struct message text;
+    struct json_writer writer;
+};
+
+struct reading {
+    struct paced paced;
+    struct json_reader reader;
+};
+
+enum { WORK = 2 }; /* the slot, which was that of the options */
 
 static int option_indent(lua_State *L, int index)
 {
@@ -17,39 +35,113 @@ static int option_indent(lua_State *L, int index)
     return (int)indent;
 }
 
+/* --- Writing -------------------------------------------------------------------------------------------------------- */
+
+static int writing_step(struct paced *paced, lua_State *L, int steps, const volatile bool *hurry)
+{
+    return json_writer_step(&container_of(paced, struct writing, paced)->writer, L, steps, hurry);
+}
+
+static void writing_move(struct paced *to, struct paced *from)
+{
+    struct writing *new = container_of(to, struct writing, paced);
+    json_writer_move(&new->writer, &container_of(from, struct writing, paced)->writer, &new->text);
+}
+
+static void writing_free(struct paced *paced)
+{
+    message_free(&container_of(paced, struct writing, paced)->text);
+}
+
+/* [writing] */
 static int push_text(lua_State *L)
 {
-    const struct message *text = lua_touserdata(L, 1);
-    lua_pushlstring(L, (const char *)text->bytes, text->size);
+    const struct writing *work = lua_touserdata(L, 1);
+    lua_pushlstring(L, (const char *)work->text.bytes, work->text.size);
     return 1;
+}
+
+static int encode_on(lua_State *L, int status, lua_KContext context);
+
+static int run_writing(lua_State *L, struct paced *work)
+{
+    int error = paced_run(L, &work);
+    if (error == -EAGAIN)
+        return budget_hold(L, encode_on, (lua_KContext)work);
+    if (error)
+        return paced_fail(L, work);
+    paced_finish(L, work, push_text, 1);
+    return 1;
+}
+
+/* [value] [work] */
+static int encode_on(lua_State *L, int status, lua_KContext context)
+{
+    (void)status;
+    return run_writing(L, paced_kept(L, WORK, context));
 }
 
 /* encode(value[, options]) */
 static int encode(lua_State *L)
 {
+    static const struct paced_kind kind = {
+        .size = sizeof(struct writing), .step = writing_step, .move = writing_move, .free = writing_free
+    };
     struct orr_isolate *iso = isolate_of(L);
-    struct message text;
+    struct writing work;
     luaL_checkany(L, 1);
     int indent = option_indent(L, 2);
-    luaL_checkstack(L, VALUES_ERROR_SLOTS, NULL);
-    message_init(&text, &iso->alloc);
-    text.flat = true;
-    int error = json_write(&text, L, 1, indent, iso->limits.longest_string);
-    bool refused = error;
-    if (!error) {
-        lua_pushcfunction(L, push_text); /* protected: the text is nobody's but ours */
-        lua_pushlightuserdata(L, &text);
-        error = lua_pcall(L, 1, 1, 0);
-    }
-    message_free(&text);
-    if (refused)
-        return luaL_error(L, "%s", lua_tostring(L, -1));
-    return error ? lua_error(L) : 1;
+    luaL_checkstack(L, VALUES_ERROR_SLOTS + 2, NULL);
+    lua_settop(L, WORK);
+    work.paced = (struct paced){ .kind = &kind, .slot = WORK };
+    message_init(&work.text, &iso->alloc);
+    work.text.flat = true;
+    json_writer_begin(&work.writer, &work.text, L, 1, indent, iso->limits.longest_string);
+    return run_writing(L, &work.paced);
+}
+
+/* --- Reading -------------------------------------------------------------------------------------------------------- */
+
+static int reading_step(struct paced *paced, lua_State *L, int steps, const volatile bool *hurry)
+{
+    return json_reader_step(&container_of(paced, struct reading, paced)->reader, L, steps, hurry);
+}
+
+static void reading_move(struct paced *to, struct paced *from)
+{
+    container_of(to, struct reading, paced)->reader = container_of(from, struct reading, paced)->reader;
+}
+
+static void reading_free(struct paced *paced)
+{
+    (void)paced;
+}
+
+static int decode_on(lua_State *L, int status, lua_KContext context);
+
+static int run_reading(lua_State *L, struct paced *work)
+{
+    int count = paced_run(L, &work);
+    return count == -EAGAIN ? budget_hold(L, decode_on, (lua_KContext)work) : count;
+}
+
+/* [text] [work] */
+static int decode_on(lua_State *L, int status, lua_KContext context)
+{
+    (void)status;
+    struct paced *work = paced_kept(L, WORK, context);
+    if (lua_tostring(L, 1) != container_of(work, struct reading, paced)->reader.text)
+        return luaL_error(L, "somebody has changed what is being read");
+    return run_reading(L, work);
 }
 
 /* decode(text[, options]) */
 static int decode(lua_State *L)
 {
+    static const struct paced_kind kind = {
+        .size = sizeof(struct reading), .step = reading_step, .move = reading_move, .free = reading_free
+    };
+    struct reading work;
     size_t size;
     const char *text = luaL_checklstring(L, 1, &size);
     bool floats = false;
@@ -57,10 +149,14 @@ static int decode(lua_State *L)
         luaL_checktype(L, 2, LUA_TTABLE);
         lua_getfield(L, 2, "floats");
         floats = lua_toboolean(L, -1);
-        lua_pop(L, 1);
     }
-    return json_read(isolate_of(L), L, text, size, floats);
+    lua_settop(L, WORK);
+    work.paced = (struct paced){ .kind = &kind, .slot = WORK };
+    json_reader_begin(&work.reader, text, size, floats);
+    return run_reading(L, &work.paced);
 }
+
+/* --- Arrays --------------------------------------------------------------------------------------------------------- */
 
 /* array([table]): the same, marked */
 static int array(lua_State *L)

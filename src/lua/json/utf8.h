@@ -2,7 +2,10 @@
 #ifndef ORR_LUA_JSON_UTF8_H
 #define ORR_LUA_JSON_UTF8_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <string.h>
 
 /* Bytes of one character at `at`, before `end`; 0 if there is none. */
 static inline size_t utf8_character(const unsigned char *at, const unsigned char *end)
@@ -20,18 +23,18 @@ static inline size_t utf8_character(const unsigned char *at, const unsigned char
     return size;
 }
 
-/* How many bytes from the beginning on are; all, if it is `size`. */
-static inline size_t utf8_valid(const char *bytes, size_t size)
+/*
+ * Whether the eight bytes at `at` are ASCII that stands for itself in a string of JSON: no control character, quote or backslash.  The
+ * sum's top bits tell what is below a space, and the differences what is equal; bytes above 0x7f are told by their own top bits.
+ */
+static inline bool utf8_plain8(const void *at)
 {
-    const unsigned char *start = (const unsigned char *)bytes;
-    const unsigned char *end = start + size;
-    const unsigned char *at = start;
-    for (size_t step; at < end; at += step) {
-        step = utf8_character(at, end);
-        if (!step)
-            break;
-    }
-    return (size_t)(at - start);
+    const uint64_t ones = UINT64_C(0x0101010101010101), tops = UINT64_C(0x8080808080808080);
+    uint64_t bytes;
+    memcpy(&bytes, at, 8);
+    uint64_t quotes = bytes ^ (ones * '"'), slashes = bytes ^ (ones * '\\');
+    uint64_t found = (bytes - ones * ' ') | (quotes - ones) | (slashes - ones) | bytes;
+    return !(found & tops);
 }
 
 #endif

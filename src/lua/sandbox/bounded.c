@@ -1,6 +1,7 @@
 /* What the bounded libraries share, and putting them in the place of Lua's own. */
 #include "lua/sandbox/bounded.h"
 
+#include "lua/pattern/pattern.h"
 #include "lua/sandbox/bounded_library.h"
 
 #include <string.h>
@@ -114,6 +115,7 @@ void bounded_open(struct orr_isolate *iso, lua_State *L)
     isolate_register(iso, L, tools);
     isolate_register(iso, L, bounded_string_tools);
     isolate_register(iso, L, bounded_table_tools);
+    pattern_open(iso, L); /* which can be suspended */
     lua_pushinteger(L, RESULTS_MAX);
     lua_setfield(L, -2, "results_max");
     lua_pushinteger(L, iso->limits.longest_string ? (lua_Integer)iso->limits.longest_string : LUA_MAXINTEGER);

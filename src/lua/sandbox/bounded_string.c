@@ -12,6 +12,7 @@ enum {
     BYTES_MAX = 256 * 1024,  /* looked at one by one in one call */
     PIECES_MAX = 1024,       /* arguments put together */
     FORMATTED_MAX = 128,     /* formatted */
+    QUOTED_MAX = 8192,       /* bytes of a string for %q, each of which may be formatted by itself */
     OPTIONS_MAX = 64 * 1024, /* bytes of a format for string.pack */
 };
 
@@ -91,6 +92,7 @@ struct format {
     int argument;  /* the last that was used */
     int arguments; /* that there are */
     size_t least;  /* what the result has, at least */
+    bool quotes;   /* a long string */
 };
 
 /* Goes on to the next %s whose argument has a metamethod to say what it is.  False at the end. */
@@ -109,6 +111,8 @@ static bool next_described(lua_State *L, struct format *format)
             return false;
         if ((conversion == 's' && whole) || conversion == 'q')
             format->least += lua_type(L, argument) == LUA_TSTRING ? lua_rawlen(L, argument) : 0;
+        format->quotes |= conversion == 'q' && lua_type(L, argument) == LUA_TSTRING &&
+                          lua_rawlen(L, argument) > QUOTED_MAX;
         format->at = (size_t)(at - format->text);
         if (conversion == 's' && bounded_push_metamethod(L, argument, "__tostring"))
             return true;
@@ -120,7 +124,7 @@ static int finish_format(lua_State *L, const struct format *format)
 {
     if (format->least > bounded_longest(L))
         return bounded_too_large(L);
-    if (format->size > BYTES_MAX || format->arguments > FORMATTED_MAX)
+    if (format->size > BYTES_MAX || format->arguments > FORMATTED_MAX || format->quotes)
         return bounded_call_in_lua(L);
     int results = bounded_call_own(L);
     return lua_rawlen(L, -1) > bounded_longest(L) ? bounded_too_large(L) : results;
@@ -156,7 +160,10 @@ static int string_format(lua_State *L)
     return go_on_format(L);
 }
 
-/* next_piece(format, from): the end of a piece of a few conversions that begins there, and how many arguments it uses. */
+/*
+ * next_piece(format, from): the end of a piece of a few conversions that begins there, how many arguments it uses, and whether it is one %q
+ * and nothing else.
+ */
 static int tool_next_piece(lua_State *L)
 {
     size_t size;
@@ -165,15 +172,23 @@ static int tool_next_piece(lua_State *L)
     const char *from = text + luaL_checkinteger(L, 2) - 1;
     const char *at = from;
     int arguments = 0;
-    while (at < end && at - from < BYTES_MAX / 4 && arguments < 16) {
+    bool quotes = false;
+    while (at < end && at - from < BYTES_MAX / 4 && arguments < 16 && !quotes) {
         char conversion = '%';
         bool whole;
-        at = *at == '%' ? skip_conversion(at, end, &conversion, &whole) : at + 1;
+        const char *next = *at == '%' ? skip_conversion(at, end, &conversion, &whole) : at + 1;
+        quotes = conversion == 'q' && next - at == 2;
+        if (quotes && at > from) { /* which is a piece of its own */
+            quotes = false;
+            break;
+        }
+        at = next;
         arguments += conversion != '%';
     }
     lua_pushinteger(L, at - text);
     lua_pushinteger(L, arguments);
-    return 2;
+    lua_pushboolean(L, quotes);
+    return 3;
 }
 
 /* What a format for string.pack asks for in c100 and the like, which may be more than the arguments have. */

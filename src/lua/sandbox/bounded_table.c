@@ -47,6 +47,20 @@ static const char *const target_only[] = { "__newindex", NULL };
 
 /* --- The functions ---------------------------------------------------------------------------------------------- */
 
+/* What they come to, but for those that are numbers. */
+static size_t size_of_strings(lua_State *L, lua_Integer first, lua_Integer last, size_t separator_size)
+{
+    size_t size = 0;
+    for (lua_Integer i = first;; i++) {
+        if (lua_rawgeti(L, 1, i) == LUA_TSTRING)
+            size += lua_rawlen(L, -1);
+        lua_pop(L, 1);
+        size += separator_size;
+        if (i == last)
+            return size;
+    }
+}
+
 /*
  * Puts together elements [first, last] of the plain table at 1, and pushes the string.  False if an element is neither string
  * nor number: `bad` says which.
@@ -57,7 +71,8 @@ static bool join(lua_State *L, lua_Integer first, lua_Integer last, lua_Integer 
     const char *separator = luaL_optlstring(L, 2, "", &separator_size);
     size_t limit = bounded_longest(L);
     luaL_Buffer text;
-    luaL_buffinit(L, &text);
+    size_t size = size_of_strings(L, first, last, separator_size);
+    luaL_buffinitsize(L, &text, size <= limit ? size : 0); /* one that grows would be copied again and again */
     for (lua_Integer i = first;; i++) {
         lua_rawgeti(L, 1, i);
         if (!lua_isstring(L, -1)) {

@@ -5,22 +5,23 @@
  * are left for it that no other table has claimed, so that a few bytes cannot ask for much; tables that are not over cannot be referred to,
  * so there are no cycles.  For messages of our own the same checks hold, and cost next to nothing.
  */
-#include "lua/values/format.h"
-#include "lua/values/message.h"
+#include "lua/values/decode.h"
 
+#include "lua/values/format.h"
+
+#include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
-enum { WALK_SLOTS = 4 }; /* a table, a key, a value, and one to spare */
-
-struct decoder {
-    lua_State *L;
-    const unsigned char *start, *at, *end;
-    const struct message *m; /* or NULL */
-    size_t unclaimed;        /* bytes that no table has claimed for its content */
-    int names;               /* the first slot's index */
-    unsigned slots, taken;   /* how many there are; how many, from the first on, have a name in them */
-    int shared; /* index of the table of what may be referred to, by offset; nil until there is something */
+enum {
+    WALK_SLOTS = 4,     /* a table, a key, a value, and one to spare */
+    BYTES_A_STEP = 256, /* of strings */
+    SLOTS_A_STEP = 16,  /* of tables, when they are made */
+    TABLE_STEPS = 3,    /* what a table takes, besides its content */
+    /* For so many a table has room from the start: one call of Lua's makes that, and cannot be suspended. */
+    ELEMENTS_MADE = 1 << 18,
+    PAIRS_MADE = 1 << 15,
 };
 
 static void fail(const struct decoder *d, const char *what)
@@ -39,6 +40,12 @@ static inline uint32_t read32(struct decoder *d)
     need(d, 4);
     d->at += 4;
     return load32(d->at - 4);
+}
+
+static inline void took(struct decoder *d, size_t amount, size_t a_step)
+{
+    size_t steps = amount / a_step;
+    d->steps -= steps < INT_MAX / 2 ? (int)steps : INT_MAX / 2;
 }
 
 /* --- Strings and attachments ---------------------------------------------------------------------------------------- */
@@ -76,15 +83,18 @@ static void read_string(struct decoder *d)
     need(d, size);
     lua_pushlstring(d->L, (const char *)d->at, size);
     d->at += size;
+    took(d, size, BYTES_A_STEP);
 }
 
 static void read_segment(struct decoder *d)
 {
     uint32_t number = read32(d);
-    if (!d->m || number >= d->m->segment_count)
+    if (!d->m || number >= d->m->segment_count) {
         fail(d, "no segment has this number");
-    else
+    } else {
         lua_pushlstring(d->L, d->m->segments[number].bytes, d->m->segments[number].size);
+        took(d, d->m->segments[number].size, BYTES_A_STEP);
+    }
 }
 
 static void read_attachment(struct decoder *d)
@@ -98,7 +108,7 @@ static void read_attachment(struct decoder *d)
 
 /* --- References ----------------------------------------------------------------------------------------------------- */
 
-/* What is at the top, and is over, began at an offset. */
+/* What is at the top, and is over, began at an offset: others may refer to it. */
 static void share(struct decoder *d, size_t offset)
 {
     if (lua_isnil(d->L, d->shared)) {
@@ -118,21 +128,6 @@ static void read_reference(struct decoder *d)
 
 /* --- Tables --------------------------------------------------------------------------------------------------------- */
 
-static void read_value(struct decoder *d, int depth);
-
-static void read_key(struct decoder *d, int depth)
-{
-    const unsigned char *begin = d->at;
-    read_value(d, depth);
-    int type = lua_type(d->L, -1);
-    bool good = type == LUA_TSTRING || type == LUA_TBOOLEAN ||
-                (type == LUA_TNUMBER && (lua_isinteger(d->L, -1) || !isnan(lua_tonumber(d->L, -1))));
-    if (good)
-        return;
-    d->at = begin;
-    fail(d, "a key that is none");
-}
-
 static void claim(struct decoder *d, uint64_t size)
 {
     if (size > d->unclaimed)
@@ -140,10 +135,12 @@ static void claim(struct decoder *d, uint64_t size)
     d->unclaimed -= (size_t)size;
 }
 
-static void read_table(struct decoder *d, int depth, bool array)
+/* Begins a table: what is read next goes into it. */
+static void begin_table(struct decoder *d, unsigned tag)
 {
     lua_State *L = d->L;
-    if (depth == VALUES_DEPTH_MAX)
+    const unsigned char *begin = d->at - 1;
+    if (d->depth == VALUES_DEPTH_MAX)
         fail(d, "tables are nested too deep");
     uint32_t elements = read32(d);
     uint32_t pairs = read32(d);
@@ -151,20 +148,44 @@ static void read_table(struct decoder *d, int depth, bool array)
     if (elements > INT32_MAX || pairs > INT32_MAX)
         fail(d, "a table with more than any can have");
     luaL_checkstack(L, WALK_SLOTS, "not enough memory");
-    lua_createtable(L, (int)elements, (int)pairs);
-    for (uint32_t i = 1; i <= elements; i++) {
-        read_value(d, depth + 1);
-        lua_rawseti(L, -2, i);
+    lua_createtable(L, (int)(elements < ELEMENTS_MADE ? elements : ELEMENTS_MADE),
+                    (int)(pairs < PAIRS_MADE ? pairs : PAIRS_MADE));
+    struct decoder_table *table = &d->tables[d->depth++];
+    table->table = lua_topointer(L, -1);
+    table->begin = begin;
+    table->index = lua_gettop(L);
+    table->elements = elements;
+    table->pairs = pairs;
+    table->at = 0;
+    table->array = (tag & ~(unsigned)SHARED) == TAG_ARRAY;
+    table->shared = tag & SHARED;
+    table->has_key = false;
+    took(d, (size_t)elements + 2 * (size_t)pairs, SLOTS_A_STEP);
+    d->steps -= TABLE_STEPS;
+}
+
+/* The table at the top, of which all has been read. */
+static void end_table(struct decoder *d)
+{
+    const struct decoder_table *table = &d->tables[--d->depth];
+    if (table->array) {
+        values_push_array_mark(d->L);
+        lua_setmetatable(d->L, -2);
     }
-    for (uint32_t i = 0; i < pairs; i++) {
-        read_key(d, depth + 1);
-        read_value(d, depth + 1);
-        lua_rawset(L, -3);
-    }
-    if (array) {
-        values_push_array_mark(L);
-        lua_setmetatable(L, -2);
-    }
+    if (table->shared)
+        share(d, (size_t)(table->begin - d->start));
+}
+
+/* The value at the top is a key, which began at a place. */
+static void check_key(struct decoder *d, const unsigned char *begin)
+{
+    int type = lua_type(d->L, -1);
+    bool good = type == LUA_TSTRING || type == LUA_TBOOLEAN ||
+                (type == LUA_TNUMBER && (lua_isinteger(d->L, -1) || !isnan(lua_tonumber(d->L, -1))));
+    if (good)
+        return;
+    d->at = begin;
+    fail(d, "a key that is none");
 }
 
 /* --- Values --------------------------------------------------------------------------------------------------------- */
@@ -191,8 +212,8 @@ static void read_integer(struct decoder *d, enum tag tag)
     d->at += size;
 }
 
-/* What another may refer to. */
-static void read_shareable(struct decoder *d, int depth, unsigned tag)
+/* What another may refer to.  False if it is a table, which has only begun. */
+static bool read_shareable(struct decoder *d, unsigned tag)
 {
     size_t offset = (size_t)(d->at - d->start) - 1;
     switch (tag & ~(unsigned)SHARED) {
@@ -203,11 +224,9 @@ static void read_shareable(struct decoder *d, int depth, unsigned tag)
         read_segment(d);
         break;
     case TAG_TABLE:
-        read_table(d, depth, false);
-        break;
     case TAG_ARRAY:
-        read_table(d, depth, true);
-        break;
+        begin_table(d, tag);
+        return false;
     case TAG_ATTACHMENT:
         read_attachment(d);
         break;
@@ -217,15 +236,17 @@ static void read_shareable(struct decoder *d, int depth, unsigned tag)
     }
     if (tag & SHARED)
         share(d, offset);
+    return true;
 }
 
-static void read_value(struct decoder *d, int depth)
+/* Pushes the next value.  False if it is a table, which has only begun. */
+static bool read_value(struct decoder *d)
 {
     need(d, 1);
     unsigned tag = *d->at++;
     if (tag >= SMALL_INT) {
         lua_pushinteger(d->L, tag - SMALL_INT);
-        return;
+        return true;
     }
     switch (tag) {
     case TAG_NIL:
@@ -257,16 +278,63 @@ static void read_value(struct decoder *d, int depth)
         read_reference(d);
         break;
     default:
-        read_shareable(d, depth, tag);
+        return read_shareable(d, tag);
     }
+    return true;
 }
 
 /* --- All of it ------------------------------------------------------------------------------------------------------ */
 
-static int read_all(struct decoder *d)
+/* Puts the value at the top into the table. */
+static inline void put_value(lua_State *L, struct decoder_table *table)
+{
+    table->at++;
+    if (!table->has_key) {
+        lua_rawseti(L, table->index, table->at);
+        return;
+    }
+    lua_rawset(L, table->index);
+    table->has_key = false;
+}
+
+/* The rest of the tables that are being filled. */
+static int fill(struct decoder *d, const volatile bool *hurry)
 {
     lua_State *L = d->L;
-    int top = lua_gettop(L);
+    while (d->depth) {
+        int depth = d->depth;
+        struct decoder_table *table = &d->tables[depth - 1];
+        uint32_t count = table->elements + table->pairs;
+        while (table->at < count) {
+            if (table->at >= table->elements && !table->has_key) {
+                const unsigned char *begin = d->at;
+                if (!read_value(d))
+                    d->depth--; /* or what is said of it would be about its content */
+                check_key(d, begin);
+                table->has_key = true;
+            }
+            if (!read_value(d))
+                break;
+            put_value(L, table);
+            if (--d->steps < 0 || *hurry)
+                return -EAGAIN;
+        }
+        if (d->depth > depth)
+            continue;
+        end_table(d);
+        if (!d->depth)
+            return 0;
+        put_value(L, &d->tables[d->depth - 1]);
+        if (--d->steps < 0 || *hurry)
+            return -EAGAIN;
+    }
+    return 0;
+}
+
+static void start(struct decoder *d)
+{
+    lua_State *L = d->L;
+    d->base = lua_gettop(L);
     need(d, FORMAT_HEADER);
     if (*d->at != FORMAT_VERSION)
         fail(d, "not the version of this form that is known here");
@@ -276,35 +344,87 @@ static int read_all(struct decoder *d)
         fail(d, "more slots for names than there can be");
     d->at++;
     int own = 1 + (int)d->slots;
-    uint32_t count = read32(d);
-    if (count > (size_t)(d->end - d->at))
+    d->count = read32(d);
+    if (d->count > (size_t)(d->end - d->at))
         fail(d, "fewer values than there should be");
-    if (count > INT32_MAX / 2 || !lua_checkstack(L, own + (int)count + WALK_SLOTS))
+    if (d->count > INT32_MAX / 2 || !lua_checkstack(L, own + (int)d->count + WALK_SLOTS))
         fail(d, "more values than Lua's stack has room for");
     d->unclaimed = (size_t)(d->end - d->at);
-    d->shared = top + 1;
-    d->names = top + 2;
-    lua_settop(L, top + own);
-    for (uint32_t i = 0; i < count; i++)
-        read_value(d, 0);
+    d->shared = d->base + 1;
+    d->names = d->base + 2;
+    lua_settop(L, d->base + own);
+    d->started = true;
+}
+
+/* Others may have run since the last step, and have the debug library. */
+static void check_unchanged(struct decoder *d)
+{
+    lua_State *L = d->L;
+    bool same = lua_isnil(L, d->shared) || lua_istable(L, d->shared);
+    for (int i = 0; same && i < d->depth; i++) {
+        const struct decoder_table *table = &d->tables[i];
+        same = lua_istable(L, table->index) && lua_topointer(L, table->index) == table->table;
+    }
+    if (!same)
+        luaL_error(L, "somebody has changed what is being read");
+}
+
+int decoder_step(struct decoder *d, lua_State *L, int steps, const volatile bool *hurry)
+{
+    d->L = L;
+    d->steps = steps;
+    if (d->start == d->end && d->m) /* nothing was ever put in */
+        return 0;
+    if (d->started)
+        check_unchanged(d);
+    else
+        start(d);
+    while (d->number < d->count) {
+        if (d->depth || !read_value(d)) {
+            int error = fill(d, hurry);
+            if (error)
+                return error;
+        }
+        d->number++;
+        if (--d->steps < 0 || *hurry)
+            return -EAGAIN;
+    }
     if (d->at != d->end)
         fail(d, "more than there should be");
-    lua_rotate(L, top + 1, (int)count);
-    lua_settop(L, top + (int)count);
-    return (int)count;
+    lua_rotate(L, d->base + 1, (int)d->count);
+    lua_settop(L, d->base + (int)d->count);
+    return (int)d->count;
+}
+
+void decoder_begin(struct decoder *d, const struct message *m, const void *bytes, size_t size)
+{
+    d->start = d->at = m ? m->bytes : bytes;
+    d->end = d->start + (m ? m->size : size);
+    d->m = m;
+    d->taken = 0;
+    d->number = 0;
+    d->depth = 0;
+    d->started = false;
+}
+
+static int decode(lua_State *L, const struct message *m, const void *bytes, size_t size)
+{
+    static const volatile bool never = false;
+    struct decoder d;
+    decoder_begin(&d, m, bytes, size);
+    int count;
+    do
+        count = decoder_step(&d, L, INT_MAX, &never);
+    while (count == -EAGAIN);
+    return count;
 }
 
 int values_decode(const struct message *m, lua_State *L)
 {
-    if (!m->size) /* nothing was ever put in */
-        return 0;
-    struct decoder d = { .L = L, .start = m->bytes, .at = m->bytes, .end = m->bytes + m->size, .m = m };
-    return read_all(&d);
+    return decode(L, m, NULL, 0);
 }
 
 int values_decode_bytes(lua_State *L, const void *bytes, size_t size)
 {
-    const unsigned char *start = bytes;
-    struct decoder d = { .L = L, .start = start, .at = start, .end = start + size };
-    return read_all(&d);
+    return decode(L, NULL, bytes, size);
 }

@@ -2,37 +2,26 @@
  * Writes values into a message, in one pass.  For each table that the walk is in, the stack of L holds one key and its value, which is the
  * next table; nothing else is left there, and where something cannot be copied it says where (path.h).
  *
- * Nothing here allocates in Lua, so nothing raises, no collector runs, and addresses of strings and tables stay what they are.  Counts
- * of tables are written when they are known, and SHARED when something is met again: both by offset, for the buffer moves.
+ * Nothing here allocates in Lua, so nothing raises, no collector runs, and addresses of strings and tables stay what they are.  Between
+ * two steps others may run: then a table that the walk is in may have been changed, which is noticed where the walk could not go on.
+ * Counts of tables are written when they are known, and SHARED when something is met again: both by offset, for the buffer moves.
  */
-#include "lua/values/format.h"
-#include "lua/values/message.h"
+#include "lua/values/encode.h"
+
 #include "lua/values/path.h"
-#include "lua/values/seen.h"
 #include "lua/values/transit.h"
 
 #include <assert.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
 enum {
-    WALK_SLOTS = 3, /* a key, a value, and a metatable to look at */
-    GAP = 16,       /* of nils in an array, besides as many as there are elements */
-};
-
-struct encoder {
-    lua_State *L;
-    struct message *m;
-    int depth; /* of the table that the walk is in */
-    const char *reason;
-    char refused[96]; /* a reason that had to be made */
-    struct seen seen;
-    const void *open[VALUES_DEPTH_MAX]; /* tables */
-    /* By a hash of its address, a name and the slot that it is in.  One that takes another's place takes its slot, too. */
-    const char *names[NAME_SLOTS];
-    unsigned char slots[NAME_SLOTS];
-    unsigned slots_used;
+    WALK_SLOTS = 3,     /* a key, a value, and a metatable to look at */
+    GAP = 16,           /* of nils in an array, besides as many as there are elements */
+    BYTES_A_STEP = 256, /* copied at once */
+    TABLE_STEPS = 3,    /* what a table takes, besides its content */
 };
 
 static int refuse(struct encoder *e, int error, const char *reason)
@@ -127,7 +116,7 @@ static int put_reference(struct encoder *e, const void *what)
     if (met <= 0)
         return met;
     for (int i = 0; i < e->depth; i++)
-        if (e->open[i] == what)
+        if (e->tables[i].table == what)
             return refuse(e, -EINVAL, "a table that contains itself cannot be copied");
     e->m->bytes[place] |= SHARED;
     int error = put_number32(e, TAG_REFERENCE, place);
@@ -161,6 +150,12 @@ static int put_name(struct encoder *e, const char *bytes, size_t size)
     return 0;
 }
 
+static void took_bytes(struct encoder *e, size_t size)
+{
+    size_t steps = size / BYTES_A_STEP;
+    e->steps -= steps < INT_MAX / 2 ? (int)steps : INT_MAX / 2;
+}
+
 static int put_string(struct encoder *e, int index)
 {
     size_t size;
@@ -172,6 +167,7 @@ static int put_string(struct encoder *e, int index)
         return error < 0 ? error : 0;
     if (size >= SEGMENT_MIN && !e->m->flat) {
         error = message_add_segment(e->m, bytes, size);
+        took_bytes(e, size);
         return error ? error : put_number32(e, TAG_SEGMENT, e->m->segment_count - 1);
     }
     if (size > UINT32_MAX)
@@ -183,6 +179,7 @@ static int put_string(struct encoder *e, int index)
     at[0] = TAG_STRING;
     store32(at + 1, (uint32_t)size);
     memcpy(at + 5, bytes, size);
+    took_bytes(e, size);
     return 0;
 }
 
@@ -268,39 +265,15 @@ static int put_gap(struct encoder *e, size_t size)
 }
 
 /*
+ * Begins a table: the walk goes on in it.
+ *
  * Lua walks first through the array part, in order: as long as keys come in order, they are elements, and need not be written.
  * What follows are pairs.  Holes up to the border that Lua sees are elements too, unless they are large.
  */
-static int put_content(struct encoder *e, int index, uint32_t *elements, uint32_t *pairs)
-{
-    lua_State *L = e->L;
-    lua_Integer last = 0;
-    int error = 0;
-    int key = lua_gettop(L) + 1;
-    lua_pushnil(L);
-    while (!error && lua_next(L, index)) {
-        lua_Integer here = !*pairs && lua_isinteger(L, key) ? lua_tointeger(L, key) : 0;
-        if (here == last + 1) {
-            last = here;
-        } else if (here > last && here - last <= last + GAP && here <= (lua_Integer)lua_rawlen(L, index)) {
-            error = put_gap(e, (size_t)(here - last - 1));
-            last = here;
-        } else {
-            ++*pairs;
-            error = put_key(e, key);
-        }
-        if (!error)
-            error = put_value(e, key + 1);
-        if (!error) /* else it stays, for the path */
-            lua_settop(L, key);
-    }
-    *elements = (uint32_t)last;
-    return error;
-}
-
 static int put_table(struct encoder *e, int index)
 {
-    int error = put_reference(e, lua_topointer(e->L, index));
+    const void *table = lua_topointer(e->L, index);
+    int error = put_reference(e, table);
     if (error)
         return error < 0 ? error : 0;
     if (e->depth == VALUES_DEPTH_MAX)
@@ -313,18 +286,38 @@ static int put_table(struct encoder *e, int index)
     error = reserve(e, TABLE_HEADER);
     if (error)
         return error;
-    size_t header = e->m->size;
+    e->tables[e->depth++] = (struct encoder_table){ .table = table, .header = e->m->size };
     *take(e, TABLE_HEADER) = (unsigned char)tag;
-    uint32_t elements = 0;
-    uint32_t pairs = 0;
-    e->open[e->depth++] = lua_topointer(e->L, index);
-    error = put_content(e, index, &elements, &pairs);
-    if (error)
-        return error;
-    e->depth--;
-    store32(e->m->bytes + header + 1, elements);
-    store32(e->m->bytes + header + 5, pairs);
+    e->steps -= TABLE_STEPS;
+    lua_pushnil(e->L); /* before the first key */
     return 0;
+}
+
+/* All of the table that the walk is in is written. */
+static void end_table(struct encoder *e)
+{
+    const struct encoder_table *at = &e->tables[--e->depth];
+    store32(e->m->bytes + at->header + 1, (uint32_t)at->last);
+    store32(e->m->bytes + at->header + 5, at->pairs);
+}
+
+/* What comes before a value: nothing, if its key is the next; nils, if it is the next but for a few; or the key. */
+static inline int put_place(struct encoder *e, struct encoder_table *at, int table, int key)
+{
+    lua_State *L = e->L;
+    lua_Integer here = !at->pairs && lua_isinteger(L, key) ? lua_tointeger(L, key) : 0;
+    if (here == at->last + 1) {
+        at->last = here;
+        return 0;
+    }
+    if (here > at->last && here - at->last <= at->last + GAP && here <= (lua_Integer)lua_rawlen(L, table)) {
+        size_t gap = (size_t)(here - at->last - 1);
+        at->last = here;
+        took_bytes(e, gap);
+        return put_gap(e, gap);
+    }
+    at->pairs++;
+    return put_key(e, key);
 }
 
 static int put_value(struct encoder *e, int index)
@@ -357,18 +350,84 @@ static int put_value(struct encoder *e, int index)
 
 /* --- All of it ------------------------------------------------------------------------------------------------------ */
 
-static int put_all(struct encoder *e, int first, int count, int *number)
+/* Where the table is that the walk is in, `depth` tables deep; the last key of it comes after that of the table before it. */
+static int table_index(const struct encoder *e, int depth)
+{
+    return depth == 1 ? e->first + e->number : e->base + 2 * (depth - 1);
+}
+
+/* The rest of the tables that the walk is in.  Where there is an error, the keys stay, for the path. */
+static int walk(struct encoder *e, const volatile bool *hurry)
+{
+    lua_State *L = e->L;
+    while (e->depth) {
+        int depth = e->depth;
+        int table = table_index(e, depth);
+        int key = e->base + 2 * depth - 1;
+        struct encoder_table *at = &e->tables[depth - 1];
+        while (lua_next(L, table)) {
+            int error = put_place(e, at, table, key);
+            if (!error)
+                error = put_value(e, key + 1);
+            if (error)
+                return error;
+            if (e->depth > depth)
+                break;
+            lua_settop(L, key);
+            if (--e->steps < 0 || *hurry)
+                return -EAGAIN;
+        }
+        if (e->depth > depth)
+            continue;
+        end_table(e);
+        lua_settop(L, e->depth ? key - 2 : e->base);
+        if (e->depth && (--e->steps < 0 || *hurry))
+            return -EAGAIN;
+    }
+    return 0;
+}
+
+static int start(struct encoder *e)
 {
     int error = reserve(e, FORMAT_HEADER);
     if (error)
         return error;
     unsigned char *at = take(e, FORMAT_HEADER);
     at[0] = FORMAT_VERSION;
-    store32(at + 2, (uint32_t)count);
-    for (; !error && *number < count; ++*number)
-        error = put_value(e, first + *number);
-    e->m->bytes[1] = (unsigned char)e->slots_used;
+    store32(at + 2, (uint32_t)e->count);
+    return 0;
+}
+
+static int put_all(struct encoder *e, const volatile bool *hurry)
+{
+    int error = e->started ? 0 : start(e);
+    e->started = true;
+    while (!error && e->number < e->count) {
+        if (!e->depth)
+            error = put_value(e, e->first + e->number);
+        if (!error && e->depth)
+            error = walk(e, hurry);
+        if (error)
+            return error;
+        e->number++;
+        if (--e->steps < 0 || *hurry)
+            return -EAGAIN;
+    }
+    if (!error)
+        e->m->bytes[1] = (unsigned char)e->slots_used;
     return error;
+}
+
+static int refuse_more(struct encoder *e)
+{
+    return refuse(e, -ENOMEM, "not enough memory: more is on its way than the memory limit allows");
+}
+
+/* Of what is written so far: more than there may be is noticed before it is there. */
+static int check_size(struct encoder *e)
+{
+    const struct message *m = e->m;
+    return m->transit && message_size(m) > m->transit->limit ? refuse_more(e) : -EAGAIN;
 }
 
 static int charge(struct encoder *e)
@@ -378,33 +437,104 @@ static int charge(struct encoder *e)
     if (!m->transit)
         return 0;
     if (!transit_charge(m->transit, size))
-        return refuse(e, -ENOMEM, "not enough memory: more is on its way than the memory limit allows");
+        return refuse_more(e);
     m->charged = size;
     return 0;
 }
 
+/*
+ * Others may have run since the last step.  The walk goes on from the keys that it has come to: so each must still be in its table, with
+ * the value that the walk is in.
+ */
+static int check_unchanged(struct encoder *e)
+{
+    lua_State *L = e->L;
+    for (int depth = 1; depth <= e->depth; depth++) {
+        int table = table_index(e, depth);
+        int key = e->base + 2 * depth - 1;
+        bool last = depth == e->depth;
+        if (lua_gettop(L) < key || lua_type(L, table) != LUA_TTABLE ||
+            lua_topointer(L, table) != e->tables[depth - 1].table)
+            luaL_error(L, "somebody has changed what is being copied");
+        if (last && lua_isnil(L, key))
+            continue;
+        lua_pushvalue(L, key);
+        lua_rawget(L, table);
+        bool same = last ? !lua_isnil(L, -1) : lua_rawequal(L, -1, key + 1);
+        lua_pop(L, 1);
+        if (same)
+            continue;
+        e->depth = depth;
+        return refuse(e, -EINVAL, "the table was changed while it was being copied");
+    }
+    return 0;
+}
+
+void encoder_begin(struct encoder *e, struct message *m, lua_State *L, int first, int count, const char *root)
+{
+    e->L = L;
+    e->m = m;
+    e->root = root;
+    e->first = lua_absindex(L, first);
+    e->count = count;
+    e->number = 0;
+    e->base = lua_gettop(L);
+    e->depth = 0;
+    e->started = false;
+    e->reason = NULL;
+    e->slots_used = 0;
+    memset(e->names, 0, sizeof e->names);
+    seen_init(&e->seen, &m->alloc);
+}
+
+void encoder_move(struct encoder *to, const struct encoder *from, struct message *m)
+{
+    *to = *from;
+    if (m) {
+        *m = *from->m;
+        to->m = m;
+    }
+    if (from->reason == from->refused)
+        to->reason = to->refused;
+    seen_move(&to->seen, &from->seen, &to->m->alloc);
+}
+
+void encoder_free(struct encoder *e)
+{
+    seen_free(&e->seen);
+}
+
+int encoder_step(struct encoder *e, lua_State *L, int steps, const volatile bool *hurry)
+{
+    e->L = L;
+    e->steps = steps;
+    int error = e->started ? check_unchanged(e) : 0;
+    if (!error)
+        error = put_all(e, hurry);
+    if (!error)
+        error = charge(e);
+    else if (error == -EAGAIN)
+        error = check_size(e);
+    if (!error || error == -EAGAIN)
+        return error;
+    message_free(e->m);
+    int number = e->count > 1 ? e->number + 1 : 0;
+    struct path path = { .root = e->root, .number = number, .first_key = e->base + 1, .depth = e->depth };
+    path_push_error(L, &path, error == -E2BIG && !e->reason ? "too large to be copied" : e->reason);
+    lua_rotate(L, e->base + 1, 1);
+    lua_settop(L, e->base + 1);
+    return error;
+}
+
 int values_encode(struct message *m, lua_State *L, int first, int count, const char *root)
 {
+    static const volatile bool never = false;
     struct encoder e;
-    int top = lua_gettop(L);
-    e.L = L;
-    e.m = m;
-    e.depth = 0;
-    e.reason = NULL;
-    e.slots_used = 0;
-    memset(e.names, 0, sizeof e.names);
-    seen_init(&e.seen, &m->alloc);
-    int number = 0;
-    int error = put_all(&e, lua_absindex(L, first), count, &number);
-    seen_free(&e.seen);
-    if (!error)
-        error = charge(&e);
-    if (!error)
-        return 0;
-    message_free(m);
-    struct path path = { .root = root, .number = count > 1 ? number : 0, .first_key = top + 1, .depth = e.depth };
-    path_push_error(L, &path, error == -E2BIG && !e.reason ? "too large to be copied" : e.reason);
-    lua_rotate(L, top + 1, 1);
-    lua_settop(L, top + 1);
+    encoder_begin(&e, m, L, first, count, root);
+    int error;
+    do
+        error = encoder_step(&e, L, INT_MAX, &never);
+    while (error == -EAGAIN);
+    encoder_free(&e);
     return error;
 }

@@ -1,41 +1,77 @@
 /* The module `values`: what workers are sent, as strings that can be kept. */
+#include "lua/budget.h"
 #include "lua/modules.h"
-#include "lua/values/message.h"
+#include "lua/values/work.h"
 
+#include <errno.h>
+
+/* [encoding] */
 static int push_bytes(lua_State *L)
 {
-    const struct message *m = lua_touserdata(L, 1);
-    lua_pushlstring(L, (const char *)m->bytes, m->size);
+    const struct encoding *work = lua_touserdata(L, 1);
+    lua_pushlstring(L, (const char *)work->own.bytes, work->own.size);
     return 1;
+}
+
+/* [work] [values...] */
+static int encode_on(lua_State *L, int status, lua_KContext context);
+
+static int run_encoding(lua_State *L, struct paced *work)
+{
+    int error = paced_run(L, &work);
+    if (error == -EAGAIN)
+        return budget_hold(L, encode_on, (lua_KContext)work);
+    if (error)
+        return paced_fail(L, work);
+    paced_finish(L, work, push_bytes, 1);
+    return 1;
+}
+
+static int encode_on(lua_State *L, int status, lua_KContext context)
+{
+    (void)status;
+    return run_encoding(L, paced_kept(L, 1, context));
 }
 
 /* encode(...): a string */
 static int encode(lua_State *L)
 {
-    struct orr_isolate *iso = isolate_of(L);
-    struct message m;
-    luaL_checkstack(L, VALUES_ERROR_SLOTS, NULL);
-    message_init(&m, &iso->alloc);
-    m.flat = true;
-    int error = values_encode(&m, L, 1, lua_gettop(L), "value");
-    bool refused = error;
-    if (!error) {
-        lua_pushcfunction(L, push_bytes); /* protected: the message is nobody's but ours */
-        lua_pushlightuserdata(L, &m);
-        error = lua_pcall(L, 1, 1, 0);
-    }
-    message_free(&m);
-    if (refused)
-        return luaL_error(L, "%s", lua_tostring(L, -1));
-    return error ? lua_error(L) : 1;
+    struct encoding work;
+    int count = lua_gettop(L);
+    luaL_checkstack(L, VALUES_ERROR_SLOTS + 2, NULL);
+    lua_pushnil(L);
+    lua_insert(L, 1);
+    encoding_begin(&work, L, 1, NULL, 2, count, "value");
+    return run_encoding(L, &work.paced);
+}
+
+/* [text] [work] */
+static int decode_on(lua_State *L, int status, lua_KContext context);
+
+static int run_decoding(lua_State *L, struct paced *work)
+{
+    int count = paced_run(L, &work);
+    return count == -EAGAIN ? budget_hold(L, decode_on, (lua_KContext)work) : count;
+}
+
+static int decode_on(lua_State *L, int status, lua_KContext context)
+{
+    (void)status;
+    struct paced *work = paced_kept(L, 2, context);
+    if ((const void *)lua_tostring(L, 1) != container_of(work, struct decoding, paced)->decoder.start)
+        luaL_error(L, "somebody has changed what is being read");
+    return run_decoding(L, work);
 }
 
 /* decode(string): the values */
 static int decode(lua_State *L)
 {
+    struct decoding work;
     size_t size;
     const char *bytes = luaL_checklstring(L, 1, &size);
-    return values_decode_bytes(L, bytes, size);
+    lua_settop(L, 2);
+    decoding_begin(&work, 2, NULL, bytes, size);
+    return run_decoding(L, &work.paced);
 }
 
 void values_open(struct orr_isolate *iso, lua_State *L)

@@ -1,20 +1,49 @@
 #include "lua/values/seen.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <string.h>
+
+enum {
+    MOVES = 4,      /* places of the old table that are worked off with each new entry; one would be enough */
+    PAGE_BITS = 12, /* of a place's number, that say where in its page it is */
+    PAGE = 1 << PAGE_BITS,
+};
 
 void seen_init(struct seen *seen, const struct alloc *alloc)
 {
     memset(seen, 0, sizeof *seen);
     seen->alloc = alloc;
-    seen->sights = seen->inlined;
-    seen->mask = SEEN_INLINE - 1;
+    seen->now = (struct sights){ .only = seen->inlined, .mask = SEEN_INLINE - 1 };
+}
+
+/* --- Places ----------------------------------------------------------------------------------------------------- */
+
+static void sights_free(const struct seen *seen, struct sights *sights)
+{
+    if (sights->only && sights->only != seen->inlined)
+        alloc_free(seen->alloc, sights->only, (sights->mask + 1) * sizeof *sights->only);
+    size_t pages = sights->pages ? (sights->mask + 1) >> PAGE_BITS : 0;
+    for (size_t i = 0; i < pages; i++)
+        alloc_free(seen->alloc, sights->pages[i], PAGE * sizeof(struct sight));
+    alloc_free(seen->alloc, (void *)sights->pages, pages * sizeof *sights->pages);
+    *sights = (struct sights){ 0 };
 }
 
 void seen_free(struct seen *seen)
 {
-    if (seen->sights != seen->inlined)
-        alloc_free(seen->alloc, seen->sights, (seen->mask + 1) * sizeof *seen->sights);
+    sights_free(seen, &seen->now);
+    sights_free(seen, &seen->old);
+}
+
+void seen_move(struct seen *to, const struct seen *from, const struct alloc *alloc)
+{
+    *to = *from;
+    to->alloc = alloc;
+    if (from->now.only == from->inlined)
+        to->now.only = to->inlined;
+    if (from->old.only == from->inlined)
+        to->old.only = to->inlined;
 }
 
 /* Addresses differ in their middle bits; what is above the low four is mixed into the whole. */
@@ -24,44 +53,99 @@ static size_t first_place(const void *what, size_t mask)
     return (size_t)((bits * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & mask;
 }
 
-/* That of `what`, or the free one where it belongs. */
-static struct sight *find(struct sight *sights, size_t mask, const void *what)
+/* NULL if it is free, and has no page. */
+static struct sight *sight_at(const struct sights *sights, size_t i)
 {
-    size_t i = first_place(what, mask);
-    while (sights[i].what && sights[i].what != what)
-        i = (i + 1) & mask;
-    return &sights[i];
+    if (sights->only)
+        return &sights->only[i];
+    struct sight *page = sights->pages[i >> PAGE_BITS];
+    return page ? &page[i & (PAGE - 1)] : NULL;
 }
 
+/* The number of the place where something is, or of the free one where it belongs. */
+static size_t find(const struct sights *sights, const void *what, struct sight **sight)
+{
+    size_t i = first_place(what, sights->mask);
+    while ((*sight = sight_at(sights, i)) && (*sight)->what && (*sight)->what != what)
+        i = (i + 1) & sights->mask;
+    return i;
+}
+
+/* Fills a free place.  0 or -ENOMEM. */
+static int fill(struct seen *seen, size_t i, struct sight entry)
+{
+    struct sight *sight = sight_at(&seen->now, i);
+    if (!sight) {
+        struct sight *page = alloc_zeroed(seen->alloc, PAGE * sizeof *page);
+        if (!page)
+            return -ENOMEM;
+        seen->now.pages[i >> PAGE_BITS] = page;
+        sight = &page[i & (PAGE - 1)];
+    }
+    *sight = entry;
+    return 0;
+}
+
+/* --- Growing ------------------------------------------------------------------------------------------------------ */
+
+static bool is_moving(const struct seen *seen)
+{
+    return seen->old.only || seen->old.pages;
+}
+
+/* Copies a few more entries of the old table; when it is through, frees that. */
+static int move_some(struct seen *seen)
+{
+    for (int i = 0; i < MOVES && seen->moved <= seen->old.mask; i++, seen->moved++) {
+        const struct sight *sight = sight_at(&seen->old, seen->moved);
+        struct sight *taken;
+        if (!sight || !sight->what)
+            continue;
+        int error = fill(seen, find(&seen->now, sight->what, &taken), *sight);
+        if (error)
+            return error;
+    }
+    if (seen->moved > seen->old.mask)
+        sights_free(seen, &seen->old);
+    return 0;
+}
+
+/* The table is full, and the one before it has moved: begins a larger one. */
 static int grow(struct seen *seen)
 {
-    size_t mask = seen->mask * 4 + 3;
-    struct sight *sights = alloc_zeroed(seen->alloc, (mask + 1) * sizeof *sights);
-    if (!sights)
+    struct sights more = { .mask = seen->now.mask < PAGE ? seen->now.mask * 4 + 3 : seen->now.mask * 2 + 1 };
+    if (more.mask < PAGE)
+        more.only = alloc_zeroed(seen->alloc, (more.mask + 1) * sizeof *more.only);
+    else
+        more.pages = alloc_zeroed(seen->alloc, ((more.mask + 1) >> PAGE_BITS) * sizeof *more.pages);
+    if (!more.only && !more.pages)
         return -ENOMEM;
-    for (size_t i = 0; i <= seen->mask; i++)
-        if (seen->sights[i].what)
-            *find(sights, mask, seen->sights[i].what) = seen->sights[i];
-    seen_free(seen);
-    seen->sights = sights;
-    seen->mask = mask;
+    seen->old = seen->now;
+    seen->moved = 0;
+    seen->now = more;
     return 0;
 }
 
 int seen_meet(struct seen *seen, const void *what, uint32_t *place)
 {
-    struct sight *sight = find(seen->sights, seen->mask, what);
-    if (sight->what) {
+    struct sight *sight;
+    size_t i = find(&seen->now, what, &sight);
+    if ((!sight || !sight->what) && is_moving(seen))
+        find(&seen->old, what, &sight);
+    if (sight && sight->what) {
         *place = sight->place;
         return 1;
     }
-    if (seen->count >= (seen->mask + 1) / 4 * 3) {
-        int error = grow(seen);
-        if (error)
-            return error;
-        sight = find(seen->sights, seen->mask, what);
+    int error = 0;
+    if (seen->count >= (seen->now.mask + 1) / 4 * 3) {
+        error = grow(seen);
+        if (!error)
+            i = find(&seen->now, what, &sight);
     }
+    if (!error)
+        error = fill(seen, i, (struct sight){ .what = what, .place = *place });
+    if (error)
+        return error;
     seen->count++;
-    *sight = (struct sight){ .what = what, .place = *place };
-    return 0;
+    return is_moving(seen) ? move_some(seen) : 0;
 }

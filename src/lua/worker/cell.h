@@ -36,6 +36,8 @@ struct cell {
     struct orr_wait cleanup;
     uint64_t cleanup_end;
     bool begun, stopping;
+    bool taken;    /* what the script returned has been copied, or is being copied, */
+    bool collects; /* by a task, because it is much */
 };
 
 struct station {

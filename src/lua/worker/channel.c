@@ -13,10 +13,11 @@
  */
 #include "lua/worker/channel.h"
 
+#include "lua/budget.h"
 #include "lua/modules.h"
 #include "lua/task.h"
 #include "lua/terms.h"
-#include "lua/values/message.h"
+#include "lua/values/work.h"
 
 #include <errno.h>
 #include <string.h>
@@ -24,6 +25,7 @@
 #define CHANNEL "orrery.channel"
 #define WAITER "orrery.channel_waiter"
 #define CAPACITY_MAX 1000000
+#define CAPACITY_MAX_UNTRUSTED 10000 /* they are all freed at once, by a finalizer */
 
 struct item {
     struct item *next;
@@ -202,6 +204,9 @@ int channel_new(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
     lua_Integer capacity = luaL_optinteger(L, 1, 1);
+    if (iso->limits.profile == ORR_LUA_UNTRUSTED)
+        luaL_argcheck(L, capacity >= 0 && capacity <= CAPACITY_MAX_UNTRUSTED, 1,
+                      "a capacity from 0 to 10000 expected, which is the most that an untrusted script may have");
     luaL_argcheck(L, capacity >= 0 && capacity <= CAPACITY_MAX, 1, "a capacity from 0 to 1000000 expected");
     struct handle *handle = lua_newuserdatauv(L, sizeof *handle, 0);
     handle->attachment = NULL;
@@ -292,13 +297,36 @@ static int answer_true(lua_State *L)
     return 1;
 }
 
-/* What a receiver gets; the item is its own from here on. */
-static int deliver(lua_State *L, struct waiter *waiter)
+/* [waiter] [work], with what a receiver gets.  Until all of it is read, the item goes back with the waiter. */
+static int deliver_on(lua_State *L, int status, lua_KContext context);
+
+static int run_delivery(lua_State *L, struct waiter *waiter, struct paced *work)
 {
-    int count = values_decode(&waiter->item->message, L); /* if it raises, the item goes back with the waiter */
+    int count = paced_run(L, &work);
+    if (count == -EAGAIN)
+        return budget_hold(L, deliver_on, (lua_KContext)work);
     item_free(waiter->item, &waiter->channel->alloc);
     waiter->item = NULL;
     return count;
+}
+
+static int deliver_on(lua_State *L, int status, lua_KContext context)
+{
+    (void)status;
+    struct paced *work = paced_kept(L, 2, context);
+    struct waiter *waiter = luaL_testudata(L, 1, WAITER);
+    const struct decoding *decoding = container_of(work, struct decoding, paced);
+    if (!waiter || !waiter->item || decoding->decoder.m != &waiter->item->message)
+        return luaL_error(L, "somebody has changed what is being received");
+    return run_delivery(L, waiter, work);
+}
+
+static int deliver(lua_State *L, struct waiter *waiter)
+{
+    struct decoding work;
+    lua_settop(L, 2);
+    decoding_begin(&work, 2, &waiter->item->message, NULL, 0);
+    return run_delivery(L, waiter, &work.paced);
 }
 
 /* [waiter], which is listed. */
@@ -394,27 +422,9 @@ static void check_not_through_itself(lua_State *L, const struct channel *channel
             luaL_error(L, "channel:send: a channel cannot be sent through itself");
 }
 
-/* [channel] [values...] -> [waiter] ..., with a copy of the values. */
-static struct waiter *new_sender(lua_State *L)
+/* [waiter], with a copy of the values. */
+static int send_copy(lua_State *L, struct waiter *waiter)
 {
-    struct channel *channel = check(L);
-    int count = lua_gettop(L) - 1;
-    luaL_checkstack(L, VALUES_ERROR_SLOTS + 4, NULL);
-    struct waiter *waiter = waiter_new(L, channel, true);
-    waiter->item = item_new(&channel->alloc);
-    if (!waiter->item)
-        luaL_error(L, "not enough memory");
-    message_charge_to(&waiter->item->message, isolate_of(L)->terms->transit);
-    if (values_encode(&waiter->item->message, L, 3, count, "value"))
-        luaL_error(L, "channel:send: %s", lua_tostring(L, -1));
-    check_not_through_itself(L, channel, &waiter->item->message);
-    lua_settop(L, 1);
-    return waiter;
-}
-
-static int channel_send(lua_State *L)
-{
-    struct waiter *waiter = new_sender(L);
     enum attempt attempt = try_send(waiter, false);
     if (attempt == ATTEMPT_WAIT) {
         waiter_prepare(L, waiter);
@@ -425,14 +435,81 @@ static int channel_send(lua_State *L)
     return attempt == ATTEMPT_CLOSED ? answer_closed(L) : answer_true(L);
 }
 
-static int channel_try_send(lua_State *L)
+static int try_send_copy(lua_State *L, struct waiter *waiter)
 {
-    enum attempt attempt = try_send(new_sender(L), false);
+    enum attempt attempt = try_send(waiter, false);
     if (attempt == ATTEMPT_DONE)
         return answer_true(L);
     lua_pushnil(L);
     lua_pushstring(L, attempt == ATTEMPT_CLOSED ? "closed" : "full");
     return 2;
+}
+
+/* [waiter] [work] [values...]: copies the values, and sends the copy with one of the two. */
+static int copy_on(lua_State *L, int status, lua_KContext context);
+static int try_copy_on(lua_State *L, int status, lua_KContext context);
+
+static int run_copying(lua_State *L, struct waiter *waiter, struct paced *work, bool waits)
+{
+    int error = paced_run(L, &work);
+    if (error == -EAGAIN)
+        return budget_hold(L, waits ? copy_on : try_copy_on, (lua_KContext)work);
+    work->kind->free(work);
+    if (error)
+        return luaL_error(L, "channel:send: %s", lua_tostring(L, -1));
+    check_not_through_itself(L, waiter->channel, &waiter->item->message);
+    lua_settop(L, 1);
+    return waits ? send_copy(L, waiter) : try_send_copy(L, waiter);
+}
+
+static int go_on_copying(lua_State *L, lua_KContext context, bool waits)
+{
+    struct paced *work = paced_kept(L, 2, context);
+    struct waiter *waiter = luaL_testudata(L, 1, WAITER);
+    const struct encoding *encoding = container_of(work, struct encoding, paced);
+    if (!waiter || !waiter->item || encoding->encoder.m != &waiter->item->message)
+        return luaL_error(L, "somebody has changed what is being sent");
+    return run_copying(L, waiter, work, waits);
+}
+
+static int copy_on(lua_State *L, int status, lua_KContext context)
+{
+    (void)status;
+    return go_on_copying(L, context, true);
+}
+
+static int try_copy_on(lua_State *L, int status, lua_KContext context)
+{
+    (void)status;
+    return go_on_copying(L, context, false);
+}
+
+/* [channel] [values...] */
+static int copy_and_send(lua_State *L, bool waits)
+{
+    struct encoding work;
+    struct channel *channel = check(L);
+    int count = lua_gettop(L) - 1;
+    luaL_checkstack(L, VALUES_ERROR_SLOTS + 4, NULL);
+    struct waiter *waiter = waiter_new(L, channel, true);
+    waiter->item = item_new(&channel->alloc);
+    if (!waiter->item)
+        return luaL_error(L, "not enough memory");
+    message_charge_to(&waiter->item->message, isolate_of(L)->terms->transit);
+    lua_pushnil(L);
+    lua_replace(L, 2);
+    encoding_begin(&work, L, 2, &waiter->item->message, 3, count, "value");
+    return run_copying(L, waiter, &work.paced, waits);
+}
+
+static int channel_send(lua_State *L)
+{
+    return copy_and_send(L, true);
+}
+
+static int channel_try_send(lua_State *L)
+{
+    return copy_and_send(L, false);
 }
 
 static int channel_receive(lua_State *L)

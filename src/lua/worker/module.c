@@ -5,7 +5,9 @@
  */
 #include "lua/worker/module.h"
 
+#include "lua/budget.h"
 #include "lua/task.h"
+#include "lua/values/work.h"
 #include "lua/worker/channel.h"
 #include "lua/worker/pool.h"
 
@@ -161,7 +163,7 @@ static int job_gc(lua_State *L)
     return 0;
 }
 
-enum { JOBS = 2, PROGRAM_GIVEN, POOL_GIVEN, BOUNDED, TIMEOUT, ARGUMENTS };
+enum { JOBS = 2, PROGRAM_GIVEN, POOL_GIVEN, BOUNDED, TIMEOUT, ARGUMENTS, WORK = TIMEOUT };
 
 /* Before it is sent, for that must not fail: from then on, whoever has the set can cancel it. */
 static void note_job(lua_State *L, bool under_way)
@@ -174,12 +176,57 @@ static void note_job(lua_State *L, bool under_way)
     lua_rawset(L, JOBS);
 }
 
+/* [job] ..., with a copy of its arguments. */
+static int send_job(lua_State *L, struct job *job)
+{
+    note_job(L, true);
+    int error = job_submit(job, lua_toboolean(L, BOUNDED));
+    if (error)
+        note_job(L, false);
+    if (error == -EAGAIN) {
+        lua_pushnil(L);
+        lua_pushfstring(L, "the worker queue is full (%d jobs wait)", (int)pool_at(L, POOL_GIVEN)->limit);
+        return 2;
+    }
+    if (error)
+        return luaL_error(L, "the runtime is shutting down");
+    lua_settop(L, 1);
+    return 1;
+}
+
+static int submit_on(lua_State *L, int status, lua_KContext context);
+
+static int run_submission(lua_State *L, struct job *job, struct paced *work)
+{
+    int error = paced_run(L, &work);
+    if (error == -EAGAIN)
+        return budget_hold(L, submit_on, (lua_KContext)work);
+    work->kind->free(work);
+    if (!error)
+        return send_job(L, job);
+    lua_pushboolean(L, false);
+    lua_insert(L, -2);
+    return 2;
+}
+
+static int submit_on(lua_State *L, int status, lua_KContext context)
+{
+    (void)status;
+    struct paced *work = paced_kept(L, WORK, context);
+    void **handle = luaL_testudata(L, 1, JOB);
+    struct job *job = handle ? *handle : NULL;
+    if (!job || container_of(work, struct encoding, paced)->encoder.m != &job->arguments)
+        return luaL_error(L, "somebody has changed what is being sent");
+    return run_submission(L, job, work);
+}
+
 /*
  * submit(set of jobs, program, pool, bounded, timeout in ms, arguments...): a job, put into the set; or nil and why not, if as many wait
  * as may; or false and what is wrong with the arguments.
  */
 static int submit(lua_State *L)
 {
+    struct encoding work;
     luaL_checkstack(L, VALUES_ERROR_SLOTS + 4, NULL);
     void **handle = new_handle(L, JOB);
     lua_insert(L, 1);
@@ -189,27 +236,40 @@ static int submit(lua_State *L)
         return luaL_error(L, runtime_stopping(pool->all->rt) ? "the runtime is shutting down" : "not enough memory");
     double timeout = lua_tonumber(L, TIMEOUT) * 1e6;
     job->timeout_ns = timeout < 1 ? 1 : timeout < 9e18 ? (uint64_t)timeout : 0;
-    if (values_encode(&job->arguments, L, ARGUMENTS, lua_gettop(L) - ARGUMENTS + 1, "args")) {
-        lua_pushboolean(L, false);
-        lua_insert(L, -2);
-        return 2;
-    }
-    note_job(L, true);
-    int error = job_submit(job, lua_toboolean(L, BOUNDED));
-    if (error)
-        note_job(L, false);
-    if (error == -EAGAIN) {
-        lua_pushnil(L);
-        lua_pushfstring(L, "the worker queue is full (%d jobs wait)", (int)pool->limit);
-        return 2;
-    }
-    if (error)
-        return luaL_error(L, "the runtime is shutting down");
-    lua_settop(L, 1);
-    return 1;
+    lua_pushnil(L);
+    lua_replace(L, WORK);
+    encoding_begin(&work, L, WORK, &job->arguments, ARGUMENTS, lua_gettop(L) - ARGUMENTS + 1, "args");
+    return run_submission(L, job, &work.paced);
 }
 
-/* Pushes what the job has come to. */
+/* [job] [work] [whether it went well] [what it has come to...] */
+static int outcome_on(lua_State *L, int status, lua_KContext context);
+
+static int run_outcome(lua_State *L, const struct job *job, struct paced *work)
+{
+    int count = paced_run(L, &work);
+    if (count == -EAGAIN)
+        return budget_hold(L, outcome_on, (lua_KContext)work);
+    if (!job->failed)
+        return count + 1;
+    if (!count)
+        lua_pushliteral(L, "not enough memory");
+    lua_pushstring(L, job->report);
+    return 3;
+}
+
+static int outcome_on(lua_State *L, int status, lua_KContext context)
+{
+    (void)status;
+    struct paced *work = paced_kept(L, 2, context);
+    void **handle = luaL_testudata(L, 1, JOB);
+    const struct job *job = handle ? *handle : NULL;
+    if (!job || container_of(work, struct decoding, paced)->decoder.m != &job->result)
+        return luaL_error(L, "somebody has changed what is being received");
+    return run_outcome(L, job, work);
+}
+
+/* [job]: pushes what it has come to. */
 static int push_outcome(lua_State *L, struct job *job)
 {
     const struct orr_result *result = orr_future_result(job->future);
@@ -220,14 +280,11 @@ static int push_outcome(lua_State *L, struct job *job)
                                                       : "the runtime is shutting down");
         return 2;
     }
+    struct decoding work;
+    lua_settop(L, 2);
     lua_pushboolean(L, !job->failed);
-    int count = values_decode(&job->result, L);
-    if (!job->failed)
-        return count + 1;
-    if (!count)
-        lua_pushliteral(L, "not enough memory");
-    lua_pushstring(L, job->report);
-    return 3;
+    decoding_begin(&work, 2, &job->result, NULL, 0);
+    return run_outcome(L, job, &work.paced);
 }
 
 /* wait(job): true and the results; false, the error and its report; or nil and why nothing has come of it. */

@@ -17,15 +17,24 @@
 #include "lua/worker/cell.h"
 
 #include "base/clock.h"
+#include "lua/budget.h"
 #include "lua/loop.h"
 #include "lua/modules.h"
 #include "lua/task.h"
+#include "lua/terms.h"
+#include "lua/values/work.h"
 #include "lua/worker/library.h"
 
 #include <errno.h>
 #include <string.h>
 
 #define CLEANUP_NS UINT64_C(100000000)
+
+/*
+ * What is copied outside the script's tasks, where nothing can be suspended: some 100 microseconds' worth.  Larger arguments and results
+ * are copied by a task.  Larger errors are not copied.
+ */
+enum { COPIED_STEPS = PACED_STEPS, COPIED_BYTES = 8192, ERROR_STEPS = 4 * PACED_STEPS };
 
 /* --- What a job has come to ---------------------------------------------------------------------------------------------- */
 
@@ -43,6 +52,31 @@ static void put_words(lua_State *L, const char *report)
     lua_replace(L, -2);
 }
 
+/* As values_encode(); but -EAGAIN, with nothing pushed, for more than so many steps. */
+static int copy_few(struct message *m, lua_State *L, int first, int count, const char *root, int steps)
+{
+    static const volatile bool never = false;
+    struct encoder encoder;
+    int top = lua_gettop(L);
+    encoder_begin(&encoder, m, L, first, count, root);
+    int error = encoder_step(&encoder, L, steps, &never);
+    encoder_free(&encoder);
+    if (error == -EAGAIN)
+        lua_settop(L, top);
+    return error;
+}
+
+/* Copies the error at the top.  False if that cannot be, with why not pushed. */
+static bool copy_error(struct job *job, lua_State *L)
+{
+    int error = copy_few(&job->result, L, lua_gettop(L), 1, "error", ERROR_STEPS);
+    if (error != -EAGAIN)
+        return !error;
+    message_free(&job->result);
+    lua_pushfstring(L, "error: too large to be copied: errors have at most %d values", ERROR_STEPS);
+    return false;
+}
+
 /*
  * The job fails with the value at the top, which is taken off, unless it has failed before.  Raises for lack of memory, but not without
  * a report; then there is no message.
@@ -54,7 +88,7 @@ static void fail(struct cell *cell, lua_State *L, const char *report)
         job->failed = true;
         message_free(&job->result);
         job->report = report ? alloc_copy(&job->program->alloc, report) : NULL;
-        if (values_encode(&job->result, L, lua_gettop(L), 1, "error")) {
+        if (!copy_error(job, L)) {
             put_words(L, report);
             values_encode(&job->result, L, lua_gettop(L), 1, "error");
         }
@@ -118,6 +152,21 @@ void perform_note_stray(void *data, struct orr_task *task)
     orr_waker_wake(cell->iso->closer); /* to stop the rest */
 }
 
+/* [cell] [NULL] [handle] [true] [results...] */
+static void copy_results(struct cell *cell, lua_State *L, int count)
+{
+    struct job *job = cell->job;
+    int error = copy_few(&job->result, L, 5, count, "results", COPIED_STEPS);
+    cell->taken = true;
+    cell->collects = error == -EAGAIN;
+    if (error == -EAGAIN) {
+        message_free(&job->result);
+        message_charge_to(&job->result, job->program->terms->transit);
+    } else if (error) {
+        fail(cell, L, NULL);
+    }
+}
+
 /* [cell] [NULL] [handle]: what the script has returned, or raised. */
 static int take_outcome(lua_State *L)
 {
@@ -128,9 +177,90 @@ static int take_outcome(lua_State *L)
     luaL_checkstack(L, VALUES_ERROR_SLOTS + 4, NULL);
     if (!lua_toboolean(L, 4) && task)
         fail_with_task(cell, L, task);
-    else if (!lua_toboolean(L, 4) || (!job->failed && values_encode(&job->result, L, 5, count - 1, "results")))
+    else if (!lua_toboolean(L, 4))
+        fail(cell, L, NULL);
+    else if (!job->failed && !cell->taken)
+        copy_results(cell, L, count - 1);
+    return 0;
+}
+
+/* --- Copying much -------------------------------------------------------------------------------------------------------- */
+
+static int collect_on(lua_State *L, int status, lua_KContext context);
+
+/* [handle] [cell] [work] [true] [results...] */
+static int run_collecting(lua_State *L, struct paced *work)
+{
+    struct cell *cell = lua_touserdata(L, 2);
+    int error = paced_run(L, &work);
+    if (error == -EAGAIN)
+        return budget_hold(L, collect_on, (lua_KContext)work);
+    work->kind->free(work);
+    if (error)
         fail(cell, L, NULL);
     return 0;
+}
+
+static int collect_on(lua_State *L, int status, lua_KContext context)
+{
+    (void)status;
+    return run_collecting(L, paced_kept(L, 3, context));
+}
+
+/* [handle] [cell]: the body of a task that copies what the script's has returned. */
+static int collect(lua_State *L)
+{
+    struct encoding work;
+    struct cell *cell = lua_touserdata(L, 2);
+    lua_settop(L, 3);
+    int count = ltask_push_outcome(L, lua_touserdata(L, 1), 1);
+    luaL_checkstack(L, VALUES_ERROR_SLOTS + 4, NULL);
+    encoding_begin(&work, L, 3, &cell->job->result, 5, count - 1, "results");
+    return run_collecting(L, &work.paced);
+}
+
+static int call_on(lua_State *L, int status, lua_KContext context);
+
+static int return_all(lua_State *L, int status, lua_KContext context)
+{
+    (void)status;
+    (void)context;
+    return lua_gettop(L);
+}
+
+/* [cell] [work] [script] [arguments...] */
+static int run_calling(lua_State *L, struct paced *work)
+{
+    struct cell *cell = lua_touserdata(L, 1);
+    int count = paced_run(L, &work);
+    if (count == -EAGAIN)
+        return budget_hold(L, call_on, (lua_KContext)work);
+    message_free(&cell->job->arguments);
+    lua_remove(L, 1);
+    lua_remove(L, 1);
+    lua_callk(L, count, LUA_MULTRET, 0, return_all);
+    return return_all(L, LUA_OK, 0);
+}
+
+static int call_on(lua_State *L, int status, lua_KContext context)
+{
+    (void)status;
+    return run_calling(L, paced_kept(L, 2, context));
+}
+
+/* [cell] [nil] [script]: the body of a task that reads many arguments, and calls the script. */
+static int call_with_arguments(lua_State *L)
+{
+    struct decoding work;
+    struct cell *cell = lua_touserdata(L, 1);
+    decoding_begin(&work, 2, &cell->job->arguments, NULL, 0);
+    return run_calling(L, &work.paced);
+}
+
+static void push_closure(const struct cell *cell, lua_State *L, lua_CFunction function)
+{
+    lua_pushlightuserdata(L, cell->iso);
+    lua_pushcclosure(L, function, 1);
 }
 
 /* --- Running a job ------------------------------------------------------------------------------------------------------- */
@@ -148,7 +278,26 @@ static int start_task(struct cell *cell, lua_State *L, int arguments, const char
 static int start_script(lua_State *L)
 {
     struct cell *cell = lua_touserdata(L, 1);
-    return start_task(cell, L, values_decode(&cell->job->arguments, L), "job");
+    const struct message *arguments = &cell->job->arguments;
+    if (arguments->size <= COPIED_BYTES)
+        return start_task(cell, L, values_decode(arguments, L), "job");
+    push_closure(cell, L, call_with_arguments);
+    lua_insert(L, 3);
+    lua_pushlightuserdata(L, cell);
+    lua_insert(L, 4);
+    lua_pushnil(L);
+    lua_insert(L, 5);
+    return start_task(cell, L, 3, "job");
+}
+
+/* [cell] [NULL] [handle] */
+static int start_collecting(lua_State *L)
+{
+    struct cell *cell = lua_touserdata(L, 1);
+    push_closure(cell, L, collect);
+    lua_insert(L, 3);
+    lua_pushlightuserdata(L, cell);
+    return start_task(cell, L, 2, "job");
 }
 
 static void load(lua_State *L, const struct code *code)
@@ -200,7 +349,8 @@ static bool be_born(struct cell *cell)
 static bool start_job_proper(struct cell *cell)
 {
     bool started = protect(cell, start_script, NULL, 1);
-    message_free(&cell->job->arguments);
+    if (!started || cell->job->arguments.size <= COPIED_BYTES) /* else the task does it */
+        message_free(&cell->job->arguments);
     return started;
 }
 
@@ -286,6 +436,21 @@ static bool goes_on(struct cell *cell, struct orr_task *task)
 
 /* --- The task --------------------------------------------------------------------------------------------------------------- */
 
+/*
+ * All that the script began is over: takes what it has come to.  True if that is so much that a task has to copy it first; then that is the
+ * cell's task.
+ */
+static bool goes_on_collecting(struct cell *cell)
+{
+    if (cell->taken || cell->stopping || !cell->main || cell->main->state != LTASK_OK || cell->job->failed)
+        return false;
+    protect(cell, take_outcome, NULL, 0);
+    if (!cell->collects || !protect(cell, start_collecting, NULL, 1))
+        return false;
+    lua_replace(cell->L, CELL_MAIN);
+    return true;
+}
+
 /* What has come of it is told; `error`: nothing of its own.  The cell is ready for another, or gone. */
 static void cell_over(struct cell *cell, int error)
 {
@@ -297,7 +462,7 @@ static void cell_over(struct cell *cell, int error)
     job->cell = NULL;
     cell->job = NULL;
     cell->main = NULL;
-    cell->begun = cell->stopping = false;
+    cell->begun = cell->stopping = cell->collects = cell->taken = false;
     cell_leave(cell);
 }
 
@@ -313,7 +478,9 @@ static bool is_under_way(struct cell *cell, struct orr_task *task)
     if (goes_on(cell, task))
         return true;
     bool loaded = !cell->born && !cell->stopping && !cell->job->failed;
-    return loaded && be_born(cell) && start_job_proper(cell);
+    if (loaded)
+        return be_born(cell) && start_job_proper(cell);
+    return goes_on_collecting(cell);
 }
 
 static enum orr_poll cell_poll(struct orr_task *task, void *data)

@@ -1,5 +1,9 @@
 #include "lua/worker/program.h"
 
+#include "lua/sandbox/source.h"
+#include "lua/values/message.h"
+
+#include <errno.h>
 #include <string.h>
 
 /* --- Code ----------------------------------------------------------------------------------------------------------- */
@@ -13,21 +17,35 @@ static void code_free(struct code *code, const struct alloc *alloc)
     *code = (struct code){ 0 };
 }
 
-/* For lua_dump(): one more piece. */
+/* For lua_dump(): one more piece, which is often a single byte. */
 static int add_piece(lua_State *L, const void *bytes, size_t size, void *data)
 {
-    const struct orr_isolate *iso = isolate_of(L);
-    struct code *code = data;
-    size_t total = code->size + size;
-    if (!size)
-        return 0;
-    char *grown = total > size || !code->size ? alloc_resize(&iso->rt->alloc, code->bytes, code->size, total) : NULL;
-    if (!grown)
+    (void)L;
+    struct message *all = data;
+    if (all->capacity - all->size < size && message_grow(all, size))
         return 1;
-    memcpy(grown + code->size, bytes, size);
-    code->bytes = grown;
-    code->size = total;
+    memcpy(all->bytes + all->size, bytes, size);
+    all->size += size;
     return 0;
+}
+
+/* Takes the bytes of the function at the top, which is taken off.  False, with why not pushed, for lack of memory. */
+static bool take_function(struct code *code, lua_State *L)
+{
+    struct message all;
+    message_init(&all, &isolate_of(L)->rt->alloc);
+    bool dumped = !lua_dump(L, add_piece, &all, false);
+    lua_pop(L, 1);
+    char *bytes = dumped ? alloc_resize(&all.alloc, all.bytes, all.capacity, all.size) : NULL;
+    if (!bytes) {
+        message_free(&all);
+        lua_pushliteral(L, "not enough memory");
+        return false;
+    }
+    code->bytes = bytes;
+    code->size = all.size;
+    code->binary = true;
+    return true;
 }
 
 /* What a function has besides its code stays behind: so it may have nothing but the globals. */
@@ -58,18 +76,16 @@ static bool from_function(struct code *code, lua_State *L, int index)
     if (!check_upvalues(L, index))
         return false;
     lua_pushvalue(L, index);
-    bool dumped = !lua_dump(L, add_piece, code, false);
-    lua_pop(L, 1);
-    code->binary = true;
-    if (!dumped)
-        lua_pushliteral(L, "not enough memory");
-    return dumped;
+    return take_function(code, L);
 }
 
-/* A text is compiled where it is given, so that its errors are told there, to whoever can mend them. */
+/*
+ * A text is compiled where it is given, so that its errors are told there, to whoever can mend them; and only there, because compiling can
+ * take long: jobs get what has come of it.
+ */
 static bool from_text(struct code *code, lua_State *L, int index)
 {
-    const struct orr_isolate *iso = isolate_of(L);
+    struct orr_isolate *iso = isolate_of(L);
     size_t size;
     const char *text = lua_tolstring(L, index, &size);
     if (iso->limits.longest_source && size > iso->limits.longest_source) {
@@ -77,12 +93,11 @@ static bool from_text(struct code *code, lua_State *L, int index)
                         (lua_Integer)iso->limits.longest_source);
         return false;
     }
-    if (luaL_loadbufferx(L, text, size, code->name, "t") != LUA_OK)
-        return false;
-    lua_pop(L, 1);
-    if (!add_piece(L, text, size, code))
-        return true;
-    lua_pushliteral(L, "not enough memory");
+    int error = source_load_text(L, text, size, &(struct source_options){ iso, code->name, "t", 0 });
+    if (!error)
+        return take_function(code, L);
+    if (error != -EPROTO)
+        lua_pushliteral(L, "not enough memory");
     return false;
 }
 
