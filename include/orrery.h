@@ -946,6 +946,8 @@ struct orr_script_options {
     void (*prepare)(void *data,
                     struct lua_State *L); /* before it is compiled, each time: to give it functions of the host's */
     void *prepare_data;
+    bool end_on_failure; /* when its body fails, all that it has made ends, as when it is unloaded; its state stays until it is.
+                            Default: its tasks, timers and handlers go on */
 };
 
 /*

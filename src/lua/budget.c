@@ -352,6 +352,8 @@ static struct level *find_expired(struct orr_isolate *iso)
             return level;
         if (level->limit && budget_used(iso, level) >= level->limit + (iso->limits.mode == ORR_LUA_COUNT))
             return level;
+        if (shutdown_is_over(iso, level->self ? level->self->script : 0))
+            return level;
     }
     return NULL;
 }

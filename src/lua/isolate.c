@@ -1,6 +1,5 @@
 #include "lua/isolate.h"
 
-#include "exec/grace.h"
 #include "lua/budget.h"
 #include "lua/estate.h"
 #include "lua/modules.h"
@@ -243,7 +242,9 @@ static int guard_gc(lua_State *L)
     forget_found();
     if (!iso->closing && !isolate_visit(iso)) { /* by the host, under its tasks */
         iso->closing = true;
-        ltask_drop_all(iso);
+        shutdown_begin(&iso->shutdown, iso, EVERY_SCRIPT, iso->worker->grace_ns);
+        shutdown_drop(&iso->shutdown);
+        shutdown_end(&iso->shutdown);
         ltask_report_unseen(iso);
         ltask_forget_errors(iso); /* which are values of the state */
         isolate_leave(iso);
@@ -426,10 +427,13 @@ static void dispose(struct orr_isolate *iso)
     ltask_report_unseen(iso); /* while there is a state that has them */
     ltask_forget_errors(iso);
     forget_found();
-    if (!iso->owned)
+    if (!iso->owned) {
+        shutdown_end(&iso->shutdown);
         return;
+    }
     memory_discard(iso);
     lua_close(iso->L);
+    shutdown_end(&iso->shutdown);
     iso->L = NULL;
     if (iso->closed)
         iso->closed(iso->closed_data);
@@ -446,39 +450,16 @@ void isolate_free(struct orr_isolate *iso)
 static enum orr_poll close_poll(struct orr_task *task, void *data)
 {
     struct orr_isolate *iso = data;
-    if (iso->tasks) {
-        iso->closer = orr_task_waker(task); /* when the last has gone */
-        ltask_cancel_all(iso);
-        if (orr_sleep(task, &iso->grace, iso->worker->grace_ns) == -EAGAIN && ltask_any_hopes(iso))
-            return ORR_PENDING;
-    }
-    orr_wait_withdraw(&iso->grace);
-    ltask_drop_all(iso);
-    if (iso->tasks)
-        return ORR_PENDING; /* the kernel is to let go of their I/O */
+    if (!shutdown_poll(&iso->shutdown, task))
+        return ORR_PENDING;
     dispose(iso);
     return ORR_DONE;
 }
 
-static bool any_hopes(void *data)
+static void begin_closing(struct orr_isolate *iso)
 {
-    struct orr_isolate *iso = data;
-    return iso->tasks && ltask_any_hopes(iso);
-}
-
-/* From outside: the worker goes on turning for them meanwhile. */
-static void close_now(struct orr_isolate *iso)
-{
-    struct worker *worker = iso->worker;
-    ltask_cancel_all(iso);
-    grace_wait(worker, any_hopes, iso);
-    ltask_drop_all(iso);
-    while (iso->tasks) { /* the kernel is to let go of their I/O */
-        worker_turn(worker, ORR_NEVER);
-        if (iso->tasks && !worker_busy(worker))
-            worker_sleep(worker, ORR_NEVER);
-    }
-    dispose(iso);
+    iso->closing = true;
+    shutdown_begin(&iso->shutdown, iso, EVERY_SCRIPT, iso->worker->grace_ns);
 }
 
 int orr_lua_close(lua_State *L)
@@ -490,15 +471,18 @@ int orr_lua_close(lua_State *L)
     if (worker_current == iso->worker && (iso->worker->polling || iso->depth || iso->calls)) {
         struct orr_spawn what = { .poll = close_poll, .data = iso, .name = "closing an isolate", .detached = true };
         int error = orr_spawn(rt, &what);
-        iso->closing = !error;
-        return error ? error : -EINPROGRESS;
+        if (error)
+            return error;
+        begin_closing(iso);
+        return -EINPROGRESS;
     }
     bool entered = worker_current == iso->worker;
     int error = entered ? 0 : orr_runtime_enter(rt);
     if (error)
         return error;
-    iso->closing = true;
-    close_now(iso);
+    begin_closing(iso);
+    shutdown_now(&iso->shutdown); /* the worker goes on turning for them meanwhile */
+    dispose(iso);
     if (!entered)
         orr_runtime_leave(rt);
     return 0;

@@ -19,6 +19,7 @@
 #include "lua/compat.h"
 #include "lua/limits.h"
 #include "lua/memory.h"
+#include "lua/shutdown.h"
 #include "orrery.h"
 
 enum {
@@ -105,9 +106,10 @@ struct orr_isolate {
     int handy;                        /* so many */
     int last_anchor;
     int pooled;
-    uint64_t tasks;          /* that the core has not dropped */
-    struct orr_waker closer; /* the task that closes the isolate, if one does */
-    struct orr_wait grace;   /* and its wait */
+    uint64_t tasks;             /* that the core has not dropped */
+    struct orr_waker closer;    /* told when the last of them has gone */
+    struct shutdown *shutdowns; /* of all or of scripts, that are under way */
+    struct shutdown shutdown;   /* of all */
 
     /* What budget.h is about. */
     struct limits limits;
@@ -133,6 +135,7 @@ struct orr_isolate {
     struct schedule schedule;
     struct timer_object *timers; /* not closed */
     uint32_t scripts;            /* loaded so far */
+    struct body_watch *bodies;   /* of scripts, whose failure somebody is to be told: see script.h */
     unsigned places;             /* for jobs, in pools of its own */
     uint32_t loading;            /* of those, whose bodies have not begun: events wait for that */
     int64_t disabled;            /* in a notice of that: the handler */

@@ -30,12 +30,17 @@ static void push_text(lua_State *L, int index)
     }
 }
 
+bool report_is_of_script(const lua_Debug *at)
+{
+    return strncmp(at->source, "=orrery/", strlen("=orrery/")) != 0;
+}
+
 void report_push_place(lua_State *L, lua_State *co, int level)
 {
     lua_Debug at;
     for (; lua_getstack(co, level, &at); level++) {
         lua_getinfo(co, "Sl", &at);
-        if (at.currentline <= 0 || !strncmp(at.source, "=orrery/", strlen("=orrery/")))
+        if (at.currentline <= 0 || !report_is_of_script(&at))
             continue;
         lua_pushfstring(L, "%s:%d", at.short_src, at.currentline);
         return;
@@ -240,7 +245,9 @@ static void add_how_long(lua_State *L, const struct orr_isolate *iso, const stru
 {
     lua_Number used = (lua_Number)budget_used(iso, level), limit = (lua_Number)level->limit;
     char text[160];
-    if (iso->limits.mode == ORR_LUA_COUNT)
+    if (shutdown_is_over(iso, level->self ? level->self->script : 0))
+        snprintf(text, sizeof text, "has not ended in its grace period\n");
+    else if (iso->limits.mode == ORR_LUA_COUNT)
         snprintf(text, sizeof text, "has run %.0f instructions without waiting, and may run %.0f\n", used, limit);
     else
         snprintf(text, sizeof text, "has run for %.0f ms without waiting, and may for %.4g ms\n", used / 1e6,
