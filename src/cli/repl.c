@@ -66,6 +66,7 @@ static void leave(struct repl *repl)
 {
     repl->program->exiting = true;
     repl->program->interrupted = NULL;
+    signals_at_prompt(false);
     orr_runtime_interrupt(repl->program->rt);
 }
 
@@ -260,6 +261,7 @@ int repl_run(struct program *program, struct input *input)
     if (session_open(program, report_coloured(STDOUT_FILENO)))
         return EXIT_FAILURE;
     program->interrupted = on_interrupt;
+    signals_at_prompt(true);
     program->terminal_changed = on_terminal_changed;
     program->hook_data = &repl;
     if (input->terminal)

@@ -106,8 +106,8 @@ void wait_push_error(lua_State *L, int error)
 {
     struct orr_isolate *iso = isolate_of(L);
     struct orr_task *child = error == -ECHILD ? orr_task_failed_child(iso->current->task) : NULL;
-    if (error == -ECANCELED && iso->current && iso->current->told < UINT8_MAX)
-        iso->current->told++;
+    if (error == -ECANCELED && iso->current)
+        shutdown_note_told(iso->current, L);
     if (child) {
         push_error(L, iso, child);
     } else if (error == -ECANCELED) {

@@ -462,6 +462,15 @@ static void begin_closing(struct orr_isolate *iso)
     shutdown_begin(&iso->shutdown, iso, EVERY_SCRIPT, iso->worker->grace_ns);
 }
 
+int isolate_close_soon(struct orr_isolate *iso)
+{
+    struct orr_spawn what = { .poll = close_poll, .data = iso, .name = "closing an isolate", .detached = true };
+    int error = iso->closing ? -EALREADY : orr_spawn(iso->rt, &what);
+    if (!error)
+        begin_closing(iso);
+    return error;
+}
+
 int orr_lua_close(lua_State *L)
 {
     struct orr_isolate *iso = L ? isolate_find(L) : NULL;
@@ -469,12 +478,8 @@ int orr_lua_close(lua_State *L)
         return -EINVAL;
     struct orr_runtime *rt = iso->rt;
     if (worker_current == iso->worker && (iso->worker->polling || iso->depth || iso->calls)) {
-        struct orr_spawn what = { .poll = close_poll, .data = iso, .name = "closing an isolate", .detached = true };
-        int error = orr_spawn(rt, &what);
-        if (error)
-            return error;
-        begin_closing(iso);
-        return -EINPROGRESS;
+        int error = isolate_close_soon(iso);
+        return error ? error : -EINPROGRESS;
     }
     bool entered = worker_current == iso->worker;
     int error = entered ? 0 : orr_runtime_enter(rt);

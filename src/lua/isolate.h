@@ -110,6 +110,7 @@ struct orr_isolate {
     struct orr_waker closer;    /* told when the last of them has gone */
     struct shutdown *shutdowns; /* of all or of scripts, that are under way */
     struct shutdown shutdown;   /* of all */
+    struct swallower swallower;
 
     /* What budget.h is about. */
     struct limits limits;
@@ -168,6 +169,12 @@ int isolate_new(struct orr_runtime *rt, struct terms *terms, lua_State **out);
 
 /* Frees one that was made like that, and that has no tasks and no Lua running.  The same thread. */
 void isolate_free(struct orr_isolate *iso);
+
+/*
+ * Closes it as orr_lua_close() does, in the turns that follow: from now on nothing of it begins.  `closed` is told when it is gone.
+ * Negative errno, and nothing done.  The worker's thread.
+ */
+int isolate_close_soon(struct orr_isolate *iso);
 
 /* Whether a task of it was suspended in mid-slice, and is to go on before any other Lua runs. */
 bool isolate_is_held(struct orr_isolate *iso);

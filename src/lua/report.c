@@ -244,8 +244,12 @@ static void add_who(lua_State *L, const struct level *level)
 static void add_how_long(lua_State *L, const struct orr_isolate *iso, const struct level *level)
 {
     lua_Number used = (lua_Number)budget_used(iso, level), limit = (lua_Number)level->limit;
-    char text[160];
-    if (shutdown_is_over(iso, level->self ? level->self->script : 0))
+    char text[LUA_IDSIZE + 160];
+    if (shutdown_swallowed(iso, level->self))
+        snprintf(text, sizeof text, "was cancelled, has swallowed that %s%d times%s, and has run on for %.0f ms\n",
+                 level->self->told == UINT8_MAX ? "over " : "", level->self->told - (level->self->told == UINT8_MAX),
+                 shutdown_swallowed(iso, level->self), used / 1e6);
+    else if (shutdown_is_over(iso, level->self ? level->self->script : 0))
         snprintf(text, sizeof text, "has not ended in its grace period\n");
     else if (iso->limits.mode == ORR_LUA_COUNT)
         snprintf(text, sizeof text, "has run %.0f instructions without waiting, and may run %.0f\n", used, limit);
@@ -285,7 +289,9 @@ static int write_timeout(lua_State *L)
     add_how_long(L, iso, timeout->expired);
     add_where(L);
     lua_pushfstring(L, *iso->culprit ? "time went into %s\n" : "", iso->culprit);
-    lua_pushliteral(L, "waiting gives it its time anew: call async.checkpoint() now and then\n");
+    lua_pushstring(L, shutdown_swallowed(iso, timeout->expired->self)
+                          ? "a task that catches the error 'closed' is to clean up and return\n"
+                          : "waiting gives it its time anew: call async.checkpoint() now and then\n");
     push_stacks(L, iso, 1);
     lua_concat(L, 6);
     return 1;

@@ -102,13 +102,30 @@ static void find_place(lua_State *co, char *text, size_t size)
     }
 }
 
+void shutdown_note_told(struct ltask *task, lua_State *L)
+{
+    struct swallower *swallower = &task->iso->swallower;
+    task->told += task->told < UINT8_MAX;
+    if (task->told != 2)
+        return;
+    swallower->task = task;
+    find_place(L, swallower->place, sizeof swallower->place);
+}
+
+const char *shutdown_swallowed(const struct orr_isolate *iso, const struct ltask *task)
+{
+    if (!task || task->told < 2)
+        return NULL;
+    return iso->swallower.task == task ? iso->swallower.place : "";
+}
+
 /* Names a task that has not ended in time, and says what it did instead. */
 static void tell(const struct shutdown *self, const struct orr_task *task)
 {
     const struct ltask *lua = ltask_of(task);
     if (!self->late || !lua || !lua->begun || lua->over)
         return;
-    char place[LUA_IDSIZE + 16], what[64] = "it ran on without waiting,";
+    char place[sizeof lua->iso->swallower.place], what[64] = "it ran on without waiting,";
     find_place(lua->suspended ? lua->suspended : lua->co, place, sizeof place);
     bool waits = lua->wait.state == WAIT_WAITING;
     if (lua->told > 1)

@@ -15,9 +15,11 @@
 #ifndef ORR_LUA_SHUTDOWN_H
 #define ORR_LUA_SHUTDOWN_H
 
+#include "lua/compat.h"
 #include "orrery.h"
 
 struct orr_isolate;
+struct ltask;
 
 #define EVERY_SCRIPT UINT32_MAX
 
@@ -43,6 +45,18 @@ struct shutdown {
     struct orr_waker waker; /* who is told when a task of the isolate has ended */
     struct orr_wait grace;
 };
+
+/* The last task that was told of its cancellation a second time, and in which wait. */
+struct swallower {
+    const struct ltask *task;
+    char place[80]; /* " at file:line" */
+};
+
+/* The wait that L is in raises "closed" in a task. */
+void shutdown_note_told(struct ltask *task, lua_State *L);
+
+/* If a task, which may be NULL, has gone on after it was told to end: where that was, or an empty text.  Else NULL. */
+const char *shutdown_swallowed(const struct orr_isolate *iso, const struct ltask *task);
 
 /* The grace period begins, and nothing else of theirs does. */
 void shutdown_begin(struct shutdown *self, struct orr_isolate *iso, uint32_t script, uint64_t grace_ns);
