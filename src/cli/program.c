@@ -4,7 +4,7 @@
 #include "cli/signals.h"
 #include "cli/stats.h"
 #include "cli/warnings.h"
-#include "lua/task.h"
+#include "lua/estate.h"
 
 #include <lauxlib.h>
 #include <lua.h>
@@ -151,6 +151,8 @@ static void begin_to_end(struct program *program, const char *reason)
     struct orr_isolate *iso = isolate_find(program->L);
     struct cancelling cancelling = { .reason = reason };
     program->ending = true;
+    orr_timer_free(program->patience);
+    program->patience = NULL;
     if (program->options->stats)
         stats_print(program->rt, program->L);
     signals_begin_last_resort(program->exiting ? program->exit_status : EXIT_FAILURE);
@@ -168,9 +170,27 @@ static void script_failed(void *data)
     orr_runtime_interrupt(program->rt);
 }
 
+static void patience_is_over(struct orr_timer *timer, void *data, int status)
+{
+    (void)timer;
+    if (!status)
+        script_failed(data);
+}
+
+/* It raised an error, and closes what it has to: that is cleanup, too, and has its time. */
+static void script_fails(void *data)
+{
+    struct program *program = data;
+    struct orr_timer_options options = { .fire = patience_is_over, .data = program };
+    const struct estate *estate = program->body.body->estate;
+    program->failure = estate && estate->report ? strdup(estate->report) : NULL;
+    if (!orr_timer_new(program->rt, &options, &program->patience))
+        orr_timer_start(program->patience, program->options->runtime.grace_ms * UINT64_C(1000000), 0);
+}
+
 void program_watch(struct program *program, struct orr_task *script)
 {
-    program->body = (struct body_watch){ .failed = script_failed, .data = program };
+    program->body = (struct body_watch){ .failing = script_fails, .failed = script_failed, .data = program };
     body_watch(&program->body, ltask_of(script));
 }
 
@@ -237,7 +257,9 @@ int program_close(struct program *program, int status)
         orr_lua_close(program->L);
         program->L = NULL;
     }
+    orr_timer_free(program->patience);
     orr_runtime_free(program->rt);
+    free(program->failure);
     signals_release();
     if (program->exiting)
         status = program->exit_status;

@@ -20,14 +20,16 @@ enum { LAST_RESORT_MS = 2000 };
 struct program {
     const struct options *options;
     struct orr_runtime *rt;
-    struct lua_State *L;    /* NULL once it is closed */
-    bool failed;            /* something did that nobody was left to be told of; it has been reported */
-    bool over;              /* the script has failed: all else is to end, too */
-    bool ending;            /* everything is being ended */
-    int signal;             /* because of it; 0 for another reason */
-    bool exiting;           /* os.exit(status, true) was called */
-    int exit_status;        /* with this */
-    struct body_watch body; /* of the script */
+    struct lua_State *L;        /* NULL once it is closed */
+    bool failed;                /* something did that nobody was left to be told of; it has been reported */
+    bool over;                  /* the script has failed: all else is to end, too */
+    bool ending;                /* everything is being ended */
+    int signal;                 /* because of it; 0 for another reason */
+    bool exiting;               /* os.exit(status, true) was called */
+    int exit_status;            /* with this */
+    struct body_watch body;     /* of the script */
+    char *failure;              /* the report of its error, from when it was raised on; NULL for none */
+    struct orr_timer *patience; /* with a body that fails, and cleans up for long; NULL for none */
 
     struct orr_task *until; /* the run ends when this is done, with others left; NULL for when all are */
 

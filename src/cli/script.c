@@ -185,8 +185,11 @@ struct main {
 static int conclude(const struct program *program, struct orr_task *task)
 {
     const struct orr_result *result = orr_task_result(task);
+    bool ended = result->error == -ECANCELED || result->error == -ETIME;
+    if (ended && program->failure) /* while it cleaned up after that */
+        report_text(program->L, program->failure);
     if (!result->error || (program->ending && result->error == -ECANCELED))
-        return 0;
+        return program->failure && result->error ? EXIT_FAILURE : 0;
     if (program->signal && result->error == -ETIME)
         report_line("interrupted while it ran without waiting, and ended by force:");
     report_task(program->L, task);

@@ -3,6 +3,7 @@
 
 #include "lua/estate.h"
 #include "lua/report.h"
+#include "lua/script.h"
 
 #include <string.h>
 
@@ -165,6 +166,8 @@ int ltask_handle_message(lua_State *L)
     if (!self || iso->level->ending || (self->task->cancelled && is_closed(L, 1)))
         return 1;
     report_keep(self, L, 1);
+    if (self->watched)
+        body_is_failing(self);
     lua_settop(L, 1);
     return 1;
 }

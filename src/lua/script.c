@@ -7,6 +7,7 @@
  */
 #include "lua/script.h"
 
+#include "lua/budget.h"
 #include "lua/loop.h"
 #include "lua/modules.h"
 #include "lua/task.h"
@@ -27,6 +28,7 @@ struct orr_script {
     int reload_error;                  /* why it could not be loaded again */
     struct body_watch body;            /* if its failure ends the script */
     struct orr_waker ender;            /* the task that ends the rest when the body has failed */
+    struct orr_wait patience;          /* of that, until the body is over */
     struct shutdown shutdown;          /* of a script whose isolate goes on */
 };
 
@@ -68,6 +70,24 @@ void body_unwatch(struct orr_isolate *iso, struct body_watch *watch)
     }
 }
 
+/* From now on it may compute no longer than the grace period. */
+void body_is_failing(struct ltask *body)
+{
+    struct orr_isolate *iso = body->iso;
+    struct body_watch *watch = iso->bodies;
+    while (watch && watch->body != body)
+        watch = watch->next;
+    if (!watch || watch->told)
+        return;
+    watch->told = true;
+    if (iso->limits.mode == ORR_LUA_SIGNAL) {
+        uint64_t limit = budget_used(iso, iso->level) + iso->worker->grace_ns;
+        body->limit = body->limit && body->limit < limit ? body->limit : limit;
+        iso->level->limit = body->limit;
+    }
+    watch->failing(watch->data);
+}
+
 void body_is_over(struct ltask *body)
 {
     int error = body->task->result.error;
@@ -107,8 +127,12 @@ static int end(struct orr_script *script, bool again);
 static enum orr_poll end_failed_poll(struct orr_task *task, void *data)
 {
     struct orr_script *script = data;
-    if (!script->shutdown.phase)
+    if (!script->shutdown.phase) {
+        if (script->body.body && orr_sleep(task, &script->patience, script->iso->worker->grace_ns) == -EAGAIN)
+            return ORR_PENDING;
+        orr_wait_withdraw(&script->patience);
         begin_to_end(script);
+    }
     if (!shutdown_poll(&script->shutdown, task))
         return ORR_PENDING;
     finish_ending(script);
@@ -120,8 +144,8 @@ static enum orr_poll end_failed_poll(struct orr_task *task, void *data)
     return ORR_DONE;
 }
 
-/* In the middle of the body's last slice: the rest comes later. */
-static void body_failed(void *data)
+/* In the middle of a slice of the body's: a task sees to the rest. */
+static void body_fails(void *data)
 {
     struct orr_script *script = data;
     struct orr_spawn what = {
@@ -134,6 +158,15 @@ static void body_failed(void *data)
     if (error)
         log_line(&script->rt->log, ORR_LOG_ERROR, "a script whose body has failed cannot be ended: %s",
                  strerror(-error));
+}
+
+static void body_failed(void *data)
+{
+    struct orr_script *script = data;
+    if (script->failing)
+        orr_waker_wake(script->ender);
+    else
+        body_fails(data);
 }
 
 /* It is being unloaded, or its isolate is: that ends all there is.  -EBUSY in the middle of it. */
@@ -179,7 +212,7 @@ static int start(struct orr_script *script, lua_State *L)
     self->loading = true;
     self->iso->loading++;
     if (script->options.end_on_failure) {
-        script->body = (struct body_watch){ .failed = body_failed, .data = script };
+        script->body = (struct body_watch){ .failing = body_fails, .failed = body_failed, .data = script };
         body_watch(&script->body, self);
     }
     orr_task_unref(task);
