@@ -2,6 +2,7 @@
 
 #include "lua/budget.h"
 #include "lua/estate.h"
+#include "lua/finalizers.h"
 #include "lua/modules.h"
 #include "lua/reach.h"
 #include "lua/sandbox/sandbox.h"
@@ -297,6 +298,8 @@ static int open_protected(lua_State *L)
     iso->pool = luaL_ref(L, LUA_REGISTRYINDEX);
     if (sandbox_applies(iso))
         sandbox_open(iso, L);
+    else if (iso->owned)
+        finalizers_open(L);
     ltask_open(iso, L);
     estate_open(iso, L);
     reach_open(iso, L);
@@ -440,9 +443,11 @@ static void dispose(struct orr_isolate *iso)
     isolate_unref(iso); /* whose account the state was freed on */
 }
 
+static void begin_closing(struct orr_isolate *iso);
+
 void isolate_free(struct orr_isolate *iso)
 {
-    iso->closing = true;
+    begin_closing(iso);
     dispose(iso);
 }
 
@@ -452,6 +457,11 @@ static enum orr_poll close_poll(struct orr_task *task, void *data)
     struct orr_isolate *iso = data;
     if (!shutdown_poll(&iso->shutdown, task))
         return ORR_PENDING;
+    if (iso->owned && !task->cancelled) {
+        ltask_report_unseen(iso); /* while there is a state that has them */
+        if (!discard_step(iso, &iso->discard, shutdown_stretch(iso->worker)))
+            return orr_task_yield(task);
+    }
     dispose(iso);
     return ORR_DONE;
 }
@@ -460,6 +470,8 @@ static void begin_closing(struct orr_isolate *iso)
 {
     iso->closing = true;
     shutdown_begin(&iso->shutdown, iso, EVERY_SCRIPT, iso->worker->grace_ns);
+    if (iso->owned)
+        finalizers_bound(iso);
 }
 
 int isolate_close_soon(struct orr_isolate *iso)

@@ -17,6 +17,7 @@
 #include "exec/runtime.h"
 #include "lua/collector.h"
 #include "lua/compat.h"
+#include "lua/discard.h"
 #include "lua/limits.h"
 #include "lua/memory.h"
 #include "lua/shutdown.h"
@@ -111,6 +112,7 @@ struct orr_isolate {
     struct shutdown *shutdowns; /* of all or of scripts, that are under way */
     struct shutdown shutdown;   /* of all */
     struct swallower swallower;
+    struct discard discard;
 
     /* What budget.h is about. */
     struct limits limits;

@@ -245,14 +245,16 @@ static bool waits(struct shutdown *self, struct orr_task *task)
     return true;
 }
 
+uint64_t shutdown_stretch(const struct worker *worker)
+{
+    uint64_t until = clock_after(clock_now(), STRETCH_NS);
+    return worker->watch->turn_end < until ? worker->watch->turn_end : until;
+}
+
 bool shutdown_poll(struct shutdown *self, struct orr_task *task)
 {
-    const struct worker *worker = self->iso->worker;
-    uint64_t until = clock_after(clock_now(), STRETCH_NS);
-    if (worker->watch->turn_end < until)
-        until = worker->watch->turn_end;
-    if (task->cancelled)
-        until = ORR_NEVER; /* there may be no other turn */
+    uint64_t until = task->cancelled ? ORR_NEVER /* there may be no other turn */
+                                     : shutdown_stretch(self->iso->worker);
     self->waker = orr_task_waker(task);
     if (self->phase == SHUTDOWN_CANCEL) {
         if (!pass(self, cancel, until)) {

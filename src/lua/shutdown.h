@@ -19,6 +19,7 @@
 #include "orrery.h"
 
 struct orr_isolate;
+struct worker;
 struct ltask;
 
 #define EVERY_SCRIPT UINT32_MAX
@@ -69,6 +70,9 @@ void shutdown_force(struct shutdown *self);
 
 /* Goes on, a stretch at a time.  True when none of their tasks is left; else `task`, which is being polled, is polled again. */
 bool shutdown_poll(struct shutdown *self, struct orr_task *task);
+
+/* Until when such a stretch may take, in a turn of the worker. */
+uint64_t shutdown_stretch(const struct worker *worker);
 
 /* Does it all, turning the worker meanwhile.  The owner, outside tasks. */
 void shutdown_now(struct shutdown *self);
