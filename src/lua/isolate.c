@@ -431,12 +431,12 @@ static void dispose(struct orr_isolate *iso)
     ltask_forget_errors(iso);
     forget_found();
     if (!iso->owned) {
-        shutdown_end(&iso->shutdown);
+        shutdown_end_all(iso);
         return;
     }
     memory_discard(iso);
     lua_close(iso->L);
-    shutdown_end(&iso->shutdown);
+    shutdown_end_all(iso);
     iso->L = NULL;
     if (iso->closed)
         iso->closed(iso->closed_data);

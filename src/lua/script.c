@@ -25,6 +25,7 @@ struct orr_script {
     bool ending;                       /* it is being unloaded */
     bool failing;                      /* its body has failed, and all else of it is being ended */
     bool unload;                       /* it is to be unloaded when that is done */
+    bool begun;                        /* its shutdown has */
     int reload_error;                  /* why it could not be loaded again */
     struct body_watch body;            /* if its failure ends the script */
     struct orr_waker ender;            /* the task that ends the rest when the body has failed */
@@ -110,12 +111,18 @@ static void take_away(struct orr_script *script)
 static void begin_to_end(struct orr_script *script)
 {
     take_away(script);
+    script->begun = true;
     shutdown_begin(&script->shutdown, script->iso, script->number, script->iso->worker->grace_ns);
 }
 
-/* Nothing of it runs any more. */
+/* Nothing of it runs any more.  If its shutdown is over already, the host has closed the isolate that it shares. */
 static void finish_ending(struct orr_script *script)
 {
+    script->begun = false;
+    if (!script->shutdown.phase) {
+        script->iso = NULL;
+        return;
+    }
     take_away(script); /* what its cleanup has made */
     shutdown_end(&script->shutdown);
 }
@@ -127,7 +134,7 @@ static int end(struct orr_script *script, bool again);
 static enum orr_poll end_failed_poll(struct orr_task *task, void *data)
 {
     struct orr_script *script = data;
-    if (!script->shutdown.phase) {
+    if (!script->begun) {
         if (script->body.body && orr_sleep(task, &script->patience, script->iso->worker->grace_ns) == -EAGAIN)
             return ORR_PENDING;
         orr_wait_withdraw(&script->patience);
@@ -177,7 +184,8 @@ static int forget_failure(struct orr_script *script)
     int error = orr_task_drop(script->ender);
     if (error == -EBUSY)
         return error;
-    script->failing = false;
+    script->failing = script->begun = false;
+    orr_wait_withdraw(&script->patience);
     shutdown_end(&script->shutdown);
     return 0;
 }

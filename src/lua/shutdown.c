@@ -212,6 +212,12 @@ void shutdown_end(struct shutdown *self)
     *self = (struct shutdown){ 0 };
 }
 
+void shutdown_end_all(struct orr_isolate *iso)
+{
+    while (iso->shutdowns)
+        shutdown_end(iso->shutdowns);
+}
+
 void shutdown_force(struct shutdown *self)
 {
     if (self->phase == SHUTDOWN_CANCEL) {
@@ -253,6 +259,8 @@ uint64_t shutdown_stretch(const struct worker *worker)
 
 bool shutdown_poll(struct shutdown *self, struct orr_task *task)
 {
+    if (!self->phase)
+        return true;
     uint64_t until = task->cancelled ? ORR_NEVER /* there may be no other turn */
                                      : shutdown_stretch(self->iso->worker);
     self->waker = orr_task_waker(task);

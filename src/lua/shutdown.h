@@ -68,7 +68,7 @@ void shutdown_cancel(struct orr_isolate *iso, uint32_t script);
 /* They have had time enough: the rest is ended by force, which may still close what it has to within the grace period. */
 void shutdown_force(struct shutdown *self);
 
-/* Goes on, a stretch at a time.  True when none of their tasks is left; else `task`, which is being polled, is polled again. */
+/* Goes on, a stretch at a time.  True when none of their tasks is left, or their isolate is gone; else `task`, which is being polled, is polled again. */
 bool shutdown_poll(struct shutdown *self, struct orr_task *task);
 
 /* Until when such a stretch may take, in a turn of the worker. */
@@ -82,6 +82,9 @@ void shutdown_drop(struct shutdown *self);
 
 /* It is over, and another may begin.  Safe on one that has not begun. */
 void shutdown_end(struct shutdown *self);
+
+/* The isolate is about to be freed, so all of them are over: they are as if they had not begun. */
+void shutdown_end_all(struct orr_isolate *iso);
 
 /* Whether what a script would begin, that is not part of a cleanup, is not to begin any more. */
 bool shutdown_refuses(const struct orr_isolate *iso, uint32_t script);
