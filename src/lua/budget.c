@@ -352,8 +352,6 @@ static struct level *find_expired(struct orr_isolate *iso)
             return level;
         if (level->limit && budget_used(iso, level) >= level->limit + (iso->limits.mode == ORR_LUA_COUNT))
             return level;
-        if (shutdown_is_over(iso, level->self ? level->self->script : 0))
-            return level;
     }
     return NULL;
 }
@@ -370,6 +368,21 @@ static bool can_preempt(const struct orr_isolate *iso, const lua_State *L)
             return false;
     }
     return true;
+}
+
+/*
+ * The level that is to be ended: its time is up; or what it is part of is being ended and the grace period is over.  For that it is enough
+ * to suspend it, where it can be: it is not resumed.
+ */
+static struct level *find_ended(struct orr_isolate *iso, const lua_State *L)
+{
+    struct level *expired = find_expired(iso);
+    if (expired || can_preempt(iso, L))
+        return expired;
+    for (struct level *level = iso->level; level; level = level->outer)
+        if (shutdown_is_over(iso, level->self ? level->self->script : 0))
+            return level;
+    return NULL;
 }
 
 /* The coroutines of the task that runs are about to yield, in L. */
@@ -539,6 +552,9 @@ static void on_hook(lua_State *L, lua_Debug *event)
         return;
     }
     const struct level *expired = find_expired(iso);
+    if (iso->over_memory)
+        settle_account(iso, L);
+    const struct level *expired = find_ended(iso, L);
     if (expired) {
         look_again_after(L, 1);
         end_in_hook(iso, L, expired, may);
@@ -573,6 +589,10 @@ static void on_count(lua_State *L, lua_Debug *event)
     lua_sethook(L, on_count, LUA_MASKCOUNT, next_count(iso)); /* also if what follows raises */
     bool paid = see_to_memory(iso, L);
     const struct level *expired = find_expired(iso);
+    if (iso->over_memory)
+        settle_account(iso, L);
+    const struct level *expired = find_ended(iso, L);
+    lua_sethook(L, on_count, LUA_MASKCOUNT, expired ? 1 : next_count(iso));
     if (expired) {
         lua_sethook(L, on_count, LUA_MASKCOUNT, 1);
         end_in_hook(iso, L, expired, true);
@@ -590,6 +610,7 @@ static bool look(struct orr_isolate *iso, lua_State *L)
         return false;
     bool paid = see_to_memory(iso, L);
     const struct level *expired = find_expired(iso);
+    const struct level *expired = find_ended(iso, L);
     if (expired) {
         begin_to_end(iso, L, expired);
         raise_timeout(L);

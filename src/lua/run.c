@@ -189,7 +189,7 @@ enum orr_poll ltask_poll(struct orr_task *task, void *data)
     if (!self->begun && !self->cleanup && shutdown_refuses(iso, self->script))
         return orr_task_fail(task, -ECANCELED); /* none of a script runs for the first time because it is unloaded */
     if (shutdown_is_over(iso, self->script))
-        return orr_task_fail(task, -ECANCELED); /* and none after its grace period */
+        return ORR_PENDING; /* and none after its grace period: it is about to be ended by force */
     if (held && iso->urgent == self && !iso->plain) { /* it goes on, a turn later */
         if (collector_owes(iso) && !pay_first(self))
             return ORR_PENDING;

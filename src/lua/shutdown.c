@@ -159,7 +159,7 @@ static unsigned drop(struct shutdown *self, struct orr_task *task)
 static void begin_dropping(struct shutdown *self, bool late)
 {
     self->phase = SHUTDOWN_DROP;
-    self->late = late;
+    self->late = late || clock_now() >= self->end;
     self->slot = 0;
     self->found = false;
 }
