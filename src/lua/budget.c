@@ -377,7 +377,7 @@ static bool can_preempt(const struct orr_isolate *iso, const lua_State *L)
 static struct level *find_ended(struct orr_isolate *iso, const lua_State *L)
 {
     struct level *expired = find_expired(iso);
-    if (expired || can_preempt(iso, L))
+    if (expired || !isolate_ends(iso) || can_preempt(iso, L))
         return expired;
     for (struct level *level = iso->level; level; level = level->outer)
         if (shutdown_is_over(iso, level->self ? level->self->script : 0))

@@ -146,7 +146,7 @@ struct ltask *hidden_new(struct orr_isolate *iso, lua_State *L, int arguments, c
     self->entry = (uint8_t)options->entry;
     self->limit = ltask_limit(iso, options->entry, options->deadline_ns);
     self->script = options->script ? options->script : script_running(iso);
-    self->cleanup = shutdown_refuses(iso, self->script);
+    self->cleanup = isolate_ends(iso) && shutdown_refuses(iso, self->script);
     if (options->handler) {
         lua_pushvalue(L, options->handler);
         lua_xmove(L, co, 1);
@@ -260,7 +260,9 @@ static enum orr_poll errand_poll(struct orr_task *task, void *data)
         queue_push(&iso->parked, task);
         return ORR_PENDING;
     }
-    if (task->cancelled || shutdown_refuses(iso, errand->script)) /* none of a script runs for the first time because it is unloaded */
+    if (task->cancelled ||
+        (isolate_ends(iso) &&
+         shutdown_refuses(iso, errand->script))) /* none of a script runs for the first time because it is unloaded */
         return orr_task_fail(task, -ECANCELED);
     struct ltask *self = try_take(iso);
     if (!self)

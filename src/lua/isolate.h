@@ -166,6 +166,12 @@ static inline struct orr_isolate *isolate_of(lua_State *L)
     return lua_touserdata(L, lua_upvalueindex(1));
 }
 
+/* Whether it, or a script in it, may be being ended: then shutdown.h knows more. */
+static inline bool isolate_ends(const struct orr_isolate *iso)
+{
+    return iso->closing || iso->shutdowns || iso->worker->grace_end;
+}
+
 /* A state on terms of the caller's, who keeps a reference of its own.  -ENOMEM.  The thread that runs its worker. */
 int isolate_new(struct orr_runtime *rt, struct terms *terms, lua_State **out);
 

@@ -92,7 +92,7 @@ static void timer_fires(struct orr_timer *timer, void *data, int status)
     struct timer_object *self = data;
     struct orr_isolate *iso = self->iso;
     (void)timer;
-    if (status || !self->started || shutdown_refuses(iso, self->script))
+    if (status || !self->started || (isolate_ends(iso) && shutdown_refuses(iso, self->script)))
         return;
     if (self->handler.disabled) {
         stop(self);

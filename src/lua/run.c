@@ -186,9 +186,10 @@ enum orr_poll ltask_poll(struct orr_task *task, void *data)
     struct ltask *self = data;
     struct orr_isolate *iso = self->iso;
     bool held = isolate_is_held(iso);
-    if (!self->begun && !self->cleanup && shutdown_refuses(iso, self->script))
+    bool ends = isolate_ends(iso);
+    if (ends && !self->begun && !self->cleanup && shutdown_refuses(iso, self->script))
         return orr_task_fail(task, -ECANCELED); /* none of a script runs for the first time because it is unloaded */
-    if (shutdown_is_over(iso, self->script))
+    if (ends && shutdown_is_over(iso, self->script))
         return ORR_PENDING; /* and none after its grace period: it is about to be ended by force */
     if (held && iso->urgent == self && !iso->plain) { /* it goes on, a turn later */
         if (collector_owes(iso) && !pay_first(self))

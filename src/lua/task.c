@@ -209,7 +209,7 @@ uint64_t ltask_limit(const struct orr_isolate *iso, enum orr_lua_entry entry, ui
 
 void ltask_check_room(struct orr_isolate *iso, lua_State *L, bool detached)
 {
-    if ((detached || !iso->current) && shutdown_refuses(iso, script_running(iso)))
+    if ((detached || !iso->current) && isolate_ends(iso) && shutdown_refuses(iso, script_running(iso)))
         luaL_error(L, "async.run: %s", iso->closing ? "the isolate is closing" : "the script is being ended");
     if (iso->condemned)
         luaL_error(L, "async.run: the script has been ended: %s", iso->verdict);
@@ -240,7 +240,7 @@ struct ltask *ltask_new(struct orr_isolate *iso, lua_State *L, int arguments, co
         .limit = ltask_limit(iso, options->entry, options->deadline_ns),
         .script = options->script ? options->script : script_running(iso),
     };
-    self->cleanup = shutdown_refuses(iso, self->script);
+    self->cleanup = isolate_ends(iso) && shutdown_refuses(iso, self->script);
     if (options->name) {
         lua_pushstring(L, options->name);
         lua_setiuservalue(L, -2, LTASK_NAME);
