@@ -551,9 +551,6 @@ static void on_hook(lua_State *L, lua_Debug *event)
         stand_down(iso);
         return;
     }
-    const struct level *expired = find_expired(iso);
-    if (iso->over_memory)
-        settle_account(iso, L);
     const struct level *expired = find_ended(iso, L);
     if (expired) {
         look_again_after(L, 1);
@@ -588,11 +585,7 @@ static void on_count(lua_State *L, lua_Debug *event)
     iso->requested = false;
     lua_sethook(L, on_count, LUA_MASKCOUNT, next_count(iso)); /* also if what follows raises */
     bool paid = see_to_memory(iso, L);
-    const struct level *expired = find_expired(iso);
-    if (iso->over_memory)
-        settle_account(iso, L);
     const struct level *expired = find_ended(iso, L);
-    lua_sethook(L, on_count, LUA_MASKCOUNT, expired ? 1 : next_count(iso));
     if (expired) {
         lua_sethook(L, on_count, LUA_MASKCOUNT, 1);
         end_in_hook(iso, L, expired, true);
@@ -609,7 +602,6 @@ static bool look(struct orr_isolate *iso, lua_State *L)
     if (!iso->level || (!iso->requested && iso->limits.mode != ORR_LUA_COUNT))
         return false;
     bool paid = see_to_memory(iso, L);
-    const struct level *expired = find_expired(iso);
     const struct level *expired = find_ended(iso, L);
     if (expired) {
         begin_to_end(iso, L, expired);
@@ -626,7 +618,7 @@ bool budget_pay(lua_State *L)
             collector_pay_anyway(iso, ORR_NEVER);
             return false;
         }
-        const struct level *expired = find_expired(iso);
+        const struct level *expired = find_ended(iso, L);
         if (expired) {
             begin_to_end(iso, L, expired);
             raise_timeout(L);
