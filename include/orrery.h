@@ -147,7 +147,8 @@ struct orr_options {
     orr_sink_fn *sink; /* for failures that nobody saw; default: the log */
     void *sink_data;
     int preempt_signal; /* interrupts Lua that runs for too long; default SIGRTMIN + 4 */
-    unsigned grace_ms;  /* how long tasks may take to clean up when they are cancelled at the end; default 1000 */
+    unsigned grace_ms;  /* how long the tasks of a worker, an isolate or a script may take to clean up, all together, when
+                           they are cancelled at its end; default 1000 */
     orr_deadlock_fn *deadlock; /* default: the log is shown the tree */
     void *deadlock_data;
     uint64_t shuffle_seed; /* for tests: chooses among ready tasks where no order is promised; default 0: the first */
@@ -167,7 +168,7 @@ ORR_API struct orr_runtime *orr_runtime_new(const struct orr_options *options);
 /*
  * Stop, end every task that is left, and free everything.  Tasks are cancelled, and have the grace period to clean up,
  * in real time; one that waits for nothing the runtime knows of is not waited for.  Then the log is told what the tree of those
- * left looks like, and they are ended.  Each task's destructor runs once: on its
+ * left looks like, and they are ended; no Lua of theirs runs any more.  Each task's destructor runs once: on its
  * worker's thread, and for worker 1 on the caller's.  Other threads may go on using wakers, timers and futures; nothing else
  * of this runtime may be used once the call has begun, references to tasks included.  NULL is allowed and does nothing.
  *   -EINVAL   not a runtime
@@ -824,8 +825,9 @@ ORR_API int orr_lua_new(struct orr_runtime *rt, const struct orr_lua_options *op
 ORR_API int orr_lua_open(struct orr_runtime *rt, struct lua_State *L, const struct orr_lua_options *options);
 
 /*
- * Cancel what is left of its tasks, let them clean up for at most the runtime's grace period (those that have not run yet do not begin), and free all that the library has for
- * the state; a state from orr_lua_new() too.  One that the host has made is the host's to close, afterwards, and before the runtime is
+ * Cancel what is left of its tasks, let them clean up for at most the runtime's grace period, all together (those that have not run yet do not begin,
+ * and nor does anything else but their children), and free all that the library has for
+ * the state; a state from orr_lua_new() too.  Past the period none of its Lua runs, finalizers included; the log names the tasks that were ended by force.  One that the host has made is the host's to close, afterwards, and before the runtime is
  * freed.  References to its tasks keep their error, but not its value.
  *   -EINVAL        not an isolate
  *   -EINPROGRESS   its Lua is running: it is closed when the outermost call has returned
@@ -946,6 +948,8 @@ struct orr_script_options {
     void (*prepare)(void *data,
                     struct lua_State *L); /* before it is compiled, each time: to give it functions of the host's */
     void *prepare_data;
+    bool end_on_failure; /* when its body fails, all that it has made ends, as when it is unloaded; its state stays until it is.
+                            Default: its tasks, timers and handlers go on */
 };
 
 /*
@@ -958,13 +962,14 @@ ORR_API int orr_script_load(struct orr_runtime *rt, const struct orr_script_opti
                             struct orr_script **script);
 
 /*
- * End all that is a script's: tasks are cancelled and have the runtime's grace period to clean up, the rest is taken away; an
+ * End all that is a script's: tasks are cancelled and have the runtime's grace period to clean up, all together, as for orr_lua_close(); the rest is taken away; an
  * isolate of its own is closed, and all its memory freed.  Then the script is freed, or loaded again.  If that fails, the log is told, and it
  * is a script without a state, that can be unloaded, or reloaded again.
  *
  * In plain code they turn the worker until the tasks have cleaned up, and return when that is done: which may take as long as the grace
  * period (`grace_ms` of the runtime), if a script's cleanup waits for so long.  A host that must not stand still meanwhile calls them in a
- * task, such as one that it spawns for this: then they answer -EINPROGRESS at once, and the rest happens in the turns that follow.
+ * task, such as one that it spawns for this: then they answer -EINPROGRESS at once, and the rest happens in the turns that follow, a
+ * stretch in each.
  *   -EINVAL        NULL
  *   -EALREADY      that is under way
  *   -EINPROGRESS   Lua of the isolate is running: it is done when the outermost call has returned

@@ -1,7 +1,7 @@
 -- `orrery.run`: for a Lua that has loaded Orrery as a module (src/module/), and has no loop yet.
--- Gets the module's table and what drives the loop, in C; answers the table.
+-- Gets the module's table, what drives the loop, and what watches the task that it is driven for, in C; answers the table.
 
-local orrery, drive = ...
+local orrery, drive, watch = ...
 local async = orrery.async
 local current, run, pawait, sleep = async.current, async.run, async.pawait, async.sleep
 local error, format, select, type = error, string.format, select, type
@@ -38,6 +38,7 @@ function orrery.run(...)
   local outcome
   drive_or_raise(function(...)
     main = run("main", ...)
+    watch(main)
     outcome = pack(pawait(main))
   end, ...)
   main = nil

@@ -132,11 +132,12 @@ static void isolate_closed_from_inside_goes_when_that_has_unwound(void **state)
     struct orr_runtime *rt = lua_runtime(NULL);
     lua_State *L = lua_open(rt);
     lua_register(L, "close", close_isolate);
-    start(L, "note(close()) note(close()) note(pcall(game.async.run, print))\n"
+    start(L, "note(close()) note(close()) note(pcall(game.async.run, { detached = true }, print))\n"
+             "game.async.run(note, 'child')\n" /* for a cleanup may need some */
              "local ok, e = pcall(game.async.sleep, 1000) note(e)");
     assert_int_equal(orr_runtime_run(rt), 0);
     char expected[64];
-    snprintf(expected, sizeof expected, "%d;%d;false;closed;", -EINPROGRESS, -EINVAL);
+    snprintf(expected, sizeof expected, "%d;%d;false;child;closed;", -EINPROGRESS, -EINVAL);
     assert_string_equal(noted, expected);
     assert_int_equal(harness_stats(rt, 0).tasks_live, 0);
     assert_int_equal(orr_runtime_free(rt), 0);

@@ -5,6 +5,7 @@
 #include <lua.h>
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,12 +35,15 @@ static const char usage[] =
     "  --slice MS        how long Lua may run before others get a turn (2)\n"
     "  --deadline MS     end every call and task that runs so long without waiting\n"
     "  --memory SIZE     what Lua may use at most: bytes, or with K, M or G\n"
+    "  --grace MS        what cleaning up may take at the end (1000)\n"
     "  --reactor R       auto, uring or epoll\n"
     "  --virtual         run on a virtual clock, on which waiting takes no time\n"
     "  --stats           print what it took, at the end, on stderr\n"
     "  --color WHEN      auto, always or never; auto is on a terminal, unless NO_COLOR is set\n"
     "  --version         print the version\n"
     "  --help            print this\n";
+
+enum { GRACE_MS = 1000 };
 
 static int refuse(const char *what, const char *value)
 {
@@ -79,6 +83,15 @@ static bool set_deadline(struct options *options, const char *value)
         return false;
     for (int entry = 0; entry < ORR_LUA_ENTRIES; entry++)
         options->lua.deadline_ns[entry] = ns;
+    return true;
+}
+
+static bool set_grace(struct options *options, const char *value)
+{
+    uint64_t ns;
+    if (!parse_ms(value, &ns) || ns < 1000000 || ns / 1000000 > INT_MAX)
+        return false;
+    options->runtime.grace_ms = (unsigned)(ns / 1000000);
     return true;
 }
 
@@ -153,6 +166,7 @@ static const struct word {
     { "--slice", set_slice, "a number of milliseconds above 0" },
     { "--deadline", set_deadline, "a number of milliseconds above 0" },
     { "--memory", set_memory, "a size, such as 64M" },
+    { "--grace", set_grace, "a number of milliseconds, at least 1" },
     { "--reactor", set_reactor, "auto, uring or epoll" },
     { "--virtual", set_virtual, NULL },
     { "--stats", set_stats, NULL },
@@ -251,6 +265,8 @@ static int parse_one(int argc, char **argv, int *at, struct options *options)
 /* What was asked for stands; for the rest, a trusted script has no deadlines. */
 static void set_defaults(struct options *options)
 {
+    if (!options->runtime.grace_ms)
+        options->runtime.grace_ms = GRACE_MS;
     if (options->lua.profile != ORR_LUA_TRUSTED)
         return;
     for (int entry = 0; entry < ORR_LUA_ENTRIES; entry++)

@@ -4,6 +4,7 @@
 #include "cli/signals.h"
 #include "cli/stats.h"
 #include "cli/warnings.h"
+#include "lua/estate.h"
 
 #include <lauxlib.h>
 #include <lua.h>
@@ -14,14 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define BUSY_NS UINT64_C(1000000000) /* what a task that is to end may run without waiting */
-
-/* A task at the top that was cancelled, and is waited for. */
-struct last {
-    struct orr_task *task;
-    struct orr_observer observer;
-};
 
 /* --- os.exit ------------------------------------------------------------------------------------------------------------- */
 
@@ -89,7 +82,8 @@ static void on_failure(void *data, struct orr_task *task)
 {
     struct program *program = data;
     program->failed = true;
-    report_task(program->L, task);
+    if (program->L)
+        report_task(program->L, task);
 }
 
 static int prepare(struct program *program)
@@ -118,6 +112,7 @@ int program_open(struct program *program, const struct options *options)
         return 1; /* the log has said why */
     int error = orr_lua_new(program->rt, &options->lua, &program->L);
     if (!error && !prepare(program)) {
+        signals_set_last_resort(runtime.grace_ms + LAST_RESORT_MS);
         signals_catch(program->rt);
         return 0;
     }
@@ -131,58 +126,72 @@ int program_open(struct program *program, const struct options *options)
 
 /* --- Ending --------------------------------------------------------------------------------------------------------------- */
 
-static void one_is_done(struct orr_task *task, void *data)
+static void isolate_closed(void *data)
 {
     struct program *program = data;
-    (void)task;
-    if (!--program->left)
-        orr_runtime_interrupt(program->rt);
+    program->L = NULL;
+    orr_runtime_interrupt(program->rt);
 }
 
-struct survey {
-    struct last *last; /* room for `room`; NULL to count only */
-    unsigned room, count;
+struct cancelling {
+    const char *reason;
 };
 
-static void add_top(void *data, const struct orr_task_info *info)
+/* The prompt, and C tasks of modules; those of Lua hear of the reason, too. */
+static void cancel_top(void *data, const struct orr_task_info *info)
 {
-    struct survey *survey = data;
-    if (info->depth)
-        return;
-    if (survey->last && survey->count < survey->room)
-        survey->last[survey->count].task = orr_task_ref(info->task);
-    survey->count++;
+    const struct cancelling *cancelling = data;
+    if (!info->depth)
+        scope_cancel(&info->task->own, cancelling->reason);
 }
 
-static void bound(void *data, const struct orr_task_info *info)
-{
-    (void)data;
-    orr_lua_set_deadline(info->task, BUSY_NS); /* refused by those that run no Lua */
-}
-
-/* Cancels everything.  Inside the runtime. */
+/* Ends everything, in the turns that follow.  Inside the runtime. */
 static void begin_to_end(struct program *program, const char *reason)
 {
-    struct survey survey = { 0 };
+    struct orr_isolate *iso = isolate_find(program->L);
+    struct cancelling cancelling = { .reason = reason };
     program->ending = true;
-    orr_tree_visit(NULL, add_top, &survey);
-    survey.room = survey.count;
-    survey.count = 0;
-    survey.last = calloc(survey.room + 1, sizeof *survey.last);
-    if (!survey.last)
-        return; /* then closing the isolate does it, in a given time */
-    orr_tree_visit(NULL, add_top, &survey);
-    orr_tree_visit(NULL, bound, NULL);
-    program->last = survey.last;
-    program->left = survey.count;
-    for (unsigned i = 0, count = survey.count; i < count; i++) {
-        struct last *last = &survey.last[i];
-        last->observer = (struct orr_observer){ .done = one_is_done, .data = program };
-        orr_task_cancel(last->task, reason);
-        if (orr_task_observe(last->task, &last->observer))
-            one_is_done(last->task, program);
-        orr_task_unref(last->task);
-    }
+    orr_timer_free(program->patience);
+    program->patience = NULL;
+    if (program->options->stats)
+        stats_print(program->rt, program->L);
+    signals_begin_last_resort(program->exiting ? program->exit_status : EXIT_FAILURE);
+    orr_tree_visit(NULL, cancel_top, &cancelling);
+    iso->closed = isolate_closed;
+    iso->closed_data = program;
+    if (isolate_close_soon(iso))
+        orr_runtime_stop(program->rt); /* there is no memory: it is closed in program_close() */
+}
+
+static void script_failed(void *data)
+{
+    struct program *program = data;
+    program->over = true;
+    orr_runtime_interrupt(program->rt);
+}
+
+static void patience_is_over(struct orr_timer *timer, void *data, int status)
+{
+    (void)timer;
+    if (!status)
+        script_failed(data);
+}
+
+/* It raised an error, and closes what it has to: that is cleanup, too, and has its time. */
+static void script_fails(void *data)
+{
+    struct program *program = data;
+    struct orr_timer_options options = { .fire = patience_is_over, .data = program };
+    const struct estate *estate = program->body.body->estate;
+    program->failure = estate && estate->report ? strdup(estate->report) : NULL;
+    if (!orr_timer_new(program->rt, &options, &program->patience))
+        orr_timer_start(program->patience, program->options->runtime.grace_ms * UINT64_C(1000000), 0);
+}
+
+void program_watch(struct program *program, struct orr_task *script)
+{
+    program->body = (struct body_watch){ .failing = script_fails, .failed = script_failed, .data = program };
+    body_watch(&program->body, ltask_of(script));
 }
 
 /* Inside the runtime. */
@@ -214,9 +223,11 @@ static bool look(struct program *program)
         look_to_signal(program, number);
     if (program->exiting && !program->ending)
         begin_to_end(program, "exit");
+    if (program->over && !program->ending && !program->until)
+        begin_to_end(program, "the script has failed");
     bool done = program->until && orr_task_done(program->until);
     orr_runtime_leave(program->rt);
-    return program->ending ? program->left : !done;
+    return program->ending ? program->L != NULL : !done;
 }
 
 int program_run(struct program *program)
@@ -239,12 +250,16 @@ static int flush_output(int status)
 
 int program_close(struct program *program, int status)
 {
-    if (program->options->stats)
-        stats_print(program->rt, program->L);
-    orr_lua_close(program->L);
-    program->L = NULL;
+    if (program->L) {
+        if (program->options->stats && !program->ending)
+            stats_print(program->rt, program->L);
+        signals_begin_last_resort(status);
+        orr_lua_close(program->L);
+        program->L = NULL;
+    }
+    orr_timer_free(program->patience);
     orr_runtime_free(program->rt);
-    free(program->last);
+    free(program->failure);
     signals_release();
     if (program->exiting)
         status = program->exit_status;

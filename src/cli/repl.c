@@ -2,7 +2,8 @@
  * The prompt: a task of the runtime, in C, that waits for standard input, starts what was typed as a task of its own, waits for that,
  * shows what came of it, and asks again.  Everything else in the runtime goes on meanwhile.
  *
- * Ctrl-C forgets what is being typed, or cancels the line that runs; a second one does not wait for its cleanup.
+ * Ctrl-C forgets what is being typed, or ends the tasks of the line that runs, with the grace period to clean up; a second one does not
+ * wait for that.  For this each line has a number of its own, as scripts have (lua/script.h).
  */
 #include "cli/repl.h"
 
@@ -12,6 +13,7 @@
 #include "cli/screen.h"
 #include "cli/session.h"
 #include "cli/signals.h"
+#include "lua/task.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -29,6 +31,8 @@ struct repl {
     struct orr_task *line;        /* that runs; NULL for none */
     struct orr_observer observer; /* of that: how it ends is ours to report */
     bool interrupted;             /* it was cancelled */
+    struct shutdown shutdown;     /* of a line that was */
+    struct orr_waker ender;       /* who sees to that */
     unsigned number;
     char name[32];
     struct orr_wait wait;
@@ -66,6 +70,7 @@ static void leave(struct repl *repl)
 {
     repl->program->exiting = true;
     repl->program->interrupted = NULL;
+    signals_at_prompt(false);
     orr_runtime_interrupt(repl->program->rt);
 }
 
@@ -173,15 +178,45 @@ static void bound(void *data, const struct orr_task_info *info)
     orr_lua_set_deadline(info->task, BUSY_NS);
 }
 
+static enum orr_poll end_line(struct orr_task *task, void *data)
+{
+    struct repl *repl = data;
+    if (!shutdown_poll(&repl->shutdown, task))
+        return ORR_PENDING;
+    shutdown_end(&repl->shutdown);
+    return ORR_DONE;
+}
+
+/* All tasks that the line has begun.  If those of an earlier one are still being ended, the line itself. */
+static void begin_to_end_line(struct repl *repl)
+{
+    struct orr_isolate *iso = isolate_find(repl->program->L);
+    const struct ltask *line = ltask_of(repl->line);
+    struct orr_spawn what = {
+        .poll = end_line, .data = repl, .name = "ending a line", .detached = true, .waker = &repl->ender
+    };
+    orr_tree_visit(repl->line, bound, NULL);
+    orr_task_cancel(repl->line, "interrupted");
+    if (line && !repl->shutdown.phase && !orr_spawn(repl->program->rt, &what))
+        shutdown_begin(&repl->shutdown, iso, line->script, iso->worker->grace_ns);
+}
+
+static void stop_waiting_for_line(struct repl *repl)
+{
+    if (repl->shutdown.phase)
+        shutdown_force(&repl->shutdown);
+    orr_waker_wake(repl->ender);
+    orr_task_drop(orr_task_waker(repl->line));
+}
+
 static bool on_interrupt(void *data)
 {
     struct repl *repl = data;
     if (repl->line && repl->interrupted) {
-        orr_task_drop(orr_task_waker(repl->line));
+        stop_waiting_for_line(repl);
     } else if (repl->line) {
         repl->interrupted = true;
-        orr_tree_visit(repl->line, bound, NULL);
-        orr_task_cancel(repl->line, "interrupted");
+        begin_to_end_line(repl);
     } else {
         input_stop(repl->input);
         forget_pending(repl);
@@ -260,6 +295,7 @@ int repl_run(struct program *program, struct input *input)
     if (session_open(program, report_coloured(STDOUT_FILENO)))
         return EXIT_FAILURE;
     program->interrupted = on_interrupt;
+    signals_at_prompt(true);
     program->terminal_changed = on_terminal_changed;
     program->hook_data = &repl;
     if (input->terminal)
@@ -270,6 +306,14 @@ int repl_run(struct program *program, struct input *input)
         error = program_run(program);
     program->interrupted = NULL;
     program->terminal_changed = NULL;
+    if (program->L) {
+        orr_runtime_enter(program->rt);
+        if (repl.shutdown.phase) {
+            orr_task_drop(repl.ender);
+            shutdown_end(&repl.shutdown);
+        }
+        orr_runtime_leave(program->rt);
+    }
     if (repl.line) {
         orr_runtime_enter(program->rt);
         orr_task_unobserve(&repl.observer);

@@ -173,29 +173,39 @@ static int start(struct program *program, struct job *job, struct orr_task **tas
     return orr_lua_start(L, 0, name, task);
 }
 
-/* The script's own end is ours to report.  A prompt does not wait for what the script has left behind. */
-static void seen(struct orr_task *task, void *data)
-{
-    struct program *program = data;
-    (void)task;
-    if (program->until)
-        orr_runtime_interrupt(program->rt);
-}
+/* The task of the script, and what it has come to. */
+struct main {
+    struct program *program;
+    struct orr_observer observer;
+    bool done;
+    int status;
+};
 
 /* Says how it failed; a script that was told to end, and did, has not. */
-static int conclude(const struct program *program, struct orr_task *task, int error)
+static int conclude(const struct program *program, struct orr_task *task)
 {
     const struct orr_result *result = orr_task_result(task);
-    if (error && error != -EDEADLK) /* of which the log has told */
-        report_line("%s", strerror(-error));
-    if (!result || !result->error)
-        return error || !result;
-    if (program->ending && result->error == -ECANCELED)
-        return 0;
+    bool ended = result->error == -ECANCELED || result->error == -ETIME;
+    if (ended && program->failure) /* while it cleaned up after that */
+        report_text(program->L, program->failure);
+    if (!result->error || (program->ending && result->error == -ECANCELED))
+        return program->failure && result->error ? EXIT_FAILURE : 0;
     if (program->signal && result->error == -ETIME)
         report_line("interrupted while it ran without waiting, and ended by force:");
     report_task(program->L, task);
     return EXIT_FAILURE;
+}
+
+/* The script's own end is ours to report, while its state is there.  A prompt does not wait for what the script has left behind. */
+static void seen(struct orr_task *task, void *data)
+{
+    struct main *main = data;
+    struct program *program = main->program;
+    main->done = true;
+    main->status = conclude(program, task);
+    program->over |= main->status != 0;
+    if (program->until || program->over)
+        orr_runtime_interrupt(program->rt);
 }
 
 static int run(struct program *program, struct job *job)
@@ -203,19 +213,25 @@ static int run(struct program *program, struct job *job)
     struct orr_task *task;
     if (start(program, job, &task))
         return EXIT_FAILURE;
-    struct orr_observer observer = { .done = seen, .data = program };
+    struct main main = { .program = program, .observer = { .done = seen, .data = &main } };
     program->until = job->prompt ? task : NULL;
     orr_runtime_enter(program->rt);
-    orr_task_observe(task, &observer);
+    orr_task_observe(task, &main.observer);
+    if (!job->prompt)
+        program_watch(program, task);
     orr_runtime_leave(program->rt);
     int error = program_run(program);
+    if (error && error != -EDEADLK && error != -ECANCELED) /* of a deadlock the log has told */
+        report_line("%s", strerror(-error));
     orr_runtime_enter(program->rt);
-    orr_task_unobserve(&observer);
-    int status = conclude(program, task, error);
+    if (program->L)
+        body_unwatch(isolate_find(program->L), &program->body);
+    orr_task_unobserve(&main.observer);
     program->until = NULL;
+    program->over = false; /* a prompt goes on after a script that has failed */
     orr_task_unref(task);
     orr_runtime_leave(program->rt);
-    return status;
+    return main.status || (error && error != -ECANCELED) || !main.done;
 }
 
 /* --- The command ------------------------------------------------------------------------------------------------------------ */

@@ -1,6 +1,7 @@
 #include "cli/session.h"
 
 #include "cli/report.h"
+#include "lua/task.h"
 
 #include <lauxlib.h>
 #include <lua.h>
@@ -179,8 +180,10 @@ enum session_answer session_start(struct program *program, const char *text, con
         return answer;
     lua_pushcfunction(L, wrap_line);
     lua_insert(L, -2);
-    if (lua_pcall(L, 1, 1, 0) == LUA_OK && !orr_lua_start(L, 0, name, task))
+    if (lua_pcall(L, 1, 1, 0) == LUA_OK && !orr_lua_start(L, 0, name, task)) {
+        ltask_of(*task)->script = ++isolate_find(L)->scripts;
         return SESSION_STARTED;
+    }
     lua_settop(L, 0);
     report_line("not enough memory to run this");
     return SESSION_REFUSED;

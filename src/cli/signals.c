@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -15,6 +16,11 @@ enum { CAUGHT = sizeof caught / sizeof *caught, ENDING = 3 }; /* the first ones 
 static _Atomic(struct orr_runtime *) runtime; /* lock-free, as a handler needs it */
 static _Atomic bool waiting[CAUGHT];          /* to be taken */
 static bool handled[CAUGHT];
+
+static _Atomic unsigned last_resort_ms;
+static _Atomic bool at_prompt;
+static _Atomic int last_signal; /* that is to end it; 0 for none */
+static _Atomic int last_status; /* with which it ends, if no signal does */
 
 /* Only what a handler may call. */
 static void write_text(const char *text)
@@ -57,6 +63,50 @@ _Noreturn void signals_die(int number)
     _exit(128 + number);
 }
 
+/* --- The last resort ----------------------------------------------------------------------------------------------------------- */
+
+/* Where everything else has failed: a C function does not return, so nothing of ours gets to run. */
+static void on_last_resort(int number)
+{
+    (void)number;
+    write_text("orrery: it has not ended in its grace period, since a C function does not return: ended by force\n");
+    int signal = atomic_load(&last_signal);
+    if (signal)
+        signals_die(signal);
+    _exit(atomic_load(&last_status));
+}
+
+/* Only what a handler may call.  The first one counts. */
+static void begin_last_resort(void)
+{
+    static _Atomic bool begun;
+    unsigned ms = atomic_load(&last_resort_ms);
+    if (!ms || atomic_exchange(&begun, true))
+        return;
+    struct sigaction action = { .sa_handler = on_last_resort };
+    struct itimerval when = { .it_value = { .tv_sec = ms / 1000, .tv_usec = (suseconds_t)(ms % 1000) * 1000 } };
+    sigaction(SIGALRM, &action, NULL);
+    setitimer(ITIMER_REAL, &when, NULL);
+}
+
+void signals_set_last_resort(unsigned ms)
+{
+    atomic_store(&last_resort_ms, ms);
+}
+
+void signals_begin_last_resort(int status)
+{
+    atomic_store(&last_status, status);
+    begin_last_resort();
+}
+
+void signals_at_prompt(bool is)
+{
+    atomic_store(&at_prompt, is);
+}
+
+/* --- Catching ---------------------------------------------------------------------------------------------------------------- */
+
 /* timeout(1) and others signal a process, and then its group: that is one wish, not two. */
 static bool comes_right_after(void)
 {
@@ -74,6 +124,10 @@ static void on_signal(int number)
     for (int i = 0; i < CAUGHT; i++) {
         if (caught[i] != number || (number == SIGTERM && comes_right_after()))
             continue;
+        if (number == SIGTERM || (number == SIGINT && !atomic_load(&at_prompt))) {
+            atomic_store(&last_signal, number);
+            begin_last_resort();
+        }
         if (!atomic_exchange(&waiting[i], true) || i >= ENDING)
             continue;
         if (number != SIGQUIT)
@@ -113,6 +167,7 @@ void signals_release(void)
     for (int i = 0; i < CAUGHT; i++)
         if (handled[i])
             signal(caught[i], SIG_DFL);
+    setitimer(ITIMER_REAL, &(struct itimerval){ 0 }, NULL);
     atomic_store(&runtime, NULL);
 }
 

@@ -23,6 +23,15 @@ void signals_catch(struct orr_runtime *rt);
 void signals_catch_terminal(void);
 void signals_release(void);
 
+/* Whatever becomes of a signal that ends the program, so many milliseconds after it the process ends. */
+void signals_set_last_resort(unsigned ms);
+
+/* The program is ending, for another reason: the same from now on, with an exit status. */
+void signals_begin_last_resort(int status);
+
+/* At the prompt, Ctrl-C does not end the program. */
+void signals_at_prompt(bool is);
+
 /* The next of those that have come and are not yet taken; 0 for none. */
 int signals_take(void);
 

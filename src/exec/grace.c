@@ -29,9 +29,8 @@ static void complain(struct worker *worker)
     tree_log(worker);
 }
 
-bool grace_wait(struct worker *worker, bool (*hopes)(void *data), void *data)
+bool grace_wait(struct worker *worker, uint64_t end, bool (*hopes)(void *data), void *data)
 {
-    uint64_t end = clock_after(clock_now(), worker->grace_ns);
     while (hopes(data)) {
         uint64_t now = clock_now();
         if (now >= end)
@@ -45,11 +44,12 @@ bool grace_wait(struct worker *worker, bool (*hopes)(void *data), void *data)
 
 void grace_give(struct worker *worker)
 {
+    worker->grace_end = clock_after(clock_now(), worker->grace_ns);
     if (!worker->top.children)
         return;
     worker->grace = true;
     scope_cancel(&worker->top, "shutdown");
-    if (!grace_wait(worker, has_hopes, worker))
+    if (!grace_wait(worker, worker->grace_end, has_hopes, worker))
         complain(worker);
     worker->grace = false;
 }

@@ -7,11 +7,12 @@
 #define ORR_EXEC_GRACE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct worker;
 
-/* Turns while there are hopes for those who are left.  False if the time is up first.  The owner, outside tasks. */
-bool grace_wait(struct worker *worker, bool (*hopes)(void *data), void *data);
+/* Turns while there are hopes for those who are left, until `end` of the machine's clock.  False if that comes first.  The owner, outside tasks. */
+bool grace_wait(struct worker *worker, uint64_t end, bool (*hopes)(void *data), void *data);
 
 /* All tasks of a worker that is about to close, which are cancelled and, if they refuse to end, shown in the log. */
 void grace_give(struct worker *worker);

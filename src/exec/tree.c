@@ -140,12 +140,24 @@ int orr_tree_print(struct orr_task *top, void (*line)(void *data, const char *te
     return orr_tree_visit(top, draw, &picture);
 }
 
+enum { LOGGED_MAX = 64 }; /* lines of a tree that the log is shown */
+
+struct excerpt {
+    const struct log *log;
+    int lines;
+};
+
 static void log_tree_line(void *data, const char *text)
 {
-    log_line(data, ORR_LOG_WARNING, "  %s", text);
+    struct excerpt *excerpt = data;
+    if (excerpt->lines++ < LOGGED_MAX)
+        log_line(excerpt->log, ORR_LOG_WARNING, "  %s", text);
 }
 
 void tree_log(struct worker *worker)
 {
-    orr_tree_print(NULL, log_tree_line, &worker->log);
+    struct excerpt excerpt = { .log = &worker->log };
+    int tasks = orr_tree_print(NULL, log_tree_line, &excerpt);
+    if (tasks > LOGGED_MAX)
+        log_line(&worker->log, ORR_LOG_WARNING, "  and %d more", tasks - LOGGED_MAX);
 }

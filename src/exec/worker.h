@@ -63,6 +63,7 @@ struct worker {
     pthread_t thread;
     uint64_t identity; /* unlike any other worker's, in this process, ever */
     uint64_t grace_ns;
+    uint64_t grace_end; /* when tasks may clean up no longer, by the machine's clock; 0 before the worker closes */
     uint64_t errands; /* spawns received by letter since the worker was last without tasks */
 
     struct counter wakes_foreign;

@@ -3,6 +3,7 @@
 
 #include "lua/estate.h"
 #include "lua/report.h"
+#include "lua/script.h"
 
 #include <string.h>
 
@@ -106,6 +107,8 @@ void wait_push_error(lua_State *L, int error)
 {
     struct orr_isolate *iso = isolate_of(L);
     struct orr_task *child = error == -ECHILD ? orr_task_failed_child(iso->current->task) : NULL;
+    if (error == -ECANCELED && iso->current)
+        shutdown_note_told(iso->current, L);
     if (child) {
         push_error(L, iso, child);
     } else if (error == -ECANCELED) {
@@ -163,6 +166,8 @@ int ltask_handle_message(lua_State *L)
     if (!self || iso->level->ending || (self->task->cancelled && is_closed(L, 1)))
         return 1;
     report_keep(self, L, 1);
+    if (self->watched)
+        body_is_failing(self);
     lua_settop(L, 1);
     return 1;
 }

@@ -376,6 +376,21 @@ static bool can_preempt(const struct orr_isolate *iso, const lua_State *L)
     return can_hold(iso, L);
 }
 
+/*
+ * The level that is to be ended: its time is up; or what it is part of is being ended and the grace period is over.  For that it is enough
+ * to suspend it, where it can be: it is not resumed.
+ */
+static struct level *find_ended(struct orr_isolate *iso, const lua_State *L)
+{
+    struct level *expired = find_expired(iso);
+    if (expired || !isolate_ends(iso) || can_preempt(iso, L))
+        return expired;
+    for (struct level *level = iso->level; level; level = level->outer)
+        if (shutdown_is_over(iso, level->self ? level->self->script : 0))
+            return level;
+    return NULL;
+}
+
 /* The coroutines of the task that runs are about to yield, in L. */
 static void prepare_to_yield(struct orr_isolate *iso, lua_State *L)
 {
@@ -542,7 +557,7 @@ static void on_hook(lua_State *L, lua_Debug *event)
         stand_down(iso);
         return;
     }
-    const struct level *expired = find_expired(iso);
+    const struct level *expired = find_ended(iso, L);
     if (expired) {
         look_again_after(L, 1);
         end_in_hook(iso, L, expired, may);
@@ -576,7 +591,7 @@ static void on_count(lua_State *L, lua_Debug *event)
     iso->requested = false;
     lua_sethook(L, on_count, LUA_MASKCOUNT, next_count(iso)); /* also if what follows raises */
     bool paid = see_to_memory(iso, L);
-    const struct level *expired = find_expired(iso);
+    const struct level *expired = find_ended(iso, L);
     if (expired) {
         lua_sethook(L, on_count, LUA_MASKCOUNT, 1);
         end_in_hook(iso, L, expired, true);
@@ -603,7 +618,7 @@ static bool look(struct orr_isolate *iso, lua_State *L)
     if (iso->limits.mode == ORR_LUA_COUNT)
         charge_look(iso);
     bool paid = see_to_memory(iso, L);
-    const struct level *expired = find_expired(iso);
+    const struct level *expired = find_ended(iso, L);
     if (expired) {
         begin_to_end(iso, L, expired);
         if (iso->limits.mode == ORR_LUA_COUNT)
@@ -623,7 +638,7 @@ bool budget_pay(lua_State *L)
             collector_pay_anyway(iso, ORR_NEVER);
             return false;
         }
-        const struct level *expired = find_expired(iso);
+        const struct level *expired = find_ended(iso, L);
         if (expired) {
             begin_to_end(iso, L, expired);
             raise_timeout(L);

@@ -12,6 +12,7 @@
  */
 #include "lua/budget.h"
 #include "lua/ending.h"
+#include "lua/script.h"
 #include "lua/task.h"
 
 #include <errno.h>
@@ -85,7 +86,7 @@ static int run(struct call *call, lua_State *L, lua_State *co, int arguments)
     call->exposed = level.exposed;
     level_leave(iso, &level);
     if (call->error && status == LUA_YIELD)
-        close_chain(iso, iso->ended_in, co);
+        close_chain(iso, iso->ended_in, co, script_running(iso));
     return results;
 }
 

@@ -49,14 +49,17 @@ static bool is_deep(lua_State *co)
     return lua_getstack(co, DEEP, &info);
 }
 
-void close_chain(struct orr_isolate *iso, lua_State *innermost, lua_State *outermost)
+void close_chain(struct orr_isolate *iso, lua_State *innermost, lua_State *outermost, uint32_t script)
 {
+    uint64_t left = shutdown_left(iso, script);
+    if (!left)
+        return;
     bool counts = iso->limits.mode == ORR_LUA_COUNT;
     struct level level = {
         .co = innermost,
         .plain = true,
         .entry = ORR_LUA_CALL,
-        .limit = counts ? 10 * (uint64_t)iso->limits.check_interval : iso->limits.slice_ns,
+        .limit = counts ? 10 * (uint64_t)iso->limits.check_interval : iso->limits.slice_ns < left ? iso->limits.slice_ns : left,
     };
     bool outermost_slice = budget_begin_slice(iso);
     level_enter(iso, &level, NULL);

@@ -13,8 +13,11 @@ const char *close_refusal(struct orr_isolate *iso, lua_State *co);
 /* Closes one that may be, which may run Lua on it; answers as lua_closethread(). */
 int close_coroutine(struct orr_isolate *iso, lua_State *L, lua_State *co);
 
-/* Closes those of a task or a call that is not resumed any more, from the innermost out, in a short time. */
-void close_chain(struct orr_isolate *iso, lua_State *innermost, lua_State *outermost);
+/*
+ * Closes those of a task or a call of a script that is not resumed any more, from the innermost out, in a short time; and not at all if the
+ * script, or the isolate, is being ended and its grace period is over.
+ */
+void close_chain(struct orr_isolate *iso, lua_State *innermost, lua_State *outermost, uint32_t script);
 
 /* A coroutine has died of an error, which was taken off: if that may have been raised by a hook of ours, it is never closed. */
 void mark_ended(struct orr_isolate *iso, lua_State *co, int status);

@@ -135,7 +135,7 @@ static int spawn(struct orr_isolate *iso, const struct orr_spawn *what, const ch
 
 struct ltask *hidden_new(struct orr_isolate *iso, lua_State *L, int arguments, const struct ltask_options *options)
 {
-    ltask_check_room(iso, L);
+    ltask_check_room(iso, L, options->detached);
     struct ltask *self = take(iso, L);
     lua_State *co = self->co;
     bool lends = options->lasting || options->name_at;
@@ -146,6 +146,7 @@ struct ltask *hidden_new(struct orr_isolate *iso, lua_State *L, int arguments, c
     self->entry = (uint8_t)options->entry;
     self->limit = ltask_limit(iso, options->entry, options->deadline_ns);
     self->script = options->script ? options->script : script_running(iso);
+    self->cleanup = isolate_ends(iso) && shutdown_refuses(iso, self->script);
     if (options->handler) {
         lua_pushvalue(L, options->handler);
         lua_xmove(L, co, 1);
@@ -259,7 +260,9 @@ static enum orr_poll errand_poll(struct orr_task *task, void *data)
         queue_push(&iso->parked, task);
         return ORR_PENDING;
     }
-    if (iso->closing || task->cancelled) /* none of a script runs for the first time because it is unloaded */
+    if (task->cancelled ||
+        (isolate_ends(iso) &&
+         shutdown_refuses(iso, errand->script))) /* none of a script runs for the first time because it is unloaded */
         return orr_task_fail(task, -ECANCELED);
     struct ltask *self = try_take(iso);
     if (!self)

@@ -269,6 +269,12 @@ void events_keep_host(lua_State *L)
     lua_rawsetp(L, LUA_REGISTRYINDEX, &host_key);
 }
 
+void events_forget_host(lua_State *L)
+{
+    lua_pushnil(L);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &host_key);
+}
+
 void events_push_private(struct orr_isolate *iso, lua_State *L)
 {
     static const luaL_Reg functions[] = {

@@ -1,8 +1,8 @@
 #include "lua/isolate.h"
 
-#include "exec/grace.h"
 #include "lua/budget.h"
 #include "lua/estate.h"
+#include "lua/finalizers.h"
 #include "lua/modules.h"
 #include "lua/reach.h"
 #include "lua/sandbox/sandbox.h"
@@ -243,7 +243,9 @@ static int guard_gc(lua_State *L)
     forget_found();
     if (!iso->closing && !isolate_visit(iso)) { /* by the host, under its tasks */
         iso->closing = true;
-        ltask_drop_all(iso);
+        shutdown_begin(&iso->shutdown, iso, EVERY_SCRIPT, iso->worker->grace_ns);
+        shutdown_drop(&iso->shutdown);
+        shutdown_end(&iso->shutdown);
         ltask_report_unseen(iso);
         ltask_forget_errors(iso); /* which are values of the state */
         isolate_leave(iso);
@@ -296,6 +298,8 @@ static int open_protected(lua_State *L)
     iso->pool = luaL_ref(L, LUA_REGISTRYINDEX);
     if (sandbox_applies(iso))
         sandbox_open(iso, L);
+    else if (iso->owned)
+        finalizers_open(L);
     ltask_open(iso, L);
     estate_open(iso, L);
     reach_open(iso, L);
@@ -426,19 +430,24 @@ static void dispose(struct orr_isolate *iso)
     ltask_report_unseen(iso); /* while there is a state that has them */
     ltask_forget_errors(iso);
     forget_found();
-    if (!iso->owned)
+    if (!iso->owned) {
+        shutdown_end_all(iso);
         return;
+    }
     memory_discard(iso);
     lua_close(iso->L);
+    shutdown_end_all(iso);
     iso->L = NULL;
     if (iso->closed)
         iso->closed(iso->closed_data);
     isolate_unref(iso); /* whose account the state was freed on */
 }
 
+static void begin_closing(struct orr_isolate *iso);
+
 void isolate_free(struct orr_isolate *iso)
 {
-    iso->closing = true;
+    begin_closing(iso);
     dispose(iso);
 }
 
@@ -446,39 +455,32 @@ void isolate_free(struct orr_isolate *iso)
 static enum orr_poll close_poll(struct orr_task *task, void *data)
 {
     struct orr_isolate *iso = data;
-    if (iso->tasks) {
-        iso->closer = orr_task_waker(task); /* when the last has gone */
-        ltask_cancel_all(iso);
-        if (orr_sleep(task, &iso->grace, iso->worker->grace_ns) == -EAGAIN && ltask_any_hopes(iso))
-            return ORR_PENDING;
+    if (!shutdown_poll(&iso->shutdown, task))
+        return ORR_PENDING;
+    if (iso->owned && !task->cancelled) {
+        ltask_report_unseen(iso); /* while there is a state that has them */
+        if (!discard_step(iso, &iso->discard, shutdown_stretch(iso->worker)))
+            return orr_task_yield(task);
     }
-    orr_wait_withdraw(&iso->grace);
-    ltask_drop_all(iso);
-    if (iso->tasks)
-        return ORR_PENDING; /* the kernel is to let go of their I/O */
     dispose(iso);
     return ORR_DONE;
 }
 
-static bool any_hopes(void *data)
+static void begin_closing(struct orr_isolate *iso)
 {
-    struct orr_isolate *iso = data;
-    return iso->tasks && ltask_any_hopes(iso);
+    iso->closing = true;
+    shutdown_begin(&iso->shutdown, iso, EVERY_SCRIPT, iso->worker->grace_ns);
+    if (iso->owned)
+        finalizers_bound(iso);
 }
 
-/* From outside: the worker goes on turning for them meanwhile. */
-static void close_now(struct orr_isolate *iso)
+int isolate_close_soon(struct orr_isolate *iso)
 {
-    struct worker *worker = iso->worker;
-    ltask_cancel_all(iso);
-    grace_wait(worker, any_hopes, iso);
-    ltask_drop_all(iso);
-    while (iso->tasks) { /* the kernel is to let go of their I/O */
-        worker_turn(worker, ORR_NEVER);
-        if (iso->tasks && !worker_busy(worker))
-            worker_sleep(worker, ORR_NEVER);
-    }
-    dispose(iso);
+    struct orr_spawn what = { .poll = close_poll, .data = iso, .name = "closing an isolate", .detached = true };
+    int error = iso->closing ? -EALREADY : orr_spawn(iso->rt, &what);
+    if (!error)
+        begin_closing(iso);
+    return error;
 }
 
 int orr_lua_close(lua_State *L)
@@ -488,17 +490,16 @@ int orr_lua_close(lua_State *L)
         return -EINVAL;
     struct orr_runtime *rt = iso->rt;
     if (worker_current == iso->worker && (iso->worker->polling || iso->depth || iso->calls)) {
-        struct orr_spawn what = { .poll = close_poll, .data = iso, .name = "closing an isolate", .detached = true };
-        int error = orr_spawn(rt, &what);
-        iso->closing = !error;
+        int error = isolate_close_soon(iso);
         return error ? error : -EINPROGRESS;
     }
     bool entered = worker_current == iso->worker;
     int error = entered ? 0 : orr_runtime_enter(rt);
     if (error)
         return error;
-    iso->closing = true;
-    close_now(iso);
+    begin_closing(iso);
+    shutdown_now(&iso->shutdown); /* the worker goes on turning for them meanwhile */
+    dispose(iso);
     if (!entered)
         orr_runtime_leave(rt);
     return 0;

@@ -17,8 +17,10 @@
 #include "exec/runtime.h"
 #include "lua/collector.h"
 #include "lua/compat.h"
+#include "lua/discard.h"
 #include "lua/limits.h"
 #include "lua/memory.h"
+#include "lua/shutdown.h"
 #include "orrery.h"
 
 enum {
@@ -105,9 +107,12 @@ struct orr_isolate {
     int handy;                        /* so many */
     int last_anchor;
     int pooled;
-    uint64_t tasks;          /* that the core has not dropped */
-    struct orr_waker closer; /* the task that closes the isolate, if one does */
-    struct orr_wait grace;   /* and its wait */
+    uint64_t tasks;             /* that the core has not dropped */
+    struct orr_waker closer;    /* told when the last of them has gone */
+    struct shutdown *shutdowns; /* of all or of scripts, that are under way */
+    struct shutdown shutdown;   /* of all */
+    struct swallower swallower;
+    struct discard discard;
 
     /* What budget.h is about. */
     struct limits limits;
@@ -133,6 +138,7 @@ struct orr_isolate {
     struct schedule schedule;
     struct timer_object *timers; /* not closed */
     uint32_t scripts;            /* loaded so far */
+    struct body_watch *bodies;   /* of scripts, whose failure somebody is to be told: see script.h */
     unsigned places;             /* for jobs, in pools of its own */
     uint32_t loading;            /* of those, whose bodies have not begun: events wait for that */
     int64_t disabled;            /* in a notice of that: the handler */
@@ -160,11 +166,23 @@ static inline struct orr_isolate *isolate_of(lua_State *L)
     return lua_touserdata(L, lua_upvalueindex(1));
 }
 
+/* Whether it, or a script in it, may be being ended: then shutdown.h knows more. */
+static inline bool isolate_ends(const struct orr_isolate *iso)
+{
+    return iso->closing || iso->shutdowns || iso->worker->grace_end;
+}
+
 /* A state on terms of the caller's, who keeps a reference of its own.  -ENOMEM.  The thread that runs its worker. */
 int isolate_new(struct orr_runtime *rt, struct terms *terms, lua_State **out);
 
 /* Frees one that was made like that, and that has no tasks and no Lua running.  The same thread. */
 void isolate_free(struct orr_isolate *iso);
+
+/*
+ * Closes it as orr_lua_close() does, in the turns that follow: from now on nothing of it begins.  `closed` is told when it is gone.
+ * Negative errno, and nothing done.  The worker's thread.
+ */
+int isolate_close_soon(struct orr_isolate *iso);
 
 /* Whether a task of it was suspended in mid-slice, and is to go on before any other Lua runs. */
 bool isolate_is_held(struct orr_isolate *iso);

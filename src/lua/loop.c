@@ -92,7 +92,7 @@ static void timer_fires(struct orr_timer *timer, void *data, int status)
     struct timer_object *self = data;
     struct orr_isolate *iso = self->iso;
     (void)timer;
-    if (status || iso->closing || !self->started)
+    if (status || !self->started || (isolate_ends(iso) && shutdown_refuses(iso, self->script)))
         return;
     if (self->handler.disabled) {
         stop(self);
@@ -239,7 +239,7 @@ void loop_close_timers(struct orr_isolate *iso, uint32_t script)
 {
     for (struct timer_object *at = iso->timers, *next; at; at = next) {
         next = at->next;
-        if (at->script == script)
+        if (script == EVERY_SCRIPT || at->script == script)
             close_timer(at);
     }
 }

@@ -25,6 +25,9 @@ void testing_open(struct orr_isolate *iso, lua_State *L);
 void events_push_private(struct orr_isolate *iso, lua_State *L);
 void events_keep_host(lua_State *L);
 
+/* The state is about to be closed: lets go of all handlers.  May raise. */
+void events_forget_host(lua_State *L);
+
 /* Takes away what a script has registered, or scheduled. */
 void events_remove(struct orr_isolate *iso, uint32_t script);
 void schedule_cancel(struct orr_isolate *iso, uint32_t script);

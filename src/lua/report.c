@@ -30,12 +30,17 @@ static void push_text(lua_State *L, int index)
     }
 }
 
+bool report_is_of_script(const lua_Debug *at)
+{
+    return strncmp(at->source, "=orrery/", strlen("=orrery/")) != 0;
+}
+
 void report_push_place(lua_State *L, lua_State *co, int level)
 {
     lua_Debug at;
     for (; lua_getstack(co, level, &at); level++) {
         lua_getinfo(co, "Sl", &at);
-        if (at.currentline <= 0 || !strncmp(at.source, "=orrery/", strlen("=orrery/")))
+        if (at.currentline <= 0 || !report_is_of_script(&at))
             continue;
         lua_pushfstring(L, "%s:%d", at.short_src, at.currentline);
         return;
@@ -239,8 +244,14 @@ static void add_who(lua_State *L, const struct level *level)
 static void add_how_long(lua_State *L, const struct orr_isolate *iso, const struct level *level)
 {
     lua_Number used = (lua_Number)budget_used(iso, level), limit = (lua_Number)level->limit;
-    char text[160];
-    if (iso->limits.mode == ORR_LUA_COUNT)
+    char text[LUA_IDSIZE + 160];
+    if (shutdown_swallowed(iso, level->self))
+        snprintf(text, sizeof text, "was cancelled, has swallowed that %s%d times%s, and has run on for %.0f ms\n",
+                 level->self->told == UINT8_MAX ? "over " : "", level->self->told - (level->self->told == UINT8_MAX),
+                 shutdown_swallowed(iso, level->self), used / 1e6);
+    else if (shutdown_is_over(iso, level->self ? level->self->script : 0))
+        snprintf(text, sizeof text, "has not ended in its grace period\n");
+    else if (iso->limits.mode == ORR_LUA_COUNT)
         snprintf(text, sizeof text, "has run %.0f instructions without waiting, and may run %.0f\n", used, limit);
     else
         snprintf(text, sizeof text, "has run for %.0f ms without waiting, and may for %.4g ms\n", used / 1e6,
@@ -278,7 +289,9 @@ static int write_timeout(lua_State *L)
     add_how_long(L, iso, timeout->expired);
     add_where(L);
     lua_pushfstring(L, *iso->culprit ? "time went into %s\n" : "", iso->culprit);
-    lua_pushliteral(L, "waiting gives it its time anew: call async.checkpoint() now and then\n");
+    lua_pushstring(L, shutdown_swallowed(iso, timeout->expired->self)
+                          ? "a task that catches the error 'closed' is to clean up and return\n"
+                          : "waiting gives it its time anew: call async.checkpoint() now and then\n");
     push_stacks(L, iso, 1);
     lua_concat(L, 6);
     return 1;

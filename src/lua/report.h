@@ -13,6 +13,9 @@ void report_push_traceback(lua_State *L, struct ltask *self, const char *message
 /* Pushes the full report of a failed task: the error, where it arose, and the way that it took up. */
 void report_push_failure(lua_State *L, struct orr_task *task);
 
+/* Whether a level, asked for "S", is in a script, and not in Lua of ours. */
+bool report_is_of_script(const lua_Debug *at);
+
 /* Pushes "file:line" of the innermost function of a script's, from a level of a coroutine on; or an empty text.  May raise. */
 void report_push_place(lua_State *L, lua_State *co, int level);
 

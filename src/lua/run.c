@@ -8,6 +8,7 @@
 #include "lua/errand.h"
 #include "lua/modules.h"
 #include "lua/reach.h"
+#include "lua/script.h"
 
 #include <string.h>
 
@@ -152,6 +153,8 @@ static enum orr_poll step(struct ltask *self)
     if (self->borrowed && (status != LUA_OK || level.raised || !self->hidden))
         hidden_own_name(self);
     enum orr_poll answer = step_over(self, &level, status, results);
+    if (self->watched && answer == ORR_DONE)
+        body_is_over(self);
     iso->depth--;
     level_leave(iso, &level);
     return answer;
@@ -184,8 +187,11 @@ enum orr_poll ltask_poll(struct orr_task *task, void *data)
     struct ltask *self = data;
     struct orr_isolate *iso = self->iso;
     bool held = isolate_is_held(iso);
-    if (!self->begun && iso->closing) /* none of a script runs for the first time because it is unloaded */
-        return orr_task_fail(task, -ECANCELED);
+    bool ends = isolate_ends(iso);
+    if (ends && !self->begun && !self->cleanup && shutdown_refuses(iso, self->script))
+        return orr_task_fail(task, -ECANCELED); /* none of a script runs for the first time because it is unloaded */
+    if (ends && shutdown_is_over(iso, self->script))
+        return ORR_PENDING; /* and none after its grace period: it is about to be ended by force */
     if (held && iso->urgent == self && !iso->plain) { /* it goes on, a turn later */
         if (collector_owes(iso) && !pay_first(self))
             return ORR_PENDING;

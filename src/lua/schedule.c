@@ -134,8 +134,8 @@ static int schedule(lua_State *L)
     luaL_checktype(L, 1, LUA_TFUNCTION);
     if (queue->count >= iso->limits.schedule_limit)
         return luaL_error(L, "Schedule queue full (max %d callbacks)", (int)iso->limits.schedule_limit);
-    if (iso->closing)
-        return luaL_error(L, "schedule: the isolate is closing");
+    if (shutdown_refuses(iso, script_running(iso)))
+        return luaL_error(L, "schedule: %s", iso->closing ? "the isolate is closing" : "the script is being ended");
     int arguments = lua_gettop(L) - 1;
     if (arguments >= USHRT_MAX - 2)
         return luaL_error(L, "schedule: too many arguments");
@@ -187,7 +187,7 @@ void schedule_cancel(struct orr_isolate *iso, uint32_t script)
 {
     struct schedule *queue = &iso->schedule;
     for (struct scheduled *at = queue->first; at; at = at->next) {
-        if (at->waiting && at->errand.script == script) {
+        if (at->waiting && (script == EVERY_SCRIPT || at->errand.script == script)) {
             at->waiting = false;
             queue->count--;
         }

@@ -7,7 +7,7 @@
  */
 #include "lua/script.h"
 
-#include "exec/grace.h"
+#include "lua/budget.h"
 #include "lua/loop.h"
 #include "lua/modules.h"
 #include "lua/task.h"
@@ -22,10 +22,15 @@ struct orr_script {
     struct orr_isolate *iso;           /* NULL while it is not loaded */
     uint32_t number;                   /* in its isolate */
     bool again;                        /* to be loaded when it has ended */
-    bool ending;
-    int reload_error; /* why it could not be loaded again */
-    struct orr_waker closer;
-    struct orr_wait grace;
+    bool ending;                       /* it is being unloaded */
+    bool failing;                      /* its body has failed, and all else of it is being ended */
+    bool unload;                       /* it is to be unloaded when that is done */
+    bool begun;                        /* its shutdown has */
+    int reload_error;                  /* why it could not be loaded again */
+    struct body_watch body;            /* if its failure ends the script */
+    struct orr_waker ender;            /* the task that ends the rest when the body has failed */
+    struct orr_wait patience;          /* of that, until the body is over */
+    struct shutdown shutdown;          /* of a script whose isolate goes on */
 };
 
 /* --- What is a script's ------------------------------------------------------------------------------------------- */
@@ -35,15 +40,62 @@ uint32_t script_running(const struct orr_isolate *iso)
     return iso->current ? iso->current->script : 0;
 }
 
-static bool is_live(const struct orr_script *script)
+void body_watch(struct body_watch *watch, struct ltask *body)
 {
-    return ltask_any_of(script->iso, script->number, false);
+    struct orr_isolate *iso = body->iso;
+    watch->body = body;
+    watch->next = iso->bodies;
+    iso->bodies = watch;
+    body->watched = true;
 }
 
-static bool has_hopes(void *data)
+/* Takes it off the list; NULL if it is not there. */
+static struct body_watch *take_watch(struct orr_isolate *iso, const struct ltask *body)
 {
-    struct orr_script *script = data;
-    return ltask_any_of(script->iso, script->number, true);
+    for (struct body_watch **at = &iso->bodies; *at; at = &(*at)->next) {
+        struct body_watch *watch = *at;
+        if (watch->body != body)
+            continue;
+        *at = watch->next;
+        watch->body = NULL;
+        return watch;
+    }
+    return NULL;
+}
+
+void body_unwatch(struct orr_isolate *iso, struct body_watch *watch)
+{
+    if (watch->body) {
+        watch->body->watched = false;
+        take_watch(iso, watch->body);
+    }
+}
+
+/* From now on it may compute no longer than the grace period. */
+void body_is_failing(struct ltask *body)
+{
+    struct orr_isolate *iso = body->iso;
+    struct body_watch *watch = iso->bodies;
+    while (watch && watch->body != body)
+        watch = watch->next;
+    if (!watch || watch->told)
+        return;
+    watch->told = true;
+    if (iso->limits.mode == ORR_LUA_SIGNAL) {
+        uint64_t limit = budget_used(iso, iso->level) + iso->worker->grace_ns;
+        body->limit = body->limit && body->limit < limit ? body->limit : limit;
+        iso->level->limit = body->limit;
+    }
+    watch->failing(watch->data);
+}
+
+void body_is_over(struct ltask *body)
+{
+    int error = body->task->result.error;
+    struct body_watch *watch = take_watch(body->iso, body);
+    body->watched = false;
+    if (watch && error && error != -ECANCELED)
+        watch->failed(watch->data);
 }
 
 /* What calls into it.  Never raises. */
@@ -53,7 +105,89 @@ static void take_away(struct orr_script *script)
     loop_close_timers(iso, script->number);
     schedule_cancel(iso, script->number);
     events_remove(iso, script->number);
-    ltask_cancel_of(iso, script->number);
+}
+
+/* Begins to end all that it has, in an isolate that goes on. */
+static void begin_to_end(struct orr_script *script)
+{
+    take_away(script);
+    script->begun = true;
+    shutdown_begin(&script->shutdown, script->iso, script->number, script->iso->worker->grace_ns);
+}
+
+/* Nothing of it runs any more.  If its shutdown is over already, the host has closed the isolate that it shares. */
+static void finish_ending(struct orr_script *script)
+{
+    script->begun = false;
+    if (!script->shutdown.phase) {
+        script->iso = NULL;
+        return;
+    }
+    take_away(script); /* what its cleanup has made */
+    shutdown_end(&script->shutdown);
+}
+
+/* --- A body that fails ------------------------------------------------------------------------------------------------ */
+
+static int end(struct orr_script *script, bool again);
+
+static enum orr_poll end_failed_poll(struct orr_task *task, void *data)
+{
+    struct orr_script *script = data;
+    if (!script->begun) {
+        if (script->body.body && orr_sleep(task, &script->patience, script->iso->worker->grace_ns) == -EAGAIN)
+            return ORR_PENDING;
+        orr_wait_withdraw(&script->patience);
+        begin_to_end(script);
+    }
+    if (!shutdown_poll(&script->shutdown, task))
+        return ORR_PENDING;
+    finish_ending(script);
+    script->failing = false;
+    if (script->unload) {
+        script->unload = false;
+        end(script, script->again);
+    }
+    return ORR_DONE;
+}
+
+/* In the middle of a slice of the body's: a task sees to the rest. */
+static void body_fails(void *data)
+{
+    struct orr_script *script = data;
+    struct orr_spawn what = {
+        .poll = end_failed_poll, .data = script, .name = "ending a script", .detached = true, .waker = &script->ender
+    };
+    if (!script->iso || script->ending || script->iso->closing)
+        return;
+    int error = orr_spawn(script->rt, &what);
+    script->failing = !error;
+    if (error)
+        log_line(&script->rt->log, ORR_LOG_ERROR, "a script whose body has failed cannot be ended: %s",
+                 strerror(-error));
+}
+
+static void body_failed(void *data)
+{
+    struct orr_script *script = data;
+    if (script->failing)
+        orr_waker_wake(script->ender);
+    else
+        body_fails(data);
+}
+
+/* It is being unloaded, or its isolate is: that ends all there is.  -EBUSY in the middle of it. */
+static int forget_failure(struct orr_script *script)
+{
+    if (!script->failing)
+        return 0;
+    int error = orr_task_drop(script->ender);
+    if (error == -EBUSY)
+        return error;
+    script->failing = script->begun = false;
+    orr_wait_withdraw(&script->patience);
+    shutdown_end(&script->shutdown);
+    return 0;
 }
 
 /* --- Loading --------------------------------------------------------------------------------------------------------- */
@@ -85,6 +219,10 @@ static int start(struct orr_script *script, lua_State *L)
     self->script = script->number;
     self->loading = true;
     self->iso->loading++;
+    if (script->options.end_on_failure) {
+        script->body = (struct body_watch){ .failing = body_fails, .failed = body_failed, .data = script };
+        body_watch(&script->body, self);
+    }
     orr_task_unref(task);
     return 0;
 }
@@ -198,6 +336,8 @@ static void script_ended(struct orr_script *script)
 static void script_closed(void *data)
 {
     struct orr_script *script = data;
+    forget_failure(script);
+    script->body.body = NULL;
     script->iso = NULL;
     if (script->ending)
         script_ended(script);
@@ -207,15 +347,9 @@ static void script_closed(void *data)
 static enum orr_poll end_poll(struct orr_task *task, void *data)
 {
     struct orr_script *script = data;
-    if (is_live(script)) {
-        take_away(script);
-        if (orr_sleep(task, &script->grace, script->iso->worker->grace_ns) == -EAGAIN && has_hopes(script)) {
-            orr_task_yield(task);
-            return ORR_PENDING;
-        }
-    }
-    orr_wait_withdraw(&script->grace);
-    ltask_drop_of(script->iso, script->number);
+    if (!shutdown_poll(&script->shutdown, task))
+        return ORR_PENDING;
+    finish_ending(script);
     script_ended(script);
     return ORR_DONE;
 }
@@ -225,35 +359,52 @@ static int end_shared(struct orr_script *script)
 {
     struct orr_isolate *iso = script->iso;
     if (worker_current == iso->worker && (iso->worker->polling || iso->depth || iso->calls)) {
-        take_away(script);
         struct orr_spawn what = { .poll = end_poll, .data = script, .name = "unloading a script", .detached = true };
         int error = orr_spawn(script->rt, &what);
+        if (!error)
+            begin_to_end(script);
         return error ? error : -EINPROGRESS;
     }
     int error = isolate_visit(iso);
     if (error)
         return error;
-    take_away(script);
-    grace_wait(iso->worker, has_hopes, script);
-    ltask_drop_of(iso, script->number);
+    begin_to_end(script);
+    shutdown_now(&script->shutdown);
+    finish_ending(script);
     isolate_leave(iso);
     script_ended(script);
     return 0;
+}
+
+/* What is under way since its body has failed is given up.  -EINPROGRESS: it goes on, and then the script ends. */
+static int stop_failing(struct orr_script *script)
+{
+    int error = isolate_visit(script->iso);
+    if (error)
+        return error;
+    body_unwatch(script->iso, &script->body);
+    error = forget_failure(script);
+    isolate_leave(script->iso);
+    script->unload = error == -EBUSY;
+    return error == -EBUSY ? -EINPROGRESS : error;
 }
 
 static int end(struct orr_script *script, bool again)
 {
     if (!script)
         return -EINVAL;
-    if (script->ending)
+    if (script->ending || script->unload)
         return -EALREADY;
     script->again = again;
     if (!script->iso) { /* its isolate was closed by the host, or it could not be loaded again */
         script_ended(script);
         return 0;
     }
+    int error = stop_failing(script);
+    if (error)
+        return error;
     script->ending = true;
-    int error = script->options.shared ? end_shared(script) : orr_lua_close(script->iso->L);
+    error = script->options.shared ? end_shared(script) : orr_lua_close(script->iso->L);
     if (error && error != -EINPROGRESS)
         script->ending = false;
     return error;

@@ -136,6 +136,8 @@ void ltask_counted_out(struct orr_isolate *iso)
 {
     if (!--iso->tasks)
         orr_waker_wake(iso->closer);
+    if (iso->shutdowns)
+        shutdown_tell(iso);
 }
 
 /* The core is done with the task: what it has come to is settled. */
@@ -147,10 +149,12 @@ void ltask_drop(void *data)
     if (self->weak)
         reach_anchor(self);
     bool never_began = self->loading;
+    if (self->watched)
+        body_is_over(self);
     ltask_loaded(self);
     if (self->co && !self->over) { /* ended by force */
         if (self->begun)
-            close_chain(iso, self->suspended, self->co);
+            close_chain(iso, self->suspended, self->co, self->script);
         self->co = NULL;
         self->over = true;
         if (self->given)
@@ -203,10 +207,10 @@ uint64_t ltask_limit(const struct orr_isolate *iso, enum orr_lua_entry entry, ui
     return longer && iso->limits.profile == ORR_LUA_UNTRUSTED ? usual : ns;
 }
 
-void ltask_check_room(struct orr_isolate *iso, lua_State *L)
+void ltask_check_room(struct orr_isolate *iso, lua_State *L, bool detached)
 {
-    if (iso->closing)
-        luaL_error(L, "async.run: the isolate is closing");
+    if ((detached || !iso->current) && isolate_ends(iso) && shutdown_refuses(iso, script_running(iso)))
+        luaL_error(L, "async.run: %s", iso->closing ? "the isolate is closing" : "the script is being ended");
     if (iso->condemned)
         luaL_error(L, "async.run: the script has been ended: %s", iso->verdict);
     if (iso->tasks >= iso->limits.max_tasks)
@@ -222,7 +226,7 @@ void ltask_give_up(struct ltask *self)
 
 struct ltask *ltask_new(struct orr_isolate *iso, lua_State *L, int arguments, const struct ltask_options *options)
 {
-    ltask_check_room(iso, L);
+    ltask_check_room(iso, L, options->detached);
     luaL_checkstack(L, 8, NULL);
     int function = lua_gettop(L) - arguments;
     struct ltask *self = lua_newuserdatauv(L, sizeof *self,
@@ -236,6 +240,7 @@ struct ltask *ltask_new(struct orr_isolate *iso, lua_State *L, int arguments, co
         .limit = ltask_limit(iso, options->entry, options->deadline_ns),
         .script = options->script ? options->script : script_running(iso),
     };
+    self->cleanup = isolate_ends(iso) && shutdown_refuses(iso, self->script);
     if (options->name) {
         lua_pushstring(L, options->name);
         lua_setiuservalue(L, -2, LTASK_NAME);

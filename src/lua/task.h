@@ -67,6 +67,7 @@ struct ltask {
     uint8_t entry;   /* enum orr_lua_entry */
     uint8_t emits;   /* inside how many events:emit it began, until it waits */
     uint8_t below;   /* values on its coroutine that are none of its body's: see errand.h */
+    uint8_t told;    /* how many waits have raised "closed" in it; it stays at the highest */
     bool begun : 1;
     bool over : 1;         /* the coroutine has returned */
     bool loading : 1;      /* it is a script's body that has not begun, and events wait for that */
@@ -85,6 +86,8 @@ struct ltask {
     bool weak : 1;         /* held only by what it waits for: see reach.c */
     bool exposed : 1;      /* a script has its coroutine */
     bool looked_at : 1;    /* by reach.c, in this wait */
+    bool watched : 1;      /* somebody is to be told when it has failed: see script.h */
+    bool cleanup : 1;      /* it was made while its isolate, or its script, was being ended */
     bool for_callback : 1; /* it waits for one, whose arguments go to the stack of `suspended` */
     lua_State *suspended;  /* the coroutine in which it waits */
     struct estate *estate; /* see there; NULL for none */
@@ -175,16 +178,6 @@ int ltask_close(lua_State *L, struct ltask *self, const char *reason, lua_KFunct
 
 /* Lets go of the handle if nothing needs it any more. */
 void ltask_release(struct ltask *self);
-
-/* All live tasks of an isolate: cancelled, waited for at all, ended by force. */
-void ltask_cancel_all(struct orr_isolate *iso);
-bool ltask_any_hopes(struct orr_isolate *iso);
-void ltask_drop_all(struct orr_isolate *iso);
-
-/* The same, of one script.  Whether any is live, or is waited for at all. */
-void ltask_cancel_of(struct orr_isolate *iso, uint32_t script);
-bool ltask_any_of(struct orr_isolate *iso, uint32_t script, bool with_hopes);
-void ltask_drop_of(struct orr_isolate *iso, uint32_t script);
 
 /* Tells the sink of failures that nobody saw, here and now. */
 void ltask_report_unseen(struct orr_isolate *iso);

@@ -20,8 +20,8 @@ void ltask_remember_creation(lua_State *L, struct ltask *self);
 /* The body of a script has come to its first wait, or end; for others, nothing. */
 void ltask_loaded(struct ltask *self);
 
-/* Raises if there can be no more tasks. */
-void ltask_check_room(struct orr_isolate *iso, lua_State *L);
+/* Raises if there can be no more tasks; or none without a parent, because what runs is being ended. */
+void ltask_check_room(struct orr_isolate *iso, lua_State *L, bool detached);
 
 /* Lets go of a handle that has not become a task. */
 void ltask_give_up(struct ltask *self);

@@ -110,14 +110,18 @@ static int close_all(lua_State *L)
     loop_close_timers(iso, owner);
     schedule_cancel(iso, owner);
     events_remove(iso, owner);
-    ltask_cancel_of(iso, owner);
+    shutdown_cancel(iso, owner);
     return 0;
 }
 
 /* drop([owner]): ends the bodies of its tasks by force. */
 static int drop(lua_State *L)
 {
-    ltask_drop_of(isolate_of(L), check_owner(L, 1));
+    struct orr_isolate *iso = isolate_of(L);
+    struct shutdown shutdown;
+    shutdown_begin(&shutdown, iso, check_owner(L, 1), iso->worker->grace_ns);
+    shutdown_drop(&shutdown);
+    shutdown_end(&shutdown);
     return 0;
 }
 

@@ -11,22 +11,40 @@
 #include "module/grave.h"
 #include "module/interrupt.h"
 
-#include "lua/isolate.h"
+#include "lua/loop.h"
+#include "lua/modules.h"
+#include "lua/script.h"
+#include "lua/task.h"
 
 #include <errno.h>
 #include <string.h>
-
-#define BUSY_NS UINT64_C(1000000000) /* what a task that was interrupted may still run without waiting */
 
 extern const char orrery_lua_module[];
 extern const size_t orrery_lua_module_size;
 
 ORR_API int luaopen_orrery(lua_State *L);
 
+/*
+ * A function that is being run.  It is a top task, in the sense of a script (lua/script.h): what it makes has its number.  When it fails, or
+ * is interrupted, all of that ends, and has the grace period to clean up.
+ */
+struct run {
+    struct orr_runtime *rt;
+    struct orr_isolate *iso;
+    struct orr_task *top; /* a reference; awaits the function, and makes its outcome known; NULL for none */
+    uint32_t number;
+    bool interrupted, failed;
+    bool ending; /* what it has made is being ended */
+    struct shutdown shutdown;
+    struct orr_waker ender; /* the task that sees to that */
+    struct body_watch body;
+};
+
 /* What a state has of ours: a userdata. */
 struct home {
     struct orr_runtime *rt; /* NULL when the state is being closed */
     struct grave *grave;
+    struct run *run; /* under way; NULL for none */
 };
 
 /* --- Running ----------------------------------------------------------------------------------------------------------- */
@@ -37,56 +55,117 @@ static void top_is_done(struct orr_task *task, void *data)
     orr_runtime_interrupt(data);
 }
 
-static void bound(void *data, const struct orr_task_info *info)
+static void main_failed(void *data)
+{
+    struct run *run = data;
+    run->failed = true;
+    orr_runtime_interrupt(run->rt);
+}
+
+/* An error was raised, and what is to be closed is being closed: without waiting, for the grace period at most. */
+static void main_fails(void *data)
 {
     (void)data;
-    orr_lua_set_deadline(info->task, BUSY_NS); /* refused by those that run no Lua */
 }
 
-/* Runs until `top` is done, or without one until nothing is left.  Inside, `interrupted` says whether it was. */
-static int run_until_done(struct orr_runtime *rt, struct orr_task *top, bool *interrupted)
+static void take_away(struct run *run)
 {
-    int error;
-    while ((error = orr_runtime_run(rt)) == -EINTR) {
-        bool now = interrupt_take();
-        *interrupted |= now;
-        if (!top && now)
-            return 0;
-        if (!top)
-            continue;
-        orr_runtime_enter(rt);
-        if (now && !orr_task_done(top)) {
-            orr_tree_visit(top, bound, NULL);
-            orr_task_cancel(top, "interrupted");
-        }
-        bool done = orr_task_done(top);
-        orr_runtime_leave(rt);
-        if (done)
-            return 0;
-    }
-    return error;
+    loop_close_timers(run->iso, run->number);
+    schedule_cancel(run->iso, run->number);
+    events_remove(run->iso, run->number);
 }
 
-static int drive(struct orr_runtime *rt, struct orr_task *top, bool *interrupted)
+static enum orr_poll end_poll(struct orr_task *task, void *data)
 {
+    struct run *run = data;
+    if (!shutdown_poll(&run->shutdown, task))
+        return ORR_PENDING;
+    take_away(run);
+    shutdown_end(&run->shutdown);
+    run->ending = false;
+    orr_runtime_interrupt(run->rt);
+    return ORR_DONE;
+}
+
+/* Inside the runtime.  The task at the top is not ended: it is to tell what has become of the function. */
+static void begin_to_end(struct run *run)
+{
+    struct orr_spawn what = {
+        .poll = end_poll, .data = run, .name = "ending a run", .detached = true, .waker = &run->ender
+    };
+    struct ltask *top = ltask_of(run->top);
+    if (run->shutdown.phase || run->ending || orr_spawn(run->rt, &what))
+        return;
+    if (top)
+        top->script = 0;
+    run->ending = true;
+    take_away(run);
+    shutdown_begin(&run->shutdown, run->iso, run->number, run->iso->worker->grace_ns);
+}
+
+/* Whether the run goes on after it was interrupted between two turns. */
+static bool goes_on(struct run *run)
+{
+    bool now = interrupt_take();
+    run->interrupted |= now;
+    if (!run->top)
+        return !now;
+    orr_runtime_enter(run->rt);
+    bool done = orr_task_done(run->top);
+    bool failed = run->failed;
+    run->failed = false;
+    if (failed || (now && !done))
+        begin_to_end(run);
+    done = done && !run->ending;
+    orr_runtime_leave(run->rt);
+    return !done;
+}
+
+/* Runs until the task at the top is done, or without one until nothing is left. */
+static int drive(struct run *run)
+{
+    struct orr_runtime *rt = run->rt;
     struct orr_observer observer = { .done = top_is_done, .data = rt };
-    if (top) {
+    if (run->top) {
         orr_runtime_enter(rt);
-        orr_task_observe(top, &observer);
+        orr_task_observe(run->top, &observer);
         orr_runtime_leave(rt);
     }
     bool caught = interrupt_catch(rt);
-    int error = run_until_done(rt, top, interrupted);
+    int error;
+    while ((error = orr_runtime_run(rt)) == -EINTR && goes_on(run))
+        ;
     if (caught)
         interrupt_release();
-    if (top) {
+    if (run->top) {
         orr_runtime_enter(rt);
+        if (run->ending)
+            orr_task_drop(run->ender);
+        shutdown_end(&run->shutdown);
+        body_unwatch(run->iso, &run->body);
         orr_task_unobserve(&observer);
-        orr_task_result(top); /* it is seen: what has become of it is told by what it has left behind */
-        orr_task_unref(top);
+        orr_task_result(run->top); /* it is seen: what has become of it is told by what it has left behind */
+        orr_task_unref(run->top);
         orr_runtime_leave(rt);
     }
-    return error;
+    return error == -EINTR ? 0 : error;
+}
+
+/* watch(task): the function's.  Upvalues: the isolate, the home. */
+static int watch_main(lua_State *L)
+{
+    const struct home *home = lua_touserdata(L, lua_upvalueindex(2));
+    struct ltask *self = ltask_check(L, 1);
+    struct run *run = home->run;
+    if (!run || !self->task)
+        return 0;
+    run->body = (struct body_watch){ .failing = main_fails, .failed = main_failed, .data = run };
+    int error = self->task->result.error;
+    if (!self->over)
+        body_watch(&run->body, self);
+    else if (error && error != -ECANCELED) /* before it came to its first wait */
+        main_failed(run);
+    return 0;
 }
 
 static int answer(lua_State *L, const char *trouble)
@@ -101,20 +180,25 @@ static int answer(lua_State *L, const char *trouble)
  */
 static int run_loop(lua_State *L)
 {
-    const struct home *home = lua_touserdata(L, lua_upvalueindex(1));
-    struct orr_runtime *rt = home->rt;
-    struct orr_task *top = NULL;
-    bool interrupted = false;
-    if (!rt)
+    struct home *home = lua_touserdata(L, lua_upvalueindex(1));
+    struct run run = { .rt = home->rt, .iso = isolate_find(L) };
+    if (!run.rt)
         return answer(L, "the state is being closed");
-    int error = orr_runtime_enter(rt);
+    struct run *outer = home->run;
+    int error = orr_runtime_enter(run.rt);
     if (!error) {
-        error = lua_gettop(L) ? orr_lua_start(L, lua_gettop(L) - 1, "orrery.run", &top) : 0;
-        orr_runtime_leave(rt);
+        error = lua_gettop(L) ? orr_lua_start(L, lua_gettop(L) - 1, "orrery.run", &run.top) : 0;
+        if (run.top) {
+            run.number = ++run.iso->scripts;
+            ltask_of(run.top)->script = run.number;
+        }
+        orr_runtime_leave(run.rt);
     }
+    home->run = &run;
     if (!error)
-        error = drive(rt, top, &interrupted);
-    if (interrupted)
+        error = drive(&run);
+    home->run = outer;
+    if (run.interrupted)
         return answer(L, "interrupted!"); /* as `lua` says it */
     if (error == -EBUSY)
         return answer(L, "the loop is running already");
@@ -181,6 +265,9 @@ int luaopen_orrery(lua_State *L)
     push_module(L);
     lua_pushvalue(L, 1);
     lua_pushcclosure(L, run_loop, 1);
-    lua_call(L, 2, 1);
+    lua_pushlightuserdata(L, isolate_find(L));
+    lua_pushvalue(L, 1);
+    lua_pushcclosure(L, watch_main, 2);
+    lua_call(L, 3, 1);
     return 1;
 }

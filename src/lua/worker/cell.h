@@ -33,8 +33,6 @@ struct cell {
     /* Of the job, for perform.c. */
     struct job *job; /* NULL while it is spare */
     struct ltask *main;
-    struct orr_wait cleanup;
-    uint64_t cleanup_end;
     bool begun, stopping;
     bool taken;    /* what the script returned has been copied, or is being copied, */
     bool collects; /* by a task, because it is much */

@@ -16,7 +16,6 @@
  */
 #include "lua/worker/cell.h"
 
-#include "base/clock.h"
 #include "lua/budget.h"
 #include "lua/loop.h"
 #include "lua/modules.h"
@@ -381,37 +380,27 @@ static bool begin(struct cell *cell, struct orr_task *task)
     return (cell->born || be_born(cell)) && start_job_proper(cell);
 }
 
-/* All of the cell, timers and what is scheduled too. */
-static void cancel_all(struct cell *cell)
-{
-    loop_close_timers(cell->iso, 0);
-    schedule_cancel(cell->iso, 0);
-    ltask_cancel_all(cell->iso);
-}
-
-static void end_by_force(struct cell *cell)
-{
-    cell->spoiled = true;
-    ltask_drop_all(cell->iso);
-}
-
-/* From now on the job is only to end. */
+/* From now on the job is only to end: timers and what is scheduled too. */
 static void stop(struct cell *cell)
 {
+    struct orr_isolate *iso = cell->iso;
     cell->stopping = true;
-    cell->cleanup_end = clock_after(clock_now(), CLEANUP_NS);
-    bool computes = isolate_is_held(cell->iso);
-    cancel_all(cell);
+    bool computes = isolate_is_held(iso);
+    loop_close_timers(iso, EVERY_SCRIPT);
+    schedule_cancel(iso, EVERY_SCRIPT);
+    uint64_t grace = iso->worker->grace_ns;
+    shutdown_begin(&iso->shutdown, iso, EVERY_SCRIPT, grace < CLEANUP_NS ? grace : CLEANUP_NS);
     if (computes || cell->station->ending)
-        end_by_force(cell);
+        shutdown_force(&iso->shutdown);
 }
 
-/* Whether the time for that is over: by the runtime's clock; or, while something computes, which may hold that up, by the real one. */
-static bool cleanup_is_over(struct cell *cell, struct orr_task *task)
+/* The thread ends: at once. */
+static void end_by_force(struct cell *cell)
 {
-    if (orr_sleep(task, &cell->cleanup, CLEANUP_NS) != -EAGAIN)
-        return true;
-    return isolate_is_held(cell->iso) && clock_now() >= cell->cleanup_end;
+    if (!cell->stopping)
+        stop(cell);
+    cell->spoiled = true;
+    shutdown_drop(&cell->iso->shutdown);
 }
 
 /* Whether something is still to happen in the cell.  Then the task is polled again. */
@@ -423,11 +412,10 @@ static bool goes_on(struct cell *cell, struct orr_task *task)
     if (!cell->stopping && (cell->station->ending || cell->job->failed || job_is_given_up(cell->job)))
         stop(cell);
     if (cell->stopping && iso->tasks) {
-        if (cleanup_is_over(cell, task))
-            end_by_force(cell);
-        else if (isolate_is_held(iso))
-            orr_task_yield(task);
-        return iso->tasks;
+        bool ended = shutdown_poll(&iso->shutdown, task);
+        cell->spoiled |= iso->shutdown.forced > 0;
+        if (!ended)
+            return true;
     }
     if (iso->unseen)
         orr_task_yield(task);
@@ -455,7 +443,7 @@ static bool goes_on_collecting(struct cell *cell)
 static void cell_over(struct cell *cell, int error)
 {
     struct job *job = cell->job;
-    orr_wait_withdraw(&cell->cleanup);
+    shutdown_end(&cell->iso->shutdown);
     if (!error && cell->main && cell->main->state != LTASK_LIVE)
         protect(cell, take_outcome, NULL, 0);
     orr_future_complete(job->future, (struct orr_result){ .error = error });
