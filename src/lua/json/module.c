@@ -1,4 +1,5 @@
 /* The module `json`: see json.h. */
+#include "lua/charge.h"
 #include "lua/json/json.h"
 #include "lua/modules.h"
 
@@ -32,7 +33,8 @@ static int encode(lua_State *L)
     luaL_checkany(L, 1);
     int indent = option_indent(L, 2);
     luaL_checkstack(L, VALUES_ERROR_SLOTS, NULL);
-    message_init(&text, &iso->alloc);
+    struct alloc alloc = charge_alloc(iso);
+    message_init(&text, &alloc);
     text.flat = true;
     int error = json_write(&text, L, 1, indent, iso->limits.longest_string);
     bool refused = error;

@@ -9,7 +9,6 @@
 #include "lua/values/message.h"
 #include "lua/values/path.h"
 #include "lua/values/seen.h"
-#include "lua/values/transit.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -371,16 +370,10 @@ static int put_all(struct encoder *e, int first, int count, int *number)
     return error;
 }
 
-static int charge(struct encoder *e)
+/* What a failure for lack of memory was a lack of. */
+static const char *lack_of(const struct message *m)
 {
-    struct message *m = e->m;
-    size_t size = message_size(m) + TRANSIT_EACH;
-    if (!m->transit)
-        return 0;
-    if (!transit_charge(m->transit, size))
-        return refuse(e, -ENOMEM, "not enough memory: more is on its way than the memory limit allows");
-    m->charged = size;
-    return 0;
+    return m->over_quota ? "not enough memory: more is on its way than the memory limit allows" : NULL;
 }
 
 int values_encode(struct message *m, lua_State *L, int first, int count, const char *root)
@@ -393,15 +386,15 @@ int values_encode(struct message *m, lua_State *L, int first, int count, const c
     e.reason = NULL;
     e.slots_used = 0;
     memset(e.names, 0, sizeof e.names);
-    seen_init(&e.seen, &m->alloc);
+    seen_init(&e.seen, m);
     int number = 0;
     int error = put_all(&e, lua_absindex(L, first), count, &number);
     seen_free(&e.seen);
     if (!error)
-        error = charge(&e);
-    if (!error)
         return 0;
-    message_free(m);
+    if (error == -ENOMEM && !e.reason)
+        e.reason = lack_of(m);
+    message_clear(m);
     struct path path = { .root = root, .number = count > 1 ? number : 0, .first_key = top + 1, .depth = e.depth };
     path_push_error(L, &path, error == -E2BIG && !e.reason ? "too large to be copied" : e.reason);
     lua_rotate(L, top + 1, 1);

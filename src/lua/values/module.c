@@ -1,4 +1,5 @@
 /* The module `values`: what workers are sent, as strings that can be kept. */
+#include "lua/charge.h"
 #include "lua/modules.h"
 #include "lua/values/message.h"
 
@@ -15,7 +16,8 @@ static int encode(lua_State *L)
     struct orr_isolate *iso = isolate_of(L);
     struct message m;
     luaL_checkstack(L, VALUES_ERROR_SLOTS, NULL);
-    message_init(&m, &iso->alloc);
+    struct alloc alloc = charge_alloc(iso);
+    message_init(&m, &alloc);
     m.flat = true;
     int error = values_encode(&m, L, 1, lua_gettop(L), "value");
     bool refused = error;

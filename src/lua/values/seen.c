@@ -3,18 +3,21 @@
 #include <errno.h>
 #include <string.h>
 
-void seen_init(struct seen *seen, const struct alloc *alloc)
+void seen_init(struct seen *seen, struct message *message)
 {
     memset(seen, 0, sizeof *seen);
-    seen->alloc = alloc;
+    seen->message = message;
     seen->sights = seen->inlined;
     seen->mask = SEEN_INLINE - 1;
 }
 
 void seen_free(struct seen *seen)
 {
-    if (seen->sights != seen->inlined)
-        alloc_free(seen->alloc, seen->sights, (seen->mask + 1) * sizeof *seen->sights);
+    size_t size = (seen->mask + 1) * sizeof *seen->sights;
+    if (seen->sights == seen->inlined)
+        return;
+    alloc_free(&seen->message->alloc, seen->sights, size);
+    message_give(seen->message, size);
 }
 
 /* Addresses differ in their middle bits; what is above the low four is mixed into the whole. */
@@ -36,9 +39,14 @@ static struct sight *find(struct sight *sights, size_t mask, const void *what)
 static int grow(struct seen *seen)
 {
     size_t mask = seen->mask * 4 + 3;
-    struct sight *sights = alloc_zeroed(seen->alloc, (mask + 1) * sizeof *sights);
-    if (!sights)
+    size_t size = (mask + 1) * sizeof(struct sight);
+    if (!message_take(seen->message, size))
         return -ENOMEM;
+    struct sight *sights = alloc_zeroed(&seen->message->alloc, size);
+    if (!sights) {
+        message_give(seen->message, size);
+        return -ENOMEM;
+    }
     for (size_t i = 0; i <= seen->mask; i++)
         if (seen->sights[i].what)
             *find(sights, mask, seen->sights[i].what) = seen->sights[i];

@@ -5,7 +5,7 @@
 #ifndef ORR_LUA_VALUES_SEEN_H
 #define ORR_LUA_VALUES_SEEN_H
 
-#include "base/alloc.h"
+#include "lua/values/message.h"
 
 #include <stdint.h>
 
@@ -17,13 +17,13 @@ struct sight {
 };
 
 struct seen {
-    const struct alloc *alloc;
+    struct message *message; /* whose allocator and quota it uses */
     struct sight *sights;
     size_t mask, count;
     struct sight inlined[SEEN_INLINE];
 };
 
-void seen_init(struct seen *seen, const struct alloc *alloc);
+void seen_init(struct seen *seen, struct message *message);
 void seen_free(struct seen *seen);
 
 /* 1 if it has been met, and where; 0 if it was not, and is now, at `*place`; or -ENOMEM. */

@@ -1,7 +1,8 @@
 /*
  * A channel: values on their way between tasks, of any isolates of the runtime, on any thread.
  *
- * It is shared by references, one for each handle in an isolate and one for each message that it is part of.  Everything in it is
+ * It is shared by references, one for each handle in an isolate and one for each message that it is part of, and each of them is charged
+ * for it.  Everything in it is
  * guarded by its lock, which is held for a few instructions at a time, never while Lua runs, memory is asked for, or somebody is woken.
  *
  * Those who wait are *waiters*, each a userdata of its own isolate, and each with a future that whoever serves it completes.  They are
@@ -13,6 +14,7 @@
  */
 #include "lua/worker/channel.h"
 
+#include "lua/charge.h"
 #include "lua/modules.h"
 #include "lua/task.h"
 #include "lua/terms.h"
@@ -24,6 +26,7 @@
 #define CHANNEL "orrery.channel"
 #define WAITER "orrery.channel_waiter"
 #define CAPACITY_MAX 1000000
+#define FUTURE_COST 128
 
 struct item {
     struct item *next;
@@ -177,6 +180,8 @@ static int channel_push(lua_State *L, struct attachment *attachment)
     struct handle *handle = lua_newuserdatauv(L, sizeof *handle, 0);
     handle->attachment = NULL;
     luaL_setmetatable(L, CHANNEL);
+    if (charge_take(isolate_find(L), sizeof(struct channel)))
+        return charge_raise(L);
     channel_ref(attachment);
     handle->attachment = attachment;
     return 1;
@@ -187,8 +192,10 @@ static int channel_gc(lua_State *L)
     struct handle *handle = lua_touserdata(L, 1);
     struct attachment *attachment = handle->attachment;
     handle->attachment = NULL;
-    if (attachment)
+    if (attachment) {
+        charge_give(isolate_of(L), sizeof(struct channel));
         channel_unref(attachment);
+    }
     return 0;
 }
 
@@ -206,10 +213,16 @@ int channel_new(lua_State *L)
     struct handle *handle = lua_newuserdatauv(L, sizeof *handle, 0);
     handle->attachment = NULL;
     luaL_setmetatable(L, CHANNEL);
+    if (charge_take(iso, sizeof(struct channel)))
+        return charge_raise(L);
     struct channel *channel = alloc_zeroed(&iso->rt->alloc, sizeof *channel);
-    if (!channel)
+    if (!channel) {
+        charge_give(iso, sizeof *channel);
         return luaL_error(L, "not enough memory");
-    channel->attachment = (struct attachment){ .ref = channel_ref, .unref = channel_unref, .push = channel_push };
+    }
+    channel->attachment = (struct attachment){
+        .size = sizeof *channel, .ref = channel_ref, .unref = channel_unref, .push = channel_push
+    };
     channel->references = 1;
     channel->alloc = iso->rt->alloc;
     channel->capacity = (size_t)capacity;
@@ -235,8 +248,13 @@ static struct waiter *waiter_new(lua_State *L, struct channel *channel, bool sen
 /* It is going to wait: raises where nobody can. */
 static void waiter_prepare(lua_State *L, struct waiter *waiter)
 {
+    struct orr_isolate *iso = isolate_of(L);
     ltask_waiting(L, waiter->sends ? "channel:send" : "channel:receive");
-    int error = orr_future_new(isolate_of(L)->rt, NULL, &waiter->future);
+    if (charge_take(iso, FUTURE_COST))
+        charge_raise(L);
+    int error = orr_future_new(iso->rt, NULL, &waiter->future);
+    if (error)
+        charge_give(iso, FUTURE_COST);
     if (error)
         luaL_error(L, "channel: cannot wait: %s", strerror(-error));
 }
@@ -274,6 +292,8 @@ static int waiter_gc(lua_State *L)
         waiter->channel = NULL;
         channel_unref(&channel->attachment);
     }
+    if (waiter->future)
+        charge_give(isolate_of(L), FUTURE_COST);
     orr_future_unref(waiter->future);
     waiter->future = NULL;
     return 0;
@@ -394,6 +414,25 @@ static void check_not_through_itself(lua_State *L, const struct channel *channel
             luaL_error(L, "channel:send: a channel cannot be sent through itself");
 }
 
+/* Copies values into a message, on the script's quota.  What is garbage is collected if that makes room. */
+static void write_item(lua_State *L, struct message *message, int first, int count)
+{
+    struct orr_isolate *iso = isolate_of(L);
+    for (bool again = false;; again = true) {
+        int error = message_charge_to(message, iso->terms->quota);
+        if (error)
+            lua_pushliteral(L, "not enough memory");
+        else
+            error = values_encode(message, L, first, count, "value");
+        if (!error)
+            return;
+        if (error != -ENOMEM || again || !charge_collect(iso, L))
+            luaL_error(L, "channel:send: %s", lua_tostring(L, -1));
+        lua_pop(L, 1);
+        message_free(message);
+    }
+}
+
 /* [channel] [values...] -> [waiter] ..., with a copy of the values. */
 static struct waiter *new_sender(lua_State *L)
 {
@@ -404,9 +443,7 @@ static struct waiter *new_sender(lua_State *L)
     waiter->item = item_new(&channel->alloc);
     if (!waiter->item)
         luaL_error(L, "not enough memory");
-    message_charge_to(&waiter->item->message, isolate_of(L)->terms->transit);
-    if (values_encode(&waiter->item->message, L, 3, count, "value"))
-        luaL_error(L, "channel:send: %s", lua_tostring(L, -1));
+    write_item(L, &waiter->item->message, 3, count);
     check_not_through_itself(L, channel, &waiter->item->message);
     lua_settop(L, 1);
     return waiter;

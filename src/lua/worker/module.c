@@ -5,6 +5,7 @@
  */
 #include "lua/worker/module.h"
 
+#include "lua/charge.h"
 #include "lua/task.h"
 #include "lua/worker/channel.h"
 #include "lua/worker/pool.h"
@@ -38,16 +39,9 @@ static int program_gc(lua_State *L)
     return 0;
 }
 
-/* compile(script, name, memory, modules): modules are { name, script, name of the chunk, name, ... }.  A program; or nil and why not. */
-static int compile(lua_State *L)
+/* Sets the code of the program, and its modules, from the arguments of compile().  False, with why not pushed. */
+static bool set_code(lua_State *L, struct program *program)
 {
-    struct orr_isolate *iso = isolate_of(L);
-    lua_settop(L, 4);
-    void **handle = new_handle(L, PROGRAM);
-    struct program *program = program_new(iso, (size_t)lua_tointeger(L, 3));
-    if (!program)
-        return luaL_error(L, "not enough memory");
-    *handle = program;
     bool compiled = program_set_code(program, L, 1, lua_tostring(L, 2));
     for (int i = 1; compiled && lua_rawgeti(L, 4, i) == LUA_TSTRING; i += 3) {
         lua_rawgeti(L, 4, i + 1);
@@ -56,12 +50,32 @@ static int compile(lua_State *L)
         if (compiled)
             lua_settop(L, 5);
     }
+    return compiled;
+}
+
+/* compile(script, name, memory, modules): modules are { name, script, name of the chunk, name, ... }.  A program; or nil and why not. */
+static int compile(lua_State *L)
+{
+    struct orr_isolate *iso = isolate_of(L);
+    lua_settop(L, 4);
+    void **handle = new_handle(L, PROGRAM);
+    bool compiled, again = false;
+    do {
+        lua_settop(L, 5);
+        program_unref(*handle);
+        struct program *program = *handle = program_new(iso, (size_t)lua_tointeger(L, 3));
+        if (!program)
+            return luaL_error(L, "not enough memory");
+        compiled = set_code(L, program);
+        again = !compiled && !again && program->over_quota && charge_collect(iso, L);
+    } while (again);
     if (!compiled) {
         lua_pushnil(L);
         lua_insert(L, -2);
         return 2;
     }
     lua_settop(L, 5);
+    charge_tell(iso, ((struct program *)*handle)->charged);
     return 1;
 }
 
@@ -84,6 +98,7 @@ static int pool_gc(lua_State *L)
     if (!pool)
         return 0;
     isolate_of(L)->places -= pool->size;
+    charge_give(isolate_of(L), sizeof *pool);
     pool_unref(pool);
     return 0;
 }
@@ -108,9 +123,13 @@ static int make_pool(lua_State *L)
     size = size ? size : pools->count;
     check_places(L, pools, size);
     void **handle = new_handle(L, POOL);
+    if (charge_take(iso, sizeof(struct pool)))
+        return charge_raise(L);
     *handle = pool_new(pools, size, (unsigned)lua_tointeger(L, 2));
-    if (!*handle)
+    if (!*handle) {
+        charge_give(iso, sizeof(struct pool));
         return luaL_error(L, "not enough memory");
+    }
     iso->places += size;
     return 1;
 }
@@ -174,6 +193,22 @@ static void note_job(lua_State *L, bool under_way)
     lua_rawset(L, JOBS);
 }
 
+/* Makes a job, and copies its arguments.  What is garbage is collected if that makes room.  0; or -EINVAL, with why pushed; -ENOMEM. */
+static int make_job(lua_State *L, void **handle, struct pool *pool, struct program *program)
+{
+    struct orr_isolate *iso = isolate_of(L);
+    int count = lua_gettop(L) - ARGUMENTS + 1;
+    for (bool again = false;; again = true) {
+        struct job *job = *handle = job_new(pool, program);
+        int error = job ? values_encode(&job->arguments, L, ARGUMENTS, count, "args") : -ENOMEM;
+        if (error != -ENOMEM || again || runtime_stopping(pool->all->rt) || !charge_collect(iso, L))
+            return job && error ? -EINVAL : error;
+        lua_settop(L, ARGUMENTS + count - 1);
+        *handle = NULL;
+        job_unref(job);
+    }
+}
+
 /*
  * submit(set of jobs, program, pool, bounded, timeout in ms, arguments...): a job, put into the set; or nil and why not, if as many wait
  * as may; or false and what is wrong with the arguments.
@@ -184,18 +219,19 @@ static int submit(lua_State *L)
     void **handle = new_handle(L, JOB);
     lua_insert(L, 1);
     struct pool *pool = pool_at(L, POOL_GIVEN);
-    struct job *job = *handle = job_new(pool, *(void **)lua_touserdata(L, PROGRAM_GIVEN));
-    if (!job)
+    int error = make_job(L, handle, pool, *(void **)lua_touserdata(L, PROGRAM_GIVEN));
+    if (error == -ENOMEM)
         return luaL_error(L, runtime_stopping(pool->all->rt) ? "the runtime is shutting down" : "not enough memory");
-    double timeout = lua_tonumber(L, TIMEOUT) * 1e6;
-    job->timeout_ns = timeout < 1 ? 1 : timeout < 9e18 ? (uint64_t)timeout : 0;
-    if (values_encode(&job->arguments, L, ARGUMENTS, lua_gettop(L) - ARGUMENTS + 1, "args")) {
+    if (error) {
         lua_pushboolean(L, false);
         lua_insert(L, -2);
         return 2;
     }
+    struct job *job = *handle;
+    double timeout = lua_tonumber(L, TIMEOUT) * 1e6;
+    job->timeout_ns = timeout < 1 ? 1 : timeout < 9e18 ? (uint64_t)timeout : 0;
     note_job(L, true);
-    int error = job_submit(job, lua_toboolean(L, BOUNDED));
+    error = job_submit(job, lua_toboolean(L, BOUNDED));
     if (error)
         note_job(L, false);
     if (error == -EAGAIN) {

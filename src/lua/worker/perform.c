@@ -17,6 +17,7 @@
 #include "lua/worker/cell.h"
 
 #include "base/clock.h"
+#include "lua/charge.h"
 #include "lua/loop.h"
 #include "lua/modules.h"
 #include "lua/task.h"
@@ -43,6 +44,18 @@ static void put_words(lua_State *L, const char *report)
     lua_replace(L, -2);
 }
 
+/* Writes the values at the top; what the job has left behind is collected, if that makes room for them.  As values_encode(). */
+static int encode_result(struct cell *cell, lua_State *L, int count, const char *root)
+{
+    struct message *result = &cell->job->result;
+    int first = lua_gettop(L) - count + 1;
+    int error = values_encode(result, L, first, count, root);
+    if (error != -ENOMEM || !charge_collect(cell->iso, L))
+        return error;
+    lua_pop(L, 1);
+    return values_encode(result, L, first, count, root);
+}
+
 /*
  * The job fails with the value at the top, which is taken off, unless it has failed before.  Raises for lack of memory, but not without
  * a report; then there is no message.
@@ -52,11 +65,11 @@ static void fail(struct cell *cell, lua_State *L, const char *report)
     struct job *job = cell->job;
     if (!job->failed) {
         job->failed = true;
-        message_free(&job->result);
-        job->report = report ? alloc_copy(&job->program->alloc, report) : NULL;
-        if (values_encode(&job->result, L, lua_gettop(L), 1, "error")) {
+        message_clear(&job->result);
+        job_set_report(job, report);
+        if (encode_result(cell, L, 1, "error")) {
             put_words(L, report);
-            values_encode(&job->result, L, lua_gettop(L), 1, "error");
+            encode_result(cell, L, 1, "error");
         }
     }
     lua_pop(L, 1);
@@ -128,7 +141,7 @@ static int take_outcome(lua_State *L)
     luaL_checkstack(L, VALUES_ERROR_SLOTS + 4, NULL);
     if (!lua_toboolean(L, 4) && task)
         fail_with_task(cell, L, task);
-    else if (!lua_toboolean(L, 4) || (!job->failed && values_encode(&job->result, L, 5, count - 1, "results")))
+    else if (!lua_toboolean(L, 4) || (!job->failed && encode_result(cell, L, count - 1, "results")))
         fail(cell, L, NULL);
     return 0;
 }
@@ -279,9 +292,9 @@ static bool goes_on(struct cell *cell, struct orr_task *task)
             orr_task_yield(task);
         return iso->tasks;
     }
-    if (iso->unseen)
+    if (iso->unseen.first)
         orr_task_yield(task);
-    return iso->tasks || iso->unseen || (!cell->stopping && (iso->schedule.count || loop_any_active(iso)));
+    return iso->tasks || iso->unseen.first || (!cell->stopping && (iso->schedule.count || loop_any_active(iso)));
 }
 
 /* --- The task --------------------------------------------------------------------------------------------------------------- */
@@ -293,12 +306,16 @@ static void cell_over(struct cell *cell, int error)
     orr_wait_withdraw(&cell->cleanup);
     if (!error && cell->main && cell->main->state != LTASK_LIVE)
         protect(cell, take_outcome, NULL, 0);
-    orr_future_complete(job->future, (struct orr_result){ .error = error });
+    bool large = cell_is_large(cell);
+    if (!large)
+        orr_future_complete(job->future, (struct orr_result){ .error = error });
     job->cell = NULL;
     cell->job = NULL;
     cell->main = NULL;
     cell->begun = cell->stopping = false;
     cell_leave(cell);
+    if (large) /* not before its memory is there again, for whoever waits */
+        orr_future_complete(job->future, (struct orr_result){ .error = error });
 }
 
 static void start_jobs(struct station *station, struct job *job);

@@ -1,5 +1,8 @@
 #include "lua/worker/program.h"
 
+#include "base/text.h"
+#include "lua/quota.h"
+
 #include <string.h>
 
 /* --- Code ----------------------------------------------------------------------------------------------------------- */
@@ -13,15 +16,34 @@ static void code_free(struct code *code, const struct alloc *alloc)
     *code = (struct code){ 0 };
 }
 
+static bool take(struct program *program, size_t bytes)
+{
+    if (!quota_take(program->terms->quota, bytes)) {
+        program->over_quota = true;
+        return false;
+    }
+    program->charged += bytes;
+    return true;
+}
+
+/* What a piece is for. */
+struct writing {
+    struct program *program;
+    struct code *code;
+};
+
 /* For lua_dump(): one more piece. */
 static int add_piece(lua_State *L, const void *bytes, size_t size, void *data)
 {
-    const struct orr_isolate *iso = isolate_of(L);
-    struct code *code = data;
+    const struct writing *writing = data;
+    struct code *code = writing->code;
     size_t total = code->size + size;
+    (void)L;
     if (!size)
         return 0;
-    char *grown = total > size || !code->size ? alloc_resize(&iso->rt->alloc, code->bytes, code->size, total) : NULL;
+    if (total < size || !take(writing->program, size))
+        return 1;
+    char *grown = alloc_resize(&writing->program->alloc, code->bytes, code->size, total);
     if (!grown)
         return 1;
     memcpy(grown + code->size, bytes, size);
@@ -49,7 +71,7 @@ static bool check_upvalues(lua_State *L, int index)
     }
 }
 
-static bool from_function(struct code *code, lua_State *L, int index)
+static bool from_function(const struct writing *writing, lua_State *L, int index)
 {
     if (lua_iscfunction(L, index)) {
         lua_pushliteral(L, "a function written in C cannot be given to a worker");
@@ -58,16 +80,16 @@ static bool from_function(struct code *code, lua_State *L, int index)
     if (!check_upvalues(L, index))
         return false;
     lua_pushvalue(L, index);
-    bool dumped = !lua_dump(L, add_piece, code, false);
+    bool dumped = !lua_dump(L, add_piece, (void *)writing, false);
     lua_pop(L, 1);
-    code->binary = true;
+    writing->code->binary = true;
     if (!dumped)
         lua_pushliteral(L, "not enough memory");
     return dumped;
 }
 
 /* A text is compiled where it is given, so that its errors are told there, to whoever can mend them. */
-static bool from_text(struct code *code, lua_State *L, int index)
+static bool from_text(const struct writing *writing, lua_State *L, int index)
 {
     const struct orr_isolate *iso = isolate_of(L);
     size_t size;
@@ -77,25 +99,34 @@ static bool from_text(struct code *code, lua_State *L, int index)
                         (lua_Integer)iso->limits.longest_source);
         return false;
     }
-    if (luaL_loadbufferx(L, text, size, code->name, "t") != LUA_OK)
+    if (luaL_loadbufferx(L, text, size, writing->code->name, "t") != LUA_OK)
         return false;
     lua_pop(L, 1);
-    if (!add_piece(L, text, size, code))
+    if (!add_piece(L, text, size, (void *)writing))
         return true;
     lua_pushliteral(L, "not enough memory");
     return false;
 }
 
-static bool code_set(struct code *code, const struct alloc *alloc, lua_State *L, int index, const char *name)
+/* The beginning of a name, as much as is ever shown of one. */
+static char *copy_name(struct program *program, const char *name)
 {
-    code->name = alloc_copy(alloc, name);
+    char shown[TEXT_NAME_ROOM];
+    text_name(shown, name);
+    return take(program, strlen(shown) + 1) ? alloc_copy(&program->alloc, shown) : NULL;
+}
+
+static bool code_set(struct program *program, struct code *code, lua_State *L, int index, const char *name)
+{
+    const struct writing writing = { .program = program, .code = code };
     bool set = false;
+    code->name = copy_name(program, name);
     if (!code->name)
         lua_pushliteral(L, "not enough memory");
     else
-        set = lua_isfunction(L, index) ? from_function(code, L, index) : from_text(code, L, index);
+        set = lua_isfunction(L, index) ? from_function(&writing, L, index) : from_text(&writing, L, index);
     if (!set)
-        code_free(code, alloc);
+        code_free(code, &program->alloc);
     return set;
 }
 
@@ -119,17 +150,21 @@ struct program *program_new(struct orr_isolate *iso, size_t memory)
         alloc_free(alloc, program, sizeof *program);
         return NULL;
     }
+    quota_force(program->terms->quota, sizeof *program + sizeof *program->terms);
+    program->charged = sizeof *program + sizeof *program->terms;
     return program;
 }
 
 bool program_set_code(struct program *program, lua_State *L, int index, const char *name)
 {
-    return code_set(&program->code, &program->alloc, L, index, name);
+    return code_set(program, &program->code, L, index, name);
 }
 
 bool program_add_module(struct program *program, lua_State *L, int index, const char *module, const char *name)
 {
-    struct program_module *made = alloc_zeroed(&program->alloc, sizeof *made);
+    size_t size = strlen(module) + 1;
+    struct program_module *made = take(program, sizeof *made + size) ? alloc_zeroed(&program->alloc, sizeof *made)
+                                                                     : NULL;
     struct program_module **last = &program->modules;
     if (!made || !(made->name = alloc_copy(&program->alloc, module))) {
         if (made)
@@ -140,7 +175,7 @@ bool program_add_module(struct program *program, lua_State *L, int index, const 
     while (*last)
         last = &(*last)->next;
     *last = made;
-    return code_set(&made->code, &program->alloc, L, index, name);
+    return code_set(program, &made->code, L, index, name);
 }
 
 struct program *program_ref(struct program *program)
@@ -163,6 +198,7 @@ void program_unref(struct program *program)
         alloc_free(&alloc, module, sizeof *module);
     }
     code_free(&program->code, &alloc);
+    quota_give(program->terms->quota, program->charged);
     terms_unref(program->terms);
     alloc_free(&alloc, program, sizeof *program);
 }
