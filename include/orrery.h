@@ -780,7 +780,8 @@ struct orr_lua_options {
     unsigned check_interval; /* instructions between looks; default 10,000 */
     unsigned strikes;        /* time-outs in a row that disable a handler; default 3; UINT_MAX for never */
     unsigned max_tasks;      /* at once; default: the worker's if trusted, 10,000 if not */
-    size_t memory_limit;     /* bytes; default: none if trusted, 64 MB if not; SIZE_MAX for none */
+    size_t memory_limit;     /* bytes, for the isolate, what the library holds for it, the jobs of its workers and what it sends,
+                                together; default: none if trusted, 64 MB if not; SIZE_MAX for none */
     size_t memory_soft;      /* the host is told when it is passed; default: none */
     size_t longest_string;   /* default: none if trusted, 8 MB if not; SIZE_MAX for none */
     size_t longest_source;   /* of a script or a module; default: none if trusted, 128 KB if not; SIZE_MAX for none */

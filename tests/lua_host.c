@@ -45,7 +45,8 @@ struct orr_runtime *host_runtime_with(struct orr_options options)
 {
     sunk[0] = noted[0] = notice_text[0] = '\0';
     memset(notices, 0, sizeof notices);
-    options.sink = keep_sunk;
+    if (!options.sink)
+        options.sink = keep_sunk;
     options.grace_ms = 200;
     return harness_runtime_with(options);
 }

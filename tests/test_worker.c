@@ -439,8 +439,9 @@ static const char hostile_jobs[] =
     "  assert(err:find(text, 1, true), err)\n"
     "  assert(worker.new('return 5'):call() == 5)\n"
     "end\n"
-    "expect('local t = {} for i = 1, 1e9 do t[i] = { i } end', 'not enough memory')\n"
-    "expect('local s = \"x\" while true do s = s .. s end', 'not enough memory')\n"
+    "expect('local t for i = 1, 1e9 do t = { t } end', 'not enough memory')\n"
+    "expect('local t = {} for i = 1, 1e9 do t[i] = { i } end', 'table too large')\n"
+    "expect('local s = \"x\" while true do s = s .. s end', 'string too long')\n"
     "expect('local function deep() return 1 + deep() end deep()', '')\n"
     "expect('local t = setmetatable({}, {}) getmetatable(t).__index = function(t, k) return t[k] end return t.x', "
     "'overflow')\n"
@@ -502,7 +503,7 @@ static const char hoarding[] =
     "  ok, err = pcall(sleeper.run, sleeper, megabyte, print)\n"
     "  jobs = jobs + (ok and 1 or 0)\n"
     "until not ok\n"
-    "assert(jobs >= 10 and jobs <= 18, jobs)\n" /* those that run have been received */
+    "assert(jobs >= 6 and jobs <= 18, jobs)\n" /* those that run have been received, and have isolates on the same limit */
     "assert(err:find 'not enough memory', err)\n"
     "sleeper:close()\n"
     "ok, err = pcall(worker.pool, { size = 1000 })\n"

@@ -38,7 +38,7 @@ function orrery.schedule_wrap(fn) end
 
 ---A task.  It belongs to the task that started it, and is done when its function and all its children are.
 ---@class orrery.task
----@field name string?
+---@field name string? at most 128 bytes of what it was given
 local Task = {}
 
 ---@alias orrery.status
@@ -95,7 +95,7 @@ function Task:on_complete(fn) end
 local async = {}
 
 ---@class orrery.run_options
----@field name? string for people
+---@field name? string for people; 128 bytes of it are kept
 ---@field detached? boolean it belongs to nobody
 ---@field fair? boolean other tasks may run between any two of its instructions, when it runs for long
 ---@field deadline? number the milliseconds that it may run without waiting

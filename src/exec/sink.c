@@ -51,6 +51,8 @@ static void describe_chain(struct text *text, const struct orr_task *task)
     }
 }
 
+enum { ERRORS_SHOWN = 16 }; /* of one failure, the first included */
+
 struct errors {
     const struct log *log;
     unsigned count;
@@ -60,7 +62,7 @@ struct errors {
 static void log_secondary(void *data, struct orr_task *origin, const struct orr_result *result)
 {
     struct errors *errors = data;
-    if (errors->count++ || !errors->first_told)
+    if ((errors->count++ || !errors->first_told) && errors->count <= ERRORS_SHOWN)
         log_line(errors->log, ORR_LOG_ERROR, "  and in task %s: %s", name_of(origin), words_of(result));
 }
 
@@ -74,6 +76,8 @@ static void log_failure(const struct log *log, struct orr_task *task)
     else
         log_line(log, ORR_LOG_ERROR, "task %s ended, with errors below it:", text.bytes);
     orr_task_errors(task, log_secondary, &errors);
+    if (errors.count > ERRORS_SHOWN)
+        log_line(log, ORR_LOG_ERROR, "  and %u more errors", errors.count - ERRORS_SHOWN);
 }
 
 void sink_report(struct orr_task *task)

@@ -126,6 +126,8 @@ void task_bury(struct worker *worker, struct orr_task *task)
 
 void task_free(struct worker *worker, struct orr_task *task)
 {
+    if (worker->task_freed)
+        worker->task_freed(task);
     task->life = TASK_FREE;
     if (task->name && !task->name_lent)
         alloc_free(&worker->alloc, task->name, strlen(task->name) + 1);

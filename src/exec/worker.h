@@ -75,7 +75,8 @@ struct worker {
 
     /* Of a layer above. */
     void *station;
-    void (*farewell)(struct worker *worker); /* called first when it closes */
+    void (*farewell)(struct worker *worker);   /* called first when it closes */
+    void (*task_freed)(struct orr_task *task); /* called last of a task, when nothing refers to it any more; or NULL */
 
     char apart[64]; /* what other threads write is on a cache line of its own */
     _Atomic bool nudged;

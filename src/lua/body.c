@@ -1,6 +1,7 @@
 /* What a task's body is called by, and what becomes of what it returns, raises, or never comes to. */
 #include "lua/task_parts.h"
 
+#include "lua/charge.h"
 #include "lua/estate.h"
 #include "lua/report.h"
 #include "lua/script.h"
@@ -277,7 +278,7 @@ enum orr_poll ltask_timed_out(struct ltask *self, struct level *level, int statu
     struct estate *estate = level->report ? estate_try(self) : NULL;
     const char *text = TIMEOUT_TEXT;
     if (estate) {
-        estate_free_text(iso, &estate->report);
+        charge_free_text(iso, &estate->report);
         estate->report = level->report;
         level->report = NULL;
         text = estate->report;

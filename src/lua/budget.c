@@ -169,6 +169,7 @@ struct notice {
 /* A host that closes the isolate in one does so a little later. */
 static void deliver_notices(struct orr_isolate *iso)
 {
+    struct alloc alloc = charge_alloc(iso);
     iso->calls++;
     while (iso->notices) {
         struct notice *notice = iso->notices;
@@ -178,7 +179,7 @@ static void deliver_notices(struct orr_isolate *iso)
             iso->limits.notice(iso->limits.notice_data, iso->L, notice->kind, notice->text);
         else if (notice->kind != ORR_LUA_TIMED_OUT) /* which the sink hears of, or whoever awaits */
             log_line(&iso->rt->log, ORR_LOG_WARNING, "%s", notice->text);
-        alloc_free(&iso->alloc, notice, notice->size);
+        alloc_free(&alloc, notice, notice->size);
     }
     iso->disabled = 0;
     iso->calls--;
@@ -192,7 +193,8 @@ void budget_notice(struct orr_isolate *iso, enum orr_lua_notice kind, const char
 void budget_notice_of(struct orr_isolate *iso, enum orr_lua_notice kind, const char *text, int64_t handler)
 {
     size_t size = sizeof(struct notice) + strlen(text) + 1;
-    struct notice *notice = alloc_zeroed(&iso->alloc, size);
+    struct alloc alloc = charge_alloc(iso);
+    struct notice *notice = alloc_zeroed(&alloc, size);
     if (!notice)
         return;
     notice->kind = kind;
@@ -329,8 +331,7 @@ void level_enter(struct orr_isolate *iso, struct level *level, struct ltask *tas
 
 void level_leave(struct orr_isolate *iso, struct level *level)
 {
-    if (level->report)
-        alloc_free(&iso->alloc, level->report, strlen(level->report) + 1);
+    charge_free_text(iso, &level->report);
     iso->level = level->outer;
     iso->current = level->task;
     iso->running = level->running;

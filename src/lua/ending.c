@@ -59,7 +59,9 @@ void close_chain(struct orr_isolate *iso, lua_State *innermost, lua_State *outer
         .co = innermost,
         .plain = true,
         .entry = ORR_LUA_CALL,
-        .limit = counts ? 10 * (uint64_t)iso->limits.check_interval : iso->limits.slice_ns < left ? iso->limits.slice_ns : left,
+        .limit = counts                        ? 10 * (uint64_t)iso->limits.check_interval
+                 : iso->limits.slice_ns < left ? iso->limits.slice_ns
+                                               : left,
     };
     bool outermost_slice = budget_begin_slice(iso);
     level_enter(iso, &level, NULL);

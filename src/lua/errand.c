@@ -1,7 +1,9 @@
 #include "lua/errand.h"
 
 #include "base/log.h"
+#include "base/text.h"
 #include "exec/spawn.h"
+#include "lua/charge.h"
 #include "lua/script.h"
 #include "lua/task_parts.h"
 
@@ -77,7 +79,9 @@ static struct ltask *try_take(struct orr_isolate *iso)
         return NULL;
     lua_pushcfunction(L, take_protected);
     lua_pushlightuserdata(L, iso);
+    size_t patience = charge_overdraw_begin(iso); /* refused, Lua would collect anew for every callback that is due */
     struct ltask *self = lua_pcall(L, 1, 1, 0) == LUA_OK ? lua_touserdata(L, -1) : NULL;
+    charge_overdraw_end(iso, patience);
     lua_pop(L, 1);
     return self;
 }
@@ -111,8 +115,10 @@ static void push_base(struct ltask *self)
     lua_pushvalue(self->co, AT_BASE_HANDLER);
 }
 
+/* The task of the core is charged for already. */
 static void bind(struct ltask *self, struct orr_task *task, int arguments)
 {
+    ltask_charged(self->iso);
     self->arguments = arguments + 2;
     self->task = orr_task_ref(task);
 }
@@ -138,7 +144,10 @@ struct ltask *hidden_new(struct orr_isolate *iso, lua_State *L, int arguments, c
     ltask_check_room(iso, L, options->detached);
     struct ltask *self = take(iso, L);
     lua_State *co = self->co;
-    bool lends = options->lasting || options->name_at;
+    char name[TEXT_NAME_ROOM] = "";
+    bool lends = options->lasting || (options->name_at && strlen(options->name) <= TEXT_NAME);
+    if (!lends && options->name)
+        text_name(name, options->name);
     if (!lua_checkstack(co, arguments + ROOM)) {
         ltask_give_up(self);
         luaL_error(L, "too many arguments");
@@ -153,7 +162,7 @@ struct ltask *hidden_new(struct orr_isolate *iso, lua_State *L, int arguments, c
         self->handler = lua_touserdata(co, -1);
         lua_setiuservalue(co, AT_HANDLE, LTASK_HANDLER);
     }
-    if (options->name_at) { /* where it lasts at least until the first step is over */
+    if (options->name_at && lends) { /* where it lasts at least until the first step is over */
         lua_pushvalue(L, options->name_at);
         lua_xmove(L, co, 1);
         self->borrowed = true;
@@ -164,11 +173,18 @@ struct ltask *hidden_new(struct orr_isolate *iso, lua_State *L, int arguments, c
         .poll = ltask_poll,
         .data = self,
         .drop = ltask_drop,
-        .name = lends ? NULL : options->name,
+        .name = *name ? name : NULL,
         .detached = options->detached,
     };
     struct orr_task *task;
-    int error = spawn(iso, &what, lends ? options->name : NULL, &task);
+    size_t cost = CHARGE_TASK + (*name ? strlen(name) + 1 : 0);
+    int error = charge_take(iso, cost);
+    if (!error && (error = spawn(iso, &what, lends ? options->name : NULL, &task)))
+        charge_give(iso, cost);
+    if (error == -ENOMEM) {
+        ltask_give_up(self);
+        charge_raise(L);
+    }
     if (error) {
         ltask_give_up(self);
         luaL_error(L, "async.run: no task: %s", strerror(-error));
@@ -183,6 +199,8 @@ void hidden_own_name(struct ltask *self)
     struct orr_task *task = self->task;
     self->borrowed = false;
     task->name = alloc_copy(&task->worker->alloc, task->name); /* or it has none */
+    if (task->name)
+        charge_force(self->iso, strlen(task->name) + 1);
     task->name_lent = false;
 }
 
@@ -277,6 +295,7 @@ static enum orr_poll errand_poll(struct orr_task *task, void *data)
             ltask_give_up(self);
         return arguments == -ENOENT ? ORR_DONE : orr_task_fail(task, arguments);
     }
+    charge_force(iso, CHARGE_TASK);
     bind(self, task, arguments);
     task->poll = ltask_poll;
     task->data = self;

@@ -1,19 +1,12 @@
 #include "lua/estate.h"
 
+#include "lua/charge.h"
 #include "lua/reach.h"
-
-#include <string.h>
+#include "lua/task_parts.h"
 
 #define ESTATE "orrery.estate"
 
 static const char estates_key; /* in the registry: estates by handle, which are weak keys */
-
-void estate_free_text(struct orr_isolate *iso, char **text)
-{
-    if (*text)
-        alloc_free(&iso->alloc, *text, strlen(*text) + 1);
-    *text = NULL;
-}
 
 /* The handle is gone, or is about to be: then it comes back, to end in order. */
 static int estate_gc(lua_State *L)
@@ -25,18 +18,19 @@ static int estate_gc(lua_State *L)
         self->lost = NULL;
         luaL_setmetatable(L, ESTATE); /* to be finalized once more */
         lua_getiuservalue(L, 1, 1);
-        lua_pushnil(L);
-        lua_setiuservalue(L, 1, 1);
         reach_lost(L, lost);
         return 0;
     }
+    lua_getiuservalue(L, 1, 1);
+    struct ltask *handle = lua_touserdata(L, -1);
+    if (handle && handle->task == self->task)
+        handle->task = NULL;
     if (self->task && !isolate_visit(iso)) {
-        self->task->data = NULL; /* which was the handle */
-        orr_task_unref(self->task);
+        ltask_leave_core(self->task, iso); /* which had the handle */
         isolate_leave(iso);
     }
-    estate_free_text(iso, &self->report);
-    estate_free_text(iso, &self->created);
+    charge_free_text(iso, &self->report);
+    charge_free_text(iso, &self->created);
     *self = (struct estate){ 0 };
     return 0;
 }
@@ -62,6 +56,8 @@ struct estate *estate_make(lua_State *L, struct ltask *self)
     lua_pushvalue(L, -2);
     struct estate *estate = lua_newuserdatauv(L, sizeof *estate, 1);
     *estate = (struct estate){ 0 };
+    lua_pushvalue(L, -2);
+    lua_setiuservalue(L, -2, 1);
     luaL_setmetatable(L, ESTATE);
     lua_rawset(L, -3);
     lua_pop(L, 1);
@@ -89,16 +85,7 @@ struct estate *estate_try(struct ltask *self)
     return self->estate;
 }
 
-void estate_watch(lua_State *L, struct ltask *self, bool weak)
+void estate_watch(struct ltask *self, bool weak)
 {
     self->estate->lost = weak ? self : NULL;
-    lua_rawgetp(L, LUA_REGISTRYINDEX, &estates_key);
-    lua_pushvalue(L, -2);
-    lua_rawget(L, -2);
-    if (weak)
-        lua_pushvalue(L, -3);
-    else
-        lua_pushnil(L);
-    lua_setiuservalue(L, -2, 1);
-    lua_pop(L, 2);
 }

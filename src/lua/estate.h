@@ -1,6 +1,7 @@
 /*
  * What a task's handle leaves behind when it is collected: a reference to the core's task, and texts for people.  It has a userdata
- * of its own, which lives as long as the handle (by a table with weak keys) and has the finalizer that the handle
+ * of its own, which lives as long as the handle (by a table with weak keys), has that as its user value (so that what the core's task
+ * refers to is there until the finalizer has told it), and has the finalizer that the handle
  * itself has not.  For Lua keeps what is to be finalized for another cycle, and counts it as in use when it chooses the time of
  * that: if every handle had a finalizer, the garbage of a busy script would grow and grow.  Only tasks that fail, that are held
  * weakly (reach.c), or that remember where they were made have an estate.
@@ -12,9 +13,9 @@
 
 struct estate {
     struct orr_task *task; /* a reference, or NULL */
-    char *report;          /* of its error: the message and the stack; NULL for none */
-    char *created;         /* where; NULL unless debugging */
-    struct ltask *lost;    /* the handle, if it is held weakly; it is the user value then */
+    char *report;          /* of its error: the message and the stack; charged; NULL for none */
+    char *created;         /* where; charged; NULL unless debugging */
+    struct ltask *lost;    /* the handle, if it is held weakly */
 };
 
 /* May raise. */
@@ -26,10 +27,7 @@ struct estate *estate_make(lua_State *L, struct ltask *self);
 /* The same from outside Lua; NULL for lack of memory. */
 struct estate *estate_try(struct ltask *self);
 
-/* Frees one of its texts. */
-void estate_free_text(struct orr_isolate *iso, char **text);
-
-/* The handle at the top of L is held weakly from now on; or, with none there, no more.  It has an estate.  Never allocates. */
-void estate_watch(lua_State *L, struct ltask *self, bool weak);
+/* The handle, which has an estate, is held weakly from now on; or no more.  Never allocates. */
+void estate_watch(struct ltask *self, bool weak);
 
 #endif

@@ -196,9 +196,10 @@ static int answer(struct orr_isolate *iso, lua_State *L, struct orr_call *call)
 static int invoke(struct orr_isolate *iso, lua_State *L, const struct host_function *function, struct orr_call *call)
 {
     struct orr_value few[FEW_ARGUMENTS];
+    struct alloc alloc = charge_alloc(iso);
     size_t count = (size_t)lua_gettop(L);
     size_t size = count * sizeof *few;
-    struct orr_value *arguments = count <= FEW_ARGUMENTS ? few : alloc_new(&iso->alloc, size);
+    struct orr_value *arguments = count <= FEW_ARGUMENTS ? few : alloc_new(&alloc, size);
     if (!arguments)
         return -ENOMEM;
     int error = values_copy(iso, L, 1, count, true, arguments);
@@ -216,7 +217,7 @@ static int invoke(struct orr_isolate *iso, lua_State *L, const struct host_funct
         values_return(arguments, count);
     }
     if (arguments != few)
-        alloc_free(&iso->alloc, arguments, size);
+        alloc_free(&alloc, arguments, size);
     return error;
 }
 

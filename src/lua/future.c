@@ -6,6 +6,7 @@
  */
 #include "lua/modules.h"
 #include "lua/task.h"
+#include "sync/embed.h"
 
 #include <errno.h>
 #include <string.h>
@@ -13,9 +14,14 @@
 #define FUTURE "orrery.future"
 
 struct future_object {
-    struct orr_event *event;
     bool completed;
+    void *event[]; /* a struct orr_event, aligned as pointers are */
 };
+
+static struct orr_event *event_of(struct future_object *self)
+{
+    return (struct orr_event *)self->event;
+}
 
 bool future_test(lua_State *L, int index)
 {
@@ -47,7 +53,7 @@ int future_await(lua_State *L, int status, lua_KContext context)
     (void)status;
     struct future_object *self = future_check(L);
     struct ltask *task = ltask_current(L, "await");
-    int error = orr_event_wait(task->task, &task->wait, self->event);
+    int error = orr_event_wait(task->task, &task->wait, event_of(self));
     if (error == -EAGAIN)
         return suspend(L, future_await, context);
     if (error)
@@ -78,7 +84,7 @@ static int future_complete(lua_State *L)
     lua_setiuservalue(L, 1, 1);
     self->completed = true;
     if (!isolate_visit(iso)) {
-        orr_event_set(self->event);
+        orr_event_set(event_of(self));
         isolate_leave(iso);
     }
     return 0;
@@ -104,26 +110,24 @@ static int future_gc(lua_State *L)
     struct orr_isolate *iso = isolate_of(L);
     int error = isolate_visit(iso);
     if (!error) {
-        error = orr_event_free(self->event);
+        error = event_end(event_of(self));
         isolate_leave(iso);
     }
-    if (error == -EBUSY) { /* somebody waits for it yet: after the next cycle */
+    if (error == -EBUSY) /* somebody waits for it yet: after the next cycle */
         luaL_setmetatable(L, FUTURE);
-        return 0;
-    }
-    self->event = NULL;
     return 0;
 }
 
 static int async_future(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
-    struct future_object *self = lua_newuserdatauv(L, sizeof *self, 1);
-    *self = (struct future_object){ 0 };
+    size_t size = sizeof(struct future_object) + event_size;
+    struct future_object *self = lua_newuserdatauv(L, size, 1);
+    memset(self, 0, size);
     luaL_setmetatable(L, FUTURE);
     int error = isolate_visit(iso);
     if (!error) {
-        error = orr_event_new(&self->event);
+        error = event_init(event_of(self));
         isolate_leave(iso);
     }
     return error ? luaL_error(L, "async.future: %s", strerror(-error)) : 1;

@@ -1,12 +1,13 @@
 #include "lua/isolate.h"
 
 #include "lua/budget.h"
+#include "lua/charge.h"
 #include "lua/estate.h"
 #include "lua/finalizers.h"
 #include "lua/modules.h"
 #include "lua/reach.h"
 #include "lua/sandbox/sandbox.h"
-#include "lua/task.h"
+#include "lua/task_parts.h"
 #include "lua/terms.h"
 
 #include <errno.h>
@@ -313,6 +314,7 @@ static int isolate_init(struct orr_isolate *iso, struct orr_runtime *rt, lua_Sta
     iso->worker = worker_current && worker_current->runtime == rt ? worker_current : runtime_worker(rt, 1);
     lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);
     iso->L = iso->running = lua_tothread(L, -1);
+    iso->worker->task_freed = ltask_freed;
     forget_found();
     lua_pop(L, 1);
     lua_pushcfunction(L, open_protected);
@@ -336,6 +338,8 @@ static struct orr_isolate *isolate_alloc(struct orr_runtime *rt, struct terms *t
     iso->alloc = rt->alloc;
     iso->terms = terms_ref(terms);
     iso->limits = terms->limits;
+    iso->charge.quota = terms->quota;
+    iso->charge.own = !terms->for_jobs;
     memory_open(iso);
     iso->references = 1;
     return iso;
@@ -419,6 +423,7 @@ void isolate_unref(struct orr_isolate *iso)
     if (--iso->references)
         return;
     struct alloc alloc = iso->alloc;
+    charge_close(iso);
     terms_unref(iso->terms);
     memory_close(iso);
     alloc_free(&alloc, iso, sizeof *iso);
@@ -438,6 +443,7 @@ static void dispose(struct orr_isolate *iso)
     lua_close(iso->L);
     shutdown_end_all(iso);
     iso->L = NULL;
+    charge_end_slice(iso);
     if (iso->closed)
         iso->closed(iso->closed_data);
     isolate_unref(iso); /* whose account the state was freed on */

@@ -15,6 +15,7 @@
 #define ORR_LUA_ISOLATE_H
 
 #include "exec/runtime.h"
+#include "lua/charge.h"
 #include "lua/collector.h"
 #include "lua/compat.h"
 #include "lua/discard.h"
@@ -60,6 +61,11 @@ struct event_figures {
     bool pending; /* some are queued */
 };
 
+/* Tasks that have failed at the top and are not reported yet, in the order in which they did: see task.c. */
+struct unseen {
+    struct ltask *first, *last;
+};
+
 /* Callbacks for the next turns: see schedule.c. */
 struct schedule {
     struct scheduled *first, *last;
@@ -83,7 +89,7 @@ struct orr_isolate {
     int spare_count;
     struct queue parked;  /* polled while the isolate was held */
     struct queue belated; /* the same, of fair tasks that had used up their share */
-    struct ltask *unseen; /* failed at the top, and not yet reported */
+    struct unseen unseen; /* failures at the top that are not reported yet */
     uint32_t serials;     /* of waits for callbacks */
     uint32_t look_next;   /* the task to be looked at next */
     unsigned depth;       /* polls inside polls */
@@ -156,6 +162,7 @@ struct orr_isolate {
     bool forced_already; /* whole cycles were begun because of that */
     bool soft_passed;    /* the soft limit, and the host was told */
     struct memory_account account;
+    struct charge charge;
     struct collector collector;
     struct alloc alloc;
 };

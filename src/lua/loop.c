@@ -7,6 +7,7 @@
  */
 #include "lua/loop.h"
 
+#include "lua/charge.h"
 #include "lua/errand.h"
 #include "lua/modules.h"
 #include "lua/report.h"
@@ -122,10 +123,14 @@ static int loop_new_timer(lua_State *L)
         report_push_place(L, L, 1);
         lua_setiuservalue(L, -2, 2);
     }
+    if (charge_take(iso, sizeof(struct orr_timer)))
+        return charge_raise(L);
     int error = orr_timer_new(iso->rt, &(struct orr_timer_options){ .fire = timer_fires, .data = self, .local = true },
                               &self->timer);
-    if (error)
+    if (error) {
+        charge_give(iso, sizeof(struct orr_timer));
         return luaL_error(L, "loop.new_timer: %s", strerror(-error));
+    }
     self->next = iso->timers;
     self->at = &iso->timers;
     if (self->next)
@@ -222,6 +227,7 @@ static void close_timer(struct timer_object *self)
         isolate_leave(self->iso);
     }
     self->timer = NULL;
+    charge_give(self->iso, sizeof(struct orr_timer));
     *self->at = self->next;
     if (self->next)
         self->next->at = self->at;

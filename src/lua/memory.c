@@ -1,6 +1,7 @@
 #include "lua/memory.h"
 
 #include "lua/budget.h"
+#include "lua/charge.h"
 #include "lua/collector.h"
 
 #include <stdio.h>
@@ -9,7 +10,6 @@
 /* --- What was asked for ------------------------------------------------------------------------------------------------ */
 
 enum {
-    OVERDRAFT = 3,           /* times the limit, before Lua is refused */
     STRING_HEADER = 64,      /* more than Lua needs, in any release */
     STRING_OVERHEAD = 25,    /* what it needs in those that we know */
     STRING_GRANT = 4,        /* times the longest string, before one is refused */
@@ -65,21 +65,23 @@ static void look_at_size(struct orr_isolate *iso, const void *block, size_t old_
 static bool is_within(const struct orr_isolate *iso, size_t more)
 {
     const struct memory_account *account = &iso->account;
-    return iso->memory + more <= account->next && account->slab.held + more <= 2 * account->next;
+    return account->slab.held + more <= 2 * account->next;
 }
 
 static bool may_have(struct orr_isolate *iso, size_t more, size_t kind)
 {
     size_t limit = iso->limits.memory, longest = iso->limits.longest_string;
-    if (iso->collector.paying) /* what collects is not refused memory for it, and finalizers are part of that */
+    if (iso->collector.paying) { /* what collects is not refused memory for it, and finalizers are part of that */
+        charge_cover(iso, more);
         return true;
+    }
     if (kind == LUA_TSTRING && longest && more / STRING_GRANT > longest + STRING_HEADER)
         return false;
-    if (!limit || (more <= limit && is_within(iso, more)))
+    if (!limit)
         return true;
-    if (more > limit || iso->memory / OVERDRAFT > limit)
+    if (!is_within(iso, more) && !budget_ask_for_memory(iso))
         return false;
-    return budget_ask_for_memory(iso);
+    return charge_may_have(iso, more);
 }
 
 /*
@@ -228,6 +230,8 @@ static void settle(struct orr_isolate *iso, size_t more)
     size_t quantum = MEMORY_QUANTUM;
     if (iso->limits.memory && iso->memory < account->next && account->next - iso->memory < quantum)
         quantum = account->next - iso->memory;
+    size_t room = charge_room(iso);
+    quantum = room < quantum ? room : quantum;
     account->credit = account->given = quantum;
 }
 
@@ -353,16 +357,13 @@ bool memory_still_over(struct orr_isolate *iso)
 {
     struct memory_account *account = &iso->account;
     size_t limit = iso->limits.memory;
-    bool over = iso->memory > limit || account->slab.held > 2 * limit;
-    account->next = iso->memory + limit / 8 > limit ? iso->memory + limit / 8 : limit;
-    return over;
+    bool over = charge_settle(iso);
+    return over || account->slab.held > 2 * limit;
 }
 
 void memory_slice_over(struct orr_isolate *iso)
 {
-    size_t limit = iso->limits.memory;
-    if (iso->account.next > limit && iso->memory < limit / 8 * 7)
-        iso->account.next = limit;
+    charge_end_slice(iso);
 }
 
 /* --- Life --------------------------------------------------------------------------------------------------------------------- */

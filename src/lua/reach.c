@@ -89,7 +89,7 @@ static void hold_weakly(lua_State *L, struct ltask *self)
 {
     lua_pushvalue(L, -2);
     estate_make(L, self);
-    estate_watch(L, self, true);
+    estate_watch(self, true);
     lua_pop(L, 1);
     push_table(L, &waiters_key);
     lua_pushvalue(L, -2);
@@ -162,7 +162,7 @@ void reach_anchor(struct ltask *self)
     self->weak = false;
     push_table(L, &weak_key);
     lua_rawgeti(L, -1, self->anchor);
-    estate_watch(L, self, false);
+    estate_watch(self, false);
     isolate_set_anchor(iso, L, self->anchor, true);
     lua_pushnil(L);
     lua_rawseti(L, -2, self->anchor);

@@ -1,12 +1,17 @@
 #include "lua/report.h"
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "lua/budget.h"
+#include "lua/charge.h"
 #include "lua/estate.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+
+/* Of a chain of tasks, and of errors beside the first, so many are shown. */
+enum { CHAIN_SHOWN = 16, OTHERS_SHOWN = 16 };
 
 /* The text of the error at the top of the stack, pushed.  Scripts may have their say in __tostring. */
 static int describe(lua_State *L)
@@ -35,6 +40,19 @@ bool report_is_of_script(const lua_Debug *at)
     return strncmp(at->source, "=orrery/", strlen("=orrery/")) != 0;
 }
 
+/* Cuts the text at the top to a length, and says so: "... (7340032 bytes)". */
+static void cut_text(lua_State *L, size_t most)
+{
+    size_t length;
+    const char *text = lua_tolstring(L, -1, &length);
+    if (length <= most)
+        return;
+    lua_pushlstring(L, text, text_cut(text, length, most));
+    lua_pushfstring(L, "... (%I bytes)", (lua_Integer)length);
+    lua_concat(L, 2);
+    lua_remove(L, -2);
+}
+
 void report_push_place(lua_State *L, lua_State *co, int level)
 {
     lua_Debug at;
@@ -48,27 +66,144 @@ void report_push_place(lua_State *L, lua_State *co, int level)
     lua_pushliteral(L, "");
 }
 
-/* The stack of the running coroutine, and of those inside which it was resumed. */
+/* --- Stacks ---------------------------------------------------------------------------------------------------------- */
+
+/*
+ * As luaL_traceback() writes them, but for two things that a script could make it take any time for: names are cut, and the name that a
+ * loaded module has for a function is looked for among so many fields only.
+ */
+enum {
+    LEVELS_TOP = 10, /* shown at each end of a deep stack */
+    LEVELS_BOTTOM = 11,
+    FIELDS_LOOKED_AT = 4096, /* for one stack */
+};
+
+static void add_name(luaL_Buffer *text, const char *name)
+{
+    char shown[TEXT_NAME_ROOM];
+    text_name(shown, name);
+    luaL_addstring(text, shown);
+}
+
+/* The function at the top is replaced by its name in a loaded module; or taken off, and the answer is false. */
+static bool push_known_name(lua_State *L, int *fields)
+{
+    int function = lua_gettop(L);
+    lua_getfield(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+    for (lua_pushnil(L); *fields > 0 && lua_next(L, function + 1); lua_settop(L, function + 2)) {
+        --*fields;
+        if (!lua_istable(L, -1) || lua_type(L, -2) != LUA_TSTRING)
+            continue;
+        for (lua_pushnil(L); --*fields > 0 && lua_next(L, function + 3); lua_pop(L, 1)) {
+            if (lua_type(L, -2) != LUA_TSTRING || !lua_rawequal(L, -1, function))
+                continue;
+            char module[TEXT_NAME_ROOM], name[TEXT_NAME_ROOM];
+            text_name(module, lua_tostring(L, function + 2));
+            text_name(name, lua_tostring(L, -2));
+            bool global = !strcmp(module, LUA_GNAME);
+            lua_pushfstring(L, "%s%s%s", global ? "" : module, global ? "" : ".", name);
+            lua_replace(L, function);
+            lua_settop(L, function);
+            return true;
+        }
+    }
+    lua_settop(L, function - 1);
+    return false;
+}
+
+static void add_function(lua_State *L, luaL_Buffer *text, const lua_Debug *at, int *fields)
+{
+    if (push_known_name(L, fields)) {
+        lua_pushfstring(L, "function '%s'", lua_tostring(L, -1));
+        lua_remove(L, -2);
+        luaL_addvalue(text);
+    } else if (*at->namewhat) {
+        luaL_addstring(text, at->namewhat);
+        luaL_addstring(text, " '");
+        add_name(text, at->name);
+        luaL_addstring(text, "'");
+    } else if (*at->what == 'm') {
+        luaL_addstring(text, "main chunk");
+    } else if (*at->what != 'C') {
+        lua_pushfstring(L, "function <%s:%d>", at->short_src, at->linedefined);
+        luaL_addvalue(text);
+    } else {
+        luaL_addstring(text, "?");
+    }
+}
+
+static int count_levels(lua_State *co)
+{
+    lua_Debug at;
+    int below = 0, above = 1;
+    while (lua_getstack(co, above, &at)) {
+        below = above;
+        above *= 2;
+    }
+    while (below + 1 < above) {
+        int middle = below + (above - below) / 2;
+        *(lua_getstack(co, middle, &at) ? &below : &above) = middle;
+    }
+    return lua_getstack(co, 0, &at) ? below + 1 : 0;
+}
+
+/* Pushes the stack of a coroutine from a level on. */
+static void push_stack(lua_State *L, lua_State *co, int level)
+{
+    luaL_checkstack(L, 16, NULL);
+    int levels = count_levels(co), fields = FIELDS_LOOKED_AT;
+    bool deep = levels - level > LEVELS_TOP + LEVELS_BOTTOM;
+    int skipped = deep ? levels - level - LEVELS_TOP - LEVELS_BOTTOM : 0;
+    int first_skipped = level + LEVELS_TOP;
+    luaL_Buffer text;
+    luaL_buffinit(L, &text);
+    luaL_addstring(&text, "stack traceback:");
+    lua_Debug at;
+    for (; lua_checkstack(co, 1) && lua_getstack(co, level, &at); level++) {
+        if (skipped && level == first_skipped) {
+            lua_pushfstring(L, "\n\t...\t(skipping %d levels)", skipped);
+            luaL_addvalue(&text);
+            level += skipped - 1;
+            continue;
+        }
+        lua_getinfo(co, "Slntf", &at);
+        char place[LUA_IDSIZE + 32];
+        if (at.currentline > 0)
+            snprintf(place, sizeof place, "\n\t%s:%d: in ", at.short_src, at.currentline);
+        else
+            snprintf(place, sizeof place, "\n\t%s: in ", at.short_src);
+        luaL_addstring(&text, place); /* while nothing of ours is above the buffer */
+        lua_xmove(co, L, 1);
+        add_function(L, &text, &at, &fields);
+        if (at.istailcall)
+            luaL_addstring(&text, "\n\t(...tail calls...)");
+    }
+    luaL_pushresult(&text);
+}
+
+/* The stack of the running coroutine, and of those inside which it was resumed, as far as there is room. */
 static void push_stacks(lua_State *L, struct orr_isolate *iso, int level)
 {
-    luaL_traceback(L, L, NULL, level);
-    for (struct chain *at = iso->chain; at; at = at->outer) {
+    push_stack(L, L, level);
+    for (struct chain *at = iso->chain; at && lua_rawlen(L, -1) <= REPORT_STACK; at = at->outer) {
         lua_pushliteral(L, "\n  inside:\n");
-        luaL_traceback(L, at->L, NULL, 0);
+        push_stack(L, at->L, 0);
         lua_concat(L, 3);
     }
+    cut_text(L, REPORT_STACK);
 }
 
 void report_keep(struct ltask *self, lua_State *L, int index)
 {
     push_text(L, index);
+    cut_text(L, REPORT_TEXT);
     lua_pushliteral(L, "\n");
     push_stacks(L, self->iso, 1);
     lua_concat(L, 3);
     isolate_push_anchored(self->iso, L, self->anchor);
     struct estate *estate = estate_make(L, self);
-    estate_free_text(self->iso, &estate->report);
-    estate->report = alloc_copy(&self->iso->alloc, lua_tostring(L, -2));
+    charge_free_text(self->iso, &estate->report);
+    estate->report = charge_copy(self->iso, lua_tostring(L, -2));
     lua_pop(L, 2);
 }
 
@@ -97,10 +232,9 @@ static void add_stack(lua_State *L, luaL_Buffer *text, lua_State *co)
 {
     if (!co)
         return;
-    luaL_traceback(L, co, NULL, 0);
-    lua_pushliteral(L, "\n");
-    lua_insert(L, -2);
-    lua_concat(L, 2);
+    luaL_addstring(text, "\n");
+    push_stack(L, co, 0);
+    cut_text(L, REPORT_STACK);
     luaL_addvalue(text);
 }
 
@@ -117,7 +251,8 @@ void report_push_traceback(lua_State *L, struct ltask *self, const char *message
         luaL_addstring(&text, stack_of(self));
     }
     struct orr_task *at = self->task;
-    while (at && at->life != TASK_DONE) {
+    int shown = 0;
+    for (; at && at->life != TASK_DONE && shown < CHAIN_SHOWN; shown++) {
         struct ltask *lua = ltask_of(at);
         add_heading(&text, at);
         if (lua && lua == iso->current && iso->running != lua->co) {
@@ -130,6 +265,8 @@ void report_push_traceback(lua_State *L, struct ltask *self, const char *message
         }
         at = at->parent ? nest_task(at->parent) : NULL;
     }
+    if (at && at->life != TASK_DONE)
+        luaL_addstring(&text, "\n... and tasks above it");
     luaL_pushresult(&text);
 }
 
@@ -164,12 +301,13 @@ static void add_chain(luaL_Buffer *text, struct orr_task *task)
 struct others {
     luaL_Buffer *text;
     bool first; /* it has been told already */
+    unsigned count;
 };
 
 static void add_other(void *data, struct orr_task *origin, const struct orr_result *result)
 {
     struct others *others = data;
-    if (!others->first) {
+    if (!others->first && others->count++ < OTHERS_SHOWN) {
         luaL_addstring(others->text, "\nand in ");
         luaL_addstring(others->text, origin->name ? origin->name : "(unnamed)");
         luaL_addstring(others->text, ": ");
@@ -191,6 +329,11 @@ void report_push_failure(lua_State *L, struct orr_task *task)
         add_heading(&text, task);
     }
     orr_task_errors(task, add_other, &others);
+    if (others.count > OTHERS_SHOWN) {
+        char more[48];
+        snprintf(more, sizeof more, "\nand %u more errors", others.count - OTHERS_SHOWN);
+        luaL_addstring(&text, more);
+    }
     luaL_pushresult(&text);
 }
 
@@ -262,13 +405,17 @@ static void add_how_long(lua_State *L, const struct orr_isolate *iso, const stru
 static void add_where(lua_State *L)
 {
     lua_Debug info;
-    if (!lua_getstack(L, 1, &info) || !lua_getinfo(L, "nSl", &info)) {
+    char name[TEXT_NAME_ROOM] = "";
+    bool found = lua_getstack(L, 1, &info) && lua_getinfo(L, "nSl", &info);
+    if (found && info.name)
+        text_name(name, info.name);
+    if (!found) {
         lua_pushliteral(L, "");
     } else if (info.currentline > 0) {
         lua_pushfstring(L, "it was at %s:%d%s%s%s\n", info.short_src, info.currentline,
-                        info.name ? ", in function '" : "", info.name ? info.name : "", info.name ? "'" : "");
+                        info.name ? ", in function '" : "", name, info.name ? "'" : "");
     } else {
-        lua_pushfstring(L, "it was in '%s', a C function\n", info.name ? info.name : "?");
+        lua_pushfstring(L, "it was in '%s', a C function\n", info.name ? name : "?");
     }
 }
 
@@ -305,6 +452,6 @@ void report_timeout(struct orr_isolate *iso, lua_State *L, const struct level *e
     lua_pushcfunction(L, write_timeout);
     lua_pushlightuserdata(L, &timeout);
     if (lua_pcall(L, 1, 1, 0) == LUA_OK)
-        iso->level->report = alloc_copy(&iso->alloc, lua_tostring(L, -1));
+        iso->level->report = charge_copy(iso, lua_tostring(L, -1));
     lua_pop(L, 1);
 }

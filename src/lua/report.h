@@ -4,6 +4,9 @@
 
 #include "lua/task.h"
 
+/* Bytes that are kept of an error's text, and of the stacks that it was raised on: beyond, they are cut, and say so. */
+enum { REPORT_TEXT = 4096, REPORT_STACK = 8192 };
+
 /* Keeps the text of the error at `index`, with the stack that it is raised on, in the task.  May raise. */
 void report_keep(struct ltask *self, lua_State *L, int index);
 

@@ -1,15 +1,17 @@
 /*
- * async.event, queue, semaphore, mutex, condition: the primitives of the core, each in a userdata.  A wait is a function that
+ * async.event, queue, semaphore, mutex, condition: the primitives of the core, each in a userdata and so in Lua's own memory.  Lua frees that
+ * when the finalizer has ended the primitive; one that somebody waits for is finalized again later.  A wait is a function that
  * begins the core's wait, or goes on with it, and suspends while that says so; the primitive is at 1.
  */
+#include "lua/charge.h"
 #include "lua/modules.h"
 #include "lua/task.h"
+#include "sync/embed.h"
 
 #include <errno.h>
 #include <string.h>
 
-/* Every class keeps a pointer to what the core made. */
-#define CHECK(type, L, name) (*(struct type **)isolate_check((L), 1, OBJECT_##name, name))
+#define CHECK(type, L, name) ((struct type *)isolate_check((L), 1, OBJECT_##name, name))
 
 /* Does something to a primitive that the core does on the worker's thread only. */
 #define VISITED(iso, call) \
@@ -27,19 +29,18 @@ static int raise_misuse(lua_State *L, const char *what, int error)
     return luaL_error(L, "%s: %s", what, strerror(-error));
 }
 
-/* Frees what the core made, in a finalizer.  If somebody waits for it yet, that is tried again after the next cycle. */
-#define FINALIZE(L, class, free) \
+/* Ends a primitive, in a finalizer.  If somebody waits for it yet, that is tried again after the next cycle. */
+#define FINALIZE(L, class, end) \
     do { \
-        if (VISITED(isolate_of(L), free) == -EBUSY) { \
+        if (VISITED(isolate_of(L), end) == -EBUSY) \
             luaL_setmetatable(L, class); \
-            return 0; \
-        } \
+        return 0; \
     } while (0)
 
-static void *new_object(lua_State *L, const char *class, int values)
+static void *new_object(lua_State *L, const char *class, size_t size)
 {
-    void **object = lua_newuserdatauv(L, sizeof *object, values);
-    *object = NULL;
+    void *object = lua_newuserdatauv(L, size, 0);
+    memset(object, 0, size); /* as if it were ended */
     luaL_setmetatable(L, class);
     return object;
 }
@@ -91,16 +92,13 @@ static int lua_event_is_set(lua_State *L)
 
 static int event_gc(lua_State *L)
 {
-    struct orr_event **event = lua_touserdata(L, 1);
-    FINALIZE(L, EVENT, orr_event_free(*event));
-    *event = NULL;
-    return 0;
+    FINALIZE(L, EVENT, event_end(lua_touserdata(L, 1)));
 }
 
 static int async_event(lua_State *L)
 {
-    struct orr_event **event = new_object(L, EVENT, 0);
-    int error = VISITED(isolate_of(L), orr_event_new(event));
+    struct orr_event *event = new_object(L, EVENT, event_size);
+    int error = VISITED(isolate_of(L), event_init(event));
     return error ? raise_misuse(L, "async.event", error) : 1;
 }
 
@@ -146,18 +144,15 @@ static int lua_semaphore_release(lua_State *L)
 
 static int semaphore_gc(lua_State *L)
 {
-    struct orr_semaphore **semaphore = lua_touserdata(L, 1);
-    FINALIZE(L, SEMAPHORE, orr_semaphore_free(*semaphore));
-    *semaphore = NULL;
-    return 0;
+    FINALIZE(L, SEMAPHORE, semaphore_end(lua_touserdata(L, 1)));
 }
 
 static int async_semaphore(lua_State *L)
 {
     lua_Integer permits = luaL_checkinteger(L, 1);
     luaL_argcheck(L, permits >= 1 && permits <= UINT32_MAX, 1, "expected a number of permits, at least 1");
-    struct orr_semaphore **semaphore = new_object(L, SEMAPHORE, 0);
-    int error = VISITED(isolate_of(L), orr_semaphore_new((uint32_t)permits, semaphore));
+    struct orr_semaphore *semaphore = new_object(L, SEMAPHORE, semaphore_size);
+    int error = VISITED(isolate_of(L), semaphore_init(semaphore, (uint32_t)permits));
     return error ? raise_misuse(L, "async.semaphore", error) : 1;
 }
 
@@ -218,16 +213,13 @@ static int lua_mutex_locked(lua_State *L)
 
 static int mutex_gc(lua_State *L)
 {
-    struct orr_mutex **mutex = lua_touserdata(L, 1);
-    FINALIZE(L, MUTEX, orr_mutex_free(*mutex));
-    *mutex = NULL;
-    return 0;
+    FINALIZE(L, MUTEX, mutex_end(lua_touserdata(L, 1)));
 }
 
 static int async_mutex(lua_State *L)
 {
-    struct orr_mutex **mutex = new_object(L, MUTEX, 0);
-    int error = VISITED(isolate_of(L), orr_mutex_new(mutex));
+    struct orr_mutex *mutex = new_object(L, MUTEX, mutex_size);
+    int error = VISITED(isolate_of(L), mutex_init(mutex));
     return error ? raise_misuse(L, "async.mutex", error) : 1;
 }
 
@@ -249,7 +241,7 @@ static int condition_wait(lua_State *L, int status, lua_KContext context)
 {
     (void)status;
     struct ltask *self = ltask_current(L, "condition:wait");
-    struct orr_mutex *mutex = *(struct orr_mutex **)isolate_check(L, 2, OBJECT_MUTEX, MUTEX);
+    struct orr_mutex *mutex = isolate_check(L, 2, OBJECT_MUTEX, MUTEX);
     int error = orr_condition_wait(self->task, &self->wait, CHECK(orr_condition, L, CONDITION), mutex);
     if (error == -EAGAIN)
         return suspend(L, condition_wait, context);
@@ -282,16 +274,13 @@ static int lua_condition_notify_all(lua_State *L)
 
 static int condition_gc(lua_State *L)
 {
-    struct orr_condition **condition = lua_touserdata(L, 1);
-    FINALIZE(L, CONDITION, orr_condition_free(*condition));
-    *condition = NULL;
-    return 0;
+    FINALIZE(L, CONDITION, condition_end(lua_touserdata(L, 1)));
 }
 
 static int async_condition(lua_State *L)
 {
-    struct orr_condition **condition = new_object(L, CONDITION, 0);
-    int error = VISITED(isolate_of(L), orr_condition_new(condition));
+    struct orr_condition *condition = new_object(L, CONDITION, condition_size);
+    int error = VISITED(isolate_of(L), condition_init(condition));
     return error ? raise_misuse(L, "async.condition", error) : 1;
 }
 
@@ -312,10 +301,16 @@ static const luaL_Reg condition_methods[] = {
 #define QUEUE "orrery.queue"
 
 struct queue_object {
-    struct orr_queue *queue;
     lua_Integer last; /* the numbers in use or free are from 1 to this */
     lua_Integer free; /* the first of the list; 0 for none */
+    void *queue[];    /* a struct orr_queue, aligned as pointers are */
 };
+
+static struct orr_queue *check_queue(lua_State *L)
+{
+    struct queue_object *object = isolate_check(L, 1, OBJECT_QUEUE, QUEUE);
+    return (struct orr_queue *)object->queue;
+}
 
 /* [queue] ...: pushes the table; the number is free. */
 static void forget_item(lua_State *L, lua_Integer number)
@@ -332,7 +327,7 @@ static int queue_put(lua_State *L, int status, lua_KContext number)
 {
     (void)status;
     struct ltask *self = ltask_current(L, "queue:put");
-    int error = orr_queue_put(self->task, &self->wait, CHECK(orr_queue, L, QUEUE), (void *)number);
+    int error = orr_queue_put(self->task, &self->wait, check_queue(L), (void *)number);
     if (error == -EAGAIN)
         return suspend(L, queue_put, number);
     if (!error)
@@ -371,7 +366,7 @@ static int lua_queue_put(lua_State *L)
 
 static int lua_queue_put_nowait(lua_State *L)
 {
-    struct orr_queue *queue = CHECK(orr_queue, L, QUEUE);
+    struct orr_queue *queue = check_queue(L);
     lua_Integer number = keep_item(L);
     int error = VISITED(isolate_of(L), orr_queue_try_put(queue, (void *)(intptr_t)number));
     if (error)
@@ -399,7 +394,7 @@ static int queue_get(lua_State *L, int status, lua_KContext context)
     (void)status;
     struct ltask *self = ltask_current(L, "queue:get");
     void *item;
-    int error = orr_queue_get(self->task, &self->wait, CHECK(orr_queue, L, QUEUE), &item);
+    int error = orr_queue_get(self->task, &self->wait, check_queue(L), &item);
     if (error == -EAGAIN)
         return suspend(L, queue_get, context);
     if (error && error != -EPIPE)
@@ -417,7 +412,7 @@ static int lua_queue_get(lua_State *L)
 
 static int lua_queue_get_nowait(lua_State *L)
 {
-    struct orr_queue *queue = CHECK(orr_queue, L, QUEUE);
+    struct orr_queue *queue = check_queue(L);
     void *item;
     int error = VISITED(isolate_of(L), orr_queue_try_get(queue, &item));
     if (!error)
@@ -429,35 +424,35 @@ static int lua_queue_get_nowait(lua_State *L)
 
 static int lua_queue_close(lua_State *L)
 {
-    struct orr_queue *queue = CHECK(orr_queue, L, QUEUE);
+    struct orr_queue *queue = check_queue(L);
     VISITED(isolate_of(L), orr_queue_close(queue));
     return 0;
 }
 
 static int lua_queue_len(lua_State *L)
 {
-    lua_pushinteger(L, (lua_Integer)orr_queue_length(CHECK(orr_queue, L, QUEUE)));
+    lua_pushinteger(L, (lua_Integer)orr_queue_length(check_queue(L)));
     return 1;
 }
 
 static int queue_gc(lua_State *L)
 {
-    struct orr_queue **queue = lua_touserdata(L, 1);
-    FINALIZE(L, QUEUE, orr_queue_free(*queue));
-    *queue = NULL;
-    return 0;
+    struct queue_object *object = lua_touserdata(L, 1);
+    FINALIZE(L, QUEUE, queue_end((struct orr_queue *)object->queue));
 }
 
 static int async_queue(lua_State *L)
 {
     lua_Integer capacity = luaL_optinteger(L, 1, 0);
     luaL_argcheck(L, capacity >= (lua_isnoneornil(L, 1) ? 0 : 1), 1, "expected a capacity, at least 1");
-    struct queue_object *object = lua_newuserdatauv(L, sizeof *object, 1);
-    *object = (struct queue_object){ 0 };
+    size_t size = sizeof(struct queue_object) + queue_size;
+    struct queue_object *object = lua_newuserdatauv(L, size, 1);
+    memset(object, 0, size);
     luaL_setmetatable(L, QUEUE);
     lua_newtable(L);
     lua_setiuservalue(L, -2, 1);
-    int error = VISITED(isolate_of(L), orr_queue_new((size_t)capacity, NULL, &object->queue));
+    struct alloc alloc = charge_alloc(isolate_of(L));
+    int error = VISITED(isolate_of(L), queue_init((struct orr_queue *)object->queue, (size_t)capacity, NULL, &alloc));
     return error ? raise_misuse(L, "async.queue", error) : 1;
 }
 

@@ -1,7 +1,9 @@
 #include "lua/task.h"
 
 #include "base/log.h"
+#include "base/text.h"
 #include "exec/spawn.h"
+#include "lua/charge.h"
 #include "lua/ending.h"
 #include "lua/errand.h"
 #include "lua/estate.h"
@@ -48,47 +50,97 @@ void ltask_release(struct ltask *self)
     isolate_unanchor(self->iso, self->iso->L, anchor);
 }
 
+/*
+ * A task of the core may outlive its handle: as a failure that its parent keeps, or by a reference of the host's.  It is on the isolate's
+ * account until it is freed, so it refers to the isolate for as long, and by itself once the handle has let go of it.
+ */
+static enum orr_poll gone_poll(struct orr_task *task, void *data)
+{
+    (void)data;
+    return orr_task_fail(task, -ECANCELED); /* never called: its body is over */
+}
+
+static size_t cost_of(const struct orr_task *task)
+{
+    return CHARGE_TASK + (task->name && !task->name_lent ? strlen(task->name) + 1 : 0);
+}
+
+void ltask_charged(struct orr_isolate *iso)
+{
+    iso->references++;
+}
+
+void ltask_freed(struct orr_task *task)
+{
+    struct ltask *self = ltask_of(task);
+    struct orr_isolate *iso = self ? self->iso : task->poll == gone_poll ? task->data : NULL;
+    if (!iso)
+        return;
+    charge_give(iso, cost_of(task));
+    isolate_unref(iso);
+}
+
+void ltask_forget_handle(struct orr_task *core, struct orr_isolate *iso)
+{
+    core->poll = gone_poll;
+    core->data = iso;
+}
+
+void ltask_leave_core(struct orr_task *core, struct orr_isolate *iso)
+{
+    ltask_forget_handle(core, iso);
+    orr_task_unref(core);
+}
+
 /* The handle asks the core no more. */
 static void let_go_of_core(struct ltask *self)
 {
     struct orr_task *core = self->task;
     self->task = NULL;
-    core->data = NULL;
     if (self->estate)
         self->estate->task = NULL;
-    orr_task_unref(core);
+    ltask_leave_core(core, self->iso);
 }
 
-/*
- * The failure of a task at the top has nobody to go to.  Whoever started it has until the worker comes round to await it,
- * or to look; then the sink is told, if nobody did, and not only when the handle is collected.
- */
-static enum orr_poll report_unseen(struct orr_task *task, void *data)
+/* --- Failures that nobody has seen --------------------------------------------------------------------------------- */
+
+/* The oldest.  Those who wait for it will look. */
+static void report_first(struct orr_isolate *iso)
 {
-    struct orr_isolate *iso = data;
-    if (task && iso->L && isolate_is_held(iso)) /* whoever started it has not come to a wait yet */
-        return orr_task_yield(task);
-    struct ltask *all = iso->unseen;
-    iso->unseen = NULL;
-    if (!iso->L)
-        return ORR_DONE; /* closed meanwhile, and told then */
-    while (all) {
-        struct ltask *self = all;
-        all = self->next_unseen;
-        self->unseen = false;
-        bool unseen = self->task && !self->task->observed && !self->task->claims; /* those who wait for it will look */
-        if (unseen && iso->stray)
-            iso->stray(iso->stray_data, self->task);
-        else if (unseen)
-            sink_report(self->task);
-        ltask_release(self);
-    }
-    return ORR_DONE;
+    struct unseen *list = &iso->unseen;
+    struct ltask *self = list->first;
+    list->first = self->next_unseen;
+    if (!list->first)
+        list->last = NULL;
+    self->unseen = false;
+    bool unseen = self->task && !self->task->observed && !self->task->claims;
+    if (unseen && iso->stray)
+        iso->stray(iso->stray_data, self->task);
+    else if (unseen)
+        sink_report(self->task);
+    ltask_release(self);
 }
 
 void ltask_report_unseen(struct orr_isolate *iso)
 {
-    report_unseen(NULL, iso);
+    while (iso->L && iso->unseen.first)
+        report_first(iso);
+}
+
+/*
+ * The failure of a task at the top has nobody to go to.  Whoever started it has until the worker comes round to await it,
+ * or to look; then the sink is told, if nobody did, and not only when the handle is collected.  A few in each turn: what a host does with
+ * one takes its time.
+ */
+static enum orr_poll report_some(struct orr_task *task, void *data)
+{
+    enum { AT_A_TIME = 4 };
+    struct orr_isolate *iso = data;
+    if (iso->L && isolate_is_held(iso)) /* whoever started it has not come to a wait yet */
+        return orr_task_yield(task);
+    for (int told = 0; told < AT_A_TIME && iso->L && iso->unseen.first; told++)
+        report_first(iso);
+    return iso->L && iso->unseen.first ? orr_task_yield(task) : ORR_DONE; /* closed meanwhile, it was told then */
 }
 
 static void unref_isolate(void *data)
@@ -99,19 +151,21 @@ static void unref_isolate(void *data)
 static void report_soon(struct ltask *self)
 {
     struct orr_isolate *iso = self->iso;
-    bool first = !iso->unseen;
+    struct unseen *list = &iso->unseen;
+    bool first = !list->first;
     self->unseen = true;
-    self->next_unseen = iso->unseen;
-    iso->unseen = self;
+    self->next_unseen = NULL;
+    *(first ? &list->first : &list->last->next_unseen) = self;
+    list->last = self;
     struct orr_spawn what = {
-        .poll = report_unseen, .data = iso, .drop = unref_isolate, .name = "housekeeping", .detached = true
+        .poll = report_some, .data = iso, .drop = unref_isolate, .name = "housekeeping", .detached = true
     };
     if (!first)
         return;
     iso->references++;
     if (orr_spawn(iso->rt, &what)) {
         isolate_unref(iso);
-        report_unseen(NULL, iso);
+        ltask_report_unseen(iso);
     }
 }
 
@@ -190,7 +244,7 @@ void ltask_remember_creation(lua_State *L, struct ltask *self)
     if (lua_rawlen(L, -1)) { /* it was made by a script, and not for one */
         lua_pushvalue(L, -2);
         struct estate *estate = estate_make(L, self);
-        estate->created = alloc_copy(&self->iso->alloc, lua_tostring(L, -2));
+        estate->created = charge_copy(self->iso, lua_tostring(L, -2));
         lua_pop(L, 1);
     }
     lua_pop(L, 1);
@@ -241,8 +295,10 @@ struct ltask *ltask_new(struct orr_isolate *iso, lua_State *L, int arguments, co
         .script = options->script ? options->script : script_running(iso),
     };
     self->cleanup = isolate_ends(iso) && shutdown_refuses(iso, self->script);
+    char name[TEXT_NAME_ROOM];
     if (options->name) {
-        lua_pushstring(L, options->name);
+        text_name(name, options->name);
+        lua_pushstring(L, name);
         lua_setiuservalue(L, -2, LTASK_NAME);
     }
     if (options->handler) {
@@ -263,12 +319,15 @@ struct ltask *ltask_new(struct orr_isolate *iso, lua_State *L, int arguments, co
     lua_rawgeti(self->co, LUA_REGISTRYINDEX, iso->base_handler);
     lua_xmove(L, self->co, arguments + 1);
     self->arguments = arguments + 2;
+    size_t cost = CHARGE_TASK + (options->name ? strlen(name) + 1 : 0);
+    if (charge_take(iso, cost))
+        charge_raise(L);
     self->anchor = isolate_anchor(iso, L);
     struct orr_spawn what = {
         .poll = ltask_poll,
         .data = self,
         .drop = ltask_drop,
-        .name = options->name,
+        .name = options->name ? name : NULL,
         .detached = options->detached,
     };
     int error = isolate_visit(iso);
@@ -278,10 +337,12 @@ struct ltask *ltask_new(struct orr_isolate *iso, lua_State *L, int arguments, co
         isolate_leave(iso);
     }
     if (error) {
+        charge_give(iso, cost);
         ltask_give_up(self);
         luaL_error(L, "async.run: no task: %s", strerror(-error));
         __builtin_unreachable();
     }
+    ltask_charged(iso);
     orr_task_ref(self->task);
     iso->tasks++;
     return self;

@@ -8,6 +8,18 @@
 /* The poll function of the core's task. */
 enum orr_poll ltask_poll(struct orr_task *task, void *data);
 
+/* The task of the core that is about to be a Lua task's has been charged for; ltask_freed() ends that. */
+void ltask_charged(struct orr_isolate *iso);
+
+/* The worker's `task_freed`. */
+void ltask_freed(struct orr_task *task);
+
+/* A task of the core that is done refers to no handle any more: the state is about to be closed. */
+void ltask_forget_handle(struct orr_task *core, struct orr_isolate *iso);
+
+/* Gives up a reference to a task of the core whose handle is gone, or asks no more. */
+void ltask_leave_core(struct orr_task *core, struct orr_isolate *iso);
+
 /* Its destructor. */
 void ltask_drop(void *data);
 

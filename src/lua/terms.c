@@ -1,8 +1,8 @@
 #include "lua/terms.h"
 
 #include "lua/capability.h"
+#include "lua/quota.h"
 #include "lua/sandbox/roots.h"
-#include "lua/values/transit.h"
 
 #include <errno.h>
 #include <string.h>
@@ -29,7 +29,7 @@ int terms_new(const struct orr_lua_options *options, const struct alloc *alloc, 
     if (options->mount)
         terms->mount = alloc_copy(alloc, options->mount);
     error = options->mount && !terms->mount ? -ENOMEM : 0;
-    if (!error && limits.memory && !(terms->transit = transit_new(alloc, limits.memory)))
+    if (!error && limits.memory && !(terms->quota = quota_new(alloc, limits.memory)))
         error = -ENOMEM;
     if (!error && limits.profile == ORR_LUA_UNTRUSTED)
         error = roots_open(options->roots, alloc, log, &terms->roots);
@@ -61,7 +61,7 @@ int terms_for_jobs(struct terms *host, size_t memory, struct terms **out)
     terms->mount = host->mount;
     terms->prepare = host->prepare;
     terms->prepare_data = host->prepare_data;
-    terms->transit = transit_ref(host->transit);
+    terms->quota = quota_ref(host->quota);
     terms->for_jobs = true;
     terms->host = terms_ref(host);
     *out = terms;
@@ -80,7 +80,7 @@ void terms_unref(struct terms *terms)
     if (!terms || atomic_fetch_sub_explicit(&terms->references, 1, memory_order_acq_rel) != 1)
         return;
     struct alloc alloc = terms->alloc;
-    transit_unref(terms->transit);
+    quota_unref(terms->quota);
     if (terms->host) {
         terms_unref(terms->host);
     } else {

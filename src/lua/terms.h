@@ -12,7 +12,7 @@
 #include <stdatomic.h>
 
 struct roots;
-struct transit;
+struct quota;
 
 struct terms {
     _Atomic unsigned references;
@@ -22,8 +22,9 @@ struct terms {
     unsigned worker_modules; /* the same, of the workers that its scripts make */
     char *mount;             /* NULL for none */
     struct roots *roots;     /* that untrusted scripts require from; NULL for none */
-    struct transit *transit; /* what its scripts have sent: a reference; NULL without a limit of memory */
-    bool for_jobs;           /* of a worker's, in which jobs run */
+    struct quota *
+        quota; /* of memory, for its isolate, the jobs of its workers, and what they send: a reference; NULL for none */
+    bool for_jobs; /* of a worker's, in which jobs run */
     orr_lua_prepare_fn *prepare;
     void *prepare_data;
     struct terms *host; /* whose workers' they are: a reference; NULL for those of the host's own isolates */

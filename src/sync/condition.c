@@ -82,12 +82,24 @@ int orr_condition_new(struct orr_condition **condition)
     return primitive_new(condition, sizeof **condition);
 }
 
+const size_t condition_size = sizeof(struct orr_condition);
+
+int condition_init(struct orr_condition *condition)
+{
+    return primitive_init(condition, sizeof *condition);
+}
+
+int condition_end(struct orr_condition *condition)
+{
+    int error = primitive_check_end(condition);
+    if (!error)
+        primitive_end(condition);
+    return error;
+}
+
 int orr_condition_free(struct orr_condition *condition)
 {
-    int error = primitive_check_free(condition);
-    if (!error)
-        primitive_free(condition, sizeof *condition);
-    return error;
+    return primitive_free(condition_end(condition), condition, sizeof *condition);
 }
 
 int orr_condition_wait(struct orr_task *task, struct orr_wait *wait, struct orr_condition *condition,

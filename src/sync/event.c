@@ -40,12 +40,24 @@ int orr_event_new(struct orr_event **event)
     return primitive_new(event, sizeof **event);
 }
 
+const size_t event_size = sizeof(struct orr_event);
+
+int event_init(struct orr_event *event)
+{
+    return primitive_init(event, sizeof *event);
+}
+
+int event_end(struct orr_event *event)
+{
+    int error = primitive_check_end(event);
+    if (!error)
+        primitive_end(event);
+    return error;
+}
+
 int orr_event_free(struct orr_event *event)
 {
-    int error = primitive_check_free(event);
-    if (!error)
-        primitive_free(event, sizeof *event);
-    return error;
+    return primitive_free(event_end(event), event, sizeof *event);
 }
 
 int orr_event_wait(struct orr_task *task, struct orr_wait *wait, struct orr_event *event)

@@ -47,16 +47,28 @@ int orr_mutex_new(struct orr_mutex **mutex)
     return primitive_new(mutex, sizeof **mutex);
 }
 
-int orr_mutex_free(struct orr_mutex *mutex)
+const size_t mutex_size = sizeof(struct orr_mutex);
+
+int mutex_init(struct orr_mutex *mutex)
 {
-    int error = primitive_check_free(mutex);
-    if (error || !mutex)
+    return primitive_init(mutex, sizeof *mutex);
+}
+
+int mutex_end(struct orr_mutex *mutex)
+{
+    int error = primitive_check_end(mutex);
+    if (error || !primitive_lives(mutex))
         return error;
     if (mutex->wanted)
         return -EBUSY;
     set_owner(mutex, NULL);
-    primitive_free(mutex, sizeof *mutex);
+    primitive_end(mutex);
     return 0;
+}
+
+int orr_mutex_free(struct orr_mutex *mutex)
+{
+    return primitive_free(mutex_end(mutex), mutex, sizeof *mutex);
 }
 
 int orr_mutex_lock(struct orr_task *task, struct orr_wait *wait, struct orr_mutex *mutex)

@@ -7,6 +7,7 @@
 #define ORR_SYNC_PRIMITIVE_H
 
 #include "exec/wait.h"
+#include "sync/embed.h"
 
 /* The first member of each: so a wait's source is this, too. */
 struct primitive {
@@ -15,18 +16,30 @@ struct primitive {
     unsigned granted; /* and not picked up */
 };
 
-/* Memory for a primitive of the calling thread's worker, zeroed but for what is common.  -EINVAL, -EPERM, -ENOMEM. */
+/* Makes memory a primitive of the calling thread's worker, zeroed but for what is common.  -EINVAL, -EPERM. */
+static inline int primitive_init(void *memory, size_t size)
+{
+    if (!memory)
+        return -EINVAL;
+    if (!worker_current)
+        return -EPERM;
+    memset(memory, 0, size);
+    ((struct primitive *)memory)->worker = worker_current;
+    return 0;
+}
+
+/* The same in new memory.  -ENOMEM, too. */
 static inline int primitive_new(void *out, size_t size)
 {
     if (!out)
         return -EINVAL;
     if (!worker_current)
         return -EPERM;
-    struct primitive *primitive = alloc_zeroed(&worker_current->alloc, size);
-    if (!primitive)
+    void *memory = alloc_new(&worker_current->alloc, size);
+    if (!memory)
         return -ENOMEM;
-    primitive->worker = worker_current;
-    *(void **)out = primitive;
+    primitive_init(memory, size);
+    *(void **)out = memory;
     return 0;
 }
 
@@ -38,18 +51,33 @@ static inline int primitive_check(const void *primitive)
     return worker_current && ((const struct primitive *)primitive)->worker == worker_current ? 0 : -EPERM;
 }
 
-/* The same, for freeing it: 0 for none, and -EBUSY. */
-static inline int primitive_check_free(const void *primitive)
+/* Whether there is one to end at all. */
+static inline bool primitive_lives(const void *primitive)
+{
+    return primitive && ((const struct primitive *)primitive)->worker;
+}
+
+/* The same, for ending it: 0 for none, and -EBUSY. */
+static inline int primitive_check_end(const void *primitive)
 {
     const struct primitive *common = primitive;
-    int error = primitive ? primitive_check(primitive) : 0;
+    int error = primitive_lives(primitive) ? primitive_check(primitive) : 0;
     return error ? error : primitive && (common->line || common->granted) ? -EBUSY : 0;
 }
 
-static inline void primitive_free(void *primitive, size_t size)
+/* It is nobody's any more. */
+static inline void primitive_end(void *primitive)
 {
     if (primitive)
-        alloc_free(&((struct primitive *)primitive)->worker->alloc, primitive, size);
+        ((struct primitive *)primitive)->worker = NULL;
+}
+
+/* Frees one that has just been ended on its worker's thread: with 0, that is. */
+static inline int primitive_free(int ended, void *primitive, size_t size)
+{
+    if (!ended && primitive)
+        alloc_free(&worker_current->alloc, primitive, size);
+    return ended;
 }
 
 /* What a wait function does first: wait_poll(), for a primitive of the task's worker. */

@@ -30,6 +30,7 @@ struct orr_queue {
     size_t tail_used;
     bool closed;
     void (*drop)(void *item);
+    struct alloc alloc; /* of the segments */
 };
 
 /* --- Segments ------------------------------------------------------------------------------------------------ */
@@ -39,7 +40,7 @@ static int grow(struct orr_queue *queue)
     struct segment *segment = queue->spare;
     queue->spare = NULL;
     if (!segment)
-        segment = alloc_new(&queue->common.worker->alloc, sizeof *segment);
+        segment = alloc_new(&queue->alloc, sizeof *segment);
     if (!segment)
         return -ENOMEM;
     segment->next = NULL;
@@ -60,7 +61,7 @@ static void discard_head(struct orr_queue *queue)
     if (!queue->head)
         queue->tail = NULL;
     if (queue->spare)
-        alloc_free(&queue->common.worker->alloc, segment, sizeof *segment);
+        alloc_free(&queue->alloc, segment, sizeof *segment);
     else
         queue->spare = segment;
 }
@@ -161,20 +162,29 @@ static const struct orr_wait_kind put_kind = { .name = "queue put", .withdraw = 
 
 /* --- For users --------------------------------------------------------------------------------------------------- */
 
-int orr_queue_new(size_t capacity, void (*drop)(void *item), struct orr_queue **out)
+const size_t queue_size = sizeof(struct orr_queue);
+
+int queue_init(struct orr_queue *queue, size_t capacity, void (*drop)(void *item), const struct alloc *alloc)
 {
-    int error = primitive_new(out, sizeof **out);
+    int error = primitive_init(queue, sizeof *queue);
     if (error)
         return error;
-    (*out)->capacity = capacity ? capacity : SIZE_MAX;
-    (*out)->drop = drop;
+    queue->alloc = *alloc;
+    queue->capacity = capacity ? capacity : SIZE_MAX;
+    queue->drop = drop;
     return 0;
 }
 
-int orr_queue_free(struct orr_queue *queue)
+int orr_queue_new(size_t capacity, void (*drop)(void *item), struct orr_queue **out)
 {
-    int error = primitive_check_free(queue);
-    if (error || !queue)
+    int error = primitive_new(out, sizeof **out);
+    return error ? error : queue_init(*out, capacity, drop, &worker_current->alloc);
+}
+
+int queue_end(struct orr_queue *queue)
+{
+    int error = primitive_check_end(queue);
+    if (error || !primitive_lives(queue))
         return error;
     if (queue->putters)
         return -EBUSY;
@@ -183,12 +193,17 @@ int orr_queue_free(struct orr_queue *queue)
         if (queue->drop)
             queue->drop(item);
     }
-    const struct alloc *alloc = &queue->common.worker->alloc;
     while (queue->head)
         discard_head(queue);
-    alloc_free(alloc, queue->spare, sizeof *queue->spare);
-    primitive_free(queue, sizeof *queue);
+    alloc_free(&queue->alloc, queue->spare, sizeof *queue->spare);
+    queue->spare = NULL;
+    primitive_end(queue);
     return 0;
+}
+
+int orr_queue_free(struct orr_queue *queue)
+{
+    return primitive_free(queue_end(queue), queue, sizeof *queue);
 }
 
 int orr_queue_try_put(struct orr_queue *queue, void *item)

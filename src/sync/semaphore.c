@@ -28,21 +28,34 @@ static void semaphore_withdraw(struct orr_wait *wait, bool granted)
 
 static const struct orr_wait_kind semaphore_kind = { .name = "a semaphore", .withdraw = semaphore_withdraw };
 
+const size_t semaphore_size = sizeof(struct orr_semaphore);
+
+int semaphore_init(struct orr_semaphore *semaphore, uint32_t permits)
+{
+    int error = permits ? primitive_init(semaphore, sizeof *semaphore) : -EINVAL;
+    if (error)
+        return error;
+    semaphore->permits = semaphore->free = permits;
+    return 0;
+}
+
 int orr_semaphore_new(uint32_t permits, struct orr_semaphore **semaphore)
 {
     int error = permits ? primitive_new(semaphore, sizeof **semaphore) : -EINVAL;
-    if (error)
-        return error;
-    (*semaphore)->permits = (*semaphore)->free = permits;
-    return 0;
+    return error ? error : semaphore_init(*semaphore, permits);
+}
+
+int semaphore_end(struct orr_semaphore *semaphore)
+{
+    int error = primitive_check_end(semaphore);
+    if (!error)
+        primitive_end(semaphore);
+    return error;
 }
 
 int orr_semaphore_free(struct orr_semaphore *semaphore)
 {
-    int error = primitive_check_free(semaphore);
-    if (!error)
-        primitive_free(semaphore, sizeof *semaphore);
-    return error;
+    return primitive_free(semaphore_end(semaphore), semaphore, sizeof *semaphore);
 }
 
 int orr_semaphore_acquire(struct orr_task *task, struct orr_wait *wait, struct orr_semaphore *semaphore)

@@ -1,5 +1,6 @@
 /* The module `json`: see json.h. */
 #include "lua/budget.h"
+#include "lua/charge.h"
 #include "lua/json/json.h"
 #include "lua/modules.h"
 #include "lua/paced.h"
@@ -94,7 +95,8 @@ static int encode(lua_State *L)
     luaL_checkstack(L, VALUES_ERROR_SLOTS + 2, NULL);
     lua_settop(L, WORK);
     work.paced = (struct paced){ .kind = &kind, .slot = WORK };
-    message_init(&work.text, &iso->alloc);
+    struct alloc alloc = charge_alloc(iso);
+    message_init(&work.text, &alloc);
     work.text.flat = true;
     json_writer_begin(&work.writer, &work.text, L, 1, indent, iso->limits.longest_string);
     return run_writing(L, &work.paced);

@@ -106,10 +106,6 @@ static int os_date(lua_State *L)
 }
 
 const struct bounded bounded_base[] = {
-    { "_G", "ipairs", base_ipairs },
-    { "_G", "print", base_print },
-    { "_G", "setmetatable", base_setmetatable },
-    { "_G", "tostring", base_tostring },
-    { "os", "date", os_date },
-    { NULL, NULL, NULL },
+    { "_G", "ipairs", base_ipairs },     { "_G", "print", base_print }, { "_G", "setmetatable", base_setmetatable },
+    { "_G", "tostring", base_tostring }, { "os", "date", os_date },     { NULL, NULL, NULL },
 };

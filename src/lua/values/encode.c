@@ -9,7 +9,6 @@
 #include "lua/values/encode.h"
 
 #include "lua/values/path.h"
-#include "lua/values/transit.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -418,28 +417,10 @@ static int put_all(struct encoder *e, const volatile bool *hurry)
     return error;
 }
 
-static int refuse_more(struct encoder *e)
+/* What a failure for lack of memory was a lack of. */
+static const char *lack_of(const struct message *m)
 {
-    return refuse(e, -ENOMEM, "not enough memory: more is on its way than the memory limit allows");
-}
-
-/* Of what is written so far: more than there may be is noticed before it is there. */
-static int check_size(struct encoder *e)
-{
-    const struct message *m = e->m;
-    return m->transit && message_size(m) > m->transit->limit ? refuse_more(e) : -EAGAIN;
-}
-
-static int charge(struct encoder *e)
-{
-    struct message *m = e->m;
-    size_t size = message_size(m) + TRANSIT_EACH;
-    if (!m->transit)
-        return 0;
-    if (!transit_charge(m->transit, size))
-        return refuse_more(e);
-    m->charged = size;
-    return 0;
+    return m->over_quota ? "not enough memory: more is on its way than the memory limit allows" : NULL;
 }
 
 /*
@@ -484,7 +465,7 @@ void encoder_begin(struct encoder *e, struct message *m, lua_State *L, int first
     e->reason = NULL;
     e->slots_used = 0;
     memset(e->names, 0, sizeof e->names);
-    seen_init(&e->seen, &m->alloc);
+    seen_init(&e->seen, m);
 }
 
 void encoder_move(struct encoder *to, const struct encoder *from, struct message *m)
@@ -496,7 +477,7 @@ void encoder_move(struct encoder *to, const struct encoder *from, struct message
     }
     if (from->reason == from->refused)
         to->reason = to->refused;
-    seen_move(&to->seen, &from->seen, &to->m->alloc);
+    seen_move(&to->seen, &from->seen, to->m);
 }
 
 void encoder_free(struct encoder *e)
@@ -511,13 +492,12 @@ int encoder_step(struct encoder *e, lua_State *L, int steps, const volatile bool
     int error = e->started ? check_unchanged(e) : 0;
     if (!error)
         error = put_all(e, hurry);
-    if (!error)
-        error = charge(e);
-    else if (error == -EAGAIN)
-        error = check_size(e);
     if (!error || error == -EAGAIN)
         return error;
-    message_free(e->m);
+    if (error == -ENOMEM && !e->reason)
+        e->reason = lack_of(e->m);
+    seen_free(&e->seen);
+    message_clear(e->m);
     int number = e->count > 1 ? e->number + 1 : 0;
     struct path path = { .root = e->root, .number = number, .first_key = e->base + 1, .depth = e->depth };
     path_push_error(L, &path, error == -E2BIG && !e->reason ? "too large to be copied" : e->reason);

@@ -1,6 +1,6 @@
 #include "lua/values/message.h"
 
-#include "lua/values/transit.h"
+#include "lua/quota.h"
 
 #include <errno.h>
 #include <string.h>
@@ -12,17 +12,37 @@ void message_init(struct message *m, const struct alloc *alloc)
     *m = (struct message){ .alloc = *alloc };
 }
 
-void message_charge_to(struct message *m, struct transit *transit)
+bool message_take(struct message *m, size_t bytes)
 {
-    m->transit = transit_ref(transit);
+    if (!m->quota)
+        return true;
+    if (!quota_take(m->quota, bytes)) {
+        m->over_quota = true;
+        return false;
+    }
+    m->charged += bytes;
+    return true;
 }
 
-void message_free(struct message *m)
+void message_give(struct message *m, size_t bytes)
 {
-    if (m->transit) {
-        transit_discharge(m->transit, m->charged);
-        transit_unref(m->transit);
-    }
+    if (!m->quota)
+        return;
+    quota_give(m->quota, bytes);
+    m->charged -= bytes;
+}
+
+int message_charge_to(struct message *m, struct quota *quota)
+{
+    m->quota = quota_ref(quota);
+    return message_take(m, QUOTA_MESSAGE) ? 0 : -ENOMEM;
+}
+
+void message_clear(struct message *m)
+{
+    struct quota *quota = m->quota;
+    size_t kept = m->charged < QUOTA_MESSAGE ? m->charged : QUOTA_MESSAGE;
+    quota_give(quota, m->charged - kept);
     for (unsigned i = 0; i < m->attachment_count; i++)
         m->attachments[i]->unref(m->attachments[i]);
     for (unsigned i = 0; i < m->segment_count; i++)
@@ -30,7 +50,16 @@ void message_free(struct message *m)
     alloc_free(&m->alloc, m->attachments, m->attachment_capacity * sizeof(struct attachment *));
     alloc_free(&m->alloc, m->segments, m->segment_capacity * sizeof *m->segments);
     alloc_free(&m->alloc, m->bytes, m->capacity);
-    *m = (struct message){ .alloc = m->alloc, .flat = m->flat };
+    *m = (struct message){ .alloc = m->alloc, .flat = m->flat, .quota = quota, .charged = kept };
+}
+
+void message_free(struct message *m)
+{
+    message_clear(m);
+    quota_give(m->quota, m->charged);
+    quota_unref(m->quota);
+    m->quota = NULL;
+    m->charged = 0;
 }
 
 size_t message_size(const struct message *m)
@@ -48,36 +77,47 @@ int message_grow(struct message *m, size_t more)
     size_t capacity = m->capacity ? m->capacity : CAPACITY_MIN;
     while (capacity < m->size + more)
         capacity *= 2;
-    unsigned char *bytes = alloc_resize(&m->alloc, m->bytes, m->capacity, capacity);
-    if (!bytes)
+    if (!message_take(m, capacity - m->capacity))
         return -ENOMEM;
+    unsigned char *bytes = alloc_resize(&m->alloc, m->bytes, m->capacity, capacity);
+    if (!bytes) {
+        message_give(m, capacity - m->capacity);
+        return -ENOMEM;
+    }
     m->bytes = bytes;
     m->capacity = capacity;
     return 0;
 }
 
 /* Room for one more in a list, which may move; NULL if there is none. */
-static void *list_grow(const struct alloc *alloc, void *list, unsigned count, unsigned *capacity, size_t size)
+static void *list_grow(struct message *m, void *list, unsigned count, unsigned *capacity, size_t size)
 {
     if (count < *capacity)
         return list;
     unsigned more = *capacity ? *capacity * 2 : LIST_MIN;
-    void *grown = more > *capacity ? alloc_resize(alloc, list, *capacity * size, more * size) : NULL;
+    if (more <= *capacity || !message_take(m, (more - *capacity) * size))
+        return NULL;
+    void *grown = alloc_resize(&m->alloc, list, *capacity * size, more * size);
     if (grown)
         *capacity = more;
+    else
+        message_give(m, (more - *capacity) * size);
     return grown;
 }
 
 int message_add_segment(struct message *m, const char *bytes, size_t size)
 {
-    struct segment *list = list_grow(&m->alloc, m->segments, m->segment_count, &m->segment_capacity,
-                                     sizeof *m->segments);
+    struct segment *list = list_grow(m, m->segments, m->segment_count, &m->segment_capacity, sizeof *m->segments);
     if (!list)
         return -ENOMEM;
     m->segments = list;
-    char *copy = alloc_new(&m->alloc, size);
-    if (!copy)
+    if (!message_take(m, size))
         return -ENOMEM;
+    char *copy = alloc_new(&m->alloc, size);
+    if (!copy) {
+        message_give(m, size);
+        return -ENOMEM;
+    }
     memcpy(copy, bytes, size);
     list[m->segment_count++] = (struct segment){ .bytes = copy, .size = size };
     return 0;
@@ -85,11 +125,13 @@ int message_add_segment(struct message *m, const char *bytes, size_t size)
 
 int message_add_attachment(struct message *m, struct attachment *attachment)
 {
-    struct attachment **list = list_grow(&m->alloc, (void *)m->attachments, m->attachment_count,
-                                         &m->attachment_capacity, sizeof(struct attachment *));
+    struct attachment **list = list_grow(m, (void *)m->attachments, m->attachment_count, &m->attachment_capacity,
+                                         sizeof(struct attachment *));
     if (!list)
         return -ENOMEM;
     m->attachments = list;
+    if (!message_take(m, attachment->size))
+        return -ENOMEM;
     attachment->ref(attachment);
     list[m->attachment_count++] = attachment;
     return 0;

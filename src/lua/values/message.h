@@ -31,6 +31,7 @@ enum {
  * that begins with a pointer to one.  All three may be called on any thread; `push` on that of L.
  */
 struct attachment {
+    size_t size; /* what it takes to keep it: charged to each message that it is part of */
     void (*ref)(struct attachment *self);
     void (*unref)(struct attachment *self);
     int (*push)(
@@ -38,7 +39,7 @@ struct attachment {
         struct attachment *self); /* one userdata, with a reference of its own; raises only for lack of memory */
 };
 
-struct transit;
+struct quota;
 
 struct segment {
     char *bytes;
@@ -53,17 +54,22 @@ struct message {
     struct segment *segments;
     struct attachment **attachments;
     unsigned segment_count, segment_capacity, attachment_count, attachment_capacity;
-    struct transit *transit; /* a reference; NULL if nobody counts */
-    size_t charged;          /* to that */
-    bool flat;               /* it is to be one string: no segments, no attachments */
+    struct quota *quota; /* a reference; NULL if nobody counts */
+    size_t charged;      /* to that */
+    bool over_quota;     /* which has refused */
+    bool flat;           /* it is to be one string: no segments, no attachments */
 };
 
 void message_init(struct message *m, const struct alloc *alloc);
 
-/* What is written into it next is on this account, until it is freed; NULL for none. */
-void message_charge_to(struct message *m, struct transit *transit);
+/* What is written into it from now on is taken from this quota, until it is freed; NULL for none.  -ENOMEM: there is no room even for
+ * an empty one. */
+int message_charge_to(struct message *m, struct quota *quota);
 
-/* Empties it, and gives up the references.  May be called again, and the message be used again. */
+/* Empties it.  What is written into it next is on the same quota. */
+void message_clear(struct message *m);
+
+/* Empties it, and gives up the references.  May be called again, and the message be used again, on nobody's quota. */
 void message_free(struct message *m);
 
 /* Bytes that it holds, segments included. */
@@ -93,6 +99,10 @@ void values_push_array_mark(lua_State *L);
 
 /* Makes it.  May raise. */
 void values_make_array_mark(lua_State *L);
+
+/* For encode.c: takes more from the message's quota, and gives it back.  False if there is no more. */
+bool message_take(struct message *m, size_t bytes);
+void message_give(struct message *m, size_t bytes);
 
 /* For encode.c.  0 or -ENOMEM; -E2BIG beyond what an offset can name.  The attachment's reference is taken here. */
 int message_grow(struct message *m, size_t more);

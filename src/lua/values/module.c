@@ -1,5 +1,6 @@
 /* The module `values`: what workers are sent, as strings that can be kept. */
 #include "lua/budget.h"
+#include "lua/charge.h"
 #include "lua/modules.h"
 #include "lua/values/work.h"
 
@@ -9,6 +10,9 @@
 static int push_bytes(lua_State *L)
 {
     const struct encoding *work = lua_touserdata(L, 1);
+    size_t longest = isolate_find(L)->limits.longest_string;
+    if (longest && work->own.size > longest)
+        return luaL_error(L, "values.encode: the text is longer than strings may be (%d bytes)", (int)longest);
     lua_pushlstring(L, (const char *)work->own.bytes, work->own.size);
     return 1;
 }

@@ -10,11 +10,33 @@ enum {
     PAGE = 1 << PAGE_BITS,
 };
 
-void seen_init(struct seen *seen, const struct alloc *alloc)
+void seen_init(struct seen *seen, struct message *message)
 {
     memset(seen, 0, sizeof *seen);
-    seen->alloc = alloc;
+    seen->message = message;
     seen->now = (struct sights){ .only = seen->inlined, .mask = SEEN_INLINE - 1 };
+}
+
+/* --- Memory ----------------------------------------------------------------------------------------------------- */
+
+/* On the message's quota.  NULL for lack of memory. */
+static void *take_memory(const struct seen *seen, size_t size)
+{
+    struct message *message = seen->message;
+    if (!message_take(message, size))
+        return NULL;
+    void *block = alloc_zeroed(&message->alloc, size);
+    if (!block)
+        message_give(message, size);
+    return block;
+}
+
+static void give_memory(const struct seen *seen, void *block, size_t size)
+{
+    if (!block)
+        return;
+    alloc_free(&seen->message->alloc, block, size);
+    message_give(seen->message, size);
 }
 
 /* --- Places ----------------------------------------------------------------------------------------------------- */
@@ -22,11 +44,11 @@ void seen_init(struct seen *seen, const struct alloc *alloc)
 static void sights_free(const struct seen *seen, struct sights *sights)
 {
     if (sights->only && sights->only != seen->inlined)
-        alloc_free(seen->alloc, sights->only, (sights->mask + 1) * sizeof *sights->only);
+        give_memory(seen, sights->only, (sights->mask + 1) * sizeof *sights->only);
     size_t pages = sights->pages ? (sights->mask + 1) >> PAGE_BITS : 0;
     for (size_t i = 0; i < pages; i++)
-        alloc_free(seen->alloc, sights->pages[i], PAGE * sizeof(struct sight));
-    alloc_free(seen->alloc, (void *)sights->pages, pages * sizeof *sights->pages);
+        give_memory(seen, sights->pages[i], PAGE * sizeof(struct sight));
+    give_memory(seen, (void *)sights->pages, pages * sizeof *sights->pages);
     *sights = (struct sights){ 0 };
 }
 
@@ -36,10 +58,10 @@ void seen_free(struct seen *seen)
     sights_free(seen, &seen->old);
 }
 
-void seen_move(struct seen *to, const struct seen *from, const struct alloc *alloc)
+void seen_move(struct seen *to, const struct seen *from, struct message *message)
 {
     *to = *from;
-    to->alloc = alloc;
+    to->message = message;
     if (from->now.only == from->inlined)
         to->now.only = to->inlined;
     if (from->old.only == from->inlined)
@@ -76,7 +98,7 @@ static int fill(struct seen *seen, size_t i, struct sight entry)
 {
     struct sight *sight = sight_at(&seen->now, i);
     if (!sight) {
-        struct sight *page = alloc_zeroed(seen->alloc, PAGE * sizeof *page);
+        struct sight *page = take_memory(seen, PAGE * sizeof *page);
         if (!page)
             return -ENOMEM;
         seen->now.pages[i >> PAGE_BITS] = page;
@@ -115,9 +137,9 @@ static int grow(struct seen *seen)
 {
     struct sights more = { .mask = seen->now.mask < PAGE ? seen->now.mask * 4 + 3 : seen->now.mask * 2 + 1 };
     if (more.mask < PAGE)
-        more.only = alloc_zeroed(seen->alloc, (more.mask + 1) * sizeof *more.only);
+        more.only = take_memory(seen, (more.mask + 1) * sizeof *more.only);
     else
-        more.pages = alloc_zeroed(seen->alloc, ((more.mask + 1) >> PAGE_BITS) * sizeof *more.pages);
+        more.pages = take_memory(seen, ((more.mask + 1) >> PAGE_BITS) * sizeof *more.pages);
     if (!more.only && !more.pages)
         return -ENOMEM;
     seen->old = seen->now;

@@ -9,7 +9,7 @@
 #ifndef ORR_LUA_VALUES_SEEN_H
 #define ORR_LUA_VALUES_SEEN_H
 
-#include "base/alloc.h"
+#include "lua/values/message.h"
 
 #include <stdint.h>
 
@@ -27,19 +27,19 @@ struct sights {
 };
 
 struct seen {
-    const struct alloc *alloc;
-    struct sights now, old; /* `old` has neither if all its entries have moved */
+    struct message *message; /* whose allocator and quota it uses */
+    struct sights now, old;  /* `old` has neither if all its entries have moved */
     size_t count, moved;
     struct sight inlined[SEEN_INLINE];
 };
 
-void seen_init(struct seen *seen, const struct alloc *alloc);
+void seen_init(struct seen *seen, struct message *message);
 
 /* May be called again. */
 void seen_free(struct seen *seen);
 
-/* Moves it to another place; the old place is not to be used any more, and `alloc` must outlive the new one. */
-void seen_move(struct seen *to, const struct seen *from, const struct alloc *alloc);
+/* Moves it to another place; the old place is not to be used any more, and `message` must outlive the new one. */
+void seen_move(struct seen *to, const struct seen *from, struct message *message);
 
 /* 1 if it has been met, and where; 0 if it was not, and is now, at `*place`; or -ENOMEM. */
 int seen_meet(struct seen *seen, const void *what, uint32_t *place);

@@ -1,5 +1,7 @@
 #include "lua/values/work.h"
 
+#include "lua/charge.h"
+
 /* --- Encoding ----------------------------------------------------------------------------------------------------- */
 
 static int encoding_step(struct paced *paced, lua_State *L, int steps, const volatile bool *hurry)
@@ -30,7 +32,8 @@ void encoding_begin(struct encoding *work, lua_State *L, int slot, struct messag
         .size = sizeof *work, .step = encoding_step, .move = encoding_move, .free = encoding_free
     };
     work->paced = (struct paced){ .kind = &kind, .slot = slot };
-    message_init(&work->own, &isolate_of(L)->alloc);
+    struct alloc alloc = charge_alloc(isolate_of(L));
+    message_init(&work->own, &alloc);
     work->own.flat = true;
     encoder_begin(&work->encoder, m ? m : &work->own, L, first, count, root);
 }

@@ -1,7 +1,9 @@
 #include "lua/worker/cell.h"
 
 #include "lua/capability.h"
+#include "lua/charge.h"
 #include "lua/loop.h"
+#include "lua/quota.h"
 #include "lua/worker/birth.h"
 #include "lua/worker/library.h"
 
@@ -12,6 +14,24 @@ enum {
 
 /* --- Making and freeing ------------------------------------------------------------------------------------------------ */
 
+/* It is no more one of those kept for the next job. */
+static void unspare(struct cell *cell)
+{
+    quota_give_spare(cell->program->terms->quota, cell->spared);
+    cell->spared = 0;
+}
+
+/* What is kept for the next job takes memory from its script, so it may not be much. */
+static bool spare(struct cell *cell)
+{
+    size_t memory = cell->iso->memory;
+    charge_end_slice(cell->iso);
+    if (!quota_take_spare(cell->program->terms->quota, memory))
+        return false;
+    cell->spared = memory;
+    return true;
+}
+
 static void cell_free(struct cell *cell)
 {
     struct station *station = cell->station;
@@ -21,6 +41,7 @@ static void cell_free(struct cell *cell)
         return;
     }
     struct alloc alloc = cell->program->alloc;
+    unspare(cell);
     if (cell->iso)
         isolate_free(cell->iso);
     program_unref(cell->program);
@@ -55,6 +76,7 @@ static struct cell *cell_new(struct station *station, struct job *job)
         return NULL;
     }
     cell->iso = isolate_find(cell->L);
+    charge_force(cell->iso, sizeof *cell + sizeof *cell->iso);
     cell->iso->stray = perform_note_stray;
     cell->iso->stray_data = cell;
     lua_pushcfunction(cell->L, prepare);
@@ -71,6 +93,7 @@ struct cell *cell_get(struct station *station, struct job *job)
             continue;
         *at = cell->next;
         station->spare_count--;
+        unspare(cell);
         cell->job = job;
         return cell;
     }
@@ -129,7 +152,7 @@ static void isolate_forget(struct orr_isolate *iso)
 
 static bool is_at_rest(const struct orr_isolate *iso)
 {
-    return !iso->tasks && !iso->unseen && !iso->urgent && !iso->parked.first && !iso->belated.first &&
+    return !iso->tasks && !iso->unseen.first && !iso->urgent && !iso->parked.first && !iso->belated.first &&
            !iso->schedule.count;
 }
 
@@ -154,10 +177,17 @@ static bool cell_renew(struct cell *cell)
     return cell->iso->memory <= cell->newborn + GARBAGE_MAX;
 }
 
+bool cell_is_large(const struct cell *cell)
+{
+    enum { PARTS = 16 };
+    const struct quota *quota = cell->program->terms->quota;
+    return quota && cell->iso->charge.drawn > quota->limit / PARTS;
+}
+
 void cell_leave(struct cell *cell)
 {
     struct station *station = cell->station;
-    if (station->ending || !cell_renew(cell)) {
+    if (station->ending || !cell_renew(cell) || !spare(cell)) {
         cell_free(cell);
         return;
     }

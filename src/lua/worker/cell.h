@@ -27,6 +27,7 @@ struct cell {
     lua_State *L;
     struct orr_isolate *iso;
     size_t newborn; /* its memory when it was born */
+    size_t spared;  /* on the quota, as that of a spare one */
     bool unfit;     /* it could not be prepared: why is on the stack */
     bool born, single, spoiled;
 
@@ -56,6 +57,9 @@ bool cell_bear(struct cell *cell);
 
 /* For an isolate of a cell: something that nobody awaits has failed.  In perform.c. */
 void perform_note_stray(void *data, struct orr_task *task);
+
+/* Whether it holds a good part of what its script may have. */
+bool cell_is_large(const struct cell *cell);
 
 /* Its job is over: makes it ready for another, or frees it. */
 void cell_leave(struct cell *cell);

@@ -1,7 +1,8 @@
 /*
  * A channel: values on their way between tasks, of any isolates of the runtime, on any thread.
  *
- * It is shared by references, one for each handle in an isolate and one for each message that it is part of.  Everything in it is
+ * It is shared by references, one for each handle in an isolate and one for each message that it is part of, and each of them is charged
+ * for it.  Everything in it is
  * guarded by its lock, which is held for a few instructions at a time, never while Lua runs, memory is asked for, or somebody is woken.
  *
  * Those who wait are *waiters*, each a userdata of its own isolate, and each with a future that whoever serves it completes.  They are
@@ -14,6 +15,7 @@
 #include "lua/worker/channel.h"
 
 #include "lua/budget.h"
+#include "lua/charge.h"
 #include "lua/modules.h"
 #include "lua/task.h"
 #include "lua/terms.h"
@@ -26,6 +28,7 @@
 #define WAITER "orrery.channel_waiter"
 #define CAPACITY_MAX 1000000
 #define CAPACITY_MAX_UNTRUSTED 10000 /* they are all freed at once, by a finalizer */
+#define FUTURE_COST 128
 
 struct item {
     struct item *next;
@@ -45,6 +48,7 @@ struct waiter {
     struct waiter *next, *previous;
     enum waiter_state state;
     bool sends;
+    bool collected;    /* garbage was, once, to make room for the item */
     struct item *item; /* a sender's, until it is served; a receiver's, from then on */
 };
 
@@ -179,6 +183,8 @@ static int channel_push(lua_State *L, struct attachment *attachment)
     struct handle *handle = lua_newuserdatauv(L, sizeof *handle, 0);
     handle->attachment = NULL;
     luaL_setmetatable(L, CHANNEL);
+    if (charge_take(isolate_find(L), sizeof(struct channel)))
+        return charge_raise(L);
     channel_ref(attachment);
     handle->attachment = attachment;
     return 1;
@@ -189,8 +195,10 @@ static int channel_gc(lua_State *L)
     struct handle *handle = lua_touserdata(L, 1);
     struct attachment *attachment = handle->attachment;
     handle->attachment = NULL;
-    if (attachment)
+    if (attachment) {
+        charge_give(isolate_of(L), sizeof(struct channel));
         channel_unref(attachment);
+    }
     return 0;
 }
 
@@ -211,10 +219,16 @@ int channel_new(lua_State *L)
     struct handle *handle = lua_newuserdatauv(L, sizeof *handle, 0);
     handle->attachment = NULL;
     luaL_setmetatable(L, CHANNEL);
+    if (charge_take(iso, sizeof(struct channel)))
+        return charge_raise(L);
     struct channel *channel = alloc_zeroed(&iso->rt->alloc, sizeof *channel);
-    if (!channel)
+    if (!channel) {
+        charge_give(iso, sizeof *channel);
         return luaL_error(L, "not enough memory");
-    channel->attachment = (struct attachment){ .ref = channel_ref, .unref = channel_unref, .push = channel_push };
+    }
+    channel->attachment = (struct attachment){
+        .size = sizeof *channel, .ref = channel_ref, .unref = channel_unref, .push = channel_push
+    };
     channel->references = 1;
     channel->alloc = iso->rt->alloc;
     channel->capacity = (size_t)capacity;
@@ -240,8 +254,13 @@ static struct waiter *waiter_new(lua_State *L, struct channel *channel, bool sen
 /* It is going to wait: raises where nobody can. */
 static void waiter_prepare(lua_State *L, struct waiter *waiter)
 {
+    struct orr_isolate *iso = isolate_of(L);
     ltask_waiting(L, waiter->sends ? "channel:send" : "channel:receive");
-    int error = orr_future_new(isolate_of(L)->rt, NULL, &waiter->future);
+    if (charge_take(iso, FUTURE_COST))
+        charge_raise(L);
+    int error = orr_future_new(iso->rt, NULL, &waiter->future);
+    if (error)
+        charge_give(iso, FUTURE_COST);
     if (error)
         luaL_error(L, "channel: cannot wait: %s", strerror(-error));
 }
@@ -279,6 +298,8 @@ static int waiter_gc(lua_State *L)
         waiter->channel = NULL;
         channel_unref(&channel->attachment);
     }
+    if (waiter->future)
+        charge_give(isolate_of(L), FUTURE_COST);
     orr_future_unref(waiter->future);
     waiter->future = NULL;
     return 0;
@@ -449,12 +470,20 @@ static int try_send_copy(lua_State *L, struct waiter *waiter)
 static int copy_on(lua_State *L, int status, lua_KContext context);
 static int try_copy_on(lua_State *L, int status, lua_KContext context);
 
+/* There was no memory: what is garbage is collected, and it is tried again. */
+static int collect_and_copy(lua_State *L, int status, lua_KContext waits);
+
 static int run_copying(lua_State *L, struct waiter *waiter, struct paced *work, bool waits)
 {
     int error = paced_run(L, &work);
     if (error == -EAGAIN)
         return budget_hold(L, waits ? copy_on : try_copy_on, (lua_KContext)work);
     work->kind->free(work);
+    if (error == -ENOMEM && !waiter->collected && charge_collects(isolate_of(L))) {
+        waiter->collected = true;
+        lua_pop(L, 1);
+        return collect_and_copy(L, LUA_OK, waits);
+    }
     if (error)
         return luaL_error(L, "channel:send: %s", lua_tostring(L, -1));
     check_not_through_itself(L, waiter->channel, &waiter->item->message);
@@ -484,22 +513,39 @@ static int try_copy_on(lua_State *L, int status, lua_KContext context)
     return go_on_copying(L, context, false);
 }
 
+static int begin_copying(lua_State *L, struct waiter *waiter, bool waits)
+{
+    struct encoding work;
+    struct message *message = &waiter->item->message;
+    if (!message->quota && message_charge_to(message, isolate_of(L)->terms->quota))
+        return luaL_error(L, "channel:send: not enough memory");
+    encoding_begin(&work, L, 2, message, 3, lua_gettop(L) - 2, "value");
+    return run_copying(L, waiter, &work.paced, waits);
+}
+
+static int collect_and_copy(lua_State *L, int status, lua_KContext waits)
+{
+    (void)status;
+    if (budget_pay(L))
+        return budget_hold(L, collect_and_copy, waits);
+    struct waiter *waiter = luaL_testudata(L, 1, WAITER);
+    if (!waiter || !waiter->item)
+        return luaL_error(L, "somebody has changed what is being sent");
+    return begin_copying(L, waiter, waits);
+}
+
 /* [channel] [values...] */
 static int copy_and_send(lua_State *L, bool waits)
 {
-    struct encoding work;
     struct channel *channel = check(L);
-    int count = lua_gettop(L) - 1;
     luaL_checkstack(L, VALUES_ERROR_SLOTS + 4, NULL);
     struct waiter *waiter = waiter_new(L, channel, true);
     waiter->item = item_new(&channel->alloc);
     if (!waiter->item)
         return luaL_error(L, "not enough memory");
-    message_charge_to(&waiter->item->message, isolate_of(L)->terms->transit);
     lua_pushnil(L);
     lua_replace(L, 2);
-    encoding_begin(&work, L, 2, &waiter->item->message, 3, count, "value");
-    return run_copying(L, waiter, &work.paced, waits);
+    return begin_copying(L, waiter, waits);
 }
 
 static int channel_send(lua_State *L)

@@ -6,6 +6,7 @@
 #include "lua/worker/module.h"
 
 #include "lua/budget.h"
+#include "lua/charge.h"
 #include "lua/task.h"
 #include "lua/values/work.h"
 #include "lua/worker/channel.h"
@@ -40,16 +41,9 @@ static int program_gc(lua_State *L)
     return 0;
 }
 
-/* compile(script, name, memory, modules): modules are { name, script, name of the chunk, name, ... }.  A program; or nil and why not. */
-static int compile(lua_State *L)
+/* Sets the code of the program, and its modules, from the arguments of compile().  False, with why not pushed. */
+static bool set_code(lua_State *L, struct program *program)
 {
-    struct orr_isolate *iso = isolate_of(L);
-    lua_settop(L, 4);
-    void **handle = new_handle(L, PROGRAM);
-    struct program *program = program_new(iso, (size_t)lua_tointeger(L, 3));
-    if (!program)
-        return luaL_error(L, "not enough memory");
-    *handle = program;
     bool compiled = program_set_code(program, L, 1, lua_tostring(L, 2));
     for (int i = 1; compiled && lua_rawgeti(L, 4, i) == LUA_TSTRING; i += 3) {
         lua_rawgeti(L, 4, i + 1);
@@ -58,12 +52,32 @@ static int compile(lua_State *L)
         if (compiled)
             lua_settop(L, 5);
     }
+    return compiled;
+}
+
+/* compile(script, name, memory, modules): modules are { name, script, name of the chunk, name, ... }.  A program; or nil and why not. */
+static int compile(lua_State *L)
+{
+    struct orr_isolate *iso = isolate_of(L);
+    lua_settop(L, 4);
+    void **handle = new_handle(L, PROGRAM);
+    bool compiled, again = false;
+    do {
+        lua_settop(L, 5);
+        program_unref(*handle);
+        struct program *program = *handle = program_new(iso, (size_t)lua_tointeger(L, 3));
+        if (!program)
+            return luaL_error(L, "not enough memory");
+        compiled = set_code(L, program);
+        again = !compiled && !again && program->over_quota && charge_collect(iso, L);
+    } while (again);
     if (!compiled) {
         lua_pushnil(L);
         lua_insert(L, -2);
         return 2;
     }
     lua_settop(L, 5);
+    charge_tell(iso, ((struct program *)*handle)->charged);
     return 1;
 }
 
@@ -86,6 +100,7 @@ static int pool_gc(lua_State *L)
     if (!pool)
         return 0;
     isolate_of(L)->places -= pool->size;
+    charge_give(isolate_of(L), sizeof *pool);
     pool_unref(pool);
     return 0;
 }
@@ -110,9 +125,13 @@ static int make_pool(lua_State *L)
     size = size ? size : pools->count;
     check_places(L, pools, size);
     void **handle = new_handle(L, POOL);
+    if (charge_take(iso, sizeof(struct pool)))
+        return charge_raise(L);
     *handle = pool_new(pools, size, (unsigned)lua_tointeger(L, 2));
-    if (!*handle)
+    if (!*handle) {
+        charge_give(iso, sizeof(struct pool));
         return luaL_error(L, "not enough memory");
+    }
     iso->places += size;
     return 1;
 }
@@ -196,6 +215,9 @@ static int send_job(lua_State *L, struct job *job)
 
 static int submit_on(lua_State *L, int status, lua_KContext context);
 
+/* There was no memory for the copy: what is garbage is collected, and it is tried again. */
+static int collect_and_copy(lua_State *L, int status, lua_KContext context);
+
 static int run_submission(lua_State *L, struct job *job, struct paced *work)
 {
     int error = paced_run(L, &work);
@@ -204,6 +226,11 @@ static int run_submission(lua_State *L, struct job *job, struct paced *work)
     work->kind->free(work);
     if (!error)
         return send_job(L, job);
+    if (error == -ENOMEM && !job->collected && charge_collects(isolate_of(L))) {
+        job->collected = true;
+        lua_pop(L, 1);
+        return collect_and_copy(L, LUA_OK, 0);
+    }
     lua_pushboolean(L, false);
     lua_insert(L, -2);
     return 2;
@@ -220,26 +247,60 @@ static int submit_on(lua_State *L, int status, lua_KContext context)
     return run_submission(L, job, work);
 }
 
+static int begin_submission(lua_State *L, struct job *job)
+{
+    struct encoding work;
+    encoding_begin(&work, L, WORK, &job->arguments, ARGUMENTS, lua_gettop(L) - ARGUMENTS + 1, "args");
+    return run_submission(L, job, &work.paced);
+}
+
+static int collect_and_copy(lua_State *L, int status, lua_KContext context)
+{
+    (void)status;
+    if (budget_pay(L))
+        return budget_hold(L, collect_and_copy, context);
+    void **handle = luaL_testudata(L, 1, JOB);
+    if (!handle || !*handle)
+        return luaL_error(L, "somebody has changed what is being sent");
+    return begin_submission(L, *handle);
+}
+
+static int make_and_submit(lua_State *L, bool collected);
+
+/* The same, when there was no memory for the job itself. */
+static int collect_and_submit(lua_State *L, int status, lua_KContext context)
+{
+    (void)status;
+    return budget_pay(L) ? budget_hold(L, collect_and_submit, context) : make_and_submit(L, true);
+}
+
 /*
  * submit(set of jobs, program, pool, bounded, timeout in ms, arguments...): a job, put into the set; or nil and why not, if as many wait
  * as may; or false and what is wrong with the arguments.
  */
-static int submit(lua_State *L)
+static int make_and_submit(lua_State *L, bool collected)
 {
-    struct encoding work;
     luaL_checkstack(L, VALUES_ERROR_SLOTS + 4, NULL);
     void **handle = new_handle(L, JOB);
     lua_insert(L, 1);
     struct pool *pool = pool_at(L, POOL_GIVEN);
     struct job *job = *handle = job_new(pool, *(void **)lua_touserdata(L, PROGRAM_GIVEN));
+    if (!job && !collected && !runtime_stopping(pool->all->rt) && charge_collects(isolate_of(L))) {
+        lua_remove(L, 1);
+        return collect_and_submit(L, LUA_OK, 0);
+    }
     if (!job)
         return luaL_error(L, runtime_stopping(pool->all->rt) ? "the runtime is shutting down" : "not enough memory");
     double timeout = lua_tonumber(L, TIMEOUT) * 1e6;
     job->timeout_ns = timeout < 1 ? 1 : timeout < 9e18 ? (uint64_t)timeout : 0;
     lua_pushnil(L);
     lua_replace(L, WORK);
-    encoding_begin(&work, L, WORK, &job->arguments, ARGUMENTS, lua_gettop(L) - ARGUMENTS + 1, "args");
-    return run_submission(L, job, &work.paced);
+    return begin_submission(L, job);
+}
+
+static int submit(lua_State *L)
+{
+    return make_and_submit(L, false);
 }
 
 /* [job] [work] [whether it went well] [what it has come to...] */

@@ -17,6 +17,7 @@
 #include "lua/worker/cell.h"
 
 #include "lua/budget.h"
+#include "lua/charge.h"
 #include "lua/loop.h"
 #include "lua/modules.h"
 #include "lua/task.h"
@@ -51,27 +52,36 @@ static void put_words(lua_State *L, const char *report)
     lua_replace(L, -2);
 }
 
-/* As values_encode(); but -EAGAIN, with nothing pushed, for more than so many steps. */
-static int copy_few(struct message *m, lua_State *L, int first, int count, const char *root, int steps)
+/*
+ * As values_encode(), into the result; but -EAGAIN, with nothing pushed, for more than so many steps.  What the job has left behind is
+ * collected, if that makes room.
+ */
+static int copy_few(struct cell *cell, lua_State *L, int first, int count, const char *root, int steps)
 {
     static const volatile bool never = false;
-    struct encoder encoder;
-    int top = lua_gettop(L);
-    encoder_begin(&encoder, m, L, first, count, root);
-    int error = encoder_step(&encoder, L, steps, &never);
-    encoder_free(&encoder);
+    int top = lua_gettop(L), error;
+    for (bool again = false;; again = true) {
+        struct encoder encoder;
+        encoder_begin(&encoder, &cell->job->result, L, first, count, root);
+        error = encoder_step(&encoder, L, steps, &never);
+        encoder_free(&encoder);
+        if (error != -ENOMEM || again || !charge_collect(cell->iso, L))
+            break;
+        lua_settop(L, top);
+    }
     if (error == -EAGAIN)
         lua_settop(L, top);
     return error;
 }
 
 /* Copies the error at the top.  False if that cannot be, with why not pushed. */
-static bool copy_error(struct job *job, lua_State *L)
+static bool copy_error(struct cell *cell, lua_State *L)
 {
-    int error = copy_few(&job->result, L, lua_gettop(L), 1, "error", ERROR_STEPS);
+    struct job *job = cell->job;
+    int error = copy_few(cell, L, lua_gettop(L), 1, "error", ERROR_STEPS);
     if (error != -EAGAIN)
         return !error;
-    message_free(&job->result);
+    message_clear(&job->result);
     lua_pushfstring(L, "error: too large to be copied: errors have at most %d values", ERROR_STEPS);
     return false;
 }
@@ -85,11 +95,11 @@ static void fail(struct cell *cell, lua_State *L, const char *report)
     struct job *job = cell->job;
     if (!job->failed) {
         job->failed = true;
-        message_free(&job->result);
-        job->report = report ? alloc_copy(&job->program->alloc, report) : NULL;
-        if (!copy_error(job, L)) {
+        message_clear(&job->result);
+        job_set_report(job, report);
+        if (!copy_error(cell, L)) {
             put_words(L, report);
-            values_encode(&job->result, L, lua_gettop(L), 1, "error");
+            copy_few(cell, L, lua_gettop(L), 1, "error", ERROR_STEPS);
         }
     }
     lua_pop(L, 1);
@@ -155,12 +165,11 @@ void perform_note_stray(void *data, struct orr_task *task)
 static void copy_results(struct cell *cell, lua_State *L, int count)
 {
     struct job *job = cell->job;
-    int error = copy_few(&job->result, L, 5, count, "results", COPIED_STEPS);
+    int error = copy_few(cell, L, 5, count, "results", COPIED_STEPS);
     cell->taken = true;
     cell->collects = error == -EAGAIN;
     if (error == -EAGAIN) {
-        message_free(&job->result);
-        message_charge_to(&job->result, job->program->terms->transit);
+        message_clear(&job->result);
     } else if (error) {
         fail(cell, L, NULL);
     }
@@ -417,9 +426,9 @@ static bool goes_on(struct cell *cell, struct orr_task *task)
         if (!ended)
             return true;
     }
-    if (iso->unseen)
+    if (iso->unseen.first)
         orr_task_yield(task);
-    return iso->tasks || iso->unseen || (!cell->stopping && (iso->schedule.count || loop_any_active(iso)));
+    return iso->tasks || iso->unseen.first || (!cell->stopping && (iso->schedule.count || loop_any_active(iso)));
 }
 
 /* --- The task --------------------------------------------------------------------------------------------------------------- */
@@ -446,12 +455,16 @@ static void cell_over(struct cell *cell, int error)
     shutdown_end(&cell->iso->shutdown);
     if (!error && cell->main && cell->main->state != LTASK_LIVE)
         protect(cell, take_outcome, NULL, 0);
-    orr_future_complete(job->future, (struct orr_result){ .error = error });
+    bool large = cell_is_large(cell);
+    if (!large)
+        orr_future_complete(job->future, (struct orr_result){ .error = error });
     job->cell = NULL;
     cell->job = NULL;
     cell->main = NULL;
     cell->begun = cell->stopping = cell->collects = cell->taken = false;
     cell_leave(cell);
+    if (large) /* not before its memory is there again, for whoever waits */
+        orr_future_complete(job->future, (struct orr_result){ .error = error });
 }
 
 static void start_jobs(struct station *station, struct job *job);

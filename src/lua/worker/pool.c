@@ -1,5 +1,7 @@
 #include "lua/worker/pool.h"
 
+#include "lua/quota.h"
+
 #include <errno.h>
 #include <string.h>
 
@@ -80,25 +82,54 @@ void pool_unref(struct pool *pool)
 
 /* --- Jobs --------------------------------------------------------------------------------------------------------------- */
 
+enum { JOB_COST = sizeof(struct job) + 128 }; /* with its future */
+
 struct job *job_new(struct pool *pool, struct program *program)
 {
     const struct alloc *alloc = &pool->all->rt->alloc;
+    struct quota *quota = program->terms->quota;
+    if (!quota_take(quota, JOB_COST))
+        return NULL;
     struct job *job = alloc_zeroed(alloc, sizeof *job);
     if (!job)
-        return NULL;
-    if (orr_future_new(pool->all->rt, NULL, &job->future)) {
-        alloc_free(alloc, job, sizeof *job);
-        return NULL;
-    }
+        goto no_job;
+    if (orr_future_new(pool->all->rt, NULL, &job->future))
+        goto no_future;
     job->mail.arrive = job_arrives;
     job->references = 1;
     job->pool = pool_ref(pool);
     job->program = program_ref(program);
     message_init(&job->arguments, alloc);
     message_init(&job->result, alloc);
-    message_charge_to(&job->arguments, program->terms->transit);
-    message_charge_to(&job->result, program->terms->transit);
-    return job;
+    if (!message_charge_to(&job->arguments, quota) && !message_charge_to(&job->result, quota))
+        return job;
+    job_unref(job);
+    return NULL;
+no_future:
+    alloc_free(alloc, job, sizeof *job);
+no_job:
+    quota_give(quota, JOB_COST);
+    return NULL;
+}
+
+void job_set_report(struct job *job, const char *report)
+{
+    struct quota *quota = job->program->terms->quota;
+    size_t size = report ? strlen(report) + 1 : 0;
+    if (!report || !quota_take(quota, size))
+        return;
+    job->report = alloc_copy(&job->program->alloc, report);
+    if (!job->report)
+        quota_give(quota, size);
+}
+
+static void free_report(struct job *job)
+{
+    if (!job->report)
+        return;
+    size_t size = strlen(job->report) + 1;
+    alloc_free(&job->program->alloc, job->report, size);
+    quota_give(job->program->terms->quota, size);
 }
 
 struct job *job_ref(struct job *job)
@@ -115,9 +146,9 @@ void job_unref(struct job *job)
     struct alloc alloc = job->pool->all->rt->alloc;
     message_free(&job->arguments);
     message_free(&job->result);
-    if (job->report)
-        alloc_free(&alloc, job->report, strlen(job->report) + 1);
+    free_report(job);
     orr_future_unref(job->future);
+    quota_give(job->program->terms->quota, JOB_COST);
     program_unref(job->program);
     pool_unref(job->pool);
     alloc_free(&alloc, job, sizeof *job);

@@ -65,12 +65,13 @@ struct job {
     struct orr_future *future;
     uint64_t timeout_ns;
     struct message arguments;
+    bool collected;    /* garbage was, once, to make room for the arguments */
     struct cell *cell; /* the thread's own, while it runs there */
 
     /* What it has come to: see above. */
     bool failed;
     struct message result; /* the results, or the error */
-    char *report;          /* of the error; NULL for none */
+    char *report;          /* of the error, on the quota; NULL for none */
 
     /* Under the lock. */
     enum job_place place;
@@ -88,10 +89,13 @@ struct pool *pool_new(struct pools *pools, unsigned size, unsigned limit);
 struct pool *pool_ref(struct pool *pool);
 void pool_unref(struct pool *pool);
 
-/* With no arguments yet.  NULL for lack of memory, or because the runtime ends.  The future's home is the calling thread's worker. */
+/* With no arguments yet, on the program's quota.  NULL for lack of memory, or because the runtime ends.  The future's home is the calling thread's worker. */
 struct job *job_new(struct pool *pool, struct program *program);
 struct job *job_ref(struct job *job);
 void job_unref(struct job *job);
+
+/* Keeps the report of a job that has failed, unless there is no memory for it. */
+void job_set_report(struct job *job, const char *report);
 
 /* -EAGAIN: `bounded`, and as many wait as may.  -ESHUTDOWN.  Any thread. */
 int job_submit(struct job *job, bool bounded);

@@ -1,5 +1,7 @@
 #include "lua/worker/program.h"
 
+#include "base/text.h"
+#include "lua/quota.h"
 #include "lua/sandbox/source.h"
 #include "lua/values/message.h"
 
@@ -17,6 +19,16 @@ static void code_free(struct code *code, const struct alloc *alloc)
     *code = (struct code){ 0 };
 }
 
+static bool take(struct program *program, size_t bytes)
+{
+    if (!quota_take(program->terms->quota, bytes)) {
+        program->over_quota = true;
+        return false;
+    }
+    program->charged += bytes;
+    return true;
+}
+
 /* For lua_dump(): one more piece, which is often a single byte. */
 static int add_piece(lua_State *L, const void *bytes, size_t size, void *data)
 {
@@ -30,11 +42,11 @@ static int add_piece(lua_State *L, const void *bytes, size_t size, void *data)
 }
 
 /* Takes the bytes of the function at the top, which is taken off.  False, with why not pushed, for lack of memory. */
-static bool take_function(struct code *code, lua_State *L)
+static bool take_function(struct program *program, struct code *code, lua_State *L)
 {
     struct message all;
-    message_init(&all, &isolate_of(L)->rt->alloc);
-    bool dumped = !lua_dump(L, add_piece, &all, false);
+    message_init(&all, &program->alloc);
+    bool dumped = !lua_dump(L, add_piece, &all, false) && take(program, all.size);
     lua_pop(L, 1);
     char *bytes = dumped ? alloc_resize(&all.alloc, all.bytes, all.capacity, all.size) : NULL;
     if (!bytes) {
@@ -67,7 +79,7 @@ static bool check_upvalues(lua_State *L, int index)
     }
 }
 
-static bool from_function(struct code *code, lua_State *L, int index)
+static bool from_function(struct program *program, struct code *code, lua_State *L, int index)
 {
     if (lua_iscfunction(L, index)) {
         lua_pushliteral(L, "a function written in C cannot be given to a worker");
@@ -76,14 +88,14 @@ static bool from_function(struct code *code, lua_State *L, int index)
     if (!check_upvalues(L, index))
         return false;
     lua_pushvalue(L, index);
-    return take_function(code, L);
+    return take_function(program, code, L);
 }
 
 /*
  * A text is compiled where it is given, so that its errors are told there, to whoever can mend them; and only there, because compiling can
  * take long: jobs get what has come of it.
  */
-static bool from_text(struct code *code, lua_State *L, int index)
+static bool from_text(struct program *program, struct code *code, lua_State *L, int index)
 {
     struct orr_isolate *iso = isolate_of(L);
     size_t size;
@@ -95,22 +107,30 @@ static bool from_text(struct code *code, lua_State *L, int index)
     }
     int error = source_load_text(L, text, size, &(struct source_options){ iso, code->name, "t", 0 });
     if (!error)
-        return take_function(code, L);
+        return take_function(program, code, L);
     if (error != -EPROTO)
         lua_pushliteral(L, "not enough memory");
     return false;
 }
 
-static bool code_set(struct code *code, const struct alloc *alloc, lua_State *L, int index, const char *name)
+/* The beginning of a name, as much as is ever shown of one. */
+static char *copy_name(struct program *program, const char *name)
 {
-    code->name = alloc_copy(alloc, name);
+    char shown[TEXT_NAME_ROOM];
+    text_name(shown, name);
+    return take(program, strlen(shown) + 1) ? alloc_copy(&program->alloc, shown) : NULL;
+}
+
+static bool code_set(struct program *program, struct code *code, lua_State *L, int index, const char *name)
+{
     bool set = false;
+    code->name = copy_name(program, name);
     if (!code->name)
         lua_pushliteral(L, "not enough memory");
     else
-        set = lua_isfunction(L, index) ? from_function(code, L, index) : from_text(code, L, index);
+        set = lua_isfunction(L, index) ? from_function(program, code, L, index) : from_text(program, code, L, index);
     if (!set)
-        code_free(code, alloc);
+        code_free(code, &program->alloc);
     return set;
 }
 
@@ -134,17 +154,21 @@ struct program *program_new(struct orr_isolate *iso, size_t memory)
         alloc_free(alloc, program, sizeof *program);
         return NULL;
     }
+    quota_force(program->terms->quota, sizeof *program + sizeof *program->terms);
+    program->charged = sizeof *program + sizeof *program->terms;
     return program;
 }
 
 bool program_set_code(struct program *program, lua_State *L, int index, const char *name)
 {
-    return code_set(&program->code, &program->alloc, L, index, name);
+    return code_set(program, &program->code, L, index, name);
 }
 
 bool program_add_module(struct program *program, lua_State *L, int index, const char *module, const char *name)
 {
-    struct program_module *made = alloc_zeroed(&program->alloc, sizeof *made);
+    size_t size = strlen(module) + 1;
+    struct program_module *made = take(program, sizeof *made + size) ? alloc_zeroed(&program->alloc, sizeof *made)
+                                                                     : NULL;
     struct program_module **last = &program->modules;
     if (!made || !(made->name = alloc_copy(&program->alloc, module))) {
         if (made)
@@ -155,7 +179,7 @@ bool program_add_module(struct program *program, lua_State *L, int index, const 
     while (*last)
         last = &(*last)->next;
     *last = made;
-    return code_set(&made->code, &program->alloc, L, index, name);
+    return code_set(program, &made->code, L, index, name);
 }
 
 struct program *program_ref(struct program *program)
@@ -178,6 +202,7 @@ void program_unref(struct program *program)
         alloc_free(&alloc, module, sizeof *module);
     }
     code_free(&program->code, &alloc);
+    quota_give(program->terms->quota, program->charged);
     terms_unref(program->terms);
     alloc_free(&alloc, program, sizeof *program);
 }

@@ -26,11 +26,13 @@ struct program {
     _Atomic unsigned references;
     struct alloc alloc;
     struct terms *terms;
+    size_t charged;  /* to the quota of its terms */
+    bool over_quota; /* which has refused */
     struct code code;
     struct program_module *modules; /* in the order in which they are loaded */
 };
 
-/* On the terms for workers of an isolate.  NULL for lack of memory. */
+/* On the terms for workers of an isolate, and on its quota.  NULL for lack of memory. */
 struct program *program_new(struct orr_isolate *iso, size_t memory);
 
 /*
