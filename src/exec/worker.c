@@ -192,8 +192,10 @@ void worker_turn(struct worker *worker, uint64_t budget_ns)
     uint64_t outer_end = worker->watch->turn_end;
     worker->watch->turn_end = end == ORR_NEVER ? WATCH_NO_END : end;
     enum { TURNS_PER_READING = 16 };
-    if (counter_read(&worker->turns) % TURNS_PER_READING == 0)
+    if (counter_read(&worker->turns) % TURNS_PER_READING == 0) {
         worker->now = keeper_now(worker->keeper);
+        watch_visit(worker->watch); /* a task may have taken the signal's handler away */
+    }
     counter_add(&worker->turns, 1);
     worker->late_polls = 0;
     do

@@ -111,6 +111,8 @@ struct orr_isolate {
     struct limits limits;
     struct watch_outer watched; /* the slice, of another isolate on the same worker, inside which ours is */
     uint64_t slice_end;         /* when instructions are counted */
+    bool counted;               /* no timer interrupts the slice: its hook looks at the clock */
+    bool counted_told;          /* the host, of that */
     volatile bool requested, fresh, moving, after_call;
     bool hooked;    /* a script has had hooks of its own, and any of those may have raised an error */
     unsigned skips; /* of moments that were not good ones */
