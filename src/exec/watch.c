@@ -107,6 +107,7 @@ static void handle(int number, siginfo_t *info, void *context)
         return; /* the worker has gone to another thread, and has another timer there */
     int error = errno;
     watch->fires_at = ORR_NEVER;
+    watch->ticks++;
     void *data = watch->data;
     if (data) {
         uint64_t now = clock_now();

@@ -47,6 +47,7 @@ struct watch {
     uint64_t set_in;            /* the slice in which the timer was set, */
     uint64_t set_at;            /* and when */
     volatile uint64_t fires_at; /* ORR_NEVER while it is not set, or only to repeat */
+    volatile uint64_t ticks;    /* signals so far: while Lua runs, about one in a period */
     uint64_t repeats_after;     /* the last call of `over`, in nanoseconds; 0 before the first */
     uint64_t turn_end;          /* of the worker's turn; WATCH_NO_END */
     uint64_t period;

@@ -77,6 +77,7 @@ struct orr_isolate {
     struct ltask *urgent;
     struct ltask *spares; /* for the next hidden tasks: see errand.h */
     int spare_count;
+    struct share share;   /* of the worker's time */
     struct queue parked;  /* polled while the isolate was held */
     struct queue belated; /* the same, of fair tasks that had used up their share */
     struct ltask *unseen; /* failed at the top, and not yet reported */
