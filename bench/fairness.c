@@ -2,7 +2,8 @@
  * Who gets how much: ten fair tasks of one isolate, and ten isolates, all busy, and by how many percent the one that is farthest off
  * is off the mean; driven by orr_runtime_run(), and by turns of 4 ms, of 3 ms, which cut every second slice short, and of 1 ms, which
  * cut every slice.  Then how late a task that sleeps some 10 ms is beside ten busy fair tasks of its isolate, and beside nothing; a sleep
- * during which the kernel gave the core to somebody else is left out.
+ * during which the kernel gave the core to somebody else is left out.  Last, how late a timer of 10 ms is beside another isolate that has
+ * 9,000 tasks, each of which runs for 1.5 ms at a time.
  */
 #include "isolate.h"
 
@@ -154,6 +155,53 @@ static void be_late(void)
     bench_must(orr_runtime_free(rt), "orr_runtime_free");
 }
 
+/* --- The neighbour ------------------------------------------------------------------------------------------------------ */
+
+static const char crowd[] = "local async, clock = orrery.async, orrery.loop.hrtime\n"
+                            "for i = 1, 9000 do\n"
+                            "  async.run({ detached = true }, function()\n"
+                            "    while not stop do\n"
+                            "      async.checkpoint()\n"
+                            "      local till = clock() + 1.5e6\n"
+                            "      while clock() < till and not stop do end\n"
+                            "    end\n"
+                            "  end)\n"
+                            "end";
+static const char neighbour[] = "local hrtime, sleep = orrery.loop.hrtime, orrery.async.sleep\n"
+                                "fired = 0\n"
+                                "while true do\n"
+                                "  local due = hrtime() + 10e6\n"
+                                "  sleep(10)\n"
+                                "  sample(hrtime() - due)\n"
+                                "  fired = fired + 1\n"
+                                "end";
+
+static struct samples next_door;
+
+static void live_next_door(void)
+{
+    struct orr_runtime *rt = isolate_runtime(ORR_REACTOR_AUTO);
+    lua_State *busy = isolate_open(rt, SLICE, ORR_NEVER);
+    lua_State *L = isolate_open(rt, SLICE, ORR_NEVER);
+    sampled = &next_door;
+    lua_register(L, "sample", sample);
+    isolate_start(busy, crowd);
+    isolate_start(L, neighbour);
+    drive(rt, ORR_NEVER);
+    bench_line("timer_fired_beside_9000_tasks", isolate_number(L, "fired") / (SPAN / (10.0 * BENCH_MS)), "share", 0,
+               NULL);
+    if (next_door.taken) {
+        bench_line("timer_late_beside_9000_tasks_p50", percentile(next_door.late, next_door.taken, 0.5), "us", 0, NULL);
+        bench_line("timer_late_beside_9000_tasks_p99", percentile(next_door.late, next_door.taken, 0.99), "us", 0,
+                   NULL);
+    }
+    lua_pushboolean(busy, true);
+    lua_setglobal(busy, "stop");
+    isolate_close(busy);
+    isolate_close(L);
+    bench_must(orr_runtime_free(rt), "orr_runtime_free");
+}
+
 int main(void)
 {
     static const struct {
@@ -167,5 +215,6 @@ int main(void)
     for (unsigned i = 0; i < sizeof ways / sizeof *ways; i++)
         share_isolates(ways[i].name, ways[i].budget);
     be_late();
+    live_next_door();
     return 0;
 }

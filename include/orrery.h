@@ -726,7 +726,8 @@ enum orr_lua_profile {
 
 /* How Lua that runs for too long is noticed. */
 enum orr_lua_mode {
-    ORR_LUA_SIGNAL, /* by a timer's signal to the worker's thread: costs nothing until then */
+    ORR_LUA_SIGNAL, /* by a timer's signal to the worker's thread: costs nothing until then; where the system refuses the
+                       timer, by counting instructions and looking at the clock: see ORR_LUA_COUNTED */
     ORR_LUA_COUNT,  /* by counting instructions: two to three times slower, but the same each time */
     ORR_LUA_OFF,    /* not at all */
 };
@@ -749,6 +750,8 @@ enum orr_lua_notice {
     ORR_LUA_DISABLED,    /* a handler timed out so often in a row that it is not called any more */
     ORR_LUA_MEMORY_SOFT, /* the soft limit was passed */
     ORR_LUA_ENDED,       /* a limit was broken that no error can hold: none of the state's Lua runs any more */
+    ORR_LUA_COUNTED, /* no timer can be had to interrupt Lua, and the text says why: instructions are counted, as often as
+                            check_interval says, and limits of time hold as before; once */
 };
 
 /* What becomes of an event that finds the queue of its isolate full. */

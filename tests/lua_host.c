@@ -5,7 +5,7 @@
 
 char noted[4096];
 char sunk[8192];
-unsigned notices[3];
+unsigned notices[4];
 char notice_text[8192];
 int64_t disabled_handler;
 
@@ -60,12 +60,16 @@ struct orr_runtime *host_runtime(void)
 
 lua_State *open_with(struct orr_runtime *rt, struct orr_lua_options options)
 {
+    options.profile = ORR_LUA_TRUSTED;
+    return open_as_chosen(rt, options);
+}
+
+lua_State *open_as_chosen(struct orr_runtime *rt, struct orr_lua_options options)
+{
     lua_State *L;
     options.mount = "game";
     if (!options.notice)
         options.notice = keep_notice;
-    if (!options.profile)
-        options.profile = ORR_LUA_TRUSTED;
     assert_int_equal(orr_lua_new(rt, &options, &L), 0);
     lua_register(L, "note", host_note);
     return L;

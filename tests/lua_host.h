@@ -15,15 +15,18 @@
 
 extern char noted[4096];         /* what scripts have passed to note(), each with a semicolon */
 extern char sunk[8192];          /* the last failure that nobody saw */
-extern unsigned notices[3];      /* by kind */
+extern unsigned notices[4];      /* by kind */
 extern int64_t disabled_handler; /* of the last notice */
 extern char notice_text[8192];   /* of the last */
 
 struct orr_runtime *host_runtime(void);
 struct orr_runtime *host_runtime_with(struct orr_options options);
 
-/* An isolate, mounted as `game`, trusted unless the options say otherwise, whose scripts have note(). */
+/* A trusted isolate, mounted as `game`, whose scripts have note(). */
 lua_State *open_with(struct orr_runtime *rt, struct orr_lua_options options);
+
+/* One of the profile that the options name, untrusted if they do not; the rest as above. */
+lua_State *open_as_chosen(struct orr_runtime *rt, struct orr_lua_options options);
 
 /* For scripts: note(value); and call_back(fn), a call from the host, which answers its error and what it left. */
 int host_note(lua_State *L);

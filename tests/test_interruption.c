@@ -59,9 +59,9 @@ static void a_loop_is_interrupted_though_requests_get_lost(void **state)
     (void)state;
     for (unsigned count = 0; count < 4; count++) {
         struct orr_runtime *rt = host_runtime();
-        lua_State *L = open_with(rt, (struct orr_lua_options){ .profile = ORR_LUA_UNTRUSTED,
-                                                               .slice_ns = MS,
-                                                               .deadline_ns[ORR_LUA_SCRIPT] = 30 * MS });
+        lua_State *L = open_as_chosen(rt, (struct orr_lua_options){ .profile = ORR_LUA_UNTRUSTED,
+                                                                    .slice_ns = MS,
+                                                                    .deadline_ns[ORR_LUA_SCRIPT] = 30 * MS });
         lose(count);
         struct orr_task *task = start(L, "while true do end");
         assert_true(turn_until_done(rt, task, 4 * MS) > 1);

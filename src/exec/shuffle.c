@@ -12,9 +12,8 @@ static uint64_t next_random(uint64_t *state)
     return value ^ (value >> 31);
 }
 
-struct orr_task *shuffle_pop(struct worker *worker)
+struct orr_task *shuffle_pop(struct worker *worker, struct queue *ready)
 {
-    struct queue *ready = &worker->ready;
     unsigned count = 0;
     for (struct orr_task *at = ready->first; at && !at->in_order && count < CHOICES; at = at->next)
         count++;

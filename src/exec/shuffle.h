@@ -10,8 +10,8 @@
 
 #include "exec/worker.h"
 
-/* The next ready task; NULL if there is none. */
-struct orr_task *shuffle_pop(struct worker *worker);
+/* The next task of a queue; NULL if there is none. */
+struct orr_task *shuffle_pop(struct worker *worker, struct queue *ready);
 
 /* From now on, by this seed; 0 for not at all. */
 void shuffle_start(struct worker *worker, uint64_t seed);

@@ -67,6 +67,8 @@ struct orr_task {
     bool running : 1;   /* it is being polled, or has another polled inside its own poll */
     bool name_lent : 1; /* and outlives the task */
 
+    uint32_t share; /* the number of the one that it belongs to: see share.h */
+
     struct orr_link *ios;   /* in flight */
     struct orr_link *waits; /* begun and not picked up */
 

@@ -26,16 +26,28 @@ uint64_t watch_thread(void)
 
 /* --- The timer ------------------------------------------------------------------------------------------------ */
 
-/* Async-signal-safe. */
-static void set_timer(struct watch *watch, uint64_t after)
+/* From now on slices are not interrupted.  Async-signal-safe. */
+static void fail(struct watch *watch, const char *call, int error)
 {
-    struct itimerspec when = { .it_value = { .tv_sec = (time_t)(after / 1000000000),
-                                             .tv_nsec = (long)(after % 1000000000) } };
-    timer_settime(watch->timer, 0, &when, NULL);
+    watch->thread = 0;
+    watch->fires_at = ORR_NEVER;
+    watch->failed_call = call;
+    watch->error = error;
 }
 
 /* Async-signal-safe. */
-static void set(struct watch *watch, uint64_t now, uint64_t after)
+static bool set_timer(struct watch *watch, uint64_t after)
+{
+    struct itimerspec when = { .it_value = { .tv_sec = (time_t)(after / 1000000000),
+                                             .tv_nsec = (long)(after % 1000000000) } };
+    if (!timer_settime(watch->timer, 0, &when, NULL))
+        return true;
+    fail(watch, "timer_settime", errno);
+    return false;
+}
+
+/* Async-signal-safe. */
+static bool set(struct watch *watch, uint64_t now, uint64_t after)
 {
     uint64_t fires_at = clock_after(now, after);
     if (fires_at > watch->turn_end)
@@ -44,7 +56,7 @@ static void set(struct watch *watch, uint64_t now, uint64_t after)
     watch->set_at = now;
     watch->fires_at = fires_at;
     watch->repeats_after = 0;
-    set_timer(watch, fires_at - now);
+    return set_timer(watch, fires_at - now);
 }
 
 /*
@@ -95,13 +107,14 @@ static void handle(int number, siginfo_t *info, void *context)
         return; /* the worker has gone to another thread, and has another timer there */
     int error = errno;
     watch->fires_at = ORR_NEVER;
+    watch->ticks++;
     void *data = watch->data;
     if (data) {
         uint64_t now = clock_now();
         if (watch->slice == watch->set_in || now >= watch->turn_end)
             tell(watch, data);
-        else
-            set(watch, now, watch->period);
+        else if (!set(watch, now, watch->period))
+            watch->over(data); /* early, for there is no later */
     }
     errno = error;
 }
@@ -112,59 +125,47 @@ static bool is_ours(int number)
     return !sigaction(number, NULL, &action) && action.sa_flags & SA_SIGINFO && action.sa_sigaction == handle;
 }
 
-/* Sees to it that the signal comes to us. */
-static void install(int number, const struct log *log)
+/* Under the lock. */
+static int install_locked(int number, const struct log *log)
 {
-    if (is_ours(number))
-        return;
     struct sigaction ours = { .sa_sigaction = handle, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART };
     sigfillset(&ours.sa_mask); /* no other handler comes in between */
-    pthread_mutex_lock(&handlers_lock);
-    if (!is_ours(number)) {
-        sigaction(number, NULL, &before[number]);
-        sigaction(number, &ours, NULL);
-        if (installed[number])
-            log_line(log, ORR_LOG_WARNING,
-                     "another handler was installed for signal %d, which interrupts Lua; it now comes after ours",
-                     number);
-        installed[number] = true;
-    }
-    pthread_mutex_unlock(&handlers_lock);
+    if (is_ours(number))
+        return 0;
+    if (sigaction(number, NULL, &before[number]) || sigaction(number, &ours, NULL))
+        return errno;
+    if (installed[number])
+        log_line(log, ORR_LOG_WARNING,
+                 "another handler was installed for signal %d, which interrupts Lua; it now comes after ours", number);
+    installed[number] = true;
+    return 0;
 }
 
-/* The timer is directed at one thread, and there the signal must not be blocked.  A signal that is on its way finds no thread of its own. */
-void watch_move(struct watch *watch)
+/* Sees to it that the signal comes to us.  An errno, or 0. */
+static int install(int number, const struct log *log)
 {
-    bool had_timer = watch->thread;
-    watch->thread = 0;
-    watch->fires_at = ORR_NEVER;
-    if (had_timer)
-        timer_delete(watch->timer);
-    struct sigevent event = {
-        .sigev_notify = SIGEV_THREAD_ID,
-        .sigev_signo = watch->signal,
-        .sigev_value.sival_ptr = watch,
-        ._sigev_un._tid = gettid(),
-    };
-    if (timer_create(CLOCK_MONOTONIC, &event, &watch->timer)) {
-        if (!watch->failed)
-            log_line(watch->log, ORR_LOG_ERROR, "Lua cannot be interrupted: no timer: %s", strerror(errno));
-        watch->failed = true;
-        return;
-    }
+    if (is_ours(number))
+        return 0;
+    pthread_mutex_lock(&handlers_lock);
+    int error = install_locked(number, log);
+    pthread_mutex_unlock(&handlers_lock);
+    return error;
+}
+
+/* In the calling thread.  An errno, or 0. */
+static int unblock(int number)
+{
     sigset_t set;
     sigemptyset(&set);
-    sigaddset(&set, watch->signal);
-    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
-    watch->thread = watch_thread();
+    sigaddset(&set, number);
+    return pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 }
 
-void watch_set(struct watch *watch, uint64_t longest_ns)
+/* What cannot be found out is true. */
+static bool is_blocked(int number)
 {
-    if (!watch->thread)
-        return;
-    install(watch->signal, watch->log);
-    set(watch, clock_now(), longest_ns);
+    sigset_t set;
+    return pthread_sigmask(SIG_BLOCK, NULL, &set) || sigismember(&set, number);
 }
 
 /* The number of the kernel's tick, which costs less than the time. */
@@ -175,9 +176,77 @@ static uint64_t tick(void)
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
+/* Not in the handler. */
+static void complain(struct watch *watch)
+{
+    if (watch->told && !strcmp(watch->told, watch->failed_call))
+        return;
+    watch->told = watch->failed_call;
+    log_line(watch->log, ORR_LOG_ERROR,
+             "Lua cannot be interrupted by a timer, and its instructions are counted instead: %s: %s",
+             watch->failed_call, strerror(watch->error));
+}
+
+/* Makes a timer that is directed at the calling thread.  False, and why, if there is none to be had. */
+static bool create(struct watch *watch)
+{
+    if (watch->created && timer_delete(watch->timer)) {
+        fail(watch, "timer_delete", errno);
+        return false;
+    }
+    watch->created = false;
+    struct sigevent event = {
+        .sigev_notify = SIGEV_THREAD_ID,
+        .sigev_signo = watch->signal,
+        .sigev_value.sival_ptr = watch,
+        ._sigev_un._tid = gettid(),
+    };
+    if (timer_create(CLOCK_MONOTONIC, &event, &watch->timer)) {
+        fail(watch, "timer_create", errno);
+        return false;
+    }
+    watch->created = true;
+    return true;
+}
+
+/* A signal that is on its way finds no thread of its own. */
+void watch_move(struct watch *watch)
+{
+    uint64_t now = watch->failed_call ? tick() : 0;
+    uint64_t thread = watch_thread();
+    watch->thread = 0;
+    watch->fires_at = ORR_NEVER;
+    if (watch->failed_call && watch->failed_at == now && watch->failed_thread == thread)
+        return;
+    if (create(watch)) {
+        watch->failed_call = NULL; /* until the timer is set */
+        watch->thread = thread;
+        return;
+    }
+    watch->failed_at = tick();
+    watch->failed_thread = thread;
+    complain(watch);
+}
+
+void watch_set(struct watch *watch, uint64_t longest_ns)
+{
+    if (!watch->thread)
+        return;
+    int error;
+    if ((error = install(watch->signal, watch->log)))
+        fail(watch, "sigaction", error);
+    else if ((error = unblock(watch->signal)))
+        fail(watch, "pthread_sigmask", error);
+    else if (set(watch, clock_now(), longest_ns))
+        return;
+    watch->failed_at = tick();
+    watch->failed_thread = watch_thread();
+    complain(watch);
+}
+
 void watch_return(struct watch *watch)
 {
-    if (watch->fires_at != ORR_NEVER && !is_ours(watch->signal))
+    if (watch->fires_at != ORR_NEVER && (!is_ours(watch->signal) || is_blocked(watch->signal)))
         watch->fires_at = ORR_NEVER;
 }
 
@@ -202,15 +271,17 @@ struct watch *watch_open(unsigned place, int signal, const struct log *log)
     watch->fires_at = ORR_NEVER;
     watch->turn_end = WATCH_NO_END;
     watch->signal = signal ? signal : SIGRTMIN + 4;
-    watch->failed = false;
+    watch->created = false;
+    watch->failed_call = watch->told = NULL;
     watch->log = log;
     return watch;
 }
 
 void watch_close(struct watch *watch)
 {
-    if (watch->thread)
-        timer_delete(watch->timer);
+    if (watch->created && timer_delete(watch->timer))
+        log_line(watch->log, ORR_LOG_WARNING, "a timer is left behind: timer_delete: %s", strerror(errno));
+    watch->created = false;
     watch->thread = 0;
     watch->data = NULL;
 }

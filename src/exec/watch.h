@@ -14,9 +14,13 @@
  * and `over` must be as careful.  Watches live in a table for the whole life of the process, so a signal that comes late finds
  * one; and one that reaches a thread which does not drive the worker any more goes away.
  *
+ * Without a timer, a slice is not interrupted, and whoever begins one is to see to its end by other means: watch_failed() says so after
+ * watch_begin() and watch_set().  A timer that can no longer be set while a slice goes on makes the handler call `over` at once, and
+ * the next slice finds out.  It is tried again, at most once in a tick of the kernel's clock.
+ *
  * The handler is installed once for each signal and stays.  Signals that are not from our timers go on to the handler that
- * was there before.  A host that puts its own in place later, between turns, is noticed whenever the timer is set, and, since one that is
- * set already would go astray, when it turns.  To ask the kernel costs as much as ten short calls: so between turns, when the host calls into
+ * was there before.  A host that puts its own in place later, between turns, or blocks the signal in its thread, is noticed whenever the timer is set, and,
+ * since one that is set already would go astray, when it turns.  To ask the kernel costs as much as ten short calls: so between turns, when the host calls into
  * Lua, it is asked once in a tick of its clock (1 to 10 ms).  What may not be interrupted is thus a call, before the next turn, in the very
  * tick in which another call had the timer set and the host then its handler.
  */
@@ -43,15 +47,21 @@ struct watch {
     uint64_t set_in;            /* the slice in which the timer was set, */
     uint64_t set_at;            /* and when */
     volatile uint64_t fires_at; /* ORR_NEVER while it is not set, or only to repeat */
+    volatile uint64_t ticks;    /* signals so far: while Lua runs, about one in a period */
     uint64_t repeats_after;     /* the last call of `over`, in nanoseconds; 0 before the first */
     uint64_t turn_began;        /* the worker's turn; 0 for one without an end */
     uint64_t turn_end;          /* of it; WATCH_NO_END */
     uint64_t period;
     uint64_t looked_at;       /* in which tick of the kernel's, whether the handler is still ours */
-    volatile uint64_t thread; /* whose timer it is; 0 for none */
+    volatile uint64_t thread; /* whose timer it is; 0 for none, and then slices are not interrupted */
     timer_t timer;
     int signal;
-    bool failed; /* there is no timer to be had, and the log was told */
+    bool created;            /* the timer, and it is to be deleted */
+    const char *failed_call; /* why slices are not interrupted; NULL while they are */
+    int error;               /* of that call */
+    uint64_t failed_at;      /* in which tick of the kernel's it was tried last, */
+    uint64_t failed_thread;  /* and by whom */
+    const char *told;        /* the call whose failure the log was told of last */
     const struct log *log;
 };
 
@@ -68,10 +78,16 @@ void watch_return(struct watch *watch);
 /* The same, for a visit that may be short: at most once in a tick of the kernel's clock. */
 void watch_visit(struct watch *watch);
 
+/* Whether the slice that was begun is not interrupted. */
+static inline bool watch_failed(const struct watch *watch)
+{
+    return !watch->thread;
+}
+
 /* The calling thread drives the worker from now on: the timer is to be its own. */
 void watch_move(struct watch *watch);
 
-/* Sets the timer for the slice that begins, at most `longest_ns` from now. */
+/* Sets the timer for the slice that has begun, at most `longest_ns` from now. */
 void watch_set(struct watch *watch, uint64_t longest_ns);
 
 /* The timer is to be set anew when the next slice begins, which then is interrupted after one period. */

@@ -11,6 +11,9 @@
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
+#include <time.h>
+
+enum { POLLS_PER_LOOK = 16 }; /* at most, while there are timers */
 
 _Thread_local struct worker *worker_current __attribute__((tls_model("initial-exec")));
 
@@ -47,7 +50,10 @@ int worker_open(struct worker *worker, const struct worker_config *config)
         .keeper = config->keeper,
         .home = keeper_home(config->keeper, config->number - 1),
         .tasks.limit = config->max_tasks,
+        .look_every = POLLS_PER_LOOK,
+        .look_in = POLLS_PER_LOOK,
     };
+    shares_init(&worker->shares);
     int error = place_acquire(&worker->place);
     if (error)
         return error;
@@ -108,37 +114,215 @@ static void fire_timers(struct worker *worker)
     home_fire(home, now, HOME_FIRES);
 }
 
-/* Whether timers have become due in the middle of a long turn: looked at now and then, or when the service says so. */
-static bool timers_wait(struct worker *worker, int polls)
+struct pass {
+    uint64_t end;    /* of the turn */
+    uint64_t mark;   /* up to when time was charged to somebody; 0 while nobody's is measured */
+    uint64_t began;  /* when the first look at the time was; 0 before */
+    int64_t charged; /* to all together */
+    int polls, dead;
+    bool time_left; /* in the turn */
+    bool cut;       /* it is over, so that the worker looks up, and there is more to do */
+};
+
+/* Whether the time that passes is what counts. */
+static bool is_timed(const struct worker *worker)
 {
-    enum { POLLS_PER_LOOK = 16 };
-    struct timer_home *home = worker->home;
-    if (atomic_load_explicit(&home->late, memory_order_relaxed)) {
-        atomic_store_explicit(&home->late, false, memory_order_relaxed);
-        return true;
-    }
-    return home->wheel.count && polls % POLLS_PER_LOOK == 0 && home_next(home) <= keeper_now(worker->keeper);
+    return !worker->shuffle && worker->keeper->clock == ORR_CLOCK_MONOTONIC;
 }
 
-/* Polls what is ready; timers that come due meanwhile fire.  True if the turn has time left. */
-static bool poll_ready(struct worker *worker, uint64_t end)
+/* If polls are long, timers are looked for after fewer of them. */
+static void adapt_looks(struct worker *worker, uint64_t now)
 {
-    bool time_left = true;
-    for (int polls = 0, dead = 0; time_left && polls < TURN_POLLS && dead < TURN_DEAD;) {
-        struct orr_task *task = worker->shuffle ? shuffle_pop(worker) : queue_pop(&worker->ready);
+    enum { LOOKS_PER_SHARE = 4 };
+    uint64_t polls = worker->look_every - worker->look_in; /* since the last look */
+    uint64_t each = (now - worker->looked_at) / (polls ? polls : 1) + 1;
+    uint64_t every = SHARE_NS / LOOKS_PER_SHARE / each;
+    uint64_t most = 2 * worker->look_every < POLLS_PER_LOOK ? 2 * worker->look_every : POLLS_PER_LOOK;
+    worker->look_every = every < 1 ? 1 : every < most ? (unsigned)every : (unsigned)most;
+}
+
+/* After a poll: whether timers are to be looked for, now and then, when the service says so, and when the watch has ticked: some time has passed. */
+static inline bool must_look(struct worker *worker)
+{
+    return !--worker->look_in || atomic_load_explicit(&worker->home->late, memory_order_relaxed) ||
+           worker->ticks != worker->watch->ticks;
+}
+
+/* In the middle of a pass: fires timers that have become due. */
+static __attribute__((noinline)) void look(struct worker *worker, struct pass *pass)
+{
+    struct timer_home *home = worker->home;
+    bool late = atomic_load_explicit(&home->late, memory_order_relaxed);
+    bool ticked = worker->ticks != worker->watch->ticks;
+    if (late)
+        atomic_store_explicit(&home->late, false, memory_order_relaxed);
+    worker->ticks = worker->watch->ticks;
+    if (late || ticked || home->wheel.count) {
+        uint64_t now = keeper_now(worker->keeper);
+        if (is_timed(worker)) {
+            adapt_looks(worker, now);
+            pass->cut |= pass->began && now - pass->began >= (uint64_t)SHARE_NS;
+            pass->began = pass->began ? pass->began : now;
+            worker->looked_at = now;
+        }
+        if (late || home_next(home) <= now)
+            fire_timers(worker);
+    }
+    worker->look_in = worker->look_every;
+}
+
+/* Of a long stretch, the time in which the kernel had given the core to somebody else does not count. */
+static int64_t on_core(struct worker *worker, int64_t elapsed)
+{
+    struct timespec cpu;
+    if (elapsed < SHARE_NS / 4 || clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu))
+        return elapsed;
+    uint64_t now = (uint64_t)cpu.tv_sec * 1000000000 + (uint64_t)cpu.tv_nsec;
+    uint64_t used = now - worker->cpu_mark; /* at least what this stretch has used; if the thread is the same */
+    worker->cpu_mark = now;
+    return used < (uint64_t)elapsed ? (int64_t)used : elapsed;
+}
+
+/* What a poll has cost is charged to the share, if others wait meanwhile. */
+static void charge(struct worker *worker, struct pass *pass, struct share *share, bool late, uint64_t now)
+{
+    if (!share_has_rivals(&worker->shares, share)) {
+        share_unlist_empty(&worker->shares, share);
+        worker->shares.calm++;
+        pass->mark = 0;
+        return;
+    }
+    share_unlist_empty(&worker->shares, share);
+    int64_t cost = late ? SHARE_NS : SHARE_NS / SHARE_POLLS;
+    if (is_timed(worker)) {
+        now = now ? now : clock_now();
+        cost = pass->mark ? on_core(worker, (int64_t)(now - pass->mark)) : 0;
+        pass->mark = now;
+    }
+    pass->charged += cost;
+    pass->cut |= pass->charged >= SHARE_NS;
+    share_charge(&worker->shares, share, cost);
+}
+
+/* What has used up its time once may do so again: that is measured from its beginning. */
+static struct orr_task *next_late(struct worker *worker, struct share *share)
+{
+    share->late_owed = false;
+    share->late_pass = worker->shares.passes;
+    share->waited = 0;
+    worker->late_polls++;
+    watch_renew(worker->watch);
+    return share_pop_late(&worker->shares, share);
+}
+
+/* Polls a task of the share; false if it has nothing more to do in this pass. */
+static bool poll_share(struct worker *worker, struct pass *pass, struct share *share)
+{
+    bool may_be_late = share->late.first && share->late_pass != worker->shares.passes;
+    bool owed = may_be_late && share->late_owed;
+    bool late = owed || (may_be_late && share->waited >= TURN_POLLS);
+    struct orr_task *task = NULL;
+    if (!late)
+        task = worker->shuffle ? shuffle_pop(worker, &share->ready) : queue_pop(&share->ready);
+    if (!task && !may_be_late)
+        return false;
+    late = !task;
+    task = late ? next_late(worker, share) : task;
+    struct share_visit visit = { share, worker->shares.visits };
+    worker->shares.visits = &visit;
+    bool ran = task_run(worker, task);
+    worker->shares.visits = visit.outer;
+    if (!ran) {
+        share->late_pass -= late && visit.share; /* the next of them may have its place */
+        pass->dead++;
+        return true;
+    }
+    pass->polls += !late;
+    uint64_t now = pass->end == ORR_NEVER ? 0 : clock_now();
+    pass->time_left = owed || !now || now < pass->end;
+    if (visit.share) {
+        share->waited += !late;
+        charge(worker, pass, share, late, now);
+    }
+    if (!late && must_look(worker))
+        look(worker, pass);
+    return true;
+}
+
+static bool may_go_on(const struct pass *pass)
+{
+    return pass->time_left && !pass->cut && pass->polls < TURN_POLLS && pass->dead < TURN_DEAD;
+}
+
+/* Polls the ready tasks of the only share that has any, until that changes: the usual case, and without anything to measure. */
+static void poll_alone(struct worker *worker, struct pass *pass, struct share *share)
+{
+    struct shares *shares = &worker->shares;
+    bool endless = pass->end == ORR_NEVER;
+    int polls = pass->polls;
+    while (polls < TURN_POLLS && shares->first == share && !share->next) {
+        struct orr_task *task = worker->shuffle ? shuffle_pop(worker, &share->ready) : queue_pop(&share->ready);
         if (!task)
             break;
         if (!task_run(worker, task)) {
-            dead++;
+            if (++pass->dead == TURN_DEAD)
+                break;
             continue;
         }
         polls++;
-        time_left = end == ORR_NEVER || clock_now() < end;
-        if (timers_wait(worker, polls))
-            fire_timers(worker);
+        pass->time_left = endless || clock_now() < pass->end;
+        if (must_look(worker))
+            look(worker, pass);
+        if (!pass->time_left || pass->cut)
+            break;
     }
-    queue_join(&worker->ready, &worker->deferred);
-    return time_left;
+    if (shares->first == share) /* else it may have been closed */
+        share->waited += (unsigned)(polls - pass->polls);
+    pass->polls = polls;
+    pass->mark = 0;
+    shares->calm++;
+}
+
+/* Polls what is ready; timers that come due meanwhile fire. */
+static void poll_shares(struct worker *worker, struct pass *pass)
+{
+    struct shares *shares = &worker->shares;
+    struct share *share;
+    shares->passes++;
+    if (shares->first && shares->first->next && is_timed(worker))
+        pass->mark = clock_now();
+    while (may_go_on(pass) && (share = shares_next(shares))) {
+        bool alone = !share->next && share->ready.first;
+        if (alone && !(share->late.first && (share->late_owed || share->waited >= TURN_POLLS))) {
+            poll_alone(worker, pass, share);
+            continue;
+        }
+        if (poll_share(worker, pass, share))
+            continue;
+        share_unlist_empty(shares, share);
+        if (!share->listed)
+            continue;
+        pass->cut = share_has_rivals(shares, share); /* the rest of its tasks waits for the next pass */
+        break;
+    }
+    share = shares->first;
+    if (share)
+        share_unlist_empty(shares, share);
+    if (share && share->listed && !share->next)
+        share->late_owed = share->late.first && (!pass->time_left || pass->polls >= TURN_POLLS);
+    shares_end(shares);
+}
+
+void worker_close_share(struct worker *worker, struct share *share)
+{
+    if (!share->open)
+        return;
+    for (uint32_t index = 0; index < worker->tasks.used; index++) {
+        struct orr_task *task = tasks_at(&worker->tasks, index);
+        if (task->share == share->number)
+            task->share = 0;
+    }
+    share_close(&worker->shares, share);
 }
 
 void worker_ready_late(struct worker *worker, struct orr_task *task)
@@ -146,27 +330,12 @@ void worker_ready_late(struct worker *worker, struct orr_task *task)
     if (task->queued)
         return;
     task->queued = true;
-    if (worker->late_polls > 1 && clock_now() >= worker->watch->turn_end)
-        queue_push_front(&worker->late, task);
-    else
-        queue_push(&worker->late, task);
+    bool cut_short = worker->late_polls > 1 && clock_now() >= worker->watch->turn_end;
+    share_push_late(&worker->shares, share_of(&worker->shares, task), task, cut_short);
 }
 
-/* What has used up its share once may do so again: its time is measured from its beginning. */
-static void poll_late(struct worker *worker)
-{
-    struct orr_task *task;
-    worker->late_owed = false;
-    if (!worker->late.first)
-        return;
-    worker->late_polls++;
-    watch_renew(worker->watch);
-    for (int dead = 0; dead < TURN_DEAD && (task = queue_pop(&worker->late)); dead++)
-        if (task_run(worker, task))
-            break;
-}
-
-static void pass(struct worker *worker, uint64_t end)
+/* True if it was cut short, and there is more to do. */
+static bool pass(struct worker *worker, uint64_t end)
 {
     collect_or_complain(worker, 0);
     take_wakes(worker);
@@ -176,14 +345,10 @@ static void pass(struct worker *worker, uint64_t end)
     if (!worker_busy(worker))
         virtual_jump(worker);
     fire_timers(worker);
-    if (worker->late_owed)
-        poll_late(worker);
-    bool time_left = poll_ready(worker, end);
-    if (time_left)
-        poll_late(worker);
-    else
-        worker->late_owed = worker->late.first;
+    struct pass pass = { .end = end, .time_left = true };
+    poll_shares(worker, &pass);
     home_scrub(worker->home);
+    return pass.cut && worker->shares.first;
 }
 
 void worker_turn(struct worker *worker, uint64_t budget_ns)
@@ -194,13 +359,16 @@ void worker_turn(struct worker *worker, uint64_t budget_ns)
     worker->watch->turn_began = began;
     worker->watch->turn_end = end == ORR_NEVER ? WATCH_NO_END : end;
     enum { TURNS_PER_READING = 16 };
-    if (counter_read(&worker->turns) % TURNS_PER_READING == 0)
+    if (counter_read(&worker->turns) % TURNS_PER_READING == 0) {
         worker->now = keeper_now(worker->keeper);
+        watch_visit(worker->watch); /* a task may have taken the signal's handler away */
+    }
     counter_add(&worker->turns, 1);
     worker->late_polls = 0;
+    bool cut;
     do
-        pass(worker, end);
-    while (end != ORR_NEVER && worker->late.first && clock_now() < end);
+        cut = pass(worker, end);
+    while (end != ORR_NEVER && (cut || worker->shares.late) && clock_now() < end);
     worker->watch->turn_began = outer_began;
     worker->watch->turn_end = outer_end;
     if (atomic_load_explicit(&worker->home->turning, memory_order_relaxed))
@@ -326,6 +494,7 @@ void worker_close(struct worker *worker)
     take_wakes(worker); /* so that the next holder of the place finds few zombies */
     worker_leave(outer);
     tasks_close(&worker->tasks, &worker->alloc);
+    shares_close(&worker->shares, &worker->alloc);
     reactor_close(worker->reactor);
 }
 

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/mailbox.h"
 #include "exec/place.h"
+#include "exec/share.h"
 #include "exec/task.h"
 #include "exec/watch.h"
 #include "reactor/reactor.h"
@@ -34,12 +35,14 @@ struct worker {
     bool grace; /* the end has come, and tasks are cleaning up */
     struct orr_task *polling;
     struct letter *letters; /* taken from the mailbox, not yet opened */
-    struct queue ready;
-    struct queue deferred; /* woken during their own poll: ready in the next turn */
-    struct queue late;     /* have used up their share: go on when nothing else is ready, one in each pass */
-    bool late_owed;        /* the last pass had no time for one */
-    unsigned late_polls;   /* of those, in this turn */
-    uint64_t shuffle;      /* what chooses among the ready ones; 0: the first: see shuffle.h */
+    struct shares shares;   /* with the tasks that are ready */
+    unsigned late_polls;    /* of tasks that had used up their time, in this turn */
+    unsigned look_every;    /* polls, for timers: fewer if they are long */
+    unsigned look_in;       /* polls until the next look */
+    uint64_t looked_at;     /* when the last one was */
+    uint64_t ticks;         /* of the watch, then */
+    uint64_t cpu_mark;      /* the thread's processor time when a long poll was last charged */
+    uint64_t shuffle;       /* what chooses among the ready ones; 0: the first: see shuffle.h */
     struct counter wakes_local;
     struct counter polls;
     struct tasks tasks;
@@ -151,8 +154,8 @@ void worker_park(struct worker *worker, bool watched);
 /* Whether a turn now would find something to do without looking at the kernel.  The owner. */
 static inline bool worker_busy(struct worker *worker)
 {
-    return worker->ready.first || worker->deferred.first || worker->late.first || worker->letters ||
-           worker->home->letters || reactor_has_done(worker->reactor) || home_next(worker->home) <= worker->now;
+    return worker->shares.first || worker->shares.deferring || worker->letters || worker->home->letters ||
+           reactor_has_done(worker->reactor) || home_next(worker->home) <= worker->now;
 }
 
 /* Whether others have left something.  Sequentially consistent, for use after bell_listen(). */
@@ -191,29 +194,35 @@ static inline void worker_ready(struct worker *worker, struct orr_task *task)
     if (task->queued)
         return;
     task->queued = true;
-    queue_push(task == worker->polling ? &worker->deferred : &worker->ready, task);
+    struct share *share = share_of(&worker->shares, task);
+    if (task == worker->polling)
+        share_push_deferred(&worker->shares, share, task);
+    else
+        share_push(&worker->shares, share, task);
 }
+
+/* Ends a share.  Tasks that are still of it, and have left what it stands for, are the host's from now on.  The owner. */
+void worker_close_share(struct worker *worker, struct share *share);
 
 /* Takes a queued task out of its queue; takes as long as that is.  The owner. */
 static inline void worker_unqueue(struct worker *worker, struct orr_task *task)
 {
-    if (queue_remove(&worker->ready, task) || queue_remove(&worker->deferred, task) ||
-        queue_remove(&worker->late, task))
+    if (share_remove(&worker->shares, share_of(&worker->shares, task), task))
         task->queued = false;
 }
 
-/* The same, before all others.  The owner. */
+/* Queues a live task before all others of its share.  The owner. */
 static inline void worker_ready_next(struct worker *worker, struct orr_task *task)
 {
     if (task->queued)
         return;
     task->queued = true;
-    queue_push_front(&worker->ready, task);
+    share_push_front(&worker->shares, share_of(&worker->shares, task), task);
 }
 
 /*
- * The same for one that has used up its share.  It goes to the end; but to the front, if the turn's end has cut its share short
- * after another had a whole one, or it would always be the same ones that are cut.  The owner.
+ * Queues a live task that has used up its time.  It goes to the end of its share; but to the front, if the turn's end has cut its time short
+ * after another had all of its own, or it would always be the same ones that are cut.  The owner.
  */
 void worker_ready_late(struct worker *worker, struct orr_task *task);
 

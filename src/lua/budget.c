@@ -12,6 +12,7 @@ enum { PATIENCE = 1000 }; /* instructions between looks while Lua cannot be susp
 static void on_hook(lua_State *L, lua_Debug *event);
 static void on_count(lua_State *L, lua_Debug *event);
 static int next_count(const struct orr_isolate *iso);
+static void look_again_after(lua_State *L, int count);
 
 /* --- The hook, on and off --------------------------------------------------------------------------------------- */
 
@@ -32,7 +33,8 @@ static void arm(struct orr_isolate *iso, lua_State *L)
         iso->skips = 0;
     }
     iso->armed = L;
-    lua_sethook(L, on_hook, LUA_MASKCOUNT | LUA_MASKRET | iso->own.mask, 1);
+    bool returns = !iso->counted || iso->own.mask; /* are of interest */
+    lua_sethook(L, on_hook, LUA_MASKCOUNT | (returns ? LUA_MASKRET : 0) | iso->own.mask, 1);
 }
 
 static void disarm(struct orr_isolate *iso)
@@ -71,12 +73,14 @@ bool budget_ask(struct orr_isolate *iso)
 {
     if (!iso->level || iso->limits.mode == ORR_LUA_OFF)
         return false;
-    if (iso->requested)
+    if (iso->requested && !iso->counted)
         return true;
     iso->requested = true;
     if (iso->limits.mode == ORR_LUA_COUNT) {
         budget_charge_coroutine(iso); /* what has been counted so far is forgotten */
         lua_sethook(iso->running, on_count, LUA_MASKCOUNT, 1);
+    } else if (!iso->moving && iso->counted && iso->armed == iso->running) {
+        look_again_after(iso->armed, 1);
     } else if (!iso->moving) {
         budget_follow(iso);
     }
@@ -177,7 +181,8 @@ static void deliver_notices(struct orr_isolate *iso)
         iso->disabled = notice->handler;
         if (iso->limits.notice)
             iso->limits.notice(iso->limits.notice_data, iso->L, notice->kind, notice->text);
-        else if (notice->kind != ORR_LUA_TIMED_OUT) /* which the sink hears of, or whoever awaits */
+        else if (notice->kind != ORR_LUA_TIMED_OUT && /* which the sink hears of, or whoever awaits */
+                 notice->kind != ORR_LUA_COUNTED)     /* which the watch has told the log */
             log_line(&iso->rt->log, ORR_LOG_WARNING, "%s", notice->text);
         alloc_free(&alloc, notice, notice->size);
     }
@@ -226,13 +231,39 @@ static void watch_memory(struct orr_isolate *iso)
 
 /* --- Slices and levels --------------------------------------------------------------------------------------------- */
 
+/* No timer interrupts what follows: the hook is there from the start, and looks at the clock now and then. */
+static void count_instead(struct orr_isolate *iso)
+{
+    const struct watch *watch = iso->worker->watch;
+    iso->requested_at = clock_now();
+    iso->slice_end = clock_after(iso->requested_at, iso->limits.slice_ns);
+    iso->counted = iso->requested = true;
+    budget_follow(iso);
+    if (iso->counted_told)
+        return;
+    iso->counted_told = true;
+    char text[160];
+    snprintf(text, sizeof text,
+             "Lua cannot be interrupted by a timer, and its instructions are counted instead: %s: %s",
+             watch->failed_call, strerror(watch->error));
+    budget_notice(iso, ORR_LUA_COUNTED, text);
+}
+
+static void begin_watching(struct orr_isolate *iso)
+{
+    watch_begin(iso->worker->watch, &iso->watched, budget_over, iso, iso->limits.slice_ns);
+    iso->counted = false;
+    if (watch_failed(iso->worker->watch))
+        count_instead(iso);
+}
+
 bool budget_begin_slice(struct orr_isolate *iso)
 {
     if (iso->slicing)
         return false;
     iso->slicing = true;
     if (iso->limits.mode == ORR_LUA_SIGNAL)
-        watch_begin(iso->worker->watch, &iso->watched, budget_over, iso, iso->limits.slice_ns);
+        begin_watching(iso);
     else if (iso->limits.mode == ORR_LUA_COUNT)
         iso->slice_end = clock_after(clock_now(), iso->limits.slice_ns);
     return true;
@@ -301,8 +332,11 @@ static void measure(struct orr_isolate *iso, struct level *level)
     if (!level->used && left >= 2 * iso->limits.slice_ns)
         return;
     level->since = clock_now();
-    if (left < iso->limits.slice_ns)
-        watch_set(iso->worker->watch, left);
+    if (left >= iso->limits.slice_ns || iso->counted)
+        return;
+    watch_set(iso->worker->watch, left);
+    if (watch_failed(iso->worker->watch) && !iso->requested)
+        budget_over(iso); /* early, for there is no later */
 }
 
 void level_enter(struct orr_isolate *iso, struct level *level, struct ltask *task)
@@ -467,7 +501,8 @@ static void raise_oversized(struct orr_isolate *iso, lua_State *L)
 /* As far as there is time in the slice.  Where instructions are counted, no signal says when that is over. */
 static bool pay(struct orr_isolate *iso)
 {
-    return collector_pay(iso, iso->limits.mode == ORR_LUA_COUNT ? iso->slice_end : ORR_NEVER);
+    bool counts = iso->limits.mode == ORR_LUA_COUNT || iso->counted;
+    return collector_pay(iso, counts ? iso->slice_end : ORR_NEVER);
 }
 
 /*
@@ -533,6 +568,14 @@ static void look_again_after(lua_State *L, int count)
         lua_sethook(L, on_hook, lua_gethookmask(L), count);
 }
 
+static bool slice_is_over(const struct orr_isolate *iso)
+{
+    if (iso->limits.mode == ORR_LUA_SIGNAL && !iso->counted)
+        return iso->slice_over;
+    uint64_t now = clock_now();
+    return now >= iso->slice_end || now >= iso->worker->watch->turn_end;
+}
+
 static void on_hook(lua_State *L, lua_Debug *event)
 {
     struct orr_isolate *iso = isolate_find(L);
@@ -552,9 +595,9 @@ static void on_hook(lua_State *L, lua_Debug *event)
     if (!may && !counts)
         return;
     bool paid = see_to_memory(iso, L);
-    if (!paid)
+    if (!paid || slice_is_over(iso))
         iso->slice_over = true;
-    if (!iso->slice_over && !iso->condemned) {
+    if (!iso->slice_over && !iso->condemned && !iso->counted) {
         stand_down(iso);
         return;
     }
@@ -562,6 +605,8 @@ static void on_hook(lua_State *L, lua_Debug *event)
     if (expired) {
         look_again_after(L, 1);
         end_in_hook(iso, L, expired, may);
+    } else if (iso->counted && !iso->slice_over) {
+        look_again_after(L, (int)iso->limits.check_interval);
     } else if (!can_preempt(iso, L)) {
         collector_pay_anyway(iso, iso->limits.slice_ns);
         look_again_after(L, PATIENCE);
@@ -571,14 +616,6 @@ static void on_hook(lua_State *L, lua_Debug *event)
         prepare_to_preempt(iso, L);
         lua_yield(L, 0);
     }
-}
-
-static bool slice_is_over(const struct orr_isolate *iso)
-{
-    if (iso->limits.mode == ORR_LUA_SIGNAL)
-        return iso->slice_over;
-    uint64_t now = clock_now();
-    return now >= iso->slice_end || now >= iso->worker->watch->turn_end;
 }
 
 static void on_count(lua_State *L, lua_Debug *event)

@@ -19,6 +19,9 @@
  * handler gets a turn.  Where one cannot, because a C function is in between, the hook raises an error at every instruction until they can.
  * Message handlers would run inside the hook, where hooks are off: so xpcall is ours, and skips them then.
  *
+ * Without a timer.  A slice that the watch cannot interrupt is `counted`: the hook is there from its beginning, moves with what runs,
+ * and looks at the clock every `check_interval` instructions, and whenever another coroutine begins or goes on to run.
+ *
  * Limits stack: `levels` are Lua inside Lua, innermost first, and a call ends when its own time or that of any outside it is up.
  */
 #ifndef ORR_LUA_BUDGET_H

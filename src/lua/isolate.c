@@ -249,6 +249,7 @@ static int guard_gc(lua_State *L)
         shutdown_end(&iso->shutdown);
         ltask_report_unseen(iso);
         ltask_forget_errors(iso); /* which are values of the state */
+        worker_close_share(iso->worker, &iso->share);
         isolate_leave(iso);
     }
     iso->closing = true; /* references to functions outlive the state */
@@ -312,6 +313,8 @@ static int isolate_init(struct orr_isolate *iso, struct orr_runtime *rt, lua_Sta
 {
     iso->rt = rt;
     iso->worker = worker_current && worker_current->runtime == rt ? worker_current : runtime_worker(rt, 1);
+    if (share_open(&iso->worker->shares, &iso->share, &iso->worker->alloc))
+        return -ENOMEM;
     lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);
     iso->L = iso->running = lua_tothread(L, -1);
     iso->worker->task_freed = ltask_freed;
@@ -326,6 +329,7 @@ static int isolate_init(struct orr_isolate *iso, struct orr_runtime *rt, lua_Sta
     lua_pushnil(L);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &isolate_key);
     forget_found();
+    worker_close_share(iso->worker, &iso->share);
     iso->closing = true;
     return -ENOMEM;
 }
@@ -435,6 +439,7 @@ static void dispose(struct orr_isolate *iso)
     ltask_report_unseen(iso); /* while there is a state that has them */
     ltask_forget_errors(iso);
     forget_found();
+    worker_close_share(iso->worker, &iso->share);
     if (!iso->owned) {
         shutdown_end_all(iso);
         return;

@@ -87,6 +87,7 @@ struct orr_isolate {
     struct ltask *urgent;
     struct ltask *spares; /* for the next hidden tasks: see errand.h */
     int spare_count;
+    struct share share;   /* of the worker's time */
     struct queue parked;  /* polled while the isolate was held */
     struct queue belated; /* the same, of fair tasks that had used up their share */
     struct unseen unseen; /* failures at the top that are not reported yet */
@@ -124,6 +125,8 @@ struct orr_isolate {
     struct limits limits;
     struct watch_outer watched; /* the slice, of another isolate on the same worker, inside which ours is */
     uint64_t slice_end;         /* when instructions are counted */
+    bool counted;               /* no timer interrupts the slice: its hook looks at the clock */
+    bool counted_told;          /* the host, of that */
     volatile bool requested;    /* the hook is wanted: the slice is over, or there is something to do about memory */
     volatile bool slice_over;   /* the first of these */
     volatile bool fresh, moving, after_call;

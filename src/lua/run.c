@@ -38,10 +38,7 @@ static void park(struct orr_isolate *iso, struct ltask *self)
 /* Before those that have become ready since. */
 static void release_parked(struct orr_isolate *iso)
 {
-    struct worker *worker = iso->worker;
-    queue_join(&iso->parked, &worker->ready);
-    queue_join(&worker->ready, &iso->parked);
-    queue_join(&worker->late, &iso->belated);
+    share_put_back(&iso->worker->shares, &iso->share, &iso->parked, &iso->belated);
 }
 
 /* The first of the urgent ones that still lives; NULL for none. */

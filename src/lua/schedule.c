@@ -4,6 +4,7 @@
  * They wait in a list, each anchored until it has begun.  While there are any, a task of ours takes its turns: in each it starts a
  * number of them as tasks of their own (errand.h), after what was ready before it; none in the turn in which it was scheduled.
  */
+#include "exec/spawn.h"
 #include "lua/errand.h"
 #include "lua/modules.h"
 #include "lua/report.h"
@@ -117,7 +118,7 @@ static int wake_dispatcher(struct orr_isolate *iso)
     int error = isolate_visit(iso);
     if (error)
         return error;
-    error = orr_spawn(iso->rt, &what);
+    error = spawn_for(iso->worker, &iso->share, &what);
     isolate_leave(iso);
     if (error)
         return error;

@@ -163,7 +163,7 @@ static void report_soon(struct ltask *self)
     if (!first)
         return;
     iso->references++;
-    if (orr_spawn(iso->rt, &what)) {
+    if (spawn_for(iso->worker, &iso->share, &what)) {
         isolate_unref(iso);
         ltask_report_unseen(iso);
     }
@@ -344,6 +344,7 @@ struct ltask *ltask_new(struct orr_isolate *iso, lua_State *L, int arguments, co
     }
     ltask_charged(iso);
     orr_task_ref(self->task);
+    self->task->share = iso->share.number;
     iso->tasks++;
     return self;
 }

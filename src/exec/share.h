@@ -1,0 +1,181 @@
+/*
+ * How a worker's time is shared.  Tasks belong to *shares*: each isolate is one, and the tasks of the host are one more.  The worker gives
+ * its time to the shares first, in turn, and then, inside one, to its tasks, first come, first served.  However many tasks a share
+ * has, it gets no more time than the others.
+ *
+ * The ring holds the shares that have something to do.  The first of them is polled until it has run for a stretch of SHARE_NS, or less if there
+ * are many, then it goes to the end.  A share that ran for longer has less the next time; one whose tasks all wait for the next pass ends this
+ * one, and goes on in that with what is left.  So each gets the same time in the long run, and one that has something to do again, since a timer of
+ * its own came due, waits for at most one stretch of each other.  While only one has something to do, no time is measured, and nothing
+ * differs from a single queue.
+ *
+ * On a clock of the tests' own, or if ready tasks are taken at random, polls are counted in place of time: the order is to be the same each time.
+ *
+ * A task belongs to the share of its parent, unless it is told otherwise.
+ *
+ * All of it belongs to the worker's owner.  A share is part of what it stands for, and must be closed before that is freed: see
+ * worker_close_share().
+ */
+#ifndef ORR_EXEC_SHARE_H
+#define ORR_EXEC_SHARE_H
+
+#include "base/alloc.h"
+#include "exec/task.h"
+
+#define SHARE_NS INT64_C(2000000)
+#define SHARE_SHORTEST_NS INT64_C(250000)
+#define SHARE_ROUND_NS INT64_C(16000000) /* all stretches together, until they are as short as that */
+
+enum {
+    SHARE_POLLS = 16,  /* as much as SHARE_NS, where polls are counted */
+    SHARE_DEBT_MAX = 8 /* times SHARE_NS, that one which could not be interrupted has to wait */
+};
+
+struct share {
+    struct queue ready;
+    struct queue deferred; /* woken during their own poll: ready in the next pass */
+    struct queue late;  /* have used up their time: go on when nothing else of the share is ready, one in each pass */
+    struct share *next; /* in the ring */
+    struct share *next_deferring;
+    int64_t credit;     /* nanoseconds that it may run before the others */
+    uint64_t as_of;     /* the calm in which it was last listed, or later */
+    uint64_t late_pass; /* in which one of the late ran last */
+    unsigned waited;    /* polls since then */
+    uint32_t number;    /* in the table; of a task, where it belongs */
+    bool open;
+    bool listed;    /* in the ring */
+    bool deferring; /* among those with deferred tasks */
+    bool late_owed; /* the last pass had no time for one */
+};
+
+/* A poll under way, of a task of a share. */
+struct share_visit {
+    struct share *share; /* NULL if it was closed meanwhile */
+    struct share_visit *outer;
+};
+
+struct shares {
+    struct share **table; /* by number; NULL where there is none */
+    uint32_t count;       /* numbers below this have been given out */
+    uint32_t capacity;
+    uint32_t vacant; /* no number below this is free */
+    uint32_t late;   /* shares with tasks that are late */
+    struct share *first, *last;
+    uint32_t listed; /* between the two */
+    uint64_t calm;   /* polls so far that nobody had to wait for */
+    struct share *deferring;
+    struct share_visit *visits; /* innermost first */
+    uint64_t passes;
+    struct share own; /* of the host's tasks: number 0 */
+    struct share *only[1];
+};
+
+void shares_init(struct shares *shares);
+void shares_close(struct shares *shares, const struct alloc *alloc);
+
+/* Gives a zeroed share its number.  -ENOMEM. */
+int share_open(struct shares *shares, struct share *share, const struct alloc *alloc);
+
+/* No task names it any more.  Those that are still queued are left to the host's share. */
+void share_close(struct shares *shares, struct share *share);
+
+static inline struct share *share_of(const struct shares *shares, const struct orr_task *task)
+{
+    return shares->table[task->share];
+}
+
+/* It has waited for something while nobody waited for the worker: what it ran too long before that does not matter any more. */
+static inline void share_forgive(struct shares *shares, struct share *share)
+{
+    share->as_of = shares->calm;
+    if (share->credit < SHARE_NS)
+        share->credit = SHARE_NS;
+}
+
+/* Puts one that has something to do at the end of the ring, if it is not there. */
+static inline void share_list(struct shares *shares, struct share *share)
+{
+    if (share->listed)
+        return;
+    share->listed = true;
+    shares->listed++;
+    if (share->as_of != shares->calm)
+        share_forgive(shares, share);
+    share->next = NULL;
+    if (shares->first)
+        shares->last->next = share;
+    else
+        shares->first = share;
+    shares->last = share;
+}
+
+static inline void share_push(struct shares *shares, struct share *share, struct orr_task *task)
+{
+    queue_push(&share->ready, task);
+    share_list(shares, share);
+}
+
+/* Before all others of the share. */
+static inline void share_push_front(struct shares *shares, struct share *share, struct orr_task *task)
+{
+    queue_push_front(&share->ready, task);
+    share_list(shares, share);
+}
+
+static inline void share_push_deferred(struct shares *shares, struct share *share, struct orr_task *task)
+{
+    queue_push(&share->deferred, task);
+    if (share->deferring)
+        return;
+    share->deferring = true;
+    share->next_deferring = shares->deferring;
+    shares->deferring = share;
+}
+
+void share_push_late(struct shares *shares, struct share *share, struct orr_task *task, bool front);
+
+/* All tasks of a queue, before those that are ready; and behind those that are late. */
+void share_put_back(struct shares *shares, struct share *share, struct queue *ready, struct queue *late);
+
+/* Takes a task out of wherever it is queued; false if it is nowhere.  Takes as long as the queues are. */
+bool share_remove(struct shares *shares, struct share *share, struct orr_task *task);
+
+/* The next of the late ones; NULL if there is none. */
+struct orr_task *share_pop_late(struct shares *shares, struct share *share);
+
+/* Whether another than this one has something to do. */
+static inline bool share_has_rivals(const struct shares *shares, const struct share *share)
+{
+    return shares->listed > share->listed;
+}
+
+/* Whose turn it is; NULL if none has anything to do. */
+struct share *shares_next(struct shares *shares);
+
+/* Takes one that has nothing to do any more out of the ring, if it is the first. */
+static inline void share_unlist_empty(struct shares *shares, struct share *share)
+{
+    if (share->ready.first || share->deferred.first || share->late.first || shares->first != share)
+        return;
+    shares->first = share->next;
+    shares->listed--;
+    share->listed = false;
+}
+
+/* The share, which has rivals, has run for so long. */
+void share_charge(struct shares *shares, struct share *share, int64_t ns);
+
+/* A pass ends: those that were deferred are ready. */
+static inline void shares_end(struct shares *shares)
+{
+    struct share *share;
+    while ((share = shares->deferring)) {
+        shares->deferring = share->next_deferring;
+        share->deferring = false;
+        queue_join(&share->ready, &share->deferred);
+        if (share->ready.first)
+            share_list(shares, share);
+    }
+}
+
+#endif
