@@ -132,6 +132,15 @@ static inline void share_push_deferred(struct shares *shares, struct share *shar
     shares->deferring = share;
 }
 
+/* Whether any task is queued.  The ring alone does not tell while one is polled: its share stays listed.  As long as the ring is. */
+static inline bool shares_any_queued(const struct shares *shares)
+{
+    for (const struct share *share = shares->first; share; share = share->next)
+        if (share->ready.first || share->late.first)
+            return true;
+    return shares->deferring;
+}
+
 void share_push_late(struct shares *shares, struct share *share, struct orr_task *task, bool front);
 
 /* All tasks of a queue, before those that are ready; and behind those that are late. */

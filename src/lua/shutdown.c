@@ -246,7 +246,7 @@ static bool waits(struct shutdown *self, struct orr_task *task)
         begin_dropping(self, true);
         return false;
     }
-    if (worker_busy(worker) || isolate_is_held(self->iso))
+    if (shares_any_queued(&worker->shares) || isolate_is_held(self->iso))
         orr_task_yield(task); /* a virtual clock stands still meanwhile */
     return true;
 }
