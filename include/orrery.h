@@ -147,7 +147,8 @@ struct orr_options {
     orr_sink_fn *sink; /* for failures that nobody saw; default: the log */
     void *sink_data;
     int preempt_signal; /* interrupts Lua that runs for too long; default SIGRTMIN + 4 */
-    unsigned grace_ms;  /* how long the tasks of a worker, an isolate or a script may take to clean up, all together, when
+    unsigned
+        grace_ms; /* how long the tasks of a worker, an isolate or a script may take to clean up, all together, when
                            they are cancelled at its end; default 1000 */
     orr_deadlock_fn *deadlock; /* default: the log is shown the tree */
     void *deadlock_data;
@@ -226,6 +227,14 @@ ORR_API int orr_runtime_fd(struct orr_runtime *rt);
  *   -ESHUTDOWN   stopped
  */
 ORR_API int orr_runtime_turn(struct orr_runtime *rt, uint64_t budget_ns);
+
+/*
+ * Hand over time that the host has left, between two frames, say: the garbage of the Lua states of worker 1 is collected, in short
+ * steps, for at most `budget_ns`.  What is collected now need not be in a later turn.  No task is polled, and no Lua runs but
+ * finalizers.  Answers 1 if there is more that could be done, 0 if not.
+ *   -EINVAL, -EBUSY   as above
+ */
+ORR_API int orr_runtime_idle(struct orr_runtime *rt, uint64_t budget_ns);
 
 /*
  * When the host must turn next even if the descriptor stays silent: 0 for now, ORR_NEVER for not at all.
@@ -783,11 +792,12 @@ struct orr_lua_options {
     unsigned check_interval; /* instructions between looks; default 10,000 */
     unsigned strikes;        /* time-outs in a row that disable a handler; default 3; UINT_MAX for never */
     unsigned max_tasks;      /* at once; default: the worker's if trusted, 10,000 if not */
-    size_t memory_limit;     /* bytes, for the isolate, what the library holds for it, the jobs of its workers and what it sends,
+    size_t
+        memory_limit; /* bytes, for the isolate, what the library holds for it, the jobs of its workers and what it sends,
                                 together; default: none if trusted, 64 MB if not; SIZE_MAX for none */
-    size_t memory_soft;      /* the host is told when it is passed; default: none */
-    size_t longest_string;   /* default: none if trusted, 8 MB if not; SIZE_MAX for none */
-    size_t longest_source;   /* of a script or a module; default: none if trusted, 128 KB if not; SIZE_MAX for none */
+    size_t memory_soft;    /* the host is told when it is passed; default: none */
+    size_t longest_string; /* default: none if trusted, 8 MB if not; SIZE_MAX for none */
+    size_t longest_source; /* of a script or a module; default: none if trusted, 128 KB if not; SIZE_MAX for none */
     unsigned
         longest_list; /* elements in the list part of a table; default: none if trusted, 262,144 if not; UINT_MAX for none */
     unsigned most_keys; /* in the hash part of a table; default: none if trusted, 32,768 if not; UINT_MAX for none */
@@ -952,7 +962,8 @@ struct orr_script_options {
     void (*prepare)(void *data,
                     struct lua_State *L); /* before it is compiled, each time: to give it functions of the host's */
     void *prepare_data;
-    bool end_on_failure; /* when its body fails, all that it has made ends, as when it is unloaded; its state stays until it is.
+    bool
+        end_on_failure; /* when its body fails, all that it has made ends, as when it is unloaded; its state stays until it is.
                             Default: its tasks, timers and handlers go on */
 };
 

@@ -729,6 +729,27 @@ static void strings_have_a_longest_length(void **state)
     finish(rt, L);
 }
 
+static void time_that_the_host_has_left_is_used_to_collect(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = host_runtime();
+    lua_State *L = open_with(rt, (struct orr_lua_options){ 0 });
+    load(L, "collectgarbage('setpause', 1000) collectgarbage()\n"
+            "for i = 1, 20000 do local _ = { i } end");
+    assert_int_equal(orr_lua_call(L, 0, 0, 0), 0);
+    struct orr_lua_stats before, after;
+    assert_int_equal(orr_lua_stats(L, &before), 0);
+    int more;
+    while ((more = orr_runtime_idle(rt, MS)) == 1)
+        ;
+    assert_int_equal(more, 0);
+    assert_int_equal(orr_lua_stats(L, &after), 0);
+    assert_true(after.memory_used + (1 << 20) < before.memory_used);
+    assert_int_equal(orr_runtime_idle(rt, MS), 0); /* there is nothing left to do */
+    assert_int_equal(orr_runtime_idle(NULL, MS), -EINVAL);
+    finish(rt, L);
+}
+
 /* --- Hooks and signals of others ------------------------------------------------------------------------------------------ */
 
 static void hooks_of_a_script_see_what_they_would_see_anyway(void **state)
@@ -922,6 +943,7 @@ static const struct CMUnitTest limits[] = {
     cmocka_unit_test(memory_has_a_limit),
     cmocka_unit_test(memory_error_that_was_caught_is_not_raised_again),
     cmocka_unit_test(strings_have_a_longest_length),
+    cmocka_unit_test(time_that_the_host_has_left_is_used_to_collect),
     cmocka_unit_test(hooks_of_a_script_see_what_they_would_see_anyway),
     cmocka_unit_test(signal_may_be_the_hosts_too),
     cmocka_unit_test(worker_may_move_from_thread_to_thread),

@@ -478,6 +478,19 @@ int orr_runtime_turn(struct orr_runtime *rt, uint64_t budget_ns)
     return more;
 }
 
+int orr_runtime_idle(struct orr_runtime *rt, uint64_t budget_ns)
+{
+    int error = drive(rt);
+    if (error)
+        return error;
+    struct worker *worker = runtime_worker(rt, 1);
+    struct worker *outer = worker_enter(worker);
+    bool more = worker_idle(worker, clock_after(clock_now(), budget_ns));
+    worker_leave(outer);
+    park(rt);
+    return more;
+}
+
 int orr_runtime_enter(struct orr_runtime *rt)
 {
     int error = drive(rt);

@@ -375,6 +375,22 @@ void worker_turn(struct worker *worker, uint64_t budget_ns)
         atomic_store_explicit(&worker->home->turning, false, memory_order_relaxed);
 }
 
+bool worker_idle(struct worker *worker, uint64_t until)
+{
+    struct watch *watch = worker->watch;
+    uint64_t began = watch->turn_began, end = watch->turn_end;
+    bool more = false;
+    watch->turn_began = clock_now(); /* what is done here has as long as this, as in a turn */
+    watch->turn_end = until;
+    for (struct idle_work *work = worker->idle.first, *next; work; work = next) {
+        next = work->next;
+        more |= work->work(work, until);
+    }
+    watch->turn_began = began;
+    watch->turn_end = end;
+    return more;
+}
+
 uint64_t worker_deadline(struct worker *worker)
 {
     if (worker_busy(worker) || worker_has_news(worker) || virtual_can_jump(worker))

@@ -11,6 +11,7 @@
 #include "base/counter.h"
 #include "base/log.h"
 #include "base/mailbox.h"
+#include "exec/idle.h"
 #include "exec/place.h"
 #include "exec/share.h"
 #include "exec/task.h"
@@ -67,7 +68,7 @@ struct worker {
     uint64_t identity; /* unlike any other worker's, in this process, ever */
     uint64_t grace_ns;
     uint64_t grace_end; /* when tasks may clean up no longer, by the machine's clock; 0 before the worker closes */
-    uint64_t errands; /* spawns received by letter since the worker was last without tasks */
+    uint64_t errands;   /* spawns received by letter since the worker was last without tasks */
 
     struct counter wakes_foreign;
     struct counter wakes_coalesced;
@@ -75,6 +76,8 @@ struct worker {
     struct counter turns;
     uint64_t eventfd_writes_before; /* of those who had the place before us */
     uint64_t futex_wakes_before;
+
+    struct idle_list idle; /* what can be done when the host has time to spare */
 
     /* Of a layer above. */
     void *station;
@@ -122,6 +125,9 @@ void worker_release(struct worker *worker);
 
 /* One pass, never blocking; `budget_ns` may be ORR_NEVER.  The owner. */
 void worker_turn(struct worker *worker, uint64_t budget_ns);
+
+/* Does what can wait, until a time.  True if there is more of it.  The owner, outside turns. */
+bool worker_idle(struct worker *worker, uint64_t until);
 
 /* Blocks until there is something to do, or may be, a due timer included, but not longer than that.  The owner. */
 void worker_sleep(struct worker *worker, uint64_t longest_ns);

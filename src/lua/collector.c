@@ -318,14 +318,13 @@ void collector_pay_anyway(struct orr_isolate *iso, uint64_t ns)
         pay(iso, clock_after(clock_now(), ns), true);
 }
 
-/* A quarter of the way to the next cycle is enough to begin it. */
+/* A quarter more than the last cycle has left is enough to begin the next. */
 bool collector_idle(struct orr_isolate *iso, uint64_t until)
 {
     struct collector *self = &iso->collector;
-    if (!self->managed || self->stopped)
+    if (!self->managed || self->stopped || iso->closing)
         return false;
-    size_t least = self->threshold / 8 * 5; /* of which four are what was left */
-    if (!self->in_cycle && iso->memory < least)
+    if (!self->in_cycle && iso->memory < self->left_before + self->left_before / 4)
         return false;
     if (!self->in_cycle)
         begin_cycle(self);
@@ -365,5 +364,6 @@ void collector_open(struct orr_isolate *iso, lua_State *L)
 
 void collector_begin(struct orr_isolate *iso)
 {
+    iso->collector.left_before = iso->memory;
     set_threshold(iso);
 }

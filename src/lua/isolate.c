@@ -379,6 +379,11 @@ static int open_libraries(lua_State *L)
     return 0;
 }
 
+static bool collect_idly(struct idle_work *work, uint64_t until)
+{
+    return collector_idle(container_of(work, struct orr_isolate, idle), until);
+}
+
 int isolate_new(struct orr_runtime *rt, struct terms *terms, lua_State **out)
 {
     struct orr_isolate *iso = isolate_alloc(rt, terms);
@@ -397,6 +402,8 @@ int isolate_new(struct orr_runtime *rt, struct terms *terms, lua_State **out)
     if (error)
         goto not_opened;
     collector_begin(iso);
+    iso->idle.work = collect_idly;
+    idle_add(&iso->worker->idle, &iso->idle);
     *out = L;
     return 0;
 not_opened:
@@ -440,6 +447,7 @@ static void dispose(struct orr_isolate *iso)
     ltask_forget_errors(iso);
     forget_found();
     worker_close_share(iso->worker, &iso->share);
+    idle_remove(&iso->worker->idle, &iso->idle);
     if (!iso->owned) {
         shutdown_end_all(iso);
         return;

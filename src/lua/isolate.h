@@ -167,6 +167,7 @@ struct orr_isolate {
     struct memory_account account;
     struct charge charge;
     struct collector collector;
+    struct idle_work idle; /* the collector's */
     struct alloc alloc;
 };
 
