@@ -246,8 +246,9 @@ static bool waits(struct shutdown *self, struct orr_task *task)
         begin_dropping(self, true);
         return false;
     }
-    if (shares_any_queued(&worker->shares) || isolate_is_held(self->iso))
-        orr_task_yield(task); /* a virtual clock stands still meanwhile */
+    bool stands_still = worker->keeper->clock != ORR_CLOCK_MONOTONIC; /* while there is anything to do */
+    if (stands_still && (shares_any_queued(&worker->shares) || isolate_is_held(self->iso)))
+        orr_task_yield(task);
     return true;
 }
 
