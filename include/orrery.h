@@ -798,14 +798,13 @@ struct orr_lua_options {
     size_t memory_soft;    /* the host is told when it is passed; default: none */
     size_t longest_string; /* default: none if trusted, 8 MB if not; SIZE_MAX for none */
     size_t longest_source; /* of a script or a module; default: none if trusted, 128 KB if not; SIZE_MAX for none */
-    unsigned
-        longest_list; /* elements in the list part of a table; default: none if trusted, 262,144 if not; UINT_MAX for none */
-    unsigned most_keys; /* in the hash part of a table; default: none if trusted, 32,768 if not; UINT_MAX for none */
-    unsigned
-        most_strings; /* different strings of up to 40 bytes; default: none if trusted, 65,536 if not; UINT_MAX for none */
+    /* What may be large in one piece.  Defaults are for untrusted states; trusted ones have no limit; UINT_MAX, ORR_NEVER for none. */
+    unsigned longest_list;  /* elements in the list part of a table; 262,144 */
+    unsigned most_keys;     /* in the hash part of a table; 32,768 */
+    unsigned most_strings;  /* different strings of up to 40 bytes; 65,536 */
+    unsigned deepest_stack; /* values on the stack of a coroutine; 262,144 */
     uint64_t
-        longest_step_ns; /* a script is ended that makes the collector work longer than this in one piece; default: none
-                                 if trusted, 8 ms if not; ORR_NEVER for none */
+        longest_step_ns; /* a script is ended that keeps the collector, or one instruction, at work for longer; 8 ms */
     const char *const
         *roots; /* folders in which an untrusted script's `require` looks; NULL-terminated; default: none */
     const char *const *modules; /* of the API that scripts have: "async", "eventloop", "events", "json", "loop",

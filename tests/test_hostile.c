@@ -45,7 +45,7 @@ struct script {
     char path[512];
     char text[16384];
     size_t size;
-    char expected[256]; /* timeout, memory, ok, any end, or error and a pattern */
+    char expected[256]; /* timeout, ended, memory, ok, any end, or error and a pattern */
     bool uninterrupted;
 };
 
@@ -152,6 +152,8 @@ static const char *judge(const struct script *script, const struct outcome *outc
         return "it does not end";
     if (!strcmp(script->expected, "any end"))
         return NULL;
+    if (!strcmp(script->expected, "ended"))
+        return outcome->error == -ETIME && !strncmp(outcome->message, "Script ended", 12) ? NULL : "it is not ended";
     if (!strcmp(script->expected, "ok"))
         return outcome->error ? "it fails" : NULL;
     if (!strcmp(script->expected, "memory"))

@@ -14,6 +14,14 @@ static inline uint64_t clock_now(void)
     return (uint64_t)now.tv_sec * NS_PER_SECOND + (uint64_t)now.tv_nsec;
 }
 
+/* What the calling thread has had of the processor: what the kernel gives to others does not count.  Async-signal-safe. */
+static inline uint64_t clock_thread(void)
+{
+    struct timespec used;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    return (uint64_t)used.tv_sec * NS_PER_SECOND + (uint64_t)used.tv_nsec;
+}
+
 /* `ns` more than `start`, or UINT64_MAX where that is beyond all time. */
 static inline uint64_t clock_after(uint64_t start, uint64_t ns)
 {

@@ -62,6 +62,7 @@ static void budget_over(void *data)
         return;
     }
     iso->requested_at = clock_now();
+    iso->requested_cpu = clock_thread();
     iso->fresh = true;
     iso->slice_over = true;
     iso->requested = true;
@@ -487,6 +488,22 @@ void budget_condemn(struct orr_isolate *iso, const char *why)
     budget_ask(iso);
 }
 
+/*
+ * In the first hook after the slice was over, which no C function has returned before: what came between was one instruction, such as a
+ * store that a table grows by.  Some can be made to take seconds, and no error keeps a script from doing it again.
+ */
+static void judge_instruction(struct orr_isolate *iso)
+{
+    uint64_t longest = iso->limits.longest_step_ns;
+    uint64_t ns = longest ? clock_thread() - iso->requested_cpu : 0;
+    if (ns <= longest)
+        return;
+    char text[96];
+    snprintf(text, sizeof text, "an instruction of it took %.1f ms in one piece, and may take %.1f ms",
+             (double)ns / 1e6, (double)longest / 1e6);
+    budget_condemn(iso, text);
+}
+
 static void raise_oversized(struct orr_isolate *iso, lua_State *L)
 {
     char text[96];
@@ -587,6 +604,8 @@ static void on_hook(lua_State *L, lua_Debug *event)
         iso->fresh = false;
         if (event->event == LUA_HOOKRET)
             report_note_culprit(iso, L, event);
+        else
+            judge_instruction(iso);
     }
     if (wants(iso->own.mask, event->event))
         iso->own.hook(L, event);

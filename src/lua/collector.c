@@ -5,7 +5,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 enum {
     STEP_MULTIPLIER = 16, /* of Lua's: with the size below, about a thousand units a step */
@@ -205,13 +204,6 @@ void collector_relent(struct orr_isolate *iso)
 
 /* --- Steps --------------------------------------------------------------------------------------------------------------- */
 
-static uint64_t thread_time(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 struct payment {
     uint64_t now; /* by the clock, */
     uint64_t cpu; /* and by the thread's own, which does not count what the kernel gives to others */
@@ -275,7 +267,7 @@ static bool take_step(struct orr_isolate *iso, struct payment *payment)
     int over = lua_gc(self->keeper, LUA_GCSTEP, 0);
     if (over < 0)
         return false;
-    uint64_t cpu = thread_time(), ns = cpu - payment->cpu;
+    uint64_t cpu = clock_thread(), ns = cpu - payment->cpu;
     payment->cpu = cpu;
     payment->now = clock_now();
     payment->steps++;
@@ -297,7 +289,7 @@ static bool take_step(struct orr_isolate *iso, struct payment *payment)
 static bool pay(struct orr_isolate *iso, uint64_t until, bool anyway)
 {
     struct collector *self = &iso->collector;
-    struct payment payment = { .now = clock_now(), .cpu = thread_time(), .until = until, .anyway = anyway };
+    struct payment payment = { .now = clock_now(), .cpu = clock_thread(), .until = until, .anyway = anyway };
     bool can = true;
     self->paying = true;
     while (can && self->owed && has_time(iso, &payment))

@@ -135,6 +135,7 @@ struct orr_isolate {
     bool hooked;       /* a script has had hooks of its own, and any of those may have raised an error */
     unsigned skips;    /* of moments that were not good ones */
     uint64_t requested_at;
+    uint64_t requested_cpu; /* the same by the thread's own clock */
     lua_State *volatile armed; /* has our hook */
     struct {
         lua_Hook hook; /* its own, meanwhile */

@@ -13,6 +13,9 @@ enum {
     STRING_HEADER = 64,      /* more than Lua needs, in any release */
     STRING_OVERHEAD = 25,    /* what it needs in those that we know */
     STRING_GRANT = 4,        /* times the longest string, before one is refused */
+    STACK_FIRST = 40,        /* slots, when a coroutine begins */
+    STACK_EXTRA = 5,         /* that every stack has besides */
+    STACK_LAST = 1000000,    /* which Lua stops at */
     SLOT = 16,               /* bytes of a list's slot */
     NODE = 24,               /* bytes of a hash part's node */
     STRINGS_FIRST = 1 << 10, /* bytes of the table of short strings when a state begins */
@@ -38,6 +41,14 @@ static void suspect(struct orr_isolate *iso, enum memory_suspect what, const voi
     account->suspect.insists = insists;
 }
 
+/* Whether a block can be the stack of a coroutine, which grows by doubling, up to what Lua allows. */
+static bool is_stack(size_t size)
+{
+    size_t slots = size / SLOT - STACK_EXTRA;
+    return size % SLOT == 0 && (is_power_of_two(slots / STACK_FIRST) || slots >= STACK_LAST) &&
+           (slots % STACK_FIRST == 0 || slots >= STACK_LAST);
+}
+
 /* Looks at a large block that was made or has grown.  `kind` is what Lua says that it makes, or 0. */
 static void look_at_size(struct orr_isolate *iso, const void *block, size_t old_size, size_t size, size_t kind)
 {
@@ -50,6 +61,9 @@ static void look_at_size(struct orr_isolate *iso, const void *block, size_t old_
             suspect(iso, SUSPECT_STRING, block, size, false);
     } else if (kind) {
         return;
+    } else if (limits->deepest_stack && old_size && is_stack(size) &&
+               size / SLOT > limits->deepest_stack + STACK_EXTRA) {
+        suspect(iso, SUSPECT_STACK, block, size, size / SLOT / 2 > limits->deepest_stack + STACK_EXTRA);
     } else if (limits->longest_list && old_size && is_power_of_two(size / SLOT) && size % SLOT == 0 &&
                size / SLOT > limits->longest_list) {
         suspect(iso, SUSPECT_LIST, block, size, size / SLOT / 2 > limits->longest_list);
@@ -341,6 +355,11 @@ bool memory_find_oversized(struct orr_isolate *iso, char *text, size_t size)
     case SUSPECT_HASH:
         snprintf(text, size, "table too large: it has more than %u keys", iso->limits.most_keys);
         if (!looks_like_a_table(block, bytes, NODE))
+            return false;
+        break;
+    case SUSPECT_STACK:
+        snprintf(text, size, "stack overflow: more than %u values on one stack", iso->limits.deepest_stack);
+        if (!looks_like_a_table(block, bytes, SLOT))
             return false;
         break;
     case SUSPECT_STRINGS:

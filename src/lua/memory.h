@@ -36,6 +36,7 @@ enum memory_suspect {
     SUSPECT_STRING,
     SUSPECT_LIST,    /* the list part of a table */
     SUSPECT_HASH,    /* the hash part of a table */
+    SUSPECT_STACK,   /* of a coroutine */
     SUSPECT_STRINGS, /* the table of all short strings */
 };
 
