@@ -262,6 +262,7 @@ bool budget_begin_slice(struct orr_isolate *iso)
     if (iso->slicing)
         return false;
     iso->slicing = true;
+    collector_take_back(iso);
     if (iso->limits.mode == ORR_LUA_SIGNAL)
         begin_watching(iso);
     else if (iso->limits.mode == ORR_LUA_COUNT)
@@ -516,7 +517,7 @@ static bool see_to_memory(struct orr_isolate *iso, lua_State *L)
         raise_oversized(iso, L);
     if (iso->over_memory && !iso->forced_already) {
         iso->forced_already = true;
-        collector_force(iso);
+        collector_force(iso, 2);
     }
     if (!pay(iso))
         return false;

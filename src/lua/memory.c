@@ -356,7 +356,7 @@ bool memory_find_oversized(struct orr_isolate *iso, char *text, size_t size)
         break;
     case SUSPECT_STRINGS:
         snprintf(text, size, "too many different short strings: more than %u", iso->limits.most_strings);
-        collector_force(iso); /* or those that nobody has any more would count, too */
+        collector_force(iso, 1); /* or those that nobody has any more would count, too */
         break;
     }
     if (account->suspect.insists)
