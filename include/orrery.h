@@ -803,6 +803,9 @@ struct orr_lua_options {
     unsigned most_keys; /* in the hash part of a table; default: none if trusted, 32,768 if not; UINT_MAX for none */
     unsigned
         most_strings; /* different strings of up to 40 bytes; default: none if trusted, 65,536 if not; UINT_MAX for none */
+    unsigned
+        max_objects; /* events, semaphores, mutexes, conditions, queues, futures, channels and timers together; default: none
+                             if trusted, 50,000 if not; UINT_MAX for none */
     uint64_t
         longest_step_ns; /* a script is ended that makes the collector work longer than this in one piece; default: none
                                  if trusted, 8 ms if not; ORR_NEVER for none */

@@ -450,6 +450,80 @@ static void buffer_of_a_string_is_not_taken_for_a_table(void **state)
     finish(rt, L);
 }
 
+/* --- Objects with finalizers -------------------------------------------------------------------------------------------- */
+
+static const char makes_objects[] =
+    "local async, makers = game.async, {}\n"
+    "for _, name in ipairs { 'event', 'mutex', 'condition', 'future', 'queue' } do makers[name] = async[name] end\n"
+    "makers.semaphore = function() return async.semaphore(1) end\n"
+    "makers.channel, makers.timer = game.worker.channel, game.loop.new_timer\n"
+    "local kinds = {} for name in pairs(makers) do kinds[#kinds + 1] = name end table.sort(kinds)\n"
+    "for _, name in ipairs(kinds) do\n"
+    "  local keep, ok, e = {}, true\n"
+    "  while ok and #keep < 5000 do ok, e = pcall(function() keep[#keep + 1] = makers[name]() end) end\n"
+    "  note(name .. ' ' .. #keep)\n"
+    "  if e then note(e:match '[^:]*$') end\n"
+    "  for i = 1, #keep do keep[i] = nil end keep = nil\n"
+    "  repeat until collectgarbage 'step' repeat until collectgarbage 'step'\n"
+    "end";
+
+static void too_many_objects_are_an_error_until_some_are_garbage(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = host_runtime();
+    lua_State *L = open_untrusted(rt, (struct orr_lua_options){ .max_objects = 1000 });
+    run_well(rt, L, makes_objects);
+    static const char *const kinds[] = { "channel", "condition", "event",     "future",
+                                         "mutex",   "queue",     "semaphore", "timer" };
+    char *at = noted;
+    for (size_t i = 0; i < LENGTH(kinds); i++) {
+        char expected[128];
+        snprintf(expected, sizeof expected, "%s 1000; there are 1000, and may be no more;", kinds[i]);
+        if (strncmp(at, expected, strlen(expected)) != 0)
+            fail_msg("expected %s, got %s", expected, at);
+        at += strlen(expected);
+    }
+    finish(rt, L);
+}
+
+static void objects_that_are_garbage_do_not_count(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = host_runtime();
+    lua_State *L = open_untrusted(rt, (struct orr_lua_options){ .max_objects = 10000 });
+    run_well(rt, L, "for i = 1, 100000 do game.async.future():complete(nil, i) end note 'made'");
+    expect_noted("made;");
+    assert_true(collector_of(L)->cycles >= 10);
+    finish(rt, L);
+}
+
+/* Or they would be garbage all at once, and that is one step of the collector's. */
+static void cycle_is_forced_after_some_thousand_objects(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = host_runtime();
+    lua_State *L = open_untrusted(rt, (struct orr_lua_options){ 0 });
+    run_well(rt, L, "heap = {} for i = 1, 200000 do heap[i] = { i } end repeat until collectgarbage 'step'");
+    uint64_t before = collector_of(L)->cycles;
+    run_well(rt, L, "for i = 1, 40000 do game.async.mutex() end");
+    assert_true(collector_of(L)->cycles >= before + 4);
+    finish(rt, L);
+}
+
+static void trusted_state_has_as_many_objects_as_it_likes(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = host_runtime();
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 });
+    run_well(rt, L, "local keep = {} for i = 1, 60000 do keep[i] = game.async.event() end note(#keep)");
+    expect_noted("60000;");
+    assert_int_equal(orr_lua_close(L), 0);
+    L = open_untrusted(rt, (struct orr_lua_options){ .max_objects = UINT_MAX });
+    run_well(rt, L, "local keep = {} for i = 1, 60000 do keep[i] = game.async.event() end note(#keep)");
+    expect_noted("60000;");
+    finish(rt, L);
+}
+
 /* --- Being ended -------------------------------------------------------------------------------------------------------- */
 
 static const char insists[] = "game.events:on('e', function() note 'handled' end)\n"
@@ -770,6 +844,10 @@ static const struct CMUnitTest collector_tests[] = {
     cmocka_unit_test(host_can_lift_each_limit),
     cmocka_unit_test(untrusted_state_has_limits_by_default),
     cmocka_unit_test(buffer_of_a_string_is_not_taken_for_a_table),
+    cmocka_unit_test(too_many_objects_are_an_error_until_some_are_garbage),
+    cmocka_unit_test(objects_that_are_garbage_do_not_count),
+    cmocka_unit_test(cycle_is_forced_after_some_thousand_objects),
+    cmocka_unit_test(trusted_state_has_as_many_objects_as_it_likes),
     cmocka_unit_test(script_that_insists_is_ended),
     cmocka_unit_test(nothing_of_an_ended_script_runs_any_more),
     cmocka_unit_test(script_whose_garbage_takes_too_long_in_one_piece_is_ended),

@@ -20,6 +20,7 @@ struct limits {
     size_t longest_source;
     unsigned longest_list, most_keys; /* of a table */
     unsigned most_strings;
+    unsigned max_objects; /* with finalizers of ours */
     uint64_t longest_step_ns; /* of the collector */
     bool safe_patterns;
     bool testing;
