@@ -64,8 +64,11 @@ static lua_State *open_trusted(struct orr_runtime *rt, struct orr_lua_options op
     return with_functions(open_with(rt, options));
 }
 
+/* How long a step takes is the machine's matter: no script is ended for it, unless the test says so. */
 static lua_State *open_untrusted(struct orr_runtime *rt, struct orr_lua_options options)
 {
+    if (!options.longest_step_ns)
+        options.longest_step_ns = ORR_NEVER;
     memcpy(options.deadline_ns, patient.deadline_ns, sizeof options.deadline_ns);
     return with_functions(open_as_chosen(rt, options));
 }
@@ -412,7 +415,7 @@ static void untrusted_state_has_limits_by_default(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_untrusted(rt, (struct orr_lua_options){ .longest_step_ns = ORR_NEVER });
+    lua_State *L = open_untrusted(rt, (struct orr_lua_options){ 0 });
     run_well(rt, L,
              "local function try(f) note(select(2, pcall(f)):match ': (.*)') end\n"
              "try(function() local t = {} for i = 1, 1e6 do t[i] = i end end)\n"
@@ -425,6 +428,21 @@ static void untrusted_state_has_limits_by_default(void **state)
                  "table too large: it has more than 32768 keys;"
                  "string too long: 10000000 bytes, and may have 8388608;"
                  "too many different short strings: more than 65536;");
+    finish(rt, L);
+}
+
+static void longest_step_is_limited_by_default_only_where_nobody_is_trusted(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = host_runtime();
+    lua_State *L = open_as_chosen(rt, (struct orr_lua_options){ 0 });
+    assert_int_equal(isolate_find(L)->limits.longest_step_ns, 8 * MS);
+    assert_int_equal(orr_lua_close(L), 0);
+    L = open_as_chosen(rt, (struct orr_lua_options){ .longest_step_ns = ORR_NEVER });
+    assert_int_equal(isolate_find(L)->limits.longest_step_ns, 0);
+    assert_int_equal(orr_lua_close(L), 0);
+    L = open_with(rt, (struct orr_lua_options){ 0 });
+    assert_int_equal(isolate_find(L)->limits.longest_step_ns, 0);
     finish(rt, L);
 }
 
@@ -843,6 +861,7 @@ static const struct CMUnitTest collector_tests[] = {
     cmocka_unit_test(trusted_state_has_none_of_these_limits),
     cmocka_unit_test(host_can_lift_each_limit),
     cmocka_unit_test(untrusted_state_has_limits_by_default),
+    cmocka_unit_test(longest_step_is_limited_by_default_only_where_nobody_is_trusted),
     cmocka_unit_test(buffer_of_a_string_is_not_taken_for_a_table),
     cmocka_unit_test(too_many_objects_are_an_error_until_some_are_garbage),
     cmocka_unit_test(objects_that_are_garbage_do_not_count),
