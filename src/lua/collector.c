@@ -25,6 +25,13 @@ enum {
 
 /* --- Pace ---------------------------------------------------------------------------------------------------------------- */
 
+static uint64_t thread_time(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
 /* Lua's own collector is not to begin. */
 static void hold_off(struct collector *self)
 {
@@ -147,8 +154,9 @@ void collector_hear(struct orr_isolate *iso, size_t bytes)
     uint64_t now = clock_now();
     if (now < self->quiet_until)
         return;
+    uint64_t cpu = thread_time(); /* not the clock: what the kernel gives to others meanwhile would count fifty times */
     budget_ask_to_collect(iso);
-    self->quiet_until = now + ASKING_SHARE * (clock_now() - now);
+    self->quiet_until = now + ASKING_SHARE * (thread_time() - cpu);
 }
 
 bool collector_owes(const struct orr_isolate *iso)
@@ -208,13 +216,6 @@ void collector_relent(struct orr_isolate *iso)
 }
 
 /* --- Steps --------------------------------------------------------------------------------------------------------------- */
-
-static uint64_t thread_time(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 struct payment {
     uint64_t now; /* by the clock, */
