@@ -47,6 +47,9 @@ static const struct {
     { "channels_at_the_limit",
       "while true do local last\n"
       "  pcall(function() while true do last = { orrery.worker.channel(), last } end end) end" },
+    { "futures_dead_at_once", "while true do for i = 1, 1e5 do orrery.async.future():complete(nil, i) end end" },
+    { "futures_at_the_limit", "while true do local last\n"
+                              "  pcall(function() while true do last = { orrery.async.future(), last } end end) end" },
     { "tables_at_the_limit", "while true do local last pcall(function() while true do last = { last } end end) end" },
     { "strings_at_the_limit",
       "while true do local last, n = nil, 0\n"

@@ -802,9 +802,11 @@ struct orr_lua_options {
     unsigned longest_list;  /* elements in the list part of a table; 262,144 */
     unsigned most_keys;     /* in the hash part of a table; 32,768 */
     unsigned most_strings;  /* different strings of up to 40 bytes; 65,536 */
-    unsigned deepest_stack; /* values on the stack of a coroutine; 262,144 */
+    unsigned deepest_stack; /* values on the stack of a coroutine; 131,072 */
+    unsigned
+        max_objects; /* events, semaphores, mutexes, conditions, queues, futures, channels, timers together; 50,000 */
     uint64_t
-        longest_step_ns; /* a script is ended that keeps the collector, or one instruction, at work for longer; 8 ms */
+        longest_step_ns; /* a script is ended that keeps the collector at work for longer than this in one piece, or an instruction for twice as long; 8 ms */
     const char *const
         *roots; /* folders in which an untrusted script's `require` looks; NULL-terminated; default: none */
     const char *const *modules; /* of the API that scripts have: "async", "eventloop", "events", "json", "loop",

@@ -263,6 +263,7 @@ bool budget_begin_slice(struct orr_isolate *iso)
     if (iso->slicing)
         return false;
     iso->slicing = true;
+    collector_take_back(iso);
     if (iso->limits.mode == ORR_LUA_SIGNAL)
         begin_watching(iso);
     else if (iso->limits.mode == ORR_LUA_COUNT)
@@ -494,7 +495,7 @@ void budget_condemn(struct orr_isolate *iso, const char *why)
  */
 static void judge_instruction(struct orr_isolate *iso)
 {
-    uint64_t longest = iso->limits.longest_step_ns;
+    uint64_t longest = 2 * iso->limits.longest_step_ns; /* new pages for a large block take the kernel a while */
     uint64_t ns = longest ? clock_thread() - iso->requested_cpu : 0;
     if (ns <= longest)
         return;
@@ -533,7 +534,7 @@ static bool see_to_memory(struct orr_isolate *iso, lua_State *L)
         raise_oversized(iso, L);
     if (iso->over_memory && !iso->forced_already) {
         iso->forced_already = true;
-        collector_force(iso);
+        collector_force(iso, 2);
     }
     if (!pay(iso))
         return false;

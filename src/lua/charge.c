@@ -281,7 +281,7 @@ bool charge_collect(struct orr_isolate *iso, lua_State *L)
     if (!may_help(iso))
         return trimmed;
     if (iso->collector.managed && iso->level) { /* for a slice's time: what is left is done in later turns */
-        collector_force(iso);
+        collector_force(iso, 2);
         collector_pay_anyway(iso, iso->limits.slice_ns);
     } else {
         lua_gc(L, LUA_GCCOLLECT);
@@ -297,7 +297,7 @@ bool charge_collects(struct orr_isolate *iso)
     if (!may_help(iso) || !iso->collector.managed)
         return trimmed;
     iso->charge.collected_at = iso->memory; /* about what will be left, at the most */
-    collector_force(iso);
+    collector_force(iso, 2);
     return true;
 }
 

@@ -24,6 +24,13 @@ enum {
 
 /* --- Pace ---------------------------------------------------------------------------------------------------------------- */
 
+static uint64_t thread_time(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
 /* Lua's own collector is not to begin. */
 static void hold_off(struct collector *self)
 {
@@ -61,8 +68,6 @@ static void begin_cycle(struct collector *self)
     self->in_cycle = true;
     self->longest = 0;
     self->hurry = self->before >= LONG_STEP;
-    if (self->hurry)
-        self->owed = OWED_ALL;
 }
 
 static void condemn(struct orr_isolate *iso, uint64_t ns)
@@ -124,6 +129,12 @@ static void let_lua_collect(struct collector *self)
     self->left_to_lua = true;
 }
 
+void collector_take_back(struct orr_isolate *iso)
+{
+    if (iso->collector.left_to_lua)
+        hold_off(&iso->collector);
+}
+
 void collector_hear(struct orr_isolate *iso, size_t bytes)
 {
     struct collector *self = &iso->collector;
@@ -142,19 +153,20 @@ void collector_hear(struct orr_isolate *iso, size_t bytes)
     uint64_t now = clock_now();
     if (now < self->quiet_until)
         return;
+    uint64_t cpu = thread_time(); /* not the clock: what the kernel gives to others meanwhile would count fifty times */
     budget_ask_to_collect(iso);
-    self->quiet_until = now + ASKING_SHARE * (clock_now() - now);
+    self->quiet_until = now + ASKING_SHARE * (thread_time() - cpu);
 }
 
 bool collector_owes(const struct orr_isolate *iso)
 {
-    return iso->collector.owed;
+    return iso->collector.owed || iso->collector.hurry;
 }
 
-void collector_force(struct orr_isolate *iso)
+void collector_force(struct orr_isolate *iso, unsigned cycles)
 {
     struct collector *self = &iso->collector;
-    self->forced = self->in_cycle ? 2 : 1;
+    self->forced = cycles + self->in_cycle;
     if (!self->in_cycle)
         begin_cycle(self);
     self->owed = OWED_ALL;
@@ -198,7 +210,7 @@ void collector_relent(struct orr_isolate *iso)
 {
     struct collector *self = &iso->collector;
     self->forced = 0;
-    if (self->owed >= OWED_ALL && !self->hurry)
+    if (self->owed >= OWED_ALL)
         self->owed = 0;
 }
 
@@ -278,10 +290,9 @@ static bool take_step(struct orr_isolate *iso, struct payment *payment)
     judge_step(iso, ns);
     if (over)
         end_cycle(iso);
-    else if (self->hurry && !self->forced && self->longest >= self->before / 2) {
+    else if (self->longest >= self->before / 2)
         self->hurry = false;
-        self->owed = 0;
-    } else if (self->owed < OWED_ALL)
+    if (self->owed < OWED_ALL)
         self->owed -= self->owed < STEP_UNITS ? self->owed : STEP_UNITS;
     return true;
 }
@@ -292,21 +303,21 @@ static bool pay(struct orr_isolate *iso, uint64_t until, bool anyway)
     struct payment payment = { .now = clock_now(), .cpu = clock_thread(), .until = until, .anyway = anyway };
     bool can = true;
     self->paying = true;
-    while (can && self->owed && has_time(iso, &payment))
+    while (can && collector_owes(iso) && has_time(iso, &payment))
         can = take_step(iso, &payment);
     self->paying = false;
     hold_off(self);
-    return !self->owed || !can;
+    return !can || !collector_owes(iso);
 }
 
 bool collector_pay(struct orr_isolate *iso, uint64_t until)
 {
-    return !iso->collector.owed || pay(iso, until, false);
+    return !collector_owes(iso) || pay(iso, until, false);
 }
 
 void collector_pay_anyway(struct orr_isolate *iso, uint64_t ns)
 {
-    if (iso->collector.owed)
+    if (collector_owes(iso))
         pay(iso, clock_after(clock_now(), ns), true);
 }
 
@@ -324,7 +335,7 @@ bool collector_idle(struct orr_isolate *iso, uint64_t until)
     self->owed = OWED_ALL;
     collector_pay(iso, until);
     if (self->in_cycle)
-        self->owed = self->hurry || self->forced ? OWED_ALL : owed;
+        self->owed = self->forced ? OWED_ALL : owed;
     return self->in_cycle;
 }
 

@@ -16,7 +16,7 @@
  * longer from cycle to cycle, cycles begin sooner, so that it is noticed early; and an untrusted script that makes a step last longer
  * than `longest_step_ns` is ended.
  *
- * At the memory limit the cycle under way and a whole one after that are *forced*: owed until they are over, whatever is allocated.
+ * At the memory limit the cycle under way and up to two whole ones after that are *forced*: owed until they are over, whatever is allocated.
  *
  * States that the host has made, and those without limits on their time, keep Lua's own collector.  The isolate's worker's thread.
  */
@@ -72,6 +72,9 @@ void collector_owe(struct orr_isolate *iso, long long kilobytes);
 void collector_begin(struct orr_isolate *iso);
 void collector_open(struct orr_isolate *iso, lua_State *L);
 
+/* A slice begins: what plain code of the host's has left to Lua's own collector is ours again. */
+void collector_take_back(struct orr_isolate *iso);
+
 /* So many bytes have been allocated.  In the allocator: only notes, and asks for the hook. */
 void collector_hear(struct orr_isolate *iso, size_t bytes);
 
@@ -87,8 +90,11 @@ bool collector_pay(struct orr_isolate *iso, uint64_t until);
 /* The same for Lua that cannot be suspended: for so long, whatever is over meanwhile. */
 void collector_pay_anyway(struct orr_isolate *iso, uint64_t ns);
 
-/* A limit is passed: the cycle under way, if there is one, and a whole one after that are owed.  Or not any more. */
-void collector_force(struct orr_isolate *iso);
+/*
+ * The cycle under way, if there is one, and so many whole ones after that are owed, or fewer if those bring memory well below its limit.
+ * An object with a finalizer, and what the finalizer makes, are freed only by the second.  Or nothing is owed any more.
+ */
+void collector_force(struct orr_isolate *iso, unsigned cycles);
 void collector_relent(struct orr_isolate *iso);
 
 /* As it was when the state was made, whatever a script has done to it. */

@@ -115,6 +115,8 @@ static int future_gc(lua_State *L)
     }
     if (error == -EBUSY) /* somebody waits for it yet: after the next cycle */
         luaL_setmetatable(L, FUTURE);
+    else
+        objects_gone(iso);
     return 0;
 }
 
@@ -122,9 +124,11 @@ static int async_future(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
     size_t size = sizeof(struct future_object) + event_size;
+    objects_check(iso, L);
     struct future_object *self = lua_newuserdatauv(L, size, 1);
     memset(self, 0, size);
     luaL_setmetatable(L, FUTURE);
+    objects_made(iso);
     int error = isolate_visit(iso);
     if (!error) {
         error = event_init(event_of(self));

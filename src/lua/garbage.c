@@ -69,7 +69,7 @@ static int collect(lua_State *L)
     }
     switch (option) {
     case COLLECT:
-        collector_force(iso);
+        collector_force(iso, 1);
         return pay(L, LUA_OK, -1);
     case COUNT:
         lua_pushnumber(L, kilobytes + (lua_Number)lua_gc(L, LUA_GCCOUNTB) / 1024);

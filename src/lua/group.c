@@ -39,6 +39,7 @@ static int async_group(lua_State *L)
     memset(self, 0, sizeof *self + count * sizeof *self->waits);
     self->count = count;
     luaL_setmetatable(L, GROUP);
+    objects_made(isolate_of(L));
     lua_createtable(L, (int)count, 0);
     for (size_t i = 1; i <= count; i++) {
         lua_rawgeti(L, 1, (lua_Integer)i);
@@ -133,10 +134,16 @@ static int group_close(lua_State *L)
     return 0;
 }
 
+static int group_gc(lua_State *L)
+{
+    objects_gone(isolate_of(L));
+    return group_close(L);
+}
+
 void group_open(struct orr_isolate *iso, lua_State *L)
 {
     static const luaL_Reg methods[] = {
-        { "next", group_next }, { "__close", group_close }, { "__gc", group_close }, { NULL, NULL }
+        { "next", group_next }, { "__close", group_close }, { "__gc", group_gc }, { NULL, NULL }
     };
     static const luaL_Reg functions[] = { { "_group", async_group }, { NULL, NULL } };
     isolate_class(iso, L, GROUP, methods);

@@ -20,6 +20,7 @@
 #include "lua/compat.h"
 #include "lua/discard.h"
 #include "lua/limits.h"
+#include "lua/objects.h"
 #include "lua/memory.h"
 #include "lua/shutdown.h"
 #include "orrery.h"
@@ -169,6 +170,7 @@ struct orr_isolate {
     struct charge charge;
     struct collector collector;
     struct idle_work idle; /* the collector's */
+    struct objects objects;
     struct alloc alloc;
 };
 

@@ -18,7 +18,8 @@ enum {
     LIST_UNTRUSTED = 1 << 18,
     KEYS_UNTRUSTED = 1 << 15,
     STRINGS_UNTRUSTED = 1 << 16,
-    STACK_UNTRUSTED = 1 << 18,
+    STACK_UNTRUSTED = 1 << 17,
+    OBJECTS_UNTRUSTED = 50000,
 };
 
 #define MS UINT64_C(1000000)
@@ -107,6 +108,7 @@ int limits_choose(struct limits *limits, const struct orr_lua_options *options, 
         .most_keys = (unsigned)choose(options->most_keys, trusted ? 0 : KEYS_UNTRUSTED, UINT_MAX),
         .most_strings = (unsigned)choose(options->most_strings, trusted ? 0 : STRINGS_UNTRUSTED, UINT_MAX),
         .deepest_stack = (unsigned)choose(options->deepest_stack, trusted ? 0 : STACK_UNTRUSTED, UINT_MAX),
+        .max_objects = (unsigned)choose(options->max_objects, trusted ? 0 : OBJECTS_UNTRUSTED, UINT_MAX),
         .longest_step_ns = choose(options->longest_step_ns, trusted ? 0 : STEP_UNTRUSTED, ORR_NEVER),
         .safe_patterns = options->safe_patterns || !trusted,
         .testing = options->testing,

@@ -111,6 +111,7 @@ static void timer_fires(struct orr_timer *timer, void *data, int status)
 static int loop_new_timer(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
+    objects_check(iso, L);
     struct timer_object *self = lua_newuserdatauv(L, sizeof *self, iso->debug ? 2 : 1);
     uint32_t script = script_running(iso);
     *self = (struct timer_object){
@@ -119,6 +120,7 @@ static int loop_new_timer(lua_State *L)
         .errand = { .kind = &timer_kind, .iso = iso, .handler = &self->handler, .script = script },
     };
     isolate_set_class(L, OBJECT_TIMER);
+    objects_made(iso);
     if (iso->debug) { /* where it was made */
         report_push_place(L, L, 1);
         lua_setiuservalue(L, -2, 2);
@@ -241,6 +243,12 @@ static int timer_close(lua_State *L)
     return 0;
 }
 
+static int timer_gc(lua_State *L)
+{
+    objects_gone(isolate_of(L));
+    return timer_close(L);
+}
+
 void loop_close_timers(struct orr_isolate *iso, uint32_t script)
 {
     for (struct timer_object *at = iso->timers, *next; at; at = next) {
@@ -345,7 +353,7 @@ void loop_open(struct orr_isolate *iso, lua_State *L)
         { "get_due_in", timer_get_due_in },
         { "set_repeat", timer_set_repeat },
         { "get_repeat", timer_get_repeat },
-        { "__gc", timer_close },
+        { "__gc", timer_gc },
         { NULL, NULL },
     };
     static const luaL_Reg functions[] = {

@@ -147,18 +147,35 @@ static inline void *take_block(struct orr_isolate *iso, size_t size)
     return take_large(iso, size);
 }
 
-/* A small block that is not in the slab. */
-static bool give_misplaced(struct orr_isolate *iso, const void *block)
+/* The place of a small block among those that are not in the slab, or -1. */
+static int find_misplaced(const struct memory_account *account, const void *block)
+{
+    for (unsigned i = 0; i < account->misplaced_count; i++)
+        if (account->misplaced[i].block == block)
+            return (int)i;
+    return -1;
+}
+
+static bool is_misplaced(const struct memory_account *account, const void *block)
+{
+    return find_misplaced(account, block) >= 0 || (account->strays && !slab_has(&account->slab, block));
+}
+
+/* Frees a small block if it is not in the slab.  All of these are malloc's, which needs no size. */
+static bool give_misplaced(struct orr_isolate *iso, void *block, size_t size)
 {
     struct memory_account *account = &iso->account;
-    for (unsigned i = 0; i < account->misplaced_count; i++) {
-        if (account->misplaced[i].block != block)
-            continue;
-        alloc_resize(&iso->alloc, account->misplaced[i].block, account->misplaced[i].size, 0);
-        account->misplaced[i] = account->misplaced[--account->misplaced_count];
-        return true;
+    int place = find_misplaced(account, block);
+    if (place < 0 && !is_misplaced(account, block))
+        return false;
+    if (place < 0) {
+        account->strays--;
+    } else {
+        size = account->misplaced[place].size;
+        account->misplaced[place] = account->misplaced[--account->misplaced_count];
     }
-    return false;
+    alloc_resize(&iso->alloc, block, size, 0);
+    return true;
 }
 
 static void give_large(struct orr_isolate *iso, void *block, size_t size)
@@ -173,17 +190,9 @@ static void give_block(struct orr_isolate *iso, void *block, size_t size)
     struct memory_account *account = &iso->account;
     if (size > SLAB_LARGEST || !account->pooled)
         give_large(iso, block, size);
-    else if (!account->misplaced_count || !give_misplaced(iso, block))
+    else if (!(account->misplaced_count + account->strays) || !give_misplaced(iso, block, size))
         if (!account->discarding)
             slab_give(&account->slab, block);
-}
-
-static bool is_misplaced(const struct memory_account *account, const void *block)
-{
-    for (unsigned i = 0; i < account->misplaced_count; i++)
-        if (account->misplaced[i].block == block)
-            return true;
-    return false;
 }
 
 /* Shrinking cannot fail: Lua does not expect it. */
@@ -193,8 +202,10 @@ static void *keep_in_place(struct memory_account *account, void *block, size_t o
         return NULL;
     if (old_size <= SLAB_LARGEST)
         return block; /* its page knows its class */
-    if (account->misplaced_count == MISPLACED_MAX)
-        return NULL;
+    if (account->misplaced_count == MISPLACED_MAX) {
+        account->strays++;
+        return block;
+    }
     account->misplaced[account->misplaced_count].block = block;
     account->misplaced[account->misplaced_count++].size = old_size;
     return block;
@@ -364,7 +375,7 @@ bool memory_find_oversized(struct orr_isolate *iso, char *text, size_t size)
         break;
     case SUSPECT_STRINGS:
         snprintf(text, size, "too many different short strings: more than %u", iso->limits.most_strings);
-        collector_force(iso); /* or those that nobody has any more would count, too */
+        collector_force(iso, 1); /* or those that nobody has any more would count, too */
         break;
     }
     if (account->suspect.insists)

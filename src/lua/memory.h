@@ -64,6 +64,7 @@ struct memory_account {
         size_t size;
     } misplaced[MISPLACED_MAX]; /* small blocks that are not in the slab: a large one shrank when there was no page */
     unsigned misplaced_count;
+    unsigned strays; /* misplaced blocks beyond these: they are known by being in no chunk of the slab */
 };
 
 /* To be called before the state is made, and after it is closed. */

@@ -95,6 +95,14 @@ static void unmap_chunk(struct slab *slab, struct slab_chunk *chunk)
     free(chunk);
 }
 
+bool slab_has(const struct slab *slab, const void *block)
+{
+    for (const struct slab_chunk *chunk = slab->chunks; chunk; chunk = chunk->next)
+        if ((uintptr_t)block - (uintptr_t)chunk->base < (size_t)chunk->pages * SLAB_PAGE)
+            return true;
+    return false;
+}
+
 void slab_close(struct slab *slab)
 {
     while (slab->chunks)

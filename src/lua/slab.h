@@ -51,6 +51,9 @@ void slab_open(struct slab *slab);
 /* Gives empty chunks back to the system, but for half of what is in use. */
 void slab_trim(struct slab *slab);
 
+/* Whether a block is in one of the slab's chunks.  Walks over all of them. */
+bool slab_has(const struct slab *slab, const void *block);
+
 /* Unmaps everything, whatever is still taken. */
 void slab_close(struct slab *slab);
 

@@ -34,14 +34,18 @@ static int raise_misuse(lua_State *L, const char *what, int error)
     do { \
         if (VISITED(isolate_of(L), end) == -EBUSY) \
             luaL_setmetatable(L, class); \
+        else \
+            objects_gone(isolate_of(L)); \
         return 0; \
     } while (0)
 
 static void *new_object(lua_State *L, const char *class, size_t size)
 {
+    objects_check(isolate_of(L), L);
     void *object = lua_newuserdatauv(L, size, 0);
     memset(object, 0, size); /* as if it were ended */
     luaL_setmetatable(L, class);
+    objects_made(isolate_of(L));
     return object;
 }
 
@@ -446,9 +450,11 @@ static int async_queue(lua_State *L)
     lua_Integer capacity = luaL_optinteger(L, 1, 0);
     luaL_argcheck(L, capacity >= (lua_isnoneornil(L, 1) ? 0 : 1), 1, "expected a capacity, at least 1");
     size_t size = sizeof(struct queue_object) + queue_size;
+    objects_check(isolate_of(L), L);
     struct queue_object *object = lua_newuserdatauv(L, size, 1);
     memset(object, 0, size);
     luaL_setmetatable(L, QUEUE);
+    objects_made(isolate_of(L));
     lua_newtable(L);
     lua_setiuservalue(L, -2, 1);
     struct alloc alloc = charge_alloc(isolate_of(L));

@@ -180,10 +180,13 @@ static void channel_unref(struct attachment *attachment)
 
 static int channel_push(lua_State *L, struct attachment *attachment)
 {
+    struct orr_isolate *iso = isolate_find(L);
+    objects_check(iso, L);
     struct handle *handle = lua_newuserdatauv(L, sizeof *handle, 0);
     handle->attachment = NULL;
     luaL_setmetatable(L, CHANNEL);
-    if (charge_take(isolate_find(L), sizeof(struct channel)))
+    objects_made(iso);
+    if (charge_take(iso, sizeof(struct channel)))
         return charge_raise(L);
     channel_ref(attachment);
     handle->attachment = attachment;
@@ -195,6 +198,7 @@ static int channel_gc(lua_State *L)
     struct handle *handle = lua_touserdata(L, 1);
     struct attachment *attachment = handle->attachment;
     handle->attachment = NULL;
+    objects_gone(isolate_of(L));
     if (attachment) {
         charge_give(isolate_of(L), sizeof(struct channel));
         channel_unref(attachment);
@@ -216,9 +220,11 @@ int channel_new(lua_State *L)
         luaL_argcheck(L, capacity >= 0 && capacity <= CAPACITY_MAX_UNTRUSTED, 1,
                       "a capacity from 0 to 10000 expected, which is the most that an untrusted script may have");
     luaL_argcheck(L, capacity >= 0 && capacity <= CAPACITY_MAX, 1, "a capacity from 0 to 1000000 expected");
+    objects_check(iso, L);
     struct handle *handle = lua_newuserdatauv(L, sizeof *handle, 0);
     handle->attachment = NULL;
     luaL_setmetatable(L, CHANNEL);
+    objects_made(iso);
     if (charge_take(iso, sizeof(struct channel)))
         return charge_raise(L);
     struct channel *channel = alloc_zeroed(&iso->rt->alloc, sizeof *channel);
@@ -245,6 +251,7 @@ static struct waiter *waiter_new(lua_State *L, struct channel *channel, bool sen
     struct waiter *waiter = lua_newuserdatauv(L, sizeof *waiter, 0);
     *waiter = (struct waiter){ .sends = sends };
     luaL_setmetatable(L, WAITER);
+    objects_made(isolate_of(L));
     lua_insert(L, 1);
     channel_ref(&channel->attachment);
     waiter->channel = channel;
@@ -302,6 +309,7 @@ static int waiter_gc(lua_State *L)
         charge_give(isolate_of(L), FUTURE_COST);
     orr_future_unref(waiter->future);
     waiter->future = NULL;
+    objects_gone(isolate_of(L));
     return 0;
 }
 
