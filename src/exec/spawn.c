@@ -90,13 +90,14 @@ int spawn_unqueued(struct worker *worker, const struct orr_spawn *what, struct o
     if (error)
         return error;
     struct orr_task *parent = nest_task(nest);
-    (*out)->share = parent ? parent->share : 0;
+    if (parent)
+        (*out)->share = parent->share;
     scope_adopt(nest, *out);
     (*out)->own.flags |= what->supervise ? NEST_SUPERVISE : 0;
     return 0;
 }
 
-int spawn_for(struct worker *worker, const struct share *share, const struct orr_spawn *what)
+int spawn_for(struct worker *worker, struct share *share, const struct orr_spawn *what)
 {
     struct orr_task *task;
     if (runtime_stopping(worker->runtime) && !(worker->grace && worker->polling))
@@ -104,7 +105,7 @@ int spawn_for(struct worker *worker, const struct share *share, const struct orr
     int error = spawn_unqueued(worker, what, &task);
     if (error)
         return error;
-    task->share = share->number;
+    task->share = share;
     worker_ready(worker, task);
     return 0;
 }
