@@ -89,13 +89,7 @@ static inline void share_list(struct shares *shares, struct share *share)
 
 static inline void share_push(struct shares *shares, struct share *share, struct orr_task *task)
 {
-    task->next = NULL;
-    if (share->ready.first) { /* and so it is in the ring */
-        share->ready.last->next = task;
-        share->ready.last = task;
-        return;
-    }
-    share->ready.first = share->ready.last = task;
+    queue_push(&share->ready, task);
     share_list(shares, share);
 }
 

@@ -146,10 +146,7 @@ static inline bool is_told_to_look(const struct worker *worker)
     return atomic_load_explicit(&worker->home->late, memory_order_relaxed) || worker->ticks != worker->watch->ticks;
 }
 
-/*
- * In the middle of a pass: fires timers that have become due, and ends the pass if it is long.  Without timers the clock is read once in a pass,
- * as long as polls are short.
- */
+/* In the middle of a pass: fires timers that have become due, and ends the pass if it is long. */
 static __attribute__((noinline)) void look(struct worker *worker, struct pass *pass)
 {
     struct timer_home *home = worker->home;
@@ -176,7 +173,7 @@ static inline void look_if_needed(struct worker *worker, struct pass *pass)
     bool told = is_told_to_look(worker);
     if (worker->look_in && !told)
         return;
-    if (told || worker->home->wheel.count || !pass->began || worker->look_every < POLLS_PER_LOOK)
+    if (told || worker->home->wheel.count || worker->look_every < POLLS_PER_LOOK)
         look(worker, pass);
     else
         worker->look_in = POLLS_PER_LOOK;
