@@ -68,20 +68,23 @@ unexpected:
 }
 
 /* Where a new task belongs: under the task that is being polled, unless something else was said. */
-static int choose_nest(struct worker *worker, const struct orr_spawn *what, struct orr_nest **nest)
+static int choose_nest(struct worker *worker, const struct orr_spawn *what, struct orr_nest **nest,
+                       struct share **share)
 {
     struct orr_task *parent = what->detached ? NULL : what->parent ? what->parent : worker->polling;
     if (parent && (parent->life == TASK_DONE || parent->life == TASK_FREE))
         return -ESRCH;
     *nest = parent ? task_innermost(parent) : &worker->top;
+    *share = parent ? parent->share : &worker->shares.own;
     return 0;
 }
 
 int spawn_unqueued(struct worker *worker, const struct orr_spawn *what, struct orr_task **out)
 {
     struct orr_nest *nest;
+    struct share *share;
     uint64_t expected = atomic_load_explicit(&worker->expected, memory_order_relaxed);
-    int error = choose_nest(worker, what, &nest);
+    int error = choose_nest(worker, what, &nest, &share);
     if (error)
         return error;
     if (expected + counter_read(&worker->tasks.live) >= worker->tasks.limit)
@@ -89,9 +92,7 @@ int spawn_unqueued(struct worker *worker, const struct orr_spawn *what, struct o
     error = task_new(worker, what, out);
     if (error)
         return error;
-    struct orr_task *parent = nest_task(nest);
-    if (parent)
-        (*out)->share = parent->share;
+    (*out)->share = share;
     scope_adopt(nest, *out);
     (*out)->own.flags |= what->supervise ? NEST_SUPERVISE : 0;
     return 0;
