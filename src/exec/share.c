@@ -1,74 +1,89 @@
 #include "exec/share.h"
 
-#include <errno.h>
-#include <string.h>
+#include "base/clock.h"
 
-/* --- The table ------------------------------------------------------------------------------------------------- */
+/* --- The ring -------------------------------------------------------------------------------------------------- */
 
 void shares_init(struct shares *shares)
 {
-    shares->only[0] = &shares->own;
-    shares->table = shares->only;
-    shares->count = shares->capacity = shares->vacant = 1;
-    shares->own.open = true;
-    shares->own.credit = SHARE_NS;
+    shares->mark = 1;
+    share_open(&shares->own);
 }
 
-void shares_close(struct shares *shares, const struct alloc *alloc)
+void share_open(struct share *share)
 {
-    if (shares->table != shares->only)
-        alloc_free(alloc, shares->table, shares->capacity * sizeof *shares->table);
-    shares->table = shares->only;
-    shares->count = shares->capacity = 1;
-}
-
-static int grow(struct shares *shares, const struct alloc *alloc)
-{
-    uint32_t capacity = 4 * shares->capacity;
-    struct share **table = alloc_new(alloc, capacity * sizeof *table);
-    if (!table)
-        return -ENOMEM;
-    memcpy(table, shares->table, shares->count * sizeof *table);
-    if (shares->table != shares->only)
-        alloc_free(alloc, shares->table, shares->capacity * sizeof *table);
-    shares->table = table;
-    shares->capacity = capacity;
-    return 0;
-}
-
-int share_open(struct shares *shares, struct share *share, const struct alloc *alloc)
-{
-    uint32_t number = shares->vacant;
-    while (number < shares->count && shares->table[number])
-        number++;
-    if (number == shares->capacity) {
-        int error = grow(shares, alloc);
-        if (error)
-            return error;
-    }
-    if (number == shares->count)
-        shares->count++;
-    shares->table[number] = share;
-    shares->vacant = number + 1;
-    share->number = number;
     share->credit = SHARE_NS;
     share->open = true;
-    return 0;
 }
 
-static void unlist(struct shares *shares, struct share *share)
+/* What it may run before the others, having had nothing to do: as if each had had the same part of the time since. */
+static void earn(struct shares *shares, struct share *share)
 {
-    struct share *before = NULL;
-    for (struct share *at = shares->first; at != share; at = at->next)
-        before = at;
+    uint32_t others = shares->listed;
+    if (others == 1 && shares->timed)
+        shares->mark = clock_now(); /* nobody has measured so far */
+    int64_t since = share->idle_since ? (int64_t)(shares->mark - share->idle_since) / others : SHARE_NS;
+    int64_t missing = SHARE_NS - share->credit;
+    if (missing > 0)
+        share->credit += since < missing ? since : missing;
+}
+
+static void insert(struct shares *shares, struct share *share, struct share *before)
+{
+    share->next = before ? before->next : shares->first;
+    if (before)
+        before->next = share;
+    else
+        shares->first = share;
+    if (!share->next)
+        shares->last = share;
+}
+
+void share_enter(struct shares *shares, struct share *share)
+{
+    share->spent = false;
+    if (shares->first) {
+        shares->changed = true;
+        earn(shares, share);
+    } else if (share->credit < SHARE_NS) {
+        share->credit = SHARE_NS; /* nobody waits */
+    }
+    if (shares->first && share->credit > 0) {
+        insert(shares, share, shares->fresh);
+        shares->fresh = share;
+    } else {
+        insert(shares, share, shares->first ? shares->last : NULL);
+    }
+    share->listed = true;
+    shares->listed++;
+}
+
+static void leave(struct shares *shares, struct share *share, struct share *before)
+{
     if (before)
         before->next = share->next;
     else
         shares->first = share->next;
     if (shares->last == share)
         shares->last = before;
+    if (shares->fresh == share)
+        shares->fresh = before;
     shares->listed--;
     share->listed = false;
+    share->idle_since = shares->listed ? shares->mark : 0;
+}
+
+void share_leave_first(struct shares *shares)
+{
+    leave(shares, shares->first, NULL);
+}
+
+static void leave_anywhere(struct shares *shares, struct share *share)
+{
+    struct share *before = NULL;
+    for (struct share *at = shares->first; at != share; at = at->next)
+        before = at;
+    leave(shares, share, before);
 }
 
 static void forget_deferring(struct shares *shares, struct share *share)
@@ -86,11 +101,12 @@ void share_close(struct shares *shares, struct share *share)
     if (!share->open)
         return;
     share->open = false;
+    shares->changed = true;
     for (struct share_visit *visit = shares->visits; visit; visit = visit->outer)
         if (visit->share == share)
             visit->share = NULL;
     if (share->listed)
-        unlist(shares, share);
+        leave_anywhere(shares, share);
     if (share->deferring)
         forget_deferring(shares, share);
     struct orr_task *task;
@@ -98,9 +114,6 @@ void share_close(struct shares *shares, struct share *share)
            (task = share_pop_late(shares, share))) {
         share_push(shares, &shares->own, task);
     }
-    shares->table[share->number] = NULL;
-    if (share->number < shares->vacant)
-        shares->vacant = share->number;
 }
 
 /* --- Queues ---------------------------------------------------------------------------------------------------- */
@@ -146,12 +159,18 @@ bool share_remove(struct shares *shares, struct share *share, struct orr_task *t
 
 /* --- Turns ------------------------------------------------------------------------------------------------------- */
 
-/* The end of a stretch. */
-static void to_the_end(struct shares *shares, struct share *share)
+static int64_t stretch(const struct shares *shares)
 {
-    int64_t stretch = SHARE_ROUND_NS / (shares->listed + 1);
-    stretch = stretch < SHARE_SHORTEST_NS ? SHARE_SHORTEST_NS : stretch;
-    share->credit += stretch < SHARE_NS ? stretch : SHARE_NS;
+    int64_t part = SHARE_ROUND_NS / (shares->listed + 1);
+    part = part < SHARE_SHORTEST_NS ? SHARE_SHORTEST_NS : part;
+    return part < SHARE_NS ? part : SHARE_NS;
+}
+
+static void first_to_the_end(struct shares *shares)
+{
+    struct share *share = shares->first;
+    if (shares->fresh == share)
+        shares->fresh = NULL;
     if (!share->next)
         return;
     shares->first = share->next;
@@ -164,18 +183,23 @@ static void to_the_end(struct shares *shares, struct share *share)
 struct share *shares_next(struct shares *shares)
 {
     struct share *share;
-    while ((share = shares->first) && share->credit <= 0) {
-        to_the_end(shares, share);
+    while ((share = shares->first) && (share->spent || share->credit <= 0)) {
+        if (share->spent) {
+            share->spent = false;
+            first_to_the_end(shares);
+            continue;
+        }
+        share->credit += stretch(shares);
+        if (share->credit <= 0)
+            first_to_the_end(shares);
     }
     return share;
 }
 
-void share_charge(struct shares *shares, struct share *share, int64_t ns)
+void share_charge(struct share *share, int64_t ns)
 {
     share->credit -= ns;
     if (share->credit < -SHARE_DEBT_MAX * SHARE_NS)
         share->credit = -SHARE_DEBT_MAX * SHARE_NS;
-    if (share->credit > 0 || shares->first != share)
-        return;
-    to_the_end(shares, share);
+    share->spent = share->credit <= 0;
 }

@@ -3,13 +3,16 @@
  * its time to the shares first, in turn, and then, inside one, to its tasks, first come, first served.  However many tasks a share
  * has, it gets no more time than the others.
  *
- * The ring holds the shares that have something to do.  The first of them is polled until it has run for a stretch of SHARE_NS, or less if there
- * are many, then it goes to the end.  A share that ran for longer has less the next time; one whose tasks all wait for the next pass ends this
- * one, and goes on in that with what is left.  So each gets the same time in the long run, and one that has something to do again, since a timer of
- * its own came due, waits for at most one stretch of each other.  While only one has something to do, no time is measured, and nothing
- * differs from a single queue.
+ * The ring holds the shares that have something to do.  The first of them is polled until its credit is used up: a stretch of SHARE_NS, or less
+ * if there are many.  Then it goes to the end, and has a new stretch when it is first again.  A share that ran for longer has less the next time;
+ * one whose tasks all wait for the next pass ends this one, and goes on in that with what is left.
  *
- * On a clock of the tests' own, or if ready tasks are taken at random, polls are counted in place of time: the order is to be the same each time.
+ * A share that has something to do again comes first, behind others of the same kind (they are *fresh*), so that a timer of it waits for the
+ * poll under way and for no stretch of those that are always busy.  It brings the credit that it went away with, and as much as each of the
+ * others may have had meanwhile, at most a stretch; without credit it goes to the end.  So nobody gets more by sleeping often.
+ *
+ * While only one share has something to do, no time is measured, and nothing differs from a single queue.  On a clock of the tests' own, or if
+ * ready tasks are taken at random, polls are counted in place of time: the order is to be the same each time.
  *
  * A task belongs to the share of its parent, unless it is told otherwise.
  *
@@ -19,7 +22,6 @@
 #ifndef ORR_EXEC_SHARE_H
 #define ORR_EXEC_SHARE_H
 
-#include "base/alloc.h"
 #include "exec/task.h"
 
 #define SHARE_NS INT64_C(2000000)
@@ -37,13 +39,13 @@ struct share {
     struct queue late;  /* have used up their time: go on when nothing else of the share is ready, one in each pass */
     struct share *next; /* in the ring */
     struct share *next_deferring;
-    int64_t credit;     /* nanoseconds that it may run before the others */
-    uint64_t as_of;     /* the calm in which it was last listed, or later */
-    uint64_t late_pass; /* in which one of the late ran last */
-    unsigned waited;    /* polls since then */
-    uint32_t number;    /* in the table; of a task, where it belongs */
+    int64_t credit;      /* nanoseconds that it may run before the others */
+    uint64_t idle_since; /* when it left the ring; 0 if it was the only one there */
+    uint64_t late_pass;  /* in which one of the late ran last */
+    unsigned waited;     /* polls since then */
     bool open;
-    bool listed;    /* in the ring */
+    bool listed;    /* in the ring; so it is whenever tasks are ready or late */
+    bool spent;     /* its stretch is over, and it is to go to the end of the ring */
     bool deferring; /* among those with deferred tasks */
     bool late_owed; /* the last pass had no time for one */
 };
@@ -55,58 +57,34 @@ struct share_visit {
 };
 
 struct shares {
-    struct share **table; /* by number; NULL where there is none */
-    uint32_t count;       /* numbers below this have been given out */
-    uint32_t capacity;
-    uint32_t vacant; /* no number below this is free */
-    uint32_t late;   /* shares with tasks that are late */
     struct share *first, *last;
-    uint32_t listed; /* between the two */
-    uint64_t calm;   /* polls so far that nobody had to wait for */
+    struct share *fresh; /* the last of the fresh ones, which are the first of the ring; NULL for none */
+    uint32_t listed;     /* in the ring */
+    uint32_t late;       /* shares with tasks that are late */
+    bool timed;          /* time is measured; else polls are counted */
+    bool changed;        /* since somebody cleared this: a second share has something to do, or one was closed */
+    uint64_t mark;       /* up to when time was charged, while there are two in the ring; never 0 */
     struct share *deferring;
     struct share_visit *visits; /* innermost first */
     uint64_t passes;
-    struct share own; /* of the host's tasks: number 0 */
-    struct share *only[1];
+    struct share own; /* of the host's tasks */
 };
 
 void shares_init(struct shares *shares);
-void shares_close(struct shares *shares, const struct alloc *alloc);
 
-/* Gives a zeroed share its number.  -ENOMEM. */
-int share_open(struct shares *shares, struct share *share, const struct alloc *alloc);
+/* Of a zeroed one. */
+void share_open(struct share *share);
 
 /* No task names it any more.  Those that are still queued are left to the host's share. */
 void share_close(struct shares *shares, struct share *share);
 
-static inline struct share *share_of(const struct shares *shares, const struct orr_task *task)
-{
-    return shares->table[task->share];
-}
+/* Puts one that has something to do into the ring, if it is not there. */
+void share_enter(struct shares *shares, struct share *share);
 
-/* It has waited for something while nobody waited for the worker: what it ran too long before that does not matter any more. */
-static inline void share_forgive(struct shares *shares, struct share *share)
-{
-    share->as_of = shares->calm;
-    if (share->credit < SHARE_NS)
-        share->credit = SHARE_NS;
-}
-
-/* Puts one that has something to do at the end of the ring, if it is not there. */
 static inline void share_list(struct shares *shares, struct share *share)
 {
-    if (share->listed)
-        return;
-    share->listed = true;
-    shares->listed++;
-    if (share->as_of != shares->calm)
-        share_forgive(shares, share);
-    share->next = NULL;
-    if (shares->first)
-        shares->last->next = share;
-    else
-        shares->first = share;
-    shares->last = share;
+    if (__builtin_expect(!share->listed, 0))
+        share_enter(shares, share);
 }
 
 static inline void share_push(struct shares *shares, struct share *share, struct orr_task *task)
@@ -161,18 +139,19 @@ static inline bool share_has_rivals(const struct shares *shares, const struct sh
 /* Whose turn it is; NULL if none has anything to do. */
 struct share *shares_next(struct shares *shares);
 
-/* Takes one that has nothing to do any more out of the ring, if it is the first. */
+/* Takes the first out of the ring. */
+void share_leave_first(struct shares *shares);
+
+/* Takes one that has nothing to do any more out of the ring, if it is the first; else that is done when it is. */
 static inline void share_unlist_empty(struct shares *shares, struct share *share)
 {
     if (share->ready.first || share->deferred.first || share->late.first || shares->first != share)
         return;
-    shares->first = share->next;
-    shares->listed--;
-    share->listed = false;
+    share_leave_first(shares);
 }
 
 /* The share, which has rivals, has run for so long. */
-void share_charge(struct shares *shares, struct share *share, int64_t ns);
+void share_charge(struct share *share, int64_t ns);
 
 /* A pass ends: those that were deferred are ready. */
 static inline void shares_end(struct shares *shares)

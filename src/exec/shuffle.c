@@ -33,4 +33,5 @@ struct orr_task *shuffle_pop(struct worker *worker, struct queue *ready)
 void shuffle_start(struct worker *worker, uint64_t seed)
 {
     worker->shuffle = seed;
+    worker->shares.changed = true; /* the pass under way is to notice */
 }

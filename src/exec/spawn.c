@@ -68,20 +68,23 @@ unexpected:
 }
 
 /* Where a new task belongs: under the task that is being polled, unless something else was said. */
-static int choose_nest(struct worker *worker, const struct orr_spawn *what, struct orr_nest **nest)
+static int choose_nest(struct worker *worker, const struct orr_spawn *what, struct orr_nest **nest,
+                       struct share **share)
 {
     struct orr_task *parent = what->detached ? NULL : what->parent ? what->parent : worker->polling;
     if (parent && (parent->life == TASK_DONE || parent->life == TASK_FREE))
         return -ESRCH;
     *nest = parent ? task_innermost(parent) : &worker->top;
+    *share = parent ? parent->share : &worker->shares.own;
     return 0;
 }
 
 int spawn_unqueued(struct worker *worker, const struct orr_spawn *what, struct orr_task **out)
 {
     struct orr_nest *nest;
+    struct share *share;
     uint64_t expected = atomic_load_explicit(&worker->expected, memory_order_relaxed);
-    int error = choose_nest(worker, what, &nest);
+    int error = choose_nest(worker, what, &nest, &share);
     if (error)
         return error;
     if (expected + counter_read(&worker->tasks.live) >= worker->tasks.limit)
@@ -89,14 +92,13 @@ int spawn_unqueued(struct worker *worker, const struct orr_spawn *what, struct o
     error = task_new(worker, what, out);
     if (error)
         return error;
-    struct orr_task *parent = nest_task(nest);
-    (*out)->share = parent ? parent->share : 0;
+    (*out)->share = share;
     scope_adopt(nest, *out);
     (*out)->own.flags |= what->supervise ? NEST_SUPERVISE : 0;
     return 0;
 }
 
-int spawn_for(struct worker *worker, const struct share *share, const struct orr_spawn *what)
+int spawn_for(struct worker *worker, struct share *share, const struct orr_spawn *what)
 {
     struct orr_task *task;
     if (runtime_stopping(worker->runtime) && !(worker->grace && worker->polling))
@@ -104,7 +106,7 @@ int spawn_for(struct worker *worker, const struct share *share, const struct orr
     int error = spawn_unqueued(worker, what, &task);
     if (error)
         return error;
-    task->share = share->number;
+    task->share = share;
     worker_ready(worker, task);
     return 0;
 }

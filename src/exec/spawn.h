@@ -8,6 +8,6 @@
 int spawn_unqueued(struct worker *worker, const struct orr_spawn *what, struct orr_task **out);
 
 /* As orr_spawn() on the calling thread's own worker, without a waker or a reference, in a share that need not be the parent's. */
-int spawn_for(struct worker *worker, const struct share *share, const struct orr_spawn *what);
+int spawn_for(struct worker *worker, struct share *share, const struct orr_spawn *what);
 
 #endif

@@ -94,7 +94,7 @@ int task_new(struct worker *worker, const struct orr_spawn *what, struct orr_tas
     task->in_order = false;
     task->running = false;
     task->failure = FAILURE_NONE;
-    task->share = 0;
+    task->share = &worker->shares.own;
     task->result = (struct orr_result){ 0 };
     counter_add(&tasks->live, 1);
     counter_add(&tasks->spawned, 1);

@@ -22,6 +22,7 @@
 
 #include <assert.h>
 
+struct share;
 struct worker;
 
 enum task_life {
@@ -56,18 +57,18 @@ struct orr_task {
     bool cancelled;    /* the next wait has to answer -ECANCELED */
     bool child_failed; /* the next wait has to answer -ECHILD */
 
-    uint8_t failure;
-    bool settled : 1;   /* from outside, by orr_task_complete() */
-    bool failed : 1;    /* it is to count, or counts, as failed */
-    bool by_child : 1;  /* and with the first of its failures, not by itself */
-    bool own_error : 1; /* that happened, and `result` is what the body came to afterwards */
-    bool cut : 1;       /* cancelled when its body was over and its children were not */
+    uint8_t failure : 7; /* so that all bits are named, and cleared by one store */
+    bool settled : 1;    /* from outside, by orr_task_complete() */
+    bool failed : 1;     /* it is to count, or counts, as failed */
+    bool by_child : 1;   /* and with the first of its failures, not by itself */
+    bool own_error : 1;  /* that happened, and `result` is what the body came to afterwards */
+    bool cut : 1;        /* cancelled when its body was over and its children were not */
     bool observed : 1;
     bool in_order : 1;  /* it keeps its place in the ready queue: see shuffle.h */
     bool running : 1;   /* it is being polled, or has another polled inside its own poll */
     bool name_lent : 1; /* and outlives the task */
 
-    uint32_t share; /* the number of the one that it belongs to: see share.h */
+    struct share *share; /* which it belongs to: see share.h */
 
     struct orr_link *ios;   /* in flight */
     struct orr_link *waits; /* begun and not picked up */

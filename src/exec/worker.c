@@ -116,7 +116,6 @@ static void fire_timers(struct worker *worker)
 
 struct pass {
     uint64_t end;    /* of the turn */
-    uint64_t mark;   /* up to when time was charged to somebody; 0 while nobody's is measured */
     uint64_t began;  /* when the first look at the time was; 0 before */
     int64_t charged; /* to all together */
     int polls, dead;
@@ -134,41 +133,50 @@ static bool is_timed(const struct worker *worker)
 static void adapt_looks(struct worker *worker, uint64_t now)
 {
     enum { LOOKS_PER_SHARE = 4 };
-    uint64_t polls = worker->look_every - worker->look_in; /* since the last look */
+    uint64_t polls = counter_read(&worker->polls) - worker->looked_polls; /* since the last reading */
     uint64_t each = (now - worker->looked_at) / (polls ? polls : 1) + 1;
     uint64_t every = SHARE_NS / LOOKS_PER_SHARE / each;
     uint64_t most = 2 * worker->look_every < POLLS_PER_LOOK ? 2 * worker->look_every : POLLS_PER_LOOK;
     worker->look_every = every < 1 ? 1 : every < most ? (unsigned)every : (unsigned)most;
 }
 
-/* After a poll: whether timers are to be looked for, now and then, when the service says so, and when the watch has ticked: some time has passed. */
-static inline bool must_look(struct worker *worker)
+/* Whether the service says that a timer is due, or the watch has ticked: some time has passed. */
+static inline bool is_told_to_look(const struct worker *worker)
 {
-    return !--worker->look_in || atomic_load_explicit(&worker->home->late, memory_order_relaxed) ||
-           worker->ticks != worker->watch->ticks;
+    return atomic_load_explicit(&worker->home->late, memory_order_relaxed) || worker->ticks != worker->watch->ticks;
 }
 
-/* In the middle of a pass: fires timers that have become due. */
+/* In the middle of a pass: fires timers that have become due, and ends the pass if it is long. */
 static __attribute__((noinline)) void look(struct worker *worker, struct pass *pass)
 {
     struct timer_home *home = worker->home;
     bool late = atomic_load_explicit(&home->late, memory_order_relaxed);
-    bool ticked = worker->ticks != worker->watch->ticks;
     if (late)
         atomic_store_explicit(&home->late, false, memory_order_relaxed);
     worker->ticks = worker->watch->ticks;
-    if (late || ticked || home->wheel.count) {
-        uint64_t now = keeper_now(worker->keeper);
-        if (is_timed(worker)) {
-            adapt_looks(worker, now);
-            pass->cut |= pass->began && now - pass->began >= (uint64_t)SHARE_NS;
-            pass->began = pass->began ? pass->began : now;
-            worker->looked_at = now;
-        }
-        if (late || home_next(home) <= now)
-            fire_timers(worker);
+    uint64_t now = keeper_now(worker->keeper);
+    if (worker->shares.timed) {
+        adapt_looks(worker, now);
+        pass->cut |= pass->began && now - pass->began >= (uint64_t)SHARE_NS;
+        worker->looked_at = now;
+        worker->looked_polls = counter_read(&worker->polls);
     }
+    pass->began = pass->began ? pass->began : now + !now;
+    if (late || home_next(home) <= now)
+        fire_timers(worker);
     worker->look_in = worker->look_every;
+}
+
+/* After polls. */
+static inline void look_if_needed(struct worker *worker, struct pass *pass)
+{
+    bool told = is_told_to_look(worker);
+    if (worker->look_in && !told)
+        return;
+    if (told || worker->home->wheel.count || worker->look_every < POLLS_PER_LOOK)
+        look(worker, pass);
+    else
+        worker->look_in = POLLS_PER_LOOK;
 }
 
 /* Of a long stretch, the time in which the kernel had given the core to somebody else does not count. */
@@ -183,25 +191,23 @@ static int64_t on_core(struct worker *worker, int64_t elapsed)
     return used < (uint64_t)elapsed ? (int64_t)used : elapsed;
 }
 
-/* What a poll has cost is charged to the share, if others wait meanwhile. */
-static void charge(struct worker *worker, struct pass *pass, struct share *share, bool late, uint64_t now)
+/* Charges what polls have cost to the share, if others wait meanwhile. */
+static void charge(struct worker *worker, struct pass *pass, struct share *share, int64_t cost, uint64_t now)
 {
-    if (!share_has_rivals(&worker->shares, share)) {
-        share_unlist_empty(&worker->shares, share);
-        worker->shares.calm++;
-        pass->mark = 0;
-        return;
+    struct shares *shares = &worker->shares;
+    if (share_has_rivals(shares, share)) {
+        if (shares->timed) {
+            now = now ? now : clock_now();
+            cost = on_core(worker, (int64_t)(now - shares->mark));
+            shares->mark = now;
+        } else {
+            shares->mark += (uint64_t)cost;
+        }
+        pass->charged += cost;
+        pass->cut |= pass->charged >= SHARE_NS;
+        share_charge(share, cost);
     }
-    share_unlist_empty(&worker->shares, share);
-    int64_t cost = late ? SHARE_NS : SHARE_NS / SHARE_POLLS;
-    if (is_timed(worker)) {
-        now = now ? now : clock_now();
-        cost = pass->mark ? on_core(worker, (int64_t)(now - pass->mark)) : 0;
-        pass->mark = now;
-    }
-    pass->charged += cost;
-    pass->cut |= pass->charged >= SHARE_NS;
-    share_charge(&worker->shares, share, cost);
+    share_unlist_empty(shares, share);
 }
 
 /* What has used up its time once may do so again: that is measured from its beginning. */
@@ -242,10 +248,12 @@ static bool poll_share(struct worker *worker, struct pass *pass, struct share *s
     pass->time_left = owed || !now || now < pass->end;
     if (visit.share) {
         share->waited += !late;
-        charge(worker, pass, share, late, now);
+        charge(worker, pass, share, late ? SHARE_NS : SHARE_NS / SHARE_POLLS, now);
     }
-    if (!late && must_look(worker))
-        look(worker, pass);
+    if (!late) {
+        worker->look_in--;
+        look_if_needed(worker, pass);
+    }
     return true;
 }
 
@@ -254,33 +262,66 @@ static bool may_go_on(const struct pass *pass)
     return pass->time_left && !pass->cut && pass->polls < TURN_POLLS && pass->dead < TURN_DEAD;
 }
 
-/* Polls the ready tasks of the only share that has any, until that changes: the usual case, and without anything to measure. */
-static void poll_alone(struct worker *worker, struct pass *pass, struct share *share)
+/* Polls ready tasks of the only share that has any, until something else is to be done.  Answers how many of `left` it has not polled. */
+static __attribute__((noinline)) unsigned poll_some(struct worker *worker, struct pass *pass, struct queue *ready,
+                                                    unsigned left)
 {
-    struct shares *shares = &worker->shares;
-    bool endless = pass->end == ORR_NEVER;
-    int polls = pass->polls;
-    while (polls < TURN_POLLS && shares->first == share && !share->next) {
-        struct orr_task *task = worker->shuffle ? shuffle_pop(worker, &share->ready) : queue_pop(&share->ready);
-        if (!task)
-            break;
-        if (!task_run(worker, task)) {
+    const struct watch *watch = worker->watch;
+    const struct timer_home *home = worker->home;
+    uint64_t ticks = worker->ticks;
+    struct orr_task *task;
+    while ((task = queue_pop(ready))) {
+        if (__builtin_expect(!task_run(worker, task), 0)) {
             if (++pass->dead == TURN_DEAD)
                 break;
             continue;
         }
-        polls++;
-        pass->time_left = endless || clock_now() < pass->end;
-        if (must_look(worker))
-            look(worker, pass);
-        if (!pass->time_left || pass->cut)
+        if (!--left || worker->shares.changed || watch->ticks != ticks ||
+            atomic_load_explicit(&home->late, memory_order_relaxed))
             break;
     }
-    if (shares->first == share) /* else it may have been closed */
-        share->waited += (unsigned)(polls - pass->polls);
-    pass->polls = polls;
-    pass->mark = 0;
-    shares->calm++;
+    return left;
+}
+
+/* The same, where the turn has an end, or ready tasks are taken at random: one poll. */
+static unsigned poll_one(struct worker *worker, struct pass *pass, struct queue *ready, unsigned left)
+{
+    struct orr_task *task = worker->shuffle ? shuffle_pop(worker, ready) : queue_pop(ready);
+    if (!task_run(worker, task)) {
+        pass->dead++;
+        return left;
+    }
+    pass->time_left = pass->end == ORR_NEVER || clock_now() < pass->end;
+    return left - 1;
+}
+
+/* Polls the ready tasks of the only share that has any, until that changes: the usual case, and without anything to measure. */
+static void poll_alone(struct worker *worker, struct pass *pass, struct share *share)
+{
+    struct shares *shares = &worker->shares;
+    struct share_visit visit = { share, shares->visits };
+    int before = pass->polls;
+    shares->visits = &visit;
+    shares->changed = false;
+    while (may_go_on(pass) && !shares->changed && share->ready.first) {
+        bool one = pass->end != ORR_NEVER || worker->shuffle;
+        unsigned left = (unsigned)(TURN_POLLS - pass->polls);
+        left = worker->look_in < left ? worker->look_in : left;
+        unsigned polls = left - (one ? poll_one : poll_some)(worker, pass, &share->ready, left);
+        pass->polls += (int)polls;
+        worker->look_in -= polls;
+        look_if_needed(worker, pass);
+    }
+    shares->visits = visit.outer;
+    shares->changed = true; /* for a pass around this one */
+    int64_t cost = (pass->polls - before) * (SHARE_NS / SHARE_POLLS);
+    if (!visit.share)
+        return;
+    share->waited += (unsigned)(pass->polls - before);
+    if (share_has_rivals(shares, share))
+        charge(worker, pass, share, 0, 0); /* since the other came */
+    if (!shares->timed)
+        shares->mark += (uint64_t)cost;
 }
 
 /* Polls what is ready; timers that come due meanwhile fire. */
@@ -289,8 +330,8 @@ static void poll_shares(struct worker *worker, struct pass *pass)
     struct shares *shares = &worker->shares;
     struct share *share;
     shares->passes++;
-    if (shares->first && shares->first->next && is_timed(worker))
-        pass->mark = clock_now();
+    if (shares->first && shares->first->next && shares->timed)
+        shares->mark = clock_now();
     while (may_go_on(pass) && (share = shares_next(shares))) {
         bool alone = !share->next && share->ready.first;
         if (alone && !(share->late.first && (share->late_owed || share->waited >= TURN_POLLS))) {
@@ -319,8 +360,8 @@ void worker_close_share(struct worker *worker, struct share *share)
         return;
     for (uint32_t index = 0; index < worker->tasks.used; index++) {
         struct orr_task *task = tasks_at(&worker->tasks, index);
-        if (task->share == share->number)
-            task->share = 0;
+        if (task->share == share)
+            task->share = &worker->shares.own;
     }
     share_close(&worker->shares, share);
 }
@@ -331,7 +372,7 @@ void worker_ready_late(struct worker *worker, struct orr_task *task)
         return;
     task->queued = true;
     bool cut_short = worker->late_polls > 1 && clock_now() >= worker->watch->turn_end;
-    share_push_late(&worker->shares, share_of(&worker->shares, task), task, cut_short);
+    share_push_late(&worker->shares, task->share, task, cut_short);
 }
 
 /* True if it was cut short, and there is more to do. */
@@ -365,6 +406,7 @@ void worker_turn(struct worker *worker, uint64_t budget_ns)
     }
     counter_add(&worker->turns, 1);
     worker->late_polls = 0;
+    worker->shares.timed = is_timed(worker);
     bool cut;
     do
         cut = pass(worker, end);
@@ -510,7 +552,6 @@ void worker_close(struct worker *worker)
     take_wakes(worker); /* so that the next holder of the place finds few zombies */
     worker_leave(outer);
     tasks_close(&worker->tasks, &worker->alloc);
-    shares_close(&worker->shares, &worker->alloc);
     reactor_close(worker->reactor);
 }
 

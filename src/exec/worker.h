@@ -40,7 +40,8 @@ struct worker {
     unsigned late_polls;    /* of tasks that had used up their time, in this turn */
     unsigned look_every;    /* polls, for timers: fewer if they are long */
     unsigned look_in;       /* polls until the next look */
-    uint64_t looked_at;     /* when the last one was */
+    uint64_t looked_at;     /* when the clock was last read for one, */
+    uint64_t looked_polls;  /* and how many polls there had been */
     uint64_t ticks;         /* of the watch, then */
     uint64_t cpu_mark;      /* the thread's processor time when a long poll was last charged */
     uint64_t shuffle;       /* what chooses among the ready ones; 0: the first: see shuffle.h */
@@ -200,7 +201,7 @@ static inline void worker_ready(struct worker *worker, struct orr_task *task)
     if (task->queued)
         return;
     task->queued = true;
-    struct share *share = share_of(&worker->shares, task);
+    struct share *share = task->share;
     if (task == worker->polling)
         share_push_deferred(&worker->shares, share, task);
     else
@@ -213,7 +214,7 @@ void worker_close_share(struct worker *worker, struct share *share);
 /* Takes a queued task out of its queue; takes as long as that is.  The owner. */
 static inline void worker_unqueue(struct worker *worker, struct orr_task *task)
 {
-    if (share_remove(&worker->shares, share_of(&worker->shares, task), task))
+    if (share_remove(&worker->shares, task->share, task))
         task->queued = false;
 }
 
@@ -223,7 +224,7 @@ static inline void worker_ready_next(struct worker *worker, struct orr_task *tas
     if (task->queued)
         return;
     task->queued = true;
-    share_push_front(&worker->shares, share_of(&worker->shares, task), task);
+    share_push_front(&worker->shares, task->share, task);
 }
 
 /*

@@ -135,7 +135,7 @@ static int spawn(struct orr_isolate *iso, const struct orr_spawn *what, const ch
         return error;
     if (lasting_name)
         task_lend_name(*out, lasting_name);
-    (*out)->share = iso->share.number;
+    (*out)->share = &iso->share;
     iso->tasks++;
     return 0;
 }

@@ -313,8 +313,7 @@ static int isolate_init(struct orr_isolate *iso, struct orr_runtime *rt, lua_Sta
 {
     iso->rt = rt;
     iso->worker = worker_current && worker_current->runtime == rt ? worker_current : runtime_worker(rt, 1);
-    if (share_open(&iso->worker->shares, &iso->share, &iso->worker->alloc))
-        return -ENOMEM;
+    share_open(&iso->share);
     lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);
     iso->L = iso->running = lua_tothread(L, -1);
     iso->worker->task_freed = ltask_freed;

@@ -344,7 +344,7 @@ struct ltask *ltask_new(struct orr_isolate *iso, lua_State *L, int arguments, co
     }
     ltask_charged(iso);
     orr_task_ref(self->task);
-    self->task->share = iso->share.number;
+    self->task->share = &iso->share;
     iso->tasks++;
     return self;
 }
