@@ -5,7 +5,7 @@
 
 char noted[4096];
 char sunk[8192];
-unsigned notices[4];
+unsigned notices[5];
 char notice_text[8192];
 int64_t disabled_handler;
 

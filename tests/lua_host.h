@@ -15,7 +15,7 @@
 
 extern char noted[4096];         /* what scripts have passed to note(), each with a semicolon */
 extern char sunk[8192];          /* the last failure that nobody saw */
-extern unsigned notices[4];      /* by kind */
+extern unsigned notices[5];      /* by kind */
 extern int64_t disabled_handler; /* of the last notice */
 extern char notice_text[8192];   /* of the last */
 
