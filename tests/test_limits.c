@@ -715,6 +715,41 @@ static void memory_error_that_was_caught_is_not_raised_again(void **state)
     finish(rt, L);
 }
 
+/* Giving back 100 KB takes it two milliseconds. */
+static void *free_slowly(void *data, void *block, size_t old_size, size_t size)
+{
+    (void)data;
+    if (size)
+        return realloc(block, size);
+    struct timespec now, end = { 0 };
+    if (block && old_size > 100 << 10)
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
+    end.tv_nsec += 2000000;
+    do {
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    } while (now.tv_sec < end.tv_sec || (now.tv_sec == end.tv_sec && now.tv_nsec < end.tv_nsec));
+    free(block);
+    return NULL;
+}
+
+/* A single step of the collector frees them all. */
+static void large_blocks_are_freed_one_by_one(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = host_runtime_with((struct orr_options){ .alloc = free_slowly });
+    lua_State *L = open_as_chosen(rt, (struct orr_lua_options){ .memory_limit = 16 << 20 });
+    struct orr_task *task = start(L, "for i = 1, 4 do\n"
+                                     "  local all = {}\n"
+                                     "  for j = 1, 50 do all[j] = ('x'):rep(200000) .. j end\n"
+                                     "end\n"
+                                     "note 'done'");
+    turn_until_done(rt, task, 4 * MS);
+    assert_int_equal(error_of(rt, task), 0);
+    assert_string_equal(noted, "done;");
+    assert_int_equal(notices[ORR_LUA_ENDED], 0);
+    finish(rt, L);
+}
+
 static void strings_have_a_longest_length(void **state)
 {
     (void)state;
@@ -942,6 +977,7 @@ static const struct CMUnitTest limits[] = {
     cmocka_unit_test(report_says_what_took_the_time),
     cmocka_unit_test(memory_has_a_limit),
     cmocka_unit_test(memory_error_that_was_caught_is_not_raised_again),
+    cmocka_unit_test(large_blocks_are_freed_one_by_one),
     cmocka_unit_test(strings_have_a_longest_length),
     cmocka_unit_test(time_that_the_host_has_left_is_used_to_collect),
     cmocka_unit_test(hooks_of_a_script_see_what_they_would_see_anyway),

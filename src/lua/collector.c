@@ -148,7 +148,7 @@ void collector_hear(struct orr_isolate *iso, size_t bytes)
 
 bool collector_owes(const struct orr_isolate *iso)
 {
-    return iso->collector.owed;
+    return iso->collector.owed || iso->account.late;
 }
 
 void collector_force(struct orr_isolate *iso)
@@ -264,7 +264,9 @@ static bool take_step(struct orr_isolate *iso, struct payment *payment)
 {
     struct collector *self = &iso->collector;
     set_milestone(self->keeper);
+    memory_defer(iso, true);
     int over = lua_gc(self->keeper, LUA_GCSTEP, 0);
+    memory_defer(iso, false);
     if (over < 0)
         return false;
     uint64_t cpu = clock_thread(), ns = cpu - payment->cpu;
@@ -286,27 +288,38 @@ static bool take_step(struct orr_isolate *iso, struct payment *payment)
     return true;
 }
 
+/* What steps have left to be freed is part of them, but each block is one for itself. */
+static bool free_one(struct orr_isolate *iso, struct payment *payment)
+{
+    if (!memory_free_late(iso))
+        return false;
+    payment->now = clock_now();
+    payment->cpu = clock_thread();
+    payment->steps++;
+    return true;
+}
+
 static bool pay(struct orr_isolate *iso, uint64_t until, bool anyway)
 {
     struct collector *self = &iso->collector;
     struct payment payment = { .now = clock_now(), .cpu = clock_thread(), .until = until, .anyway = anyway };
     bool can = true;
     self->paying = true;
-    while (can && self->owed && has_time(iso, &payment))
-        can = take_step(iso, &payment);
+    while (can && collector_owes(iso) && has_time(iso, &payment))
+        can = free_one(iso, &payment) || take_step(iso, &payment);
     self->paying = false;
     hold_off(self);
-    return !self->owed || !can;
+    return !collector_owes(iso) || !can;
 }
 
 bool collector_pay(struct orr_isolate *iso, uint64_t until)
 {
-    return !iso->collector.owed || pay(iso, until, false);
+    return !collector_owes(iso) || pay(iso, until, false);
 }
 
 void collector_pay_anyway(struct orr_isolate *iso, uint64_t ns)
 {
-    if (iso->collector.owed)
+    if (collector_owes(iso))
         pay(iso, clock_after(clock_now(), ns), true);
 }
 
