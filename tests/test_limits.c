@@ -715,6 +715,39 @@ static void memory_error_that_was_caught_is_not_raised_again(void **state)
     finish(rt, L);
 }
 
+/* Each of these calls was a whole collection, in one piece, and an error. */
+static void host_can_call_a_script_that_is_at_its_memory_limit(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = host_runtime();
+    struct orr_lua_options options = { .memory_limit = 8 << 20, .deadline_ns = { [ORR_LUA_TASK] = ORR_NEVER } };
+    lua_State *L = open_as_chosen(rt, options);
+    struct orr_task *task = start(L, "local last\n"
+                                     "function keep(text) last = text end\n"
+                                     "local function fill() local all for _ = 1, 1e6 do all = { all } end end\n"
+                                     "game.async.run({ fair = true }, function()\n"
+                                     "  for _ = 1, 5 do pcall(fill) end\n"
+                                     "end)");
+    static char text[1000];
+    memset(text, 'x', sizeof text);
+    struct orr_value argument = { .type = ORR_STRING, .string = { text, sizeof text } };
+    unsigned at_limit = 0;
+    for (bool done = false; !done;) {
+        orr_runtime_turn(rt, MS);
+        struct orr_lua_stats stats;
+        assert_int_equal(orr_lua_stats(L, &stats), 0);
+        at_limit += stats.memory_used > 8 << 20;
+        int error = orr_lua_call_values(L, "keep", &argument, 1, NULL, NULL, 0);
+        assert_int_not_equal(error, -ENOMEM); /* what is called may be told so, at its first instruction */
+        assert_int_equal(orr_runtime_enter(rt), 0);
+        done = orr_task_done(task);
+        assert_int_equal(orr_runtime_leave(rt), 0);
+    }
+    assert_true(at_limit > 0);
+    assert_int_equal(error_of(rt, task), 0);
+    finish(rt, L);
+}
+
 /* Giving back 100 KB takes it two milliseconds. */
 static void *free_slowly(void *data, void *block, size_t old_size, size_t size)
 {
@@ -977,6 +1010,7 @@ static const struct CMUnitTest limits[] = {
     cmocka_unit_test(report_says_what_took_the_time),
     cmocka_unit_test(memory_has_a_limit),
     cmocka_unit_test(memory_error_that_was_caught_is_not_raised_again),
+    cmocka_unit_test(host_can_call_a_script_that_is_at_its_memory_limit),
     cmocka_unit_test(large_blocks_are_freed_one_by_one),
     cmocka_unit_test(strings_have_a_longest_length),
     cmocka_unit_test(time_that_the_host_has_left_is_used_to_collect),

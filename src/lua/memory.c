@@ -93,7 +93,7 @@ static bool may_have(struct orr_isolate *iso, size_t more, size_t kind)
         return false;
     if (!limit)
         return true;
-    if (!is_within(iso, more) && !budget_ask_for_memory(iso))
+    if (!is_within(iso, more) && !charge_overdraws_plainly(iso, more) && !budget_ask_for_memory(iso))
         return false;
     return charge_may_have(iso, more);
 }
