@@ -715,6 +715,26 @@ static void memory_error_that_was_caught_is_not_raised_again(void **state)
     finish(rt, L);
 }
 
+/* It is suspended while the collector works, and others run meanwhile. */
+static void fair_task_is_told_of_its_memory_limit_too(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = host_runtime();
+    struct orr_lua_options options = { .memory_limit = 16 << 20, .deadline_ns = { [ORR_LUA_TASK] = ORR_NEVER } };
+    lua_State *L = open_as_chosen(rt, options);
+    struct orr_task *task = start(L, "local function fill() local all while true do all = { all } end end\n"
+                                     "game.async.run({ fair = true }, function()\n"
+                                     "  local _, e = pcall(fill) note(e)\n"
+                                     "end)");
+    turn_until_done(rt, task, MS);
+    assert_int_equal(error_of(rt, task), 0);
+    assert_string_equal(noted, "not enough memory;");
+    struct orr_lua_stats stats;
+    assert_int_equal(orr_lua_stats(L, &stats), 0);
+    assert_in_range(stats.memory_peak, 16 << 20, 20 << 20);
+    finish(rt, L);
+}
+
 /* Each of these calls was a whole collection, in one piece, and an error. */
 static void host_can_call_a_script_that_is_at_its_memory_limit(void **state)
 {
@@ -1010,6 +1030,7 @@ static const struct CMUnitTest limits[] = {
     cmocka_unit_test(report_says_what_took_the_time),
     cmocka_unit_test(memory_has_a_limit),
     cmocka_unit_test(memory_error_that_was_caught_is_not_raised_again),
+    cmocka_unit_test(fair_task_is_told_of_its_memory_limit_too),
     cmocka_unit_test(host_can_call_a_script_that_is_at_its_memory_limit),
     cmocka_unit_test(large_blocks_are_freed_one_by_one),
     cmocka_unit_test(strings_have_a_longest_length),
