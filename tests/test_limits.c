@@ -735,6 +735,32 @@ static void fair_task_is_told_of_its_memory_limit_too(void **state)
     finish(rt, L);
 }
 
+/* The coroutine that overdraws the account is over before its next instruction. */
+static void counting_goes_on_after_a_coroutine_has_met_the_memory_limit(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = host_runtime();
+    struct orr_lua_options options = {
+        .mode = ORR_LUA_COUNT,
+        .max_instructions = ORR_NEVER,
+        .slice_ns = 20 * MS,
+        .memory_limit = 64 << 20,
+    };
+    lua_State *L = open_with(rt, options);
+    struct orr_task *task = start(L,
+                                  "local a, all = game.async, nil\n"
+                                  "while game.runtime.memory_used < 60 << 20 do all = { all } end\n"
+                                  "pcall(function() local s = coroutine.wrap(string.rep)('x', 8 << 20) note(#s) end)\n"
+                                  "all = nil collectgarbage()\n"
+                                  "local before = game.runtime.stats().preemptions\n"
+                                  "for _ = 1, 100 do a.sleep(0) collectgarbage 'step' end\n"
+                                  "note(game.runtime.stats().preemptions - before < 50)");
+    turn_until_done(rt, task, ORR_NEVER);
+    assert_int_equal(error_of(rt, task), 0);
+    assert_string_equal(noted, "true;");
+    finish(rt, L);
+}
+
 /* Each of these calls was a whole collection, in one piece, and an error. */
 static void host_can_call_a_script_that_is_at_its_memory_limit(void **state)
 {
@@ -1031,6 +1057,7 @@ static const struct CMUnitTest limits[] = {
     cmocka_unit_test(memory_has_a_limit),
     cmocka_unit_test(memory_error_that_was_caught_is_not_raised_again),
     cmocka_unit_test(fair_task_is_told_of_its_memory_limit_too),
+    cmocka_unit_test(counting_goes_on_after_a_coroutine_has_met_the_memory_limit),
     cmocka_unit_test(host_can_call_a_script_that_is_at_its_memory_limit),
     cmocka_unit_test(large_blocks_are_freed_one_by_one),
     cmocka_unit_test(strings_have_a_longest_length),

@@ -119,6 +119,11 @@ static void stand_down(struct orr_isolate *iso)
 
 void budget_follow(struct orr_isolate *iso)
 {
+    if (iso->limits.mode == ORR_LUA_COUNT) { /* the hook is there, and is only to come sooner */
+        if (iso->level)
+            lua_sethook(iso->running, on_count, LUA_MASKCOUNT, 1);
+        return;
+    }
     iso->moving = true;
     if (iso->armed != iso->running) {
         disarm(iso);
