@@ -720,7 +720,11 @@ static void fair_task_is_told_of_its_memory_limit_too(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    struct orr_lua_options options = { .memory_limit = 16 << 20, .deadline_ns = { [ORR_LUA_TASK] = ORR_NEVER } };
+    struct orr_lua_options options = {
+        .memory_limit = 16 << 20,
+        .deadline_ns = { [ORR_LUA_TASK] = ORR_NEVER, [ORR_LUA_SCRIPT] = ORR_NEVER },
+        .longest_step_ns = ORR_NEVER, /* sanitizers make them long */
+    };
     lua_State *L = open_as_chosen(rt, options);
     struct orr_task *task = start(L, "local function fill() local all while true do all = { all } end end\n"
                                      "game.async.run({ fair = true }, function()\n"
@@ -766,7 +770,11 @@ static void host_can_call_a_script_that_is_at_its_memory_limit(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    struct orr_lua_options options = { .memory_limit = 8 << 20, .deadline_ns = { [ORR_LUA_TASK] = ORR_NEVER } };
+    struct orr_lua_options options = {
+        .memory_limit = 8 << 20,
+        .deadline_ns = { [ORR_LUA_TASK] = ORR_NEVER, [ORR_LUA_SCRIPT] = ORR_NEVER },
+        .longest_step_ns = ORR_NEVER, /* sanitizers make them long */
+    };
     lua_State *L = open_as_chosen(rt, options);
     struct orr_task *task = start(L, "local last\n"
                                      "function keep(text) last = text end\n"
