@@ -256,7 +256,8 @@ static uint64_t cpu_ms(void)
 
 struct course {
     unsigned turns;
-    uint64_t worst_ms; /* of the thread's time, in one turn of 4 ms */
+    uint64_t worst_ms;    /* of the thread's time, in one turn of 4 ms */
+    long long most_freed; /* in one turn */
 };
 
 static struct course unload_by_turns(struct orr_runtime *rt, struct orr_script *script)
@@ -265,7 +266,10 @@ static struct course unload_by_turns(struct orr_runtime *rt, struct orr_script *
     assert_int_equal(orr_spawn(rt, &(struct orr_spawn){ .poll = unload, .data = script }), 0);
     do {
         uint64_t before = cpu_ms();
+        long long held_before = held;
         turn(rt);
+        long long freed = held_before - held;
+        course.most_freed = freed > course.most_freed ? freed : course.most_freed;
         uint64_t took = cpu_ms() - before;
         course.worst_ms = took > course.worst_ms ? took : course.worst_ms;
         course.turns++;
@@ -310,6 +314,33 @@ static void large_state_is_freed_in_many_turns(void **state)
         assert_int_equal(orr_runtime_free(rt), 0);
         assert_int_equal(held, 0);
     }
+}
+
+/* Lua, refused a table, would collect everything at once. */
+static void state_at_its_memory_limit_is_freed_in_many_turns(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = ending_runtime((struct orr_options){ 0 });
+    struct orr_script_options options = { .lua.memory_limit = 24 << 20 };
+    struct orr_script *script = load_script_with(rt, options,
+                                                 "for _ = 1, 20 do\n"
+                                                 "  game.async.run({ fair = true }, function()\n"
+                                                 "    local all = {}\n"
+                                                 "    local function fill() while true do all[#all + 1] = {} end end\n"
+                                                 "    while true do\n"
+                                                 "      pcall(fill)\n"
+                                                 "      if #all > 20000 then all = {} end\n"
+                                                 "    end\n"
+                                                 "  end)\n"
+                                                 "end");
+    struct orr_lua_stats stats;
+    do {
+        orr_runtime_turn(rt, 1000000);
+        assert_int_equal(orr_lua_stats(orr_script_state(script), &stats), 0);
+    } while (stats.memory_used <= 24 << 20);
+    assert_in_range(unload_by_turns(rt, script).most_freed, 1, 12 << 20);
+    assert_int_equal(orr_runtime_free(rt), 0);
+    assert_int_equal(held, 0);
 }
 
 static void neighbours_go_on_while_a_script_is_unloaded(void **state)
@@ -530,6 +561,7 @@ static const struct CMUnitTest endings[] = {
     cmocka_unit_test(what_swallows_it_without_ever_waiting_is_told_so),
     cmocka_unit_test(turn_stays_short_while_a_script_is_unloaded),
     cmocka_unit_test(large_state_is_freed_in_many_turns),
+    cmocka_unit_test(state_at_its_memory_limit_is_freed_in_many_turns),
     cmocka_unit_test(neighbours_go_on_while_a_script_is_unloaded),
     cmocka_unit_test(finalizers_have_no_more_than_the_grace_period),
     cmocka_unit_test(finalizers_that_end_are_all_called_in_their_order),

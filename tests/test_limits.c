@@ -715,6 +715,128 @@ static void memory_error_that_was_caught_is_not_raised_again(void **state)
     finish(rt, L);
 }
 
+/* It is suspended while the collector works, and others run meanwhile. */
+static void fair_task_is_told_of_its_memory_limit_too(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = host_runtime();
+    struct orr_lua_options options = {
+        .memory_limit = 16 << 20,
+        .deadline_ns = { [ORR_LUA_TASK] = ORR_NEVER, [ORR_LUA_SCRIPT] = ORR_NEVER },
+        .longest_step_ns = ORR_NEVER, /* sanitizers make them long */
+    };
+    lua_State *L = open_as_chosen(rt, options);
+    struct orr_task *task = start(L, "local function fill() local all while true do all = { all } end end\n"
+                                     "game.async.run({ fair = true }, function()\n"
+                                     "  local _, e = pcall(fill) note(e)\n"
+                                     "end)");
+    turn_until_done(rt, task, MS);
+    assert_int_equal(error_of(rt, task), 0);
+    assert_string_equal(noted, "not enough memory;");
+    struct orr_lua_stats stats;
+    assert_int_equal(orr_lua_stats(L, &stats), 0);
+    assert_in_range(stats.memory_peak, 16 << 20, 20 << 20);
+    finish(rt, L);
+}
+
+/* The coroutine that overdraws the account is over before its next instruction. */
+static void counting_goes_on_after_a_coroutine_has_met_the_memory_limit(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = host_runtime();
+    struct orr_lua_options options = {
+        .mode = ORR_LUA_COUNT,
+        .max_instructions = ORR_NEVER,
+        .slice_ns = 20 * MS,
+        .memory_limit = 64 << 20,
+    };
+    lua_State *L = open_with(rt, options);
+    struct orr_task *task = start(L,
+                                  "local a, all = game.async, nil\n"
+                                  "while game.runtime.memory_used < 60 << 20 do all = { all } end\n"
+                                  "pcall(function() local s = coroutine.wrap(string.rep)('x', 8 << 20) note(#s) end)\n"
+                                  "all = nil collectgarbage()\n"
+                                  "local before = game.runtime.stats().preemptions\n"
+                                  "for _ = 1, 100 do a.sleep(0) collectgarbage 'step' end\n"
+                                  "note(game.runtime.stats().preemptions - before < 50)");
+    turn_until_done(rt, task, ORR_NEVER);
+    assert_int_equal(error_of(rt, task), 0);
+    assert_string_equal(noted, "true;");
+    finish(rt, L);
+}
+
+/* Each of these calls was a whole collection, in one piece, and an error. */
+static void host_can_call_a_script_that_is_at_its_memory_limit(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = host_runtime();
+    struct orr_lua_options options = {
+        .memory_limit = 8 << 20,
+        .deadline_ns = { [ORR_LUA_TASK] = ORR_NEVER, [ORR_LUA_SCRIPT] = ORR_NEVER },
+        .longest_step_ns = ORR_NEVER, /* sanitizers make them long */
+    };
+    lua_State *L = open_as_chosen(rt, options);
+    struct orr_task *task = start(L, "local last\n"
+                                     "function keep(text) last = text end\n"
+                                     "local function fill() local all for _ = 1, 1e6 do all = { all } end end\n"
+                                     "game.async.run({ fair = true }, function()\n"
+                                     "  for _ = 1, 5 do pcall(fill) end\n"
+                                     "end)");
+    static char text[1000];
+    memset(text, 'x', sizeof text);
+    struct orr_value argument = { .type = ORR_STRING, .string = { text, sizeof text } };
+    unsigned at_limit = 0;
+    for (bool done = false; !done;) {
+        orr_runtime_turn(rt, MS);
+        struct orr_lua_stats stats;
+        assert_int_equal(orr_lua_stats(L, &stats), 0);
+        at_limit += stats.memory_used > 8 << 20;
+        int error = orr_lua_call_values(L, "keep", &argument, 1, NULL, NULL, 0);
+        assert_int_not_equal(error, -ENOMEM); /* what is called may be told so, at its first instruction */
+        assert_int_equal(orr_runtime_enter(rt), 0);
+        done = orr_task_done(task);
+        assert_int_equal(orr_runtime_leave(rt), 0);
+    }
+    assert_true(at_limit > 0);
+    assert_int_equal(error_of(rt, task), 0);
+    finish(rt, L);
+}
+
+/* Giving back 100 KB takes it two milliseconds. */
+static void *free_slowly(void *data, void *block, size_t old_size, size_t size)
+{
+    (void)data;
+    if (size)
+        return realloc(block, size);
+    struct timespec now, end = { 0 };
+    if (block && old_size > 100 << 10)
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
+    end.tv_nsec += 2000000;
+    do {
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    } while (now.tv_sec < end.tv_sec || (now.tv_sec == end.tv_sec && now.tv_nsec < end.tv_nsec));
+    free(block);
+    return NULL;
+}
+
+/* A single step of the collector frees them all. */
+static void large_blocks_are_freed_one_by_one(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = host_runtime_with((struct orr_options){ .alloc = free_slowly });
+    lua_State *L = open_as_chosen(rt, (struct orr_lua_options){ .memory_limit = 16 << 20 });
+    struct orr_task *task = start(L, "for i = 1, 4 do\n"
+                                     "  local all = {}\n"
+                                     "  for j = 1, 50 do all[j] = ('x'):rep(200000) .. j end\n"
+                                     "end\n"
+                                     "note 'done'");
+    turn_until_done(rt, task, 4 * MS);
+    assert_int_equal(error_of(rt, task), 0);
+    assert_string_equal(noted, "done;");
+    assert_int_equal(notices[ORR_LUA_ENDED], 0);
+    finish(rt, L);
+}
+
 static void strings_have_a_longest_length(void **state)
 {
     (void)state;
@@ -942,6 +1064,10 @@ static const struct CMUnitTest limits[] = {
     cmocka_unit_test(report_says_what_took_the_time),
     cmocka_unit_test(memory_has_a_limit),
     cmocka_unit_test(memory_error_that_was_caught_is_not_raised_again),
+    cmocka_unit_test(fair_task_is_told_of_its_memory_limit_too),
+    cmocka_unit_test(counting_goes_on_after_a_coroutine_has_met_the_memory_limit),
+    cmocka_unit_test(host_can_call_a_script_that_is_at_its_memory_limit),
+    cmocka_unit_test(large_blocks_are_freed_one_by_one),
     cmocka_unit_test(strings_have_a_longest_length),
     cmocka_unit_test(time_that_the_host_has_left_is_used_to_collect),
     cmocka_unit_test(hooks_of_a_script_see_what_they_would_see_anyway),

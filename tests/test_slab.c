@@ -172,11 +172,11 @@ static void trim_gives_empty_chunks_back_to_the_system(void **state)
     open_slab(&slab);
     void *chain = take_chain(&slab, 256, (unsigned)(16 * MB / 256));
     assert_true(slab.mapped >= 16 * MB);
-    slab_trim(&slab);
+    slab_trim(&slab, false);
     assert_int_equal(unmaps, 0); /* all of it is in use */
     give_chain(&slab, chain);
     assert_true(slab.mapped >= 16 * MB); /* kept until somebody says that a cycle is over */
-    slab_trim(&slab);
+    slab_trim(&slab, false);
     assert_true(unmaps > 0);
     assert_true(slab.mapped <= 3 * MB);
     chain = take_chain(&slab, 128, 1000);
@@ -192,7 +192,7 @@ static void trim_leaves_room_for_half_of_what_is_in_use(void **state)
     open_slab(&slab);
     void *stays = take_chain(&slab, 256, (unsigned)(8 * MB / 256));
     give_chain(&slab, take_chain(&slab, 256, (unsigned)(16 * MB / 256)));
-    slab_trim(&slab);
+    slab_trim(&slab, false);
     assert_true(slab.mapped <= slab.held / 2 * 3 + 2 * MB);
     assert_true(slab.mapped >= slab.held / 2 * 3);
     give_chain(&slab, stays);
@@ -310,7 +310,7 @@ static void blocks_keep_what_is_in_them_on_a_random_walk(void **state)
         else if (!one->block && random_bits() % 100 < mood)
             take_one(&slab, one);
         if (i % 10007 == 0)
-            slab_trim(&slab);
+            slab_trim(&slab, false);
         if (i % 50021 == 0)
             check_held(&slab, taken);
     }

@@ -119,6 +119,11 @@ static void stand_down(struct orr_isolate *iso)
 
 void budget_follow(struct orr_isolate *iso)
 {
+    if (iso->limits.mode == ORR_LUA_COUNT) { /* the hook is there, and is only to come sooner */
+        if (iso->level)
+            lua_sethook(iso->running, on_count, LUA_MASKCOUNT, 1);
+        return;
+    }
     iso->moving = true;
     if (iso->armed != iso->running) {
         disarm(iso);
@@ -289,10 +294,13 @@ static void end_watching(struct orr_isolate *iso)
     }
 }
 
-/* What is to be done about memory goes on when the slice does; if it does not, whoever allocates next is asked. */
+/*
+ * What is to be done about memory goes on when the slice does; if it does not, whoever allocates next is asked.  A collection that has been
+ * begun for it is done before any Lua goes on: what a `fair` task has overdrawn would never be told of otherwise.
+ */
 static void end_slice_of_memory(struct orr_isolate *iso)
 {
-    if (iso->over_memory && !iso->urgent) {
+    if (iso->over_memory && !iso->urgent && !(iso->forced_already && iso->collector.forced)) {
         iso->over_memory = false;
         collector_relent(iso);
     }

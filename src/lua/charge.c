@@ -16,6 +16,7 @@ enum {
     OVERDRAFT = 2,      /* times the limit may be in use, for a moment */
     PATIENCE_SHARE = 8, /* of the limit: how far the next error is from the last */
     COLLECT_SHARE = 32, /* of the limit: what must have been allocated between two collections */
+    PLAIN_SHARE = 32,   /* of the limit: what plain code of the host's may overdraw between two slices */
 };
 
 /* --- Drawing from the quota ------------------------------------------------------------------------------------------------ */
@@ -114,11 +115,20 @@ static void give_back(struct orr_isolate *iso)
 
 /* --- For the account ---------------------------------------------------------------------------------------------------------- */
 
+bool charge_overdraws_plainly(const struct orr_isolate *iso, size_t more)
+{
+    size_t total = iso->memory + more;
+    return !iso->level && (iso->closing || (total <= iso->charge.plain && total / OVERDRAFT <= iso->limits.memory));
+}
+
 /*
  * At the limit, Lua is not refused what it asks for: it would collect its garbage then and there, and up to 5.4.7 there are stores into
  * tables that this pulls the ground from under.  Instead the hook is asked for (budget.h), which at the next instruction collects, and
  * raises the error if that has not helped.  One instruction, or one C function of ours, can overdraw the account; what goes beyond twice
- * the limit is refused after all, and so is what comes from plain code of the host's, where no hook would look.
+ * the limit is refused after all.
+ *
+ * In plain code of the host's no hook looks.  It may overdraw a little, for what it needs to call Lua, which is told at its first
+ * instruction, and what closes the state may at any rate: refused, each such call would be a whole collection in one piece.
  */
 bool charge_may_have(struct orr_isolate *iso, size_t more)
 {
@@ -129,6 +139,10 @@ bool charge_may_have(struct orr_isolate *iso, size_t more)
         return true;
     if (more <= limit && total <= iso->account.next && draw(charge, total))
         return true;
+    if (charge_overdraws_plainly(iso, more)) {
+        charge_cover(iso, more);
+        return true;
+    }
     if (more > limit || total / OVERDRAFT > limit)
         return false;
     bool told = total <= charge->patience;
@@ -167,6 +181,7 @@ void charge_end_slice(struct orr_isolate *iso)
     give_back(iso);
     if (!charge->overdrawn)
         charge->patience = 0;
+    charge->plain = iso->memory + iso->limits.memory / PLAIN_SHARE;
 }
 
 void charge_close(struct orr_isolate *iso)

@@ -28,6 +28,7 @@ struct charge {
     size_t drawn;        /* from the quota */
     size_t overdrawn;    /* besides, because the script is only being told that there is no more */
     size_t patience;     /* up to here it may be overdrawn: the script has just been told that there is no more */
+    size_t plain;        /* the same for plain code of the host's, since the last slice */
     size_t untold;       /* charged, and the collector has not heard of it */
     size_t collected_at; /* what was in use after the last collection of charge_collect() */
 };
@@ -81,6 +82,9 @@ int charge_raise(lua_State *L);
 
 /* Whether so much more may be in use.  If that is beyond the limit, the hook has been asked for. */
 bool charge_may_have(struct orr_isolate *iso, size_t more);
+
+/* Whether plain code of the host's asks, and may overdraw the account by so much more. */
+bool charge_overdraws_plainly(const struct orr_isolate *iso, size_t more);
 
 /* How much more may be in use before the next look. */
 size_t charge_room(const struct orr_isolate *iso);

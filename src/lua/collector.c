@@ -106,7 +106,7 @@ static void end_cycle(struct orr_isolate *iso)
     self->before = self->longest;
     self->left_before = iso->memory;
     self->cycles++;
-    slab_trim(&iso->account.slab);
+    slab_trim(&iso->account.slab, self->forced);
     set_threshold(iso);
     if (!self->forced)
         return;
@@ -160,7 +160,7 @@ void collector_hear(struct orr_isolate *iso, size_t bytes)
 
 bool collector_owes(const struct orr_isolate *iso)
 {
-    return iso->collector.owed || iso->collector.hurry;
+    return iso->collector.owed || iso->collector.hurry || iso->account.late;
 }
 
 void collector_force(struct orr_isolate *iso, unsigned cycles)
@@ -276,7 +276,9 @@ static bool take_step(struct orr_isolate *iso, struct payment *payment)
 {
     struct collector *self = &iso->collector;
     set_milestone(self->keeper);
+    memory_defer(iso, true);
     int over = lua_gc(self->keeper, LUA_GCSTEP, 0);
+    memory_defer(iso, false);
     if (over < 0)
         return false;
     uint64_t cpu = clock_thread(), ns = cpu - payment->cpu;
@@ -297,6 +299,17 @@ static bool take_step(struct orr_isolate *iso, struct payment *payment)
     return true;
 }
 
+/* What steps have left to be freed is part of them, but each block is one for itself. */
+static bool free_one(struct orr_isolate *iso, struct payment *payment)
+{
+    if (!memory_free_late(iso))
+        return false;
+    payment->now = clock_now();
+    payment->cpu = clock_thread();
+    payment->steps++;
+    return true;
+}
+
 static bool pay(struct orr_isolate *iso, uint64_t until, bool anyway)
 {
     struct collector *self = &iso->collector;
@@ -304,7 +317,7 @@ static bool pay(struct orr_isolate *iso, uint64_t until, bool anyway)
     bool can = true;
     self->paying = true;
     while (can && collector_owes(iso) && has_time(iso, &payment))
-        can = take_step(iso, &payment);
+        can = free_one(iso, &payment) || take_step(iso, &payment);
     self->paying = false;
     hold_off(self);
     return !can || !collector_owes(iso);

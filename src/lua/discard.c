@@ -56,14 +56,25 @@ static bool begin(struct orr_isolate *iso, struct discard *self)
     return false;
 }
 
+/* True if nothing is left of it. */
+static bool free_late(struct orr_isolate *iso, uint64_t until)
+{
+    while (memory_free_late(iso))
+        if (clock_now() >= until)
+            return false;
+    return true;
+}
+
 bool discard_step(struct orr_isolate *iso, struct discard *self, uint64_t until)
 {
     if (!self->begun && !begin(iso, self))
         self->cycles = CYCLES;
     for (unsigned steps = 1; self->cycles < CYCLES && iso->memory >= SMALL; steps++) {
+        memory_defer(iso, true);
         self->cycles += lua_gc(iso->L, LUA_GCSTEP, 0);
-        if (steps % STEPS_PER_LOOK == 0 && clock_now() >= until)
+        memory_defer(iso, false);
+        if (!free_late(iso, until) || (steps % STEPS_PER_LOOK == 0 && clock_now() >= until))
             return false;
     }
-    return true;
+    return free_late(iso, until);
 }

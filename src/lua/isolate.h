@@ -20,8 +20,8 @@
 #include "lua/compat.h"
 #include "lua/discard.h"
 #include "lua/limits.h"
-#include "lua/objects.h"
 #include "lua/memory.h"
+#include "lua/objects.h"
 #include "lua/shutdown.h"
 #include "orrery.h"
 
@@ -136,7 +136,7 @@ struct orr_isolate {
     bool hooked;       /* a script has had hooks of its own, and any of those may have raised an error */
     unsigned skips;    /* of moments that were not good ones */
     uint64_t requested_at;
-    uint64_t requested_cpu; /* the same by the thread's own clock */
+    uint64_t requested_cpu;    /* the same by the thread's own clock */
     lua_State *volatile armed; /* has our hook */
     struct {
         lua_Hook hook; /* its own, meanwhile */

@@ -21,7 +21,7 @@ struct limits {
     unsigned longest_list, most_keys; /* of a table */
     unsigned most_strings;
     unsigned deepest_stack;
-    unsigned max_objects; /* with finalizers of ours */
+    unsigned max_objects;     /* with finalizers of ours */
     uint64_t longest_step_ns; /* of the collector */
     bool safe_patterns;
     bool testing;

@@ -93,7 +93,7 @@ static bool may_have(struct orr_isolate *iso, size_t more, size_t kind)
         return false;
     if (!limit)
         return true;
-    if (!is_within(iso, more) && !budget_ask_for_memory(iso))
+    if (!is_within(iso, more) && !charge_overdraws_plainly(iso, more) && !budget_ask_for_memory(iso))
         return false;
     return charge_may_have(iso, more);
 }
@@ -128,11 +128,52 @@ static bool refused_before(struct memory_account *account, const void *block, si
     return before;
 }
 
+/* --- Late ---------------------------------------------------------------------------------------------------------------- */
+
+/* At the beginning of the block itself. */
+struct late_block {
+    struct late_block *next;
+    size_t size;
+};
+
+void memory_defer(struct orr_isolate *iso, bool on)
+{
+    iso->account.defers = on;
+}
+
+bool memory_free_late(struct orr_isolate *iso)
+{
+    struct late_block *block = iso->account.late;
+    if (!block)
+        return false;
+    iso->account.late = block->next;
+    alloc_resize(&iso->alloc, block, block->size, 0);
+    return true;
+}
+
+static void free_later(struct memory_account *account, void *data, size_t size)
+{
+    struct late_block *block = data;
+    block->next = account->late;
+    block->size = size;
+    account->late = block;
+}
+
+static void make_room(struct orr_isolate *iso, size_t size)
+{
+    for (size_t freed = 0; freed < size && iso->account.late;) {
+        freed += iso->account.late->size;
+        memory_free_late(iso);
+    }
+}
+
 /* --- Blocks -------------------------------------------------------------------------------------------------------------- */
 
 /* The first block of this size, when a state begins, is the table of short strings. */
 static __attribute__((noinline)) void *take_large(struct orr_isolate *iso, size_t size)
 {
+    if (iso->account.late)
+        make_room(iso, size);
     void *block = alloc_resize(&iso->alloc, NULL, 0, size);
     if (size == STRINGS_FIRST && !iso->account.strings)
         iso->account.strings = block;
@@ -182,7 +223,10 @@ static void give_large(struct orr_isolate *iso, void *block, size_t size)
 {
     if (block == iso->account.suspect.block)
         iso->account.suspect.what = SUSPECT_NONE;
-    alloc_resize(&iso->alloc, block, size, 0);
+    if (iso->account.defers && size >= LATE_LEAST)
+        free_later(&iso->account, block, size);
+    else
+        alloc_resize(&iso->alloc, block, size, 0);
 }
 
 static void give_block(struct orr_isolate *iso, void *block, size_t size)
@@ -223,6 +267,8 @@ static void *resize_block(struct orr_isolate *iso, void *block, size_t old_size,
     if (!block)
         return take_block(iso, size);
     if (!account->pooled || (old_size > SLAB_LARGEST && size > SLAB_LARGEST)) {
+        if (account->late && size > old_size)
+            make_room(iso, size - old_size);
         void *moved = alloc_resize(&iso->alloc, block, old_size, size);
         if (moved && block == account->suspect.block)
             account->suspect.what = SUSPECT_NONE;
@@ -421,5 +467,7 @@ void memory_discard(struct orr_isolate *iso)
 
 void memory_close(struct orr_isolate *iso)
 {
+    while (memory_free_late(iso))
+        ;
     slab_close(&iso->account.slab);
 }

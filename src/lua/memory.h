@@ -9,7 +9,7 @@
  * are stores into tables that this pulls the ground from under.  Instead the hook is asked for (budget.h).  At the next
  * instruction it has the collector run whole cycles, in steps, across turns, and raises the error if that has not helped.  One
  * instruction, or one C function of ours, can make what is in use not much more than double.  What goes beyond three times the
- * limit is refused after all, and so is what comes from plain code of the host's, where no hook would look.
+ * limit is refused after all, and so is what comes from plain code of the host's, where no hook would look, but for a little (charge.h).
  *
  * The same way limits on the size of one thing are kept: a string, the two parts of a table, the table of all short strings.  The
  * allocator sees a block that is too large, grants it, and remembers it as a suspect.  The hook makes sure that it is what it looks
@@ -24,11 +24,13 @@
 #include "lua/slab.h"
 
 struct orr_isolate;
+struct late_block;
 
 enum {
     MEMORY_QUANTUM = 16 << 10, /* bytes between two looks */
     MISPLACED_MAX = 16,
-    REFUSALS_MAX = 3, /* after so many, an untrusted script is ended: each makes Lua collect in one piece */
+    REFUSALS_MAX = 3,      /* after so many, an untrusted script is ended: each makes Lua collect in one piece */
+    LATE_LEAST = 64 << 10, /* bytes of a block that is freed late */
 };
 
 enum memory_suspect {
@@ -64,7 +66,9 @@ struct memory_account {
         size_t size;
     } misplaced[MISPLACED_MAX]; /* small blocks that are not in the slab: a large one shrank when there was no page */
     unsigned misplaced_count;
-    unsigned strays; /* misplaced blocks beyond these: they are known by being in no chunk of the slab */
+    unsigned strays;         /* misplaced blocks beyond these: they are known by being in no chunk of the slab */
+    bool defers;             /* large blocks are freed late: see memory_defer() */
+    struct late_block *late; /* those that wait for that */
 };
 
 /* To be called before the state is made, and after it is closed. */
@@ -73,6 +77,14 @@ void memory_close(struct orr_isolate *iso);
 
 /* The state is about to be closed. */
 void memory_discard(struct orr_isolate *iso);
+
+/*
+ * A step of the collector can free a hundred large blocks, and giving so much to the system takes many milliseconds.  So what it frees
+ * while this is on only goes into a list, and is off the account.  memory_free_late() frees one of those; false if there is none.  Before
+ * a large block is made, as many bytes of them are freed: so there is never more in use than there was.
+ */
+void memory_defer(struct orr_isolate *iso, bool on);
+bool memory_free_late(struct orr_isolate *iso);
 
 /* The lua_Alloc of the state; `data` is the isolate. */
 void *memory_alloc(void *data, void *block, size_t old_size, size_t size);

@@ -140,9 +140,9 @@ static void give_page(struct slab *slab, struct slab_page *page)
     --chunk->used;
 }
 
-void slab_trim(struct slab *slab)
+void slab_trim(struct slab *slab, bool all)
 {
-    size_t spare = slab->held / 2 + MB;
+    size_t spare = all ? 0 : slab->held / 2 + MB;
     for (struct slab_chunk *chunk = slab->roomy, *next; chunk; chunk = next) {
         next = chunk->next_roomy;
         if (!chunk->used && slab->mapped > slab->held + spare)

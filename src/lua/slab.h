@@ -48,8 +48,8 @@ struct slab {
 
 void slab_open(struct slab *slab);
 
-/* Gives empty chunks back to the system, but for half of what is in use. */
-void slab_trim(struct slab *slab);
+/* Gives empty chunks back to the system: all, or all but for half of what is in use. */
+void slab_trim(struct slab *slab, bool all);
 
 /* Whether a block is in one of the slab's chunks.  Walks over all of them. */
 bool slab_has(const struct slab *slab, const void *block);

@@ -174,6 +174,7 @@ static bool cell_renew(struct cell *cell)
         return false;
     if (cell->iso->memory > cell->newborn + GARBAGE_MAX)
         lua_gc(L, LUA_GCCOLLECT);
+    slab_trim(&cell->iso->account.slab, true);
     return cell->iso->memory <= cell->newborn + GARBAGE_MAX;
 }
 
