@@ -7,6 +7,7 @@
 #include "lua/estate.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -78,11 +79,25 @@ enum {
     FIELDS_LOOKED_AT = 4096, /* for one stack */
 };
 
-static void add_name(luaL_Buffer *text, const char *name)
+/*
+ * The text of one stack, in C.  Not a luaL_Buffer: that has a variable to close on the Lua stack, which lua_settop() of 5.4.4 closes too
+ * early when the stack has moved.
+ */
+struct stack_text {
+    size_t length;
+    char bytes[REPORT_STACK + 512];
+};
+
+/* What has no room is left out. */
+static __attribute__((format(printf, 2, 3))) void add(struct stack_text *text, const char *format, ...)
 {
-    char shown[TEXT_NAME_ROOM];
-    text_name(shown, name);
-    luaL_addstring(text, shown);
+    va_list arguments;
+    size_t room = sizeof text->bytes - text->length;
+    va_start(arguments, format);
+    int length = vsnprintf(text->bytes + text->length, room, format, arguments);
+    va_end(arguments);
+    if (length > 0)
+        text->length += (size_t)length < room ? (size_t)length : room - 1;
 }
 
 /* The function at the top is replaced by its name in a loaded module; or taken off, and the answer is false. */
@@ -111,24 +126,22 @@ static bool push_known_name(lua_State *L, int *fields)
     return false;
 }
 
-static void add_function(lua_State *L, luaL_Buffer *text, const lua_Debug *at, int *fields)
+/* The function at the top is taken off. */
+static void add_function(lua_State *L, struct stack_text *text, const lua_Debug *at, int *fields)
 {
+    char name[TEXT_NAME_ROOM];
     if (push_known_name(L, fields)) {
-        lua_pushfstring(L, "function '%s'", lua_tostring(L, -1));
-        lua_remove(L, -2);
-        luaL_addvalue(text);
+        add(text, "function '%s'", lua_tostring(L, -1));
+        lua_pop(L, 1);
     } else if (*at->namewhat) {
-        luaL_addstring(text, at->namewhat);
-        luaL_addstring(text, " '");
-        add_name(text, at->name);
-        luaL_addstring(text, "'");
+        text_name(name, at->name);
+        add(text, "%s '%s'", at->namewhat, name);
     } else if (*at->what == 'm') {
-        luaL_addstring(text, "main chunk");
+        add(text, "main chunk");
     } else if (*at->what != 'C') {
-        lua_pushfstring(L, "function <%s:%d>", at->short_src, at->linedefined);
-        luaL_addvalue(text);
+        add(text, "function <%s:%d>", at->short_src, at->linedefined);
     } else {
-        luaL_addstring(text, "?");
+        add(text, "?");
     }
 }
 
@@ -155,30 +168,26 @@ static void push_stack(lua_State *L, lua_State *co, int level)
     bool deep = levels - level > LEVELS_TOP + LEVELS_BOTTOM;
     int skipped = deep ? levels - level - LEVELS_TOP - LEVELS_BOTTOM : 0;
     int first_skipped = level + LEVELS_TOP;
-    luaL_Buffer text;
-    luaL_buffinit(L, &text);
-    luaL_addstring(&text, "stack traceback:");
+    struct stack_text text = { 0 };
+    add(&text, "stack traceback:");
     lua_Debug at;
     for (; lua_checkstack(co, 1) && lua_getstack(co, level, &at); level++) {
         if (skipped && level == first_skipped) {
-            lua_pushfstring(L, "\n\t...\t(skipping %d levels)", skipped);
-            luaL_addvalue(&text);
+            add(&text, "\n\t...\t(skipping %d levels)", skipped);
             level += skipped - 1;
             continue;
         }
         lua_getinfo(co, "Slntf", &at);
-        char place[LUA_IDSIZE + 32];
         if (at.currentline > 0)
-            snprintf(place, sizeof place, "\n\t%s:%d: in ", at.short_src, at.currentline);
+            add(&text, "\n\t%s:%d: in ", at.short_src, at.currentline);
         else
-            snprintf(place, sizeof place, "\n\t%s: in ", at.short_src);
-        luaL_addstring(&text, place); /* while nothing of ours is above the buffer */
+            add(&text, "\n\t%s: in ", at.short_src);
         lua_xmove(co, L, 1);
         add_function(L, &text, &at, &fields);
         if (at.istailcall)
-            luaL_addstring(&text, "\n\t(...tail calls...)");
+            add(&text, "\n\t(...tail calls...)");
     }
-    luaL_pushresult(&text);
+    lua_pushlstring(L, text.bytes, text.length);
 }
 
 /* The stack of the running coroutine, and of those inside which it was resumed, as far as there is room. */
