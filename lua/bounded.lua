@@ -346,7 +346,8 @@ function in_string.format(text, ...)
   local parts, size, first = {}, 0, 1
   while first <= #text do
     local last, count, quotes = tools.next_piece(text, first)
-    local value, part = values[used + 1], nil
+    local value = values[used + 1]
+    local part
     if quotes and type(value) == "string" and #value > QUOTED then
       part = quoted(value)
     else

@@ -1,5 +1,6 @@
 -- `orrery.run`: for a Lua that has loaded Orrery as a module (src/module/), and has no loop yet.
--- Gets the module's table, what drives the loop, and what watches the task that it is driven for, in C; answers the table.
+-- Gets the module's table, what drives the loop, and what watches the task that it is driven for, in C.
+-- Answers the table.
 
 local orrery, drive, watch = ...
 local async = orrery.async

@@ -13,11 +13,11 @@
 
 #define MS UINT64_C(1000000)
 
-extern char noted[4096];         /* what scripts have passed to note(), each with a semicolon */
-extern char sunk[8192];          /* the last failure that nobody saw */
+extern char noted[4096];                      /* what scripts have passed to note(), each with a semicolon */
+extern char sunk[8192];                       /* the last failure that nobody saw */
 extern unsigned notices[ORR_LUA_COUNTED + 1]; /* by kind */
-extern int64_t disabled_handler; /* of the last notice */
-extern char notice_text[8192];   /* of the last */
+extern int64_t disabled_handler;              /* of the last notice */
+extern char notice_text[8192];                /* of the last */
 
 struct orr_runtime *host_runtime(void);
 struct orr_runtime *host_runtime_with(struct orr_options options);

@@ -225,7 +225,7 @@ static void call_inside_a_task_cannot_wait(void **state)
     struct orr_task *task = start(L,
                                   "local a = game.async\n"
                                   "local me = a.current()\n"
-                                  "local slow = a.run({ detached = true }, function() a.sleep(3) note 'slow' end)\n"
+                                  "local slow = a.run({ detached = true }, function() a.sleep(300) note 'slow' end)\n"
                                   "a.run({ detached = true }, function() a.sleep(1) me:close() end)\n"
                                   "local error, text = call_back(function() slow:wait() end)\n"
                                   "note(error) note(text:match 'cannot wait')\n"
