@@ -472,6 +472,7 @@ static void untrusted_jobs_are_bounded_and_their_ends_are_their_own(void **state
     assert_int_equal(orr_lua_new(rt,
                                  &(struct orr_lua_options){
                                      .mount = "game",
+                                     .longest_step_ns = ORR_NEVER, /* a slow machine is not their fault */
                                      .deadline_ns = { [ORR_LUA_TASK] = ORR_NEVER, [ORR_LUA_SCRIPT] = ORR_NEVER },
                                  },
                                  &L),
@@ -521,6 +522,7 @@ static void untrusted_scripts_cannot_hoard_in_channels_and_queues(void **state)
     struct orr_lua_options options = {
         .mount = "game",
         .memory_limit = 16 << 20,
+        .longest_step_ns = ORR_NEVER,
         .deadline_ns = { [ORR_LUA_TASK] = ORR_NEVER, [ORR_LUA_SCRIPT] = ORR_NEVER },
     };
     assert_int_equal(orr_lua_new(rt, &options, &L), 0);

@@ -311,9 +311,14 @@ bool charge_collects(struct orr_isolate *iso)
     bool trimmed = trim(iso, 0);
     if (!may_help(iso) || !iso->collector.managed)
         return trimmed;
-    iso->charge.collected_at = iso->memory; /* about what will be left, at the most */
     collector_force(iso, 2);
     return true;
+}
+
+void charge_collected(struct orr_isolate *iso)
+{
+    trim(iso, 0);
+    iso->charge.collected_at = iso->memory;
 }
 
 size_t charge_overdraw_begin(struct orr_isolate *iso)

@@ -68,6 +68,9 @@ bool charge_collect(struct orr_isolate *iso, lua_State *L);
  */
 bool charge_collects(struct orr_isolate *iso);
 
+/* That is paid. */
+void charge_collected(struct orr_isolate *iso);
+
 /*
  * Between the two, the account may be overdrawn where no hook looks: for little that Lua needs to begin with, and that is told of the lack
  * at its first instruction.

@@ -536,6 +536,7 @@ static int collect_and_copy(lua_State *L, int status, lua_KContext waits)
     (void)status;
     if (budget_pay(L))
         return budget_hold(L, collect_and_copy, waits);
+    charge_collected(isolate_of(L));
     struct waiter *waiter = luaL_testudata(L, 1, WAITER);
     if (!waiter || !waiter->item)
         return luaL_error(L, "somebody has changed what is being sent");

@@ -259,6 +259,7 @@ static int collect_and_copy(lua_State *L, int status, lua_KContext context)
     (void)status;
     if (budget_pay(L))
         return budget_hold(L, collect_and_copy, context);
+    charge_collected(isolate_of(L));
     void **handle = luaL_testudata(L, 1, JOB);
     if (!handle || !*handle)
         return luaL_error(L, "somebody has changed what is being sent");
@@ -271,7 +272,10 @@ static int make_and_submit(lua_State *L, bool collected);
 static int collect_and_submit(lua_State *L, int status, lua_KContext context)
 {
     (void)status;
-    return budget_pay(L) ? budget_hold(L, collect_and_submit, context) : make_and_submit(L, true);
+    if (budget_pay(L))
+        return budget_hold(L, collect_and_submit, context);
+    charge_collected(isolate_of(L));
+    return make_and_submit(L, true);
 }
 
 /*
