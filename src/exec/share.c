@@ -19,7 +19,7 @@ void share_open(struct share *share)
 /* What it may run before the others, having had nothing to do: as if each had had the same part of the time since. */
 static void earn(struct shares *shares, struct share *share)
 {
-    uint32_t others = shares->listed;
+    uint32_t others = shares->listed ? shares->listed : 1;
     if (others == 1 && shares->timed)
         shares->mark = clock_now(); /* nobody has measured so far */
     int64_t since = share->idle_since ? (int64_t)(shares->mark - share->idle_since) / others : SHARE_NS;

@@ -89,7 +89,7 @@ static inline void slab_give(struct slab *slab, void *block)
 static inline size_t slab_size(const void *block)
 {
     const struct slab_page *page = (const struct slab_page *)((uintptr_t)block & ~(uintptr_t)(SLAB_PAGE - 1));
-    return (page->kind + 1u) * SLAB_GRAIN;
+    return ((size_t)page->kind + 1) * SLAB_GRAIN;
 }
 
 #endif

@@ -275,6 +275,7 @@ static size_t put_decimal(char *out, uint64_t digits, int count, int exponent)
         *at++ = (char)('0' + exponent / 10 % 10);
         *at++ = (char)('0' + exponent % 10);
     } else if (exponent < 0) {
+        /* NOLINTNEXTLINE(bugprone-not-null-terminated-result) */
         memcpy(at, "0.0000", 6);
         at += 1 - exponent;
         memcpy(at, text, (size_t)count);
@@ -283,7 +284,7 @@ static size_t put_decimal(char *out, uint64_t digits, int count, int exponent)
         for (int i = 0; i < count || i <= exponent; i++) {
             if (i == exponent + 1)
                 *at++ = '.';
-            *at++ = i < count ? text[i] : '0';
+            *at++ = (char)(i < count ? text[i] : '0');
         }
         if (count <= exponent + 1) {
             *at++ = '.';
@@ -317,6 +318,7 @@ static size_t write_any(char *out, double value)
             break;
     }
     if (!point && !strchr(out, 'e'))
+        /* NOLINTNEXTLINE(clang-analyzer-security.insecureAPI.strcpy) */
         strcat(out, ".0");
     return strlen(out);
 }
@@ -324,6 +326,7 @@ static size_t write_any(char *out, double value)
 size_t number_write(char *out, double value)
 {
     if (value == 0) {
+        /* NOLINTNEXTLINE(bugprone-not-null-terminated-result) */
         memcpy(out, signbit(value) ? "-0.0" : "0.0", 4);
         return signbit(value) ? 4 : 3;
     }
@@ -338,6 +341,7 @@ size_t number_write(char *out, double value)
             *at++ = '-';
         while (count)
             *at++ = text[--count];
+        /* NOLINTNEXTLINE(bugprone-not-null-terminated-result) */
         memcpy(at, ".0", 2);
         return (size_t)(at + 2 - out);
     }

@@ -176,7 +176,7 @@ static unsigned read_hex(struct json_reader *r, const char *at)
 {
     unsigned value = 0;
     for (int i = 0; i < 4; i++) {
-        char c = at + i < r->end ? at[i] : '\0';
+        char c = (char)(at + i < r->end ? at[i] : '\0');
         unsigned digit = is_digit(c)              ? (unsigned)(c - '0')
                          : (c >= 'a' && c <= 'f') ? (unsigned)(c - 'a') + 10
                          : (c >= 'A' && c <= 'F') ? (unsigned)(c - 'A') + 10
@@ -226,7 +226,7 @@ static void read_unicode(struct json_reader *r)
 static void read_escape(struct json_reader *r)
 {
     static const char letters[] = "\"\"\\\\//b\bf\fn\nr\rt\t";
-    char c = r->end - r->at > 1 ? r->at[1] : '\0';
+    char c = (char)(r->end - r->at > 1 ? r->at[1] : '\0');
     if (c == 'u') {
         read_unicode(r);
         return;

@@ -125,6 +125,7 @@ static unsigned char *escape(unsigned char *out, unsigned char c)
         *out++ = (unsigned char)letter[1];
         return out;
     }
+    /* NOLINTNEXTLINE(bugprone-not-null-terminated-result) */
     memcpy(out, "u00", 3);
     out[3] = (unsigned char)hex[c >> 4];
     out[4] = (unsigned char)hex[c & 15];

@@ -336,6 +336,7 @@ static void start(struct decoder *d)
     lua_State *L = d->L;
     d->base = lua_gettop(L);
     need(d, FORMAT_HEADER);
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
     if (*d->at != FORMAT_VERSION)
         fail(d, "not the version of this form that is known here");
     d->at++;

@@ -48,6 +48,7 @@ static void sights_free(const struct seen *seen, struct sights *sights)
     size_t pages = sights->pages ? (sights->mask + 1) >> PAGE_BITS : 0;
     for (size_t i = 0; i < pages; i++)
         give_memory(seen, sights->pages[i], PAGE * sizeof(struct sight));
+    /* NOLINTNEXTLINE(bugprone-sizeof-expression): they are pointers */
     give_memory(seen, (void *)sights->pages, pages * sizeof *sights->pages);
     *sights = (struct sights){ 0 };
 }
@@ -139,6 +140,7 @@ static int grow(struct seen *seen)
     if (more.mask < PAGE)
         more.only = take_memory(seen, (more.mask + 1) * sizeof *more.only);
     else
+        /* NOLINTNEXTLINE(bugprone-sizeof-expression): they are pointers */
         more.pages = take_memory(seen, ((more.mask + 1) >> PAGE_BITS) * sizeof *more.pages);
     if (!more.only && !more.pages)
         return -ENOMEM;
