@@ -368,7 +368,7 @@ void level_enter(struct orr_isolate *iso, struct level *level, struct ltask *tas
         lua_sethook(level->co, on_count, LUA_MASKCOUNT, next_count(iso));
     else if (iso->limits.mode == ORR_LUA_SIGNAL)
         measure(iso, level);
-    if (iso->over_memory || iso->condemned)
+    if (iso->over_memory || iso->condemned || iso->account.suspect.what)
         budget_ask(iso);
     budget_switched(iso);
 }
@@ -538,7 +538,7 @@ static bool pay(struct orr_isolate *iso)
  */
 static bool see_to_memory(struct orr_isolate *iso, lua_State *L)
 {
-    if (iso->account.suspect.what)
+    if (iso->account.suspect.what && !memory_collects_first(iso))
         raise_oversized(iso, L);
     if (iso->over_memory && !iso->forced_already) {
         iso->forced_already = true;
@@ -546,6 +546,8 @@ static bool see_to_memory(struct orr_isolate *iso, lua_State *L)
     }
     if (!pay(iso))
         return false;
+    if (iso->account.suspect.what)
+        raise_oversized(iso, L);
     if (iso->over_memory) {
         iso->over_memory = false;
         if (memory_still_over(iso)) {

@@ -24,13 +24,6 @@ enum {
 
 /* --- Pace ---------------------------------------------------------------------------------------------------------------- */
 
-static uint64_t thread_time(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 /* Lua's own collector is not to begin. */
 static void hold_off(struct collector *self)
 {
@@ -135,6 +128,21 @@ void collector_take_back(struct orr_isolate *iso)
         hold_off(&iso->collector);
 }
 
+/*
+ * Measures what asking takes, by the thread's own clock: what the kernel gives to others meanwhile does not count.  A machine that
+ * is busy makes one measurement a thousand times too long now and then, and a script that nobody collects after for that much time makes a
+ * great deal of garbage.  So what is believed at most doubles from one measurement to the next.
+ */
+static void ask_for_the_hook(struct orr_isolate *iso)
+{
+    enum { ASKING_LEAST = 1000 }; /* nanoseconds */
+    struct collector *self = &iso->collector;
+    uint64_t cpu = clock_thread();
+    budget_ask_to_collect(iso);
+    uint64_t ns = clock_thread() - cpu, most = 2 * self->asking_ns + ASKING_LEAST;
+    self->asking_ns = ns < most ? ns : most;
+}
+
 void collector_hear(struct orr_isolate *iso, size_t bytes)
 {
     struct collector *self = &iso->collector;
@@ -153,9 +161,8 @@ void collector_hear(struct orr_isolate *iso, size_t bytes)
     uint64_t now = clock_now();
     if (now < self->quiet_until)
         return;
-    uint64_t cpu = thread_time(); /* not the clock: what the kernel gives to others meanwhile would count fifty times */
-    budget_ask_to_collect(iso);
-    self->quiet_until = now + ASKING_SHARE * (thread_time() - cpu);
+    ask_for_the_hook(iso);
+    self->quiet_until = now + ASKING_SHARE * self->asking_ns;
 }
 
 bool collector_owes(const struct orr_isolate *iso)

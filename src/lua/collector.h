@@ -50,6 +50,7 @@ struct collector {
     unsigned rate;                     /* units of work a byte, in percent of the usual */
     uint64_t owed;                     /* units of work */
     uint64_t quiet_until;              /* the hook is not asked for before */
+    uint64_t asking_ns;                /* what asking for it takes */
     size_t threshold;                  /* of memory in use, where the next cycle begins */
     uint64_t longest;                  /* step of this cycle, in nanoseconds */
     uint64_t before;                   /* step of the last cycle */

@@ -39,6 +39,7 @@ static void suspect(struct orr_isolate *iso, enum memory_suspect what, const voi
     account->suspect.block = block;
     account->suspect.size = size;
     account->suspect.insists = insists;
+    account->suspect.collected = false;
 }
 
 /* Whether a block can be the stack of a coroutine, which grows by doubling, up to what Lua allows. */
@@ -390,6 +391,17 @@ static bool looks_like_a_table(const unsigned char *block, size_t size, size_t s
     return true;
 }
 
+bool memory_collects_first(struct orr_isolate *iso)
+{
+    struct memory_account *account = &iso->account;
+    if (account->suspect.what != SUSPECT_STRINGS || account->suspect.insists)
+        return false;
+    if (!account->suspect.collected)
+        collector_force(iso, 1);
+    account->suspect.collected = true;
+    return true;
+}
+
 bool memory_find_oversized(struct orr_isolate *iso, char *text, size_t size)
 {
     struct memory_account *account = &iso->account;
@@ -421,7 +433,6 @@ bool memory_find_oversized(struct orr_isolate *iso, char *text, size_t size)
         break;
     case SUSPECT_STRINGS:
         snprintf(text, size, "too many different short strings: more than %u", iso->limits.most_strings);
-        collector_force(iso, 1); /* or those that nobody has any more would count, too */
         break;
     }
     if (account->suspect.insists)

@@ -58,7 +58,8 @@ struct memory_account {
         enum memory_suspect what;
         const void *block;
         size_t size;
-        bool insists; /* it is more than twice too large */
+        bool insists;   /* it is more than twice too large */
+        bool collected; /* for the sake of the short strings that are garbage */
     } suspect;
     const void *strings; /* the block of the table of short strings */
     struct {
@@ -88,6 +89,12 @@ bool memory_free_late(struct orr_isolate *iso);
 
 /* The lua_Alloc of the state; `data` is the isolate. */
 void *memory_alloc(void *data, void *block, size_t old_size, size_t size);
+
+/*
+ * In a hook: whether what seems too large is to be looked at only after a cycle of the collector, which is owed then.  The table of short
+ * strings is: it has strings that are garbage, too, and shrinks when fewer than a quarter of its places are taken.
+ */
+bool memory_collects_first(struct orr_isolate *iso);
 
 /* In a hook: whether a block was made that is too large, and what to say of it, in `text`. */
 bool memory_find_oversized(struct orr_isolate *iso, char *text, size_t size);

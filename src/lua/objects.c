@@ -5,7 +5,6 @@
 
 enum { FRESH_MAX = 8192 }; /* objects between two cycles */
 
-/* At the limit, too: whoever catches the error and tries again has the collector's help. */
 static void force_cycle(struct orr_isolate *iso)
 {
     struct objects *self = &iso->objects;
@@ -19,7 +18,7 @@ void objects_check(struct orr_isolate *iso, lua_State *L)
     unsigned most = iso->limits.max_objects;
     if (!most || iso->objects.count < most)
         return;
-    force_cycle(iso);
+    force_cycle(iso); /* whoever catches the error and tries again has the collector's help */
     luaL_error(L, "too many events, futures, channels, timers and the like: there are %d, and may be no more",
                (int)most);
 }
@@ -34,7 +33,7 @@ void objects_made(struct orr_isolate *iso)
         self->cycles = iso->collector.cycles;
         self->fresh = 0;
     }
-    if (++self->fresh >= FRESH_MAX)
+    if (++self->fresh >= FRESH_MAX || self->count >= iso->limits.max_objects) /* so that the next finds room, if there is any */
         force_cycle(iso);
 }
 
