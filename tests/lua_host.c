@@ -120,6 +120,18 @@ int error_of(struct orr_runtime *rt, struct orr_task *task)
     return error;
 }
 
+void expect_success(struct orr_runtime *rt, struct orr_task *task)
+{
+    char message[2000];
+    assert_int_equal(orr_runtime_enter(rt), 0);
+    const struct orr_result *result = orr_task_result(task);
+    snprintf(message, sizeof message, "%s", result->message ? result->message : "");
+    assert_int_equal(orr_runtime_leave(rt), 0);
+    int error = error_of(rt, task);
+    if (error)
+        fail_msg("the task has failed with %d: %s", error, message);
+}
+
 int figure(lua_State *L, const char *name)
 {
     lua_getglobal(L, "game");

@@ -44,6 +44,9 @@ unsigned turn_until_done(struct orr_runtime *rt, struct orr_task *task, uint64_t
 /* What the task, which is done, has come to; gives up the reference. */
 int error_of(struct orr_runtime *rt, struct orr_task *task);
 
+/* The task has ended well; else the test fails, and shows the task's message.  Takes the reference. */
+void expect_success(struct orr_runtime *rt, struct orr_task *task);
+
 /* One of game.runtime.stats(). */
 int figure(lua_State *L, const char *name);
 

@@ -18,7 +18,7 @@ static void host_goes_on_while_a_script_loops_without_end(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_with(rt, (struct orr_lua_options){ .deadline_ns = { [ORR_LUA_SCRIPT] = 100 * MS } });
+    lua_State *L = open_with(rt, (struct orr_lua_options){ .deadline_ns = { [ORR_LUA_SCRIPT] = 400 * MS } });
     struct orr_task *task = start(L, endless);
     unsigned turns = turn_until_done(rt, task, MS);
     assert_true(turns >= 5);
@@ -428,8 +428,10 @@ static void scripts_deadlines_are_no_longer_than_the_hosts(void **state)
                                      "game.async.run({ deadline = 1e6 }, function() while true do end end)");
     turn_until_done(rt, task, ORR_NEVER);
     assert_true(error_of(rt, task) < 0);
+    assert_int_equal(orr_runtime_run(rt), 0);
     assert_string_equal(noted, "false;false;");
-    assert_non_null(strstr(sunk, "may for 20 ms"));
+    if (!strstr(sunk, "may for 20 ms"))
+        fail_msg("%s", sunk);
     finish(rt, L);
 }
 
@@ -638,13 +640,14 @@ static void handlers_of_events_are_disabled_and_enabled(void **state)
 
 /* --- The report ---------------------------------------------------------------------------------------------------------- */
 
+/* Takes so many milliseconds of the thread's own time. */
 static int dawdle(lua_State *L)
 {
     struct timespec begun, now;
     lua_Integer ms = lua_tointeger(L, 1), passed = 0;
-    clock_gettime(CLOCK_MONOTONIC, &begun);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begun);
     while (passed < ms) {
-        clock_gettime(CLOCK_MONOTONIC, &now);
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
         passed = (now.tv_sec - begun.tv_sec) * 1000 + (now.tv_nsec - begun.tv_nsec) / 1000000;
     }
     return 0;
@@ -824,7 +827,8 @@ static void large_blocks_are_freed_one_by_one(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime_with((struct orr_options){ .alloc = free_slowly });
-    lua_State *L = open_as_chosen(rt, (struct orr_lua_options){ .memory_limit = 16 << 20 });
+    lua_State *L = open_as_chosen(
+        rt, (struct orr_lua_options){ .memory_limit = 16 << 20, .deadline_ns = { [ORR_LUA_SCRIPT] = ORR_NEVER } });
     struct orr_task *task = start(L, "for i = 1, 4 do\n"
                                      "  local all = {}\n"
                                      "  for j = 1, 50 do all[j] = ('x'):rep(200000) .. j end\n"
@@ -904,7 +908,7 @@ static void hooks_of_a_script_see_what_they_would_see_anyway(void **state)
             rt, (struct orr_lua_options){ .mode = i ? ORR_LUA_SIGNAL : ORR_LUA_OFF, .slice_ns = MS / 10 });
         struct orr_task *task = start(L, code);
         turn_until_done(rt, task, ORR_NEVER);
-        assert_int_equal(error_of(rt, task), 0);
+        expect_success(rt, task);
         if (i) {
             assert_string_equal(noted, expected);
             assert_true(figure(L, "preemptions") > 5);
@@ -965,7 +969,7 @@ static void worker_may_move_from_thread_to_thread(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_with(rt, (struct orr_lua_options){ .deadline_ns = { [ORR_LUA_SCRIPT] = 40 * MS } });
+    lua_State *L = open_with(rt, (struct orr_lua_options){ .deadline_ns = { [ORR_LUA_SCRIPT] = 200 * MS } });
     for (int i = 0; i < 4; i++) {
         struct moved moved = { .rt = rt, .task = start(L, endless) };
         for (int j = 0; j < 3; j++)
@@ -1011,7 +1015,7 @@ static void ordinary_programs_come_to_the_same_however_often_they_are_interrupte
         struct orr_task *task;
         assert_int_equal(orr_lua_start(L, 1, "ordinary", &task), 0);
         turn_until_done(rt, task, ORR_NEVER);
-        assert_int_equal(error_of(rt, task), 0);
+        expect_success(rt, task);
         if (i) {
             assert_string_equal(noted, expected);
             assert_true(figure(L, "preemptions") > 100);

@@ -178,6 +178,8 @@ static void denied_to_a_trusted_one(int call)
     deny(call);
     all_end_in_time(rt, L);
     is_told_why(name_of(call));
+    CHECK(orr_lua_close(L) == 0);
+    L = open_as_chosen(rt, (struct orr_lua_options){ .profile = ORR_LUA_TRUSTED, .slice_ns = MS });
     struct orr_task *task = start(L, "local hits = 0\n"
                                      "debug.sethook(function() hits = hits + 1 end, 'l')\n"
                                      "for i = 1, 20000 do\n"

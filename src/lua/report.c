@@ -7,7 +7,6 @@
 #include "lua/estate.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -79,27 +78,6 @@ enum {
     FIELDS_LOOKED_AT = 4096, /* for one stack */
 };
 
-/*
- * The text of one stack, in C.  Not a luaL_Buffer: that has a variable to close on the Lua stack, which lua_settop() of 5.4.4 closes too
- * early when the stack has moved.
- */
-struct stack_text {
-    size_t length;
-    char bytes[REPORT_STACK + 512];
-};
-
-/* What has no room is left out. */
-static __attribute__((format(printf, 2, 3))) void add(struct stack_text *text, const char *format, ...)
-{
-    va_list arguments;
-    size_t room = sizeof text->bytes - text->length;
-    va_start(arguments, format);
-    int length = vsnprintf(text->bytes + text->length, room, format, arguments);
-    va_end(arguments);
-    if (length > 0)
-        text->length += (size_t)length < room ? (size_t)length : room - 1;
-}
-
 /* The function at the top is replaced by its name in a loaded module; or taken off, and the answer is false. */
 static bool push_known_name(lua_State *L, int *fields)
 {
@@ -126,22 +104,22 @@ static bool push_known_name(lua_State *L, int *fields)
     return false;
 }
 
-/* The function at the top is taken off. */
-static void add_function(lua_State *L, struct stack_text *text, const lua_Debug *at, int *fields)
+/* Replaces the function at the top by what it is called in the stack of a coroutine. */
+static void name_function(lua_State *L, const lua_Debug *at, int *fields)
 {
     char name[TEXT_NAME_ROOM];
     if (push_known_name(L, fields)) {
-        add(text, "function '%s'", lua_tostring(L, -1));
-        lua_pop(L, 1);
+        lua_pushfstring(L, "function '%s'", lua_tostring(L, -1));
+        lua_remove(L, -2);
     } else if (*at->namewhat) {
         text_name(name, at->name);
-        add(text, "%s '%s'", at->namewhat, name);
+        lua_pushfstring(L, "%s '%s'", at->namewhat, name);
     } else if (*at->what == 'm') {
-        add(text, "main chunk");
+        lua_pushliteral(L, "main chunk");
     } else if (*at->what != 'C') {
-        add(text, "function <%s:%d>", at->short_src, at->linedefined);
+        lua_pushfstring(L, "function <%s:%d>", at->short_src, at->linedefined);
     } else {
-        add(text, "?");
+        lua_pushliteral(L, "?");
     }
 }
 
@@ -160,7 +138,23 @@ static int count_levels(lua_State *co)
     return lua_getstack(co, 0, &at) ? below + 1 : 0;
 }
 
-/* Pushes the stack of a coroutine from a level on. */
+/* [text] [function] becomes the text with one line more. */
+static void add_level(lua_State *L, const lua_Debug *at, int *fields)
+{
+    name_function(L, at, fields);
+    if (at->currentline > 0)
+        lua_pushfstring(L, "\n\t%s:%d: in ", at->short_src, at->currentline);
+    else
+        lua_pushfstring(L, "\n\t%s: in ", at->short_src);
+    lua_insert(L, -2);
+    lua_pushstring(L, at->istailcall ? "\n\t(...tail calls...)" : "");
+    lua_concat(L, 4);
+}
+
+/*
+ * Pushes the stack of a coroutine from a level on.  The text grows as a string on the Lua stack.  The C stack may be nearly used up
+ * here, and a luaL_Buffer has a variable to close, which lua_settop() of 5.4.4 closes too early when the Lua stack has moved.
+ */
 static void push_stack(lua_State *L, lua_State *co, int level)
 {
     luaL_checkstack(L, 16, NULL);
@@ -168,26 +162,19 @@ static void push_stack(lua_State *L, lua_State *co, int level)
     bool deep = levels - level > LEVELS_TOP + LEVELS_BOTTOM;
     int skipped = deep ? levels - level - LEVELS_TOP - LEVELS_BOTTOM : 0;
     int first_skipped = level + LEVELS_TOP;
-    struct stack_text text = { 0 };
-    add(&text, "stack traceback:");
+    lua_pushliteral(L, "stack traceback:");
     lua_Debug at;
     for (; lua_checkstack(co, 1) && lua_getstack(co, level, &at); level++) {
         if (skipped && level == first_skipped) {
-            add(&text, "\n\t...\t(skipping %d levels)", skipped);
+            lua_pushfstring(L, "\n\t...\t(skipping %d levels)", skipped);
+            lua_concat(L, 2);
             level += skipped - 1;
             continue;
         }
         lua_getinfo(co, "Slntf", &at);
-        if (at.currentline > 0)
-            add(&text, "\n\t%s:%d: in ", at.short_src, at.currentline);
-        else
-            add(&text, "\n\t%s: in ", at.short_src);
         lua_xmove(co, L, 1);
-        add_function(L, &text, &at, &fields);
-        if (at.istailcall)
-            add(&text, "\n\t(...tail calls...)");
+        add_level(L, &at, &fields);
     }
-    lua_pushlstring(L, text.bytes, text.length);
 }
 
 /* The stack of the running coroutine, and of those inside which it was resumed, as far as there is room. */
