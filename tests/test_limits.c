@@ -402,6 +402,19 @@ static void coroutines_do_not_escape_the_count(void **state)
     finish(rt, L);
 }
 
+static void few_instructions_that_take_long_are_interrupted_where_they_are_counted(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = host_runtime();
+    lua_State *L = open_with(
+        rt, (struct orr_lua_options){
+                .mode = ORR_LUA_COUNT, .max_instructions = ORR_NEVER, .check_interval = 1000000, .slice_ns = MS / 10 });
+    struct orr_task *task = start(L, "local s = ('x'):rep(2000000) for i = 1, 50 do local t = s .. i end");
+    assert_true(turn_until_done(rt, task, MS) >= 10);
+    assert_int_equal(error_of(rt, task), 0);
+    finish(rt, L);
+}
+
 static void without_limits_nothing_is_interrupted(void **state)
 {
     (void)state;
@@ -1055,6 +1068,7 @@ static const struct CMUnitTest limits[] = {
     cmocka_unit_test(waiting_gives_a_task_its_time_anew),
     cmocka_unit_test(count_of_instructions_is_the_same_each_time),
     cmocka_unit_test(coroutines_do_not_escape_the_count),
+    cmocka_unit_test(few_instructions_that_take_long_are_interrupted_where_they_are_counted),
     cmocka_unit_test(without_limits_nothing_is_interrupted),
     cmocka_unit_test(scripts_deadlines_are_no_longer_than_the_hosts),
     cmocka_unit_test(scheduled_callbacks_have_a_deadline),

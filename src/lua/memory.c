@@ -74,6 +74,23 @@ static void look_at_size(struct orr_isolate *iso, const void *block, size_t old_
     }
 }
 
+/*
+ * Where instructions are counted, the hook looks at the clock once in so many of them, and a few that copy long strings can last longer
+ * than a turn.  So each megabyte in large blocks has it look at once.
+ */
+static void count_large(struct orr_isolate *iso, size_t more)
+{
+    enum { LARGE_LOOK = 1 << 20 };
+    struct memory_account *account = &iso->account;
+    if (iso->limits.mode != ORR_LUA_COUNT && !iso->counted)
+        return;
+    account->large += more;
+    if (account->large >= LARGE_LOOK) {
+        account->large = 0;
+        budget_ask(iso);
+    }
+}
+
 /* --- Refusing ---------------------------------------------------------------------------------------------------------- */
 
 /* Pages that are nearly empty count too, or a script could hold many times its limit in them. */
@@ -324,8 +341,10 @@ static __attribute__((noinline)) void *take_with_a_look(struct orr_isolate *iso,
         return refuse(iso, block, before, size);
     iso->memory += size - before;
     account->refused.size = 0;
-    if (grows && size > MEMORY_QUANTUM)
+    if (grows && size > MEMORY_QUANTUM) {
         look_at_size(iso, result, before, size, kind);
+        count_large(iso, size - before);
+    }
     if (grows)
         settle(iso, size - before);
     return result;

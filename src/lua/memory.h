@@ -48,6 +48,7 @@ struct memory_account {
     bool discarding; /* the state is being closed: small blocks go all at once */
     size_t credit;   /* bytes that may still be taken before the next look */
     size_t given;    /* what the credit was at the last look */
+    size_t large;    /* bytes of large blocks made since the hook was asked for because of them */
     size_t next;     /* where the hook is to look: the limit, or a little above what could not be collected */
     struct {
         const void *block;
