@@ -12,7 +12,7 @@
 /* What one call in C may do.  Each takes about a millisecond at most, here and in the files of the libraries. */
 enum {
     ELEMENTS_MAX = 32768, /* moved in a table, or strings repeated */
-    RESULTS_MAX = 250000, /* returned at once */
+    RESULTS_MAX = 65536,  /* returned at once: half of what a stack may hold, since a call with varargs copies them */
 };
 
 struct bounded {
