@@ -579,6 +579,31 @@ static void script_that_insists_is_ended(void **state)
     finish(rt, L);
 }
 
+/* A list of a million slots is nearly as long as the longest stack. */
+static void list_is_not_taken_for_a_stack(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = host_runtime();
+    lua_State *L = open_untrusted(rt, (struct orr_lua_options){ 0 });
+    assert_int_not_equal(run(rt, L, insists), 0);
+    assert_non_null(strstr(notice_text, "a list grew beyond 262144 elements"));
+    finish(rt, L);
+}
+
+static void job_that_is_ended_tells_its_caller_why(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = host_runtime();
+    lua_State *L = open_untrusted(rt, (struct orr_lua_options){ .longest_list = 4096 });
+    run_well(rt, L,
+             "local job = game.worker.new [[\n"
+             "  local t = {} while true do pcall(function() for i = #t + 1, 1e7 do t[i] = i end end) end\n"
+             "]]\n"
+             "local ok, e = pcall(job.call, job) note(e:match '[^\\n]*')");
+    expect_noted("Script ended: table too large: a list grew beyond 4096 elements;");
+    finish(rt, L);
+}
+
 static void nothing_of_an_ended_script_runs_any_more(void **state)
 {
     (void)state;
@@ -615,17 +640,19 @@ static void script_whose_garbage_takes_too_long_in_one_piece_is_ended(void **sta
     struct orr_runtime *rt = host_runtime();
     lua_State *L = open_trusted(rt, (struct orr_lua_options){ .longest_step_ns = MS });
     uint64_t before = collector_of(L)->cycles;
-    assert_int_not_equal(run(rt, L,
-                             "collectgarbage 'stop'\n"
-                             "local keys, order = {}, {} for i = 1, 4000 do keys[i], order[i] = {}, i end\n"
-                             "for i = 4000, 2, -1 do local j = math.random(i) order[i], order[j] = order[j], order[i] end\n"
-                             "local weak = {} first = keys[1]\n"
-                             "for _, i in ipairs(order) do weak[keys[i]] = keys[i + 1] or 1 end keys = nil\n"
-                             "setmetatable(weak, { __mode = 'k' }) collectgarbage()"),
-                         0);
+    assert_int_not_equal(
+        run(rt, L,
+            "collectgarbage 'stop'\n"
+            "local keys, order = {}, {} for i = 1, 4000 do keys[i], order[i] = {}, i end\n"
+            "for i = 4000, 2, -1 do local j = math.random(i) order[i], order[j] = order[j], order[i] end\n"
+            "local weak = {} first = keys[1]\n"
+            "for _, i in ipairs(order) do weak[keys[i]] = keys[i + 1] or 1 end keys = nil\n"
+            "setmetatable(weak, { __mode = 'k' }) collectgarbage()"),
+        0);
     assert_int_equal(notices[ORR_LUA_ENDED], 1);
     assert_non_null(strstr(notice_text, "in one piece"));
-    assert_true(collector_of(L)->cycles < before + 3); /* at once: not because it has become longer from cycle to cycle */
+    assert_true(collector_of(L)->cycles <
+                before + 3); /* at once: not because it has become longer from cycle to cycle */
     if (!strstr(message, "Script ended: its garbage took"))
         fail_msg("%s", message);
     finish(rt, L);
@@ -896,6 +923,8 @@ static const struct CMUnitTest collector_tests[] = {
     cmocka_unit_test(cycle_is_forced_after_some_thousand_objects),
     cmocka_unit_test(trusted_state_has_as_many_objects_as_it_likes),
     cmocka_unit_test(script_that_insists_is_ended),
+    cmocka_unit_test(list_is_not_taken_for_a_stack),
+    cmocka_unit_test(job_that_is_ended_tells_its_caller_why),
     cmocka_unit_test(nothing_of_an_ended_script_runs_any_more),
     cmocka_unit_test(script_whose_garbage_takes_too_long_in_one_piece_is_ended),
     cmocka_unit_test(neighbour_of_an_ended_script_goes_on),

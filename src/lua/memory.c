@@ -15,7 +15,8 @@ enum {
     STRING_GRANT = 4,        /* times the longest string, before one is refused */
     STACK_FIRST = 40,        /* slots, when a coroutine begins */
     STACK_EXTRA = 5,         /* that every stack has besides */
-    STACK_LAST = 1000000,    /* which Lua stops at */
+    STACK_LAST = 1000000,    /* which Lua stops at, */
+    STACK_ERROR = 200,       /* with so many more for whoever handles the error */
     SLOT = 16,               /* bytes of a list's slot */
     NODE = 24,               /* bytes of a hash part's node */
     STRINGS_FIRST = 1 << 10, /* bytes of the table of short strings when a state begins */
@@ -46,8 +47,9 @@ static void suspect(struct orr_isolate *iso, enum memory_suspect what, const voi
 static bool is_stack(size_t size)
 {
     size_t slots = size / SLOT - STACK_EXTRA;
-    return size % SLOT == 0 && (is_power_of_two(slots / STACK_FIRST) || slots >= STACK_LAST) &&
-           (slots % STACK_FIRST == 0 || slots >= STACK_LAST);
+    bool doubled = slots % STACK_FIRST == 0 && is_power_of_two(slots / STACK_FIRST);
+    bool last = slots >= STACK_LAST && slots <= STACK_LAST + STACK_ERROR;
+    return size % SLOT == 0 && (doubled || last);
 }
 
 /* Looks at a large block that was made or has grown.  `kind` is what Lua says that it makes, or 0. */

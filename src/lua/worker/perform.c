@@ -128,14 +128,20 @@ static bool protect(struct cell *cell, lua_CFunction function, void *pointer, in
     return false;
 }
 
-/* The job fails with the value at the top, which is taken off: the error of a task of the cell.  Its own time is over: that has a name. */
+/*
+ * The job fails with the value at the top, which is taken off: the error of a task of the cell.  If the job has used up its time, the error is
+ * "timeout"; if its isolate was ended for what it did, the error says so.
+ */
 static void fail_with_task(struct cell *cell, lua_State *L, struct orr_task *task)
 {
     const struct orr_result *result = orr_task_result(task);
     if (result && result->error == -ETIME && cell->main && task == cell->main->task) {
         cell->spoiled = true;
         lua_pop(L, 1);
-        lua_pushliteral(L, "timeout");
+        if (cell->iso->condemned)
+            lua_pushfstring(L, "Script ended: %s", cell->iso->verdict);
+        else
+            lua_pushliteral(L, "timeout");
     }
     fail(cell, L, report_of(task));
 }
