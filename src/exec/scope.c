@@ -78,7 +78,7 @@ void scope_refresh(struct orr_task *task)
         io_cancel_all(task);
         waits_interrupt(task);
     } else if (failed && !had_failed) {
-        worker_ready(task->worker, task);
+        worker_ready_interrupted(task->worker, task);
     }
 }
 
@@ -427,7 +427,7 @@ static void tell_watchers(struct orr_task *task, bool top)
     while (task->watchers) {
         struct orr_wait *wait = container_of(ring_pop(&task->watchers), struct orr_wait, in_source);
         if (wait->owner) {
-            wait_grant(wait);
+            (task->failed ? wait_grant_failure : wait_grant)(wait);
             continue;
         }
         struct orr_observer *observer = container_of(wait, struct orr_observer, wait);

@@ -114,6 +114,8 @@ void share_close(struct shares *shares, struct share *share)
            (task = share_pop_late(shares, share))) {
         share_push(shares, &shares->own, task);
     }
+    while ((task = share_pop_interrupted(share)))
+        share_push_interrupted(shares, &shares->own, task);
 }
 
 /* --- Queues ---------------------------------------------------------------------------------------------------- */
@@ -121,6 +123,7 @@ void share_close(struct shares *shares, struct share *share)
 void share_push_late(struct shares *shares, struct share *share, struct orr_task *task, bool front)
 {
     shares->late += !share->late.first;
+    task->late = true;
     if (front)
         queue_push_front(&share->late, task);
     else
@@ -144,6 +147,8 @@ struct orr_task *share_pop_late(struct shares *shares, struct share *share)
 {
     struct orr_task *task = queue_pop(&share->late);
     shares->late -= task && !share->late.first;
+    if (task)
+        task->late = false;
     return task;
 }
 
@@ -153,6 +158,7 @@ bool share_remove(struct shares *shares, struct share *share, struct orr_task *t
         return true;
     if (!queue_remove(&share->late, task))
         return false;
+    task->late = false;
     shares->late -= !share->late.first;
     return true;
 }

@@ -11,6 +11,13 @@
  * poll under way and for no stretch of those that are always busy.  It brings the credit that it went away with, and as much as each of the
  * others may have had meanwhile, at most a stretch; without credit it goes to the end.  So nobody gets more by sleeping often.
  *
+ * Inside a share, tasks that were interrupted come first: because a child has failed, because a task that they await
+ * has, or because they are cancelled.  So a parent hears of a failure before siblings that are ready run on, and what is cancelled because of
+ * it ends before them.  Such a task may be in another queue as well, in the middle, and stays there: it is polled once more from there, which does
+ * no harm, and so nothing is ever searched.  What one failure can interrupt is bounded by the number of tasks; after about twice as many such
+ * polls in a row, one ready task has its turn: tasks that go on interrupting each other do not keep the others waiting for ever.  Between shares, an interruption changes nothing: a share that has nothing
+ * else to do comes first by being fresh, and another waits for its turn.
+ *
  * While only one share has something to do, no time is measured, and nothing differs from a single queue.  On a clock of the tests' own, or if
  * ready tasks are taken at random, polls are counted in place of time: the order is to be the same each time.
  *
@@ -36,6 +43,10 @@ enum {
 struct share {
     struct queue ready;
     struct queue deferred; /* woken during their own poll: ready in the next pass */
+    struct {
+        struct orr_task *first, *last; /* linked by `next_interrupted` */
+        uint64_t polls_left;           /* before a ready task has its turn; 0 when one has just had it */
+    } interrupted;
     struct queue late;  /* have used up their time: go on when nothing else of the share is ready, one in each pass */
     struct share *next; /* in the ring */
     struct share *next_deferring;
@@ -44,7 +55,7 @@ struct share {
     uint64_t late_pass;  /* in which one of the late ran last */
     unsigned waited;     /* polls since then */
     bool open;
-    bool listed;    /* in the ring; so it is whenever tasks are ready or late */
+    bool listed;    /* in the ring; so it is whenever tasks are ready, interrupted or late */
     bool spent;     /* its stretch is over, and it is to go to the end of the ring */
     bool deferring; /* among those with deferred tasks */
     bool late_owed; /* the last pass had no time for one */
@@ -100,6 +111,27 @@ static inline void share_push_front(struct shares *shares, struct share *share, 
     share_list(shares, share);
 }
 
+/* Before those that are ready, behind others that were interrupted.  It may be in another queue. */
+static inline void share_push_interrupted(struct shares *shares, struct share *share, struct orr_task *task)
+{
+    task->next_interrupted = NULL;
+    if (share->interrupted.first)
+        share->interrupted.last->next_interrupted = task;
+    else
+        share->interrupted.first = task;
+    share->interrupted.last = task;
+    shares->changed = true; /* a pass that polls ready tasks is to notice */
+    share_list(shares, share);
+}
+
+static inline struct orr_task *share_pop_interrupted(struct share *share)
+{
+    struct orr_task *task = share->interrupted.first;
+    if (task)
+        share->interrupted.first = task->next_interrupted;
+    return task;
+}
+
 static inline void share_push_deferred(struct shares *shares, struct share *share, struct orr_task *task)
 {
     queue_push(&share->deferred, task);
@@ -114,7 +146,7 @@ static inline void share_push_deferred(struct shares *shares, struct share *shar
 static inline bool shares_any_queued(const struct shares *shares)
 {
     for (const struct share *share = shares->first; share; share = share->next)
-        if (share->ready.first || share->late.first)
+        if (share->ready.first || share->interrupted.first || share->late.first)
             return true;
     return shares->deferring;
 }
@@ -145,7 +177,8 @@ void share_leave_first(struct shares *shares);
 /* Takes one that has nothing to do any more out of the ring, if it is the first; else that is done when it is. */
 static inline void share_unlist_empty(struct shares *shares, struct share *share)
 {
-    if (share->ready.first || share->deferred.first || share->late.first || shares->first != share)
+    if (share->ready.first || share->interrupted.first || share->deferred.first || share->late.first ||
+        shares->first != share)
         return;
     share_leave_first(shares);
 }

@@ -13,7 +13,7 @@ static void task_recycle(struct tasks *tasks, struct orr_task *task)
 {
     if (task->life != TASK_FREE)
         return; /* on its own: together with the next it would be one read, wider than what was just written */
-    if (task->queued || !task->reusable)
+    if (task->queued || task->interrupted || !task->reusable)
         return;
     task->reusable = false;
     task->next = tasks->free;
@@ -94,6 +94,8 @@ int task_new(struct worker *worker, const struct orr_spawn *what, struct orr_tas
     task->in_order = false;
     task->running = false;
     task->failure = FAILURE_NONE;
+    task->interrupted = false;
+    task->late = false;
     task->share = &worker->shares.own;
     task->result = (struct orr_result){ 0 };
     counter_add(&tasks->live, 1);
@@ -169,6 +171,17 @@ bool task_run(struct worker *worker, struct orr_task *task)
 {
     bool live = task->life == TASK_LIVE;
     task->queued = false;
+    if (live)
+        task_poll(worker, task);
+    else
+        task_recycle(&worker->tasks, task);
+    return live;
+}
+
+bool task_run_interrupted(struct worker *worker, struct orr_task *task)
+{
+    bool live = task->life == TASK_LIVE;
+    task->interrupted = false;
     if (live)
         task_poll(worker, task);
     else

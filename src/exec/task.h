@@ -6,8 +6,8 @@
  * A task is LIVE while its body is: from spawn until the body is over, or was dropped.  Its generation goes up at that
  * moment, so for every waker it is gone.  It is ENDING while children of it are not done or I/O of it is in flight.  Then
  * its destructor runs, and it is DONE, which lasts while somebody holds a reference (see scope.h, which has the tree).
- * Its slot goes to the free list when nothing refers to it any more: not the ready queue (`queued`), and
- * not the inbox (`reusable` is set once the inbox has let go of it).
+ * Its slot goes to the free list when nothing refers to it any more: not the ready queue (`queued`), not the queue of
+ * interrupted tasks (`interrupted`), and not the inbox (`reusable` is set once the inbox has let go of it).
  *
  * All of it belongs to the worker's thread, and none of it is atomic.
  */
@@ -46,6 +46,7 @@ struct orr_task {
     void (*drop)(void *data);
     struct worker *worker;
     struct orr_task *next; /* in a queue, or in the free list */
+    struct orr_task *next_interrupted;
     uint32_t generation;
     uint32_t slot;
 
@@ -57,12 +58,14 @@ struct orr_task {
     bool cancelled;    /* the next wait has to answer -ECANCELED */
     bool child_failed; /* the next wait has to answer -ECHILD */
 
-    uint8_t failure : 7; /* so that all bits are named, and cleared by one store */
-    bool settled : 1;    /* from outside, by orr_task_complete() */
-    bool failed : 1;     /* it is to count, or counts, as failed */
-    bool by_child : 1;   /* and with the first of its failures, not by itself */
-    bool own_error : 1;  /* that happened, and `result` is what the body came to afterwards */
-    bool cut : 1;        /* cancelled when its body was over and its children were not */
+    uint8_t failure : 5;  /* so that all bits are named, and cleared by one store */
+    bool interrupted : 1; /* in the share's queue of that name, perhaps besides another: see share.h */
+    bool late : 1;        /* in the share's queue of that name */
+    bool settled : 1;     /* from outside, by orr_task_complete() */
+    bool failed : 1;      /* it is to count, or counts, as failed */
+    bool by_child : 1;    /* and with the first of its failures, not by itself */
+    bool own_error : 1;   /* that happened, and `result` is what the body came to afterwards */
+    bool cut : 1;         /* cancelled when its body was over and its children were not */
     bool observed : 1;
     bool in_order : 1;  /* it keeps its place in the ready queue: see shuffle.h */
     bool running : 1;   /* it is being polled, or has another polled inside its own poll */
@@ -93,7 +96,7 @@ struct orr_task {
     struct orr_result result;
 };
 
-static_assert(sizeof(struct orr_task) + sizeof(struct slot) <= 224, "what a task may cost");
+static_assert(sizeof(struct orr_task) + sizeof(struct slot) <= 232, "what a task may cost");
 
 /* First in, first out, linked through the tasks.  Zeroed is empty. */
 struct queue {
@@ -196,6 +199,9 @@ static inline void task_lend_name(struct orr_task *task, const char *name)
 
 /* Polls a task that came off the ready queue.  False if it has ended meanwhile, and was not polled. */
 bool task_run(struct worker *worker, struct orr_task *task);
+
+/* The same for a task that came off the queue of interrupted ones; it may still be in another. */
+bool task_run_interrupted(struct worker *worker, struct orr_task *task);
 
 /* Polls a live task here and now, also inside the poll of another. */
 void task_run_now(struct worker *worker, struct orr_task *task);

@@ -15,7 +15,7 @@ static enum orr_task_state state_of(const struct orr_task *task)
         return task->children ? ORR_TASK_JOINING : ORR_TASK_ENDING;
     if (task->running)
         return ORR_TASK_RUNNING;
-    return task->queued ? ORR_TASK_READY : ORR_TASK_WAITING;
+    return task->queued || task->interrupted ? ORR_TASK_READY : ORR_TASK_WAITING;
 }
 
 static bool is_shielded(const struct orr_task *task)

@@ -63,16 +63,28 @@ int wait_begin(struct orr_task *task, struct orr_wait *wait, void *source, const
     return -EAGAIN;
 }
 
-void wait_grant(struct orr_wait *wait)
+static void become_granted(struct orr_wait *wait)
 {
-    struct orr_task *task = wait_task(wait);
     if (wait->grouped) {
         struct orr_group *group = wait->owner;
         ring_remove(&group->pending, &wait->in_owner);
         ring_append(&group->granted, &wait->in_owner);
     }
     wait->state = WAIT_GRANTED;
+}
+
+void wait_grant(struct orr_wait *wait)
+{
+    struct orr_task *task = wait_task(wait);
+    become_granted(wait);
     worker_ready(task->worker, task);
+}
+
+void wait_grant_failure(struct orr_wait *wait)
+{
+    struct orr_task *task = wait_task(wait);
+    become_granted(wait);
+    worker_ready_interrupted(task->worker, task);
 }
 
 /* The first wait that an interruption can take away. */
@@ -98,7 +110,7 @@ void waits_interrupt(struct orr_task *task)
         if (wait->state == WAIT_WAITING)
             wait->kind->interrupt(wait);
     }
-    worker_ready(task->worker, task);
+    worker_ready_interrupted(task->worker, task);
 }
 
 void waits_abandon(struct orr_task *task)

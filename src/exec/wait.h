@@ -134,6 +134,9 @@ static inline int wait_in_line(struct orr_task *task, struct orr_wait *wait, voi
 /* WAITING becomes GRANTED, and the task is woken.  The source has taken it off its list. */
 void wait_grant(struct orr_wait *wait);
 
+/* The same, if what was waited for has failed: the task goes on before those that are merely ready. */
+void wait_grant_failure(struct orr_wait *wait);
+
 /* Grants the first in a line; NULL if there is none. */
 static inline struct orr_wait *wait_grant_first(struct orr_link **line)
 {

@@ -221,14 +221,29 @@ static struct orr_task *next_late(struct worker *worker, struct share *share)
     return share_pop_late(&worker->shares, share);
 }
 
+/* The next task that was interrupted; NULL if there is none, or one that is ready is to have a turn. */
+static struct orr_task *next_interrupted(const struct worker *worker, struct share *share)
+{
+    if (!share->interrupted.first) {
+        share->interrupted.polls_left = 0;
+        return NULL;
+    }
+    if (!share->interrupted.polls_left)
+        share->interrupted.polls_left = TURN_POLLS + 2 * counter_read(&worker->tasks.live);
+    else if (!--share->interrupted.polls_left && share->ready.first)
+        return NULL;
+    return share_pop_interrupted(share);
+}
+
 /* Polls a task of the share; false if it has nothing more to do in this pass. */
 static bool poll_share(struct worker *worker, struct pass *pass, struct share *share)
 {
     bool may_be_late = share->late.first && share->late_pass != worker->shares.passes;
     bool owed = may_be_late && share->late_owed;
     bool late = owed || (may_be_late && share->waited >= TURN_POLLS);
-    struct orr_task *task = NULL;
-    if (!late)
+    struct orr_task *task = next_interrupted(worker, share);
+    bool interrupted = task;
+    if (!task && !late)
         task = worker->shuffle ? shuffle_pop(worker, &share->ready) : queue_pop(&share->ready);
     if (!task && !may_be_late)
         return false;
@@ -236,7 +251,7 @@ static bool poll_share(struct worker *worker, struct pass *pass, struct share *s
     task = late ? next_late(worker, share) : task;
     struct share_visit visit = { share, worker->shares.visits };
     worker->shares.visits = &visit;
-    bool ran = task_run(worker, task);
+    bool ran = (interrupted ? task_run_interrupted : task_run)(worker, task);
     worker->shares.visits = visit.outer;
     if (!ran) {
         share->late_pass -= late && visit.share; /* the next of them may have its place */
@@ -333,7 +348,7 @@ static void poll_shares(struct worker *worker, struct pass *pass)
     if (shares->first && shares->first->next && shares->timed)
         shares->mark = clock_now();
     while (may_go_on(pass) && (share = shares_next(shares))) {
-        bool alone = !share->next && share->ready.first;
+        bool alone = !share->next && share->ready.first && !share->interrupted.first;
         if (alone && !(share->late.first && (share->late_owed || share->waited >= TURN_POLLS))) {
             poll_alone(worker, pass, share);
             continue;

@@ -208,6 +208,20 @@ static inline void worker_ready(struct worker *worker, struct orr_task *task)
         share_push(&worker->shares, share, task);
 }
 
+/*
+ * Queues a live task that is interrupted, before those that are merely ready, once.  A task that runs hears of it when it next waits,
+ * and so does one that has used up its time: these keep their places.  The owner.
+ */
+static inline void worker_ready_interrupted(struct worker *worker, struct orr_task *task)
+{
+    if (task->running || task->late) {
+        worker_ready(worker, task);
+    } else if (!task->interrupted) {
+        task->interrupted = true;
+        share_push_interrupted(&worker->shares, task->share, task);
+    }
+}
+
 /* Ends a share.  Tasks that are still of it, and have left what it stands for, are the host's from now on.  The owner. */
 void worker_close_share(struct worker *worker, struct share *share);
 

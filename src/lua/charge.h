@@ -34,7 +34,7 @@ struct charge {
 };
 
 /* What a task costs besides its handle: the core's struct, and its slot in the place. */
-enum { CHARGE_TASK = 224 };
+enum { CHARGE_TASK = 232 };
 
 /*
  * Charges so many bytes.  -ENOMEM if there may be no more, even for a moment.  May run a step of the collector, and so finalizers: to be

@@ -31,8 +31,12 @@ static void run_urgent(struct orr_isolate *iso, const struct ltask *mark)
 /* Another task of the isolate has not finished its slice.  One that has used up a share of its own stays behind the others. */
 static void park(struct orr_isolate *iso, struct ltask *self)
 {
-    self->task->queued = true;
-    queue_push(self->fair && self->used ? &iso->belated : &iso->parked, self->task);
+    struct orr_task *task = self->task;
+    if (task->queued)
+        return; /* it was interrupted, and has a place from before */
+    task->queued = true;
+    task->late = self->fair && self->used;
+    queue_push(task->late ? &iso->belated : &iso->parked, task);
 }
 
 /* Before those that have become ready since. */
@@ -70,7 +74,7 @@ void ltask_settle_hold(struct orr_isolate *iso, bool late)
     if (first->task->queued && !queue_remove(&iso->parked, first->task) &&
         !queue_remove(&iso->belated, first->task)) /* something has woken it */
         worker_unqueue(worker, first->task);
-    first->task->queued = false;
+    first->task->queued = first->task->late = false;
     if (late)
         worker_ready_late(worker, first->task);
     else

@@ -31,7 +31,7 @@ static bool belongs(const struct orr_task *task, const struct shutdown *to)
 /* Whether anything that the runtime knows of will move it again. */
 static bool has_hopes(const struct orr_task *task)
 {
-    return task->queued || task->waits || task->ios;
+    return task->queued || task->interrupted || task->waits || task->ios;
 }
 
 /* The search begins where the last one ended: so asking again and again does not pass over all tasks again and again. */

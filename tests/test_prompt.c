@@ -1,0 +1,226 @@
+/* What is interrupted comes before what is merely ready, whatever queue it is in, and at a price that does not depend on the others. */
+#include "script.h"
+
+#include "exec/worker.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void free_actors(struct actor **actors)
+{
+    for (int i = 0; i < ACTOR_CHILDREN && actors[i]; i++)
+        orr_task_unref(actors[i]->task);
+}
+
+static void failure_overtakes_siblings_that_are_ready(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = stage_open();
+    struct actor one = { .name = "one", .act = sleep_for, .extra = (void *)10 };
+    struct actor fails = { .name = "fails", .act = fail_after, .extra = (void *)10 };
+    struct actor three = { .name = "three", .act = sleep_for, .extra = (void *)10 };
+    struct actor four = { .name = "four", .act = sleep_for, .extra = (void *)10 };
+    struct actor parent = { .name = "parent", .act = start_and_sleep, .children = { &one, &fails, &three, &four } };
+    actor_start(rt, &parent);
+    stage_run(rt);
+    char expected[128];
+    snprintf(expected, sizeof expected, "one:0@10 parent:%d@10 three:%d@10 four:%d@10", -ECHILD, -ECANCELED,
+             -ECANCELED);
+    assert_string_equal(notes(), expected);
+    free_actors(parent.children);
+    orr_task_unref(parent.task);
+    stage_close(rt);
+}
+
+/* The parent is in the ready queue, behind its children: its own sleep is over in the same turn. */
+static int start_and_sleep_as_long(struct orr_task *task, struct actor *self)
+{
+    SCRIPT(self)
+    {
+        for (int i = 0; i < ACTOR_CHILDREN && self->children[i]; i++)
+            actor_start(orr_task_runtime(task), self->children[i]);
+        STEP(self, 1);
+        AWAIT(orr_sleep(task, &self->wait, MS)); /* they begin to sleep before it does */
+        STEP(self, 2);
+        int error = AWAIT(orr_sleep(task, &self->wait, 9 * MS));
+        note("%s:%d@%llu", self->name, error, stage_ms(orr_task_runtime(task)));
+        return error;
+    }
+    return 0;
+}
+
+static void parent_that_is_ready_itself_is_taken_out_of_turn(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = stage_open();
+    struct actor fails = { .name = "fails", .act = fail_after, .extra = (void *)10 };
+    struct actor two = { .name = "two", .act = sleep_for, .extra = (void *)10 };
+    struct actor parent = { .name = "parent", .act = start_and_sleep_as_long, .children = { &fails, &two } };
+    actor_start(rt, &parent);
+    stage_run(rt);
+    char expected[128];
+    snprintf(expected, sizeof expected, "parent:%d@10 two:%d@10", -ECHILD, -ECANCELED);
+    assert_string_equal(notes(), expected);
+    free_actors(parent.children);
+    orr_task_unref(parent.task);
+    stage_close(rt);
+}
+
+static void what_is_cancelled_below_a_failure_ends_before_siblings_above_it_run(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = stage_open();
+    struct actor fails = { .name = "fails", .act = fail_after, .extra = (void *)10 };
+    struct actor nephew = { .name = "nephew", .act = sleep_for, .extra = (void *)1000 };
+    struct actor child = { .name = "child", .act = start_and_sleep, .children = { &fails, &nephew } };
+    struct actor sibling = { .name = "sibling", .act = sleep_for, .extra = (void *)10 };
+    struct actor parent = { .name = "parent", .act = start_and_sleep, .children = { &child, &sibling } };
+    actor_start(rt, &parent);
+    stage_run(rt);
+    char expected[160];
+    snprintf(expected, sizeof expected, "child:%d@10 nephew:%d@10 parent:%d@10 sibling:%d@10", -ECHILD, -ECANCELED,
+             -ECHILD, -ECANCELED);
+    /* The sibling's sleep began before that of the task that fails, and so was over before. */
+    if (strcmp(notes(), expected) != 0) {
+        snprintf(expected, sizeof expected, "sibling:0@10 child:%d@10 nephew:%d@10 parent:%d@10", -ECHILD, -ECANCELED,
+                 -ECHILD);
+        assert_string_equal(notes(), expected);
+    }
+    free_actors(child.children);
+    free_actors(parent.children);
+    orr_task_unref(parent.task);
+    stage_close(rt);
+}
+
+/* --- The price ------------------------------------------------------------------------------------------------------- */
+
+enum { MANY = 20000 };
+
+struct member {
+    struct orr_wait wait;
+    unsigned polls;
+};
+
+static enum orr_poll fail_in_a_crowd(struct orr_task *task, void *data)
+{
+    struct member *self = data;
+    self->polls++;
+    int error = orr_sleep(task, &self->wait, 10 * MS);
+    return error == -EAGAIN ? ORR_PENDING : orr_task_fail(task, error ? error : -EIO);
+}
+
+struct crowd {
+    struct orr_wait wait;
+    struct member *members;
+    unsigned caught, polls;
+    bool begun;
+};
+
+static enum orr_poll catch_all(struct orr_task *task, void *data)
+{
+    struct crowd *self = data;
+    self->polls++;
+    for (unsigned i = 0; !self->begun && i < MANY; i++)
+        assert_int_equal(orr_spawn(orr_task_runtime(task),
+                                   &(struct orr_spawn){ .poll = fail_in_a_crowd, .data = &self->members[i] }),
+                         0);
+    self->begun = true;
+    while (self->caught < MANY) {
+        int error = orr_sleep(task, &self->wait, 1000 * MS);
+        if (error == -EAGAIN)
+            return ORR_PENDING;
+        assert_int_equal(error, -ECHILD);
+        self->caught++;
+    }
+    return ORR_DONE;
+}
+
+/* All of them are ready at once, and the parent hears of each failure alone, by going first each time. */
+static void price_of_a_failure_does_not_depend_on_those_that_are_ready(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = stage_open();
+    struct crowd crowd = { .members = calloc(MANY, sizeof *crowd.members) };
+    assert_non_null(crowd.members);
+    assert_int_equal(orr_spawn(rt, &(struct orr_spawn){ .poll = catch_all, .data = &crowd }), 0);
+    stage_run(rt);
+    assert_int_equal(crowd.caught, MANY);
+    assert_in_range(crowd.polls, 1, MANY + 2);
+    for (unsigned i = 0; i < MANY; i++)
+        assert_int_equal(crowd.members[i].polls, 2);
+    stage_close(rt);
+    free(crowd.members);
+}
+
+/* --- Fairness -------------------------------------------------------------------------------------------------------- */
+
+struct quarrel {
+    struct orr_wait wait;
+    struct orr_scope scope;
+    struct orr_wait child;
+    unsigned rounds;
+    bool inside, over;
+    unsigned bystander_ran_at; /* in which round; 0 for never */
+};
+
+static enum orr_poll fail_when_cancelled(struct orr_task *task, void *data)
+{
+    return orr_sleep(task, data, 1000 * MS) == -EAGAIN ? ORR_PENDING : orr_task_fail(task, -EIO);
+}
+
+enum { ROUNDS = 3 * TURN_POLLS };
+
+/* Makes a child, cancels it, is told of its failure, and so on: none of that leaves the queue of interrupted tasks. */
+static enum orr_poll quarrel_poll(struct orr_task *task, void *data)
+{
+    struct quarrel *self = data;
+    while (self->rounds < ROUNDS) {
+        if (!self->inside) {
+            self->inside = true;
+            self->rounds++;
+            orr_scope_enter(task, &self->scope, NULL);
+            orr_spawn(orr_task_runtime(task), &(struct orr_spawn){ .poll = fail_when_cancelled, .data = &self->child });
+            orr_scope_cancel(&self->scope, "quarrel");
+        }
+        int error = orr_scope_leave(task, &self->wait, &self->scope, 0);
+        if (error == -EAGAIN)
+            return ORR_PENDING;
+        self->inside = false;
+        self->scope = (struct orr_scope){ 0 };
+    }
+    self->over = true;
+    return ORR_DONE;
+}
+
+static enum orr_poll stand_by(struct orr_task *task, void *data)
+{
+    struct quarrel *self = data;
+    (void)task;
+    self->bystander_ran_at = self->rounds;
+    return ORR_DONE;
+}
+
+static void those_who_interrupt_each_other_for_ever_do_not_starve_the_ready(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = stage_open();
+    struct quarrel quarrel = { 0 };
+    assert_int_equal(orr_spawn(rt, &(struct orr_spawn){ .poll = quarrel_poll, .data = &quarrel }), 0);
+    assert_int_equal(orr_spawn(rt, &(struct orr_spawn){ .poll = stand_by, .data = &quarrel }), 0);
+    stage_run(rt);
+    assert_true(quarrel.over);
+    assert_in_range(quarrel.bystander_ran_at, 1, ROUNDS - 1);
+    stage_close(rt);
+}
+
+static const struct CMUnitTest prompt[] = {
+    cmocka_unit_test(failure_overtakes_siblings_that_are_ready),
+    cmocka_unit_test(parent_that_is_ready_itself_is_taken_out_of_turn),
+    cmocka_unit_test(what_is_cancelled_below_a_failure_ends_before_siblings_above_it_run),
+    cmocka_unit_test(price_of_a_failure_does_not_depend_on_those_that_are_ready),
+    cmocka_unit_test(those_who_interrupt_each_other_for_ever_do_not_starve_the_ready),
+};
+
+HARNESS_MAIN(prompt)
