@@ -254,6 +254,10 @@ enum orr_poll ltask_body_over(struct ltask *self, bool failed, int results)
         self->co = NULL; /* and not used again */
     } else if (self->hidden) {
         self->results = 0; /* which is nobody's, and the coroutine goes on to the next */
+    } else if (self->task->own.flags & NEST_CANCELLED && !self->given) {
+        answer = orr_task_fail(self->task, -ECANCELED); /* it was shut down, and stays so, whatever it returns */
+        lua_settop(self->co, 0);
+        keep_results(self, self->co, 0);
     } else if (!self->given) {
         for (int i = 0; i < self->below; i++)
             lua_remove(self->co, 1);

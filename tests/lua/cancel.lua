@@ -173,7 +173,7 @@ test("a task that closes itself hears of it at its next wait, and at every one a
     return "returned"
   end)
   note(async.pawait(task))
-  check.notes "true; closed; closed; closed; closed; true returned"
+  check.notes "true; closed; closed; closed; closed; false closed"
 end)
 
 test("a task that closes its parent runs on to its next wait", function()
@@ -270,4 +270,52 @@ test("a task closed in its cleanup goes on with it", function()
   task:close()
   async.pawait(task)
   check.notes "10"
+end)
+
+-- --- It stays so --------------------------------------------------------------------------------------------------------------
+
+test("a task that was closed ends as closed, whatever its function returns", function()
+  local function catches()
+    pcall(async.sleep, 1000)
+    return "a result", "and another"
+  end
+  local task = async.run(catches)
+  task:close()
+  equal(task:status(), "completed")
+  equal(table.concat({ select(2, async.pawait(task)) }, " "), "closed")
+  equal(#task:errors(), 0)
+  local told
+  task:on_complete(function(...) told = table.pack(...) end)
+  async.sleep(1)
+  equal(told.n, 1)
+  equal(told[1], "closed")
+end)
+
+test("a task that closes itself, and returns, ends as closed; one that is not told before its end, too", function()
+  equal(select(2, async.pawait(async.run(function()
+    async.current():close()
+    return 1
+  end))), "closed")
+  local task = async.run(function() async.shield(async.sleep, 5) return 1 end)
+  task:close()
+  equal(select(2, async.pawait(task)), "closed")
+end)
+
+test("what is closed only in part has its results", function()
+  equal(async.await(async.run(function()
+    local ok = pcall(async.with_timeout, 5, async.sleep, 10)
+    return ok
+  end)), false)
+  local task = async.run(async.sleep, 100)
+  task:complete "given"
+  equal(async.await(task), "given")
+end)
+
+test("a closed task that fails has failed", function()
+  local task = async.run({ detached = true }, function()
+    pcall(async.sleep, 1000)
+    error("cleanup", 0)
+  end)
+  task:close()
+  equal(select(2, async.pawait(task)), "cleanup")
 end)
