@@ -214,9 +214,12 @@ static void stop(struct timer_object *self)
     let_go(self);
 }
 
+/* Of a closed timer, nothing is left to stop. */
 static int timer_stop(lua_State *L)
 {
-    stop(timer_check(L));
+    struct timer_object *self = isolate_check(L, 1, OBJECT_TIMER, TIMER);
+    if (self->timer)
+        stop(self);
     lua_settop(L, 1);
     return 1;
 }
