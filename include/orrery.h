@@ -323,8 +323,9 @@ ORR_API int orr_runtime_stats(struct orr_runtime *rt, unsigned worker, struct or
  *
  *   - a task is done when its body and all its children are.  A body that has said ORR_DONE is not polled again;
  *   - a child's failure goes up: it interrupts what the parent waits for, once, and the parent goes on before tasks that are
- *     merely ready, siblings of the child among them; if the parent does not take it there, the parent fails with it, after its other children have been cancelled and are done.  A child that was cancelled does not
- *     count as failed.  A failure is not passed up if somebody awaits the child, or has looked at its result;
+ *     merely ready, siblings of the child among them; if the parent does not take it there, the parent fails with it, after
+ *     its other children have been cancelled and are done.  A child that was cancelled does not count as failed.  A failure is
+ *     not passed up if somebody awaits the child, or has looked at its result;
  *   - cancellation goes down: to the task, then to its children in the order in which they were made, and so on.  It
  *     stays: every wait of a cancelled task says so.
  */

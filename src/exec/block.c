@@ -113,10 +113,16 @@ static void leave_interrupt(struct orr_wait *wait)
         scope_end_children(&scope->nest, "the parent is interrupted");
 }
 
+static bool leave_awaited(const struct orr_wait *wait, task_each_fn *each, void *data)
+{
+    return scope_each_child(&((struct orr_scope *)wait->source)->nest, each, data);
+}
+
 static const struct orr_wait_kind leave_kind = {
     .name = "its children",
     .withdraw = leave_withdraw,
     .interrupt = leave_interrupt,
+    .awaited = leave_awaited,
 };
 
 /* The block is over: the children that are left are cancelled if it has failed, or is not to go on. */

@@ -27,10 +27,22 @@ static void group_withdraw(struct orr_wait *wait, bool granted)
     orr_group_clear(container_of(wait, struct orr_group, wait));
 }
 
+static bool group_awaited(const struct orr_wait *wait, task_each_fn *each, void *data)
+{
+    const struct orr_group *group = wait->source;
+    for (struct orr_link *link = group->pending; link; link = ring_next(group->pending, link)) {
+        const struct orr_wait *member = container_of(link, struct orr_wait, in_owner);
+        if (member->kind->awaited && !member->kind->awaited(member, each, data))
+            return false;
+    }
+    return true;
+}
+
 static const struct orr_wait_kind group_kind = {
     .name = "any of several",
     .withdraw = group_withdraw,
     .interrupt = group_interrupt,
+    .awaited = group_awaited,
 };
 
 void group_enter(struct orr_task *task, struct orr_wait *wait)

@@ -214,7 +214,14 @@ static void await_withdraw(struct orr_wait *wait, bool granted)
     await_over(other);
 }
 
-static const struct orr_wait_kind await_kind = { .name = "a task", .withdraw = await_withdraw };
+static bool await_awaited(const struct orr_wait *wait, task_each_fn *each, void *data)
+{
+    return each(data, wait->source);
+}
+
+static const struct orr_wait_kind await_kind = { .name = "a task",
+                                                 .withdraw = await_withdraw,
+                                                 .awaited = await_awaited };
 
 /* Whether `other` is `task`, or above it, and so cannot be done before it. */
 static bool is_above(const struct orr_task *other, struct orr_task *task)

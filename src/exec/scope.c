@@ -46,6 +46,14 @@ struct orr_task *scope_walk_next(struct orr_nest *top, struct orr_task *task, bo
     return next;
 }
 
+bool scope_each_child(const struct orr_nest *nest, bool (*each)(void *data, struct orr_task *task), void *data)
+{
+    for (struct orr_link *link = nest->children; link; link = ring_next(nest->children, link))
+        if (!each(data, task_of_sibling(link)))
+            return false;
+    return true;
+}
+
 /* --- Down: cancellation ---------------------------------------------------------------------------------- */
 
 static bool has_fresh(const struct orr_nest *nest)

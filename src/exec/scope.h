@@ -138,6 +138,9 @@ void sink_report(struct orr_task *task);
 /* Gives up what references hold when the worker ends: there is nobody left to use them. */
 void scope_forget_references(struct worker *worker);
 
+/* The children in a nest, oldest first, until `each` answers false; then the answer is false. */
+bool scope_each_child(const struct orr_nest *nest, bool (*each)(void *data, struct orr_task *task), void *data);
+
 /*
  * The walk over all tasks in a nest and below, each before its children, those in order.  `into`: how to go on from `task`: into
  * what is below it, or past that.  With `shields`, what is shielded is left out.

@@ -82,6 +82,19 @@ int orr_tree_visit(struct orr_task *top, void (*each)(void *data, const struct o
     return count;
 }
 
+void tree_awaited(struct orr_task *task, task_each_fn *each, void *data)
+{
+    bool more = true;
+    if (task->life == TASK_ENDING)
+        for (struct orr_nest *nest = &task->own; nest && more; nest = nest_inner(nest))
+            more = scope_each_child(nest, each, data);
+    for (struct orr_link *link = task->waits; link && more; link = ring_next(task->waits, link)) {
+        const struct orr_wait *wait = container_of(link, struct orr_wait, in_owner);
+        if (wait->state == WAIT_WAITING && wait->kind->awaited)
+            more = wait->kind->awaited(wait, each, data);
+    }
+}
+
 /* --- As text ------------------------------------------------------------------------------------------------ */
 
 enum { DEEPEST = 24 }; /* deeper levels are told by a number, not shown by indentation */

@@ -31,6 +31,9 @@ enum wait_state {
     WAIT_GRANTED,
 };
 
+/* Called for each of several tasks, until it answers false. */
+typedef bool task_each_fn(void *data, struct orr_task *task);
+
 struct orr_wait_kind {
     const char *name; /* what a task waits for, for people */
 
@@ -39,6 +42,9 @@ struct orr_wait_kind {
 
     /* For those that an interruption does not withdraw: it hears of it, perhaps more than once.  NULL for all others. */
     void (*interrupt)(struct orr_wait *wait);
+
+    /* For those that end when tasks do: names them.  False if it was told to stop.  NULL for all others. */
+    bool (*awaited)(const struct orr_wait *wait, task_each_fn *each, void *data);
 };
 
 /* What a sleeper is part of. */

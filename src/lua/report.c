@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "exec/tree.h"
 #include "lua/budget.h"
 #include "lua/charge.h"
 #include "lua/estate.h"
@@ -234,6 +235,59 @@ static void add_stack(lua_State *L, luaL_Buffer *text, lua_State *co)
     luaL_addvalue(text);
 }
 
+/* A task, and where it stands. */
+static void add_task(lua_State *L, luaL_Buffer *text, struct orr_isolate *iso, const struct orr_task *task)
+{
+    struct ltask *lua = ltask_of(task);
+    if (lua && lua == iso->current && iso->running != lua->co) {
+        lua_pushliteral(L, "\n");
+        push_stacks(L, iso, 0);
+        lua_concat(L, 2);
+        luaL_addvalue(text);
+    } else if (lua) {
+        add_stack(L, text, lua->over ? NULL : lua->co);
+    }
+}
+
+/* The tasks that one waits for, those that these wait for, and so on, the nearest first.  The first is that one itself. */
+struct awaited {
+    struct orr_task *tasks[CHAIN_SHOWN];
+    struct orr_task *by[CHAIN_SHOWN];
+    int count, looked_at;
+    bool more;
+};
+
+static bool add_awaited(void *data, struct orr_task *task)
+{
+    struct awaited *awaited = data;
+    for (int i = 0; i < awaited->count; i++)
+        if (awaited->tasks[i] == task)
+            return true;
+    awaited->more = awaited->count == CHAIN_SHOWN;
+    if (awaited->more)
+        return false;
+    awaited->by[awaited->count] = awaited->tasks[awaited->looked_at];
+    awaited->tasks[awaited->count++] = task;
+    return true;
+}
+
+/* Those that a task waits for, the farthest first. */
+static void add_those_below(lua_State *L, luaL_Buffer *text, struct orr_isolate *iso, struct orr_task *task)
+{
+    struct awaited awaited = { .tasks = { task }, .count = 1 };
+    for (; awaited.looked_at < awaited.count && !awaited.more; awaited.looked_at++)
+        tree_awaited(awaited.tasks[awaited.looked_at], add_awaited, &awaited);
+    if (awaited.more)
+        luaL_addstring(text, "\n... and more tasks that are waited for");
+    for (int i = awaited.count; --i > 0;) {
+        add_heading(text, awaited.tasks[i]);
+        luaL_addstring(text, ", awaited by '");
+        luaL_addstring(text, awaited.by[i]->name ? awaited.by[i]->name : "(unnamed)");
+        luaL_addstring(text, "'");
+        add_task(L, text, iso, awaited.tasks[i]);
+    }
+}
+
 void report_push_traceback(lua_State *L, struct ltask *self, const char *message)
 {
     struct orr_isolate *iso = self->iso;
@@ -247,18 +301,12 @@ void report_push_traceback(lua_State *L, struct ltask *self, const char *message
         luaL_addstring(&text, stack_of(self));
     }
     struct orr_task *at = self->task;
+    if (at && at->life != TASK_DONE)
+        add_those_below(L, &text, iso, at);
     int shown = 0;
     for (; at && at->life != TASK_DONE && shown < CHAIN_SHOWN; shown++) {
-        struct ltask *lua = ltask_of(at);
         add_heading(&text, at);
-        if (lua && lua == iso->current && iso->running != lua->co) {
-            lua_pushliteral(L, "\n");
-            push_stacks(L, iso, 0);
-            lua_concat(L, 2);
-            luaL_addvalue(&text);
-        } else if (lua) {
-            add_stack(L, &text, lua->over ? NULL : lua->co);
-        }
+        add_task(L, &text, iso, at);
         at = at->parent ? nest_task(at->parent) : NULL;
     }
     if (at && at->life != TASK_DONE)

@@ -10,7 +10,7 @@ enum { REPORT_TEXT = 4096, REPORT_STACK = 8192 };
 /* Keeps the text of the error at `index`, with the stack that it is raised on, in the task.  May raise. */
 void report_keep(struct ltask *self, lua_State *L, int index);
 
-/* Pushes the stacks of a task and of those above it, after `message` if that is not NULL. */
+/* Pushes the stacks of the tasks that a task waits for, of itself, and of those above it, after `message` if that is not NULL. */
 void report_push_traceback(lua_State *L, struct ltask *self, const char *message);
 
 /* Pushes the full report of a failed task: the error, where it arose, and the way that it took up. */

@@ -313,6 +313,64 @@ test("where a task was made is remembered when debugging", function()
   check.truthy(not other:traceback():find "'made there', created", other:traceback())
 end)
 
+-- The names of the tasks in a traceback, in order.
+local function names_in(text)
+  local names = {}
+  for name in text:gmatch "\ntask '([^']*)'" do
+    names[#names + 1] = name
+  end
+  return table.concat(names, " ")
+end
+
+test("a traceback shows the tasks that a task waits for, the farthest first, and those above it", function()
+  local function innermost() async.sleep(100) end
+  local outer = async.run("outer", function()
+    async.await(async.run("middle", function()
+      async.await(async.run("inner", innermost))
+    end))
+  end)
+  local text = outer:traceback("here")
+  equal(names_in(text):gsub(" a traceback.*", ""), "inner middle outer")
+  check.truthy(text:find("task 'inner'.-, awaited by 'middle'\nstack traceback:.-'sleep'"), text)
+  equal(text:sub(1, 4), "here")
+end)
+
+test("a traceback shows all tasks of a list, the children of a scope, and of a body that is over", function()
+  local both = async.run("both", function()
+    async.await_all { async.run("one", async.sleep, 10), async.run("two", async.sleep, 20) }
+  end)
+  check.truthy(names_in(both:traceback()):find "^two one both", both:traceback())
+  async.sleep(15)
+  check.truthy(names_in(both:traceback()):find "^two both", both:traceback())
+  local scope = async.run("scope", function() async.scope(async.run, "inside", async.sleep, 10) end)
+  check.truthy(names_in(scope:traceback()):find "^inside scope", scope:traceback())
+  local over = async.run("over", function() async.run("child", async.sleep, 10) end)
+  check.truthy(names_in(over:traceback()):find "^child over", over:traceback())
+end)
+
+test("a traceback of tasks that wait for each other, or for very many, has an end", function()
+  local first, second
+  local release = async.event()
+  first = async.run("first", function() release:wait() pcall(async.await, second) end)
+  second = async.run("second", function() release:wait() pcall(async.await, first) end)
+  release:set()
+  async.checkpoint()
+  async.checkpoint()
+  check.truthy(names_in(first:traceback()):find "^second first", first:traceback())
+  first:close()
+  local many = async.run("many", function()
+    for _ = 1, 100 do async.run("child", async.sleep, 10) end
+  end)
+  local text = many:traceback()
+  check.truthy(text:find("... and more tasks that are waited for", 1, true), text)
+  equal(select(2, text:gsub("task 'child'", "")), 15)
+  local function nest(n)
+    if n > 0 then async.await(async.run("level" .. n, nest, n - 1)) else async.sleep(10) end
+  end
+  text = async.run("deep", nest, 50):traceback()
+  check.truthy(text:find("'level50'", 1, true) and not text:find("'level20'", 1, true), text)
+end)
+
 -- --- misuse --------------------------------------------------------------------------------------------------------------
 
 test("what is wrong with an argument is told where it was given, and by the name that was called", function()
