@@ -12,7 +12,8 @@ local loop, schedule = orrery.loop, orrery.schedule
 local new_timer = loop.new_timer
 local check_task, is_completed = Task.status, Future.is_completed -- these raise if they are given anything else
 local acquire, lock = Semaphore.acquire, Mutex.lock
-async._group, Task._wait = nil, nil
+local wait_completed, values_of = Future._wait, Future._values
+async._group, Task._wait, Future._wait, Future._values = nil, nil, nil, nil
 
 -- Awaiting without raising: true and the results, or false and the error.
 local function pawait(...)
@@ -163,25 +164,23 @@ function Mutex:with(fn, ...)
   return fn(...)
 end
 
--- future:wait() awaits it; future:wait(callback) calls back when it is completed, with error or nil and the results.
+-- future:wait() awaits it; future:wait(callback) calls back when it is completed, with error or nil and the results.  A task
+-- that is closed while it waits for that raises "closed", as in every wait, and does not call back.
 function Future:wait(callback)
   local completed = is_completed(self)
   if not callback then
     return await(self)
   end
-  local function call()
-    callback(self:_values())
+  local function wait_and_call()
+    wait_completed(self)
+    callback(values_of(self))
   end
   if completed then
-    call()
+    callback(values_of(self))
   elseif current() then
-    pawait(self)
-    call()
+    wait_and_call()
   else
-    run({ name = "future callback", detached = true }, function()
-      pawait(self)
-      call()
-    end)
+    run({ name = "future callback", detached = true }, wait_and_call)
   end
 end
 

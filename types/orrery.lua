@@ -63,7 +63,8 @@ function Task:wait(ms) end
 ---@return any ... results, or the error
 function Task:pwait(ms) end
 
----Cancels it and all tasks below it, at once: what they wait for raises "closed", now and every time from now on.
+---Cancels it and all tasks below it, at once: what they wait for raises "closed", now and every time from now on.  It ends as closed, also if its
+---function catches that and returns.
 ---@return orrery.task self
 function Task:close() end
 
@@ -75,7 +76,7 @@ function Task:complete(...) end
 ---@return orrery.task self
 function Task:detach() end
 
----The stacks of this task and of those above it.
+---The stacks of the tasks that this one waits for, of itself, and of those above it: of each, the nearest sixteen.
 ---@param message? string to begin with
 ---@return string
 function Task:traceback(message) end
@@ -183,7 +184,7 @@ function async.await_all(tasks) end
 ---@return any ... its results
 function async.await_any(tasks) end
 
----Goes through a list of tasks in the order in which they are done: index, error or nil, results.
+---Goes through a list of tasks in the order in which they are done, those that are done already among them: index, error or nil, results.
 ---@async
 ---@param tasks orrery.task[]
 ---@return async fun(): integer?, any, ...
@@ -239,7 +240,8 @@ function Future:complete(err, ...) end
 ---@return boolean
 function Future:is_completed() end
 
----Waits for it and returns the results, or raises the error.  With a function: calls it, with the error or nil and the results.
+---Waits for it and returns the results, or raises the error.  With a function: calls it, with the error or nil and the results; a task that is
+---closed while it waits for that raises "closed", and does not call it.
 ---@async
 ---@param callback? fun(err: any, ...)
 ---@return any ...
@@ -377,6 +379,7 @@ function Timer:start(delay, repeat_ms, fn) end
 ---@return orrery.timer self
 function Timer:again() end
 
+---Does nothing to a timer that is stopped, or closed.
 ---@return orrery.timer self
 function Timer:stop() end
 

@@ -191,11 +191,51 @@ static int callback_over(lua_State *L)
     return count;
 }
 
+static int raise_argument(lua_State *L)
+{
+    lua_settop(L, 1);
+    return lua_error(L);
+}
+
+/*
+ * [error]: starts a task that fails with it.  A task that is being closed keeps that beside what it has come to, and so does one that
+ * ends by the failure of a child.  Where only a part of the task is over, by a time limit, nobody would ask: then the sink is told.
+ */
+static int start_failing(lua_State *L)
+{
+    struct orr_isolate *iso = isolate_of(L);
+    const struct orr_task *task = iso->current->task;
+    lua_pushcfunction(L, raise_argument);
+    lua_insert(L, 1);
+    ltask_start_soon(iso, L, 1,
+                     &(struct ltask_options){ .name = "close of an awaited resource",
+                                              .lasting = true,
+                                              .detached = task->cancelled && !(task->own.flags & NEST_CANCELLED) });
+    return 0;
+}
+
+/* The error at the top, of closing what was returned, comes behind the one that is raised: it must not be lost. */
+static void keep_close_error(lua_State *L)
+{
+    struct orr_isolate *iso = isolate_of(L);
+    bool closed = lua_type(L, -1) == LUA_TSTRING && !strcmp(lua_tostring(L, -1), "closed");
+    if (closed && iso->current->task->cancelled)
+        return; /* it has waited, and was told what everybody here is told */
+    lua_pushlightuserdata(L, iso);
+    lua_pushcclosure(L, start_failing, 1);
+    lua_pushvalue(L, -2);
+    if (lua_pcall(L, 1, 0, 0) != LUA_OK)
+        log_line(&iso->rt->log, ORR_LOG_ERROR,
+                 "closing what an awaited function returned failed: %s, and no task could tell: %s",
+                 lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : luaL_typename(L, -2), lua_tostring(L, -1));
+}
+
 /* [callback] [returned] [error] [...]: what was returned is closed, and if that failed, this error comes first. */
 static int raise_after_closing(lua_State *L, int status, lua_KContext context)
 {
-    (void)status;
     (void)context;
+    if (status != LUA_OK && status != LUA_YIELD)
+        keep_close_error(L);
     lua_settop(L, AT_VALUES);
     return lua_error(L);
 }
@@ -205,9 +245,8 @@ static int callback_interrupted(lua_State *L, int error)
     end_callback(L);
     lua_settop(L, AT_RETURNED);
     wait_push_error(L, error);
-    if (push_closing(L))
-        lua_pcallk(L, 1, 0, 0, 0, raise_after_closing);
-    return raise_after_closing(L, LUA_OK, 0);
+    int status = push_closing(L) ? lua_pcallk(L, 1, 0, 0, 0, raise_after_closing) : LUA_OK;
+    return raise_after_closing(L, status, 0);
 }
 
 static int take_early(lua_State *L)

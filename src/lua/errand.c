@@ -275,8 +275,9 @@ static enum orr_poll errand_poll(struct orr_task *task, void *data)
     struct errand *errand = data;
     struct orr_isolate *iso = errand->iso;
     if (isolate_is_held(iso) && !iso->plain) {
+        if (!task->queued) /* it may have been interrupted, and have a place from before */
+            queue_push(&iso->parked, task);
         task->queued = true;
-        queue_push(&iso->parked, task);
         return ORR_PENDING;
     }
     if (task->cancelled ||

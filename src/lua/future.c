@@ -48,16 +48,19 @@ static int push_values(lua_State *L)
     return count;
 }
 
+/* The wait of a future at 1 for its completion; -EAGAIN if the task is to be suspended.  Raises what interrupts it. */
+static int poll_completion(lua_State *L)
+{
+    struct ltask *task = ltask_current(L, "await");
+    int error = orr_event_wait(task->task, &task->wait, event_of(future_check(L)));
+    return error && error != -EAGAIN ? wait_raise(L, error) : error;
+}
+
 int future_await(lua_State *L, int status, lua_KContext context)
 {
     (void)status;
-    struct future_object *self = future_check(L);
-    struct ltask *task = ltask_current(L, "await");
-    int error = orr_event_wait(task->task, &task->wait, event_of(self));
-    if (error == -EAGAIN)
+    if (poll_completion(L))
         return suspend(L, future_await, context);
-    if (error)
-        return wait_raise(L, error);
     lua_settop(L, 1);
     int count = push_values(L);
     if (count == 0)
@@ -66,6 +69,18 @@ int future_await(lua_State *L, int status, lua_KContext context)
         return count - 1;
     lua_settop(L, 2);
     return lua_error(L);
+}
+
+/* future:_wait(): until it is completed, with whatever; raises nothing but what interrupts the wait. */
+static int wait_completed(lua_State *L, int status, lua_KContext context)
+{
+    (void)status;
+    return poll_completion(L) ? suspend(L, wait_completed, context) : 0;
+}
+
+static int future_wait(lua_State *L)
+{
+    return wait_completed(L, LUA_OK, 0);
 }
 
 /* [future] [error or nil] [results...] */
@@ -140,11 +155,9 @@ static int async_future(lua_State *L)
 void future_open(struct orr_isolate *iso, lua_State *L)
 {
     static const luaL_Reg methods[] = {
-        { "complete", future_complete },
-        { "is_completed", future_is_completed },
-        { "_values", future_values },
-        { "__gc", future_gc },
-        { NULL, NULL },
+        { "complete", future_complete }, { "is_completed", future_is_completed },
+        { "_values", future_values },    { "_wait", future_wait },
+        { "__gc", future_gc },           { NULL, NULL },
     };
     static const luaL_Reg functions[] = { { "future", async_future }, { NULL, NULL } };
     isolate_object_class(iso, L, OBJECT_FUTURE, FUTURE, methods);

@@ -1,6 +1,7 @@
 /*
  * Waiting for many tasks at once, in the order in which they are done: what await_any, await_all and iter are made of (lua/async.lua).
- * A userdata holds a group of the core, and a wait for each task; its user value is the list of them.
+ * A userdata holds a group of the core, and a wait for each task; its user values are the list of them, and those that were done
+ * when the wait began: a heap by the order in which they were, so that no step takes long, however many there are.
  */
 #include "lua/modules.h"
 #include "lua/task.h"
@@ -14,9 +15,53 @@ struct group_object {
     struct orr_group group;
     struct ltask *owner; /* who waits; NULL until then */
     size_t count;
-    size_t next_done; /* those that were done from the beginning come first */
+    size_t done_count; /* of those that were done from the beginning, and come first */
+    struct done *done; /* the second user value; or NULL */
     struct orr_wait waits[];
 };
+
+struct done {
+    uint64_t order;
+    size_t index; /* in the list, from 0 */
+};
+
+/* --- The heap ---------------------------------------------------------------------------------------------------------- */
+
+static bool is_before(const struct done *one, const struct done *other)
+{
+    return one->order < other->order || (one->order == other->order && one->index < other->index);
+}
+
+/* Lets the item at an index sink to its place. */
+static void sink(struct done *heap, size_t count, size_t at)
+{
+    struct done item = heap[at];
+    for (size_t child; (child = 2 * at + 1) < count; at = child) {
+        child += child + 1 < count && is_before(&heap[child + 1], &heap[child]);
+        if (!is_before(&heap[child], &item))
+            break;
+        heap[at] = heap[child];
+    }
+    heap[at] = item;
+}
+
+static void make_heap(struct done *heap, size_t count)
+{
+    for (size_t at = count / 2; at-- > 0;)
+        sink(heap, count, at);
+}
+
+/* Takes out the first. */
+static size_t pop_first(struct group_object *self)
+{
+    size_t index = self->done[0].index;
+    self->done[0] = self->done[--self->done_count];
+    if (self->done_count)
+        sink(self->done, self->done_count, 0);
+    return index;
+}
+
+/* --- The group --------------------------------------------------------------------------------------------------------- */
 
 /* The task at an index of the list at 2. */
 static struct ltask *member(lua_State *L, size_t index)
@@ -35,7 +80,7 @@ static int async_group(lua_State *L)
     luaL_checktype(L, 1, LUA_TTABLE);
     size_t count = lua_rawlen(L, 1);
     lua_settop(L, 1);
-    struct group_object *self = lua_newuserdatauv(L, sizeof *self + count * sizeof *self->waits, 1);
+    struct group_object *self = lua_newuserdatauv(L, sizeof *self + count * sizeof *self->waits, 2);
     memset(self, 0, sizeof *self + count * sizeof *self->waits);
     self->count = count;
     luaL_setmetatable(L, GROUP);
@@ -51,32 +96,44 @@ static int async_group(lua_State *L)
     return 1;
 }
 
+static bool is_done(const struct ltask *task)
+{
+    return !task->task || orr_task_done(task->task);
+}
+
+/* Finds those that are done.  [group] [list].  May raise. */
+static void find_done(lua_State *L, struct group_object *self)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < self->count; i++)
+        count += is_done(member(L, i + 1));
+    if (!count)
+        return;
+    self->done = lua_newuserdatauv(L, count * sizeof *self->done, 0);
+    lua_setiuservalue(L, 1, 2);
+    for (size_t i = 0; i < self->count; i++) {
+        const struct ltask *other = member(L, i + 1);
+        if (is_done(other))
+            self->done[self->done_count++] = (struct done){ .order = other->done_as, .index = i };
+    }
+    make_heap(self->done, self->done_count);
+}
+
 /* Begins to wait for all.  [group] [list] */
 static int begin(lua_State *L, struct group_object *self, struct ltask *task)
 {
+    find_done(L, self);
     self->owner = task;
     for (size_t i = 0; i < self->count; i++) {
         struct ltask *other = member(L, i + 1);
-        if (!other->task || orr_task_done(other->task))
-            continue; /* found by next_done */
+        if (is_done(other))
+            continue; /* among those that were found */
         orr_group_add(&self->group, &self->waits[i]);
         int error = orr_task_await(task->task, &self->waits[i], other->task);
         if (error && error != -EAGAIN) {
             orr_group_clear(&self->group);
             return error;
         }
-    }
-    return 0;
-}
-
-/* Those that were done when the wait began, in the order of the list; 0 if there is none left. */
-static size_t next_done(lua_State *L, struct group_object *self)
-{
-    while (self->next_done < self->count) {
-        size_t i = self->next_done++;
-        struct ltask *other = member(L, i + 1);
-        if (self->waits[i].state == WAIT_IDLE && !self->waits[i].kind && (!other->task || orr_task_done(other->task)))
-            return i + 1;
     }
     return 0;
 }
@@ -117,11 +174,11 @@ static int group_next(lua_State *L)
         error = begin(L, self, task);
     if (error)
         return wait_raise(L, error);
-    size_t done = next_done(L, self);
-    if (!done)
+    if (!self->done_count)
         return next_member(L, LUA_OK, 0);
-    lua_pushinteger(L, (lua_Integer)done);
-    lua_rawgeti(L, 2, (lua_Integer)done);
+    lua_Integer done = (lua_Integer)pop_first(self) + 1;
+    lua_pushinteger(L, done);
+    lua_rawgeti(L, 2, done);
     return 2;
 }
 
@@ -130,7 +187,7 @@ static int group_close(lua_State *L)
 {
     struct group_object *self = luaL_checkudata(L, 1, GROUP);
     orr_group_clear(&self->group);
-    self->count = 0;
+    self->count = self->done_count = 0;
     return 0;
 }
 

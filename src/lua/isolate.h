@@ -116,6 +116,7 @@ struct orr_isolate {
     int last_anchor;
     int pooled;
     uint64_t tasks;             /* that the core has not dropped */
+    uint64_t tasks_done;        /* so far: their order is that in which they were done */
     struct orr_waker closer;    /* told when the last of them has gone */
     struct shutdown *shutdowns; /* of all or of scripts, that are under way */
     struct shutdown shutdown;   /* of all */

@@ -217,6 +217,7 @@ void ltask_drop(void *data)
     int error = outcome_of(task)->error;
     self->state = task->failed ? LTASK_FAILED : error ? LTASK_CLOSED : LTASK_OK;
     self->dropped = true;
+    self->done_as = ++iso->tasks_done;
     iso->schedule_errors += self->entry == ORR_LUA_SCHEDULED && task->failed;
     if (self->handler)
         judge_handler(self, error);

@@ -55,7 +55,10 @@ struct ltask {
     struct ltask *next_unseen;
     struct handler *handler; /* that it is a call of, in its third user value; or NULL */
     uint64_t limit;          /* of its deadline: nanoseconds, or instructions; 0 for none */
-    uint64_t used;           /* of that, since it last waited of its own accord */
+    union {
+        uint64_t used;    /* of that, since it last waited of its own accord */
+        uint64_t done_as; /* when the core has dropped it: lower than those that were done later */
+    };
     int anchor;
     union {
         int arguments; /* on the coroutine's stack, before it has begun */

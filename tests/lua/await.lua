@@ -267,6 +267,58 @@ test("an error in closing is raised if the wait went well, and the wait's error 
   equal(err, "closed")
 end)
 
+-- What a task that waits for a bad closable has come to, when something ends that wait.
+local function waits_for_bad(options, wait)
+  return async.run(options, function()
+    return wait(async.await, function() return closable("bad", { "in close" }) end)
+  end)
+end
+
+test("an error in closing what a closed task waited for is among its errors", function()
+  local task = waits_for_bad({}, pcall)
+  task:close()
+  equal(select(2, async.pawait(task)), "closed")
+  equal(#task:errors(), 1)
+  equal(task:errors()[1][1], "in close")
+end)
+
+test("an error in closing is kept behind the child's error that ended the wait", function()
+  local task = async.run({ detached = true }, function()
+    async.run(function() async.sleep(1) error("child", 0) end)
+    async.await(function() return closable("bad", "in close") end)
+  end)
+  equal(select(2, async.pawait(task)), "child")
+  equal(table.concat(task:errors(), "; "), "child; in close")
+end)
+
+test("an error in closing that is a failure by itself interrupts who has dealt with the other", function()
+  local task = async.run({ detached = true }, function()
+    async.run(function() async.sleep(1) error("child", 0) end)
+    note(select(2, pcall(async.await, function() return closable("bad", "in close") end)))
+    note(select(2, pcall(async.sleep, 5)))
+  end)
+  equal(async.pawait(task), true)
+  check.notes "bad closed; child; in close"
+end)
+
+test("asking whether it is closing may fail, too", function()
+  local task = async.run(function()
+    async.await(function() return { close = print, is_closing = function() error("asked", 0) end } end)
+  end)
+  task:close()
+  equal(select(2, async.pawait(task)), "closed")
+  equal(table.concat(task:errors(), "; "), "asked")
+end)
+
+test("a close that waits, and is told so, has not failed", function()
+  local task = async.run(function()
+    async.await(function() return { close = function() async.sleep(1) end } end)
+  end)
+  task:close()
+  equal(select(2, async.pawait(task)), "closed")
+  equal(#task:errors(), 0)
+end)
+
 test("a task, a timer or a plain value may be returned", function()
   local task
   async.await(function(callback)
@@ -380,4 +432,84 @@ test("closing what was returned may wait", function()
   async.await(function(callback) callback() return handle end)
   check.notes "closed"
   equal(check.elapsed(), 5)
+end)
+
+-- --- Order of completion ------------------------------------------------------------------------------------------------
+
+local function done_in_order(...)
+  local tasks = {}
+  for i, ms in ipairs { ... } do
+    tasks[i] = async.run(function()
+      async.sleep(ms)
+      if ms == 2 then error("failed", 0) end
+      return ms
+    end):detach()
+  end
+  return tasks
+end
+
+test("tasks that are done already come in the order in which they were", { errors = true }, function()
+  local tasks = done_in_order(5, 3, 4, 1, 20, 2, 10)
+  async.sleep(7)
+  for index, err, ms in async.iter(tasks) do
+    note(index, err or ms)
+  end
+  check.notes "4 1; 6 failed; 2 3; 3 4; 1 5; 7 10; 5 20"
+  equal(async.await_any(tasks), 4)
+end)
+
+test("a task that is listed twice comes twice", function()
+  local tasks = done_in_order(3, 1)
+  tasks[3], tasks[4] = tasks[1], tasks[2]
+  async.sleep(5)
+  for index in async.iter(tasks) do
+    note(index)
+  end
+  check.notes "2; 4; 1; 3"
+end)
+
+test("many that are done come in order, and none is lost", function()
+  local tasks, order = {}, {}
+  for i = 1, 1000 do
+    tasks[i] = async.run(function()
+      async.sleep(i * 7919 % 1009)
+      order[#order + 1] = i
+    end)
+  end
+  async.sleep(600)
+  for index in async.iter(tasks) do
+    equal(index, table.remove(order, 1))
+  end
+  equal(#order, 0)
+end)
+
+-- --- Futures that are not waited for to the end -----------------------------------------------------------------------------
+
+test("closing a task in future:wait(callback) raises closed, and nothing is called back", function()
+  local future = async.future()
+  local caught
+  local task = async.run(function()
+    local ok, err = pcall(future.wait, future, note)
+    caught = { ok, err }
+    future:wait(note)
+  end)
+  task:close()
+  equal(caught[1], false)
+  equal(caught[2], "closed")
+  equal(select(2, async.pawait(task)), "closed")
+  equal(#task:errors(), 0)
+  future:complete(nil, 1)
+  check.notes ""
+end)
+
+test("a child's error interrupts future:wait(callback)", function()
+  local future = async.future()
+  local task = async.run({ detached = true }, function()
+    async.run(function() async.sleep(1) error("child", 0) end)
+    note(select(2, pcall(future.wait, future, note)))
+    async.run(function() async.sleep(1) future:complete("bad") end)
+    future:wait(note)
+  end)
+  equal(async.pawait(task), true)
+  check.notes "child; bad"
 end)
