@@ -832,6 +832,11 @@ function testing.drop(owner) end
 ---@return string?
 function testing.report(task) end
 
+---Whether a task has failed because something was ended at its deadline.
+---@param task orrery.task
+---@return boolean
+function testing.timed_out(task) end
+
 ---From now on the order of ready tasks depends on this alone; 0: first come, first served.
 ---@param seed integer
 function testing.shuffle(seed) end

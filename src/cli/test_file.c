@@ -46,7 +46,9 @@ struct runner {
     uint64_t file_limit_at; /* ORR_NEVER once it was told */
     unsigned deadlocks;     /* since anything began */
     bool finished;
-    struct texts strays, notices;
+    struct texts strays;   /* failures that nobody saw, */
+    struct texts overruns; /* and of these, what was ended at its deadline */
+    struct texts notices;  /* of all that was ended at its deadline, seen or not */
 };
 
 static volatile sig_atomic_t asked_to_stop;
@@ -133,11 +135,18 @@ static int take_notices(lua_State *L)
     return take_texts(L, &runner_of(L)->notices);
 }
 
+static int take_overruns(lua_State *L)
+{
+    return take_texts(L, &runner_of(L)->overruns);
+}
+
 static void push_functions(lua_State *L, struct runner *self)
 {
     static const luaL_Reg functions[] = {
-        { "send", send_records },    { "limit", set_limit },     { "finish", finish }, { "strays", take_strays },
-        { "notices", take_notices }, { "clock", process_clock }, { NULL, NULL },
+        { "send", send_records },      { "limit", set_limit },
+        { "finish", finish },          { "strays", take_strays },
+        { "overruns", take_overruns }, { "notices", take_notices },
+        { "clock", process_clock },    { NULL, NULL },
     };
     luaL_newlibtable(L, functions);
     lua_pushlightuserdata(L, self);
@@ -199,10 +208,15 @@ static void on_stray(void *data, struct orr_task *task)
     struct runner *self = data;
     if (!self->L || orr_lua_push_report(self->L, task))
         return;
-    keep_text(&self->strays, lua_tostring(self->L, -1));
+    bool overran = orr_task_result(task) && orr_task_result(task)->error == -ETIME;
+    keep_text(overran ? &self->overruns : &self->strays, lua_tostring(self->L, -1));
     lua_pop(self->L, 1);
 }
 
+/*
+ * What was ended at its deadline has failed, like anything else: if somebody sees that, it is the test's own business, and if nobody does, the
+ * sink is told.  The notice only explains it.
+ */
 static void on_notice(void *data, lua_State *L, enum orr_lua_notice notice, const char *text)
 {
     struct runner *self = data;
@@ -344,6 +358,7 @@ int test_file_main(int argc, char **argv)
     }
     orr_runtime_free(self.rt);
     free(self.strays.list);
+    free(self.overruns.list);
     free(self.notices.list);
     return status;
 }

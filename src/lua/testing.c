@@ -136,6 +136,15 @@ static int report(lua_State *L)
     return 1;
 }
 
+/* timed_out(task) -> whether it has failed because something was ended at its deadline */
+static int timed_out(lua_State *L)
+{
+    struct ltask *self = ltask_check(L, 1);
+    bool failed = self->task && orr_task_done(self->task) && self->task->failed;
+    lua_pushboolean(L, failed && outcome_of(self->task)->error == -ETIME);
+    return 1;
+}
+
 /* --- Time and order ---------------------------------------------------------------------------------------------------- */
 
 static int is_virtual(lua_State *L)
@@ -163,9 +172,17 @@ static int shuffle(lua_State *L)
 void testing_open(struct orr_isolate *iso, lua_State *L)
 {
     static const luaL_Reg functions[] = {
-        { "mark", mark },       { "tasks", tasks },   { "leaks", leaks },           { "close", close_all },
-        { "drop", drop },       { "report", report }, { "is_virtual", is_virtual }, { "advance", advance },
-        { "shuffle", shuffle }, { NULL, NULL },
+        { "mark", mark },
+        { "tasks", tasks },
+        { "leaks", leaks },
+        { "close", close_all },
+        { "drop", drop },
+        { "report", report },
+        { "is_virtual", is_virtual },
+        { "advance", advance },
+        { "shuffle", shuffle },
+        { "timed_out", timed_out },
+        { NULL, NULL },
     };
     iso->debug = true;
     lua_newtable(L);

@@ -12,6 +12,7 @@ local async, testing = orrery.async, orrery.testing
 local attempt = {}
 local TRACE_LINES = 12
 local NEVER = 1e12
+local TIMEOUT = "Script execution timeout" -- what is raised when a task was ended at its deadline
 local STRAYS = 3 -- are told in full
 local STEPS, STEP = 100, 10 -- how often, and for how many milliseconds, what was cancelled is waited for
 
@@ -60,9 +61,9 @@ local function describe_report(report)
 end
 
 -- Of the report of a deadline: who ran for how long, where, and the stack.
-local function describe_overrun(report)
+local function describe_overrun(report, what)
   local who, where = report:match "^[^:]*: ([^\n]*)\n([^\n]*)"
-  local text = "the time limit of a test has passed: " .. (who or report) .. "\n" .. (where or "")
+  local text = (what or "a deadline") .. " has passed: " .. (who or report) .. "\n" .. (where or "")
   local lines = trim_trace(report)
   return #lines > 0 and text .. "\nat\n" .. table.concat(lines, "\n") or text
 end
@@ -110,6 +111,7 @@ function Attempt:guard(fn)
     told = true
     if not (self.cut_short and value == "closed") then
       self:fail(describe_error(value, debug.traceback("", 2)))
+      self.timed_out = value == TIMEOUT and #self.failures
     end
   end)
   if not ok and not told then -- no handler is called for lack of memory
@@ -146,12 +148,17 @@ function Attempt:finish()
   local ok, err = async.pawait(self.task)
   async.checkpoint()
   async.checkpoint()
-  local overran = self.natives.notices()
-  if overran then
-    self.failures = {} -- they only say that it was ended
-    for _, report in ipairs(overran) do
-      self:fail(describe_overrun(report))
+  local notices = self.natives.notices()
+  if notices and self.timed_out then -- of a task that the test has awaited, or that is its child
+    local text = describe_overrun(notices[#notices])
+    if self.cut_short then -- at the same time, and that says less
+      self.failures = { text }
+    else
+      self.failures[self.timed_out] = text
     end
+  end
+  if not ok and testing.timed_out(self.task) then
+    self.failures = { describe_overrun(testing.report(self.task), "the time limit of a test") } -- all others follow from it
     self.natives.strays()
   elseif not ok and not (self.cut_short and err == "closed") then
     local report = testing.report(self.task) or ""
@@ -160,12 +167,16 @@ function Attempt:finish()
   return ok
 end
 
----Fails it for errors of detached tasks, timers and handlers.
+---Fails it for errors of detached tasks, timers and handlers, and for those that were ended at their deadlines.
 function Attempt:take_strays(allowed)
-  local strays = self.natives.strays()
-  if allowed or not strays then
+  local strays, overruns = self.natives.strays(), self.natives.overruns()
+  if allowed then
     return
   end
+  for _, report in ipairs(overruns or {}) do
+    self:fail(describe_overrun(report))
+  end
+  strays = strays or {}
   for i = 1, math.min(#strays, STRAYS) do
     self:fail("an error that nobody saw: " .. describe_report(strays[i]))
   end

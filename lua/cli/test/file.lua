@@ -5,7 +5,8 @@
 --   natives.clock()        real milliseconds
 --   natives.limit(ms)      calls `limit` when so many real milliseconds have passed from now on; 0 for never
 --   natives.strays()       reports of failures that nobody saw, since last asked; nil for none
---   natives.notices()      the same, of what was ended at its deadline
+--   natives.overruns()     the same, of those that were ended at their deadlines
+--   natives.notices()      reports of all that was ended at its deadline, seen or not
 --   natives.finish()       ends the process
 
 local natives, options
