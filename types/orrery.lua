@@ -17,7 +17,8 @@
 ---@field run? fun(fn?: function, ...: any): ... only in a Lua that has loaded Orrery as a module: runs `fn` as a task until its tree is done, and returns its results or raises its error; without it, runs until nothing is left
 local orrery = {}
 
----Runs a function in the next turn, in a task of its own, after those that were scheduled before.  Some are run in each turn.
+---Runs a function in the next turn, in a task of its own, after those that were scheduled before.  Some are run in each turn.  It has run, as far as
+---its first wait, when the caller goes on after async.checkpoint() or async.sleep(0), unless more were waiting than are run in one turn.
 ---@param fn fun(...)
 ---@param ... any its arguments
 ---@return orrery.scheduled
@@ -127,7 +128,7 @@ function async.pawait(...) end
 ---@param ms number
 function async.sleep(ms) end
 
----Lets other tasks run first.
+---Lets other tasks run first, and what was scheduled before.
 ---@async
 function async.checkpoint() end
 
@@ -831,6 +832,11 @@ function testing.drop(owner) end
 ---@param task orrery.task
 ---@return string?
 function testing.report(task) end
+
+---Goes on when all that is scheduled now has run, as far as its first wait, and answers how many callbacks that were.
+---@async
+---@return integer
+function testing.flush() end
 
 ---Whether a task has failed because something was ended at its deadline.
 ---@param task orrery.task

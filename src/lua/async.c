@@ -88,32 +88,21 @@ static int async_run(lua_State *L)
 
 /* --- Small ones ------------------------------------------------------------------------------------------------------- */
 
-static int sleep_until(lua_State *L, int status, lua_KContext deadline)
+/* The task has let the others go first; and once more, until the schedule has got as far as `mark`. */
+static int checkpoint_over(lua_State *L, int status, lua_KContext mark)
 {
     (void)status;
-    struct ltask *self = ltask_current(L, "async.sleep");
-    int error = orr_sleep_until(self->task, &self->wait, (uint64_t)deadline);
-    if (error == -EAGAIN)
-        return suspend(L, sleep_until, deadline);
-    return error ? wait_raise(L, error) : 0;
+    struct ltask *self = ltask_current(L, "async.checkpoint");
+    int error = orr_checkpoint(self->task);
+    if (error)
+        return wait_raise(L, error);
+    if (schedule_has_passed(self->iso, (uint64_t)mark))
+        return 0;
+    orr_task_yield(self->task);
+    return suspend(L, checkpoint_over, mark);
 }
 
-static int async_sleep(lua_State *L)
-{
-    uint64_t ns = check_ms(L, 1);
-    struct ltask *self = ltask_current(L, "async.sleep");
-    return sleep_until(L, LUA_OK, (lua_KContext)clock_after(keeper_now(self->task->worker->keeper), ns));
-}
-
-static int checkpoint_over(lua_State *L, int status, lua_KContext context)
-{
-    (void)status;
-    (void)context;
-    int error = orr_checkpoint(ltask_current(L, "async.checkpoint")->task);
-    return error ? wait_raise(L, error) : 0;
-}
-
-/* Lets the others go first. */
+/* Lets the others go first, and what was scheduled, as far as one turn gets. */
 static int async_checkpoint(lua_State *L)
 {
     struct ltask *self = ltask_current(L, "async.checkpoint");
@@ -121,7 +110,27 @@ static int async_checkpoint(lua_State *L)
     if (error)
         return wait_raise(L, error);
     orr_task_yield(self->task);
-    return suspend(L, checkpoint_over, 0);
+    return suspend(L, checkpoint_over, (lua_KContext)schedule_next_mark(self->iso));
+}
+
+/* [ms] [how far the schedule is to get] */
+static int sleep_until(lua_State *L, int status, lua_KContext deadline)
+{
+    (void)status;
+    struct ltask *self = ltask_current(L, "async.sleep");
+    int error = orr_sleep_until(self->task, &self->wait, (uint64_t)deadline);
+    if (error == -EAGAIN)
+        return suspend(L, sleep_until, deadline);
+    return error ? wait_raise(L, error) : checkpoint_over(L, LUA_OK, (lua_KContext)lua_tointeger(L, 2));
+}
+
+static int async_sleep(lua_State *L)
+{
+    uint64_t ns = check_ms(L, 1);
+    struct ltask *self = ltask_current(L, "async.sleep");
+    lua_settop(L, 1);
+    lua_pushinteger(L, (lua_Integer)schedule_next_mark(self->iso));
+    return sleep_until(L, LUA_OK, (lua_KContext)clock_after(keeper_now(self->task->worker->keeper), ns));
 }
 
 static int async_is_closing(lua_State *L)

@@ -70,7 +70,9 @@ struct unseen {
 /* Callbacks for the next turns: see schedule.c. */
 struct schedule {
     struct scheduled *first, *last;
-    unsigned count; /* of those not cancelled */
+    unsigned count;   /* of those not cancelled */
+    uint64_t made;    /* so far */
+    uint64_t settled; /* of these, the first ones: they have begun, or never will */
     bool dispatching;
 };
 

@@ -36,6 +36,16 @@ void schedule_cancel(struct orr_isolate *iso, uint32_t script);
 void events_list(lua_State *L, uint32_t script);
 void schedule_list(struct orr_isolate *iso, lua_State *L, uint32_t script);
 
+/*
+ * How far the schedule is to get before a task goes on that lets others go first: through as many callbacks as one turn begins, of those that
+ * wait now; or through all of them.
+ */
+uint64_t schedule_next_mark(const struct orr_isolate *iso);
+uint64_t schedule_last_mark(const struct orr_isolate *iso);
+
+/* Whether it has got there: all callbacks before the mark have begun, or never will. */
+bool schedule_has_passed(const struct orr_isolate *iso, uint64_t mark);
+
 /* Starts the handlers of events that were queued while the isolate was held. */
 void events_flush(struct orr_isolate *iso);
 

@@ -3,6 +3,9 @@
  *
  * They wait in a list, each anchored until it has begun.  While there are any, a task of ours takes its turns: in each it starts a
  * number of them as tasks of their own (errand.h), after what was ready before it; none in the turn in which it was scheduled.
+ *
+ * They begin in the order in which they were scheduled, so two numbers tell which have: how many there have been, and how many of these, the first
+ * ones, are settled.  A task that lets others go first, by async.checkpoint() or async.sleep(), waits for a mark in between.
  */
 #include "exec/spawn.h"
 #include "lua/errand.h"
@@ -33,6 +36,7 @@ static struct scheduled *scheduled_of(struct errand *errand)
 static int push_scheduled(struct errand *errand, lua_State *co, int handle)
 {
     int arguments = scheduled_of(errand)->arguments;
+    errand->iso->schedule.settled++;
     if (!lua_checkstack(co, arguments + 8))
         return -ENOMEM;
     for (int i = 0; i <= arguments; i++)
@@ -45,9 +49,17 @@ static void scheduled_over(struct errand *errand)
     isolate_unanchor(errand->iso, errand->iso->L, errand->anchor);
 }
 
-static const struct errand_kind scheduled_kind = {
-    .name = "scheduled", .entry = ORR_LUA_SCHEDULED, .push = push_scheduled, .let_go = scheduled_over
-};
+/* It will not begin. */
+static void skip_scheduled(struct errand *errand)
+{
+    errand->iso->schedule.settled++;
+}
+
+static const struct errand_kind scheduled_kind = { .name = "scheduled",
+                                                   .entry = ORR_LUA_SCHEDULED,
+                                                   .push = push_scheduled,
+                                                   .skip = skip_scheduled,
+                                                   .let_go = scheduled_over };
 
 /* Takes the first off the list. */
 static struct scheduled *take_first(struct schedule *queue)
@@ -69,6 +81,7 @@ static struct scheduled *take_next(struct orr_isolate *iso)
         struct scheduled *next = take_first(queue);
         if (next->waiting)
             return next;
+        skip_scheduled(&next->errand);
         scheduled_over(&next->errand);
     }
     return NULL;
@@ -78,8 +91,10 @@ static void start_next(struct orr_isolate *iso, struct scheduled *next)
 {
     next->waiting = false;
     iso->schedule.count--;
-    if (errand_start(&next->errand))
+    if (errand_start(&next->errand)) {
+        skip_scheduled(&next->errand);
         scheduled_over(&next->errand);
+    }
 }
 
 static enum orr_poll dispatch(struct orr_task *task, void *data)
@@ -87,6 +102,8 @@ static enum orr_poll dispatch(struct orr_task *task, void *data)
     struct orr_isolate *iso = data;
     struct schedule *queue = &iso->schedule;
     if (!iso->L || iso->closing || !queue->first) {
+        for (const struct scheduled *at = queue->first; at; at = at->next)
+            queue->settled++; /* none of them begins any more */
         queue->first = queue->last = NULL;
         queue->dispatching = false;
         return ORR_DONE;
@@ -165,6 +182,7 @@ static int schedule(lua_State *L)
         queue->first = self;
     queue->last = self;
     queue->count++;
+    queue->made++;
     return 1;
 }
 
@@ -193,6 +211,23 @@ void schedule_cancel(struct orr_isolate *iso, uint32_t script)
             queue->count--;
         }
     }
+}
+
+uint64_t schedule_next_mark(const struct orr_isolate *iso)
+{
+    const struct schedule *queue = &iso->schedule;
+    uint64_t waiting = queue->made - queue->settled, most = iso->limits.schedule_per_turn;
+    return queue->settled + (waiting < most ? waiting : most);
+}
+
+uint64_t schedule_last_mark(const struct orr_isolate *iso)
+{
+    return iso->schedule.made;
+}
+
+bool schedule_has_passed(const struct orr_isolate *iso, uint64_t mark)
+{
+    return iso->schedule.settled >= mark;
 }
 
 void schedule_list(struct orr_isolate *iso, lua_State *L, uint32_t script)

@@ -162,6 +162,32 @@ static int advance(lua_State *L)
     return 0;
 }
 
+static int flushed(lua_State *L, int status, lua_KContext mark)
+{
+    (void)status;
+    struct ltask *self = ltask_current(L, "testing.flush");
+    int error = orr_checkpoint(self->task);
+    if (error)
+        return wait_raise(L, error);
+    if (schedule_has_passed(self->iso, (uint64_t)mark))
+        return 1;
+    orr_task_yield(self->task);
+    return suspend(L, flushed, mark);
+}
+
+/* flush() -> how many: goes on when all that is scheduled now has run, as far as its first wait. */
+static int flush(lua_State *L)
+{
+    struct ltask *self = ltask_waiting(L, "testing.flush");
+    lua_settop(L, 0);
+    lua_pushinteger(L, self->iso->schedule.count);
+    int error = orr_checkpoint(self->task);
+    if (error)
+        return wait_raise(L, error);
+    orr_task_yield(self->task);
+    return suspend(L, flushed, (lua_KContext)schedule_last_mark(self->iso));
+}
+
 /* shuffle(seed): the order of ready tasks depends on this alone from now on; 0 for first come, first served. */
 static int shuffle(lua_State *L)
 {
@@ -172,17 +198,9 @@ static int shuffle(lua_State *L)
 void testing_open(struct orr_isolate *iso, lua_State *L)
 {
     static const luaL_Reg functions[] = {
-        { "mark", mark },
-        { "tasks", tasks },
-        { "leaks", leaks },
-        { "close", close_all },
-        { "drop", drop },
-        { "report", report },
-        { "is_virtual", is_virtual },
-        { "advance", advance },
-        { "shuffle", shuffle },
-        { "timed_out", timed_out },
-        { NULL, NULL },
+        { "mark", mark },       { "tasks", tasks },         { "leaks", leaks },           { "close", close_all },
+        { "drop", drop },       { "report", report },       { "is_virtual", is_virtual }, { "advance", advance },
+        { "shuffle", shuffle }, { "timed_out", timed_out }, { "flush", flush },           { NULL, NULL },
     };
     iso->debug = true;
     lua_newtable(L);

@@ -3,11 +3,7 @@ local check = require "check"
 local test, equal, raises = check.test, check.equal, check.raises
 local async, schedule = vim.async, vim.schedule
 
--- A turn, to its end: what goes first in it does not see what the others do.
-local function turn()
-  async.checkpoint()
-  async.checkpoint()
-end
+local turn = async.checkpoint
 
 test("a callback runs in the next turn, with its arguments, nils too", function()
   local got
@@ -27,7 +23,7 @@ test("callbacks run in the order in which they were scheduled, at most 16 a turn
     async.checkpoint()
     turns[#turns + 1] = #seen
   end
-  equal(table.concat(turns, " "), "0 16 32 40")
+  equal(table.concat(turns, " "), "16 32 40")
   for i = 1, 40 do equal(seen[i], i) end
 end)
 
@@ -184,4 +180,77 @@ end)
 test("misuse is told", function()
   raises("bad argument #1 to 'schedule' (function expected, got no value)", function() schedule() end)
   raises("function expected", schedule, 5)
+end)
+
+-- --- Letting it run --------------------------------------------------------------------------------------------------------------
+
+local waits = { checkpoint = async.checkpoint, ["sleep(0)"] = function() async.sleep(0) end }
+
+for name, wait in pairs(waits) do
+  test("after one " .. name .. ", what was scheduled before has run", function()
+    local seen = {}
+    for i = 1, 16 do
+      schedule(function() seen[#seen + 1] = i end)
+      if i % 4 == 0 then
+        wait()
+        equal(#seen, i)
+      end
+    end
+  end)
+
+  test("one " .. name .. " is enough, whoever schedules, and however busy the others are", function()
+    local stop = false
+    for _ = 1, 50 do
+      async.run(function() while not stop do async.checkpoint() end end)
+    end
+    for _ = 1, 10 do
+      local ran = 0
+      local made = async.run(function()
+        async.checkpoint()
+        schedule(function() ran = ran + 1 end)
+      end)
+      async.await(made)
+      schedule(function() ran = ran + 1 end)
+      wait()
+      equal(ran, 2)
+    end
+    stop = true
+  end)
+
+  test("after " .. name .. ", a callback has come to its first wait, and one that was cancelled is not waited for", function()
+    local steps = 0
+    schedule(function() steps = 1 async.sleep(10) steps = 2 end)
+    equal(schedule(function() steps = 100 end):cancel(), true)
+    wait()
+    equal(steps, 1)
+    async.sleep(20)
+    equal(steps, 2)
+  end)
+end
+
+test("a task that is closed does not wait for what is scheduled", function()
+  local task = async.run(function()
+    schedule(function() end)
+    async.checkpoint()
+  end)
+  task:close()
+  equal(select(2, async.pawait(task)), "closed")
+  async.checkpoint()
+end)
+
+test("testing.flush runs all that is scheduled, and says how many, but not what that schedules", function()
+  local testing = require("orrery").testing
+  local seen = 0
+  for _ = 1, 100 do
+    schedule(function()
+      seen = seen + 1
+      schedule(function() seen = seen + 1000 end)
+    end)
+  end
+  schedule(function() end):cancel()
+  equal(testing.flush(), 100)
+  equal(seen % 1000, 100)
+  equal(testing.flush() > 0, true)
+  equal(seen, 100 + 100 * 1000)
+  equal(testing.flush(), 0)
 end)
