@@ -1,15 +1,18 @@
--- `eventloop`: private loops.  Gets the module's table and the class of tasks.
+-- `eventloop`: private loops.  Gets the module's table, the class of tasks, and what is private to us:
+--   where()   where the script is that calls, when that is to be remembered; else nil
+--   owner()   who calls, when tests are run that ask what it has left behind; else nil
 --
 -- A private loop is a scope on the one real loop.  While it runs, a task, the server, is in that scope; timers and
 -- callbacks are its children, whoever asked for them, so what asks leaves a note in `fresh` or `queued` and rings
 -- `changed`.  What has not begun when the loop stops is kept for the next run, in the loop's own lists alone: one that
 -- does not run costs the real one nothing.
 
-local orrery, Task = ...
+local orrery, Task, private = ...
 local async, loop = orrery.async, orrery.loop
 local run, scope, sleep, current, is_closing = async.run, async.scope, async.sleep, async.current, async.is_closing
 local shield, supervise, checkpoint, new_event = async.shield, async.supervise, async.checkpoint, async.event
 local hrtime = loop.hrtime
+local where, owner = private.where, private.owner
 local close, errors, pwait = Task.close, Task.errors, Task.pwait
 local error, ipairs, next, pairs, pcall, setmetatable, type = error, ipairs, next, pairs, pcall, setmetatable, type
 local format, floor, huge, min, max, sort = string.format, math.floor, math.huge, math.min, math.max, table.sort
@@ -258,9 +261,10 @@ end
 
 -- As a task, or in the one that has called.
 local function run_loop(self)
-  self.running, self.stopping = true, false
+  self.running, self.stopping, self.stop_asked, self.outcome = true, false, false, "failed"
   local _ <close> = self.run_ends
   supervise(serve_and_stop, self)
+  self.outcome = self.stop_asked and "stopped" or "dry"
   check_open()
 end
 
@@ -289,7 +293,7 @@ local methods = {}
 
 local function add_timer(self, ns, every, fn)
   self.last_id = self.last_id + 1
-  local timer = { id = self.last_id, deadline = hrtime() + ns, every = every, fn = fn }
+  local timer = { id = self.last_id, deadline = hrtime() + ns, every = every, fn = fn, created = where() }
   self.timers[timer] = true
   self.timer_count = self.timer_count + 1
   if self.running then
@@ -320,7 +324,7 @@ function methods:register(name, fn)
   check_usable(self, "register")
   check_name("register", name)
   check_function("register", fn)
-  local handler = { fn = fn }
+  local handler = { fn = fn, created = where() }
   self.handlers[name] = with(self.handlers[name] or {}, handler)
   self.handler_count = self.handler_count + 1
   return function()
@@ -385,12 +389,20 @@ function methods:runLoop()
 end
 
 function methods:stopLoop()
-  self.stopping = true
+  self.stopping, self.stop_asked = true, true
   self.changed:set()
 end
 
 function methods:isRunning()
   return self.running
+end
+
+-- "new", "running", "disposed", or how the last run has ended: "stopped", "dry" (nothing was pending any more), "failed".
+function methods:state()
+  if self.disposed then
+    return "disposed"
+  end
+  return self.running and "running" or self.outcome
 end
 
 -- Timers, handlers, events that are queued, and callbacks that are not done, but for the one that asks.
@@ -405,6 +417,75 @@ function methods:dispose()
   methods.stopLoop(self)
 end
 
+------------------------------------------------------------------------------------------------------------ left over
+
+local made = {} -- owner -> the loops that it has made, while somebody is going to ask
+
+local function keep_in_mind(self)
+  local who = owner()
+  if who then
+    made[who] = made[who] or {}
+    made[who][#made[who] + 1] = self
+  end
+end
+
+local function is_older(a, b)
+  return a.id < b.id
+end
+
+-- What a loop was stopped beside is no leak: a time limit that did not come to pass.
+local function is_let_go(self, timer)
+  return not self.running and timer.id <= self.last_run_id and not timer.every
+end
+
+local function add_timers(self, list)
+  for _, timer in ipairs(sorted_keys(self.timers, is_older)) do
+    if not is_let_go(self, timer) then
+      local state = timer.every and format("repeats every %.1f ms", timer.every / 1e6)
+        or format("fires in %.1f ms", max(0, timer.deadline - hrtime()) / 1e6)
+      list[#list + 1] = { kind = "private loop's timer", state = state, created = timer.created }
+    end
+  end
+end
+
+local function add_handlers(self, list)
+  for _, name in ipairs(sorted_keys(self.handlers)) do
+    for _, handler in ipairs(self.handlers[name]) do
+      list[#list + 1] = { kind = "private loop's event handler", name = name, created = handler.created }
+    end
+  end
+end
+
+private.host = {}
+
+-- Appends what the loops of one have left.
+function private.host.list_of(who, list)
+  for _, self in ipairs(made[who] or {}) do
+    if methods.state(self) == "new" then
+      list[#list + 1] = { kind = "private loop", state = "was never run", created = self.created }
+    end
+    add_timers(self, list)
+    add_handlers(self, list)
+  end
+end
+
+function private.host.forget(who)
+  made[who] = nil
+end
+
+-- Those that run have tasks, which are ended anyway.
+function private.host.dispose_of(who)
+  for _, self in ipairs(made[who] or {}) do
+    if not self.running then
+      self.disposed = true
+      drop_all(self)
+    end
+  end
+  made[who] = nil
+end
+
+----------------------------------------------------------------------------------------------------------------- new
+
 local function new()
   local self = {
     timers = {}, timer_count = 0, last_id = 0,    -- a set
@@ -413,7 +494,10 @@ local function new()
     fresh = {},                                   -- what the server is to start
     calls = { ids = {}, count = 0, last = 0 },    -- the tasks of callbacks
     on_start = {}, on_stop = {},
-    running = false, stopping = false, disposed = false,
+    running = false, stopping = false, stop_asked = false, disposed = false,
+    outcome = "new",
+    created = where(),
+    last_run_id = 0,                              -- of the timers that were set when the last run ended
     changed = new_event(),
   }
   self.call_ends = setmetatable({}, {
@@ -428,10 +512,14 @@ local function new()
       for timer in pairs(self.timers) do
         timer.sleeper = nil
       end
-      self.running, self.fresh = false, {}
+      if is_closing() then
+        self.outcome = "stopped"
+      end
+      self.running, self.fresh, self.last_run_id = false, {}, self.last_id
       self.calls = { ids = {}, count = 0, last = 0 }
     end,
   })
+  keep_in_mind(self)
   -- With a dot or with a colon.
   local public = {}
   for name, method in next, methods do
@@ -445,4 +533,9 @@ local function new()
   return setmetatable(public, { __close = public.dispose, __name = "orrery.eventloop" })
 end
 
-orrery.eventloop = { new = new }
+-- The module itself is a factory, too: `eventloop()`.
+orrery.eventloop = setmetatable({ new = new }, {
+  __call = function()
+    return new()
+  end,
+})

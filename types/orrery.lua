@@ -475,7 +475,9 @@ function events:clear(name) end
 
 ----------------------------------------------------------------------------------------------------------- eventloop
 
+---Makes private loops, by `eventloop()` or by `eventloop.new()`.
 ---@class orrery.eventloop
+---@overload fun(): orrery.private_loop
 local eventloop = {}
 
 ---A private loop: a scope on the one real loop, for functions that look synchronous and wait by callbacks.  Its methods may be
@@ -528,6 +530,11 @@ function PrivateLoop.stopLoop() end
 
 ---@return boolean
 function PrivateLoop.isRunning() end
+
+---"new": it was never run.  "running".  How the last run has ended: "stopped", by stopLoop(), or because the task that ran it was closed; "dry",
+---because nothing was pending any more; "failed", by the error that runLoop() has raised.  "disposed".
+---@return "new" | "running" | "stopped" | "dry" | "failed" | "disposed"
+function PrivateLoop.state() end
 
 ---Timers, handlers, events that are queued, and callbacks that are not done, but for the one that asks.
 ---@return integer
@@ -785,7 +792,7 @@ local testing = {}
 
 ---What a test has left, or a task of it.
 ---@class orrery.leak
----@field kind "task" | "timer" | "scheduled callback" | "event handler"
+---@field kind "task" | "timer" | "scheduled callback" | "event handler" | "private loop" | "private loop's timer" | "private loop's event handler"
 ---@field name string?
 ---@field state string? of a task; when a timer fires
 ---@field waits_for string? of a task
@@ -823,6 +830,10 @@ function testing.mark(owner) end
 ---Takes away an owner's timers, callbacks and handlers, and cancels its tasks.
 ---@param owner orrery.owner?
 function testing.close(owner) end
+
+---Its private loops are not looked at any more.
+---@param owner? integer
+function testing.forget(owner) end
 
 ---Ends an owner's tasks by force.
 ---@param owner orrery.owner?

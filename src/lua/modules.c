@@ -46,6 +46,20 @@ static void open_events(struct orr_isolate *iso, lua_State *L)
     lua_pop(L, 1);
 }
 
+/* [module] -> [module] */
+static void open_eventloop(struct orr_isolate *iso, lua_State *L)
+{
+    eventloop_push_private(iso, L);
+    if (luaL_loadbufferx(L, orrery_lua_eventloop, orrery_lua_eventloop_size, "=orrery/eventloop.lua", "b") != LUA_OK)
+        lua_error(L);
+    lua_pushvalue(L, -3);
+    isolate_push_methods(L, LTASK_CLASS);
+    lua_pushvalue(L, -4);
+    lua_call(L, 3, 0);
+    eventloop_keep_host(L);
+    lua_pop(L, 1);
+}
+
 static int return_module(lua_State *L)
 {
     lua_pushvalue(L, lua_upvalueindex(1));
@@ -97,8 +111,7 @@ void modules_open(struct orr_isolate *iso, lua_State *L)
         put_patterns(iso, L);
     run_chunk(L, orrery_lua_async, orrery_lua_async_size, "=orrery/async.lua");
     lua_pop(L, 1);
-    run_chunk(L, orrery_lua_eventloop, orrery_lua_eventloop_size, "=orrery/eventloop.lua");
-    lua_pop(L, 1);
+    open_eventloop(iso, L);
     open_events(iso, L);
     worker_module_open(iso, L);
     if (iso->limits.testing)

@@ -25,6 +25,10 @@ void testing_open(struct orr_isolate *iso, lua_State *L);
 void events_push_private(struct orr_isolate *iso, lua_State *L);
 void events_keep_host(lua_State *L);
 
+/* The same for lua/eventloop.lua. */
+void eventloop_push_private(struct orr_isolate *iso, lua_State *L);
+void eventloop_keep_host(lua_State *L);
+
 /* The state is about to be closed: lets go of all handlers.  May raise. */
 void events_forget_host(lua_State *L);
 
@@ -35,6 +39,11 @@ void schedule_cancel(struct orr_isolate *iso, uint32_t script);
 /* Append to the list at the top of L what tells of each of those.  May raise. */
 void events_list(lua_State *L, uint32_t script);
 void schedule_list(struct orr_isolate *iso, lua_State *L, uint32_t script);
+void eventloop_list(lua_State *L, uint32_t script);
+
+/* Drops what the private loops of a script have that do not run; or only keeps them in mind no longer.  May raise. */
+void eventloop_dispose(lua_State *L, uint32_t script);
+void eventloop_forget(lua_State *L, uint32_t script);
 
 /*
  * How far the schedule is to get before a task goes on that lets others go first: through as many callbacks as one turn begins, of those that

@@ -90,7 +90,7 @@ static int tasks(lua_State *L)
     return 1;
 }
 
-/* leaks([owner]) -> tasks, timers, scheduled callbacks and handlers */
+/* leaks([owner]) -> tasks, timers, scheduled callbacks, handlers, and what private loops have */
 static int leaks(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
@@ -99,6 +99,7 @@ static int leaks(lua_State *L)
     loop_list_timers(iso, L, owner);
     schedule_list(iso, L, owner);
     events_list(L, owner);
+    eventloop_list(L, owner);
     return 1;
 }
 
@@ -110,7 +111,15 @@ static int close_all(lua_State *L)
     loop_close_timers(iso, owner);
     schedule_cancel(iso, owner);
     events_remove(iso, owner);
+    eventloop_dispose(L, owner);
     shutdown_cancel(iso, owner);
+    return 0;
+}
+
+/* forget([owner]): its private loops are not looked at any more. */
+static int forget(lua_State *L)
+{
+    eventloop_forget(L, check_owner(L, 1));
     return 0;
 }
 
@@ -200,7 +209,8 @@ void testing_open(struct orr_isolate *iso, lua_State *L)
     static const luaL_Reg functions[] = {
         { "mark", mark },       { "tasks", tasks },         { "leaks", leaks },           { "close", close_all },
         { "drop", drop },       { "report", report },       { "is_virtual", is_virtual }, { "advance", advance },
-        { "shuffle", shuffle }, { "timed_out", timed_out }, { "flush", flush },           { NULL, NULL },
+        { "shuffle", shuffle }, { "timed_out", timed_out }, { "flush", flush },           { "forget", forget },
+        { NULL, NULL },
     };
     iso->debug = true;
     lua_newtable(L);

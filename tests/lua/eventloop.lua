@@ -167,7 +167,7 @@ test("an interval keeps its rate, and skips what its callback has missed", funct
 end)
 
 test("an interval of 0 is a millisecond", function()
-  local loop = eventloop.new()
+  local loop <close> = eventloop.new()
   loop.setInterval(0, noting_time "tick")
   loop.setTimeout(2.5, loop.stopLoop)
   loop.runLoop()
@@ -195,7 +195,7 @@ test("a queued event reaches its handlers in the order of their registration, wi
 end)
 
 test("events are delivered in order, and those that a handler queues come after", function()
-  local loop = eventloop.new()
+  local loop <close> = eventloop.new()
   loop.register("n", function(n)
     note(n)
     if n < 3 then
@@ -228,7 +228,7 @@ test("a handler keeps the loop running until it is unregistered, and others may 
 end)
 
 test("a handler that leaves is not called, nor one that comes while an event is delivered", function()
-  local loop = eventloop.new()
+  local loop <close> = eventloop.new()
   local off
   loop.register("x", function()
     off()
@@ -242,7 +242,7 @@ test("a handler that leaves is not called, nor one that comes while an event is 
 end)
 
 test("a handler that queues events for ever leaves others their turn", function()
-  local loop = eventloop.new()
+  local loop <close> = eventloop.new()
   loop.register("again", function()
     loop.queueEvent "again"
   end)
@@ -337,7 +337,7 @@ test("stopLoop closes callbacks that wait, in the order in which they began, and
 end)
 
 test("an event that a handler stops the loop at reaches the others, too, and the next is kept", function()
-  local loop = eventloop.new()
+  local loop <close> = eventloop.new()
   loop.register("x", function(n)
     note("a", n)
     loop.stopLoop()
@@ -507,7 +507,7 @@ test("a private loop inside an event handler loses nobody's events", function()
 end)
 
 test("a loop hears of the real loop's events what is queued in it", function()
-  local loop = eventloop.new()
+  local loop <close> = eventloop.new()
   local id = events:on("window", function(data)
     loop.queueEvent("window", data)
   end)
@@ -525,11 +525,11 @@ test("a loop hears of the real loop's events what is queued in it", function()
 end)
 
 test("private loops nest, and the outer one's timers go on", function()
-  local outer = eventloop.new()
+  local outer <close> = eventloop.new()
   outer.setTimeout(10, function()
-    local inner = eventloop.new()
+    local inner <close> = eventloop.new()
     inner.setTimeout(5, function()
-      local innermost = eventloop.new()
+      local innermost <close> = eventloop.new()
       innermost.setTimeout(30, noting_time "innermost")
       innermost.runLoop()
       note("inner", check.elapsed())
@@ -639,13 +639,13 @@ end)
 
 test("errors of handlers and hooks, and of value nil, reach the caller, too", function()
   for _, method in ipairs { "onStart", "onStop" } do
-    local loop = eventloop.new()
+    local loop <close> = eventloop.new()
     loop[method](function()
       error("in " .. method, 0)
     end)
     equal(select(2, pcall(loop.runLoop)), "in " .. method)
   end
-  local loop = eventloop.new()
+  local loop <close> = eventloop.new()
   loop.register("x", function()
     error(nil)
   end)
@@ -659,7 +659,7 @@ test("errors of handlers and hooks, and of value nil, reach the caller, too", fu
 end)
 
 test("the first error is raised, and the others are not lost", function()
-  local loop = eventloop.new()
+  local loop <close> = eventloop.new()
   for i = 1, 3 do
     loop.register("x", function()
       error("handler " .. i, 0)
@@ -837,7 +837,7 @@ end)
 -- --- Misuse --------------------------------------------------------------------------------------------------------
 
 test("methods are called with a dot or with a colon", function()
-  local loop = eventloop.new()
+  local loop <close> = eventloop.new()
   loop:setTimeout(5, noting "colon")
   loop.setTimeout(6, noting "dot")
   loop:register("x", note)
@@ -852,7 +852,7 @@ test("methods are called with a dot or with a colon", function()
 end)
 
 test("misuse is refused, with what was wrong", function()
-  local loop = eventloop.new()
+  local loop <close> = eventloop.new()
   for _, method in ipairs { "setTimeout", "setInterval" } do
     local set = loop[method]
     local words = "eventloop." .. method .. ": expected milliseconds, "
@@ -884,4 +884,114 @@ test("the longest time is not too long", function()
   loop.setTimeout(5, loop.stopLoop)
   loop.runLoop()
   check.notes ""
+end)
+
+-- --- How it stands --------------------------------------------------------------------------------------------------------------
+
+test("a state tells apart what was never run, runs, was stopped, ran dry, failed, and is disposed", function()
+  local loop = eventloop()
+  note(loop.state())
+  loop.setTimeout(1, function() note(loop.state()) end)
+  loop.runLoop()
+  note(loop:state())
+  local cancel = loop.setInterval(1, loop.stopLoop)
+  note(loop.state())
+  loop.runLoop()
+  note(loop.state())
+  cancel()
+  loop.stopLoop() -- it does not run: that changes nothing
+  loop.setTimeout(1, error)
+  note(pcall(loop.runLoop))
+  note(loop.state())
+  loop.runLoop()
+  note(loop.state())
+  loop.dispose()
+  note(loop.state())
+  check.notes "new; running; dry; dry; stopped; false nil; failed; dry; disposed"
+end)
+
+test("a loop whose task was closed was stopped", function()
+  local loop = eventloop()
+  local task = async.run(function()
+    loop.setInterval(10, nothing)
+    loop.runLoop()
+  end)
+  async.sleep(15)
+  equal(loop.state(), "running")
+  task:close()
+  async.pawait(task)
+  equal(loop.state(), "stopped")
+  equal(loop.pending(), 0)
+end)
+
+-- --- What it leaves behind ---------------------------------------------------------------------------------------------------------
+
+local testing = orrery.testing
+
+local function left()
+  local words = {}
+  for _, thing in ipairs(testing.leaks()) do
+    if thing.kind ~= "task" then
+      check.truthy(thing.created:match "eventloop.lua:%d+$", thing.kind .. " was created at " .. thing.created)
+      words[#words + 1] = thing.kind .. (thing.name and " " .. thing.name or "") .. (thing.state and ": " .. thing.state or "")
+    end
+  end
+  return table.concat(words, "; ")
+end
+
+test("a loop that was never run is left behind, with all that it has", function()
+  local loop = eventloop()
+  equal(left(), "private loop: was never run")
+  loop.setTimeout(100, nothing)
+  loop.setInterval(20, nothing)
+  loop.register("x", nothing)
+  equal(left(), "private loop: was never run; private loop's timer: fires in 100.0 ms; "
+    .. "private loop's timer: repeats every 20.0 ms; private loop's event handler x")
+  loop.dispose()
+  equal(left(), "")
+  equal(loop.pending(), 0)
+end)
+
+test("what is set after a run, and what runs on, is left behind", function()
+  local loop = eventloop()
+  loop.runLoop()
+  equal(left(), "")
+  local cancel = loop.setTimeout(50, nothing)
+  equal(left(), "private loop's timer: fires in 50.0 ms")
+  cancel()
+  equal(left(), "")
+  loop.setInterval(10, loop.stopLoop)
+  loop.register("x", nothing)
+  loop.runLoop()
+  equal(left(), "private loop's timer: repeats every 10.0 ms; private loop's event handler x")
+  loop.dispose()
+end)
+
+test("a time limit beside the work, and then stopLoop, leaves nothing behind", function()
+  local function fetch(fails)
+    local loop, answer = eventloop(), nil
+    loop.setTimeout(1000, function() answer = "too late" loop.stopLoop() end)
+    loop.setTimeout(10, function()
+      answer = not fails and "fetched" or error "failed"
+      loop.stopLoop()
+    end)
+    loop.runLoop()
+    return answer
+  end
+  equal(fetch(), "fetched")
+  equal(pcall(fetch, true), false)
+  equal(left(), "")
+end)
+
+test("a loop that runs still tells what it has", function()
+  local loop = eventloop()
+  local task = async.run(function()
+    loop.setTimeout(100, nothing)
+    loop.runLoop()
+  end)
+  async.sleep(1)
+  equal(left(), "private loop's timer: fires in 99.0 ms")
+  task:close()
+  async.pawait(task)
+  equal(left(), "")
 end)

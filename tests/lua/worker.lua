@@ -733,3 +733,13 @@ test("a callback is never called before run has returned, however quick the job 
     equal(called, i)
   end
 end)
+
+test("what can be called as a module can be called in a job, where modules cannot be changed", function()
+  local state, changed = worker.new([[
+    local orrery = require "orrery"
+    local changed = pcall(function() orrery.eventloop.new = nil end)
+    return orrery.eventloop().state(), changed
+  ]]):call()
+  equal(state, "new")
+  equal(changed, false)
+end)

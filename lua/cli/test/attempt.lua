@@ -189,6 +189,7 @@ end
 function Attempt:take_leaks(allowed)
   local left = testing.leaks(self.owner)
   if #left == 0 then
+    testing.forget(self.owner)
     return
   end
   if not allowed and not self.cut_short then

@@ -158,6 +158,15 @@ static int each_field(lua_State *L)
     return 2;
 }
 
+/* The call of a module that can be called, which does not wait. */
+static int call_module(lua_State *L)
+{
+    lua_pushvalue(L, lua_upvalueindex(1));
+    lua_replace(L, 1);
+    lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
+    return lua_gettop(L);
+}
+
 /* [name] [table] -> [name] [what reads as the table does] */
 static void push_frozen(lua_State *L)
 {
@@ -172,6 +181,12 @@ static void push_frozen(lua_State *L)
     lua_pushvalue(L, table);
     lua_pushcclosure(L, each_field, 1);
     lua_setfield(L, -2, "__pairs");
+    if (luaL_getmetafield(L, table, "__call") != LUA_TNIL) {
+        lua_pop(L, 1);
+        lua_pushvalue(L, table);
+        lua_pushcclosure(L, call_module, 1);
+        lua_setfield(L, -2, "__call");
+    }
     lua_pushboolean(L, false);
     lua_setfield(L, -2, "__metatable");
     lua_setmetatable(L, -2);
