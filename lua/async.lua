@@ -164,8 +164,8 @@ function Mutex:with(fn, ...)
   return fn(...)
 end
 
--- future:wait() awaits it; future:wait(callback) calls back when it is completed, with error or nil and the results.  A task
--- that is closed while it waits for that raises "closed", as in every wait, and does not call back.
+-- future:wait() awaits it; future:wait(callback) calls back when it is completed, with error or nil and the results.
+-- A task that is closed while it waits for that raises "closed", as in every wait, and does not call back.
 function Future:wait(callback)
   local completed = is_completed(self)
   if not callback then

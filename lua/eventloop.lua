@@ -397,7 +397,8 @@ function methods:isRunning()
   return self.running
 end
 
--- "new", "running", "disposed", or how the last run has ended: "stopped", "dry" (nothing was pending any more), "failed".
+-- "new", "running", "disposed", or how the last run has ended: "stopped", "dry" (nothing was pending any more), or
+-- "failed".
 function methods:state()
   if self.disposed then
     return "disposed"

@@ -158,7 +158,8 @@ function Attempt:finish()
     end
   end
   if not ok and testing.timed_out(self.task) then
-    self.failures = { describe_overrun(testing.report(self.task), "the time limit of a test") } -- all others follow from it
+    -- All others follow from it.
+    self.failures = { describe_overrun(testing.report(self.task), "the time limit of a test") }
     self.natives.strays()
   elseif not ok and not (self.cut_short and err == "closed") then
     local report = testing.report(self.task) or ""
