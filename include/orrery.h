@@ -853,7 +853,8 @@ ORR_API int orr_lua_close(struct lua_State *L);
 
 /*
  * Start a function, with its arguments, both on top of the stack and taken off, as a task at the top.  `task` receives a
- * reference, to be given up on the worker's thread; it may be NULL.
+ * reference, to be given up on the worker's thread; it may be NULL.  A Lua task that was cancelled ends with -ECANCELED, whatever its
+ * function returns, unless it fails by itself.
  *   -EINVAL   not an isolate, no function there
  *   -ENOMEM   and a line to the log
  */
