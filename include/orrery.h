@@ -884,7 +884,8 @@ struct orr_lua_source {
  * Scripts share the state's globals, unless they are to have their own.  Those begin with `_G`, `load` and `require` alone, and read
  * through to the shared ones: the tables there, Lua's libraries and the API too, and all that is in them, can be read but not changed.
  * A change of the host's to a library or to a function of Lua's is seen from the next such script on; all others at once.  Modules are
- * loaded for each such script anew, with its globals.
+ * loaded for each such script anew, with its globals.  What its tasks make is its own: it neither lists nor removes the handlers of
+ * other scripts.
  *   -EINVAL    not an isolate; neither a text nor a path, or both
  *   -ENOTSUP   globals of its own, but the state is not an untrusted one made by orr_lua_new()
  *   -EPROTO    it does not compile: the message is pushed.  Nothing is, for the others
@@ -952,7 +953,8 @@ ORR_API int64_t orr_events_disabled(struct lua_State *L);
  * Scripts that come and go
  *
  * All that a script makes is its own: tasks, timers, handlers, scheduled callbacks, and what those make in turn.  When it is unloaded,
- * they end.  All calls are for the thread that drives the worker, or plain code, as for orr_lua_call().
+ * they end.  Scripts that share an isolate neither list nor remove each other's handlers.  What the host calls acts for the script that
+ * has the isolate to itself, or that has given the host the function; in an isolate that scripts share, for the host.  All calls are for the thread that drives the worker, or plain code, as for orr_lua_call().
  */
 struct orr_script;
 

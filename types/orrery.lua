@@ -442,7 +442,7 @@ function events:on(names, fn) end
 ---@return integer id
 function events:once(names, fn) end
 
----Takes a handler away, from one name or from all.
+---Takes a handler of this script's away, from one name or from all.
 ---@param name string
 ---@param id integer
 ---@return boolean there_was_one
@@ -461,11 +461,12 @@ function events:emit(name, data) end
 ---@field once boolean
 ---@field disabled boolean it has timed out too often in a row
 
+---The handlers that this script has registered.
 ---@param name? string
 ---@return orrery.registration[]
 function events:list(name) end
 
----Takes all handlers away, or those of one name.
+---Takes all handlers of this script's away, or those of one name.
 ---@param name? string
 function events:clear(name) end
 

@@ -62,6 +62,12 @@ struct event_figures {
     bool pending; /* some are queued */
 };
 
+/* Whom calls of the host's act for: see script.h. */
+struct callers {
+    uint32_t sole; /* the script that has the isolate to itself; 0 for none */
+    uint32_t now;
+};
+
 /* Tasks that have failed at the top and are not reported yet, in the order in which they did: see task.c. */
 struct unseen {
     struct ltask *first, *last;
@@ -149,11 +155,12 @@ struct orr_isolate {
     struct schedule schedule;
     struct timer_object *timers; /* not closed */
     uint32_t scripts;            /* loaded so far */
-    struct body_watch *bodies;   /* of scripts, whose failure somebody is to be told: see script.h */
-    unsigned places;             /* for jobs, in pools of its own */
-    uint32_t loading;            /* of those, whose bodies have not begun: events wait for that */
-    int64_t disabled;            /* in a notice of that: the handler */
-    void (*closed)(void *data);  /* told when it is, just before it is freed */
+    struct callers callers;
+    struct body_watch *bodies;  /* of scripts, whose failure somebody is to be told: see script.h */
+    unsigned places;            /* for jobs, in pools of its own */
+    uint32_t loading;           /* of those, whose bodies have not begun: events wait for that */
+    int64_t disabled;           /* in a notice of that: the handler */
+    void (*closed)(void *data); /* told when it is, just before it is freed */
     void *closed_data;
     void (*stray)(void *data, struct orr_task *task); /* told of failures that nobody saw, in place of the sink */
     void *stray_data;
