@@ -816,7 +816,8 @@ struct orr_lua_options {
     unsigned schedule_per_turn; /* that are started in a turn; default 16 */
     unsigned events_limit;      /* that wait while a task is suspended in the middle of a slice; default 1,024 */
     enum orr_events_policy events_policy; /* for those beyond; default ORR_EVENTS_REFUSE */
-    orr_lua_notice_fn *notice;            /* on the worker's thread, when no Lua runs; default: the log */
+    orr_lua_notice_fn *notice;            /* on the worker's thread, when no Lua runs; default: the log, in its order with
+                                             failures of tasks; of a task that timed out, the sink hears alone */
     void *notice_data;
     const char *const *
         worker_modules; /* of the API that scripts of workers have; default: all but "events" and "worker"; never more than those above */
@@ -910,7 +911,7 @@ ORR_API int orr_lua_register(struct lua_State *L, const char *name);
  * the call has a deadline: `deadline_ns`, or the isolate's for ORR_LUA_CALL if that is 0; ORR_NEVER for none.  It cannot wait
  * itself, but may start tasks.  Answers 0, with as many results on the stack as asked for; or, with one value there that says why:
  *   -EREMOTEIO   it raised that
- *   -ETIME       "Script execution timeout": it was ended at its deadline, and the notice has had the report
+ *   -ETIME       "Script execution timeout": it was ended at its deadline, and the notice, or the log, has had the report
  *   -ENOMEM
  * or, with nothing changed:
  *   -EBUSY    a task of the isolate has been suspended in the middle of a slice, and must go on first; or another thread drives the

@@ -31,7 +31,7 @@ struct call {
 static int timed_out(struct orr_isolate *iso, const struct level *level)
 {
     iso->timeouts++;
-    budget_notice(iso, ORR_LUA_TIMED_OUT, level->report ? level->report : TIMEOUT_TEXT);
+    budget_notice_call(iso, level);
     return -ETIME;
 }
 

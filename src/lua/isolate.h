@@ -71,6 +71,7 @@ struct callers {
 /* Tasks that have failed at the top and are not reported yet, in the order in which they did: see task.c. */
 struct unseen {
     struct ltask *first, *last;
+    uint64_t failed, reported; /* so far: those that were ever in the list, and those of them that have left it */
 };
 
 /* Callbacks for the next turns: see schedule.c. */

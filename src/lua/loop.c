@@ -7,6 +7,7 @@
  */
 #include "lua/loop.h"
 
+#include "base/text.h"
 #include "lua/charge.h"
 #include "lua/errand.h"
 #include "lua/modules.h"
@@ -274,10 +275,9 @@ void loop_list_timers(struct orr_isolate *iso, lua_State *L, uint32_t script)
         lua_createtable(L, 0, 3);
         lua_pushliteral(L, "timer");
         lua_setfield(L, -2, "kind");
-        if (at->repeats)
-            lua_pushfstring(L, "repeats every %f ms", (lua_Number)at->repeat / 1e6);
-        else
-            lua_pushfstring(L, "fires in %f ms", (lua_Number)orr_timer_due_in(at->timer) / 1e6);
+        char time[TEXT_DURATION_ROOM];
+        text_duration(time, at->repeats ? at->repeat : orr_timer_due_in(at->timer));
+        lua_pushfstring(L, "%s %s", at->repeats ? "repeats every" : "fires in", time);
         lua_setfield(L, -2, "state");
         isolate_push_anchored(iso, L, at->errand.anchor);
         lua_getiuservalue(L, -1, 2);
