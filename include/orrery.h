@@ -262,6 +262,9 @@ ORR_API int orr_runtime_advance(struct orr_runtime *rt, uint64_t ns);
 /*
  * End one worker other than the first, for good: its tasks are dropped on its thread, its timers go on elsewhere,
  * spawning on it answers -ESHUTDOWN.  Returns at once; the thread ends when its turn does.  Any thread.
+ *
+ * Timers go on at workers that turn.  Worker 1 is one of those while orr_runtime_run() drives it, or its descriptor is in use; when
+ * orr_runtime_run() returns, it gives back what it was given like that.  With no other worker, they are held until the host turns.
  *   -EINVAL   not a runtime, no such worker, or worker 1, which the host ends by not driving it
  */
 ORR_API int orr_worker_stop(struct orr_runtime *rt, unsigned worker);
@@ -291,8 +294,10 @@ struct orr_stats {
     uint64_t timers_fired;
     uint64_t timers_cancelled;
     uint64_t timers_rearmed;
-    uint64_t timers_migrated; /* left a worker that shut down */
-    uint64_t timers_held;     /* of those, waiting for a worker that lives; only for all workers together */
+    uint64_t timers_migrated; /* left a worker that shut down, or worker 1 when the host had turned it and stopped to */
+    uint64_t
+        timers_held; /* of those, with no worker: waiting for one that turns, or on their way there; they are pending,
+                                 too; only for all workers together */
     uint64_t timers_stale;    /* cancelled by another thread, not yet removed from the wheel */
     uint64_t timers_scrubbed; /* and removed since */
     uint64_t lateness_p50_ns; /* from a timer's deadline to its firing */
@@ -303,6 +308,9 @@ struct orr_stats {
 
     unsigned workers;
     enum orr_reactor reactor; /* the one in use, never AUTO; for all workers together, that of worker 1 */
+
+    uint64_t
+        timers_dropped; /* given up because their worker had ended, of local ones, or the runtime; only for all together */
 };
 
 /*
@@ -816,7 +824,7 @@ struct orr_lua_options {
     unsigned schedule_per_turn; /* that are started in a turn; default 16 */
     unsigned events_limit;      /* that wait while a task is suspended in the middle of a slice; default 1,024 */
     enum orr_events_policy events_policy; /* for those beyond; default ORR_EVENTS_REFUSE */
-    orr_lua_notice_fn *notice;            /* on the worker's thread, when no Lua runs; default: the log, in its order with
+    orr_lua_notice_fn *notice; /* on the worker's thread, when no Lua runs; default: the log, in its order with
                                              failures of tasks; of a task that timed out, the sink hears alone */
     void *notice_data;
     const char *const *
