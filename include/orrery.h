@@ -1267,6 +1267,15 @@ struct orr_lua_stats {
 
     uint64_t schedule_waiting; /* callbacks */
     uint64_t schedule_errors;  /* callbacks that failed */
+    uint64_t schedule_run;     /* callbacks that have begun */
+
+    /* Timers of the module `loop`.  Sleeping tasks are not among them; those of a worker, orr_runtime_stats() counts. */
+    uint64_t timers_pending; /* to fire, or to fire again */
+    uint64_t timers_fired;
+    uint64_t timers_cancelled; /* by scripts, before they fired */
+    uint64_t timers_rearmed;   /* started once more before they fired */
+    uint64_t timers_migrated;  /* always 0: they stay with the worker of their isolate, and end with it */
+    uint64_t timers_dropped;   /* still to fire when their script ended, or when they had timed out too often */
 };
 
 /* What an isolate has come to so far.  As for orr_lua_call(), at any time: while a task is suspended, too.  -EINVAL, -EBUSY, -EPERM. */

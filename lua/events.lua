@@ -10,8 +10,8 @@
 -- An entry is one registration.  What matches a name is looked up once, and kept until somebody registers or leaves:
 -- nobody changes such a list, so an emit goes through it whatever its handlers do.
 --
--- A registration belongs to the script that made it.  Every script's emits reach all handlers, but a script lists, turns
--- off and clears only its own; an id of another's is to it like one that nobody has.
+-- A registration belongs to the script that made it.  Every script's emits reach all handlers, but a script lists,
+-- turns off and clears only its own; an id of another's is to it like one that nobody has.
 
 local orrery, private = ...
 local error, ipairs, next, pairs, type, sort = error, ipairs, next, pairs, type, table.sort

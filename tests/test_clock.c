@@ -406,6 +406,35 @@ static void dirty_wheel_is_handed_no_timers_before_a_clean_one(void **state)
     assert_int_equal(orr_runtime_free(rt), 0);
 }
 
+static enum orr_poll start_local(struct orr_task *task, void *data)
+{
+    struct alarm *alarm = data;
+    struct orr_timer_options what = { .fire = alarm_ring, .data = alarm, .local = true };
+    assert_int_equal(orr_timer_new(orr_task_runtime(task), &what, &alarm->timer), 0);
+    assert_int_equal(orr_timer_start(alarm->timer, HOUR, 0), 0);
+    return ORR_DONE;
+}
+
+static void local_timer_of_a_worker_that_ends_is_dropped(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = runtime_on(ORR_CLOCK_MANUAL, 3);
+    struct alarm alarm = { .rt = rt };
+    assert_int_equal(orr_spawn(rt, &(struct orr_spawn){ .poll = start_local, .data = &alarm, .worker = 2 }), 0);
+    await_pending(rt, 2, 1);
+    assert_int_equal(harness_stats(rt, 0).timers_dropped, 0);
+    assert_int_equal(orr_worker_stop(rt, 2), 0);
+    await_pending(rt, 0, 0);
+    while (!alarm.cancelled)
+        sched_yield();
+    struct orr_stats stats = harness_stats(rt, 0);
+    assert_int_equal(stats.timers_dropped, 1);
+    assert_int_equal(stats.timers_cancelled, 0);
+    assert_int_equal(stats.timers_migrated, 0);
+    assert_int_equal(orr_runtime_free(rt), 0);
+    orr_timer_free(alarm.timer);
+}
+
 static _Atomic unsigned at_the_gate;
 static _Atomic bool gate;
 
@@ -630,6 +659,7 @@ static const struct CMUnitTest clock_tests[] = {
     cmocka_unit_test(timers_wait_with_the_time_service_until_the_host_turns_if_nobody_else_does),
     cmocka_unit_test(host_that_stops_to_turn_gives_back_what_it_was_handed),
     cmocka_unit_test(dirty_wheel_is_handed_no_timers_before_a_clean_one),
+    cmocka_unit_test(local_timer_of_a_worker_that_ends_is_dropped),
     cmocka_unit_test(timer_adopted_after_its_time_fires_at_once),
     cmocka_unit_test(timers_without_a_living_worker_are_held_and_then_cancelled),
 };

@@ -192,6 +192,43 @@ static void what_the_host_calls_may_remove_the_handlers_of_its_script(void **sta
     assert_int_equal(held, 0);
 }
 
+/* Those of one script are dropped with it; the figures are of the isolate. */
+static void statistics_tell_what_became_of_timers_and_scheduled_callbacks(void **state)
+{
+    (void)state;
+    held = 0;
+    struct orr_runtime *rt = harness_runtime_with(
+        (struct orr_options){ .clock = ORR_CLOCK_MANUAL, .alloc = counting_alloc, .grace_ms = 100 });
+    lua_State *L;
+    assert_int_equal(orr_lua_new(rt, &(struct orr_lua_options){ .mount = "game" }, &L), 0);
+    struct orr_script *script = load_script(rt, L,
+                                            "local loop = game.loop\n"
+                                            "loop.set_timeout(0, function() end)\n"
+                                            "loop.set_interval(1e6, print)\n"
+                                            "loop.set_timeout(1e6, print):start(1e6, 0, print)\n"
+                                            "loop.set_timeout(1e6, print):close()\n"
+                                            "game.schedule(function() end)");
+    for (int i = 0; i < 5; i++)
+        turn(rt);
+    struct orr_lua_stats stats;
+    assert_int_equal(orr_lua_stats(L, &stats), 0);
+    assert_int_equal(stats.schedule_run, 1);
+    assert_int_equal(stats.timers_pending, 2);
+    assert_int_equal(stats.timers_fired, 1);
+    assert_int_equal(stats.timers_cancelled, 1);
+    assert_int_equal(stats.timers_rearmed, 1);
+    assert_int_equal(stats.timers_migrated, 0);
+    assert_int_equal(stats.timers_dropped, 0);
+    assert_int_equal(orr_script_unload(script), 0);
+    assert_int_equal(orr_lua_stats(L, &stats), 0);
+    assert_int_equal(stats.timers_pending, 0);
+    assert_int_equal(stats.timers_cancelled, 1);
+    assert_int_equal(stats.timers_dropped, 2);
+    assert_int_equal(orr_lua_close(L), 0);
+    assert_int_equal(orr_runtime_free(rt), 0);
+    assert_int_equal(held, 0);
+}
+
 /* In an isolate that goes on, one that is unloaded before its body has begun holds the events of the others up no longer. */
 static void events_do_not_wait_for_a_script_that_never_begins(void **state)
 {
@@ -397,6 +434,7 @@ static const struct CMUnitTest script[] = {
     cmocka_unit_test(script_of_its_own_leaves_nothing),
     cmocka_unit_test(events_wait_for_the_body_of_a_script_that_was_loaded),
     cmocka_unit_test(a_script_lists_and_removes_only_its_own_handlers),
+    cmocka_unit_test(statistics_tell_what_became_of_timers_and_scheduled_callbacks),
     cmocka_unit_test(what_the_host_calls_may_remove_the_handlers_of_its_script),
     cmocka_unit_test(events_do_not_wait_for_a_script_that_never_begins),
     cmocka_unit_test(callbacks_that_were_due_do_not_outlive_their_script),

@@ -5,7 +5,7 @@
 local pretty, coloured, duration = ...
 local getmetatable, ipairs, next, pairs, print, rawget, rawset, type =
   getmetatable, ipairs, next, pairs, print, rawget, rawset, type
-local concat, select, sort, string = table.concat, select, table.sort, string -- whoever types may change the globals
+local concat, select, sort = table.concat, select, table.sort -- whoever types may change the globals
 local globals = _G
 
 local M = {}

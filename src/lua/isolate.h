@@ -78,7 +78,15 @@ struct unseen {
 struct schedule {
     struct scheduled *first, *last;
     unsigned count; /* of those not cancelled */
+    uint64_t run;   /* those that have begun, so far */
     bool dispatching;
+};
+
+/* What became of the timers of scripts: see loop.c. */
+struct timer_figures {
+    uint64_t pending; /* started, and still to fire */
+    uint64_t fired, cancelled, rearmed;
+    uint64_t dropped; /* that were still to fire when their script or isolate ended, or were disabled */
 };
 
 struct orr_isolate {
@@ -155,7 +163,8 @@ struct orr_isolate {
     struct event_figures events;
     struct schedule schedule;
     struct timer_object *timers; /* not closed */
-    uint32_t scripts;            /* loaded so far */
+    struct timer_figures timer_figures;
+    uint32_t scripts; /* loaded so far */
     struct callers callers;
     struct body_watch *bodies;  /* of scripts, whose failure somebody is to be told: see script.h */
     unsigned places;            /* for jobs, in pools of its own */

@@ -89,6 +89,13 @@ static const struct errand_kind timer_kind = {
 
 static void stop(struct timer_object *self);
 
+static void set_started(struct timer_object *self, bool started)
+{
+    struct timer_figures *figures = &self->iso->timer_figures;
+    figures->pending += (uint64_t)started - self->started;
+    self->started = started;
+}
+
 static void timer_fires(struct orr_timer *timer, void *data, int status)
 {
     struct timer_object *self = data;
@@ -97,16 +104,20 @@ static void timer_fires(struct orr_timer *timer, void *data, int status)
     if (status || !self->started || (isolate_ends(iso) && shutdown_refuses(iso, self->script)))
         return;
     if (self->handler.disabled) {
+        iso->timer_figures.dropped++;
         stop(self);
         return;
     }
     if (self->repeats && isolate_is_held(iso))
         return; /* it could not be called now, and is not called twice then */
-    self->started = self->repeats;
-    if (errand_start(&self->errand))
+    set_started(self, self->repeats);
+    if (errand_start(&self->errand)) {
+        iso->timer_figures.dropped++;
         let_go(self);
-    else
+    } else {
+        iso->timer_figures.fired++;
         self->due++;
+    }
 }
 
 static int loop_new_timer(lua_State *L)
@@ -164,7 +175,8 @@ static int start(lua_State *L, struct timer_object *self, uint64_t delay)
         self->repeats = self->repeat;
         isolate_leave(iso);
     }
-    self->started = !error;
+    iso->timer_figures.rearmed += !error && self->started;
+    set_started(self, !error);
     if (error) {
         let_go(self);
         return luaL_error(L, "timer:start: %s", strerror(-error));
@@ -207,7 +219,7 @@ static int timer_again(lua_State *L)
 static void stop(struct timer_object *self)
 {
     forget_due(self);
-    self->started = false;
+    set_started(self, false);
     if (!isolate_visit(self->iso)) {
         orr_timer_cancel(self->timer);
         isolate_leave(self->iso);
@@ -215,9 +227,16 @@ static void stop(struct timer_object *self)
     let_go(self);
 }
 
+/* By the script. */
+static void cancel(struct timer_object *self)
+{
+    self->iso->timer_figures.cancelled += self->started;
+    stop(self);
+}
+
 static int timer_stop(lua_State *L)
 {
-    stop(timer_check(L));
+    cancel(timer_check(L));
     lua_settop(L, 1);
     return 1;
 }
@@ -239,8 +258,10 @@ static void close_timer(struct timer_object *self)
 static int timer_close(lua_State *L)
 {
     struct timer_object *self = isolate_check(L, 1, OBJECT_TIMER, TIMER);
-    if (self->timer)
+    if (self->timer) {
+        cancel(self);
         close_timer(self);
+    }
     return 0;
 }
 
@@ -254,8 +275,10 @@ void loop_close_timers(struct orr_isolate *iso, uint32_t script)
 {
     for (struct timer_object *at = iso->timers, *next; at; at = next) {
         next = at->next;
-        if (script == EVERY_SCRIPT || at->script == script)
+        if (script == EVERY_SCRIPT || at->script == script) {
+            iso->timer_figures.dropped += at->started;
             close_timer(at);
+        }
     }
 }
 

@@ -185,3 +185,14 @@ test("misuse is told", function()
   raises("bad argument #1 to 'schedule' (function expected, got no value)", function() schedule() end)
   raises("function expected", schedule, 5)
 end)
+
+test("callbacks that have begun are counted", function()
+  local before = vim.runtime.stats().schedule_run
+  for _ = 1, 20 do
+    schedule(function() async.sleep(1) end)
+  end
+  schedule(function() end):cancel()
+  equal(vim.runtime.stats().schedule_run - before, 0)
+  async.sleep(10)
+  equal(vim.runtime.stats().schedule_run - before, 20)
+end)

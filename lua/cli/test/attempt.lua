@@ -209,8 +209,8 @@ end
 function attempt.limit(which, ms)
   local current = attempt.current
   if current then
-    local text = string.format("the time limit of a %s, %s, has passed; there are\n%s", which, duration(ms), current:tree())
-    current:cut(text)
+    local text = string.format("the time limit of a %s, %s, has passed; there are\n", which, duration(ms))
+    current:cut(text .. current:tree())
   end
 end
 
