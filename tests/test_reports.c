@@ -208,7 +208,7 @@ static void amounts_of_time_are_written_as_people_do(void **state)
         uint64_t ns;
         const char *text;
     } cases[] = {
-        { 0, "0 ns" },
+        { 0, "0 s" },
         { 1, "1 ns" },
         { 999, "999 ns" },
         { 1000, "1 us" },

@@ -69,7 +69,7 @@ void text_duration(char out[TEXT_DURATION_ROOM], uint64_t ns)
         uint64_t ns, end; /* the first amount that is written in another unit */
     } units[] = { { "us", 1000, 1000000 }, { "ms", 1000000, 1000000000 }, { "s", 1000000000, 120000000000 } };
     if (ns < 1000) {
-        snprintf(out, TEXT_DURATION_ROOM, "%" PRIu64 " ns", ns);
+        snprintf(out, TEXT_DURATION_ROOM, "%" PRIu64 " %s", ns, ns ? "ns" : "s");
         return;
     }
     for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
