@@ -138,7 +138,7 @@ static void handler_is_said_to_be_disabled_after_what_it_did(void **state)
         lua_State *L;
         struct orr_runtime *rt = open_plain(NULL, i ? counting : timed, &L);
         load(L, "game.events:on('x', function() " FOR_LONG " end)");
-        assert_int_equal(orr_lua_call(L, 0, 0, 0), 0);
+        assert_int_equal(orr_lua_call(L, 0, 0, ORR_NEVER), 0);
         for (int emits = 0; emits < 5; emits++) {
             lua_pushnil(L);
             assert_int_equal(orr_events_emit(L, "x"), 0);
