@@ -294,7 +294,7 @@ struct orr_stats {
     uint64_t timers_fired;
     uint64_t timers_cancelled;
     uint64_t timers_rearmed;
-    uint64_t timers_migrated; /* left a worker that shut down, or worker 1 when the host had turned it and stopped to */
+    uint64_t timers_migrated; /* left a worker that shut down, or worker 1 when the host stopped driving it */
     uint64_t
         timers_held; /* of those, with no worker: waiting for one that turns, or on their way there; they are pending,
                                  too; only for all workers together */

@@ -327,7 +327,7 @@ static void *drive_until_interrupted(void *data)
     return orr_runtime_run(data) == -EINTR ? data : NULL;
 }
 
-static void host_that_stops_to_turn_gives_back_what_it_was_handed(void **state)
+static void host_that_stops_turning_gives_back_what_it_was_handed(void **state)
 {
     (void)state;
     struct orr_runtime *rt = runtime_on(ORR_CLOCK_MANUAL, 3);
@@ -657,7 +657,7 @@ static const struct CMUnitTest clock_tests[] = {
     cmocka_unit_test(timers_of_a_worker_that_ends_fire_elsewhere_at_their_time),
     cmocka_unit_test(timers_of_a_worker_that_ends_do_not_wait_for_a_host_that_does_not_turn),
     cmocka_unit_test(timers_wait_with_the_time_service_until_the_host_turns_if_nobody_else_does),
-    cmocka_unit_test(host_that_stops_to_turn_gives_back_what_it_was_handed),
+    cmocka_unit_test(host_that_stops_turning_gives_back_what_it_was_handed),
     cmocka_unit_test(dirty_wheel_is_handed_no_timers_before_a_clean_one),
     cmocka_unit_test(local_timer_of_a_worker_that_ends_is_dropped),
     cmocka_unit_test(timer_adopted_after_its_time_fires_at_once),

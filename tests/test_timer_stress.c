@@ -314,7 +314,7 @@ static void *interrupt_all_the_time(void *data)
 }
 
 /*
- * Workers end while the host begins and stops to turn, again and again: the timers of theirs that worker 1 has been handed come and go.
+ * Workers end while the host begins to turn and stops, again and again: the timers of theirs that worker 1 has been handed come and go.
  * They are cancelled and started anew meanwhile, from other threads.  Each start ends once, and none waits for a host that is gone.
  */
 static void timers_handed_to_a_host_that_comes_and_goes_all_fire(void **state)

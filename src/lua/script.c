@@ -54,25 +54,19 @@ void script_end_call(struct orr_isolate *iso, uint32_t before)
     iso->callers.now = before;
 }
 
-/* Pushes the table of their numbers. */
-static void push_chunks(lua_State *L)
-{
-    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &chunks_key) == LUA_TTABLE)
-        return;
-    lua_pop(L, 1);
-    lua_newtable(L);
-    lua_createtable(L, 0, 1);
-    lua_pushliteral(L, "k");
-    lua_setfield(L, -2, "__mode");
-    lua_setmetatable(L, -2);
-    lua_pushvalue(L, -1);
-    lua_rawsetp(L, LUA_REGISTRYINDEX, &chunks_key);
-}
-
 void script_number_chunk(struct orr_isolate *iso, lua_State *L)
 {
     luaL_checkstack(L, 5, NULL);
-    push_chunks(L);
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &chunks_key) != LUA_TTABLE) {
+        lua_pop(L, 1);
+        lua_newtable(L);
+        lua_createtable(L, 0, 1);
+        lua_pushliteral(L, "k");
+        lua_setfield(L, -2, "__mode");
+        lua_setmetatable(L, -2);
+        lua_pushvalue(L, -1);
+        lua_rawsetp(L, LUA_REGISTRYINDEX, &chunks_key);
+    }
     lua_pushvalue(L, -2);
     lua_pushinteger(L, iso->scripts + 1);
     lua_rawset(L, -3);
@@ -82,13 +76,16 @@ void script_number_chunk(struct orr_isolate *iso, lua_State *L)
 
 uint32_t script_of_chunk(lua_State *L, int index)
 {
+    uint32_t script = 0;
     index = lua_absindex(L, index);
-    luaL_checkstack(L, 5, NULL);
-    push_chunks(L);
-    lua_pushvalue(L, index);
-    lua_rawget(L, -2);
-    uint32_t script = (uint32_t)lua_tointeger(L, -1);
-    lua_pop(L, 2);
+    luaL_checkstack(L, 2, NULL);
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &chunks_key) == LUA_TTABLE) {
+        lua_pushvalue(L, index);
+        lua_rawget(L, -2);
+        script = (uint32_t)lua_tointeger(L, -1);
+        lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
     return script;
 }
 
