@@ -262,6 +262,9 @@ ORR_API int orr_runtime_advance(struct orr_runtime *rt, uint64_t ns);
 /*
  * End one worker other than the first, for good: its tasks are dropped on its thread, its timers go on elsewhere,
  * spawning on it answers -ESHUTDOWN.  Returns at once; the thread ends when its turn does.  Any thread.
+ *
+ * Timers go on at workers that turn.  Worker 1 is one of those while orr_runtime_run() drives it, or its descriptor is in use; when
+ * orr_runtime_run() returns, it gives back what it was given like that.  With no other worker, they are held until the host turns.
  *   -EINVAL   not a runtime, no such worker, or worker 1, which the host ends by not driving it
  */
 ORR_API int orr_worker_stop(struct orr_runtime *rt, unsigned worker);
@@ -291,8 +294,10 @@ struct orr_stats {
     uint64_t timers_fired;
     uint64_t timers_cancelled;
     uint64_t timers_rearmed;
-    uint64_t timers_migrated; /* left a worker that shut down */
-    uint64_t timers_held;     /* of those, waiting for a worker that lives; only for all workers together */
+    uint64_t timers_migrated; /* left a worker that shut down, or worker 1 when the host stopped driving it */
+    uint64_t
+        timers_held; /* of those, with no worker: waiting for one that turns, or on their way there; they are pending,
+                                 too; only for all workers together */
     uint64_t timers_stale;    /* cancelled by another thread, not yet removed from the wheel */
     uint64_t timers_scrubbed; /* and removed since */
     uint64_t lateness_p50_ns; /* from a timer's deadline to its firing */
@@ -303,6 +308,9 @@ struct orr_stats {
 
     unsigned workers;
     enum orr_reactor reactor; /* the one in use, never AUTO; for all workers together, that of worker 1 */
+
+    uint64_t
+        timers_dropped; /* given up because their worker had ended, of local ones, or the runtime; only for all together */
 };
 
 /*
@@ -817,7 +825,8 @@ struct orr_lua_options {
     unsigned schedule_per_turn; /* that are started in a turn; default 16 */
     unsigned events_limit;      /* that wait while a task is suspended in the middle of a slice; default 1,024 */
     enum orr_events_policy events_policy; /* for those beyond; default ORR_EVENTS_REFUSE */
-    orr_lua_notice_fn *notice;            /* on the worker's thread, when no Lua runs; default: the log */
+    orr_lua_notice_fn *notice; /* on the worker's thread, when no Lua runs; default: the log, in its order with
+                                             failures of tasks; of a task that timed out, the sink hears alone */
     void *notice_data;
     const char *const *
         worker_modules; /* of the API that scripts of workers have; default: all but "events" and "worker"; never more than those above */
@@ -886,7 +895,8 @@ struct orr_lua_source {
  * Scripts share the state's globals, unless they are to have their own.  Those begin with `_G`, `load` and `require` alone, and read
  * through to the shared ones: the tables there, Lua's libraries and the API too, and all that is in them, can be read but not changed.
  * A change of the host's to a library or to a function of Lua's is seen from the next such script on; all others at once.  Modules are
- * loaded for each such script anew, with its globals.
+ * loaded for each such script anew, with its globals.  What its tasks make is its own: it neither lists nor removes the handlers of
+ * other scripts.
  *   -EINVAL    not an isolate; neither a text nor a path, or both
  *   -ENOTSUP   globals of its own, but the state is not an untrusted one made by orr_lua_new()
  *   -EPROTO    it does not compile: the message is pushed.  Nothing is, for the others
@@ -911,7 +921,7 @@ ORR_API int orr_lua_register(struct lua_State *L, const char *name);
  * the call has a deadline: `deadline_ns`, or the isolate's for ORR_LUA_CALL if that is 0; ORR_NEVER for none.  It cannot wait
  * itself, but may start tasks.  Answers 0, with as many results on the stack as asked for; or, with one value there that says why:
  *   -EREMOTEIO   it raised that
- *   -ETIME       "Script execution timeout": it was ended at its deadline, and the notice has had the report
+ *   -ETIME       "Script execution timeout": it was ended at its deadline, and the notice, or the log, has had the report
  *   -ENOMEM
  * or, with nothing changed:
  *   -EBUSY    a task of the isolate has been suspended in the middle of a slice, and must go on first; or another thread drives the
@@ -954,7 +964,8 @@ ORR_API int64_t orr_events_disabled(struct lua_State *L);
  * Scripts that come and go
  *
  * All that a script makes is its own: tasks, timers, handlers, scheduled callbacks, and what those make in turn.  When it is unloaded,
- * they end.  All calls are for the thread that drives the worker, or plain code, as for orr_lua_call().
+ * they end.  Scripts that share an isolate neither list nor remove each other's handlers.  What the host calls acts for the script that
+ * has the isolate to itself, or that has given the host the function; in an isolate that scripts share, for the host.  All calls are for the thread that drives the worker, or plain code, as for orr_lua_call().
  */
 struct orr_script;
 
@@ -1258,6 +1269,15 @@ struct orr_lua_stats {
 
     uint64_t schedule_waiting; /* callbacks */
     uint64_t schedule_errors;  /* callbacks that failed */
+    uint64_t schedule_run;     /* callbacks that have begun */
+
+    /* Timers of the module `loop`.  Sleeping tasks are not among them; those of a worker, orr_runtime_stats() counts. */
+    uint64_t timers_pending; /* to fire, or to fire again */
+    uint64_t timers_fired;
+    uint64_t timers_cancelled; /* by scripts, before they fired */
+    uint64_t timers_rearmed;   /* started once more before they fired */
+    uint64_t timers_migrated;  /* always 0: they stay with the worker of their isolate, and end with it */
+    uint64_t timers_dropped;   /* still to fire when their script ended, or when they had timed out too often */
 };
 
 /* What an isolate has come to so far.  As for orr_lua_call(), at any time: while a task is suspended, too.  -EINVAL, -EBUSY, -EPERM. */

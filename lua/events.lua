@@ -3,17 +3,21 @@
 --   start(handler, soon, name, fn, ...)   starts it as a task, at once or in the next turn; false if it is disabled
 --   is_held()                   whether events have to wait: for a task in mid-slice, or for a script's body to begin
 --   enable(handler), is_disabled(handler), is_of(handler, script)
+--   is_own(handler)             whether it belongs to the script that runs now
 --   where()                     where the script is that calls, when that is to be remembered; else nil
 --   limit, policy               of the host's events that come meanwhile
 --
 -- An entry is one registration.  What matches a name is looked up once, and kept until somebody registers or leaves:
 -- nobody changes such a list, so an emit goes through it whatever its handlers do.
+--
+-- A registration belongs to the script that made it.  Every script's emits reach all handlers, but a script lists,
+-- turns off and clears only its own; an id of another's is to it like one that nobody has.
 
 local orrery, private = ...
 local error, ipairs, next, pairs, type, sort = error, ipairs, next, pairs, type, table.sort
 local find, format, sub = string.find, string.format, string.sub
 local new_handler, start, is_held = private.new_handler, private.start, private.is_held
-local enable, is_disabled, where = private.enable, private.is_disabled, private.where
+local enable, is_disabled, is_own, where = private.enable, private.is_disabled, private.is_own, private.where
 
 local events = {}
 local entries = {}  -- id -> entry
@@ -24,8 +28,9 @@ local open = {}     -- the same lists, of names that scripts may emit
 local reserved = {} -- names, or prefixes with their star, that only the host may emit
 local last_id = 0
 
+-- Scripts with globals of their own call the methods on a read-only view of the table, which has the same functions.
 local function check_self(self, method)
-  if self ~= events then
+  if self ~= events and (type(self) ~= "table" or self[method] ~= events[method]) then
     error(format("events:%s: call it with a colon", method), 3)
   end
 end
@@ -128,18 +133,26 @@ function events:once(names, fn)
   return register("once", names, fn, true)
 end
 
+-- The registration with this id, if the script that runs now has made it.
+local function find_own(id)
+  local entry = entries[id]
+  if entry and is_own(entry.handler) then
+    return entry
+  end
+end
+
 -- off(name, id), or off(id) for all names of it.
 function events:off(name, id)
   check_self(self, "off")
   if id == nil and type(name) == "number" then
-    local entry = entries[name]
+    local entry = find_own(name)
     if entry then
       remove_all(entry)
     end
     return entry ~= nil
   end
   check_name(name, "off", true, 3)
-  local entry = entries[id]
+  local entry = find_own(id)
   return entry ~= nil and remove(entry, name)
 end
 
@@ -149,27 +162,34 @@ function events:clear(name)
     check_name(name, "clear", true, 3)
   end
   for _, entry in pairs(entries) do
-    if name == nil then
+    if name == nil and is_own(entry.handler) then
       remove_all(entry)
-    else
+    elseif name ~= nil and is_own(entry.handler) then
       remove(entry, name)
     end
   end
 end
 
-function events:list(name)
-  check_self(self, "list")
+-- Those under a name, or all, of which `includes(handler, ...)` is true; in the order of registration.
+local function list_registrations(name, includes, ...)
   local list = {}
   for id, entry in pairs(entries) do
-    for registered in pairs(entry.names) do
-      if name == nil or registered == name then
-        local disabled = is_disabled(entry.handler)
-        list[#list + 1] = { id = id, name = registered, once = entry.once, disabled = disabled }
+    if includes(entry.handler, ...) then
+      for registered in pairs(entry.names) do
+        if name == nil or registered == name then
+          local disabled = is_disabled(entry.handler)
+          list[#list + 1] = { id = id, name = registered, once = entry.once, disabled = disabled }
+        end
       end
     end
   end
   sort(list, function(a, b) return a.id < b.id or a.id == b.id and a.name < b.name end)
   return list
+end
+
+function events:list(name)
+  check_self(self, "list")
+  return list_registrations(name, is_own)
 end
 
 -- Handlers that the host's events start run a little later: one may have left by then, or timed out once too often.
@@ -298,11 +318,9 @@ function host.list_of(script, list)
   if next(entries) == nil then
     return
   end
-  for _, registered in ipairs(events:list()) do
-    local entry = entries[registered.id]
-    if private.is_of(entry.handler, script) then
-      list[#list + 1] = { kind = "event handler", name = registered.name, created = entry.created }
-    end
+  for _, registered in ipairs(list_registrations(nil, private.is_of, script)) do
+    local created = entries[registered.id].created
+    list[#list + 1] = { kind = "event handler", name = registered.name, created = created }
   end
 end
 

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -198,6 +199,7 @@ static void timers_of_a_worker_that_ends_fire_elsewhere_at_their_time(void **sta
     while (harness_stats(rt, 3).timers_pending < LENGTH(alarms))
         sched_yield();
     assert_int_equal(orr_timer_cancel(alarms[7].timer), ORR_CANCELLED); /* garbage is not handed on */
+    assert_true(orr_runtime_fd(rt) >= 0);                               /* so worker 1 counts, too */
     assert_int_equal(orr_worker_stop(rt, 3), 0);
     assert_int_equal(orr_worker_stop(rt, 1), -EINVAL);
     while (harness_stats(rt, 1).timers_pending + harness_stats(rt, 2).timers_pending < LENGTH(alarms) - 1) {
@@ -226,6 +228,211 @@ static void timers_of_a_worker_that_ends_fire_elsewhere_at_their_time(void **sta
     for (size_t i = 0; i < LENGTH(alarms); i++)
         orr_timer_free(alarms[i].timer);
     assert_int_equal(orr_runtime_free(rt), 0);
+}
+
+/* --- Where timers go ---------------------------------------------------------------------------------------------- */
+
+enum { CROWD = 1000 };
+
+static void crowd_new(struct orr_runtime *rt, struct alarm *alarms)
+{
+    for (int i = 0; i < CROWD; i++)
+        alarm_new(&alarms[i], rt);
+}
+
+static void crowd_free(struct alarm *alarms)
+{
+    for (int i = 0; i < CROWD; i++)
+        orr_timer_free(alarms[i].timer);
+    free(alarms);
+}
+
+/* Starts them on a worker, from an hour from now on. */
+static void crowd_start(struct orr_runtime *rt, struct alarm *alarms, unsigned worker)
+{
+    struct starter starter = { alarms, CROWD, orr_runtime_now(rt) + HOUR };
+    assert_int_equal(orr_spawn(rt, &(struct orr_spawn){ .poll = start_all, .data = &starter, .worker = worker }), 0);
+    while (harness_stats(rt, worker).timers_pending < CROWD)
+        sched_yield();
+}
+
+static void await_pending(struct orr_runtime *rt, unsigned worker, uint64_t count)
+{
+    while (harness_stats(rt, worker).timers_pending != count)
+        sched_yield();
+}
+
+/* The host does nothing. */
+static void crowd_fires(const struct alarm *alarms)
+{
+    for (int i = 0; i < CROWD; i++)
+        while (!alarms[i].fired)
+            sched_yield();
+}
+
+static void timers_of_a_worker_that_ends_do_not_wait_for_a_host_that_does_not_turn(void **state)
+{
+    (void)state;
+    for (int turned = 0; turned < 2; turned++) {
+        struct orr_runtime *rt = runtime_on(ORR_CLOCK_MANUAL, 3);
+        struct alarm *alarms = calloc(CROWD, sizeof *alarms);
+        crowd_new(rt, alarms);
+        crowd_start(rt, alarms, 2);
+        if (turned) /* some time ago */
+            harness_settle(rt);
+        assert_int_equal(orr_worker_stop(rt, 2), 0);
+        await_pending(rt, 3, CROWD);
+        assert_int_equal(harness_stats(rt, 1).timers_pending, 0);
+        assert_int_equal(harness_stats(rt, 2).timers_pending, 0);
+        assert_int_equal(harness_stats(rt, 0).timers_pending, CROWD);
+        assert_int_equal(harness_stats(rt, 0).timers_held, 0);
+        assert_int_equal(orr_runtime_advance(rt, 2 * HOUR), 0);
+        crowd_fires(alarms);
+        assert_int_equal(harness_stats(rt, 3).timers_fired, CROWD);
+        crowd_free(alarms);
+        assert_int_equal(orr_runtime_free(rt), 0);
+    }
+}
+
+static void timers_wait_with_the_time_service_until_the_host_turns_if_nobody_else_does(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = runtime_on(ORR_CLOCK_MANUAL, 2);
+    struct alarm *alarms = calloc(CROWD, sizeof *alarms);
+    crowd_new(rt, alarms);
+    crowd_start(rt, alarms, 2);
+    assert_int_equal(orr_worker_stop(rt, 2), 0);
+    while (harness_stats(rt, 0).timers_held != CROWD)
+        sched_yield();
+    assert_int_equal(harness_stats(rt, 2).timers_pending, 0);
+    assert_int_equal(harness_stats(rt, 1).timers_pending, 0);
+    assert_int_equal(harness_stats(rt, 0).timers_pending, CROWD);
+    assert_int_equal(orr_timer_cancel(alarms[7].timer), ORR_CANCELLED);
+    assert_int_equal(orr_timer_start(alarms[8].timer, 3 * HOUR, 0), 0); /* while it is held */
+    assert_int_equal(orr_runtime_advance(rt, 2 * HOUR), 0);
+    while (harness_stats(rt, 1).timers_fired != CROWD - 2)
+        harness_settle(rt);
+    assert_int_equal(harness_stats(rt, 1).timers_pending, 1);
+    assert_int_equal(harness_stats(rt, 0).timers_held, 0);
+    assert_int_equal(orr_runtime_advance(rt, 2 * HOUR), 0);
+    harness_settle(rt);
+    for (int i = 0; i < CROWD; i++)
+        assert_int_equal(alarms[i].fired, i != 7);
+    crowd_free(alarms);
+    assert_int_equal(orr_runtime_free(rt), 0);
+}
+
+static void *drive_until_interrupted(void *data)
+{
+    return orr_runtime_run(data) == -EINTR ? data : NULL;
+}
+
+static void host_that_stops_turning_gives_back_what_it_was_handed(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = runtime_on(ORR_CLOCK_MANUAL, 3);
+    struct alarm *alarms = calloc(CROWD, sizeof *alarms), own = { 0 };
+    crowd_new(rt, alarms);
+    alarm_new(&own, rt);
+    crowd_start(rt, alarms, 2);
+    assert_int_equal(orr_runtime_enter(rt), 0);
+    assert_int_equal(orr_timer_start(own.timer, HOUR, 0), 0);
+    assert_int_equal(orr_runtime_leave(rt), 0);
+    pthread_t driver;
+    pthread_create(&driver, NULL, drive_until_interrupted, rt);
+    while (harness_stats(rt, 1).turns == 0)
+        sched_yield();
+    assert_int_equal(orr_worker_stop(rt, 2), 0);
+    while (harness_stats(rt, 1).timers_pending + harness_stats(rt, 3).timers_pending != CROWD + 1)
+        sched_yield();
+    assert_in_range(harness_stats(rt, 1).timers_pending, CROWD / 4,
+                    CROWD * 3 / 4); /* it is driven, and so has its share */
+    assert_int_equal(orr_runtime_interrupt(rt), 0);
+    void *answer;
+    pthread_join(driver, &answer);
+    assert_ptr_equal(answer, rt);
+    await_pending(rt, 3, CROWD);
+    assert_int_equal(harness_stats(rt, 1).timers_pending, 1); /* what was started there stays */
+    assert_int_equal(orr_runtime_advance(rt, 2 * HOUR), 0);
+    crowd_fires(alarms);
+    assert_int_equal(harness_stats(rt, 3).timers_fired, CROWD);
+    assert_int_equal(own.fired, 0);
+    assert_int_equal(orr_runtime_run(rt), 0);
+    assert_int_equal(own.fired, 1);
+    orr_timer_free(own.timer);
+    crowd_free(alarms);
+    assert_int_equal(orr_runtime_free(rt), 0);
+}
+
+static _Atomic bool blocked, let_go;
+
+/* Keeps its worker from scrubbing. */
+static enum orr_poll block_its_worker(struct orr_task *task, void *data)
+{
+    start_all(task, data);
+    atomic_store(&blocked, true);
+    while (!let_go)
+        sched_yield();
+    return ORR_DONE;
+}
+
+static void dirty_wheel_is_handed_no_timers_before_a_clean_one(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = runtime_on(ORR_CLOCK_MANUAL, 4);
+    struct alarm *alarms = calloc(CROWD, sizeof *alarms), *garbage = calloc(CROWD, sizeof *garbage);
+    crowd_new(rt, alarms);
+    crowd_new(rt, garbage);
+    blocked = let_go = false;
+    struct starter starter = { garbage, CROWD, orr_runtime_now(rt) + HOUR };
+    assert_int_equal(orr_spawn(rt, &(struct orr_spawn){ .poll = block_its_worker, .data = &starter, .worker = 3 }), 0);
+    while (!blocked)
+        sched_yield();
+    for (int i = 0; i < CROWD; i++)
+        assert_int_equal(orr_timer_cancel(garbage[i].timer), ORR_CANCELLED);
+    assert_int_equal(harness_stats(rt, 3).timers_stale, CROWD);
+    assert_int_equal(harness_stats(rt, 3).timers_pending, 0); /* as few as worker 4 has */
+    crowd_start(rt, alarms, 2);
+    assert_int_equal(orr_worker_stop(rt, 2), 0);
+    while (harness_stats(rt, 3).timers_pending + harness_stats(rt, 4).timers_pending != CROWD)
+        sched_yield();
+    assert_true(harness_stats(rt, 4).timers_pending >=
+                CROWD - 1); /* the last may be one that weighs as much in either */
+    let_go = true;
+    assert_int_equal(orr_runtime_advance(rt, 2 * HOUR), 0);
+    crowd_fires(alarms);
+    crowd_free(alarms);
+    crowd_free(garbage);
+    assert_int_equal(orr_runtime_free(rt), 0);
+}
+
+static enum orr_poll start_local(struct orr_task *task, void *data)
+{
+    struct alarm *alarm = data;
+    struct orr_timer_options what = { .fire = alarm_ring, .data = alarm, .local = true };
+    assert_int_equal(orr_timer_new(orr_task_runtime(task), &what, &alarm->timer), 0);
+    assert_int_equal(orr_timer_start(alarm->timer, HOUR, 0), 0);
+    return ORR_DONE;
+}
+
+static void local_timer_of_a_worker_that_ends_is_dropped(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = runtime_on(ORR_CLOCK_MANUAL, 3);
+    struct alarm alarm = { .rt = rt };
+    assert_int_equal(orr_spawn(rt, &(struct orr_spawn){ .poll = start_local, .data = &alarm, .worker = 2 }), 0);
+    await_pending(rt, 2, 1);
+    assert_int_equal(harness_stats(rt, 0).timers_dropped, 0);
+    assert_int_equal(orr_worker_stop(rt, 2), 0);
+    await_pending(rt, 0, 0);
+    while (!alarm.cancelled)
+        sched_yield();
+    struct orr_stats stats = harness_stats(rt, 0);
+    assert_int_equal(stats.timers_dropped, 1);
+    assert_int_equal(stats.timers_cancelled, 0);
+    assert_int_equal(stats.timers_migrated, 0);
+    assert_int_equal(orr_runtime_free(rt), 0);
+    orr_timer_free(alarm.timer);
 }
 
 static _Atomic unsigned at_the_gate;
@@ -448,6 +655,11 @@ static const struct CMUnitTest clock_tests[] = {
     cmocka_unit_test(published_time_goes_on_in_a_long_turn),
     cmocka_unit_test(busy_worker_fires_its_timers),
     cmocka_unit_test(timers_of_a_worker_that_ends_fire_elsewhere_at_their_time),
+    cmocka_unit_test(timers_of_a_worker_that_ends_do_not_wait_for_a_host_that_does_not_turn),
+    cmocka_unit_test(timers_wait_with_the_time_service_until_the_host_turns_if_nobody_else_does),
+    cmocka_unit_test(host_that_stops_turning_gives_back_what_it_was_handed),
+    cmocka_unit_test(dirty_wheel_is_handed_no_timers_before_a_clean_one),
+    cmocka_unit_test(local_timer_of_a_worker_that_ends_is_dropped),
     cmocka_unit_test(timer_adopted_after_its_time_fires_at_once),
     cmocka_unit_test(timers_without_a_living_worker_are_held_and_then_cancelled),
 };

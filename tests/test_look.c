@@ -31,9 +31,9 @@ static void tree_can_be_looked_at(void **state)
     actor_start(rt, &idle);
     picture[0] = '\0';
     assert_int_equal(orr_tree_print(NULL, keep_line, NULL), 4);
-    assert_string_equal(picture, "waits: waiting for sleep, 0.050 s\n"
+    assert_string_equal(picture, "waits: waiting for sleep, 50 ms\n"
                                  "  joins: waiting for its children\n"
-                                 "    leaf: waiting for sleep, 0.050 s\n"
+                                 "    leaf: waiting for sleep, 50 ms\n"
                                  "(unnamed): ready\n");
     orr_task_cancel(joins.task, "enough");
     picture[0] = '\0';

@@ -788,6 +788,46 @@ static void scripts_with_their_own_globals_change_nothing_for_others(void **stat
     close_all(L);
 }
 
+static void scripts_with_their_own_globals_have_events(void **state)
+{
+    (void)state;
+    lua_State *L = open_untrusted();
+    run_task(L,
+             "local events = require 'orrery'.events\n"
+             "id = events:on({ 'x', 'y' }, function(data) note('one', data) end)\n"
+             "game.events:once('x', function() note 'once' end)\n"
+             "note(#events:list(), events:list('y')[1].id == id, events:emit('x', 1), #events:list())\n"
+             "for _, method in ipairs { 'on', 'once', 'off', 'emit', 'list', 'clear' } do\n"
+             "  local ok, why = pcall(events[method], 'x', print)\n"
+             "  note(ok, (why:gsub('^.-:%d+: ', '')))\n"
+             "end\n"
+             "note(pcall(events.on, { 'x' }, print))\n",
+             true);
+    assert_string_equal(noted, "one;1;once;3;true;2;2;false;events:on: call it with a colon;"
+                               "false;events:once: call it with a colon;false;events:off: call it with a colon;"
+                               "false;events:emit: call it with a colon;false;events:list: call it with a colon;"
+                               "false;events:clear: call it with a colon;false;events:on: call it with a colon;");
+    close_all(L);
+}
+
+/* Loaded by hand, with globals of their own or not: those that have them are scripts of their own. */
+static void scripts_with_their_own_globals_have_their_own_handlers(void **state)
+{
+    (void)state;
+    lua_State *L = open_untrusted();
+    run_task(L, "game.events:on('x', function() note 'shared' end)", false);
+    run_task(L, "game.events:on('x', function() note 'one' end) note(#game.events:list())", true);
+    run_task(L,
+             "local events = game.events\n"
+             "local id = events:on('x', function() note 'two' end)\n"
+             "note(#events:list(), #events:list 'x', events:off(1), events:off('x', 2), id)\n"
+             "events:clear() events:clear 'x' note(#events:list(), events:emit 'x')",
+             true);
+    run_task(L, "note(#game.events:list())", false);
+    assert_string_equal(noted, "1;1;1;false;false;3;shared;one;0;2;1;");
+    close_all(L);
+}
+
 static void what_the_host_changes_is_seen(void **state)
 {
     (void)state;
@@ -915,6 +955,8 @@ static const struct CMUnitTest sandbox[] = {
     cmocka_unit_test(host_registers_modules_in_both_profiles),
     cmocka_unit_test_setup_teardown(scripts_with_their_own_globals_do_not_see_each_other_s, make_files, remove_files),
     cmocka_unit_test(scripts_with_their_own_globals_change_nothing_for_others),
+    cmocka_unit_test(scripts_with_their_own_globals_have_events),
+    cmocka_unit_test(scripts_with_their_own_globals_have_their_own_handlers),
     cmocka_unit_test(what_the_host_changes_is_seen),
     cmocka_unit_test_setup_teardown(scripts_are_loaded_from_text_and_from_files, make_files, remove_files),
     cmocka_unit_test_setup_teardown(memory_that_runs_out_at_any_point_is_an_error_and_loses_nothing, make_files,

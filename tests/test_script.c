@@ -60,6 +60,16 @@ static struct orr_script *load_script(struct orr_runtime *rt, lua_State *shared,
     return script;
 }
 
+static struct orr_function *taken;
+
+/* A function of the host's: keeps the function that it is given. */
+static int take_function(void *data, struct orr_call *call)
+{
+    (void)data;
+    taken = orr_function_ref(call->arguments[0].function);
+    return 0;
+}
+
 static void turn(struct orr_runtime *rt)
 {
     assert_true(orr_runtime_turn(rt, ORR_NEVER) >= 0);
@@ -114,6 +124,107 @@ static void events_wait_for_the_body_of_a_script_that_was_loaded(void **state)
     assert_int_equal(orr_runtime_run(rt), 0);
     assert_string_equal(noted, "body;first;first;first;");
     assert_int_equal(orr_script_unload(script), 0);
+    assert_int_equal(orr_runtime_free(rt), 0);
+    assert_int_equal(held, 0);
+}
+
+/* Also in a callback, and in a handler that another's emit has started; and what the host registers is the host's. */
+static void a_script_lists_and_removes_only_its_own_handlers(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = script_runtime();
+    lua_State *L;
+    assert_int_equal(orr_lua_new(rt, &(struct orr_lua_options){ .mount = "game" }, &L), 0);
+    give_note(NULL, L);
+    if (luaL_dostring(L, "host = game.events:on('x', function() note('host ' .. tostring(game.events:off(host))) end)"))
+        fail_msg("%s", lua_tostring(L, -1));
+    struct orr_script *one = load_script(
+        rt, L,
+        "game.events:on('x', function() note('one ' .. #game.events:list()) end)\n"
+        "game.schedule(function() game.events:on('y', print) note(#game.events:list()) end)");
+    turn(rt);
+    turn(rt);
+    struct orr_script *two = load_script(
+        rt, L,
+        "local events = game.events\n"
+        "local off = {}\n"
+        "for id = 1, 3 do off[id] = tostring(events:off(id) or events:off('x', id)) end\n"
+        "note(table.concat(off, ' '))\n"
+        "note(#events:list()) events:clear() events:clear 'x'\n"
+        "note(events:emit 'x' .. ' ' .. events:emit 'x')\n");
+    turn(rt);
+    assert_string_equal(noted, "2;false false false;0;host true;one 2;one 2;2 1;");
+    assert_int_equal(orr_script_unload(one), 0);
+    assert_int_equal(orr_script_unload(two), 0);
+    assert_int_equal(orr_lua_close(L), 0);
+    assert_int_equal(orr_runtime_free(rt), 0);
+    assert_int_equal(held, 0);
+}
+
+/* What the host calls acts for the script that has the isolate to itself, or that has given it the function. */
+static void what_the_host_calls_may_remove_the_handlers_of_its_script(void **state)
+{
+    (void)state;
+    static const char text[] = "local id = game.events:on('x', function() note 'handler' end)\n"
+                               "function off() note(game.events:off(id)) note(#game.events:list()) end\n"
+                               "give(off)";
+    struct orr_runtime *rt = script_runtime();
+    struct orr_script *script = load_script(rt, NULL,
+                                            "local id = game.events:on('x', function() end)\n"
+                                            "function off() note(game.events:off(id)) end");
+    turn(rt);
+    assert_int_equal(orr_lua_call_values(orr_script_state(script), "off", NULL, 0, NULL, NULL, 0), 0);
+    assert_int_equal(orr_script_unload(script), 0);
+
+    lua_State *L;
+    assert_int_equal(orr_lua_new(rt, &(struct orr_lua_options){ .mount = "game" }, &L), 0);
+    give_note(NULL, L);
+    assert_int_equal(orr_lua_set_function(L, "give", take_function, NULL), 0);
+    script = load_script(rt, L, text);
+    turn(rt);
+    assert_int_equal(orr_lua_call_values(L, "off", NULL, 0, NULL, NULL, 0), 0); /* which acts for the host */
+    assert_int_equal(orr_function_call(taken, NULL, 0, NULL, NULL, 0), 0);
+    orr_function_unref(taken);
+    assert_string_equal(noted, "true;false;0;true;0;");
+    assert_int_equal(orr_script_unload(script), 0);
+    assert_int_equal(orr_lua_close(L), 0);
+    assert_int_equal(orr_runtime_free(rt), 0);
+    assert_int_equal(held, 0);
+}
+
+/* Those of one script are dropped with it; the figures are of the isolate. */
+static void statistics_tell_what_became_of_timers_and_scheduled_callbacks(void **state)
+{
+    (void)state;
+    held = 0;
+    struct orr_runtime *rt = harness_runtime_with(
+        (struct orr_options){ .clock = ORR_CLOCK_MANUAL, .alloc = counting_alloc, .grace_ms = 100 });
+    lua_State *L;
+    assert_int_equal(orr_lua_new(rt, &(struct orr_lua_options){ .mount = "game" }, &L), 0);
+    struct orr_script *script = load_script(rt, L,
+                                            "local loop = game.loop\n"
+                                            "loop.set_timeout(0, function() end)\n"
+                                            "loop.set_interval(1e6, print)\n"
+                                            "loop.set_timeout(1e6, print):start(1e6, 0, print)\n"
+                                            "loop.set_timeout(1e6, print):close()\n"
+                                            "game.schedule(function() end)");
+    for (int i = 0; i < 5; i++)
+        turn(rt);
+    struct orr_lua_stats stats;
+    assert_int_equal(orr_lua_stats(L, &stats), 0);
+    assert_int_equal(stats.schedule_run, 1);
+    assert_int_equal(stats.timers_pending, 2);
+    assert_int_equal(stats.timers_fired, 1);
+    assert_int_equal(stats.timers_cancelled, 1);
+    assert_int_equal(stats.timers_rearmed, 1);
+    assert_int_equal(stats.timers_migrated, 0);
+    assert_int_equal(stats.timers_dropped, 0);
+    assert_int_equal(orr_script_unload(script), 0);
+    assert_int_equal(orr_lua_stats(L, &stats), 0);
+    assert_int_equal(stats.timers_pending, 0);
+    assert_int_equal(stats.timers_cancelled, 1);
+    assert_int_equal(stats.timers_dropped, 2);
+    assert_int_equal(orr_lua_close(L), 0);
     assert_int_equal(orr_runtime_free(rt), 0);
     assert_int_equal(held, 0);
 }
@@ -322,6 +433,9 @@ static void misuse_is_refused(void **state)
 static const struct CMUnitTest script[] = {
     cmocka_unit_test(script_of_its_own_leaves_nothing),
     cmocka_unit_test(events_wait_for_the_body_of_a_script_that_was_loaded),
+    cmocka_unit_test(a_script_lists_and_removes_only_its_own_handlers),
+    cmocka_unit_test(statistics_tell_what_became_of_timers_and_scheduled_callbacks),
+    cmocka_unit_test(what_the_host_calls_may_remove_the_handlers_of_its_script),
     cmocka_unit_test(events_do_not_wait_for_a_script_that_never_begins),
     cmocka_unit_test(callbacks_that_were_due_do_not_outlive_their_script),
     cmocka_unit_test(scripts_that_share_an_isolate_leave_each_other_alone),

@@ -283,12 +283,100 @@ static void run_does_not_end_before_the_timers_of_a_worker_that_ends_have_fired(
     }
 }
 
+struct driver {
+    struct orr_runtime *rt;
+    _Atomic bool stop;
+};
+
+/* A host that turns for a while, and does not for a while. */
+static void *drive_now_and_then(void *data)
+{
+    struct driver *driver = data;
+    for (unsigned i = 0; !driver->stop; i++) {
+        if (i % 3)
+            orr_runtime_run(driver->rt);
+        else
+            orr_runtime_turn(driver->rt, ORR_NEVER);
+        for (unsigned idle = 0; idle < i % 7; idle++)
+            sched_yield();
+    }
+    return NULL;
+}
+
+static void *interrupt_all_the_time(void *data)
+{
+    struct driver *driver = data;
+    while (!driver->stop) {
+        orr_runtime_interrupt(driver->rt);
+        sched_yield();
+    }
+    return NULL;
+}
+
+/*
+ * Workers end while the host begins to turn and stops, again and again: the timers of theirs that worker 1 has been handed come and go.
+ * They are cancelled and started anew meanwhile, from other threads.  Each start ends once, and none waits for a host that is gone.
+ */
+static void timers_handed_to_a_host_that_comes_and_goes_all_fire(void **state)
+{
+    (void)state;
+    for (unsigned round = 0; round < WORK(60) + 6; round++) {
+        struct arena *arena = calloc(1, sizeof *arena);
+        arena->rt = harness_runtime(WORKERS);
+        for (int i = 0; i < TIMERS; i++) {
+            struct orr_timer_options what = { .fire = subject_fires, .data = &arena->subjects[i] };
+            assert_int_equal(orr_timer_new(arena->rt, &what, &arena->subjects[i].timer), 0);
+        }
+        struct meddler tasks[WORKERS - 1], threads[2];
+        for (unsigned i = 0; i < WORKERS - 1; i++) {
+            tasks[i] = (struct meddler){ arena, round * 100 + i, WORK(200) + 20 };
+            struct orr_spawn what = { .poll = meddle_in_a_task, .data = &tasks[i], .worker = i + 2 };
+            assert_int_equal(orr_spawn(arena->rt, &what), 0);
+        }
+        struct driver driver = { .rt = arena->rt };
+        pthread_t ids[2], driving, interrupting;
+        pthread_create(&driving, NULL, drive_now_and_then, &driver);
+        pthread_create(&interrupting, NULL, interrupt_all_the_time, &driver);
+        for (unsigned i = 0; i < 2; i++) {
+            threads[i] = (struct meddler){ arena, round * 100 + 50 + i, WORK(5000) + 500 };
+            pthread_create(&ids[i], NULL, meddle_in_a_thread, &threads[i]);
+        }
+        while (harness_stats(arena->rt, 3).polls < 5)
+            sched_yield();
+        assert_int_equal(orr_worker_stop(arena->rt, 3), 0);
+        while (harness_stats(arena->rt, 4).polls < 10)
+            sched_yield();
+        assert_int_equal(orr_worker_stop(arena->rt, 4), 0);
+        for (unsigned i = 0; i < 2; i++)
+            pthread_join(ids[i], NULL);
+        driver.stop = true;
+        pthread_join(interrupting, NULL);
+        orr_runtime_interrupt(arena->rt);
+        pthread_join(driving, NULL);
+        while (harness_stats(arena->rt, 3).timers_pending + harness_stats(arena->rt, 4).timers_pending)
+            sched_yield(); /* until their threads have ended */
+        int error;
+        while ((error = orr_runtime_run(arena->rt)) == -EINTR)
+            ;
+        assert_int_equal(error, 0);
+        assert_int_equal(harness_stats(arena->rt, 0).timers_pending, 0);
+        for (int i = 0; i < TIMERS; i++) {
+            struct subject *subject = &arena->subjects[i];
+            assert_int_equal(subject->started, subject->fired + subject->cancelled + subject->ended);
+            orr_timer_free(subject->timer);
+        }
+        assert_int_equal(orr_runtime_free(arena->rt), 0);
+        free(arena);
+    }
+}
+
 static const struct CMUnitTest timer_stress_tests[] = {
     cmocka_unit_test(run_ends_when_several_threads_have_cancelled_the_last_timers),
     cmocka_unit_test(run_does_not_end_before_the_timers_of_a_worker_that_ends_have_fired),
     cmocka_unit_test(cancel_that_says_cancelled_is_never_followed_by_the_callback),
     cmocka_unit_test(every_start_ends_once_though_workers_come_to_an_end),
     cmocka_unit_test(timers_are_rearmed_by_everybody_and_freed_while_they_run),
+    cmocka_unit_test(timers_handed_to_a_host_that_comes_and_goes_all_fire),
 };
 
 HARNESS_MAIN(timer_stress_tests)

@@ -446,7 +446,7 @@ function events:on(names, fn) end
 ---@return integer id
 function events:once(names, fn) end
 
----Takes a handler away, from one name or from all.
+---Takes a handler of this script's away, from one name or from all.
 ---@param name string
 ---@param id integer
 ---@return boolean there_was_one
@@ -465,11 +465,12 @@ function events:emit(name, data) end
 ---@field once boolean
 ---@field disabled boolean it has timed out too often in a row
 
+---The handlers that this script has registered.
 ---@param name? string
 ---@return orrery.registration[]
 function events:list(name) end
 
----Takes all handlers away, or those of one name.
+---Takes all handlers of this script's away, or those of one name.
 ---@param name? string
 function events:clear(name) end
 
@@ -708,6 +709,10 @@ function Channel:is_closed() end
 ---@class orrery.runtime
 ---@field execution_limit integer instructions that a call may run without waiting, where they are counted
 ---@field instructions_used integer
+---@field check_interval integer instructions between looks at the limit, where they are counted
+---@field strikes integer time-outs in a row that disable a handler or a timer
+---@field schedule_limit integer callbacks that may wait
+---@field schedule_per_turn integer callbacks that are started in a turn
 ---@field time_limit number milliseconds that this call may run without waiting
 ---@field time_used number as far as it is known: it is measured only when a slice has been long
 ---@field memory_limit integer bytes
@@ -722,6 +727,13 @@ local runtime = {}
 ---@field timeouts integer
 ---@field scheduled integer callbacks that wait
 ---@field schedule_errors integer those that failed
+---@field schedule_run integer those that have begun
+---@field timers_pending integer timers of `loop` that are to fire, or to fire again
+---@field timers_fired integer
+---@field timers_cancelled integer by scripts, before they fired
+---@field timers_rearmed integer started once more before they fired
+---@field timers_migrated integer always 0: they stay with the worker of their script
+---@field timers_dropped integer still to fire when their script ended, or when they had timed out too often
 ---@field events_refused integer
 ---@field events_dropped integer
 ---@field events_coalesced integer

@@ -6,6 +6,7 @@
 -- What fits a line is on one, what does not has a line for each field.  The order of keys is always the same: numbers,
 -- strings, the rest.  A table inside itself is `<cycle>`, one that is too deep `{ ... }`.
 
+local duration = ... -- writes milliseconds as people do
 local coroutine, debug, math, table, utf8 = coroutine, debug, math, table, utf8
 local getmetatable, next, pcall, rawget, tonumber, tostring, type = -- whoever prints may have changed the globals
   getmetatable, next, pcall, rawget, tonumber, tostring, type
@@ -67,7 +68,7 @@ local STATES = {
   mutex = function(mutex) return mutex:is_locked() and "locked" or "free" end,
   timer = function(timer)
     if timer:is_active() then
-      return ("due in %.0f ms"):format(timer:get_due_in())
+      return "due in " .. duration(timer:get_due_in())
     end
     return timer:is_closing() and "closed" or "stopped"
   end,

@@ -1,10 +1,11 @@
 -- The part of the prompt that runs where the scripts do: it shows values, and completes names.
--- Gets the printer of values and whether it may use colours; answers a table of functions for C.
+-- Gets the printer of values, whether it may use colours, and what writes milliseconds as people do; answers a table of
+-- functions for C.
 
-local pretty, coloured = ...
+local pretty, coloured, duration = ...
 local getmetatable, ipairs, next, pairs, print, rawget, rawset, type =
   getmetatable, ipairs, next, pairs, print, rawget, rawset, type
-local concat, select, sort, string = table.concat, select, table.sort, string -- whoever types may change the globals
+local concat, select, sort = table.concat, select, table.sort -- whoever types may change the globals
 local globals = _G
 
 local M = {}
@@ -56,8 +57,7 @@ function M.timers(timers)
   local lines = {}
   for i, timer in ipairs(timers) do
     local every = timer:get_repeat()
-    lines[i] = string.format("due in %.0f ms%s", timer:get_due_in(),
-      every > 0 and string.format(", every %g ms", every) or "")
+    lines[i] = "due in " .. duration(timer:get_due_in()) .. (every > 0 and ", every " .. duration(every) or "")
   end
   sort(lines)
   print(#lines > 0 and concat(lines, "\n") or "no timers are set")

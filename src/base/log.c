@@ -2,6 +2,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 static void log_stderr(void *data, enum orr_log level, const char *message)
 {
@@ -23,4 +24,13 @@ void log_line(const struct log *log, enum orr_log level, const char *format, ...
     vsnprintf(line, sizeof line, format, args);
     va_end(args);
     log->fn(log->data, level, line);
+}
+
+void log_text(const struct log *log, enum orr_log level, const char *text)
+{
+    while (*text) {
+        size_t length = strcspn(text, "\n");
+        log_line(log, level, "%.*s", (int)length, text);
+        text += length + (text[length] == '\n');
+    }
 }

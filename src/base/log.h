@@ -14,4 +14,7 @@ struct log log_to(orr_log_fn *fn, void *data);
 
 void log_line(const struct log *log, enum orr_log level, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
+/* A text of several lines, one by one. */
+void log_text(const struct log *log, enum orr_log level, const char *text);
+
 #endif

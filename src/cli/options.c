@@ -30,18 +30,23 @@ static const char usage[] =
     "  --                no more options\n"
     "\n"
     "options of orrery:\n"
-    "  --mount NAME      have the API as a global of this name, besides require \"orrery\"\n"
-    "  --untrusted       run the script in the sandbox, with the limits of untrusted scripts; implies -E\n"
-    "  --slice MS        how long Lua may run before others get a turn (2)\n"
-    "  --deadline MS     end every call and task that runs so long without waiting\n"
-    "  --memory SIZE     what Lua may use at most: bytes, or with K, M or G\n"
-    "  --grace MS        what cleaning up may take at the end (1000)\n"
-    "  --reactor R       auto, uring or epoll\n"
-    "  --virtual         run on a virtual clock, on which waiting takes no time\n"
-    "  --stats           print what it took, at the end, on stderr\n"
-    "  --color WHEN      auto, always or never; auto is on a terminal, unless NO_COLOR is set\n"
-    "  --version         print the version\n"
-    "  --help            print this\n";
+    "  --mount NAME           have the API as a global of this name, besides require \"orrery\"\n"
+    "  --untrusted            run the script in the sandbox, with the limits of untrusted scripts; implies -E\n"
+    "  --slice MS             how long Lua may run before others get a turn (2)\n"
+    "  --deadline MS          end every call and task that runs so long without waiting\n"
+    "  --instructions N       end what runs so many instructions without waiting, in place of time\n"
+    "  --check-interval N     how many instructions run between two looks at that (10000)\n"
+    "  --strikes N            disable a handler that times out so often in a row (3); or never\n"
+    "  --schedule-limit N     how many callbacks may wait in schedule() (1000)\n"
+    "  --schedule-per-turn N  how many of them are started in a turn (16)\n"
+    "  --memory SIZE          what Lua may use at most: bytes, or with K, M or G\n"
+    "  --grace MS             what cleaning up may take at the end (1000)\n"
+    "  --reactor R            auto, uring or epoll\n"
+    "  --virtual              run on a virtual clock, on which waiting takes no time\n"
+    "  --stats                print what it took, at the end, on stderr\n"
+    "  --color WHEN           auto, always or never; auto is on a terminal, unless NO_COLOR is set\n"
+    "  --version              print the version\n"
+    "  --help                 print this\n";
 
 enum { GRACE_MS = 1000 };
 
@@ -84,6 +89,57 @@ static bool set_deadline(struct options *options, const char *value)
     for (int entry = 0; entry < ORR_LUA_ENTRIES; entry++)
         options->lua.deadline_ns[entry] = ns;
     return true;
+}
+
+/* A whole number from 1 to a most. */
+static bool parse_count(const char *value, unsigned long long most, unsigned long long *count)
+{
+    char *end;
+    errno = 0;
+    *count = strtoull(value, &end, 10);
+    return *value >= '0' && *value <= '9' && !*end && !errno && *count && *count <= most;
+}
+
+static bool set_unsigned(unsigned *field, const char *value, unsigned most)
+{
+    unsigned long long count;
+    if (!parse_count(value, most, &count))
+        return false;
+    *field = (unsigned)count;
+    return true;
+}
+
+static bool set_instructions(struct options *options, const char *value)
+{
+    unsigned long long count;
+    if (!parse_count(value, LLONG_MAX, &count))
+        return false;
+    options->lua.mode = ORR_LUA_COUNT;
+    options->lua.max_instructions = count;
+    return true;
+}
+
+static bool set_check_interval(struct options *options, const char *value)
+{
+    return set_unsigned(&options->lua.check_interval, value, INT_MAX);
+}
+
+static bool set_strikes(struct options *options, const char *value)
+{
+    if (strcmp(value, "never") != 0)
+        return set_unsigned(&options->lua.strikes, value, INT_MAX);
+    options->lua.strikes = UINT_MAX;
+    return true;
+}
+
+static bool set_schedule_limit(struct options *options, const char *value)
+{
+    return set_unsigned(&options->lua.schedule_limit, value, INT_MAX);
+}
+
+static bool set_schedule_per_turn(struct options *options, const char *value)
+{
+    return set_unsigned(&options->lua.schedule_per_turn, value, INT_MAX);
 }
 
 static bool set_grace(struct options *options, const char *value)
@@ -165,6 +221,11 @@ static const struct word {
     { "--untrusted", set_untrusted, NULL },
     { "--slice", set_slice, "a number of milliseconds above 0" },
     { "--deadline", set_deadline, "a number of milliseconds above 0" },
+    { "--instructions", set_instructions, "a number of instructions, at least 1" },
+    { "--check-interval", set_check_interval, "a number of instructions, at least 1" },
+    { "--strikes", set_strikes, "a number of time-outs, at least 1, or never" },
+    { "--schedule-limit", set_schedule_limit, "a number of callbacks, at least 1" },
+    { "--schedule-per-turn", set_schedule_per_turn, "a number of callbacks, at least 1" },
     { "--memory", set_memory, "a size, such as 64M" },
     { "--grace", set_grace, "a number of milliseconds, at least 1" },
     { "--reactor", set_reactor, "auto, uring or epoll" },
@@ -289,6 +350,8 @@ int options_parse(int argc, char **argv, int first, struct options *options)
         status = parse_one(argc, argv, &i, options);
     }
     options->script = i;
+    if (status < 0 && options->lua.mode == ORR_LUA_COUNT && options->lua.deadline_ns[0])
+        status = refuse("--deadline and --instructions exclude each other: either time is limited, or a count", NULL);
     set_defaults(options);
     return status;
 }

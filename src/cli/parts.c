@@ -1,5 +1,7 @@
 #include "cli/parts.h"
 
+#include "cli/duration.h"
+
 #include <lauxlib.h>
 #include <lua.h>
 
@@ -25,14 +27,14 @@ static const struct part {
     PARTS(ROW){ "orrery.pretty", "=orrery/pretty.lua", orrery_cli_pretty, &orrery_cli_pretty_size },
 };
 
-/* The loader: it is given what `require` passes. */
+/* The loader.  What is written in Lua gets what writes amounts of time. */
 static int load_part(lua_State *L)
 {
     const struct part *part = lua_touserdata(L, lua_upvalueindex(1));
     if (luaL_loadbufferx(L, part->code, *part->size, part->chunk, "t") != LUA_OK)
         return lua_error(L);
-    lua_insert(L, 1);
-    lua_call(L, lua_gettop(L) - 1, 1);
+    lua_pushcfunction(L, duration_text);
+    lua_call(L, 1, 1);
     return 1;
 }
 

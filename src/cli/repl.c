@@ -163,6 +163,8 @@ static void take_line(struct repl *repl, const char *line)
 static void finish_line(struct repl *repl)
 {
     const struct orr_result *result = orr_task_result(repl->line);
+    if (result->error && repl->program->L)
+        ltask_report_unseen(isolate_find(repl->program->L)); /* what has failed before it */
     bool ended = result->error == -ECANCELED || result->error == -ETIME;
     if (repl->interrupted && ended)
         report_line("interrupted");

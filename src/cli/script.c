@@ -11,6 +11,7 @@
 #include "cli/report.h"
 #include "cli/screen.h"
 #include "cli/session.h"
+#include "lua/task.h"
 
 #include <lauxlib.h>
 #include <lua.h>
@@ -186,7 +187,9 @@ static int conclude(const struct program *program, struct orr_task *task)
 {
     const struct orr_result *result = orr_task_result(task);
     bool ended = result->error == -ECANCELED || result->error == -ETIME;
-    if (ended && program->failure) /* while it cleaned up after that */
+    if (result->error)
+        ltask_report_unseen(isolate_find(program->L)); /* what has failed before it */
+    if (ended && program->failure)                     /* while it cleaned up after that */
         report_text(program->L, program->failure);
     if (!result->error || (program->ending && result->error == -ECANCELED))
         return program->failure && result->error ? EXIT_FAILURE : 0;

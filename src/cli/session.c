@@ -1,5 +1,6 @@
 #include "cli/session.h"
 
+#include "cli/duration.h"
 #include "cli/report.h"
 #include "lua/task.h"
 
@@ -37,11 +38,13 @@ static void push_api(lua_State *L)
 static int open_protected(lua_State *L)
 {
     lua_pushvalue(L, 2);
-    lua_call(L, 0, 1);
+    lua_pushcfunction(L, duration_text);
+    lua_call(L, 1, 1);
     lua_replace(L, 2);
     lua_pushvalue(L, 2);
     lua_pushvalue(L, 1);
-    lua_call(L, 2, 1);
+    lua_pushcfunction(L, duration_text);
+    lua_call(L, 3, 1);
     lua_pushvalue(L, -1);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &functions);
     lua_getfield(L, -1, "provide");

@@ -1,9 +1,12 @@
 #include "cli/stats.h"
 
+#include "base/text.h"
+
 #include <orrery.h>
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/resource.h>
 
 static void row(const char *what, uint64_t count)
@@ -16,9 +19,18 @@ static void row_of(const char *what, double amount, const char *unit)
     fprintf(stderr, "  %-28s %12.3f %s\n", what, amount, unit);
 }
 
-static double seconds(struct timeval time)
+/* As in all messages; the number is below those of other rows. */
+static void row_of_time(const char *what, uint64_t ns)
 {
-    return (double)time.tv_sec + (double)time.tv_usec / 1e6;
+    char text[TEXT_DURATION_ROOM];
+    text_duration(text, ns);
+    size_t number = strcspn(text, " ");
+    fprintf(stderr, "  %-28s %12.*s%s\n", what, (int)number, text, text + number);
+}
+
+static uint64_t nanoseconds(struct timeval time)
+{
+    return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_usec * 1000;
 }
 
 void stats_print(struct orr_runtime *rt, struct lua_State *L)
@@ -30,8 +42,8 @@ void stats_print(struct orr_runtime *rt, struct lua_State *L)
         return;
     fflush(stdout);
     fprintf(stderr, "orrery: statistics (reactor: %s)\n", orr_reactor_name(stats.reactor));
-    row_of("processor time, own", seconds(usage.ru_utime), "s");
-    row_of("processor time, system", seconds(usage.ru_stime), "s");
+    row_of_time("processor time, own", nanoseconds(usage.ru_utime));
+    row_of_time("processor time, system", nanoseconds(usage.ru_stime));
     row_of("memory of Lua, peak", (double)lua.memory_peak / 1024, "KB");
     row_of("memory of Lua, at the end", (double)lua.memory_used / 1024, "KB");
     row_of("memory of the process, peak", (double)usage.ru_maxrss, "KB");
@@ -42,12 +54,16 @@ void stats_print(struct orr_runtime *rt, struct lua_State *L)
     row("sleeps", stats.sleeps);
     row("slices suspended", lua.preemptions);
     row("ended at a deadline", lua.timeouts);
+    row("scheduled callbacks run", lua.schedule_run);
+    row("timers pending", stats.timers_pending);
     row("timers fired", stats.timers_fired);
     row("timers cancelled", stats.timers_cancelled);
-    row("timers left", stats.timers_pending);
+    row("timers re-armed", stats.timers_rearmed);
+    row("timers migrated", stats.timers_migrated);
+    row("timers dropped", stats.timers_dropped + lua.timers_dropped);
     if (stats.timers_fired) {
-        row_of("timers late by, median", (double)stats.lateness_p50_ns / 1e6, "ms");
-        row_of("timers late by, 99th in 100", (double)stats.lateness_p99_ns / 1e6, "ms");
-        row_of("timers late by, at most", (double)stats.lateness_max_ns / 1e6, "ms");
+        row_of_time("timers late by, median", stats.lateness_p50_ns);
+        row_of_time("timers late by, 99th in 100", stats.lateness_p99_ns);
+        row_of_time("timers late by, at most", stats.lateness_max_ns);
     }
 }

@@ -1,6 +1,7 @@
 #include "exec/grace.h"
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "exec/scope.h"
 #include "exec/tree.h"
 #include "exec/virtual.h"
@@ -23,9 +24,10 @@ static bool has_hopes(void *data)
 
 static void complain(struct worker *worker)
 {
+    char grace[TEXT_DURATION_ROOM];
+    text_duration(grace, worker->grace_ns);
     log_line(&worker->log, ORR_LOG_WARNING,
-             "worker %u: tasks were still there %llu ms after they had been cancelled:", worker->number,
-             (unsigned long long)(worker->grace_ns / 1000000));
+             "worker %u: tasks were still there %s after they had been cancelled:", worker->number, grace);
     tree_log(worker);
 }
 

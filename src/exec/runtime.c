@@ -146,6 +146,18 @@ static int open_workers(struct orr_runtime *rt, const struct orr_options *option
     return 0;
 }
 
+/* Whether worker 1 is driven or not, its own timers stay with it; but those of others go to where they fire. */
+static void attend(struct orr_runtime *rt)
+{
+    home_attend(runtime_worker(rt, 1)->home);
+}
+
+static void unattend(struct orr_runtime *rt)
+{
+    if (!rt->fd_in_use)
+        home_unattend(runtime_worker(rt, 1)->home);
+}
+
 /* Ends workers 2 to `last`, which have threads, then the others, which have not. */
 static void close_workers(struct orr_runtime *rt, unsigned last)
 {
@@ -174,6 +186,7 @@ static int open_one(struct orr_runtime *rt, unsigned number, void (*farewell)(st
     worker->farewell = farewell;
     atomic_fetch_add(&rt->virtual.awake, 1);
     atomic_store(&worker->home->living, true);
+    home_attend(worker->home);
     error = start_thread(worker);
     if (error) {
         atomic_fetch_sub(&rt->virtual.awake, 1);
@@ -202,6 +215,7 @@ int runtime_grow(struct orr_runtime *rt, void (*farewell)(struct worker *worker)
 static int start_threads(struct orr_runtime *rt)
 {
     for (unsigned number = 2; number <= rt->worker_count; number++) {
+        home_attend(runtime_worker(rt, number)->home);
         int error = start_thread(runtime_worker(rt, number));
         if (!error)
             continue;
@@ -417,7 +431,9 @@ int orr_runtime_run(struct orr_runtime *rt)
     struct worker *worker = runtime_worker(rt, 1);
     struct worker *outer = worker_enter(worker);
     watch_return(worker->watch);
+    attend(rt);
     error = turn_until(worker, NULL, NULL);
+    unattend(rt);
     worker_leave(outer);
     worker_park(worker, rt->fd_in_use);
     park(rt);
@@ -462,10 +478,13 @@ int orr_runtime_turn(struct orr_runtime *rt, uint64_t budget_ns)
         struct worker *outer = worker_enter(worker);
         bell_ignore(&worker->place->bell);
         watch_return(worker->watch);
+        if (!keeper_is_attended(rt->keeper)) /* else what came now would have to leave at the end of the turn */
+            attend(rt);
         worker_turn(worker, budget_ns);
         settle(worker);
         if (rt->deadlock && !worker_busy(worker))
             virtual_is_stuck(worker);
+        unattend(rt);
         worker_leave(outer);
         more = 0;
     } else {
@@ -521,6 +540,7 @@ int orr_runtime_fd(struct orr_runtime *rt)
     int fd = reactor_fd(worker->reactor);
     if (fd >= 0 && !rt->fd_in_use) {
         rt->fd_in_use = true;
+        attend(rt);
         reactor_wait(worker->reactor, 0); /* takes off what the bell's former owners rang */
         worker_park(worker, true);
     }

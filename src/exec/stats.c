@@ -21,14 +21,12 @@ static void add_worker(struct orr_stats *sum, struct worker *worker)
 
 static void add_home(struct orr_stats *sum, struct timer_home *home)
 {
-    int64_t stale = -(int64_t)counter_read(&home->scrubbed);
     for (unsigned i = 0; i < TIMER_STRIPES; i++) {
         const struct timer_stripe *stripe = &home->stripes[i];
-        stale += atomic_load_explicit(&stripe->garbage, memory_order_relaxed);
         sum->timers_cancelled += atomic_load_explicit(&stripe->cancelled, memory_order_relaxed);
         sum->timers_rearmed += atomic_load_explicit(&stripe->rearmed, memory_order_relaxed);
     }
-    sum->timers_stale += stale > 0 ? (uint64_t)stale : 0;
+    sum->timers_stale += home_garbage(home);
     sum->timers_pending += home_pending(home);
     sum->timers_fired += counter_read(&home->fired);
     sum->timers_cancelled += counter_read(&home->cancelled);
@@ -67,10 +65,15 @@ static void add_lateness(struct orr_stats *sum, struct orr_runtime *rt, unsigned
         sum->lateness_p99_ns = sum->lateness_max_ns;
 }
 
-static void add_service(struct orr_stats *sum, const struct timekeeper *keeper)
+static void add_service(struct orr_stats *sum, struct timekeeper *keeper)
 {
-    sum->timers_held = atomic_load_explicit(&keeper->held_count, memory_order_relaxed);
-    sum->timers_cancelled += atomic_load_explicit(&keeper->cancelled, memory_order_relaxed);
+    struct orr_stats limbo = { 0 };
+    add_home(&limbo, keeper_limbo(keeper)); /* where timers are cancelled and re-armed, too */
+    sum->timers_held = limbo.timers_pending;
+    sum->timers_pending += limbo.timers_pending;
+    sum->timers_cancelled += limbo.timers_cancelled;
+    sum->timers_rearmed += limbo.timers_rearmed;
+    sum->timers_dropped = atomic_load_explicit(&keeper->dropped, memory_order_relaxed);
     sum->service_wake_ups = atomic_load_explicit(&keeper->wake_ups, memory_order_relaxed);
     sum->service_lag_ns = atomic_load_explicit(&keeper->lag, memory_order_relaxed);
 }

@@ -1,6 +1,7 @@
 /* The tree of tasks for people to look at: as data, as a picture in text, and in the log when tasks refuse to end. */
 #include "exec/tree.h"
 
+#include "base/text.h"
 #include "exec/runtime.h"
 #include "exec/scope.h"
 #include "exec/wait.h"
@@ -132,8 +133,11 @@ static void draw(void *data, const struct orr_task_info *info)
     add(line, sizeof line, "%s: %s", info->name ? info->name : "(unnamed)", state_name(info->state));
     if (info->state == ORR_TASK_WAITING && info->waits_for)
         add(line, sizeof line, " for %s", info->waits_for);
-    if (info->state == ORR_TASK_WAITING && info->since)
-        add(line, sizeof line, ", %.3f s", (double)(picture->now - info->since) / 1e9);
+    if (info->state == ORR_TASK_WAITING && info->since) {
+        char since[TEXT_DURATION_ROOM];
+        text_duration(since, picture->now > info->since ? picture->now - info->since : 0);
+        add(line, sizeof line, ", %s", since);
+    }
     if (info->cancelled)
         add(line, sizeof line, ", cancelled (%s)", info->cancelled);
     else if (info->shielded)

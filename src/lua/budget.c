@@ -1,6 +1,7 @@
 #include "lua/budget.h"
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "lua/report.h"
 #include "lua/task.h"
 
@@ -172,44 +173,46 @@ struct notice {
     struct notice *next;
     enum orr_lua_notice kind;
     int64_t handler;
-    size_t size; /* of it all */
+    bool told;      /* somebody else hears of it, and the log does not */
+    uint64_t after; /* failures of tasks that came before it: the log hears of those first */
+    size_t size;    /* of it all */
     char text[];
 };
 
 /* A host that closes the isolate in one does so a little later. */
-static void deliver_notices(struct orr_isolate *iso)
+static void deliver(struct orr_isolate *iso, const struct notice *notice)
 {
-    struct alloc alloc = charge_alloc(iso);
     iso->calls++;
-    while (iso->notices) {
-        struct notice *notice = iso->notices;
-        iso->notices = notice->next;
-        iso->disabled = notice->handler;
-        if (iso->limits.notice)
-            iso->limits.notice(iso->limits.notice_data, iso->L, notice->kind, notice->text);
-        else if (notice->kind != ORR_LUA_TIMED_OUT && /* which the sink hears of, or whoever awaits */
-                 notice->kind != ORR_LUA_COUNTED)     /* which the watch has told the log */
-            log_line(&iso->rt->log, ORR_LOG_WARNING, "%s", notice->text);
-        alloc_free(&alloc, notice, notice->size);
-    }
+    iso->disabled = notice->handler;
+    if (iso->limits.notice)
+        iso->limits.notice(iso->limits.notice_data, iso->L, notice->kind, notice->text);
+    else
+        log_text(&iso->rt->log, ORR_LOG_WARNING, notice->text);
     iso->disabled = 0;
     iso->calls--;
 }
 
-void budget_notice(struct orr_isolate *iso, enum orr_lua_notice kind, const char *text)
+void budget_deliver_notices(struct orr_isolate *iso)
 {
-    budget_notice_of(iso, kind, text, 0);
+    struct alloc alloc = charge_alloc(iso);
+    while (iso->notices && (iso->limits.notice || iso->notices->after <= iso->unseen.reported)) {
+        struct notice *notice = iso->notices;
+        iso->notices = notice->next;
+        deliver(iso, notice);
+        alloc_free(&alloc, notice, notice->size);
+    }
 }
 
-void budget_notice_of(struct orr_isolate *iso, enum orr_lua_notice kind, const char *text, int64_t handler)
+/* What it is given is copied, with the text. */
+static void add_notice(struct orr_isolate *iso, const struct notice *what, const char *text)
 {
     size_t size = sizeof(struct notice) + strlen(text) + 1;
     struct alloc alloc = charge_alloc(iso);
-    struct notice *notice = alloc_zeroed(&alloc, size);
+    struct notice *notice = iso->limits.notice || !what->told ? alloc_zeroed(&alloc, size) : NULL;
     if (!notice)
         return;
-    notice->kind = kind;
-    notice->handler = handler;
+    *notice = *what;
+    notice->after = iso->unseen.failed;
     notice->size = size;
     memcpy(notice->text, text, size - sizeof *notice);
     struct notice **last = &iso->notices;
@@ -217,7 +220,25 @@ void budget_notice_of(struct orr_isolate *iso, enum orr_lua_notice kind, const c
         last = &(*last)->next;
     *last = notice;
     if (!iso->slicing)
-        deliver_notices(iso);
+        budget_deliver_notices(iso);
+}
+
+void budget_notice(struct orr_isolate *iso, enum orr_lua_notice kind, const char *text)
+{
+    /* Of a time-out the sink hears, or whoever awaits the task; of a count, the watch has told the log. */
+    bool told = kind == ORR_LUA_TIMED_OUT || kind == ORR_LUA_COUNTED;
+    add_notice(iso, &(struct notice){ .kind = kind, .told = told }, text);
+}
+
+void budget_notice_disabled(struct orr_isolate *iso, const char *text, int64_t handler)
+{
+    add_notice(iso, &(struct notice){ .kind = ORR_LUA_DISABLED, .handler = handler }, text);
+}
+
+void budget_notice_call(struct orr_isolate *iso, const struct level *level)
+{
+    add_notice(iso, &(struct notice){ .kind = ORR_LUA_TIMED_OUT, .told = level->with_outer },
+               level->report ? level->report : TIMEOUT_TEXT);
 }
 
 /* The soft limit is told of once; again, when it has been undercut by some way meanwhile. */
@@ -316,7 +337,7 @@ void budget_end_slice(struct orr_isolate *iso)
     if (iso->limits.memory_soft)
         watch_memory(iso);
     if (iso->notices)
-        deliver_notices(iso);
+        budget_deliver_notices(iso);
 }
 
 uint64_t budget_used(const struct orr_isolate *iso, const struct level *level)
@@ -357,7 +378,7 @@ void level_enter(struct orr_isolate *iso, struct level *level, struct ltask *tas
     level->running = iso->running;
     level->chain = iso->chain;
     level->since = 0;
-    level->raised = level->ending = level->exposed = false;
+    level->raised = level->ending = level->with_outer = level->exposed = false;
     level->report = NULL;
     iso->level = level;
     iso->current = task;
@@ -468,6 +489,7 @@ static void begin_to_end(struct orr_isolate *iso, lua_State *L, const struct lev
     if (level->ending)
         return;
     level->ending = true;
+    level->with_outer = expired != level;
     report_timeout(iso, L, expired);
 }
 
@@ -507,9 +529,10 @@ static void judge_instruction(struct orr_isolate *iso)
     uint64_t ns = longest ? clock_thread() - iso->requested_cpu : 0;
     if (ns <= longest)
         return;
-    char text[96];
-    snprintf(text, sizeof text, "an instruction of it took %.1f ms in one piece, and may take %.1f ms",
-             (double)ns / 1e6, (double)longest / 1e6);
+    char text[128], took[TEXT_DURATION_ROOM], most[TEXT_DURATION_ROOM];
+    text_duration(took, ns);
+    text_duration(most, longest);
+    snprintf(text, sizeof text, "an instruction of it took %s in one piece, and may take %s", took, most);
     budget_condemn(iso, text);
 }
 

@@ -43,7 +43,8 @@ struct level {
     uint64_t since;     /* when it began, once that matters; 0 before */
     bool exposed;       /* a script has the coroutine */
     bool raised;        /* the body has ended with an error */
-    bool ending;        /* its time is up */
+    bool ending;        /* its time is up, */
+    bool with_outer;    /* or rather that of one outside it, which ends, and is reported, too */
     char *report;       /* of that; NULL for none */
     struct ltask *self; /* whose poll it is; NULL for a call */
     struct ltask *task; /* what the isolate had outside it */
@@ -124,10 +125,19 @@ void budget_condemn(struct orr_isolate *iso, const char *why);
 void budget_hands_off(struct orr_isolate *iso);
 void budget_hands_on(struct orr_isolate *iso);
 
-/* Tells the host, or the log, as soon as no Lua runs. */
+/*
+ * Tells the host, as soon as no Lua runs; or, if it has no function for that, the log, when the failures of tasks that came before have
+ * been reported.  Of tasks that have timed out the log is not told here: the sink is, or whoever awaits them.
+ */
 void budget_notice(struct orr_isolate *iso, enum orr_lua_notice kind, const char *text);
 
-/* The same, about a handler of an event; 0 for none. */
-void budget_notice_of(struct orr_isolate *iso, enum orr_lua_notice kind, const char *text, int64_t handler);
+/* The same for a handler of an event, or a timer's callback (0), that is not called any more. */
+void budget_notice_disabled(struct orr_isolate *iso, const char *text, int64_t handler);
+
+/* The same for a call of the host's that has timed out: nobody else hears more of it than that it has. */
+void budget_notice_call(struct orr_isolate *iso, const struct level *level);
+
+/* Failures have been reported: delivers what was to come after them. */
+void budget_deliver_notices(struct orr_isolate *iso);
 
 #endif

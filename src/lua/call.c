@@ -10,6 +10,8 @@
  *
  * Where instructions are counted, a call has a coroutine to itself: for its hook counts, and the host's own stack may have another.
  */
+#include "lua/call.h"
+
 #include "lua/budget.h"
 #include "lua/ending.h"
 #include "lua/script.h"
@@ -29,7 +31,7 @@ struct call {
 static int timed_out(struct orr_isolate *iso, const struct level *level)
 {
     iso->timeouts++;
-    budget_notice(iso, ORR_LUA_TIMED_OUT, level->report ? level->report : TIMEOUT_TEXT);
+    budget_notice_call(iso, level);
     return -ETIME;
 }
 
@@ -135,10 +137,10 @@ static int call_counted(struct orr_isolate *iso, lua_State *L, int arguments, in
     return call.error;
 }
 
-int orr_lua_call(lua_State *L, int arguments, int results, uint64_t deadline_ns)
+int call_for(uint32_t script, lua_State *L, int arguments, int results, uint64_t deadline_ns)
 {
-    struct orr_isolate *iso = L ? isolate_find(L) : NULL;
-    if (!iso || iso->closing || arguments < 0 || lua_gettop(L) < arguments + 1)
+    struct orr_isolate *iso = isolate_find(L);
+    if (iso->closing || arguments < 0 || lua_gettop(L) < arguments + 1)
         return -EINVAL;
     if (isolate_is_held(iso))
         return -EBUSY;
@@ -149,12 +151,20 @@ int orr_lua_call(lua_State *L, int arguments, int results, uint64_t deadline_ns)
     if (error)
         return error;
     uint64_t limit = deadline_ns ? deadline_ns : iso->limits.deadline_ns[ORR_LUA_CALL];
+    uint32_t before = script_begin_call(iso, script);
     iso->calls++;
     error = counted ? call_counted(iso, L, arguments, results)
                     : call_here(iso, L, arguments, results, limit == ORR_NEVER ? 0 : limit);
     iso->calls--;
+    script_end_call(iso, before);
     isolate_leave(iso);
     return error;
+}
+
+int orr_lua_call(lua_State *L, int arguments, int results, uint64_t deadline_ns)
+{
+    const struct orr_isolate *iso = L ? isolate_find(L) : NULL;
+    return iso ? call_for(iso->callers.sole, L, arguments, results, deadline_ns) : -EINVAL;
 }
 
 int orr_lua_is_held(lua_State *L)

@@ -1,6 +1,7 @@
 #include "lua/collector.h"
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "lua/budget.h"
 
 #include <stdio.h>
@@ -65,9 +66,10 @@ static void begin_cycle(struct collector *self)
 
 static void condemn(struct orr_isolate *iso, uint64_t ns)
 {
-    char text[128];
-    snprintf(text, sizeof text, "its garbage took %.1f ms to collect in one piece, and may take %.1f ms",
-             (double)ns / 1e6, (double)iso->limits.longest_step_ns / 1e6);
+    char text[128], took[TEXT_DURATION_ROOM], longest[TEXT_DURATION_ROOM];
+    text_duration(took, ns);
+    text_duration(longest, iso->limits.longest_step_ns);
+    snprintf(text, sizeof text, "its garbage took %s to collect in one piece, and may take %s", took, longest);
     budget_condemn(iso, text);
 }
 

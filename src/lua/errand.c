@@ -155,7 +155,7 @@ struct ltask *hidden_new(struct orr_isolate *iso, lua_State *L, int arguments, c
     }
     self->entry = (uint8_t)options->entry;
     self->limit = ltask_limit(iso, options->entry, options->deadline_ns);
-    self->script = options->script ? options->script : script_running(iso);
+    self->script = options->script || options->handler ? options->script : script_running(iso);
     self->cleanup = isolate_ends(iso) && shutdown_refuses(iso, self->script);
     if (options->handler) {
         lua_pushvalue(L, options->handler);

@@ -107,6 +107,14 @@ static int is_of(lua_State *L)
     return 1;
 }
 
+/* is_own(handler): whether it belongs to the script that runs now. */
+static int is_own(lua_State *L)
+{
+    const struct handler *self = isolate_check(L, 1, OBJECT_HANDLER, HANDLER);
+    lua_pushboolean(L, self->script == script_running(isolate_of(L)));
+    return 1;
+}
+
 static int is_held(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
@@ -283,6 +291,7 @@ void events_push_private(struct orr_isolate *iso, lua_State *L)
         { "enable", enable },
         { "start", start },
         { "is_of", is_of },
+        { "is_own", is_own },
         { "is_held", is_held },
         { "where", where },
         { NULL, NULL },

@@ -2,6 +2,7 @@
  * Functions by their paths among the globals: those of scripts, for the host to call with values; and those of the host's, for
  * scripts.  Paths are followed without asking metamethods: no script runs because of that.
  */
+#include "lua/call.h"
 #include "lua/task.h"
 #include "lua/value.h"
 
@@ -77,7 +78,10 @@ static int run(lua_State *L, struct calling *calling, uint64_t deadline_ns)
     lua_pushlightuserdata(L, calling);
     if (lua_pcall(L, 1, LUA_MULTRET, 0) != LUA_OK)
         return -ENOMEM;
-    return calling->error ? calling->error : orr_lua_call(L, (int)calling->count, LUA_MULTRET, deadline_ns);
+    if (calling->error)
+        return calling->error;
+    uint32_t script = calling->function ? calling->function->script : calling->iso->callers.sole;
+    return call_for(script, L, (int)calling->count, LUA_MULTRET, deadline_ns);
 }
 
 static bool says_why(int error)

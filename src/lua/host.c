@@ -2,6 +2,7 @@
 #include "lua/isolate.h"
 #include "lua/modules.h"
 #include "lua/report.h"
+#include "lua/script.h"
 #include "lua/task.h"
 
 #include <errno.h>
@@ -95,8 +96,10 @@ static int start_script(lua_State *L)
 {
     const char *name = lua_touserdata(L, 1);
     struct orr_isolate *iso = isolate_find(L);
-    struct ltask *task = ltask_new(iso, L, lua_gettop(L) - 2,
-                                   &(struct ltask_options){ .name = name, .detached = true, .entry = ORR_LUA_SCRIPT });
+    struct ltask_options options = {
+        .name = name, .detached = true, .entry = ORR_LUA_SCRIPT, .script = script_of_chunk(L, 2)
+    };
+    struct ltask *task = ltask_new(iso, L, lua_gettop(L) - 2, &options);
     if (!isolate_visit(iso)) {
         worker_ready(iso->worker, task->task);
         isolate_leave(iso);

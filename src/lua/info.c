@@ -8,7 +8,7 @@
 static int stats(lua_State *L)
 {
     const struct orr_isolate *iso = isolate_of(L);
-    lua_createtable(L, 0, 10);
+    lua_createtable(L, 0, 17);
     const struct {
         const char *name;
         uint64_t value;
@@ -20,6 +20,13 @@ static int stats(lua_State *L)
         { "timeouts", iso->timeouts },
         { "scheduled", iso->schedule.count },
         { "schedule_errors", iso->schedule_errors },
+        { "schedule_run", iso->schedule.run },
+        { "timers_pending", iso->timer_figures.pending },
+        { "timers_fired", iso->timer_figures.fired },
+        { "timers_cancelled", iso->timer_figures.cancelled },
+        { "timers_rearmed", iso->timer_figures.rearmed },
+        { "timers_migrated", 0 }, /* they stay with their isolate's worker */
+        { "timers_dropped", iso->timer_figures.dropped },
         { "events_refused", iso->events.refused },
         { "events_dropped", iso->events.dropped },
         { "events_coalesced", iso->events.coalesced },
@@ -51,6 +58,14 @@ static int read_field(lua_State *L)
         lua_pushinteger(L, counts ? (lua_Integer)iso->limits.max_instructions : 0);
     else if (!strcmp(name, "instructions_used"))
         lua_pushinteger(L, counts && level ? (lua_Integer)level->used : 0);
+    else if (!strcmp(name, "check_interval"))
+        lua_pushinteger(L, iso->limits.check_interval);
+    else if (!strcmp(name, "strikes"))
+        lua_pushinteger(L, iso->limits.strikes);
+    else if (!strcmp(name, "schedule_limit"))
+        lua_pushinteger(L, iso->limits.schedule_limit);
+    else if (!strcmp(name, "schedule_per_turn"))
+        lua_pushinteger(L, iso->limits.schedule_per_turn);
     else if (!strcmp(name, "time_limit"))
         push_ms(L, !counts && level ? level->limit : 0);
     else if (!strcmp(name, "time_used"))

@@ -62,9 +62,16 @@ struct event_figures {
     bool pending; /* some are queued */
 };
 
+/* Whom calls of the host's act for: see script.h. */
+struct callers {
+    uint32_t sole; /* the script that has the isolate to itself; 0 for none */
+    uint32_t now;
+};
+
 /* Tasks that have failed at the top and are not reported yet, in the order in which they did: see task.c. */
 struct unseen {
     struct ltask *first, *last;
+    uint64_t failed, reported; /* so far: those that were ever in the list, and those of them that have left it */
 };
 
 /* Callbacks for the next turns: see schedule.c. */
@@ -73,7 +80,15 @@ struct schedule {
     unsigned count;   /* of those not cancelled */
     uint64_t made;    /* so far */
     uint64_t settled; /* of these, the first ones: they have begun, or never will */
+    uint64_t run;     /* those that have begun, so far */
     bool dispatching;
+};
+
+/* What became of the timers of scripts: see loop.c. */
+struct timer_figures {
+    uint64_t pending; /* started, and still to fire */
+    uint64_t fired, cancelled, rearmed;
+    uint64_t dropped; /* that were still to fire when their script or isolate ended, or were disabled */
 };
 
 struct orr_isolate {
@@ -151,12 +166,14 @@ struct orr_isolate {
     struct event_figures events;
     struct schedule schedule;
     struct timer_object *timers; /* not closed */
-    uint32_t scripts;            /* loaded so far */
-    struct body_watch *bodies;   /* of scripts, whose failure somebody is to be told: see script.h */
-    unsigned places;             /* for jobs, in pools of its own */
-    uint32_t loading;            /* of those, whose bodies have not begun: events wait for that */
-    int64_t disabled;            /* in a notice of that: the handler */
-    void (*closed)(void *data);  /* told when it is, just before it is freed */
+    struct timer_figures timer_figures;
+    uint32_t scripts; /* loaded so far */
+    struct callers callers;
+    struct body_watch *bodies;  /* of scripts, whose failure somebody is to be told: see script.h */
+    unsigned places;            /* for jobs, in pools of its own */
+    uint32_t loading;           /* of those, whose bodies have not begun: events wait for that */
+    int64_t disabled;           /* in a notice of that: the handler */
+    void (*closed)(void *data); /* told when it is, just before it is freed */
     void *closed_data;
     void (*stray)(void *data, struct orr_task *task); /* told of failures that nobody saw, in place of the sink */
     void *stray_data;

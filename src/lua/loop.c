@@ -7,6 +7,7 @@
  */
 #include "lua/loop.h"
 
+#include "base/text.h"
 #include "lua/charge.h"
 #include "lua/errand.h"
 #include "lua/modules.h"
@@ -88,6 +89,13 @@ static const struct errand_kind timer_kind = {
 
 static void stop(struct timer_object *self);
 
+static void set_started(struct timer_object *self, bool started)
+{
+    struct timer_figures *figures = &self->iso->timer_figures;
+    figures->pending += (uint64_t)started - self->started;
+    self->started = started;
+}
+
 static void timer_fires(struct orr_timer *timer, void *data, int status)
 {
     struct timer_object *self = data;
@@ -96,16 +104,20 @@ static void timer_fires(struct orr_timer *timer, void *data, int status)
     if (status || !self->started || (isolate_ends(iso) && shutdown_refuses(iso, self->script)))
         return;
     if (self->handler.disabled) {
+        iso->timer_figures.dropped++;
         stop(self);
         return;
     }
     if (self->repeats && isolate_is_held(iso))
         return; /* it could not be called now, and is not called twice then */
-    self->started = self->repeats;
-    if (errand_start(&self->errand))
+    set_started(self, self->repeats);
+    if (errand_start(&self->errand)) {
+        iso->timer_figures.dropped++;
         let_go(self);
-    else
+    } else {
+        iso->timer_figures.fired++;
         self->due++;
+    }
 }
 
 static int loop_new_timer(lua_State *L)
@@ -163,7 +175,8 @@ static int start(lua_State *L, struct timer_object *self, uint64_t delay)
         self->repeats = self->repeat;
         isolate_leave(iso);
     }
-    self->started = !error;
+    iso->timer_figures.rearmed += !error && self->started;
+    set_started(self, !error);
     if (error) {
         let_go(self);
         return luaL_error(L, "timer:start: %s", strerror(-error));
@@ -206,7 +219,7 @@ static int timer_again(lua_State *L)
 static void stop(struct timer_object *self)
 {
     forget_due(self);
-    self->started = false;
+    set_started(self, false);
     if (!isolate_visit(self->iso)) {
         orr_timer_cancel(self->timer);
         isolate_leave(self->iso);
@@ -214,12 +227,19 @@ static void stop(struct timer_object *self)
     let_go(self);
 }
 
+/* By the script. */
+static void cancel(struct timer_object *self)
+{
+    self->iso->timer_figures.cancelled += self->started;
+    stop(self);
+}
+
 /* Of a closed timer, nothing is left to stop. */
 static int timer_stop(lua_State *L)
 {
     struct timer_object *self = isolate_check(L, 1, OBJECT_TIMER, TIMER);
     if (self->timer)
-        stop(self);
+        cancel(self);
     lua_settop(L, 1);
     return 1;
 }
@@ -241,8 +261,10 @@ static void close_timer(struct timer_object *self)
 static int timer_close(lua_State *L)
 {
     struct timer_object *self = isolate_check(L, 1, OBJECT_TIMER, TIMER);
-    if (self->timer)
+    if (self->timer) {
+        cancel(self);
         close_timer(self);
+    }
     return 0;
 }
 
@@ -256,8 +278,10 @@ void loop_close_timers(struct orr_isolate *iso, uint32_t script)
 {
     for (struct timer_object *at = iso->timers, *next; at; at = next) {
         next = at->next;
-        if (script == EVERY_SCRIPT || at->script == script)
+        if (script == EVERY_SCRIPT || at->script == script) {
+            iso->timer_figures.dropped += at->started;
             close_timer(at);
+        }
     }
 }
 
@@ -277,10 +301,9 @@ void loop_list_timers(struct orr_isolate *iso, lua_State *L, uint32_t script)
         lua_createtable(L, 0, 3);
         lua_pushliteral(L, "timer");
         lua_setfield(L, -2, "kind");
-        if (at->repeats)
-            lua_pushfstring(L, "repeats every %f ms", (lua_Number)at->repeat / 1e6);
-        else
-            lua_pushfstring(L, "fires in %f ms", (lua_Number)orr_timer_due_in(at->timer) / 1e6);
+        char time[TEXT_DURATION_ROOM];
+        text_duration(time, at->repeats ? at->repeat : orr_timer_due_in(at->timer));
+        lua_pushfstring(L, "%s %s", at->repeats ? "repeats every" : "fires in", time);
         lua_setfield(L, -2, "state");
         isolate_push_anchored(iso, L, at->errand.anchor);
         lua_getiuservalue(L, -1, 2);

@@ -394,12 +394,14 @@ static int write_culprit(lua_State *L)
 {
     const struct timeout *timeout = lua_touserdata(L, 1);
     struct orr_isolate *iso = timeout->iso;
-    uint64_t ms = (clock_now() - iso->requested_at) / 1000000;
+    uint64_t ns = clock_now() - iso->requested_at;
     lua_getinfo(L, "nSf", timeout->returning);
-    if (*timeout->returning->what != 'C' || !ms)
+    if (*timeout->returning->what != 'C' || ns < 1000000)
         return 0;
     const char *name = push_function_name(L) ? lua_tostring(L, -1) : timeout->returning->name;
-    snprintf(iso->culprit, sizeof iso->culprit, "%s, a C function, for %" PRIu64 " ms", name ? name : "one", ms);
+    char spent[TEXT_DURATION_ROOM];
+    text_duration(spent, ns);
+    snprintf(iso->culprit, sizeof iso->culprit, "%s, a C function, for %s", name ? name : "one", spent);
     return 0;
 }
 
@@ -430,19 +432,21 @@ static void add_who(lua_State *L, const struct level *level)
 
 static void add_how_long(lua_State *L, const struct orr_isolate *iso, const struct level *level)
 {
-    lua_Number used = (lua_Number)budget_used(iso, level), limit = (lua_Number)level->limit;
-    char text[LUA_IDSIZE + 160];
+    uint64_t used = budget_used(iso, level);
+    char text[LUA_IDSIZE + 160], time[TEXT_DURATION_ROOM], most[TEXT_DURATION_ROOM];
+    text_duration(time, used);
+    text_duration(most, level->limit);
     if (shutdown_swallowed(iso, level->self))
-        snprintf(text, sizeof text, "was cancelled, has swallowed that %s%d times%s, and has run on for %.0f ms\n",
+        snprintf(text, sizeof text, "was cancelled, has swallowed that %s%d times%s, and has run on for %s\n",
                  level->self->told == UINT8_MAX ? "over " : "", level->self->told - (level->self->told == UINT8_MAX),
-                 shutdown_swallowed(iso, level->self), used / 1e6);
+                 shutdown_swallowed(iso, level->self), time);
     else if (shutdown_is_over(iso, level->self ? level->self->script : 0))
         snprintf(text, sizeof text, "has not ended in its grace period\n");
     else if (iso->limits.mode == ORR_LUA_COUNT)
-        snprintf(text, sizeof text, "has run %.0f instructions without waiting, and may run %.0f\n", used, limit);
+        snprintf(text, sizeof text, "has run %" PRIu64 " instructions without waiting, and may run %" PRIu64 "\n", used,
+                 level->limit);
     else
-        snprintf(text, sizeof text, "has run for %.0f ms without waiting, and may for %.4g ms\n", used / 1e6,
-                 limit / 1e6);
+        snprintf(text, sizeof text, "has run for %s without waiting, and may for %s\n", time, most);
     lua_pushstring(L, text);
 }
 

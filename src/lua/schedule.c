@@ -39,6 +39,7 @@ static int push_scheduled(struct errand *errand, lua_State *co, int handle)
     errand->iso->schedule.settled++;
     if (!lua_checkstack(co, arguments + 8))
         return -ENOMEM;
+    errand->iso->schedule.run++;
     for (int i = 0; i <= arguments; i++)
         lua_getiuservalue(co, handle, 1 + i);
     return arguments;

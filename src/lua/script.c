@@ -35,9 +35,58 @@ struct orr_script {
 
 /* --- What is a script's ------------------------------------------------------------------------------------------- */
 
+static const char chunks_key; /* in the registry: the numbers of chunks, which are weak keys */
+
 uint32_t script_running(const struct orr_isolate *iso)
 {
-    return iso->current ? iso->current->script : 0;
+    return iso->current ? iso->current->script : iso->callers.now;
+}
+
+uint32_t script_begin_call(struct orr_isolate *iso, uint32_t script)
+{
+    uint32_t before = iso->callers.now;
+    iso->callers.now = script;
+    return before;
+}
+
+void script_end_call(struct orr_isolate *iso, uint32_t before)
+{
+    iso->callers.now = before;
+}
+
+void script_number_chunk(struct orr_isolate *iso, lua_State *L)
+{
+    luaL_checkstack(L, 5, NULL);
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &chunks_key) != LUA_TTABLE) {
+        lua_pop(L, 1);
+        lua_newtable(L);
+        lua_createtable(L, 0, 1);
+        lua_pushliteral(L, "k");
+        lua_setfield(L, -2, "__mode");
+        lua_setmetatable(L, -2);
+        lua_pushvalue(L, -1);
+        lua_rawsetp(L, LUA_REGISTRYINDEX, &chunks_key);
+    }
+    lua_pushvalue(L, -2);
+    lua_pushinteger(L, iso->scripts + 1);
+    lua_rawset(L, -3);
+    lua_pop(L, 1);
+    iso->scripts++;
+}
+
+uint32_t script_of_chunk(lua_State *L, int index)
+{
+    uint32_t script = 0;
+    index = lua_absindex(L, index);
+    luaL_checkstack(L, 2, NULL);
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &chunks_key) == LUA_TTABLE) {
+        lua_pushvalue(L, index);
+        lua_rawget(L, -2);
+        script = (uint32_t)lua_tointeger(L, -1);
+        lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
+    return script;
 }
 
 void body_watch(struct body_watch *watch, struct ltask *body)
@@ -249,6 +298,7 @@ static int load(struct orr_script *script)
     error = start(script, L);
     isolate_leave(iso);
     if (!error && own) {
+        iso->callers.sole = iso->callers.now = script->number;
         iso->closed = script_closed;
         iso->closed_data = script;
     }

@@ -1,11 +1,26 @@
-/* Whose a thing is: every script has a number in its isolate, and 0 is the host. */
+/*
+ * Whose a thing is: every script has a number in its isolate, and 0 is the host.  What a task makes is its script's.  What the host
+ * calls outside tasks acts for the script that has the isolate to itself; for a function that a script has given to the host, for that
+ * script; else for the host.
+ */
 #ifndef ORR_LUA_SCRIPT_H
 #define ORR_LUA_SCRIPT_H
 
 #include "lua/isolate.h"
 
-/* The script whose task runs now. */
+/* The script that what runs now acts for. */
 uint32_t script_running(const struct orr_isolate *iso);
+
+/* A call of the host's acts for this script until the answer is given back to script_end_call(). */
+uint32_t script_begin_call(struct orr_isolate *iso, uint32_t script);
+void script_end_call(struct orr_isolate *iso, uint32_t before);
+
+/*
+ * Gives the chunk at the top of L a number: tasks that the host starts with it are a script of their own.  script_of_chunk() is that
+ * number, for the function at an index; 0 for one that has none.  Both may raise.
+ */
+void script_number_chunk(struct orr_isolate *iso, lua_State *L);
+uint32_t script_of_chunk(lua_State *L, int index);
 
 struct ltask;
 

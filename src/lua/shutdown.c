@@ -1,6 +1,7 @@
 #include "lua/shutdown.h"
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "exec/grace.h"
 #include "lua/errand.h"
 #include "lua/report.h"
@@ -128,6 +129,8 @@ static void tell(const struct shutdown *self, const struct orr_task *task)
     char place[sizeof lua->iso->swallower.place], what[64] = "it ran on without waiting,";
     find_place(lua->suspended ? lua->suspended : lua->co, place, sizeof place);
     bool waits = lua->wait.state == WAIT_WAITING;
+    char grace[TEXT_DURATION_ROOM];
+    text_duration(grace, self->grace_ns);
     if (lua->told > 1)
         snprintf(what, sizeof what, "it swallowed the cancellation %s%u times,", lua->told == UINT8_MAX ? "over " : "",
                  lua->told - (lua->told == UINT8_MAX));
@@ -136,9 +139,9 @@ static void tell(const struct shutdown *self, const struct orr_task *task)
     else if (waits)
         snprintf(what, sizeof what, "it is shielded from cancellation,");
     log_line(&self->iso->rt->log, ORR_LOG_WARNING,
-             "task '%.100s' was ended by force %llu ms after it had been cancelled: %s and %s%s%s",
-             task->name ? task->name : "(unnamed)", (unsigned long long)(self->grace_ns / 1000000), what,
-             waits ? "waits for " : "was", waits ? lua->wait.kind->name : "", place);
+             "task '%.100s' was ended by force %s after it had been cancelled: %s and %s%s%s",
+             task->name ? task->name : "(unnamed)", grace, what, waits ? "waits for " : "was",
+             waits ? lua->wait.kind->name : "", place);
 }
 
 static unsigned drop(struct shutdown *self, struct orr_task *task)

@@ -32,6 +32,12 @@ int orr_lua_stats(lua_State *L, struct orr_lua_stats *stats)
         .events_coalesced = iso->events.coalesced,
         .schedule_waiting = iso->schedule.count,
         .schedule_errors = iso->schedule_errors,
+        .schedule_run = iso->schedule.run,
+        .timers_pending = iso->timer_figures.pending,
+        .timers_fired = iso->timer_figures.fired,
+        .timers_cancelled = iso->timer_figures.cancelled,
+        .timers_rearmed = iso->timer_figures.rearmed,
+        .timers_dropped = iso->timer_figures.dropped,
     };
     isolate_leave(iso);
     return 0;

@@ -118,7 +118,10 @@ static void report_first(struct orr_isolate *iso)
         iso->stray(iso->stray_data, self->task);
     else if (unseen)
         sink_report(self->task);
+    list->reported++;
     ltask_release(self);
+    if (iso->notices && !iso->slicing)
+        budget_deliver_notices(iso);
 }
 
 void ltask_report_unseen(struct orr_isolate *iso)
@@ -157,6 +160,7 @@ static void report_soon(struct ltask *self)
     self->next_unseen = NULL;
     *(first ? &list->first : &list->last->next_unseen) = self;
     list->last = self;
+    list->failed++;
     struct orr_spawn what = {
         .poll = report_some, .data = iso, .drop = unref_isolate, .name = "housekeeping", .detached = true
     };
@@ -169,8 +173,10 @@ static void report_soon(struct ltask *self)
     }
 }
 
-/* A call of a handler is over.  Never allocates for Lua. */
-static void judge_handler(struct ltask *self, int error)
+enum { VERDICT_ROOM = 160 };
+
+/* A call of a handler is over.  Writes why it is disabled, if it is now.  Never allocates. */
+static void judge_handler(struct ltask *self, int error, char verdict[VERDICT_ROOM])
 {
     struct orr_isolate *iso = self->iso;
     struct handler *handler = self->handler;
@@ -178,12 +184,11 @@ static void judge_handler(struct ltask *self, int error)
     if (!iso->limits.strikes || handler->strikes < iso->limits.strikes || handler->disabled)
         return;
     handler->disabled = true;
-    char who[96] = "a timer's callback", text[160];
+    char who[96] = "a timer's callback";
     if (handler->id)
         snprintf(who, sizeof who, "handler %lld of the event '%.60s'", (long long)handler->id, self->task->name);
-    snprintf(text, sizeof text, "%s has timed out %u times in a row, and is not called any more", who,
+    snprintf(verdict, VERDICT_ROOM, "%s has timed out %u times in a row, and is not called any more", who,
              handler->strikes);
-    budget_notice_of(iso, ORR_LUA_DISABLED, text, handler->id);
 }
 
 void ltask_counted_out(struct orr_isolate *iso)
@@ -219,8 +224,10 @@ void ltask_drop(void *data)
     self->dropped = true;
     self->done_as = ++iso->tasks_done;
     iso->schedule_errors += self->entry == ORR_LUA_SCHEDULED && task->failed;
+    char verdict[VERDICT_ROOM] = "";
+    int64_t handler = self->handler ? self->handler->id : 0;
     if (self->handler)
-        judge_handler(self, error);
+        judge_handler(self, error, verdict);
     ltask_counted_out(iso);
     if (self->borrowed &&
         (task->references > 2 || task->failed || task->own.failures)) /* others than the tree and we */
@@ -234,6 +241,8 @@ void ltask_drop(void *data)
         return;
     if (estate && !nest_task(task->parent))
         report_soon(self);
+    if (*verdict)
+        budget_notice_disabled(iso, verdict, handler);
     ltask_release(self);
     if ((self->urgent || (never_began && iso->events.pending)) && !iso->slicing)
         ltask_settle_hold(iso, false);

@@ -126,7 +126,7 @@ struct ltask_options {
     int name_at;  /* or it is the string at this index of L; 0 for elsewhere */
     int handler;  /* the index on L of what calls it; 0 for none */
     enum orr_lua_entry entry;
-    uint32_t script;      /* whose it is; 0: of the one that runs now */
+    uint32_t script;      /* whose it is; 0: of the one that runs now, or for a call of a handler, the host's */
     uint64_t deadline_ns; /* 0: as the isolate has it for such an entry */
 };
 

@@ -1,5 +1,7 @@
 #include "lua/value.h"
 
+#include "lua/script.h"
+
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
@@ -39,7 +41,7 @@ static struct orr_function *function_new(struct orr_isolate *iso)
     struct orr_function *function = alloc_new(&iso->alloc, sizeof *function);
     if (!function)
         return NULL;
-    *function = (struct orr_function){ .iso = iso, .place = LUA_NOREF, .references = 1 };
+    *function = (struct orr_function){ .iso = iso, .place = LUA_NOREF, .script = script_running(iso), .references = 1 };
     iso->references++;
     return function;
 }

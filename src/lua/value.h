@@ -11,6 +11,7 @@
 struct orr_function {
     struct orr_isolate *iso;
     int place;
+    uint32_t script; /* who has given it to the host */
     unsigned references;
 };
 

@@ -1,8 +1,10 @@
 #include "time/home.h"
 
+#include "base/cpu.h"
 #include "time/keeper.h"
 
 #include <limits.h>
+#include <sched.h>
 
 static struct orr_timer *timer_of_entry(struct wheel_entry *entry)
 {
@@ -20,6 +22,58 @@ static struct orr_timer *timer_of_letter(struct letter *letter)
     return container_of(letter, struct orr_timer, letter);
 }
 
+/* --- Attended or not ------------------------------------------------------------------------------------------------ */
+
+/*
+ * The service holds timers while no home is attended.  It counts them as held, then looks once more whether a home is attended; we say
+ * that we are, then look whether it holds any.  All of it is sequentially consistent, so one of us sees the other.  Until the service has
+ * seen to it, they are in transit, and a virtual clock stands still.
+ */
+void home_attend(struct timer_home *home)
+{
+    struct timekeeper *keeper = home->keeper;
+    if (atomic_load_explicit(&home->attended, memory_order_relaxed))
+        return;
+    atomic_store(&home->attended, true);
+    atomic_fetch_add(&keeper->attended_homes, 1);
+    if (atomic_load(&keeper->held_count))
+        keeper_recall(keeper);
+}
+
+static void stop_attending(struct timer_home *home)
+{
+    if (!atomic_load_explicit(&home->attended, memory_order_relaxed))
+        return;
+    atomic_store(&home->attended, false);
+    atomic_fetch_sub(&home->keeper->attended_homes, 1);
+}
+
+/*
+ * The service says that it sends, then looks whether the home is attended; the owner says that it is not, then looks whether the service
+ * sends.  All four are sequentially consistent: so either the service sees that nobody attends, and does not post; or the owner sees that
+ * it sends, waits for the few instructions that it takes, and finds the letter.
+ */
+bool home_send(struct timer_home *home, struct letter *letter)
+{
+    atomic_store(&home->sending, true);
+    bool sent = atomic_load(&home->attended) && mailbox_post(&home->mailbox, letter);
+    /* Release: whoever sees this finds the letter.  Pairs with the load below. */
+    atomic_store_explicit(&home->sending, false, memory_order_release);
+    if (sent)
+        bell_ring(home->bell);
+    return sent;
+}
+
+static void wait_for_service(struct timer_home *home)
+{
+    for (unsigned tries = 1; atomic_load(&home->sending); tries++) {
+        if (tries % 64)
+            cpu_relax();
+        else
+            sched_yield(); /* it has lost its core */
+    }
+}
+
 void home_open(struct timer_home *home, struct timekeeper *keeper, unsigned number, uint64_t now)
 {
     home->keeper = keeper;
@@ -30,12 +84,12 @@ void home_open(struct timer_home *home, struct timekeeper *keeper, unsigned numb
     atomic_store_explicit(&home->living, true, memory_order_release);
 }
 
-static int64_t garbage(struct timer_home *home)
+uint64_t home_garbage(struct timer_home *home)
 {
     int64_t sum = -(int64_t)counter_read(&home->scrubbed);
     for (unsigned i = 0; i < TIMER_STRIPES; i++)
         sum += atomic_load_explicit(&home->stripes[i].garbage, memory_order_relaxed);
-    return sum;
+    return sum > 0 ? (uint64_t)sum : 0;
 }
 
 uint64_t home_pending(struct timer_home *home)
@@ -104,6 +158,7 @@ static void receive_one(struct timer_home *home, struct orr_timer *timer)
             return;
         }
     }
+    home->has_guests |= word & TIMER_GUEST;
     if (word & TIMER_SCHEDULED)
         word = settle_in(home, timer, word);
     timer_unlock(timer, word);
@@ -217,7 +272,7 @@ bool home_littered(struct timer_home *home)
 {
     if (!atomic_load_explicit(&home->littered, memory_order_relaxed))
         return false;
-    if (garbage(home) * HOME_GARBAGE_SHARE > (int64_t)home->wheel.count)
+    if (home_garbage(home) * HOME_GARBAGE_SHARE > home->wheel.count)
         return true;
     atomic_store_explicit(&home->littered, false, memory_order_relaxed);
     return false;
@@ -235,6 +290,8 @@ void home_scrub(struct timer_home *home)
 /* For a timer that is still to fire, locked, in no wheel: off to the service.  A local one has nowhere to go. */
 static void send_away(struct timer_home *home, struct orr_timer *timer, uint64_t word)
 {
+    if (!(word & TIMER_LOCAL))
+        word = keeper_count_at(timer, word & ~TIMER_GUEST, keeper_limbo(home->keeper));
     timer_unlock(timer, word | TIMER_POSTED);
     if (word & TIMER_POSTED)
         return; /* its letter is on the way already: refused here, it went to the service */
@@ -245,10 +302,43 @@ static void send_away(struct timer_home *home, struct orr_timer *timer, uint64_t
     counter_add(&home->migrated, 1);
 }
 
+/* What is shown is out of the wheel for the moment: it stays out if it is sent away. */
+static bool keep_unless_guest(void *data, struct wheel_entry *entry)
+{
+    struct orr_timer *timer = timer_of_entry(entry);
+    if (!(timer_load(timer) & TIMER_GUEST)) /* a sleeper's word has the flags of a local timer: never this one */
+        return true;
+    uint64_t word = timer_lock(timer);
+    if (word & TIMER_SCHEDULED)
+        send_away(data, timer, word & ~TIMER_LINKED);
+    else
+        collect_garbage(data, timer, word);
+    return false;
+}
+
+void home_unattend(struct timer_home *home)
+{
+    bool attended = atomic_load_explicit(&home->attended, memory_order_relaxed);
+    if (!attended || atomic_load(&home->keeper->attended_homes) == 1)
+        return; /* nobody else turns: all is as well off here as elsewhere, and need not come again for the next turn */
+    stop_attending(home);
+    wait_for_service(home);
+    receive(home, UINT_MAX);
+    home->letters = mailbox_take(&home->mailbox);
+    receive(home, UINT_MAX);
+    if (!home->has_guests)
+        return;
+    home->has_guests = false;
+    home->stirred = true;
+    wheel_visit(&home->wheel, keep_unless_guest, home);
+    home_publish(home, keeper_now(home->keeper), false);
+}
+
 /* No sleeper is left: whose tasks they were have ended. */
 void home_close(struct timer_home *home)
 {
     atomic_store_explicit(&home->living, false, memory_order_release);
+    stop_attending(home);
     receive(home, UINT_MAX);
     home->letters = mailbox_close(&home->mailbox);
     receive(home, UINT_MAX);

@@ -18,6 +18,19 @@ enum {
 
 void home_open(struct timer_home *home, struct timekeeper *keeper, unsigned number, uint64_t now);
 
+/*
+ * Somebody turns the home's owner from now on; or nobody does.  Then the timers that the time service has sent here go back to it, and it
+ * hands them on.  But if no other home is attended, this one stays so: there is no better place.  The owner's thread, or before there is one.
+ */
+void home_attend(struct timer_home *home);
+void home_unattend(struct timer_home *home);
+
+/* Posts a letter if the home is attended.  False if it did not: the letter is the caller's still.  The time service. */
+bool home_send(struct timer_home *home, struct letter *letter);
+
+/* What others have cancelled, and is still in the wheel.  Any thread. */
+uint64_t home_garbage(struct timer_home *home);
+
 /* Whether others have left something here.  Sequentially consistent, as leaving it is.  Any thread. */
 static inline bool home_has_news(struct timer_home *home)
 {

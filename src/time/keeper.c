@@ -9,7 +9,7 @@ enum { LINE = 64 };
 
 static size_t keeper_size(unsigned homes)
 {
-    return sizeof(struct timekeeper) + homes * sizeof(struct timer_home) + LINE;
+    return sizeof(struct timekeeper) + (homes + 1) * sizeof(struct timer_home) + LINE; /* with the limbo */
 }
 
 int keeper_open(struct timekeeper **out, const struct timekeeper_config *config)
@@ -34,6 +34,8 @@ int keeper_open(struct timekeeper **out, const struct timekeeper_config *config)
     pthread_mutex_init(&keeper->lock, NULL);
     for (unsigned i = 0; i < config->homes; i++)
         home_open(keeper_home(keeper, i), keeper, i, keeper_now(keeper));
+    keeper_limbo(keeper)->keeper = keeper;
+    keeper_limbo(keeper)->number = config->homes;
     *out = keeper;
     return 0;
 }
@@ -74,7 +76,7 @@ bool keeper_idle(struct timekeeper *keeper)
     for (;;) {
         uint64_t moves = atomic_load(&keeper->moves);
         int64_t sum = 0;
-        for (unsigned i = 0; i < keeper->home_count; i++)
+        for (unsigned i = 0; i <= keeper->home_count; i++) /* with the limbo */
             sum += timer_scheduled(keeper_home(keeper, i));
         if (sum != 0 || atomic_load(&keeper->moves) == moves)
             return sum == 0;
@@ -86,13 +88,20 @@ void keeper_move_count(struct timer_home *from, struct timer_home *to)
     if (from == to)
         return;
     atomic_fetch_add(&to->keeper->moves, 1);
-    timer_count(to, true, 1);
-    timer_count(from, false, -1);
+    timer_count(to, to == timer_home_current, 1);
+    timer_count(from, from == timer_home_current, -1);
+}
+
+uint64_t keeper_count_at(struct orr_timer *timer, uint64_t word, struct timer_home *home)
+{
+    if (word & TIMER_SCHEDULED)
+        keeper_move_count(keeper_home(timer->keeper, timer_home_number(word)), home);
+    return timer_with_home(word, home);
 }
 
 struct timer_home *keeper_least_loaded(struct timekeeper *keeper)
 {
-    struct timer_home *best = NULL;
+    struct timer_home *best = keeper_limbo(keeper);
     uint64_t least = UINT64_MAX;
     for (unsigned i = 0; i < keeper->home_count; i++) {
         struct timer_home *home = keeper_home(keeper, i);
@@ -105,10 +114,17 @@ struct timer_home *keeper_least_loaded(struct timekeeper *keeper)
     return best;
 }
 
+void keeper_recall(struct timekeeper *keeper)
+{
+    atomic_fetch_add(&keeper->in_transit, 1);
+    atomic_fetch_add(&keeper->recalls, 1);
+    service_need(keeper);
+}
+
 bool keeper_post(struct timekeeper *keeper, struct timer_home *home, struct orr_timer *timer)
 {
     struct bell *bell = home->bell; /* whoever has the letter may fire and free the timer, and then the keeper */
-    if (!mailbox_post(&home->mailbox, &timer->letter))
+    if (home == keeper_limbo(keeper) || !mailbox_post(&home->mailbox, &timer->letter))
         return keeper_orphan(keeper, timer);
     bell_ring(bell);
     return true;
@@ -128,6 +144,10 @@ bool keeper_orphan(struct timekeeper *keeper, struct orr_timer *timer)
 {
     keeper_retain(keeper); /* as in keeper_post() */
     atomic_fetch_add(&keeper->in_transit, 1);
+    uint64_t word = timer_lock(timer);
+    if (!(word & TIMER_LINKED)) /* else its home is closing, and about to send it away */
+        word = keeper_count_at(timer, word, keeper_limbo(keeper));
+    timer_unlock(timer, word);
     bool posted = mailbox_post(&keeper->orphans, &timer->letter);
     if (posted)
         service_need(keeper);
@@ -143,7 +163,7 @@ void keeper_complete_as_cancelled(struct timekeeper *keeper, struct orr_timer *t
     bool scheduled = word & TIMER_SCHEDULED;
     word &= ~TIMER_SCHEDULED;
     if (scheduled) {
-        atomic_fetch_add_explicit(&keeper->cancelled, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&keeper->dropped, 1, memory_order_relaxed);
         timer_count(keeper_home(keeper, timer_home_number(word)), false, -1);
         word += TIMER_GENERATION;
         if (word & TIMER_CALLS) {

@@ -10,32 +10,84 @@ enum {
     WANTED_NS = 100 * TICK_NS /* for so long after somebody has read one */
 };
 
-/* To the one with the fewest; should that close this very moment, to the next. */
-static bool hand_to_the_living(struct timekeeper *keeper, struct letter *letter)
+/*
+ * A home weighs what is in its wheel: timers that are to fire, and garbage, which others have cancelled and the owner has not removed yet.
+ * An owner that has much of that has been too busy to scrub, or is about to, at the price of a look at every entry: what is handed to it
+ * would fire late, and be looked at in vain.  So a dirty wheel gets nothing new until the others weigh as much, or it has been cleaned.
+ */
+static void weigh(struct timekeeper *keeper)
+{
+    for (unsigned i = 0; i < keeper->home_count; i++) {
+        struct timer_home *home = keeper_home(keeper, i);
+        home->weight = home_pending(home) + home_garbage(home);
+    }
+}
+
+/* The lightest of those that are attended; NULL if there is none. */
+static struct timer_home *choose(struct timekeeper *keeper)
+{
+    struct timer_home *best = NULL;
+    for (unsigned i = 0; i < keeper->home_count; i++) {
+        struct timer_home *home = keeper_home(keeper, i);
+        /* Sequentially consistent: see home_attend(). */
+        bool turns = atomic_load(&home->attended) && atomic_load(&home->living);
+        if (turns && (!best || home->weight < best->weight))
+            best = home;
+    }
+    return best;
+}
+
+/* The letter is ours: the timer is linked nowhere; or where its home, which is closing, is about to send it away. */
+static void count_at(struct letter *letter, struct timer_home *home)
+{
+    struct orr_timer *timer = container_of(letter, struct orr_timer, letter);
+    uint64_t word = timer_lock(timer);
+    timer_unlock(timer, word & TIMER_LINKED ? word : keeper_count_at(timer, word, home) | TIMER_GUEST);
+}
+
+/* To the lightest; should that close, or be left alone, this very moment, to the next. */
+static bool hand_over(struct timekeeper *keeper, struct letter *letter)
 {
     struct timer_home *home;
-    while ((home = keeper_least_loaded(keeper))) {
-        atomic_fetch_add_explicit(&home->load, 1, memory_order_relaxed); /* until it publishes its own count */
-        if (mailbox_post(&home->mailbox, letter)) {
-            bell_ring(home->bell);
+    while ((home = choose(keeper))) {
+        home->weight++;
+        count_at(letter, home);
+        if (home_send(home, letter))
             return true;
-        }
     }
+    count_at(letter, keeper_limbo(keeper));
     return false;
 }
 
-/* Gives orphans to the living; what nobody takes is held. */
-static void hand_on(struct timekeeper *keeper, struct letter *letter)
+/* Gives timers to homes that are attended; what nobody takes is held. */
+static void hand_on(struct timekeeper *keeper, struct letter *letter, bool in_transit)
 {
+    if (letter)
+        weigh(keeper);
     while (letter) {
         struct letter *next = letter->next;
-        if (!hand_to_the_living(keeper, letter)) {
+        if (!hand_over(keeper, letter)) {
             letter->next = keeper->held;
             keeper->held = letter;
             atomic_fetch_add(&keeper->held_count, 1);
         }
-        atomic_fetch_sub(&keeper->in_transit, 1);
+        if (in_transit)
+            atomic_fetch_sub(&keeper->in_transit, 1);
         letter = next;
+    }
+}
+
+/*
+ * Tries again with what is held, while there is a home that could take it.  A home that has become attended has said so before it looked
+ * whether anything is held; and here, that is counted before we look for such a home.
+ */
+static void hand_on_held(struct timekeeper *keeper)
+{
+    while (keeper->held && choose(keeper)) {
+        struct letter *held = keeper->held;
+        keeper->held = NULL;
+        atomic_store(&keeper->held_count, 0);
+        hand_on(keeper, held, false);
     }
 }
 
@@ -60,7 +112,7 @@ static void publish_times(struct timekeeper *keeper, uint64_t now)
 static void sleep_until_needed(struct timekeeper *keeper, bool ticking)
 {
     bell_listen(&keeper->bell, BELL_FUTEX);
-    bool idle = mailbox_empty(&keeper->orphans) && !atomic_load(&keeper->stopping);
+    bool idle = mailbox_empty(&keeper->orphans) && !atomic_load(&keeper->stopping) && !atomic_load(&keeper->recalls);
     bool wanted = atomic_load(&keeper->wanted_until) > clock_now();
     if (idle && (ticking || !wanted)) {
         uint64_t start = clock_now();
@@ -79,7 +131,10 @@ static void *service_main(void *data)
     struct timekeeper *keeper = data;
     pthread_setname_np(pthread_self(), "orrery/time");
     while (!atomic_load(&keeper->stopping)) {
-        hand_on(keeper, mailbox_take(&keeper->orphans));
+        uint64_t recalls = atomic_exchange(&keeper->recalls, 0);
+        hand_on(keeper, mailbox_take(&keeper->orphans), true);
+        hand_on_held(keeper);
+        atomic_fetch_sub(&keeper->in_transit, recalls);
         uint64_t now = clock_now();
         bool ticking = atomic_load(&keeper->wanted_until) > now;
         if (ticking)

@@ -142,6 +142,7 @@ static uint64_t restart_linked(struct orr_timer *timer, uint64_t word, uint64_t 
     if (own) {
         wheel_remove(&home->wheel, &timer->entry);
         wheel_insert(&home->wheel, &timer->entry, deadline);
+        word &= ~TIMER_GUEST;
     } else if (deadline < timer->entry.deadline && !(word & TIMER_POSTED)) {
         word |= TIMER_POSTED;
         *post = true;
@@ -153,6 +154,7 @@ static uint64_t restart_linked(struct orr_timer *timer, uint64_t word, uint64_t 
 static uint64_t start_homeless(struct orr_timer *timer, uint64_t word, uint64_t deadline, bool *post)
 {
     struct timer_home *home = timer_home_current;
+    word &= ~TIMER_GUEST;
     if (home && home->keeper == timer->keeper && atomic_load_explicit(&home->living, memory_order_relaxed)) {
         wheel_insert(&home->wheel, &timer->entry, deadline);
         home->stirred = true;
@@ -160,8 +162,6 @@ static uint64_t start_homeless(struct orr_timer *timer, uint64_t word, uint64_t 
     }
     *post = true;
     home = keeper_least_loaded(timer->keeper);
-    if (!home)
-        return word | TIMER_POSTED;
     atomic_fetch_add_explicit(&home->load, 1, memory_order_relaxed); /* until its owner publishes the true count */
     return timer_with_home(word, home) | TIMER_POSTED;
 }

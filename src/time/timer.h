@@ -16,6 +16,7 @@
  *     LOCAL       only its home's owner uses it, so nothing here needs to be atomic
  *     CALLS       it runs a callback; otherwise it wakes a waker
  *     SLEEPER     it is no timer at all, but a sleeper: see below
+ *     GUEST       the time service has sent it to its home, and gets it back when nobody turns that any more
  *
  * Cancelling is one compare-and-swap that takes SCHEDULED away; so is firing, by the lock.  Whichever comes first
  * wins, and when cancel says *cancelled*, the timer does not fire.  The owner unlinks the entry at once.  Another
@@ -26,6 +27,9 @@
  * than is wanted: when that comes, the owner puts it back for later.  For an earlier time, the letter tells the owner.
  *
  * A timer that is due while its callback still runs, on whichever worker, waits for that to return.
+ *
+ * A home is *attended* while somebody turns its owner: always, for a worker with a thread; for the one that the host drives, while the
+ * host does.  The time service sends timers only to homes that are, and one that is not any more gives them back: see home_unattend().
  *
  * The lock is held for some dozen instructions, never over a callback, a system call or a wait.  An owner that finds it
  * taken while firing does not wait, but comes again.
@@ -53,6 +57,7 @@
 #define TIMER_LOCAL UINT64_C(128)
 #define TIMER_CALLS UINT64_C(256)
 #define TIMER_SLEEPER UINT64_C(512)
+#define TIMER_GUEST UINT64_C(1024)
 #define TIMER_HELD (TIMER_LINKED | TIMER_POSTED | TIMER_RUNNING)
 
 enum {
@@ -116,6 +121,7 @@ struct timer_home {
     struct counter scrubbed; /* garbage removed, of that in the stripes */
     unsigned unscrubbed;     /* turns since the last look for garbage */
     bool stirred;            /* a timer has come or gone since the owner was last idle */
+    bool has_guests;         /* there may be guests in the wheel */
     struct histogram lateness;
 
     /* For all to read: how many timers it has, when the next is due, and what time it last read. */
@@ -128,6 +134,9 @@ struct timer_home {
     char apart[64];
     struct mailbox mailbox;
     _Atomic bool living;
+    _Atomic bool attended; /* somebody turns it */
+    _Atomic bool sending;  /* the service is between its look at `attended` and the end of its post */
+    uint64_t weight;       /* the service's own, while it chooses: see service.c */
     _Atomic bool littered; /* there may be much garbage: worth adding up */
     _Atomic bool late;     /* a deadline has passed while the owner was busy */
     struct bell *bell;     /* the owner's; outlives it, as bells do */

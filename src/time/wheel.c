@@ -319,6 +319,31 @@ void wheel_scrub(struct wheel *wheel, unsigned steps, wheel_keep_fn *keep, void 
     }
 }
 
+static void visit_list(struct wheel *wheel, struct orr_link *list, wheel_keep_fn *keep, void *data)
+{
+    struct orr_link *next;
+    for (struct orr_link *link = list->next; link != list; link = next) {
+        next = link->next;
+        if (wheel->cursor == link)
+            wheel->cursor = next;
+        list_remove(link);
+        wheel->count--;
+        if (keep(data, entry_of(link))) {
+            list_append(next, link);
+            wheel->count++;
+        } else if (list_empty(list)) {
+            note_empty(wheel, list);
+        }
+    }
+}
+
+void wheel_visit(struct wheel *wheel, wheel_keep_fn *keep, void *data)
+{
+    for (unsigned index = 0; index < LISTS; index++)
+        visit_list(wheel, list_at(wheel, index), keep, data);
+    visit_list(wheel, &wheel->fresh, keep, data);
+}
+
 struct wheel_entry *wheel_drain(struct wheel *wheel)
 {
     struct orr_link *list = NULL;

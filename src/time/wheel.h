@@ -88,6 +88,9 @@ uint64_t wheel_next(const struct wheel *wheel);
 /* Shows up to `steps` entries to `keep`, going on where the last call stopped, round and round. */
 void wheel_scrub(struct wheel *wheel, unsigned steps, wheel_keep_fn *keep, void *data);
 
+/* Shows every entry to `keep`, once. */
+void wheel_visit(struct wheel *wheel, wheel_keep_fn *keep, void *data);
+
 /* Takes out an entry, any; NULL if the wheel is empty. */
 struct wheel_entry *wheel_drain(struct wheel *wheel);
 

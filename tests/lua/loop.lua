@@ -466,3 +466,31 @@ test("the longest time is not too long", function()
   timer:close()
   check.notes ""
 end)
+
+test("statistics tell what became of timers", function()
+  local before = orrery.runtime.stats()
+  local function expect(...)
+    local names = { "pending", "fired", "cancelled", "rearmed", "migrated", "dropped" }
+    for i, name in ipairs(names) do
+      equal(orrery.runtime.stats()["timers_" .. name] - before["timers_" .. name], (select(i, ...)), name)
+    end
+  end
+  local once, again = loop.new_timer(), loop.new_timer()
+  expect(0, 0, 0, 0, 0, 0)
+  once:start(10, 0, nothing)
+  again:start(10, 10, nothing)
+  expect(2, 0, 0, 0, 0, 0)
+  async.sleep(35)
+  expect(1, 4, 0, 0, 0, 0)
+  again:start(10, 10, nothing)
+  again:again()
+  again:set_repeat(5)
+  expect(1, 4, 0, 3, 0, 0)
+  again:stop()
+  again:stop() -- which does nothing
+  expect(0, 4, 1, 3, 0, 0)
+  once:start(10, 0, nothing)
+  once:close()
+  again:close()
+  expect(0, 4, 2, 3, 0, 0)
+end)

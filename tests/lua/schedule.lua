@@ -254,3 +254,14 @@ test("testing.flush runs all that is scheduled, and says how many, but not what 
   equal(seen, 100 + 100 * 1000)
   equal(testing.flush(), 0)
 end)
+
+test("callbacks that have begun are counted", function()
+  local before = vim.runtime.stats().schedule_run
+  for _ = 1, 20 do
+    schedule(function() async.sleep(1) end)
+  end
+  schedule(function() end):cancel()
+  equal(vim.runtime.stats().schedule_run - before, 0)
+  async.sleep(10)
+  equal(vim.runtime.stats().schedule_run - before, 20)
+end)

@@ -5,6 +5,7 @@
 -- then cancelled; if it will not end for that, it is ended by force.  Either way the cause stands in its failures.
 
 local orrery = require "orrery"
+local duration = ... -- writes milliseconds as people do
 local show = require "orrery.test.show"
 local expect = require "orrery.test.expect"
 local async, testing = orrery.async, orrery.testing
@@ -221,8 +222,8 @@ end
 function attempt.limit(which, ms)
   local current = attempt.current
   if current then
-    local text = string.format("the time limit of a %s, %d ms, has passed; there are\n%s", which, ms, current:tree())
-    current:cut(text)
+    local text = string.format("the time limit of a %s, %s, has passed; there are\n", which, duration(ms))
+    current:cut(text .. current:tree())
   end
 end
 

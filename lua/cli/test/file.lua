@@ -10,6 +10,7 @@
 --   natives.finish()       ends the process
 
 local natives, options
+local duration = ... -- writes milliseconds as people do
 local orrery = require "orrery"
 local attempt = require "orrery.test.attempt"
 local suite = require "orrery.test.suite"
@@ -277,7 +278,7 @@ local handlers = { run = run, deadlock = attempt.deadlock }
 -- After a time limit there is a little more time to clean up; then what is left is ended.
 function handlers.limit(which)
   if which == "file" then
-    file_ended = string.format("the time limit of a file, %d ms, has passed", options.limits.file)
+    file_ended = string.format("the time limit of a file, %s, has passed", duration(options.limits.file))
   end
   local current = attempt.current
   attempt.limit(which, which == "file" and options.limits.file or current and current.limit or options.limits.test)

@@ -6,6 +6,7 @@
 --   natives.kill(pid, how) "stop" asks, "kill" does not
 --   natives.close(fd), natives.clock()
 
+local duration = ... -- writes milliseconds as people do
 local async = require("orrery").async
 local wire = require "orrery.test.wire"
 local Job = {}
@@ -93,9 +94,9 @@ local function watch(self)
     local slack = limits.grace * 2 + PATIENCE_MS
     local limit = self.running and self.running.limit or 0
     if limits.file > 0 and now - self.began > limits.file + slack then
-      self.killed = string.format("the time limit of a file, %d ms, has passed", limits.file)
+      self.killed = string.format("the time limit of a file, %s, has passed", duration(limits.file))
     elseif limit > 0 and now - self.test_began > 2 * limit + slack then -- a loop's time counts from its last wait on
-      self.killed = string.format("the time limit of a test, %d ms, has passed", limit)
+      self.killed = string.format("the time limit of a test, %s, has passed", duration(limit))
     end
     if self.killed then
       return self.natives.kill(self.pid, "kill")

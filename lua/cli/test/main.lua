@@ -2,6 +2,7 @@
 -- The module is a function: it gets what is written in C and the words of the command line; answers the exit status.
 
 local natives
+local duration = ... -- writes milliseconds as people do
 local orrery = require "orrery"
 local async = orrery.async
 local find_files = require "orrery.test.files"
@@ -140,7 +141,7 @@ local function run_to_end(jobs, options, report)
   if way == 2 then
     why, status = "interrupted by " .. signal, 130
   elseif way == 3 then
-    why, status = string.format("the time limit of the run, %d ms, has passed", options.limits.run), 1
+    why, status = string.format("the time limit of the run, %s, has passed", duration(options.limits.run)), 1
   end
   if why then
     stop_all(jobs, runner)

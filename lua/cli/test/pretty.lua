@@ -1,6 +1,7 @@
 -- For people: a line a file, what failed below it, and the sums.  Colour on a terminal only, and not where NO_COLOR
 -- is set.
 
+local duration = ... -- writes milliseconds as people do
 local options_of = require "orrery.test.options"
 local text_of = require "orrery.test.text"
 
@@ -48,7 +49,7 @@ return function(write, options, natives)
     end
     local count = #job.results
     local mark = failed and paint("red", "FAIL") or paint("green", "ok  ")
-    local about = string.format("(%d %s, %.0f ms)", count, count == 1 and "test" or "tests", job.ms or 0)
+    local about = string.format("(%d %s, %s)", count, count == 1 and "test" or "tests", duration(job.ms or 0))
     write(string.format("%s  %s  %s\n", mark, job.file, paint("dim", about)))
     for _, result in ipairs(job.results) do
       if result.status == "failed" then
@@ -71,7 +72,7 @@ return function(write, options, natives)
     if options.shuffle or options.shuffle_tasks or totals.failed > 0 then
       write(paint("dim", string.format("seed %d", options.seed)) .. "\n")
     end
-    write(paint("dim", string.format("in %.2f s", ms / 1000)) .. "\n")
+    write(paint("dim", "in " .. duration(ms)) .. "\n")
     local sums = string.format("%d passed, %d failed", totals.passed, totals.failed)
     if totals.pending > 0 then
       sums = sums .. string.format(", %d pending", totals.pending)

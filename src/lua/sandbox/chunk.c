@@ -5,6 +5,7 @@
 #include "lua/sandbox/roots.h"
 #include "lua/sandbox/sandbox.h"
 #include "lua/sandbox/source.h"
+#include "lua/script.h"
 #include "lua/terms.h"
 
 #include <errno.h>
@@ -194,6 +195,7 @@ static int load_requested(lua_State *L)
         lua_pushvalue(L, 2);
         if (!lua_setupvalue(L, -2, 1))
             lua_pop(L, 1);
+        script_number_chunk(iso, L);
     }
     return !request->error || request->error == -EPROTO;
 }

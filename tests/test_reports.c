@@ -1,0 +1,258 @@
+/* What hosts and people are told: once, in the order in which it happened, and in words that they would use themselves. */
+#include "base/text.h"
+#include "lua_host.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define FOR_LONG "for i = 1, 3e8 do end "
+
+static char told[65536]; /* all that the log was told, a line each */
+
+static void keep_line(void *data, enum orr_log level, const char *message)
+{
+    (void)data;
+    (void)level;
+    size_t length = strlen(told);
+    snprintf(told + length, sizeof told - length, "%s\n", message);
+}
+
+static unsigned count(const char *text, const char *part)
+{
+    unsigned found = 0;
+    for (const char *at = text; (at = strstr(at, part)); at += strlen(part))
+        found++;
+    return found;
+}
+
+/* A host that has neither a notice nor, unless it is given, a sink: all goes to the log. */
+static struct orr_runtime *open_plain(orr_sink_fn *sink, struct orr_lua_options options, lua_State **L)
+{
+    told[0] = noted[0] = '\0';
+    struct orr_runtime *rt = harness_runtime_with((struct orr_options){ .log = keep_line, .sink = sink });
+    options.mount = "game";
+    options.profile = ORR_LUA_TRUSTED;
+    assert_int_equal(orr_lua_new(rt, &options, L), 0);
+    lua_register(*L, "note", host_note);
+    lua_register(*L, "call_back", host_call_back);
+    return rt;
+}
+
+/* --- Calls of the host's that time out ---------------------------------------------------------------------------- */
+
+static const struct orr_lua_options timed = {
+    .deadline_ns = { [ORR_LUA_CALL] = 5 * MS, [ORR_LUA_SCRIPT] = 5 * MS, [ORR_LUA_HANDLER] = 5 * MS }
+};
+static const struct orr_lua_options counting = { .mode = ORR_LUA_COUNT, .max_instructions = 10000 };
+
+static void call_that_times_out_is_logged_with_its_report(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        lua_State *L;
+        struct orr_runtime *rt = open_plain(NULL, i ? counting : timed, &L);
+        load(L, "local function busy() " FOR_LONG "end busy()");
+        assert_int_equal(orr_lua_call(L, 0, 0, 0), -ETIME);
+        assert_int_equal(count(told, "Script execution timeout: the call from the host has run "), 1);
+        assert_int_equal(count(told, i ? "and may run 10000\n" : "and may for 5 ms\n"), 1);
+        assert_int_equal(count(told, "stack traceback:\n"), 1);
+        assert_int_equal(count(told, "script:1: in local 'busy'\n"), 1);
+        finish(rt, L);
+        assert_int_equal(count(told, "Script execution timeout"), 1);
+    }
+}
+
+static void call_that_times_out_is_told_to_the_notice_alone(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = host_runtime();
+    lua_State *L = open_with(rt, timed);
+    load(L, FOR_LONG);
+    assert_int_equal(orr_lua_call(L, 0, 0, 0), -ETIME);
+    assert_int_equal(notices[ORR_LUA_TIMED_OUT], 1);
+    assert_int_equal(harness_log_lines(), 0);
+    finish(rt, L);
+}
+
+static unsigned failures;
+
+static void count_failure(void *data, struct orr_task *task)
+{
+    (void)data;
+    assert_int_equal(orr_task_result(task)->error, -ETIME);
+    failures++;
+}
+
+/* The sink, or whoever awaits it, hears of a task; and of a call that ends because the task around it does, the task's says it all. */
+static void time_out_that_somebody_else_hears_of_is_not_logged(void **state)
+{
+    (void)state;
+    static const char *const scripts[] = { FOR_LONG, "call_back(function() " FOR_LONG " end)" };
+    for (size_t i = 0; i < LENGTH(scripts); i++) {
+        lua_State *L;
+        struct orr_runtime *rt = open_plain(count_failure, timed, &L);
+        failures = 0;
+        load(L, scripts[i]);
+        assert_int_equal(orr_lua_start(L, 0, "script", NULL), 0);
+        assert_int_equal(orr_runtime_run(rt), 0);
+        assert_int_equal(failures, 1);
+        assert_string_equal(told, "");
+        finish(rt, L);
+    }
+    lua_State *L;
+    struct orr_runtime *rt = open_plain(count_failure, counting, &L);
+    failures = 0;
+    load(L, "local task = game.async.run(function() game.async.sleep(0) " FOR_LONG "end)\n"
+            "note(select(2, task:pwait()))");
+    assert_int_equal(orr_lua_start(L, 0, "script", NULL), 0);
+    assert_int_equal(orr_runtime_run(rt), 0);
+    assert_int_equal(failures, 0);
+    assert_string_equal(noted, "Script execution timeout;");
+    assert_string_equal(told, "");
+    finish(rt, L);
+}
+
+/* --- Order --------------------------------------------------------------------------------------------------------- */
+
+/* The words that stand, in this order, in what was told. */
+static void assert_in_order(const char *const *words, size_t length)
+{
+    const char *at = told;
+    for (size_t i = 0; i < length; i++) {
+        const char *next = strstr(at, words[i]);
+        if (!next)
+            fail_msg("'%s' should come next, in: %s\nof: %s", words[i], at, told);
+        at = next + strlen(words[i]);
+    }
+}
+
+static void handler_is_said_to_be_disabled_after_what_it_did(void **state)
+{
+    (void)state;
+    static const char *const words[] = { "task x failed: Script execution timeout",
+                                         "task x failed: Script execution timeout",
+                                         "task x failed: Script execution timeout",
+                                         "handler 1 of the event 'x' has timed out 3 times in a row" };
+    for (int i = 0; i < 2; i++) {
+        lua_State *L;
+        struct orr_runtime *rt = open_plain(NULL, i ? counting : timed, &L);
+        load(L, "game.events:on('x', function() " FOR_LONG " end)");
+        assert_int_equal(orr_lua_call(L, 0, 0, ORR_NEVER), 0);
+        for (int emits = 0; emits < 5; emits++) {
+            lua_pushnil(L);
+            assert_int_equal(orr_events_emit(L, "x"), 0);
+        }
+        assert_int_equal(orr_runtime_run(rt), 0);
+        assert_in_order(words, LENGTH(words));
+        assert_int_equal(count(told, "failed"), 3);
+        assert_int_equal(count(told, "in a row"), 1);
+        finish(rt, L);
+    }
+}
+
+/* Reports of tasks come some in a turn, so that whoever has started one can still await it; what happens meanwhile comes after them. */
+static void all_is_reported_in_the_order_in_which_it_happened(void **state)
+{
+    (void)state;
+    static const char *const words[] = { "failed: 1", "failed: 2", "failed: 3",          "failed: 4",
+                                         "failed: 5", "failed: 6", "call from the host", "failed: 7" };
+    lua_State *L;
+    struct orr_runtime *rt = open_plain(NULL, counting, &L);
+    load(L, "for i = 1, 6 do game.schedule(error, tostring(i), 0) end");
+    assert_int_equal(orr_lua_call(L, 0, 0, 0), 0);
+    for (uint64_t errors = 0; errors < 6;) { /* until they have failed */
+        struct orr_lua_stats stats;
+        assert_true(orr_runtime_turn(rt, 1) >= 0);
+        assert_int_equal(orr_lua_stats(L, &stats), 0);
+        errors = stats.schedule_errors;
+    }
+    load(L, FOR_LONG);
+    assert_int_equal(orr_lua_call(L, 0, 0, 0), -ETIME);
+    load(L, "game.schedule(error, '7', 0)");
+    assert_int_equal(orr_lua_call(L, 0, 0, 0), 0);
+    assert_int_equal(orr_runtime_run(rt), 0);
+    assert_in_order(words, LENGTH(words));
+    finish(rt, L);
+}
+
+/* What waits to be told is told when the isolate closes, and nothing leaks. */
+static void closing_tells_what_is_left(void **state)
+{
+    (void)state;
+    lua_State *L;
+    struct orr_runtime *rt = open_plain(NULL, counting, &L);
+    load(L, "for i = 1, 8 do game.schedule(error, tostring(i), 0) end");
+    assert_int_equal(orr_lua_call(L, 0, 0, 0), 0);
+    for (uint64_t errors = 0; errors < 8;) {
+        struct orr_lua_stats stats;
+        assert_true(orr_runtime_turn(rt, 1) >= 0);
+        assert_int_equal(orr_lua_stats(L, &stats), 0);
+        errors = stats.schedule_errors;
+    }
+    load(L, FOR_LONG);
+    assert_int_equal(orr_lua_call(L, 0, 0, 0), -ETIME);
+    finish(rt, L);
+    assert_int_equal(count(told, "failed: "), 8);
+    assert_int_equal(count(told, "call from the host"), 1);
+    static const char *const words[] = { "failed: 8", "call from the host" };
+    assert_in_order(words, LENGTH(words));
+}
+
+/* --- Words ---------------------------------------------------------------------------------------------------------- */
+
+static void amounts_of_time_are_written_as_people_do(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t ns;
+        const char *text;
+    } cases[] = {
+        { 0, "0 s" },
+        { 1, "1 ns" },
+        { 999, "999 ns" },
+        { 1000, "1 us" },
+        { 1234, "1.23 us" },
+        { 850000, "850 us" },
+        { 999499, "999 us" },
+        { 999500, "1 ms" },
+        { MS, "1 ms" },
+        { 1500000, "1.5 ms" },
+        { 1504999, "1.5 ms" },
+        { 1505000, "1.51 ms" },
+        { 9999999, "10 ms" },
+        { 12345678, "12.3 ms" },
+        { 99960000, "100 ms" },
+        { 850 * MS, "850 ms" },
+        { 999499999, "999 ms" },
+        { 999500000, "1 s" },
+        { 1000 * MS, "1 s" },
+        { 1234 * MS, "1.23 s" },
+        { 12340 * MS, "12.3 s" },
+        { 60000 * MS, "60 s" },
+        { 119499 * MS, "119 s" },
+        { 119500 * MS, "2 min" },
+        { 125000 * MS, "2 min 5 s" },
+        { 5000000 * MS, "83 min 20 s" },
+        { 7200000 * MS, "2 h" },
+        { 12000000 * MS, "3 h 20 min" },
+        { UINT64_MAX, "5124095 h 35 min" },
+    };
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        char text[TEXT_DURATION_ROOM];
+        text_duration(text, cases[i].ns);
+        assert_string_equal(text, cases[i].text);
+    }
+}
+
+static const struct CMUnitTest reports[] = {
+    cmocka_unit_test(call_that_times_out_is_logged_with_its_report),
+    cmocka_unit_test(call_that_times_out_is_told_to_the_notice_alone),
+    cmocka_unit_test(time_out_that_somebody_else_hears_of_is_not_logged),
+    cmocka_unit_test(handler_is_said_to_be_disabled_after_what_it_did),
+    cmocka_unit_test(all_is_reported_in_the_order_in_which_it_happened),
+    cmocka_unit_test(closing_tells_what_is_left),
+    cmocka_unit_test(amounts_of_time_are_written_as_people_do),
+};
+
+HARNESS_MAIN(reports)
