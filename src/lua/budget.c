@@ -517,7 +517,7 @@ static void judge_instruction(struct orr_isolate *iso)
 static void raise_oversized(struct orr_isolate *iso, lua_State *L)
 {
     char text[96];
-    if (!memory_find_oversized(iso, text, sizeof text))
+    if (!memory_find_oversized(iso, L, text, sizeof text))
         return;
     luaL_where(L, 0);
     lua_pushstring(L, text);
