@@ -66,7 +66,7 @@ format-check:
 	tools/sources | xargs clang-format --dry-run --Werror
 
 lint: all
-	luacheck -q lua tests/lua tests/memory tests/module tests/runner examples docs
+	luacheck -q lua tests/differential tests/lua tests/memory tests/module tests/runner examples docs
 	tools/check-layers
 	tools/check-exports $(BUILD)
 	tools/sources src examples/game examples/hosts examples/plugins | grep '\.c$$' | xargs clang-tidy --quiet -p $(BUILD)
