@@ -1,4 +1,5 @@
 -- untrusted: stacks have a limit there that is much lower, with a message of its own, and bounded versions of what nests in C
+-- deep: each slice that ends goes through all frames, so short ones would last for minutes
 -- Stacks that overflow, Lua's and C's.
 
 local create, resume = coroutine.create, coroutine.resume
