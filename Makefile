@@ -20,6 +20,7 @@ run: all
 	$(BUILD)/orrery examples/tour.lua
 
 test: all
+	tools/setup tests
 	tools/run-tests $(BUILD)
 	tests/model/check
 
@@ -31,6 +32,7 @@ sanitize: asan tsan valgrind
 
 asan: | setup
 	test -f build-asan/build.ninja || $(SETUP) build-asan -Db_sanitize=address,undefined -Db_lundef=false --buildtype=debugoptimized
+	tools/setup tests
 	$(NINJA) build-asan
 	tools/run-tests build-asan
 
