@@ -20,6 +20,7 @@ run: all
 	$(BUILD)/orrery examples/tour.lua
 
 test: all
+	tools/setup tests
 	tools/run-tests $(BUILD)
 	tests/model/check
 
@@ -31,6 +32,7 @@ sanitize: asan tsan valgrind
 
 asan: | setup
 	test -f build-asan/build.ninja || $(SETUP) build-asan -Db_sanitize=address,undefined -Db_lundef=false --buildtype=debugoptimized
+	tools/setup tests
 	$(NINJA) build-asan
 	tools/run-tests build-asan
 
@@ -66,7 +68,7 @@ format-check:
 	tools/sources | xargs clang-format --dry-run --Werror
 
 lint: all
-	luacheck -q lua tests/lua tests/memory tests/module tests/runner examples docs
+	luacheck -q lua tests/differential tests/lua tests/memory tests/module tests/runner examples docs
 	tools/check-layers
 	tools/check-exports $(BUILD)
 	tools/sources src examples/game examples/hosts examples/plugins | grep '\.c$$' | xargs clang-tidy --quiet -p $(BUILD)

@@ -3,17 +3,21 @@
 -- Gets the module's table; answers a function that makes a `require`.
 
 local orrery = ...
-local error, format, ipairs, setmetatable, type = error, string.format, ipairs, setmetatable, type
+local error, format, ipairs, pcall, select, setmetatable = error, string.format, ipairs, pcall, select, setmetatable
+local tostring, type = tostring, type
 local concat = table.concat
 local current, new_event = orrery.async.current, orrery.async.event
 
--- Where Lua's own looks: the loader of a module and what is passed to it besides the name; or nil and why not.
+-- Where Lua's own looks: the loader of a module and what is passed to it besides the name; or nil and why not.  Searchers are called
+-- by a C function, as Lua's own calls them: else their errors would begin with a line of this file.
 local function find_in(package)
   return function(name)
     local tried = {}
     for _, searcher in ipairs(package.searchers) do
-      local loader, extra = searcher(name)
-      if type(loader) == "function" then
+      local ok, loader, extra = pcall(searcher, name)
+      if not ok then
+        error(loader, 0)
+      elseif type(loader) == "function" then
         return loader, extra
       elseif type(loader) == "string" then
         tried[#tried + 1] = "\n\t" .. loader
@@ -51,9 +55,13 @@ return function(loaded, find_loader)
     return load(name, loader, extra)
   end
 
-  return function(name)
-    if type(name) ~= "string" then
-      error(format("bad argument #1 to 'require' (string expected, got %s)", type(name)), 2)
+  return function(...)
+    local name = ...
+    if type(name) == "number" then
+      name = tostring(name)
+    elseif type(name) ~= "string" then
+      local got = select("#", ...) == 0 and "no value" or type(name)
+      error(format("bad argument #1 to 'require' (string expected, got %s)", got), 2)
     end
     local task = current()
     while true do

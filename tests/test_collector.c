@@ -400,6 +400,31 @@ static void string_that_is_too_long_is_an_error(void **state)
     finish(rt, L);
 }
 
+/* Lua doubles stacks, gives them what a call needs, and shrinks them to twice what is in use: the sizes are odd after the first error. */
+static void stack_that_is_too_deep_is_an_error_each_time(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = host_runtime();
+    lua_State *L = open_untrusted(rt, (struct orr_lua_options){ .deepest_stack = 8192, .longest_list = 65536 });
+    run_well(
+        rt, L,
+        "local function deep() return 1 + deep() end\n"
+        "local function wide(n) local a, b, c, d, e, f, g = 1, 2, 3, 4, 5, 6, 7 return 1 + wide(n + 1) + a + g end\n"
+        "local count, list = 0, {}\n"
+        "for i = 1, 30 do\n"
+        "  local run = i % 3 == 0 and wide or deep\n"
+        "  local ok, err\n"
+        "  if i % 2 == 0 then ok, err = pcall(run, 1) else ok, err = coroutine.resume(coroutine.create(run), 1) end\n"
+        "  if err:find 'more than 8192 values on one stack' then count = count + 1 else note(err) end\n"
+        "end\n"
+        "for i = 1, 20000 do list[i] = i end\n"
+        "note(count) note(#{ 0, table.unpack(list, 1, 7000) })\n" /* a list of the size of such a stack is none */
+        "local s = {} for i = 1, 300 do s[i] = ('x'):rep(1000) end note(#table.concat(s))");
+    expect_noted("30;7001;300000;");
+    assert_int_equal(notices[ORR_LUA_ENDED], 0);
+    finish(rt, L);
+}
+
 static const char large_things[] = "local t = {} for i = 1, 300000 do t[i] = i end\n"
                                    "local k = {} for i = 1, 70000 do k['key' .. i] = i end\n"
                                    "local s = ('x'):rep(5000000) s = s .. s\n"
@@ -882,7 +907,7 @@ static void deep_recursion_that_allocates_is_not_all_hooks(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_untrusted(rt, (struct orr_lua_options){ 0 });
+    lua_State *L = open_untrusted(rt, (struct orr_lua_options){ .deepest_stack = UINT_MAX });
     run_well(rt, L,
              "local function burn()\n"
              "  local began, hooks_began = cpu()\n"
@@ -913,6 +938,7 @@ static const struct CMUnitTest collector_tests[] = {
     cmocka_unit_test(table_with_too_many_keys_is_an_error),
     cmocka_unit_test(too_many_short_strings_are_an_error),
     cmocka_unit_test(string_that_is_too_long_is_an_error),
+    cmocka_unit_test(stack_that_is_too_deep_is_an_error_each_time),
     cmocka_unit_test(trusted_state_has_none_of_these_limits),
     cmocka_unit_test(host_can_lift_each_limit),
     cmocka_unit_test(untrusted_state_has_limits_by_default),

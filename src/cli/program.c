@@ -86,6 +86,22 @@ static void on_failure(void *data, struct orr_task *task)
         report_task(program->L, task);
 }
 
+/*
+ * A script that has been ended runs no more Lua: what waits in it would wait for ever, so all of it ends.  Of the other notices, the
+ * log is told of those that nobody else hears of.
+ */
+static void on_notice(void *data, lua_State *L, enum orr_lua_notice kind, const char *text)
+{
+    struct program *program = data;
+    (void)L;
+    if (kind != ORR_LUA_TIMED_OUT && kind != ORR_LUA_COUNTED)
+        report_line("%s", text);
+    if (kind != ORR_LUA_ENDED)
+        return;
+    program->failed = program->over = true;
+    orr_runtime_interrupt(program->rt);
+}
+
 static int prepare(struct program *program)
 {
     lua_State *L = program->L;
@@ -110,7 +126,10 @@ int program_open(struct program *program, const struct options *options)
     program->rt = orr_runtime_new(&runtime);
     if (!program->rt)
         return 1; /* the log has said why */
-    int error = orr_lua_new(program->rt, &options->lua, &program->L);
+    struct orr_lua_options lua = options->lua;
+    lua.notice = on_notice;
+    lua.notice_data = program;
+    int error = orr_lua_new(program->rt, &lua, &program->L);
     if (!error && !prepare(program)) {
         signals_set_last_resort(runtime.grace_ms + LAST_RESORT_MS);
         signals_catch(program->rt);

@@ -306,6 +306,7 @@ static void end_watching(struct orr_isolate *iso)
         return;
     disarm(iso);
     iso->requested = iso->slice_over = false;
+    iso->fresh = false; /* if no hook came: the next one's time is none of what this slice did */
     *iso->culprit = '\0';
     if (over && outer && !outer->slice_over) { /* which this was a part of */
         outer->requested_at = iso->requested_at;
@@ -539,7 +540,7 @@ static void judge_instruction(struct orr_isolate *iso)
 static void raise_oversized(struct orr_isolate *iso, lua_State *L)
 {
     char text[96];
-    if (!memory_find_oversized(iso, text, sizeof text))
+    if (!memory_find_oversized(iso, L, text, sizeof text))
         return;
     luaL_where(L, 0);
     lua_pushstring(L, text);
@@ -648,6 +649,7 @@ static void on_hook(lua_State *L, lua_Debug *event)
     if (!may && !counts)
         return;
     bool paid = see_to_memory(iso, L);
+    iso->fresh = false; /* what took long meanwhile was the collector */
     if (!paid || slice_is_over(iso))
         iso->slice_over = true;
     if (!iso->slice_over && !iso->condemned && !iso->counted) {

@@ -103,7 +103,7 @@ static void timer_fires(struct orr_timer *timer, void *data, int status)
     (void)timer;
     if (status || !self->started || (isolate_ends(iso) && shutdown_refuses(iso, self->script)))
         return;
-    if (self->handler.disabled) {
+    if (self->handler.disabled || iso->condemned) { /* none of its callbacks would run */
         iso->timer_figures.dropped++;
         stop(self);
         return;

@@ -13,10 +13,7 @@ enum {
     STRING_HEADER = 64,      /* more than Lua needs, in any release */
     STRING_OVERHEAD = 25,    /* what it needs in those that we know */
     STRING_GRANT = 4,        /* times the longest string, before one is refused */
-    STACK_FIRST = 40,        /* slots, when a coroutine begins */
     STACK_EXTRA = 5,         /* that every stack has besides */
-    STACK_LAST = 1000000,    /* which Lua stops at, */
-    STACK_ERROR = 200,       /* with so many more for whoever handles the error */
     SLOT = 16,               /* bytes of a list's slot */
     NODE = 24,               /* bytes of a hash part's node */
     STRINGS_FIRST = 1 << 10, /* bytes of the table of short strings when a state begins */
@@ -43,13 +40,20 @@ static void suspect(struct orr_isolate *iso, enum memory_suspect what, const voi
     account->suspect.collected = false;
 }
 
-/* Whether a block can be the stack of a coroutine, which grows by doubling, up to what Lua allows. */
-static bool is_stack(size_t size)
+/*
+ * How many slots of a block are below the innermost call's function; 0 if that is elsewhere, for then the block is not the stack of
+ * this coroutine.  In Lua 5.4, a call's first field says where its function is.  The size of a block does not tell what it is: Lua
+ * doubles stacks, gives them just what a call needs, shrinks them to twice what is in use, and in some releases makes a new block
+ * each time.
+ */
+static size_t slots_in_use(lua_State *L, const void *block, size_t size)
 {
-    size_t slots = size / SLOT - STACK_EXTRA;
-    bool doubled = slots % STACK_FIRST == 0 && is_power_of_two(slots / STACK_FIRST);
-    bool last = slots >= STACK_LAST && slots <= STACK_LAST + STACK_ERROR;
-    return size % SLOT == 0 && (doubled || last);
+    lua_Debug call;
+    if (!lua_getstack(L, 0, &call))
+        return 0;
+    uintptr_t function = 0, begin = (uintptr_t)block;
+    memcpy(&function, call.i_ci, sizeof function);
+    return function > begin && function - begin < size ? (function - begin) / SLOT : 0;
 }
 
 /* Looks at a large block that was made or has grown.  `kind` is what Lua says that it makes, or 0. */
@@ -64,15 +68,15 @@ static void look_at_size(struct orr_isolate *iso, const void *block, size_t old_
             suspect(iso, SUSPECT_STRING, block, size, false);
     } else if (kind) {
         return;
-    } else if (limits->deepest_stack && old_size && is_stack(size) &&
-               size / SLOT > limits->deepest_stack + STACK_EXTRA) {
-        suspect(iso, SUSPECT_STACK, block, size, size / SLOT / 2 > limits->deepest_stack + STACK_EXTRA);
     } else if (limits->longest_list && old_size && is_power_of_two(size / SLOT) && size % SLOT == 0 &&
                size / SLOT > limits->longest_list) {
         suspect(iso, SUSPECT_LIST, block, size, size / SLOT / 2 > limits->longest_list);
     } else if (limits->most_keys && !old_size && size % NODE == 0 && is_power_of_two(size / NODE) &&
                size / NODE > limits->most_keys) {
         suspect(iso, SUSPECT_HASH, block, size, size / NODE / 2 > limits->most_keys);
+    } else if (limits->deepest_stack && size % SLOT == 0 && size / SLOT > limits->deepest_stack + STACK_EXTRA &&
+               !iso->account.suspect.what) {
+        suspect(iso, SUSPECT_STACK, block, size, size / SLOT / 2 > limits->deepest_stack + STACK_EXTRA);
     }
 }
 
@@ -423,13 +427,15 @@ bool memory_collects_first(struct orr_isolate *iso)
     return true;
 }
 
-bool memory_find_oversized(struct orr_isolate *iso, char *text, size_t size)
+bool memory_find_oversized(struct orr_isolate *iso, lua_State *L, char *text, size_t size)
 {
     struct memory_account *account = &iso->account;
     enum memory_suspect what = account->suspect.what;
     const void *block = account->suspect.block;
     size_t bytes = account->suspect.size;
     account->suspect.what = SUSPECT_NONE;
+    if ((what == SUSPECT_LIST || what == SUSPECT_HASH) && slots_in_use(L, block, bytes))
+        what = SUSPECT_STACK; /* of such a size by chance */
     switch (what) {
     case SUSPECT_NONE:
         return false;
@@ -449,7 +455,8 @@ bool memory_find_oversized(struct orr_isolate *iso, char *text, size_t size)
         break;
     case SUSPECT_STACK:
         snprintf(text, size, "stack overflow: more than %u values on one stack", iso->limits.deepest_stack);
-        if (!looks_like_a_table(block, bytes, SLOT))
+        /* One that has grown by recursion is half full.  A C function may have needed much for a moment. */
+        if (slots_in_use(L, block, bytes) < iso->limits.deepest_stack / 2)
             return false;
         break;
     case SUSPECT_STRINGS:

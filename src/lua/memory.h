@@ -97,8 +97,8 @@ void *memory_alloc(void *data, void *block, size_t old_size, size_t size);
  */
 bool memory_collects_first(struct orr_isolate *iso);
 
-/* In a hook: whether a block was made that is too large, and what to say of it, in `text`. */
-bool memory_find_oversized(struct orr_isolate *iso, char *text, size_t size);
+/* In a hook on L: whether a block was made that is too large, and what to say of it, in `text`. */
+bool memory_find_oversized(struct orr_isolate *iso, struct lua_State *L, char *text, size_t size);
 
 /* In a hook, when the collector has done what it can: whether the account is still overdrawn.  The next look is some way off. */
 bool memory_still_over(struct orr_isolate *iso);

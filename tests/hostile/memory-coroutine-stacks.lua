@@ -1,10 +1,10 @@
--- Coroutines with stacks of a hundred thousand slots each.
+-- Coroutines with stacks of sixty thousand slots each.
 -- expect: memory
 -- It gives way in between, so that it is the memory which ends it, not the time.
 local t = {}
 while true do
   local co = coroutine.wrap(function(...) coroutine.yield(select("#", ...)) end)
-  co(table.unpack({}, 1, 100000))
+  co(table.unpack({}, 1, 60000))
   t[#t + 1] = co
   orrery.async.sleep(0)
 end
