@@ -103,8 +103,8 @@ static enum orr_poll dispatch(struct orr_task *task, void *data)
     struct orr_isolate *iso = data;
     struct schedule *queue = &iso->schedule;
     if (!iso->L || iso->closing || !queue->first) {
-        for (const struct scheduled *at = queue->first; at; at = at->next)
-            queue->settled++; /* none of them begins any more */
+        if (queue->first) /* none of them begins any more; with the state, they are gone */
+            queue->settled = queue->made;
         queue->first = queue->last = NULL;
         queue->dispatching = false;
         return ORR_DONE;
@@ -217,7 +217,8 @@ void schedule_cancel(struct orr_isolate *iso, uint32_t script)
 uint64_t schedule_next_mark(const struct orr_isolate *iso)
 {
     const struct schedule *queue = &iso->schedule;
-    uint64_t waiting = queue->made - queue->settled, most = iso->limits.schedule_per_turn;
+    uint64_t waiting = queue->made > queue->settled ? queue->made - queue->settled : 0;
+    uint64_t most = iso->limits.schedule_per_turn;
     return queue->settled + (waiting < most ? waiting : most);
 }
 

@@ -493,6 +493,7 @@ with_events("a sleep inside a handler stops neither timers nor other events, her
   end)
   outer.runLoop()
   check.notes "other 1 0; timer 5; other 2 10; slow 20"
+  outer.dispose()
 end)
 
 -- The library of the document: it takes a factory, and asks again and again until there is an answer.
