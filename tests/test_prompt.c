@@ -131,6 +131,7 @@ static int interrupt_and_close(struct orr_task *task, struct actor *self)
 {
     AWAIT(orr_sleep(task, &self->wait, 5 * MS));
     self->other->task->share = &other_share;
+    worker_ready_interrupted(task->worker, self->other->task);
     assert_int_equal(orr_task_cancel(self->other->task, "test"), 0);
     assert_true(other_share.interrupted.first == self->other->task);
     worker_close_share(task->worker, &other_share);

@@ -46,6 +46,8 @@ struct runner {
     uint64_t file_limit_at; /* ORR_NEVER once it was told */
     unsigned deadlocks;     /* since anything began */
     bool finished;
+    bool overran;          /* something was ended at its deadline in the turn that is over */
+    bool postponed;        /* the limit was, because of that: once is enough */
     struct texts strays;   /* failures that nobody saw, */
     struct texts overruns; /* and of these, what was ended at its deadline */
     struct texts notices;  /* of all that was ended at its deadline, seen or not */
@@ -90,6 +92,7 @@ static int set_limit(lua_State *L)
 {
     struct runner *self = runner_of(L);
     self->limit_at = from_now((uint64_t)luaL_checknumber(L, 1));
+    self->postponed = false;
     self->deadlocks = 0;
     return 0;
 }
@@ -221,10 +224,12 @@ static void on_notice(void *data, lua_State *L, enum orr_lua_notice notice, cons
 {
     struct runner *self = data;
     (void)L;
-    if (notice == ORR_LUA_TIMED_OUT)
+    if (notice == ORR_LUA_TIMED_OUT) {
         keep_text(&self->notices, text);
-    else
+        self->overran = true;
+    } else {
         fprintf(stderr, "orrery: %s\n", text);
+    }
 }
 
 static void on_signal(int signal)
@@ -233,8 +238,19 @@ static void on_signal(int signal)
     asked_to_stop = 1;
 }
 
+/* A task that has run until its deadline has often brought its test to the limit, too: whoever is to hear of that hears of it first. */
+static bool postpones_limits(struct runner *self)
+{
+    bool postpones = self->overran && !self->postponed;
+    self->overran = false;
+    self->postponed |= postpones;
+    return postpones;
+}
+
 static void look_at_limits(struct runner *self)
 {
+    if (postpones_limits(self))
+        return;
     uint64_t now = real_now();
     if (now >= self->file_limit_at && !call_handler(self, "limit", "file"))
         self->file_limit_at = ORR_NEVER;

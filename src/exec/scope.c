@@ -69,7 +69,8 @@ const char *scope_reason(struct orr_nest *nest)
     return NULL;
 }
 
-void scope_refresh(struct orr_task *task)
+/* What `by_failure` cancels comes before what is ready. */
+static void refresh(struct orr_task *task, bool by_failure)
 {
     if (task->life != TASK_LIVE)
         return;
@@ -84,10 +85,15 @@ void scope_refresh(struct orr_task *task)
     task->child_failed = failed;
     if (task->cancelled && !was_cancelled) {
         io_cancel_all(task);
-        waits_interrupt(task);
+        waits_interrupt(task, by_failure);
     } else if (failed && !had_failed) {
         worker_ready_interrupted(task->worker, task);
     }
+}
+
+void scope_refresh(struct orr_task *task)
+{
+    refresh(task, false);
 }
 
 /* False if it was marked already: the first reason stays. */
@@ -101,21 +107,22 @@ static bool mark_cancelled(struct orr_nest *nest, const char *reason)
 }
 
 /* False if it was cancelled already, and with it all below. */
-static bool cancel_one(struct orr_task *task, const char *reason)
+static bool cancel_one(struct orr_task *task, const char *reason, bool by_failure)
 {
     if (!mark_cancelled(&task->own, reason))
         return false;
     if (task->life == TASK_ENDING && !task->settled && !task->failed && task->children)
         task->cut = true;
-    scope_refresh(task);
+    refresh(task, by_failure);
     return true;
 }
 
-void scope_cancel_below(struct orr_nest *nest, const char *reason)
+/* The children that there are, and all below them. */
+static void cancel_below(struct orr_nest *nest, const char *reason, bool by_failure)
 {
     struct orr_task *task = scope_walk_first(nest, true);
     while (task)
-        task = scope_walk_next(nest, task, cancel_one(task, reason), true);
+        task = scope_walk_next(nest, task, cancel_one(task, reason, by_failure), true);
 }
 
 void scope_end_children(struct orr_nest *nest, const char *reason)
@@ -124,7 +131,7 @@ void scope_end_children(struct orr_nest *nest, const char *reason)
         return;
     nest->flags |= NEST_OVER;
     nest->reason = reason;
-    scope_cancel_below(nest, reason);
+    cancel_below(nest, reason, true);
 }
 
 void scope_cancel(struct orr_nest *nest, const char *reason)
@@ -132,11 +139,11 @@ void scope_cancel(struct orr_nest *nest, const char *reason)
     struct orr_task *task = nest_task(nest);
     reason = reason ? reason : "cancelled";
     bool body = task && nest == &task->own;
-    if (!(body ? cancel_one(task, reason) : mark_cancelled(nest, reason)))
+    if (!(body ? cancel_one(task, reason, false) : mark_cancelled(nest, reason)))
         return; /* and so was all below */
     if (task && !body)
         scope_refresh(task);
-    scope_cancel_below(nest, reason);
+    cancel_below(nest, reason, false);
 }
 
 void scope_adopt(struct orr_nest *nest, struct orr_task *task)
@@ -243,7 +250,7 @@ void scope_tell_all(struct orr_task *task, struct orr_nest *nest, bool news)
 static void cancel_children(struct orr_task *task, const char *reason)
 {
     mark_cancelled(&task->own, reason);
-    scope_cancel_below(&task->own, reason);
+    cancel_below(&task->own, reason, task->failed);
 }
 
 /* An ENDING task that has come to nothing worse yet fails with the first failure of its children. */

@@ -105,11 +105,8 @@ void scope_refresh(struct orr_task *task);
 /* Cancels what is inside a nest: the block or body, then the children. */
 void scope_cancel(struct orr_nest *nest, const char *reason);
 
-/* The same for the children alone, once, and for those that are yet to come. */
+/* The same for the children alone, once, and for those that are yet to come, because something has failed. */
 void scope_end_children(struct orr_nest *nest, const char *reason);
-
-/* Only those that there are. */
-void scope_cancel_below(struct orr_nest *nest, const char *reason);
 
 /* Why what is inside a nest is cancelled; NULL if it is not. */
 const char *scope_reason(struct orr_nest *nest);

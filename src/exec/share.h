@@ -12,11 +12,13 @@
  * others may have had meanwhile, at most a stretch; without credit it goes to the end.  So nobody gets more by sleeping often.
  *
  * Inside a share, tasks that were interrupted come first: because a child has failed, because a task that they await
- * has, or because they are cancelled.  So a parent hears of a failure before siblings that are ready run on, and what is cancelled because of
- * it ends before them.  Such a task may be in another queue as well, in the middle, and stays there: it is polled once more from there, which does
- * no harm, and so nothing is ever searched.  What one failure can interrupt is bounded by the number of tasks; after about twice as many such
- * polls in a row, one ready task has its turn: tasks that go on interrupting each other do not keep the others waiting for ever.  Between shares, an interruption changes nothing: a share that has nothing
- * else to do comes first by being fresh, and another waits for its turn.
+ * has, or because they are cancelled after a failure.  So a parent hears of a failure before siblings that are ready run
+ * on, and what is cancelled because of it ends before them.  Such a task may be in another queue as well, in the middle,
+ * and stays there: it is polled once more from there, which does no harm, and so nothing is ever searched.  What one
+ * failure can interrupt is bounded by the number of tasks; after about twice as many such polls in a row, one ready task
+ * has its turn: tasks that go on interrupting each other do not keep the others waiting for ever.  Between shares, an
+ * interruption changes nothing: a share that has nothing else to do comes first by being fresh, and another waits for
+ * its turn.
  *
  * While only one share has something to do, no time is measured, and nothing differs from a single queue.  On a clock of the tests' own, or if
  * ready tasks are taken at random, polls are counted in place of time: the order is to be the same each time.
@@ -73,8 +75,9 @@ struct shares {
     uint32_t listed;     /* in the ring */
     uint32_t late;       /* shares with tasks that are late */
     bool timed;          /* time is measured; else polls are counted */
-    bool changed;        /* since somebody cleared this: a second share has something to do, or one was closed */
-    uint64_t mark;       /* up to when time was charged, while there are two in the ring; never 0 */
+    bool
+        changed; /* since somebody cleared this: a second share has something to do, one was closed, or a task interrupted */
+    uint64_t mark; /* up to when time was charged, while there are two in the ring; never 0 */
     struct share *deferring;
     struct share_visit *visits; /* innermost first */
     uint64_t passes;

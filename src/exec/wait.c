@@ -98,7 +98,7 @@ static struct orr_wait *first_to_withdraw(struct orr_task *task)
     return NULL;
 }
 
-void waits_interrupt(struct orr_task *task)
+void waits_interrupt(struct orr_task *task, bool by_failure)
 {
     struct orr_wait *wait;
     while ((wait = first_to_withdraw(task))) /* from the start each time: withdrawing one may withdraw others */
@@ -110,7 +110,7 @@ void waits_interrupt(struct orr_task *task)
         if (wait->state == WAIT_WAITING)
             wait->kind->interrupt(wait);
     }
-    worker_ready_interrupted(task->worker, task);
+    (by_failure ? worker_ready_interrupted : worker_ready)(task->worker, task);
 }
 
 void waits_abandon(struct orr_task *task)

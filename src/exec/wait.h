@@ -154,8 +154,8 @@ static inline struct orr_wait *wait_grant_first(struct orr_link **line)
     return wait;
 }
 
-/* The task was cancelled: what waits is withdrawn, and the task woken. */
-void waits_interrupt(struct orr_task *task);
+/* The task was cancelled, because something else has failed or not: what waits is withdrawn, and the task woken. */
+void waits_interrupt(struct orr_task *task, bool by_failure);
 
 /* The body is over: everything is withdrawn. */
 void waits_abandon(struct orr_task *task);

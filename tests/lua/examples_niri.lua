@@ -474,7 +474,7 @@ test("a task that is done in time ends the sleep beside it", function()
 end)
 
 with_events("a sleep inside a handler stops neither timers nor other events, here", function()
-  local outer = eventloop.new()
+  local outer <close> = eventloop.new()
   outer.setTimeout(5, function()
     note("timer", check.elapsed())
   end)
