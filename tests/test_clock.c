@@ -406,6 +406,34 @@ static void dirty_wheel_is_handed_no_timers_before_a_clean_one(void **state)
     assert_int_equal(orr_runtime_free(rt), 0);
 }
 
+/* It neither jumps past those that are on their way to worker 1, nor takes their absence for a deadlock. */
+static void virtual_clock_waits_for_timers_on_their_way(void **state)
+{
+    (void)state;
+    for (unsigned round = 0; round < WORK(100) + 10; round++) {
+        struct orr_runtime *rt = runtime_on(ORR_CLOCK_VIRTUAL, 2);
+        struct alarm *alarms = calloc(CROWD, sizeof *alarms), own = { 0 };
+        crowd_new(rt, alarms);
+        alarm_new(&own, rt);
+        crowd_start(rt, alarms, 2);
+        assert_int_equal(orr_runtime_enter(rt), 0);
+        assert_int_equal(orr_timer_start(own.timer, 2 * HOUR, 0), 0);
+        assert_int_equal(orr_runtime_leave(rt), 0);
+        assert_int_equal(orr_worker_stop(rt, 2), 0);
+        while (round % 2 && harness_stats(rt, 0).timers_held != CROWD)
+            sched_yield(); /* or before they are held */
+        assert_int_equal(orr_runtime_run(rt), 0);
+        assert_int_equal(own.fired, 1);
+        for (int i = 0; i < CROWD; i++) {
+            assert_int_equal(alarms[i].fired, 1);
+            assert_true(alarms[i].at < own.at);
+        }
+        orr_timer_free(own.timer);
+        crowd_free(alarms);
+        assert_int_equal(orr_runtime_free(rt), 0);
+    }
+}
+
 static enum orr_poll start_local(struct orr_task *task, void *data)
 {
     struct alarm *alarm = data;
@@ -659,6 +687,7 @@ static const struct CMUnitTest clock_tests[] = {
     cmocka_unit_test(timers_wait_with_the_time_service_until_the_host_turns_if_nobody_else_does),
     cmocka_unit_test(host_that_stops_turning_gives_back_what_it_was_handed),
     cmocka_unit_test(dirty_wheel_is_handed_no_timers_before_a_clean_one),
+    cmocka_unit_test(virtual_clock_waits_for_timers_on_their_way),
     cmocka_unit_test(local_timer_of_a_worker_that_ends_is_dropped),
     cmocka_unit_test(timer_adopted_after_its_time_fires_at_once),
     cmocka_unit_test(timers_without_a_living_worker_are_held_and_then_cancelled),
