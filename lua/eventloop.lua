@@ -259,8 +259,8 @@ local function check_open()
   end
 end
 
--- Raises "C stack overflow" if there is little left of it.  What the server closes, also when it fails at once, must not
--- fail for that.
+-- Raises "C stack overflow" if there is little left of it.  What the server closes, also when it fails at once, must
+-- not fail for that.
 local function check_c_stack(levels)
   if levels > 0 then
     local ok, err = pcall(check_c_stack, levels - 1)

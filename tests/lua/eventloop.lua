@@ -994,6 +994,7 @@ test("a loop that runs still tells what it has", function()
   task:close()
   async.pawait(task)
   equal(left(), "")
+end)
 
 test("it runs or raises wherever the C stack ends", { leaks = true }, function()
   local ran, raised = 0, 0
