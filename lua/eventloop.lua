@@ -259,8 +259,20 @@ local function check_open()
   end
 end
 
+-- Raises "C stack overflow" if there is little left of it.  What the server closes, also when it fails at once, must
+-- not fail for that.
+local function check_c_stack(levels)
+  if levels > 0 then
+    local ok, err = pcall(check_c_stack, levels - 1)
+    if not ok then
+      error(err, 0)
+    end
+  end
+end
+
 -- As a task, or in the one that has called.
 local function run_loop(self)
+  check_c_stack(20)
   self.running, self.stopping, self.stop_asked, self.outcome = true, false, false, "failed"
   local _ <close> = self.run_ends
   supervise(serve_and_stop, self)

@@ -8,8 +8,9 @@ local tostring, type = tostring, type
 local concat = table.concat
 local current, new_event = orrery.async.current, orrery.async.event
 
--- Where Lua's own looks: the loader of a module and what is passed to it besides the name; or nil and why not.  Searchers are called
--- by a C function, as Lua's own calls them: else their errors would begin with a line of this file.
+-- Where Lua's own looks: the loader of a module and what is passed to it besides the name; or nil and why not.
+-- Searchers are called by a C function, as Lua's own calls them: else their errors would begin with a line of this
+-- file.
 local function find_in(package)
   return function(name)
     local tried = {}

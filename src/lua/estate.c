@@ -14,6 +14,11 @@ static int estate_gc(lua_State *L)
     struct estate *self = lua_touserdata(L, 1);
     struct orr_isolate *iso = isolate_of(L);
     struct ltask *lost = self->lost;
+    if (self->revived) {
+        self->revived = false;
+        luaL_setmetatable(L, ESTATE); /* to be finalized when it is gone */
+        return 0;
+    }
     if (lost && lost->task && lost->task->life == TASK_LIVE) {
         self->lost = NULL;
         luaL_setmetatable(L, ESTATE); /* to be finalized once more */
@@ -88,4 +93,20 @@ struct estate *estate_try(struct ltask *self)
 void estate_watch(struct ltask *self, bool weak)
 {
     self->estate->lost = weak ? self : NULL;
+}
+
+/* What is to be finalized is taken out of weak keys a cycle later than out of weak values. */
+void estate_revive(lua_State *L, struct ltask *self)
+{
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &estates_key);
+    for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1)) {
+        if (lua_touserdata(L, -2) != self)
+            continue;
+        self->estate->revived = true;
+        lua_pop(L, 1);
+        lua_remove(L, -2);
+        return;
+    }
+    lua_pushnil(L); /* [estates] [nil] */
+    lua_remove(L, -2);
 }

@@ -16,6 +16,7 @@ struct estate {
     char *report;          /* of its error: the message and the stack; charged; NULL for none */
     char *created;         /* where; charged; NULL unless debugging */
     struct ltask *lost;    /* the handle, if it is held weakly */
+    bool revived;          /* the handle was anchored again after the collector had given it up: it is not gone */
 };
 
 /* May raise. */
@@ -29,5 +30,11 @@ struct estate *estate_try(struct ltask *self);
 
 /* The handle, which has an estate, is held weakly from now on; or no more.  Never allocates. */
 void estate_watch(struct ltask *self, bool weak);
+
+/*
+ * Pushes the handle, which has an estate, after the collector has given it up and before it calls the estate's finalizer, which does
+ * nothing then.  It looks for it among all estates.  Never allocates.
+ */
+void estate_revive(lua_State *L, struct ltask *self);
 
 #endif

@@ -161,7 +161,11 @@ void reach_anchor(struct ltask *self)
     lua_State *L = iso->L;
     self->weak = false;
     push_table(L, &weak_key);
-    lua_rawgeti(L, -1, self->anchor);
+    if (lua_rawgeti(L, -1, self->anchor) ==
+        LUA_TNIL) { /* it was about to be lost, and finalizers are called one by one */
+        lua_pop(L, 1);
+        estate_revive(L, self);
+    }
     estate_watch(self, false);
     isolate_set_anchor(iso, L, self->anchor, true);
     lua_pushnil(L);

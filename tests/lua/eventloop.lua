@@ -995,3 +995,27 @@ test("a loop that runs still tells what it has", function()
   async.pawait(task)
   equal(left(), "")
 end)
+
+test("it runs or raises wherever the C stack ends", { leaks = true }, function()
+  local ran, raised = 0, 0
+  for depth = 100, 215 do
+    local function dive(levels)
+      if levels > 0 then
+        return pcall(dive, levels - 1)
+      end
+      local loop = eventloop.new()
+      loop.setTimeout(1, nothing)
+      loop.onStop(nothing)
+      loop.runLoop()
+      return "ran"
+    end
+    local results = table.pack(vim.async.pawait(vim.async.run({ detached = true }, dive, depth)))
+    if results[results.n] == "ran" then
+      ran = ran + 1
+    else
+      raised = raised + 1
+      check.truthy(tostring(results[results.n]):find "stack overflow", "it is for the stack: " .. tostring(results[results.n]) .. ": this")
+    end
+  end
+  check.truthy(ran > 0 and raised > 0, "some run, and some do not")
+end)
