@@ -103,7 +103,7 @@ enum { PASS_ON = -2 };
 
 static int resume(lua_State *L, struct orr_isolate *iso, lua_State *co, int arguments)
 {
-    struct chain chain = { .outer = iso->chain, .L = L };
+    struct chain chain = { .outer = iso->chain, .L = L, .co = co };
     lua_State *running = iso->running;
     iso->chain = &chain;
     iso->running = co;
@@ -125,7 +125,7 @@ static int resume(lua_State *L, struct orr_isolate *iso, lua_State *co, int argu
         return results;
     }
     lua_xmove(co, L, 1);
-    mark_ended(iso, co, status);
+    mark_ended(iso, co, chain.in_hook);
     return -1;
 }
 

@@ -2,6 +2,7 @@
 
 #include "lua/capability.h"
 #include "lua/ending.h"
+#include "lua/hooks.h"
 #include "lua/paced.h"
 #include "lua/pattern/pattern.h"
 #include "lua/sandbox/sandbox.h"
@@ -106,6 +107,7 @@ void modules_open(struct orr_isolate *iso, lua_State *L)
     handle_open(iso, L);
     coroutine_open(iso, L);
     ending_open(iso, L);
+    hooks_open(iso, L);
     garbage_open(iso, L);
     if (iso->limits.safe_patterns)
         put_patterns(iso, L);
