@@ -129,6 +129,9 @@ void modules_open(struct orr_isolate *iso, lua_State *L)
         sandbox_finish(iso, L);
     else
         use_package(L);
+    libraries_open(iso, L);
+    if (iso->limits.may_sleep)
+        libraries_may_sleep(iso);
     capability_withhold(L, terms->modules);
     if (terms->for_jobs && !capability_beyond_jobs(terms->modules)) /* with which an isolate is not used again */
         library_freeze(L);
