@@ -19,6 +19,7 @@ static void run(struct orr_lua_options options, const char *script)
 {
     char code[4096];
     snprintf(code, sizeof code, NOTE_ALL "%s", script);
+    options.deadline_ns[ORR_LUA_SCRIPT] = ORR_NEVER;
     struct orr_runtime *rt = host_runtime();
     lua_State *L = open_with(rt, options);
     struct orr_task *task = start(L, code);
@@ -247,9 +248,78 @@ static void script_with_a_hook_is_suspended_and_ended(void **state)
         task = start(L, code);
         turn_until_done(rt, task, MS);
         assert_int_equal(error_of(rt, task), -ETIME);
-        assert_true(figure(L, "preemptions") > 0);
         finish(rt, L);
+        snprintf(code, sizeof code,
+                 "local stats = game.runtime.stats\n"
+                 "debug.sethook(function() end, %s)\n"
+                 "repeat for i = 1, 1000 do math.abs(1) end until stats().preemptions > 3",
+                 masks[i]);
+        run((struct orr_lua_options){ .slice_ns = MS / 10 }, code);
     }
+}
+
+/* --- Full stacks ---------------------------------------------------------------------------------------------------- */
+
+/* Runs `work` with so many values on the stack, twice; Lua's ends at a million. */
+#define FILLED \
+    "local function filled(n, work)\n" \
+    "  return coroutine.wrap(pcall)(function(...)\n" \
+    "    local function inner(...) return work() end\n" \
+    "    return (inner(...))\n" \
+    "  end, table.unpack({}, 1, n))\n" \
+    "end\n"
+
+static void full_stack_overflows_where_it_would_anyway(void **state)
+{
+    (void)state;
+    is_the_same_in_all_ways(FILLED "local function work() local x = 0 for i = 1, 2e5 do x = x + i % 7 end end\n"
+                                   "for n = 499976, 500004, 4 do note((filled(n, work))) end");
+    assert_non_null(strstr(noted, "true;"));
+    assert_non_null(strstr(noted, "false;"));
+}
+
+static void nearly_full_stack_is_suspended(void **state)
+{
+    (void)state;
+    run((struct orr_lua_options){ .slice_ns = MS / 10 },
+        FILLED "local stats = game.runtime.stats\n"
+               "note(filled(499000, function()\n"
+               "  local before = stats().preemptions\n"
+               "  repeat for i = 1, 1000 do end until stats().preemptions > before + 10\n"
+               "end))");
+    assert_string_equal(noted, "true;nil;");
+}
+
+static void script_is_ended_where_its_stack_is_full(void **state)
+{
+    (void)state;
+    for (int n = 499000; n < 499990; n += 10) {
+        struct orr_runtime *rt = host_runtime();
+        lua_State *L = open_with(
+            rt, (struct orr_lua_options){ .slice_ns = MS / 10, .deadline_ns = { [ORR_LUA_SCRIPT] = 10 * MS } });
+        char code[512];
+        snprintf(code, sizeof code, FILLED "while true do filled(%d, function() while true do end end) end", n);
+        struct orr_task *task = start(L, code);
+        turn_until_done(rt, task, MS);
+        assert_int_equal(error_of(rt, task), -ETIME);
+        finish(rt, L);
+        n += n == 499100 ? 800 : 0;
+    }
+}
+
+/* Its frame used to grow by a slot each time. */
+static void coroutine_takes_no_more_stack_for_being_suspended(void **state)
+{
+    (void)state;
+    run((struct orr_lua_options){ .slice_ns = MS / 10 },
+        "local stats = game.runtime.stats\n"
+        "local function within(n, ...)\n"
+        "  local before = stats().preemptions\n"
+        "  repeat for i = 1, 1000 do end until stats().preemptions > before + 100\n"
+        "  return select('#', ...)\n"
+        "end\n"
+        "note(coroutine.wrap(function() return within(1, table.unpack({}, 1, 499960)) end)())");
+    assert_string_equal(noted, "499960;");
 }
 
 static const struct CMUnitTest hooks[] = {
@@ -264,6 +334,10 @@ static const struct CMUnitTest hooks[] = {
     cmocka_unit_test(count_goes_on_from_slice_to_slice),
     cmocka_unit_test(hook_is_not_inherited),
     cmocka_unit_test(script_with_a_hook_is_suspended_and_ended),
+    cmocka_unit_test(full_stack_overflows_where_it_would_anyway),
+    cmocka_unit_test(nearly_full_stack_is_suspended),
+    cmocka_unit_test(script_is_ended_where_its_stack_is_full),
+    cmocka_unit_test(coroutine_takes_no_more_stack_for_being_suspended),
 };
 
 HARNESS_MAIN(hooks)

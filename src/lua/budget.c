@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "lua/report.h"
+#include "lua/room.h"
 #include "lua/task.h"
 
 #include <stdio.h>
@@ -19,6 +20,27 @@ static void look_again_at_once(const struct orr_isolate *iso, lua_State *L);
 /* --- The hook, on and off --------------------------------------------------------------------------------------- */
 
 /*
+ * Whether what runs is to be ended, so that it does not matter which error does it: "stack overflow" is one that makes room.
+ * Async-signal-safe.
+ */
+static bool is_overdue(const struct orr_isolate *iso)
+{
+    if (!iso->slice_over)
+        return false;
+    uint64_t passed = clock_now() - iso->requested_at;
+    for (const struct level *level = iso->level; level; level = level->outer)
+        if (level->limit && passed >= level->limit)
+            return true;
+    return iso->condemned || isolate_ends(iso);
+}
+
+/* Whether the stack has room for the hook; not, if it is growing, and the instruction that runs fills it up.  Async-signal-safe. */
+static bool has_room(const struct orr_isolate *iso, lua_State *L)
+{
+    return !iso->account.stack_grows && room_is_left(L);
+}
+
+/*
  * Async-signal-safe: lua_sethook() is made for that.  A coroutine that is armed already keeps what is known of its own hook.  One whose
  * hook is just being taken away, by what we interrupt, may have a mask without a hook.
  */
@@ -28,6 +50,8 @@ static void arm(struct orr_isolate *iso, lua_State *L)
     bool again = hook == on_hook && iso->armed == L;
     if (hook && hook == iso->script_hook)
         return; /* it looks by itself, soon */
+    if (!has_room(iso, L) && !is_overdue(iso))
+        return; /* it is tried again while the slice goes on, and when another coroutine runs */
     if (!again) {
         bool has_own = hook && hook != on_hook; /* else it has none, or ours from another time */
         iso->own.hook = has_own ? hook : NULL;
@@ -51,18 +75,29 @@ static void disarm(struct orr_isolate *iso)
         lua_sethook(L, iso->own.hook, iso->own.mask, iso->own.count);
 }
 
+/* For now, Lua runs without the hook. */
+static void take_off(struct orr_isolate *iso)
+{
+    iso->moving = true;
+    disarm(iso);
+    iso->moving = false;
+}
+
 /*
  * The slice is over, or still is: in a signal handler, on the worker's thread, which is inside that slice.
  *
  * The hook may get lost when it is set: Lua, about to find that there is none, reads the mask, and then clears the flag that makes it
- * look (`trap`); what comes between the two is forgotten, and so is a count that it is just writing.  So the hook is set again each time.
+ * look (`trap`); what comes between the two is forgotten, and so is a count that it is just writing.  So the hook is set again each time; or
+ * at last, if the stack had no room for it.
  */
 static void budget_over(void *data)
 {
     struct orr_isolate *iso = data;
     if (iso->slice_over) {
-        if (!iso->moving && iso->armed && iso->armed == iso->running)
-            arm(iso, iso->armed);
+        bool has_hook = iso->armed == iso->running;
+        bool had_no_room = !iso->armed && !iso->suspending;
+        if (!iso->moving && iso->requested && (has_hook || had_no_room))
+            arm(iso, iso->running);
         return;
     }
     iso->requested_at = clock_now();
@@ -476,9 +511,7 @@ static struct level *find_ended(struct orr_isolate *iso, const lua_State *L)
 /* The coroutines of the task that runs are about to yield, in L. */
 static void prepare_to_yield(struct orr_isolate *iso, lua_State *L)
 {
-    iso->moving = true;
-    disarm(iso);
-    iso->moving = false;
+    take_off(iso);
     iso->suspending = true;
     iso->ended_in = L;
     if (iso->current)
@@ -650,14 +683,26 @@ static void look_again_after(lua_State *L, int count)
         lua_sethook(L, on_hook, lua_gethookmask(L), count);
 }
 
+/* Whether the next instruction leaves room on the stack: one that pushes all that a function was called with may not. */
+static bool next_leaves_room(lua_State *L)
+{
+    enum { MANY = 200 };
+    lua_Debug frame;
+    bool many = lua_getstack(L, 0, &frame) && lua_getlocal(L, &frame, -MANY);
+    if (many)
+        lua_pop(L, 1);
+    return !many && room_is_left(L);
+}
+
 /*
  * Lua marks the frame in which a hook has yielded, and leaves out one call of a hook there.  The mark must not stay until a script sets a
  * hook for lines, and misses the first of them: so ours stays on, for the instruction at which the coroutine goes on, and takes itself off
- * at the next.  It cannot, if it stands in for the hook of a C library, which is put back at once.
+ * at the next.  It cannot, if it stands in for the hook of a C library, which is put back at once; and need not, if scripts have no hooks.
  */
 static void preempt_in_hook(struct orr_isolate *iso, lua_State *L)
 {
-    if (L == iso->armed && lua_gethook(L) == on_hook && !iso->own.hook) {
+    bool stays = iso->script_hook && L == iso->armed && lua_gethook(L) == on_hook && !iso->own.hook;
+    if (stays && next_leaves_room(L)) {
         look_again_after(L, 1);
         iso->armed = NULL;
     }
@@ -702,6 +747,8 @@ static bool act_in_hook(struct orr_isolate *iso, lua_State *L, bool may)
     } else if (!can_preempt(iso, L)) {
         collector_pay_anyway(iso, iso->limits.slice_ns);
         look_again_after(L, PATIENCE);
+        if (!room_is_left(L))
+            take_off(iso); /* until there is, or it is time to raise an error */
         return false;
     } else if (!may) {
         look_again_after(L, 1);

@@ -253,14 +253,17 @@ static int hook_get(lua_State *L)
     return 3;
 }
 
-static void replace(struct orr_isolate *iso, lua_State *L, const char *name, lua_CFunction function)
+/* False if there is no such function. */
+static bool replace(struct orr_isolate *iso, lua_State *L, const char *name, lua_CFunction function)
 {
-    if (lua_getfield(L, -1, name) == LUA_TFUNCTION) {
+    bool there = lua_getfield(L, -1, name) == LUA_TFUNCTION;
+    if (there) {
         lua_pushlightuserdata(L, iso);
         lua_pushcclosure(L, function, 1);
         lua_setfield(L, -3, name);
     }
     lua_pop(L, 1);
+    return there;
 }
 
 void hooks_open(struct orr_isolate *iso, lua_State *L)
@@ -272,9 +275,9 @@ void hooks_open(struct orr_isolate *iso, lua_State *L)
         lua_setfield(L, -2, "__mode");
         lua_setmetatable(L, -2);
         lua_rawsetp(L, LUA_REGISTRYINDEX, &hooks_key);
-        replace(iso, L, "sethook", hook_set);
+        if (replace(iso, L, "sethook", hook_set))
+            iso->script_hook = on_event;
         replace(iso, L, "gethook", hook_get);
-        iso->script_hook = on_event;
     }
     lua_pop(L, 1);
 }

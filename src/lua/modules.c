@@ -5,6 +5,7 @@
 #include "lua/hooks.h"
 #include "lua/paced.h"
 #include "lua/pattern/pattern.h"
+#include "lua/room.h"
 #include "lua/sandbox/sandbox.h"
 #include "lua/task.h"
 #include "lua/terms.h"
@@ -90,6 +91,7 @@ static void put_patterns(struct orr_isolate *iso, lua_State *L)
 void modules_open(struct orr_isolate *iso, lua_State *L)
 {
     const struct terms *terms = iso->terms;
+    room_learn(L);
     lua_newtable(L);
     loop_open(iso, L);
     schedule_open(iso, L);
