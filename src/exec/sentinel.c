@@ -76,7 +76,7 @@ static bool runs(struct sentinel_ward *ward, pid_t thread, uint64_t now)
     ward->awake = is_awake(ward, thread);
     if (ward->awake && was_awake && cpu - ward->seen_cpu >= (least > RUN_LEAST ? least : RUN_LEAST))
         return true;
-    if (!was_awake || passed > PAUSE_LAST * RUN_SHARE) {
+    if (!was_awake || passed > (uint64_t)PAUSE_LAST * RUN_SHARE) {
         ward->seen_at = now;
         ward->seen_cpu = cpu;
     }

@@ -7,8 +7,9 @@
 #include <stdint.h>
 #include <string.h>
 
+#define SLOT ((uintptr_t)16) /* bytes */
+
 enum {
-    SLOT = 16,
     NEEDED = 512, /* the hook, and one more function: that has up to 255 slots, and 20 for each function in C between */
     STATE_WORDS = 16,
     FRAME_WORDS = 4,
