@@ -61,7 +61,7 @@ static bool is_last_stack(size_t size)
 {
     enum { LITTLE = 512 };
     size_t slots = size / SLOT - STACK_EXTRA;
-    return size % SLOT == 0 && slots + LITTLE >= STACK_LAST && slots <= STACK_LAST;
+    return size % SLOT == 0 && slots + LITTLE >= LUAI_MAXSTACK && slots <= LUAI_MAXSTACK;
 }
 
 /* Looks at a large block that was made or has grown.  `kind` is what Lua says that it makes, or 0. */
