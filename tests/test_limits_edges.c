@@ -522,27 +522,6 @@ static void hook_for_calls_and_lines_does_not_switch_off_deadlines(void **state)
     }
 }
 
-/* Lua leaves hooks off where one has raised an error: nothing could interrupt what is closed there. */
-static void coroutine_whose_hook_raised_is_not_closed(void **state)
-{
-    (void)state;
-    struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_with(rt, (struct orr_lua_options){ .deadline_ns = { [ORR_LUA_SCRIPT] = 20 * MS } });
-    struct orr_task *task = start(L, "local co = coroutine.create(function()\n"
-                                     "  local x <close> = setmetatable({}, { __close = function()\n"
-                                     "    " FOR_LONG "note 'ran on'\n"
-                                     "  end })\n"
-                                     "  debug.sethook(function() error 'hooked' end, '', 1)\n"
-                                     "  while true do end\n"
-                                     "end)\n"
-                                     "note(coroutine.resume(co)) note(coroutine.close(co))");
-    turn_until_done(rt, task, MS);
-    assert_int_equal(error_of(rt, task), 0);
-    assert_string_equal(noted, "false;false;");
-    goes_on(rt, L);
-    finish(rt, L);
-}
-
 static void hook_of_a_task_is_not_a_hook_of_the_next(void **state)
 {
     (void)state;
@@ -645,7 +624,6 @@ static const struct CMUnitTest limits_edges[] = {
     cmocka_unit_test(going_over_the_limit_of_memory_does_not_escape_the_count),
     cmocka_unit_test(hook_for_calls_does_not_switch_off_the_deadline_of_a_call),
     cmocka_unit_test(hook_for_calls_and_lines_does_not_switch_off_deadlines),
-    cmocka_unit_test(coroutine_whose_hook_raised_is_not_closed),
     cmocka_unit_test(hook_of_a_task_is_not_a_hook_of_the_next),
     cmocka_unit_test(signal_that_is_not_the_hosts_to_give_is_refused),
     cmocka_unit_test(calls_are_ended_though_the_host_has_put_its_own_handler_in_place_of_ours),

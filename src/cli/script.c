@@ -1,7 +1,7 @@
 /*
  * Runs a script as the top-level task: LUA_INIT, then what -e, -l and -W say, in their order, then the script, all in one task, so that
- * each of them may wait, and what they start is theirs.  A C function calls them one by one; it is at the bottom of the stack, as it is
- * in `lua`.
+ * each of them may wait, and what they start is theirs.  One C function calls them one by one, and is at the bottom of the stack, as it
+ * is in `lua`: programs look for their own name there.
  */
 #include "cli/chunk.h"
 #include "cli/commands.h"
@@ -29,6 +29,7 @@ struct job {
     char **argv;
     const char *script; /* NULL for none */
     bool prompt;        /* afterwards */
+    int next;           /* step: 0 is LUA_INIT, then those of the options, then the script */
 };
 
 /* --- The steps ------------------------------------------------------------------------------------------------------------ */
@@ -108,38 +109,31 @@ static int push_script(lua_State *L, const struct job *job)
 {
     int count = job->argc - job->options->script - 1;
     chunk_push_file(L, job->script);
+    lua_replace(L, 1); /* in the place of what it was loaded from */
+    lua_settop(L, 1);
     luaL_checkstack(L, count > 0 ? count : 0, "too many arguments for the script");
     for (int i = job->options->script + 1; i < job->argc; i++)
         lua_pushstring(L, job->argv[i]);
     return count > 0 ? count : 0;
 }
 
-/* One after the other, from the number given on; 0 is LUA_INIT.  Each may wait: then this is where it goes on. */
-static int run_steps(lua_State *L, int status, lua_KContext next)
+/* Answers the next step, with its arguments; nothing when all have been answered. */
+static int next_step(lua_State *L)
 {
-    const struct job *job = lua_touserdata(L, lua_upvalueindex(1));
-    (void)status;
-    for (; next <= job->options->step_count + 1; next++) {
-        int arguments = 0;
-        lua_settop(L, 0);
-        if (next == 0) {
-            if (!push_init(L, job->options))
-                continue;
-        } else if (next <= job->options->step_count) {
-            push_step(L, &job->options->steps[next - 1]);
-        } else if (job->script) {
-            arguments = push_script(L, job);
-        } else {
-            break;
+    struct job *job = lua_touserdata(L, lua_upvalueindex(1));
+    int last = job->options->step_count + 1;
+    while (job->next <= last) {
+        int step = job->next++;
+        if (step == last) {
+            return job->script ? 1 + push_script(L, job) : 0;
+        } else if (step > 0) {
+            push_step(L, &job->options->steps[step - 1]);
+            return 1;
+        } else if (push_init(L, job->options)) {
+            return 1;
         }
-        lua_callk(L, arguments, 0, next + 1, run_steps);
     }
     return 0;
-}
-
-static int run_all(lua_State *L)
-{
-    return run_steps(L, LUA_OK, 0);
 }
 
 /* --- The task -------------------------------------------------------------------------------------------------------------- */
@@ -156,7 +150,7 @@ static int prepare(lua_State *L)
     }
     lua_setglobal(L, "arg");
     lua_pushlightuserdata(L, job);
-    lua_pushcclosure(L, run_all, 1);
+    lua_pushcclosure(L, next_step, 1);
     return 1;
 }
 
@@ -171,7 +165,7 @@ static int start(struct program *program, struct job *job, struct orr_task **tas
         return -ENOMEM;
     }
     const char *name = !job->script ? "(command line)" : strcmp(job->script, "-") != 0 ? job->script : "stdin";
-    return orr_lua_start(L, 0, name, task);
+    return script_start_steps(L, name, task);
 }
 
 /* The task of the script, and what it has come to. */

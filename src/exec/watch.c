@@ -7,10 +7,13 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stddef.h>
 #include <string.h>
 #include <unistd.h>
 
 enum { SHORTEST = 50000 }; /* nanoseconds that even a turn without any time gives a slice, for something to get done */
+
+static_assert(SENTINEL_UNSET == ORR_NEVER, "what the sentinel writes into fires_at");
 
 static struct watch watches[PLACES];
 
@@ -40,6 +43,13 @@ static bool set_timer(struct watch *watch, uint64_t after)
 {
     struct itimerspec when = { .it_value = { .tv_sec = (time_t)(after / 1000000000),
                                              .tv_nsec = (long)(after % 1000000000) } };
+    int error = watch->careful ? sentinel_set(&watch->ward, after) : 0;
+    if (watch->careful && !error)
+        return true;
+    if (error) {
+        fail(watch, "timerfd_settime", -error);
+        return false;
+    }
     if (!timer_settime(watch->timer, 0, &when, NULL))
         return true;
     fail(watch, "timer_settime", errno);
@@ -96,19 +106,37 @@ static void pass_on(int number, siginfo_t *info, void *context)
     passing_on = false;
 }
 
+/* Whose signal it is; NULL for a signal that is not ours. */
+static struct watch *watch_of(const siginfo_t *info)
+{
+    const char *value = info->si_value.sival_ptr;
+    struct watch *watch = NULL;
+    if (info->si_code == SI_TIMER)
+        watch = (struct watch *)value;
+    else if (info->si_code == SI_QUEUE && info->si_pid == getpid() && value)
+        watch = (struct watch *)(value - offsetof(struct watch, ward));
+    return watch >= watches && watch < watches + PLACES ? watch : NULL;
+}
+
+/* The sentinel has decided to send the signal just before the timer was set for another slice: that one's comes later. */
+static bool is_early(const struct watch *watch)
+{
+    return watch->careful && watch->fires_at != ORR_NEVER && clock_now() < watch->fires_at;
+}
+
 static void handle(int number, siginfo_t *info, void *context)
 {
-    struct watch *watch = info->si_value.sival_ptr;
-    if (info->si_code != SI_TIMER || watch < watches || watch >= watches + PLACES) {
+    struct watch *watch = watch_of(info);
+    if (!watch) {
         pass_on(number, info, context);
         return;
     }
-    if (watch->thread != watch_thread_number)
-        return; /* the worker has gone to another thread, and has another timer there */
+    if (watch->thread != watch_thread_number || is_early(watch))
+        return; /* else the worker has gone to another thread, and has another timer there */
     int error = errno;
     watch->fires_at = ORR_NEVER;
     watch->ticks++;
-    void *data = watch->data;
+    void *data = watch_data(watch);
     if (data) {
         uint64_t now = clock_now();
         if (watch->slice == watch->set_in || now >= watch->turn_end)
@@ -187,9 +215,20 @@ static void complain(struct watch *watch)
              watch->failed_call, strerror(watch->error));
 }
 
+static void stop_being_careful(struct watch *watch)
+{
+    if (watch->careful)
+        sentinel_close(&watch->ward);
+    watch->careful = false;
+}
+
 /* Makes a timer that is directed at the calling thread.  False, and why, if there is none to be had. */
 static bool create(struct watch *watch)
 {
+    if (watch->careful) {
+        sentinel_move(&watch->ward);
+        return true;
+    }
     if (watch->created && timer_delete(watch->timer)) {
         fail(watch, "timer_delete", errno);
         return false;
@@ -226,6 +265,27 @@ void watch_move(struct watch *watch)
     watch->failed_at = tick();
     watch->failed_thread = thread;
     complain(watch);
+}
+
+/* A timer of the thread's own that is set, and a signal of it that is on its way, come too early for what is set here. */
+void watch_be_careful(struct watch *watch)
+{
+    if (watch->careful)
+        return;
+    int error = sentinel_open(&watch->ward, watch->signal, &watch->data, &watch->fires_at);
+    if (error) {
+        log_line(watch->log, ORR_LOG_WARNING,
+                 "the signal that interrupts Lua cannot be kept from threads that sleep, and system calls of C "
+                 "libraries may answer EINTR: %s",
+                 strerror(-error));
+        return;
+    }
+    if (watch->created && !timer_delete(watch->timer))
+        watch->created = false;
+    watch->careful = true;
+    watch_move(watch);
+    if (watch_data(watch))
+        watch_set(watch, watch->period);
 }
 
 void watch_set(struct watch *watch, uint64_t longest_ns)
@@ -266,12 +326,12 @@ void watch_visit(struct watch *watch)
 struct watch *watch_open(unsigned place, int signal, const struct log *log)
 {
     struct watch *watch = &watches[place];
-    watch->data = NULL;
+    watch_set_data(watch, NULL);
     watch->thread = 0;
     watch->fires_at = ORR_NEVER;
     watch->turn_end = WATCH_NO_END;
     watch->signal = signal ? signal : SIGRTMIN + 4;
-    watch->created = false;
+    watch->created = watch->careful = false;
     watch->failed_call = watch->told = NULL;
     watch->log = log;
     return watch;
@@ -282,6 +342,7 @@ void watch_close(struct watch *watch)
     if (watch->created && timer_delete(watch->timer))
         log_line(watch->log, ORR_LOG_WARNING, "a timer is left behind: timer_delete: %s", strerror(errno));
     watch->created = false;
+    stop_being_careful(watch);
     watch->thread = 0;
-    watch->data = NULL;
+    watch_set_data(watch, NULL);
 }

@@ -18,6 +18,9 @@
  * watch_begin() and watch_set().  A timer that can no longer be set while a slice goes on makes the handler call `over` at once, and
  * the next slice finds out.  It is tried again, at most once in a tick of the kernel's clock.
  *
+ * A watch may be *careful*: then the sentinel (sentinel.h) sends the signal, and only while the thread runs, so that system calls in the
+ * middle of a slice are not interrupted.  What is said of the timer here holds then, too, but for a little time.
+ *
  * The handler is installed once for each signal and stays.  Signals that are not from our timers go on to the handler that
  * was there before.  A host that puts its own in place later, between turns, or blocks the signal in its thread, is noticed whenever the timer is set, and,
  * since one that is set already would go astray, when it turns.  To ask the kernel costs as much as ten short calls: so between turns, when the host calls into
@@ -27,6 +30,7 @@
 #ifndef ORR_EXEC_WATCH_H
 #define ORR_EXEC_WATCH_H
 
+#include "exec/sentinel.h"
 #include "orrery.h"
 
 #include <time.h>
@@ -41,22 +45,24 @@ enum { WATCH_REPEAT_MAX = 64 }; /* periods between two calls of it for the same 
 
 struct watch {
     watch_fn *over;
-    void *volatile data;        /* of the slice; NULL outside one */
-    volatile uint64_t slice;    /* its number */
-    uint64_t slices;            /* so far */
-    uint64_t set_in;            /* the slice in which the timer was set, */
-    uint64_t set_at;            /* and when */
-    volatile uint64_t fires_at; /* ORR_NEVER while it is not set, or only to repeat */
-    volatile uint64_t ticks;    /* signals so far: while Lua runs, about one in a period */
-    uint64_t repeats_after;     /* the last call of `over`, in nanoseconds; 0 before the first */
-    uint64_t turn_began;        /* the worker's turn; 0 for one without an end */
-    uint64_t turn_end;          /* of it; WATCH_NO_END */
+    _Atomic(void *) volatile data;       /* of the slice; NULL outside one.  The sentinel looks whether it is */
+    volatile uint64_t slice;             /* its number */
+    uint64_t slices;                     /* so far */
+    uint64_t set_in;                     /* the slice in which the timer was set, */
+    uint64_t set_at;                     /* and when */
+    _Atomic(uint64_t) volatile fires_at; /* ORR_NEVER while it is not set, or only to repeat */
+    volatile uint64_t ticks;             /* signals so far: while Lua runs, about one in a period */
+    uint64_t repeats_after;              /* the last call of `over`, in nanoseconds; 0 before the first */
+    uint64_t turn_began;                 /* the worker's turn; 0 for one without an end */
+    uint64_t turn_end;                   /* of it; WATCH_NO_END */
     uint64_t period;
     uint64_t looked_at;       /* in which tick of the kernel's, whether the handler is still ours */
     volatile uint64_t thread; /* whose timer it is; 0 for none, and then slices are not interrupted */
     timer_t timer;
     int signal;
-    bool created;            /* the timer, and it is to be deleted */
+    bool created; /* the timer, and it is to be deleted */
+    bool careful; /* there is none, but the sentinel's */
+    struct sentinel_ward ward;
     const char *failed_call; /* why slices are not interrupted; NULL while they are */
     int error;               /* of that call */
     uint64_t failed_at;      /* in which tick of the kernel's it was tried last, */
@@ -87,16 +93,33 @@ static inline bool watch_failed(const struct watch *watch)
 /* The calling thread drives the worker from now on: the timer is to be its own. */
 void watch_move(struct watch *watch);
 
+/*
+ * From now on, the thread gets no signal while it sleeps, if that can be had.  The worker's thread; what it can be called for is whatever may
+ * sleep in a slice.
+ */
+void watch_be_careful(struct watch *watch);
+
 /* Sets the timer for the slice that has begun, at most `longest_ns` from now. */
 void watch_set(struct watch *watch, uint64_t longest_ns);
 
 /* The timer is to be set anew when the next slice begins, which then is interrupted after one period. */
 static inline void watch_renew(struct watch *watch)
 {
-    watch->fires_at = ORR_NEVER;
+    atomic_store_explicit(&watch->fires_at, ORR_NEVER, memory_order_relaxed);
 }
 
 extern _Thread_local uint64_t watch_thread_number __attribute__((tls_model("initial-exec")));
+
+/* Relaxed: the handler is on the same thread, and the sentinel only wants to know what is likely.  Volatile, as what the handler reads. */
+static inline void *watch_data(const struct watch *watch)
+{
+    return atomic_load_explicit(&watch->data, memory_order_relaxed);
+}
+
+static inline void watch_set_data(struct watch *watch, void *data)
+{
+    atomic_store_explicit(&watch->data, data, memory_order_relaxed);
+}
 
 /* What was watched before; for watch_end(). */
 struct watch_outer {
@@ -108,21 +131,21 @@ struct watch_outer {
 static inline void watch_begin(struct watch *watch, struct watch_outer *outer, watch_fn *over, void *data,
                                uint64_t period)
 {
-    *outer = (struct watch_outer){ watch->data, watch->slice, watch->period };
+    *outer = (struct watch_outer){ watch_data(watch), watch->slice, watch->period };
     bool sooner = period < watch->period;
     if (!watch->thread || watch->thread != watch_thread_number)
         watch_move(watch);
     watch->over = over;
     watch->period = period;
     watch->slice = ++watch->slices;
-    watch->data = data;
-    if (watch->fires_at > watch->turn_end || sooner)
+    watch_set_data(watch, data);
+    if (atomic_load_explicit(&watch->fires_at, memory_order_relaxed) > watch->turn_end || sooner)
         watch_set(watch, period);
 }
 
 static inline void watch_end(struct watch *watch, const struct watch_outer *outer)
 {
-    watch->data = outer->data;
+    watch_set_data(watch, outer->data);
     if (outer->data) {
         watch->slice = outer->slice;
         watch->period = outer->period;

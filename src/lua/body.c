@@ -147,6 +147,38 @@ int ltask_base(lua_State *L)
     return base_over(L, lua_pcallk(L, lua_gettop(L) - 2, LUA_MULTRET, 1, 0, base_over), 0);
 }
 
+/*
+ * The same for a body in steps: [1] the message handler, [2] a function that answers the next step, as a function and its arguments, or
+ * nothing when there is none.  It is called first, and then after each step.  Each step is called from here, so there is one C function
+ * below it, as there is below a script in `lua`.
+ */
+enum { STEP_IS_OVER, STEP_IS_KNOWN };
+
+static int go_on_with_steps(lua_State *L, int status, lua_KContext stage)
+{
+    while (status == LUA_OK || status == LUA_YIELD) {
+        if (stage == STEP_IS_OVER) {
+            lua_settop(L, 2);
+            lua_pushvalue(L, 2);
+            stage = STEP_IS_KNOWN;
+            status = lua_pcallk(L, 0, LUA_MULTRET, 1, stage, go_on_with_steps);
+        } else if (lua_gettop(L) > 2) {
+            stage = STEP_IS_OVER;
+            status = lua_pcallk(L, lua_gettop(L) - 3, 0, 1, stage, go_on_with_steps);
+        } else {
+            isolate_of(L)->level->raised = false;
+            return 0;
+        }
+    }
+    isolate_of(L)->level->raised = true;
+    return 1;
+}
+
+int ltask_base_of_steps(lua_State *L)
+{
+    return go_on_with_steps(L, LUA_OK, STEP_IS_OVER);
+}
+
 #define NO_MEMORY "not enough memory"
 
 static bool is_text(lua_State *L, int index, const char *text)

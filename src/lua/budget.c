@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "lua/report.h"
+#include "lua/room.h"
 #include "lua/task.h"
 
 #include <stdio.h>
@@ -14,8 +15,30 @@ static void on_hook(lua_State *L, lua_Debug *event);
 static void on_count(lua_State *L, lua_Debug *event);
 static int next_count(const struct orr_isolate *iso);
 static void look_again_after(lua_State *L, int count);
+static void look_again_at_once(const struct orr_isolate *iso, lua_State *L);
 
 /* --- The hook, on and off --------------------------------------------------------------------------------------- */
+
+/*
+ * Whether what runs is to be ended, so that it does not matter which error does it: "stack overflow" is one that makes room.
+ * Async-signal-safe.
+ */
+static bool is_overdue(const struct orr_isolate *iso)
+{
+    if (!iso->slice_over)
+        return false;
+    uint64_t passed = clock_now() - iso->requested_at;
+    for (const struct level *level = iso->level; level; level = level->outer)
+        if (level->limit && passed >= level->limit)
+            return true;
+    return iso->condemned || isolate_ends(iso);
+}
+
+/* Whether the stack has room for the hook; not, if it is growing, and the instruction that runs fills it up.  Async-signal-safe. */
+static bool has_room(const struct orr_isolate *iso, lua_State *L)
+{
+    return !iso->account.stack_grows && room_is_left(L);
+}
 
 /*
  * Async-signal-safe: lua_sethook() is made for that.  A coroutine that is armed already keeps what is known of its own hook.  One whose
@@ -25,6 +48,10 @@ static void arm(struct orr_isolate *iso, lua_State *L)
 {
     lua_Hook hook = lua_gethook(L);
     bool again = hook == on_hook && iso->armed == L;
+    if (hook && hook == iso->script_hook)
+        return; /* it looks by itself, soon */
+    if (!has_room(iso, L) && !is_overdue(iso))
+        return; /* it is tried again while the slice goes on, and when another coroutine runs */
     if (!again) {
         bool has_own = hook && hook != on_hook; /* else it has none, or ours from another time */
         iso->own.hook = has_own ? hook : NULL;
@@ -48,18 +75,29 @@ static void disarm(struct orr_isolate *iso)
         lua_sethook(L, iso->own.hook, iso->own.mask, iso->own.count);
 }
 
+/* For now, Lua runs without the hook. */
+static void take_off(struct orr_isolate *iso)
+{
+    iso->moving = true;
+    disarm(iso);
+    iso->moving = false;
+}
+
 /*
  * The slice is over, or still is: in a signal handler, on the worker's thread, which is inside that slice.
  *
  * The hook may get lost when it is set: Lua, about to find that there is none, reads the mask, and then clears the flag that makes it
- * look (`trap`); what comes between the two is forgotten, and so is a count that it is just writing.  So the hook is set again each time.
+ * look (`trap`); what comes between the two is forgotten, and so is a count that it is just writing.  So the hook is set again each time; or
+ * at last, if the stack had no room for it.
  */
 static void budget_over(void *data)
 {
     struct orr_isolate *iso = data;
     if (iso->slice_over) {
-        if (!iso->moving && iso->armed && iso->armed == iso->running)
-            arm(iso, iso->armed);
+        bool has_hook = iso->armed == iso->running;
+        bool had_no_room = !iso->armed && !iso->suspending;
+        if (!iso->moving && iso->requested && (has_hook || had_no_room))
+            arm(iso, iso->running);
         return;
     }
     iso->requested_at = clock_now();
@@ -95,6 +133,8 @@ bool budget_ask_for_memory(struct orr_isolate *iso)
     if (asked && !iso->over_memory) {
         iso->over_memory = true;
         iso->forced_already = false;
+        if (!iso->moving)
+            look_again_at_once(iso, iso->running); /* for a hook of a script's, which would be late */
     }
     return asked;
 }
@@ -148,8 +188,18 @@ void budget_hands_on(struct orr_isolate *iso)
 void budget_made_coroutine(struct orr_isolate *iso, lua_State *L, lua_State *co)
 {
     bool armed = L == iso->armed;
-    if (lua_gethook(co) == on_hook)
+    lua_Hook hook = lua_gethook(co);
+    if (hook == on_hook || (hook && hook == iso->script_hook))
         lua_sethook(co, armed ? iso->own.hook : NULL, armed ? iso->own.mask : 0, armed ? iso->own.count : 0);
+}
+
+lua_Hook budget_others_hook(const struct orr_isolate *iso, lua_State *co, int *mask, int *count)
+{
+    bool ours = lua_gethook(co) == on_hook;
+    bool aside = ours && co == iso->armed;
+    *mask = !ours ? lua_gethookmask(co) : aside ? iso->own.mask : 0;
+    *count = !ours ? lua_gethookcount(co) : aside ? iso->own.count : 0;
+    return !ours ? lua_gethook(co) : aside ? iso->own.hook : NULL;
 }
 
 void budget_enter_coroutine(struct orr_isolate *iso, lua_State *co)
@@ -461,9 +511,7 @@ static struct level *find_ended(struct orr_isolate *iso, const lua_State *L)
 /* The coroutines of the task that runs are about to yield, in L. */
 static void prepare_to_yield(struct orr_isolate *iso, lua_State *L)
 {
-    iso->moving = true;
-    disarm(iso);
-    iso->moving = false;
+    take_off(iso);
     iso->suspending = true;
     iso->ended_in = L;
     if (iso->current)
@@ -476,6 +524,18 @@ static void prepare_to_preempt(struct orr_isolate *iso, lua_State *L)
     iso->preemptions++;
     iso->current->preempted = true;
     iso->preempting = true;
+}
+
+/*
+ * Our hook is about to raise an error in L.  If the script catches it, hooks are on again in L, and that is to be noticed at the next
+ * instruction: see `in_hook`.
+ */
+static void look_again_at_once(const struct orr_isolate *iso, lua_State *L)
+{
+    lua_Hook hook = lua_gethook(L);
+    bool ours = hook == on_hook || hook == on_count || hook == iso->script_hook;
+    if (hook && ours && lua_gethookcount(L) != 1)
+        lua_sethook(L, hook, lua_gethookmask(L), 1);
 }
 
 static int raise_timeout(lua_State *L)
@@ -499,6 +559,7 @@ static void end_in_hook(struct orr_isolate *iso, lua_State *L, const struct leve
 {
     begin_to_end(iso, L, expired);
     if (!may_yield || L != iso->running || !chain_can_yield(L, iso->chain)) {
+        look_again_at_once(iso, L);
         raise_timeout(L);
     } else {
         prepare_to_yield(iso, L);
@@ -542,6 +603,7 @@ static void raise_oversized(struct orr_isolate *iso, lua_State *L)
     char text[96];
     if (!memory_find_oversized(iso, L, text, sizeof text))
         return;
+    look_again_at_once(iso, L);
     luaL_where(L, 0);
     lua_pushstring(L, text);
     lua_concat(L, 2);
@@ -575,6 +637,7 @@ static bool see_to_memory(struct orr_isolate *iso, lua_State *L)
     if (iso->over_memory) {
         iso->over_memory = false;
         if (memory_still_over(iso)) {
+            look_again_at_once(iso, L);
             lua_pushliteral(L, "not enough memory");
             lua_error(L);
         }
@@ -613,11 +676,38 @@ static bool may_suspend(struct orr_isolate *iso, lua_State *L, lua_Debug *event)
     return !skip;
 }
 
-/* lua_sethook() goes through all frames: it is called only if something changes. */
+/* lua_sethook() goes through all frames: it is called only if something changes.  The hook of a script comes by itself. */
 static void look_again_after(lua_State *L, int count)
 {
-    if (lua_gethookcount(L) != count)
+    if (lua_gethook(L) == on_hook && lua_gethookcount(L) != count)
         lua_sethook(L, on_hook, lua_gethookmask(L), count);
+}
+
+/* Whether the next instruction leaves room on the stack: one that pushes all that a function was called with may not. */
+static bool next_leaves_room(lua_State *L)
+{
+    enum { MANY = 200 };
+    lua_Debug frame;
+    bool many = lua_getstack(L, 0, &frame) && lua_getlocal(L, &frame, -MANY);
+    if (many)
+        lua_pop(L, 1);
+    return !many && room_is_left(L);
+}
+
+/*
+ * Lua marks the frame in which a hook has yielded, and leaves out one call of a hook there.  The mark must not stay until a script sets a
+ * hook for lines, and misses the first of them: so ours stays on, for the instruction at which the coroutine goes on, and takes itself off
+ * at the next.  It cannot, if it stands in for the hook of a C library, which is put back at once; and need not, if scripts have no hooks.
+ */
+static void preempt_in_hook(struct orr_isolate *iso, lua_State *L)
+{
+    bool stays = iso->script_hook && L == iso->armed && lua_gethook(L) == on_hook && !iso->own.hook;
+    if (stays && next_leaves_room(L)) {
+        look_again_after(L, 1);
+        iso->armed = NULL;
+    }
+    prepare_to_preempt(iso, L);
+    lua_yield(L, 0);
 }
 
 static bool slice_is_over(const struct orr_isolate *iso)
@@ -626,6 +716,64 @@ static bool slice_is_over(const struct orr_isolate *iso)
         return iso->slice_over;
     uint64_t now = clock_now();
     return now >= iso->slice_end || now >= iso->worker->watch->turn_end;
+}
+
+/* Where instructions are counted, and where they are not. */
+static bool has_nothing_to_do(const struct orr_isolate *iso)
+{
+    return !iso->slice_over && !iso->condemned && !iso->counted;
+}
+
+/*
+ * Finds out what is to be done, and does it.  Where Lua may not be suspended at this very event, that is left to the next.  Raises.  False if
+ * Lua cannot be suspended at all here.
+ */
+static bool act_in_hook(struct orr_isolate *iso, lua_State *L, bool may)
+{
+    bool paid = see_to_memory(iso, L);
+    iso->fresh = false; /* what took long meanwhile was the collector */
+    if (!paid || slice_is_over(iso))
+        iso->slice_over = true;
+    if (has_nothing_to_do(iso)) {
+        stand_down(iso);
+        return true;
+    }
+    const struct level *expired = find_ended(iso, L);
+    if (expired) {
+        look_again_after(L, 1);
+        end_in_hook(iso, L, expired, may);
+    } else if (iso->counted && !iso->slice_over) {
+        look_again_after(L, (int)iso->limits.check_interval);
+    } else if (!can_preempt(iso, L)) {
+        collector_pay_anyway(iso, iso->limits.slice_ns);
+        look_again_after(L, PATIENCE);
+        if (!room_is_left(L))
+            take_off(iso); /* until there is, or it is time to raise an error */
+        return false;
+    } else if (!may) {
+        look_again_after(L, 1);
+    } else {
+        preempt_in_hook(iso, L);
+    }
+    return true;
+}
+
+/* The same, knowing what it means for the coroutine if this raises. */
+static bool look_in_hook(struct orr_isolate *iso, lua_State *L, bool may)
+{
+    struct chain *chain = iso->chain && iso->chain->co == L && iso->running == L ? iso->chain : NULL;
+    if (chain)
+        chain->in_hook = true;
+    bool answer = act_in_hook(iso, L, may);
+    if (chain)
+        chain->in_hook = false;
+    return answer;
+}
+
+bool budget_look_in_hook(struct orr_isolate *iso, lua_State *L)
+{
+    iso->fresh = false;
+    return look_in_hook(iso, L, true);
 }
 
 static void on_hook(lua_State *L, lua_Debug *event)
@@ -645,31 +793,22 @@ static void on_hook(lua_State *L, lua_Debug *event)
     if (wants(iso->own.mask, event->event))
         iso->own.hook(L, event);
     bool may = may_suspend(iso, L, event);
-    bool counts = event->event == LUA_HOOKCOUNT;
-    if (!may && !counts)
-        return;
+    if (may || event->event == LUA_HOOKCOUNT)
+        look_in_hook(iso, L, may);
+}
+
+static void act_on_count(struct orr_isolate *iso, lua_State *L)
+{
     bool paid = see_to_memory(iso, L);
-    iso->fresh = false; /* what took long meanwhile was the collector */
-    if (!paid || slice_is_over(iso))
-        iso->slice_over = true;
-    if (!iso->slice_over && !iso->condemned && !iso->counted) {
-        stand_down(iso);
-        return;
-    }
     const struct level *expired = find_ended(iso, L);
     if (expired) {
-        look_again_after(L, 1);
-        end_in_hook(iso, L, expired, may);
-    } else if (iso->counted && !iso->slice_over) {
-        look_again_after(L, (int)iso->limits.check_interval);
-    } else if (!can_preempt(iso, L)) {
-        collector_pay_anyway(iso, iso->limits.slice_ns);
-        look_again_after(L, PATIENCE);
-    } else if (!may) {
-        look_again_after(L, 1);
-    } else {
+        lua_sethook(L, on_count, LUA_MASKCOUNT, 1);
+        end_in_hook(iso, L, expired, true);
+    } else if ((!paid || slice_is_over(iso)) && can_preempt(iso, L)) {
         prepare_to_preempt(iso, L);
         lua_yield(L, 0);
+    } else if (!paid) {
+        collector_pay_anyway(iso, iso->limits.slice_ns);
     }
 }
 
@@ -683,17 +822,12 @@ static void on_count(lua_State *L, lua_Debug *event)
         level->used += (uint64_t)lua_gethookcount(L);
     iso->requested = false;
     lua_sethook(L, on_count, LUA_MASKCOUNT, next_count(iso)); /* also if what follows raises */
-    bool paid = see_to_memory(iso, L);
-    const struct level *expired = find_ended(iso, L);
-    if (expired) {
-        lua_sethook(L, on_count, LUA_MASKCOUNT, 1);
-        end_in_hook(iso, L, expired, true);
-    } else if ((!paid || slice_is_over(iso)) && can_preempt(iso, L)) {
-        prepare_to_preempt(iso, L);
-        lua_yield(L, 0);
-    } else if (!paid) {
-        collector_pay_anyway(iso, iso->limits.slice_ns);
-    }
+    struct chain *chain = iso->chain && iso->chain->co == L && iso->running == L ? iso->chain : NULL;
+    if (chain)
+        chain->in_hook = true;
+    act_on_count(iso, L);
+    if (chain)
+        chain->in_hook = false;
 }
 
 /* A look stands for some work in C, which counts as instructions where those are counted. */

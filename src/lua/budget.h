@@ -6,8 +6,8 @@
  * How.  The worker's watch (exec/watch.h) interrupts the thread, and its handler, budget_over(), asks for the end of the slice:
  * it sets `requested` and the debug hook of the coroutine that runs now.  The hook, at the next instruction, finds out what is to be
  * done.  `requested` is looked at again whenever another coroutine begins or goes on to run (budget_switched()), so the hook is always on
- * the one that runs, and on no other; one that is found elsewhere takes itself off.  A hook of the script's own is kept, still told
- * what it wants to know, and put back.
+ * the one that runs, and on no other; one that is found elsewhere takes itself off.  A hook of the script's own does the same work itself
+ * (hooks.h); one of a C library is kept, still told what it wants to know, and put back.
  *
  * Suspending.  The hook yields, if every coroutine from the running one out to the task can, and every task outside that, up to
  * the one that the worker polled: for what started a task inside itself must not go on before that has come to its first wait.  All of
@@ -120,6 +120,15 @@ void budget_ask_to_collect(struct orr_isolate *iso);
  * runs any more.  The host is told why, once; each call and task that runs, or goes on, is ended as at its deadline.
  */
 void budget_condemn(struct orr_isolate *iso, const char *why);
+
+/*
+ * In the hook of a script, where Lua may be suspended and `requested` is set: does what is to be done.  False if Lua cannot be suspended here
+ * for some time.  Raises.
+ */
+bool budget_look_in_hook(struct orr_isolate *iso, lua_State *L);
+
+/* The hook of a coroutine that is not ours, its mask and its count, also while ours stands in for it; NULL for none. */
+lua_Hook budget_others_hook(const struct orr_isolate *iso, lua_State *co, int *mask, int *count);
 
 /* Between the two, nobody sets or takes away the hook of the coroutine that runs: it is the caller's own. */
 void budget_hands_off(struct orr_isolate *iso);

@@ -15,12 +15,22 @@
 static const char waiting_key; /* in the registry: the coroutines that wait inside tasks, and who resumed them */
 static const char exposed_key; /* and those of tasks that scripts have seen */
 
+/*
+ * Pushes a coroutine on L.  There is no way to do that but by its own stack.  That may be full, and lua_checkstack() would make the frame of
+ * one that was suspended in mid-slice larger each time: so the value goes onto one of the few slots that Lua has beyond the last, for values that do not
+ * stay.
+ */
+static void push_coroutine(lua_State *L, lua_State *co)
+{
+    lua_pushthread(co);
+    lua_xmove(co, L, 1);
+}
+
 /* L has resumed it. */
 static void set_waiting(lua_State *L, lua_State *co, bool waiting)
 {
     lua_rawgetp(L, LUA_REGISTRYINDEX, &waiting_key);
-    lua_pushthread(co);
-    lua_xmove(co, L, 1);
+    push_coroutine(L, co);
     if (waiting)
         lua_pushthread(L);
     else
@@ -32,10 +42,7 @@ static void set_waiting(lua_State *L, lua_State *co, bool waiting)
 static bool is_in(lua_State *L, lua_State *co, const char *key)
 {
     lua_rawgetp(L, LUA_REGISTRYINDEX, key);
-    if (!lua_checkstack(co, 1))
-        luaL_error(L, "stack overflow");
-    lua_pushthread(co);
-    lua_xmove(co, L, 1);
+    push_coroutine(L, co);
     lua_rawget(L, -2);
     bool in = lua_toboolean(L, -1);
     lua_pop(L, 2);
@@ -44,11 +51,10 @@ static bool is_in(lua_State *L, lua_State *co, const char *key)
 
 lua_State *coroutine_resumer(lua_State *L, lua_State *co)
 {
-    if (!lua_checkstack(L, 2) || !lua_checkstack(co, 1))
+    if (!lua_checkstack(L, 2))
         return NULL;
     lua_rawgetp(L, LUA_REGISTRYINDEX, &waiting_key);
-    lua_pushthread(co);
-    lua_xmove(co, L, 1);
+    push_coroutine(L, co);
     lua_rawget(L, -2);
     lua_State *resumer = lua_tothread(L, -1);
     lua_pop(L, 2);
@@ -103,7 +109,7 @@ enum { PASS_ON = -2 };
 
 static int resume(lua_State *L, struct orr_isolate *iso, lua_State *co, int arguments)
 {
-    struct chain chain = { .outer = iso->chain, .L = L };
+    struct chain chain = { .outer = iso->chain, .L = L, .co = co };
     lua_State *running = iso->running;
     iso->chain = &chain;
     iso->running = co;
@@ -125,7 +131,7 @@ static int resume(lua_State *L, struct orr_isolate *iso, lua_State *co, int argu
         return results;
     }
     lua_xmove(co, L, 1);
-    mark_ended(iso, co, status);
+    mark_ended(iso, co, chain.in_hook);
     return -1;
 }
 

@@ -12,9 +12,10 @@ enum {
 
 static const char ended; /* its address, on top of a coroutine */
 
-void mark_ended(struct orr_isolate *iso, lua_State *co, int status)
+void mark_ended(struct orr_isolate *iso, lua_State *co, bool in_hook)
 {
-    if (status == LUA_ERRMEM || (iso->level && iso->level->ending) || lua_gethook(co) || iso->hooked)
+    bool died = lua_status(co) > LUA_YIELD; /* else it was not resumed at all */
+    if (died && (in_hook || (iso->level && iso->level->ending)))
         lua_pushlightuserdata(co, (void *)&ended); /* in the place of its error: needs no memory */
 }
 
@@ -116,42 +117,9 @@ static int our_xpcall(lua_State *L)
     return xpcall_over(L, lua_pcallk(L, arguments, LUA_MULTRET, 1, 0, xpcall_over), 0);
 }
 
-/* --- Hooks of others --------------------------------------------------------------------------------------------------- */
-
-/* debug.sethook and debug.gethook, at upvalue 2, find the hook as the script has left it. */
-static int with_own_hook(lua_State *L)
-{
-    struct orr_isolate *iso = isolate_of(L);
-    if (iso->limits.mode == ORR_LUA_COUNT)
-        return luaL_error(L, "no other hook can be set or seen where instructions are counted");
-    lua_pushvalue(L, lua_upvalueindex(2));
-    lua_insert(L, 1);
-    iso->hooked = true;
-    budget_hands_off(iso);
-    int status = lua_pcall(L, lua_gettop(L) - 1, LUA_MULTRET, 0);
-    budget_hands_on(iso);
-    return status == LUA_OK ? lua_gettop(L) : lua_error(L);
-}
-
-static void wrap_hook_function(struct orr_isolate *iso, lua_State *L, const char *name)
-{
-    lua_pushlightuserdata(L, iso);
-    if (lua_getfield(L, -2, name) != LUA_TFUNCTION) {
-        lua_pop(L, 2);
-        return;
-    }
-    lua_pushcclosure(L, with_own_hook, 2);
-    lua_setfield(L, -2, name);
-}
-
 void ending_open(struct orr_isolate *iso, lua_State *L)
 {
     lua_pushlightuserdata(L, iso);
     lua_pushcclosure(L, our_xpcall, 1);
     lua_setglobal(L, "xpcall");
-    if (lua_getglobal(L, LUA_DBLIBNAME) == LUA_TTABLE) {
-        wrap_hook_function(iso, L, "sethook");
-        wrap_hook_function(iso, L, "gethook");
-    }
-    lua_pop(L, 1);
 }

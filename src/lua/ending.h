@@ -1,11 +1,11 @@
-/* Ending Lua from outside, and what must not get in the way of that: closing coroutines, xpcall, hooks of others. */
+/* Ending Lua from outside, and what must not get in the way of that: closing coroutines, xpcall. */
 #ifndef ORR_LUA_ENDING_H
 #define ORR_LUA_ENDING_H
 
 #include "lua/isolate.h"
 
 /*
- * Why a coroutine must not be closed; NULL if it may.  Too many are being closed inside one another; or it died of an error that a
+ * Why a coroutine must not be closed; NULL if it may.  Too many are being closed inside one another; or it died of an error that our
  * hook raised: Lua has left its hooks off then, and what it still had to close could not be interrupted.
  */
 const char *close_refusal(struct orr_isolate *iso, lua_State *co);
@@ -19,10 +19,13 @@ int close_coroutine(struct orr_isolate *iso, lua_State *L, lua_State *co);
  */
 void close_chain(struct orr_isolate *iso, lua_State *innermost, lua_State *outermost, uint32_t script);
 
-/* A coroutine has died of an error, which was taken off: if that may have been raised by a hook of ours, it is never closed. */
-void mark_ended(struct orr_isolate *iso, lua_State *co, int status);
+/*
+ * Resuming a coroutine has come to an error, which was taken off.  If the coroutine has died of it, and our hook has raised it or what runs is
+ * being ended, it is never closed.
+ */
+void mark_ended(struct orr_isolate *iso, lua_State *co, bool in_hook);
 
-/* Puts our xpcall, and what sets hooks, in the place of Lua's own. */
+/* Puts our xpcall in the place of Lua's own. */
 void ending_open(struct orr_isolate *iso, lua_State *L);
 
 #endif

@@ -91,14 +91,12 @@ int orr_lua_push_async(lua_State *L, orr_lua_start_fn *start, orr_lua_push_fn *p
 
 /* --- Scripts ----------------------------------------------------------------------------------------------------- */
 
-/* [name] [function] [arguments...] -> [handle]; may raise. */
+/* [options] [function] [arguments...] -> [handle]; may raise. */
 static int start_script(lua_State *L)
 {
-    const char *name = lua_touserdata(L, 1);
     struct orr_isolate *iso = isolate_find(L);
-    struct ltask_options options = {
-        .name = name, .detached = true, .entry = ORR_LUA_SCRIPT, .script = script_of_chunk(L, 2)
-    };
+    struct ltask_options options = *(const struct ltask_options *)lua_touserdata(L, 1);
+    options.script = script_of_chunk(L, 2);
     struct ltask *task = ltask_new(iso, L, lua_gettop(L) - 2, &options);
     if (!isolate_visit(iso)) {
         worker_ready(iso->worker, task->task);
@@ -107,7 +105,7 @@ static int start_script(lua_State *L)
     return 1;
 }
 
-int orr_lua_start(lua_State *L, int arguments, const char *name, struct orr_task **out)
+static int start(lua_State *L, int arguments, struct ltask_options *options, struct orr_task **out)
 {
     struct orr_isolate *iso = L ? isolate_find(L) : NULL;
     if (!iso || arguments < 0 || lua_gettop(L) < arguments + 1 || !lua_isfunction(L, -arguments - 1))
@@ -115,7 +113,7 @@ int orr_lua_start(lua_State *L, int arguments, const char *name, struct orr_task
     if (!lua_checkstack(L, 4))
         return -ENOMEM;
     lua_pushcfunction(L, start_script);
-    lua_pushlightuserdata(L, (void *)name);
+    lua_pushlightuserdata(L, options);
     lua_rotate(L, -arguments - 3, 2); /* below the function and its arguments */
     if (lua_pcall(L, arguments + 2, 1, 0) != LUA_OK) {
         log_line(&iso->rt->log, ORR_LOG_ERROR, "no task: %s", lua_tostring(L, -1));
@@ -127,6 +125,18 @@ int orr_lua_start(lua_State *L, int arguments, const char *name, struct orr_task
         *out = orr_task_ref(self->task);
     lua_pop(L, 1);
     return 0;
+}
+
+int orr_lua_start(lua_State *L, int arguments, const char *name, struct orr_task **out)
+{
+    struct ltask_options options = { .name = name, .detached = true, .entry = ORR_LUA_SCRIPT };
+    return start(L, arguments, &options, out);
+}
+
+int script_start_steps(lua_State *L, const char *name, struct orr_task **out)
+{
+    struct ltask_options options = { .name = name, .detached = true, .entry = ORR_LUA_SCRIPT, .steps = true };
+    return start(L, 0, &options, out);
 }
 
 /* --- Reports -------------------------------------------------------------------------------------------------------- */

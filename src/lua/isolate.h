@@ -53,7 +53,9 @@ enum object_class {
 /* A coroutine of the script's own that runs inside a task, or that one. */
 struct chain {
     struct chain *outer;
-    lua_State *L; /* who resumed it */
+    lua_State *L;  /* who resumed it */
+    lua_State *co; /* it */
+    bool in_hook;  /* our hook runs on it; or has raised an error there, after which Lua leaves its hooks off */
 };
 
 /* Of the host. */
@@ -149,10 +151,10 @@ struct orr_isolate {
     volatile bool requested;    /* the hook is wanted: the slice is over, or there is something to do about memory */
     volatile bool slice_over;   /* the first of these */
     volatile bool fresh, moving, after_call;
-    bool condemned;    /* none of its Lua runs any more, */
-    char verdict[128]; /* and why */
-    bool hooked;       /* a script has had hooks of its own, and any of those may have raised an error */
-    unsigned skips;    /* of moments that were not good ones */
+    bool condemned;       /* none of its Lua runs any more, */
+    char verdict[128];    /* and why */
+    lua_Hook script_hook; /* of scripts, which looks by itself: see hooks.h; NULL if they can have none */
+    unsigned skips;       /* of moments that were not good ones */
     uint64_t requested_at;
     uint64_t requested_cpu;    /* the same by the thread's own clock */
     lua_State *volatile armed; /* has our hook */

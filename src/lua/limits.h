@@ -24,6 +24,7 @@ struct limits {
     unsigned max_objects;     /* with finalizers of ours */
     uint64_t longest_step_ns; /* of the collector */
     bool safe_patterns;
+    bool may_sleep;
     bool testing;
     unsigned schedule_limit, schedule_per_turn;
     unsigned events_limit;

@@ -56,6 +56,14 @@ static size_t slots_in_use(lua_State *L, const void *block, size_t size)
     return function > begin && function - begin < size ? (function - begin) / SLOT : 0;
 }
 
+/* Whether a block is a stack that may be filled up to its end, which is Lua's limit or little less.  No table has such a size. */
+static bool is_last_stack(size_t size)
+{
+    enum { LITTLE = 512 };
+    size_t slots = size / SLOT - STACK_EXTRA;
+    return size % SLOT == 0 && slots + LITTLE >= LUAI_MAXSTACK && slots <= LUAI_MAXSTACK;
+}
+
 /* Looks at a large block that was made or has grown.  `kind` is what Lua says that it makes, or 0. */
 static void look_at_size(struct orr_isolate *iso, const void *block, size_t old_size, size_t size, size_t kind)
 {
@@ -348,6 +356,7 @@ static __attribute__((noinline)) void *take_with_a_look(struct orr_isolate *iso,
     iso->memory += size - before;
     account->refused.size = 0;
     if (grows && size > MEMORY_QUANTUM) {
+        account->stack_grows = !block && !kind && is_last_stack(size);
         look_at_size(iso, result, before, size, kind);
         count_large(iso, size - before);
     }
@@ -379,6 +388,7 @@ void *memory_alloc(void *data, void *block, size_t old_size, size_t size)
         if (block) {
             iso->memory -= old_size;
             give_block(iso, block, old_size);
+            account->stack_grows = false;
         }
         return NULL;
     }

@@ -68,9 +68,10 @@ struct memory_account {
         size_t size;
     } misplaced[MISPLACED_MAX]; /* small blocks that are not in the slab: a large one shrank when there was no page */
     unsigned misplaced_count;
-    unsigned strays;         /* misplaced blocks beyond these: they are known by being in no chunk of the slab */
-    bool defers;             /* large blocks are freed late: see memory_defer() */
-    struct late_block *late; /* those that wait for that */
+    unsigned strays;           /* misplaced blocks beyond these: they are known by being in no chunk of the slab */
+    volatile bool stack_grows; /* Lua is copying one into a block that ends at its limit; until it frees the old one */
+    bool defers;               /* large blocks are freed late: see memory_defer() */
+    struct late_block *late;   /* those that wait for that */
 };
 
 /* To be called before the state is made, and after it is closed. */

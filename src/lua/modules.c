@@ -2,8 +2,10 @@
 
 #include "lua/capability.h"
 #include "lua/ending.h"
+#include "lua/hooks.h"
 #include "lua/paced.h"
 #include "lua/pattern/pattern.h"
+#include "lua/room.h"
 #include "lua/sandbox/sandbox.h"
 #include "lua/task.h"
 #include "lua/terms.h"
@@ -89,6 +91,7 @@ static void put_patterns(struct orr_isolate *iso, lua_State *L)
 void modules_open(struct orr_isolate *iso, lua_State *L)
 {
     const struct terms *terms = iso->terms;
+    room_learn(L);
     lua_newtable(L);
     loop_open(iso, L);
     schedule_open(iso, L);
@@ -106,6 +109,7 @@ void modules_open(struct orr_isolate *iso, lua_State *L)
     handle_open(iso, L);
     coroutine_open(iso, L);
     ending_open(iso, L);
+    hooks_open(iso, L);
     garbage_open(iso, L);
     if (iso->limits.safe_patterns)
         put_patterns(iso, L);
@@ -127,6 +131,9 @@ void modules_open(struct orr_isolate *iso, lua_State *L)
         sandbox_finish(iso, L);
     else
         use_package(L);
+    libraries_open(iso, L);
+    if (iso->limits.may_sleep)
+        libraries_may_sleep(iso);
     capability_withhold(L, terms->modules);
     if (terms->for_jobs && !capability_beyond_jobs(terms->modules)) /* with which an isolate is not used again */
         library_freeze(L);

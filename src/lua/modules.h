@@ -65,6 +65,10 @@ bool block_is_open(const struct ltask *self, const lua_State *L);
 /* Puts ours in the place of Lua's own. */
 void coroutine_open(struct orr_isolate *iso, lua_State *L);
 
+/* Looks out for C libraries that scripts load; and: functions that scripts of the isolate can call may sleep.  The second, the worker's thread. */
+void libraries_open(struct orr_isolate *iso, lua_State *L);
+void libraries_may_sleep(struct orr_isolate *iso);
+
 /* Who resumed a coroutine that waits inside a task, or was suspended in mid-slice; NULL for others. */
 lua_State *coroutine_resumer(lua_State *L, lua_State *co);
 

@@ -22,6 +22,12 @@ void script_end_call(struct orr_isolate *iso, uint32_t before);
 void script_number_chunk(struct orr_isolate *iso, lua_State *L);
 uint32_t script_of_chunk(lua_State *L, int index);
 
+/*
+ * Starts a script that has several steps, as orr_lua_start() starts a function.  The function at the top of the stack, which is taken off,
+ * is called for each step: it answers a function and its arguments, which are called then, or nothing when there is no more.
+ */
+int script_start_steps(lua_State *L, const char *name, struct orr_task **task);
+
 struct ltask;
 
 /*

@@ -288,6 +288,18 @@ void ltask_give_up(struct ltask *self)
     isolate_unanchor(self->iso, self->iso->L, anchor);
 }
 
+/* Pushes the bottom of a body on its coroutine.  May raise. */
+static void push_base(struct orr_isolate *iso, lua_State *L, lua_State *co, bool steps)
+{
+    if (!steps) {
+        lua_rawgeti(co, LUA_REGISTRYINDEX, iso->base);
+        return;
+    }
+    lua_pushlightuserdata(L, iso);
+    lua_pushcclosure(L, ltask_base_of_steps, 1);
+    lua_xmove(L, co, 1);
+}
+
 struct ltask *ltask_new(struct orr_isolate *iso, lua_State *L, int arguments, const struct ltask_options *options)
 {
     ltask_check_room(iso, L, options->detached);
@@ -325,7 +337,7 @@ struct ltask *ltask_new(struct orr_isolate *iso, lua_State *L, int arguments, co
     lua_setiuservalue(L, function, 1);
     if (!lua_checkstack(self->co, arguments + 8))
         luaL_error(L, "too many arguments");
-    lua_rawgeti(self->co, LUA_REGISTRYINDEX, iso->base);
+    push_base(iso, L, self->co, options->steps);
     lua_rawgeti(self->co, LUA_REGISTRYINDEX, iso->base_handler);
     lua_xmove(L, self->co, arguments + 1);
     self->arguments = arguments + 2;

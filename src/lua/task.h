@@ -123,6 +123,7 @@ struct ltask_options {
     bool detached;
     bool fair;
     bool lasting; /* the name outlives the task */
+    bool steps;   /* the function answers the steps of the body, one by one: see script_start_steps() */
     int name_at;  /* or it is the string at this index of L; 0 for elsewhere */
     int handler;  /* the index on L of what calls it; 0 for none */
     enum orr_lua_entry entry;

@@ -41,8 +41,12 @@ void ltask_give_up(struct ltask *self);
 /* One task of the isolate is gone. */
 void ltask_counted_out(struct orr_isolate *iso);
 
-/* The bottom of a coroutine, [message handler] [function] [arguments...], and its message handler. */
+/*
+ * The bottom of a coroutine, [message handler] [function] [arguments...]; the same for a body in steps, whose function answers the
+ * next step; and the message handler.
+ */
 int ltask_base(lua_State *L);
+int ltask_base_of_steps(lua_State *L);
 int ltask_handle_message(lua_State *L);
 
 /* The coroutine has returned, with so many values on it, or failed. */
