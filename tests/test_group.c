@@ -315,7 +315,7 @@ static void failure_goes_up_if_whoever_awaited_the_task_was_cancelled(void **sta
     assert_int_equal(orr_task_cancel(waits.task, NULL), 0);
     fail_at_once(&child);
     settle();
-    assert_string_equal(notes(), "waits:ECANCELED parent:ECHILD parent:ECHILD");
+    assert_string_equal(notes(), "parent:ECHILD parent:ECHILD waits:ECANCELED");
     assert_int_equal(orr_event_free(event), 0);
     stage_close(rt);
 }
