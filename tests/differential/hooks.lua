@@ -1,4 +1,5 @@
 -- untrusted: there is no debug.sethook
+-- counted: where instructions are counted, no other hook can be set
 -- Hooks: calls, returns, lines, counts.
 
 local sethook, gethook, getinfo = debug.sethook, debug.gethook, debug.getinfo
