@@ -26,7 +26,7 @@ uint32_t script_of_chunk(lua_State *L, int index);
  * Starts a script that has several steps, as orr_lua_start() starts a function.  The function at the top of the stack, which is taken off,
  * is called for each step: it answers a function and its arguments, which are called then, or nothing when there is no more.
  */
-int script_start_steps(lua_State *L, const char *name, struct orr_task **task);
+int script_start_steps(lua_State *L, const char *name, struct orr_task **out);
 
 struct ltask;
 
