@@ -764,8 +764,8 @@ enum orr_lua_entry {
 
 /* What a host may want to know at once. */
 enum orr_lua_notice {
-    ORR_LUA_TIMED_OUT,   /* something was ended at its deadline: the text is the report */
-    ORR_LUA_DISABLED,    /* a handler timed out so often in a row that it is not called any more */
+    ORR_LUA_TIMED_OUT, /* something was ended at its deadline: the text is the report */
+    ORR_LUA_DISABLED, /* a handler timed out so often in a row that it is not called any more; after the sink has heard of that */
     ORR_LUA_MEMORY_SOFT, /* the soft limit was passed */
     ORR_LUA_ENDED,       /* a limit was broken that no error can hold: none of the state's Lua runs any more */
     ORR_LUA_COUNTED, /* no timer can be had to interrupt Lua, and the text says why: instructions are counted, as often as

@@ -151,6 +151,38 @@ static void handler_is_said_to_be_disabled_after_what_it_did(void **state)
     }
 }
 
+static void note_failure(void *data, struct orr_task *task)
+{
+    (void)task;
+    keep_line(data, ORR_LOG_ERROR, "failed");
+}
+
+static void note_notice(void *data, lua_State *L, enum orr_lua_notice notice, const char *text)
+{
+    (void)L;
+    (void)text;
+    if (notice == ORR_LUA_DISABLED)
+        keep_line(data, ORR_LOG_WARNING, orr_events_disabled(L) == 1 ? "disabled" : "which?");
+}
+
+static void host_hears_that_a_handler_is_disabled_after_what_it_did(void **state)
+{
+    (void)state;
+    lua_State *L;
+    struct orr_lua_options options = counting;
+    options.notice = note_notice;
+    struct orr_runtime *rt = open_plain(note_failure, options, &L);
+    load(L, "game.events:on('x', function() " FOR_LONG " end)");
+    assert_int_equal(orr_lua_call(L, 0, 0, 0), 0);
+    for (int emits = 0; emits < 5; emits++) {
+        lua_pushnil(L);
+        assert_int_equal(orr_events_emit(L, "x"), 0);
+    }
+    assert_int_equal(orr_runtime_run(rt), 0);
+    assert_string_equal(told, "failed\nfailed\nfailed\ndisabled\n");
+    finish(rt, L);
+}
+
 /* Reports of tasks come some in a turn, so that whoever has started one can still await it; what happens meanwhile comes after them. */
 static void all_is_reported_in_the_order_in_which_it_happened(void **state)
 {
@@ -250,6 +282,7 @@ static const struct CMUnitTest reports[] = {
     cmocka_unit_test(call_that_times_out_is_told_to_the_notice_alone),
     cmocka_unit_test(time_out_that_somebody_else_hears_of_is_not_logged),
     cmocka_unit_test(handler_is_said_to_be_disabled_after_what_it_did),
+    cmocka_unit_test(host_hears_that_a_handler_is_disabled_after_what_it_did),
     cmocka_unit_test(all_is_reported_in_the_order_in_which_it_happened),
     cmocka_unit_test(closing_tells_what_is_left),
     cmocka_unit_test(amounts_of_time_are_written_as_people_do),

@@ -242,14 +242,26 @@ static void deliver(struct orr_isolate *iso, const struct notice *notice)
     iso->calls--;
 }
 
+/* A host is told at once; but that a handler is disabled, as all that the log is told, after the failures that came before. */
+static bool is_due(const struct orr_isolate *iso, const struct notice *notice)
+{
+    bool at_once = iso->limits.notice && notice->kind != ORR_LUA_DISABLED;
+    return at_once || notice->after <= iso->unseen.reported;
+}
+
 void budget_deliver_notices(struct orr_isolate *iso)
 {
     struct alloc alloc = charge_alloc(iso);
-    while (iso->notices && (iso->limits.notice || iso->notices->after <= iso->unseen.reported)) {
-        struct notice *notice = iso->notices;
-        iso->notices = notice->next;
+    for (struct notice **at = &iso->notices; *at;) {
+        struct notice *notice = *at;
+        if (!is_due(iso, notice)) {
+            at = &notice->next;
+            continue;
+        }
+        *at = notice->next;
         deliver(iso, notice);
         alloc_free(&alloc, notice, notice->size);
+        at = &iso->notices; /* there may be others by now */
     }
 }
 

@@ -136,7 +136,7 @@ void budget_hands_on(struct orr_isolate *iso);
 
 /*
  * Tells the host, as soon as no Lua runs; or, if it has no function for that, the log, when the failures of tasks that came before have
- * been reported.  Of tasks that have timed out the log is not told here: the sink is, or whoever awaits them.
+ * been reported.  That a handler is disabled, the host too is told then.  Of tasks that have timed out the log is not told here: the sink is, or whoever awaits them.
  */
 void budget_notice(struct orr_isolate *iso, enum orr_lua_notice kind, const char *text);
 
