@@ -623,8 +623,9 @@ static enum orr_poll node_poll(struct orr_task *task, void *data)
     model_hear_of_deadlines();
     assert_false(node->over);
     assert_int_equal(!!orr_task_cancelled(task), model_cancelled(node));
-    assert_true(!node->order || node->order > w.polled_order);
-    w.polled_order = node->order ? node->order : w.polled_order;
+    bool overtakes = model_news(node); /* it is to hear of a failure before anybody goes on */
+    assert_true(!node->order || overtakes || node->order > w.polled_order);
+    w.polled_order = node->order && !overtakes ? node->order : w.polled_order;
     node->order = 0;
     int answer = 0;
     if (node->pending)

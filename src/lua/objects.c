@@ -33,7 +33,8 @@ void objects_made(struct orr_isolate *iso)
         self->cycles = iso->collector.cycles;
         self->fresh = 0;
     }
-    if (++self->fresh >= FRESH_MAX || self->count >= iso->limits.max_objects) /* so that the next finds room, if there is any */
+    if (++self->fresh >= FRESH_MAX ||
+        self->count >= iso->limits.max_objects) /* so that the next finds room, if there is any */
         force_cycle(iso);
 }
 
