@@ -821,7 +821,8 @@ struct orr_lua_options {
     const char *const *modules; /* of the API that scripts have: "async", "eventloop", "events", "json", "loop",
                            "runtime", "schedule", "values", "worker"; NULL-terminated; default: all.  The others are neither in the module nor to be required */
     bool safe_patterns;         /* a trusted script, too, gets pattern functions that can be interrupted */
-    bool may_sleep; /* C functions of the host's that scripts call may sleep in system calls: these are not interrupted by our signal, for
+    bool
+        may_sleep; /* C functions of the host's that scripts call may sleep in system calls: these are not interrupted by our signal, for
                        which the process has one more thread.  Scripts that load C libraries have it by themselves */
     unsigned schedule_limit;    /* callbacks that wait; default 1,000 */
     unsigned schedule_per_turn; /* that are started in a turn; default 16 */

@@ -83,6 +83,13 @@ static void take_off(struct orr_isolate *iso)
     iso->moving = false;
 }
 
+/* What was asked of the hook is not forgotten: it is set again when it is asked for the next time, at the latest by the timer. */
+void budget_stack_fills(struct orr_isolate *iso)
+{
+    if (!iso->moving && iso->armed && iso->armed == iso->running && !iso->own.hook && !is_overdue(iso))
+        take_off(iso);
+}
+
 /*
  * The slice is over, or still is: in a signal handler, on the worker's thread, which is inside that slice.
  *

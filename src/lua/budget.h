@@ -107,6 +107,9 @@ int budget_hold(lua_State *L, lua_KFunction k, lua_KContext context);
 /* The same for those that cannot suspend themselves, and need not be functions of ours. */
 void budget_check(struct orr_isolate *iso, lua_State *L);
 
+/* In the allocator: the stack of the coroutine that runs is about to grow to its limit, and leaves no room for the hook. */
+void budget_stack_fills(struct orr_isolate *iso);
+
 /*
  * From inside the allocator: has the hook called at the next instruction, if Lua runs that it can interrupt; false if not.  The
  * second, because the account is overdrawn; the third, because the collector is owed work.

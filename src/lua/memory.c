@@ -350,13 +350,16 @@ static __attribute__((noinline)) void *take_with_a_look(struct orr_isolate *iso,
         return NULL;
     if (grows && !may_have(iso, size - before, kind))
         return refuse(iso, block, before, size);
+    account->stack_grows = !block && !kind &&
+                           is_last_stack(size); /* first: a signal may come while the block is made */
+    if (account->stack_grows)
+        budget_stack_fills(iso);
     void *result = resize_block(iso, block, before, size);
     if (!result)
         return refuse(iso, block, before, size);
     iso->memory += size - before;
     account->refused.size = 0;
     if (grows && size > MEMORY_QUANTUM) {
-        account->stack_grows = !block && !kind && is_last_stack(size);
         look_at_size(iso, result, before, size, kind);
         count_large(iso, size - before);
     }
