@@ -277,7 +277,10 @@ static void add_notice(struct orr_isolate *iso, const struct notice *what, const
 {
     size_t size = sizeof(struct notice) + strlen(text) + 1;
     struct alloc alloc = charge_alloc(iso);
+    bool outer = iso->charge.reports;
+    iso->charge.reports = true;
     struct notice *notice = iso->limits.notice || !what->told ? alloc_zeroed(&alloc, size) : NULL;
+    iso->charge.reports = outer;
     if (!notice)
         return;
     *notice = *what;

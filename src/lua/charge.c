@@ -137,6 +137,10 @@ bool charge_may_have(struct orr_isolate *iso, size_t more)
     size_t total = iso->memory + more;
     if (!limit)
         return true;
+    if (charge->reports) {
+        charge_cover(iso, more);
+        return true;
+    }
     if (more <= limit && total <= iso->account.next && draw(charge, total))
         return true;
     if (charge_overdraws_plainly(iso, more)) {

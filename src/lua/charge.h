@@ -31,6 +31,7 @@ struct charge {
     size_t plain;        /* the same for plain code of the host's, since the last slice */
     size_t untold;       /* charged, and the collector has not heard of it */
     size_t collected_at; /* what was in use after the last collection of charge_collect() */
+    bool reports;        /* a report is being written on why something was ended: that is not refused memory */
 };
 
 /* What a task costs besides its handle: the core's struct, and its slot in the place. */

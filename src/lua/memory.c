@@ -117,7 +117,7 @@ static bool is_within(const struct orr_isolate *iso, size_t more)
 static bool may_have(struct orr_isolate *iso, size_t more, size_t kind)
 {
     size_t limit = iso->limits.memory, longest = iso->limits.longest_string;
-    if (iso->collector.paying) { /* what collects is not refused memory for it, and finalizers are part of that */
+    if (iso->collector.paying || iso->charge.reports) { /* finalizers are part of collecting */
         charge_cover(iso, more);
         return true;
     }

@@ -497,9 +497,11 @@ void report_timeout(struct orr_isolate *iso, lua_State *L, const struct level *e
     struct timeout timeout = { .iso = iso, .expired = expired };
     if (!lua_checkstack(L, 4))
         return;
+    iso->charge.reports = true;
     lua_pushcfunction(L, write_timeout);
     lua_pushlightuserdata(L, &timeout);
     if (lua_pcall(L, 1, 1, 0) == LUA_OK)
         iso->level->report = charge_copy(iso, lua_tostring(L, -1));
     lua_pop(L, 1);
+    iso->charge.reports = false;
 }
