@@ -120,8 +120,11 @@ bool budget_ask(struct orr_isolate *iso)
 {
     if (!iso->level || iso->limits.mode == ORR_LUA_OFF)
         return false;
-    if (iso->requested && !iso->counted)
+    if (iso->requested && !iso->counted) {
+        if (iso->limits.mode == ORR_LUA_SIGNAL && !iso->armed && !iso->moving) /* the stack had no room for it */
+            budget_follow(iso);
         return true;
+    }
     iso->requested = true;
     if (iso->limits.mode == ORR_LUA_COUNT) {
         budget_charge_coroutine(iso); /* what has been counted so far is forgotten */

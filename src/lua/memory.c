@@ -471,6 +471,9 @@ bool memory_find_oversized(struct orr_isolate *iso, lua_State *L, char *text, si
         /* One that has grown by recursion is half full.  A C function may have needed much for a moment. */
         if (slots_in_use(L, block, bytes) < iso->limits.deepest_stack / 2)
             return false;
+        collector_force(
+            iso,
+            1); /* which shrinks it: or a script that catches the error, and recurses again, would seem to insist */
         break;
     case SUSPECT_STRINGS:
         snprintf(text, size, "too many different short strings: more than %u", iso->limits.most_strings);

@@ -147,8 +147,8 @@ bool room_is_left(lua_State *L)
     uintptr_t begin = word(L, layout.begin), other = word(L, layout.other_begin), end = word(L, layout.end);
     begin = other < begin ? other : begin;
     uintptr_t top = word(L, layout.top), frame_top = word((const void *)word(L, layout.frame), layout.frame_top);
-    if (frame_top < begin || frame_top > end + NEEDED * SLOT)
-        return false; /* it is just being made */
+    if (frame_top < begin || frame_top > end + NEEDED * SLOT) /* the frame, or the stack, is just being made */
+        return (end - begin) / SLOT + NEEDED < LUAI_MAXSTACK;
     uintptr_t used = (top > frame_top ? top : frame_top) - begin;
     return used / SLOT + NEEDED <= LUAI_MAXSTACK;
 }

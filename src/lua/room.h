@@ -19,7 +19,7 @@ void room_learn(lua_State *L);
 
 /*
  * Whether there is room for as many slots as the hook, and what runs before it can come by, may need.  L is the coroutine that runs on this
- * thread, or is about to.  False, too, where the frame is just being made.  Async-signal-safe.
+ * thread, or is about to.  While the frame or the stack is being made, the size of the stack decides.  Async-signal-safe.
  */
 bool room_is_left(lua_State *L);
 
