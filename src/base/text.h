@@ -11,7 +11,7 @@
 enum {
     TEXT_NAME = 128,                /* bytes of a name that are kept: of a task, a worker, a chunk */
     TEXT_NAME_ROOM = TEXT_NAME + 1, /* with its end */
-    TEXT_DURATION_ROOM = 48,        /* for any amount of time */
+    TEXT_DURATION_ROOM = 40,        /* for any amount of time */
 };
 
 /* How much of a text of `length` bytes to keep so that it is at most `most`, and no character of UTF-8 is cut in two. */

@@ -616,7 +616,7 @@ static void judge_instruction(struct orr_isolate *iso)
     uint64_t ns = longest ? clock_thread() - iso->requested_cpu : 0;
     if (ns <= longest)
         return;
-    char text[128], took[TEXT_DURATION_ROOM], most[TEXT_DURATION_ROOM];
+    char text[160], took[TEXT_DURATION_ROOM], most[TEXT_DURATION_ROOM];
     text_duration(took, ns);
     text_duration(most, longest);
     snprintf(text, sizeof text, "an instruction of it took %s in one piece, and may take %s", took, most);

@@ -430,7 +430,7 @@ static int walk(struct json_writer *w, const volatile bool *hurry)
                 continue;
             lua_settop(L, key);
         }
-        struct json_table *t = &w->tables[depth - 1];
+        struct json_table *t = w->tables + depth - 1;
         int table = table_index(w, depth);
         int error = 0;
         while (next_item(L, t, table)) {
