@@ -114,6 +114,13 @@ struct timer_home *keeper_least_loaded(struct timekeeper *keeper)
     return best;
 }
 
+/* Worker 1 listens to its bell before it looks whether anything is in transit: so either it sees that nothing is, or it is rung. */
+void keeper_arrived(struct timekeeper *keeper, uint64_t count)
+{
+    if (count && atomic_fetch_sub(&keeper->in_transit, count) == count && keeper->clock == ORR_CLOCK_VIRTUAL)
+        bell_ring(keeper_home(keeper, 0)->bell);
+}
+
 void keeper_recall(struct timekeeper *keeper)
 {
     atomic_fetch_add(&keeper->in_transit, 1);
@@ -152,7 +159,7 @@ bool keeper_orphan(struct timekeeper *keeper, struct orr_timer *timer)
     if (posted)
         service_need(keeper);
     else
-        atomic_fetch_sub(&keeper->in_transit, 1);
+        keeper_arrived(keeper, 1);
     keeper_release(keeper);
     return posted;
 }

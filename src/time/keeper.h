@@ -109,6 +109,12 @@ static inline bool keeper_is_attended(struct timekeeper *keeper)
     return atomic_load_explicit(&keeper->attended_homes, memory_order_relaxed);
 }
 
+/*
+ * So many timers and recalls are in transit no more.  A virtual clock stands still while any is, and worker 1 moves it on: that is woken
+ * after the last.  Any thread.
+ */
+void keeper_arrived(struct timekeeper *keeper, uint64_t count);
+
 /* There is a home again that is attended: the service is to hand on what it holds.  Any thread. */
 void keeper_recall(struct timekeeper *keeper);
 

@@ -72,7 +72,7 @@ static void hand_on(struct timekeeper *keeper, struct letter *letter, bool in_tr
             atomic_fetch_add(&keeper->held_count, 1);
         }
         if (in_transit)
-            atomic_fetch_sub(&keeper->in_transit, 1);
+            keeper_arrived(keeper, 1);
         letter = next;
     }
 }
@@ -134,7 +134,7 @@ static void *service_main(void *data)
         uint64_t recalls = atomic_exchange(&keeper->recalls, 0);
         hand_on(keeper, mailbox_take(&keeper->orphans), true);
         hand_on_held(keeper);
-        atomic_fetch_sub(&keeper->in_transit, recalls);
+        keeper_arrived(keeper, recalls);
         uint64_t now = clock_now();
         bool ticking = atomic_load(&keeper->wanted_until) > now;
         if (ticking)
