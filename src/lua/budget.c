@@ -598,7 +598,7 @@ void budget_condemn(struct orr_isolate *iso, const char *why)
 {
     if (iso->condemned)
         return;
-    char text[192];
+    char text[224];
     snprintf(iso->verdict, sizeof iso->verdict, "%s", why);
     iso->condemned = true;
     snprintf(text, sizeof text, "a script has been ended: %s", why);

@@ -152,7 +152,7 @@ struct orr_isolate {
     volatile bool slice_over;   /* the first of these */
     volatile bool fresh, moving, after_call;
     bool condemned;       /* none of its Lua runs any more, */
-    char verdict[128];    /* and why */
+    char verdict[160];    /* and why */
     lua_Hook script_hook; /* of scripts, which looks by itself: see hooks.h; NULL if they can have none */
     unsigned skips;       /* of moments that were not good ones */
     uint64_t requested_at;
