@@ -221,9 +221,11 @@ int sentinel_open(struct sentinel_ward *ward, int signal, _Atomic(void *) volati
     int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     if (fd < 0)
         return -errno;
-    ward->signal = signal;
-    ward->busy = busy;
-    ward->set = set;
+    if (ward->signal != signal || ward->busy != busy) { /* a ward that is used again may be looked at by the sentinel */
+        ward->signal = signal;
+        ward->busy = busy;
+        ward->set = set;
+    }
     pthread_mutex_lock(&lock);
     int error = find_timers();
     struct epoll_event event = { .events = EPOLLIN | EPOLLET, .data.ptr = ward };
