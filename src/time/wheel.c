@@ -296,6 +296,20 @@ static bool move_cursor(struct wheel *wheel)
     return true;
 }
 
+/* An entry is out of the wheel while it is shown, so that it may be released.  If it is kept, it goes back to where it was. */
+static void show(struct wheel *wheel, struct orr_link *link, wheel_keep_fn *keep, void *data)
+{
+    struct orr_link *next = link->next;
+    list_remove(link);
+    wheel->count--;
+    if (keep(data, entry_of(link))) {
+        list_append(next, link);
+        wheel->count++;
+    } else if (list_empty(next)) {
+        note_empty(wheel, next);
+    }
+}
+
 void wheel_scrub(struct wheel *wheel, unsigned steps, wheel_keep_fn *keep, void *data)
 {
     while (steps--) {
@@ -306,16 +320,8 @@ void wheel_scrub(struct wheel *wheel, unsigned steps, wheel_keep_fn *keep, void 
             wheel->cursor = NULL;
             continue;
         }
-        /* Out of the wheel while it is shown, so that it may be released; kept, it goes back to where it was. */
         wheel->cursor = next;
-        list_remove(link);
-        wheel->count--;
-        if (keep(data, entry_of(link))) {
-            list_append(next, link);
-            wheel->count++;
-        } else if (list_empty(next)) {
-            note_empty(wheel, next);
-        }
+        show(wheel, link, keep, data);
     }
 }
 
@@ -326,14 +332,7 @@ static void visit_list(struct wheel *wheel, struct orr_link *list, wheel_keep_fn
         next = link->next;
         if (wheel->cursor == link)
             wheel->cursor = next;
-        list_remove(link);
-        wheel->count--;
-        if (keep(data, entry_of(link))) {
-            list_append(next, link);
-            wheel->count++;
-        } else if (list_empty(list)) {
-            note_empty(wheel, list);
-        }
+        show(wheel, link, keep, data);
     }
 }
 
