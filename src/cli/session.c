@@ -2,7 +2,7 @@
 
 #include "cli/duration.h"
 #include "cli/report.h"
-#include "lua/task.h"
+#include "lua/task/task.h"
 
 #include <lauxlib.h>
 #include <lua.h>

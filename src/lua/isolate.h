@@ -15,14 +15,14 @@
 #define ORR_LUA_ISOLATE_H
 
 #include "exec/runtime.h"
-#include "lua/charge.h"
-#include "lua/collector.h"
-#include "lua/compat.h"
-#include "lua/discard.h"
-#include "lua/limits.h"
-#include "lua/memory.h"
-#include "lua/objects.h"
-#include "lua/shutdown.h"
+#include "lua/host/discard.h"
+#include "lua/isolate/charge.h"
+#include "lua/isolate/collector.h"
+#include "lua/isolate/compat.h"
+#include "lua/isolate/limits.h"
+#include "lua/isolate/memory.h"
+#include "lua/isolate/objects.h"
+#include "lua/task/shutdown.h"
 #include "orrery.h"
 
 enum {
@@ -33,7 +33,7 @@ enum {
 };
 
 struct ltask;
-struct terms;
+struct settings;
 
 /* What is checked often is told by the address of its metatable, not by the name of that. */
 enum object_class {
@@ -105,7 +105,7 @@ struct orr_isolate {
     struct chain *chain;
     struct level *level; /* the innermost; see budget.h */
     struct ltask *urgent;
-    struct ltask *spares; /* for the next hidden tasks: see errand.h */
+    struct ltask *spares; /* for the next hidden tasks: see callback.h */
     int spare_count;
     struct share share;   /* of the worker's time */
     struct queue parked;  /* polled while the isolate was held */
@@ -177,11 +177,11 @@ struct orr_isolate {
     int64_t disabled;           /* in a notice of that: the handler */
     void (*closed)(void *data); /* told when it is, just before it is freed */
     void *closed_data;
-    void (*stray)(void *data, struct orr_task *task); /* told of failures that nobody saw, in place of the sink */
-    void *stray_data;
+    void (*unhandled)(void *data, struct orr_task *task); /* told of failures that nobody saw, in place of the sink */
+    void *unhandled_data;
     uint64_t schedule_errors;
-    char culprit[80];    /* the C function that ran when the slice was over, and for how long */
-    struct terms *terms; /* a reference */
+    char culprit[80];          /* the C function that ran when the slice was over, and for how long */
+    struct settings *settings; /* a reference */
 
     /* Memory: see memory.h and collector.h. */
     size_t memory, memory_peak;
@@ -208,8 +208,8 @@ static inline bool isolate_ends(const struct orr_isolate *iso)
     return iso->closing || iso->shutdowns || iso->worker->grace_end;
 }
 
-/* A state on terms of the caller's, who keeps a reference of its own.  -ENOMEM.  The thread that runs its worker. */
-int isolate_new(struct orr_runtime *rt, struct terms *terms, lua_State **out);
+/* A state on settings of the caller's, who keeps a reference of its own.  -ENOMEM.  The thread that runs its worker. */
+int isolate_new(struct orr_runtime *rt, struct settings *settings, lua_State **out);
 
 /* Frees one that was made like that, and that has no tasks and no Lua running.  The same thread. */
 void isolate_free(struct orr_isolate *iso);

@@ -5,9 +5,9 @@
  */
 #include "lua/worker/module.h"
 
-#include "lua/budget.h"
-#include "lua/charge.h"
-#include "lua/task.h"
+#include "lua/isolate/charge.h"
+#include "lua/limits/budget.h"
+#include "lua/task/task.h"
 #include "lua/values/work.h"
 #include "lua/worker/channel.h"
 #include "lua/worker/pool.h"
