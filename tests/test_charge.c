@@ -120,9 +120,9 @@ static void assert_charged(const char *make, size_t least)
     turn_until_done(rt, task, ORR_NEVER);
     assert_int_equal(error_of(rt, task), 0);
     assert_string_equal(noted, "true;");
-    assert_true(iso->charge.drawn >= iso->memory);
+    assert_true(iso->charge.drawn >= iso->memory.used);
     struct quota *quota = quota_ref(iso->settings->quota);
-    assert_true(quota->used >= iso->memory);
+    assert_true(quota->used >= iso->memory.used);
     finish(rt, L);
     assert_int_equal(quota->used, 0);
     assert_int_equal(quota->overdrawn, 0);

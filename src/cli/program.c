@@ -176,8 +176,8 @@ static void begin_to_end(struct program *program, const char *reason)
         stats_print(program->rt, program->L);
     signals_begin_last_resort(program->exiting ? program->exit_status : EXIT_FAILURE);
     orr_tree_visit(NULL, cancel_top, &cancelling);
-    iso->closed = isolate_closed;
-    iso->closed_data = program;
+    iso->on_closed.call = isolate_closed;
+    iso->on_closed.data = program;
     if (isolate_close_soon(iso))
         orr_runtime_stop(program->rt); /* there is no memory: it is closed in program_close() */
 }

@@ -189,7 +189,7 @@ static int run_loop(lua_State *L)
     if (!error) {
         error = lua_gettop(L) ? orr_lua_start(L, lua_gettop(L) - 1, "orrery.run", &run.top) : 0;
         if (run.top) {
-            run.number = ++run.iso->scripts;
+            run.number = ++run.iso->scripts.loaded;
             ltask_of(run.top)->script = run.number;
         }
         orr_runtime_leave(run.rt);

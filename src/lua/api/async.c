@@ -136,15 +136,15 @@ static int async_sleep(lua_State *L)
 static int async_is_closing(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
-    lua_pushboolean(L, iso->current && iso->current->task->cancelled);
+    lua_pushboolean(L, iso->execution.current && iso->execution.current->task->cancelled);
     return 1;
 }
 
 static int async_current(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
-    if (iso->current)
-        ltask_push(L, iso->current);
+    if (iso->execution.current)
+        ltask_push(L, iso->execution.current);
     else
         lua_pushnil(L);
     return 1;

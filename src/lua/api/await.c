@@ -204,7 +204,7 @@ static int raise_argument(lua_State *L)
 static int start_failing(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
-    const struct orr_task *task = iso->current->task;
+    const struct orr_task *task = iso->execution.current->task;
     lua_pushcfunction(L, raise_argument);
     lua_insert(L, 1);
     ltask_start_soon(iso, L, 1,
@@ -219,7 +219,7 @@ static void keep_close_error(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
     bool closed = lua_type(L, -1) == LUA_TSTRING && !strcmp(lua_tostring(L, -1), "closed");
-    if (closed && iso->current->task->cancelled)
+    if (closed && iso->execution.current->task->cancelled)
         return; /* it has waited, and was told what everybody here is told */
     lua_pushlightuserdata(L, iso);
     lua_pushcclosure(L, start_failing, 1);
@@ -305,7 +305,7 @@ static int await_function(lua_State *L, int position)
     int error = orr_checkpoint(self->task);
     if (error)
         return wait_raise(L, error);
-    uint32_t serial = ++iso->serials ? iso->serials : ++iso->serials; /* never 0 */
+    uint32_t serial = ++iso->tasks.serials ? iso->tasks.serials : ++iso->tasks.serials; /* never 0 */
     lua_settop(L, position); /* the function, and the arguments before the callback */
     lua_pushlightuserdata(L, iso);
     ltask_push(L, self);

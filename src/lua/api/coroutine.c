@@ -69,7 +69,7 @@ static bool is_waiting(lua_State *L, lua_State *co)
 /* Whether a coroutine is a task's, or the host's.  Scripts have it from coroutine.running(), or they have not got it. */
 static bool is_tasks(struct orr_isolate *iso, lua_State *L, lua_State *co)
 {
-    return co == iso->L || (iso->level && iso->level->co == co) || is_in(L, co, &exposed_key);
+    return co == iso->L || (iso->execution.level && iso->execution.level->co == co) || is_in(L, co, &exposed_key);
 }
 
 static lua_State *check_coroutine(lua_State *L)
@@ -109,17 +109,17 @@ enum { PASS_ON = -2 };
 
 static int resume(lua_State *L, struct orr_isolate *iso, lua_State *co, int arguments)
 {
-    struct chain chain = { .outer = iso->chain, .L = L, .co = co };
-    lua_State *running = iso->running;
-    iso->chain = &chain;
-    iso->running = co;
+    struct chain chain = { .outer = iso->execution.chain, .L = L, .co = co };
+    lua_State *running = iso->execution.running;
+    iso->execution.chain = &chain;
+    iso->execution.running = co;
     budget_enter_coroutine(iso, co);
     int results;
     int status = lua_resume(co, L, arguments, &results);
-    iso->chain = chain.outer;
-    iso->running = running;
+    iso->execution.chain = chain.outer;
+    iso->execution.running = running;
     budget_switched(iso);
-    if (status == LUA_YIELD && iso->suspending)
+    if (status == LUA_YIELD && iso->execution.suspending)
         return PASS_ON;
     if (status == LUA_OK || status == LUA_YIELD) {
         if (!lua_checkstack(L, results + 1)) {
@@ -166,14 +166,14 @@ static int resume_again(lua_State *L, lua_State *co)
 static int pass_on(lua_State *L, lua_State *co, lua_KFunction k)
 {
     struct orr_isolate *iso = isolate_of(L);
-    struct ltask *self = iso->current;
-    bool preempting = iso->preempting, preempted = self && self->preempted;
-    iso->suspending = iso->preempting = false;
+    struct ltask *self = iso->execution.current;
+    bool preempting = iso->preemption.preempting, preempted = self && self->preempted;
+    iso->execution.suspending = iso->preemption.preempting = false;
     if (self)
         self->preempted = false;
     set_waiting(L, co, true);
-    iso->suspending = true;
-    iso->preempting = preempting;
+    iso->execution.suspending = true;
+    iso->preemption.preempting = preempting;
     if (self)
         self->preempted = preempted;
     return lua_yieldk(L, 0, (lua_KContext)(intptr_t)co, k);
@@ -203,7 +203,7 @@ static int resume_result(lua_State *L, lua_State *co, int results)
 {
     if (results == PASS_ON)
         return pass_on(L, co, resume_k);
-    struct ltask *self = isolate_of(L)->current;
+    struct ltask *self = isolate_of(L)->execution.current;
     if (results < 0 && self && self->task->cancelled)
         close_dead(L, co); /* cancelling closes it, with what it has to close */
     lua_pushboolean(L, results >= 0);
@@ -281,10 +281,10 @@ static int co_wrap(lua_State *L)
 static int co_yield (lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
-    if (iso->level && iso->level->co == L)
+    if (iso->execution.level && iso->execution.level->co == L)
         return luaL_error(L, "coroutine.yield in a task's body: there is nobody to yield to; "
                              "use async.checkpoint() to let others run, or async.await() to wait");
-    if (iso->current && block_is_open(iso->current, L))
+    if (iso->execution.current && block_is_open(iso->execution.current, L))
         return luaL_error(
             L, "coroutine.yield inside async.scope, shield or a time limit: whoever is yielded to might never "
                "come back, and nothing may be left open");
@@ -301,13 +301,13 @@ static int co_status(lua_State *L)
 static int co_running(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
-    if (iso->level && iso->level->co == L && !iso->level->exposed) {
+    if (iso->execution.level && iso->execution.level->co == L && !iso->execution.level->exposed) {
         lua_rawgetp(L, LUA_REGISTRYINDEX, &exposed_key);
         lua_pushthread(L);
         lua_pushboolean(L, true);
         lua_rawset(L, -3);
         lua_pop(L, 1);
-        iso->level->exposed = true;
+        iso->execution.level->exposed = true;
     }
     int main = lua_pushthread(L);
     lua_pushboolean(L, main);
@@ -318,7 +318,8 @@ static int co_isyieldable(lua_State *L)
 {
     lua_State *co = lua_isnone(L, 1) ? L : check_coroutine(L);
     struct orr_isolate *iso = isolate_of(L);
-    bool body = iso->current && iso->current->co == co; /* which can wait, but has nobody to yield to */
+    bool body = iso->execution.current &&
+                iso->execution.current->co == co; /* which can wait, but has nobody to yield to */
     lua_pushboolean(L, lua_isyieldable(co) && !body);
     return 1;
 }

@@ -80,7 +80,7 @@ static int start(lua_State *L)
         ltask_start_soon(iso, L, lua_gettop(L) - 4, &options);
         return started(L, LUA_OK, 0);
     }
-    int depth = iso->current ? iso->current->emits + 1 : 1;
+    int depth = iso->execution.current ? iso->execution.current->emits + 1 : 1;
     if (depth > EMITS_MAX)
         return refuse_to_nest(L, options.name);
     ltask_check_depth(L);
@@ -118,7 +118,7 @@ static int is_own(lua_State *L)
 static int is_held(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
-    lua_pushboolean(L, isolate_is_held(iso) || iso->loading);
+    lua_pushboolean(L, isolate_is_held(iso) || iso->scripts.loading);
     return 1;
 }
 
@@ -134,7 +134,7 @@ static void push_host_function(lua_State *L, const char *name)
 /* Counts what became of an event; answers the host. */
 static int judge(struct orr_isolate *iso, const char *answer)
 {
-    struct event_figures *figures = &iso->events;
+    struct event_queue *figures = &iso->events;
     figures->emitted++;
     if (!strcmp(answer, "refused")) {
         figures->refused++;
@@ -232,7 +232,7 @@ int orr_events_enable(lua_State *L, int64_t id)
 int64_t orr_events_disabled(lua_State *L)
 {
     const struct orr_isolate *iso = L ? isolate_find(L) : NULL;
-    return iso ? iso->disabled : 0;
+    return iso ? iso->notices.disabled : 0;
 }
 
 void events_remove(struct orr_isolate *iso, uint32_t script)

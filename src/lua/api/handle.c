@@ -12,7 +12,9 @@ static int handle_status(lua_State *L)
     struct orr_isolate *iso = isolate_of(L);
     const char *status = "completed";
     if (self->task && !orr_task_done(self->task))
-        status = self == iso->current ? "running" : self->task->running || self->paused ? "normal" : "awaiting";
+        status = self == iso->execution.current        ? "running"
+                 : self->task->running || self->paused ? "normal"
+                                                       : "awaiting";
     lua_pushstring(L, status);
     return 1;
 }
@@ -168,7 +170,7 @@ static bool drive_until_done(lua_State *L, struct ltask *self, uint64_t timeout)
     struct orr_isolate *iso = isolate_of(L);
     if (is_done(self))
         return true;
-    if (iso->level || iso->worker->polling)
+    if (iso->execution.level || iso->worker->polling)
         luaL_error(
             L,
             "task:wait: a call from the host cannot wait, since the host waits for it; start a task, and wait there");
@@ -220,7 +222,7 @@ static int handle_tostring(lua_State *L)
 /* Fields that are not methods: `name`. */
 static int handle_index(lua_State *L)
 {
-    lua_rawgeti(L, LUA_REGISTRYINDEX, isolate_of(L)->task_methods);
+    lua_rawgeti(L, LUA_REGISTRYINDEX, isolate_of(L)->tasks.methods);
     lua_pushvalue(L, 2);
     if (lua_rawget(L, -2) != LUA_TNIL)
         return 1;

@@ -13,20 +13,20 @@ static int stats(lua_State *L)
         const char *name;
         uint64_t value;
     } figures[] = {
-        { "tasks", iso->tasks },
-        { "memory_used", iso->memory },
-        { "memory_peak", iso->memory_peak },
-        { "preemptions", iso->preemptions },
-        { "timeouts", iso->timeouts },
+        { "tasks", iso->tasks.count },
+        { "memory_used", iso->memory.used },
+        { "memory_peak", iso->memory.peak },
+        { "preemptions", iso->preemption.count },
+        { "timeouts", iso->preemption.timeouts },
         { "scheduled", iso->schedule.count },
-        { "schedule_errors", iso->schedule_errors },
+        { "schedule_errors", iso->schedule.errors },
         { "schedule_run", iso->schedule.run },
-        { "timers_pending", iso->timer_figures.pending },
-        { "timers_fired", iso->timer_figures.fired },
-        { "timers_cancelled", iso->timer_figures.cancelled },
-        { "timers_rearmed", iso->timer_figures.rearmed },
+        { "timers_pending", iso->timers.figures.pending },
+        { "timers_fired", iso->timers.figures.fired },
+        { "timers_cancelled", iso->timers.figures.cancelled },
+        { "timers_rearmed", iso->timers.figures.rearmed },
         { "timers_migrated", 0 }, /* they stay with their isolate's worker */
-        { "timers_dropped", iso->timer_figures.dropped },
+        { "timers_dropped", iso->timers.figures.dropped },
         { "events_refused", iso->events.refused },
         { "events_dropped", iso->events.dropped },
         { "events_coalesced", iso->events.coalesced },
@@ -47,11 +47,11 @@ static void push_ms(lua_State *L, uint64_t ns)
 static int read_field(lua_State *L)
 {
     const struct orr_isolate *iso = isolate_of(L);
-    const struct level *level = iso->level;
+    const struct level *level = iso->execution.level;
     const char *name = luaL_checkstring(L, 2);
     bool counts = iso->limits.mode == ORR_LUA_COUNT;
     if (!strcmp(name, "memory_used"))
-        lua_pushinteger(L, (lua_Integer)iso->memory);
+        lua_pushinteger(L, (lua_Integer)iso->memory.used);
     else if (!strcmp(name, "memory_limit"))
         lua_pushinteger(L, (lua_Integer)iso->limits.memory);
     else if (!strcmp(name, "execution_limit"))

@@ -91,7 +91,7 @@ static void stop(struct timer_object *self);
 
 static void set_started(struct timer_object *self, bool started)
 {
-    struct timer_figures *figures = &self->iso->timer_figures;
+    struct timer_figures *figures = &self->iso->timers.figures;
     figures->pending += (uint64_t)started - self->started;
     self->started = started;
 }
@@ -103,8 +103,8 @@ static void timer_fires(struct orr_timer *timer, void *data, int status)
     (void)timer;
     if (status || !self->started || (isolate_ends(iso) && shutdown_refuses(iso, self->script)))
         return;
-    if (self->handler.disabled || iso->condemned) { /* none of its callbacks would run */
-        iso->timer_figures.dropped++;
+    if (self->handler.disabled || iso->verdict.condemned) { /* none of its callbacks would run */
+        iso->timers.figures.dropped++;
         stop(self);
         return;
     }
@@ -112,10 +112,10 @@ static void timer_fires(struct orr_timer *timer, void *data, int status)
         return; /* it could not be called now, and is not called twice then */
     set_started(self, self->repeats);
     if (callback_start(&self->callback)) {
-        iso->timer_figures.dropped++;
+        iso->timers.figures.dropped++;
         let_go(self);
     } else {
-        iso->timer_figures.fired++;
+        iso->timers.figures.fired++;
         self->due++;
     }
 }
@@ -145,11 +145,11 @@ static int loop_new_timer(lua_State *L)
         charge_give(iso, sizeof(struct orr_timer));
         return luaL_error(L, "loop.new_timer: %s", strerror(-error));
     }
-    self->next = iso->timers;
-    self->at = &iso->timers;
+    self->next = iso->timers.first;
+    self->at = &iso->timers.first;
     if (self->next)
         self->next->at = &self->next;
-    iso->timers = self;
+    iso->timers.first = self;
     return 1;
 }
 
@@ -175,7 +175,7 @@ static int start(lua_State *L, struct timer_object *self, uint64_t delay)
         self->repeats = self->repeat;
         isolate_leave(iso);
     }
-    iso->timer_figures.rearmed += !error && self->started;
+    iso->timers.figures.rearmed += !error && self->started;
     set_started(self, !error);
     if (error) {
         let_go(self);
@@ -230,7 +230,7 @@ static void stop(struct timer_object *self)
 /* By the script. */
 static void cancel(struct timer_object *self)
 {
-    self->iso->timer_figures.cancelled += self->started;
+    self->iso->timers.figures.cancelled += self->started;
     stop(self);
 }
 
@@ -276,10 +276,10 @@ static int timer_gc(lua_State *L)
 
 void loop_close_timers(struct orr_isolate *iso, uint32_t script)
 {
-    for (struct timer_object *at = iso->timers, *next; at; at = next) {
+    for (struct timer_object *at = iso->timers.first, *next; at; at = next) {
         next = at->next;
         if (script == EVERY_SCRIPT || at->script == script) {
-            iso->timer_figures.dropped += at->started;
+            iso->timers.figures.dropped += at->started;
             close_timer(at);
         }
     }
@@ -287,7 +287,7 @@ void loop_close_timers(struct orr_isolate *iso, uint32_t script)
 
 bool loop_any_active(const struct orr_isolate *iso)
 {
-    for (const struct timer_object *at = iso->timers; at; at = at->next)
+    for (const struct timer_object *at = iso->timers.first; at; at = at->next)
         if (orr_timer_due_in(at->timer) != ORR_NEVER)
             return true;
     return false;
@@ -295,7 +295,7 @@ bool loop_any_active(const struct orr_isolate *iso)
 
 void loop_list_timers(struct orr_isolate *iso, lua_State *L, uint32_t script)
 {
-    for (struct timer_object *at = iso->timers; at; at = at->next) {
+    for (struct timer_object *at = iso->timers.first; at; at = at->next) {
         if (at->script != script || !at->started)
             continue;
         lua_createtable(L, 0, 3);

@@ -27,7 +27,7 @@ static int mark(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
     struct ltask *self = ltask_current(L, "testing.mark");
-    self->script = lua_isnoneornil(L, 1) ? ++iso->scripts : (uint32_t)luaL_checkinteger(L, 1);
+    self->script = lua_isnoneornil(L, 1) ? ++iso->scripts.loaded : (uint32_t)luaL_checkinteger(L, 1);
     lua_pushinteger(L, self->script);
     return 1;
 }

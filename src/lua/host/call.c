@@ -30,7 +30,7 @@ struct call {
 /* Its time was up. */
 static int timed_out(struct orr_isolate *iso, const struct level *level)
 {
-    iso->timeouts++;
+    iso->preemption.timeouts++;
     budget_notice_call(iso, level);
     return -ETIME;
 }
@@ -42,16 +42,16 @@ static int call_here(struct orr_isolate *iso, lua_State *L, int arguments, int r
 {
     struct level level = { .co = L, .plain = true, .entry = ORR_LUA_CALL, .limit = limit };
     int function = lua_gettop(L) - arguments;
-    if (iso->calls > CALLS_MAX) {
+    if (iso->execution.calls > CALLS_MAX) {
         lua_settop(L, function - 1);
         lua_pushliteral(L, "C stack overflow"); /* as Lua says, too */
         return -ESCRIPT;
     }
     bool outermost = budget_begin_slice(iso);
     level_enter(iso, &level, NULL);
-    iso->depth++;
+    iso->execution.depth++;
     int error = lua_pcall(L, arguments, results, 0) == LUA_OK ? 0 : -ESCRIPT;
-    iso->depth--;
+    iso->execution.depth--;
     if (level.ending) { /* whatever it has come to meanwhile */
         error = timed_out(iso, &level);
         lua_settop(L, function - 1);
@@ -73,22 +73,22 @@ static int run(struct call *call, lua_State *L, lua_State *co, int arguments)
     int results;
     budget_charge_coroutine(iso);
     level_enter(iso, &level, NULL);
-    iso->depth++;
+    iso->execution.depth++;
     int status = lua_resume(co, L, arguments, &results);
-    iso->depth--;
-    iso->suspending = false;
+    iso->execution.depth--;
+    iso->execution.suspending = false;
     if (level.ending) {
         call->error = timed_out(iso, &level);
     } else if (status == LUA_YIELD) {
         call->error = -EPROTO;
-        iso->ended_in = co;
+        iso->execution.ended_in = co;
     } else if (status != LUA_OK || level.raised) {
         call->error = -ESCRIPT;
     }
     call->exposed = level.exposed;
     level_leave(iso, &level);
     if (call->error && status == LUA_YIELD)
-        close_chain(iso, iso->ended_in, co, script_running(iso));
+        close_chain(iso, iso->execution.ended_in, co, script_running(iso));
     return results;
 }
 
@@ -102,8 +102,8 @@ static int call_protected(lua_State *L)
     lua_replace(L, 1);
     if (!lua_checkstack(co, arguments + 8))
         return luaL_error(L, "too many arguments");
-    lua_rawgeti(co, LUA_REGISTRYINDEX, iso->base);
-    lua_rawgeti(co, LUA_REGISTRYINDEX, iso->base_handler);
+    lua_rawgeti(co, LUA_REGISTRYINDEX, iso->tasks.base);
+    lua_rawgeti(co, LUA_REGISTRYINDEX, iso->tasks.base_handler);
     lua_xmove(L, co, arguments + 1);
     bool outermost = budget_begin_slice(iso);
     int results = run(call, L, co, arguments + 2);
@@ -152,10 +152,10 @@ int call_for(uint32_t script, lua_State *L, int arguments, int results, uint64_t
         return error;
     uint64_t limit = deadline_ns ? deadline_ns : iso->limits.deadline_ns[ORR_LUA_CALL];
     uint32_t before = script_begin_call(iso, script);
-    iso->calls++;
+    iso->execution.calls++;
     error = counted ? call_counted(iso, L, arguments, results)
                     : call_here(iso, L, arguments, results, limit == ORR_NEVER ? 0 : limit);
-    iso->calls--;
+    iso->execution.calls--;
     script_end_call(iso, before);
     isolate_leave(iso);
     return error;
@@ -164,7 +164,7 @@ int call_for(uint32_t script, lua_State *L, int arguments, int results, uint64_t
 int orr_lua_call(lua_State *L, int arguments, int results, uint64_t deadline_ns)
 {
     const struct orr_isolate *iso = L ? isolate_find(L) : NULL;
-    return iso ? call_for(iso->callers.sole, L, arguments, results, deadline_ns) : -EINVAL;
+    return iso ? call_for(iso->scripts.callers.sole, L, arguments, results, deadline_ns) : -EINVAL;
 }
 
 int orr_lua_is_held(lua_State *L)

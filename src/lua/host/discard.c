@@ -46,7 +46,7 @@ static bool begin(struct orr_isolate *iso, struct discard *self)
 {
     lua_State *L = iso->L;
     self->begun = true;
-    if (iso->memory < SMALL || finalizers_any(iso) || !lua_checkstack(L, 4))
+    if (iso->memory.used < SMALL || finalizers_any(iso) || !lua_checkstack(L, 4))
         return false;
     lua_settop(L, 0);
     lua_pushcfunction(L, clear_roots);
@@ -69,7 +69,7 @@ bool discard_step(struct orr_isolate *iso, struct discard *self, uint64_t until)
 {
     if (!self->begun && !begin(iso, self))
         self->cycles = CYCLES;
-    for (unsigned steps = 1; self->cycles < CYCLES && iso->memory >= SMALL; steps++) {
+    for (unsigned steps = 1; self->cycles < CYCLES && iso->memory.used >= SMALL; steps++) {
         memory_defer(iso, true);
         self->cycles += lua_gc(iso->L, LUA_GCSTEP, 0);
         memory_defer(iso, false);

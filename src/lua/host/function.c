@@ -80,7 +80,7 @@ static int run(lua_State *L, struct calling *calling, uint64_t deadline_ns)
         return -ENOMEM;
     if (calling->error)
         return calling->error;
-    uint32_t script = calling->function ? calling->function->script : calling->iso->callers.sole;
+    uint32_t script = calling->function ? calling->function->script : calling->iso->scripts.callers.sole;
     return call_for(script, L, (int)calling->count, LUA_MULTRET, deadline_ns);
 }
 
@@ -142,7 +142,7 @@ int orr_function_call(struct orr_function *function, const struct orr_value *arg
     int error = isolate_visit(iso);
     if (error)
         return error;
-    error = call(iso->running, &calling, results, &room, deadline_ns);
+    error = call(iso->execution.running, &calling, results, &room, deadline_ns);
     isolate_leave(iso);
     if (result_count)
         *result_count = room;
@@ -212,9 +212,9 @@ static int invoke(struct orr_isolate *iso, lua_State *L, const struct host_funct
     if (!error) {
         call->arguments = arguments;
         call->count = count;
-        iso->calls++;
+        iso->execution.calls++;
         error = function->fn(function->data, call);
-        iso->calls--;
+        iso->execution.calls--;
         error = error ? error : answer(iso, L, call);
         if (call->drop)
             call->drop(call->drop_data);

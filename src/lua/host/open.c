@@ -13,221 +13,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* --- Registration ------------------------------------------------------------------------------------------ */
-
-void isolate_register(struct orr_isolate *iso, lua_State *L, const luaL_Reg *functions)
-{
-    lua_pushlightuserdata(L, iso);
-    luaL_setfuncs(L, functions, 1);
-}
-
-void isolate_class(struct orr_isolate *iso, lua_State *L, const char *name, const luaL_Reg *methods)
-{
-    luaL_newmetatable(L, name);
-    lua_newtable(L);
-    for (const luaL_Reg *method = methods; method->name; method++) {
-        const luaL_Reg one[] = { *method, { NULL, NULL } };
-        bool special = !strncmp(method->name, "__", 2);
-        lua_pushvalue(L, special ? -2 : -1);
-        isolate_register(iso, L, one);
-        lua_pop(L, 1);
-    }
-    lua_pushvalue(L, -1);
-    lua_setfield(L, -3, "methods");
-    if (sandbox_applies(iso) || iso->settings->for_jobs)
-        lua_pushboolean(L, false); /* or one script, or job, could change them for all */
-    else
-        lua_pushvalue(L, -1);
-    lua_setfield(L, -3, "__metatable"); /* scripts see the methods, and no finalizer */
-    lua_setfield(L, -2, "__index");
-    lua_pop(L, 1);
-}
-
-void isolate_push_methods(lua_State *L, const char *name)
-{
-    luaL_getmetatable(L, name);
-    lua_getfield(L, -1, "methods");
-    lua_remove(L, -2);
-}
-
-void isolate_object_class(struct orr_isolate *iso, lua_State *L, enum object_class which, const char *name,
-                          const luaL_Reg *methods)
-{
-    isolate_class(iso, L, name, methods);
-    luaL_getmetatable(L, name);
-    iso->identities[which] = lua_topointer(L, -1);
-    iso->classes[which] = luaL_ref(L, LUA_REGISTRYINDEX);
-}
-
-void isolate_set_class(lua_State *L, enum object_class which)
-{
-    lua_rawgeti(L, LUA_REGISTRYINDEX, isolate_of(L)->classes[which]);
-    lua_setmetatable(L, -2);
-}
-
-void *isolate_test(lua_State *L, int index, enum object_class which)
-{
-    void *object = lua_touserdata(L, index);
-    if (!object || !lua_getmetatable(L, index))
-        return NULL;
-    const void *identity = lua_topointer(L, -1);
-    lua_pop(L, 1);
-    return identity == isolate_of(L)->identities[which] ? object : NULL;
-}
-
-void *isolate_check(lua_State *L, int index, enum object_class which, const char *name)
-{
-    void *object = isolate_test(L, index, which);
-    return object ? object : luaL_checkudata(L, index, name); /* which says what is wrong */
-}
-
-/* --- Anchors and coroutines --------------------------------------------------------------------------------- */
-
-/* Some free indices are at hand; the rest are a list in the table itself. */
-static int take_free_anchor(struct orr_isolate *iso, lua_State *L)
-{
-    if (iso->handy)
-        return iso->handy_anchors[--iso->handy];
-    int index = iso->free_anchor;
-    if (!index)
-        return 0;
-    lua_rawgeti(L, -1, index);
-    iso->free_anchor = (int)lua_tointeger(L, -1);
-    lua_pop(L, 1);
-    return index;
-}
-
-int isolate_anchor(struct orr_isolate *iso, lua_State *L)
-{
-    lua_rawgeti(L, LUA_REGISTRYINDEX, iso->anchors);
-    int index = take_free_anchor(iso, L);
-    bool grows = !index;
-    if (grows)
-        index = iso->last_anchor + 1;
-    lua_pushvalue(L, -2);
-    lua_rawseti(L, -2, index); /* may raise when the table grows: then nothing has changed */
-    if (grows)
-        iso->last_anchor = index;
-    lua_pop(L, 1);
-    return index;
-}
-
-void isolate_push_anchored(struct orr_isolate *iso, lua_State *L, int anchor)
-{
-    lua_rawgeti(L, LUA_REGISTRYINDEX, iso->anchors);
-    lua_rawgeti(L, -1, anchor);
-    lua_remove(L, -2);
-}
-
-void isolate_unanchor(struct orr_isolate *iso, lua_State *L, int anchor)
-{
-    lua_rawgeti(L, LUA_REGISTRYINDEX, iso->anchors);
-    bool handy = iso->handy < HANDY_ANCHORS;
-    lua_pushinteger(L, handy ? 0 : iso->free_anchor);
-    lua_rawseti(L, -2, anchor); /* in place of what is there */
-    lua_pop(L, 1);
-    if (handy)
-        iso->handy_anchors[iso->handy++] = anchor;
-    else
-        iso->free_anchor = anchor;
-}
-
-void isolate_set_anchor(struct orr_isolate *iso, lua_State *L, int anchor, bool value)
-{
-    if (!value)
-        lua_pushboolean(L, false);
-    lua_rawgeti(L, LUA_REGISTRYINDEX, iso->anchors);
-    lua_insert(L, -2);
-    lua_rawseti(L, -2, anchor);
-    lua_pop(L, 1);
-}
-
-lua_State *isolate_coroutine(struct orr_isolate *iso, lua_State *L)
-{
-    if (!iso->pooled) {
-        lua_State *co = lua_newthread(L);
-        budget_made_coroutine(iso, L, co);
-        return co;
-    }
-    lua_rawgeti(L, LUA_REGISTRYINDEX, iso->pool);
-    lua_rawgeti(L, -1, iso->pooled);
-    lua_pushboolean(L, false);
-    lua_rawseti(L, -3, iso->pooled--);
-    lua_remove(L, -2);
-    return lua_tothread(L, -1);
-}
-
-void isolate_recycle(struct orr_isolate *iso, lua_State *co)
-{
-    if (iso->pooled == POOL_MAX || iso->closing)
-        return;
-    lua_settop(co, 0);
-    if (lua_gethook(co))
-        lua_sethook(co, NULL, 0, 0); /* the next task has none, either */
-    lua_rawgeti(co, LUA_REGISTRYINDEX, iso->pool);
-    lua_pushthread(co);
-    lua_rawseti(co, -2, ++iso->pooled);
-    lua_settop(co, 0);
-}
-
-/* --- Coming in and going out ---------------------------------------------------------------------------------- */
-
-int isolate_visit(struct orr_isolate *iso)
-{
-    if (worker_current == iso->worker) {
-        iso->visits += iso->visits > 0; /* inside another visit */
-        return 0;
-    }
-    if (iso->worker != runtime_worker(iso->rt, 1))
-        return -EPERM;
-    int error = orr_runtime_enter(iso->rt);
-    if (!error) /* else the count is another thread's */
-        iso->visits = 1;
-    return error;
-}
-
-void isolate_leave(struct orr_isolate *iso)
-{
-    if (iso->visits && !--iso->visits)
-        orr_runtime_leave(iso->rt);
-}
-
 /* --- Life ------------------------------------------------------------------------------------------------------- */
-
-static const char isolate_key; /* its address is the isolate's place in the registry */
-
-/*
- * A host asks for the same isolate again and again, by its main thread: the last that was found is remembered, until any isolate of the
- * process comes or goes, since then the address may be another's.
- */
-static _Atomic uint64_t comings_and_goings;
-
-static _Thread_local struct {
-    lua_State *L;
-    struct orr_isolate *iso;
-    uint64_t as_of;
-} last_found __attribute__((tls_model("initial-exec")));
-
-static void forget_found(void)
-{
-    atomic_fetch_add_explicit(&comings_and_goings, 1, memory_order_relaxed);
-}
-
-struct orr_isolate *isolate_find(lua_State *L)
-{
-    uint64_t as_of = atomic_load_explicit(&comings_and_goings, memory_order_relaxed);
-    if (L == last_found.L && as_of == last_found.as_of)
-        return last_found.iso;
-    lua_rawgetp(L, LUA_REGISTRYINDEX, &isolate_key);
-    struct orr_isolate *iso = lua_touserdata(L, -1);
-    lua_pop(L, 1);
-    if (iso && iso->L == L) {
-        last_found.L = L;
-        last_found.iso = iso;
-        last_found.as_of = as_of;
-    }
-    return iso;
-}
 
 struct guard {
     struct orr_isolate *iso;
@@ -241,12 +27,12 @@ static int guard_gc(lua_State *L)
     guard->iso = NULL;
     if (!iso)
         return 0;
-    forget_found();
+    isolate_forget_found();
     if (!iso->closing && !isolate_visit(iso)) { /* by the host, under its tasks */
         iso->closing = true;
-        shutdown_begin(&iso->shutdown, iso, EVERY_SCRIPT, iso->worker->grace_ns);
-        shutdown_drop(&iso->shutdown);
-        shutdown_end(&iso->shutdown);
+        shutdown_begin(&iso->shutdowns.all, iso, EVERY_SCRIPT, iso->worker->grace_ns);
+        shutdown_drop(&iso->shutdowns.all);
+        shutdown_end(&iso->shutdowns.all);
         ltask_report_unseen(iso);
         ltask_forget_errors(iso); /* which are values of the state */
         worker_close_share(iso->worker, &iso->share);
@@ -288,16 +74,8 @@ static int open_protected(lua_State *L)
     struct orr_isolate *iso = lua_touserdata(L, 1);
     bind_life(iso, L);
     keep_texts(L);
-    lua_pushlightuserdata(L, iso);
-    lua_rawsetp(L, LUA_REGISTRYINDEX, &isolate_key);
-    lua_createtable(L, 16, 0);
-    iso->anchors = luaL_ref(L, LUA_REGISTRYINDEX);
-    lua_createtable(L, POOL_MAX, 0); /* as large as it gets: recycling must not allocate */
-    for (int i = 1; i <= POOL_MAX; i++) {
-        lua_pushboolean(L, false);
-        lua_rawseti(L, -2, i);
-    }
-    iso->pool = luaL_ref(L, LUA_REGISTRYINDEX);
+    isolate_publish(iso, L);
+    registry_open(iso, L);
     if (sandbox_applies(iso))
         sandbox_open(iso, L);
     else if (iso->owned)
@@ -315,9 +93,9 @@ static int isolate_init(struct orr_isolate *iso, struct orr_runtime *rt, lua_Sta
     iso->worker = worker_current && worker_current->runtime == rt ? worker_current : runtime_worker(rt, 1);
     share_open(&iso->share);
     lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);
-    iso->L = iso->running = lua_tothread(L, -1);
+    iso->L = iso->execution.running = lua_tothread(L, -1);
     iso->worker->task_freed = ltask_freed;
-    forget_found();
+    isolate_forget_found();
     lua_pop(L, 1);
     lua_pushcfunction(L, open_protected);
     lua_pushlightuserdata(L, iso);
@@ -325,9 +103,7 @@ static int isolate_init(struct orr_isolate *iso, struct orr_runtime *rt, lua_Sta
         return 0;
     log_line(&rt->log, ORR_LOG_ERROR, "no isolate: %s", lua_tostring(L, -1));
     lua_pop(L, 1);
-    lua_pushnil(L);
-    lua_rawsetp(L, LUA_REGISTRYINDEX, &isolate_key);
-    forget_found();
+    isolate_unpublish(L);
     worker_close_share(iso->worker, &iso->share);
     iso->closing = true;
     return -ENOMEM;
@@ -380,7 +156,7 @@ static int open_libraries(lua_State *L)
 
 static bool collect_idly(struct idle_work *work, uint64_t until)
 {
-    return collector_idle(container_of(work, struct orr_isolate, idle), until);
+    return collector_idle(container_of(work, struct orr_isolate, collector.idle), until);
 }
 
 int isolate_new(struct orr_runtime *rt, struct settings *settings, lua_State **out)
@@ -401,8 +177,8 @@ int isolate_new(struct orr_runtime *rt, struct settings *settings, lua_State **o
     if (error)
         goto not_opened;
     collector_begin(iso);
-    iso->idle.work = collect_idly;
-    idle_add(&iso->worker->idle, &iso->idle);
+    iso->collector.idle.work = collect_idly;
+    idle_add(&iso->worker->idle, &iso->collector.idle);
     *out = L;
     return 0;
 not_opened:
@@ -444,9 +220,9 @@ static void dispose(struct orr_isolate *iso)
 {
     ltask_report_unseen(iso); /* while there is a state that has them */
     ltask_forget_errors(iso);
-    forget_found();
+    isolate_forget_found();
     worker_close_share(iso->worker, &iso->share);
-    idle_remove(&iso->worker->idle, &iso->idle);
+    idle_remove(&iso->worker->idle, &iso->collector.idle);
     if (!iso->owned) {
         shutdown_end_all(iso);
         return;
@@ -456,8 +232,8 @@ static void dispose(struct orr_isolate *iso)
     shutdown_end_all(iso);
     iso->L = NULL;
     charge_end_slice(iso);
-    if (iso->closed)
-        iso->closed(iso->closed_data);
+    if (iso->on_closed.call)
+        iso->on_closed.call(iso->on_closed.data);
     isolate_unref(iso); /* whose account the state was freed on */
 }
 
@@ -473,7 +249,7 @@ void isolate_free(struct orr_isolate *iso)
 static enum orr_poll close_poll(struct orr_task *task, void *data)
 {
     struct orr_isolate *iso = data;
-    if (!shutdown_poll(&iso->shutdown, task))
+    if (!shutdown_poll(&iso->shutdowns.all, task))
         return ORR_PENDING;
     if (iso->owned && !task->cancelled) {
         ltask_report_unseen(iso); /* while there is a state that has them */
@@ -487,7 +263,7 @@ static enum orr_poll close_poll(struct orr_task *task, void *data)
 static void begin_closing(struct orr_isolate *iso)
 {
     iso->closing = true;
-    shutdown_begin(&iso->shutdown, iso, EVERY_SCRIPT, iso->worker->grace_ns);
+    shutdown_begin(&iso->shutdowns.all, iso, EVERY_SCRIPT, iso->worker->grace_ns);
     if (iso->owned)
         finalizers_bound(iso);
 }
@@ -507,7 +283,7 @@ int orr_lua_close(lua_State *L)
     if (!iso || iso->closing)
         return -EINVAL;
     struct orr_runtime *rt = iso->rt;
-    if (worker_current == iso->worker && (iso->worker->polling || iso->depth || iso->calls)) {
+    if (worker_current == iso->worker && (iso->worker->polling || iso->execution.depth || iso->execution.calls)) {
         int error = isolate_close_soon(iso);
         return error ? error : -EINPROGRESS;
     }
@@ -516,7 +292,7 @@ int orr_lua_close(lua_State *L)
     if (error)
         return error;
     begin_closing(iso);
-    shutdown_now(&iso->shutdown); /* the worker goes on turning for them meanwhile */
+    shutdown_now(&iso->shutdowns.all); /* the worker goes on turning for them meanwhile */
     dispose(iso);
     if (!entered)
         orr_runtime_leave(rt);

@@ -39,19 +39,19 @@ static const char chunks_key; /* in the registry: the numbers of chunks, which a
 
 uint32_t script_running(const struct orr_isolate *iso)
 {
-    return iso->current ? iso->current->script : iso->callers.now;
+    return iso->execution.current ? iso->execution.current->script : iso->scripts.callers.now;
 }
 
 uint32_t script_begin_call(struct orr_isolate *iso, uint32_t script)
 {
-    uint32_t before = iso->callers.now;
-    iso->callers.now = script;
+    uint32_t before = iso->scripts.callers.now;
+    iso->scripts.callers.now = script;
     return before;
 }
 
 void script_end_call(struct orr_isolate *iso, uint32_t before)
 {
-    iso->callers.now = before;
+    iso->scripts.callers.now = before;
 }
 
 void script_number_chunk(struct orr_isolate *iso, lua_State *L)
@@ -68,10 +68,10 @@ void script_number_chunk(struct orr_isolate *iso, lua_State *L)
         lua_rawsetp(L, LUA_REGISTRYINDEX, &chunks_key);
     }
     lua_pushvalue(L, -2);
-    lua_pushinteger(L, iso->scripts + 1);
+    lua_pushinteger(L, iso->scripts.loaded + 1);
     lua_rawset(L, -3);
     lua_pop(L, 1);
-    iso->scripts++;
+    iso->scripts.loaded++;
 }
 
 uint32_t script_of_chunk(lua_State *L, int index)
@@ -93,15 +93,15 @@ void body_watch(struct body_watch *watch, struct ltask *body)
 {
     struct orr_isolate *iso = body->iso;
     watch->body = body;
-    watch->next = iso->bodies;
-    iso->bodies = watch;
+    watch->next = iso->scripts.bodies;
+    iso->scripts.bodies = watch;
     body->watched = true;
 }
 
 /* Takes it off the list; NULL if it is not there. */
 static struct body_watch *take_watch(struct orr_isolate *iso, const struct ltask *body)
 {
-    for (struct body_watch **at = &iso->bodies; *at; at = &(*at)->next) {
+    for (struct body_watch **at = &iso->scripts.bodies; *at; at = &(*at)->next) {
         struct body_watch *watch = *at;
         if (watch->body != body)
             continue;
@@ -124,16 +124,16 @@ void body_unwatch(struct orr_isolate *iso, struct body_watch *watch)
 void body_is_failing(struct ltask *body)
 {
     struct orr_isolate *iso = body->iso;
-    struct body_watch *watch = iso->bodies;
+    struct body_watch *watch = iso->scripts.bodies;
     while (watch && watch->body != body)
         watch = watch->next;
     if (!watch || watch->told)
         return;
     watch->told = true;
     if (iso->limits.mode == ORR_LUA_SIGNAL) {
-        uint64_t limit = budget_used(iso, iso->level) + iso->worker->grace_ns;
+        uint64_t limit = budget_used(iso, iso->execution.level) + iso->worker->grace_ns;
         body->limit = body->limit && body->limit < limit ? body->limit : limit;
-        iso->level->limit = body->limit;
+        iso->execution.level->limit = body->limit;
     }
     watch->failing(watch->data);
 }
@@ -267,7 +267,7 @@ static int start(struct orr_script *script, lua_State *L)
     struct ltask *self = ltask_of(task);
     self->script = script->number;
     self->loading = true;
-    self->iso->loading++;
+    self->iso->scripts.loading++;
     if (script->options.end_on_failure) {
         script->body = (struct body_watch){ .failing = body_fails, .failed = body_failed, .data = script };
         body_watch(&script->body, self);
@@ -292,15 +292,15 @@ static int load(struct orr_script *script)
     if (error)
         return error;
     script->iso = iso;
-    script->number = ++iso->scripts;
+    script->number = ++iso->scripts.loaded;
     if (script->options.prepare)
         script->options.prepare(script->options.prepare_data, L);
     error = start(script, L);
     isolate_leave(iso);
     if (!error && own) {
-        iso->callers.sole = iso->callers.now = script->number;
-        iso->closed = script_closed;
-        iso->closed_data = script;
+        iso->scripts.callers.sole = iso->scripts.callers.now = script->number;
+        iso->on_closed.call = script_closed;
+        iso->on_closed.data = script;
     }
     if (!error)
         return 0;
@@ -408,7 +408,7 @@ static enum orr_poll end_poll(struct orr_task *task, void *data)
 static int end_shared(struct orr_script *script)
 {
     struct orr_isolate *iso = script->iso;
-    if (worker_current == iso->worker && (iso->worker->polling || iso->depth || iso->calls)) {
+    if (worker_current == iso->worker && (iso->worker->polling || iso->execution.depth || iso->execution.calls)) {
         struct orr_spawn what = { .poll = end_poll, .data = script, .name = "unloading a script", .detached = true };
         int error = orr_spawn(script->rt, &what);
         if (!error)

@@ -69,7 +69,7 @@ static bool overdraw(struct charge *charge, size_t total, bool force)
 static void repay(struct orr_isolate *iso)
 {
     struct charge *charge = &iso->charge;
-    size_t excess = charge->drawn + charge->overdrawn - iso->memory;
+    size_t excess = charge->drawn + charge->overdrawn - iso->memory.used;
     size_t unused = excess < charge->overdrawn ? excess : charge->overdrawn;
     quota_repay(charge->quota, unused);
     charge->overdrawn -= unused;
@@ -83,7 +83,7 @@ static void repay(struct orr_isolate *iso)
 /* The allocator is not to take more than is drawn without a look. */
 static void limit_credit(struct orr_isolate *iso)
 {
-    struct memory_account *account = &iso->account;
+    struct memory_account *account = &iso->memory;
     size_t room = charge_room(iso);
     if (account->credit <= room)
         return;
@@ -95,7 +95,7 @@ static void limit_credit(struct orr_isolate *iso)
 static bool trim(struct orr_isolate *iso, size_t slack)
 {
     struct charge *charge = &iso->charge;
-    size_t had = charge->drawn + charge->overdrawn, kept = iso->memory + slack;
+    size_t had = charge->drawn + charge->overdrawn, kept = iso->memory.used + slack;
     if (charge->overdrawn)
         repay(iso);
     if (!charge->overdrawn && charge->drawn > kept + slack) {
@@ -117,8 +117,9 @@ static void give_back(struct orr_isolate *iso)
 
 bool charge_overdraws_plainly(const struct orr_isolate *iso, size_t more)
 {
-    size_t total = iso->memory + more;
-    return !iso->level && (iso->closing || (total <= iso->charge.plain && total / OVERDRAFT <= iso->limits.memory));
+    size_t total = iso->memory.used + more;
+    return !iso->execution.level &&
+           (iso->closing || (total <= iso->charge.plain && total / OVERDRAFT <= iso->limits.memory));
 }
 
 /*
@@ -134,14 +135,14 @@ bool charge_may_have(struct orr_isolate *iso, size_t more)
 {
     struct charge *charge = &iso->charge;
     size_t limit = iso->limits.memory;
-    size_t total = iso->memory + more;
+    size_t total = iso->memory.used + more;
     if (!limit)
         return true;
     if (charge->reports) {
         charge_cover(iso, more);
         return true;
     }
-    if (more <= limit && total <= iso->account.next && draw(charge, total))
+    if (more <= limit && total <= iso->memory.next && draw(charge, total))
         return true;
     if (charge_overdraws_plainly(iso, more)) {
         charge_cover(iso, more);
@@ -156,12 +157,12 @@ bool charge_may_have(struct orr_isolate *iso, size_t more)
 size_t charge_room(const struct orr_isolate *iso)
 {
     size_t has = iso->charge.drawn + iso->charge.overdrawn;
-    return !iso->charge.quota ? SIZE_MAX : has > iso->memory ? has - iso->memory : 0;
+    return !iso->charge.quota ? SIZE_MAX : has > iso->memory.used ? has - iso->memory.used : 0;
 }
 
 void charge_cover(struct orr_isolate *iso, size_t more)
 {
-    size_t total = iso->memory + more;
+    size_t total = iso->memory.used + more;
     if (!draw(&iso->charge, total))
         overdraw(&iso->charge, total, true);
 }
@@ -172,20 +173,20 @@ bool charge_settle(struct orr_isolate *iso)
     struct charge *charge = &iso->charge;
     size_t limit = iso->limits.memory;
     give_back(iso);
-    charge->patience = iso->memory + limit / PATIENCE_SHARE;
-    iso->account.next = charge->patience > limit ? charge->patience : limit;
-    return iso->memory > limit || charge->overdrawn;
+    charge->patience = iso->memory.used + limit / PATIENCE_SHARE;
+    iso->memory.next = charge->patience > limit ? charge->patience : limit;
+    return iso->memory.used > limit || charge->overdrawn;
 }
 
 void charge_end_slice(struct orr_isolate *iso)
 {
     struct charge *charge = &iso->charge;
-    if (iso->account.next > iso->limits.memory && iso->memory < iso->limits.memory / 8 * 7)
-        iso->account.next = iso->limits.memory;
+    if (iso->memory.next > iso->limits.memory && iso->memory.used < iso->limits.memory / 8 * 7)
+        iso->memory.next = iso->limits.memory;
     give_back(iso);
     if (!charge->overdrawn)
         charge->patience = 0;
-    charge->plain = iso->memory + iso->limits.memory / PLAIN_SHARE;
+    charge->plain = iso->memory.used + iso->limits.memory / PLAIN_SHARE;
 }
 
 void charge_close(struct orr_isolate *iso)
@@ -199,9 +200,9 @@ void charge_close(struct orr_isolate *iso)
 
 static void count(struct orr_isolate *iso, size_t bytes)
 {
-    iso->memory += bytes;
-    if (iso->memory > iso->memory_peak)
-        iso->memory_peak = iso->memory;
+    iso->memory.used += bytes;
+    if (iso->memory.used > iso->memory.peak)
+        iso->memory.peak = iso->memory.used;
     limit_credit(iso);
 }
 
@@ -216,15 +217,15 @@ void charge_tell(struct orr_isolate *iso, size_t bytes)
     if (iso->collector.managed)
         collector_hear(iso, untold);
     else
-        lua_gc(iso->running, LUA_GCSTEP, (int)(untold >> 10 < INT_MAX ? untold >> 10 : INT_MAX));
+        lua_gc(iso->execution.running, LUA_GCSTEP, (int)(untold >> 10 < INT_MAX ? untold >> 10 : INT_MAX));
 }
 
 /* In plain code of the host's no hook will look: it is collected here. */
 static bool may_have_after_all(struct orr_isolate *iso, size_t bytes)
 {
-    if (iso->level && iso->limits.mode != ORR_LUA_OFF)
+    if (iso->execution.level && iso->limits.mode != ORR_LUA_OFF)
         return false;
-    return charge_collect(iso, iso->running) && charge_may_have(iso, bytes);
+    return charge_collect(iso, iso->execution.running) && charge_may_have(iso, bytes);
 }
 
 int charge_take(struct orr_isolate *iso, size_t bytes)
@@ -246,7 +247,7 @@ void charge_force(struct orr_isolate *iso, size_t bytes)
 
 void charge_give(struct orr_isolate *iso, size_t bytes)
 {
-    iso->memory -= bytes;
+    iso->memory.used -= bytes;
 }
 
 static void *resize(void *data, void *block, size_t old_size, size_t size)
@@ -261,7 +262,7 @@ static void *resize(void *data, void *block, size_t old_size, size_t size)
     void *result = alloc_resize(&iso->alloc, block, old_size, size);
     if (!result && size)
         return NULL;
-    iso->memory -= old_size;
+    iso->memory.used -= old_size;
     count(iso, size);
     iso->charge.untold += size > old_size ? size - old_size : 0;
     return result;
@@ -290,7 +291,7 @@ void charge_free_text(struct orr_isolate *iso, char **text)
 static bool may_help(const struct orr_isolate *iso)
 {
     const struct charge *charge = &iso->charge;
-    return !charge->collected_at || iso->memory >= charge->collected_at + iso->limits.memory / COLLECT_SHARE;
+    return !charge->collected_at || iso->memory.used >= charge->collected_at + iso->limits.memory / COLLECT_SHARE;
 }
 
 bool charge_collect(struct orr_isolate *iso, lua_State *L)
@@ -299,14 +300,14 @@ bool charge_collect(struct orr_isolate *iso, lua_State *L)
     bool trimmed = trim(iso, 0);
     if (!may_help(iso))
         return trimmed;
-    if (iso->collector.managed && iso->level) { /* for a slice's time: what is left is done in later turns */
+    if (iso->collector.managed && iso->execution.level) { /* for a slice's time: what is left is done in later turns */
         collector_force(iso, 2);
         collector_pay_anyway(iso, iso->limits.slice_ns);
     } else {
         lua_gc(L, LUA_GCCOLLECT);
     }
     trim(iso, 0);
-    charge->collected_at = iso->memory;
+    charge->collected_at = iso->memory.used;
     return true;
 }
 
@@ -322,7 +323,7 @@ bool charge_collects(struct orr_isolate *iso)
 void charge_collected(struct orr_isolate *iso)
 {
     trim(iso, 0);
-    iso->charge.collected_at = iso->memory;
+    iso->charge.collected_at = iso->memory.used;
 }
 
 size_t charge_overdraw_begin(struct orr_isolate *iso)

@@ -1,6 +1,6 @@
 /*
  * What C holds for a script is on the script's account, beside what Lua itself has allocated: timers, tasks of the core, reports, the
- * items of queues.  Charging adds to `iso->memory`, under the same limit and with the same consequences as allocating in Lua does: at the
+ * items of queues.  Charging adds to `iso->memory.used`, under the same limit and with the same consequences as allocating in Lua does: at the
  * limit the hook is asked to collect, and raises `not enough memory` if that does not help; and the collector is told, or it would take a
  * handle of 40 bytes that holds 400 of C's for 40.
  *

@@ -49,7 +49,7 @@ static unsigned allowed_growth(const struct orr_isolate *iso)
 static void set_threshold(struct orr_isolate *iso)
 {
     struct collector *self = &iso->collector;
-    size_t used = iso->memory, limit = iso->limits.memory;
+    size_t used = iso->memory.used, limit = iso->limits.memory;
     size_t threshold = used / 100 * allowed_growth(iso);
     if (limit && threshold > limit) /* somewhat below the limit, but not again and again */
         threshold = limit - used > used / 4 ? used + (limit - used) / 2 : used + used / 8;
@@ -87,7 +87,7 @@ static void judge_cycle(struct orr_isolate *iso)
     enum { RISES_MAX = 3 };
     struct collector *self = &iso->collector;
     uint64_t longest = iso->limits.longest_step_ns;
-    self->rises = is_out_of_proportion(self, iso->memory) ? self->rises + 1 : 0;
+    self->rises = is_out_of_proportion(self, iso->memory.used) ? self->rises + 1 : 0;
     if (longest && self->rises >= RISES_MAX && self->longest > longest / 2)
         condemn(iso, self->longest);
 }
@@ -99,13 +99,13 @@ static void end_cycle(struct orr_isolate *iso)
     self->in_cycle = self->hurry = false;
     self->owed = 0;
     self->before = self->longest;
-    self->left_before = iso->memory;
+    self->left_before = iso->memory.used;
     self->cycles++;
-    slab_trim(&iso->account.slab, self->forced);
+    slab_trim(&iso->memory.slab, self->forced);
     set_threshold(iso);
     if (!self->forced)
         return;
-    bool low = iso->limits.memory && iso->memory < iso->limits.memory / 8 * 7;
+    bool low = iso->limits.memory && iso->memory.used < iso->limits.memory / 8 * 7;
     self->forced = low ? 0 : self->forced - 1;
     if (self->forced) {
         begin_cycle(self);
@@ -150,9 +150,9 @@ void collector_hear(struct orr_isolate *iso, size_t bytes)
     struct collector *self = &iso->collector;
     if (!self->managed || self->stopped || self->paying)
         return;
-    if (!self->in_cycle && iso->memory < self->threshold)
+    if (!self->in_cycle && iso->memory.used < self->threshold)
         return;
-    if (!iso->level) {
+    if (!iso->execution.level) {
         let_lua_collect(self);
         return;
     }
@@ -169,7 +169,7 @@ void collector_hear(struct orr_isolate *iso, size_t bytes)
 
 bool collector_owes(const struct orr_isolate *iso)
 {
-    return iso->collector.owed || iso->collector.hurry || iso->account.late;
+    return iso->collector.owed || iso->collector.hurry || iso->memory.late;
 }
 
 void collector_force(struct orr_isolate *iso, unsigned cycles)
@@ -244,9 +244,10 @@ static bool has_time(const struct orr_isolate *iso, const struct payment *paymen
     if (payment->anyway)
         return payment->now < payment->until;
     uint64_t turn = watch->turn_end - watch->turn_began;
-    if (!payment->steps && !iso->slicing && turn < SHORT_TURN)
+    if (!payment->steps && !iso->preemption.slicing && turn < SHORT_TURN)
         return true;
-    if (payment->now >= payment->until || payment->now >= watch->turn_end || (iso->slicing && iso->slice_over))
+    if (payment->now >= payment->until || payment->now >= watch->turn_end ||
+        (iso->preemption.slicing && iso->preemption.slice_over))
         return false;
     uint64_t expected = self->longest < self->before / 2 ? self->before : 0;
     return payment->now + expected <= watch->turn_end || payment->now - watch->turn_began < turn / 4;
@@ -349,7 +350,7 @@ bool collector_idle(struct orr_isolate *iso, uint64_t until)
     struct collector *self = &iso->collector;
     if (!self->managed || self->stopped || iso->closing)
         return false;
-    if (!self->in_cycle && iso->memory < self->left_before + self->left_before / 4)
+    if (!self->in_cycle && iso->memory.used < self->left_before + self->left_before / 4)
         return false;
     if (!self->in_cycle)
         begin_cycle(self);
@@ -389,6 +390,6 @@ void collector_open(struct orr_isolate *iso, lua_State *L)
 
 void collector_begin(struct orr_isolate *iso)
 {
-    iso->collector.left_before = iso->memory;
+    iso->collector.left_before = iso->memory.used;
     set_threshold(iso);
 }

@@ -23,6 +23,7 @@
 #ifndef ORR_LUA_ISOLATE_COLLECTOR_H
 #define ORR_LUA_ISOLATE_COLLECTOR_H
 
+#include "exec/idle.h"
 #include "lua/isolate/compat.h"
 
 #include <stdbool.h>
@@ -34,6 +35,7 @@ struct orr_isolate;
 enum { KEPT_CACHE = 16 };
 
 struct collector {
+    struct idle_work idle;             /* steps taken while the host has time to spare */
     bool managed;                      /* it is stepped by us */
     bool generational;                 /* the script has asked for that mode, which changes nothing */
     bool stopped;                      /* by the script: nothing is owed but what is forced */

@@ -30,8 +30,8 @@ static bool is_power_of_two(size_t n)
  */
 static void suspect(struct orr_isolate *iso, enum memory_suspect what, const void *block, size_t size, bool insists)
 {
-    struct memory_account *account = &iso->account;
-    if (!iso->level || !budget_ask(iso))
+    struct memory_account *account = &iso->memory;
+    if (!iso->execution.level || !budget_ask(iso))
         return;
     account->suspect.what = what;
     account->suspect.block = block;
@@ -68,7 +68,7 @@ static bool is_last_stack(size_t size)
 static void look_at_size(struct orr_isolate *iso, const void *block, size_t old_size, size_t size, size_t kind)
 {
     const struct limits *limits = &iso->limits;
-    if (block == iso->account.strings) {
+    if (block == iso->memory.strings) {
         if (limits->most_strings && size / sizeof(void *) > limits->most_strings)
             suspect(iso, SUSPECT_STRINGS, block, size, size / sizeof(void *) / 2 > limits->most_strings);
     } else if (kind == LUA_TSTRING) {
@@ -83,7 +83,7 @@ static void look_at_size(struct orr_isolate *iso, const void *block, size_t old_
                size / NODE > limits->most_keys) {
         suspect(iso, SUSPECT_HASH, block, size, size / NODE / 2 > limits->most_keys);
     } else if (limits->deepest_stack && size % SLOT == 0 && size / SLOT > limits->deepest_stack + STACK_EXTRA &&
-               !iso->account.suspect.what) {
+               !iso->memory.suspect.what) {
         suspect(iso, SUSPECT_STACK, block, size, size / SLOT / 2 > limits->deepest_stack + STACK_EXTRA);
     }
 }
@@ -95,8 +95,8 @@ static void look_at_size(struct orr_isolate *iso, const void *block, size_t old_
 static void count_large(struct orr_isolate *iso, size_t more)
 {
     enum { LARGE_LOOK = 1 << 20 };
-    struct memory_account *account = &iso->account;
-    if (iso->limits.mode != ORR_LUA_COUNT && !iso->counted)
+    struct memory_account *account = &iso->memory;
+    if (iso->limits.mode != ORR_LUA_COUNT && !iso->preemption.counted)
         return;
     account->large += more;
     if (account->large >= LARGE_LOOK) {
@@ -110,7 +110,7 @@ static void count_large(struct orr_isolate *iso, size_t more)
 /* Pages that are nearly empty count too, or a script could hold many times its limit in them. */
 static bool is_within(const struct orr_isolate *iso, size_t more)
 {
-    const struct memory_account *account = &iso->account;
+    const struct memory_account *account = &iso->memory;
     return account->slab.held + more <= 2 * account->next;
 }
 
@@ -137,8 +137,8 @@ static bool may_have(struct orr_isolate *iso, size_t more, size_t kind)
  */
 static void *refuse(struct orr_isolate *iso, const void *block, size_t old_size, size_t size)
 {
-    struct memory_account *account = &iso->account;
-    if (iso->level && iso->limits.mode != ORR_LUA_OFF) {
+    struct memory_account *account = &iso->memory;
+    if (iso->execution.level && iso->limits.mode != ORR_LUA_OFF) {
         account->refused.block = block;
         account->refused.old_size = old_size;
         account->refused.size = size;
@@ -170,15 +170,15 @@ struct late_block {
 
 void memory_defer(struct orr_isolate *iso, bool on)
 {
-    iso->account.defers = on;
+    iso->memory.defers = on;
 }
 
 bool memory_free_late(struct orr_isolate *iso)
 {
-    struct late_block *block = iso->account.late;
+    struct late_block *block = iso->memory.late;
     if (!block)
         return false;
-    iso->account.late = block->next;
+    iso->memory.late = block->next;
     alloc_resize(&iso->alloc, block, block->size, 0);
     return true;
 }
@@ -193,8 +193,8 @@ static void free_later(struct memory_account *account, void *data, size_t size)
 
 static void make_room(struct orr_isolate *iso, size_t size)
 {
-    for (size_t freed = 0; freed < size && iso->account.late;) {
-        freed += iso->account.late->size;
+    for (size_t freed = 0; freed < size && iso->memory.late;) {
+        freed += iso->memory.late->size;
         memory_free_late(iso);
     }
 }
@@ -204,17 +204,17 @@ static void make_room(struct orr_isolate *iso, size_t size)
 /* The first block of this size, when a state begins, is the table of short strings. */
 static __attribute__((noinline)) void *take_large(struct orr_isolate *iso, size_t size)
 {
-    if (iso->account.late)
+    if (iso->memory.late)
         make_room(iso, size);
     void *block = alloc_resize(&iso->alloc, NULL, 0, size);
-    if (size == STRINGS_FIRST && !iso->account.strings)
-        iso->account.strings = block;
+    if (size == STRINGS_FIRST && !iso->memory.strings)
+        iso->memory.strings = block;
     return block;
 }
 
 static inline void *take_block(struct orr_isolate *iso, size_t size)
 {
-    struct memory_account *account = &iso->account;
+    struct memory_account *account = &iso->memory;
     if (size <= SLAB_LARGEST && account->pooled)
         return slab_take(&account->slab, size);
     return take_large(iso, size);
@@ -237,7 +237,7 @@ static bool is_misplaced(const struct memory_account *account, const void *block
 /* Frees a small block if it is not in the slab.  All of these are malloc's, which needs no size. */
 static bool give_misplaced(struct orr_isolate *iso, void *block, size_t size)
 {
-    struct memory_account *account = &iso->account;
+    struct memory_account *account = &iso->memory;
     int place = find_misplaced(account, block);
     if (place < 0 && !is_misplaced(account, block))
         return false;
@@ -253,17 +253,17 @@ static bool give_misplaced(struct orr_isolate *iso, void *block, size_t size)
 
 static void give_large(struct orr_isolate *iso, void *block, size_t size)
 {
-    if (block == iso->account.suspect.block)
-        iso->account.suspect.what = SUSPECT_NONE;
-    if (iso->account.defers && size >= LATE_LEAST)
-        free_later(&iso->account, block, size);
+    if (block == iso->memory.suspect.block)
+        iso->memory.suspect.what = SUSPECT_NONE;
+    if (iso->memory.defers && size >= LATE_LEAST)
+        free_later(&iso->memory, block, size);
     else
         alloc_resize(&iso->alloc, block, size, 0);
 }
 
 static void give_block(struct orr_isolate *iso, void *block, size_t size)
 {
-    struct memory_account *account = &iso->account;
+    struct memory_account *account = &iso->memory;
     if (size > SLAB_LARGEST || !account->pooled)
         give_large(iso, block, size);
     else if (!(account->misplaced_count + account->strays) || !give_misplaced(iso, block, size))
@@ -295,7 +295,7 @@ static bool fits_in_place(const struct memory_account *account, const void *bloc
 
 static void *resize_block(struct orr_isolate *iso, void *block, size_t old_size, size_t size)
 {
-    struct memory_account *account = &iso->account;
+    struct memory_account *account = &iso->memory;
     if (!block)
         return take_block(iso, size);
     if (!account->pooled || (old_size > SLAB_LARGEST && size > SLAB_LARGEST)) {
@@ -326,13 +326,13 @@ static void *resize_block(struct orr_isolate *iso, void *block, size_t old_size,
  */
 static void settle(struct orr_isolate *iso, size_t more)
 {
-    struct memory_account *account = &iso->account;
-    if (iso->memory > iso->memory_peak)
-        iso->memory_peak = iso->memory;
+    struct memory_account *account = &iso->memory;
+    if (iso->memory.used > iso->memory.peak)
+        iso->memory.peak = iso->memory.used;
     collector_hear(iso, account->given - account->credit + more);
     size_t quantum = MEMORY_QUANTUM;
-    if (iso->limits.memory && iso->memory < account->next && account->next - iso->memory < quantum)
-        quantum = account->next - iso->memory;
+    if (iso->limits.memory && iso->memory.used < account->next && account->next - iso->memory.used < quantum)
+        quantum = account->next - iso->memory.used;
     size_t room = charge_room(iso);
     quantum = room < quantum ? room : quantum;
     account->credit = account->given = quantum;
@@ -342,7 +342,7 @@ static void settle(struct orr_isolate *iso, size_t more)
 static __attribute__((noinline)) void *take_with_a_look(struct orr_isolate *iso, void *block, size_t old_size,
                                                         size_t size)
 {
-    struct memory_account *account = &iso->account;
+    struct memory_account *account = &iso->memory;
     size_t kind = block ? 0 : old_size;
     size_t before = block ? old_size : 0;
     bool grows = size > before;
@@ -357,7 +357,7 @@ static __attribute__((noinline)) void *take_with_a_look(struct orr_isolate *iso,
     void *result = resize_block(iso, block, before, size);
     if (!result)
         return refuse(iso, block, before, size);
-    iso->memory += size - before;
+    iso->memory.used += size - before;
     account->refused.size = 0;
     if (grows && size > MEMORY_QUANTUM) {
         look_at_size(iso, result, before, size, kind);
@@ -370,7 +370,7 @@ static __attribute__((noinline)) void *take_with_a_look(struct orr_isolate *iso,
 
 static void *resize(struct orr_isolate *iso, void *block, size_t old_size, size_t size)
 {
-    struct memory_account *account = &iso->account;
+    struct memory_account *account = &iso->memory;
     size_t more = size > old_size ? size - old_size : 0;
     if (more > account->credit)
         return take_with_a_look(iso, block, old_size, size);
@@ -378,7 +378,7 @@ static void *resize(struct orr_isolate *iso, void *block, size_t old_size, size_
     if (!result)
         return refuse(iso, block, old_size, size);
     account->credit -= more;
-    iso->memory += size - old_size;
+    iso->memory.used += size - old_size;
     return result;
 }
 
@@ -386,10 +386,10 @@ static void *resize(struct orr_isolate *iso, void *block, size_t old_size, size_
 void *memory_alloc(void *data, void *block, size_t old_size, size_t size)
 {
     struct orr_isolate *iso = data;
-    struct memory_account *account = &iso->account;
+    struct memory_account *account = &iso->memory;
     if (!size) {
         if (block) {
-            iso->memory -= old_size;
+            iso->memory.used -= old_size;
             give_block(iso, block, old_size);
             account->stack_grows = false;
         }
@@ -403,7 +403,7 @@ void *memory_alloc(void *data, void *block, size_t old_size, size_t size)
     if (!result)
         return refuse(iso, NULL, 0, size);
     account->credit -= size;
-    iso->memory += size;
+    iso->memory.used += size;
     return result;
 }
 
@@ -431,7 +431,7 @@ static bool looks_like_a_table(const unsigned char *block, size_t size, size_t s
 
 bool memory_collects_first(struct orr_isolate *iso)
 {
-    struct memory_account *account = &iso->account;
+    struct memory_account *account = &iso->memory;
     if (account->suspect.what != SUSPECT_STRINGS || account->suspect.insists)
         return false;
     if (!account->suspect.collected)
@@ -442,7 +442,7 @@ bool memory_collects_first(struct orr_isolate *iso)
 
 bool memory_find_oversized(struct orr_isolate *iso, lua_State *L, char *text, size_t size)
 {
-    struct memory_account *account = &iso->account;
+    struct memory_account *account = &iso->memory;
     enum memory_suspect what = account->suspect.what;
     const void *block = account->suspect.block;
     size_t bytes = account->suspect.size;
@@ -486,7 +486,7 @@ bool memory_find_oversized(struct orr_isolate *iso, lua_State *L, char *text, si
 
 bool memory_still_over(struct orr_isolate *iso)
 {
-    struct memory_account *account = &iso->account;
+    struct memory_account *account = &iso->memory;
     size_t limit = iso->limits.memory;
     bool over = charge_settle(iso);
     return over || account->slab.held > 2 * limit;
@@ -508,7 +508,7 @@ enum { POOLS = 1 };
 
 void memory_open(struct orr_isolate *iso)
 {
-    struct memory_account *account = &iso->account;
+    struct memory_account *account = &iso->memory;
     slab_open(&account->slab);
     account->pooled = POOLS && iso->alloc.fn == alloc_libc;
     account->next = iso->limits.memory;
@@ -517,12 +517,12 @@ void memory_open(struct orr_isolate *iso)
 
 void memory_discard(struct orr_isolate *iso)
 {
-    iso->account.discarding = true;
+    iso->memory.discarding = true;
 }
 
 void memory_close(struct orr_isolate *iso)
 {
     while (memory_free_late(iso))
         ;
-    slab_close(&iso->account.slab);
+    slab_close(&iso->memory.slab);
 }

@@ -43,6 +43,10 @@ enum memory_suspect {
 };
 
 struct memory_account {
+    size_t used, peak;   /* bytes */
+    bool over_limit;     /* the limit is passed, and the hook has to act on it */
+    bool forced_already; /* whole cycles were begun because the limit was passed */
+    bool soft_passed;    /* the soft limit is passed, and the host was told */
     struct slab slab;
     bool pooled;     /* small blocks are the slab's */
     bool discarding; /* the state is being closed: small blocks go all at once */

@@ -25,19 +25,19 @@ static void look_again_at_once(const struct orr_isolate *iso, lua_State *L);
  */
 static bool is_overdue(const struct orr_isolate *iso)
 {
-    if (!iso->slice_over)
+    if (!iso->preemption.slice_over)
         return false;
-    uint64_t passed = clock_now() - iso->requested_at;
-    for (const struct level *level = iso->level; level; level = level->outer)
+    uint64_t passed = clock_now() - iso->preemption.requested_at;
+    for (const struct level *level = iso->execution.level; level; level = level->outer)
         if (level->limit && passed >= level->limit)
             return true;
-    return iso->condemned || isolate_ends(iso);
+    return iso->verdict.condemned || isolate_ends(iso);
 }
 
 /* Whether the stack has room for the hook; not, if it is growing, and the instruction that runs fills it up.  Async-signal-safe. */
 static bool has_room(const struct orr_isolate *iso, lua_State *L)
 {
-    return !iso->account.stack_grows && stack_room_is_left(L);
+    return !iso->memory.stack_grows && stack_room_is_left(L);
 }
 
 /*
@@ -47,46 +47,47 @@ static bool has_room(const struct orr_isolate *iso, lua_State *L)
 static void arm(struct orr_isolate *iso, lua_State *L)
 {
     lua_Hook hook = lua_gethook(L);
-    bool again = hook == on_hook && iso->armed == L;
-    if (hook && hook == iso->script_hook)
+    bool again = hook == on_hook && iso->preemption.armed == L;
+    if (hook && hook == iso->preemption.script_hook)
         return; /* it looks by itself, soon */
     if (!has_room(iso, L) && !is_overdue(iso))
         return; /* it is tried again while the slice goes on, and when another coroutine runs */
     if (!again) {
         bool has_own = hook && hook != on_hook; /* else it has none, or ours from another time */
-        iso->own.hook = has_own ? hook : NULL;
-        iso->own.mask = has_own ? lua_gethookmask(L) : 0;
-        iso->own.count = has_own ? lua_gethookcount(L) : 0;
-        iso->after_call = iso->own.mask & LUA_MASKCALL;
-        iso->skips = 0;
+        iso->preemption.own.hook = has_own ? hook : NULL;
+        iso->preemption.own.mask = has_own ? lua_gethookmask(L) : 0;
+        iso->preemption.own.count = has_own ? lua_gethookcount(L) : 0;
+        iso->preemption.after_call = iso->preemption.own.mask & LUA_MASKCALL;
+        iso->preemption.skips = 0;
     }
-    iso->armed = L;
-    bool returns = !iso->counted || iso->own.mask; /* are of interest */
-    lua_sethook(L, on_hook, LUA_MASKCOUNT | (returns ? LUA_MASKRET : 0) | iso->own.mask, 1);
+    iso->preemption.armed = L;
+    bool returns = !iso->preemption.counted || iso->preemption.own.mask; /* are of interest */
+    lua_sethook(L, on_hook, LUA_MASKCOUNT | (returns ? LUA_MASKRET : 0) | iso->preemption.own.mask, 1);
 }
 
 static void disarm(struct orr_isolate *iso)
 {
-    lua_State *L = iso->armed;
+    lua_State *L = iso->preemption.armed;
     if (!L)
         return;
-    iso->armed = NULL; /* first: budget_over() is not to arm it again meanwhile */
+    iso->preemption.armed = NULL; /* first: budget_over() is not to arm it again meanwhile */
     if (lua_gethook(L) == on_hook)
-        lua_sethook(L, iso->own.hook, iso->own.mask, iso->own.count);
+        lua_sethook(L, iso->preemption.own.hook, iso->preemption.own.mask, iso->preemption.own.count);
 }
 
 /* For now, Lua runs without the hook. */
 static void take_off(struct orr_isolate *iso)
 {
-    iso->moving = true;
+    iso->preemption.moving = true;
     disarm(iso);
-    iso->moving = false;
+    iso->preemption.moving = false;
 }
 
 /* What was asked of the hook is not forgotten: it is set again when it is asked for the next time, at the latest by the timer. */
 void budget_stack_fills(struct orr_isolate *iso)
 {
-    if (!iso->moving && iso->armed && iso->armed == iso->running && !iso->own.hook && !is_overdue(iso))
+    if (!iso->preemption.moving && iso->preemption.armed && iso->preemption.armed == iso->execution.running &&
+        !iso->preemption.own.hook && !is_overdue(iso))
         take_off(iso);
 }
 
@@ -100,38 +101,39 @@ void budget_stack_fills(struct orr_isolate *iso)
 static void budget_over(void *data)
 {
     struct orr_isolate *iso = data;
-    if (iso->slice_over) {
-        bool has_hook = iso->armed == iso->running;
-        bool had_no_room = !iso->armed && !iso->suspending;
-        if (!iso->moving && iso->requested && (has_hook || had_no_room))
-            arm(iso, iso->running);
+    if (iso->preemption.slice_over) {
+        bool has_hook = iso->preemption.armed == iso->execution.running;
+        bool had_no_room = !iso->preemption.armed && !iso->execution.suspending;
+        if (!iso->preemption.moving && iso->preemption.requested && (has_hook || had_no_room))
+            arm(iso, iso->execution.running);
         return;
     }
-    iso->requested_at = clock_now();
-    iso->requested_cpu = clock_thread();
-    iso->fresh = true;
-    iso->slice_over = true;
-    iso->requested = true;
-    if (!iso->moving)
-        arm(iso, iso->running);
+    iso->preemption.requested_at = clock_now();
+    iso->preemption.requested_cpu = clock_thread();
+    iso->preemption.fresh = true;
+    iso->preemption.slice_over = true;
+    iso->preemption.requested = true;
+    if (!iso->preemption.moving)
+        arm(iso, iso->execution.running);
 }
 
 bool budget_ask(struct orr_isolate *iso)
 {
-    if (!iso->level || iso->limits.mode == ORR_LUA_OFF)
+    if (!iso->execution.level || iso->limits.mode == ORR_LUA_OFF)
         return false;
-    if (iso->requested && !iso->counted) {
-        if (iso->limits.mode == ORR_LUA_SIGNAL && !iso->armed && !iso->moving) /* the stack had no room for it */
+    if (iso->preemption.requested && !iso->preemption.counted) {
+        if (iso->limits.mode == ORR_LUA_SIGNAL && !iso->preemption.armed &&
+            !iso->preemption.moving) /* the stack had no room for it */
             budget_follow(iso);
         return true;
     }
-    iso->requested = true;
+    iso->preemption.requested = true;
     if (iso->limits.mode == ORR_LUA_COUNT) {
         budget_charge_coroutine(iso); /* what has been counted so far is forgotten */
-        lua_sethook(iso->running, on_count, LUA_MASKCOUNT, 1);
-    } else if (!iso->moving && iso->counted && iso->armed == iso->running) {
-        look_again_after(iso->armed, 1);
-    } else if (!iso->moving) {
+        lua_sethook(iso->execution.running, on_count, LUA_MASKCOUNT, 1);
+    } else if (!iso->preemption.moving && iso->preemption.counted && iso->preemption.armed == iso->execution.running) {
+        look_again_after(iso->preemption.armed, 1);
+    } else if (!iso->preemption.moving) {
         budget_follow(iso);
     }
     return true;
@@ -140,11 +142,11 @@ bool budget_ask(struct orr_isolate *iso)
 bool budget_ask_for_memory(struct orr_isolate *iso)
 {
     bool asked = budget_ask(iso);
-    if (asked && !iso->over_memory) {
-        iso->over_memory = true;
-        iso->forced_already = false;
-        if (!iso->moving)
-            look_again_at_once(iso, iso->running); /* for a hook of a script's, which would be late */
+    if (asked && !iso->memory.over_limit) {
+        iso->memory.over_limit = true;
+        iso->memory.forced_already = false;
+        if (!iso->preemption.moving)
+            look_again_at_once(iso, iso->execution.running); /* for a hook of a script's, which would be late */
     }
     return asked;
 }
@@ -159,62 +161,63 @@ void budget_ask_to_collect(struct orr_isolate *iso)
 /* Nothing is wanted of the hook any more, unless the slice is over meanwhile. */
 static void stand_down(struct orr_isolate *iso)
 {
-    iso->moving = true;
+    iso->preemption.moving = true;
     disarm(iso);
-    iso->requested = false;
-    if (iso->slice_over) /* budget_over() may have come by, and has left the hook to us */
-        iso->requested = true;
-    iso->moving = false;
+    iso->preemption.requested = false;
+    if (iso->preemption.slice_over) /* budget_over() may have come by, and has left the hook to us */
+        iso->preemption.requested = true;
+    iso->preemption.moving = false;
     budget_switched(iso);
 }
 
 void budget_follow(struct orr_isolate *iso)
 {
     if (iso->limits.mode == ORR_LUA_COUNT) { /* the hook is there, and is only to come sooner */
-        if (iso->level)
-            lua_sethook(iso->running, on_count, LUA_MASKCOUNT, 1);
+        if (iso->execution.level)
+            lua_sethook(iso->execution.running, on_count, LUA_MASKCOUNT, 1);
         return;
     }
-    iso->moving = true;
-    if (iso->armed != iso->running) {
+    iso->preemption.moving = true;
+    if (iso->preemption.armed != iso->execution.running) {
         disarm(iso);
-        arm(iso, iso->running);
+        arm(iso, iso->execution.running);
     }
-    iso->moving = false;
+    iso->preemption.moving = false;
 }
 
 void budget_hands_off(struct orr_isolate *iso)
 {
-    iso->moving = true;
+    iso->preemption.moving = true;
     disarm(iso);
 }
 
 void budget_hands_on(struct orr_isolate *iso)
 {
-    iso->moving = false;
+    iso->preemption.moving = false;
     budget_switched(iso);
 }
 
 void budget_made_coroutine(struct orr_isolate *iso, lua_State *L, lua_State *co)
 {
-    bool armed = L == iso->armed;
+    bool armed = L == iso->preemption.armed;
     lua_Hook hook = lua_gethook(co);
-    if (hook == on_hook || (hook && hook == iso->script_hook))
-        lua_sethook(co, armed ? iso->own.hook : NULL, armed ? iso->own.mask : 0, armed ? iso->own.count : 0);
+    if (hook == on_hook || (hook && hook == iso->preemption.script_hook))
+        lua_sethook(co, armed ? iso->preemption.own.hook : NULL, armed ? iso->preemption.own.mask : 0,
+                    armed ? iso->preemption.own.count : 0);
 }
 
 lua_Hook budget_others_hook(const struct orr_isolate *iso, lua_State *co, int *mask, int *count)
 {
     bool ours = lua_gethook(co) == on_hook;
-    bool aside = ours && co == iso->armed;
-    *mask = !ours ? lua_gethookmask(co) : aside ? iso->own.mask : 0;
-    *count = !ours ? lua_gethookcount(co) : aside ? iso->own.count : 0;
-    return !ours ? lua_gethook(co) : aside ? iso->own.hook : NULL;
+    bool aside = ours && co == iso->preemption.armed;
+    *mask = !ours ? lua_gethookmask(co) : aside ? iso->preemption.own.mask : 0;
+    *count = !ours ? lua_gethookcount(co) : aside ? iso->preemption.own.count : 0;
+    return !ours ? lua_gethook(co) : aside ? iso->preemption.own.hook : NULL;
 }
 
 void budget_enter_coroutine(struct orr_isolate *iso, lua_State *co)
 {
-    if (iso->limits.mode == ORR_LUA_COUNT && iso->level && lua_gethook(co) != on_count)
+    if (iso->limits.mode == ORR_LUA_COUNT && iso->execution.level && lua_gethook(co) != on_count)
         lua_sethook(co, on_count, LUA_MASKCOUNT, next_count(iso));
     budget_switched(iso);
 }
@@ -223,7 +226,7 @@ void budget_charge_coroutine(struct orr_isolate *iso)
 {
     if (iso->limits.mode != ORR_LUA_COUNT)
         return;
-    for (struct level *level = iso->level; level; level = level->outer)
+    for (struct level *level = iso->execution.level; level; level = level->outer)
         level->used += iso->limits.check_interval;
 }
 
@@ -242,27 +245,27 @@ struct notice {
 /* A host that closes the isolate in one does so a little later. */
 static void deliver(struct orr_isolate *iso, const struct notice *notice)
 {
-    iso->calls++;
-    iso->disabled = notice->handler;
+    iso->execution.calls++;
+    iso->notices.disabled = notice->handler;
     if (iso->limits.notice)
         iso->limits.notice(iso->limits.notice_data, iso->L, notice->kind, notice->text);
     else
         log_text(&iso->rt->log, ORR_LOG_WARNING, notice->text);
-    iso->disabled = 0;
-    iso->calls--;
+    iso->notices.disabled = 0;
+    iso->execution.calls--;
 }
 
 /* A host is told at once; but that a handler is disabled, as all that the log is told, after the failures that came before. */
 static bool is_due(const struct orr_isolate *iso, const struct notice *notice)
 {
     bool at_once = iso->limits.notice && notice->kind != ORR_LUA_DISABLED;
-    return at_once || notice->after <= iso->unseen.reported;
+    return at_once || notice->after <= iso->tasks.unseen.reported;
 }
 
 void budget_deliver_notices(struct orr_isolate *iso)
 {
     struct alloc alloc = charge_alloc(iso);
-    for (struct notice **at = &iso->notices; *at;) {
+    for (struct notice **at = &iso->notices.first; *at;) {
         struct notice *notice = *at;
         if (!is_due(iso, notice)) {
             at = &notice->next;
@@ -271,7 +274,7 @@ void budget_deliver_notices(struct orr_isolate *iso)
         *at = notice->next;
         deliver(iso, notice);
         alloc_free(&alloc, notice, notice->size);
-        at = &iso->notices; /* there may be others by now */
+        at = &iso->notices.first; /* there may be others by now */
     }
 }
 
@@ -287,14 +290,14 @@ static void add_notice(struct orr_isolate *iso, const struct notice *what, const
     if (!notice)
         return;
     *notice = *what;
-    notice->after = iso->unseen.failed;
+    notice->after = iso->tasks.unseen.failed;
     notice->size = size;
     memcpy(notice->text, text, size - sizeof *notice);
-    struct notice **last = &iso->notices;
+    struct notice **last = &iso->notices.first;
     while (*last)
         last = &(*last)->next;
     *last = notice;
-    if (!iso->slicing)
+    if (!iso->preemption.slicing)
         budget_deliver_notices(iso);
 }
 
@@ -320,14 +323,14 @@ void budget_notice_call(struct orr_isolate *iso, const struct level *level)
 static void watch_memory(struct orr_isolate *iso)
 {
     size_t soft = iso->limits.memory_soft;
-    if (!iso->soft_passed && iso->memory > soft) {
+    if (!iso->memory.soft_passed && iso->memory.used > soft) {
         char text[96];
-        snprintf(text, sizeof text, "a Lua state uses %zu KB of memory, and should use %zu KB", iso->memory >> 10,
+        snprintf(text, sizeof text, "a Lua state uses %zu KB of memory, and should use %zu KB", iso->memory.used >> 10,
                  soft >> 10);
-        iso->soft_passed = true;
+        iso->memory.soft_passed = true;
         budget_notice(iso, ORR_LUA_MEMORY_SOFT, text);
-    } else if (iso->soft_passed && iso->memory < soft - soft / 8) {
-        iso->soft_passed = false;
+    } else if (iso->memory.soft_passed && iso->memory.used < soft - soft / 8) {
+        iso->memory.soft_passed = false;
     }
 }
 
@@ -337,13 +340,13 @@ static void watch_memory(struct orr_isolate *iso)
 static void count_instead(struct orr_isolate *iso)
 {
     const struct watch *watch = iso->worker->watch;
-    iso->requested_at = clock_now();
-    iso->slice_end = clock_after(iso->requested_at, iso->limits.slice_ns);
-    iso->counted = iso->requested = true;
+    iso->preemption.requested_at = clock_now();
+    iso->preemption.slice_end = clock_after(iso->preemption.requested_at, iso->limits.slice_ns);
+    iso->preemption.counted = iso->preemption.requested = true;
     budget_follow(iso);
-    if (iso->counted_told)
+    if (iso->preemption.counted_told)
         return;
-    iso->counted_told = true;
+    iso->preemption.counted_told = true;
     char text[160];
     snprintf(text, sizeof text,
              "Lua cannot be interrupted by a timer, and its instructions are counted instead: %s: %s",
@@ -353,40 +356,40 @@ static void count_instead(struct orr_isolate *iso)
 
 static void begin_watching(struct orr_isolate *iso)
 {
-    watch_begin(iso->worker->watch, &iso->watched, budget_over, iso, iso->limits.slice_ns);
-    iso->counted = false;
+    watch_begin(iso->worker->watch, &iso->preemption.outer, budget_over, iso, iso->limits.slice_ns);
+    iso->preemption.counted = false;
     if (watch_failed(iso->worker->watch))
         count_instead(iso);
 }
 
 bool budget_begin_slice(struct orr_isolate *iso)
 {
-    if (iso->slicing)
+    if (iso->preemption.slicing)
         return false;
-    iso->slicing = true;
+    iso->preemption.slicing = true;
     collector_take_back(iso);
     if (iso->limits.mode == ORR_LUA_SIGNAL)
         begin_watching(iso);
     else if (iso->limits.mode == ORR_LUA_COUNT)
-        iso->slice_end = clock_after(clock_now(), iso->limits.slice_ns);
+        iso->preemption.slice_end = clock_after(clock_now(), iso->limits.slice_ns);
     return true;
 }
 
 static void end_watching(struct orr_isolate *iso)
 {
-    struct orr_isolate *outer = iso->watched.data;
-    bool over = iso->slice_over;
-    watch_end(iso->worker->watch, &iso->watched);
-    if (!iso->requested)
+    struct orr_isolate *outer = iso->preemption.outer.data;
+    bool over = iso->preemption.slice_over;
+    watch_end(iso->worker->watch, &iso->preemption.outer);
+    if (!iso->preemption.requested)
         return;
     disarm(iso);
-    iso->requested = iso->slice_over = false;
-    iso->fresh = false; /* if no hook came: the next one's time is none of what this slice did */
-    *iso->culprit = '\0';
-    if (over && outer && !outer->slice_over) { /* which this was a part of */
-        outer->requested_at = iso->requested_at;
-        outer->slice_over = true;
-        outer->requested = true;
+    iso->preemption.requested = iso->preemption.slice_over = false;
+    iso->preemption.fresh = false; /* if no hook came: the next one's time is none of what this slice did */
+    *iso->preemption.culprit = '\0';
+    if (over && outer && !outer->preemption.slice_over) { /* which this was a part of */
+        outer->preemption.requested_at = iso->preemption.requested_at;
+        outer->preemption.slice_over = true;
+        outer->preemption.requested = true;
         budget_follow(outer);
     }
 }
@@ -397,8 +400,8 @@ static void end_watching(struct orr_isolate *iso)
  */
 static void end_slice_of_memory(struct orr_isolate *iso)
 {
-    if (iso->over_memory && !iso->urgent && !(iso->forced_already && iso->collector.forced)) {
-        iso->over_memory = false;
+    if (iso->memory.over_limit && !iso->hold.urgent && !(iso->memory.forced_already && iso->collector.forced)) {
+        iso->memory.over_limit = false;
         collector_relent(iso);
     }
     memory_slice_over(iso);
@@ -406,13 +409,13 @@ static void end_slice_of_memory(struct orr_isolate *iso)
 
 void budget_end_slice(struct orr_isolate *iso)
 {
-    iso->slicing = false;
+    iso->preemption.slicing = false;
     end_slice_of_memory(iso);
     if (iso->limits.mode == ORR_LUA_SIGNAL)
         end_watching(iso);
     if (iso->limits.memory_soft)
         watch_memory(iso);
-    if (iso->notices)
+    if (iso->notices.first)
         budget_deliver_notices(iso);
 }
 
@@ -425,7 +428,7 @@ uint64_t budget_used(const struct orr_isolate *iso, const struct level *level)
 static int next_count(const struct orr_isolate *iso)
 {
     uint64_t count = iso->limits.check_interval;
-    for (const struct level *level = iso->level; level; level = level->outer) {
+    for (const struct level *level = iso->execution.level; level; level = level->outer) {
         uint64_t left = level->limit > level->used ? level->limit - level->used + 1 : 1;
         count = level->limit && left < count ? left : count;
     }
@@ -439,33 +442,33 @@ static void measure(struct orr_isolate *iso, struct level *level)
     if (!level->used && left >= 2 * iso->limits.slice_ns)
         return;
     level->since = clock_now();
-    if (left >= iso->limits.slice_ns || iso->counted)
+    if (left >= iso->limits.slice_ns || iso->preemption.counted)
         return;
     watch_set(iso->worker->watch, left);
-    if (watch_failed(iso->worker->watch) && !iso->requested)
+    if (watch_failed(iso->worker->watch) && !iso->preemption.requested)
         budget_over(iso); /* early, for there is no later */
 }
 
 void level_enter(struct orr_isolate *iso, struct level *level, struct ltask *task)
 {
-    level->outer = iso->level;
+    level->outer = iso->execution.level;
     level->self = task;
-    level->task = iso->current;
-    level->running = iso->running;
-    level->chain = iso->chain;
+    level->task = iso->execution.current;
+    level->running = iso->execution.running;
+    level->chain = iso->execution.chain;
     level->since = 0;
     level->raised = level->ending = level->with_outer = level->exposed = false;
     level->report = NULL;
-    iso->level = level;
-    iso->current = task;
-    iso->chain = NULL;
-    iso->running = level->co;
+    iso->execution.level = level;
+    iso->execution.current = task;
+    iso->execution.chain = NULL;
+    iso->execution.running = level->co;
     /* One that goes on after its hook has yielded is due another call, which Lua leaves out: so its count is not touched. */
     if (iso->limits.mode == ORR_LUA_COUNT && (!level->used || lua_gethook(level->co) != on_count))
         lua_sethook(level->co, on_count, LUA_MASKCOUNT, next_count(iso));
     else if (iso->limits.mode == ORR_LUA_SIGNAL)
         measure(iso, level);
-    if (iso->over_memory || iso->condemned || iso->account.suspect.what)
+    if (iso->memory.over_limit || iso->verdict.condemned || iso->memory.suspect.what)
         budget_ask(iso);
     budget_switched(iso);
 }
@@ -473,10 +476,10 @@ void level_enter(struct orr_isolate *iso, struct level *level, struct ltask *tas
 void level_leave(struct orr_isolate *iso, struct level *level)
 {
     charge_free_text(iso, &level->report);
-    iso->level = level->outer;
-    iso->current = level->task;
-    iso->running = level->running;
-    iso->chain = level->chain;
+    iso->execution.level = level->outer;
+    iso->execution.current = level->task;
+    iso->execution.running = level->running;
+    iso->execution.chain = level->chain;
     budget_switched(iso);
 }
 
@@ -487,10 +490,10 @@ static struct level *find_expired(struct orr_isolate *iso)
 {
     const struct watch *watch = iso->worker->watch;
     uint64_t now = clock_now();
-    for (struct level *level = iso->level; level; level = level->outer) {
+    for (struct level *level = iso->execution.level; level; level = level->outer) {
         if (iso->limits.mode == ORR_LUA_SIGNAL && !level->since)
             level->since = !level->outer && watch->slice == watch->set_in ? watch->set_at : now;
-        if (iso->condemned && !level->outer)
+        if (iso->verdict.condemned && !level->outer)
             return level;
         if (level->limit && budget_used(iso, level) >= level->limit + (iso->limits.mode == ORR_LUA_COUNT))
             return level;
@@ -501,9 +504,10 @@ static struct level *find_expired(struct orr_isolate *iso)
 /* Whether the slice can be suspended here, and the isolate be held until it goes on: see the top of the header. */
 static bool can_hold(const struct orr_isolate *iso, const lua_State *L)
 {
-    if (!iso->current || L != iso->running || !chain_can_yield(iso->running, iso->chain))
+    if (!iso->execution.current || L != iso->execution.running ||
+        !chain_can_yield(iso->execution.running, iso->execution.chain))
         return false;
-    for (const struct level *level = iso->level; level; level = level->outer) {
+    for (const struct level *level = iso->execution.level; level; level = level->outer) {
         if (level->plain || (level->outer && !chain_can_yield(level->running, level->chain)))
             return false;
     }
@@ -513,8 +517,8 @@ static bool can_hold(const struct orr_isolate *iso, const lua_State *L)
 /* The same, where a `fair` task needs nobody to be held. */
 static bool can_preempt(const struct orr_isolate *iso, const lua_State *L)
 {
-    if (iso->current && iso->current->fair)
-        return L == iso->running && chain_can_yield(iso->running, iso->chain);
+    if (iso->execution.current && iso->execution.current->fair)
+        return L == iso->execution.running && chain_can_yield(iso->execution.running, iso->execution.chain);
     return can_hold(iso, L);
 }
 
@@ -527,7 +531,7 @@ static struct level *find_ended(struct orr_isolate *iso, const lua_State *L)
     struct level *expired = find_expired(iso);
     if (expired || !isolate_ends(iso) || can_preempt(iso, L))
         return expired;
-    for (struct level *level = iso->level; level; level = level->outer)
+    for (struct level *level = iso->execution.level; level; level = level->outer)
         if (shutdown_is_over(iso, level->self ? level->self->script : 0))
             return level;
     return NULL;
@@ -537,18 +541,18 @@ static struct level *find_ended(struct orr_isolate *iso, const lua_State *L)
 static void prepare_to_yield(struct orr_isolate *iso, lua_State *L)
 {
     take_off(iso);
-    iso->suspending = true;
-    iso->ended_in = L;
-    if (iso->current)
-        iso->current->suspended = L;
+    iso->execution.suspending = true;
+    iso->execution.ended_in = L;
+    if (iso->execution.current)
+        iso->execution.current->suspended = L;
 }
 
 static void prepare_to_preempt(struct orr_isolate *iso, lua_State *L)
 {
     prepare_to_yield(iso, L);
-    iso->preemptions++;
-    iso->current->preempted = true;
-    iso->preempting = true;
+    iso->preemption.count++;
+    iso->execution.current->preempted = true;
+    iso->preemption.preempting = true;
 }
 
 /*
@@ -558,7 +562,7 @@ static void prepare_to_preempt(struct orr_isolate *iso, lua_State *L)
 static void look_again_at_once(const struct orr_isolate *iso, lua_State *L)
 {
     lua_Hook hook = lua_gethook(L);
-    bool ours = hook == on_hook || hook == on_count || hook == iso->script_hook;
+    bool ours = hook == on_hook || hook == on_count || hook == iso->preemption.script_hook;
     if (hook && ours && lua_gethookcount(L) != 1)
         lua_sethook(L, hook, lua_gethookmask(L), 1);
 }
@@ -571,7 +575,7 @@ static int raise_timeout(lua_State *L)
 
 static void begin_to_end(struct orr_isolate *iso, lua_State *L, const struct level *expired)
 {
-    struct level *level = iso->level;
+    struct level *level = iso->execution.level;
     if (level->ending)
         return;
     level->ending = true;
@@ -583,7 +587,7 @@ static void begin_to_end(struct orr_isolate *iso, lua_State *L, const struct lev
 static void end_in_hook(struct orr_isolate *iso, lua_State *L, const struct level *expired, bool may_yield)
 {
     begin_to_end(iso, L, expired);
-    if (!may_yield || L != iso->running || !chain_can_yield(L, iso->chain)) {
+    if (!may_yield || L != iso->execution.running || !chain_can_yield(L, iso->execution.chain)) {
         look_again_at_once(iso, L);
         raise_timeout(L);
     } else {
@@ -596,11 +600,11 @@ static void end_in_hook(struct orr_isolate *iso, lua_State *L, const struct leve
 
 void budget_condemn(struct orr_isolate *iso, const char *why)
 {
-    if (iso->condemned)
+    if (iso->verdict.condemned)
         return;
     char text[224];
-    snprintf(iso->verdict, sizeof iso->verdict, "%s", why);
-    iso->condemned = true;
+    snprintf(iso->verdict.reason, sizeof iso->verdict.reason, "%s", why);
+    iso->verdict.condemned = true;
     snprintf(text, sizeof text, "a script has been ended: %s", why);
     budget_notice(iso, ORR_LUA_ENDED, text);
     budget_ask(iso);
@@ -613,7 +617,7 @@ void budget_condemn(struct orr_isolate *iso, const char *why)
 static void judge_instruction(struct orr_isolate *iso)
 {
     uint64_t longest = 2 * iso->limits.longest_step_ns; /* new pages for a large block take the kernel a while */
-    uint64_t ns = longest ? clock_thread() - iso->requested_cpu : 0;
+    uint64_t ns = longest ? clock_thread() - iso->preemption.requested_cpu : 0;
     if (ns <= longest)
         return;
     char text[160], took[TEXT_DURATION_ROOM], most[TEXT_DURATION_ROOM];
@@ -638,8 +642,8 @@ static void raise_oversized(struct orr_isolate *iso, lua_State *L)
 /* As far as there is time in the slice.  Where instructions are counted, no signal says when that is over. */
 static bool pay(struct orr_isolate *iso)
 {
-    bool counts = iso->limits.mode == ORR_LUA_COUNT || iso->counted;
-    return collector_pay(iso, counts ? iso->slice_end : ORR_NEVER);
+    bool counts = iso->limits.mode == ORR_LUA_COUNT || iso->preemption.counted;
+    return collector_pay(iso, counts ? iso->preemption.slice_end : ORR_NEVER);
 }
 
 /*
@@ -649,18 +653,18 @@ static bool pay(struct orr_isolate *iso)
  */
 static bool see_to_memory(struct orr_isolate *iso, lua_State *L)
 {
-    if (iso->account.suspect.what && !memory_collects_first(iso))
+    if (iso->memory.suspect.what && !memory_collects_first(iso))
         raise_oversized(iso, L);
-    if (iso->over_memory && !iso->forced_already) {
-        iso->forced_already = true;
+    if (iso->memory.over_limit && !iso->memory.forced_already) {
+        iso->memory.forced_already = true;
         collector_force(iso, 2);
     }
     if (!pay(iso))
         return false;
-    if (iso->account.suspect.what)
+    if (iso->memory.suspect.what)
         raise_oversized(iso, L);
-    if (iso->over_memory) {
-        iso->over_memory = false;
+    if (iso->memory.over_limit) {
+        iso->memory.over_limit = false;
         if (memory_still_over(iso)) {
             look_again_at_once(iso, L);
             lua_pushliteral(L, "not enough memory");
@@ -689,15 +693,15 @@ static bool may_suspend(struct orr_isolate *iso, lua_State *L, lua_Debug *event)
 {
     enum { SKIPS_MAX = 100 };
     if (event->event == LUA_HOOKRET) {
-        iso->after_call = false;
+        iso->preemption.after_call = false;
     } else if (is_call(event->event)) {
         lua_getinfo(L, "S", event);
-        iso->after_call = *event->what != 'C';
+        iso->preemption.after_call = *event->what != 'C';
     }
-    if (event->event != (iso->own.mask & LUA_MASKLINE ? LUA_HOOKLINE : LUA_HOOKCOUNT))
+    if (event->event != (iso->preemption.own.mask & LUA_MASKLINE ? LUA_HOOKLINE : LUA_HOOKCOUNT))
         return false;
-    bool skip = iso->after_call && iso->skips++ < SKIPS_MAX;
-    iso->after_call = false;
+    bool skip = iso->preemption.after_call && iso->preemption.skips++ < SKIPS_MAX;
+    iso->preemption.after_call = false;
     return !skip;
 }
 
@@ -726,10 +730,11 @@ static bool next_leaves_room(lua_State *L)
  */
 static void preempt_in_hook(struct orr_isolate *iso, lua_State *L)
 {
-    bool stays = iso->script_hook && L == iso->armed && lua_gethook(L) == on_hook && !iso->own.hook;
+    bool stays = iso->preemption.script_hook && L == iso->preemption.armed && lua_gethook(L) == on_hook &&
+                 !iso->preemption.own.hook;
     if (stays && next_leaves_room(L)) {
         look_again_after(L, 1);
-        iso->armed = NULL;
+        iso->preemption.armed = NULL;
     }
     prepare_to_preempt(iso, L);
     lua_yield(L, 0);
@@ -737,16 +742,16 @@ static void preempt_in_hook(struct orr_isolate *iso, lua_State *L)
 
 static bool slice_is_over(const struct orr_isolate *iso)
 {
-    if (iso->limits.mode == ORR_LUA_SIGNAL && !iso->counted)
-        return iso->slice_over;
+    if (iso->limits.mode == ORR_LUA_SIGNAL && !iso->preemption.counted)
+        return iso->preemption.slice_over;
     uint64_t now = clock_now();
-    return now >= iso->slice_end || now >= iso->worker->watch->turn_end;
+    return now >= iso->preemption.slice_end || now >= iso->worker->watch->turn_end;
 }
 
 /* Where instructions are counted, and where they are not. */
 static bool has_nothing_to_do(const struct orr_isolate *iso)
 {
-    return !iso->slice_over && !iso->condemned && !iso->counted;
+    return !iso->preemption.slice_over && !iso->verdict.condemned && !iso->preemption.counted;
 }
 
 /*
@@ -756,9 +761,9 @@ static bool has_nothing_to_do(const struct orr_isolate *iso)
 static bool act_in_hook(struct orr_isolate *iso, lua_State *L, bool may)
 {
     bool paid = see_to_memory(iso, L);
-    iso->fresh = false; /* what took long meanwhile was the collector */
+    iso->preemption.fresh = false; /* what took long meanwhile was the collector */
     if (!paid || slice_is_over(iso))
-        iso->slice_over = true;
+        iso->preemption.slice_over = true;
     if (has_nothing_to_do(iso)) {
         stand_down(iso);
         return true;
@@ -767,7 +772,7 @@ static bool act_in_hook(struct orr_isolate *iso, lua_State *L, bool may)
     if (expired) {
         look_again_after(L, 1);
         end_in_hook(iso, L, expired, may);
-    } else if (iso->counted && !iso->slice_over) {
+    } else if (iso->preemption.counted && !iso->preemption.slice_over) {
         look_again_after(L, (int)iso->limits.check_interval);
     } else if (!can_preempt(iso, L)) {
         collector_pay_anyway(iso, iso->limits.slice_ns);
@@ -786,7 +791,9 @@ static bool act_in_hook(struct orr_isolate *iso, lua_State *L, bool may)
 /* The same, knowing what it means for the coroutine if this raises. */
 static bool look_in_hook(struct orr_isolate *iso, lua_State *L, bool may)
 {
-    struct chain *chain = iso->chain && iso->chain->co == L && iso->running == L ? iso->chain : NULL;
+    struct chain *chain = iso->execution.chain && iso->execution.chain->co == L && iso->execution.running == L
+                              ? iso->execution.chain
+                              : NULL;
     if (chain)
         chain->in_hook = true;
     bool answer = act_in_hook(iso, L, may);
@@ -797,26 +804,26 @@ static bool look_in_hook(struct orr_isolate *iso, lua_State *L, bool may)
 
 bool budget_look_in_hook(struct orr_isolate *iso, lua_State *L)
 {
-    iso->fresh = false;
+    iso->preemption.fresh = false;
     return look_in_hook(iso, L, true);
 }
 
 static void on_hook(lua_State *L, lua_Debug *event)
 {
     struct orr_isolate *iso = isolate_find(L);
-    if (!iso || L != iso->armed) {
+    if (!iso || L != iso->preemption.armed) {
         lua_sethook(L, NULL, 0, 0); /* stale, or inherited */
         return;
     }
-    if (iso->fresh) {
-        iso->fresh = false;
+    if (iso->preemption.fresh) {
+        iso->preemption.fresh = false;
         if (event->event == LUA_HOOKRET)
             report_note_culprit(iso, L, event);
         else
             judge_instruction(iso);
     }
-    if (wants(iso->own.mask, event->event))
-        iso->own.hook(L, event);
+    if (wants(iso->preemption.own.mask, event->event))
+        iso->preemption.own.hook(L, event);
     bool may = may_suspend(iso, L, event);
     if (may || event->event == LUA_HOOKCOUNT)
         look_in_hook(iso, L, may);
@@ -841,13 +848,15 @@ static void on_count(lua_State *L, lua_Debug *event)
 {
     struct orr_isolate *iso = isolate_find(L);
     (void)event;
-    if (!iso || !iso->level)
+    if (!iso || !iso->execution.level)
         return;
-    for (struct level *level = iso->level; level; level = level->outer)
+    for (struct level *level = iso->execution.level; level; level = level->outer)
         level->used += (uint64_t)lua_gethookcount(L);
-    iso->requested = false;
+    iso->preemption.requested = false;
     lua_sethook(L, on_count, LUA_MASKCOUNT, next_count(iso)); /* also if what follows raises */
-    struct chain *chain = iso->chain && iso->chain->co == L && iso->running == L ? iso->chain : NULL;
+    struct chain *chain = iso->execution.chain && iso->execution.chain->co == L && iso->execution.running == L
+                              ? iso->execution.chain
+                              : NULL;
     if (chain)
         chain->in_hook = true;
     act_on_count(iso, L);
@@ -859,13 +868,13 @@ static void on_count(lua_State *L, lua_Debug *event)
 static void charge_look(struct orr_isolate *iso)
 {
     enum { INSTRUCTIONS = 1000 };
-    for (struct level *level = iso->level; level; level = level->outer)
+    for (struct level *level = iso->execution.level; level; level = level->outer)
         level->used += INSTRUCTIONS;
 }
 
 static bool look(struct orr_isolate *iso, lua_State *L)
 {
-    if (!iso->level || (!iso->requested && iso->limits.mode != ORR_LUA_COUNT))
+    if (!iso->execution.level || (!iso->preemption.requested && iso->limits.mode != ORR_LUA_COUNT))
         return false;
     if (iso->limits.mode == ORR_LUA_COUNT)
         charge_look(iso);
@@ -886,7 +895,7 @@ bool budget_pay(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
     while (collector_owes(iso) && !pay(iso)) {
-        if (!iso->level) {
+        if (!iso->execution.level) {
             collector_pay_anyway(iso, ORR_NEVER);
             return false;
         }
@@ -916,7 +925,7 @@ bool budget_wants_hold(lua_State *L)
 
 int budget_hold(lua_State *L, lua_KFunction k, lua_KContext context)
 {
-    isolate_of(L)->current->holds = true;
+    isolate_of(L)->execution.current->holds = true;
     return budget_pause(L, k, context);
 }
 

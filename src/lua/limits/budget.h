@@ -63,10 +63,10 @@ void budget_end_slice(struct orr_isolate *iso);
 /* Moves the hook to where Lua runs now. */
 void budget_follow(struct orr_isolate *iso);
 
-/* To be called whenever `iso->running` has changed. */
+/* To be called whenever `iso->execution.running` has changed. */
 static inline void budget_switched(struct orr_isolate *iso)
 {
-    if (iso->requested)
+    if (iso->preemption.requested)
         budget_follow(iso);
 }
 

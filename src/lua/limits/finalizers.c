@@ -84,7 +84,7 @@ static bool run(struct orr_isolate *iso, lua_State *L, lua_State *co, uint64_t l
     level_enter(iso, &level, NULL);
     int status = lua_resume(co, L, 1, &results);
     bool ended = level.ending || status == LUA_YIELD;
-    iso->suspending = false;
+    iso->execution.suspending = false;
     level_leave(iso, &level);
     if (outermost)
         budget_end_slice(iso);

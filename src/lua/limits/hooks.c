@@ -105,9 +105,9 @@ static void look(struct orr_isolate *iso, lua_State *L, struct script_hook *hook
 {
     enum { LINES = 100 };
     bool lines = hook->mask & LUA_MASKLINE;
-    if (event != (lines ? LUA_HOOKLINE : LUA_HOOKCOUNT) || !iso->requested || skips(hook))
+    if (event != (lines ? LUA_HOOKLINE : LUA_HOOKCOUNT) || !iso->preemption.requested || skips(hook))
         return;
-    if (hook->looks_left > 0 && hook->looks_left-- && !iso->level->ending)
+    if (hook->looks_left > 0 && hook->looks_left-- && !iso->execution.level->ending)
         return;
     if (!budget_look_in_hook(iso, L) && lines)
         hook->looks_left = LINES;
@@ -132,19 +132,19 @@ static void on_event(lua_State *L, lua_Debug *event)
             budget_switched(iso);
         return;
     }
-    bool ending = iso->level && iso->level->ending;
+    bool ending = iso->execution.level && iso->execution.level->ending;
     bool wanted = is_wanted(L, hook, event->event);
     if (event->event == LUA_HOOKCOUNT) {
         hook->late = 0;
         if (!ending)
             set_piece(iso, L, on_event, hook);
-    } else if (iso->requested) {
+    } else if (iso->preemption.requested) {
         hurry(L, on_event, hook);
     }
     if (wanted && !ending)
         tell(L, event);
     note_beginning(L, hook, event);
-    if (iso->level && lua_gethook(L) == on_event) /* the script has not taken it away */
+    if (iso->execution.level && lua_gethook(L) == on_event) /* the script has not taken it away */
         look(iso, L, hook, event->event);
 }
 
@@ -276,7 +276,7 @@ void hooks_open(struct orr_isolate *iso, lua_State *L)
         lua_setmetatable(L, -2);
         lua_rawsetp(L, LUA_REGISTRYINDEX, &hooks_key);
         if (replace(iso, L, "sethook", hook_set))
-            iso->script_hook = on_event;
+            iso->preemption.script_hook = on_event;
         replace(iso, L, "gethook", hook_get);
     }
     lua_pop(L, 1);

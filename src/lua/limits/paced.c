@@ -49,7 +49,7 @@ int paced_run(lua_State *L, struct paced **work)
 {
     static const volatile bool never = false;
     const struct orr_isolate *iso = isolate_of(L);
-    const volatile bool *hurry = iso->limits.mode == ORR_LUA_SIGNAL ? &iso->requested : &never;
+    const volatile bool *hurry = iso->limits.mode == ORR_LUA_SIGNAL ? &iso->preemption.requested : &never;
     for (;;) {
         int answer = (*work)->kind->step(*work, L, paced_steps, hurry);
         if (answer != -EAGAIN)
@@ -57,7 +57,7 @@ int paced_run(lua_State *L, struct paced **work)
         *work = keep(L, *work);
         if (budget_wants_hold(L))
             return -EAGAIN;
-        if (iso->requested) /* and it cannot be suspended: it is asked again after as many steps */
+        if (iso->preemption.requested) /* and it cannot be suspended: it is asked again after as many steps */
             hurry = &never;
     }
 }

@@ -15,7 +15,7 @@ static const char ended; /* its address, on top of a coroutine */
 void mark_ended(struct orr_isolate *iso, lua_State *co, bool in_hook)
 {
     bool died = lua_status(co) > LUA_YIELD; /* else it was not resumed at all */
-    if (died && (in_hook || (iso->level && iso->level->ending)))
+    if (died && (in_hook || (iso->execution.level && iso->execution.level->ending)))
         lua_pushlightuserdata(co, (void *)&ended); /* in the place of its error: needs no memory */
 }
 
@@ -28,18 +28,18 @@ const char *close_refusal(struct orr_isolate *iso, lua_State *co)
 {
     if (is_ended(co))
         return "this coroutine was ended from outside";
-    return iso->closes >= CLOSES_MAX ? "too many coroutines are being closed inside one another" : NULL;
+    return iso->execution.closes >= CLOSES_MAX ? "too many coroutines are being closed inside one another" : NULL;
 }
 
 int close_coroutine(struct orr_isolate *iso, lua_State *L, lua_State *co)
 {
-    lua_State *running = iso->running;
-    iso->closes++;
-    iso->running = co;
+    lua_State *running = iso->execution.running;
+    iso->execution.closes++;
+    iso->execution.running = co;
     budget_enter_coroutine(iso, co);
     int status = compat_close_thread(co, L);
-    iso->running = running;
-    iso->closes--;
+    iso->execution.running = running;
+    iso->execution.closes--;
     budget_switched(iso);
     return status;
 }
@@ -82,7 +82,7 @@ void close_chain(struct orr_isolate *iso, lua_State *innermost, lua_State *outer
 static int handle_message(lua_State *L)
 {
     const struct orr_isolate *iso = isolate_of(L);
-    if (iso->level && iso->level->ending)
+    if (iso->execution.level && iso->execution.level->ending)
         return 1;
     lua_settop(L, 1);
     lua_pushvalue(L, lua_upvalueindex(2));

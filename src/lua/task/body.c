@@ -21,7 +21,7 @@ static void push_value(lua_State *L, struct ltask *self)
 /* Makes the value at the top of L the handle's. */
 static void set_value(lua_State *L, struct ltask *self)
 {
-    lua_rawgeti(L, LUA_REGISTRYINDEX, self->iso->anchors);
+    lua_rawgeti(L, LUA_REGISTRYINDEX, self->iso->registry.anchors);
     lua_rawgeti(L, -1, self->anchor);
     lua_pushvalue(L, -3);
     lua_setiuservalue(L, -2, 1);
@@ -107,9 +107,9 @@ int ltask_push_results(lua_State *L, struct ltask *self, int handle)
 void wait_push_error(lua_State *L, int error)
 {
     struct orr_isolate *iso = isolate_of(L);
-    struct orr_task *child = error == -ECHILD ? orr_task_failed_child(iso->current->task) : NULL;
-    if (error == -ECANCELED && iso->current)
-        shutdown_note_told(iso->current, L);
+    struct orr_task *child = error == -ECHILD ? orr_task_failed_child(iso->execution.current->task) : NULL;
+    if (error == -ECANCELED && iso->execution.current)
+        shutdown_note_told(iso->execution.current, L);
     if (child) {
         push_error(L, iso, child);
     } else if (error == -ECANCELED) {
@@ -138,7 +138,7 @@ int wait_raise(lua_State *L, int error)
 static int base_over(lua_State *L, int status, lua_KContext context)
 {
     (void)context;
-    isolate_of(L)->level->raised = status != LUA_OK && status != LUA_YIELD;
+    isolate_of(L)->execution.level->raised = status != LUA_OK && status != LUA_YIELD;
     return lua_gettop(L) - 1;
 }
 
@@ -166,11 +166,11 @@ static int go_on_with_steps(lua_State *L, int status, lua_KContext stage)
             stage = STEP_IS_OVER;
             status = lua_pcallk(L, lua_gettop(L) - 3, 0, 1, stage, go_on_with_steps);
         } else {
-            isolate_of(L)->level->raised = false;
+            isolate_of(L)->execution.level->raised = false;
             return 0;
         }
     }
-    isolate_of(L)->level->raised = true;
+    isolate_of(L)->execution.level->raised = true;
     return 1;
 }
 
@@ -195,8 +195,8 @@ static bool is_closed(lua_State *L, int index)
 int ltask_handle_message(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
-    struct ltask *self = iso->current;
-    if (!self || iso->level->ending || (self->task->cancelled && is_closed(L, 1)))
+    struct ltask *self = iso->execution.current;
+    if (!self || iso->execution.level->ending || (self->task->cancelled && is_closed(L, 1)))
         return 1;
     report_keep(self, L, 1);
     if (self->watched)
@@ -325,7 +325,7 @@ enum orr_poll ltask_timed_out(struct ltask *self, struct level *level, int statu
         if (self->given)
             ltask_keep_given(self);
     }
-    iso->timeouts++;
+    iso->preemption.timeouts++;
     budget_notice(iso, ORR_LUA_TIMED_OUT, text);
     self->keeps_error = true;
     return orr_task_finish(

@@ -26,7 +26,7 @@ static struct ltask *make(struct orr_isolate *iso, lua_State *L)
     luaL_checkstack(L, 6, NULL);
     struct ltask *self = lua_newuserdatauv(L, sizeof *self, LTASK_USER_VALUES);
     *self = (struct ltask){ .iso = iso, .hidden = true };
-    lua_rawgeti(L, LUA_REGISTRYINDEX, iso->task_class);
+    lua_rawgeti(L, LUA_REGISTRYINDEX, iso->tasks.class);
     lua_setmetatable(L, -2);
     if (iso->debug)
         ltask_remember_creation(L, self);
@@ -36,8 +36,8 @@ static struct ltask *make(struct orr_isolate *iso, lua_State *L)
         luaL_error(L, "not enough memory");
     lua_pushvalue(L, -1);
     lua_xmove(L, co, 1);
-    lua_rawgeti(co, LUA_REGISTRYINDEX, iso->base);
-    lua_rawgeti(co, LUA_REGISTRYINDEX, iso->base_handler);
+    lua_rawgeti(co, LUA_REGISTRYINDEX, iso->tasks.base);
+    lua_rawgeti(co, LUA_REGISTRYINDEX, iso->tasks.base_handler);
     self->anchor = isolate_anchor(iso, L);
     self->co = co;
     lua_pop(L, 1);
@@ -47,11 +47,11 @@ static struct ltask *make(struct orr_isolate *iso, lua_State *L)
 /* May raise, if there is no spare. */
 static struct ltask *take(struct orr_isolate *iso, lua_State *L)
 {
-    struct ltask *self = iso->spares;
+    struct ltask *self = iso->task_pool.first;
     if (!self || iso->debug) /* where one was made is remembered for good */
         return make(iso, L);
-    iso->spares = self->next_urgent;
-    iso->spare_count--;
+    iso->task_pool.first = self->next_urgent;
+    iso->task_pool.count--;
     lua_State *co = self->co;
     int anchor = self->anchor;
     memset(self, 0, offsetof(struct ltask, wait)); /* which is idle, as it was when it was made */
@@ -73,7 +73,7 @@ static int take_protected(lua_State *L)
 static struct ltask *try_take(struct orr_isolate *iso)
 {
     lua_State *L = iso->L;
-    if (iso->spares && !iso->debug)
+    if (iso->task_pool.first && !iso->debug)
         return take(iso, L);
     if (!lua_checkstack(L, 4))
         return NULL;
@@ -91,7 +91,7 @@ static bool put(struct ltask *self)
 {
     struct orr_isolate *iso = self->iso;
     lua_State *co = self->co;
-    if (iso->closing || iso->spare_count >= SPARES_MAX)
+    if (iso->closing || iso->task_pool.count >= SPARES_MAX)
         return false;
     lua_settop(co, BOTTOM);
     if (lua_gethook(co))
@@ -101,9 +101,9 @@ static bool put(struct ltask *self)
         lua_setiuservalue(co, AT_HANDLE, LTASK_HANDLER);
     }
     self->dropped = false;
-    self->next_urgent = iso->spares;
-    iso->spares = self;
-    iso->spare_count++;
+    self->next_urgent = iso->task_pool.first;
+    iso->task_pool.first = self;
+    iso->task_pool.count++;
     return true;
 }
 
@@ -136,7 +136,7 @@ static int spawn(struct orr_isolate *iso, const struct orr_spawn *what, const ch
     if (lasting_name)
         task_lend_name(*out, lasting_name);
     (*out)->share = &iso->share;
-    iso->tasks++;
+    iso->tasks.count++;
     return 0;
 }
 
@@ -245,7 +245,7 @@ static void dropped(void *data)
 static int prepare(struct callback *callback, struct ltask *self)
 {
     lua_State *co = self->co;
-    lua_rawgeti(co, LUA_REGISTRYINDEX, callback->iso->anchors);
+    lua_rawgeti(co, LUA_REGISTRYINDEX, callback->iso->registry.anchors);
     lua_rawgeti(co, -1, callback->anchor);
     push_base(self);
     return callback->kind->push(callback, co, self->below);
@@ -275,9 +275,9 @@ static enum orr_poll callback_poll(struct orr_task *task, void *data)
 {
     struct callback *callback = data;
     struct orr_isolate *iso = callback->iso;
-    if (isolate_is_held(iso) && !iso->plain) {
+    if (isolate_is_held(iso) && !iso->execution.host_waits) {
         if (!task->queued) /* it may have been interrupted, and have a place from before */
-            queue_push(&iso->parked, task);
+            queue_push(&iso->hold.parked, task);
         task->queued = true;
         return ORR_PENDING;
     }
@@ -315,7 +315,7 @@ int callback_start(struct callback *self)
     struct orr_isolate *iso = self->iso;
     struct orr_spawn what = { .poll = callback_poll, .data = self, .drop = dropped, .detached = true };
     struct orr_task *task;
-    int error = iso->tasks >= iso->limits.max_tasks ? -EAGAIN : spawn(iso, &what, self->kind->name, &task);
+    int error = iso->tasks.count >= iso->limits.max_tasks ? -EAGAIN : spawn(iso, &what, self->kind->name, &task);
     if (error) {
         log_line(&iso->rt->log, ORR_LOG_ERROR, "%s: no task for its callback: %s", self->kind->name,
                  error == -EAGAIN ? "there may be no more of them" : strerror(-error));

@@ -23,7 +23,7 @@ static int sentinel_gc(lua_State *L)
     struct orr_isolate *iso = isolate_find(L);
     if (!iso || iso->closing)
         return 0;
-    iso->look = true;
+    iso->orphans.due = true;
     lua_newuserdatauv(L, 0, 0);
     lua_rawgetp(L, LUA_REGISTRYINDEX, &sentinel_key);
     lua_setmetatable(L, -2);
@@ -130,17 +130,17 @@ static int look(lua_State *L)
     struct orr_isolate *iso = isolate_find(L);
     struct tasks *tasks = &iso->worker->tasks;
     luaL_checkstack(L, 16, NULL);
-    for (int cost = 0; cost < AT_A_TIME && iso->look_next < tasks->used; cost++) {
-        struct orr_task *task = tasks_at(tasks, iso->look_next++);
+    for (int cost = 0; cost < AT_A_TIME && iso->orphans.next < tasks->used; cost++) {
+        struct orr_task *task = tasks_at(tasks, iso->orphans.next++);
         struct ltask *self = task->life == TASK_LIVE ? ltask_of(task) : NULL;
         if (self && self->iso == iso && self->begun && !task->running) {
             consider(self, L);
             cost += LIVE;
         }
     }
-    if (iso->look_next >= tasks->used) {
-        iso->look_next = 0;
-        iso->look = false;
+    if (iso->orphans.next >= tasks->used) {
+        iso->orphans.next = 0;
+        iso->orphans.due = false;
     }
     return 0;
 }

@@ -182,7 +182,7 @@ static void push_stack(lua_State *L, lua_State *co, int level)
 static void push_stacks(lua_State *L, struct orr_isolate *iso, int level)
 {
     push_stack(L, L, level);
-    for (struct chain *at = iso->chain; at && lua_rawlen(L, -1) <= REPORT_STACK; at = at->outer) {
+    for (struct chain *at = iso->execution.chain; at && lua_rawlen(L, -1) <= REPORT_STACK; at = at->outer) {
         lua_pushliteral(L, "\n  inside:\n");
         push_stack(L, at->L, 0);
         lua_concat(L, 3);
@@ -239,7 +239,7 @@ static void add_stack(lua_State *L, luaL_Buffer *text, lua_State *co)
 static void add_task(lua_State *L, luaL_Buffer *text, struct orr_isolate *iso, const struct orr_task *task)
 {
     struct ltask *lua = ltask_of(task);
-    if (lua && lua == iso->current && iso->running != lua->co) {
+    if (lua && lua == iso->execution.current && iso->execution.running != lua->co) {
         lua_pushliteral(L, "\n");
         push_stacks(L, iso, 0);
         lua_concat(L, 2);
@@ -394,14 +394,15 @@ static int write_culprit(lua_State *L)
 {
     const struct timeout *timeout = lua_touserdata(L, 1);
     struct orr_isolate *iso = timeout->iso;
-    uint64_t ns = clock_now() - iso->requested_at;
+    uint64_t ns = clock_now() - iso->preemption.requested_at;
     lua_getinfo(L, "nSf", timeout->returning);
     if (*timeout->returning->what != 'C' || ns < 1000000)
         return 0;
     const char *name = push_function_name(L) ? lua_tostring(L, -1) : timeout->returning->name;
     char spent[TEXT_DURATION_ROOM];
     text_duration(spent, ns);
-    snprintf(iso->culprit, sizeof iso->culprit, "%s, a C function, for %s", name ? name : "one", spent);
+    snprintf(iso->preemption.culprit, sizeof iso->preemption.culprit, "%s, a C function, for %s", name ? name : "one",
+             spent);
     return 0;
 }
 
@@ -473,8 +474,8 @@ static int write_timeout(lua_State *L)
     const struct timeout *timeout = lua_touserdata(L, 1);
     struct orr_isolate *iso = timeout->iso;
     luaL_checkstack(L, 16, NULL);
-    if (iso->condemned) {
-        lua_pushfstring(L, "Script ended: %s\n", iso->verdict);
+    if (iso->verdict.condemned) {
+        lua_pushfstring(L, "Script ended: %s\n", iso->verdict.reason);
         add_where(L);
         push_stacks(L, iso, 1);
         lua_concat(L, 3);
@@ -483,7 +484,7 @@ static int write_timeout(lua_State *L)
     add_who(L, timeout->expired);
     add_how_long(L, iso, timeout->expired);
     add_where(L);
-    lua_pushfstring(L, *iso->culprit ? "time went into %s\n" : "", iso->culprit);
+    lua_pushfstring(L, *iso->preemption.culprit ? "time went into %s\n" : "", iso->preemption.culprit);
     lua_pushstring(L, shutdown_swallowed(iso, timeout->expired->self)
                           ? "a task that catches the error 'closed' is to clean up and return\n"
                           : "waiting gives it its time anew: call async.checkpoint() now and then\n");
@@ -501,7 +502,7 @@ void report_timeout(struct orr_isolate *iso, lua_State *L, const struct level *e
     lua_pushcfunction(L, write_timeout);
     lua_pushlightuserdata(L, &timeout);
     if (lua_pcall(L, 1, 1, 0) == LUA_OK)
-        iso->level->report = charge_copy(iso, lua_tostring(L, -1));
+        iso->execution.level->report = charge_copy(iso, lua_tostring(L, -1));
     lua_pop(L, 1);
     iso->charge.reports = false;
 }

@@ -17,9 +17,9 @@
 /* Works off what is to run before any other Lua, down to `mark`, or until the slice is over. */
 static void run_urgent(struct orr_isolate *iso, const struct ltask *mark)
 {
-    while (iso->urgent != mark && !iso->preempting) {
-        struct ltask *next = iso->urgent;
-        iso->urgent = next->next_urgent;
+    while (iso->hold.urgent != mark && !iso->preemption.preempting) {
+        struct ltask *next = iso->hold.urgent;
+        iso->hold.urgent = next->next_urgent;
         next->urgent = next->paused = false;
         if (next->task && next->task->life == TASK_LIVE)
             task_run_now(iso->worker, next->task); /* which may be its end */
@@ -36,25 +36,25 @@ static void park(struct orr_isolate *iso, struct ltask *self)
         return; /* it was interrupted, and has a place from before */
     task->queued = true;
     task->late = self->fair && self->used;
-    queue_push(task->late ? &iso->belated : &iso->parked, task);
+    queue_push(task->late ? &iso->hold.belated : &iso->hold.parked, task);
 }
 
 /* Before those that have become ready since. */
 static void release_parked(struct orr_isolate *iso)
 {
-    share_put_back(&iso->worker->shares, &iso->share, &iso->parked, &iso->belated);
+    share_put_back(&iso->worker->shares, &iso->share, &iso->hold.parked, &iso->hold.belated);
 }
 
 /* The first of the urgent ones that still lives; NULL for none. */
 static struct ltask *first_urgent(struct orr_isolate *iso)
 {
-    while (iso->urgent && (!iso->urgent->task || iso->urgent->task->life != TASK_LIVE)) {
-        struct ltask *gone = iso->urgent;
-        iso->urgent = gone->next_urgent;
+    while (iso->hold.urgent && (!iso->hold.urgent->task || iso->hold.urgent->task->life != TASK_LIVE)) {
+        struct ltask *gone = iso->hold.urgent;
+        iso->hold.urgent = gone->next_urgent;
         gone->urgent = gone->paused = false;
         ltask_release(gone);
     }
-    return iso->urgent;
+    return iso->hold.urgent;
 }
 
 /*
@@ -67,12 +67,12 @@ void ltask_settle_hold(struct orr_isolate *iso, bool late)
     struct ltask *first = first_urgent(iso);
     if (!first) {
         release_parked(iso);
-        if (iso->events.pending && !iso->loading)
+        if (iso->events.pending && !iso->scripts.loading)
             events_flush(iso);
         return;
     }
-    if (first->task->queued && !queue_remove(&iso->parked, first->task) &&
-        !queue_remove(&iso->belated, first->task)) /* something has woken it */
+    if (first->task->queued && !queue_remove(&iso->hold.parked, first->task) &&
+        !queue_remove(&iso->hold.belated, first->task)) /* something has woken it */
         worker_unqueue(worker, first->task);
     first->task->queued = first->task->late = false;
     if (late)
@@ -84,7 +84,7 @@ void ltask_settle_hold(struct orr_isolate *iso, bool late)
 /* Whether a task of the isolate was suspended in mid-slice.  If it is no more, the others go on. */
 bool isolate_is_held(struct orr_isolate *iso)
 {
-    if (iso->slicing || !iso->urgent)
+    if (iso->preemption.slicing || !iso->hold.urgent)
         return false;
     if (first_urgent(iso))
         return true;
@@ -97,8 +97,8 @@ static enum orr_poll step_over(struct ltask *self, struct level *level, int stat
 {
     struct orr_isolate *iso = self->iso;
     self->exposed |= level->exposed;
-    bool suspending = iso->suspending;
-    iso->suspending = false;
+    bool suspending = iso->execution.suspending;
+    iso->execution.suspending = false;
     if (level->ending)
         return ltask_timed_out(self, level, status);
     if (status != LUA_YIELD)
@@ -114,19 +114,19 @@ static enum orr_poll step_over(struct ltask *self, struct level *level, int stat
     bool holds = self->holds || !self->fair;
     self->preempted = self->holds = false;
     if (!holds) {
-        iso->preempting = false;
+        iso->preemption.preempting = false;
         worker_ready_late(iso->worker, self->task);
     } else {
         self->urgent = true;
-        self->next_urgent = iso->urgent;
-        iso->urgent = self;
+        self->next_urgent = iso->hold.urgent;
+        iso->hold.urgent = self;
     }
     return ORR_PENDING;
 }
 
 void ltask_loaded(struct ltask *self)
 {
-    self->iso->loading -= self->loading;
+    self->iso->scripts.loading -= self->loading;
     self->loading = false;
 }
 
@@ -135,17 +135,17 @@ static enum orr_poll step(struct ltask *self)
     struct orr_isolate *iso = self->iso;
     struct level level = {
         .co = self->co,
-        .plain = iso->plain,
+        .plain = iso->execution.host_waits,
         .entry = self->entry,
         .limit = self->limit,
         .used = self->used,
     };
-    lua_State *outer_running = iso->running;
+    lua_State *outer_running = iso->execution.running;
     if (!self->begun)
         budget_charge_coroutine(iso);
     level_enter(iso, &level, self);
     level.exposed = self->exposed;
-    iso->depth++;
+    iso->execution.depth++;
     int arguments = self->begun ? 0 : self->arguments;
     int results;
     self->begun = true;
@@ -156,7 +156,7 @@ static enum orr_poll step(struct ltask *self)
     enum orr_poll answer = step_over(self, &level, status, results);
     if (self->watched && answer == ORR_DONE)
         body_is_over(self);
-    iso->depth--;
+    iso->execution.depth--;
     level_leave(iso, &level);
     return answer;
 }
@@ -174,10 +174,10 @@ static bool pay_first(struct ltask *self)
         self->used += clock_now() - began;
     if (paid)
         return true;
-    if (iso->urgent != self) {
+    if (iso->hold.urgent != self) {
         self->urgent = true;
-        self->next_urgent = iso->urgent;
-        iso->urgent = self;
+        self->next_urgent = iso->hold.urgent;
+        iso->hold.urgent = self;
     }
     worker_ready_late(iso->worker, self->task);
     return false;
@@ -193,14 +193,14 @@ enum orr_poll ltask_poll(struct orr_task *task, void *data)
         return orr_task_fail(task, -ECANCELED); /* none of a script runs for the first time because it is unloaded */
     if (ends && shutdown_is_over(iso, self->script))
         return ORR_PENDING; /* and none after its grace period: it is about to be ended by force */
-    if (held && iso->urgent == self && !iso->plain) { /* it goes on, a turn later */
+    if (held && iso->hold.urgent == self && !iso->execution.host_waits) { /* it goes on, a turn later */
         if (collector_owes(iso) && !pay_first(self))
             return ORR_PENDING;
-        iso->urgent = self->next_urgent;
+        iso->hold.urgent = self->next_urgent;
         self->urgent = self->paused = false;
     } else if (self->paused || (self->begun && self->wait.state == WAIT_WAITING && !task->child_failed)) {
         return ORR_PENDING;
-    } else if (held && !iso->plain) {
+    } else if (held && !iso->execution.host_waits) {
         if (self->weak)
             orphans_anchor(self);
         park(iso, self);
@@ -209,17 +209,18 @@ enum orr_poll ltask_poll(struct orr_task *task, void *data)
     if (self->weak)
         orphans_anchor(self);
     self->looked_at = false;
-    if (collector_owes(iso) && !iso->slicing && !iso->plain && !pay_first(self))
+    if (collector_owes(iso) && !iso->preemption.slicing && !iso->execution.host_waits && !pay_first(self))
         return ORR_PENDING;
     bool outermost = budget_begin_slice(iso);
     enum orr_poll answer = step(self);
     if (outermost) {
-        bool over = iso->preempting;
-        iso->preempting = false;
+        bool over = iso->preemption.preempting;
+        iso->preemption.preempting = false;
         budget_end_slice(iso);
-        if (!iso->plain && (iso->urgent || iso->parked.first || iso->belated.first || iso->events.pending))
+        if (!iso->execution.host_waits &&
+            (iso->hold.urgent || iso->hold.parked.first || iso->hold.belated.first || iso->events.pending))
             ltask_settle_hold(iso, over);
-        if (iso->look)
+        if (iso->orphans.due)
             orphans_look(iso);
     }
     return answer;
@@ -230,14 +231,14 @@ enum orr_poll ltask_poll(struct orr_task *task, void *data)
 void ltask_check_depth(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
-    if (!can_suspend(L) && iso->depth >= NEST_HARD_MAX)
+    if (!can_suspend(L) && iso->execution.depth >= NEST_HARD_MAX)
         luaL_error(L, "too many tasks are being started inside one another, where none of them can wait");
 }
 
 /* The slice is over, in a task that `self` has started: it goes on when what is above the mark has had its turn. */
 static void pause_above(struct orr_isolate *iso, struct ltask *self, struct ltask *mark)
 {
-    struct ltask **at = &iso->urgent;
+    struct ltask **at = &iso->hold.urgent;
     while (*at != mark)
         at = &(*at)->next_urgent;
     self->next_urgent = mark;
@@ -248,10 +249,10 @@ static void pause_above(struct orr_isolate *iso, struct ltask *self, struct ltas
 int ltask_run_first(lua_State *L, struct ltask *first, lua_KFunction k, lua_KContext context)
 {
     struct orr_isolate *iso = isolate_of(L);
-    struct ltask *mark = iso->urgent;
+    struct ltask *mark = iso->hold.urgent;
     bool can = can_suspend(L);
-    bool nest = iso->depth < NEST_MAX || !can; /* who cannot, goes as deep as ltask_check_depth() lets it */
-    struct ltask *self = iso->current;
+    bool nest = iso->execution.depth < NEST_MAX || !can; /* who cannot, goes as deep as ltask_check_depth() lets it */
+    struct ltask *self = iso->execution.current;
     struct ltask *below = mark;
     if (!nest) {
         self->next_urgent = mark;
@@ -265,17 +266,17 @@ int ltask_run_first(lua_State *L, struct ltask *first, lua_KFunction k, lua_KCon
             break;
     }
     last->next_urgent = below;
-    iso->urgent = first;
+    iso->hold.urgent = first;
     if (!nest)
         return suspend(L, k, context);
     if (!isolate_visit(iso)) {
-        bool plain = iso->plain;
-        iso->plain |= !iso->slicing || !can;
+        bool plain = iso->execution.host_waits;
+        iso->execution.host_waits |= !iso->preemption.slicing || !can;
         run_urgent(iso, mark);
-        iso->plain = plain;
+        iso->execution.host_waits = plain;
         isolate_leave(iso);
     }
-    if (!iso->preempting)
+    if (!iso->preemption.preempting)
         return k(L, LUA_OK, context);
     pause_above(iso, self, mark);
     return suspend(L, k, context);

@@ -40,7 +40,7 @@ static bool any_hopes(void *data)
 {
     struct shutdown *self = data;
     const struct tasks *tasks = &self->iso->worker->tasks;
-    if (!self->iso->tasks)
+    if (!self->iso->tasks.count)
         return false;
     for (uint32_t seen = 0; seen < tasks->used; seen++) {
         if (self->hopeful >= tasks->used)
@@ -105,7 +105,7 @@ static void find_place(lua_State *co, char *text, size_t size)
 
 void shutdown_note_told(struct ltask *task, lua_State *L)
 {
-    struct swallower *swallower = &task->iso->swallower;
+    struct swallower *swallower = &task->iso->shutdowns.swallower;
     task->told += task->told < UINT8_MAX;
     if (task->told != 2)
         return;
@@ -117,7 +117,7 @@ const char *shutdown_swallowed(const struct orr_isolate *iso, const struct ltask
 {
     if (!task || task->told < 2)
         return NULL;
-    return iso->swallower.task == task ? iso->swallower.place : "";
+    return iso->shutdowns.swallower.task == task ? iso->shutdowns.swallower.place : "";
 }
 
 /* Names a task that has not ended in time, and says what it did instead. */
@@ -126,7 +126,7 @@ static void tell(const struct shutdown *self, const struct orr_task *task)
     const struct ltask *lua = ltask_of(task);
     if (!self->late || !lua || !lua->begun || lua->over)
         return;
-    char place[sizeof lua->iso->swallower.place], what[64] = "it ran on without waiting,";
+    char place[sizeof lua->iso->shutdowns.swallower.place], what[64] = "it ran on without waiting,";
     find_place(lua->suspended ? lua->suspended : lua->co, place, sizeof place);
     bool waits = lua->wait.state == WAIT_WAITING;
     char grace[TEXT_DURATION_ROOM];
@@ -187,14 +187,14 @@ static bool drop_all(struct shutdown *self, uint64_t until)
 void shutdown_begin(struct shutdown *self, struct orr_isolate *iso, uint32_t script, uint64_t grace_ns)
 {
     *self = (struct shutdown){
-        .next = iso->shutdowns,
+        .next = iso->shutdowns.first,
         .iso = iso,
         .script = script,
         .phase = SHUTDOWN_CANCEL,
         .grace_ns = grace_ns,
         .end = clock_after(clock_now(), grace_ns),
     };
-    iso->shutdowns = self;
+    iso->shutdowns.first = self;
 }
 
 void shutdown_cancel(struct orr_isolate *iso, uint32_t script)
@@ -207,7 +207,7 @@ void shutdown_end(struct shutdown *self)
 {
     if (!self->phase)
         return;
-    struct shutdown **at = &self->iso->shutdowns;
+    struct shutdown **at = &self->iso->shutdowns.first;
     while (*at != self)
         at = &(*at)->next;
     *at = self->next;
@@ -217,8 +217,8 @@ void shutdown_end(struct shutdown *self)
 
 void shutdown_end_all(struct orr_isolate *iso)
 {
-    while (iso->shutdowns)
-        shutdown_end(iso->shutdowns);
+    while (iso->shutdowns.first)
+        shutdown_end(iso->shutdowns.first);
 }
 
 void shutdown_force(struct shutdown *self)
@@ -281,7 +281,7 @@ bool shutdown_poll(struct shutdown *self, struct orr_task *task)
         orr_task_yield(task);
         return false;
     }
-    return self->script != EVERY_SCRIPT || !self->iso->tasks; /* else the kernel is to let go of their I/O */
+    return self->script != EVERY_SCRIPT || !self->iso->tasks.count; /* else the kernel is to let go of their I/O */
 }
 
 void shutdown_now(struct shutdown *self)
@@ -294,9 +294,9 @@ void shutdown_now(struct shutdown *self)
     if (self->phase == SHUTDOWN_GRACE)
         begin_dropping(self, !grace_wait(worker, self->end, any_hopes, self));
     drop_all(self, ORR_NEVER);
-    while (self->script == EVERY_SCRIPT && self->iso->tasks) { /* the kernel is to let go of their I/O */
+    while (self->script == EVERY_SCRIPT && self->iso->tasks.count) { /* the kernel is to let go of their I/O */
         worker_turn(worker, ORR_NEVER);
-        if (self->iso->tasks && !worker_busy(worker))
+        if (self->iso->tasks.count && !worker_busy(worker))
             worker_sleep(worker, ORR_NEVER);
     }
 }
@@ -307,7 +307,7 @@ bool shutdown_refuses(const struct orr_isolate *iso, uint32_t script)
 {
     if (iso->closing)
         return true;
-    for (const struct shutdown *at = iso->shutdowns; at; at = at->next)
+    for (const struct shutdown *at = iso->shutdowns.first; at; at = at->next)
         if (at->script == EVERY_SCRIPT || at->script == script)
             return true;
     return false;
@@ -316,7 +316,7 @@ bool shutdown_refuses(const struct orr_isolate *iso, uint32_t script)
 uint64_t shutdown_left(const struct orr_isolate *iso, uint32_t script)
 {
     uint64_t end = iso->worker->grace_end ? iso->worker->grace_end : ORR_NEVER;
-    for (const struct shutdown *at = iso->shutdowns; at; at = at->next)
+    for (const struct shutdown *at = iso->shutdowns.first; at; at = at->next)
         if ((at->script == EVERY_SCRIPT || at->script == script) && at->end < end)
             end = at->end;
     if (end == ORR_NEVER)
@@ -327,11 +327,11 @@ uint64_t shutdown_left(const struct orr_isolate *iso, uint32_t script)
 
 bool shutdown_is_over(const struct orr_isolate *iso, uint32_t script)
 {
-    return (iso->shutdowns || iso->worker->grace_end) && !shutdown_left(iso, script);
+    return (iso->shutdowns.first || iso->worker->grace_end) && !shutdown_left(iso, script);
 }
 
 void shutdown_tell(const struct orr_isolate *iso)
 {
-    for (const struct shutdown *at = iso->shutdowns; at; at = at->next)
+    for (const struct shutdown *at = iso->shutdowns.first; at; at = at->next)
         orr_waker_wake(at->waker);
 }

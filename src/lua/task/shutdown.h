@@ -53,6 +53,13 @@ struct swallower {
     char place[80]; /* " at file:line" */
 };
 
+/* Part of the isolate. */
+struct shutdowns {
+    struct shutdown *first; /* of all scripts or of one: the shutdowns under way */
+    struct shutdown all;    /* of all scripts */
+    struct swallower swallower;
+};
+
 /* The wait that L is in raises "closed" in a task. */
 void shutdown_note_told(struct ltask *task, lua_State *L);
 

@@ -76,17 +76,17 @@ static const char *push_c_function(lua_State *L, struct orr_isolate *iso, lua_St
 
 static int refuse_to_suspend(lua_State *L, struct orr_isolate *iso)
 {
-    if (L != iso->running)
+    if (L != iso->execution.running)
         return luaL_error(L, "cannot wait here: this coroutine was resumed by something other than coroutine.resume");
     luaL_checkstack(L, 16, NULL);
-    const char *name = push_c_function(L, iso, cannot_yield(L, iso->chain));
+    const char *name = push_c_function(L, iso, cannot_yield(L, iso->execution.chain));
     return luaL_error(L, "cannot wait here: %s, a C function, is on the stack and cannot be suspended", name);
 }
 
 bool can_suspend(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
-    return iso->current && L == iso->running && chain_can_yield(L, iso->chain);
+    return iso->execution.current && L == iso->execution.running && chain_can_yield(L, iso->execution.chain);
 }
 
 struct ltask *ltask_waiting(lua_State *L, const char *what)
@@ -102,10 +102,10 @@ int suspend(lua_State *L, lua_KFunction k, lua_KContext context)
 {
     struct orr_isolate *iso = isolate_of(L);
     if (!can_suspend(L)) {
-        orr_wait_withdraw(&iso->current->wait);
+        orr_wait_withdraw(&iso->execution.current->wait);
         return refuse_to_suspend(L, iso);
     }
-    iso->suspending = true;
-    iso->current->suspended = L;
+    iso->execution.suspending = true;
+    iso->execution.current->suspended = L;
     return lua_yieldk(L, 0, context, k);
 }

@@ -33,9 +33,9 @@ struct ltask *ltask_check(lua_State *L, int index)
 struct ltask *ltask_current(lua_State *L, const char *what)
 {
     struct orr_isolate *iso = isolate_of(L);
-    if (!iso->current)
+    if (!iso->execution.current)
         luaL_error(L, "%s: not inside a task; start one with async.run(fn)", what);
-    return iso->current;
+    return iso->execution.current;
 }
 
 /* --- Making and ending --------------------------------------------------------------------------------------------- */
@@ -107,26 +107,26 @@ static void let_go_of_core(struct ltask *self)
 /* The oldest.  Those who wait for it will look. */
 static void report_first(struct orr_isolate *iso)
 {
-    struct unseen *list = &iso->unseen;
+    struct unseen *list = &iso->tasks.unseen;
     struct ltask *self = list->first;
     list->first = self->next_unseen;
     if (!list->first)
         list->last = NULL;
     self->unseen = false;
     bool unseen = self->task && !self->task->observed && !self->task->claims;
-    if (unseen && iso->unhandled)
-        iso->unhandled(iso->unhandled_data, self->task);
+    if (unseen && iso->on_unhandled.call)
+        iso->on_unhandled.call(iso->on_unhandled.data, self->task);
     else if (unseen)
         sink_report(self->task);
     list->reported++;
     ltask_release(self);
-    if (iso->notices && !iso->slicing)
+    if (iso->notices.first && !iso->preemption.slicing)
         budget_deliver_notices(iso);
 }
 
 void ltask_report_unseen(struct orr_isolate *iso)
 {
-    while (iso->L && iso->unseen.first)
+    while (iso->L && iso->tasks.unseen.first)
         report_first(iso);
 }
 
@@ -141,9 +141,9 @@ static enum orr_poll report_some(struct orr_task *task, void *data)
     struct orr_isolate *iso = data;
     if (iso->L && isolate_is_held(iso)) /* whoever started it has not come to a wait yet */
         return orr_task_yield(task);
-    for (int told = 0; told < AT_A_TIME && iso->L && iso->unseen.first; told++)
+    for (int told = 0; told < AT_A_TIME && iso->L && iso->tasks.unseen.first; told++)
         report_first(iso);
-    return iso->L && iso->unseen.first ? orr_task_yield(task) : ORR_DONE; /* closed meanwhile, it was told then */
+    return iso->L && iso->tasks.unseen.first ? orr_task_yield(task) : ORR_DONE; /* closed meanwhile, it was told then */
 }
 
 static void unref_isolate(void *data)
@@ -154,7 +154,7 @@ static void unref_isolate(void *data)
 static void report_soon(struct ltask *self)
 {
     struct orr_isolate *iso = self->iso;
-    struct unseen *list = &iso->unseen;
+    struct unseen *list = &iso->tasks.unseen;
     bool first = !list->first;
     self->unseen = true;
     self->next_unseen = NULL;
@@ -193,9 +193,9 @@ static void judge_handler(struct ltask *self, int error, char verdict[VERDICT_RO
 
 void ltask_counted_out(struct orr_isolate *iso)
 {
-    if (!--iso->tasks)
-        orr_waker_wake(iso->closer);
-    if (iso->shutdowns)
+    if (!--iso->tasks.count)
+        orr_waker_wake(iso->tasks.closer);
+    if (iso->shutdowns.first)
         shutdown_tell(iso);
 }
 
@@ -222,8 +222,8 @@ void ltask_drop(void *data)
     int error = outcome_of(task)->error;
     self->state = task->failed ? LTASK_FAILED : error ? LTASK_CLOSED : LTASK_OK;
     self->dropped = true;
-    self->done_as = ++iso->tasks_done;
-    iso->schedule_errors += self->entry == ORR_LUA_SCHEDULED && task->failed;
+    self->done_as = ++iso->tasks.done;
+    iso->schedule.errors += self->entry == ORR_LUA_SCHEDULED && task->failed;
     char verdict[VERDICT_ROOM] = "";
     int64_t handler = self->handler ? self->handler->id : 0;
     if (self->handler)
@@ -244,7 +244,7 @@ void ltask_drop(void *data)
     if (*verdict)
         budget_notice_disabled(iso, verdict, handler);
     ltask_release(self);
-    if ((self->urgent || (never_began && iso->events.pending)) && !iso->slicing)
+    if ((self->urgent || (never_began && iso->events.pending)) && !iso->preemption.slicing)
         ltask_settle_hold(iso, false);
 }
 
@@ -273,11 +273,11 @@ uint64_t ltask_limit(const struct orr_isolate *iso, enum orr_lua_entry entry, ui
 
 void ltask_check_room(struct orr_isolate *iso, lua_State *L, bool detached)
 {
-    if ((detached || !iso->current) && isolate_ends(iso) && shutdown_refuses(iso, script_running(iso)))
+    if ((detached || !iso->execution.current) && isolate_ends(iso) && shutdown_refuses(iso, script_running(iso)))
         luaL_error(L, "async.run: %s", iso->closing ? "the isolate is closing" : "the script is being ended");
-    if (iso->condemned)
-        luaL_error(L, "async.run: the script has been ended: %s", iso->verdict);
-    if (iso->tasks >= iso->limits.max_tasks)
+    if (iso->verdict.condemned)
+        luaL_error(L, "async.run: the script has been ended: %s", iso->verdict.reason);
+    if (iso->tasks.count >= iso->limits.max_tasks)
         luaL_error(L, "async.run: there are %d tasks already, and may be no more", (int)iso->limits.max_tasks);
 }
 
@@ -292,7 +292,7 @@ void ltask_give_up(struct ltask *self)
 static void push_base(struct orr_isolate *iso, lua_State *L, lua_State *co, bool steps)
 {
     if (!steps) {
-        lua_rawgeti(co, LUA_REGISTRYINDEX, iso->base);
+        lua_rawgeti(co, LUA_REGISTRYINDEX, iso->tasks.base);
         return;
     }
     lua_pushlightuserdata(L, iso);
@@ -328,7 +328,7 @@ struct ltask *ltask_new(struct orr_isolate *iso, lua_State *L, int arguments, co
         lua_setiuservalue(L, -2, LTASK_HANDLER);
         self->handler = lua_touserdata(L, options->handler);
     }
-    lua_rawgeti(L, LUA_REGISTRYINDEX, iso->task_class);
+    lua_rawgeti(L, LUA_REGISTRYINDEX, iso->tasks.class);
     lua_setmetatable(L, -2);
     if (iso->debug)
         ltask_remember_creation(L, self);
@@ -338,7 +338,7 @@ struct ltask *ltask_new(struct orr_isolate *iso, lua_State *L, int arguments, co
     if (!lua_checkstack(self->co, arguments + 8))
         luaL_error(L, "too many arguments");
     push_base(iso, L, self->co, options->steps);
-    lua_rawgeti(self->co, LUA_REGISTRYINDEX, iso->base_handler);
+    lua_rawgeti(self->co, LUA_REGISTRYINDEX, iso->tasks.base_handler);
     lua_xmove(L, self->co, arguments + 1);
     self->arguments = arguments + 2;
     size_t cost = CHARGE_TASK + (options->name ? strlen(name) + 1 : 0);
@@ -367,7 +367,7 @@ struct ltask *ltask_new(struct orr_isolate *iso, lua_State *L, int arguments, co
     ltask_charged(iso);
     orr_task_ref(self->task);
     self->task->share = &iso->share;
-    iso->tasks++;
+    iso->tasks.count++;
     return self;
 }
 
@@ -398,13 +398,13 @@ void ltask_open(struct orr_isolate *iso, lua_State *L)
     static const luaL_Reg none[] = { { NULL, NULL } };
     isolate_object_class(iso, L, OBJECT_TASK, LTASK_CLASS, none);
     luaL_getmetatable(L, LTASK_CLASS);
-    iso->task_class = luaL_ref(L, LUA_REGISTRYINDEX);
+    iso->tasks.class = luaL_ref(L, LUA_REGISTRYINDEX);
     isolate_push_methods(L, LTASK_CLASS);
-    iso->task_methods = luaL_ref(L, LUA_REGISTRYINDEX);
+    iso->tasks.methods = luaL_ref(L, LUA_REGISTRYINDEX);
     lua_pushlightuserdata(L, iso);
     lua_pushcclosure(L, ltask_base, 1);
-    iso->base = luaL_ref(L, LUA_REGISTRYINDEX);
+    iso->tasks.base = luaL_ref(L, LUA_REGISTRYINDEX);
     lua_pushlightuserdata(L, iso);
     lua_pushcclosure(L, ltask_handle_message, 1);
-    iso->base_handler = luaL_ref(L, LUA_REGISTRYINDEX);
+    iso->tasks.base_handler = luaL_ref(L, LUA_REGISTRYINDEX);
 }

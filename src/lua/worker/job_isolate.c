@@ -24,7 +24,7 @@ static void unspare(struct job_isolate *job_isolate)
 /* What is kept for the next job takes memory from its script, so it may not be much. */
 static bool spare(struct job_isolate *job_isolate)
 {
-    size_t memory = job_isolate->iso->memory;
+    size_t memory = job_isolate->iso->memory.used;
     charge_end_slice(job_isolate->iso);
     if (!quota_take_spare(job_isolate->program->settings->quota, memory))
         return false;
@@ -35,7 +35,7 @@ static bool spare(struct job_isolate *job_isolate)
 static void job_isolate_free(struct job_isolate *job_isolate)
 {
     struct job_thread *job_thread = job_isolate->job_thread;
-    if (job_isolate->iso && job_isolate->iso->tasks) { /* the kernel has not let go of their I/O */
+    if (job_isolate->iso && job_isolate->iso->tasks.count) { /* the kernel has not let go of their I/O */
         job_isolate->next = job_thread->remains;
         job_thread->remains = job_isolate;
         return;
@@ -77,8 +77,8 @@ static struct job_isolate *job_isolate_new(struct job_thread *job_thread, struct
     }
     job_isolate->iso = isolate_find(job_isolate->L);
     charge_force(job_isolate->iso, sizeof *job_isolate + sizeof *job_isolate->iso);
-    job_isolate->iso->unhandled = run_job_note_unhandled;
-    job_isolate->iso->unhandled_data = job_isolate;
+    job_isolate->iso->on_unhandled.call = run_job_note_unhandled;
+    job_isolate->iso->on_unhandled.data = job_isolate;
     lua_pushcfunction(job_isolate->L, prepare);
     lua_pushlightuserdata(job_isolate->L, job_isolate);
     job_isolate->unfit = lua_pcall(job_isolate->L, 1, 1, 0) != LUA_OK;
@@ -126,7 +126,7 @@ bool job_isolate_init(struct job_isolate *job_isolate)
     lua_insert(L, 2);
     if (lua_pcall(L, 2, 2, 0) != LUA_OK)
         return false;
-    job_isolate->newborn = job_isolate->iso->memory;
+    job_isolate->newborn = job_isolate->iso->memory.used;
     job_isolate->born = true;
     return true;
 }
@@ -145,15 +145,15 @@ static int restore(lua_State *L)
 /* What is not Lua's. */
 static void isolate_forget(struct orr_isolate *iso)
 {
-    iso->closer = (struct orr_waker){ 0 };
+    iso->tasks.closer = (struct orr_waker){ 0 };
     iso->debug = false;
-    iso->preemptions = iso->timeouts = iso->schedule_errors = 0;
+    iso->preemption.count = iso->preemption.timeouts = iso->schedule.errors = 0;
 }
 
 static bool is_at_rest(const struct orr_isolate *iso)
 {
-    return !iso->tasks && !iso->unseen.first && !iso->urgent && !iso->parked.first && !iso->belated.first &&
-           !iso->schedule.count;
+    return !iso->tasks.count && !iso->tasks.unseen.first && !iso->hold.urgent && !iso->hold.parked.first &&
+           !iso->hold.belated.first && !iso->schedule.count;
 }
 
 /* Makes it as it was.  False if that cannot be. */
@@ -162,7 +162,7 @@ static bool job_isolate_renew(struct job_isolate *job_isolate)
     lua_State *L = job_isolate->L;
     loop_close_timers(job_isolate->iso, 0);
     if (!job_isolate->born || job_isolate->single || job_isolate->spoiled || !is_at_rest(job_isolate->iso) ||
-        job_isolate->iso->over_memory)
+        job_isolate->iso->memory.over_limit)
         return false;
     isolate_forget(job_isolate->iso);
     lua_settop(L, JOB_ISOLATE_SNAPSHOT);
@@ -173,10 +173,10 @@ static bool job_isolate_renew(struct job_isolate *job_isolate)
     lua_pushvalue(L, JOB_ISOLATE_SNAPSHOT);
     if (lua_pcall(L, 4, 0, 0) != LUA_OK)
         return false;
-    if (job_isolate->iso->memory > job_isolate->newborn + GARBAGE_MAX)
+    if (job_isolate->iso->memory.used > job_isolate->newborn + GARBAGE_MAX)
         lua_gc(L, LUA_GCCOLLECT);
-    slab_trim(&job_isolate->iso->account.slab, true);
-    return job_isolate->iso->memory <= job_isolate->newborn + GARBAGE_MAX;
+    slab_trim(&job_isolate->iso->memory.slab, true);
+    return job_isolate->iso->memory.used <= job_isolate->newborn + GARBAGE_MAX;
 }
 
 bool job_isolate_is_large(const struct job_isolate *job_isolate)

@@ -138,8 +138,8 @@ static void fail_with_task(struct job_isolate *job_isolate, lua_State *L, struct
     if (result && result->error == -ETIME && job_isolate->main && task == job_isolate->main->task) {
         job_isolate->spoiled = true;
         lua_pop(L, 1);
-        if (job_isolate->iso->condemned)
-            lua_pushfstring(L, "Script ended: %s", job_isolate->iso->verdict);
+        if (job_isolate->iso->verdict.condemned)
+            lua_pushfstring(L, "Script ended: %s", job_isolate->iso->verdict.reason);
         else
             lua_pushliteral(L, "timeout");
     }
@@ -164,7 +164,7 @@ void run_job_note_unhandled(void *data, struct orr_task *task)
     if (!job_isolate->job || job_isolate->stopping)
         return;
     protect(job_isolate, take_stray, task, 0);
-    orr_waker_wake(job_isolate->iso->closer); /* to stop the rest */
+    orr_waker_wake(job_isolate->iso->tasks.closer); /* to stop the rest */
 }
 
 /* [job_isolate] [NULL] [handle] [true] [results...] */
@@ -387,7 +387,7 @@ static bool begin(struct job_isolate *job_isolate, struct orr_task *task)
     uint64_t limit = smaller_limit(job->timeout_ns, job->program->settings->limits.deadline_ns[ORR_LUA_JOB]);
     for (int entry = 0; entry < ORR_LUA_ENTRIES; entry++)
         job_isolate->iso->limits.deadline_ns[entry] = limit;
-    job_isolate->iso->closer = orr_task_waker(task);
+    job_isolate->iso->tasks.closer = orr_task_waker(task);
     if (!job_isolate->born && job_isolate->program->modules) {
         lua_settop(job_isolate->L, JOB_ISOLATE_MAIN - 1);
         return protect(job_isolate, start_loading, NULL, 1);
@@ -404,9 +404,9 @@ static void stop(struct job_isolate *job_isolate)
     loop_close_timers(iso, EVERY_SCRIPT);
     schedule_cancel(iso, EVERY_SCRIPT);
     uint64_t grace = iso->worker->grace_ns;
-    shutdown_begin(&iso->shutdown, iso, EVERY_SCRIPT, grace < CLEANUP_NS ? grace : CLEANUP_NS);
+    shutdown_begin(&iso->shutdowns.all, iso, EVERY_SCRIPT, grace < CLEANUP_NS ? grace : CLEANUP_NS);
     if (computes || job_isolate->job_thread->ending)
-        shutdown_force(&iso->shutdown);
+        shutdown_force(&iso->shutdowns.all);
 }
 
 /* The thread ends: at once. */
@@ -415,7 +415,7 @@ static void end_by_force(struct job_isolate *job_isolate)
     if (!job_isolate->stopping)
         stop(job_isolate);
     job_isolate->spoiled = true;
-    shutdown_drop(&job_isolate->iso->shutdown);
+    shutdown_drop(&job_isolate->iso->shutdowns.all);
 }
 
 /* Whether something is still to happen in the job_isolate.  Then the task is polled again. */
@@ -427,15 +427,16 @@ static bool goes_on(struct job_isolate *job_isolate, struct orr_task *task)
     if (!job_isolate->stopping &&
         (job_isolate->job_thread->ending || job_isolate->job->failed || job_is_given_up(job_isolate->job)))
         stop(job_isolate);
-    if (job_isolate->stopping && iso->tasks) {
-        bool ended = shutdown_poll(&iso->shutdown, task);
-        job_isolate->spoiled |= iso->shutdown.forced > 0;
+    if (job_isolate->stopping && iso->tasks.count) {
+        bool ended = shutdown_poll(&iso->shutdowns.all, task);
+        job_isolate->spoiled |= iso->shutdowns.all.forced > 0;
         if (!ended)
             return true;
     }
-    if (iso->unseen.first)
+    if (iso->tasks.unseen.first)
         orr_task_yield(task);
-    return iso->tasks || iso->unseen.first || (!job_isolate->stopping && (iso->schedule.count || loop_any_active(iso)));
+    return iso->tasks.count || iso->tasks.unseen.first ||
+           (!job_isolate->stopping && (iso->schedule.count || loop_any_active(iso)));
 }
 
 /* --- The task --------------------------------------------------------------------------------------------------------------- */
@@ -460,7 +461,7 @@ static bool goes_on_collecting(struct job_isolate *job_isolate)
 static void job_isolate_over(struct job_isolate *job_isolate, int error)
 {
     struct job *job = job_isolate->job;
-    shutdown_end(&job_isolate->iso->shutdown);
+    shutdown_end(&job_isolate->iso->shutdowns.all);
     if (!error && job_isolate->main && job_isolate->main->state != LTASK_LIVE)
         protect(job_isolate, take_outcome, NULL, 0);
     bool large = job_isolate_is_large(job_isolate);
