@@ -161,7 +161,7 @@ static void cancel_top(void *data, const struct orr_task_info *info)
 {
     const struct cancelling *cancelling = data;
     if (!info->depth)
-        scope_cancel(&info->task->own, cancelling->reason);
+        task_cancel(info->task, cancelling->reason);
 }
 
 /* Ends everything, in the turns that follow.  Inside the runtime. */

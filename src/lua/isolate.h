@@ -8,7 +8,7 @@
 #ifndef ORR_LUA_ISOLATE_H
 #define ORR_LUA_ISOLATE_H
 
-#include "exec/runtime.h"
+#include "exec/extend.h"
 #include "lua/api/event_queue.h"
 #include "lua/api/schedule.h"
 #include "lua/api/script_timers.h"
@@ -97,7 +97,7 @@ static inline struct orr_isolate *isolate_of(lua_State *L)
 /* Whether it, or a script in it, may be being ended: then shutdown.h knows more. */
 static inline bool isolate_ends(const struct orr_isolate *iso)
 {
-    return iso->closing || iso->shutdowns.first || iso->worker->grace_end;
+    return iso->closing || iso->shutdowns.first || worker_grace_end(iso->worker);
 }
 
 /* A state on settings of the caller's, who keeps a reference of its own.  -ENOMEM.  The thread that runs its worker. */

@@ -100,7 +100,7 @@ static void begin_to_end(struct run *run)
         top->script = 0;
     run->ending = true;
     take_away(run);
-    shutdown_begin(&run->shutdown, run->iso, run->number, run->iso->worker->grace_ns);
+    shutdown_begin(&run->shutdown, run->iso, run->number, worker_grace_ns(run->iso->worker));
 }
 
 /* Whether the run goes on after it was interrupted between two turns. */
@@ -160,7 +160,7 @@ static int watch_main(lua_State *L)
     if (!run || !self->task)
         return 0;
     run->body = (struct body_watch){ .failing = main_fails, .failed = main_failed, .data = run };
-    int error = self->task->result.error;
+    int error = task_error(self->task);
     if (!self->over)
         body_watch(&run->body, self);
     else if (error && error != -ECANCELED) /* before it came to its first wait */

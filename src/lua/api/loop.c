@@ -157,7 +157,7 @@ static int loop_new_timer(lua_State *L)
 static int start_core(const struct timer_object *self, uint64_t delay)
 {
     if (!delay && !self->repeat)
-        return orr_timer_start_at(self->timer, self->iso->worker->now, 0);
+        return orr_timer_start_at(self->timer, worker_last_now(self->iso->worker), 0);
     return orr_timer_start(self->timer, delay, self->repeat);
 }
 

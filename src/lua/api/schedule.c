@@ -77,7 +77,7 @@ static struct scheduled *take_next(struct orr_isolate *iso)
 {
     struct schedule *queue = &iso->schedule;
     while (queue->first) {
-        if (queue->first->waiting && queue->first->turn == counter_read(&iso->worker->turns))
+        if (queue->first->waiting && queue->first->turn == worker_turn_number(iso->worker))
             break;
         struct scheduled *next = take_first(queue);
         if (next->waiting)
@@ -161,7 +161,7 @@ static int schedule(lua_State *L)
     struct scheduled *self = lua_newuserdatauv(L, sizeof *self, arguments + 1 + iso->debug);
     *self = (struct scheduled){
         .callback = { .kind = &scheduled_kind, .iso = iso, .script = script_running(iso) },
-        .turn = counter_read(&iso->worker->turns),
+        .turn = worker_turn_number(iso->worker),
         .arguments = arguments,
     };
     isolate_set_class(L, OBJECT_SCHEDULED);

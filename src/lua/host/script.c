@@ -131,7 +131,7 @@ void body_is_failing(struct ltask *body)
         return;
     watch->told = true;
     if (iso->limits.mode == ORR_LUA_SIGNAL) {
-        uint64_t limit = budget_used(iso, iso->execution.level) + iso->worker->grace_ns;
+        uint64_t limit = budget_used(iso, iso->execution.level) + worker_grace_ns(iso->worker);
         body->limit = body->limit && body->limit < limit ? body->limit : limit;
         iso->execution.level->limit = body->limit;
     }
@@ -140,7 +140,7 @@ void body_is_failing(struct ltask *body)
 
 void body_is_over(struct ltask *body)
 {
-    int error = body->task->result.error;
+    int error = task_error(body->task);
     struct body_watch *watch = take_watch(body->iso, body);
     body->watched = false;
     if (watch && error && error != -ECANCELED)
@@ -161,7 +161,7 @@ static void begin_to_end(struct orr_script *script)
 {
     take_away(script);
     script->begun = true;
-    shutdown_begin(&script->shutdown, script->iso, script->number, script->iso->worker->grace_ns);
+    shutdown_begin(&script->shutdown, script->iso, script->number, worker_grace_ns(script->iso->worker));
 }
 
 /* Nothing of it runs any more.  If its shutdown is over already, the host has closed the isolate that it shares. */
@@ -184,7 +184,7 @@ static enum orr_poll end_failed_poll(struct orr_task *task, void *data)
 {
     struct orr_script *script = data;
     if (!script->begun) {
-        if (script->body.body && orr_sleep(task, &script->patience, script->iso->worker->grace_ns) == -EAGAIN)
+        if (script->body.body && orr_sleep(task, &script->patience, worker_grace_ns(script->iso->worker)) == -EAGAIN)
             return ORR_PENDING;
         orr_wait_withdraw(&script->patience);
         begin_to_end(script);
@@ -408,7 +408,8 @@ static enum orr_poll end_poll(struct orr_task *task, void *data)
 static int end_shared(struct orr_script *script)
 {
     struct orr_isolate *iso = script->iso;
-    if (worker_current == iso->worker && (iso->worker->polling || iso->execution.depth || iso->execution.calls)) {
+    if (worker_current == iso->worker &&
+        (worker_is_polling(iso->worker) || iso->execution.depth || iso->execution.calls)) {
         struct orr_spawn what = { .poll = end_poll, .data = script, .name = "unloading a script", .detached = true };
         int error = orr_spawn(script->rt, &what);
         if (!error)

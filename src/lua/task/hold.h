@@ -7,14 +7,13 @@
 #ifndef ORR_LUA_TASK_HOLD_H
 #define ORR_LUA_TASK_HOLD_H
 
-#include "exec/task.h"
+#include "exec/share.h"
 
 struct ltask;
 
 struct hold {
     struct ltask *urgent;
-    struct queue parked;  /* polled while the isolate was held */
-    struct queue belated; /* polled while it was held, fair tasks that had used up their time slice */
+    struct held_tasks parked; /* polled while the isolate was held */
 };
 
 #endif
