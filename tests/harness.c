@@ -106,23 +106,23 @@ void harness_await(_Atomic unsigned *value, unsigned expected)
         sched_yield();
 }
 
-struct errand {
+struct callback {
     void (*fn)(void *data);
     void *data;
 };
 
-static void *run_errand(void *data)
+static void *run_callback(void *data)
 {
-    struct errand *errand = data;
-    errand->fn(errand->data);
+    struct callback *callback = data;
+    callback->fn(callback->data);
     return NULL;
 }
 
 void harness_elsewhere(void (*fn)(void *data), void *data)
 {
     pthread_t thread;
-    struct errand errand = { .fn = fn, .data = data };
-    assert_int_equal(pthread_create(&thread, NULL, run_errand, &errand), 0);
+    struct callback callback = { .fn = fn, .data = data };
+    assert_int_equal(pthread_create(&thread, NULL, run_callback, &callback), 0);
     pthread_join(thread, NULL);
 }
 
