@@ -1,6 +1,6 @@
 #include "lua/worker/job_isolate.h"
 
-#include "lua/api/loop.h"
+#include "lua/api/script_timers.h"
 #include "lua/isolate/api_modules.h"
 #include "lua/isolate/charge.h"
 #include "lua/isolate/quota.h"
@@ -160,7 +160,7 @@ static bool is_at_rest(const struct orr_isolate *iso)
 static bool job_isolate_renew(struct job_isolate *job_isolate)
 {
     lua_State *L = job_isolate->L;
-    loop_close_timers(job_isolate->iso, 0);
+    script_timers_close(job_isolate->iso, 0);
     if (!job_isolate->born || job_isolate->single || job_isolate->spoiled || !is_at_rest(job_isolate->iso) ||
         job_isolate->iso->memory.over_limit)
         return false;
