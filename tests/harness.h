@@ -55,7 +55,7 @@ struct probe {
     _Atomic unsigned polls, drops;
     unsigned done_after;                                      /* 0: never */
     void (*each)(struct probe *probe, struct orr_task *task); /* called in each poll; may be NULL */
-    void *extra;
+    void *data;
     _Atomic uint64_t waker; /* its bits, 0 until the first poll */
 };
 

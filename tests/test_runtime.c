@@ -377,7 +377,7 @@ static void run_inner(struct probe *probe, struct orr_task *task)
     struct probe inside = { .done_after = 1 };
     probe_spawn(inner, &inside, ORR_HERE);
     assert_int_equal(orr_runtime_run(inner), 0);
-    *(unsigned *)probe->extra = inside.drops;
+    *(unsigned *)probe->data = inside.drops;
     assert_int_equal(orr_runtime_free(inner), 0);
     orr_task_yield(task); /* still on its own worker */
 }
@@ -387,7 +387,7 @@ static void runtime_runs_inside_a_task_of_another(void **state)
     (void)state;
     unsigned inner_drops = 0;
     struct orr_runtime *rt = harness_runtime(1);
-    struct probe probe = { .done_after = 2, .each = run_inner, .extra = &inner_drops };
+    struct probe probe = { .done_after = 2, .each = run_inner, .data = &inner_drops };
     probe_spawn(rt, &probe, ORR_HERE);
     assert_int_equal(orr_runtime_run(rt), 0);
     assert_int_equal(inner_drops, 1);
@@ -432,7 +432,7 @@ static void every_descriptor_is_close_on_exec(void **state)
 static void remember_mask(struct probe *probe, struct orr_task *task)
 {
     (void)task;
-    pthread_sigmask(SIG_SETMASK, NULL, probe->extra);
+    pthread_sigmask(SIG_SETMASK, NULL, probe->data);
 }
 
 static void threads_take_no_signals_of_the_host(void **state)
@@ -440,7 +440,7 @@ static void threads_take_no_signals_of_the_host(void **state)
     (void)state;
     struct orr_runtime *rt = harness_runtime(2);
     sigset_t mask, own;
-    struct probe probe = { .done_after = 1, .each = remember_mask, .extra = &mask };
+    struct probe probe = { .done_after = 1, .each = remember_mask, .data = &mask };
     probe_spawn(rt, &probe, 2);
     assert_int_equal(orr_runtime_run(rt), 0);
     assert_true(sigismember(&mask, SIGINT) && sigismember(&mask, SIGTERM) && sigismember(&mask, SIGRTMIN));

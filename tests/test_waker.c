@@ -258,7 +258,7 @@ static void wakes_come_in_the_order_in_which_they_were_made(void **state)
 static void wake_neighbour(struct probe *probe, struct orr_task *task)
 {
     (void)task;
-    struct probe *other = probe->extra;
+    struct probe *other = probe->data;
     orr_waker_wake(probe_waker(other));
     orr_waker_wake(probe_waker(other));
 }
@@ -268,7 +268,7 @@ static void wake_on_the_own_thread_touches_no_inbox(void **state)
     (void)state;
     struct orr_runtime *rt = harness_runtime(1);
     struct probe target = { .done_after = 2 };
-    struct probe waking = { .each = wake_neighbour, .extra = &target, .done_after = 1 };
+    struct probe waking = { .each = wake_neighbour, .data = &target, .done_after = 1 };
     probe_spawn(rt, &target, ORR_HERE);
     probe_spawn(rt, &waking, ORR_HERE);
     harness_settle(rt);
@@ -287,7 +287,7 @@ struct pair {
 static void hit_back(struct probe *probe, struct orr_task *task)
 {
     (void)task;
-    struct pair *pair = probe->extra;
+    struct pair *pair = probe->data;
     while (!atomic_load(&pair->other->waker))
         sched_yield();
     orr_waker_wake(probe_waker(pair->other));
@@ -300,8 +300,8 @@ static void two_runtimes_wake_each_other(void **state)
     struct orr_runtime *one = harness_runtime(2), *two = harness_runtime(2);
     struct probe a = { .each = hit_back }, b = { .each = hit_back };
     struct pair a_pair = { .other = &b }, b_pair = { .other = &a };
-    a.extra = &a_pair;
-    b.extra = &b_pair;
+    a.data = &a_pair;
+    b.data = &b_pair;
     probe_spawn(one, &a, 2);
     probe_spawn(two, &b, 2);
     harness_await(&a.polls, WORK(HITS));
