@@ -5,11 +5,11 @@
 #include "lua_host.h"
 
 #include "base/text.h"
-#include "lua/charge.h"
 #include "lua/isolate.h"
-#include "lua/quota.h"
-#include "lua/report.h"
-#include "lua/terms.h"
+#include "lua/isolate/charge.h"
+#include "lua/isolate/quota.h"
+#include "lua/isolate/settings.h"
+#include "lua/task/report.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -120,9 +120,9 @@ static void assert_charged(const char *make, size_t least)
     turn_until_done(rt, task, ORR_NEVER);
     assert_int_equal(error_of(rt, task), 0);
     assert_string_equal(noted, "true;");
-    assert_true(iso->charge.drawn >= iso->memory);
-    struct quota *quota = quota_ref(iso->terms->quota);
-    assert_true(quota->used >= iso->memory);
+    assert_true(iso->charge.drawn >= iso->memory.used);
+    struct quota *quota = quota_ref(iso->settings->quota);
+    assert_true(quota->used >= iso->memory.used);
     finish(rt, L);
     assert_int_equal(quota->used, 0);
     assert_int_equal(quota->overdrawn, 0);

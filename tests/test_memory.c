@@ -1,7 +1,7 @@
 /* The memory account of an isolate: where blocks come from, what becomes of them when they are resized, and what is counted. */
 #include "lua_host.h"
 
-#include "lua/slab.h"
+#include "lua/isolate/slab.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,9 +4,9 @@
  */
 #include "lua_host.h"
 
-#include "lua/budget.h"
-#include "lua/paced.h"
-#include "lua/task.h"
+#include "lua/limits/budget.h"
+#include "lua/limits/paced.h"
+#include "lua/task/task.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  */
 #include "harness.h"
 
-#include "lua/budget.h"
+#include "lua/limits/budget.h"
 #include "lua/pattern/pattern.h"
 
 #include <stdio.h>

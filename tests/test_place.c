@@ -1,12 +1,12 @@
 /* The pool behind the wakers: slots, generations, zombies, and what one holder of a place leaves to the next. */
 #include "harness.h"
 
-#include "exec/place.h"
+#include "exec/waker_table.h"
 
-static struct slot *first_slot(struct place *place)
+static struct slot *first_slot(struct waker_table *place)
 {
-    assert_int_equal(place_reserve(place, 0), 0);
-    return place_slot(place, 0);
+    assert_int_equal(waker_table_reserve(place, 0), 0);
+    return waker_table_slot(place, 0);
 }
 
 static uint32_t generation_of(struct slot *slot)
@@ -14,10 +14,10 @@ static uint32_t generation_of(struct slot *slot)
     return slot_generation(atomic_load(&slot->state));
 }
 
-static struct place *acquire(void)
+static struct waker_table *acquire(void)
 {
-    struct place *place;
-    assert_int_equal(place_acquire(&place), 0);
+    struct waker_table *place;
+    assert_int_equal(waker_table_acquire(&place), 0);
     return place;
 }
 
@@ -27,7 +27,7 @@ static void chunks_cover_every_index_without_gaps(void **state)
     unsigned chunk = 0;
     uint32_t offset = 0;
     for (uint32_t index = 0; index < 1u << WAKER_SLOT_BITS; index++) {
-        struct chunk_place at = chunk_place(index);
+        struct chunk_position at = chunk_position(index);
         assert_int_equal(at.chunk, chunk);
         assert_int_equal(at.offset, offset);
         if (++offset == chunk_length(chunk)) {
@@ -42,7 +42,7 @@ static void waker_word_keeps_its_parts(void **state)
 {
     (void)state;
     struct orr_waker waker = waker_make(1000, 4194303, UINT32_MAX);
-    assert_int_equal(waker_place(waker), 1000);
+    assert_int_equal(waker_table_number(waker), 1000);
     assert_int_equal(waker_slot(waker), 4194303);
     assert_int_equal(waker_generation(waker), UINT32_MAX);
 }
@@ -50,89 +50,89 @@ static void waker_word_keeps_its_parts(void **state)
 static void place_is_used_again_and_generations_go_on(void **state)
 {
     (void)state;
-    struct place *place = acquire();
+    struct waker_table *place = acquire();
     struct slot *slot = first_slot(place);
     uint32_t generation = generation_of(slot);
-    assert_true(place_vacate(slot, generation, false));
-    place_release(place);
-    struct place *again = acquire();
+    assert_true(slot_vacate(slot, generation, false));
+    waker_table_release(place);
+    struct waker_table *again = acquire();
     assert_ptr_equal(again, place);
     assert_int_equal(generation_of(first_slot(again)), generation + 1);
-    place_release(again);
+    waker_table_release(again);
 }
 
 static void second_wake_is_coalesced_and_counted(void **state)
 {
     (void)state;
-    struct place *place = acquire();
+    struct waker_table *place = acquire();
     struct slot *slot = first_slot(place);
     uint32_t generation = generation_of(slot);
     struct orr_waker waker = waker_make(place->number, 0, generation);
     for (int i = 0; i < 3; i++)
-        place_wake(waker);
-    assert_int_equal(place_take(place), 1);
+        waker_table_wake(waker);
+    assert_int_equal(waker_table_take(place), 1);
     assert_int_equal(slot->next, 0);
-    assert_true(place_opened(slot));
-    assert_int_equal(place_acknowledge(slot, generation), 2);
-    assert_true(place_inbox_empty(place));
-    place_release(place);
+    assert_true(slot_opened(slot));
+    assert_int_equal(slot_acknowledge(slot, generation), 2);
+    assert_true(waker_table_inbox_empty(place));
+    waker_table_release(place);
 }
 
 static void count_of_coalesced_wakes_does_not_overflow_into_the_generation(void **state)
 {
     (void)state;
-    struct place *place = acquire();
+    struct waker_table *place = acquire();
     struct slot *slot = first_slot(place);
     uint32_t generation = generation_of(slot);
     struct orr_waker waker = waker_make(place->number, 0, generation);
-    place_wake(waker);
+    waker_table_wake(waker);
     atomic_fetch_or(&slot->state, SLOT_COALESCED_MASK);
-    place_wake(waker);
+    waker_table_wake(waker);
     assert_int_equal(generation_of(slot), generation);
-    place_take(place);
-    assert_int_equal(place_acknowledge(slot, generation), SLOT_COALESCED_MASK / SLOT_COALESCED);
-    place_release(place);
+    waker_table_take(place);
+    assert_int_equal(slot_acknowledge(slot, generation), SLOT_COALESCED_MASK / SLOT_COALESCED);
+    waker_table_release(place);
 }
 
 static void slot_that_ends_in_the_inbox_is_a_zombie_until_it_is_taken_out(void **state)
 {
     (void)state;
-    struct place *place = acquire();
+    struct waker_table *place = acquire();
     struct slot *slot = first_slot(place);
     uint32_t generation = generation_of(slot);
-    place_wake(waker_make(place->number, 0, generation));
-    assert_false(place_vacate(slot, generation, false));
-    assert_false(place_vacant(slot));
-    place_release(place);
+    waker_table_wake(waker_make(place->number, 0, generation));
+    assert_false(slot_vacate(slot, generation, false));
+    assert_false(slot_vacant(slot));
+    waker_table_release(place);
 
     place = acquire(); /* the next holder finds it */
-    assert_false(place_vacant(first_slot(place)));
-    assert_int_equal(place_take(place), 1);
-    assert_false(place_opened(slot));
-    assert_true(place_vacant(slot));
+    assert_false(slot_vacant(first_slot(place)));
+    assert_int_equal(waker_table_take(place), 1);
+    assert_false(slot_opened(slot));
+    assert_true(slot_vacant(slot));
     assert_int_equal(generation_of(slot), generation + 1);
-    place_release(place);
+    waker_table_release(place);
 }
 
 static void slot_with_no_generation_left_is_retired(void **state)
 {
     (void)state;
-    struct place *place = acquire();
+    struct waker_table *place = acquire();
     struct slot *slot = first_slot(place);
     uint64_t before = atomic_load(&slot->state);
     uint32_t last = SLOT_LAST_GENERATION - 1;
     atomic_store(&slot->state, (uint64_t)last << 32);
-    assert_true(place_vacant(slot));
-    assert_false(place_vacate(slot, last, false));
-    assert_false(place_vacant(slot));
+    assert_true(slot_vacant(slot));
+    assert_false(slot_vacate(slot, last, false));
+    assert_false(slot_vacant(slot));
 
     /* A runtime in this place passes the slot by. */
-    place_release(place);
+    waker_table_release(place);
     struct orr_runtime *rt = harness_runtime(1);
     struct probe probe = { 0 };
     probe_spawn(rt, &probe, ORR_HERE);
     harness_settle(rt);
-    assert_int_equal(waker_place(probe_waker(&probe)), place->number);
+    assert_int_equal(waker_table_number(probe_waker(&probe)), place->number);
     assert_int_equal(waker_slot(probe_waker(&probe)), 1);
     assert_int_equal(orr_runtime_free(rt), 0);
     atomic_store(&slot->state, before);
@@ -141,13 +141,13 @@ static void slot_with_no_generation_left_is_retired(void **state)
 static void zombie_that_a_predecessor_left_is_used_again_later(void **state)
 {
     (void)state;
-    struct place *place = acquire();
+    struct waker_table *place = acquire();
     struct slot *slot = first_slot(place);
     uint32_t generation = generation_of(slot);
     /* A waker on its way: it has set the flag, and not yet pushed the slot. */
     atomic_fetch_or(&slot->state, SLOT_NOTIFIED);
-    assert_false(place_vacate(slot, generation, false));
-    place_release(place);
+    assert_false(slot_vacate(slot, generation, false));
+    waker_table_release(place);
 
     struct orr_runtime *rt = harness_runtime(1);
     struct probe first = { 0 }, second = { 0 };

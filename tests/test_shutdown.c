@@ -11,7 +11,7 @@ struct target {
     _Atomic unsigned drops;
     _Atomic uint64_t waker;
     pthread_t home;
-    bool home_known;
+    bool shard_known;
     _Atomic bool wrong_thread;
 };
 
@@ -19,7 +19,7 @@ static enum orr_poll target_poll(struct orr_task *task, void *data)
 {
     struct target *target = data;
     target->home = pthread_self();
-    target->home_known = true;
+    target->shard_known = true;
     atomic_store(&target->waker, orr_task_waker(task).bits);
     return ORR_PENDING;
 }
@@ -27,7 +27,7 @@ static enum orr_poll target_poll(struct orr_task *task, void *data)
 static void target_drop(void *data)
 {
     struct target *target = data;
-    if (target->home_known && !pthread_equal(target->home, pthread_self()))
+    if (target->shard_known && !pthread_equal(target->home, pthread_self()))
         atomic_store(&target->wrong_thread, true);
     orr_waker_wake((struct orr_waker){ atomic_load(&target->waker) }); /* its own, too late */
     atomic_fetch_add(&target->drops, 1);
@@ -61,7 +61,7 @@ static void shutdown_under_fire_drops_every_task_once_on_its_thread(void **state
     for (int round = 0; round < WORK(200) + 10; round++) {
         struct orr_runtime *rt = harness_runtime(3);
         for (unsigned i = 0; i < TASKS; i++) {
-            targets[i].home_known = false;
+            targets[i].shard_known = false;
             targets[i].drops = 0;
             struct orr_spawn what = {
                 .poll = target_poll, .data = &targets[i], .drop = target_drop, .worker = 1 + i % 3

@@ -1,7 +1,7 @@
 /* Small blocks: the slab against a model that is obviously right, and what becomes of its pages and chunks. */
 #include "harness.h"
 
-#include "lua/slab.h"
+#include "lua/isolate/slab.h"
 
 #include <stdio.h>
 #include <stdlib.h>

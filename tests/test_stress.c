@@ -17,7 +17,7 @@ struct cell {
     _Atomic uint64_t waker;
 };
 
-static enum orr_poll cell_poll(struct orr_task *task, void *data)
+static enum orr_poll run_poll(struct orr_task *task, void *data)
 {
     struct cell *cell = data;
     atomic_store_explicit(&cell->waker, orr_task_waker(task).bits, memory_order_release);
@@ -68,7 +68,7 @@ static void bombard(uint64_t wakes, bool pause, unsigned workers)
     struct cell *cells = aligned_alloc(64, sizeof *cells * PRODUCERS * TASKS_EACH);
     for (unsigned i = 0; i < PRODUCERS * TASKS_EACH; i++) {
         cells[i] = (struct cell){ 0 };
-        struct orr_spawn what = { .poll = cell_poll, .data = &cells[i], .worker = workers > 1 ? 2 : 1 };
+        struct orr_spawn what = { .poll = run_poll, .data = &cells[i], .worker = workers > 1 ? 2 : 1 };
         assert_int_equal(orr_spawn(rt, &what), 0);
     }
     if (workers == 1)
@@ -116,7 +116,7 @@ static void host_that_polls_the_descriptor_sees_every_wake(void **state)
     struct cell *cells = aligned_alloc(64, sizeof *cells * TASKS_EACH);
     for (unsigned i = 0; i < TASKS_EACH; i++) {
         cells[i] = (struct cell){ 0 };
-        assert_int_equal(orr_spawn(rt, &(struct orr_spawn){ .poll = cell_poll, .data = &cells[i] }), 0);
+        assert_int_equal(orr_spawn(rt, &(struct orr_spawn){ .poll = run_poll, .data = &cells[i] }), 0);
     }
     harness_settle(rt);
     struct producer producer = { .cells = cells, .wakes = WORK(1000000), .pause = true };

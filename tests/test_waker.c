@@ -1,7 +1,7 @@
 /* Wakers: from every thread, at every time, also when there is nobody left to wake. */
 #include "harness.h"
 
-#include "exec/place.h"
+#include "exec/waker_table.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -107,7 +107,7 @@ static void waker_does_not_reach_a_new_runtime_in_the_same_place(void **state)
     probe_spawn(rt, &fresh, ORR_HERE);
     harness_settle(rt);
     struct orr_waker waker = probe_waker(&fresh);
-    assert_int_equal(waker_place(waker), waker_place(stale)); /* or this test tests nothing */
+    assert_int_equal(waker_table_number(waker), waker_table_number(stale)); /* or this test tests nothing */
     assert_int_equal(waker_slot(waker), waker_slot(stale));
     assert_int_not_equal(waker.bits, stale.bits);
     harness_on_thread(harness_wake, &stale);
@@ -318,7 +318,7 @@ static void wakers_that_nobody_made_do_nothing(void **state)
     struct probe probe = { 0 };
     probe_spawn(rt, &probe, ORR_HERE);
     harness_settle(rt);
-    unsigned place = waker_place(probe_waker(&probe));
+    unsigned place = waker_table_number(probe_waker(&probe));
     uint32_t slot = waker_slot(probe_waker(&probe));
     struct orr_waker made_up[] = {
         { 0 },

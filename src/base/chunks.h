@@ -15,16 +15,16 @@ enum {
     CHUNK_COUNT = 17, /* enough for any 22-bit index */
 };
 
-struct chunk_place {
+struct chunk_position {
     unsigned chunk;
     uint32_t offset;
 };
 
-static inline struct chunk_place chunk_place(uint32_t index)
+static inline struct chunk_position chunk_position(uint32_t index)
 {
     uint32_t shifted = index + CHUNK_FIRST;
     unsigned chunk = 25u - (unsigned)__builtin_clz(shifted); /* log2(shifted) - log2(CHUNK_FIRST) */
-    return (struct chunk_place){ .chunk = chunk, .offset = shifted - ((uint32_t)CHUNK_FIRST << chunk) };
+    return (struct chunk_position){ .chunk = chunk, .offset = shifted - ((uint32_t)CHUNK_FIRST << chunk) };
 }
 
 static inline uint32_t chunk_length(unsigned chunk)

@@ -4,7 +4,7 @@
 #include "cli/signals.h"
 #include "cli/stats.h"
 #include "cli/warnings.h"
-#include "lua/estate.h"
+#include "lua/task/task_finalizer.h"
 
 #include <lauxlib.h>
 #include <lua.h>
@@ -176,8 +176,8 @@ static void begin_to_end(struct program *program, const char *reason)
         stats_print(program->rt, program->L);
     signals_begin_last_resort(program->exiting ? program->exit_status : EXIT_FAILURE);
     orr_tree_visit(NULL, cancel_top, &cancelling);
-    iso->closed = isolate_closed;
-    iso->closed_data = program;
+    iso->on_closed.call = isolate_closed;
+    iso->on_closed.data = program;
     if (isolate_close_soon(iso))
         orr_runtime_stop(program->rt); /* there is no memory: it is closed in program_close() */
 }
@@ -201,8 +201,8 @@ static void script_fails(void *data)
 {
     struct program *program = data;
     struct orr_timer_options options = { .fire = patience_is_over, .data = program };
-    const struct estate *estate = program->body.body->estate;
-    program->failure = estate && estate->report ? strdup(estate->report) : NULL;
+    const struct task_finalizer *task_finalizer = program->body.body->task_finalizer;
+    program->failure = task_finalizer && task_finalizer->report ? strdup(task_finalizer->report) : NULL;
     if (!orr_timer_new(program->rt, &options, &program->patience))
         orr_timer_start(program->patience, program->options->runtime.grace_ms * UINT64_C(1000000), 0);
 }

@@ -11,7 +11,7 @@
 
 #include "cli/options.h"
 
-#include "lua/script.h"
+#include "lua/host/script.h"
 
 struct lua_State;
 

@@ -13,7 +13,7 @@
 #include "cli/screen.h"
 #include "cli/session.h"
 #include "cli/signals.h"
-#include "lua/task.h"
+#include "lua/task/task.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -11,7 +11,7 @@
 #include "cli/report.h"
 #include "cli/screen.h"
 #include "cli/session.h"
-#include "lua/task.h"
+#include "lua/task/task.h"
 
 #include <lauxlib.h>
 #include <lua.h>

@@ -2,7 +2,7 @@
 
 #include "cli/duration.h"
 #include "cli/report.h"
-#include "lua/task.h"
+#include "lua/task/task.h"
 
 #include <lauxlib.h>
 #include <lua.h>
@@ -184,7 +184,7 @@ enum session_answer session_start(struct program *program, const char *text, con
     lua_pushcfunction(L, wrap_line);
     lua_insert(L, -2);
     if (lua_pcall(L, 1, 1, 0) == LUA_OK && !orr_lua_start(L, 0, name, task)) {
-        ltask_of(*task)->script = ++isolate_find(L)->scripts;
+        ltask_of(*task)->script = ++isolate_find(L)->scripts.loaded;
         return SESSION_STARTED;
     }
     lua_settop(L, 0);

@@ -206,7 +206,7 @@ static void on_deadlock(void *data)
     call_handler(self, "deadlock", NULL);
 }
 
-static void on_stray(void *data, struct orr_task *task)
+static void on_unhandled(void *data, struct orr_task *task)
 {
     struct runner *self = data;
     if (!self->L || orr_lua_push_report(self->L, task))
@@ -355,7 +355,7 @@ int test_file_main(int argc, char **argv)
     self.rt = orr_runtime_new(&(struct orr_options){
         .reactor = self.words.reactor,
         .clock = self.words.real_time ? ORR_CLOCK_MONOTONIC : ORR_CLOCK_VIRTUAL,
-        .sink = on_stray,
+        .sink = on_unhandled,
         .sink_data = &self,
         .deadlock = on_deadlock,
         .deadlock_data = &self,

@@ -24,7 +24,7 @@ static struct sleeper *scope_sleeper(struct orr_scope *scope)
 static void forget_deadline(struct orr_scope *scope)
 {
     if (scope->word)
-        home_wake_early(scope->task->worker->home, scope_sleeper(scope));
+        shard_wake_early(scope->task->worker->shard, scope_sleeper(scope));
 }
 
 void scope_forget_deadlines(struct orr_task *task)
@@ -64,8 +64,8 @@ int orr_scope_enter(struct orr_task *task, struct orr_scope *scope, const struct
         scope_refresh(task);
     if (options->timeout_ns) {
         struct worker *worker = task->worker;
-        home_sleep(worker->home, scope_sleeper(scope), SLEEPER_OF_SCOPE,
-                   clock_after(keeper_now(worker->keeper), options->timeout_ns));
+        shard_sleep(worker->shard, scope_sleeper(scope), SLEEPER_OF_SCOPE,
+                    clock_after(timers_now(worker->timers), options->timeout_ns));
     }
     return 0;
 }

@@ -6,6 +6,7 @@
 #define ORR_EXEC_IDLE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* Embedded in whatever has such work.  `work` does some of it, until a time, and answers whether there is more. */

@@ -69,19 +69,19 @@ static uint64_t spin_ns(int spin_us)
     return spin_us > 0 ? (uint64_t)spin_us * 1000 : 0;
 }
 
-static void finish_errands(struct worker *worker)
+static void finish_spawns(struct worker *worker)
 {
-    uint64_t errands = worker->errands;
-    worker->errands = 0;
-    runtime_finish_errands(worker->runtime, errands);
+    uint64_t spawns_by_letter = worker->spawns_by_letter;
+    worker->spawns_by_letter = 0;
+    runtime_finish_spawns(worker->runtime, spawns_by_letter);
 }
 
 /* Before the worker sleeps: if its last task or timer is gone, worker 1 may be waiting to hear of it. */
 static void settle(struct worker *worker)
 {
-    bool rested = home_comes_to_rest(worker->home);
-    if (!counter_read(&worker->tasks.live) && (rested || worker->errands))
-        finish_errands(worker);
+    bool rested = shard_comes_to_rest(worker->shard);
+    if (!counter_read(&worker->tasks.live) && (rested || worker->spawns_by_letter))
+        finish_spawns(worker);
 }
 
 /* True to go on. */
@@ -106,7 +106,7 @@ static void *thread_main(void *data)
         worker_sleep(worker, ORR_NEVER);
     }
     worker_close(worker);
-    finish_errands(worker);
+    finish_spawns(worker);
     virtual_ends(worker);
     return NULL;
 }
@@ -126,7 +126,7 @@ static int open_workers(struct orr_runtime *rt, const struct orr_options *option
         .preempt_signal = options->preempt_signal,
         .shuffle_seed = options->shuffle_seed,
         .grace_ns = (options->grace_ms ? options->grace_ms : GRACE_DEFAULT_MS) * UINT64_C(1000000),
-        .keeper = rt->keeper,
+        .timers = rt->timers,
         .alloc = rt->alloc,
         .log = rt->log,
     };
@@ -149,13 +149,13 @@ static int open_workers(struct orr_runtime *rt, const struct orr_options *option
 /* Whether worker 1 is driven or not, its own timers stay with it; but those of others go to where they fire. */
 static void attend(struct orr_runtime *rt)
 {
-    home_attend(runtime_worker(rt, 1)->home);
+    shard_attend(runtime_worker(rt, 1)->shard);
 }
 
 static void unattend(struct orr_runtime *rt)
 {
     if (!rt->fd_in_use)
-        home_unattend(runtime_worker(rt, 1)->home);
+        shard_unattend(runtime_worker(rt, 1)->shard);
 }
 
 /* Ends workers 2 to `last`, which have threads, then the others, which have not. */
@@ -167,7 +167,7 @@ static void close_workers(struct orr_runtime *rt, unsigned last)
     for (unsigned number = last + 1; number <= runtime_open_workers(rt); number++)
         worker_close(runtime_worker(rt, number));
     worker_close(runtime_worker(rt, 1));
-    keeper_close(rt->keeper);
+    timers_close(rt->timers);
     for (unsigned number = 1; number <= runtime_open_workers(rt); number++)
         worker_release(runtime_worker(rt, number));
 }
@@ -176,17 +176,17 @@ static void close_workers(struct orr_runtime *rt, unsigned last)
  * orr_runtime_stop() says that the runtime stops, then looks who is there to be told; we say who is there, then look whether the runtime
  * stops.  All of it sequentially consistent, so one of us sees the other.
  */
-static int open_one(struct orr_runtime *rt, unsigned number, void (*farewell)(struct worker *worker))
+static int open_one(struct orr_runtime *rt, unsigned number, void (*on_close)(struct worker *worker))
 {
     struct worker *worker = runtime_worker(rt, number);
     rt->crew.number = number;
     int error = worker_open(worker, &rt->crew);
     if (error)
         return error;
-    worker->farewell = farewell;
+    worker->on_close = on_close;
     atomic_fetch_add(&rt->virtual.awake, 1);
-    atomic_store(&worker->home->living, true);
-    home_attend(worker->home);
+    atomic_store(&worker->shard->living, true);
+    shard_attend(worker->shard);
     error = start_thread(worker);
     if (error) {
         atomic_fetch_sub(&rt->virtual.awake, 1);
@@ -200,14 +200,14 @@ static int open_one(struct orr_runtime *rt, unsigned number, void (*farewell)(st
     return 0;
 }
 
-int runtime_grow(struct orr_runtime *rt, void (*farewell)(struct worker *worker))
+int runtime_grow(struct orr_runtime *rt, void (*on_close)(struct worker *worker))
 {
     if (runtime_open_workers(rt) > rt->worker_count)
         return 0;
     pthread_mutex_lock(&rt->growing);
     int error = runtime_stopping(rt) ? -ESHUTDOWN : 0;
     while (!error && runtime_open_workers(rt) < rt->capacity)
-        error = open_one(rt, runtime_open_workers(rt) + 1, farewell);
+        error = open_one(rt, runtime_open_workers(rt) + 1, on_close);
     pthread_mutex_unlock(&rt->growing);
     return runtime_open_workers(rt) > rt->worker_count ? 0 : error;
 }
@@ -215,7 +215,7 @@ int runtime_grow(struct orr_runtime *rt, void (*farewell)(struct worker *worker)
 static int start_threads(struct orr_runtime *rt)
 {
     for (unsigned number = 2; number <= rt->worker_count; number++) {
-        home_attend(runtime_worker(rt, number)->home);
+        shard_attend(runtime_worker(rt, number)->shard);
         int error = start_thread(runtime_worker(rt, number));
         if (!error)
             continue;
@@ -259,8 +259,8 @@ static int runtime_open(struct orr_runtime **out, const struct orr_options *opti
     rt->workers = alloc_zeroed(&alloc, workers_size(rt));
     if (!rt->workers)
         goto no_workers;
-    error = keeper_open(&rt->keeper, &(struct timekeeper_config){
-                                         .homes = rt->capacity,
+    error = timers_open(&rt->timers, &(struct timers_config){
+                                         .shards = rt->capacity,
                                          .clock = options->clock,
                                          .alloc = alloc,
                                          .log = *log,
@@ -268,20 +268,20 @@ static int runtime_open(struct orr_runtime **out, const struct orr_options *opti
                                          .rouse = wait_rouse,
                                      });
     if (error)
-        goto no_keeper;
+        goto no_timers;
     for (unsigned number = rt->worker_count; number < rt->capacity; number++)
-        atomic_store(&keeper_home(rt->keeper, number)->living, false); /* not yet */
+        atomic_store(&timers_shard(rt->timers, number)->living, false); /* not yet */
     error = open_workers(rt, options);
     if (error) {
-        keeper_close(rt->keeper);
-        goto no_keeper;
+        timers_close(rt->timers);
+        goto no_timers;
     }
     error = start_threads(rt);
     if (error)
-        goto no_keeper;
+        goto no_timers;
     *out = rt;
     return 0;
-no_keeper:
+no_timers:
     alloc_free(&alloc, rt->workers, workers_size(rt));
 no_workers:
     pthread_mutex_destroy(&rt->growing);
@@ -313,7 +313,7 @@ int orr_runtime_stop(struct orr_runtime *rt)
         return -EINVAL;
     atomic_fetch_add(&rt->stoppers, 1);
     atomic_store(&rt->stopping, true);
-    atomic_store(&runtime_worker(rt, 1)->home->living, false); /* it turns no more, so it adopts no timers */
+    atomic_store(&runtime_worker(rt, 1)->shard->living, false); /* it turns no more, so it adopts no timers */
     for (unsigned number = 1, last = runtime_open_workers(rt); number <= last; number++)
         worker_nudge(runtime_worker(rt, number));
     /* Whoever drives may have seen it already and be about to free us.  Pairs with the load in orr_runtime_free(). */
@@ -384,7 +384,7 @@ int orr_runtime_free(struct orr_runtime *rt)
 static bool all_done(struct orr_runtime *rt)
 {
     return !counter_read(&runtime_worker(rt, 1)->tasks.live) &&
-           !atomic_load_explicit(&rt->errands, memory_order_acquire) && keeper_idle(rt->keeper);
+           !atomic_load_explicit(&rt->spawns_by_letter, memory_order_acquire) && timers_idle(rt->timers);
 }
 
 static bool was_interrupted(struct orr_runtime *rt)
@@ -458,10 +458,10 @@ int runtime_run_until(struct orr_runtime *rt, bool (*done)(void *data), void *da
     struct worker *worker = worker_current;
     struct patience patience = { .done = done, .data = data, .bounded = timeout_ns != ORR_NEVER };
     if (patience.bounded)
-        home_sleep(worker->home, &patience.alarm, SLEEPER_OF_NOBODY, clock_after(keeper_now(rt->keeper), timeout_ns));
+        shard_sleep(worker->shard, &patience.alarm, SLEEPER_OF_NOBODY, clock_after(timers_now(rt->timers), timeout_ns));
     int error = turn_until(worker, done_or_late, &patience);
     if (patience.alarm.word)
-        home_wake_early(worker->home, &patience.alarm);
+        shard_wake_early(worker->shard, &patience.alarm);
     if (done(data))
         return 0;
     return error ? error : -ETIMEDOUT;
@@ -476,9 +476,9 @@ int orr_runtime_turn(struct orr_runtime *rt, uint64_t budget_ns)
     int more = -ESHUTDOWN;
     if (look_for_stop(worker)) {
         struct worker *outer = worker_enter(worker);
-        bell_ignore(&worker->place->bell);
+        bell_ignore(&worker->table->bell);
         watch_return(worker->watch);
-        if (!keeper_is_attended(rt->keeper)) /* else what came now would have to leave at the end of the turn */
+        if (!timers_is_attended(rt->timers)) /* else what came now would have to leave at the end of the turn */
             attend(rt);
         worker_turn(worker, budget_ns);
         settle(worker);

@@ -4,9 +4,9 @@
  * Worker 1 is driven by whoever holds `driven`, a turn or a run at a time; taking it and giving it back are acquire and
  * release, so turns may move from thread to thread.  The others have threads, which end on `stopping`.
  *
- * `errands` counts the spawns that went by letter and whose worker has not been without tasks since.  A task can be
+ * `spawns_by_letter` counts the spawns that went by letter and whose worker has not been without tasks since.  A task can be
  * made only by a task or a timer's callback on the same worker, or by letter; so when worker 1 has no task, there are
- * no errands, and no timer is set anywhere or runs, nothing is left to happen but by the host.
+ * no spawns_by_letter, and no timer is set anywhere or runs, nothing is left to happen but by the host.
  *
  * Behind the host's workers there is room for more, the *crew*, for whoever needs other cores: they are opened when first asked for,
  * all at once, and then are workers like any other, except that the host does not know their numbers.
@@ -25,9 +25,9 @@ struct orr_runtime {
     _Atomic bool stopping;
     _Atomic bool interrupted;  /* whoever runs it is to return, once */
     _Atomic unsigned stoppers; /* calls of orr_runtime_stop() under way, which the end of the runtime waits for */
-    _Atomic uint64_t errands;
+    _Atomic uint64_t spawns_by_letter;
     bool fd_in_use;
-    struct timekeeper *keeper;
+    struct timers *timers;
     struct virtual_state virtual;
     struct alloc alloc;
     struct log log;
@@ -71,7 +71,7 @@ static inline struct worker *runtime_worker(struct orr_runtime *rt, unsigned num
  * Opens the crew, unless it is, each with what it is to do on its thread before it closes, which may be NULL.  Negative errno if
  * there is none at all.  Any thread.
  */
-int runtime_grow(struct orr_runtime *rt, void (*farewell)(struct worker *worker));
+int runtime_grow(struct orr_runtime *rt, void (*on_close)(struct worker *worker));
 
 /*
  * Turns worker 1, of which the calling thread is the owner, until `done(data)`, for at most so long by the runtime's clock.
@@ -79,16 +79,16 @@ int runtime_grow(struct orr_runtime *rt, void (*farewell)(struct worker *worker)
  */
 int runtime_run_until(struct orr_runtime *rt, bool (*done)(void *data), void *data, uint64_t timeout_ns);
 
-static inline void runtime_expect_errand(struct orr_runtime *rt)
+static inline void runtime_expect_spawn(struct orr_runtime *rt)
 {
-    atomic_fetch_add_explicit(&rt->errands, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&rt->spawns_by_letter, 1, memory_order_relaxed);
 }
 
 /* Tells worker 1 if none are left and it does not know by itself.  Any thread. */
-static inline void runtime_finish_errands(struct orr_runtime *rt, uint64_t count)
+static inline void runtime_finish_spawns(struct orr_runtime *rt, uint64_t count)
 {
     /* Release, so that whoever sees none left sees what the tasks did. */
-    bool last = atomic_fetch_sub_explicit(&rt->errands, count, memory_order_acq_rel) == count;
+    bool last = atomic_fetch_sub_explicit(&rt->spawns_by_letter, count, memory_order_acq_rel) == count;
     if (last && worker_current != runtime_worker(rt, 1))
         worker_nudge(runtime_worker(rt, 1));
 }

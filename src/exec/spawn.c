@@ -21,7 +21,7 @@ static void spawn_arrives(struct worker *worker, struct mail *mail)
 {
     struct spawn_letter *letter = (struct spawn_letter *)mail; /* its first member */
     struct orr_spawn what = letter->what;
-    worker->errands++;
+    worker->spawns_by_letter++;
     struct orr_task *task;
     int error = worker->closing ? -ESHUTDOWN : task_new(worker, &what, &task);
     alloc_free(&worker->alloc, letter, letter->size);
@@ -56,10 +56,10 @@ static int spawn_by_letter(struct worker *worker, const struct orr_spawn *what)
     *letter = (struct spawn_letter){ .mail.arrive = spawn_arrives, .what = *what, .size = size };
     if (what->name)
         letter->what.name = memcpy(letter->name, what->name, name_size);
-    runtime_expect_errand(rt);
+    runtime_expect_spawn(rt);
     if (worker_post(worker, &letter->mail))
         return 0;
-    runtime_finish_errands(rt, 1);
+    runtime_finish_spawns(rt, 1);
     error = -ESHUTDOWN;
     alloc_free(&worker->alloc, letter, size);
 unexpected:

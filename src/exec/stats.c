@@ -5,7 +5,7 @@
 
 static void add_worker(struct orr_stats *sum, struct worker *worker)
 {
-    struct bell *bell = &worker->place->bell;
+    struct bell *bell = &worker->table->bell;
     sum->tasks_spawned += counter_read(&worker->tasks.spawned);
     sum->tasks_live += counter_read(&worker->tasks.live);
     sum->polls += counter_read(&worker->polls);
@@ -19,20 +19,20 @@ static void add_worker(struct orr_stats *sum, struct worker *worker)
     sum->turns += counter_read(&worker->turns);
 }
 
-static void add_home(struct orr_stats *sum, struct timer_home *home)
+static void add_shard(struct orr_stats *sum, struct timer_shard *shard)
 {
     for (unsigned i = 0; i < TIMER_STRIPES; i++) {
-        const struct timer_stripe *stripe = &home->stripes[i];
+        const struct timer_stripe *stripe = &shard->stripes[i];
         sum->timers_cancelled += atomic_load_explicit(&stripe->cancelled, memory_order_relaxed);
         sum->timers_rearmed += atomic_load_explicit(&stripe->rearmed, memory_order_relaxed);
     }
-    sum->timers_stale += home_garbage(home);
-    sum->timers_pending += home_pending(home);
-    sum->timers_fired += counter_read(&home->fired);
-    sum->timers_cancelled += counter_read(&home->cancelled);
-    sum->timers_rearmed += counter_read(&home->rearmed);
-    sum->timers_migrated += counter_read(&home->migrated);
-    sum->timers_scrubbed += counter_read(&home->scrubbed);
+    sum->timers_stale += shard_garbage(shard);
+    sum->timers_pending += shard_pending(shard);
+    sum->timers_fired += counter_read(&shard->fired);
+    sum->timers_cancelled += counter_read(&shard->cancelled);
+    sum->timers_rearmed += counter_read(&shard->rearmed);
+    sum->timers_migrated += counter_read(&shard->migrated);
+    sum->timers_scrubbed += counter_read(&shard->scrubbed);
 }
 
 /* The quantiles of several workers' lateness, as of one. */
@@ -42,10 +42,10 @@ static void add_lateness(struct orr_stats *sum, struct orr_runtime *rt, unsigned
     bool half = false, nearly_all = false;
     for (unsigned number = first; number <= last; number++)
         for (unsigned class = 0; class < HISTOGRAM_CLASSES; class ++)
-            fired += counter_read(&runtime_worker(rt, number)->home->lateness.classes[class]);
+            fired += counter_read(&runtime_worker(rt, number)->shard->lateness.classes[class]);
     for (unsigned class = 0; class < HISTOGRAM_CLASSES && fired; class ++) {
         for (unsigned number = first; number <= last; number++)
-            seen += counter_read(&runtime_worker(rt, number)->home->lateness.classes[class]);
+            seen += counter_read(&runtime_worker(rt, number)->shard->lateness.classes[class]);
         if (!half && seen * 2 >= fired)
             sum->lateness_p50_ns = histogram_limit(class);
         if (!nearly_all && seen * 100 >= fired * 99)
@@ -54,7 +54,7 @@ static void add_lateness(struct orr_stats *sum, struct orr_runtime *rt, unsigned
         nearly_all = nearly_all || seen * 100 >= fired * 99;
     }
     for (unsigned number = first; number <= last; number++) {
-        uint64_t longest = counter_read(&runtime_worker(rt, number)->home->lateness.longest);
+        uint64_t longest = counter_read(&runtime_worker(rt, number)->shard->lateness.longest);
         if (longest > sum->lateness_max_ns)
             sum->lateness_max_ns = longest;
     }
@@ -65,17 +65,17 @@ static void add_lateness(struct orr_stats *sum, struct orr_runtime *rt, unsigned
         sum->lateness_p99_ns = sum->lateness_max_ns;
 }
 
-static void add_service(struct orr_stats *sum, struct timekeeper *keeper)
+static void add_service(struct orr_stats *sum, struct timers *timers)
 {
     struct orr_stats limbo = { 0 };
-    add_home(&limbo, keeper_limbo(keeper)); /* where timers are cancelled and re-armed, too */
+    add_shard(&limbo, timers_limbo(timers)); /* where timers are cancelled and re-armed, too */
     sum->timers_held = limbo.timers_pending;
     sum->timers_pending += limbo.timers_pending;
     sum->timers_cancelled += limbo.timers_cancelled;
     sum->timers_rearmed += limbo.timers_rearmed;
-    sum->timers_dropped = atomic_load_explicit(&keeper->dropped, memory_order_relaxed);
-    sum->service_wake_ups = atomic_load_explicit(&keeper->wake_ups, memory_order_relaxed);
-    sum->service_lag_ns = atomic_load_explicit(&keeper->lag, memory_order_relaxed);
+    sum->timers_dropped = atomic_load_explicit(&timers->dropped, memory_order_relaxed);
+    sum->service_wake_ups = atomic_load_explicit(&timers->wake_ups, memory_order_relaxed);
+    sum->service_lag_ns = atomic_load_explicit(&timers->lag, memory_order_relaxed);
 }
 
 int orr_runtime_stats(struct orr_runtime *rt, unsigned worker, struct orr_stats *stats)
@@ -87,11 +87,11 @@ int orr_runtime_stats(struct orr_runtime *rt, unsigned worker, struct orr_stats 
     unsigned last = worker ? worker : stats->workers;
     for (unsigned number = first; number <= last; number++) {
         add_worker(stats, runtime_worker(rt, number));
-        add_home(stats, runtime_worker(rt, number)->home);
+        add_shard(stats, runtime_worker(rt, number)->shard);
     }
     add_lateness(stats, rt, first, last);
     if (!worker)
-        add_service(stats, rt->keeper);
+        add_service(stats, rt->timers);
     stats->reactor = runtime_worker(rt, first)->reactor_kind;
     return 0;
 }

@@ -23,13 +23,13 @@ static void task_recycle(struct tasks *tasks, struct orr_task *task)
 static int tasks_reserve(struct worker *worker, uint32_t index)
 {
     struct tasks *tasks = &worker->tasks;
-    unsigned chunk = chunk_place(index).chunk;
+    unsigned chunk = chunk_position(index).chunk;
     if (!tasks->chunks[chunk]) {
         tasks->chunks[chunk] = alloc_new(&worker->alloc, chunk_length(chunk) * sizeof(struct orr_task));
         if (!tasks->chunks[chunk])
             return -ENOMEM;
     }
-    return place_reserve(worker->place, index);
+    return waker_table_reserve(worker->table, index);
 }
 
 /* Takes slots into use for the first time until one is free: a predecessor may have left some that are not. */
@@ -44,13 +44,13 @@ static int tasks_extend(struct worker *worker)
         if (error)
             return error;
         tasks->used++;
-        struct slot *slot = place_slot(worker->place, index);
+        struct slot *slot = waker_table_slot(worker->table, index);
         struct orr_task *task = tasks_at(tasks, index);
         *task = (struct orr_task){
             .worker = worker,
             .slot = index,
             .generation = slot_generation(atomic_load_explicit(&slot->state, memory_order_relaxed)),
-            .reusable = place_vacant(slot),
+            .reusable = slot_vacant(slot),
         };
         task_recycle(tasks, task);
     }
@@ -106,10 +106,10 @@ int task_new(struct worker *worker, const struct orr_spawn *what, struct orr_tas
 
 void task_retire(struct worker *worker, struct orr_task *task)
 {
-    struct slot *slot = place_slot(worker->place, task->slot);
+    struct slot *slot = waker_table_slot(worker->table, task->slot);
     if (task->waits)
         waits_abandon(task);
-    task->reusable = place_vacate(slot, task->generation, task->opened);
+    task->reusable = slot_vacate(slot, task->generation, task->opened);
     task->generation++;
     task->opened = false;
     task->life = TASK_ENDING;
@@ -144,8 +144,8 @@ static void task_poll(struct worker *worker, struct orr_task *task)
         return; /* something inside its own poll turns the worker */
     if (task->opened) {
         task->opened = false;
-        struct slot *slot = place_slot(worker->place, task->slot);
-        counter_add(&worker->wakes_coalesced, place_acknowledge(slot, task->generation));
+        struct slot *slot = waker_table_slot(worker->table, task->slot);
+        counter_add(&worker->wakes_coalesced, slot_acknowledge(slot, task->generation));
     }
     struct orr_task *outer = worker->polling;
     worker->polling = task;
@@ -191,19 +191,19 @@ bool task_run_interrupted(struct worker *worker, struct orr_task *task)
 
 void task_notified(struct worker *worker, uint32_t index)
 {
-    struct slot *slot = place_slot(worker->place, index);
+    struct slot *slot = waker_table_slot(worker->table, index);
     struct orr_task *task = index < worker->tasks.used ? tasks_at(&worker->tasks, index) : NULL;
-    if (!place_opened(slot)) {
+    if (!slot_opened(slot)) {
         if (!task)
             return;
-        task->reusable = place_vacant(slot);
+        task->reusable = slot_vacant(slot);
         task_recycle(&worker->tasks, task);
     } else if (task && task->life == TASK_LIVE) {
         counter_add(&worker->wakes_foreign, 1);
         task->opened = true;
         worker_ready(worker, task);
     } else {
-        place_disown(slot);
+        slot_disown(slot);
     }
 }
 
@@ -230,7 +230,7 @@ struct orr_waker orr_task_waker(const struct orr_task *task)
 {
     if (!task || task->life != TASK_LIVE)
         return (struct orr_waker){ 0 };
-    return waker_make(task->worker->place_number, task->slot, task->generation);
+    return waker_make(task->worker->table_number, task->slot, task->generation);
 }
 
 enum orr_poll orr_task_yield(struct orr_task *task)
@@ -263,8 +263,8 @@ struct orr_task *orr_task_current(void)
 int orr_task_drop(struct orr_waker waker)
 {
     struct worker *worker = worker_current;
-    if (!worker || worker->place_number != waker_place(waker))
-        return place_names_task(waker) ? -EPERM : -ESRCH;
+    if (!worker || worker->table_number != waker_table_number(waker))
+        return waker_table_names_task(waker) ? -EPERM : -ESRCH;
     struct orr_task *task = tasks_find(&worker->tasks, waker);
     if (!task)
         return -ESRCH;

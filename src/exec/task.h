@@ -17,7 +17,7 @@
 #include "base/alloc.h"
 #include "base/chunks.h"
 #include "base/counter.h"
-#include "exec/place.h"
+#include "exec/waker_table.h"
 #include "orrery.h"
 
 #include <assert.h>
@@ -173,7 +173,7 @@ struct tasks {
 /* `index` is below `used`. */
 static inline struct orr_task *tasks_at(const struct tasks *tasks, uint32_t index)
 {
-    struct chunk_place at = chunk_place(index);
+    struct chunk_position at = chunk_position(index);
     return &tasks->chunks[at.chunk][at.offset];
 }
 

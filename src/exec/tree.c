@@ -151,7 +151,7 @@ int orr_tree_print(struct orr_task *top, void (*line)(void *data, const char *te
         return -EPERM;
     if (!line)
         return -EINVAL;
-    struct picture picture = { .line = line, .data = data, .now = keeper_now(worker_current->keeper) };
+    struct picture picture = { .line = line, .data = data, .now = timers_now(worker_current->timers) };
     if (picture.now < worker_current->now)
         picture.now = worker_current->now;
     return orr_tree_visit(top, draw, &picture);

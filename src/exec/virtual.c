@@ -5,7 +5,7 @@
 
 static bool is_virtual(const struct worker *worker)
 {
-    return worker->keeper->clock == ORR_CLOCK_VIRTUAL;
+    return worker->timers->clock == ORR_CLOCK_VIRTUAL;
 }
 
 void virtual_init(struct orr_runtime *rt)
@@ -38,7 +38,7 @@ static bool others_have_news(struct orr_runtime *rt)
 {
     for (unsigned number = 2; number <= runtime_open_workers(rt); number++) {
         struct worker *worker = runtime_worker(rt, number);
-        if (atomic_load(&worker->home->living) && worker_has_news(worker))
+        if (atomic_load(&worker->shard->living) && worker_has_news(worker))
             return true;
     }
     return false;
@@ -49,7 +49,7 @@ static bool foreign_outstanding(struct orr_runtime *rt)
 {
     for (unsigned number = 1; number <= runtime_open_workers(rt); number++) {
         struct worker *worker = runtime_worker(rt, number);
-        if (atomic_load(&worker->foreign) && (number == 1 || atomic_load(&worker->home->living)))
+        if (atomic_load(&worker->foreign) && (number == 1 || atomic_load(&worker->shard->living)))
             return true;
     }
     return false;
@@ -61,16 +61,16 @@ static bool quiet_everywhere(struct worker *worker)
     uint64_t rises = atomic_load(&rt->virtual.rises);
     return !foreign_outstanding(rt) && !worker_busy(worker) && !worker_has_news(worker) &&
            !reactor_in_flight(worker->reactor) && !atomic_load(&rt->virtual.awake) &&
-           !atomic_load(&rt->keeper->in_transit) && !others_have_news(rt) && !atomic_load(&rt->virtual.awake) &&
+           !atomic_load(&rt->timers->in_transit) && !others_have_news(rt) && !atomic_load(&rt->virtual.awake) &&
            atomic_load(&rt->virtual.rises) == rises;
 }
 
 static uint64_t next_anywhere(struct worker *worker)
 {
     struct orr_runtime *rt = worker->runtime;
-    uint64_t next = home_next(worker->home);
+    uint64_t next = shard_next(worker->shard);
     for (unsigned number = 2; number <= runtime_open_workers(rt); number++) {
-        uint64_t other = atomic_load_explicit(&runtime_worker(rt, number)->home->next, memory_order_relaxed);
+        uint64_t other = atomic_load_explicit(&runtime_worker(rt, number)->shard->next, memory_order_relaxed);
         next = other < next ? other : next;
     }
     return next;
@@ -113,10 +113,10 @@ void virtual_jump(struct worker *worker)
     if (next == ORR_NEVER)
         return;
     worker->runtime->virtual.stuck = false;
-    keeper_advance(worker->keeper, next);
+    timers_advance(worker->timers, next);
     for (unsigned number = 2; number <= runtime_open_workers(worker->runtime); number++) {
         struct worker *other = runtime_worker(worker->runtime, number);
-        if (atomic_load_explicit(&other->home->next, memory_order_relaxed) <= next)
+        if (atomic_load_explicit(&other->shard->next, memory_order_relaxed) <= next)
             worker_nudge(other);
     }
 }

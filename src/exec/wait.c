@@ -137,7 +137,7 @@ int orr_checkpoint(struct orr_task *task)
 static void sleep_withdraw(struct orr_wait *wait, bool granted)
 {
     if (!granted)
-        home_wake_early(((struct worker *)wait->source)->home, wait_sleeper(wait));
+        shard_wake_early(((struct worker *)wait->source)->shard, wait_sleeper(wait));
 }
 
 static const struct orr_wait_kind sleep_kind = { .name = "sleep", .withdraw = sleep_withdraw };
@@ -154,7 +154,7 @@ static int sleep_begin(struct orr_task *task, struct orr_wait *wait, uint64_t de
 {
     struct worker *worker = task->worker;
     wait_begin(task, wait, worker, &sleep_kind);
-    home_sleep(worker->home, wait_sleeper(wait), SLEEPER_OF_WAIT, deadline);
+    shard_sleep(worker->shard, wait_sleeper(wait), SLEEPER_OF_WAIT, deadline);
     return -EAGAIN;
 }
 
@@ -174,5 +174,5 @@ int orr_sleep_until(struct orr_task *task, struct orr_wait *wait, uint64_t deadl
 int orr_sleep(struct orr_task *task, struct orr_wait *wait, uint64_t ns)
 {
     int answer = sleep_poll(task, wait);
-    return answer == 1 ? sleep_begin(task, wait, clock_after(keeper_now(task->worker->keeper), ns)) : answer;
+    return answer == 1 ? sleep_begin(task, wait, clock_after(timers_now(task->worker->timers), ns)) : answer;
 }

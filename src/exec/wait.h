@@ -163,7 +163,7 @@ void waits_abandon(struct orr_task *task);
 /* Asks for all I/O of a task to be given up. */
 void io_cancel_all(struct orr_task *task);
 
-/* For the timekeeper. */
+/* For the timers. */
 void wait_rouse(struct sleeper *sleeper, unsigned part_of);
 
 /* A member of a group begins to wait; one has gone. */

@@ -7,8 +7,8 @@
 void orr_waker_wake(struct orr_waker waker)
 {
     struct worker *worker = worker_current;
-    if (!worker || worker->place_number != waker_place(waker)) {
-        place_wake(waker);
+    if (!worker || worker->table_number != waker_table_number(waker)) {
+        waker_table_wake(waker);
         return;
     }
     struct orr_task *task = tasks_find(&worker->tasks, waker);
@@ -20,5 +20,5 @@ void orr_waker_wake(struct orr_waker waker)
 
 void orr_waker_wake_signal(struct orr_waker waker)
 {
-    place_wake(waker);
+    waker_table_wake(waker);
 }

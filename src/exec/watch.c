@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "exec/place.h"
+#include "exec/waker_table.h"
 
 #include <errno.h>
 #include <pthread.h>

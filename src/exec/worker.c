@@ -32,7 +32,7 @@ static void refuse_letters(struct worker *worker)
 {
     worker->closing = true;
     open_letters(worker, UINT_MAX);
-    worker->letters = mailbox_close(&worker->place->mailbox);
+    worker->letters = mailbox_close(&worker->table->mailbox);
     open_letters(worker, UINT_MAX);
 }
 
@@ -47,38 +47,38 @@ int worker_open(struct worker *worker, const struct worker_config *config)
         .grace_ns = config->grace_ns,
         .shuffle = config->shuffle_seed ? config->shuffle_seed + config->number - 1 : 0,
         .top.flags = NEST_TOP | NEST_SUPERVISE,
-        .keeper = config->keeper,
-        .home = keeper_home(config->keeper, config->number - 1),
+        .timers = config->timers,
+        .shard = timers_shard(config->timers, config->number - 1),
         .tasks.limit = config->max_tasks,
         .look_every = POLLS_PER_LOOK,
         .look_in = POLLS_PER_LOOK,
     };
     shares_init(&worker->shares);
-    int error = place_acquire(&worker->place);
+    int error = waker_table_acquire(&worker->table);
     if (error)
         return error;
     static _Atomic uint64_t identities;
     worker->identity = 1 + atomic_fetch_add_explicit(&identities, 1, memory_order_relaxed);
-    worker->place_number = worker->place->number;
-    worker->eventfd_writes_before = atomic_load_explicit(&worker->place->bell.eventfd_writes, memory_order_relaxed);
-    worker->futex_wakes_before = atomic_load_explicit(&worker->place->bell.futex_wakes, memory_order_relaxed);
-    error = reactor_open(&worker->reactor, config->reactor, &worker->alloc, &worker->log, worker->place->bell.fd);
+    worker->table_number = worker->table->number;
+    worker->eventfd_writes_before = atomic_load_explicit(&worker->table->bell.eventfd_writes, memory_order_relaxed);
+    worker->futex_wakes_before = atomic_load_explicit(&worker->table->bell.futex_wakes, memory_order_relaxed);
+    error = reactor_open(&worker->reactor, config->reactor, &worker->alloc, &worker->log, worker->table->bell.fd);
     if (error) {
         refuse_letters(worker);
-        place_release(worker->place);
+        waker_table_release(worker->table);
         return error;
     }
-    worker->watch = watch_open(worker->place_number, config->preempt_signal, &worker->log);
+    worker->watch = watch_open(worker->table_number, config->preempt_signal, &worker->log);
     worker->reactor_kind = reactor_kind(worker->reactor);
-    worker->home->bell = &worker->place->bell;
+    worker->shard->bell = &worker->table->bell;
     return 0;
 }
 
 static void take_wakes(struct worker *worker)
 {
-    for (uint32_t next = place_take(worker->place); next;) {
+    for (uint32_t next = waker_table_take(worker->table); next;) {
         uint32_t index = next - 1;
-        next = place_slot(worker->place, index)->next; /* before the slot is anybody else's */
+        next = waker_table_slot(worker->table, index)->next; /* before the slot is anybody else's */
         task_notified(worker, index);
     }
 }
@@ -103,15 +103,15 @@ static void collect_or_complain(struct worker *worker, uint64_t timeout_ns)
 /* A worker without timers does not read the clock. */
 static void fire_timers(struct worker *worker)
 {
-    struct timer_home *home = worker->home;
-    home_receive(home);
-    if (!home->wheel.count)
+    struct timer_shard *shard = worker->shard;
+    shard_receive(shard);
+    if (!shard->wheel.count)
         return;
-    uint64_t now = keeper_now(worker->keeper);
+    uint64_t now = timers_now(worker->timers);
     worker->now = now;
-    home_publish(home, now, true);
-    atomic_store_explicit(&home->load, home->wheel.count, memory_order_relaxed);
-    home_fire(home, now, HOME_FIRES);
+    shard_publish(shard, now, true);
+    atomic_store_explicit(&shard->load, shard->wheel.count, memory_order_relaxed);
+    shard_fire(shard, now, SHARD_FIRES);
 }
 
 struct pass {
@@ -126,7 +126,7 @@ struct pass {
 /* Whether the time that passes is what counts. */
 static bool is_timed(const struct worker *worker)
 {
-    return !worker->shuffle && worker->keeper->clock == ORR_CLOCK_MONOTONIC;
+    return !worker->shuffle && worker->timers->clock == ORR_CLOCK_MONOTONIC;
 }
 
 /* If polls are long, timers are looked for after fewer of them. */
@@ -143,18 +143,18 @@ static void adapt_looks(struct worker *worker, uint64_t now)
 /* Whether the service says that a timer is due, or the watch has ticked: some time has passed. */
 static inline bool is_told_to_look(const struct worker *worker)
 {
-    return atomic_load_explicit(&worker->home->late, memory_order_relaxed) || worker->ticks != worker->watch->ticks;
+    return atomic_load_explicit(&worker->shard->late, memory_order_relaxed) || worker->ticks != worker->watch->ticks;
 }
 
 /* In the middle of a pass: fires timers that have become due, and ends the pass if it is long. */
 static __attribute__((noinline)) void look(struct worker *worker, struct pass *pass)
 {
-    struct timer_home *home = worker->home;
-    bool late = atomic_load_explicit(&home->late, memory_order_relaxed);
+    struct timer_shard *shard = worker->shard;
+    bool late = atomic_load_explicit(&shard->late, memory_order_relaxed);
     if (late)
-        atomic_store_explicit(&home->late, false, memory_order_relaxed);
+        atomic_store_explicit(&shard->late, false, memory_order_relaxed);
     worker->ticks = worker->watch->ticks;
-    uint64_t now = keeper_now(worker->keeper);
+    uint64_t now = timers_now(worker->timers);
     if (worker->shares.timed) {
         adapt_looks(worker, now);
         pass->cut |= pass->began && now - pass->began >= (uint64_t)SHARE_NS;
@@ -162,7 +162,7 @@ static __attribute__((noinline)) void look(struct worker *worker, struct pass *p
         worker->looked_polls = counter_read(&worker->polls);
     }
     pass->began = pass->began ? pass->began : now + !now;
-    if (late || home_next(home) <= now)
+    if (late || shard_next(shard) <= now)
         fire_timers(worker);
     worker->look_in = worker->look_every;
 }
@@ -173,7 +173,7 @@ static inline void look_if_needed(struct worker *worker, struct pass *pass)
     bool told = is_told_to_look(worker);
     if (worker->look_in && !told)
         return;
-    if (told || worker->home->wheel.count || worker->look_every < POLLS_PER_LOOK)
+    if (told || worker->shard->wheel.count || worker->look_every < POLLS_PER_LOOK)
         look(worker, pass);
     else
         worker->look_in = POLLS_PER_LOOK;
@@ -282,7 +282,7 @@ static __attribute__((noinline)) unsigned poll_some(struct worker *worker, struc
                                                     unsigned left)
 {
     const struct watch *watch = worker->watch;
-    const struct timer_home *home = worker->home;
+    const struct timer_shard *shard = worker->shard;
     uint64_t ticks = worker->ticks;
     struct orr_task *task;
     while ((task = queue_pop(ready))) {
@@ -292,7 +292,7 @@ static __attribute__((noinline)) unsigned poll_some(struct worker *worker, struc
             continue;
         }
         if (!--left || worker->shares.changed || watch->ticks != ticks ||
-            atomic_load_explicit(&home->late, memory_order_relaxed))
+            atomic_load_explicit(&shard->late, memory_order_relaxed))
             break;
     }
     return left;
@@ -396,14 +396,14 @@ static bool pass(struct worker *worker, uint64_t end)
     collect_or_complain(worker, 0);
     take_wakes(worker);
     if (!worker->letters)
-        worker->letters = mailbox_take(&worker->place->mailbox);
+        worker->letters = mailbox_take(&worker->table->mailbox);
     open_letters(worker, TURN_LETTERS);
     if (!worker_busy(worker))
         virtual_jump(worker);
     fire_timers(worker);
     struct pass pass = { .end = end, .time_left = true };
     poll_shares(worker, &pass);
-    home_scrub(worker->home);
+    shard_scrub(worker->shard);
     return pass.cut && worker->shares.first;
 }
 
@@ -416,7 +416,7 @@ void worker_turn(struct worker *worker, uint64_t budget_ns)
     worker->watch->turn_end = end == ORR_NEVER ? WATCH_NO_END : end;
     enum { TURNS_PER_READING = 16 };
     if (counter_read(&worker->turns) % TURNS_PER_READING == 0) {
-        worker->now = keeper_now(worker->keeper);
+        worker->now = timers_now(worker->timers);
         watch_visit(worker->watch); /* a task may have taken the signal's handler away */
     }
     counter_add(&worker->turns, 1);
@@ -428,8 +428,8 @@ void worker_turn(struct worker *worker, uint64_t budget_ns)
     while (end != ORR_NEVER && (cut || worker->shares.late) && clock_now() < end);
     worker->watch->turn_began = outer_began;
     worker->watch->turn_end = outer_end;
-    if (atomic_load_explicit(&worker->home->turning, memory_order_relaxed))
-        atomic_store_explicit(&worker->home->turning, false, memory_order_relaxed);
+    if (atomic_load_explicit(&worker->shard->turning, memory_order_relaxed))
+        atomic_store_explicit(&worker->shard->turning, false, memory_order_relaxed);
 }
 
 bool worker_idle(struct worker *worker, uint64_t until)
@@ -452,8 +452,8 @@ uint64_t worker_deadline(struct worker *worker)
 {
     if (worker_busy(worker) || worker_has_news(worker) || virtual_can_jump(worker))
         return 0;
-    uint64_t next = home_next(worker->home);
-    return next != ORR_NEVER && next <= keeper_now(worker->keeper) ? 0 : next;
+    uint64_t next = shard_next(worker->shard);
+    return next != ORR_NEVER && next <= timers_now(worker->timers) ? 0 : next;
 }
 
 /* True if something arrived while we looked. */
@@ -473,13 +473,13 @@ static bool spin(struct worker *worker)
 /* Until the next deadline; ORR_NEVER where there is none, or where it is not the machine's time that counts. */
 static uint64_t time_to_sleep(struct worker *worker)
 {
-    uint64_t next = home_next(worker->home);
+    uint64_t next = shard_next(worker->shard);
     if (next == ORR_NEVER)
         return ORR_NEVER;
-    uint64_t now = keeper_now(worker->keeper);
+    uint64_t now = timers_now(worker->timers);
     if (next <= now)
         return 0;
-    return worker->keeper->clock == ORR_CLOCK_MONOTONIC ? next - now : ORR_NEVER;
+    return worker->timers->clock == ORR_CLOCK_MONOTONIC ? next - now : ORR_NEVER;
 }
 
 static void block(struct worker *worker, bool io, uint64_t timeout_ns)
@@ -489,9 +489,9 @@ static void block(struct worker *worker, bool io, uint64_t timeout_ns)
     if (io)
         collect_or_complain(worker, timeout_ns);
     else
-        bell_wait(&worker->place->bell, timeout_ns);
+        bell_wait(&worker->table->bell, timeout_ns);
     virtual_wakes_up(worker, io);
-    worker->now = keeper_now(worker->keeper);
+    worker->now = timers_now(worker->timers);
 }
 
 void worker_sleep(struct worker *worker, uint64_t longest_ns)
@@ -500,8 +500,8 @@ void worker_sleep(struct worker *worker, uint64_t longest_ns)
     timeout = timeout < longest_ns ? timeout : longest_ns;
     if (!timeout || (worker->spin_ns && spin(worker)))
         return;
-    home_publish(worker->home, atomic_load_explicit(&worker->home->now, memory_order_relaxed), false);
-    struct bell *bell = &worker->place->bell;
+    shard_publish(worker->shard, atomic_load_explicit(&worker->shard->now, memory_order_relaxed), false);
+    struct bell *bell = &worker->table->bell;
     bool io = reactor_in_flight(worker->reactor);
     bell_listen(bell, io ? BELL_EVENTFD : BELL_FUTEX);
     if (!worker_has_news(worker))
@@ -511,11 +511,11 @@ void worker_sleep(struct worker *worker, uint64_t longest_ns)
 
 void worker_park(struct worker *worker, bool watched)
 {
-    struct bell *bell = &worker->place->bell;
+    struct bell *bell = &worker->table->bell;
     int error = reactor_submit(worker->reactor);
     if (error)
         log_line(&worker->log, ORR_LOG_ERROR, "worker %u cannot start I/O: %s", worker->number, strerror(-error));
-    home_publish(worker->home, atomic_load_explicit(&worker->home->now, memory_order_relaxed), false);
+    shard_publish(worker->shard, atomic_load_explicit(&worker->shard->now, memory_order_relaxed), false);
     if (!watched)
         return;
     bell_listen(bell, BELL_EVENTFD);
@@ -523,7 +523,7 @@ void worker_park(struct worker *worker, bool watched)
     if (next == 0) {
         bell_ignore(bell);
         bell_write(bell);
-    } else if (worker->keeper->clock == ORR_CLOCK_MONOTONIC) {
+    } else if (worker->timers->clock == ORR_CLOCK_MONOTONIC) {
         error = reactor_show_deadline(worker->reactor, next);
         if (error)
             log_line(&worker->log, ORR_LOG_ERROR, "worker %u cannot show its deadline: %s", worker->number,
@@ -558,12 +558,12 @@ static void end_all_tasks(struct worker *worker)
 void worker_close(struct worker *worker)
 {
     struct worker *outer = worker_enter(worker);
-    if (worker->farewell)
-        worker->farewell(worker);
+    if (worker->on_close)
+        worker->on_close(worker);
     grace_give(worker);
     refuse_letters(worker);
     end_all_tasks(worker);
-    home_close(worker->home);
+    shard_close(worker->shard);
     take_wakes(worker); /* so that the next holder of the place finds few zombies */
     worker_leave(outer);
     tasks_close(&worker->tasks, &worker->alloc);
@@ -573,5 +573,5 @@ void worker_close(struct worker *worker)
 void worker_release(struct worker *worker)
 {
     watch_close(worker->watch);
-    place_release(worker->place);
+    waker_table_release(worker->table);
 }

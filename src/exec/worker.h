@@ -12,12 +12,12 @@
 #include "base/log.h"
 #include "base/mailbox.h"
 #include "exec/idle.h"
-#include "exec/place.h"
 #include "exec/share.h"
 #include "exec/task.h"
+#include "exec/waker_table.h"
 #include "exec/watch.h"
 #include "reactor/reactor.h"
-#include "time/keeper.h"
+#include "time/timers.h"
 
 #include <pthread.h>
 
@@ -30,8 +30,8 @@ enum {
 
 struct worker {
     /* What a wake on the own thread touches comes first. */
-    struct place *place;
-    unsigned place_number;
+    struct waker_table *table;
+    unsigned table_number;
     bool closing;
     bool grace; /* the end has come, and tasks are cleaning up */
     struct orr_task *polling;
@@ -51,8 +51,8 @@ struct worker {
     struct orr_nest top; /* tasks without a parent */
     uint64_t now;        /* the time, as last read: some turns ago, if they are short */
 
-    struct timer_home *home;
-    struct timekeeper *keeper;
+    struct timer_shard *shard;
+    struct timers *timers;
     struct watch *watch;
 
     struct orr_runtime *runtime;
@@ -69,7 +69,7 @@ struct worker {
     uint64_t identity; /* unlike any other worker's, in this process, ever */
     uint64_t grace_ns;
     uint64_t grace_end; /* when tasks may clean up no longer, by the machine's clock; 0 before the worker closes */
-    uint64_t errands;   /* spawns received by letter since the worker was last without tasks */
+    uint64_t spawns_by_letter; /* spawns received by letter since the worker was last without tasks */
 
     struct counter wakes_foreign;
     struct counter wakes_coalesced;
@@ -81,8 +81,8 @@ struct worker {
     struct idle_list idle; /* what can be done when the host has time to spare */
 
     /* Of a layer above. */
-    void *station;
-    void (*farewell)(struct worker *worker);   /* called first when it closes */
+    void *extension;
+    void (*on_close)(struct worker *worker);   /* called first when it closes */
     void (*task_freed)(struct orr_task *task); /* called last of a task, when nothing refers to it any more; or NULL */
 
     char apart[64]; /* what other threads write is on a cache line of its own */
@@ -110,7 +110,7 @@ struct worker_config {
     uint64_t grace_ns;
     uint64_t shuffle_seed;
     int preempt_signal;
-    struct timekeeper *keeper;
+    struct timers *timers;
     struct alloc alloc;
     struct log log;
 };
@@ -139,14 +139,14 @@ static inline struct worker *worker_enter(struct worker *worker)
     struct worker *outer = worker_current;
     worker->outer = outer;
     worker_current = worker;
-    timer_home_current = worker->home;
+    timer_shard_current = worker->shard;
     return outer;
 }
 
 static inline void worker_leave(struct worker *outer)
 {
     worker_current = outer;
-    timer_home_current = outer ? outer->home : NULL;
+    timer_shard_current = outer ? outer->shard : NULL;
 }
 
 /* When the worker has to turn, whatever else happens: 0 for now, ORR_NEVER for not at all.  The owner. */
@@ -161,15 +161,15 @@ void worker_park(struct worker *worker, bool watched);
 /* Whether a turn now would find something to do without looking at the kernel.  The owner. */
 static inline bool worker_busy(struct worker *worker)
 {
-    return worker->shares.first || worker->shares.deferring || worker->letters || worker->home->letters ||
-           reactor_has_done(worker->reactor) || home_next(worker->home) <= worker->now;
+    return worker->shares.first || worker->shares.deferring || worker->letters || worker->shard->letters ||
+           reactor_has_done(worker->reactor) || shard_next(worker->shard) <= worker->now;
 }
 
 /* Whether others have left something.  Sequentially consistent, for use after bell_listen(). */
 static inline bool worker_has_news(struct worker *worker)
 {
-    return !place_inbox_empty(worker->place) || !mailbox_empty(&worker->place->mailbox) ||
-           atomic_load(&worker->nudged) || home_has_news(worker->home);
+    return !waker_table_inbox_empty(worker->table) || !mailbox_empty(&worker->table->mailbox) ||
+           atomic_load(&worker->nudged) || shard_has_news(worker->shard);
 }
 
 /*
@@ -186,13 +186,13 @@ static inline void worker_take_nudge(struct worker *worker)
 static inline void worker_nudge(struct worker *worker)
 {
     atomic_store(&worker->nudged, true);
-    bell_ring(&worker->place->bell);
+    bell_ring(&worker->table->bell);
 }
 
 /* False if the worker takes no more letters; then the letter is still the sender's.  Any thread. */
 static inline bool worker_post(struct worker *worker, struct mail *mail)
 {
-    return place_post(worker->place, &mail->letter);
+    return waker_table_post(worker->table, &mail->letter);
 }
 
 /* Queues a live task, once.  A task that is being polled waits for the next turn.  The owner. */

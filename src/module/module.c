@@ -11,10 +11,10 @@
 #include "module/grave.h"
 #include "module/interrupt.h"
 
-#include "lua/loop.h"
-#include "lua/modules.h"
-#include "lua/script.h"
-#include "lua/task.h"
+#include "lua/api/registrations.h"
+#include "lua/host/script.h"
+#include "lua/isolate.h"
+#include "lua/task/task.h"
 
 #include <errno.h>
 #include <string.h>
@@ -68,19 +68,12 @@ static void main_fails(void *data)
     (void)data;
 }
 
-static void take_away(struct run *run)
-{
-    loop_close_timers(run->iso, run->number);
-    schedule_cancel(run->iso, run->number);
-    events_remove(run->iso, run->number);
-}
-
 static enum orr_poll end_poll(struct orr_task *task, void *data)
 {
     struct run *run = data;
     if (!shutdown_poll(&run->shutdown, task))
         return ORR_PENDING;
-    take_away(run);
+    registrations_remove(run->iso, run->number);
     shutdown_end(&run->shutdown);
     run->ending = false;
     orr_runtime_interrupt(run->rt);
@@ -99,7 +92,7 @@ static void begin_to_end(struct run *run)
     if (top)
         top->script = 0;
     run->ending = true;
-    take_away(run);
+    registrations_remove(run->iso, run->number);
     shutdown_begin(&run->shutdown, run->iso, run->number, run->iso->worker->grace_ns);
 }
 
@@ -189,7 +182,7 @@ static int run_loop(lua_State *L)
     if (!error) {
         error = lua_gettop(L) ? orr_lua_start(L, lua_gettop(L) - 1, "orrery.run", &run.top) : 0;
         if (run.top) {
-            run.number = ++run.iso->scripts;
+            run.number = ++run.iso->scripts.loaded;
             ltask_of(run.top)->script = run.number;
         }
         orr_runtime_leave(run.rt);
@@ -207,7 +200,7 @@ static int run_loop(lua_State *L)
 
 /* --- From the beginning to the end -------------------------------------------------------------------------------------- */
 
-static int close_home(lua_State *L)
+static int close_shard(lua_State *L)
 {
     struct home *home = lua_touserdata(L, 1);
     orr_lua_close(L);
@@ -217,7 +210,7 @@ static int close_home(lua_State *L)
 }
 
 /* Raises nothing: what it has made is freed if it fails. */
-static int open_home(lua_State *L, struct home *home)
+static int open_shard(lua_State *L, struct home *home)
 {
     struct orr_lua_options options = { .profile = ORR_LUA_TRUSTED };
     for (int entry = 0; entry < ORR_LUA_ENTRIES; entry++)
@@ -254,9 +247,9 @@ int luaopen_orrery(lua_State *L)
     lua_pushvalue(L, 1);
     luaL_ref(L, LUA_REGISTRYINDEX);
     lua_createtable(L, 0, 1);
-    lua_pushcfunction(L, close_home);
+    lua_pushcfunction(L, close_shard);
     lua_setfield(L, -2, "__gc");
-    int error = open_home(L, home);
+    int error = open_shard(L, home);
     if (error)
         return luaL_error(L, "orrery: cannot be opened in this state: %s", strerror(-error));
     lua_setmetatable(L, 1); /* which does not fail, and makes it the first to be finalized */

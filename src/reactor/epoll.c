@@ -86,7 +86,7 @@ static void epoll_close(struct reactor *reactor)
 /* For a descriptor that has been watched. */
 static struct watch *watch_at(struct epoll_reactor *self, int fd)
 {
-    struct chunk_place at = chunk_place((uint32_t)fd);
+    struct chunk_position at = chunk_position((uint32_t)fd);
     return &self->watches[at.chunk][at.offset];
 }
 
@@ -95,7 +95,7 @@ static int watch_reserve(struct epoll_reactor *self, int fd)
 {
     if (fd < 0)
         return -EBADF;
-    unsigned index = chunk_place((uint32_t)fd).chunk;
+    unsigned index = chunk_position((uint32_t)fd).chunk;
     if (index < CHUNK_COUNT && self->watches[index])
         return 0;
     if (fcntl(fd, F_GETFD) < 0)

@@ -26,7 +26,7 @@ enum state {
 
 struct orr_future {
     struct mail mail;
-    struct place *place;
+    struct waker_table *place;
     uint64_t home; /* the worker's identity */
     struct alloc alloc;
     _Atomic unsigned references;
@@ -78,7 +78,7 @@ int orr_future_new(struct orr_runtime *rt, const struct orr_future_options *opti
     struct worker *home = worker_current && worker_current->runtime == rt ? worker_current : runtime_worker(rt, 1);
     if (options->worker != ORR_HERE)
         home = runtime_worker(rt, options->worker);
-    bool ended = runtime_stopping(rt) || (home->number > 1 && !atomic_load(&home->home->living));
+    bool ended = runtime_stopping(rt) || (home->number > 1 && !atomic_load(&home->shard->living));
     bool cleaning_up = worker_current && worker_current == home && home->grace;
     if (ended && !cleaning_up)
         return -ESHUTDOWN;
@@ -86,7 +86,7 @@ int orr_future_new(struct orr_runtime *rt, const struct orr_future_options *opti
     if (!future)
         return -ENOMEM;
     future->mail.arrive = arrives;
-    future->place = home->place;
+    future->place = home->table;
     future->home = home->identity;
     future->alloc = rt->alloc;
     future->references = 1;
@@ -122,7 +122,7 @@ void orr_future_unref(struct orr_future *future)
         tell(future); /* given up: nothing is outstanding */
     } else if (future->counted) {
         atomic_store_explicit(&future->references, 1, memory_order_relaxed);
-        if (place_post(future->place, &future->mail.letter))
+        if (waker_table_post(future->place, &future->mail.letter))
             return;
     }
     dispose(future);
@@ -141,7 +141,7 @@ int orr_future_complete(struct orr_future *future, struct orr_result result)
     atomic_store_explicit(&future->state, DONE, memory_order_release);
     if (at_home(future))
         tell(future);
-    else if (place_post(future->place, &future->mail.letter))
+    else if (waker_table_post(future->place, &future->mail.letter))
         return 0;
     orr_future_unref(future);
     return 0;

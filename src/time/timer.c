@@ -1,12 +1,12 @@
 #include "time/timer.h"
 
 #include "base/cpu.h"
-#include "time/keeper.h"
+#include "time/timers.h"
 
 #include <errno.h>
 #include <sched.h>
 
-_Thread_local struct timer_home *timer_home_current __attribute__((tls_model("initial-exec")));
+_Thread_local struct timer_shard *timer_shard_current __attribute__((tls_model("initial-exec")));
 
 bool timer_try_lock(struct orr_timer *timer, uint64_t *word)
 {
@@ -34,9 +34,9 @@ void timer_settle(struct orr_timer *timer, uint64_t word)
 {
     if (!(word & TIMER_FREED) || word & TIMER_HELD)
         return;
-    struct timekeeper *keeper = timer->keeper;
-    alloc_free(&keeper->alloc, timer, sizeof *timer);
-    keeper_release(keeper);
+    struct timers *timers = timer->timers;
+    alloc_free(&timers->alloc, timer, sizeof *timer);
+    timers_release(timers);
 }
 
 uint64_t timer_next_repeat(struct orr_timer *timer, uint64_t deadline, uint64_t now)
@@ -48,75 +48,75 @@ uint64_t timer_next_repeat(struct orr_timer *timer, uint64_t deadline, uint64_t 
 }
 
 /* Each thread has a stripe; threads are numbered as they come. */
-static struct timer_stripe *own_stripe(struct timer_home *home)
+static struct timer_stripe *own_stripe(struct timer_shard *shard)
 {
     static _Atomic unsigned threads;
     static _Thread_local unsigned own __attribute__((tls_model("initial-exec")));
     if (!own)
         own = 1 + atomic_fetch_add_explicit(&threads, 1, memory_order_relaxed) % TIMER_STRIPES;
-    return &home->stripes[own - 1];
+    return &shard->stripes[own - 1];
 }
 
-void timer_count(struct timer_home *home, bool own, int change)
+void timer_count(struct timer_shard *shard, bool own, int change)
 {
     if (own)
-        counter_add(&home->scheduled, (uint64_t)(int64_t)change);
+        counter_add(&shard->scheduled, (uint64_t)(int64_t)change);
     else
-        atomic_fetch_add(&own_stripe(home)->scheduled, change);
+        atomic_fetch_add(&own_stripe(shard)->scheduled, change);
 }
 
-int64_t timer_scheduled(struct timer_home *home)
+int64_t timer_scheduled(struct timer_shard *shard)
 {
-    int64_t sum = (int64_t)counter_read(&home->scheduled);
+    int64_t sum = (int64_t)counter_read(&shard->scheduled);
     for (unsigned i = 0; i < TIMER_STRIPES; i++)
-        sum += atomic_load(&home->stripes[i].scheduled);
+        sum += atomic_load(&shard->stripes[i].scheduled);
     return sum;
 }
 
 /*
- * Garbage by the dozen is worth a look, also if the owner sleeps.  So is the last timer of a home that has not many:
+ * Garbage by the dozen is worth a look, also if the owner sleeps.  So is the last timer of a shard that has not many:
  * somebody may be waiting for that.  The owner publishes its load before it looks how many are scheduled, and we
  * change that before we look at the load, so one of us sees it.
  */
-static void leave_garbage(struct timer_home *home)
+static void leave_garbage(struct timer_shard *shard)
 {
     enum { DOZENS = 64, FEW = DOZENS * TIMER_STRIPES };
-    int64_t before = atomic_fetch_add_explicit(&own_stripe(home)->garbage, 1, memory_order_relaxed);
+    int64_t before = atomic_fetch_add_explicit(&own_stripe(shard)->garbage, 1, memory_order_relaxed);
     bool many = before % DOZENS == DOZENS - 1;
-    if (!many && (atomic_load(&home->load) > FEW || timer_scheduled(home) > 0))
+    if (!many && (atomic_load(&shard->load) > FEW || timer_scheduled(shard) > 0))
         return;
-    atomic_store(&home->littered, true);
-    bell_ring(home->bell);
+    atomic_store(&shard->littered, true);
+    bell_ring(shard->bell);
 }
 
-static void take_garbage_back(struct timer_home *home)
+static void take_garbage_back(struct timer_shard *shard)
 {
-    atomic_fetch_sub_explicit(&own_stripe(home)->garbage, 1, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&own_stripe(shard)->garbage, 1, memory_order_relaxed);
 }
 
-static void count_cancel(struct timer_home *home, bool own)
-{
-    if (own)
-        counter_add(&home->cancelled, 1);
-    else
-        atomic_fetch_add_explicit(&own_stripe(home)->cancelled, 1, memory_order_relaxed);
-}
-
-static void count_rearm(struct timer_home *home, bool own)
+static void count_cancel(struct timer_shard *shard, bool own)
 {
     if (own)
-        counter_add(&home->rearmed, 1);
+        counter_add(&shard->cancelled, 1);
     else
-        atomic_fetch_add_explicit(&own_stripe(home)->rearmed, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&own_stripe(shard)->cancelled, 1, memory_order_relaxed);
 }
 
-int timer_new(struct timekeeper *keeper, const struct orr_timer_options *what, struct orr_timer **out)
+static void count_rearm(struct timer_shard *shard, bool own)
 {
-    struct orr_timer *timer = alloc_zeroed(&keeper->alloc, sizeof *timer);
+    if (own)
+        counter_add(&shard->rearmed, 1);
+    else
+        atomic_fetch_add_explicit(&own_stripe(shard)->rearmed, 1, memory_order_relaxed);
+}
+
+int timer_new(struct timers *timers, const struct orr_timer_options *what, struct orr_timer **out)
+{
+    struct orr_timer *timer = alloc_zeroed(&timers->alloc, sizeof *timer);
     if (!timer)
         return -ENOMEM;
-    timer->keeper = keeper;
-    keeper_retain(keeper);
+    timer->timers = timers;
+    timers_retain(timers);
     uint64_t word = what->local ? TIMER_LOCAL : 0;
     if (what->fire) {
         word |= TIMER_CALLS;
@@ -130,18 +130,18 @@ int timer_new(struct timekeeper *keeper, const struct orr_timer_options *what, s
     return 0;
 }
 
-/* Changes what is LINKED: at once if the home is ours, else by letter if the wheel would be too late. */
+/* Changes what is LINKED: at once if the shard is ours, else by letter if the wheel would be too late. */
 static uint64_t restart_linked(struct orr_timer *timer, uint64_t word, uint64_t deadline, bool *post)
 {
-    struct timer_home *home = keeper_home(timer->keeper, timer_home_number(word));
-    bool own = home == timer_home_current;
+    struct timer_shard *shard = timers_shard(timer->timers, timer_shard_number(word));
+    bool own = shard == timer_shard_current;
     if (!(word & TIMER_SCHEDULED))
-        take_garbage_back(home);
+        take_garbage_back(shard);
     else
-        count_rearm(home, own);
+        count_rearm(shard, own);
     if (own) {
-        wheel_remove(&home->wheel, &timer->entry);
-        wheel_insert(&home->wheel, &timer->entry, deadline);
+        wheel_remove(&shard->wheel, &timer->entry);
+        wheel_insert(&shard->wheel, &timer->entry, deadline);
         word &= ~TIMER_GUEST;
     } else if (deadline < timer->entry.deadline && !(word & TIMER_POSTED)) {
         word |= TIMER_POSTED;
@@ -150,20 +150,20 @@ static uint64_t restart_linked(struct orr_timer *timer, uint64_t word, uint64_t 
     return word;
 }
 
-/* Finds a home for what is in none: ours, or another's, by letter. */
+/* Finds a shard for what is in none: ours, or another's, by letter. */
 static uint64_t start_homeless(struct orr_timer *timer, uint64_t word, uint64_t deadline, bool *post)
 {
-    struct timer_home *home = timer_home_current;
+    struct timer_shard *shard = timer_shard_current;
     word &= ~TIMER_GUEST;
-    if (home && home->keeper == timer->keeper && atomic_load_explicit(&home->living, memory_order_relaxed)) {
-        wheel_insert(&home->wheel, &timer->entry, deadline);
-        home->stirred = true;
-        return timer_with_home(word, home) | TIMER_LINKED;
+    if (shard && shard->timers == timer->timers && atomic_load_explicit(&shard->living, memory_order_relaxed)) {
+        wheel_insert(&shard->wheel, &timer->entry, deadline);
+        shard->stirred = true;
+        return timer_with_shard(word, shard) | TIMER_LINKED;
     }
     *post = true;
-    home = keeper_least_loaded(timer->keeper);
-    atomic_fetch_add_explicit(&home->load, 1, memory_order_relaxed); /* until its owner publishes the true count */
-    return timer_with_home(word, home) | TIMER_POSTED;
+    shard = timers_least_loaded(timer->timers);
+    atomic_fetch_add_explicit(&shard->load, 1, memory_order_relaxed); /* until its owner publishes the true count */
+    return timer_with_shard(word, shard) | TIMER_POSTED;
 }
 
 /* A timer that was freed while its callback runs is over.  A local one needs a worker, and one that lives. */
@@ -173,18 +173,18 @@ static int may_start(const struct orr_timer *timer, uint64_t word)
         return -EINVAL;
     if (!(word & TIMER_LOCAL))
         return 0;
-    struct timer_home *home = timer_home_current;
-    if (!home || home->keeper != timer->keeper)
+    struct timer_shard *shard = timer_shard_current;
+    if (!shard || shard->timers != timer->timers)
         return -EPERM;
-    return atomic_load_explicit(&home->living, memory_order_relaxed) ? 0 : -ESHUTDOWN;
+    return atomic_load_explicit(&shard->living, memory_order_relaxed) ? 0 : -ESHUTDOWN;
 }
 
 int orr_timer_start_at(struct orr_timer *timer, uint64_t deadline, uint64_t repeat)
 {
     if (!timer)
         return -EINVAL;
-    struct timekeeper *keeper = timer->keeper;
-    if (atomic_load_explicit(&keeper->closed, memory_order_acquire))
+    struct timers *timers = timer->timers;
+    if (atomic_load_explicit(&timers->closed, memory_order_acquire))
         return -ESHUTDOWN;
     bool post = false;
     uint64_t word = timer_lock(timer);
@@ -198,17 +198,17 @@ int orr_timer_start_at(struct orr_timer *timer, uint64_t deadline, uint64_t repe
     if (word & TIMER_LINKED)
         word = restart_linked(timer, word, deadline, &post);
     else if (word & TIMER_SCHEDULED) /* on its way, or due and waiting for its own callback: found with the new time */
-        count_rearm(keeper_home(keeper, timer_home_number(word)), false);
+        count_rearm(timers_shard(timers, timer_shard_number(word)), false);
     else if (!(word & TIMER_POSTED))
         word = start_homeless(timer, word, deadline, &post);
-    struct timer_home *home = keeper_home(keeper, timer_home_number(word));
+    struct timer_shard *shard = timers_shard(timers, timer_shard_number(word));
     if (!(word & TIMER_SCHEDULED))
-        timer_count(home, home == timer_home_current, 1);
+        timer_count(shard, shard == timer_shard_current, 1);
     word = ((word & ~TIMER_STOPPED) | TIMER_SCHEDULED) + TIMER_GENERATION;
     timer_unlock(timer, word);
-    if (!post || keeper_post(keeper, home, timer))
+    if (!post || timers_post(timers, shard, timer))
         return 0;
-    keeper_unpost(timer);
+    timers_unpost(timer);
     return -ESHUTDOWN;
 }
 
@@ -216,7 +216,7 @@ int orr_timer_start(struct orr_timer *timer, uint64_t delay, uint64_t repeat)
 {
     if (!timer)
         return -EINVAL;
-    return orr_timer_start_at(timer, clock_after(keeper_now(timer->keeper), delay), repeat);
+    return orr_timer_start_at(timer, clock_after(timers_now(timer->timers), delay), repeat);
 }
 
 int orr_timer_again(struct orr_timer *timer)
@@ -230,7 +230,7 @@ int orr_timer_again(struct orr_timer *timer)
 }
 
 /* The owner takes the entry out at once. */
-static bool cancel_own(struct timer_home *home, struct orr_timer *timer)
+static bool cancel_own(struct timer_shard *shard, struct orr_timer *timer)
 {
     uint64_t word;
     if (!timer_try_lock(timer, &word))
@@ -239,17 +239,17 @@ static bool cancel_own(struct timer_home *home, struct orr_timer *timer)
         timer_unlock(timer, word);
         return false;
     }
-    wheel_remove(&home->wheel, &timer->entry);
-    home->stirred = true;
-    timer_count(home, true, -1);
+    wheel_remove(&shard->wheel, &timer->entry);
+    shard->stirred = true;
+    timer_count(shard, true, -1);
     if (word & TIMER_RUNNING)
         word |= TIMER_STOPPED;
     timer_unlock(timer, (word & ~(TIMER_SCHEDULED | TIMER_LINKED)) + TIMER_GENERATION);
     return true;
 }
 
-/* Another's home: by the word alone. */
-static bool cancel_foreign(struct timer_home *home, struct orr_timer *timer, uint64_t word)
+/* Another's shard: by the word alone. */
+static bool cancel_foreign(struct timer_shard *shard, struct orr_timer *timer, uint64_t word)
 {
     uint64_t next = (word & ~TIMER_SCHEDULED) + TIMER_GENERATION;
     if (word & TIMER_RUNNING)
@@ -257,9 +257,9 @@ static bool cancel_foreign(struct timer_home *home, struct orr_timer *timer, uin
     /* Release and acquire: what fires later sees what we did before, and we see what fired before. */
     if (!atomic_compare_exchange_strong_explicit(&timer->word, &word, next, memory_order_acq_rel, memory_order_relaxed))
         return false;
-    timer_count(home, false, -1);
+    timer_count(shard, false, -1);
     if (word & TIMER_LINKED)
-        leave_garbage(home);
+        leave_garbage(shard);
     return true;
 }
 
@@ -269,16 +269,16 @@ int orr_timer_cancel(struct orr_timer *timer)
         return -EINVAL;
     for (unsigned tries = 1;; tries++) {
         uint64_t word = atomic_load_explicit(&timer->word, memory_order_acquire);
-        struct timer_home *home = keeper_home(timer->keeper, timer_home_number(word));
-        bool own = home == timer_home_current;
+        struct timer_shard *shard = timers_shard(timer->timers, timer_shard_number(word));
+        bool own = shard == timer_shard_current;
         if (word & TIMER_LOCKED) {
             if (tries % 64)
                 cpu_relax();
             else
                 sched_yield();
         } else if (word & TIMER_SCHEDULED) {
-            if (own && word & TIMER_LINKED ? cancel_own(home, timer) : cancel_foreign(home, timer, word)) {
-                count_cancel(home, own);
+            if (own && word & TIMER_LINKED ? cancel_own(shard, timer) : cancel_foreign(shard, timer, word)) {
+                count_cancel(shard, own);
                 return ORR_CANCELLED;
             }
         } else if (!(word & TIMER_RUNNING)) {
@@ -295,7 +295,7 @@ uint64_t orr_timer_due_in(struct orr_timer *timer)
     if (!timer || !(atomic_load_explicit(&timer->word, memory_order_acquire) & TIMER_SCHEDULED))
         return ORR_NEVER;
     uint64_t deadline = atomic_load_explicit(&timer->deadline, memory_order_relaxed);
-    uint64_t now = keeper_now(timer->keeper);
+    uint64_t now = timers_now(timer->timers);
     return deadline > now ? deadline - now : 0;
 }
 
@@ -310,10 +310,10 @@ void orr_timer_free(struct orr_timer *timer)
         return;
     orr_timer_cancel(timer);
     uint64_t word = timer_lock(timer) | TIMER_FREED | TIMER_STOPPED;
-    struct timer_home *home = keeper_home(timer->keeper, timer_home_number(word));
-    if (word & TIMER_LINKED && home == timer_home_current) {
-        wheel_remove(&home->wheel, &timer->entry); /* somebody else had cancelled it */
-        counter_add(&home->scrubbed, 1);
+    struct timer_shard *shard = timers_shard(timer->timers, timer_shard_number(word));
+    if (word & TIMER_LINKED && shard == timer_shard_current) {
+        wheel_remove(&shard->wheel, &timer->entry); /* somebody else had cancelled it */
+        counter_add(&shard->scrubbed, 1);
         word &= ~TIMER_LINKED;
     }
     timer_unlock(timer, word);

@@ -1,22 +1,22 @@
 /*
  * Timers, and where they live.
  *
- * A timer is held by a home: one for each worker, with the worker's wheel.  The home's owner alone touches the wheel.
+ * A timer is held by a shard: one for each worker, with the worker's wheel.  The shard's owner alone touches the wheel.
  * Every thread may start, cancel or free any timer, and all that they settle between them is one word:
  *
- *     generation (40 bits) | home (10) | flags
+ *     generation (40 bits) | shard (10) | flags
  *
  *     SCHEDULED   it will fire at `deadline`
- *     LINKED      its entry is in its home's wheel; only the home's owner may touch the entry
- *     POSTED      its letter is in a mailbox, its home's or the time service's, and will be read
+ *     LINKED      its entry is in its shard's wheel; only the shard's owner may touch the entry
+ *     POSTED      its letter is in a mailbox, its shard's or the time service's, and will be read
  *     RUNNING     its callback runs now
  *     STOPPED     when the callback returns, it does not repeat
  *     FREED       its user has let go of it: it is released when it is neither linked, posted nor running
  *     LOCKED      somebody is changing more than the word, and nobody else may
- *     LOCAL       only its home's owner uses it, so nothing here needs to be atomic
+ *     LOCAL       only its shard's owner uses it, so nothing here needs to be atomic
  *     CALLS       it runs a callback; otherwise it wakes a waker
  *     SLEEPER     it is no timer at all, but a sleeper: see below
- *     GUEST       the time service has sent it to its home, and gets it back when nobody turns that any more
+ *     GUEST       the time service has sent it to its shard, and gets it back when nobody turns that any more
  *
  * Cancelling is one compare-and-swap that takes SCHEDULED away; so is firing, by the lock.  Whichever comes first
  * wins, and when cancel says *cancelled*, the timer does not fire.  The owner unlinks the entry at once.  Another
@@ -28,8 +28,8 @@
  *
  * A timer that is due while its callback still runs, on whichever worker, waits for that to return.
  *
- * A home is *attended* while somebody turns its owner: always, for a worker with a thread; for the one that the host drives, while the
- * host does.  The time service sends timers only to homes that are, and one that is not any more gives them back: see home_unattend().
+ * A shard is *attended* while somebody turns its owner: always, for a worker with a thread; for the one that the host drives, while the
+ * host does.  The time service sends timers only to shards that are, and one that is not any more gives them back: see shard_unattend().
  *
  * The lock is held for some dozen instructions, never over a callback, a system call or a wait.  An owner that finds it
  * taken while firing does not wait, but comes again.
@@ -68,7 +68,7 @@ enum {
 };
 #define TIMER_GENERATION (UINT64_C(1) << TIMER_GENERATION_SHIFT)
 
-struct timekeeper;
+struct timers;
 
 struct orr_timer {
     _Atomic uint64_t word;
@@ -82,12 +82,12 @@ struct orr_timer {
     void *data;
 
     struct letter letter;
-    struct timekeeper *keeper;
+    struct timers *timers;
     _Atomic uint64_t missed;
 };
 
 /*
- * A sleeper is a timer that the owner of a home keeps inside something of its own, such as a task's wait: it fires
+ * A sleeper is a timer that the owner of a shard keeps inside something of its own, such as a task's wait: it fires
  * once, is used by nobody else, and costs no allocation.  It looks to the wheel as the beginning of a timer does, and
  * its word says that it goes no further.
  */
@@ -99,18 +99,18 @@ struct sleeper {
 static_assert(offsetof(struct sleeper, entry) == offsetof(struct orr_timer, entry), "the word tells them apart");
 static_assert(offsetof(struct orr_timer, letter) == 64, "what starting and cancelling touch is one cache line");
 
-/* What threads that are not a home's owner did to its timers.  A cache line each. */
+/* What threads that are not a shard's owner did to its timers.  A cache line each. */
 struct timer_stripe {
     _Atomic int64_t garbage;   /* left in the wheel, less taken back by starting again */
-    _Atomic int64_t scheduled; /* started, less cancelled and taken over by another home */
+    _Atomic int64_t scheduled; /* started, less cancelled and taken over by another shard */
     _Atomic uint64_t cancelled;
     _Atomic uint64_t rearmed;
     char apart[32];
 };
 
-struct timer_home {
+struct timer_shard {
     struct timer_stripe stripes[TIMER_STRIPES];
-    struct timekeeper *keeper;
+    struct timers *timers;
     unsigned number;
 
     /* The owner's. */
@@ -142,8 +142,8 @@ struct timer_home {
     struct bell *bell;     /* the owner's; outlives it, as bells do */
 };
 
-/* The home whose owner the calling thread is, at the moment. */
-extern _Thread_local struct timer_home *timer_home_current __attribute__((tls_model("initial-exec")));
+/* The shard whose owner the calling thread is, at the moment. */
+extern _Thread_local struct timer_shard *timer_shard_current __attribute__((tls_model("initial-exec")));
 
 static inline uint64_t timer_load(const struct orr_timer *timer)
 {
@@ -151,7 +151,7 @@ static inline uint64_t timer_load(const struct orr_timer *timer)
 }
 
 /* Checks nothing.  -ENOMEM. */
-int timer_new(struct timekeeper *keeper, const struct orr_timer_options *what, struct orr_timer **out);
+int timer_new(struct timers *timers, const struct orr_timer_options *what, struct orr_timer **out);
 
 /* Takes the lock, and answers the word as it is without it. */
 uint64_t timer_lock(struct orr_timer *timer);
@@ -165,24 +165,24 @@ static inline void timer_unlock(struct orr_timer *timer, uint64_t word)
     atomic_store_explicit(&timer->word, word, memory_order_release);
 }
 
-static inline unsigned timer_home_number(uint64_t word)
+static inline unsigned timer_shard_number(uint64_t word)
 {
     return (unsigned)(word >> TIMER_HOME_SHIFT) & TIMER_HOME_MASK;
 }
 
-static inline uint64_t timer_with_home(uint64_t word, const struct timer_home *home)
+static inline uint64_t timer_with_shard(uint64_t word, const struct timer_shard *shard)
 {
-    return (word & ~((uint64_t)TIMER_HOME_MASK << TIMER_HOME_SHIFT)) | (uint64_t)home->number << TIMER_HOME_SHIFT;
+    return (word & ~((uint64_t)TIMER_HOME_MASK << TIMER_HOME_SHIFT)) | (uint64_t)shard->number << TIMER_HOME_SHIFT;
 }
 
 /*
- * Every scheduled timer counts in the home that its word names, and one whose callback runs, in the home that runs it.  The
- * sum over all homes is what is still to happen.  `own`: the calling thread is the owner of `home`.
+ * Every scheduled timer counts in the shard that its word names, and one whose callback runs, in the shard that runs it.  The
+ * sum over all shards is what is still to happen.  `own`: the calling thread is the owner of `shard`.
  */
-void timer_count(struct timer_home *home, bool own, int change);
+void timer_count(struct timer_shard *shard, bool own, int change);
 
-/* How many are scheduled in a home.  Exact when nothing changes, and never 0 by mistake for one thread's timers.  Any thread. */
-int64_t timer_scheduled(struct timer_home *home);
+/* How many are scheduled in a shard.  Exact when nothing changes, and never 0 by mistake for one thread's timers.  Any thread. */
+int64_t timer_scheduled(struct timer_shard *shard);
 
 /* Frees the timer if its user has let go of it and nothing else holds it.  `word` is what it was unlocked with. */
 void timer_settle(struct orr_timer *timer, uint64_t word);

@@ -4,8 +4,8 @@
  *
  * Loops over a subject look at nothing from their limit on.
  */
-#ifndef ORR_LUA_CHARSET_H
-#define ORR_LUA_CHARSET_H
+#ifndef ORR_LUA_PATTERN_CHARSET_H
+#define ORR_LUA_PATTERN_CHARSET_H
 
 #include <ctype.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* string.find, string.match and string.gmatch. */
-#include "lua/budget.h"
+#include "lua/limits/budget.h"
 #include "lua/pattern/pattern.h"
 
 #include <string.h>

@@ -3,7 +3,7 @@
  * calls a function of the script.  Then it moves into a userdata on the Lua stack.  The last such userdata stays in an upvalue
  * for the next to use.  One whose call ended with an error stays marked as busy, and is replaced there by the next.
  */
-#include "lua/budget.h"
+#include "lua/limits/budget.h"
 #include "lua/pattern/pattern.h"
 
 #include <string.h>

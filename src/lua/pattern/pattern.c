@@ -1,6 +1,6 @@
 #include "lua/pattern/pattern.h"
 
-#include "lua/budget.h"
+#include "lua/limits/budget.h"
 #include "lua/pattern/charset.h"
 
 #include <string.h>

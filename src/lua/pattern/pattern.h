@@ -11,8 +11,8 @@
  *
  * The subject and the pattern are Lua strings, which must stay reachable.
  */
-#ifndef ORR_LUA_PATTERN_H
-#define ORR_LUA_PATTERN_H
+#ifndef ORR_LUA_PATTERN_PATTERN_H
+#define ORR_LUA_PATTERN_PATTERN_H
 
 #include "lua/isolate.h"
 

@@ -5,8 +5,8 @@
  * between: so results and messages are Lua's.  Else it calls the function of the same name in lua/bounded.lua, which does
  * the same in Lua, where it can be interrupted.  Metamethods are called such that they can yield.
  */
-#ifndef ORR_LUA_BOUNDED_H
-#define ORR_LUA_BOUNDED_H
+#ifndef ORR_LUA_SANDBOX_BOUNDED_H
+#define ORR_LUA_SANDBOX_BOUNDED_H
 
 #include "lua/isolate.h"
 

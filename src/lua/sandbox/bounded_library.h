@@ -4,8 +4,8 @@
  * Upvalues of each function in `struct bounded`: the isolate, Lua's own function, ours in Lua (nil where there is none).  All
  * of what is declared here may raise.
  */
-#ifndef ORR_LUA_BOUNDED_LIBRARY_H
-#define ORR_LUA_BOUNDED_LIBRARY_H
+#ifndef ORR_LUA_SANDBOX_BOUNDED_LIBRARY_H
+#define ORR_LUA_SANDBOX_BOUNDED_LIBRARY_H
 
 #include "lua/isolate.h"
 

@@ -4,7 +4,7 @@
  */
 #include "lua/sandbox/bounded_library.h"
 
-#include "lua/budget.h"
+#include "lua/limits/budget.h"
 
 #include <limits.h>
 

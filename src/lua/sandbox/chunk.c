@@ -1,12 +1,12 @@
 #include "lua/sandbox/chunk.h"
 
-#include "lua/budget.h"
+#include "lua/limits/budget.h"
 
-#include "lua/sandbox/roots.h"
+#include "lua/host/script.h"
+#include "lua/isolate/roots.h"
+#include "lua/isolate/settings.h"
 #include "lua/sandbox/sandbox.h"
 #include "lua/sandbox/source.h"
-#include "lua/script.h"
-#include "lua/terms.h"
 
 #include <errno.h>
 #include <string.h>
@@ -132,11 +132,12 @@ int chunk_load_module(lua_State *L)
         return 2;
     }
     const char *base = luaL_gsub(L, name, ".", "/");
-    lua_pushstring(L, roots_count(iso->terms->roots) ? "" : "\n\tthere are no folders for this script to require from");
-    for (unsigned i = 0; i < 2 * roots_count(iso->terms->roots); i++) {
+    lua_pushstring(L,
+                   roots_count(iso->settings->roots) ? "" : "\n\tthere are no folders for this script to require from");
+    for (unsigned i = 0; i < 2 * roots_count(iso->settings->roots); i++) {
         const char *path = lua_pushfstring(L, forms[i % 2], base);
         lua_pushfstring(L, "@%s", path);
-        int fd = roots_open_file(iso->terms->roots, i / 2, path);
+        int fd = roots_open_file(iso->settings->roots, i / 2, path);
         if (fd >= 0) {
             struct source_options options = {
                 .iso = iso, .name = lua_tostring(L, -1), .mode = "t", .limit = iso->limits.longest_source

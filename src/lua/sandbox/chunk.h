@@ -1,6 +1,6 @@
 /* Source text that becomes functions of scripts: `load`, and the modules that untrusted scripts require. */
-#ifndef ORR_LUA_CHUNK_H
-#define ORR_LUA_CHUNK_H
+#ifndef ORR_LUA_SANDBOX_CHUNK_H
+#define ORR_LUA_SANDBOX_CHUNK_H
 
 #include "lua/isolate.h"
 

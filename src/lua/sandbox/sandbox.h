@@ -2,8 +2,8 @@
  * What an untrusted script can reach: Lua's libraries cut down to an allow-list, with functions that never take long in the place of
  * those that could, and the API without what reaches beyond the isolate.  Only states of our own making are cut down.
  */
-#ifndef ORR_LUA_SANDBOX_H
-#define ORR_LUA_SANDBOX_H
+#ifndef ORR_LUA_SANDBOX_SANDBOX_H
+#define ORR_LUA_SANDBOX_SANDBOX_H
 
 #include "lua/isolate.h"
 

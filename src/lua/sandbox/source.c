@@ -1,6 +1,6 @@
 #include "lua/sandbox/source.h"
 
-#include "lua/budget.h"
+#include "lua/limits/budget.h"
 
 #include <errno.h>
 #include <stdbool.h>

@@ -7,8 +7,8 @@
  *   -EFBIG    longer than `limit` (0: no limit); nothing is pushed, nor by the others
  *   -ENOMEM, or what reading the file came to
  */
-#ifndef ORR_LUA_SOURCE_H
-#define ORR_LUA_SOURCE_H
+#ifndef ORR_LUA_SANDBOX_SOURCE_H
+#define ORR_LUA_SANDBOX_SOURCE_H
 
 #include "lua/isolate.h"
 

@@ -1,6 +1,6 @@
 #include "lua/values/message.h"
 
-#include "lua/quota.h"
+#include "lua/isolate/quota.h"
 
 #include <errno.h>
 #include <string.h>

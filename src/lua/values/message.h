@@ -14,7 +14,7 @@
 #define ORR_LUA_VALUES_MESSAGE_H
 
 #include "base/alloc.h"
-#include "lua/compat.h"
+#include "lua/isolate/compat.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -5,7 +5,7 @@
 #ifndef ORR_LUA_VALUES_PATH_H
 #define ORR_LUA_VALUES_PATH_H
 
-#include "lua/compat.h"
+#include "lua/isolate/compat.h"
 
 struct path {
     const char *root;

@@ -1,6 +1,6 @@
 #include "lua/values/work.h"
 
-#include "lua/charge.h"
+#include "lua/isolate/charge.h"
 
 /* --- Encoding ----------------------------------------------------------------------------------------------------- */
 

@@ -4,7 +4,7 @@
 #ifndef ORR_LUA_VALUES_WORK_H
 #define ORR_LUA_VALUES_WORK_H
 
-#include "lua/paced.h"
+#include "lua/limits/paced.h"
 #include "lua/values/decode.h"
 #include "lua/values/encode.h"
 

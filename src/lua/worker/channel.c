@@ -14,11 +14,11 @@
  */
 #include "lua/worker/channel.h"
 
-#include "lua/budget.h"
-#include "lua/charge.h"
-#include "lua/modules.h"
-#include "lua/task.h"
-#include "lua/terms.h"
+#include "lua/isolate.h"
+#include "lua/isolate/charge.h"
+#include "lua/isolate/settings.h"
+#include "lua/limits/budget.h"
+#include "lua/task/task.h"
 #include "lua/values/work.h"
 
 #include <errno.h>
@@ -525,7 +525,7 @@ static int begin_copying(lua_State *L, struct waiter *waiter, bool waits)
 {
     struct encoding work;
     struct message *message = &waiter->item->message;
-    if (!message->quota && message_charge_to(message, isolate_of(L)->terms->quota))
+    if (!message->quota && message_charge_to(message, isolate_of(L)->settings->quota))
         return luaL_error(L, "channel:send: not enough memory");
     encoding_begin(&work, L, 2, message, 3, lua_gettop(L) - 2, "value");
     return run_copying(L, waiter, &work.paced, waits);

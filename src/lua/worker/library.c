@@ -1,8 +1,8 @@
 #include "lua/worker/library.h"
 
 #include "base/clock.h"
-#include "lua/collector.h"
 #include "lua/isolate.h"
+#include "lua/isolate/collector.h"
 #include "lua/sandbox/sandbox.h"
 
 #include <errno.h>

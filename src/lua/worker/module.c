@@ -5,9 +5,9 @@
  */
 #include "lua/worker/module.h"
 
-#include "lua/budget.h"
-#include "lua/charge.h"
-#include "lua/task.h"
+#include "lua/isolate/charge.h"
+#include "lua/limits/budget.h"
+#include "lua/task/task.h"
 #include "lua/values/work.h"
 #include "lua/worker/channel.h"
 #include "lua/worker/pool.h"
@@ -99,7 +99,7 @@ static int pool_gc(lua_State *L)
     *handle = NULL;
     if (!pool)
         return 0;
-    isolate_of(L)->places -= pool->size;
+    isolate_of(L)->job_slots -= pool->size;
     charge_give(isolate_of(L), sizeof *pool);
     pool_unref(pool);
     return 0;
@@ -111,9 +111,9 @@ static void check_places(lua_State *L, const struct pools *pools, unsigned size)
     enum { A_THREAD = 4 };
     const struct orr_isolate *iso = isolate_of(L);
     unsigned most = A_THREAD * pools->count;
-    if (iso->limits.profile == ORR_LUA_UNTRUSTED && (size > most || iso->places > most - size))
+    if (iso->limits.profile == ORR_LUA_UNTRUSTED && (size > most || iso->job_slots > most - size))
         luaL_error(L, "worker.pool: the pools of this script may be of size %d together, and %d is taken", (int)most,
-                   (int)iso->places);
+                   (int)iso->job_slots);
 }
 
 /* pool(size, queue) */
@@ -132,7 +132,7 @@ static int make_pool(lua_State *L)
         charge_give(iso, sizeof(struct pool));
         return luaL_error(L, "not enough memory");
     }
-    iso->places += size;
+    iso->job_slots += size;
     return 1;
 }
 

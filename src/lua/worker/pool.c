@@ -1,6 +1,6 @@
 #include "lua/worker/pool.h"
 
-#include "lua/quota.h"
+#include "lua/isolate/quota.h"
 
 #include <errno.h>
 #include <string.h>
@@ -11,7 +11,7 @@ static void pools_free(struct pools *pools)
 {
     struct alloc alloc = pools->rt->alloc;
     for (unsigned i = 0; i < pools->count && pools->berths; i++)
-        station_free(pools->berths[i].station, &alloc);
+        job_thread_free(pools->berths[i].job_thread, &alloc);
     if (pools->standard)
         pool_unref(pools->standard);
     if (pools->berths)
@@ -40,7 +40,7 @@ static struct pools *pools_new(struct orr_runtime *rt)
 
 int pools_get(struct orr_runtime *rt, struct pools **out)
 {
-    int error = runtime_grow(rt, cell_farewell);
+    int error = runtime_grow(rt, job_thread_on_close);
     if (error)
         return error;
     pthread_mutex_lock(&rt->growing);
@@ -87,7 +87,7 @@ enum { JOB_COST = sizeof(struct job) + 128 }; /* with its future */
 struct job *job_new(struct pool *pool, struct program *program)
 {
     const struct alloc *alloc = &pool->all->rt->alloc;
-    struct quota *quota = program->terms->quota;
+    struct quota *quota = program->settings->quota;
     if (!quota_take(quota, JOB_COST))
         return NULL;
     struct job *job = alloc_zeroed(alloc, sizeof *job);
@@ -114,7 +114,7 @@ no_job:
 
 void job_set_report(struct job *job, const char *report)
 {
-    struct quota *quota = job->program->terms->quota;
+    struct quota *quota = job->program->settings->quota;
     size_t size = report ? strlen(report) + 1 : 0;
     if (!report || !quota_take(quota, size))
         return;
@@ -129,7 +129,7 @@ static void free_report(struct job *job)
         return;
     size_t size = strlen(job->report) + 1;
     alloc_free(&job->program->alloc, job->report, size);
-    quota_give(job->program->terms->quota, size);
+    quota_give(job->program->settings->quota, size);
 }
 
 struct job *job_ref(struct job *job)
@@ -148,7 +148,7 @@ void job_unref(struct job *job)
     message_free(&job->result);
     free_report(job);
     orr_future_unref(job->future);
-    quota_give(job->program->terms->quota, JOB_COST);
+    quota_give(job->program->settings->quota, JOB_COST);
     program_unref(job->program);
     pool_unref(job->pool);
     alloc_free(&alloc, job, sizeof *job);

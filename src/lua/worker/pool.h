@@ -23,13 +23,13 @@ enum {
     QUEUE_DEFAULT = 1024,
 };
 
-struct cell;
-struct station;
+struct job_isolate;
+struct job_thread;
 
 /* What the pools know of a thread. */
 struct berth {
-    struct station *station; /* the thread's own: see cell.h */
-    unsigned load;           /* jobs that it has */
+    struct job_thread *job_thread; /* the thread's own: see job_isolate.h */
+    unsigned load;                 /* jobs that it has */
 };
 
 struct pools {
@@ -65,8 +65,8 @@ struct job {
     struct orr_future *future;
     uint64_t timeout_ns;
     struct message arguments;
-    bool collected;    /* garbage was, once, to make room for the arguments */
-    struct cell *cell; /* the thread's own, while it runs there */
+    bool collected;                  /* garbage was, once, to make room for the arguments */
+    struct job_isolate *job_isolate; /* the thread's own, while it runs there */
 
     /* What it has come to: see above. */
     bool failed;
@@ -113,8 +113,8 @@ struct job *job_leave(struct job *job);
 /* For the thread it was sent to: performs it.  In perform.c. */
 void job_arrives(struct worker *worker, struct mail *mail);
 
-/* Around the life of a thread of the crew.  In cell.c. */
-void cell_farewell(struct worker *worker);
-void station_free(struct station *station, const struct alloc *alloc);
+/* Around the life of a thread of the crew.  In job_isolate.c. */
+void job_thread_on_close(struct worker *worker);
+void job_thread_free(struct job_thread *job_thread, const struct alloc *alloc);
 
 #endif

@@ -1,7 +1,7 @@
 #include "lua/worker/program.h"
 
 #include "base/text.h"
-#include "lua/quota.h"
+#include "lua/isolate/quota.h"
 #include "lua/sandbox/source.h"
 #include "lua/values/message.h"
 
@@ -21,7 +21,7 @@ static void code_free(struct code *code, const struct alloc *alloc)
 
 static bool take(struct program *program, size_t bytes)
 {
-    if (!quota_take(program->terms->quota, bytes)) {
+    if (!quota_take(program->settings->quota, bytes)) {
         program->over_quota = true;
         return false;
     }
@@ -150,12 +150,12 @@ struct program *program_new(struct orr_isolate *iso, size_t memory)
         return NULL;
     program->references = 1;
     program->alloc = *alloc;
-    if (terms_for_jobs(iso->terms, memory, &program->terms)) {
+    if (settings_for_jobs(iso->settings, memory, &program->settings)) {
         alloc_free(alloc, program, sizeof *program);
         return NULL;
     }
-    quota_force(program->terms->quota, sizeof *program + sizeof *program->terms);
-    program->charged = sizeof *program + sizeof *program->terms;
+    quota_force(program->settings->quota, sizeof *program + sizeof *program->settings);
+    program->charged = sizeof *program + sizeof *program->settings;
     return program;
 }
 
@@ -202,7 +202,7 @@ void program_unref(struct program *program)
         alloc_free(&alloc, module, sizeof *module);
     }
     code_free(&program->code, &alloc);
-    quota_give(program->terms->quota, program->charged);
-    terms_unref(program->terms);
+    quota_give(program->settings->quota, program->charged);
+    settings_unref(program->settings);
     alloc_free(&alloc, program, sizeof *program);
 }

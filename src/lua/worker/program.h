@@ -1,12 +1,12 @@
 /*
- * What a worker runs: its code, compiled nowhere yet, and the terms on which it does.  A program never changes once made, so the
+ * What a worker runs: its code, compiled nowhere yet, and the settings on which it does.  A program never changes once made, so the
  * isolates that run it, on several threads, share it by references.
  */
 #ifndef ORR_LUA_WORKER_PROGRAM_H
 #define ORR_LUA_WORKER_PROGRAM_H
 
 #include "lua/isolate.h"
-#include "lua/terms.h"
+#include "lua/isolate/settings.h"
 
 struct code {
     char *name; /* of the chunk, as lua_load() takes it */
@@ -25,14 +25,14 @@ struct program_module {
 struct program {
     _Atomic unsigned references;
     struct alloc alloc;
-    struct terms *terms;
-    size_t charged;  /* to the quota of its terms */
+    struct settings *settings;
+    size_t charged;  /* to the quota of its settings */
     bool over_quota; /* which has refused */
     struct code code;
     struct program_module *modules; /* in the order in which they are loaded */
 };
 
-/* On the terms for workers of an isolate, and on its quota.  NULL for lack of memory. */
+/* On the settings for workers of an isolate, and on its quota.  NULL for lack of memory. */
 struct program *program_new(struct orr_isolate *iso, size_t memory);
 
 /*
@@ -42,7 +42,7 @@ struct program *program_new(struct orr_isolate *iso, size_t memory);
 bool program_set_code(struct program *program, lua_State *L, int index, const char *name);
 bool program_add_module(struct program *program, lua_State *L, int index, const char *module, const char *name);
 
-/* Pushes the code as a function on L, of an isolate that lives on the program's terms.  False, with why not pushed. */
+/* Pushes the code as a function on L, of an isolate that lives on the program's settings.  False, with why not pushed. */
 bool program_load(const struct code *code, lua_State *L);
 
 struct program *program_ref(struct program *program);

@@ -1,0 +1,235 @@
+/* The module `async`: tasks, and waiting for time. */
+#include "lua/api/async.h"
+
+#include "lua/api/duration.h"
+#include "lua/api/schedule.h"
+#include "lua/isolate.h"
+#include "lua/task/report.h"
+#include "lua/task/task.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+
+/* --- run ------------------------------------------------------------------------------------------------------------ */
+
+static bool option_flag(lua_State *L, const char *name)
+{
+    lua_getfield(L, 1, name);
+    bool set = lua_toboolean(L, -1);
+    lua_pop(L, 1);
+    return set;
+}
+
+/* Options at 1; the name, if there is one, stays on the stack at 1 instead. */
+static struct ltask_options read_options(lua_State *L)
+{
+    static const char *const known[] = { "name", "detached", "fair", "deadline", NULL };
+    for (lua_pushnil(L); lua_next(L, 1); lua_pop(L, 1)) {
+        const char *key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "?";
+        int i = 0;
+        while (known[i] && strcmp(known[i], key) != 0)
+            i++;
+        if (!known[i])
+            luaL_error(L, "async.run: unknown option '%s'; expected name, detached, fair or deadline", key);
+    }
+    struct ltask_options options = { .detached = option_flag(L, "detached"), .fair = option_flag(L, "fair") };
+    lua_getfield(L, 1, "deadline");
+    if (!lua_isnil(L, -1)) {
+        lua_Number ms = lua_tonumber(L, -1);
+        if (!(ms > 0) || ms * 1e6 >= 9e18)
+            luaL_error(L, "async.run: option deadline is %s, expected milliseconds, more than 0",
+                       luaL_tolstring(L, -1, NULL));
+        options.deadline_ns = ms * 1e6 < 1 ? 1 : (uint64_t)(ms * 1e6);
+    }
+    lua_pop(L, 1);
+    lua_getfield(L, 1, "name");
+    if (!lua_isnil(L, -1))
+        options.name = luaL_checkstring(L, -1);
+    lua_replace(L, 1);
+    return options;
+}
+
+/* [function] [arguments...], after an optional name or options. */
+static int run_over(lua_State *L, int status, lua_KContext context)
+{
+    (void)status;
+    (void)context;
+    lua_settop(L, 1); /* the handle */
+    return 1;
+}
+
+static int async_run(lua_State *L)
+{
+    struct orr_isolate *iso = isolate_of(L);
+    struct ltask_options options = { 0 };
+    int function = 2;
+    if (lua_istable(L, 1))
+        options = read_options(L);
+    else if (lua_type(L, 1) == LUA_TSTRING)
+        options.name = lua_tostring(L, 1);
+    else
+        function = 1;
+    luaL_checktype(L, function, LUA_TFUNCTION);
+    ltask_check_depth(L);
+    struct ltask *task = ltask_new(iso, L, lua_gettop(L) - function, &options);
+    lua_insert(L, 1);
+    lua_settop(L, 1);
+    task->next_urgent = NULL;
+    return ltask_run_first(L, task, run_over, 0);
+}
+
+/* --- Small ones ------------------------------------------------------------------------------------------------------- */
+
+/* The task has let the others go first; and once more, until the schedule has got as far as `mark`. */
+static int checkpoint_over(lua_State *L, int status, lua_KContext mark)
+{
+    (void)status;
+    struct ltask *self = ltask_current(L, "async.checkpoint");
+    int error = orr_checkpoint(self->task);
+    if (error)
+        return wait_raise(L, error);
+    if (schedule_has_passed(self->iso, (uint64_t)mark))
+        return 0;
+    orr_task_yield(self->task);
+    return suspend(L, checkpoint_over, mark);
+}
+
+/* Lets the others go first, and what was scheduled, as far as one turn gets. */
+static int async_checkpoint(lua_State *L)
+{
+    struct ltask *self = ltask_current(L, "async.checkpoint");
+    int error = orr_checkpoint(self->task);
+    if (error)
+        return wait_raise(L, error);
+    orr_task_yield(self->task);
+    return suspend(L, checkpoint_over, (lua_KContext)schedule_next_mark(self->iso));
+}
+
+/* [ms] [how far the schedule is to get] */
+static int sleep_until(lua_State *L, int status, lua_KContext deadline)
+{
+    (void)status;
+    struct ltask *self = ltask_current(L, "async.sleep");
+    int error = orr_sleep_until(self->task, &self->wait, (uint64_t)deadline);
+    if (error == -EAGAIN)
+        return suspend(L, sleep_until, deadline);
+    return error ? wait_raise(L, error) : checkpoint_over(L, LUA_OK, (lua_KContext)lua_tointeger(L, 2));
+}
+
+static int async_sleep(lua_State *L)
+{
+    uint64_t ns = duration_check(L, 1);
+    struct ltask *self = ltask_current(L, "async.sleep");
+    lua_settop(L, 1);
+    lua_pushinteger(L, (lua_Integer)schedule_next_mark(self->iso));
+    return sleep_until(L, LUA_OK, (lua_KContext)clock_after(timers_now(self->task->worker->timers), ns));
+}
+
+static int async_is_closing(lua_State *L)
+{
+    struct orr_isolate *iso = isolate_of(L);
+    lua_pushboolean(L, iso->execution.current && iso->execution.current->task->cancelled);
+    return 1;
+}
+
+static int async_current(lua_State *L)
+{
+    struct orr_isolate *iso = isolate_of(L);
+    if (iso->execution.current)
+        ltask_push(L, iso->execution.current);
+    else
+        lua_pushnil(L);
+    return 1;
+}
+
+/* async.debug(on): tasks remember where they were made. */
+static int async_debug(lua_State *L)
+{
+    isolate_of(L)->debug = lua_toboolean(L, 1);
+    return 0;
+}
+
+static void add_line(void *data, const char *text)
+{
+    luaL_addstring((luaL_Buffer *)data, text);
+    luaL_addchar((luaL_Buffer *)data, '\n');
+}
+
+static int async_inspect_tree(lua_State *L)
+{
+    struct orr_isolate *iso = isolate_of(L);
+    struct ltask *top = lua_isnoneornil(L, 1) ? NULL : ltask_check(L, 1);
+    luaL_Buffer text;
+    luaL_buffinit(L, &text);
+    if (!isolate_visit(iso)) {
+        if (!top || top->task)
+            orr_tree_print(top ? top->task : NULL, add_line, &text);
+        isolate_leave(iso);
+    }
+    luaL_pushresult(&text);
+    return 1;
+}
+
+/* --- Descriptors ---------------------------------------------------------------------------------------------------------- */
+
+/* [1] the descriptor, [2] the operation. */
+static int wait_for_fd(lua_State *L, int status, lua_KContext events)
+{
+    (void)status;
+    struct ltask *self = ltask_current(L, "async.readable");
+    struct orr_io *io = lua_touserdata(L, 2);
+    int error = orr_io_await(self->task, io);
+    if (error == -EAGAIN)
+        return suspend(L, wait_for_fd, events);
+    if (error)
+        return wait_raise(L, error);
+    if (io->result < 0)
+        return luaL_error(L, "descriptor %d: %s", (int)lua_tointeger(L, 1), strerror(-io->result));
+    lua_pushboolean(L, true);
+    return 1;
+}
+
+static int begin_wait_for_fd(lua_State *L, const char *what, unsigned events)
+{
+    struct ltask *self = ltask_waiting(L, what);
+    lua_Integer fd = luaL_checkinteger(L, 1);
+    luaL_argcheck(L, fd >= 0 && fd <= INT_MAX, 1, "expected a file descriptor");
+    lua_settop(L, 1);
+    int error = orr_checkpoint(self->task);
+    if (error)
+        return wait_raise(L, error);
+    struct orr_io *io = lua_newuserdatauv(L, sizeof *io, 0);
+    *io = (struct orr_io){ 0 };
+    error = orr_io_wait(self->task, io, (int)fd, events);
+    if (error)
+        return wait_raise(L, error);
+    return wait_for_fd(L, LUA_OK, events);
+}
+
+static int async_readable(lua_State *L)
+{
+    return begin_wait_for_fd(L, "async.readable", POLLIN);
+}
+
+static int async_writable(lua_State *L)
+{
+    return begin_wait_for_fd(L, "async.writable", POLLOUT);
+}
+
+void async_open(struct orr_isolate *iso, lua_State *L)
+{
+    static const luaL_Reg functions[] = {
+        { "run", async_run },
+        { "sleep", async_sleep },
+        { "checkpoint", async_checkpoint },
+        { "is_closing", async_is_closing },
+        { "current", async_current },
+        { "debug", async_debug },
+        { "inspect_tree", async_inspect_tree },
+        { "readable", async_readable },
+        { "writable", async_writable },
+        { NULL, NULL },
+    };
+    isolate_register(iso, L, functions);
+}

@@ -1,0 +1,350 @@
+/*
+ * await, in all its forms.  A function that is awaited is called with a callback; the wait is over when that is called,
+ * with its arguments.  The callback belongs to this one wait, by a serial number that it loses when the wait is over: one that
+ * comes late, or for the second time, does nothing.
+ *
+ * A callback that comes while the function still runs leaves its arguments in its own upvalues; later ones go straight onto
+ * the stack of the coroutine that waits.
+ */
+#include "lua/api/await.h"
+
+#include "lua/api/future.h"
+#include "lua/isolate.h"
+#include "lua/task/task.h"
+
+#include <string.h>
+
+/* --- Tasks ---------------------------------------------------------------------------------------------------- */
+
+/* Drops `true` and answers the results, or raises the error: [handle] [ok] [values...] at the top. */
+static int outcome_or_raise(lua_State *L, int count)
+{
+    if (lua_toboolean(L, -count))
+        return count - 1;
+    return lua_error(L);
+}
+
+static int await_task(lua_State *L, int status, lua_KContext context)
+{
+    (void)status;
+    struct ltask *self = ltask_current(L, "await");
+    struct ltask *other = lua_touserdata(L, 1);
+    /* A task that ended well gives up its core at once; whoever waited for it still has that. */
+    struct orr_task *core = self->wait.state == WAIT_IDLE ? other->task : self->wait.source;
+    int error = core ? orr_task_await(self->task, &self->wait, core) : orr_checkpoint(self->task);
+    if (error == -EAGAIN)
+        return suspend(L, await_task, context);
+    if (error)
+        return wait_raise(L, error);
+    return outcome_or_raise(L, ltask_push_outcome(L, other, 1));
+}
+
+/* --- Callbacks -------------------------------------------------------------------------------------------------- */
+
+static void callback_withdraw(struct orr_wait *wait, bool granted)
+{
+    (void)wait;
+    (void)granted;
+}
+
+static const struct orr_wait_kind callback_kind = { .name = "a callback", .withdraw = callback_withdraw };
+
+enum {
+    UP_TASK = 2,
+    UP_SERIAL,
+    UP_VALUES, /* what came early: one value, or a table of them */
+    UP_COUNT,  /* how many; nil for none */
+    UP_LAST = UP_COUNT,
+};
+
+/* The frame of an awaited function: */
+enum {
+    AT_CALLBACK = 1,
+    AT_RETURNED, /* what it returned, to be closed */
+    AT_VALUES,
+};
+
+/* Comes before anybody waits for it. */
+static void keep_early(lua_State *L, int count)
+{
+    if (count != 1) {
+        lua_createtable(L, count, 0);
+        lua_insert(L, 1);
+        for (int i = count; i; i--)
+            lua_rawseti(L, 1, i);
+        lua_settop(L, 1);
+    }
+    lua_replace(L, lua_upvalueindex(UP_VALUES));
+    lua_pushinteger(L, count);
+    lua_replace(L, lua_upvalueindex(UP_COUNT));
+}
+
+static int callback(lua_State *L)
+{
+    struct orr_isolate *iso = isolate_of(L);
+    struct ltask *self = lua_touserdata(L, lua_upvalueindex(UP_TASK));
+    uint32_t serial = (uint32_t)lua_tointeger(L, lua_upvalueindex(UP_SERIAL));
+    if (!serial || self->over)
+        return 0; /* late, or for the second time */
+    int count = lua_gettop(L);
+    if (!self->for_callback || self->serial != serial) { /* nobody waits for it yet */
+        if (lua_isnil(L, lua_upvalueindex(UP_COUNT)))
+            keep_early(L, count);
+        return 0;
+    }
+    if (!lua_checkstack(self->suspended, count + 4))
+        return luaL_error(L, "too many values for a callback");
+    int error = isolate_visit(iso);
+    if (error)
+        return luaL_error(L, "a callback came from the wrong thread: %s", strerror(-error));
+    lua_pushinteger(L, 0);
+    lua_replace(L, lua_upvalueindex(UP_SERIAL));
+    lua_xmove(L, self->suspended, count);
+    self->for_callback = false;
+    wait_grant(&self->wait);
+    isolate_leave(iso);
+    return 0;
+}
+
+/* From now on the callback of this frame is late. */
+static void end_callback(lua_State *L)
+{
+    lua_pushinteger(L, 0);
+    lua_setupvalue(L, AT_CALLBACK, UP_SERIAL);
+}
+
+/* Pushes a method of a value, or nil where it cannot have any. */
+static bool push_method(lua_State *L, int index, const char *name)
+{
+    if (!lua_istable(L, index)) {
+        if (luaL_getmetafield(L, index, "__index") == LUA_TNIL)
+            return false;
+        lua_pop(L, 1);
+    }
+    lua_getfield(L, index, name);
+    if (lua_isfunction(L, -1))
+        return true;
+    lua_pop(L, 1);
+    return false;
+}
+
+static int do_nothing(lua_State *L)
+{
+    (void)L;
+    return 0;
+}
+
+static int nothing_more(lua_State *L, int status, lua_KContext context)
+{
+    (void)L;
+    (void)status;
+    (void)context;
+    return 0;
+}
+
+/* [returned] [whether it is closing] */
+static int asked_whether_closing(lua_State *L, int status, lua_KContext context)
+{
+    (void)status;
+    (void)context;
+    if (lua_toboolean(L, -1) || !push_method(L, 1, "close"))
+        return 0;
+    lua_pushvalue(L, 1);
+    lua_pushcfunction(L, do_nothing); /* some want to tell when they are closed */
+    lua_callk(L, 2, 0, 0, nothing_more);
+    return 0;
+}
+
+/* Closes what an awaited function has returned, at 1, unless it is closing already.  Both questions may wait. */
+static int close_returned(lua_State *L)
+{
+    if (!push_method(L, 1, "is_closing")) {
+        lua_pushboolean(L, false);
+    } else {
+        lua_pushvalue(L, 1);
+        lua_callk(L, 1, 1, 0, asked_whether_closing);
+    }
+    return asked_whether_closing(L, LUA_OK, 0);
+}
+
+/* Pushes what closes it; false if it is nothing that could be closed. */
+static bool push_closing(lua_State *L)
+{
+    if (lua_type(L, AT_RETURNED) < LUA_TTABLE || lua_isfunction(L, AT_RETURNED))
+        return false;
+    lua_pushcfunction(L, close_returned);
+    lua_pushvalue(L, AT_RETURNED);
+    return true;
+}
+
+static int return_values(lua_State *L, int status, lua_KContext count)
+{
+    (void)L;
+    (void)status;
+    return (int)count;
+}
+
+/* The callback has come, and its arguments are in the frame. */
+static int callback_over(lua_State *L)
+{
+    int count = lua_gettop(L) - (AT_VALUES - 1);
+    end_callback(L);
+    if (push_closing(L))
+        lua_callk(L, 1, 0, count, return_values);
+    return count;
+}
+
+static int raise_argument(lua_State *L)
+{
+    lua_settop(L, 1);
+    return lua_error(L);
+}
+
+/*
+ * [error]: starts a task that fails with it.  A task that is being closed keeps that beside what it has come to, and so does one that
+ * ends by the failure of a child.  Where only a part of the task is over, by a time limit, nobody would ask: then the sink is told.
+ */
+static int start_failing(lua_State *L)
+{
+    struct orr_isolate *iso = isolate_of(L);
+    const struct orr_task *task = iso->execution.current->task;
+    lua_pushcfunction(L, raise_argument);
+    lua_insert(L, 1);
+    ltask_start_soon(iso, L, 1,
+                     &(struct ltask_options){ .name = "close of an awaited resource",
+                                              .lasting = true,
+                                              .detached = task->cancelled && !(task->own.flags & NEST_CANCELLED) });
+    return 0;
+}
+
+/* The error at the top, of closing what was returned, comes behind the one that is raised: it must not be lost. */
+static void keep_close_error(lua_State *L)
+{
+    struct orr_isolate *iso = isolate_of(L);
+    bool closed = lua_type(L, -1) == LUA_TSTRING && !strcmp(lua_tostring(L, -1), "closed");
+    if (closed && iso->execution.current->task->cancelled)
+        return; /* it has waited, and was told what everybody here is told */
+    lua_pushlightuserdata(L, iso);
+    lua_pushcclosure(L, start_failing, 1);
+    lua_pushvalue(L, -2);
+    if (lua_pcall(L, 1, 0, 0) != LUA_OK)
+        log_line(&iso->rt->log, ORR_LOG_ERROR,
+                 "closing what an awaited function returned failed: %s, and no task could tell: %s",
+                 lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : luaL_typename(L, -2), lua_tostring(L, -1));
+}
+
+/* [callback] [returned] [error] [...]: what was returned is closed, and if that failed, this error comes first. */
+static int raise_after_closing(lua_State *L, int status, lua_KContext context)
+{
+    (void)context;
+    if (status != LUA_OK && status != LUA_YIELD)
+        keep_close_error(L);
+    lua_settop(L, AT_VALUES);
+    return lua_error(L);
+}
+
+static int callback_interrupted(lua_State *L, int error)
+{
+    end_callback(L);
+    lua_settop(L, AT_RETURNED);
+    wait_push_error(L, error);
+    int status = push_closing(L) ? lua_pcallk(L, 1, 0, 0, 0, raise_after_closing) : LUA_OK;
+    return raise_after_closing(L, status, 0);
+}
+
+static int take_early(lua_State *L)
+{
+    lua_getupvalue(L, AT_CALLBACK, UP_COUNT);
+    int count = (int)lua_tointeger(L, -1);
+    lua_pop(L, 1);
+    luaL_checkstack(L, count + 4, "too many values from a callback");
+    lua_getupvalue(L, AT_CALLBACK, UP_VALUES);
+    if (count != 1) {
+        for (int i = 1; i <= count; i++)
+            lua_rawgeti(L, AT_VALUES, i);
+        lua_remove(L, AT_VALUES);
+    }
+    return callback_over(L);
+}
+
+static int await_callback(lua_State *L, int status, lua_KContext serial)
+{
+    (void)status;
+    struct ltask *self = ltask_current(L, "await");
+    int error = wait_poll(self->task, &self->wait, self, &callback_kind);
+    if (error == 1) {
+        list_init(&self->wait.in_source);
+        error = wait_begin(self->task, &self->wait, self, &callback_kind);
+    }
+    if (error == -EAGAIN) {
+        self->for_callback = true;
+        self->serial = (uint32_t)serial;
+        return suspend(L, await_callback, serial);
+    }
+    self->for_callback = false;
+    if (!error)
+        return callback_over(L);
+    return callback_interrupted(L, error);
+}
+
+/* The function has returned: [callback] [what it returned]. */
+static int function_returned(lua_State *L, int status, lua_KContext serial)
+{
+    (void)status;
+    lua_settop(L, AT_RETURNED);
+    lua_getupvalue(L, AT_CALLBACK, UP_COUNT);
+    bool early = !lua_isnil(L, -1);
+    lua_pop(L, 1);
+    if (early)
+        return take_early(L);
+    return await_callback(L, LUA_OK, serial);
+}
+
+/* [function] [arguments...]: calls it with a callback as its argument number `position`. */
+static int await_function(lua_State *L, int position)
+{
+    struct orr_isolate *iso = isolate_of(L);
+    struct ltask *self = ltask_waiting(L, "await");
+    int error = orr_checkpoint(self->task);
+    if (error)
+        return wait_raise(L, error);
+    uint32_t serial = ++iso->tasks.serials ? iso->tasks.serials : ++iso->tasks.serials; /* never 0 */
+    lua_settop(L, position); /* the function, and the arguments before the callback */
+    lua_pushlightuserdata(L, iso);
+    ltask_push(L, self);
+    lua_pushinteger(L, serial);
+    lua_pushnil(L);
+    lua_pushnil(L);
+    lua_pushcclosure(L, callback, UP_LAST);
+    lua_pushvalue(L, -1);
+    lua_insert(L, AT_CALLBACK);
+    lua_callk(L, position, 1, serial, function_returned);
+    return function_returned(L, LUA_OK, serial);
+}
+
+/* --- The form of it ------------------------------------------------------------------------------------------------- */
+
+static int async_await(lua_State *L)
+{
+    ltask_current(L, "await");
+    if (ltask_test(L, 1))
+        return await_task(L, LUA_OK, 0);
+    if (future_test(L, 1))
+        return future_await(L, LUA_OK, 0);
+    if (lua_isfunction(L, 1))
+        return await_function(L, 1);
+    if (lua_isinteger(L, 1) && lua_isfunction(L, 2)) {
+        lua_Integer position = lua_tointeger(L, 1);
+        luaL_argcheck(L, position >= 1 && position <= 200, 1, "the callback's position is from 1 to 200");
+        lua_remove(L, 1);
+        return await_function(L, (int)position);
+    }
+    return luaL_error(L, "await: expected a task, a future, a function, or a position and a function, got %s",
+                      luaL_typename(L, 1));
+}
+
+void await_open(struct orr_isolate *iso, lua_State *L)
+{
+    static const luaL_Reg functions[] = { { "await", async_await }, { NULL, NULL } };
+    isolate_register(iso, L, functions);
+}

@@ -1,0 +1,110 @@
+/*
+ * `collectgarbage`, where the collector is ours to step (collector.h).  Whole cycles are done in steps, and the script is suspended in
+ * between where it can be; nothing takes longer than a slice in one piece.
+ *
+ * The mode stays incremental: a collection of the generational mode cannot be divided.  What a script sets is remembered, so that it finds
+ * what it has set.  `setpause` and `setstepmul` change our pace; what is in use may always double at the least, and half the usual
+ * work is the least.
+ *
+ * An untrusted script can count and step.
+ */
+#include "lua/api/collectgarbage.h"
+
+#include "lua/isolate.h"
+#include "lua/isolate/collector.h"
+#include "lua/limits/budget.h"
+#include "lua/sandbox/sandbox.h"
+
+enum option { COLLECT, COUNT, STEP, STOP, RESTART, SETPAUSE, SETSTEPMUL, ISRUNNING, GENERATIONAL, INCREMENTAL };
+
+static const char *const names[] = { "collect",    "count",     "step",         "stop",        "restart", "setpause",
+                                     "setstepmul", "isrunning", "generational", "incremental", NULL };
+
+/* Pays what is owed.  `context` is the number of cycles that were over before, or -1 for a whole collection. */
+static int pay(lua_State *L, int status, lua_KContext context)
+{
+    (void)status;
+    struct orr_isolate *iso = isolate_of(L);
+    if (budget_pay(L))
+        return budget_pause(L, pay, context);
+    if (context < 0)
+        lua_pushinteger(L, 0);
+    else
+        lua_pushboolean(L, iso->collector.cycles != (uint64_t)context);
+    return 1;
+}
+
+static int set(lua_State *L, unsigned *value)
+{
+    lua_Integer now = luaL_optinteger(L, 2, 0), before = *value;
+    *value = now < 0 ? 0 : now > 1000 ? 1000 : (unsigned)now;
+    lua_pushinteger(L, before);
+    return 1;
+}
+
+static int set_mode(lua_State *L, struct collector *collector, bool generational)
+{
+    lua_pushstring(L, collector->generational ? "generational" : "incremental");
+    collector->generational = generational;
+    return 1;
+}
+
+static void set_pace(lua_State *L, struct collector *collector)
+{
+    lua_Integer pause = luaL_optinteger(L, 2, 0), rate = luaL_optinteger(L, 3, 0);
+    collector->pause = pause > 0 && pause <= 1000 ? (unsigned)pause : collector->pause;
+    collector->rate = rate > 0 && rate <= 1000 ? (unsigned)rate : collector->rate;
+}
+
+static int collect(lua_State *L)
+{
+    struct orr_isolate *iso = isolate_of(L);
+    struct collector *collector = &iso->collector;
+    enum option option = (enum option)luaL_checkoption(L, 1, "collect", names);
+    if (sandbox_applies(iso) && option != COUNT && option != STEP)
+        return luaL_error(L, "collectgarbage '%s' is refused: this script can only \"count\" and \"step\"",
+                          names[option]);
+    int kilobytes = lua_gc(L, LUA_GCCOUNT);
+    if (kilobytes < 0) { /* in a finalizer */
+        luaL_pushfail(L);
+        return 1;
+    }
+    switch (option) {
+    case COLLECT:
+        collector_force(iso, 1);
+        return pay(L, LUA_OK, -1);
+    case COUNT:
+        lua_pushnumber(L, kilobytes + (lua_Number)lua_gc(L, LUA_GCCOUNTB) / 1024);
+        return 1;
+    case STEP:
+        collector_owe(iso, sandbox_applies(iso) ? 0 : luaL_optinteger(L, 2, 0));
+        return pay(L, LUA_OK, (lua_KContext)collector->cycles);
+    case STOP:
+    case RESTART:
+        collector->stopped = option == STOP;
+        lua_pushinteger(L, 0);
+        return 1;
+    case SETPAUSE:
+        return set(L, &collector->pause);
+    case SETSTEPMUL:
+        return set(L, &collector->rate);
+    case ISRUNNING:
+        lua_pushboolean(L, !collector->stopped);
+        return 1;
+    case GENERATIONAL:
+        return set_mode(L, collector, true);
+    case INCREMENTAL:
+        set_pace(L, collector);
+        return set_mode(L, collector, false);
+    }
+    return 0;
+}
+
+void collectgarbage_open(struct orr_isolate *iso, lua_State *L)
+{
+    if (!iso->collector.managed)
+        return;
+    lua_pushlightuserdata(L, iso);
+    lua_pushcclosure(L, collect, 1);
+    lua_setglobal(L, "collectgarbage");
+}

@@ -1,0 +1,375 @@
+/*
+ * `coroutine`, as scripts know it, inside tasks.  A coroutine of the script's own may await: then it yields to us, and
+ * we, inside the one that resumed it, yield too, until the task is reached; and going on comes back the same way.
+ * Nobody sees a coroutine that waits as suspended: it is *normal*, and cannot be resumed or closed by others.
+ *
+ * A task's own coroutine is not for scripts to yield, resume or close.
+ */
+#include "lua/api/coroutine.h"
+
+#include "lua/api/scopes.h"
+#include "lua/isolate.h"
+#include "lua/limits/budget.h"
+#include "lua/limits/terminate.h"
+#include "lua/task/task.h"
+
+#include <string.h>
+
+static const char waiting_key; /* in the registry: the coroutines that wait inside tasks, and who resumed them */
+static const char exposed_key; /* and those of tasks that scripts have seen */
+
+/*
+ * Pushes a coroutine on L.  There is no way to do that but by its own stack.  That may be full, and lua_checkstack() would make the frame of
+ * one that was suspended in mid-slice larger each time: so the value goes onto one of the few slots that Lua has beyond the last, for values that do not
+ * stay.
+ */
+static void push_coroutine(lua_State *L, lua_State *co)
+{
+    lua_pushthread(co);
+    lua_xmove(co, L, 1);
+}
+
+/* L has resumed it. */
+static void set_waiting(lua_State *L, lua_State *co, bool waiting)
+{
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &waiting_key);
+    push_coroutine(L, co);
+    if (waiting)
+        lua_pushthread(L);
+    else
+        lua_pushnil(L);
+    lua_rawset(L, -3);
+    lua_pop(L, 1);
+}
+
+static bool is_in(lua_State *L, lua_State *co, const char *key)
+{
+    lua_rawgetp(L, LUA_REGISTRYINDEX, key);
+    push_coroutine(L, co);
+    lua_rawget(L, -2);
+    bool in = lua_toboolean(L, -1);
+    lua_pop(L, 2);
+    return in;
+}
+
+lua_State *coroutine_resumer(lua_State *L, lua_State *co)
+{
+    if (!lua_checkstack(L, 2))
+        return NULL;
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &waiting_key);
+    push_coroutine(L, co);
+    lua_rawget(L, -2);
+    lua_State *resumer = lua_tothread(L, -1);
+    lua_pop(L, 2);
+    return resumer;
+}
+
+static bool is_waiting(lua_State *L, lua_State *co)
+{
+    return lua_status(co) == LUA_YIELD && is_in(L, co, &waiting_key);
+}
+
+/* Whether a coroutine is a task's, or the host's.  Scripts have it from coroutine.running(), or they have not got it. */
+static bool is_tasks(struct orr_isolate *iso, lua_State *L, lua_State *co)
+{
+    return co == iso->L || (iso->execution.level && iso->execution.level->co == co) || is_in(L, co, &exposed_key);
+}
+
+static lua_State *check_coroutine(lua_State *L)
+{
+    lua_State *co = lua_tothread(L, 1);
+    luaL_argexpected(L, co, 1, "thread");
+    return co;
+}
+
+static const char *status_of(struct orr_isolate *iso, lua_State *L, lua_State *co)
+{
+    if (L == co)
+        return "running";
+    if (is_waiting(L, co))
+        return "normal";
+    lua_Debug info;
+    switch (lua_status(co)) {
+    case LUA_YIELD:
+        return "suspended";
+    case LUA_OK:
+        if (lua_getstack(co, 0, &info))
+            return "normal";
+        return lua_gettop(co) == 0 || is_in(L, co, &exposed_key) ? "dead" : "suspended";
+    default:
+        return "dead";
+    }
+    (void)iso;
+}
+
+/* --- Resuming -------------------------------------------------------------------------------------------------------- */
+
+/*
+ * Resumes `co` with so many arguments on its stack.  Answers how many results there are on L; -1 for an error, which is there
+ * instead; PASS_ON if the coroutine has to wait.
+ */
+enum { PASS_ON = -2 };
+
+static int resume(lua_State *L, struct orr_isolate *iso, lua_State *co, int arguments)
+{
+    struct chain chain = { .outer = iso->execution.chain, .L = L, .co = co };
+    lua_State *running = iso->execution.running;
+    iso->execution.chain = &chain;
+    iso->execution.running = co;
+    budget_enter_coroutine(iso, co);
+    int results;
+    int status = lua_resume(co, L, arguments, &results);
+    iso->execution.chain = chain.outer;
+    iso->execution.running = running;
+    budget_switched(iso);
+    if (status == LUA_YIELD && iso->execution.suspending)
+        return PASS_ON;
+    if (status == LUA_OK || status == LUA_YIELD) {
+        if (!lua_checkstack(L, results + 1)) {
+            lua_pop(co, results);
+            lua_pushliteral(L, "too many results to resume");
+            return -1;
+        }
+        lua_xmove(co, L, results);
+        return results;
+    }
+    lua_xmove(co, L, 1);
+    mark_ended(iso, co, chain.in_hook);
+    return -1;
+}
+
+/* Begins to resume the coroutine with what is on top of L. */
+static int resume_first(lua_State *L, struct orr_isolate *iso, lua_State *co, int arguments)
+{
+    if (is_tasks(iso, L, co)) {
+        lua_pushliteral(L, "this coroutine is a task's, or the host's: tasks go on by themselves; await it, or close "
+                           "it with task:close()");
+        return -1;
+    }
+    if (is_waiting(L, co)) {
+        lua_pushliteral(L, "cannot resume a coroutine that is waiting inside a task");
+        return -1;
+    }
+    if (!lua_checkstack(co, arguments)) {
+        lua_pushliteral(L, "too many arguments to resume");
+        return -1;
+    }
+    lua_xmove(L, co, arguments);
+    return resume(L, iso, co, arguments);
+}
+
+/* The task that waits goes on: so does the coroutine. */
+static int resume_again(lua_State *L, lua_State *co)
+{
+    set_waiting(L, co, false);
+    return resume(L, isolate_of(L), co, 0); /* what a callback has left for it is on its stack already */
+}
+
+/* If there is no memory to remember it, the wait is an error where the coroutine was resumed, and nobody is on the way out. */
+static int pass_on(lua_State *L, lua_State *co, lua_KFunction k)
+{
+    struct orr_isolate *iso = isolate_of(L);
+    struct ltask *self = iso->execution.current;
+    bool preempting = iso->preemption.preempting, preempted = self && self->preempted;
+    iso->execution.suspending = iso->preemption.preempting = false;
+    if (self)
+        self->preempted = false;
+    set_waiting(L, co, true);
+    iso->execution.suspending = true;
+    iso->preemption.preempting = preempting;
+    if (self)
+        self->preempted = preempted;
+    return lua_yieldk(L, 0, (lua_KContext)(intptr_t)co, k);
+}
+
+/* Closes what a coroutine that has failed left open; the error is on L already. */
+static void close_dead(lua_State *L, lua_State *co)
+{
+    if (lua_status(co) == LUA_OK || lua_status(co) == LUA_YIELD)
+        return; /* it was not resumed at all */
+    if (close_refusal(isolate_of(L), co))
+        return;
+    close_coroutine(isolate_of(L), L, co);
+    lua_settop(co, 0);
+}
+
+static int resume_result(lua_State *L, lua_State *co, int results);
+
+static int resume_k(lua_State *L, int status, lua_KContext context)
+{
+    (void)status;
+    lua_State *co = (lua_State *)(intptr_t)context;
+    return resume_result(L, co, resume_again(L, co));
+}
+
+static int resume_result(lua_State *L, lua_State *co, int results)
+{
+    if (results == PASS_ON)
+        return pass_on(L, co, resume_k);
+    struct ltask *self = isolate_of(L)->execution.current;
+    if (results < 0 && self && self->task->cancelled)
+        close_dead(L, co); /* cancelling closes it, with what it has to close */
+    lua_pushboolean(L, results >= 0);
+    results = results < 0 ? 1 : results;
+    lua_insert(L, -(results + 1));
+    return results + 1;
+}
+
+static int co_resume(lua_State *L)
+{
+    lua_State *co = check_coroutine(L);
+    return resume_result(L, co, resume_first(L, isolate_of(L), co, lua_gettop(L) - 1));
+}
+
+/* --- wrap ---------------------------------------------------------------------------------------------------------------- */
+
+static int wrap_result(lua_State *L, lua_State *co, int results);
+
+static int wrap_k(lua_State *L, int status, lua_KContext context)
+{
+    (void)status;
+    lua_State *co = (lua_State *)(intptr_t)context;
+    return wrap_result(L, co, resume_again(L, co));
+}
+
+/* As Lua's own: what the coroutine leaves open is closed, and the error says where it was raised. */
+static int wrap_result(lua_State *L, lua_State *co, int results)
+{
+    if (results == PASS_ON)
+        return pass_on(L, co, wrap_k);
+    if (results >= 0)
+        return results;
+    int status = lua_status(co);
+    if (status != LUA_OK && status != LUA_YIELD && !close_refusal(isolate_of(L), co) &&
+        close_coroutine(isolate_of(L), L, co) != LUA_OK && lua_gettop(co)) {
+        lua_pop(L, 1);
+        lua_xmove(co, L, 1);
+    }
+    if (status != LUA_ERRMEM && lua_type(L, -1) == LUA_TSTRING && strcmp(lua_tostring(L, -1), "closed") != 0) {
+        luaL_where(L, 1);
+        lua_insert(L, -2);
+        lua_concat(L, 2);
+    }
+    return lua_error(L);
+}
+
+static int wrapped(lua_State *L)
+{
+    lua_State *co = lua_tothread(L, lua_upvalueindex(2));
+    return wrap_result(L, co, resume_first(L, isolate_of(L), co, lua_gettop(L)));
+}
+
+static int co_create(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TFUNCTION);
+    lua_State *co = lua_newthread(L);
+    budget_made_coroutine(isolate_of(L), L, co);
+    budget_charge_coroutine(isolate_of(L));
+    lua_pushvalue(L, 1);
+    lua_xmove(L, co, 1);
+    return 1;
+}
+
+static int co_wrap(lua_State *L)
+{
+    co_create(L);
+    lua_pushvalue(L, lua_upvalueindex(1));
+    lua_insert(L, -2);
+    lua_pushcclosure(L, wrapped, 2);
+    return 1;
+}
+
+/* --- The rest -------------------------------------------------------------------------------------------------------------- */
+
+static int co_yield (lua_State *L)
+{
+    struct orr_isolate *iso = isolate_of(L);
+    if (iso->execution.level && iso->execution.level->co == L)
+        return luaL_error(L, "coroutine.yield in a task's body: there is nobody to yield to; "
+                             "use async.checkpoint() to let others run, or async.await() to wait");
+    if (iso->execution.current && scopes_contain(iso->execution.current, L))
+        return luaL_error(
+            L, "coroutine.yield inside async.scope, shield or a time limit: whoever is yielded to might never "
+               "come back, and nothing may be left open");
+    return lua_yield(L, lua_gettop(L));
+}
+
+static int co_status(lua_State *L)
+{
+    lua_pushstring(L, status_of(isolate_of(L), L, check_coroutine(L)));
+    return 1;
+}
+
+/* The coroutine of a task, or of a call from the host, that a script has seen is remembered as such, and not used for another. */
+static int co_running(lua_State *L)
+{
+    struct orr_isolate *iso = isolate_of(L);
+    if (iso->execution.level && iso->execution.level->co == L && !iso->execution.level->exposed) {
+        lua_rawgetp(L, LUA_REGISTRYINDEX, &exposed_key);
+        lua_pushthread(L);
+        lua_pushboolean(L, true);
+        lua_rawset(L, -3);
+        lua_pop(L, 1);
+        iso->execution.level->exposed = true;
+    }
+    int main = lua_pushthread(L);
+    lua_pushboolean(L, main);
+    return 2;
+}
+
+static int co_isyieldable(lua_State *L)
+{
+    lua_State *co = lua_isnone(L, 1) ? L : check_coroutine(L);
+    struct orr_isolate *iso = isolate_of(L);
+    bool body = iso->execution.current &&
+                iso->execution.current->co == co; /* which can wait, but has nobody to yield to */
+    lua_pushboolean(L, lua_isyieldable(co) && !body);
+    return 1;
+}
+
+static int co_close(lua_State *L)
+{
+    struct orr_isolate *iso = isolate_of(L);
+    lua_State *co = check_coroutine(L);
+    if (is_tasks(iso, L, co))
+        return luaL_error(L, "this coroutine is a task's, or the host's: close the task, with task:close()");
+    const char *status = status_of(iso, L, co);
+    if (strcmp(status, "suspended") != 0 && strcmp(status, "dead") != 0)
+        return luaL_error(L, "cannot close a %s coroutine", status);
+    const char *refusal = close_refusal(iso, co);
+    if (!refusal && close_coroutine(iso, L, co) == LUA_OK) {
+        lua_pushboolean(L, true);
+        return 1;
+    }
+    lua_pushboolean(L, false);
+    if (refusal)
+        lua_pushstring(L, refusal);
+    else
+        lua_xmove(co, L, 1);
+    return 2;
+}
+
+void coroutine_open(struct orr_isolate *iso, lua_State *L)
+{
+    static const luaL_Reg functions[] = {
+        { "close", co_close },   { "create", co_create },   { "isyieldable", co_isyieldable },
+        { "resume", co_resume }, { "running", co_running }, { "status", co_status },
+        { "wrap", co_wrap },     { "yield", co_yield },     { NULL, NULL },
+    };
+    for (int i = 0; i < 2; i++) {
+        lua_newtable(L);
+        lua_createtable(L, 0, 1);
+        lua_pushliteral(L, "k");
+        lua_setfield(L, -2, "__mode");
+        lua_setmetatable(L, -2);
+        lua_rawsetp(L, LUA_REGISTRYINDEX, i ? &waiting_key : &exposed_key);
+    }
+    if (lua_getglobal(L, LUA_COLIBNAME) != LUA_TTABLE) {
+        lua_pop(L, 1);
+        lua_newtable(L);
+        lua_pushvalue(L, -1);
+        lua_setglobal(L, LUA_COLIBNAME);
+    }
+    isolate_register(iso, L, functions);
+    lua_pop(L, 1);
+}

@@ -1,0 +1,97 @@
+/* The module `runtime`: what a script may know of its limits.  Fields are looked up when they are read. */
+#include "lua/api/runtime_info.h"
+
+#include "lua/isolate.h"
+#include "lua/limits/budget.h"
+#include "lua/task/task.h"
+
+#include <string.h>
+
+static int stats(lua_State *L)
+{
+    const struct orr_isolate *iso = isolate_of(L);
+    lua_createtable(L, 0, 17);
+    const struct {
+        const char *name;
+        uint64_t value;
+    } figures[] = {
+        { "tasks", iso->tasks.count },
+        { "memory_used", iso->memory.used },
+        { "memory_peak", iso->memory.peak },
+        { "preemptions", iso->preemption.count },
+        { "timeouts", iso->preemption.timeouts },
+        { "scheduled", iso->schedule.count },
+        { "schedule_errors", iso->schedule.errors },
+        { "schedule_run", iso->schedule.run },
+        { "timers_pending", iso->timers.figures.pending },
+        { "timers_fired", iso->timers.figures.fired },
+        { "timers_cancelled", iso->timers.figures.cancelled },
+        { "timers_rearmed", iso->timers.figures.rearmed },
+        { "timers_migrated", 0 }, /* they stay with their isolate's worker */
+        { "timers_dropped", iso->timers.figures.dropped },
+        { "events_refused", iso->events.refused },
+        { "events_dropped", iso->events.dropped },
+        { "events_coalesced", iso->events.coalesced },
+    };
+    for (size_t i = 0; i < sizeof figures / sizeof *figures; i++) {
+        lua_pushinteger(L, (lua_Integer)figures[i].value);
+        lua_setfield(L, -2, figures[i].name);
+    }
+    return 1;
+}
+
+static void push_ms(lua_State *L, uint64_t ns)
+{
+    lua_pushnumber(L, (lua_Number)ns / 1e6);
+}
+
+/* [runtime] [name] */
+static int read_field(lua_State *L)
+{
+    const struct orr_isolate *iso = isolate_of(L);
+    const struct level *level = iso->execution.level;
+    const char *name = luaL_checkstring(L, 2);
+    bool counts = iso->limits.mode == ORR_LUA_COUNT;
+    if (!strcmp(name, "memory_used"))
+        lua_pushinteger(L, (lua_Integer)iso->memory.used);
+    else if (!strcmp(name, "memory_limit"))
+        lua_pushinteger(L, (lua_Integer)iso->limits.memory);
+    else if (!strcmp(name, "execution_limit"))
+        lua_pushinteger(L, counts ? (lua_Integer)iso->limits.max_instructions : 0);
+    else if (!strcmp(name, "instructions_used"))
+        lua_pushinteger(L, counts && level ? (lua_Integer)level->used : 0);
+    else if (!strcmp(name, "check_interval"))
+        lua_pushinteger(L, iso->limits.check_interval);
+    else if (!strcmp(name, "strikes"))
+        lua_pushinteger(L, iso->limits.strikes);
+    else if (!strcmp(name, "schedule_limit"))
+        lua_pushinteger(L, iso->limits.schedule_limit);
+    else if (!strcmp(name, "schedule_per_turn"))
+        lua_pushinteger(L, iso->limits.schedule_per_turn);
+    else if (!strcmp(name, "time_limit"))
+        push_ms(L, !counts && level ? level->limit : 0);
+    else if (!strcmp(name, "time_used"))
+        push_ms(L, !counts && level ? budget_used(iso, level) : 0);
+    else
+        lua_pushnil(L);
+    return 1;
+}
+
+static int refuse_to_write(lua_State *L)
+{
+    return luaL_error(L, "runtime.%s: what is in here is only to be read", luaL_tolstring(L, 2, NULL));
+}
+
+void runtime_info_open(struct orr_isolate *iso, lua_State *L)
+{
+    static const luaL_Reg functions[] = { { "stats", stats }, { NULL, NULL } };
+    static const luaL_Reg special[] = { { "__index", read_field }, { "__newindex", refuse_to_write }, { NULL, NULL } };
+    lua_newtable(L);
+    isolate_register(iso, L, functions);
+    lua_newtable(L);
+    isolate_register(iso, L, special);
+    lua_pushboolean(L, false);
+    lua_setfield(L, -2, "__metatable");
+    lua_setmetatable(L, -2);
+    lua_setfield(L, -2, "runtime");
+}

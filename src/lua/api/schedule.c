@@ -1,0 +1,260 @@
+/*
+ * schedule(fn, ...): callbacks that run in the next turn, first come, first served, some in each turn.
+ *
+ * They wait in a list, each anchored until it has begun.  While there are any, a task of ours takes its turns: in each it starts a
+ * number of them as tasks of their own (callback.h), after what was ready before it; none in the turn in which it was scheduled.
+ *
+ * They begin in the order in which they were scheduled, so two numbers tell which have: how many there have been, and how many of these, the first
+ * ones, are settled.  A task that lets others go first, by async.checkpoint() or async.sleep(), waits for a mark in between.
+ */
+#include "lua/api/schedule.h"
+
+#include "exec/spawn.h"
+#include "lua/host/script.h"
+#include "lua/isolate.h"
+#include "lua/task/callback.h"
+#include "lua/task/report.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+
+#define SCHEDULED "orrery.scheduled"
+
+/* The user values are the function and its arguments. */
+struct scheduled {
+    struct callback callback;
+    struct scheduled *next;
+    uint64_t turn; /* in which it was scheduled, or after which */
+    int arguments;
+    bool waiting; /* in the list, and not cancelled */
+};
+
+static struct scheduled *scheduled_of(struct callback *callback)
+{
+    return container_of(callback, struct scheduled, callback);
+}
+
+static int push_scheduled(struct callback *callback, lua_State *co, int handle)
+{
+    int arguments = scheduled_of(callback)->arguments;
+    callback->iso->schedule.settled++;
+    if (!lua_checkstack(co, arguments + 8))
+        return -ENOMEM;
+    callback->iso->schedule.run++;
+    for (int i = 0; i <= arguments; i++)
+        lua_getiuservalue(co, handle, 1 + i);
+    return arguments;
+}
+
+static void scheduled_over(struct callback *callback)
+{
+    isolate_unanchor(callback->iso, callback->iso->L, callback->anchor);
+}
+
+/* It will not begin. */
+static void skip_scheduled(struct callback *callback)
+{
+    callback->iso->schedule.settled++;
+}
+
+static const struct callback_kind scheduled_kind = { .name = "scheduled",
+                                                     .entry = ORR_LUA_SCHEDULED,
+                                                     .push = push_scheduled,
+                                                     .skip = skip_scheduled,
+                                                     .let_go = scheduled_over };
+
+/* Takes the first off the list. */
+static struct scheduled *take_first(struct schedule *queue)
+{
+    struct scheduled *first = queue->first;
+    queue->first = first->next;
+    if (!queue->first)
+        queue->last = NULL;
+    return first;
+}
+
+/* The next, if there is one that is not of this turn.  Cancelled ones are let go of on the way. */
+static struct scheduled *take_next(struct orr_isolate *iso)
+{
+    struct schedule *queue = &iso->schedule;
+    while (queue->first) {
+        if (queue->first->waiting && queue->first->turn == counter_read(&iso->worker->turns))
+            break;
+        struct scheduled *next = take_first(queue);
+        if (next->waiting)
+            return next;
+        skip_scheduled(&next->callback);
+        scheduled_over(&next->callback);
+    }
+    return NULL;
+}
+
+static void start_next(struct orr_isolate *iso, struct scheduled *next)
+{
+    next->waiting = false;
+    iso->schedule.count--;
+    if (callback_start(&next->callback)) {
+        skip_scheduled(&next->callback);
+        scheduled_over(&next->callback);
+    }
+}
+
+static enum orr_poll dispatch(struct orr_task *task, void *data)
+{
+    struct orr_isolate *iso = data;
+    struct schedule *queue = &iso->schedule;
+    if (!iso->L || iso->closing || !queue->first) {
+        if (queue->first) /* none of them begins any more; with the state, they are gone */
+            queue->settled = queue->made;
+        queue->first = queue->last = NULL;
+        queue->dispatching = false;
+        return ORR_DONE;
+    }
+    if (isolate_is_held(iso)) /* nothing of it begins before that has gone on */
+        return orr_task_yield(task);
+    for (unsigned started = 0; started < iso->limits.schedule_per_turn; started++) {
+        struct scheduled *next = take_next(iso);
+        if (!next)
+            break;
+        start_next(iso, next);
+    }
+    orr_task_yield(task);
+    return ORR_PENDING;
+}
+
+static void unref_isolate(void *data)
+{
+    isolate_unref(data);
+}
+
+static int wake_dispatcher(struct orr_isolate *iso)
+{
+    if (iso->schedule.dispatching)
+        return 0;
+    struct orr_spawn what = {
+        .poll = dispatch, .data = iso, .drop = unref_isolate, .name = "schedule", .detached = true
+    };
+    int error = isolate_visit(iso);
+    if (error)
+        return error;
+    error = spawn_for(iso->worker, &iso->share, &what);
+    isolate_leave(iso);
+    if (error)
+        return error;
+    iso->references++;
+    iso->schedule.dispatching = true;
+    return 0;
+}
+
+/* [function] [arguments...] -> [handle] */
+static int schedule(lua_State *L)
+{
+    struct orr_isolate *iso = isolate_of(L);
+    struct schedule *queue = &iso->schedule;
+    luaL_checktype(L, 1, LUA_TFUNCTION);
+    if (queue->count >= iso->limits.schedule_limit)
+        return luaL_error(L, "Schedule queue full (max %d callbacks)", (int)iso->limits.schedule_limit);
+    if (shutdown_refuses(iso, script_running(iso)))
+        return luaL_error(L, "schedule: %s", iso->closing ? "the isolate is closing" : "the script is being ended");
+    int arguments = lua_gettop(L) - 1;
+    if (arguments >= USHRT_MAX - 2)
+        return luaL_error(L, "schedule: too many arguments");
+    struct scheduled *self = lua_newuserdatauv(L, sizeof *self, arguments + 1 + iso->debug);
+    *self = (struct scheduled){
+        .callback = { .kind = &scheduled_kind, .iso = iso, .script = script_running(iso) },
+        .turn = counter_read(&iso->worker->turns),
+        .arguments = arguments,
+    };
+    isolate_set_class(L, OBJECT_SCHEDULED);
+    if (iso->debug) { /* where it was made */
+        report_push_location(L, L, 1);
+        lua_setiuservalue(L, -2, arguments + 2);
+    }
+    lua_insert(L, 1);
+    for (int i = arguments + 1; i; i--)
+        lua_setiuservalue(L, 1, i);
+    int error = wake_dispatcher(iso);
+    if (error)
+        return luaL_error(L, "schedule: %s", strerror(-error));
+    self->callback.anchor = isolate_anchor(iso, L); /* may raise: then nothing has changed */
+    self->waiting = true;
+    if (queue->last)
+        queue->last->next = self;
+    else
+        queue->first = self;
+    queue->last = self;
+    queue->count++;
+    queue->made++;
+    return 1;
+}
+
+/* handle:cancel() -> whether it was in time */
+static int scheduled_cancel(lua_State *L)
+{
+    struct scheduled *self = isolate_check(L, 1, OBJECT_SCHEDULED, SCHEDULED);
+    lua_pushboolean(L, self->waiting);
+    if (self->waiting) {
+        self->waiting = false;
+        self->callback.iso->schedule.count--;
+        for (int i = 1; i <= self->arguments + 1; i++) {
+            lua_pushnil(L);
+            lua_setiuservalue(L, 1, i);
+        }
+    }
+    return 1;
+}
+
+void schedule_cancel(struct orr_isolate *iso, uint32_t script)
+{
+    struct schedule *queue = &iso->schedule;
+    for (struct scheduled *at = queue->first; at; at = at->next) {
+        if (at->waiting && (script == EVERY_SCRIPT || at->callback.script == script)) {
+            at->waiting = false;
+            queue->count--;
+        }
+    }
+}
+
+uint64_t schedule_next_mark(const struct orr_isolate *iso)
+{
+    const struct schedule *queue = &iso->schedule;
+    uint64_t waiting = queue->made > queue->settled ? queue->made - queue->settled : 0;
+    uint64_t most = iso->limits.schedule_per_turn;
+    return queue->settled + (waiting < most ? waiting : most);
+}
+
+uint64_t schedule_last_mark(const struct orr_isolate *iso)
+{
+    return iso->schedule.made;
+}
+
+bool schedule_has_passed(const struct orr_isolate *iso, uint64_t mark)
+{
+    return iso->schedule.settled >= mark;
+}
+
+void schedule_list(struct orr_isolate *iso, lua_State *L, uint32_t script)
+{
+    luaL_checkstack(L, 4, NULL);
+    for (const struct scheduled *at = iso->schedule.first; at; at = at->next) {
+        if (!at->waiting || at->callback.script != script)
+            continue;
+        lua_createtable(L, 0, 2);
+        lua_pushliteral(L, "scheduled callback");
+        lua_setfield(L, -2, "kind");
+        isolate_push_anchored(iso, L, at->callback.anchor);
+        lua_getiuservalue(L, -1, at->arguments + 2);
+        lua_setfield(L, -3, "created");
+        lua_pop(L, 1);
+        lua_rawseti(L, -2, luaL_len(L, -2) + 1);
+    }
+}
+
+void schedule_open(struct orr_isolate *iso, lua_State *L)
+{
+    static const luaL_Reg methods[] = { { "cancel", scheduled_cancel }, { NULL, NULL } };
+    static const luaL_Reg functions[] = { { "schedule", schedule }, { NULL, NULL } };
+    isolate_object_class(iso, L, OBJECT_SCHEDULED, SCHEDULED, methods);
+    isolate_register(iso, L, functions);
+}

@@ -1,0 +1,224 @@
+/*
+ * The module `testing`, for those who run tests: whose things are, what is left of them, and the virtual clock.  Only isolates that
+ * were made for testing have it.
+ *
+ * It builds on what scripts have (script.h): everything that is made carries the number of its maker.  A test takes a number of
+ * its own when it begins, so what is left of it in the end is what carries that number, and it can be taken away like a script.
+ */
+#include "lua/api/testing.h"
+
+#include "exec/shuffle.h"
+#include "lua/api/duration.h"
+#include "lua/api/eventloop.h"
+#include "lua/api/registrations.h"
+#include "lua/api/schedule.h"
+#include "lua/host/script.h"
+#include "lua/isolate.h"
+#include "lua/task/report.h"
+#include "lua/task/task.h"
+#include "lua/task/task_finalizer.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* The number at an argument; without one, that of the running task. */
+static uint32_t check_owner(lua_State *L, int index)
+{
+    return (uint32_t)luaL_optinteger(L, index, script_running(isolate_of(L)));
+}
+
+/* mark([owner]) -> owner: what the running task makes from now on is that owner's; without one, a new one's. */
+static int mark(lua_State *L)
+{
+    struct orr_isolate *iso = isolate_of(L);
+    struct ltask *self = ltask_current(L, "testing.mark");
+    self->script = lua_isnoneornil(L, 1) ? ++iso->scripts.loaded : (uint32_t)luaL_checkinteger(L, 1);
+    lua_pushinteger(L, self->script);
+    return 1;
+}
+
+/* --- What is left ---------------------------------------------------------------------------------------------------- */
+
+struct listing {
+    lua_State *L; /* with the list at the top */
+    const struct orr_isolate *iso;
+    uint32_t owner;
+};
+
+static void set_text(lua_State *L, const char *key, const char *text)
+{
+    if (!text || !*text)
+        return;
+    lua_pushstring(L, text);
+    lua_setfield(L, -2, key);
+}
+
+/* Where a task stands that does not run now. */
+static void set_place(lua_State *L, const struct ltask *self)
+{
+    lua_State *co = self->suspended ? self->suspended : self->co;
+    if (self->over || !self->begun || !co || self->task->running)
+        return;
+    report_push_location(L, co, 0);
+    lua_setfield(L, -2, "at");
+}
+
+static void add_task(void *data, const struct orr_task_info *info)
+{
+    const struct listing *listing = data;
+    lua_State *L = listing->L;
+    const struct ltask *self = ltask_of(info->task);
+    if (!self || self->iso != listing->iso || self->script != listing->owner)
+        return;
+    static const char *const states[] = { "running", "ready", "waiting", "waiting for its children", "ending its I/O" };
+    lua_createtable(L, 0, 8);
+    set_text(L, "kind", "task");
+    set_text(L, "name", info->name);
+    set_text(L, "state", states[info->state]);
+    set_text(L, "waits_for", info->state == ORR_TASK_WAITING ? info->waits_for : NULL);
+    set_text(L, "created", self->task_finalizer ? self->task_finalizer->created : NULL);
+    set_place(L, self);
+    lua_pushinteger(L, info->depth);
+    lua_setfield(L, -2, "depth");
+    lua_rawseti(L, -2, luaL_len(L, -2) + 1);
+}
+
+/* tasks([owner]) -> those that are not done, each before its children */
+static int tasks(lua_State *L)
+{
+    struct orr_isolate *iso = isolate_of(L);
+    struct listing listing = { .L = L, .iso = iso, .owner = check_owner(L, 1) };
+    lua_newtable(L);
+    luaL_checkstack(L, 8, NULL);
+    if (worker_current == iso->worker)
+        orr_tree_visit(NULL, add_task, &listing);
+    return 1;
+}
+
+/* leaks([owner]) -> tasks, timers, scheduled callbacks, handlers, and what private loops have */
+static int leaks(lua_State *L)
+{
+    struct orr_isolate *iso = isolate_of(L);
+    uint32_t owner = check_owner(L, 1);
+    tasks(L);
+    registrations_list(iso, L, owner);
+    eventloop_list(L, owner);
+    return 1;
+}
+
+/* close([owner]): takes away what calls back, and cancels the tasks. */
+static int close_all(lua_State *L)
+{
+    struct orr_isolate *iso = isolate_of(L);
+    uint32_t owner = check_owner(L, 1);
+    registrations_remove(iso, owner);
+    eventloop_dispose(L, owner);
+    shutdown_cancel(iso, owner);
+    return 0;
+}
+
+/* forget([owner]): its private loops are not looked at any more. */
+static int forget(lua_State *L)
+{
+    eventloop_forget(L, check_owner(L, 1));
+    return 0;
+}
+
+/* drop([owner]): ends the bodies of its tasks by force. */
+static int drop(lua_State *L)
+{
+    struct orr_isolate *iso = isolate_of(L);
+    struct shutdown shutdown;
+    shutdown_begin(&shutdown, iso, check_owner(L, 1), iso->worker->grace_ns);
+    shutdown_drop(&shutdown);
+    shutdown_end(&shutdown);
+    return 0;
+}
+
+/* report(task) -> the text that tells how a task has failed */
+static int report(lua_State *L)
+{
+    struct ltask *self = ltask_check(L, 1);
+    if (self->task)
+        report_push_failure(L, self->task);
+    else
+        lua_pushnil(L);
+    return 1;
+}
+
+/* timed_out(task) -> whether it has failed because something was ended at its deadline */
+static int timed_out(lua_State *L)
+{
+    struct ltask *self = ltask_check(L, 1);
+    bool failed = self->task && orr_task_done(self->task) && self->task->failed;
+    lua_pushboolean(L, failed && outcome_of(self->task)->error == -ETIME);
+    return 1;
+}
+
+/* --- Time and order ---------------------------------------------------------------------------------------------------- */
+
+static int is_virtual(lua_State *L)
+{
+    lua_pushboolean(L, isolate_of(L)->worker->timers->clock != ORR_CLOCK_MONOTONIC);
+    return 1;
+}
+
+/* advance(ms): as if the process had stood still for so long. */
+static int advance(lua_State *L)
+{
+    uint64_t ns = duration_check(L, 1);
+    if (orr_runtime_advance(isolate_of(L)->rt, ns) == -EPERM)
+        return luaL_error(L, "testing.advance: the clock is the machine's, and does not obey");
+    return 0;
+}
+
+static int flushed(lua_State *L, int status, lua_KContext mark)
+{
+    (void)status;
+    struct ltask *self = ltask_current(L, "testing.flush");
+    int error = orr_checkpoint(self->task);
+    if (error)
+        return wait_raise(L, error);
+    if (schedule_has_passed(self->iso, (uint64_t)mark))
+        return 1;
+    orr_task_yield(self->task);
+    return suspend(L, flushed, mark);
+}
+
+/* flush() -> how many: goes on when all that is scheduled now has run, as far as its first wait. */
+static int flush(lua_State *L)
+{
+    struct ltask *self = ltask_waiting(L, "testing.flush");
+    lua_settop(L, 0);
+    lua_pushinteger(L, self->iso->schedule.count);
+    int error = orr_checkpoint(self->task);
+    if (error)
+        return wait_raise(L, error);
+    orr_task_yield(self->task);
+    return suspend(L, flushed, (lua_KContext)schedule_last_mark(self->iso));
+}
+
+/* shuffle(seed): the order of ready tasks depends on this alone from now on; 0 for first come, first served. */
+static int shuffle(lua_State *L)
+{
+    shuffle_start(isolate_of(L)->worker, (uint64_t)luaL_checkinteger(L, 1));
+    return 0;
+}
+
+void testing_open(struct orr_isolate *iso, lua_State *L)
+{
+    static const luaL_Reg functions[] = {
+        { "mark", mark },       { "tasks", tasks },         { "leaks", leaks },           { "close", close_all },
+        { "drop", drop },       { "report", report },       { "is_virtual", is_virtual }, { "advance", advance },
+        { "shuffle", shuffle }, { "timed_out", timed_out }, { "flush", flush },           { "forget", forget },
+        { NULL, NULL },
+    };
+    iso->debug = true;
+    lua_newtable(L);
+    isolate_register(iso, L, functions);
+    lua_getfield(L, -2, "loop");
+    lua_getfield(L, -1, "now");
+    lua_setfield(L, -3, "now");
+    lua_pop(L, 1);
+    lua_setfield(L, -2, "testing");
+}

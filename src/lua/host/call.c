@@ -1,0 +1,181 @@
+/*
+ * Calls from the host that wait for Lua to return.
+ *
+ * They run where they were made, on the host's own stack, as lua_pcall() would have it; around that is what the isolate has to know: that
+ * a slice has begun, and whose limits hold.  Nothing is allocated, no name looked up, no clock read, and no call of the kernel made, unless a
+ * deadline is so short that it needs one.
+ *
+ * A call cannot be suspended, since the host waits for it.  So one whose time is up is ended by raising: the hook raises at every
+ * instruction until the call is left, and no pcall or handler in between gets an instruction of its own (see budget.h).
+ *
+ * Where instructions are counted, a call has a coroutine to itself: for its hook counts, and the host's own stack may have another.
+ */
+#include "lua/host/call.h"
+
+#include "lua/host/script.h"
+#include "lua/limits/budget.h"
+#include "lua/limits/terminate.h"
+#include "lua/task/task.h"
+
+#include <errno.h>
+#include <string.h>
+
+struct call {
+    struct orr_isolate *iso;
+    uint64_t limit;
+    bool exposed; /* a script has its coroutine */
+    int error;    /* what the host is answered; the value is on the stack */
+};
+
+/* Its time was up. */
+static int timed_out(struct orr_isolate *iso, const struct level *level)
+{
+    iso->preemption.timeouts++;
+    budget_notice_call(iso, level);
+    return -ETIME;
+}
+
+/* The host's own functions, which call us again, are on the C stack too, and Lua does not count what those take of it. */
+enum { CALLS_MAX = 64 };
+
+static int call_here(struct orr_isolate *iso, lua_State *L, int arguments, int results, uint64_t limit)
+{
+    struct level level = { .co = L, .plain = true, .entry = ORR_LUA_CALL, .limit = limit };
+    int function = lua_gettop(L) - arguments;
+    if (iso->execution.calls > CALLS_MAX) {
+        lua_settop(L, function - 1);
+        lua_pushliteral(L, "C stack overflow"); /* as Lua says, too */
+        return -ESCRIPT;
+    }
+    bool outermost = budget_begin_slice(iso);
+    level_enter(iso, &level, NULL);
+    iso->execution.depth++;
+    int error = lua_pcall(L, arguments, results, 0) == LUA_OK ? 0 : -ESCRIPT;
+    iso->execution.depth--;
+    if (level.ending) { /* whatever it has come to meanwhile */
+        error = timed_out(iso, &level);
+        lua_settop(L, function - 1);
+        lua_pushliteral(L, TIMEOUT_TEXT);
+    }
+    level_leave(iso, &level);
+    if (outermost)
+        budget_end_slice(iso);
+    return error;
+}
+
+/* --- On a coroutine ------------------------------------------------------------------------------------------------ */
+
+/* Runs what is on the coroutine.  What may have been left of the call if its time was up is closed. */
+static int run(struct call *call, lua_State *L, lua_State *co, int arguments)
+{
+    struct orr_isolate *iso = call->iso;
+    struct level level = { .co = co, .plain = true, .entry = ORR_LUA_CALL, .limit = call->limit };
+    int results;
+    budget_charge_coroutine(iso);
+    level_enter(iso, &level, NULL);
+    iso->execution.depth++;
+    int status = lua_resume(co, L, arguments, &results);
+    iso->execution.depth--;
+    iso->execution.suspending = false;
+    if (level.ending) {
+        call->error = timed_out(iso, &level);
+    } else if (status == LUA_YIELD) {
+        call->error = -EPROTO;
+        iso->execution.ended_in = co;
+    } else if (status != LUA_OK || level.raised) {
+        call->error = -ESCRIPT;
+    }
+    call->exposed = level.exposed;
+    level_leave(iso, &level);
+    if (call->error && status == LUA_YIELD)
+        close_chain(iso, iso->execution.ended_in, co, script_running(iso));
+    return results;
+}
+
+/* [call] [function] [arguments...] -> results, or an error value. */
+static int call_protected(lua_State *L)
+{
+    struct call *call = lua_touserdata(L, 1);
+    struct orr_isolate *iso = call->iso;
+    int arguments = lua_gettop(L) - 2;
+    lua_State *co = isolate_coroutine(iso, L);
+    lua_replace(L, 1);
+    if (!lua_checkstack(co, arguments + 8))
+        return luaL_error(L, "too many arguments");
+    lua_rawgeti(co, LUA_REGISTRYINDEX, iso->tasks.base);
+    lua_rawgeti(co, LUA_REGISTRYINDEX, iso->tasks.base_handler);
+    lua_xmove(L, co, arguments + 1);
+    bool outermost = budget_begin_slice(iso);
+    int results = run(call, L, co, arguments + 2);
+    if (outermost)
+        budget_end_slice(iso);
+    if (call->error == -ETIME || call->error == -EPROTO) {
+        lua_pushstring(L, call->error == -ETIME ? TIMEOUT_TEXT : YIELDED_TEXT);
+        return 1;
+    }
+    results = call->error ? 1 : results;
+    if (!lua_checkstack(L, results + 1))
+        return luaL_error(L, "too many results");
+    lua_xmove(co, L, results);
+    if (!call->error && !call->exposed)
+        isolate_recycle(iso, co);
+    return results;
+}
+
+static int call_counted(struct orr_isolate *iso, lua_State *L, int arguments, int results)
+{
+    struct call call = { .iso = iso, .limit = iso->limits.max_instructions };
+    int function = lua_gettop(L) - arguments;
+    lua_pushcfunction(L, call_protected);
+    lua_pushlightuserdata(L, &call);
+    lua_rotate(L, function, 2); /* below the function and its arguments */
+    int status = lua_pcall(L, arguments + 2, LUA_MULTRET, 0);
+    if (status != LUA_OK)
+        return status == LUA_ERRMEM ? -ENOMEM : -ESCRIPT;
+    if (!call.error && results != LUA_MULTRET)
+        lua_settop(L, function - 1 + results);
+    return call.error;
+}
+
+int call_for(uint32_t script, lua_State *L, int arguments, int results, uint64_t deadline_ns)
+{
+    struct orr_isolate *iso = isolate_find(L);
+    if (iso->closing || arguments < 0 || lua_gettop(L) < arguments + 1)
+        return -EINVAL;
+    if (isolate_is_held(iso))
+        return -EBUSY;
+    bool counted = iso->limits.mode == ORR_LUA_COUNT;
+    if (!lua_checkstack(L, results > 0 ? results + 4 : 4))
+        return -ENOMEM;
+    int error = isolate_visit(iso);
+    if (error)
+        return error;
+    uint64_t limit = deadline_ns ? deadline_ns : iso->limits.deadline_ns[ORR_LUA_CALL];
+    uint32_t before = script_begin_call(iso, script);
+    iso->execution.calls++;
+    error = counted ? call_counted(iso, L, arguments, results)
+                    : call_here(iso, L, arguments, results, limit == ORR_NEVER ? 0 : limit);
+    iso->execution.calls--;
+    script_end_call(iso, before);
+    isolate_leave(iso);
+    return error;
+}
+
+int orr_lua_call(lua_State *L, int arguments, int results, uint64_t deadline_ns)
+{
+    const struct orr_isolate *iso = L ? isolate_find(L) : NULL;
+    return iso ? call_for(iso->scripts.callers.sole, L, arguments, results, deadline_ns) : -EINVAL;
+}
+
+int orr_lua_is_held(lua_State *L)
+{
+    struct orr_isolate *iso = L ? isolate_find(L) : NULL;
+    if (!iso || iso->closing)
+        return -EINVAL;
+    int error = isolate_visit(iso);
+    if (error)
+        return error;
+    int held = isolate_is_held(iso);
+    isolate_leave(iso);
+    return held;
+}

@@ -1,0 +1,80 @@
+#include "lua/host/discard.h"
+
+#include "base/clock.h"
+#include "lua/api/events.h"
+#include "lua/isolate.h"
+#include "lua/limits/finalizers.h"
+#include "lua/sandbox/sandbox.h"
+
+enum {
+    CYCLES = 2,         /* the first may have marked before the roots were gone */
+    SMALL = 1 << 20,    /* what lua_close() frees in less than a millisecond */
+    STEPS_PER_LOOK = 4, /* at the clock */
+};
+
+/* What modules of ours keep in the registry.  C modules of others may do the same, and need it to the end: the sandbox has none. */
+static void clear_ours(lua_State *L)
+{
+    for (lua_pushnil(L); lua_next(L, LUA_REGISTRYINDEX);) {
+        bool holds = lua_istable(L, -1) || lua_isfunction(L, -1);
+        lua_pop(L, 1);
+        if (!holds || lua_type(L, -1) != LUA_TLIGHTUSERDATA)
+            continue;
+        lua_pushvalue(L, -1);
+        lua_pushnil(L);
+        lua_rawset(L, LUA_REGISTRYINDEX);
+    }
+}
+
+/* The globals, the modules, and the handlers of events: all that scripts can have put anything into, and that calls them. */
+static int clear_roots(lua_State *L)
+{
+    if (sandbox_applies(isolate_find(L)))
+        clear_ours(L);
+    lua_newtable(L);
+    lua_rawseti(L, LUA_REGISTRYINDEX, LUA_RIDX_GLOBALS);
+    lua_pushnil(L);
+    lua_setfield(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+    lua_pushnil(L);
+    lua_setfield(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
+    events_forget_host(L);
+    lua_gc(L, LUA_GCINC, 200, 16, 10); /* about a thousand objects a step */
+    return 0;
+}
+
+static bool begin(struct orr_isolate *iso, struct discard *self)
+{
+    lua_State *L = iso->L;
+    self->begun = true;
+    if (iso->memory.used < SMALL || finalizers_any(iso) || !lua_checkstack(L, 4))
+        return false;
+    lua_settop(L, 0);
+    lua_pushcfunction(L, clear_roots);
+    if (lua_pcall(L, 0, 0, 0) == LUA_OK)
+        return true;
+    lua_pop(L, 1);
+    return false;
+}
+
+/* True if nothing is left of it. */
+static bool free_late(struct orr_isolate *iso, uint64_t until)
+{
+    while (memory_free_late(iso))
+        if (clock_now() >= until)
+            return false;
+    return true;
+}
+
+bool discard_step(struct orr_isolate *iso, struct discard *self, uint64_t until)
+{
+    if (!self->begun && !begin(iso, self))
+        self->cycles = CYCLES;
+    for (unsigned steps = 1; self->cycles < CYCLES && iso->memory.used >= SMALL; steps++) {
+        memory_defer(iso, true);
+        self->cycles += lua_gc(iso->L, LUA_GCSTEP, 0);
+        memory_defer(iso, false);
+        if (!free_late(iso, until) || (steps % STEPS_PER_LOOK == 0 && clock_now() >= until))
+            return false;
+    }
+    return free_late(iso, until);
+}

@@ -1,0 +1,305 @@
+#include "lua/isolate.h"
+
+#include "lua/host/modules.h"
+#include "lua/isolate/charge.h"
+#include "lua/isolate/settings.h"
+#include "lua/limits/budget.h"
+#include "lua/limits/finalizers.h"
+#include "lua/sandbox/sandbox.h"
+#include "lua/task/orphans.h"
+#include "lua/task/task_finalizer.h"
+#include "lua/task/task_parts.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* --- Life ------------------------------------------------------------------------------------------------------- */
+
+struct guard {
+    struct orr_isolate *iso;
+};
+
+/* The state itself is being closed. */
+static int guard_gc(lua_State *L)
+{
+    struct guard *guard = lua_touserdata(L, 1);
+    struct orr_isolate *iso = guard->iso;
+    guard->iso = NULL;
+    if (!iso)
+        return 0;
+    isolate_forget_found();
+    if (!iso->closing && !isolate_visit(iso)) { /* by the host, under its tasks */
+        iso->closing = true;
+        shutdown_begin(&iso->shutdowns.all, iso, EVERY_SCRIPT, iso->worker->grace_ns);
+        shutdown_drop(&iso->shutdowns.all);
+        shutdown_end(&iso->shutdowns.all);
+        ltask_report_unseen(iso);
+        ltask_forget_errors(iso); /* which are values of the state */
+        worker_close_share(iso->worker, &iso->share);
+        isolate_leave(iso);
+    }
+    iso->closing = true; /* references to functions outlive the state */
+    isolate_unref(iso);
+    return 0;
+}
+
+/* The isolate lives as long as the state, whose functions refer to it. */
+static void bind_life(struct orr_isolate *iso, lua_State *L)
+{
+    struct guard *guard = lua_newuserdatauv(L, sizeof *guard, 0);
+    guard->iso = NULL;
+    lua_createtable(L, 0, 1);
+    lua_pushcfunction(L, guard_gc);
+    lua_setfield(L, -2, "__gc");
+    lua_setmetatable(L, -2);
+    luaL_ref(L, LUA_REGISTRYINDEX);
+    guard->iso = iso;
+    iso->references++;
+}
+
+/* Texts that must be there when no memory is: Lua makes some of them where nothing protects it. */
+static void keep_texts(lua_State *L)
+{
+    static const char *const texts[] = { "error in error handling", "C stack overflow", "closed", TIMEOUT_TEXT,
+                                         YIELDED_TEXT };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        lua_pushstring(L, texts[i]);
+        luaL_ref(L, LUA_REGISTRYINDEX);
+    }
+}
+
+/* What may raise, protected.  The isolate is the argument. */
+static int open_protected(lua_State *L)
+{
+    struct orr_isolate *iso = lua_touserdata(L, 1);
+    bind_life(iso, L);
+    keep_texts(L);
+    isolate_publish(iso, L);
+    registry_open(iso, L);
+    if (sandbox_applies(iso))
+        sandbox_open(iso, L);
+    else if (iso->owned)
+        finalizers_open(L);
+    ltask_open(iso, L);
+    task_finalizer_open(iso, L);
+    orphans_open(iso, L);
+    modules_open(iso, L);
+    return 0;
+}
+
+static int isolate_init(struct orr_isolate *iso, struct orr_runtime *rt, lua_State *L)
+{
+    iso->rt = rt;
+    iso->worker = worker_current && worker_current->runtime == rt ? worker_current : runtime_worker(rt, 1);
+    share_open(&iso->share);
+    lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);
+    iso->L = iso->execution.running = lua_tothread(L, -1);
+    iso->worker->task_freed = ltask_freed;
+    isolate_forget_found();
+    lua_pop(L, 1);
+    lua_pushcfunction(L, open_protected);
+    lua_pushlightuserdata(L, iso);
+    if (lua_pcall(L, 1, 0, 0) == LUA_OK)
+        return 0;
+    log_line(&rt->log, ORR_LOG_ERROR, "no isolate: %s", lua_tostring(L, -1));
+    lua_pop(L, 1);
+    isolate_unpublish(L);
+    worker_close_share(iso->worker, &iso->share);
+    iso->closing = true;
+    return -ENOMEM;
+}
+
+static int isolate_new(struct orr_runtime *rt, struct settings *settings, lua_State **out);
+static void isolate_free(struct orr_isolate *iso);
+
+static struct orr_isolate *isolate_alloc(struct orr_runtime *rt, struct settings *settings)
+{
+    struct orr_isolate *iso = alloc_zeroed(&rt->alloc, sizeof *iso);
+    if (!iso)
+        return NULL;
+    iso->alloc = rt->alloc;
+    iso->settings = settings_ref(settings);
+    iso->limits = settings->limits;
+    iso->charge.quota = settings->quota;
+    iso->charge.own = !settings->for_jobs;
+    memory_open(iso);
+    iso->references = 1;
+    return iso;
+}
+
+static const struct isolate_maker maker = { .open = isolate_new, .free = isolate_free };
+
+int orr_lua_open(struct orr_runtime *rt, lua_State *L, const struct orr_lua_options *options)
+{
+    if (!runtime_valid(rt) || !L)
+        return -EINVAL;
+    if (isolate_find(L))
+        return -EALREADY;
+    struct settings *settings;
+    int error = settings_new(options, &maker, &rt->alloc, &rt->log, &settings);
+    if (error)
+        return error;
+    struct orr_isolate *iso = isolate_alloc(rt, settings);
+    settings_unref(settings);
+    if (!iso)
+        return -ENOMEM;
+    error = isolate_init(iso, rt, L);
+    isolate_unref(iso); /* it is the state's, if it is anybody's */
+    return error;
+}
+
+static int open_libraries(lua_State *L)
+{
+    struct orr_isolate *iso = lua_touserdata(L, 1);
+    collector_open(iso, L);
+    if (sandbox_applies(iso))
+        sandbox_libraries(L);
+    else
+        luaL_openlibs(L);
+    return 0;
+}
+
+static bool collect_idly(struct idle_work *work, uint64_t until)
+{
+    return collector_idle(container_of(work, struct orr_isolate, collector.idle), until);
+}
+
+static int isolate_new(struct orr_runtime *rt, struct settings *settings, lua_State **out)
+{
+    struct orr_isolate *iso = isolate_alloc(rt, settings);
+    if (!iso)
+        return -ENOMEM;
+    iso->owned = true;
+    int error = -ENOMEM;
+    lua_State *L = lua_newstate(memory_alloc, iso);
+    if (!L)
+        goto no_state;
+    lua_pushcfunction(L, open_libraries);
+    lua_pushlightuserdata(L, iso);
+    if (lua_pcall(L, 1, 0, 0) != LUA_OK)
+        goto not_opened;
+    error = isolate_init(iso, rt, L);
+    if (error)
+        goto not_opened;
+    collector_begin(iso);
+    iso->collector.idle.work = collect_idly;
+    idle_add(&iso->worker->idle, &iso->collector.idle);
+    *out = L;
+    return 0;
+not_opened:
+    memory_discard(iso);
+    lua_close(L);
+no_state:
+    isolate_unref(iso);
+    return error;
+}
+
+int orr_lua_new(struct orr_runtime *rt, const struct orr_lua_options *options, lua_State **out)
+{
+    if (!runtime_valid(rt) || !out)
+        return -EINVAL;
+    struct settings *settings;
+    int error = settings_new(options, &maker, &rt->alloc, &rt->log, &settings);
+    if (error)
+        return error;
+    error = isolate_new(rt, settings, out);
+    settings_unref(settings);
+    return error;
+}
+
+/* --- Closing ------------------------------------------------------------------------------------------------------ */
+
+void isolate_unref(struct orr_isolate *iso)
+{
+    if (--iso->references)
+        return;
+    struct alloc alloc = iso->alloc;
+    charge_close(iso);
+    settings_unref(iso->settings);
+    memory_close(iso);
+    alloc_free(&alloc, iso, sizeof *iso);
+}
+
+/* No task is left.  What the host's own state still has of the API finds it closed. */
+static void dispose(struct orr_isolate *iso)
+{
+    ltask_report_unseen(iso); /* while there is a state that has them */
+    ltask_forget_errors(iso);
+    isolate_forget_found();
+    worker_close_share(iso->worker, &iso->share);
+    idle_remove(&iso->worker->idle, &iso->collector.idle);
+    if (!iso->owned) {
+        shutdown_end_all(iso);
+        return;
+    }
+    memory_discard(iso);
+    lua_close(iso->L);
+    shutdown_end_all(iso);
+    iso->L = NULL;
+    charge_end_slice(iso);
+    if (iso->on_closed.call)
+        iso->on_closed.call(iso->on_closed.data);
+    isolate_unref(iso); /* whose account the state was freed on */
+}
+
+static void begin_closing(struct orr_isolate *iso);
+
+static void isolate_free(struct orr_isolate *iso)
+{
+    begin_closing(iso);
+    dispose(iso);
+}
+
+/* From inside one of its own tasks: another task does it, when that has unwound. */
+static enum orr_poll close_poll(struct orr_task *task, void *data)
+{
+    struct orr_isolate *iso = data;
+    if (!shutdown_poll(&iso->shutdowns.all, task))
+        return ORR_PENDING;
+    if (iso->owned && !task->cancelled) {
+        ltask_report_unseen(iso); /* while there is a state that has them */
+        if (!discard_step(iso, &iso->discard, shutdown_stretch(iso->worker)))
+            return orr_task_yield(task);
+    }
+    dispose(iso);
+    return ORR_DONE;
+}
+
+static void begin_closing(struct orr_isolate *iso)
+{
+    iso->closing = true;
+    shutdown_begin(&iso->shutdowns.all, iso, EVERY_SCRIPT, iso->worker->grace_ns);
+    if (iso->owned)
+        finalizers_bound(iso);
+}
+
+int isolate_close_soon(struct orr_isolate *iso)
+{
+    struct orr_spawn what = { .poll = close_poll, .data = iso, .name = "closing an isolate", .detached = true };
+    int error = iso->closing ? -EALREADY : orr_spawn(iso->rt, &what);
+    if (!error)
+        begin_closing(iso);
+    return error;
+}
+
+int orr_lua_close(lua_State *L)
+{
+    struct orr_isolate *iso = L ? isolate_find(L) : NULL;
+    if (!iso || iso->closing)
+        return -EINVAL;
+    struct orr_runtime *rt = iso->rt;
+    if (worker_current == iso->worker && (iso->worker->polling || iso->execution.depth || iso->execution.calls)) {
+        int error = isolate_close_soon(iso);
+        return error ? error : -EINPROGRESS;
+    }
+    bool entered = worker_current == iso->worker;
+    int error = entered ? 0 : orr_runtime_enter(rt);
+    if (error)
+        return error;
+    begin_closing(iso);
+    shutdown_now(&iso->shutdowns.all); /* the worker goes on turning for them meanwhile */
+    dispose(iso);
+    if (!entered)
+        orr_runtime_leave(rt);
+    return 0;
+}

@@ -1,0 +1,463 @@
+/*
+ * Scripts that come and go.  All that a script makes is its own: tasks, timers, handlers, scheduled callbacks, and what those make in
+ * turn, each carry its number.  When it is unloaded they end: the tasks are cancelled and may clean up, the rest is simply taken away.
+ *
+ * By default a script has an isolate to itself, and unloading closes that, with everything in it.  Scripts that share one leave
+ * nothing behind that runs, but what others still hold of their values lives on.
+ */
+#include "lua/host/script.h"
+
+#include "lua/api/registrations.h"
+#include "lua/isolate.h"
+#include "lua/limits/budget.h"
+#include "lua/task/task.h"
+
+#include <errno.h>
+#include <string.h>
+
+struct orr_script {
+    struct orr_runtime *rt;
+    struct alloc alloc;
+    struct orr_script_options options; /* with texts of our own */
+    struct orr_isolate *iso;           /* NULL while it is not loaded */
+    uint32_t number;                   /* in its isolate */
+    bool again;                        /* to be loaded when it has ended */
+    bool ending;                       /* it is being unloaded */
+    bool failing;                      /* its body has failed, and all else of it is being ended */
+    bool unload;                       /* it is to be unloaded when that is done */
+    bool begun;                        /* its shutdown has */
+    int reload_error;                  /* why it could not be loaded again */
+    struct body_watch body;            /* if its failure ends the script */
+    struct orr_waker ender;            /* the task that ends the rest when the body has failed */
+    struct orr_wait patience;          /* of that, until the body is over */
+    struct shutdown shutdown;          /* of a script whose isolate goes on */
+};
+
+/* --- What is a script's ------------------------------------------------------------------------------------------- */
+
+static const char chunks_key; /* in the registry: the numbers of chunks, which are weak keys */
+
+uint32_t script_running(const struct orr_isolate *iso)
+{
+    return iso->execution.current ? iso->execution.current->script : iso->scripts.callers.now;
+}
+
+uint32_t script_begin_call(struct orr_isolate *iso, uint32_t script)
+{
+    uint32_t before = iso->scripts.callers.now;
+    iso->scripts.callers.now = script;
+    return before;
+}
+
+void script_end_call(struct orr_isolate *iso, uint32_t before)
+{
+    iso->scripts.callers.now = before;
+}
+
+void script_number_chunk(struct orr_isolate *iso, lua_State *L)
+{
+    luaL_checkstack(L, 5, NULL);
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &chunks_key) != LUA_TTABLE) {
+        lua_pop(L, 1);
+        lua_newtable(L);
+        lua_createtable(L, 0, 1);
+        lua_pushliteral(L, "k");
+        lua_setfield(L, -2, "__mode");
+        lua_setmetatable(L, -2);
+        lua_pushvalue(L, -1);
+        lua_rawsetp(L, LUA_REGISTRYINDEX, &chunks_key);
+    }
+    lua_pushvalue(L, -2);
+    lua_pushinteger(L, iso->scripts.loaded + 1);
+    lua_rawset(L, -3);
+    lua_pop(L, 1);
+    iso->scripts.loaded++;
+}
+
+uint32_t script_of_chunk(lua_State *L, int index)
+{
+    uint32_t script = 0;
+    index = lua_absindex(L, index);
+    luaL_checkstack(L, 2, NULL);
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &chunks_key) == LUA_TTABLE) {
+        lua_pushvalue(L, index);
+        lua_rawget(L, -2);
+        script = (uint32_t)lua_tointeger(L, -1);
+        lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
+    return script;
+}
+
+void body_watch(struct body_watch *watch, struct ltask *body)
+{
+    struct orr_isolate *iso = body->iso;
+    watch->body = body;
+    watch->next = iso->scripts.bodies;
+    iso->scripts.bodies = watch;
+    body->watched = true;
+}
+
+/* Takes it off the list; NULL if it is not there. */
+static struct body_watch *take_watch(struct orr_isolate *iso, const struct ltask *body)
+{
+    for (struct body_watch **at = &iso->scripts.bodies; *at; at = &(*at)->next) {
+        struct body_watch *watch = *at;
+        if (watch->body != body)
+            continue;
+        *at = watch->next;
+        watch->body = NULL;
+        return watch;
+    }
+    return NULL;
+}
+
+void body_unwatch(struct orr_isolate *iso, struct body_watch *watch)
+{
+    if (watch->body) {
+        watch->body->watched = false;
+        take_watch(iso, watch->body);
+    }
+}
+
+/* From now on it may compute no longer than the grace period. */
+void body_is_failing(struct ltask *body)
+{
+    struct orr_isolate *iso = body->iso;
+    struct body_watch *watch = iso->scripts.bodies;
+    while (watch && watch->body != body)
+        watch = watch->next;
+    if (!watch || watch->told)
+        return;
+    watch->told = true;
+    if (iso->limits.mode == ORR_LUA_SIGNAL) {
+        uint64_t limit = budget_used(iso, iso->execution.level) + iso->worker->grace_ns;
+        body->limit = body->limit && body->limit < limit ? body->limit : limit;
+        iso->execution.level->limit = body->limit;
+    }
+    watch->failing(watch->data);
+}
+
+void body_is_over(struct ltask *body)
+{
+    int error = body->task->result.error;
+    struct body_watch *watch = take_watch(body->iso, body);
+    body->watched = false;
+    if (watch && error && error != -ECANCELED)
+        watch->failed(watch->data);
+}
+
+/* Begins to end all that it has, in an isolate that goes on. */
+static void begin_to_end(struct orr_script *script)
+{
+    registrations_remove(script->iso, script->number);
+    script->begun = true;
+    shutdown_begin(&script->shutdown, script->iso, script->number, script->iso->worker->grace_ns);
+}
+
+/* Nothing of it runs any more.  If its shutdown is over already, the host has closed the isolate that it shares. */
+static void finish_ending(struct orr_script *script)
+{
+    script->begun = false;
+    if (!script->shutdown.phase) {
+        script->iso = NULL;
+        return;
+    }
+    registrations_remove(script->iso, script->number); /* what its cleanup has made */
+    shutdown_end(&script->shutdown);
+}
+
+/* --- A body that fails ------------------------------------------------------------------------------------------------ */
+
+static int end(struct orr_script *script, bool again);
+
+static enum orr_poll end_failed_poll(struct orr_task *task, void *data)
+{
+    struct orr_script *script = data;
+    if (!script->begun) {
+        if (script->body.body && orr_sleep(task, &script->patience, script->iso->worker->grace_ns) == -EAGAIN)
+            return ORR_PENDING;
+        orr_wait_withdraw(&script->patience);
+        begin_to_end(script);
+    }
+    if (!shutdown_poll(&script->shutdown, task))
+        return ORR_PENDING;
+    finish_ending(script);
+    script->failing = false;
+    if (script->unload) {
+        script->unload = false;
+        end(script, script->again);
+    }
+    return ORR_DONE;
+}
+
+/* In the middle of a slice of the body's: a task sees to the rest. */
+static void body_fails(void *data)
+{
+    struct orr_script *script = data;
+    struct orr_spawn what = {
+        .poll = end_failed_poll, .data = script, .name = "ending a script", .detached = true, .waker = &script->ender
+    };
+    if (!script->iso || script->ending || script->iso->closing)
+        return;
+    int error = orr_spawn(script->rt, &what);
+    script->failing = !error;
+    if (error)
+        log_line(&script->rt->log, ORR_LOG_ERROR, "a script whose body has failed cannot be ended: %s",
+                 strerror(-error));
+}
+
+static void body_failed(void *data)
+{
+    struct orr_script *script = data;
+    if (script->failing)
+        orr_waker_wake(script->ender);
+    else
+        body_fails(data);
+}
+
+/* It is being unloaded, or its isolate is: that ends all there is.  -EBUSY in the middle of it. */
+static int forget_failure(struct orr_script *script)
+{
+    if (!script->failing)
+        return 0;
+    int error = orr_task_drop(script->ender);
+    if (error == -EBUSY)
+        return error;
+    script->failing = script->begun = false;
+    orr_wait_withdraw(&script->patience);
+    shutdown_end(&script->shutdown);
+    return 0;
+}
+
+/* --- Loading --------------------------------------------------------------------------------------------------------- */
+
+static void say(const struct orr_script *script, const char *what, int error)
+{
+    const struct orr_lua_source *source = &script->options.source;
+    const char *name = source->name ? source->name : source->path ? source->path : "script";
+    log_line(&script->rt->log, ORR_LOG_ERROR, "%s: %s: %s", name, what, strerror(-error));
+}
+
+/* Compiles and starts it in a state that is ready. */
+static int start(struct orr_script *script, lua_State *L)
+{
+    const struct orr_lua_source *source = &script->options.source;
+    int error = orr_lua_load(L, source);
+    if (error == -EPROTO) {
+        log_line(&script->rt->log, ORR_LOG_ERROR, "%s", lua_tostring(L, -1));
+        lua_pop(L, 1);
+        return error;
+    }
+    if (error)
+        return error;
+    struct orr_task *task;
+    error = orr_lua_start(L, 0, source->name ? source->name : source->path ? source->path : "script", &task);
+    if (error)
+        return error;
+    struct ltask *self = ltask_of(task);
+    self->script = script->number;
+    self->loading = true;
+    self->iso->scripts.loading++;
+    if (script->options.end_on_failure) {
+        script->body = (struct body_watch){ .failing = body_fails, .failed = body_failed, .data = script };
+        body_watch(&script->body, self);
+    }
+    orr_task_unref(task);
+    return 0;
+}
+
+static void script_closed(void *data);
+
+static int load(struct orr_script *script)
+{
+    lua_State *L = script->options.shared;
+    bool own = !L;
+    int error = own ? orr_lua_new(script->rt, &script->options.lua, &L) : 0;
+    if (error)
+        return error;
+    struct orr_isolate *iso = isolate_find(L);
+    if (!iso || iso->closing)
+        return -EINVAL;
+    error = isolate_visit(iso);
+    if (error)
+        return error;
+    script->iso = iso;
+    script->number = ++iso->scripts.loaded;
+    if (script->options.prepare)
+        script->options.prepare(script->options.prepare_data, L);
+    error = start(script, L);
+    isolate_leave(iso);
+    if (!error && own) {
+        iso->scripts.callers.sole = iso->scripts.callers.now = script->number;
+        iso->on_closed.call = script_closed;
+        iso->on_closed.data = script;
+    }
+    if (!error)
+        return 0;
+    script->iso = NULL;
+    if (own)
+        orr_lua_close(L);
+    return error;
+}
+
+/* --- Life --------------------------------------------------------------------------------------------------------------- */
+
+static void free_text(struct orr_script *script, const char *text)
+{
+    if (text)
+        alloc_free(&script->alloc, (void *)text, strlen(text) + 1);
+}
+
+static void script_free(struct orr_script *script)
+{
+    struct orr_lua_source *source = &script->options.source;
+    free_text(script, source->name);
+    free_text(script, source->path);
+    if (source->text)
+        alloc_free(&script->alloc, (void *)source->text, source->size + 1);
+    struct alloc alloc = script->alloc;
+    alloc_free(&alloc, script, sizeof *script);
+}
+
+/* It is loaded again later, when the host may have changed its own texts. */
+static bool keep_source(struct orr_script *script)
+{
+    struct orr_lua_source *source = &script->options.source, given = *source;
+    size_t size = given.text ? given.size ? given.size : strlen(given.text) : 0;
+    source->name = given.name ? alloc_copy(&script->alloc, given.name) : NULL;
+    source->path = given.path ? alloc_copy(&script->alloc, given.path) : NULL;
+    char *text = given.text ? alloc_zeroed(&script->alloc, size + 1) : NULL;
+    if (text)
+        memcpy(text, given.text, size);
+    source->text = text;
+    source->size = size;
+    return (source->name || !given.name) && (source->path || !given.path) && (text || !given.text);
+}
+
+int orr_script_load(struct orr_runtime *rt, const struct orr_script_options *options, struct orr_script **out)
+{
+    if (!runtime_valid(rt) || !options || !out || !options->source.path == !options->source.text)
+        return -EINVAL;
+    struct orr_script *script = alloc_zeroed(&rt->alloc, sizeof *script);
+    if (!script)
+        return -ENOMEM;
+    script->rt = rt;
+    script->alloc = rt->alloc;
+    script->options = *options;
+    int error = keep_source(script) ? load(script) : -ENOMEM;
+    if (error)
+        script_free(script);
+    else
+        *out = script;
+    return error;
+}
+
+struct lua_State *orr_script_state(const struct orr_script *script)
+{
+    return script && script->iso ? script->iso->L : NULL;
+}
+
+/* Nothing of it is left: it begins anew, or is gone. */
+static void script_ended(struct orr_script *script)
+{
+    script->iso = NULL;
+    script->ending = false;
+    if (!script->again) {
+        script_free(script);
+        return;
+    }
+    script->again = false;
+    script->reload_error = load(script);
+    if (script->reload_error)
+        say(script, "cannot be loaded again", script->reload_error);
+}
+
+/* Its isolate has closed, because it was unloaded, or for a reason of the host's. */
+static void script_closed(void *data)
+{
+    struct orr_script *script = data;
+    forget_failure(script);
+    script->body.body = NULL;
+    script->iso = NULL;
+    if (script->ending)
+        script_ended(script);
+}
+
+/* From inside a poll, in an isolate that lives on: a task of ours sees it to its end. */
+static enum orr_poll end_poll(struct orr_task *task, void *data)
+{
+    struct orr_script *script = data;
+    if (!shutdown_poll(&script->shutdown, task))
+        return ORR_PENDING;
+    finish_ending(script);
+    script_ended(script);
+    return ORR_DONE;
+}
+
+/* Ends one that shares its isolate. */
+static int end_shared(struct orr_script *script)
+{
+    struct orr_isolate *iso = script->iso;
+    if (worker_current == iso->worker && (iso->worker->polling || iso->execution.depth || iso->execution.calls)) {
+        struct orr_spawn what = { .poll = end_poll, .data = script, .name = "unloading a script", .detached = true };
+        int error = orr_spawn(script->rt, &what);
+        if (!error)
+            begin_to_end(script);
+        return error ? error : -EINPROGRESS;
+    }
+    int error = isolate_visit(iso);
+    if (error)
+        return error;
+    begin_to_end(script);
+    shutdown_now(&script->shutdown);
+    finish_ending(script);
+    isolate_leave(iso);
+    script_ended(script);
+    return 0;
+}
+
+/* What is under way since its body has failed is given up.  -EINPROGRESS: it goes on, and then the script ends. */
+static int stop_failing(struct orr_script *script)
+{
+    int error = isolate_visit(script->iso);
+    if (error)
+        return error;
+    body_unwatch(script->iso, &script->body);
+    error = forget_failure(script);
+    isolate_leave(script->iso);
+    script->unload = error == -EBUSY;
+    return error == -EBUSY ? -EINPROGRESS : error;
+}
+
+static int end(struct orr_script *script, bool again)
+{
+    if (!script)
+        return -EINVAL;
+    if (script->ending || script->unload)
+        return -EALREADY;
+    script->again = again;
+    if (!script->iso) { /* its isolate was closed by the host, or it could not be loaded again */
+        script_ended(script);
+        return 0;
+    }
+    int error = stop_failing(script);
+    if (error)
+        return error;
+    script->ending = true;
+    error = script->options.shared ? end_shared(script) : orr_lua_close(script->iso->L);
+    if (error && error != -EINPROGRESS)
+        script->ending = false;
+    return error;
+}
+
+int orr_script_unload(struct orr_script *script)
+{
+    return end(script, false);
+}
+
+int orr_script_reload(struct orr_script *script)
+{
+    int error = end(script, true);
+    return error ? error : script->reload_error;
+}

@@ -1,0 +1,175 @@
+/* What hosts use: asynchronous functions of their own for scripts to await, and running a script, for as long as it may. */
+#include "lua/host/script.h"
+#include "lua/isolate.h"
+#include "lua/task/report.h"
+#include "lua/task/task.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* --- Functions that scripts can await ----------------------------------------------------------------------- */
+
+#define HOST_FUTURE "orrery.host_future"
+
+/* An upvalue of the function that scripts call. */
+struct host_function {
+    orr_lua_start_fn *start;
+    orr_lua_push_fn *push;
+};
+
+struct host_call {
+    struct orr_future *future; /* a reference */
+};
+
+/* [arguments...] at first; then [call]. */
+static int wait_for_host(lua_State *L, int status, lua_KContext context)
+{
+    (void)status;
+    struct orr_future *future = ((struct host_call *)lua_touserdata(L, 1))->future;
+    struct ltask *self = ltask_waiting(L, "await");
+    const struct host_function *function = lua_touserdata(L, lua_upvalueindex(2));
+    int error = orr_future_wait(self->task, &self->wait, future);
+    if (error == -EAGAIN)
+        return suspend(L, wait_for_host, context);
+    if (error)
+        return wait_raise(L, error);
+    const struct orr_result *result = orr_future_result(future);
+    if (function->push)
+        return function->push(L, result);
+    if (result->error)
+        return luaL_error(L, "%s", result->message ? result->message : strerror(-result->error));
+    return 0;
+}
+
+static int call_host(lua_State *L)
+{
+    struct orr_isolate *iso = isolate_of(L);
+    struct ltask *self = ltask_current(L, "await");
+    const struct host_function *function = lua_touserdata(L, lua_upvalueindex(2));
+    int error = orr_checkpoint(self->task);
+    if (error)
+        return wait_raise(L, error);
+    struct host_call *call = lua_newuserdatauv(L, sizeof *call, 0);
+    call->future = NULL;
+    luaL_setmetatable(L, HOST_FUTURE);
+    lua_insert(L, 1);
+    error = orr_future_new(iso->rt, &(struct orr_future_options){ .foreign = true }, &call->future);
+    if (error)
+        return luaL_error(L, "no future: %s", strerror(-error));
+    error = function->start(L, call->future, 2);
+    if (error)
+        return luaL_error(L, "%s", strerror(-error));
+    lua_settop(L, 1);
+    return wait_for_host(L, LUA_OK, 0);
+}
+
+static int host_future_gc(lua_State *L)
+{
+    struct host_call *call = lua_touserdata(L, 1);
+    orr_future_unref(call->future);
+    call->future = NULL;
+    return 0;
+}
+
+int orr_lua_push_async(lua_State *L, orr_lua_start_fn *start, orr_lua_push_fn *push)
+{
+    struct orr_isolate *iso = isolate_find(L);
+    if (!iso || !start)
+        return -EINVAL;
+    if (luaL_newmetatable(L, HOST_FUTURE)) {
+        lua_pushcfunction(L, host_future_gc);
+        lua_setfield(L, -2, "__gc");
+    }
+    lua_pop(L, 1);
+    lua_pushlightuserdata(L, iso);
+    struct host_function *function = lua_newuserdatauv(L, sizeof *function, 0);
+    *function = (struct host_function){ .start = start, .push = push };
+    lua_pushcclosure(L, call_host, 2);
+    return 0;
+}
+
+/* --- Scripts ----------------------------------------------------------------------------------------------------- */
+
+/* [options] [function] [arguments...] -> [handle]; may raise. */
+static int start_script(lua_State *L)
+{
+    struct orr_isolate *iso = isolate_find(L);
+    struct ltask_options options = *(const struct ltask_options *)lua_touserdata(L, 1);
+    options.script = script_of_chunk(L, 2);
+    struct ltask *task = ltask_new(iso, L, lua_gettop(L) - 2, &options);
+    if (!isolate_visit(iso)) {
+        worker_ready(iso->worker, task->task);
+        isolate_leave(iso);
+    }
+    return 1;
+}
+
+static int start(lua_State *L, int arguments, struct ltask_options *options, struct orr_task **out)
+{
+    struct orr_isolate *iso = L ? isolate_find(L) : NULL;
+    if (!iso || arguments < 0 || lua_gettop(L) < arguments + 1 || !lua_isfunction(L, -arguments - 1))
+        return -EINVAL;
+    if (!lua_checkstack(L, 4))
+        return -ENOMEM;
+    lua_pushcfunction(L, start_script);
+    lua_pushlightuserdata(L, options);
+    lua_rotate(L, -arguments - 3, 2); /* below the function and its arguments */
+    if (lua_pcall(L, arguments + 2, 1, 0) != LUA_OK) {
+        log_line(&iso->rt->log, ORR_LOG_ERROR, "no task: %s", lua_tostring(L, -1));
+        lua_pop(L, 1);
+        return -ENOMEM;
+    }
+    struct ltask *self = lua_touserdata(L, -1);
+    if (out)
+        *out = orr_task_ref(self->task);
+    lua_pop(L, 1);
+    return 0;
+}
+
+int orr_lua_start(lua_State *L, int arguments, const char *name, struct orr_task **out)
+{
+    struct ltask_options options = { .name = name, .detached = true, .entry = ORR_LUA_SCRIPT };
+    return start(L, arguments, &options, out);
+}
+
+int script_start_steps(lua_State *L, const char *name, struct orr_task **out)
+{
+    struct ltask_options options = { .name = name, .detached = true, .entry = ORR_LUA_SCRIPT, .steps = true };
+    return start(L, 0, &options, out);
+}
+
+/* --- Reports -------------------------------------------------------------------------------------------------------- */
+
+struct reporting {
+    struct orr_task *task;
+};
+
+static int push_report(lua_State *L)
+{
+    struct reporting *reporting = lua_touserdata(L, 1);
+    report_push_failure(L, reporting->task);
+    return 1;
+}
+
+int orr_lua_push_report(lua_State *L, struct orr_task *task)
+{
+    if (!L || !task || !isolate_find(L) || !orr_task_done(task))
+        return -EINVAL;
+    struct reporting reporting = { task };
+    lua_pushcfunction(L, push_report);
+    lua_pushlightuserdata(L, &reporting);
+    return lua_pcall(L, 1, 1, 0) == LUA_OK ? 0 : -ENOMEM;
+}
+
+int orr_lua_set_deadline(struct orr_task *task, uint64_t deadline_ns)
+{
+    struct ltask *self = ltask_of(task);
+    if (!self || !deadline_ns)
+        return -EINVAL;
+    if (task->life != TASK_LIVE)
+        return -ESRCH;
+    if (self->iso->limits.mode != ORR_LUA_SIGNAL)
+        return -ENOTSUP;
+    self->limit = deadline_ns == ORR_NEVER ? 0 : deadline_ns;
+    return 0;
+}

@@ -1,0 +1,75 @@
+#include "lua/isolate/api_modules.h"
+
+#include "base/log.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define KNOWN "async, eventloop, events, json, loop, runtime, schedule, values, worker"
+
+/* The fields of the module, which of those that can be listed each belongs to, and whether jobs have it unless the host says otherwise. */
+static const struct {
+    const char *field, *module;
+    bool of_jobs;
+} fields[] = {
+    { "async", "async", true },       { "eventloop", "eventloop", true },
+    { "events", "events", false },    { "json", "json", true },
+    { "loop", "loop", true },         { "runtime", "runtime", true },
+    { "schedule", "schedule", true }, { "schedule_wrap", "schedule", true },
+    { "values", "values", true },     { "worker", "worker", false },
+};
+
+enum { FIELDS = sizeof fields / sizeof *fields };
+
+static bool is_known(const char *name)
+{
+    for (int i = 0; i < FIELDS; i++)
+        if (!strcmp(fields[i].module, name))
+            return true;
+    return false;
+}
+
+static bool is_listed(const char *const *modules, const char *name)
+{
+    for (; *modules; modules++)
+        if (!strcmp(*modules, name))
+            return true;
+    return false;
+}
+
+int api_modules_check(const char *const *modules, const struct log *log)
+{
+    for (; modules && *modules; modules++) {
+        if (is_known(*modules))
+            continue;
+        log_line(log, ORR_LOG_ERROR, "option modules has \"%s\", expected some of " KNOWN, *modules);
+        return -EINVAL;
+    }
+    return 0;
+}
+
+unsigned api_modules_mask(const char *const *modules, unsigned usual)
+{
+    unsigned mask = 0;
+    for (int i = 0; i < FIELDS; i++) {
+        bool usually = usual == API_MODULES_ALL || fields[i].of_jobs;
+        if (modules ? is_listed(modules, fields[i].module) : usually)
+            mask |= 1U << i;
+    }
+    return mask;
+}
+
+bool api_modules_beyond_jobs(unsigned modules)
+{
+    return modules & ~api_modules_mask(NULL, API_MODULES_OF_JOBS);
+}
+
+void api_modules_withhold(lua_State *L, unsigned modules)
+{
+    for (int i = 0; i < FIELDS; i++) {
+        if (modules & 1U << i)
+            continue;
+        lua_pushnil(L);
+        lua_setfield(L, -2, fields[i].field);
+    }
+}

@@ -1,0 +1,177 @@
+#include "lua/isolate/registry.h"
+
+#include "lua/isolate.h"
+#include "lua/isolate/settings.h"
+#include "lua/limits/budget.h"
+#include "lua/sandbox/sandbox.h"
+
+#include <string.h>
+
+void registry_open(struct orr_isolate *iso, lua_State *L)
+{
+    lua_createtable(L, 16, 0);
+    iso->registry.anchors = luaL_ref(L, LUA_REGISTRYINDEX);
+    lua_createtable(L, COROUTINES_MAX, 0); /* as large as it gets: recycling must not allocate */
+    for (int i = 1; i <= COROUTINES_MAX; i++) {
+        lua_pushboolean(L, false);
+        lua_rawseti(L, -2, i);
+    }
+    iso->registry.coroutines = luaL_ref(L, LUA_REGISTRYINDEX);
+}
+
+/* --- Registration ------------------------------------------------------------------------------------------ */
+
+void isolate_register(struct orr_isolate *iso, lua_State *L, const luaL_Reg *functions)
+{
+    lua_pushlightuserdata(L, iso);
+    luaL_setfuncs(L, functions, 1);
+}
+
+void isolate_class(struct orr_isolate *iso, lua_State *L, const char *name, const luaL_Reg *methods)
+{
+    luaL_newmetatable(L, name);
+    lua_newtable(L);
+    for (const luaL_Reg *method = methods; method->name; method++) {
+        const luaL_Reg one[] = { *method, { NULL, NULL } };
+        bool special = !strncmp(method->name, "__", 2);
+        lua_pushvalue(L, special ? -2 : -1);
+        isolate_register(iso, L, one);
+        lua_pop(L, 1);
+    }
+    lua_pushvalue(L, -1);
+    lua_setfield(L, -3, "methods");
+    if (sandbox_applies(iso) || iso->settings->for_jobs)
+        lua_pushboolean(L, false); /* or one script, or job, could change them for all */
+    else
+        lua_pushvalue(L, -1);
+    lua_setfield(L, -3, "__metatable"); /* scripts see the methods, and no finalizer */
+    lua_setfield(L, -2, "__index");
+    lua_pop(L, 1);
+}
+
+void isolate_push_methods(lua_State *L, const char *name)
+{
+    luaL_getmetatable(L, name);
+    lua_getfield(L, -1, "methods");
+    lua_remove(L, -2);
+}
+
+void isolate_object_class(struct orr_isolate *iso, lua_State *L, enum object_class which, const char *name,
+                          const luaL_Reg *methods)
+{
+    isolate_class(iso, L, name, methods);
+    luaL_getmetatable(L, name);
+    iso->registry.identities[which] = lua_topointer(L, -1);
+    iso->registry.classes[which] = luaL_ref(L, LUA_REGISTRYINDEX);
+}
+
+void isolate_set_class(lua_State *L, enum object_class which)
+{
+    lua_rawgeti(L, LUA_REGISTRYINDEX, isolate_of(L)->registry.classes[which]);
+    lua_setmetatable(L, -2);
+}
+
+void *isolate_test(lua_State *L, int index, enum object_class which)
+{
+    void *object = lua_touserdata(L, index);
+    if (!object || !lua_getmetatable(L, index))
+        return NULL;
+    const void *identity = lua_topointer(L, -1);
+    lua_pop(L, 1);
+    return identity == isolate_of(L)->registry.identities[which] ? object : NULL;
+}
+
+void *isolate_check(lua_State *L, int index, enum object_class which, const char *name)
+{
+    void *object = isolate_test(L, index, which);
+    return object ? object : luaL_checkudata(L, index, name); /* which says what is wrong */
+}
+
+/* --- Anchors and coroutines --------------------------------------------------------------------------------- */
+
+/* Some free indices are at hand; the rest are a list in the table itself. */
+static int take_free_anchor(struct orr_isolate *iso, lua_State *L)
+{
+    if (iso->registry.handy)
+        return iso->registry.handy_anchors[--iso->registry.handy];
+    int index = iso->registry.free_anchor;
+    if (!index)
+        return 0;
+    lua_rawgeti(L, -1, index);
+    iso->registry.free_anchor = (int)lua_tointeger(L, -1);
+    lua_pop(L, 1);
+    return index;
+}
+
+int isolate_anchor(struct orr_isolate *iso, lua_State *L)
+{
+    lua_rawgeti(L, LUA_REGISTRYINDEX, iso->registry.anchors);
+    int index = take_free_anchor(iso, L);
+    bool grows = !index;
+    if (grows)
+        index = iso->registry.last_anchor + 1;
+    lua_pushvalue(L, -2);
+    lua_rawseti(L, -2, index); /* may raise when the table grows: then nothing has changed */
+    if (grows)
+        iso->registry.last_anchor = index;
+    lua_pop(L, 1);
+    return index;
+}
+
+void isolate_push_anchored(struct orr_isolate *iso, lua_State *L, int anchor)
+{
+    lua_rawgeti(L, LUA_REGISTRYINDEX, iso->registry.anchors);
+    lua_rawgeti(L, -1, anchor);
+    lua_remove(L, -2);
+}
+
+void isolate_unanchor(struct orr_isolate *iso, lua_State *L, int anchor)
+{
+    lua_rawgeti(L, LUA_REGISTRYINDEX, iso->registry.anchors);
+    bool handy = iso->registry.handy < HANDY_ANCHORS;
+    lua_pushinteger(L, handy ? 0 : iso->registry.free_anchor);
+    lua_rawseti(L, -2, anchor); /* in place of what is there */
+    lua_pop(L, 1);
+    if (handy)
+        iso->registry.handy_anchors[iso->registry.handy++] = anchor;
+    else
+        iso->registry.free_anchor = anchor;
+}
+
+void isolate_set_anchor(struct orr_isolate *iso, lua_State *L, int anchor, bool value)
+{
+    if (!value)
+        lua_pushboolean(L, false);
+    lua_rawgeti(L, LUA_REGISTRYINDEX, iso->registry.anchors);
+    lua_insert(L, -2);
+    lua_rawseti(L, -2, anchor);
+    lua_pop(L, 1);
+}
+
+lua_State *isolate_coroutine(struct orr_isolate *iso, lua_State *L)
+{
+    if (!iso->registry.coroutine_count) {
+        lua_State *co = lua_newthread(L);
+        budget_made_coroutine(iso, L, co);
+        return co;
+    }
+    lua_rawgeti(L, LUA_REGISTRYINDEX, iso->registry.coroutines);
+    lua_rawgeti(L, -1, iso->registry.coroutine_count);
+    lua_pushboolean(L, false);
+    lua_rawseti(L, -3, iso->registry.coroutine_count--);
+    lua_remove(L, -2);
+    return lua_tothread(L, -1);
+}
+
+void isolate_recycle(struct orr_isolate *iso, lua_State *co)
+{
+    if (iso->registry.coroutine_count == COROUTINES_MAX || iso->closing)
+        return;
+    lua_settop(co, 0);
+    if (lua_gethook(co))
+        lua_sethook(co, NULL, 0, 0); /* the next task has none, either */
+    lua_rawgeti(co, LUA_REGISTRYINDEX, iso->registry.coroutines);
+    lua_pushthread(co);
+    lua_rawseti(co, -2, ++iso->registry.coroutine_count);
+    lua_settop(co, 0);
+}

@@ -1,0 +1,94 @@
+#include "lua/isolate/settings.h"
+
+#include "lua/isolate/api_modules.h"
+#include "lua/isolate/quota.h"
+#include "lua/isolate/roots.h"
+
+#include <errno.h>
+#include <string.h>
+
+int settings_new(const struct orr_lua_options *options, const struct isolate_maker *maker, const struct alloc *alloc,
+                 const struct log *log, struct settings **out)
+{
+    static const struct orr_lua_options none;
+    options = options ? options : &none;
+    struct limits limits;
+    int error = limits_choose(&limits, options, log);
+    if (error)
+        return error;
+    struct settings *settings = alloc_zeroed(alloc, sizeof *settings);
+    if (!settings)
+        return -ENOMEM;
+    settings->references = 1;
+    settings->alloc = *alloc;
+    settings->maker = maker;
+    settings->limits = limits;
+    settings->modules = api_modules_mask(options->modules, API_MODULES_ALL);
+    settings->worker_modules = api_modules_mask(options->worker_modules, API_MODULES_OF_JOBS) & settings->modules;
+    settings->prepare = options->worker_prepare;
+    settings->prepare_data = options->worker_data;
+    if (options->mount)
+        settings->mount = alloc_copy(alloc, options->mount);
+    error = options->mount && !settings->mount ? -ENOMEM : 0;
+    if (!error && limits.memory && !(settings->quota = quota_new(alloc, limits.memory)))
+        error = -ENOMEM;
+    if (!error && limits.profile == ORR_LUA_UNTRUSTED)
+        error = roots_open(options->roots, alloc, log, &settings->roots);
+    if (error)
+        settings_unref(settings);
+    else
+        *out = settings;
+    return error;
+}
+
+/* A job's deadlines are its time-out, and what goes wrong in it is its outcome: the host is told nothing besides. */
+int settings_for_jobs(struct settings *host, size_t memory, struct settings **out)
+{
+    struct settings *settings = alloc_zeroed(&host->alloc, sizeof *settings);
+    if (!settings)
+        return -ENOMEM;
+    settings->references = 1;
+    settings->alloc = host->alloc;
+    settings->maker = host->maker;
+    settings->limits = host->limits;
+    settings->limits.notice = NULL;
+    if (settings->limits.mode == ORR_LUA_OFF)
+        settings->limits.mode = ORR_LUA_SIGNAL; /* or nobody could stop a job */
+    settings->limits.memory_soft = 0;
+    settings->limits.testing = false; /* what they make is not the test's, and ends with the job */
+    if (memory && (!settings->limits.memory || memory < settings->limits.memory))
+        settings->limits.memory = memory;
+    settings->modules = host->worker_modules;
+    settings->roots = host->roots;
+    settings->mount = host->mount;
+    settings->prepare = host->prepare;
+    settings->prepare_data = host->prepare_data;
+    settings->quota = quota_ref(host->quota);
+    settings->for_jobs = true;
+    settings->host = settings_ref(host);
+    *out = settings;
+    return 0;
+}
+
+struct settings *settings_ref(struct settings *settings)
+{
+    atomic_fetch_add_explicit(&settings->references, 1, memory_order_relaxed);
+    return settings;
+}
+
+void settings_unref(struct settings *settings)
+{
+    /* Release, so that all that was done with them comes before their end; acquire in whoever ends them. */
+    if (!settings || atomic_fetch_sub_explicit(&settings->references, 1, memory_order_acq_rel) != 1)
+        return;
+    struct alloc alloc = settings->alloc;
+    quota_unref(settings->quota);
+    if (settings->host) {
+        settings_unref(settings->host);
+    } else {
+        roots_close(settings->roots, &alloc);
+        if (settings->mount)
+            alloc_free(&alloc, settings->mount, strlen(settings->mount) + 1);
+    }
+    alloc_free(&alloc, settings, sizeof *settings);
+}

@@ -1,0 +1,73 @@
+#include "lua/isolate/visit.h"
+
+#include "lua/isolate.h"
+
+#include <errno.h>
+
+static const char isolate_key; /* its address is the isolate's place in the registry */
+
+/*
+ * A host asks for the same isolate again and again, by its main thread: the last that was found is remembered, until any isolate of the
+ * process comes or goes, since then the address may be another's.
+ */
+static _Atomic uint64_t comings_and_goings;
+
+static _Thread_local struct {
+    lua_State *L;
+    struct orr_isolate *iso;
+    uint64_t as_of;
+} last_found __attribute__((tls_model("initial-exec")));
+
+void isolate_forget_found(void)
+{
+    atomic_fetch_add_explicit(&comings_and_goings, 1, memory_order_relaxed);
+}
+
+struct orr_isolate *isolate_find(lua_State *L)
+{
+    uint64_t as_of = atomic_load_explicit(&comings_and_goings, memory_order_relaxed);
+    if (L == last_found.L && as_of == last_found.as_of)
+        return last_found.iso;
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &isolate_key);
+    struct orr_isolate *iso = lua_touserdata(L, -1);
+    lua_pop(L, 1);
+    if (iso && iso->L == L) {
+        last_found.L = L;
+        last_found.iso = iso;
+        last_found.as_of = as_of;
+    }
+    return iso;
+}
+
+void isolate_publish(struct orr_isolate *iso, lua_State *L)
+{
+    lua_pushlightuserdata(L, iso);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &isolate_key);
+}
+
+void isolate_unpublish(lua_State *L)
+{
+    lua_pushnil(L);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &isolate_key);
+    isolate_forget_found();
+}
+
+int isolate_visit(struct orr_isolate *iso)
+{
+    if (worker_current == iso->worker) {
+        iso->execution.visits += iso->execution.visits > 0; /* inside another visit */
+        return 0;
+    }
+    if (iso->worker != runtime_worker(iso->rt, 1))
+        return -EPERM;
+    int error = orr_runtime_enter(iso->rt);
+    if (!error) /* else the count is another thread's */
+        iso->execution.visits = 1;
+    return error;
+}
+
+void isolate_leave(struct orr_isolate *iso)
+{
+    if (iso->execution.visits && !--iso->execution.visits)
+        orr_runtime_leave(iso->rt);
+}

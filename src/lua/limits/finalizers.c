@@ -1,0 +1,206 @@
+#include "lua/limits/finalizers.h"
+
+#include "lua/limits/budget.h"
+
+static const char noted_key; /* in the registry: metatables with a finalizer, as weak keys */
+
+/* --- Noting ---------------------------------------------------------------------------------------------------------- */
+
+/* Pushes the finalizer of the table at an index. */
+static int push_finalizer(lua_State *L, int index)
+{
+    index = lua_absindex(L, index);
+    lua_pushliteral(L, "__gc");
+    return lua_rawget(L, index);
+}
+
+/* The metatable at 2. */
+static void note(lua_State *L)
+{
+    bool finalizes = lua_istable(L, 2) && push_finalizer(L, 2) != LUA_TNIL;
+    lua_settop(L, 2);
+    if (!finalizes)
+        return;
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &noted_key);
+    lua_pushvalue(L, 2);
+    lua_pushboolean(L, true);
+    lua_rawset(L, -3);
+    lua_settop(L, 2);
+}
+
+static void check_metatable(lua_State *L)
+{
+    int type = lua_type(L, 2);
+    luaL_argexpected(L, type == LUA_TNIL || type == LUA_TTABLE, 2, "nil or table");
+}
+
+/* As Lua's own.  Without upvalues: worker/library.c calls it as a C function. */
+static int set_metatable(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TTABLE);
+    check_metatable(L);
+    if (luaL_getmetafield(L, 1, "__metatable") != LUA_TNIL)
+        return luaL_error(L, "cannot change a protected metatable");
+    note(L);
+    lua_setmetatable(L, 1);
+    return 1;
+}
+
+/* As debug.setmetatable. */
+static int set_any_metatable(lua_State *L)
+{
+    check_metatable(L);
+    note(L);
+    lua_setmetatable(L, 1);
+    return 1;
+}
+
+void finalizers_open(lua_State *L)
+{
+    lua_newtable(L);
+    lua_createtable(L, 0, 1);
+    lua_pushliteral(L, "k");
+    lua_setfield(L, -2, "__mode");
+    lua_setmetatable(L, -2);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &noted_key);
+    lua_pushcfunction(L, set_metatable);
+    lua_setglobal(L, "setmetatable");
+    if (lua_getglobal(L, LUA_DBLIBNAME) == LUA_TTABLE) {
+        lua_pushcfunction(L, set_any_metatable);
+        lua_setfield(L, -2, "setmetatable");
+    }
+    lua_pop(L, 1);
+}
+
+/* --- Bounding --------------------------------------------------------------------------------------------------------- */
+
+/* Runs what is on the coroutine: [finalizer] [object].  Answers whether it has raised an error, which is on top then. */
+static bool run(struct orr_isolate *iso, lua_State *L, lua_State *co, uint64_t limit)
+{
+    struct level level = { .co = co, .plain = true, .entry = ORR_LUA_CALL };
+    level.limit = iso->limits.mode == ORR_LUA_SIGNAL ? limit : 10 * (uint64_t)iso->limits.check_interval;
+    int results;
+    bool outermost = budget_begin_slice(iso);
+    level_enter(iso, &level, NULL);
+    int status = lua_resume(co, L, 1, &results);
+    bool ended = level.ending || status == LUA_YIELD;
+    iso->execution.suspending = false;
+    level_leave(iso, &level);
+    if (outermost)
+        budget_end_slice(iso);
+    return !ended && status != LUA_OK;
+}
+
+/* The finalizer that takes the place of a script's, which is upvalue 2. */
+static int finalize(lua_State *L)
+{
+    struct orr_isolate *iso = isolate_of(L);
+    uint64_t left = shutdown_left(iso, EVERY_SCRIPT), longest = iso->worker->grace_ns / 2;
+    if (!left)
+        return 0;
+    lua_settop(L, 1);
+    lua_State *co = lua_newthread(L);
+    budget_made_coroutine(iso, L, co);
+    lua_pushvalue(L, lua_upvalueindex(2));
+    lua_pushvalue(L, 1);
+    lua_xmove(L, co, 2);
+    if (!run(iso, L, co, left < longest ? left : longest))
+        return 0;
+    lua_xmove(co, L, 1);
+    return lua_error(L); /* which Lua makes a warning */
+}
+
+/* Whether the metatable at the top is that of a C library's userdata. */
+static bool is_of_c(lua_State *L)
+{
+    lua_pushliteral(L, "__name");
+    lua_rawget(L, -2);
+    bool named = lua_type(L, -1) == LUA_TSTRING && lua_rawget(L, LUA_REGISTRYINDEX) != LUA_TNIL;
+    bool is = named && lua_rawequal(L, -1, -2) && push_finalizer(L, -1) == LUA_TFUNCTION && lua_iscfunction(L, -1);
+    return is;
+}
+
+/* The metatable at the top. */
+static void bound_one(lua_State *L, struct orr_isolate *iso, bool keep)
+{
+    lua_pushliteral(L, "__gc");
+    lua_pushlightuserdata(L, iso);
+    if (push_finalizer(L, -3) == LUA_TNIL || lua_tocfunction(L, -1) == finalize) {
+        lua_pop(L, 3);
+        return;
+    }
+    if (keep) {
+        lua_pushcclosure(L, finalize, 2);
+    } else {
+        lua_pop(L, 2);
+        lua_pushnil(L);
+    }
+    lua_rawset(L, -3); /* in the place of what is there: never allocates */
+}
+
+/* [whether to keep them]: those that were noted, and those that scripts have put into metatables of C libraries. */
+static int bound_all(lua_State *L)
+{
+    struct orr_isolate *iso = isolate_find(L);
+    bool keep = lua_toboolean(L, 1);
+    luaL_checkstack(L, 16, NULL);
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &noted_key);
+    for (lua_pushnil(L); lua_next(L, 2);) {
+        lua_pop(L, 1);
+        int top = lua_gettop(L);
+        bool of_c = is_of_c(L);
+        lua_settop(L, top);
+        if (!of_c)
+            bound_one(L, iso, keep);
+    }
+    for (lua_pushnil(L); lua_next(L, LUA_REGISTRYINDEX); lua_pop(L, 1)) {
+        if (!lua_istable(L, -1))
+            continue;
+        bool of_script = push_finalizer(L, -1) == LUA_TFUNCTION && !lua_iscfunction(L, -1);
+        lua_pop(L, 1);
+        if (of_script)
+            bound_one(L, iso, keep);
+    }
+    return 0;
+}
+
+/* Whether there are any that were noted.  Never allocates. */
+static int count_noted(lua_State *L)
+{
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &noted_key);
+    lua_pushnil(L);
+    lua_pushboolean(L, lua_istable(L, 1) && lua_next(L, 1));
+    return 1;
+}
+
+static bool call(lua_State *L, lua_CFunction function, bool argument)
+{
+    if (!lua_checkstack(L, 4))
+        return false;
+    lua_pushcfunction(L, function);
+    lua_pushboolean(L, argument);
+    int status = lua_pcall(L, 1, 0, 0);
+    if (status != LUA_OK)
+        lua_pop(L, 1);
+    return status == LUA_OK;
+}
+
+bool finalizers_any(struct orr_isolate *iso)
+{
+    lua_State *L = iso->L;
+    if (!lua_checkstack(L, 4))
+        return true;
+    lua_pushcfunction(L, count_noted);
+    bool any = lua_pcall(L, 0, 1, 0) != LUA_OK || lua_toboolean(L, -1);
+    lua_pop(L, 1);
+    return any;
+}
+
+void finalizers_bound(struct orr_isolate *iso)
+{
+    lua_rawgetp(iso->L, LUA_REGISTRYINDEX, &noted_key);
+    bool noted = lua_istable(iso->L, -1);
+    lua_pop(iso->L, 1);
+    if (noted && !call(iso->L, bound_all, true))
+        call(iso->L, bound_all, false);
+}

@@ -1,0 +1,283 @@
+#include "lua/limits/hooks.h"
+
+#include "lua/limits/budget.h"
+
+#include <string.h>
+
+static const char hooks_key; /* in the registry: the hook of each coroutine that has one */
+
+/* A full userdata, whose user value is the script's function. */
+struct script_hook {
+    int mask;          /* as the script has given it */
+    int count;         /* the same; 0 for none */
+    int left;          /* instructions until the script is told of a count */
+    int looks_left;    /* lines until the next look, where Lua cannot be suspended */
+    int skips;         /* of moments at which it is not to be suspended */
+    int late;          /* calls and returns since a look was asked for */
+    bool at_beginning; /* no instruction of the function that runs has been executed */
+};
+
+/* How many instructions Lua is to count next. */
+static int next_piece(const struct orr_isolate *iso, const struct script_hook *hook)
+{
+    if (iso->limits.mode != ORR_LUA_SIGNAL)
+        return hook->count;
+    return hook->count && hook->left < HOOK_PIECE ? hook->left : HOOK_PIECE;
+}
+
+/* Pushes the hook of the coroutine whose value is at the top, which is taken off; NULL, and nil, if it has none.  Never allocates. */
+static struct script_hook *push_hook(lua_State *L)
+{
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &hooks_key);
+    lua_insert(L, -2);
+    lua_rawget(L, -2);
+    lua_remove(L, -2);
+    return lua_touserdata(L, -1);
+}
+
+/* --- The hook ------------------------------------------------------------------------------------------------------ */
+
+/* Calls the script's function.  [hook] */
+static void tell(lua_State *L, const lua_Debug *event)
+{
+    static const char *const names[] = { "call", "return", "line", "count", "tail call" };
+    lua_getiuservalue(L, -1, 1);
+    lua_pushstring(L, names[event->event]);
+    if (event->currentline >= 0)
+        lua_pushinteger(L, event->currentline);
+    else
+        lua_pushnil(L);
+    lua_call(L, 2, 0);
+}
+
+/* Whether the script is to be told.  Keeps count. */
+static bool is_wanted(lua_State *L, struct script_hook *hook, int event)
+{
+    if (event != LUA_HOOKCOUNT)
+        return hook->mask & (event == LUA_HOOKTAILCALL ? LUA_MASKCALL : 1 << event);
+    hook->left -= lua_gethookcount(L);
+    if (!hook->count || hook->left > 0)
+        return false;
+    hook->left = hook->count;
+    return true;
+}
+
+/* Lua would tell of a call again if it were suspended before the first instruction of a function. */
+static void note_beginning(lua_State *L, struct script_hook *hook, lua_Debug *event)
+{
+    if (!(hook->mask & LUA_MASKCALL))
+        return;
+    if (event->event == LUA_HOOKCALL || event->event == LUA_HOOKTAILCALL) {
+        lua_getinfo(L, "S", event);
+        hook->at_beginning = *event->what != 'C';
+    } else if (event->event == LUA_HOOKRET) {
+        hook->at_beginning = false;
+    }
+}
+
+/* Whether it is not to be suspended here; though a script that does nothing but call is not waited for. */
+static bool skips(struct script_hook *hook)
+{
+    enum { SKIPS_MAX = 100 };
+    bool skip = hook->at_beginning && hook->skips++ < SKIPS_MAX;
+    hook->at_beginning = false;
+    if (!skip)
+        hook->skips = 0;
+    return skip;
+}
+
+/*
+ * Instructions of the script's own hook are counted, too, and a count that is full there is not told.  In a loop that can happen each
+ * time: so a look that does not come is asked for.
+ */
+static void hurry(lua_State *L, lua_Hook ours, struct script_hook *hook)
+{
+    enum { LATE = 100 };
+    if (hook->late++ == LATE)
+        lua_sethook(L, ours, lua_gethookmask(L), 1);
+}
+
+/*
+ * With a hook for lines, the look is taken at a line: between a count and a line Lua must not be suspended, and a finalizer that runs there
+ * makes Lua tell of the line twice.
+ */
+static void look(struct orr_isolate *iso, lua_State *L, struct script_hook *hook, int event)
+{
+    enum { LINES = 100 };
+    bool lines = hook->mask & LUA_MASKLINE;
+    if (event != (lines ? LUA_HOOKLINE : LUA_HOOKCOUNT) || !iso->preemption.requested || skips(hook))
+        return;
+    if (hook->looks_left > 0 && hook->looks_left-- && !iso->execution.level->ending)
+        return;
+    if (!budget_look_in_hook(iso, L) && lines)
+        hook->looks_left = LINES;
+}
+
+/* A look has been asked for sooner, or the script's own count is nearly full. */
+static void set_piece(const struct orr_isolate *iso, lua_State *L, lua_Hook ours, const struct script_hook *hook)
+{
+    int piece = next_piece(iso, hook);
+    if (lua_gethookcount(L) != piece)
+        lua_sethook(L, ours, lua_gethookmask(L), piece);
+}
+
+static void on_event(lua_State *L, lua_Debug *event)
+{
+    struct orr_isolate *iso = isolate_find(L);
+    lua_pushthread(L);
+    struct script_hook *hook = push_hook(L);
+    if (!hook || !iso) { /* it is inherited */
+        lua_sethook(L, NULL, 0, 0);
+        if (iso)
+            budget_switched(iso);
+        return;
+    }
+    bool ending = iso->execution.level && iso->execution.level->ending;
+    bool wanted = is_wanted(L, hook, event->event);
+    if (event->event == LUA_HOOKCOUNT) {
+        hook->late = 0;
+        if (!ending)
+            set_piece(iso, L, on_event, hook);
+    } else if (iso->preemption.requested) {
+        hurry(L, on_event, hook);
+    }
+    if (wanted && !ending)
+        tell(L, event);
+    note_beginning(L, hook, event);
+    if (iso->execution.level && lua_gethook(L) == on_event) /* the script has not taken it away */
+        look(iso, L, hook, event->event);
+}
+
+/* --- Setting it ---------------------------------------------------------------------------------------------------- */
+
+/* The coroutine that is meant: the first argument, or who calls.  The others come after it. */
+static lua_State *meant(lua_State *L, int *before)
+{
+    *before = lua_isthread(L, 1);
+    return *before ? lua_tothread(L, 1) : L;
+}
+
+/* Pushes the value of the coroutine that is meant.  Its own stack may be full: that is not touched. */
+static void push_meant(lua_State *L, int before)
+{
+    if (before)
+        lua_pushvalue(L, 1);
+    else
+        lua_pushthread(L);
+}
+
+static void refuse_counted(lua_State *L, const struct orr_isolate *iso)
+{
+    if (iso->limits.mode == ORR_LUA_COUNT)
+        luaL_error(L, "no other hook can be set or seen where instructions are counted");
+}
+
+static int mask_of(const char *text, int count)
+{
+    return (strchr(text, 'c') ? LUA_MASKCALL : 0) | (strchr(text, 'r') ? LUA_MASKRET : 0) |
+           (strchr(text, 'l') ? LUA_MASKLINE : 0) | (count > 0 ? LUA_MASKCOUNT : 0);
+}
+
+static void push_mask(lua_State *L, int mask)
+{
+    lua_pushfstring(L, "%s%s%s", mask & LUA_MASKCALL ? "c" : "", mask & LUA_MASKRET ? "r" : "",
+                    mask & LUA_MASKLINE ? "l" : "");
+}
+
+/* Nothing between the two calls of the budget raises. */
+static void set(struct orr_isolate *iso, lua_State *co, const struct script_hook *hook)
+{
+    budget_hands_off(iso);
+    if (hook)
+        lua_sethook(co, on_event, hook->mask | (iso->limits.mode == ORR_LUA_SIGNAL ? LUA_MASKCOUNT : 0),
+                    next_piece(iso, hook));
+    else
+        lua_sethook(co, NULL, 0, 0);
+    budget_hands_on(iso);
+}
+
+/* [thread] [function] [mask] [count] */
+static int hook_set(lua_State *L)
+{
+    struct orr_isolate *iso = isolate_of(L);
+    refuse_counted(L, iso);
+    int before;
+    lua_State *co = meant(L, &before);
+    struct script_hook *hook = NULL;
+    if (lua_isnoneornil(L, before + 1)) {
+        lua_settop(L, before + 1);
+    } else {
+        const char *events = luaL_checkstring(L, before + 2);
+        luaL_checktype(L, before + 1, LUA_TFUNCTION);
+        int count = (int)luaL_optinteger(L, before + 3, 0);
+        int mask = mask_of(events, count);
+        count = mask & LUA_MASKCOUNT ? count : 0;
+        hook = lua_newuserdatauv(L, sizeof *hook, 1);
+        *hook = (struct script_hook){ .mask = mask, .count = count, .left = count };
+        lua_pushvalue(L, before + 1);
+        lua_setiuservalue(L, -2, 1);
+        lua_replace(L, before + 1);
+        hook = mask ? hook : NULL;
+    }
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &hooks_key);
+    push_meant(L, before);
+    lua_pushvalue(L, before + 1);
+    lua_rawset(L, -3);
+    set(iso, co, hook);
+    return 0;
+}
+
+static int hook_get(lua_State *L)
+{
+    struct orr_isolate *iso = isolate_of(L);
+    refuse_counted(L, iso);
+    int before, mask, count;
+    lua_State *co = meant(L, &before);
+    lua_Hook hook = budget_others_hook(iso, co, &mask, &count);
+    struct script_hook *own = NULL;
+    if (hook == on_event) {
+        push_meant(L, before);
+        own = push_hook(L);
+        lua_settop(L, own ? lua_gettop(L) : before);
+    }
+    if (!hook || (hook == on_event && !own)) {
+        luaL_pushfail(L);
+        return 1;
+    }
+    if (own)
+        lua_getiuservalue(L, -1, 1);
+    else
+        lua_pushliteral(L, "external hook");
+    push_mask(L, own ? own->mask : mask);
+    lua_pushinteger(L, own ? own->count : count);
+    return 3;
+}
+
+/* False if there is no such function. */
+static bool replace(struct orr_isolate *iso, lua_State *L, const char *name, lua_CFunction function)
+{
+    bool there = lua_getfield(L, -1, name) == LUA_TFUNCTION;
+    if (there) {
+        lua_pushlightuserdata(L, iso);
+        lua_pushcclosure(L, function, 1);
+        lua_setfield(L, -3, name);
+    }
+    lua_pop(L, 1);
+    return there;
+}
+
+void hooks_open(struct orr_isolate *iso, lua_State *L)
+{
+    if (lua_getglobal(L, LUA_DBLIBNAME) == LUA_TTABLE) {
+        lua_newtable(L);
+        lua_createtable(L, 0, 1);
+        lua_pushliteral(L, "k");
+        lua_setfield(L, -2, "__mode");
+        lua_setmetatable(L, -2);
+        lua_rawsetp(L, LUA_REGISTRYINDEX, &hooks_key);
+        if (replace(iso, L, "sethook", hook_set))
+            iso->preemption.script_hook = on_event;
+        replace(iso, L, "gethook", hook_get);
+    }
+    lua_pop(L, 1);
+}

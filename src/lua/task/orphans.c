@@ -1,0 +1,192 @@
+/*
+ * Tasks that nobody can reach or wake.  A task that waits for an event which is in nobody's hands but its own will wait for ever;
+ * Lua's collector could find that out, if the isolate did not hold on to every task.
+ *
+ * So after a cycle of the collector, tasks that have been waiting since the one before for something that lives in Lua are held
+ * on to in another way: by what they wait for, in a table whose entries live as long as their keys (`waiters`), and weakly, to
+ * find them again (`weak`).  What they wait for is at 1 in the frame of the C function that they wait in.  One that is
+ * woken is anchored again, and pays then.
+ *
+ * One that is not, and cannot be any more, is collected: its finalizer brings it back, cancels it, and says so.
+ */
+#include "lua/task/orphans.h"
+
+#include "lua/task/task_finalizer.h"
+
+#include <string.h>
+
+static const char waiters_key, weak_key, sentinel_key;
+
+/* A thing of no use, made anew whenever it is collected: so every cycle of the collector is heard of. */
+static int sentinel_gc(lua_State *L)
+{
+    struct orr_isolate *iso = isolate_find(L);
+    if (!iso || iso->closing)
+        return 0;
+    iso->orphans.due = true;
+    lua_newuserdatauv(L, 0, 0);
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &sentinel_key);
+    lua_setmetatable(L, -2);
+    return 0;
+}
+
+static void push_table(lua_State *L, const char *key)
+{
+    lua_rawgetp(L, LUA_REGISTRYINDEX, key);
+}
+
+static void make_table(lua_State *L, const char *key, const char *mode)
+{
+    lua_newtable(L);
+    lua_createtable(L, 0, 1);
+    lua_pushstring(L, mode);
+    lua_setfield(L, -2, "__mode");
+    lua_setmetatable(L, -2);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, key);
+}
+
+void orphans_open(struct orr_isolate *iso, lua_State *L)
+{
+    (void)iso;
+    make_table(L, &waiters_key, "k");
+    make_table(L, &weak_key, "v");
+    lua_createtable(L, 0, 1);
+    lua_pushcfunction(L, sentinel_gc);
+    lua_setfield(L, -2, "__gc");
+    lua_pushvalue(L, -1);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &sentinel_key);
+    lua_newuserdatauv(L, 0, 0);
+    lua_insert(L, -2);
+    lua_setmetatable(L, -2);
+    lua_pop(L, 1);
+}
+
+/* Time, descriptors and children wake a task whoever else can reach it. */
+static bool lives_in_lua(const struct orr_wait *wait)
+{
+    const char *name = wait->kind->name;
+    return strcmp(name, "sleep") != 0 && strcmp(name, "its children") != 0 && strcmp(name, "a future") != 0;
+}
+
+/* Pushes what a task waits for, if that is something of Lua's. */
+static bool push_awaited(lua_State *L, const struct ltask *self)
+{
+    lua_State *co = self->suspended;
+    if (!co || self->wait.state != WAIT_WAITING || !lives_in_lua(&self->wait) || lua_gettop(co) < 1 ||
+        !lua_checkstack(co, 1))
+        return false;
+    lua_pushvalue(co, 1);
+    lua_xmove(co, L, 1);
+    int type = lua_type(L, -1);
+    if (type == LUA_TUSERDATA || type == LUA_TFUNCTION)
+        return true;
+    lua_pop(L, 1);
+    return false;
+}
+
+/* [task] [awaited] -> []: the task is held by what it waits for. */
+static void hold_weakly(lua_State *L, struct ltask *self)
+{
+    lua_pushvalue(L, -2);
+    task_finalizer_make(L, self);
+    task_finalizer_watch(self, true);
+    lua_pop(L, 1);
+    push_table(L, &waiters_key);
+    lua_pushvalue(L, -2);
+    if (lua_rawget(L, -2) != LUA_TTABLE) { /* the first to wait for it */
+        lua_pop(L, 1);
+        lua_newtable(L);
+        lua_pushvalue(L, -3);
+        lua_pushvalue(L, -2);
+        lua_rawset(L, -4);
+    }
+    lua_pushvalue(L, -4);
+    lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
+    push_table(L, &weak_key);
+    lua_pushvalue(L, -5);
+    lua_rawseti(L, -2, self->anchor);
+    lua_pop(L, 5);
+    isolate_set_anchor(self->iso, L, self->anchor, false);
+    self->weak = true;
+}
+
+static void consider(struct ltask *self, lua_State *L)
+{
+    bool old = self->looked_at;
+    self->looked_at = true; /* until it goes on */
+    if (self->weak || self->paused || !old)
+        return;
+    isolate_push_anchored(self->iso, L, self->anchor);
+    if (push_awaited(L, self))
+        hold_weakly(L, self);
+    else
+        lua_pop(L, 1);
+}
+
+/* Goes through the tasks, some at a time, for there may be a million.  May raise for lack of memory; one is passed over then. */
+static int look(lua_State *L)
+{
+    enum { AT_A_TIME = 4096, LIVE = 32 }; /* what looking at a free slot costs is one, and so much more at a task */
+    struct orr_isolate *iso = isolate_find(L);
+    struct tasks *tasks = &iso->worker->tasks;
+    luaL_checkstack(L, 16, NULL);
+    for (int cost = 0; cost < AT_A_TIME && iso->orphans.next < tasks->used; cost++) {
+        struct orr_task *task = tasks_at(tasks, iso->orphans.next++);
+        struct ltask *self = task->life == TASK_LIVE ? ltask_of(task) : NULL;
+        if (self && self->iso == iso && self->begun && !task->running) {
+            consider(self, L);
+            cost += LIVE;
+        }
+    }
+    if (iso->orphans.next >= tasks->used) {
+        iso->orphans.next = 0;
+        iso->orphans.due = false;
+    }
+    return 0;
+}
+
+void orphans_look(struct orr_isolate *iso)
+{
+    lua_State *L = iso->L;
+    if (!lua_checkstack(L, 4))
+        return;
+    lua_pushcfunction(L, look);
+    if (lua_pcall(L, 0, 0, 0) != LUA_OK)
+        lua_pop(L, 1);
+}
+
+void orphans_anchor(struct ltask *self)
+{
+    struct orr_isolate *iso = self->iso;
+    lua_State *L = iso->L;
+    self->weak = false;
+    push_table(L, &weak_key);
+    if (lua_rawgeti(L, -1, self->anchor) ==
+        LUA_TNIL) { /* it was about to be lost, and finalizers are called one by one */
+        lua_pop(L, 1);
+        task_finalizer_revive(L, self);
+    }
+    task_finalizer_watch(self, false);
+    isolate_set_anchor(iso, L, self->anchor, true);
+    lua_pushnil(L);
+    lua_rawseti(L, -2, self->anchor);
+    lua_pop(L, 1);
+}
+
+void orphans_found(lua_State *L, struct ltask *self)
+{
+    struct orr_isolate *iso = self->iso;
+    const char *name = self->task->name;
+    const char *kind = self->wait.state == WAIT_WAITING ? self->wait.kind->name : "";
+    isolate_set_anchor(iso, L, self->anchor, true);
+    self->weak = false;
+    if (iso->closing || self->wait.state != WAIT_WAITING)
+        return; /* it has been woken, and is about to go on */
+    log_line(&iso->rt->log, ORR_LOG_WARNING,
+             "task %s waits for %s that nobody can reach any more: it can never go on, and is closed",
+             name ? name : "(unnamed)", kind);
+    if (!isolate_visit(iso)) {
+        scope_cancel(&self->task->own, "nobody can reach what it waits for");
+        isolate_leave(iso);
+    }
+}

@@ -1,0 +1,326 @@
+/*
+ * Running tasks: a slice at a time; what is urgent before all else; what was started or closed before whoever did it goes on; and what
+ * must wait while another's slice is suspended.
+ */
+#include "lua/task/task_parts.h"
+
+#include "base/clock.h"
+#include "lua/api/events.h"
+#include "lua/host/script.h"
+#include "lua/task/callback.h"
+#include "lua/task/orphans.h"
+
+#include <string.h>
+
+/* --- Running -------------------------------------------------------------------------------------------------------- */
+
+/* Works off what is to run before any other Lua, down to `mark`, or until the slice is over. */
+static void run_urgent(struct orr_isolate *iso, const struct ltask *mark)
+{
+    while (iso->hold.urgent != mark && !iso->preemption.preempting) {
+        struct ltask *next = iso->hold.urgent;
+        iso->hold.urgent = next->next_urgent;
+        next->urgent = next->paused = false;
+        if (next->task && next->task->life == TASK_LIVE)
+            task_run_now(iso->worker, next->task); /* which may be its end */
+        else
+            ltask_release(next);
+    }
+}
+
+/* Another task of the isolate has not finished its slice.  One that has used up a share of its own stays behind the others. */
+static void park(struct orr_isolate *iso, struct ltask *self)
+{
+    struct orr_task *task = self->task;
+    if (task->queued)
+        return; /* it was interrupted, and has a place from before */
+    task->queued = true;
+    task->late = self->fair && self->used;
+    queue_push(task->late ? &iso->hold.belated : &iso->hold.parked, task);
+}
+
+/* Before those that have become ready since. */
+static void release_parked(struct orr_isolate *iso)
+{
+    share_put_back(&iso->worker->shares, &iso->share, &iso->hold.parked, &iso->hold.belated);
+}
+
+/* The first of the urgent ones that still lives; NULL for none. */
+static struct ltask *first_urgent(struct orr_isolate *iso)
+{
+    while (iso->hold.urgent && (!iso->hold.urgent->task || iso->hold.urgent->task->life != TASK_LIVE)) {
+        struct ltask *gone = iso->hold.urgent;
+        iso->hold.urgent = gone->next_urgent;
+        gone->urgent = gone->paused = false;
+        ltask_release(gone);
+    }
+    return iso->hold.urgent;
+}
+
+/*
+ * Between slices: what is urgent comes next of the isolate's tasks, at once, or late, if it has used up its share; or, if nothing is,
+ * those that were parked meanwhile.
+ */
+void ltask_settle_hold(struct orr_isolate *iso, bool late)
+{
+    struct worker *worker = iso->worker;
+    struct ltask *first = first_urgent(iso);
+    if (!first) {
+        release_parked(iso);
+        if (iso->events.pending && !iso->scripts.loading)
+            events_flush(iso);
+        return;
+    }
+    if (first->task->queued && !queue_remove(&iso->hold.parked, first->task) &&
+        !queue_remove(&iso->hold.belated, first->task)) /* something has woken it */
+        worker_unqueue(worker, first->task);
+    first->task->queued = first->task->late = false;
+    if (late)
+        worker_ready_late(worker, first->task);
+    else
+        worker_ready_next(worker, first->task);
+}
+
+/* Whether a task of the isolate was suspended in mid-slice.  If it is no more, the others go on. */
+bool isolate_is_held(struct orr_isolate *iso)
+{
+    if (iso->preemption.slicing || !iso->hold.urgent)
+        return false;
+    if (first_urgent(iso))
+        return true;
+    ltask_settle_hold(iso, false);
+    return false;
+}
+
+/* What the running task has come to: it waits, or it is over, or its time is. */
+static enum orr_poll step_over(struct ltask *self, struct level *level, int status, int results)
+{
+    struct orr_isolate *iso = self->iso;
+    self->exposed |= level->exposed;
+    bool suspending = iso->execution.suspending;
+    iso->execution.suspending = false;
+    if (level->ending)
+        return ltask_timed_out(self, level, status);
+    if (status != LUA_YIELD)
+        return ltask_body_over(self, status != LUA_OK || level->raised, results);
+    if (!suspending)
+        return ltask_foreign_yield(self);
+    bool kept_from_running = self->preempted || self->paused;
+    self->used = kept_from_running ? budget_used(iso, level) : 0;
+    if (!kept_from_running)
+        self->emits = 0;
+    if (!self->preempted)
+        return ORR_PENDING;
+    bool holds = self->holds || !self->fair;
+    self->preempted = self->holds = false;
+    if (!holds) {
+        iso->preemption.preempting = false;
+        worker_ready_late(iso->worker, self->task);
+    } else {
+        self->urgent = true;
+        self->next_urgent = iso->hold.urgent;
+        iso->hold.urgent = self;
+    }
+    return ORR_PENDING;
+}
+
+void ltask_loaded(struct ltask *self)
+{
+    self->iso->scripts.loading -= self->loading;
+    self->loading = false;
+}
+
+static enum orr_poll step(struct ltask *self)
+{
+    struct orr_isolate *iso = self->iso;
+    struct level level = {
+        .co = self->co,
+        .plain = iso->execution.host_waits,
+        .entry = self->entry,
+        .limit = self->limit,
+        .used = self->used,
+    };
+    lua_State *outer_running = iso->execution.running;
+    if (!self->begun)
+        budget_charge_coroutine(iso);
+    level_enter(iso, &level, self);
+    level.exposed = self->exposed;
+    iso->execution.depth++;
+    int arguments = self->begun ? 0 : self->arguments;
+    int results;
+    self->begun = true;
+    int status = lua_resume(self->co, outer_running, arguments, &results); /* whose C calls count for it */
+    ltask_loaded(self);
+    if (self->borrowed && (status != LUA_OK || level.raised || !self->hidden))
+        pooled_task_own_name(self);
+    enum orr_poll answer = step_over(self, &level, status, results);
+    if (self->watched && answer == ORR_DONE)
+        body_is_over(self);
+    iso->execution.depth--;
+    level_leave(iso, &level);
+    return answer;
+}
+
+/*
+ * Before Lua goes on, the collector does what it owes.  False if there is no time for that: then the task comes first of the isolate's,
+ * a turn later.  What was left to be paid when its own slice was cut short is part of its time.
+ */
+static bool pay_first(struct ltask *self)
+{
+    struct orr_isolate *iso = self->iso;
+    uint64_t began = clock_now();
+    bool paid = collector_pay(iso, clock_after(began, iso->limits.slice_ns));
+    if (self->used && iso->limits.mode == ORR_LUA_SIGNAL)
+        self->used += clock_now() - began;
+    if (paid)
+        return true;
+    if (iso->hold.urgent != self) {
+        self->urgent = true;
+        self->next_urgent = iso->hold.urgent;
+        iso->hold.urgent = self;
+    }
+    worker_ready_late(iso->worker, self->task);
+    return false;
+}
+
+enum orr_poll ltask_poll(struct orr_task *task, void *data)
+{
+    struct ltask *self = data;
+    struct orr_isolate *iso = self->iso;
+    bool held = isolate_is_held(iso);
+    bool ends = isolate_ends(iso);
+    if (ends && !self->begun && !self->cleanup && shutdown_refuses(iso, self->script))
+        return orr_task_fail(task, -ECANCELED); /* none of a script runs for the first time because it is unloaded */
+    if (ends && shutdown_is_over(iso, self->script))
+        return ORR_PENDING; /* and none after its grace period: it is about to be ended by force */
+    if (held && iso->hold.urgent == self && !iso->execution.host_waits) { /* it goes on, a turn later */
+        if (collector_owes(iso) && !pay_first(self))
+            return ORR_PENDING;
+        iso->hold.urgent = self->next_urgent;
+        self->urgent = self->paused = false;
+    } else if (self->paused || (self->begun && self->wait.state == WAIT_WAITING && !task->child_failed)) {
+        return ORR_PENDING;
+    } else if (held && !iso->execution.host_waits) {
+        if (self->weak)
+            orphans_anchor(self);
+        park(iso, self);
+        return ORR_PENDING;
+    }
+    if (self->weak)
+        orphans_anchor(self);
+    self->looked_at = false;
+    if (collector_owes(iso) && !iso->preemption.slicing && !iso->execution.host_waits && !pay_first(self))
+        return ORR_PENDING;
+    bool outermost = budget_begin_slice(iso);
+    enum orr_poll answer = step(self);
+    if (outermost) {
+        bool over = iso->preemption.preempting;
+        iso->preemption.preempting = false;
+        budget_end_slice(iso);
+        if (!iso->execution.host_waits &&
+            (iso->hold.urgent || iso->hold.parked.first || iso->hold.belated.first || iso->events.pending))
+            ltask_settle_hold(iso, over);
+        if (iso->orphans.due)
+            orphans_look(iso);
+    }
+    return answer;
+}
+
+/* --- At once --------------------------------------------------------------------------------------------------------- */
+
+void ltask_check_depth(lua_State *L)
+{
+    struct orr_isolate *iso = isolate_of(L);
+    if (!can_suspend(L) && iso->execution.depth >= NEST_HARD_MAX)
+        luaL_error(L, "too many tasks are being started inside one another, where none of them can wait");
+}
+
+/* The slice is over, in a task that `self` has started: it goes on when what is above the mark has had its turn. */
+static void pause_above(struct orr_isolate *iso, struct ltask *self, struct ltask *mark)
+{
+    struct ltask **at = &iso->hold.urgent;
+    while (*at != mark)
+        at = &(*at)->next_urgent;
+    self->next_urgent = mark;
+    self->urgent = self->paused = true;
+    *at = self;
+}
+
+int ltask_run_first(lua_State *L, struct ltask *first, lua_KFunction k, lua_KContext context)
+{
+    struct orr_isolate *iso = isolate_of(L);
+    struct ltask *mark = iso->hold.urgent;
+    bool can = can_suspend(L);
+    bool nest = iso->execution.depth < NEST_MAX || !can; /* who cannot, goes as deep as ltask_check_depth() lets it */
+    struct ltask *self = iso->execution.current;
+    struct ltask *below = mark;
+    if (!nest) {
+        self->next_urgent = mark;
+        self->urgent = self->paused = true;
+        below = self;
+    }
+    struct ltask *last = first;
+    for (;; last = last->next_urgent) {
+        last->urgent = true;
+        if (!last->next_urgent)
+            break;
+    }
+    last->next_urgent = below;
+    iso->hold.urgent = first;
+    if (!nest)
+        return suspend(L, k, context);
+    if (!isolate_visit(iso)) {
+        bool plain = iso->execution.host_waits;
+        iso->execution.host_waits |= !iso->preemption.slicing || !can;
+        run_urgent(iso, mark);
+        iso->execution.host_waits = plain;
+        isolate_leave(iso);
+    }
+    if (!iso->preemption.preempting)
+        return k(L, LUA_OK, context);
+    pause_above(iso, self, mark);
+    return suspend(L, k, context);
+}
+
+/* --- Closing ---------------------------------------------------------------------------------------------------------- */
+
+/* The Lua task of a core task that has just been cancelled, if it is to hear of that now. */
+static struct ltask *to_hear_now(struct orr_isolate *iso, const struct orr_task *task)
+{
+    struct ltask *self = ltask_of(task);
+    bool now = self && self->iso == iso && task->life == TASK_LIVE && !task->running && self->begun && !self->urgent &&
+               self->wait.state != WAIT_WAITING && task->cancelled;
+    return now ? self : NULL;
+}
+
+static void add_to_hear(struct ltask *self, struct ltask **first, struct ltask **last)
+{
+    if (!self)
+        return;
+    self->next_urgent = NULL;
+    if (*last)
+        (*last)->next_urgent = self;
+    else
+        *first = self;
+    *last = self;
+}
+
+int ltask_close(lua_State *L, struct ltask *self, const char *reason, lua_KFunction k, lua_KContext context)
+{
+    struct orr_isolate *iso = isolate_of(L);
+    if (!self->task || orr_task_done(self->task))
+        return k(L, LUA_OK, context);
+    int error = isolate_visit(iso);
+    if (error)
+        return luaL_error(L, "task:close: %s", strerror(-error));
+    struct ltask *first = NULL, *last = NULL;
+    struct orr_nest *top = &self->task->own;
+    bool before = self->task->cancelled;
+    scope_cancel(top, reason);
+    if (!before)
+        add_to_hear(to_hear_now(iso, self->task), &first, &last);
+    for (struct orr_task *at = scope_walk_first(top, true); at; at = scope_walk_next(top, at, true, true))
+        add_to_hear(to_hear_now(iso, at), &first, &last);
+    isolate_leave(iso);
+    return first ? ltask_run_first(L, first, k, context) : k(L, LUA_OK, context);
+}

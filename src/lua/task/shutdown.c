@@ -1,0 +1,337 @@
+#include "lua/task/shutdown.h"
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "exec/grace.h"
+#include "lua/task/callback.h"
+#include "lua/task/report.h"
+#include "lua/task/task.h"
+
+#include <stdio.h>
+
+enum {
+    STRETCH_NS = 1000000, /* of a pass, in one poll */
+    LOOK = 1024,          /* slots passed by before the clock is looked at; a live task counts for more */
+    CANCELLED = 32,
+    DROPPED = 64,
+    TOLD_MAX = 8, /* tasks that the log names */
+};
+
+/* --- Which tasks ----------------------------------------------------------------------------------------------------- */
+
+/* Whether a task is the isolate's, and the script's in it. */
+static bool belongs(const struct orr_task *task, const struct shutdown *to)
+{
+    const struct ltask *self = ltask_of(task);
+    if (self)
+        return self->iso == to->iso && (to->script == EVERY_SCRIPT || self->script == to->script);
+    const struct callback *callback = callback_of(task);
+    return callback && callback->iso == to->iso && (to->script == EVERY_SCRIPT || callback->script == to->script);
+}
+
+/* Whether anything that the runtime knows of will move it again. */
+static bool has_hopes(const struct orr_task *task)
+{
+    return task->queued || task->interrupted || task->waits || task->ios;
+}
+
+/* The search begins where the last one ended: so asking again and again does not pass over all tasks again and again. */
+static bool any_hopes(void *data)
+{
+    struct shutdown *self = data;
+    const struct tasks *tasks = &self->iso->worker->tasks;
+    if (!self->iso->tasks.count)
+        return false;
+    for (uint32_t seen = 0; seen < tasks->used; seen++) {
+        if (self->hopeful >= tasks->used)
+            self->hopeful = 0;
+        const struct orr_task *task = tasks_at(tasks, self->hopeful);
+        if (task->life == TASK_LIVE && belongs(task, self) && has_hopes(task))
+            return true;
+        self->hopeful++;
+    }
+    return false;
+}
+
+/* Goes on with a pass over those that are not done, until a time.  True if it has come to the end. */
+static bool pass(struct shutdown *self, unsigned (*each)(struct shutdown *self, struct orr_task *task), uint64_t until)
+{
+    const struct tasks *tasks = &self->iso->worker->tasks;
+    unsigned cost = 0;
+    while (self->slot < tasks->used) {
+        struct orr_task *task = tasks_at(tasks, self->slot++);
+        bool is_there = task->life == TASK_LIVE || task->life == TASK_ENDING;
+        cost += is_there && belongs(task, self) ? each(self, task) : 1;
+        if (cost < LOOK)
+            continue;
+        cost = 0;
+        if (until != ORR_NEVER && clock_now() >= until)
+            break;
+    }
+    return self->slot >= tasks->used;
+}
+
+/* --- Cancelling -------------------------------------------------------------------------------------------------------- */
+
+/* Those with a parent that is cancelled, too, hear of it from there: or a shield would not shield them. */
+static unsigned cancel(struct shutdown *self, struct orr_task *task)
+{
+    const struct orr_task *parent = nest_task(task->parent);
+    struct ltask *lua = ltask_of(task);
+    if (lua && self->grace_ns != ORR_NEVER && self->iso->limits.mode == ORR_LUA_SIGNAL) {
+        uint64_t longest = self->grace_ns / 2 ? self->grace_ns / 2 : 1;
+        lua->limit = lua->limit && lua->limit < longest ? lua->limit : longest;
+    }
+    if (!parent || !belongs(parent, self))
+        scope_cancel(&task->own, "closed");
+    return CANCELLED;
+}
+
+/* --- By force ------------------------------------------------------------------------------------------------------------ */
+
+/* "file:line" of where a coroutine stands in a script; empty if it is in none. */
+static void find_place(lua_State *co, char *text, size_t size)
+{
+    lua_Debug at;
+    *text = '\0';
+    for (int level = 0; co && lua_getstack(co, level, &at); level++) {
+        lua_getinfo(co, "Sl", &at);
+        if (at.currentline <= 0 || !report_is_of_script(&at))
+            continue;
+        snprintf(text, size, " at %s:%d", at.short_src, at.currentline);
+        return;
+    }
+}
+
+void shutdown_note_told(struct ltask *task, lua_State *L)
+{
+    struct swallower *swallower = &task->iso->shutdowns.swallower;
+    task->told += task->told < UINT8_MAX;
+    if (task->told != 2)
+        return;
+    swallower->task = task;
+    find_place(L, swallower->place, sizeof swallower->place);
+}
+
+const char *shutdown_swallowed(const struct orr_isolate *iso, const struct ltask *task)
+{
+    if (!task || task->told < 2)
+        return NULL;
+    return iso->shutdowns.swallower.task == task ? iso->shutdowns.swallower.place : "";
+}
+
+/* Names a task that has not ended in time, and says what it did instead. */
+static void tell(const struct shutdown *self, const struct orr_task *task)
+{
+    const struct ltask *lua = ltask_of(task);
+    if (!self->late || !lua || !lua->begun || lua->over)
+        return;
+    char place[sizeof lua->iso->shutdowns.swallower.place], what[64] = "it ran on without waiting,";
+    find_place(lua->suspended ? lua->suspended : lua->co, place, sizeof place);
+    bool waits = lua->wait.state == WAIT_WAITING;
+    char grace[TEXT_DURATION_ROOM];
+    text_duration(grace, self->grace_ns);
+    if (lua->told > 1)
+        snprintf(what, sizeof what, "it swallowed the cancellation %s%u times,", lua->told == UINT8_MAX ? "over " : "",
+                 lua->told - (lua->told == UINT8_MAX));
+    else if (lua->told)
+        snprintf(what, sizeof what, "it was told, and has not finished cleaning up,");
+    else if (waits)
+        snprintf(what, sizeof what, "it is shielded from cancellation,");
+    log_line(&self->iso->rt->log, ORR_LOG_WARNING,
+             "task '%.100s' was ended by force %s after it had been cancelled: %s and %s%s%s",
+             task->name ? task->name : "(unnamed)", grace, what, waits ? "waits for " : "was",
+             waits ? lua->wait.kind->name : "", place);
+}
+
+static unsigned drop(struct shutdown *self, struct orr_task *task)
+{
+    if (task->life != TASK_LIVE)
+        return 1; /* its body is over, and it goes with its children */
+    if (task->running) {
+        self->found = true;
+        return 1;
+    }
+    if (self->forced++ < TOLD_MAX)
+        tell(self, task);
+    bool may_run = clock_now() < self->end;
+    scope_drop_body(task);
+    return may_run ? LOOK : DROPPED;
+}
+
+static void begin_dropping(struct shutdown *self, bool late)
+{
+    self->phase = SHUTDOWN_DROP;
+    self->late = late || clock_now() >= self->end;
+    self->slot = 0;
+    self->found = false;
+}
+
+/* Passes until none lives, but for such that cannot be ended now.  True if none does. */
+static bool drop_all(struct shutdown *self, uint64_t until)
+{
+    if (!pass(self, drop, until))
+        return false;
+    bool all = !self->found;
+    if (self->late && self->forced > TOLD_MAX && all) {
+        log_line(&self->iso->rt->log, ORR_LOG_WARNING, "and so were %u more", self->forced - TOLD_MAX);
+        self->late = false; /* once */
+    }
+    self->slot = 0;
+    self->found = false;
+    return all;
+}
+
+/* --- From beginning to end ------------------------------------------------------------------------------------------------- */
+
+void shutdown_begin(struct shutdown *self, struct orr_isolate *iso, uint32_t script, uint64_t grace_ns)
+{
+    *self = (struct shutdown){
+        .next = iso->shutdowns.first,
+        .iso = iso,
+        .script = script,
+        .phase = SHUTDOWN_CANCEL,
+        .grace_ns = grace_ns,
+        .end = clock_after(clock_now(), grace_ns),
+    };
+    iso->shutdowns.first = self;
+}
+
+void shutdown_cancel(struct orr_isolate *iso, uint32_t script)
+{
+    struct shutdown once = { .iso = iso, .script = script, .grace_ns = ORR_NEVER };
+    pass(&once, cancel, ORR_NEVER);
+}
+
+void shutdown_end(struct shutdown *self)
+{
+    if (!self->phase)
+        return;
+    struct shutdown **at = &self->iso->shutdowns.first;
+    while (*at != self)
+        at = &(*at)->next;
+    *at = self->next;
+    orr_wait_withdraw(&self->grace);
+    *self = (struct shutdown){ 0 };
+}
+
+void shutdown_end_all(struct orr_isolate *iso)
+{
+    while (iso->shutdowns.first)
+        shutdown_end(iso->shutdowns.first);
+}
+
+void shutdown_force(struct shutdown *self)
+{
+    if (self->phase == SHUTDOWN_CANCEL) {
+        self->slot = 0;
+        pass(self, cancel, ORR_NEVER);
+    }
+    if (self->phase != SHUTDOWN_DROP)
+        begin_dropping(self, false);
+}
+
+void shutdown_drop(struct shutdown *self)
+{
+    shutdown_force(self);
+    drop_all(self, ORR_NEVER);
+}
+
+/* Whether they may go on cleaning up. */
+static bool waits(struct shutdown *self, struct orr_task *task)
+{
+    struct worker *worker = self->iso->worker;
+    if (!any_hopes(self)) {
+        begin_dropping(self, false);
+        return false;
+    }
+    if (clock_now() >= self->end || orr_sleep(task, &self->grace, self->grace_ns) != -EAGAIN) {
+        begin_dropping(self, true);
+        return false;
+    }
+    bool stands_still = worker->timers->clock != ORR_CLOCK_MONOTONIC; /* while there is anything to do */
+    if (stands_still && (shares_any_queued(&worker->shares) || isolate_is_held(self->iso)))
+        orr_task_yield(task);
+    return true;
+}
+
+uint64_t shutdown_stretch(const struct worker *worker)
+{
+    uint64_t until = clock_after(clock_now(), STRETCH_NS);
+    return worker->watch->turn_end < until ? worker->watch->turn_end : until;
+}
+
+bool shutdown_poll(struct shutdown *self, struct orr_task *task)
+{
+    if (!self->phase)
+        return true;
+    uint64_t until = task->cancelled ? ORR_NEVER /* there may be no other turn */
+                                     : shutdown_stretch(self->iso->worker);
+    self->waker = orr_task_waker(task);
+    if (self->phase == SHUTDOWN_CANCEL) {
+        if (!pass(self, cancel, until)) {
+            orr_task_yield(task);
+            return false;
+        }
+        self->phase = SHUTDOWN_GRACE;
+    }
+    if (self->phase == SHUTDOWN_GRACE && waits(self, task))
+        return false;
+    if (!drop_all(self, until)) {
+        orr_task_yield(task);
+        return false;
+    }
+    return self->script != EVERY_SCRIPT || !self->iso->tasks.count; /* else the kernel is to let go of their I/O */
+}
+
+void shutdown_now(struct shutdown *self)
+{
+    struct worker *worker = self->iso->worker;
+    if (self->phase == SHUTDOWN_CANCEL) {
+        pass(self, cancel, ORR_NEVER);
+        self->phase = SHUTDOWN_GRACE;
+    }
+    if (self->phase == SHUTDOWN_GRACE)
+        begin_dropping(self, !grace_wait(worker, self->end, any_hopes, self));
+    drop_all(self, ORR_NEVER);
+    while (self->script == EVERY_SCRIPT && self->iso->tasks.count) { /* the kernel is to let go of their I/O */
+        worker_turn(worker, ORR_NEVER);
+        if (self->iso->tasks.count && !worker_busy(worker))
+            worker_sleep(worker, ORR_NEVER);
+    }
+}
+
+/* --- What others ask --------------------------------------------------------------------------------------------------------- */
+
+bool shutdown_refuses(const struct orr_isolate *iso, uint32_t script)
+{
+    if (iso->closing)
+        return true;
+    for (const struct shutdown *at = iso->shutdowns.first; at; at = at->next)
+        if (at->script == EVERY_SCRIPT || at->script == script)
+            return true;
+    return false;
+}
+
+uint64_t shutdown_left(const struct orr_isolate *iso, uint32_t script)
+{
+    uint64_t end = iso->worker->grace_end ? iso->worker->grace_end : ORR_NEVER;
+    for (const struct shutdown *at = iso->shutdowns.first; at; at = at->next)
+        if ((at->script == EVERY_SCRIPT || at->script == script) && at->end < end)
+            end = at->end;
+    if (end == ORR_NEVER)
+        return ORR_NEVER;
+    uint64_t now = clock_now();
+    return end > now ? end - now : 0;
+}
+
+bool shutdown_is_over(const struct orr_isolate *iso, uint32_t script)
+{
+    return (iso->shutdowns.first || iso->worker->grace_end) && !shutdown_left(iso, script);
+}
+
+void shutdown_tell(const struct orr_isolate *iso)
+{
+    for (const struct shutdown *at = iso->shutdowns.first; at; at = at->next)
+        orr_waker_wake(at->waker);
+}

@@ -1,0 +1,111 @@
+/* Having the running task wait, through whatever coroutines it is in, or saying why it cannot. */
+#include "lua/task/task.h"
+
+#include <string.h>
+
+/* NULL if every coroutine from L out to the task can yield; else the one that cannot. */
+static lua_State *cannot_yield(lua_State *L, const struct chain *chain)
+{
+    if (!lua_isyieldable(L))
+        return L;
+    for (const struct chain *at = chain; at; at = at->outer)
+        if (!lua_isyieldable(at->L))
+            return at->L;
+    return NULL;
+}
+
+bool chain_can_yield(lua_State *L, const struct chain *chain)
+{
+    return !cannot_yield(L, chain);
+}
+
+bool push_function_name(lua_State *L)
+{
+    int function = lua_gettop(L);
+    lua_getfield(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+    for (lua_pushnil(L); lua_next(L, function + 1); lua_settop(L, function + 2)) {
+        if (!lua_istable(L, -1) || lua_type(L, -2) != LUA_TSTRING)
+            continue;
+        for (lua_pushnil(L); lua_next(L, function + 3); lua_pop(L, 1)) {
+            if (lua_type(L, -2) != LUA_TSTRING || !lua_rawequal(L, -1, function))
+                continue;
+            const char *module = lua_tostring(L, function + 2), *name = lua_tostring(L, -2);
+            bool global = !strcmp(module, LUA_GNAME);
+            lua_pushfstring(L, "'%s%s%s'", global ? "" : module, global ? "" : ".", name);
+            lua_replace(L, function);
+            lua_settop(L, function);
+            return true;
+        }
+    }
+    lua_settop(L, function - 1);
+    return false;
+}
+
+/* Whether the function at the top is one that Lua can suspend: ours, and those that call others protected. */
+static bool can_be_suspended(lua_State *L, struct orr_isolate *iso)
+{
+    if (!lua_getupvalue(L, -1, 1))
+        return false;
+    bool ours = lua_touserdata(L, -1) == iso;
+    lua_pop(L, 1);
+    return ours;
+}
+
+/* The name of the C function in which a coroutine is stuck. */
+static const char *push_c_function(lua_State *L, struct orr_isolate *iso, lua_State *stuck)
+{
+    lua_Debug info;
+    for (int level = 0; lua_getstack(stuck, level, &info) && lua_checkstack(stuck, 2); level++) {
+        lua_getinfo(stuck, "Snf", &info);
+        lua_xmove(stuck, L, 1);
+        bool candidate = *info.what == 'C' && !can_be_suspended(L, iso);
+        const char *name = info.name;
+        if (!candidate) {
+            lua_pop(L, 1);
+        } else if (push_function_name(L)) {
+            name = lua_tostring(L, -1);
+            if (strcmp(name, "'pcall'") != 0 && strcmp(name, "'xpcall'") != 0)
+                return name;
+            lua_pop(L, 1);
+        } else if (name) {
+            return lua_pushfstring(L, "'%s'", name);
+        }
+    }
+    return lua_pushliteral(L, "one");
+}
+
+static int refuse_to_suspend(lua_State *L, struct orr_isolate *iso)
+{
+    if (L != iso->execution.running)
+        return luaL_error(L, "cannot wait here: this coroutine was resumed by something other than coroutine.resume");
+    luaL_checkstack(L, 16, NULL);
+    const char *name = push_c_function(L, iso, cannot_yield(L, iso->execution.chain));
+    return luaL_error(L, "cannot wait here: %s, a C function, is on the stack and cannot be suspended", name);
+}
+
+bool can_suspend(lua_State *L)
+{
+    struct orr_isolate *iso = isolate_of(L);
+    return iso->execution.current && L == iso->execution.running && chain_can_yield(L, iso->execution.chain);
+}
+
+struct ltask *ltask_waiting(lua_State *L, const char *what)
+{
+    struct orr_isolate *iso = isolate_of(L);
+    struct ltask *self = ltask_current(L, what);
+    if (!can_suspend(L))
+        refuse_to_suspend(L, iso);
+    return self;
+}
+
+int suspend(lua_State *L, lua_KFunction k, lua_KContext context)
+{
+    struct orr_isolate *iso = isolate_of(L);
+    if (!can_suspend(L)) {
+        orr_wait_withdraw(&iso->execution.current->wait);
+        return refuse_to_suspend(L, iso);
+    }
+    iso->execution.suspending = true;
+    iso->execution.current->suspended = L;
+    return lua_yieldk(L, 0, context, k);
+}
