@@ -69,7 +69,8 @@ format-check:
 
 lint: all
 	luacheck -q lua tests/differential tests/lua tests/memory tests/module tests/runner examples docs
-	tools/check-layers
+	tools/check-layers $(BUILD)
+	tools/check-width
 	tools/check-exports $(BUILD)
 	tools/sources src examples/game examples/hosts examples/plugins | grep '\.c$$' | xargs clang-tidy --quiet -p $(BUILD)
 
