@@ -1,7 +1,7 @@
 /* What is interrupted comes before what is merely ready, whatever queue it is in, and at a price that does not depend on the others. */
 #include "step_task.h"
 
-#include "exec/worker.h"
+#include "exec/turn.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -5,33 +5,11 @@
  * outlive its scope; an interruption makes it shorter, by cancelling the children.  A cancellation that came from the
  * scope itself ends here: the task was not cancelled, only this block.
  */
-#include "exec/scope.h"
-#include "exec/wait.h"
+#include "exec/block.h"
 
 #include "base/clock.h"
-
-static_assert(offsetof(struct orr_scope, in_wheel) - offsetof(struct orr_scope, word) ==
-                      offsetof(struct sleeper, entry.link) &&
-                  offsetof(struct orr_scope, deadline) - offsetof(struct orr_scope, word) ==
-                      offsetof(struct sleeper, entry.deadline),
-              "a scope has room for a sleeper");
-
-static struct sleeper *scope_sleeper(struct orr_scope *scope)
-{
-    return (struct sleeper *)&scope->word;
-}
-
-static void forget_deadline(struct orr_scope *scope)
-{
-    if (scope->word)
-        shard_wake_early(scope->task->worker->shard, scope_sleeper(scope));
-}
-
-void scope_forget_deadlines(struct orr_task *task)
-{
-    for (struct orr_scope *scope = task->scope; scope; scope = scope->outer)
-        forget_deadline(scope);
-}
+#include "exec/await.h"
+#include "exec/scope.h"
 
 void scope_expire(struct sleeper *sleeper)
 {
@@ -140,7 +118,7 @@ static void look_at_children(struct orr_scope *scope)
 static void unlink_scope(struct orr_scope *scope)
 {
     struct orr_task *task = scope->task;
-    forget_deadline(scope);
+    scope_forget_deadline(scope);
     if (scope->outer)
         scope->outer->inner = scope->inner; /* which is the outermost, this being the innermost */
     task->scope = scope->outer;

@@ -3,8 +3,7 @@
  * is in flight, its end wakes the task, and the end or cancellation of the task cancels it.
  */
 #include "base/ring.h"
-#include "exec/wait.h"
-#include "exec/worker.h"
+#include "exec/await.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -87,12 +86,6 @@ int orr_io_cancel(struct orr_io *io)
         return -EALREADY;
     reactor_cancel(worker->reactor, io);
     return 0;
-}
-
-void io_cancel_all(struct orr_task *task)
-{
-    for (struct orr_link *link = task->ios; link; link = ring_next(task->ios, link))
-        reactor_cancel(task->worker->reactor, container_of(link, struct orr_io, in_task));
 }
 
 int orr_io_await(struct orr_task *task, struct orr_io *io)

@@ -1,21 +1,8 @@
-#include "exec/outcome.h"
-
+#include "exec/await.h"
+#include "exec/observer.h"
 #include "exec/scope.h"
 
 #include <string.h>
-
-/* The first of a task's failures, if it failed with that. */
-static struct orr_task *cause(const struct orr_task *task)
-{
-    return task->by_child && task->own.failures ? task_of_sibling(task->own.failures) : NULL;
-}
-
-const struct orr_result *outcome_of(struct orr_task *task)
-{
-    while (task->own_error)
-        task = cause(task);
-    return &task->result;
-}
 
 static bool on_its_thread(const struct orr_task *task)
 {
@@ -51,6 +38,28 @@ enum orr_poll orr_task_fail(struct orr_task *task, int error)
     return orr_task_finish(task, (struct orr_result){ .error = error });
 }
 
+/* --- Who it is ------------------------------------------------------------ */
+
+unsigned orr_task_worker(const struct orr_task *task)
+{
+    return task ? task->worker->number : 0;
+}
+
+struct orr_runtime *orr_task_runtime(const struct orr_task *task)
+{
+    return task ? task->worker->runtime : NULL;
+}
+
+const char *orr_task_name(const struct orr_task *task)
+{
+    return task ? task->name : NULL;
+}
+
+struct orr_task *orr_task_current(void)
+{
+    return worker_current ? worker_current->polling : NULL;
+}
+
 /* --- From outside ----------------------------------------------------------------------------------------- */
 
 bool orr_task_done(const struct orr_task *task)
@@ -68,7 +77,7 @@ const struct orr_result *orr_task_result(struct orr_task *task)
 
 struct orr_task *orr_task_cause(const struct orr_task *task)
 {
-    return orr_task_done(task) ? cause(task) : NULL;
+    return orr_task_done(task) ? task_cause(task) : NULL;
 }
 
 struct orr_task *orr_task_failed_child(const struct orr_task *task)
@@ -157,23 +166,6 @@ int orr_task_detach(struct orr_task *task)
 
 /* --- Observers --------------------------------------------------------------------------------------------- */
 
-static void unobserve(struct orr_wait *wait, bool granted)
-{
-    (void)granted;
-    ring_remove(&((struct orr_task *)wait->source)->watchers, &wait->in_source);
-}
-
-const struct orr_wait_kind observer_kind = { .name = "observer", .withdraw = unobserve };
-
-void outcome_observe(struct orr_task *task, struct orr_observer *observer, const struct orr_wait_kind *kind)
-{
-    observer->wait.owner = NULL;
-    observer->wait.kind = kind;
-    observer->wait.source = task;
-    observer->wait.state = WAIT_WAITING;
-    ring_append(&task->watchers, &observer->wait.in_source);
-}
-
 int orr_task_observe(struct orr_task *task, struct orr_observer *observer)
 {
     if (!task || !observer || !observer->done)
@@ -185,16 +177,14 @@ int orr_task_observe(struct orr_task *task, struct orr_observer *observer)
     if (task->life == TASK_DONE)
         observer->done(task, observer->data);
     else
-        outcome_observe(task, observer, &observer_kind);
+        observe(task, observer, &observer_kind);
     return 0;
 }
 
 void orr_task_unobserve(struct orr_observer *observer)
 {
-    if (!observer || observer->wait.state != WAIT_WAITING)
-        return;
-    observer->wait.state = WAIT_IDLE;
-    unobserve(&observer->wait, false);
+    if (observer && observer->wait.state == WAIT_WAITING)
+        unobserve(observer);
 }
 
 /* --- Awaiting ----------------------------------------------------------------------------------------------- */

@@ -14,10 +14,16 @@
 #ifndef ORR_EXEC_RUNTIME_H
 #define ORR_EXEC_RUNTIME_H
 
-#include "exec/virtual.h"
 #include "exec/worker.h"
 
 #define RUNTIME_MAGIC UINT64_C(0x6f727265727931a7)
+
+/* See virtual.h. */
+struct virtual_state {
+    _Atomic unsigned awake;
+    _Atomic uint64_t rises;
+    bool stuck; /* said already that nothing can ever happen */
+};
 
 struct orr_runtime {
     uint64_t magic; /* tells a runtime from other things that a pointer may point at */
@@ -35,11 +41,11 @@ struct orr_runtime {
     void *sink_data;
     orr_deadlock_fn *deadlock;
     void *deadlock_data;
-    unsigned worker_count;     /* the host's */
-    unsigned capacity;         /* with the crew */
-    _Atomic unsigned open;     /* workers there are: up to the host's, or all */
-    pthread_mutex_t growing;   /* around the opening of the crew */
-    struct worker_config crew; /* what it is opened with */
+    unsigned worker_count;            /* the host's */
+    unsigned capacity;                /* with the crew */
+    _Atomic unsigned open;            /* workers there are: up to the host's, or all */
+    pthread_mutex_t growing;          /* around the opening of the crew */
+    struct worker_config pool_config; /* what the pool threads are opened with */
     struct worker *workers;
     void *extension; /* of the layer above; made under `growing` */
     void (*extension_free)(void *extension);
@@ -72,24 +78,6 @@ static inline struct worker *runtime_worker(struct orr_runtime *rt, unsigned num
 {
     return &rt->workers[number - 1];
 }
-
-/*
- * Opens the crew, unless it is, each with what it is to do on its thread before it closes, which may be NULL.  Negative errno if
- * there is none at all.  Any thread.
- */
-int runtime_grow(struct orr_runtime *rt, void (*on_close)(struct worker *worker));
-
-/*
- * The one object that a layer above keeps with a runtime.  The first call has `make` make it; `free` is called at the end of the
- * runtime, after all workers are closed.  NULL if `make` answers NULL.  Any thread.
- */
-void *runtime_extension(struct orr_runtime *rt, void *(*make)(struct orr_runtime *rt), void (*free)(void *extension));
-
-/*
- * Turns worker 1, of which the calling thread is the owner, until `done(data)`, for at most so long by the runtime's clock.
- * -ETIMEDOUT; -ECANCELED: stopped; -EDEADLK: nothing is left that could ever make it so.
- */
-int runtime_run_until(struct orr_runtime *rt, bool (*done)(void *data), void *data, uint64_t timeout_ns);
 
 static inline void runtime_expect_spawn(struct orr_runtime *rt)
 {

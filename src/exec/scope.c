@@ -1,6 +1,7 @@
 #include "exec/scope.h"
 
-#include "exec/outcome.h"
+#include "exec/observer.h"
+#include "exec/tasks.h"
 #include "exec/wait.h"
 
 /* --- The walk ------------------------------------------------------------------------------------------- */
@@ -69,6 +70,13 @@ const char *scope_reason(struct orr_nest *nest)
     return NULL;
 }
 
+/* Asks for all I/O of a task to be given up. */
+static void cancel_ios(struct orr_task *task)
+{
+    for (struct orr_link *link = task->ios; link; link = ring_next(task->ios, link))
+        reactor_cancel(task->worker->reactor, container_of(link, struct orr_io, in_task));
+}
+
 /* What `by_failure` cancels comes before what is ready. */
 static void refresh(struct orr_task *task, bool by_failure)
 {
@@ -84,7 +92,7 @@ static void refresh(struct orr_task *task, bool by_failure)
     task->cancelled = scope_reason(task_innermost(task));
     task->child_failed = failed;
     if (task->cancelled && !was_cancelled) {
-        io_cancel_all(task);
+        cancel_ios(task);
         waits_interrupt(task, by_failure);
     } else if (failed && !had_failed) {
         worker_ready_interrupted(task->worker, task);
@@ -402,11 +410,23 @@ static void judge(struct orr_task *task)
     }
 }
 
+/* The body is over: nothing waits for it, no waker names it, and its I/O is being cancelled. */
+static void retire(struct orr_task *task)
+{
+    for (struct orr_scope *scope = task->scope; scope; scope = scope->outer)
+        scope_forget_deadline(scope);
+    if (task->waits)
+        waits_abandon(task);
+    task_retire(&task->worker->tasks, task);
+    if (task->ios) {
+        task->worker->tasks.io_ending++;
+        cancel_ios(task);
+    }
+}
+
 void scope_body_over(struct orr_task *task)
 {
-    if (task->scope)
-        scope_forget_deadlines(task);
-    task_retire(task->worker, task);
+    retire(task);
     gather_failures(task);
     judge(task);
     if (task->settled)
@@ -426,6 +446,13 @@ void scope_drop_body(struct orr_task *task)
     if (!task->settled)
         task->result.error = -ECANCELED;
     scope_body_over(task);
+}
+
+const struct orr_result *outcome_of(struct orr_task *task)
+{
+    while (task->own_error)
+        task = task_cause(task);
+    return &task->result;
 }
 
 static void drop_value(struct orr_task *task)
@@ -481,7 +508,7 @@ static void complete(struct orr_task *task)
     struct orr_nest *nest = task->parent;
     struct orr_task *parent = nest_task(nest);
     conclude(task);
-    task_bury(task->worker, task);
+    task_finish(&task->worker->tasks, task);
     ring_remove(&nest->children, &task->sibling);
     task->parent = NULL;
     if (parent) {
@@ -532,7 +559,7 @@ static void release(struct orr_task *task)
         task = task_of_sibling(ring_pop(&gone));
         task->references = 1; /* for the sink to use */
         if (unseen(task))
-            sink_report(task);
+            worker->report_unseen(task);
         if (task->references > 1) { /* the sink keeps it */
             task->references--;
             continue;
@@ -546,7 +573,7 @@ static void release(struct orr_task *task)
                 ring_append(&gone, &child->sibling);
         }
         if (!--task->references)
-            task_free(worker, task);
+            task_free(&worker->tasks, task);
     }
 }
 
@@ -555,7 +582,7 @@ void orr_task_unref(struct orr_task *task)
     if (!task || --task->references)
         return;
     if (!task->failed && !task->own.failures && !task->result.drop)
-        task_free(task->worker, task); /* nothing that anybody could have to be told */
+        task_free(&task->worker->tasks, task); /* nothing that anybody could have to be told */
     else
         release(task);
 }

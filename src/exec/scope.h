@@ -78,6 +78,33 @@ static inline struct orr_nest *task_innermost(struct orr_task *task)
     return task->scope ? &task->scope->nest : &task->own;
 }
 
+static_assert(offsetof(struct orr_scope, in_wheel) - offsetof(struct orr_scope, word) ==
+                      offsetof(struct sleeper, entry.link) &&
+                  offsetof(struct orr_scope, deadline) - offsetof(struct orr_scope, word) ==
+                      offsetof(struct sleeper, entry.deadline),
+              "a scope has room for a sleeper");
+
+static inline struct sleeper *scope_sleeper(struct orr_scope *scope)
+{
+    return (struct sleeper *)&scope->word;
+}
+
+/* Gives up the deadline of a scope, if it has one that has not come. */
+static inline void scope_forget_deadline(struct orr_scope *scope)
+{
+    if (scope->word)
+        shard_wake_early(scope->task->worker->shard, scope_sleeper(scope));
+}
+
+/* The first of a task's failures, if it failed with that; NULL otherwise. */
+static inline struct orr_task *task_cause(const struct orr_task *task)
+{
+    return task->by_child && task->own.failures ? task_of_sibling(task->own.failures) : NULL;
+}
+
+/* The result of a DONE task, as orr_task_result() gives it, but the result does not count as seen. */
+const struct orr_result *outcome_of(struct orr_task *task);
+
 /* Puts a new task into a nest; under a cancelled one it is born cancelled. */
 void scope_adopt(struct orr_nest *nest, struct orr_task *task);
 
@@ -122,15 +149,6 @@ void scope_detach(struct orr_task *task);
 
 /* Takes the failure of a DONE task from a parent that has not been told.  False if there is none to take. */
 bool scope_disown_failure(struct orr_task *task);
-
-/* A scope's deadline has come. */
-void scope_expire(struct sleeper *sleeper);
-
-/* The deadlines of the scopes that a body has not left. */
-void scope_forget_deadlines(struct orr_task *task);
-
-/* Tells of a failure that nobody has seen. */
-void sink_report(struct orr_task *task);
 
 /* Gives up what references hold when the worker ends: there is nobody left to use them. */
 void scope_forget_references(struct worker *worker);

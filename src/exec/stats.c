@@ -8,15 +8,16 @@ static void add_worker(struct orr_stats *sum, struct worker *worker)
     struct bell *bell = &worker->table->bell;
     sum->tasks_spawned += counter_read(&worker->tasks.spawned);
     sum->tasks_live += counter_read(&worker->tasks.live);
-    sum->polls += counter_read(&worker->polls);
-    sum->wakes_local += counter_read(&worker->wakes_local);
-    sum->wakes_foreign += counter_read(&worker->wakes_foreign);
-    sum->wakes_coalesced += counter_read(&worker->wakes_coalesced);
+    sum->polls += counter_read(&worker->counters.polls);
+    sum->wakes_local += counter_read(&worker->counters.wakes_local);
+    sum->wakes_foreign += counter_read(&worker->counters.wakes_foreign);
+    sum->wakes_coalesced += counter_read(&worker->counters.wakes_coalesced);
     sum->eventfd_writes += atomic_load_explicit(&bell->eventfd_writes, memory_order_relaxed) -
-                           worker->eventfd_writes_before;
-    sum->futex_wakes += atomic_load_explicit(&bell->futex_wakes, memory_order_relaxed) - worker->futex_wakes_before;
-    sum->sleeps += counter_read(&worker->sleeps);
-    sum->turns += counter_read(&worker->turns);
+                           worker->counters.eventfd_writes_before;
+    sum->futex_wakes += atomic_load_explicit(&bell->futex_wakes, memory_order_relaxed) -
+                        worker->counters.futex_wakes_before;
+    sum->sleeps += counter_read(&worker->counters.sleeps);
+    sum->turns += counter_read(&worker->counters.turns);
 }
 
 static void add_shard(struct orr_stats *sum, struct timer_shard *shard)

@@ -1,5 +1,5 @@
 /*
- * The tasks of one worker: a table of them by slot, and the life of each.
+ * A task, and queues of tasks.
  *
  * Life:   FREE -> LIVE -> ENDING -> DONE -> FREE
  *
@@ -14,9 +14,6 @@
 #ifndef ORR_EXEC_TASK_H
 #define ORR_EXEC_TASK_H
 
-#include "base/alloc.h"
-#include "base/chunks.h"
-#include "base/counter.h"
 #include "exec/waker_table.h"
 #include "orrery.h"
 
@@ -160,68 +157,11 @@ static inline void queue_join(struct queue *to, struct queue *from)
     from->first = NULL;
 }
 
-struct tasks {
-    struct orr_task *chunks[CHUNK_COUNT];
-    struct orr_task *free;
-    uint32_t used; /* slots below this have been looked at by this worker */
-    uint32_t limit;
-    uint32_t io_ending;  /* ENDING, with I/O in flight */
-    struct counter live; /* LIVE or ENDING */
-    struct counter spawned;
-};
-
-/* `index` is below `used`. */
-static inline struct orr_task *tasks_at(const struct tasks *tasks, uint32_t index)
-{
-    struct chunk_position at = chunk_position(index);
-    return &tasks->chunks[at.chunk][at.offset];
-}
-
-/* The live task that a waker of this worker names; NULL if there is none. */
-static inline struct orr_task *tasks_find(const struct tasks *tasks, struct orr_waker waker)
-{
-    uint32_t index = waker_slot(waker);
-    if (index >= tasks->used)
-        return NULL;
-    struct orr_task *task = tasks_at(tasks, index);
-    return task->generation == waker_generation(waker) && task->life == TASK_LIVE ? task : NULL;
-}
-
-/* Makes a live task, not yet queued, and in no tree.  -ENOMEM; -EAGAIN if there is not a slot left.  The limit is the caller's. */
-int task_new(struct worker *worker, const struct orr_spawn *what, struct orr_task **out);
-
 /* Names a task that has no name, by a text that outlives it. */
 static inline void task_lend_name(struct orr_task *task, const char *name)
 {
     task->name = (char *)name;
     task->name_lent = true;
 }
-
-/* Polls a task that came off the ready queue.  False if it has ended meanwhile, and was not polled. */
-bool task_run(struct worker *worker, struct orr_task *task);
-
-/* The same for a task that came off the queue of interrupted ones; it may still be in another. */
-bool task_run_interrupted(struct worker *worker, struct orr_task *task);
-
-/* Polls a live task here and now, also inside the poll of another. */
-void task_run_now(struct worker *worker, struct orr_task *task);
-
-/* The body of a live task is over: no waker names it, nothing waits for it, its I/O is being cancelled. */
-void task_retire(struct worker *worker, struct orr_task *task);
-
-/* An ENDING task without children or I/O is DONE: its destructor runs. */
-void task_bury(struct worker *worker, struct orr_task *task);
-
-/* A DONE task is FREE. */
-void task_free(struct worker *worker, struct orr_task *task);
-
-/* A slot of this worker came out of the inbox. */
-void task_notified(struct worker *worker, uint32_t index);
-
-/* An operation of its task has finished. */
-void task_io_done(struct worker *worker, struct orr_io *io);
-
-/* Frees the table.  Every task must be FREE. */
-void tasks_close(struct tasks *tasks, const struct alloc *alloc);
 
 #endif

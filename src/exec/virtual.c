@@ -49,7 +49,7 @@ static bool foreign_outstanding(struct orr_runtime *rt)
 {
     for (unsigned number = 1; number <= runtime_open_workers(rt); number++) {
         struct worker *worker = runtime_worker(rt, number);
-        if (atomic_load(&worker->foreign) && (number == 1 || atomic_load(&worker->shard->living)))
+        if (atomic_load(&worker->remote.foreign_futures) && (number == 1 || atomic_load(&worker->shard->living)))
             return true;
     }
     return false;

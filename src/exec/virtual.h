@@ -20,12 +20,6 @@
 struct orr_runtime;
 struct worker;
 
-struct virtual_state {
-    _Atomic unsigned awake;
-    _Atomic uint64_t rises;
-    bool stuck; /* said already that nothing can ever happen */
-};
-
 /* Before the workers start: the threads count as awake. */
 void virtual_init(struct orr_runtime *rt);
 

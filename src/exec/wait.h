@@ -76,66 +76,14 @@ static inline bool wait_allowed(const struct orr_task *task)
     return worker_current && worker_current->polling == task;
 }
 
-/* What interrupts a task: -ECANCELED, -ECHILD, which this counts as told, or 0. */
-int wait_interruption(struct orr_task *task);
-
 /* Withdraws a wait from its source and its owner. */
 void wait_withdraw(struct orr_wait *wait);
 
 /* A wait that was GRANTED is picked up: it is IDLE. */
 void wait_pick_up(struct orr_wait *wait);
 
-int wait_tell_failure(struct orr_task *task, struct orr_wait *wait);
-
-/* An answer other than -EAGAIN: a wait that has not begun leaves its group. */
-static inline int wait_refuse(struct orr_wait *wait, int answer)
-{
-    if (wait->state == WAIT_IDLE)
-        wait->grouped = false;
-    return answer;
-}
-
-/*
- * What every wait function does first.  1: the wait is yet to begin, and may.  Else it answers as the function is to: 0
- * the wait was granted and is picked up, -EAGAIN it goes on, or an error.
- */
-static inline int wait_poll(struct orr_task *task, struct orr_wait *wait, const void *source,
-                            const struct orr_wait_kind *kind)
-{
-    if (!task || !wait || !source)
-        return -EINVAL;
-    if (!wait_allowed(task))
-        return wait_refuse(wait, -EPERM);
-    if (wait->state != WAIT_IDLE && (wait->source != source || wait->kind != kind || wait_task(wait) != task))
-        return -EBUSY;
-    if (wait->state == WAIT_GRANTED) {
-        wait_pick_up(wait);
-        return 0;
-    }
-    if (wait->state == WAIT_WAITING)
-        return task->child_failed && !task->cancelled ? wait_tell_failure(task, wait) : -EAGAIN;
-    if (!task->cancelled && !task->child_failed)
-        return 1;
-    return wait_refuse(wait, wait_interruption(task));
-}
-
-/* What is waited for is there already: the wait does not even begin. */
-static inline int wait_at_once(struct orr_wait *wait)
-{
-    wait->grouped = false;
-    return 0;
-}
-
 /* Begins a wait that is IDLE; the source puts it into a list of its own by `in_source`.  Answers -EAGAIN. */
 int wait_begin(struct orr_task *task, struct orr_wait *wait, void *source, const struct orr_wait_kind *kind);
-
-/* Begins a wait in the list of those who wait for `source`, first come, first served. */
-static inline int wait_in_line(struct orr_task *task, struct orr_wait *wait, void *source,
-                               const struct orr_wait_kind *kind, struct orr_link **line)
-{
-    ring_append(line, &wait->in_source);
-    return wait_begin(task, wait, source, kind);
-}
 
 /* WAITING becomes GRANTED, and the task is woken.  The source has taken it off its list. */
 void wait_grant(struct orr_wait *wait);
@@ -160,14 +108,10 @@ void waits_interrupt(struct orr_task *task, bool by_failure);
 /* The body is over: everything is withdrawn. */
 void waits_abandon(struct orr_task *task);
 
-/* Asks for all I/O of a task to be given up. */
-void io_cancel_all(struct orr_task *task);
+/* Withdraws every member of a group.  The group is empty. */
+void group_clear(struct orr_group *group);
 
-/* For the timers. */
-void wait_rouse(struct sleeper *sleeper, unsigned part_of);
-
-/* A member of a group begins to wait; one has gone. */
-void group_enter(struct orr_task *task, struct orr_wait *wait);
+/* A member has left the group: an empty group is no wait of its task any more. */
 void group_left(struct orr_group *group);
 
 /* The first wait that tells what a task waits for; NULL if there is none. */

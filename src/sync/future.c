@@ -16,7 +16,7 @@
  * of it, it has ended before, and its count with it.
  */
 #include "exec/runtime.h"
-#include "exec/wait.h"
+#include "exec/await.h"
 
 enum state {
     PENDING,
@@ -55,7 +55,7 @@ static void tell(struct orr_future *future)
     future->counted = NULL;
     while (wait_grant_first(&future->line))
         continue;
-    if (worker && atomic_fetch_sub(&worker->foreign, 1) == 1)
+    if (worker && atomic_fetch_sub(&worker->remote.foreign_futures, 1) == 1)
         worker_nudge(runtime_worker(worker->runtime, 1)); /* whose clock may have stood still for it */
 }
 
@@ -79,7 +79,7 @@ int orr_future_new(struct orr_runtime *rt, const struct orr_future_options *opti
     if (options->worker != ORR_HERE)
         home = runtime_worker(rt, options->worker);
     bool ended = runtime_stopping(rt) || (home->number > 1 && !atomic_load(&home->shard->living));
-    bool cleaning_up = worker_current && worker_current == home && home->grace;
+    bool cleaning_up = worker_current && worker_current == home && home->phase == WORKER_GRACE;
     if (ended && !cleaning_up)
         return -ESHUTDOWN;
     struct orr_future *future = alloc_zeroed(&rt->alloc, sizeof *future);
@@ -92,7 +92,7 @@ int orr_future_new(struct orr_runtime *rt, const struct orr_future_options *opti
     future->references = 1;
     if (options->foreign) {
         future->counted = home;
-        atomic_fetch_add(&home->foreign, 1);
+        atomic_fetch_add(&home->remote.foreign_futures, 1);
     }
     *out = future;
     return 0;

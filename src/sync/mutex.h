@@ -5,7 +5,7 @@
 #ifndef ORR_SYNC_MUTEX_H
 #define ORR_SYNC_MUTEX_H
 
-#include "exec/outcome.h"
+#include "exec/observer.h"
 #include "sync/primitive.h"
 
 struct orr_mutex {

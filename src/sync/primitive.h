@@ -6,7 +6,7 @@
 #ifndef ORR_SYNC_PRIMITIVE_H
 #define ORR_SYNC_PRIMITIVE_H
 
-#include "exec/wait.h"
+#include "exec/await.h"
 #include "sync/embed.h"
 
 /* The first member of each: so a wait's source is this, too. */
