@@ -8,12 +8,13 @@
  * The state is the user's own, so it is trusted and has no deadlines but those that tasks are given.  A signal watches slices, as in the
  * program: without it a task could neither be fair nor have a deadline, and Ctrl-C could not end a loop that never waits.
  */
+#include "lua/task/body_watch.h"
+#include "lua/task/script.h"
 #include "module/grave.h"
 #include "module/interrupt.h"
 
 #include "lua/api/loop.h"
 #include "lua/api/modules.h"
-#include "lua/host/script.h"
 #include "lua/task/task.h"
 
 #include <errno.h>
@@ -189,7 +190,7 @@ static int run_loop(lua_State *L)
     if (!error) {
         error = lua_gettop(L) ? orr_lua_start(L, lua_gettop(L) - 1, "orrery.run", &run.top) : 0;
         if (run.top) {
-            run.number = ++run.iso->scripts.loaded;
+            run.number = script_new_number(&run.iso->scripts);
             ltask_of(run.top)->script = run.number;
         }
         orr_runtime_leave(run.rt);

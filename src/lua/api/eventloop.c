@@ -3,8 +3,8 @@
  * has made.  Only in isolates that were made for testing are loops kept in mind.
  */
 #include "lua/api/modules.h"
-#include "lua/host/script.h"
 #include "lua/task/report.h"
+#include "lua/task/script.h"
 
 static const char host_key; /* of the registry: what the chunk has made for us */
 

@@ -55,9 +55,6 @@ uint64_t schedule_last_mark(const struct orr_isolate *iso);
 /* Whether it has got there: all callbacks before the mark have begun, or never will. */
 bool schedule_has_passed(const struct orr_isolate *iso, uint64_t mark);
 
-/* Starts the handlers of events that were queued while the isolate was held. */
-void events_flush(struct orr_isolate *iso);
-
 /* Whether a coroutine is inside async.scope or its like, which it must not yield out of. */
 struct ltask;
 bool block_is_open(const struct ltask *self, const lua_State *L);

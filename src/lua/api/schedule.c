@@ -9,9 +9,9 @@
  */
 #include "exec/spawn.h"
 #include "lua/api/modules.h"
-#include "lua/host/script.h"
 #include "lua/task/callback.h"
 #include "lua/task/report.h"
+#include "lua/task/script.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -2,11 +2,11 @@
  * Running tasks: a slice at a time; what is urgent before all else; what was started or closed before whoever did it goes on; and what
  * must wait while another's slice is suspended.
  */
+#include "lua/task/body_watch.h"
+#include "lua/task/script.h"
 #include "lua/task/task_parts.h"
 
 #include "base/clock.h"
-#include "lua/api/modules.h"
-#include "lua/host/script.h"
 #include "lua/task/callback.h"
 #include "lua/task/orphans.h"
 
@@ -57,6 +57,13 @@ static struct ltask *first_urgent(struct orr_isolate *iso)
     return iso->hold.urgent;
 }
 
+static void call_on_release(struct orr_isolate *iso)
+{
+    void (*call)(struct orr_isolate * iso) = iso->hold.on_release;
+    iso->hold.on_release = NULL;
+    call(iso);
+}
+
 /*
  * Between slices: what is urgent comes next of the isolate's tasks, at once, or late, if it has used up its share; or, if nothing is,
  * those that were parked meanwhile.
@@ -67,8 +74,8 @@ void ltask_settle_hold(struct orr_isolate *iso, bool late)
     struct ltask *first = first_urgent(iso);
     if (!first) {
         release_parked(iso);
-        if (iso->events.pending && !iso->scripts.loading)
-            events_flush(iso);
+        if (iso->hold.on_release && !script_any_loading(&iso->scripts))
+            call_on_release(iso);
         return;
     }
     if (first->task->queued && !queue_remove(&iso->hold.parked, first->task) &&
@@ -124,12 +131,6 @@ static enum orr_poll step_over(struct ltask *self, struct level *level, int stat
     return ORR_PENDING;
 }
 
-void ltask_loaded(struct ltask *self)
-{
-    self->iso->scripts.loading -= self->loading;
-    self->loading = false;
-}
-
 static enum orr_poll step(struct ltask *self)
 {
     struct orr_isolate *iso = self->iso;
@@ -150,7 +151,7 @@ static enum orr_poll step(struct ltask *self)
     int results;
     self->begun = true;
     int status = lua_resume(self->co, outer_running, arguments, &results); /* whose C calls count for it */
-    ltask_loaded(self);
+    script_body_began(self);
     if (self->borrowed && (status != LUA_OK || level.raised || !self->hidden))
         pooled_task_own_name(self);
     enum orr_poll answer = step_over(self, &level, status, results);
@@ -218,7 +219,7 @@ enum orr_poll ltask_poll(struct orr_task *task, void *data)
         iso->preemption.preempting = false;
         budget_end_slice(iso);
         if (!iso->execution.host_waits &&
-            (iso->hold.urgent || iso->hold.parked.first || iso->hold.belated.first || iso->events.pending))
+            (iso->hold.urgent || iso->hold.parked.first || iso->hold.belated.first || iso->hold.on_release))
             ltask_settle_hold(iso, over);
         if (iso->orphans.due)
             orphans_look(iso);
