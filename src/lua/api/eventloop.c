@@ -2,7 +2,9 @@
  * What lua/eventloop.lua has of C: who makes a private loop, and where; and for those who run tests, what is left of the loops that somebody
  * has made.  Only in isolates that were made for testing are loops kept in mind.
  */
-#include "lua/api/modules.h"
+#include "lua/api/eventloop.h"
+
+#include "lua/isolate.h"
 #include "lua/task/report.h"
 #include "lua/task/script.h"
 

@@ -6,8 +6,7 @@
  * nothing behind that runs, but what others still hold of their values lives on.
  */
 #include "lua/task/script.h"
-#include "lua/api/loop.h"
-#include "lua/api/modules.h"
+#include "lua/api/registrations.h"
 #include "lua/isolate.h"
 #include "lua/task/body_watch.h"
 #include "lua/task/shutdown.h"
@@ -36,19 +35,10 @@ struct orr_script {
 
 /* --- What is taken away ---------------------------------------------------------------------------------------------- */
 
-/* What calls into it.  Never raises. */
-static void take_away(struct orr_script *script)
-{
-    struct orr_isolate *iso = script->iso;
-    loop_close_timers(iso, script->number);
-    schedule_cancel(iso, script->number);
-    events_remove(iso, script->number);
-}
-
 /* Begins to end all that it has, in an isolate that goes on. */
 static void begin_to_end(struct orr_script *script)
 {
-    take_away(script);
+    registrations_remove(script->iso, script->number);
     script->begun = true;
     shutdown_begin(&script->shutdown, script->iso, script->number, script->iso->worker->grace_ns);
 }
@@ -61,7 +51,7 @@ static void finish_ending(struct orr_script *script)
         script->iso = NULL;
         return;
     }
-    take_away(script); /* what its cleanup has made */
+    registrations_remove(script->iso, script->number); /* what its cleanup has made */
     shutdown_end(&script->shutdown);
 }
 

@@ -16,8 +16,8 @@
  */
 #include "lua/worker/job_isolate.h"
 
-#include "lua/api/loop.h"
-#include "lua/api/modules.h"
+#include "lua/api/schedule.h"
+#include "lua/api/script_timers.h"
 #include "lua/isolate/charge.h"
 #include "lua/isolate/settings.h"
 #include "lua/limits/budget.h"
@@ -401,7 +401,7 @@ static void stop(struct job_isolate *job_isolate)
     struct orr_isolate *iso = job_isolate->iso;
     job_isolate->stopping = true;
     bool computes = isolate_is_held(iso);
-    loop_close_timers(iso, EVERY_SCRIPT);
+    script_timers_close(iso, EVERY_SCRIPT);
     schedule_cancel(iso, EVERY_SCRIPT);
     uint64_t grace = iso->worker->grace_ns;
     shutdown_begin(&iso->shutdowns.all, iso, EVERY_SCRIPT, grace < CLEANUP_NS ? grace : CLEANUP_NS);
@@ -436,7 +436,7 @@ static bool goes_on(struct job_isolate *job_isolate, struct orr_task *task)
     if (iso->tasks.unseen.first)
         orr_task_yield(task);
     return iso->tasks.count || iso->tasks.unseen.first ||
-           (!job_isolate->stopping && (iso->schedule.count || loop_any_active(iso)));
+           (!job_isolate->stopping && (iso->schedule.count || script_timers_any_active(iso)));
 }
 
 /* --- The task --------------------------------------------------------------------------------------------------------------- */
