@@ -12,8 +12,9 @@
 #include "module/interrupt.h"
 
 #include "lua/api/registrations.h"
-#include "lua/host/script.h"
 #include "lua/isolate.h"
+#include "lua/task/body_watch.h"
+#include "lua/task/script.h"
 #include "lua/task/task.h"
 
 #include <errno.h>
@@ -182,7 +183,7 @@ static int run_loop(lua_State *L)
     if (!error) {
         error = lua_gettop(L) ? orr_lua_start(L, lua_gettop(L) - 1, "orrery.run", &run.top) : 0;
         if (run.top) {
-            run.number = ++run.iso->scripts.loaded;
+            run.number = script_new_number(&run.iso->scripts);
             ltask_of(run.top)->script = run.number;
         }
         orr_runtime_leave(run.rt);

@@ -4,9 +4,9 @@
  */
 #include "lua/api/eventloop.h"
 
-#include "lua/host/script.h"
 #include "lua/isolate.h"
 #include "lua/task/report.h"
+#include "lua/task/script.h"
 
 static const char host_key; /* of the registry: what the chunk has made for us */
 

@@ -7,10 +7,10 @@
  */
 #include "lua/api/events.h"
 
-#include "lua/host/script.h"
 #include "lua/isolate.h"
 #include "lua/task/callback.h"
 #include "lua/task/report.h"
+#include "lua/task/script.h"
 
 #include <errno.h>
 #include <string.h>
@@ -120,7 +120,7 @@ static int is_own(lua_State *L)
 static int is_held(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
-    lua_pushboolean(L, isolate_is_held(iso) || iso->scripts.loading);
+    lua_pushboolean(L, isolate_is_held(iso) || script_any_loading(&iso->scripts));
     return 1;
 }
 
@@ -133,6 +133,9 @@ static void push_host_function(lua_State *L, const char *name)
     lua_remove(L, -2);
 }
 
+/* Starts the handlers of events that were queued while the isolate was held. */
+static void events_flush(struct orr_isolate *iso);
+
 /* Counts what became of an event; answers the host. */
 static int judge(struct orr_isolate *iso, const char *answer)
 {
@@ -144,7 +147,8 @@ static int judge(struct orr_isolate *iso, const char *answer)
     }
     figures->dropped += !strcmp(answer, "dropped");
     figures->coalesced += !strcmp(answer, "coalesced");
-    figures->pending |= strcmp(answer, "started") != 0;
+    if (strcmp(answer, "started") != 0)
+        hold_call_on_release(&iso->hold, events_flush);
     return 0;
 }
 
@@ -258,10 +262,9 @@ void events_list(lua_State *L, uint32_t script)
     lua_call(L, 2, 0);
 }
 
-void events_flush(struct orr_isolate *iso)
+static void events_flush(struct orr_isolate *iso)
 {
     lua_State *L = iso->L;
-    iso->events.pending = false;
     if (iso->closing || !lua_checkstack(L, 6))
         return;
     lua_pushcfunction(L, call_protected);

@@ -17,7 +17,6 @@ struct orr_isolate;
 /* Part of the isolate: statistics of the events that the host has emitted. */
 struct event_queue {
     uint64_t emitted, refused, dropped, coalesced;
-    bool pending; /* events are queued */
 };
 
 /* Pushes the table of functions that lua/events.lua calls.  May raise. */
@@ -34,8 +33,5 @@ void events_remove(struct orr_isolate *iso, uint32_t script);
 
 /* Appends a description of each registration of a script to the list at the top of L.  May raise. */
 void events_list(lua_State *L, uint32_t script);
-
-/* Starts the handlers of the events that were queued while the isolate was held. */
-void events_flush(struct orr_isolate *iso);
 
 #endif

@@ -10,10 +10,10 @@
 #include "lua/api/schedule.h"
 
 #include "exec/spawn.h"
-#include "lua/host/script.h"
 #include "lua/isolate.h"
 #include "lua/task/callback.h"
 #include "lua/task/report.h"
+#include "lua/task/script.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -10,11 +10,11 @@
 
 #include "base/text.h"
 #include "lua/api/duration.h"
-#include "lua/host/script.h"
 #include "lua/isolate.h"
 #include "lua/isolate/charge.h"
 #include "lua/task/callback.h"
 #include "lua/task/report.h"
+#include "lua/task/script.h"
 
 #include <errno.h>
 #include <string.h>

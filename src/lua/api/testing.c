@@ -12,9 +12,9 @@
 #include "lua/api/eventloop.h"
 #include "lua/api/registrations.h"
 #include "lua/api/schedule.h"
-#include "lua/host/script.h"
 #include "lua/isolate.h"
 #include "lua/task/report.h"
+#include "lua/task/script.h"
 #include "lua/task/task.h"
 #include "lua/task/task_finalizer.h"
 
@@ -32,7 +32,7 @@ static int mark(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
     struct ltask *self = ltask_current(L, "testing.mark");
-    self->script = lua_isnoneornil(L, 1) ? ++iso->scripts.loaded : (uint32_t)luaL_checkinteger(L, 1);
+    self->script = lua_isnoneornil(L, 1) ? script_new_number(&iso->scripts) : (uint32_t)luaL_checkinteger(L, 1);
     lua_pushinteger(L, self->script);
     return 1;
 }

@@ -3,8 +3,8 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "exec/spawn.h"
-#include "lua/host/script.h"
 #include "lua/isolate/charge.h"
+#include "lua/task/script.h"
 #include "lua/task/task_parts.h"
 
 #include <errno.h>

@@ -3,12 +3,13 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "exec/spawn.h"
-#include "lua/host/script.h"
 #include "lua/isolate/charge.h"
 #include "lua/limits/terminate.h"
+#include "lua/task/body_watch.h"
 #include "lua/task/callback.h"
 #include "lua/task/orphans.h"
 #include "lua/task/report.h"
+#include "lua/task/script.h"
 #include "lua/task/task_finalizer.h"
 #include "lua/task/task_parts.h"
 
@@ -210,7 +211,7 @@ void ltask_drop(void *data)
     bool never_began = self->loading;
     if (self->watched)
         body_is_over(self);
-    ltask_loaded(self);
+    script_body_began(self);
     if (self->co && !self->over) { /* ended by force */
         if (self->begun)
             close_chain(iso, self->suspended, self->co, self->script);
@@ -245,7 +246,7 @@ void ltask_drop(void *data)
     if (*verdict)
         budget_notice_disabled(iso, verdict, handler);
     ltask_release(self);
-    if ((self->urgent || (never_began && iso->events.pending)) && !iso->preemption.slicing)
+    if ((self->urgent || (never_began && iso->hold.on_release)) && !iso->preemption.slicing)
         ltask_settle_hold(iso, false);
 }
 
