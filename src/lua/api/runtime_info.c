@@ -29,9 +29,9 @@ static int stats(lua_State *L)
         { "timers_rearmed", iso->timers.figures.rearmed },
         { "timers_migrated", 0 }, /* they stay with their isolate's worker */
         { "timers_dropped", iso->timers.figures.dropped },
-        { "events_refused", iso->events.refused },
-        { "events_dropped", iso->events.dropped },
-        { "events_coalesced", iso->events.coalesced },
+        { "events_refused", events_figures(&iso->events)->refused },
+        { "events_dropped", events_figures(&iso->events)->dropped },
+        { "events_coalesced", events_figures(&iso->events)->coalesced },
     };
     for (size_t i = 0; i < sizeof figures / sizeof *figures; i++) {
         lua_pushinteger(L, (lua_Integer)figures[i].value);

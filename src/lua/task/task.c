@@ -12,7 +12,6 @@
 #include "lua/task/task_finalizer.h"
 #include "lua/task/task_parts.h"
 
-#include <stdio.h>
 #include <string.h>
 
 struct ltask *ltask_of(const struct orr_task *task)
@@ -173,24 +172,6 @@ static void report_soon(struct ltask *self)
     }
 }
 
-enum { VERDICT_ROOM = 160 };
-
-/* A call of a handler is over.  Writes why it is disabled, if it is now.  Never allocates. */
-static void judge_handler(struct ltask *self, int error, char verdict[VERDICT_ROOM])
-{
-    struct orr_isolate *iso = self->iso;
-    struct handler *handler = self->handler;
-    handler->strikes = error == -ETIME ? handler->strikes + 1 : 0;
-    if (!iso->limits.strikes || handler->strikes < iso->limits.strikes || handler->disabled)
-        return;
-    handler->disabled = true;
-    char who[96] = "a timer's callback";
-    if (handler->id)
-        snprintf(who, sizeof who, "handler %lld of the event '%.60s'", (long long)handler->id, self->task->name);
-    snprintf(verdict, VERDICT_ROOM, "%s has timed out %u times in a row, and is not called any more", who,
-             handler->strikes);
-}
-
 void ltask_counted_out(struct orr_isolate *iso)
 {
     if (!--iso->tasks.count)
@@ -224,10 +205,10 @@ void ltask_drop(void *data)
     self->dropped = true;
     self->done_as = ++iso->tasks.done;
     iso->schedule.errors += self->entry == ORR_LUA_SCHEDULED && task->failed;
-    char verdict[VERDICT_ROOM] = "";
+    char disabled_text[HANDLER_TEXT];
     int64_t handler = self->handler ? self->handler->id : 0;
-    if (self->handler)
-        judge_handler(self, error, verdict);
+    bool disabled =
+        self->handler && handler_judge(self->handler, error, iso->limits.strikes, task->name, disabled_text);
     ltask_counted_out(iso);
     if (self->borrowed &&
         (task->references > 2 || task->failed || task->own.failures)) /* others than the tree and we */
@@ -241,8 +222,8 @@ void ltask_drop(void *data)
         return;
     if (task_finalizer && !nest_task(task->parent))
         report_soon(self);
-    if (*verdict)
-        budget_notice_disabled(iso, verdict, handler);
+    if (disabled)
+        budget_notice_disabled(iso, disabled_text, handler);
     ltask_release(self);
     if ((self->urgent || (never_began && iso->events.pending)) && !iso->preemption.slicing)
         ltask_settle_hold(iso, false);
