@@ -100,12 +100,6 @@ static inline bool isolate_ends(const struct orr_isolate *iso)
     return iso->closing || iso->shutdowns.first || iso->worker->grace_end;
 }
 
-/* A state on settings of the caller's, who keeps a reference of its own.  -ENOMEM.  The thread that runs its worker. */
-int isolate_new(struct orr_runtime *rt, struct settings *settings, lua_State **out);
-
-/* Frees one that was made like that, and that has no tasks and no Lua running.  The same thread. */
-void isolate_free(struct orr_isolate *iso);
-
 /*
  * Closes it as orr_lua_close() does, in the turns that follow: from now on nothing of it begins.  `closed` is told when it is gone.
  * Negative errno, and nothing done.  The worker's thread.

@@ -109,6 +109,9 @@ static int isolate_init(struct orr_isolate *iso, struct orr_runtime *rt, lua_Sta
     return -ENOMEM;
 }
 
+static int isolate_new(struct orr_runtime *rt, struct settings *settings, lua_State **out);
+static void isolate_free(struct orr_isolate *iso);
+
 static struct orr_isolate *isolate_alloc(struct orr_runtime *rt, struct settings *settings)
 {
     struct orr_isolate *iso = alloc_zeroed(&rt->alloc, sizeof *iso);
@@ -124,6 +127,8 @@ static struct orr_isolate *isolate_alloc(struct orr_runtime *rt, struct settings
     return iso;
 }
 
+static const struct isolate_maker maker = { .open = isolate_new, .free = isolate_free };
+
 int orr_lua_open(struct orr_runtime *rt, lua_State *L, const struct orr_lua_options *options)
 {
     if (!runtime_valid(rt) || !L)
@@ -131,7 +136,7 @@ int orr_lua_open(struct orr_runtime *rt, lua_State *L, const struct orr_lua_opti
     if (isolate_find(L))
         return -EALREADY;
     struct settings *settings;
-    int error = settings_new(options, &rt->alloc, &rt->log, &settings);
+    int error = settings_new(options, &maker, &rt->alloc, &rt->log, &settings);
     if (error)
         return error;
     struct orr_isolate *iso = isolate_alloc(rt, settings);
@@ -159,7 +164,7 @@ static bool collect_idly(struct idle_work *work, uint64_t until)
     return collector_idle(container_of(work, struct orr_isolate, collector.idle), until);
 }
 
-int isolate_new(struct orr_runtime *rt, struct settings *settings, lua_State **out)
+static int isolate_new(struct orr_runtime *rt, struct settings *settings, lua_State **out)
 {
     struct orr_isolate *iso = isolate_alloc(rt, settings);
     if (!iso)
@@ -194,7 +199,7 @@ int orr_lua_new(struct orr_runtime *rt, const struct orr_lua_options *options, l
     if (!runtime_valid(rt) || !out)
         return -EINVAL;
     struct settings *settings;
-    int error = settings_new(options, &rt->alloc, &rt->log, &settings);
+    int error = settings_new(options, &maker, &rt->alloc, &rt->log, &settings);
     if (error)
         return error;
     error = isolate_new(rt, settings, out);
@@ -239,7 +244,7 @@ static void dispose(struct orr_isolate *iso)
 
 static void begin_closing(struct orr_isolate *iso);
 
-void isolate_free(struct orr_isolate *iso)
+static void isolate_free(struct orr_isolate *iso)
 {
     begin_closing(iso);
     dispose(iso);

@@ -7,8 +7,8 @@
 #include <errno.h>
 #include <string.h>
 
-int settings_new(const struct orr_lua_options *options, const struct alloc *alloc, const struct log *log,
-                 struct settings **out)
+int settings_new(const struct orr_lua_options *options, const struct isolate_maker *maker, const struct alloc *alloc,
+                 const struct log *log, struct settings **out)
 {
     static const struct orr_lua_options none;
     options = options ? options : &none;
@@ -21,6 +21,7 @@ int settings_new(const struct orr_lua_options *options, const struct alloc *allo
         return -ENOMEM;
     settings->references = 1;
     settings->alloc = *alloc;
+    settings->maker = maker;
     settings->limits = limits;
     settings->modules = api_modules_mask(options->modules, API_MODULES_ALL);
     settings->worker_modules = api_modules_mask(options->worker_modules, API_MODULES_OF_JOBS) & settings->modules;
@@ -48,6 +49,7 @@ int settings_for_jobs(struct settings *host, size_t memory, struct settings **ou
         return -ENOMEM;
     settings->references = 1;
     settings->alloc = host->alloc;
+    settings->maker = host->maker;
     settings->limits = host->limits;
     settings->limits.notice = NULL;
     if (settings->limits.mode == ORR_LUA_OFF)

@@ -11,12 +11,29 @@
 
 #include <stdatomic.h>
 
-struct roots;
+struct lua_State;
+struct orr_isolate;
+struct orr_runtime;
 struct quota;
+struct roots;
+struct settings;
+
+/*
+ * How an isolate of the library's own is opened and freed.  The host layer gives these functions, so
+ * that layers below it can make isolates.  Both are called on the thread that runs the isolate's worker.
+ */
+struct isolate_maker {
+    /* Opens a state.  The caller keeps its reference to the settings.  -ENOMEM. */
+    int (*open)(struct orr_runtime *rt, struct settings *settings, struct lua_State **out);
+
+    /* Frees an isolate that open() made.  It must have no tasks and no Lua running. */
+    void (*free)(struct orr_isolate *iso);
+};
 
 struct settings {
     _Atomic unsigned references;
     struct alloc alloc;
+    const struct isolate_maker *maker; /* for isolates of jobs */
     struct limits limits;
     unsigned modules;        /* of the API: see capability.h */
     unsigned worker_modules; /* the same, of the workers that its scripts make */
@@ -31,8 +48,8 @@ struct settings {
 };
 
 /* Negative errno, and a line to the log for what is wrong with the options, which may be NULL. */
-int settings_new(const struct orr_lua_options *options, const struct alloc *alloc, const struct log *log,
-                 struct settings **out);
+int settings_new(const struct orr_lua_options *options, const struct isolate_maker *maker, const struct alloc *alloc,
+                 const struct log *log, struct settings **out);
 
 /* Those of the workers that an isolate's scripts make.  `memory`: their limit, if it is smaller; 0 for none of their own.  -ENOMEM. */
 int settings_for_jobs(struct settings *host, size_t memory, struct settings **out);

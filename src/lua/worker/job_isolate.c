@@ -43,7 +43,7 @@ static void job_isolate_free(struct job_isolate *job_isolate)
     struct alloc alloc = job_isolate->program->alloc;
     unspare(job_isolate);
     if (job_isolate->iso)
-        isolate_free(job_isolate->iso);
+        job_isolate->program->settings->maker->free(job_isolate->iso);
     program_unref(job_isolate->program);
     alloc_free(&alloc, job_isolate, sizeof *job_isolate);
 }
@@ -71,7 +71,7 @@ static struct job_isolate *job_isolate_new(struct job_thread *job_thread, struct
     job_isolate->job_thread = job_thread;
     job_isolate->job = job;
     job_isolate->program = program_ref(program);
-    if (isolate_new(job_thread->worker->runtime, program->settings, &job_isolate->L)) {
+    if (program->settings->maker->open(job_thread->worker->runtime, program->settings, &job_isolate->L)) {
         job_isolate_free(job_isolate);
         return NULL;
     }
