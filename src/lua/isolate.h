@@ -70,9 +70,9 @@ struct orr_isolate {
     struct discard discard;
     struct objects objects;
     struct scripts scripts;
-    struct event_queue events;
-    struct schedule schedule;
-    struct script_timers timers;
+    struct event_queue events;   /* api/events.c */
+    struct schedule schedule;    /* api/schedule.c */
+    struct script_timers timers; /* api/script_timers.c */
     struct settings *settings; /* a reference */
     struct alloc alloc;
 

@@ -190,7 +190,7 @@ static int flush(lua_State *L)
 {
     struct ltask *self = ltask_waiting(L, "testing.flush");
     lua_settop(L, 0);
-    lua_pushinteger(L, self->iso->schedule.count);
+    lua_pushinteger(L, schedule_count(&self->iso->schedule));
     int error = orr_checkpoint(self->task);
     if (error)
         return wait_raise(L, error);

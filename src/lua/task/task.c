@@ -204,7 +204,7 @@ void ltask_drop(void *data)
     self->state = task->failed ? LTASK_FAILED : error ? LTASK_CLOSED : LTASK_OK;
     self->dropped = true;
     self->done_as = ++iso->tasks.done;
-    iso->schedule.errors += self->entry == ORR_LUA_SCHEDULED && task->failed;
+    iso->tasks.scheduled_failed += self->entry == ORR_LUA_SCHEDULED && task->failed;
     char disabled_text[HANDLER_TEXT];
     int64_t handler = self->handler ? self->handler->id : 0;
     bool disabled =
