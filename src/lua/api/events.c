@@ -46,7 +46,7 @@ enum answer {
 
 static const char part_key; /* in the registry: the functions of lua/events.lua */
 
-/* --- Functions for lua/events.lua --------------------------------------------------------------- */
+/* --- Functions for lua/events.lua ------------------------------------------------------------- */
 
 static struct handler *check_handler(lua_State *L)
 {
@@ -147,7 +147,7 @@ static int is_held(lua_State *L)
     return 1;
 }
 
-/* --- Calling lua/events.lua ---------------------------------------------------------------------- */
+/* --- Calling lua/events.lua ------------------------------------------------------------------- */
 
 /* [name of a function] [arguments...]; a first argument that is a light userdata is a C string. */
 static int call_part(lua_State *L)
@@ -197,7 +197,7 @@ static int call_and_pop(struct orr_isolate *iso, lua_State *L, int arguments)
     return error;
 }
 
-/* --- The host ------------------------------------------------------------------------------------ */
+/* --- The host --------------------------------------------------------------------------------- */
 
 /* The isolate of a state that is open and has room for a call; or NULL. */
 static struct orr_isolate *usable(lua_State *L)
@@ -294,7 +294,7 @@ void events_flush(struct orr_isolate *iso)
     call_and_pop(iso, L, 0);
 }
 
-/* --- Opening ------------------------------------------------------------------------------------- */
+/* --- Opening ---------------------------------------------------------------------------------- */
 
 static void set_integer(lua_State *L, const char *field, lua_Integer value)
 {

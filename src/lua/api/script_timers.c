@@ -51,7 +51,7 @@ static void let_go(struct timer_object *self)
     isolate_unanchor(self->iso, self->iso->L, anchor);
 }
 
-/* --- Calling back ---------------------------------------------------------------------------------------------------- */
+/* --- Calling back ----------------------------------------------------------------------------- */
 
 static struct timer_object *timer_of(struct callback *callback)
 {

@@ -12,6 +12,7 @@
 #include "lua/api/group.h"
 #include "lua/api/json.h"
 #include "lua/api/loop.h"
+#include "lua/api/queue.h"
 #include "lua/api/runtime_info.h"
 #include "lua/api/schedule.h"
 #include "lua/api/scopes.h"
@@ -36,7 +37,7 @@
 /* What lua/async.lua adds to the module `async` and to classes: [module] -> [module]. */
 static void run_async(lua_State *L)
 {
-    static const char *const classes[] = { LTASK_CLASS, "orrery.semaphore", "orrery.mutex", "orrery.future" };
+    static const char *const classes[] = { LTASK_CLASS, SEMAPHORE_CLASS, MUTEX_CLASS, FUTURE_CLASS };
     enum { CLASSES = sizeof classes / sizeof *classes };
     embedded_push(L, &embedded_async);
     lua_pushvalue(L, -2);
@@ -87,6 +88,7 @@ void modules_open(struct orr_isolate *iso, lua_State *L)
     await_open(iso, L);
     scopes_open(iso, L);
     sync_open(iso, L);
+    queue_open(iso, L);
     future_open(iso, L);
     group_open(iso, L);
     lua_setfield(L, -2, "async");
