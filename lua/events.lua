@@ -5,7 +5,9 @@
 --   enable(handler), is_disabled(handler), is_of(handler, script)
 --   is_own(handler)             whether it belongs to the script that runs now
 --   where()                     where the script is that calls, when that is to be remembered; else nil
---   limit, policy               of the host's events that come meanwhile
+--   limit                       how many of the host's events may be queued
+--   drops_oldest, coalesces     what to do when the queue is full; otherwise the event is refused
+--   STARTED, QUEUED, DROPPED, COALESCED, REFUSED   what host.emit() answers
 --
 -- An entry is one registration.  What matches a name is looked up once, and kept until somebody registers or leaves:
 -- nobody changes such a list, so an emit goes through it whatever its handlers do.
@@ -17,6 +19,8 @@ local orrery, private = ...
 local error, ipairs, next, pairs, type, sort = error, ipairs, next, pairs, type, table.sort
 local find, format, sub = string.find, string.format, string.sub
 local new_handler, start, is_held = private.new_handler, private.start, private.is_held
+local STARTED, QUEUED, DROPPED = private.STARTED, private.QUEUED, private.DROPPED
+local COALESCED, REFUSED = private.COALESCED, private.REFUSED
 local enable, is_disabled, is_own, where = private.enable, private.is_disabled, private.is_own, private.where
 
 local events = {}
@@ -244,18 +248,18 @@ end
 
 -- What comes while the isolate is held waits, in order.
 local function enqueue(name, data)
-  local answer = "queued"
+  local answer = QUEUED
   if last - first + 1 >= private.limit then
-    local same = private.policy == "coalesce" and find_queued(name)
+    local same = private.coalesces and find_queued(name)
     if same then
       same.data = data
-      return "coalesced"
-    elseif private.policy ~= "drop" then
-      return "refused"
+      return COALESCED
+    elseif not private.drops_oldest then
+      return REFUSED
     end
     queue[first] = nil
     first = first + 1
-    answer = "dropped"
+    answer = DROPPED
   end
   last = last + 1
   queue[last] = { name = name, data = data }
@@ -283,7 +287,7 @@ function host.emit(name, data)
     return enqueue(name, data)
   end
   dispatch(name, data)
-  return "started"
+  return STARTED
 end
 
 -- The isolate is held no more.
@@ -294,10 +298,6 @@ function host.flush()
     first = first + 1
     dispatch(event.name, event.data)
   end
-end
-
-function host.queued()
-  return last - first + 1
 end
 
 function host.reserve(name)

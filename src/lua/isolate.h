@@ -70,12 +70,12 @@ struct orr_isolate {
     struct shutdowns shutdowns;
     struct discard discard;
     struct objects objects;
-    struct scripts scripts;     /* task/script.c */
-    struct body_watches bodies; /* task/body_watch.c */
-    struct event_queue events;
-    struct schedule schedule;
-    struct script_timers timers;
-    struct settings *settings; /* a reference */
+    struct scripts scripts;      /* task/script.c */
+    struct body_watches bodies;  /* task/body_watch.c */
+    struct event_queue events;   /* api/events.c */
+    struct schedule schedule;    /* api/schedule.c */
+    struct script_timers timers; /* api/script_timers.c */
+    struct settings *settings;   /* a reference */
     struct alloc alloc;
 
     /* Hooks of the layers above. */

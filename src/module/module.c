@@ -13,6 +13,7 @@
 
 #include "lua/api/registrations.h"
 #include "lua/isolate.h"
+#include "lua/isolate/embedded.h"
 #include "lua/task/body_watch.h"
 #include "lua/task/script.h"
 #include "lua/task/task.h"
@@ -254,8 +255,7 @@ int luaopen_orrery(lua_State *L)
     if (error)
         return luaL_error(L, "orrery: cannot be opened in this state: %s", strerror(-error));
     lua_setmetatable(L, 1); /* which does not fail, and makes it the first to be finalized */
-    if (luaL_loadbufferx(L, orrery_lua_module, orrery_lua_module_size, "=orrery/module.lua", "b") != LUA_OK)
-        return lua_error(L);
+    embedded_push(L, &(struct embedded){ "=orrery/module.lua", orrery_lua_module, &orrery_lua_module_size });
     push_module(L);
     lua_pushvalue(L, 1);
     lua_pushcclosure(L, run_loop, 1);

@@ -11,7 +11,7 @@
 #include <poll.h>
 #include <string.h>
 
-/* --- run ------------------------------------------------------------------------------------------------------------ */
+/* --- run -------------------------------------------------------------------------------------- */
 
 static bool option_flag(lua_State *L, const char *name)
 {
@@ -79,7 +79,7 @@ static int async_run(lua_State *L)
     return ltask_run_first(L, task, run_over, 0);
 }
 
-/* --- Small ones ------------------------------------------------------------------------------------------------------- */
+/* --- Small ones ------------------------------------------------------------------------------- */
 
 /* The task has let the others go first; and once more, until the schedule has got as far as `mark`. */
 static int checkpoint_over(lua_State *L, int status, lua_KContext mark)
@@ -171,7 +171,7 @@ static int async_inspect_tree(lua_State *L)
     return 1;
 }
 
-/* --- Descriptors ---------------------------------------------------------------------------------------------------------- */
+/* --- Descriptors ------------------------------------------------------------------------------ */
 
 /* [1] the descriptor, [2] the operation. */
 static int wait_for_fd(lua_State *L, int status, lua_KContext events)

@@ -37,7 +37,7 @@ static int mark(lua_State *L)
     return 1;
 }
 
-/* --- What is left ---------------------------------------------------------------------------------------------------- */
+/* --- What is left ----------------------------------------------------------------------------- */
 
 struct listing {
     lua_State *L; /* with the list at the top */
@@ -155,7 +155,7 @@ static int timed_out(lua_State *L)
     return 1;
 }
 
-/* --- Time and order ---------------------------------------------------------------------------------------------------- */
+/* --- Time and order --------------------------------------------------------------------------- */
 
 static int is_virtual(lua_State *L)
 {
@@ -190,7 +190,7 @@ static int flush(lua_State *L)
 {
     struct ltask *self = ltask_waiting(L, "testing.flush");
     lua_settop(L, 0);
-    lua_pushinteger(L, self->iso->schedule.count);
+    lua_pushinteger(L, schedule_count(&self->iso->schedule));
     int error = orr_checkpoint(self->task);
     if (error)
         return wait_raise(L, error);
