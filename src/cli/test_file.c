@@ -48,7 +48,7 @@ struct runner {
     bool finished;
     bool overran;          /* something was ended at its deadline in the turn that is over */
     bool postponed;        /* the limit was, because of that: once is enough */
-    struct texts strays;   /* failures that nobody saw, */
+    struct texts unhandled;   /* failures that nobody saw, */
     struct texts overruns; /* and of these, what was ended at its deadline */
     struct texts notices;  /* of all that was ended at its deadline, seen or not */
 };
@@ -128,9 +128,9 @@ static int take_texts(lua_State *L, struct texts *texts)
     return 1;
 }
 
-static int take_strays(lua_State *L)
+static int take_unhandled(lua_State *L)
 {
-    return take_texts(L, &runner_of(L)->strays);
+    return take_texts(L, &runner_of(L)->unhandled);
 }
 
 static int take_notices(lua_State *L)
@@ -147,7 +147,7 @@ static void push_functions(lua_State *L, struct runner *self)
 {
     static const luaL_Reg functions[] = {
         { "send", send_records },      { "limit", set_limit },
-        { "finish", finish },          { "strays", take_strays },
+        { "finish", finish },          { "unhandled", take_unhandled },
         { "overruns", take_overruns }, { "notices", take_notices },
         { "clock", process_clock },    { NULL, NULL },
     };
@@ -212,7 +212,7 @@ static void on_unhandled(void *data, struct orr_task *task)
     if (!self->L || orr_lua_push_report(self->L, task))
         return;
     bool overran = orr_task_result(task) && orr_task_result(task)->error == -ETIME;
-    keep_text(overran ? &self->overruns : &self->strays, lua_tostring(self->L, -1));
+    keep_text(overran ? &self->overruns : &self->unhandled, lua_tostring(self->L, -1));
     lua_pop(self->L, 1);
 }
 
@@ -373,7 +373,7 @@ int test_file_main(int argc, char **argv)
         orr_lua_close(L);
     }
     orr_runtime_free(self.rt);
-    free(self.strays.list);
+    free(self.unhandled.list);
     free(self.overruns.list);
     free(self.notices.list);
     return status;
