@@ -44,7 +44,7 @@ static void future_completed_by_another_thread_wakes_those_who_wait(void **state
     struct orr_future *future = new_future(false);
     struct step_task tasks[] = THREE_TASKS(await_future, future);
     start_tasks(tasks, 3);
-    harness_elsewhere(complete_it, future);
+    harness_on_thread(complete_it, future);
     settle();
     assert_string_equal(notes(), "a b c");
     orr_future_unref(future);
@@ -91,10 +91,10 @@ static void future_is_completed_when_its_runtime_is_gone(void **state)
         start_tasks(tasks, 3);
         fixture_close(rt);
         assert_string_equal(notes(), "a:ECANCELED b:ECANCELED c:ECANCELED");
-        harness_elsewhere(complete_it, future);
+        harness_on_thread(complete_it, future);
         assert_ptr_equal(orr_future_result(future)->value, ITEM(1));
         assert_int_equal(values_dropped, 0);
-        harness_elsewhere(give_it_up, future);
+        harness_on_thread(give_it_up, future);
         assert_int_equal(values_dropped, 1);
     }
 }
@@ -109,8 +109,8 @@ static void future_of_a_runtime_that_is_gone_leaves_the_next_one_alone(void **st
     open_fixture();
     struct orr_future *own = new_future(true);
     struct step_task sleeps = { .name = "sleeps", .body = sleep_long };
-    harness_elsewhere(give_it_up, given_up);
-    harness_elsewhere(complete_it, completed);
+    harness_on_thread(give_it_up, given_up);
+    harness_on_thread(complete_it, completed);
     start_tasks(&sleeps, 1);
     assert_string_equal(notes(), "");
     orr_future_unref(completed);
@@ -153,7 +153,7 @@ static void foreign_future_holds_back_the_virtual_clock_until_it_is_completed(vo
     complete_it(here);
     settle();
     assert_string_equal(notes(), "");
-    harness_elsewhere(complete_it, elsewhere);
+    harness_on_thread(complete_it, elsewhere);
     settle();
     assert_string_equal(notes(), "sleeps");
     orr_future_unref(here);
@@ -171,7 +171,7 @@ static void foreign_future_holds_back_the_virtual_clock_until_it_is_given_up(voi
     orr_future_unref(here);
     settle();
     assert_string_equal(notes(), "");
-    harness_elsewhere(give_it_up, elsewhere);
+    harness_on_thread(give_it_up, elsewhere);
     settle();
     assert_string_equal(notes(), "sleeps");
     fixture_close(rt);

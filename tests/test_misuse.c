@@ -144,7 +144,7 @@ static void other_threads_are_refused(void **state)
     struct step_task other = { .name = "other", .body = sleep_long };
     step_task_start(rt, &other);
     things.task = other.task;
-    harness_elsewhere(try_all, &things);
+    harness_on_thread(try_all, &things);
     things_close(&things);
     fixture_close(rt);
 }

@@ -121,7 +121,7 @@ static void turn_elsewhere(void *data)
 static void let_another_thread_try(struct probe *probe, struct orr_task *task)
 {
     (void)probe;
-    harness_elsewhere(turn_elsewhere, orr_task_runtime(task));
+    harness_on_thread(turn_elsewhere, orr_task_runtime(task));
 }
 
 static void turn_on_a_second_thread_at_once_is_busy(void **state)
@@ -146,7 +146,7 @@ static void turns_move_from_thread_to_thread(void **state)
     struct probe probe = { 0 };
     probe_spawn(rt, &probe, ORR_HERE);
     for (unsigned i = 1; i <= 10; i++) {
-        harness_elsewhere(settle_here, rt);
+        harness_on_thread(settle_here, rt);
         assert_int_equal(probe.polls, i);
         orr_waker_wake(probe_waker(&probe));
     }
@@ -249,13 +249,13 @@ static void descriptor_is_readable_exactly_while_there_is_something_to_do(void *
     assert_true(orr_runtime_next_deadline(rt) == ORR_NEVER);
 
     struct orr_waker waker = probe_waker(&probe);
-    harness_elsewhere(harness_wake, &waker);
+    harness_on_thread(harness_wake, &waker);
     assert_true(harness_readable(fd));
     assert_int_equal(orr_runtime_turn(rt, ORR_NEVER), 0);
     assert_int_equal(probe.polls, 2);
     assert_false(harness_readable(fd));
 
-    harness_elsewhere(spawn_from, rt);
+    harness_on_thread(spawn_from, rt);
     assert_true(harness_readable(fd));
     assert_int_equal(orr_runtime_turn(rt, ORR_NEVER), 0);
     assert_false(harness_readable(fd));
@@ -346,7 +346,7 @@ static void stop_makes_the_descriptor_readable(void **state)
     (void)state;
     struct orr_runtime *rt = harness_runtime(1);
     int fd = orr_runtime_fd(rt);
-    harness_elsewhere(stop_from, rt);
+    harness_on_thread(stop_from, rt);
     assert_true(harness_readable(fd));
     assert_int_equal(orr_runtime_turn(rt, 0), -ESHUTDOWN);
     assert_true(harness_readable(fd)); /* it goes on saying so */
