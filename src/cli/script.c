@@ -23,7 +23,7 @@
 #include <string.h>
 #include <unistd.h>
 
-struct job {
+struct invocation {
     const struct options *options;
     int argc;
     char **argv;
@@ -105,31 +105,31 @@ static void push_step(lua_State *L, const struct step *step)
 }
 
 /* The script and its arguments; answers how many those are. */
-static int push_script(lua_State *L, const struct job *job)
+static int push_script(lua_State *L, const struct invocation *invocation)
 {
-    int count = job->argc - job->options->script - 1;
-    chunk_push_file(L, job->script);
+    int count = invocation->argc - invocation->options->script - 1;
+    chunk_push_file(L, invocation->script);
     lua_replace(L, 1); /* in the place of what it was loaded from */
     lua_settop(L, 1);
     luaL_checkstack(L, count > 0 ? count : 0, "too many arguments for the script");
-    for (int i = job->options->script + 1; i < job->argc; i++)
-        lua_pushstring(L, job->argv[i]);
+    for (int i = invocation->options->script + 1; i < invocation->argc; i++)
+        lua_pushstring(L, invocation->argv[i]);
     return count > 0 ? count : 0;
 }
 
 /* Answers the next step, with its arguments; nothing when all have been answered. */
 static int next_step(lua_State *L)
 {
-    struct job *job = lua_touserdata(L, lua_upvalueindex(1));
-    int last = job->options->step_count + 1;
-    while (job->next <= last) {
-        int step = job->next++;
+    struct invocation *invocation = lua_touserdata(L, lua_upvalueindex(1));
+    int last = invocation->options->step_count + 1;
+    while (invocation->next <= last) {
+        int step = invocation->next++;
         if (step == last) {
-            return job->script ? 1 + push_script(L, job) : 0;
+            return invocation->script ? 1 + push_script(L, invocation) : 0;
         } else if (step > 0) {
-            push_step(L, &job->options->steps[step - 1]);
+            push_step(L, &invocation->options->steps[step - 1]);
             return 1;
-        } else if (push_init(L, job->options)) {
+        } else if (push_init(L, invocation->options)) {
             return 1;
         }
     }
@@ -141,30 +141,32 @@ static int next_step(lua_State *L)
 /* As `lua` has it: the script at 0, its arguments above, what was before it below; without a script, the program at 0. */
 static int prepare(lua_State *L)
 {
-    struct job *job = lua_touserdata(L, 1);
-    int zero = job->options->script < job->argc ? job->options->script : 0;
-    lua_createtable(L, job->argc - zero - 1, zero + 1);
-    for (int i = 0; i < job->argc; i++) {
-        lua_pushstring(L, job->argv[i]);
+    struct invocation *invocation = lua_touserdata(L, 1);
+    int zero = invocation->options->script < invocation->argc ? invocation->options->script : 0;
+    lua_createtable(L, invocation->argc - zero - 1, zero + 1);
+    for (int i = 0; i < invocation->argc; i++) {
+        lua_pushstring(L, invocation->argv[i]);
         lua_rawseti(L, -2, i - zero);
     }
     lua_setglobal(L, "arg");
-    lua_pushlightuserdata(L, job);
+    lua_pushlightuserdata(L, invocation);
     lua_pushcclosure(L, next_step, 1);
     return 1;
 }
 
-static int start(struct program *program, struct job *job, struct orr_task **task)
+static int start(struct program *program, struct invocation *invocation, struct orr_task **task)
 {
     lua_State *L = program->L;
     lua_pushcfunction(L, prepare);
-    lua_pushlightuserdata(L, job);
+    lua_pushlightuserdata(L, invocation);
     if (lua_pcall(L, 1, 1, 0) != LUA_OK) {
         report_line("%s", lua_tostring(L, -1));
         lua_pop(L, 1);
         return -ENOMEM;
     }
-    const char *name = !job->script ? "(command line)" : strcmp(job->script, "-") != 0 ? job->script : "stdin";
+    const char *name = !invocation->script                    ? "(command line)"
+                       : strcmp(invocation->script, "-") != 0 ? invocation->script
+                                                              : "stdin";
     return script_start_steps(L, name, task);
 }
 
@@ -205,16 +207,16 @@ static void seen(struct orr_task *task, void *data)
         orr_runtime_interrupt(program->rt);
 }
 
-static int run(struct program *program, struct job *job)
+static int run(struct program *program, struct invocation *invocation)
 {
     struct orr_task *task;
-    if (start(program, job, &task))
+    if (start(program, invocation, &task))
         return EXIT_FAILURE;
     struct main main = { .program = program, .observer = { .done = seen, .data = &main } };
-    program->until = job->prompt ? task : NULL;
+    program->until = invocation->prompt ? task : NULL;
     orr_runtime_enter(program->rt);
     orr_task_observe(task, &main.observer);
-    if (!job->prompt)
+    if (!invocation->prompt)
         program_watch(program, task);
     orr_runtime_leave(program->rt);
     int error = program_run(program);
@@ -242,20 +244,20 @@ static void hold_standard_descriptors(void)
 }
 
 /* The script, if there is something to run, and then the prompt, if that was asked for. */
-static int run_job(struct job *job)
+static int run_invocation(struct invocation *invocation)
 {
     struct program program;
     struct input input = { 0 };
-    report_open(job->options->colour);
+    report_open(invocation->options->colour);
     hold_standard_descriptors();
-    if (job->prompt) {
+    if (invocation->prompt) {
         input_open(&input, session_complete, &program);
         screen_open(&input);
     }
-    int status = program_open(&program, job->options);
+    int status = program_open(&program, invocation->options);
     if (!status) {
-        status = run(&program, job);
-        if (job->prompt && !program.ending)
+        status = run(&program, invocation);
+        if (invocation->prompt && !program.ending)
             status = repl_run(&program, &input);
         input_close(&input);
         status = program_close(&program, status);
@@ -265,30 +267,30 @@ static int run_job(struct job *job)
 }
 
 /* What there is to do, if nothing is said: on a terminal, a prompt; else, what is piped in. */
-static void choose_job(struct job *job, const struct options *options)
+static void choose_invocation(struct invocation *invocation, const struct options *options)
 {
-    bool nothing = !options->step_count && !options->version && options->script == job->argc;
-    if (options->script < job->argc)
-        job->script = job->argv[options->script];
+    bool nothing = !options->step_count && !options->version && options->script == invocation->argc;
+    if (options->script < invocation->argc)
+        invocation->script = invocation->argv[options->script];
     else if (nothing && !isatty(STDIN_FILENO))
-        job->script = "-";
-    job->prompt = options->interactive || (nothing && !job->script);
+        invocation->script = "-";
+    invocation->prompt = options->interactive || (nothing && !invocation->script);
 }
 
 static int start_job(int argc, char **argv, int first, bool prompt)
 {
     struct options options;
-    struct job job = { .options = &options, .argc = argc, .argv = argv };
+    struct invocation invocation = { .options = &options, .argc = argc, .argv = argv };
     int status = options_parse(argc, argv, first, &options);
     if (status < 0) {
         if (prompt)
-            job.prompt = true;
+            invocation.prompt = true;
         else
-            choose_job(&job, &options);
-        if (options.version || (job.prompt && isatty(STDIN_FILENO)))
+            choose_invocation(&invocation, &options);
+        if (options.version || (invocation.prompt && isatty(STDIN_FILENO)))
             printf("orrery %s  (%s)\n", orr_version(), LUA_RELEASE);
-        bool anything = job.script || job.prompt || options.step_count;
-        status = anything ? run_job(&job) : 0;
+        bool anything = invocation.script || invocation.prompt || options.step_count;
+        status = anything ? run_invocation(&invocation) : 0;
     }
     options_free(&options);
     return status;

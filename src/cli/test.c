@@ -5,7 +5,7 @@
 #include "cli/test.h"
 
 #include "cli/commands.h"
-#include "cli/parts.h"
+#include "cli/lua_modules.h"
 #include "cli/process.h"
 
 #include <orrery.h>
@@ -70,7 +70,7 @@ static int start(lua_State *L, int argc, char **argv, int *status)
     lua_pushlightuserdata(L, status);
     lua_pushinteger(L, argc);
     lua_pushlightuserdata(L, argv);
-    int error = parts_preload(L) ? LUA_ERRMEM : lua_pcall(L, 3, 4, 0);
+    int error = lua_modules_preload(L) ? LUA_ERRMEM : lua_pcall(L, 3, 4, 0);
     if (error == LUA_OK && !orr_lua_start(L, 3, "orrery test", NULL))
         return 0;
     fprintf(stderr, "orrery test: %s\n", lua_gettop(L) ? lua_tostring(L, -1) : "not enough memory");

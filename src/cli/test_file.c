@@ -6,10 +6,10 @@
  * A time limit can only be told when no Lua is in the middle of a slice.  Lua that never waits is ended by the deadline that every task has
  * here, the time limit of a test, and then it can.
  */
-#include "cli/parts.h"
+#include "cli/lua_modules.h"
 #include "cli/process.h"
 #include "cli/test.h"
-#include "cli/test_words.h"
+#include "cli/test_options.h"
 
 #include <orrery.h>
 
@@ -38,7 +38,7 @@ struct texts {
 };
 
 struct runner {
-    struct test_words words;
+    struct test_options options;
     struct orr_runtime *rt;
     lua_State *L;
     int handlers;           /* a reference to the table of what file.lua answers */
@@ -46,11 +46,11 @@ struct runner {
     uint64_t file_limit_at; /* ORR_NEVER once it was told */
     unsigned deadlocks;     /* since anything began */
     bool finished;
-    bool overran;          /* something was ended at its deadline in the turn that is over */
-    bool postponed;        /* the limit was, because of that: once is enough */
-    struct texts unhandled;   /* failures that nobody saw, */
-    struct texts overruns; /* and of these, what was ended at its deadline */
-    struct texts notices;  /* of all that was ended at its deadline, seen or not */
+    bool overran;           /* something was ended at its deadline in the turn that is over */
+    bool postponed;         /* the limit was, because of that: once is enough */
+    struct texts unhandled; /* failures that nobody saw, */
+    struct texts overruns;  /* and of these, what was ended at its deadline */
+    struct texts notices;   /* of all that was ended at its deadline, seen or not */
 };
 
 static volatile sig_atomic_t asked_to_stop;
@@ -161,14 +161,14 @@ static int prepare(lua_State *L)
 {
     struct runner *self = lua_touserdata(L, 1);
     lua_createtable(L, 0, 1);
-    lua_pushstring(L, self->words.file);
+    lua_pushstring(L, self->options.file);
     lua_rawseti(L, -2, 0);
     lua_setglobal(L, "arg");
     lua_getglobal(L, "require");
     lua_pushliteral(L, "orrery.test.file");
     lua_call(L, 1, 1);
     push_functions(L, self);
-    test_words_push(L, &self->words, GRACE_MS);
+    test_options_push(L, &self->options, GRACE_MS);
     lua_call(L, 2, 1);
     lua_getfield(L, -1, "run");
     lua_insert(L, -2);
@@ -281,7 +281,7 @@ static void sleep_until_needed(struct runner *self)
 {
     struct pollfd ready = { .fd = orr_runtime_fd(self->rt), .events = POLLIN };
     uint64_t now = real_now(), next = orr_runtime_next_deadline(self->rt);
-    next = self->words.real_time ? next : ORR_NEVER;
+    next = self->options.real_time ? next : ORR_NEVER;
     next = self->limit_at < next ? self->limit_at : next;
     next = self->file_limit_at < next ? self->file_limit_at : next;
     uint64_t ms = next == ORR_NEVER ? 1000 : next > now ? (next - now) / MS + 1 : 0;
@@ -307,7 +307,7 @@ static void run_turns(struct runner *self)
 static int start(struct runner *self)
 {
     lua_State *L = self->L;
-    int status = parts_preload(L);
+    int status = lua_modules_preload(L);
     if (status == LUA_OK) {
         lua_pushcfunction(L, prepare);
         lua_pushlightuserdata(L, self);
@@ -323,13 +323,13 @@ static int open_state(struct runner *self)
 {
     struct orr_lua_options options = {
         .profile = ORR_LUA_TRUSTED,
-        .mount = self->words.mount,
+        .mount = self->options.mount,
         .notice = on_notice,
         .notice_data = self,
         .testing = true,
     };
     for (int entry = 0; entry < ORR_LUA_ENTRIES; entry++)
-        options.deadline_ns[entry] = self->words.test_limit ? self->words.test_limit * MS : ORR_NEVER;
+        options.deadline_ns[entry] = self->options.test_limit ? self->options.test_limit * MS : ORR_NEVER;
     options.deadline_ns[ORR_LUA_SCRIPT] = ORR_NEVER; /* the runner of tests itself */
     return orr_lua_new(self->rt, &options, &self->L);
 }
@@ -347,14 +347,14 @@ static bool settle_in(void)
 int test_file_main(int argc, char **argv)
 {
     struct runner self = { .handlers = LUA_NOREF, .limit_at = ORR_NEVER };
-    if (!test_words_parse(&self.words, argc, argv) || !settle_in()) {
+    if (!test_options_parse(&self.options, argc, argv) || !settle_in()) {
         fprintf(stderr, "orrery test --child: this is for orrery test itself\n");
         return 2;
     }
-    self.file_limit_at = from_now(self.words.file_limit);
+    self.file_limit_at = from_now(self.options.file_limit);
     self.rt = orr_runtime_new(&(struct orr_options){
-        .reactor = self.words.reactor,
-        .clock = self.words.real_time ? ORR_CLOCK_MONOTONIC : ORR_CLOCK_VIRTUAL,
+        .reactor = self.options.reactor,
+        .clock = self.options.real_time ? ORR_CLOCK_MONOTONIC : ORR_CLOCK_VIRTUAL,
         .sink = on_unhandled,
         .sink_data = &self,
         .deadlock = on_deadlock,

@@ -2,13 +2,13 @@
  * The API as a module of a stock Lua: `require "orrery"`, and `orrery.run` to drive it (lua/module.lua).
  *
  * Each state has a runtime of its own, with one worker, which is driven by whoever calls `run`, on that thread; between two runs nothing
- * of it moves.  It lives as long as the state, and a little longer (grave.h).  When the state is closed, a finalizer, made after all
+ * of it moves.  It lives as long as the state, and a little longer (deferred_free.h).  When the state is closed, a finalizer, made after all
  * of the library's own and so called before them, closes the isolate: tasks are cancelled and clean up while everything is still there.
  *
  * The state is the user's own, so it is trusted and has no deadlines but those that tasks are given.  A signal watches slices, as in the
  * program: without it a task could neither be fair nor have a deadline, and Ctrl-C could not end a loop that never waits.
  */
-#include "module/grave.h"
+#include "module/deferred_free.h"
 #include "module/interrupt.h"
 
 #include "lua/api/registrations.h"
@@ -41,9 +41,9 @@ struct run {
 };
 
 /* What a state has of ours: a userdata. */
-struct home {
+struct module_state {
     struct orr_runtime *rt; /* NULL when the state is being closed */
-    struct grave *grave;
+    struct deferred_free *deferred;
     struct run *run; /* under way; NULL for none */
 };
 
@@ -144,12 +144,12 @@ static int drive(struct run *run)
     return error == -EINTR ? 0 : error;
 }
 
-/* watch(task): the function's.  Upvalues: the isolate, the home. */
+/* watch(task): the function's.  Upvalues: the isolate, the state. */
 static int watch_main(lua_State *L)
 {
-    const struct home *home = lua_touserdata(L, lua_upvalueindex(2));
+    const struct module_state *state = lua_touserdata(L, lua_upvalueindex(2));
     struct ltask *self = ltask_check(L, 1);
-    struct run *run = home->run;
+    struct run *run = state->run;
     if (!run || !self->task)
         return 0;
     run->body = (struct body_watch){ .failing = main_fails, .failed = main_failed, .data = run };
@@ -169,15 +169,15 @@ static int answer(lua_State *L, const char *trouble)
 
 /*
  * drive([fn, ...]): runs `fn` as a task until its tree is done; without it, until nothing is left.  Answers what went wrong, if
- * anything did.  Upvalue: the home.
+ * anything did.  Upvalue: the state.
  */
 static int run_loop(lua_State *L)
 {
-    struct home *home = lua_touserdata(L, lua_upvalueindex(1));
-    struct run run = { .rt = home->rt, .iso = isolate_find(L) };
+    struct module_state *state = lua_touserdata(L, lua_upvalueindex(1));
+    struct run run = { .rt = state->rt, .iso = isolate_find(L) };
     if (!run.rt)
         return answer(L, "the state is being closed");
-    struct run *outer = home->run;
+    struct run *outer = state->run;
     int error = orr_runtime_enter(run.rt);
     if (!error) {
         error = lua_gettop(L) ? orr_lua_start(L, lua_gettop(L) - 1, "orrery.run", &run.top) : 0;
@@ -187,10 +187,10 @@ static int run_loop(lua_State *L)
         }
         orr_runtime_leave(run.rt);
     }
-    home->run = &run;
+    state->run = &run;
     if (!error)
         error = drive(&run);
-    home->run = outer;
+    state->run = outer;
     if (run.interrupted)
         return answer(L, "interrupted!"); /* as `lua` says it */
     if (error == -EBUSY)
@@ -200,17 +200,17 @@ static int run_loop(lua_State *L)
 
 /* --- From the beginning to the end -------------------------------------------------------------------------------------- */
 
-static int close_shard(lua_State *L)
+static int close_state(lua_State *L)
 {
-    struct home *home = lua_touserdata(L, 1);
+    struct module_state *state = lua_touserdata(L, 1);
     orr_lua_close(L);
-    grave_close(home->grave);
-    *home = (struct home){ 0 };
+    deferred_free_queue(state->deferred);
+    *state = (struct module_state){ 0 };
     return 0;
 }
 
 /* Raises nothing: what it has made is freed if it fails. */
-static int open_shard(lua_State *L, struct home *home)
+static int open_state(lua_State *L, struct module_state *state)
 {
     struct orr_lua_options options = { .profile = ORR_LUA_TRUSTED };
     for (int entry = 0; entry < ORR_LUA_ENTRIES; entry++)
@@ -218,15 +218,15 @@ static int open_shard(lua_State *L, struct home *home)
     struct orr_runtime *rt = orr_runtime_new(NULL);
     if (!rt)
         return -errno;
-    struct grave *grave = grave_dig(rt);
-    int error = grave ? orr_lua_open(rt, L, &options) : -ENOMEM;
+    struct deferred_free *deferred = deferred_free_new(rt);
+    int error = deferred ? orr_lua_open(rt, L, &options) : -ENOMEM;
     if (error) {
-        grave_fill(grave);
+        deferred_free_discard(deferred);
         orr_runtime_free(rt);
         return error;
     }
-    grave_keep(grave, isolate_find(L));
-    *home = (struct home){ .rt = rt, .grave = grave };
+    deferred_free_hold(deferred, isolate_find(L));
+    *state = (struct module_state){ .rt = rt, .deferred = deferred };
     return 0;
 }
 
@@ -241,15 +241,15 @@ static void push_module(lua_State *L)
 
 int luaopen_orrery(lua_State *L)
 {
-    grave_clear();
+    deferred_free_run();
     lua_settop(L, 0);
-    struct home *home = lua_newuserdatauv(L, sizeof *home, 0);
+    struct module_state *state = lua_newuserdatauv(L, sizeof *state, 0);
     lua_pushvalue(L, 1);
     luaL_ref(L, LUA_REGISTRYINDEX);
     lua_createtable(L, 0, 1);
-    lua_pushcfunction(L, close_shard);
+    lua_pushcfunction(L, close_state);
     lua_setfield(L, -2, "__gc");
-    int error = open_shard(L, home);
+    int error = open_state(L, state);
     if (error)
         return luaL_error(L, "orrery: cannot be opened in this state: %s", strerror(-error));
     lua_setmetatable(L, 1); /* which does not fail, and makes it the first to be finalized */

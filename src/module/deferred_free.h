@@ -4,26 +4,26 @@
  * be told that it is closed; and nobody tells us when the last finalizer has run.  So a runtime and its isolate are kept until the
  * thread that closes the state does something that cannot be part of that: opens the next one, or ends, or ends the process.
  */
-#ifndef ORR_MODULE_GRAVE_H
-#define ORR_MODULE_GRAVE_H
+#ifndef ORR_MODULE_DEFERRED_FREE_H
+#define ORR_MODULE_DEFERRED_FREE_H
 
 #include <orrery.h>
 
 struct orr_isolate;
 
 /* A place for one, made while failing is still possible; NULL for no memory. */
-struct grave *grave_dig(struct orr_runtime *rt);
+struct deferred_free *deferred_free_new(struct orr_runtime *rt);
 
 /* It is not needed after all; NULL is allowed. */
-void grave_fill(struct grave *grave);
+void deferred_free_discard(struct deferred_free *deferred);
 
 /* From now on the isolate outlives its state. */
-void grave_keep(struct grave *grave, struct orr_isolate *iso);
+void deferred_free_hold(struct deferred_free *deferred, struct orr_isolate *iso);
 
 /* The state is being closed, and nothing of it runs any more. */
-void grave_close(struct grave *grave);
+void deferred_free_queue(struct deferred_free *deferred);
 
 /* Frees what this thread has closed. */
-void grave_clear(void);
+void deferred_free_run(void);
 
 #endif

@@ -2,12 +2,12 @@
  * The command line of the process of a test file, as lua/cli/test/job.lua writes it.  It comes from ourselves, and so mistakes in it are
  * not explained.
  */
-#ifndef ORR_CLI_TEST_WORDS_H
-#define ORR_CLI_TEST_WORDS_H
+#ifndef ORR_CLI_TEST_OPTIONS_H
+#define ORR_CLI_TEST_OPTIONS_H
 
 #include <orrery.h>
 
-struct test_words {
+struct test_options {
     const char *file, *filter, *mount; /* the last two may be NULL */
     enum orr_reactor reactor;
     bool real_time, list, shuffle, shuffle_tasks;
@@ -16,9 +16,9 @@ struct test_words {
 };
 
 /* Into zeroed memory, from the third word on, which stay the caller's.  False if there is a mistake. */
-bool test_words_parse(struct test_words *self, int argc, char **argv);
+bool test_options_parse(struct test_options *self, int argc, char **argv);
 
 /* Pushes the table that lua/cli/test/file.lua gets.  May raise. */
-void test_words_push(struct lua_State *L, const struct test_words *self, unsigned grace_ms);
+void test_options_push(struct lua_State *L, const struct test_options *self, unsigned grace_ms);
 
 #endif
