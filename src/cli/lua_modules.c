@@ -27,7 +27,7 @@ static const struct lua_module {
     MODULES(ROW){ "orrery.pretty", "=orrery/pretty.lua", orrery_cli_pretty, &orrery_cli_pretty_size },
 };
 
-/* The loader.  What is written in Lua gets what writes amounts of time. */
+/* Loads a module.  Its argument is the function that writes amounts of time. */
 static int load_module(lua_State *L)
 {
     const struct lua_module *module = lua_touserdata(L, lua_upvalueindex(1));

@@ -57,7 +57,7 @@ static int refuse(const char *what, const char *value)
     return 2;
 }
 
-/* --- Values ---------------------------------------------------------------------------------------------------------- */
+/* --- Values ----------------------------------------------------------------------------------- */
 
 static bool set_mount(struct options *options, const char *value)
 {
@@ -65,7 +65,7 @@ static bool set_mount(struct options *options, const char *value)
     return *value != '\0';
 }
 
-/* Milliseconds, with fractions. */
+/* Parses milliseconds, with fractions. */
 static bool parse_ms(const char *value, uint64_t *ns)
 {
     char *end;
@@ -91,7 +91,7 @@ static bool set_deadline(struct options *options, const char *value)
     return true;
 }
 
-/* A whole number from 1 to a most. */
+/* Parses a whole number from 1 to `most`. */
 static bool parse_count(const char *value, unsigned long long most, unsigned long long *count)
 {
     char *end;
@@ -157,7 +157,7 @@ static bool set_memory(struct options *options, const char *value)
     char *end;
     errno = 0;
     unsigned long long size = strtoull(value, &end, 10);
-    const char *unit = *end ? strchr(units, *end & ~0x20) : NULL; /* small letters, too */
+    const char *unit = *end ? strchr(units, *end & ~0x20) : NULL; /* lower case letters, too */
     unsigned shift = unit ? 10 * (unsigned)(unit - units + 1) : 0;
     if (unit)
         end++;
@@ -210,12 +210,13 @@ static bool set_stats(struct options *options, const char *value)
     return true;
 }
 
-/* --- Words -------------------------------------------------------------------------------------------------------------- */
+/* --- Words ------------------------------------------------------------------------------------ */
 
 static const struct word {
     const char *name;
-    bool (*set)(struct options *options, const char *value); /* false: not a value for it */
-    const char *expected;                                    /* NULL: it takes none */
+    /* Returns false if the value is wrong. */
+    bool (*set)(struct options *options, const char *value);
+    const char *expected; /* NULL: the option takes no value */
 } words[] = {
     { "--mount", set_mount, "a name" },
     { "--untrusted", set_untrusted, NULL },
@@ -250,7 +251,7 @@ static int refuse_unknown(const char *argument)
     return refuse(text, NULL);
 }
 
-/* One that is spelled out, at *at, which is moved on if its value is the next argument. */
+/* Parses a long option at *at, which moves on if its value is the next argument. */
 static int parse_word(int argc, char **argv, int *at, struct options *options)
 {
     const char *argument = argv[*at];
@@ -276,7 +277,7 @@ static int parse_word(int argc, char **argv, int *at, struct options *options)
     return -1;
 }
 
-/* --- Letters, as lua has them ----------------------------------------------------------------------------------------------- */
+/* --- Letters, as lua has them ----------------------------------------------------------------- */
 
 static int parse_letter(int argc, char **argv, int *at, struct options *options)
 {
@@ -323,7 +324,7 @@ static int parse_one(int argc, char **argv, int *at, struct options *options)
     return argv[*at][1] == '-' ? parse_word(argc, argv, at, options) : parse_letter(argc, argv, at, options);
 }
 
-/* What was asked for stands; for the rest, a trusted script has no deadlines. */
+/* Sets defaults for what the command line leaves open: a trusted script has no deadlines. */
 static void set_defaults(struct options *options)
 {
     if (!options->runtime.grace_ms)

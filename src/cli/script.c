@@ -1,7 +1,8 @@
 /*
- * Runs a script as the top-level task: LUA_INIT, then what -e, -l and -W say, in their order, then the script, all in one task, so that
- * each of them may wait, and what they start is theirs.  One C function calls them one by one, and is at the bottom of the stack, as it
- * is in `lua`: programs look for their own name there.
+ * Runs a script as the top-level task: LUA_INIT, then -e, -l and -W in their order, then the
+ * script.  All of them run in one task, so each of them may wait and owns what it starts.  One C
+ * function calls them one by one, and is at the bottom of the stack, as in `lua`: programs look for
+ * their own name there.
  */
 #include "cli/chunk.h"
 #include "cli/commands.h"
@@ -28,13 +29,14 @@ struct invocation {
     int argc;
     char **argv;
     const char *script; /* NULL for none */
-    bool prompt;        /* afterwards */
-    int next;           /* step: 0 is LUA_INIT, then those of the options, then the script */
+    bool prompt;        /* open a prompt afterwards */
+    /* The next step: 0 is LUA_INIT, then those of the options, then the script. */
+    int next;
 };
 
-/* --- The steps ------------------------------------------------------------------------------------------------------------ */
+/* --- The steps -------------------------------------------------------------------------------- */
 
-/* Pushes what LUA_INIT has; false if it has nothing. */
+/* Pushes the chunk of LUA_INIT; returns false if there is none. */
 static bool push_init(lua_State *L, const struct options *options)
 {
     static const char *const names[] = { "LUA_INIT_5_4", "LUA_INIT" };
@@ -51,7 +53,7 @@ static bool push_init(lua_State *L, const struct options *options)
     return true;
 }
 
-/* -l name, -l global=module; of "name-version", the global is the name.  [module] */
+/* -l name, -l global=module; for "name-version", the global is the name. [module] */
 static int set_global(lua_State *L, const char *text)
 {
     const char *equals = strchr(text, '=');
@@ -71,7 +73,7 @@ static int push_module(lua_State *L, int status, lua_KContext context)
     return set_global(L, (const char *)context);
 }
 
-/* As a function of its own, so that it can be called like the others. */
+/* A function of its own, so that it can be called like the others. */
 static int require_module(lua_State *L)
 {
     const char *text = lua_touserdata(L, lua_upvalueindex(1));
@@ -104,12 +106,12 @@ static void push_step(lua_State *L, const struct step *step)
     }
 }
 
-/* The script and its arguments; answers how many those are. */
+/* Pushes the script and its arguments; returns how many arguments there are. */
 static int push_script(lua_State *L, const struct invocation *invocation)
 {
     int count = invocation->argc - invocation->options->script - 1;
     chunk_push_file(L, invocation->script);
-    lua_replace(L, 1); /* in the place of what it was loaded from */
+    lua_replace(L, 1); /* replaces what it was loaded from */
     lua_settop(L, 1);
     luaL_checkstack(L, count > 0 ? count : 0, "too many arguments for the script");
     for (int i = invocation->options->script + 1; i < invocation->argc; i++)
@@ -117,7 +119,7 @@ static int push_script(lua_State *L, const struct invocation *invocation)
     return count > 0 ? count : 0;
 }
 
-/* Answers the next step, with its arguments; nothing when all have been answered. */
+/* Returns the next step with its arguments; nothing after the last. */
 static int next_step(lua_State *L)
 {
     struct invocation *invocation = lua_touserdata(L, lua_upvalueindex(1));
@@ -136,9 +138,12 @@ static int next_step(lua_State *L)
     return 0;
 }
 
-/* --- The task -------------------------------------------------------------------------------------------------------------- */
+/* --- The task --------------------------------------------------------------------------------- */
 
-/* As `lua` has it: the script at 0, its arguments above, what was before it below; without a script, the program at 0. */
+/*
+ * Sets `arg` as `lua` does: the script at 0, its arguments above, what was before it below; without
+ * a script, the program at 0.
+ */
 static int prepare(lua_State *L)
 {
     struct invocation *invocation = lua_touserdata(L, 1);
@@ -170,7 +175,7 @@ static int start(struct program *program, struct invocation *invocation, struct 
     return script_start_steps(L, name, task);
 }
 
-/* The task of the script, and what it has come to. */
+/* The task of the script, and its result. */
 struct main {
     struct program *program;
     struct orr_observer observer;
@@ -178,14 +183,14 @@ struct main {
     int status;
 };
 
-/* Says how it failed; a script that was told to end, and did, has not. */
+/* Reports how the script failed.  A script that was told to end, and did, has not failed. */
 static int conclude(const struct program *program, struct orr_task *task)
 {
     const struct orr_result *result = orr_task_result(task);
     bool ended = result->error == -ECANCELED || result->error == -ETIME;
     if (result->error)
-        ltask_report_unseen(isolate_find(program->L)); /* what has failed before it */
-    if (ended && program->failure)                     /* while it cleaned up after that */
+        ltask_report_unseen(isolate_find(program->L)); /* earlier failures come first */
+    if (ended && program->failure)                     /* it failed while it cleaned up */
         report_text(program->L, program->failure);
     if (!result->error || (program->ending && result->error == -ECANCELED))
         return program->failure && result->error ? EXIT_FAILURE : 0;
@@ -195,15 +200,18 @@ static int conclude(const struct program *program, struct orr_task *task)
     return EXIT_FAILURE;
 }
 
-/* The script's own end is ours to report, while its state is there.  A prompt does not wait for what the script has left behind. */
+/*
+ * We report how the script ended, while its state exists.  A prompt does not wait for what the
+ * script has left behind.
+ */
 static void seen(struct orr_task *task, void *data)
 {
     struct main *main = data;
     struct program *program = main->program;
     main->done = true;
     main->status = conclude(program, task);
-    program->over |= main->status != 0;
-    if (program->until || program->over)
+    program->script_failed |= main->status != 0;
+    if (program->until || program->script_failed)
         orr_runtime_interrupt(program->rt);
 }
 
@@ -220,22 +228,22 @@ static int run(struct program *program, struct invocation *invocation)
         program_watch(program, task);
     orr_runtime_leave(program->rt);
     int error = program_run(program);
-    if (error && error != -EDEADLK && error != -ECANCELED) /* of a deadlock the log has told */
+    if (error && error != -EDEADLK && error != -ECANCELED) /* the log has reported a deadlock */
         report_line("%s", strerror(-error));
     orr_runtime_enter(program->rt);
     if (program->L)
         body_unwatch(isolate_find(program->L), &program->body);
     orr_task_unobserve(&main.observer);
     program->until = NULL;
-    program->over = false; /* a prompt goes on after a script that has failed */
+    program->script_failed = false; /* a prompt goes on after a script that has failed */
     orr_task_unref(task);
     orr_runtime_leave(program->rt);
     return main.status || (error && error != -ECANCELED) || !main.done;
 }
 
-/* --- The command ------------------------------------------------------------------------------------------------------------ */
+/* --- The command ------------------------------------------------------------------------------ */
 
-/* Descriptors of the runtime's must not become what a script takes for its input or output. */
+/* The runtime's descriptors must not become what a script takes for its input or output. */
 static void hold_standard_descriptors(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
@@ -243,7 +251,7 @@ static void hold_standard_descriptors(void)
             return;
 }
 
-/* The script, if there is something to run, and then the prompt, if that was asked for. */
+/* Runs the script, if there is one, and then the prompt, if it was asked for. */
 static int run_invocation(struct invocation *invocation)
 {
     struct program program;
@@ -266,7 +274,9 @@ static int run_invocation(struct invocation *invocation)
     return status;
 }
 
-/* What there is to do, if nothing is said: on a terminal, a prompt; else, what is piped in. */
+/*
+ * Chooses what to do if the command line does not say: a prompt on a terminal, else standard input.
+ */
 static void choose_invocation(struct invocation *invocation, const struct options *options)
 {
     bool nothing = !options->step_count && !options->version && options->script == invocation->argc;

@@ -19,7 +19,7 @@ static void row_of(const char *what, double amount, const char *unit)
     fprintf(stderr, "  %-28s %12.3f %s\n", what, amount, unit);
 }
 
-/* As in all messages; the number is below those of other rows. */
+/* Writes a time as in all messages, with the number aligned with other rows. */
 static void row_of_time(const char *what, uint64_t ns)
 {
     char text[TEXT_DURATION_ROOM];

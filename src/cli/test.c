@@ -1,6 +1,6 @@
 /*
- * `orrery test`: the process that finds the test files and starts a process for each.  All of that is a Lua task on the machine's clock
- * (lua/cli/test/main.lua); here is only what it stands on.
+ * `orrery test`: the process that finds the test files and starts a process for each.  A Lua task
+ * on the machine's clock does this (lua/cli/test/main.lua); this file starts it.
  */
 #include "cli/test.h"
 
@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What `main` has come to: it keeps its status here, for a task's results are not the host's to read. */
+/* Keeps the result of `main`: a host cannot read the results of a Lua task. */
 static int set_status(lua_State *L)
 {
     int *status = lua_touserdata(L, lua_upvalueindex(1));
@@ -24,7 +24,7 @@ static int set_status(lua_State *L)
     return 0;
 }
 
-/* The body of the task: [what C has] [the words] [set_status] */
+/* The body of the task: [C functions] [command line] [set_status] */
 static int run_over(lua_State *L, int status, lua_KContext context)
 {
     (void)status;
@@ -46,7 +46,7 @@ static int run(lua_State *L)
     return run_over(L, LUA_OK, 0);
 }
 
-/* [status] [argc] [argv] -> what the task begins with */
+/* [status] [argc] [argv] -> the task's function and arguments */
 static int prepare(lua_State *L)
 {
     int *status = lua_touserdata(L, 1);
@@ -88,7 +88,7 @@ int test_main(int argc, char **argv)
     for (int entry = 0; entry < ORR_LUA_ENTRIES; entry++)
         options.deadline_ns[entry] = ORR_NEVER;
     lua_State *L;
-    int status = 1; /* unless it says otherwise */
+    int status = 1; /* unless set_status() changes it */
     int error = orr_lua_new(rt, &options, &L);
     if (error) {
         fprintf(stderr, "orrery test: no Lua state: %s\n", strerror(-error));

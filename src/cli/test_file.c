@@ -1,10 +1,12 @@
 /*
- * The process of one test file: a runtime on a virtual clock, one isolate, and a loop of turns that looks at the real time after
- * each.  Lua decides (lua/cli/test/file.lua); it is called from here when something has come from outside it: a deadlock in virtual
- * time, a time limit, the wish of the other process that this one end.
+ * The process of one test file: a runtime on a virtual clock, one isolate, and a loop of turns that
+ * checks the real time after each.  Lua decides (lua/cli/test/file.lua).  This file calls it for
+ * what comes from outside: a deadlock in virtual time, a time limit, or the parent process that
+ * asks this one to end.
  *
- * A time limit can only be told when no Lua is in the middle of a slice.  Lua that never waits is ended by the deadline that every task has
- * here, the time limit of a test, and then it can.
+ * Lua can be told of a time limit only when no Lua is in the middle of a slice.  Lua that never
+ * waits is ended by the deadline of its task, which is the time limit of a test; then it can be
+ * told.
  */
 #include "cli/lua_modules.h"
 #include "cli/process.h"
@@ -41,16 +43,16 @@ struct runner {
     struct test_options options;
     struct orr_runtime *rt;
     lua_State *L;
-    int handlers;           /* a reference to the table of what file.lua answers */
-    uint64_t limit_at;      /* of what runs now */
-    uint64_t file_limit_at; /* ORR_NEVER once it was told */
+    int handlers;           /* a reference to the table that file.lua returns */
+    uint64_t limit_at;      /* for what runs now */
+    uint64_t file_limit_at; /* ORR_NEVER once it was reported */
     unsigned deadlocks;     /* since anything began */
     bool finished;
-    bool overran;           /* something was ended at its deadline in the turn that is over */
-    bool postponed;         /* the limit was, because of that: once is enough */
-    struct texts unhandled; /* failures that nobody saw, */
-    struct texts overruns;  /* and of these, what was ended at its deadline */
-    struct texts notices;   /* of all that was ended at its deadline, seen or not */
+    bool overran;           /* something was ended at its deadline in the last turn */
+    bool postponed;         /* the limit was postponed because of that; once is enough */
+    struct texts unhandled; /* failures that nobody saw */
+    struct texts overruns;  /* those of them that were ended at a deadline */
+    struct texts notices;   /* everything that was ended at a deadline, seen or not */
 };
 
 static volatile sig_atomic_t asked_to_stop;
@@ -67,7 +69,7 @@ static uint64_t from_now(uint64_t ms)
     return ms ? real_now() + ms * MS : ORR_NEVER;
 }
 
-/* --- What Lua has of C -------------------------------------------------------------------------------------------------------- */
+/* --- C functions for Lua ---------------------------------------------------------------------- */
 
 static struct runner *runner_of(lua_State *L)
 {
@@ -113,7 +115,7 @@ static void keep_text(struct texts *texts, const char *text)
     texts->count += texts->list[texts->count] != NULL;
 }
 
-/* -> a list of them; nil if there are none */
+/* Returns a list of the texts; nil if there are none. */
 static int take_texts(lua_State *L, struct texts *texts)
 {
     if (!texts->count)
@@ -156,7 +158,7 @@ static void push_functions(lua_State *L, struct runner *self)
     luaL_setfuncs(L, functions, 1);
 }
 
-/* [runner] -> `run`; the handlers are kept. */
+/* [runner] -> `run`; keeps the handlers. */
 static int prepare(lua_State *L)
 {
     struct runner *self = lua_touserdata(L, 1);
@@ -176,9 +178,9 @@ static int prepare(lua_State *L)
     return 1;
 }
 
-/* --- From outside ------------------------------------------------------------------------------------------------------------- */
+/* --- From outside ----------------------------------------------------------------------------- */
 
-/* -EBUSY: not now. */
+/* Returns -EBUSY if the handler cannot be called now. */
 static int call_handler(struct runner *self, const char *name, const char *argument)
 {
     lua_State *L = self->L;
@@ -217,8 +219,8 @@ static void on_unhandled(void *data, struct orr_task *task)
 }
 
 /*
- * What was ended at its deadline has failed, like anything else: if somebody sees that, it is the test's own business, and if nobody does, the
- * sink is told.  The notice only explains it.
+ * A task that was ended at its deadline has failed like any other.  If the test sees the failure,
+ * it may expect it; if nobody does, the sink gets it.  The notice only explains it.
  */
 static void on_notice(void *data, lua_State *L, enum orr_lua_notice notice, const char *text)
 {
@@ -238,7 +240,10 @@ static void on_signal(int signal)
     asked_to_stop = 1;
 }
 
-/* A task that has run until its deadline has often brought its test to the limit, too: whoever is to hear of that hears of it first. */
+/*
+ * A task that ran until its deadline has often brought its test to the limit, too: its failure is
+ * reported first.
+ */
 static bool postpones_limits(struct runner *self)
 {
     bool postpones = self->overran && !self->postponed;
@@ -255,7 +260,7 @@ static void look_at_limits(struct runner *self)
     if (now >= self->file_limit_at && !call_handler(self, "limit", "file"))
         self->file_limit_at = ORR_NEVER;
     if (now >= self->limit_at)
-        call_handler(self, "limit", "test"); /* which sets another */
+        call_handler(self, "limit", "test"); /* it sets the next limit */
 }
 
 static void print_line(void *data, const char *text)
@@ -263,7 +268,7 @@ static void print_line(void *data, const char *text)
     fprintf(data, "%s\n", text);
 }
 
-/* In the middle of a slice, Lua cannot tell what is running: then the tree is printed. */
+/* In the middle of a slice, Lua cannot report what is running: then the tree is printed. */
 static void stop_now(struct runner *self)
 {
     if (call_handler(self, "stop", NULL) == -EBUSY && !orr_runtime_enter(self->rt)) {
@@ -274,9 +279,11 @@ static void stop_now(struct runner *self)
     _exit(1);
 }
 
-/* --- The loop ------------------------------------------------------------------------------------------------------------------ */
+/* --- The loop --------------------------------------------------------------------------------- */
 
-/* Something outside is to come: I/O, another thread, a time of the machine's clock. */
+/*
+ * Sleeps while something may come from outside: I/O, another thread, a time of the machine's clock.
+ */
 static void sleep_until_needed(struct runner *self)
 {
     struct pollfd ready = { .fd = orr_runtime_fd(self->rt), .events = POLLIN };
@@ -330,11 +337,14 @@ static int open_state(struct runner *self)
     };
     for (int entry = 0; entry < ORR_LUA_ENTRIES; entry++)
         options.deadline_ns[entry] = self->options.test_limit ? self->options.test_limit * MS : ORR_NEVER;
-    options.deadline_ns[ORR_LUA_SCRIPT] = ORR_NEVER; /* the runner of tests itself */
+    options.deadline_ns[ORR_LUA_SCRIPT] = ORR_NEVER; /* the test runner itself */
     return orr_lua_new(self->rt, &options, &self->L);
 }
 
-/* It must not outlive the other process, nor hand the records on to processes of the test's. */
+/*
+ * The process must not outlive its parent, nor pass the records' descriptor on to processes of the
+ * test.
+ */
 static bool settle_in(void)
 {
     struct sigaction action = { .sa_handler = on_signal };

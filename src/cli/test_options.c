@@ -15,7 +15,7 @@ static bool read_reactor(const char *name, enum orr_reactor *reactor)
     return false;
 }
 
-/* True if the word was one of these. */
+/* Returns true if the word is a flag. */
 static bool read_flag(struct test_options *self, const char *word)
 {
     const struct {

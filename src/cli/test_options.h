@@ -1,6 +1,6 @@
 /*
- * The command line of the process of a test file, as lua/cli/test/job.lua writes it.  It comes from ourselves, and so mistakes in it are
- * not explained.
+ * The command line of a test file's process, as lua/cli/test/job.lua writes it.  Only the program
+ * itself writes it, so mistakes in it are not explained.
  */
 #ifndef ORR_CLI_TEST_OPTIONS_H
 #define ORR_CLI_TEST_OPTIONS_H
@@ -15,10 +15,13 @@ struct test_options {
     int64_t seed;
 };
 
-/* Into zeroed memory, from the third word on, which stay the caller's.  False if there is a mistake. */
+/*
+ * Parses the arguments from the third on into zeroed memory; the texts stay the caller's.  Returns
+ * false if there is a mistake.
+ */
 bool test_options_parse(struct test_options *self, int argc, char **argv);
 
-/* Pushes the table that lua/cli/test/file.lua gets.  May raise. */
+/* Pushes the options for lua/cli/test/file.lua as a table.  May raise. */
 void test_options_push(struct lua_State *L, const struct test_options *self, unsigned grace_ms);
 
 #endif

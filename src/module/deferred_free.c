@@ -11,7 +11,7 @@ struct deferred_free {
     struct deferred_free *next;
 };
 
-static pthread_key_t closed; /* this thread's, the last one first */
+static pthread_key_t closed; /* those of this thread, the last one first */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void free_all(void *first)
@@ -27,7 +27,7 @@ static void free_all(void *first)
 
 static void make_key(void)
 {
-    pthread_key_create(&closed, free_all); /* there are none but for a few keys of the system's */
+    pthread_key_create(&closed, free_all); /* fails only if the process has used up all keys */
 }
 
 struct deferred_free *deferred_free_new(struct orr_runtime *rt)
@@ -56,7 +56,7 @@ void deferred_free_queue(struct deferred_free *deferred)
     pthread_setspecific(closed, deferred);
 }
 
-/* A thread that ends by ending the process runs no destructors of keys. */
+/* A thread that ends the process runs no destructors of keys. */
 __attribute__((destructor)) void deferred_free_run(void)
 {
     pthread_once(&once, make_key);

@@ -1,12 +1,16 @@
 /*
- * The API as a module of a stock Lua: `require "orrery"`, and `orrery.run` to drive it (lua/module.lua).
+ * The API as a module for a stock Lua: `require "orrery"`, and `orrery.run` to drive it
+ * (lua/module.lua).
  *
- * Each state has a runtime of its own, with one worker, which is driven by whoever calls `run`, on that thread; between two runs nothing
- * of it moves.  It lives as long as the state, and a little longer (deferred_free.h).  When the state is closed, a finalizer, made after all
- * of the library's own and so called before them, closes the isolate: tasks are cancelled and clean up while everything is still there.
+ * Each state has its own runtime, with one worker.  The thread that calls `run` drives it; between
+ * two runs nothing of it moves.  It lives as long as the state, and a little longer
+ * (deferred_free.h).  When the state is closed, a finalizer closes the isolate.  It was created
+ * after all objects of the library and so is called before their finalizers: tasks are cancelled
+ * and clean up while everything still exists.
  *
- * The state is the user's own, so it is trusted and has no deadlines but those that tasks are given.  A signal watches slices, as in the
- * program: without it a task could neither be fair nor have a deadline, and Ctrl-C could not end a loop that never waits.
+ * The state belongs to the user, so it is trusted and has no deadlines except those that tasks are
+ * given.  A signal ends slices, as in the program: without it a task could neither be fair nor have
+ * a deadline, and Ctrl-C could not end a loop that never waits.
  */
 #include "module/deferred_free.h"
 #include "module/interrupt.h"
@@ -25,29 +29,31 @@ extern const size_t orrery_lua_module_size;
 ORR_API int luaopen_orrery(lua_State *L);
 
 /*
- * A function that is being run.  It is a top task, in the sense of a script (lua/script.h): what it makes has its number.  When it fails, or
- * is interrupted, all of that ends, and has the grace period to clean up.
+ * A function that is being run.  It is a top task, as a script is (lua/task/scripts.h): what it
+ * creates has its number.  When it fails or is interrupted, all of that ends, with the grace period
+ * to clean up.
  */
 struct run {
     struct orr_runtime *rt;
     struct orr_isolate *iso;
-    struct orr_task *top; /* a reference; awaits the function, and makes its outcome known; NULL for none */
+    /* A reference; it awaits the function and passes its outcome on; NULL for none. */
+    struct orr_task *top;
     uint32_t number;
     bool interrupted, failed;
-    bool ending; /* what it has made is being ended */
+    bool ending; /* what it has created is being ended */
     struct shutdown shutdown;
-    struct orr_waker ender; /* the task that sees to that */
+    struct orr_waker ender; /* the task that does this */
     struct body_watch body;
 };
 
-/* What a state has of ours: a userdata. */
+/* The module's data for one state: a userdata. */
 struct module_state {
     struct orr_runtime *rt; /* NULL when the state is being closed */
     struct deferred_free *deferred;
     struct run *run; /* under way; NULL for none */
 };
 
-/* --- Running ----------------------------------------------------------------------------------------------------------- */
+/* --- Running ---------------------------------------------------------------------------------- */
 
 static void top_is_done(struct orr_task *task, void *data)
 {
@@ -62,7 +68,7 @@ static void main_failed(void *data)
     orr_runtime_interrupt(run->rt);
 }
 
-/* An error was raised, and what is to be closed is being closed: without waiting, for the grace period at most. */
+/* An error was raised, and variables are being closed: without waiting, within the grace period. */
 static void main_fails(void *data)
 {
     (void)data;
@@ -80,7 +86,7 @@ static enum orr_poll end_poll(struct orr_task *task, void *data)
     return ORR_DONE;
 }
 
-/* Inside the runtime.  The task at the top is not ended: it is to tell what has become of the function. */
+/* Inside the runtime.  The top task is not ended: it passes the function's outcome on. */
 static void begin_to_end(struct run *run)
 {
     struct orr_spawn what = {
@@ -96,7 +102,7 @@ static void begin_to_end(struct run *run)
     shutdown_begin(&run->shutdown, run->iso, run->number, run->iso->worker->grace_ns);
 }
 
-/* Whether the run goes on after it was interrupted between two turns. */
+/* Returns whether the run goes on after it was interrupted between two turns. */
 static bool goes_on(struct run *run)
 {
     bool now = interrupt_take();
@@ -114,7 +120,7 @@ static bool goes_on(struct run *run)
     return !done;
 }
 
-/* Runs until the task at the top is done, or without one until nothing is left. */
+/* Runs until the top task is done; without one, until nothing is left. */
 static int drive(struct run *run)
 {
     struct orr_runtime *rt = run->rt;
@@ -137,14 +143,14 @@ static int drive(struct run *run)
         shutdown_end(&run->shutdown);
         body_unwatch(run->iso, &run->body);
         orr_task_unobserve(&observer);
-        orr_task_result(run->top); /* it is seen: what has become of it is told by what it has left behind */
+        orr_task_result(run->top); /* observes the result: lua/module.lua has its outcome */
         orr_task_unref(run->top);
         orr_runtime_leave(rt);
     }
     return error == -EINTR ? 0 : error;
 }
 
-/* watch(task): the function's.  Upvalues: the isolate, the state. */
+/* watch(task) watches the function's task.  Upvalues: the isolate, the module state. */
 static int watch_main(lua_State *L)
 {
     const struct module_state *state = lua_touserdata(L, lua_upvalueindex(2));
@@ -156,7 +162,7 @@ static int watch_main(lua_State *L)
     int error = self->task->result.error;
     if (!self->over)
         body_watch(&run->body, self);
-    else if (error && error != -ECANCELED) /* before it came to its first wait */
+    else if (error && error != -ECANCELED) /* it failed before its first wait */
         main_failed(run);
     return 0;
 }
@@ -168,8 +174,8 @@ static int answer(lua_State *L, const char *trouble)
 }
 
 /*
- * drive([fn, ...]): runs `fn` as a task until its tree is done; without it, until nothing is left.  Answers what went wrong, if
- * anything did.  Upvalue: the state.
+ * drive([fn, ...]) runs `fn` as a task until its tree is done; without it, until nothing is left.
+ * Returns what went wrong, if anything did.  Upvalue: the module state.
  */
 static int run_loop(lua_State *L)
 {
@@ -192,13 +198,13 @@ static int run_loop(lua_State *L)
         error = drive(&run);
     state->run = outer;
     if (run.interrupted)
-        return answer(L, "interrupted!"); /* as `lua` says it */
+        return answer(L, "interrupted!"); /* the message of `lua` */
     if (error == -EBUSY)
         return answer(L, "the loop is running already");
     return error ? answer(L, strerror(-error)) : 0;
 }
 
-/* --- From the beginning to the end -------------------------------------------------------------------------------------- */
+/* --- Opening and closing ---------------------------------------------------------------------- */
 
 static int close_state(lua_State *L)
 {
@@ -209,7 +215,7 @@ static int close_state(lua_State *L)
     return 0;
 }
 
-/* Raises nothing: what it has made is freed if it fails. */
+/* Does not raise.  Frees what it has created if it fails. */
 static int open_state(lua_State *L, struct module_state *state)
 {
     struct orr_lua_options options = { .profile = ORR_LUA_TRUSTED };
@@ -230,7 +236,7 @@ static int open_state(lua_State *L, struct module_state *state)
     return 0;
 }
 
-/* The module's table, from where the library has put it. */
+/* Pushes the module's table, from where the library has put it. */
 static void push_module(lua_State *L)
 {
     luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
@@ -252,7 +258,7 @@ int luaopen_orrery(lua_State *L)
     int error = open_state(L, state);
     if (error)
         return luaL_error(L, "orrery: cannot be opened in this state: %s", strerror(-error));
-    lua_setmetatable(L, 1); /* which does not fail, and makes it the first to be finalized */
+    lua_setmetatable(L, 1); /* cannot fail, and makes it the first object to be finalized */
     if (luaL_loadbufferx(L, orrery_lua_module, orrery_lua_module_size, "=orrery/module.lua", "b") != LUA_OK)
         return lua_error(L);
     push_module(L);
