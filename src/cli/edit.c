@@ -168,7 +168,7 @@ struct edit *edit_open(edit_complete_fn *complete_with, void *data)
     lib.el_set(edit->el, EL_PROMPT, prompt_of);
     lib.el_set(edit->el, EL_EDITOR, "emacs");
     lib.el_set(edit->el, EL_SIGNAL, 0);
-    lib.el_set(edit->el, EL_ADDFN, "complete", "complete what was begun", complete);
+    lib.el_set(edit->el, EL_ADDFN, "complete", "complete a name", complete);
     lib.el_set(edit->el, EL_BIND, "^I", "complete", NULL);
     lib.el_set(edit->el, EL_BIND, "^R", "em-inc-search-prev", NULL);
     open_history(edit);

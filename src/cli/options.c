@@ -16,35 +16,36 @@ static const char usage[] =
     "       orrery test [options] [files and directories]\n"
     "       orrery info\n"
     "\n"
-    "Runs a Lua script as a task.  Ends when the script and all tasks that it has started are done: with 0, or\n"
-    "with 1 and a report on stderr if it failed.  Without a script: a prompt on a terminal, else what is piped in.\n"
+    "Runs a Lua script as a task.  Ends when the script and all its tasks are done: with status 0, or\n"
+    "with 1 and a report on stderr if it failed.  Without a script, opens a prompt on a terminal, or\n"
+    "runs standard input.\n"
     "\n"
     "options of lua:\n"
-    "  -e CODE           run this first\n"
-    "  -l [NAME=]MODULE  require a module first, as a global of its name, or of another\n"
-    "  -i                go on with a prompt after the script\n"
+    "  -e CODE           run this code first\n"
+    "  -l [NAME=]MODULE  require a module first, as a global with its own name or another\n"
+    "  -i                open a prompt after the script\n"
     "  -v                print the version\n"
     "  -E                ignore LUA_INIT, LUA_PATH and LUA_CPATH\n"
     "  -W                turn warnings on\n"
-    "  -                 the script comes from standard input\n"
-    "  --                no more options\n"
+    "  -                 read the script from standard input\n"
+    "  --                end the options\n"
     "\n"
     "options of orrery:\n"
-    "  --mount NAME           have the API as a global of this name, besides require \"orrery\"\n"
-    "  --untrusted            run the script in the sandbox, with the limits of untrusted scripts; implies -E\n"
-    "  --slice MS             how long Lua may run before others get a turn (2)\n"
-    "  --deadline MS          end every call and task that runs so long without waiting\n"
-    "  --instructions N       end what runs so many instructions without waiting, in place of time\n"
-    "  --check-interval N     how many instructions run between two looks at that (10000)\n"
-    "  --strikes N            disable a handler that times out so often in a row (3); or never\n"
-    "  --schedule-limit N     how many callbacks may wait in schedule() (1000)\n"
-    "  --schedule-per-turn N  how many of them are started in a turn (16)\n"
-    "  --memory SIZE          what Lua may use at most: bytes, or with K, M or G\n"
-    "  --grace MS             what cleaning up may take at the end (1000)\n"
+    "  --mount NAME           make the API a global with this name, besides require \"orrery\"\n"
+    "  --untrusted            run the script in the sandbox, with its limits; implies -E\n"
+    "  --slice MS             suspend Lua after this time, so that others can run (2)\n"
+    "  --deadline MS          end every call and task that runs for this long without waiting\n"
+    "  --instructions N       end every call and task after N instructions without waiting\n"
+    "  --check-interval N     check that limit every N instructions (10000)\n"
+    "  --strikes N            disable a handler after N timeouts in a row (3); or never\n"
+    "  --schedule-limit N     let at most N callbacks wait in schedule() (1000)\n"
+    "  --schedule-per-turn N  start at most N of them in a turn (16)\n"
+    "  --memory SIZE          limit the memory of Lua: bytes, or with K, M or G\n"
+    "  --grace MS             limit the cleanup at the end (1000)\n"
     "  --reactor R            auto, uring or epoll\n"
-    "  --virtual              run on a virtual clock, on which waiting takes no time\n"
-    "  --stats                print what it took, at the end, on stderr\n"
-    "  --color WHEN           auto, always or never; auto is on a terminal, unless NO_COLOR is set\n"
+    "  --virtual              run on a virtual clock, where waiting takes no time\n"
+    "  --stats                print statistics at the end, on stderr\n"
+    "  --color WHEN           auto, always or never; auto: on a terminal, unless NO_COLOR is set\n"
     "  --version              print the version\n"
     "  --help                 print this\n";
 
@@ -52,8 +53,7 @@ enum { GRACE_MS = 1000 };
 
 static int refuse(const char *what, const char *value)
 {
-    fprintf(stderr, "orrery: %s%s%s\norrery: 'orrery --help' shows how it is called\n", what, value ? " " : "",
-            value ? value : "");
+    fprintf(stderr, "orrery: %s%s%s\norrery: see 'orrery --help'\n", what, value ? " " : "", value ? value : "");
     return 2;
 }
 
@@ -224,7 +224,7 @@ static const struct word {
     { "--deadline", set_deadline, "a number of milliseconds above 0" },
     { "--instructions", set_instructions, "a number of instructions, at least 1" },
     { "--check-interval", set_check_interval, "a number of instructions, at least 1" },
-    { "--strikes", set_strikes, "a number of time-outs, at least 1, or never" },
+    { "--strikes", set_strikes, "a number of timeouts, at least 1, or never" },
     { "--schedule-limit", set_schedule_limit, "a number of callbacks, at least 1" },
     { "--schedule-per-turn", set_schedule_per_turn, "a number of callbacks, at least 1" },
     { "--memory", set_memory, "a size, such as 64M" },
@@ -341,7 +341,7 @@ int options_parse(int argc, char **argv, int first, struct options *options)
     *options = (struct options){ .lua.profile = ORR_LUA_TRUSTED };
     options->steps = calloc((size_t)argc + 1, sizeof *options->steps);
     if (!options->steps)
-        return refuse("no memory for the options", NULL);
+        return refuse("not enough memory for the options", NULL);
     int i = first, status = -1;
     for (; status < 0 && i < argc && argv[i][0] == '-' && argv[i][1]; i++) {
         if (!strcmp(argv[i], "--")) {
@@ -352,7 +352,7 @@ int options_parse(int argc, char **argv, int first, struct options *options)
     }
     options->script = i;
     if (status < 0 && options->lua.mode == ORR_LUA_COUNT && options->lua.deadline_ns[0])
-        status = refuse("--deadline and --instructions exclude each other: either time is limited, or a count", NULL);
+        status = refuse("--deadline and --instructions exclude each other: choose one of them", NULL);
     set_defaults(options);
     return status;
 }

@@ -132,7 +132,7 @@ static int reap(lua_State *L)
     if (!pid)
         return 0;
     if (pid < 0)
-        lua_pushfstring(L, "it cannot be waited for: %s", strerror(errno));
+        lua_pushfstring(L, "cannot wait for the process: %s", strerror(errno));
     else if (WIFSIGNALED(status))
         lua_pushfstring(L, "killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
     else

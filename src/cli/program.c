@@ -137,7 +137,7 @@ int program_open(struct program *program, const struct options *options)
         return 0;
     }
     if (error)
-        report_line("no Lua state: %s", strerror(-error));
+        report_line("cannot create a Lua state: %s", strerror(-error));
     else
         orr_lua_close(program->L);
     orr_runtime_free(program->rt);

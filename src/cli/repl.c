@@ -103,7 +103,7 @@ static bool run_command(struct repl *repl, const char *line)
         }
     }
     const char *near = nearest(word, names, COMMANDS);
-    report_line("there is no '%s'; %s%s%s", word, near ? "did you mean '" : "see .help", near ? near : "",
+    report_line("unknown command '%s'; %s%s%s", word, near ? "did you mean '" : "see .help", near ? near : "",
                 near ? "'?" : "");
     return true;
 }

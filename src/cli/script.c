@@ -195,7 +195,7 @@ static int conclude(const struct program *program, struct orr_task *task)
     if (!result->error || (program->ending && result->error == -ECANCELED))
         return program->failure && result->error ? EXIT_FAILURE : 0;
     if (program->signal && result->error == -ETIME)
-        report_line("interrupted while it ran without waiting, and ended by force:");
+        report_line("the script was interrupted while it ran without waiting, and was ended by force:");
     report_task(program->L, task);
     return EXIT_FAILURE;
 }

@@ -60,7 +60,7 @@ int session_open(struct program *program, bool coloured)
     lua_pushboolean(L, coloured);
     if (push_chunk(L, orrery_cli_pretty, "=orrery/pretty.lua") ||
         push_chunk(L, orrery_cli_prompt, "=orrery/prompt.lua") || orr_lua_call(L, 3, 0, ORR_NEVER)) {
-        report_line("no prompt: %s", lua_isstring(L, -1) ? lua_tostring(L, -1) : "not enough memory");
+        report_line("cannot open the prompt: %s", lua_isstring(L, -1) ? lua_tostring(L, -1) : "not enough memory");
         lua_settop(L, 0);
         return 1;
     }
@@ -188,7 +188,7 @@ enum session_answer session_start(struct program *program, const char *text, con
         return SESSION_STARTED;
     }
     lua_settop(L, 0);
-    report_line("not enough memory to run this");
+    report_line("not enough memory to run this line");
     return SESSION_REFUSED;
 }
 
@@ -241,7 +241,10 @@ void session_print_timers(struct program *program)
     int top = lua_gettop(L);
     push_function(L, "timers");
     lua_pushcfunction(L, collect_timers);
-    if (lua_pcall(L, 0, 1, 0) != LUA_OK || orr_lua_call(L, 1, 0, LONGEST_NS))
-        report_line("the timers cannot be shown now");
+    int error = lua_pcall(L, 0, 1, 0) == LUA_OK ? orr_lua_call(L, 1, 0, LONGEST_NS) : -ENOMEM;
+    if (error == -EBUSY)
+        report_line("cannot show the timers while a task is suspended in the middle of a slice; try again");
+    else if (error)
+        report_line("cannot show the timers: %s", strerror(-error));
     lua_settop(L, top);
 }

@@ -73,7 +73,7 @@ _Noreturn void signals_die(int number)
 static void on_last_resort(int number)
 {
     (void)number;
-    write_text("orrery: it has not ended in its grace period, since a C function does not return: ended by force\n");
+    write_text("orrery: a C function did not return within the grace period: the process is ended by force\n");
     int signal = atomic_load(&last_signal);
     if (signal)
         signals_die(signal);

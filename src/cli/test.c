@@ -91,7 +91,7 @@ int test_main(int argc, char **argv)
     int status = 1; /* unless set_status() changes it */
     int error = orr_lua_new(rt, &options, &L);
     if (error) {
-        fprintf(stderr, "orrery test: no Lua state: %s\n", strerror(-error));
+        fprintf(stderr, "orrery test: cannot create a Lua state: %s\n", strerror(-error));
     } else {
         if (!start(L, argc, argv, &status))
             orr_runtime_run(rt);

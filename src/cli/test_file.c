@@ -83,7 +83,7 @@ static int send_records(lua_State *L)
     while (length) {
         ssize_t written = write(PROCESS_RECORDS, bytes, length);
         if (written < 0 && errno != EINTR)
-            return luaL_error(L, "nobody hears: %s", strerror(errno));
+            return luaL_error(L, "cannot send results to the test runner: %s", strerror(errno));
         bytes += written > 0 ? written : 0;
         length -= written > 0 ? (size_t)written : 0;
     }
@@ -202,7 +202,7 @@ static void on_deadlock(void *data)
     if (self->finished)
         return;
     if (++self->deadlocks > DEADLOCKS_MAX) {
-        fprintf(stderr, "orrery test: a deadlock that nothing can end\n");
+        fprintf(stderr, "orrery test: a deadlock that cannot be ended\n");
         _exit(1);
     }
     call_handler(self, "deadlock", NULL);
@@ -300,7 +300,7 @@ static void run_turns(struct runner *self)
     while (!self->finished) {
         int more = orr_runtime_turn(self->rt, TURN_MS * MS);
         if (more < 0) {
-            fprintf(stderr, "orrery test: no turn: %s\n", strerror(-more));
+            fprintf(stderr, "orrery test: cannot run a turn: %s\n", strerror(-more));
             _exit(1);
         }
         if (asked_to_stop)
@@ -358,7 +358,7 @@ int test_file_main(int argc, char **argv)
 {
     struct runner self = { .handlers = LUA_NOREF, .limit_at = ORR_NEVER };
     if (!test_options_parse(&self.options, argc, argv) || !settle_in()) {
-        fprintf(stderr, "orrery test --child: this is for orrery test itself\n");
+        fprintf(stderr, "orrery test: --child is for internal use; name the file instead: orrery test FILE\n");
         return 2;
     }
     self.file_limit_at = from_now(self.options.file_limit);

@@ -257,7 +257,7 @@ int luaopen_orrery(lua_State *L)
     lua_setfield(L, -2, "__gc");
     int error = open_state(L, state);
     if (error)
-        return luaL_error(L, "orrery: cannot be opened in this state: %s", strerror(-error));
+        return luaL_error(L, "orrery: cannot open the module in this state: %s", strerror(-error));
     lua_setmetatable(L, 1); /* cannot fail, and makes it the first object to be finalized */
     if (luaL_loadbufferx(L, orrery_lua_module, orrery_lua_module_size, "=orrery/module.lua", "b") != LUA_OK)
         return lua_error(L);
