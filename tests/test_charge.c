@@ -57,7 +57,7 @@ static void take_report(void *data, struct orr_task *task)
     told++;
 }
 
-static void failures_are_told_a_few_a_turn_in_their_order_and_cut(void **state)
+static void failures_are_reported_in_order_a_few_in_each_turn_and_cut_to_length(void **state)
 {
     (void)state;
     told = longest = in_order = marked = 0;
@@ -83,7 +83,7 @@ static void failures_are_told_a_few_a_turn_in_their_order_and_cut(void **state)
     finish(rt, L);
 }
 
-static void error_value_stays_whole(void **state)
+static void error_value_is_not_cut(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
@@ -130,7 +130,7 @@ static void assert_charged(const char *make, size_t least)
     quota_unref(quota);
 }
 
-static void what_c_holds_is_charged_and_given_back(void **state)
+static void memory_that_c_holds_for_a_script_is_charged_until_it_is_freed(void **state)
 {
     (void)state;
     assert_charged("return game.async.mutex()", 144);
@@ -144,7 +144,7 @@ static void what_c_holds_is_charged_and_given_back(void **state)
                    200 + 100 + CHARGE_TASK);
 }
 
-static void quota_is_shared_and_the_scripts_own_part_is_kept(void **state)
+static void quota_is_shared_and_keeps_a_part_for_the_script(void **state)
 {
     (void)state;
     struct alloc alloc = alloc_from(NULL, NULL);
@@ -169,7 +169,7 @@ static void quota_is_shared_and_the_scripts_own_part_is_kept(void **state)
 }
 
 /* Whoever waits for a job that has run out of memory finds that memory free. */
-static void job_that_runs_out_of_memory_leaves_it_to_the_next(void **state)
+static void memory_of_a_job_that_ran_out_of_it_is_free_for_the_next_job(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime_with((struct orr_options){ .pool_threads = 1 });
@@ -191,11 +191,11 @@ static void job_that_runs_out_of_memory_leaves_it_to_the_next(void **state)
 
 static const struct CMUnitTest charge_tests[] = {
     cmocka_unit_test(names_are_cut_between_characters),
-    cmocka_unit_test(failures_are_told_a_few_a_turn_in_their_order_and_cut),
-    cmocka_unit_test(error_value_stays_whole),
-    cmocka_unit_test(what_c_holds_is_charged_and_given_back),
-    cmocka_unit_test(quota_is_shared_and_the_scripts_own_part_is_kept),
-    cmocka_unit_test(job_that_runs_out_of_memory_leaves_it_to_the_next),
+    cmocka_unit_test(failures_are_reported_in_order_a_few_in_each_turn_and_cut_to_length),
+    cmocka_unit_test(error_value_is_not_cut),
+    cmocka_unit_test(memory_that_c_holds_for_a_script_is_charged_until_it_is_freed),
+    cmocka_unit_test(quota_is_shared_and_keeps_a_part_for_the_script),
+    cmocka_unit_test(memory_of_a_job_that_ran_out_of_it_is_free_for_the_next_job),
 };
 
 HARNESS_MAIN(charge_tests)

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static void more_timers_than_a_turn_fires_are_all_fired_though_the_clock_stands(void **state)
+static void all_due_timers_fire_while_the_clock_stands_still(void **state)
 {
     (void)state;
     enum { MANY = 3000 };
@@ -38,7 +38,7 @@ static void *advance_often(void *data)
     return NULL;
 }
 
-static void no_advance_is_lost(void **state)
+static void advances_of_several_threads_add_up(void **state)
 {
     (void)state;
     struct orr_runtime *rt = runtime_on(ORR_CLOCK_MANUAL, 1);
@@ -108,7 +108,7 @@ static void virtual_time_is_one_for_all_workers(void **state)
     assert_int_equal(orr_runtime_free(rt), 0);
 }
 
-static void deadlock_in_virtual_time_is_said(void **state)
+static void deadlock_in_virtual_time_is_logged(void **state)
 {
     (void)state;
     struct orr_runtime *rt = runtime_on(ORR_CLOCK_VIRTUAL, 1);
@@ -158,7 +158,7 @@ static void a_host_that_is_told_of_a_deadlock_may_end_it(void **state)
     assert_int_equal(orr_runtime_free(rt), 0);
 }
 
-static void a_deadlock_that_the_host_does_not_end_is_one(void **state)
+static void a_deadlock_that_the_host_does_not_end_ends_the_run(void **state)
 {
     (void)state;
     struct probe probe = { 0 };
@@ -294,7 +294,7 @@ static void timers_of_a_worker_that_ends_do_not_wait_for_a_host_that_does_not_tu
     }
 }
 
-static void timers_wait_with_the_time_service_until_the_host_turns_if_nobody_else_does(void **state)
+static void timers_without_a_running_worker_wait_until_the_host_turns(void **state)
 {
     (void)state;
     struct orr_runtime *rt = runtime_on(ORR_CLOCK_MANUAL, 2);
@@ -327,7 +327,7 @@ static void *drive_until_interrupted(void *data)
     return orr_runtime_run(data) == -EINTR ? data : NULL;
 }
 
-static void host_that_stops_turning_gives_back_what_it_was_handed(void **state)
+static void timers_handed_to_a_host_that_stops_turning_fire_elsewhere(void **state)
 {
     (void)state;
     struct orr_runtime *rt = runtime_on(ORR_CLOCK_MANUAL, 3);
@@ -407,7 +407,7 @@ static void dirty_wheel_is_handed_no_timers_before_a_clean_one(void **state)
 }
 
 /* It neither jumps past those that are on their way to worker 1, nor takes their absence for a deadlock. */
-static void virtual_clock_waits_for_timers_on_their_way(void **state)
+static void virtual_clock_waits_for_timers_that_are_being_handed_over(void **state)
 {
     (void)state;
     for (unsigned round = 0; round < WORK(100) + 10; round++) {
@@ -669,13 +669,13 @@ static void busy_worker_fires_its_timers(void **state)
 }
 
 static const struct CMUnitTest clock_tests[] = {
-    cmocka_unit_test(more_timers_than_a_turn_fires_are_all_fired_though_the_clock_stands),
-    cmocka_unit_test(no_advance_is_lost),
+    cmocka_unit_test(all_due_timers_fire_while_the_clock_stands_still),
+    cmocka_unit_test(advances_of_several_threads_add_up),
     cmocka_unit_test(virtual_time_jumps_over_years_at_once),
     cmocka_unit_test(virtual_time_is_one_for_all_workers),
-    cmocka_unit_test(deadlock_in_virtual_time_is_said),
+    cmocka_unit_test(deadlock_in_virtual_time_is_logged),
     cmocka_unit_test(a_host_that_is_told_of_a_deadlock_may_end_it),
-    cmocka_unit_test(a_deadlock_that_the_host_does_not_end_is_one),
+    cmocka_unit_test(a_deadlock_that_the_host_does_not_end_ends_the_run),
     cmocka_unit_test(a_host_that_turns_is_told_of_a_deadlock_too),
     cmocka_unit_test(idle_worker_with_a_far_timer_does_not_wake_up),
     cmocka_unit_test(descriptor_is_readable_when_a_timer_is_due),
@@ -684,10 +684,10 @@ static const struct CMUnitTest clock_tests[] = {
     cmocka_unit_test(busy_worker_fires_its_timers),
     cmocka_unit_test(timers_of_a_worker_that_ends_fire_elsewhere_at_their_time),
     cmocka_unit_test(timers_of_a_worker_that_ends_do_not_wait_for_a_host_that_does_not_turn),
-    cmocka_unit_test(timers_wait_with_the_time_service_until_the_host_turns_if_nobody_else_does),
-    cmocka_unit_test(host_that_stops_turning_gives_back_what_it_was_handed),
+    cmocka_unit_test(timers_without_a_running_worker_wait_until_the_host_turns),
+    cmocka_unit_test(timers_handed_to_a_host_that_stops_turning_fire_elsewhere),
     cmocka_unit_test(dirty_wheel_is_handed_no_timers_before_a_clean_one),
-    cmocka_unit_test(virtual_clock_waits_for_timers_on_their_way),
+    cmocka_unit_test(virtual_clock_waits_for_timers_that_are_being_handed_over),
     cmocka_unit_test(local_timer_of_a_worker_that_ends_is_dropped),
     cmocka_unit_test(timer_adopted_after_its_time_fires_at_once),
     cmocka_unit_test(timers_without_a_living_worker_are_held_and_then_cancelled),

@@ -182,7 +182,7 @@ static void state_without_limits_on_time_keeps_luas_own_collector(void **state)
     finish(rt, L);
 }
 
-static void plain_code_of_the_host_collects_too(void **state)
+static void garbage_is_collected_while_the_host_runs_lua_outside_of_tasks(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
@@ -199,7 +199,7 @@ static void plain_code_of_the_host_collects_too(void **state)
 static const char makes_a_heap[] = "heap = {} for i = 1, 100000 do heap[i] = { i } end collectgarbage() note 'made'";
 
 /* While something is owed, none of the isolate's Lua runs: not the next task's either. */
-static void what_is_owed_is_paid_before_any_lua_of_the_isolate_goes_on(void **state)
+static void owed_collector_work_is_done_before_any_lua_of_the_isolate_goes_on(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
@@ -229,7 +229,7 @@ static void what_is_owed_is_paid_before_any_lua_of_the_isolate_goes_on(void **st
     finish(rt, L);
 }
 
-static void paying_is_charged_to_the_deadline_of_who_owes(void **state)
+static void collector_work_counts_against_the_deadline_of_the_script(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
@@ -572,7 +572,7 @@ static void cycle_is_forced_after_some_thousand_objects(void **state)
     finish(rt, L);
 }
 
-static void trusted_state_has_as_many_objects_as_it_likes(void **state)
+static void trusted_state_has_no_limit_of_objects(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
@@ -593,7 +593,7 @@ static const char insists[] = "game.events:on('e', function() note 'handled' end
                               "game.async.run({ detached = true }, function() game.async.sleep(1) note 'task' end)\n"
                               "t = {} while true do pcall(function() while true do t[#t + 1] = 1 end end) end";
 
-static void script_that_insists_is_ended(void **state)
+static void script_that_hits_a_limit_again_and_again_is_ended(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
@@ -629,7 +629,7 @@ static void job_that_is_ended_tells_its_caller_why(void **state)
     finish(rt, L);
 }
 
-static void nothing_of_an_ended_script_runs_any_more(void **state)
+static void no_lua_of_an_ended_script_runs(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
@@ -717,7 +717,7 @@ static void collecting_suspends_the_script(void **state)
     finish(rt, L);
 }
 
-static void collecting_is_done_where_the_script_cannot_be_suspended(void **state)
+static void script_that_cannot_be_suspended_collects_at_once(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
@@ -789,7 +789,7 @@ static void stopped_collector_stands_still_until_it_is_restarted(void **state)
     finish(rt, L);
 }
 
-static void what_a_script_sets_is_remembered(void **state)
+static void collectgarbage_remembers_what_a_script_sets(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
@@ -903,7 +903,7 @@ static void weak_tables_keep_metatables_that_they_are_given_meanwhile(void **sta
 }
 
 /* Setting a hook goes through all frames of a coroutine: each slice does, and garbage must not add much to that. */
-static void deep_recursion_that_allocates_is_not_all_hooks(void **state)
+static void deep_recursion_that_allocates_spends_little_time_on_hooks(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
@@ -927,9 +927,9 @@ static const struct CMUnitTest collector_tests[] = {
     cmocka_unit_test(memory_stays_bounded_in_a_trusted_state),
     cmocka_unit_test(memory_stays_bounded_where_instructions_are_counted),
     cmocka_unit_test(state_without_limits_on_time_keeps_luas_own_collector),
-    cmocka_unit_test(plain_code_of_the_host_collects_too),
-    cmocka_unit_test(what_is_owed_is_paid_before_any_lua_of_the_isolate_goes_on),
-    cmocka_unit_test(paying_is_charged_to_the_deadline_of_who_owes),
+    cmocka_unit_test(garbage_is_collected_while_the_host_runs_lua_outside_of_tasks),
+    cmocka_unit_test(owed_collector_work_is_done_before_any_lua_of_the_isolate_goes_on),
+    cmocka_unit_test(collector_work_counts_against_the_deadline_of_the_script),
     cmocka_unit_test(script_that_only_collects_meets_its_deadline),
     cmocka_unit_test(limit_is_no_error_when_collecting_helps),
     cmocka_unit_test(limit_is_an_error_after_whole_cycles_that_did_not_help),
@@ -947,23 +947,23 @@ static const struct CMUnitTest collector_tests[] = {
     cmocka_unit_test(too_many_objects_are_an_error_until_some_are_garbage),
     cmocka_unit_test(objects_that_are_garbage_do_not_count),
     cmocka_unit_test(cycle_is_forced_after_some_thousand_objects),
-    cmocka_unit_test(trusted_state_has_as_many_objects_as_it_likes),
-    cmocka_unit_test(script_that_insists_is_ended),
+    cmocka_unit_test(trusted_state_has_no_limit_of_objects),
+    cmocka_unit_test(script_that_hits_a_limit_again_and_again_is_ended),
     cmocka_unit_test(list_is_not_taken_for_a_stack),
     cmocka_unit_test(job_that_is_ended_tells_its_caller_why),
-    cmocka_unit_test(nothing_of_an_ended_script_runs_any_more),
+    cmocka_unit_test(no_lua_of_an_ended_script_runs),
     cmocka_unit_test(script_whose_garbage_takes_too_long_in_one_piece_is_ended),
     cmocka_unit_test(neighbour_of_an_ended_script_goes_on),
     cmocka_unit_test(collecting_suspends_the_script),
-    cmocka_unit_test(collecting_is_done_where_the_script_cannot_be_suspended),
+    cmocka_unit_test(script_that_cannot_be_suspended_collects_at_once),
     cmocka_unit_test(finalizer_cannot_collect_and_is_told_so),
     cmocka_unit_test(step_is_true_at_the_end_of_a_cycle),
     cmocka_unit_test(stopped_collector_stands_still_until_it_is_restarted),
-    cmocka_unit_test(what_a_script_sets_is_remembered),
+    cmocka_unit_test(collectgarbage_remembers_what_a_script_sets),
     cmocka_unit_test(untrusted_script_can_only_count_and_step),
     cmocka_unit_test(hooks_of_a_script_see_the_same_events_while_garbage_is_collected),
     cmocka_unit_test(weak_tables_keep_metatables_that_they_are_given_meanwhile),
-    cmocka_unit_test(deep_recursion_that_allocates_is_not_all_hooks),
+    cmocka_unit_test(deep_recursion_that_allocates_spends_little_time_on_hooks),
 };
 
 HARNESS_MAIN(collector_tests)

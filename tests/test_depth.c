@@ -193,7 +193,7 @@ static void deep_chain_is_cancelled_in_one_go(void **state)
     chain_close(&chain);
 }
 
-static void failure_at_the_bottom_of_a_deep_chain_reaches_the_top_through_those_who_join(void **state)
+static void failure_at_the_bottom_of_a_deep_chain_reaches_the_top_through_joining_tasks(void **state)
 {
     (void)state;
     struct chain chain = { .joining = true, .error = -EIO };
@@ -207,7 +207,7 @@ static void failure_at_the_bottom_of_a_deep_chain_reaches_the_top_through_those_
     chain_close(&chain);
 }
 
-static void failure_at_the_bottom_of_a_deep_chain_is_told_to_each_who_waits(void **state)
+static void failure_at_the_bottom_of_a_deep_chain_is_told_to_each_waiting_task(void **state)
 {
     (void)state;
     struct chain chain = { .error = -EIO };
@@ -221,7 +221,7 @@ static void failure_at_the_bottom_of_a_deep_chain_is_told_to_each_who_waits(void
     chain_close(&chain);
 }
 
-static void log_tells_of_a_deep_chain_in_a_line(void **state)
+static void log_shows_a_deep_chain_in_one_line(void **state)
 {
     (void)state;
     struct chain chain = { .joining = true, .error = -EIO };
@@ -242,7 +242,7 @@ static int turn_for_a_while(struct orr_runtime *rt)
     return more;
 }
 
-static void deep_chain_is_shut_down_while_it_lives(void **state)
+static void deep_chain_of_living_tasks_is_shut_down(void **state)
 {
     (void)state;
     struct chain chain = { .endless = true };
@@ -272,7 +272,7 @@ static enum orr_poll deaf_poll(struct orr_task *task, void *data)
 }
 
 /* Nothing moves them any more: their bodies are dropped, parents before children, and their tasks end the other way. */
-static void deep_chain_of_tasks_that_do_not_listen_is_dropped(void **state)
+static void deep_chain_of_tasks_that_ignore_cancellation_is_dropped(void **state)
 {
     (void)state;
     struct chain chain = { .endless = true };
@@ -511,11 +511,11 @@ static void many_scopes_nest_in_one_task(void **state)
 static const struct CMUnitTest depth[] = {
     cmocka_unit_test(deep_chain_completes_from_the_leaf_up),
     cmocka_unit_test(deep_chain_is_cancelled_in_one_go),
-    cmocka_unit_test(failure_at_the_bottom_of_a_deep_chain_reaches_the_top_through_those_who_join),
-    cmocka_unit_test(failure_at_the_bottom_of_a_deep_chain_is_told_to_each_who_waits),
-    cmocka_unit_test(log_tells_of_a_deep_chain_in_a_line),
-    cmocka_unit_test(deep_chain_is_shut_down_while_it_lives),
-    cmocka_unit_test(deep_chain_of_tasks_that_do_not_listen_is_dropped),
+    cmocka_unit_test(failure_at_the_bottom_of_a_deep_chain_reaches_the_top_through_joining_tasks),
+    cmocka_unit_test(failure_at_the_bottom_of_a_deep_chain_is_told_to_each_waiting_task),
+    cmocka_unit_test(log_shows_a_deep_chain_in_one_line),
+    cmocka_unit_test(deep_chain_of_living_tasks_is_shut_down),
+    cmocka_unit_test(deep_chain_of_tasks_that_ignore_cancellation_is_dropped),
     cmocka_unit_test(deep_chain_is_visited_and_printed),
     cmocka_unit_test(each_of_many_children_is_polled_as_often_as_each_of_few),
     cmocka_unit_test(many_scopes_nest_in_one_task),

@@ -138,7 +138,7 @@ static void limit_descriptors(unsigned spare)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
 }
 
-static void running_out_of_descriptors_is_an_error_that_says_so(void **state)
+static void running_out_of_descriptors_is_a_clear_error(void **state)
 {
     (void)state;
     struct rlimit before;
@@ -214,7 +214,7 @@ static int without_io_uring(int error)
     return 0;
 }
 
-static void seccomp_that_denies_io_uring_leads_to_epoll(void **state)
+static void epoll_is_used_where_seccomp_denies_io_uring(void **state)
 {
     (void)state;
     static const int errors[] = { EPERM, ENOSYS, EACCES };
@@ -231,8 +231,8 @@ static void seccomp_that_denies_io_uring_leads_to_epoll(void **state)
 
 static const struct CMUnitTest fault_tests[] = {
     cmocka_unit_test(every_allocation_fails_in_turn_and_nothing_is_lost),
-    cmocka_unit_test(running_out_of_descriptors_is_an_error_that_says_so),
-    cmocka_unit_test(seccomp_that_denies_io_uring_leads_to_epoll),
+    cmocka_unit_test(running_out_of_descriptors_is_a_clear_error),
+    cmocka_unit_test(epoll_is_used_where_seccomp_denies_io_uring),
 };
 
 HARNESS_MAIN(fault_tests)

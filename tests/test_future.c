@@ -37,7 +37,7 @@ static void future_is_waited_for_by_several_tasks(void **state)
     fixture_close(rt);
 }
 
-static void future_completed_by_another_thread_wakes_those_who_wait(void **state)
+static void future_completed_by_another_thread_wakes_waiting_tasks(void **state)
 {
     (void)state;
     open_fixture();
@@ -121,7 +121,7 @@ static void future_of_a_runtime_that_is_gone_leaves_the_next_one_alone(void **st
     fixture_close(rt);
 }
 
-static void one_who_waits_keeps_a_future(void **state)
+static void waiting_task_keeps_its_future_alive(void **state)
 {
     (void)state;
     open_fixture();
@@ -426,7 +426,7 @@ static void fire_once(unsigned *seed)
     free(fire);
 }
 
-static void futures_under_fire_are_completed_once_and_dropped_once(void **state)
+static void futures_raced_by_many_threads_are_completed_once_and_dropped_once(void **state)
 {
     (void)state;
     unsigned seed = getenv("SEED") ? (unsigned)strtoul(getenv("SEED"), NULL, 0) : 1;
@@ -439,19 +439,19 @@ static void futures_under_fire_are_completed_once_and_dropped_once(void **state)
 
 static const struct CMUnitTest future[] = {
     cmocka_unit_test(future_is_waited_for_by_several_tasks),
-    cmocka_unit_test(future_completed_by_another_thread_wakes_those_who_wait),
+    cmocka_unit_test(future_completed_by_another_thread_wakes_waiting_tasks),
     cmocka_unit_test(future_tells_the_error_that_it_was_completed_with),
     cmocka_unit_test(future_is_completed_once),
     cmocka_unit_test(future_is_completed_when_its_runtime_is_gone),
     cmocka_unit_test(future_of_a_runtime_that_is_gone_leaves_the_next_one_alone),
-    cmocka_unit_test(one_who_waits_keeps_a_future),
+    cmocka_unit_test(waiting_task_keeps_its_future_alive),
     cmocka_unit_test(foreign_future_holds_back_the_virtual_clock_until_it_is_completed),
     cmocka_unit_test(foreign_future_holds_back_the_virtual_clock_until_it_is_given_up),
     cmocka_unit_test(future_that_is_not_foreign_holds_back_no_clock),
     cmocka_unit_test(foreign_future_of_a_worker_that_has_stopped_holds_back_no_clock),
     cmocka_unit_test(future_is_waited_for_on_its_own_worker),
     cmocka_unit_test(misuse_of_futures_is_refused),
-    cmocka_unit_test(futures_under_fire_are_completed_once_and_dropped_once),
+    cmocka_unit_test(futures_raced_by_many_threads_are_completed_once_and_dropped_once),
 };
 
 HARNESS_MAIN(future)

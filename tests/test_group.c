@@ -112,7 +112,7 @@ static void group_hands_out_its_waits_in_the_order_in_which_they_were_granted(vo
     fixture_close(rt);
 }
 
-static void first_of_a_group_withdraws_the_others(void **state)
+static void first_finished_wait_of_a_group_withdraws_the_others(void **state)
 {
     (void)state;
     open_fixture();
@@ -324,7 +324,7 @@ static void fail_at_once(struct step_task *waiter)
     drop_task(waiter);
 }
 
-static void failure_goes_up_if_whoever_awaited_the_task_was_cancelled(void **state)
+static void failure_goes_to_the_parent_if_the_awaiting_task_was_cancelled(void **state)
 {
     (void)state;
     open_fixture();
@@ -343,7 +343,7 @@ static void failure_goes_up_if_whoever_awaited_the_task_was_cancelled(void **sta
 }
 
 /* As if nobody had awaited it: the scope keeps it, and tells when it is left. */
-static void failure_that_nobody_picked_up_goes_to_the_scope_of_the_child(void **state)
+static void failure_that_the_awaiting_task_did_not_pick_up_goes_to_the_childs_scope(void **state)
 {
     (void)state;
     open_fixture();
@@ -484,7 +484,7 @@ static void reading_end(struct reading *reading, struct step_task *reader)
     close(reading->pipe[1]);
 }
 
-static void input_is_awaited(void **state)
+static void task_waits_for_input(void **state)
 {
     (void)state;
     open_fixture();
@@ -538,7 +538,7 @@ static int read_byte_late(struct orr_task *task, struct step_task *self)
     return orr_task_cancelled(task) ? note_result(self, AWAIT(orr_io_await(task, &reading->io))) : -EAGAIN;
 }
 
-static void input_that_was_there_before_the_task_was_cancelled_is_had(void **state)
+static void input_that_came_before_the_cancellation_is_read(void **state)
 {
     (void)state;
     open_fixture();
@@ -579,22 +579,22 @@ static void misuse_of_io_await_is_refused(void **state)
 
 static const struct CMUnitTest group[] = {
     cmocka_unit_test(group_hands_out_its_waits_in_the_order_in_which_they_were_granted),
-    cmocka_unit_test(first_of_a_group_withdraws_the_others),
+    cmocka_unit_test(first_finished_wait_of_a_group_withdraws_the_others),
     cmocka_unit_test(all_of_a_group_are_waited_for),
     cmocka_unit_test(end_of_a_body_gives_back_what_its_group_was_granted),
     cmocka_unit_test(cancelled_task_is_told_by_its_group),
     cmocka_unit_test(wait_that_has_failed_has_left_its_group),
     cmocka_unit_test(group_that_all_have_left_is_not_waited_for),
     cmocka_unit_test(misuse_of_groups_is_refused),
-    cmocka_unit_test(failure_goes_up_if_whoever_awaited_the_task_was_cancelled),
-    cmocka_unit_test(failure_that_nobody_picked_up_goes_to_the_scope_of_the_child),
+    cmocka_unit_test(failure_goes_to_the_parent_if_the_awaiting_task_was_cancelled),
+    cmocka_unit_test(failure_that_the_awaiting_task_did_not_pick_up_goes_to_the_childs_scope),
     cmocka_unit_test(sleepers_wake_in_the_order_of_their_times),
     cmocka_unit_test(sleep_of_no_time_lets_others_go_first),
     cmocka_unit_test(sleep_that_is_due_with_its_scopes_deadline_is_cut_short),
-    cmocka_unit_test(input_is_awaited),
+    cmocka_unit_test(task_waits_for_input),
     cmocka_unit_test(input_of_a_cancelled_task_is_given_up),
     cmocka_unit_test(input_is_given_up_when_a_child_fails),
-    cmocka_unit_test(input_that_was_there_before_the_task_was_cancelled_is_had),
+    cmocka_unit_test(input_that_came_before_the_cancellation_is_read),
     cmocka_unit_test(misuse_of_io_await_is_refused),
 };
 

@@ -131,7 +131,7 @@ static void coroutine_that_runs_out_of_its_memory_is_not_closed(void **state)
 
 /* --- What a hook sees ------------------------------------------------------------------------------------------------ */
 
-static void first_line_after_a_hook_is_set_is_told(void **state)
+static void line_hook_is_called_for_the_first_line_after_it_is_set(void **state)
 {
     (void)state;
     run((struct orr_lua_options){ .slice_ns = MS / 10 }, "local stats = game.runtime.stats\n"
@@ -169,7 +169,7 @@ static void setting_a_hook_is_one_call(void **state)
                         105);
 }
 
-static void all_events_are_told_and_each_once(void **state)
+static void hook_is_called_once_for_each_event(void **state)
 {
     (void)state;
     static const char *const masks[] = { "'l'", "'c'", "'r'", "'crl'", "'', 1", "'l', 1" };
@@ -201,7 +201,7 @@ static void all_events_are_told_and_each_once(void **state)
     }
 }
 
-static void count_goes_on_from_slice_to_slice(void **state)
+static void count_of_a_hook_goes_on_from_slice_to_slice(void **state)
 {
     (void)state;
     is_the_same_in_all_ways("local counts = 0\n"
@@ -273,7 +273,7 @@ static void script_with_a_hook_is_suspended_and_ended(void **state)
  * A signal that comes in the moment between the growth of a stack and its use finds room that is about to be used up.  AddressSanitizer
  * makes that moment long.
  */
-static void full_stack_overflows_where_it_would_anyway(void **state)
+static void full_stack_overflows_at_the_same_depth_with_slices(void **state)
 {
     (void)state;
 #ifdef __SANITIZE_ADDRESS__
@@ -315,7 +315,7 @@ static void script_is_ended_where_its_stack_is_full(void **state)
 }
 
 /* Its frame used to grow by a slot each time. */
-static void coroutine_takes_no_more_stack_for_being_suspended(void **state)
+static void suspended_coroutine_takes_no_more_stack(void **state)
 {
     (void)state;
     run((struct orr_lua_options){ .slice_ns = MS / 10 },
@@ -335,16 +335,16 @@ static const struct CMUnitTest hooks[] = {
     cmocka_unit_test(coroutine_that_resumes_itself_gets_a_text),
     cmocka_unit_test(coroutine_that_its_own_hook_has_killed_is_closed),
     cmocka_unit_test(coroutine_that_runs_out_of_its_memory_is_not_closed),
-    cmocka_unit_test(first_line_after_a_hook_is_set_is_told),
+    cmocka_unit_test(line_hook_is_called_for_the_first_line_after_it_is_set),
     cmocka_unit_test(setting_a_hook_is_one_call),
-    cmocka_unit_test(all_events_are_told_and_each_once),
-    cmocka_unit_test(count_goes_on_from_slice_to_slice),
+    cmocka_unit_test(hook_is_called_once_for_each_event),
+    cmocka_unit_test(count_of_a_hook_goes_on_from_slice_to_slice),
     cmocka_unit_test(hook_is_not_inherited),
     cmocka_unit_test(script_with_a_hook_is_suspended_and_ended),
-    cmocka_unit_test(full_stack_overflows_where_it_would_anyway),
+    cmocka_unit_test(full_stack_overflows_at_the_same_depth_with_slices),
     cmocka_unit_test(nearly_full_stack_is_suspended),
     cmocka_unit_test(script_is_ended_where_its_stack_is_full),
-    cmocka_unit_test(coroutine_takes_no_more_stack_for_being_suspended),
+    cmocka_unit_test(suspended_coroutine_takes_no_more_stack),
 };
 
 HARNESS_MAIN(hooks)

@@ -112,7 +112,7 @@ static int push_lost(lua_State *L)
 }
 
 /* The hook is set a second time on a coroutine that has it already. */
-static void a_request_that_is_repeated_keeps_the_hook_of_a_library(void **state)
+static void a_repeated_request_keeps_the_hook_of_a_library(void **state)
 {
     (void)state;
     static const int masks[] = { LUA_MASKLINE, LUA_MASKCOUNT, LUA_MASKCALL };
@@ -147,7 +147,7 @@ static void a_request_that_is_repeated_keeps_the_hook_of_a_library(void **state)
 static const struct CMUnitTest interruption[] = {
     cmocka_unit_test(a_loop_is_interrupted_though_requests_get_lost),
     cmocka_unit_test(a_call_that_cannot_be_suspended_is_ended_though_a_request_got_lost),
-    cmocka_unit_test(a_request_that_is_repeated_keeps_the_hook_of_a_library),
+    cmocka_unit_test(a_repeated_request_keeps_the_hook_of_a_library),
 };
 
 HARNESS_MAIN(interruption)

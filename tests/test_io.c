@@ -131,7 +131,7 @@ static void read_waits_for_data(void **state)
     }
 }
 
-static void read_of_what_is_there_needs_no_waiting_but_still_a_wake(void **state)
+static void read_of_available_data_completes_with_a_wake(void **state)
 {
     (void)state;
     struct orr_runtime *rt = harness_runtime(1);
@@ -216,7 +216,7 @@ static void wait_tells_what_a_descriptor_is_ready_for(void **state)
     close(ends[0]);
 }
 
-static void wait_is_for_one_time(void **state)
+static void wait_for_a_descriptor_is_one_shot(void **state)
 {
     (void)state;
     struct orr_runtime *rt = harness_runtime(1);
@@ -359,7 +359,7 @@ static void cancelled_operation_comes_back_and_leaves_the_data(void **state)
     }
 }
 
-static void number_used_again_after_a_cancel_is_a_new_descriptor(void **state)
+static void reused_descriptor_number_after_a_cancel_is_a_new_descriptor(void **state)
 {
     (void)state;
     struct orr_runtime *rt = harness_runtime(1);
@@ -563,17 +563,17 @@ static void io_of_a_task_on_another_thread_is_refused(void **state)
 
 static const struct CMUnitTest io_tests[] = {
     cmocka_unit_test(read_waits_for_data),
-    cmocka_unit_test(read_of_what_is_there_needs_no_waiting_but_still_a_wake),
+    cmocka_unit_test(read_of_available_data_completes_with_a_wake),
     cmocka_unit_test(end_of_input_is_a_read_of_nothing),
     cmocka_unit_test(write_waits_for_room),
     cmocka_unit_test(wait_tells_what_a_descriptor_is_ready_for),
-    cmocka_unit_test(wait_is_for_one_time),
+    cmocka_unit_test(wait_for_a_descriptor_is_one_shot),
     cmocka_unit_test(reader_and_writer_share_a_descriptor),
     cmocka_unit_test(two_readers_of_one_descriptor_both_get_something),
     cmocka_unit_test(regular_file_is_read_and_written_at_its_position),
     cmocka_unit_test(closed_descriptor_is_an_error_of_the_operation),
     cmocka_unit_test(cancelled_operation_comes_back_and_leaves_the_data),
-    cmocka_unit_test(number_used_again_after_a_cancel_is_a_new_descriptor),
+    cmocka_unit_test(reused_descriptor_number_after_a_cancel_is_a_new_descriptor),
     cmocka_unit_test(task_that_ends_with_io_in_flight_is_dropped_when_the_kernel_is_done),
     cmocka_unit_test(runtime_is_freed_with_io_in_flight),
     cmocka_unit_test(many_operations_at_once_all_finish),

@@ -71,7 +71,7 @@ static void other_isolates_run_meanwhile(void **state)
 
 static const char takes_long[] = "local n = 0 for i = 1, 3e6 do n = n + i end\n";
 
-static void what_lies_between_two_waits_is_not_interleaved(void **state)
+static void code_between_two_waits_is_not_interleaved(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
@@ -105,7 +105,7 @@ static void what_lies_between_two_waits_is_not_interleaved(void **state)
 }
 
 /* A task has come to its first wait when async.run returns, however long that takes. */
-static void starting_a_task_that_is_suspended_suspends_whoever_starts_it(void **state)
+static void starting_a_task_that_uses_up_the_slice_suspends_the_starter(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
@@ -128,7 +128,7 @@ static void starting_a_task_that_is_suspended_suspends_whoever_starts_it(void **
     finish(rt, L);
 }
 
-static void fair_tasks_run_beside_one_another(void **state)
+static void fair_tasks_take_turns(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
@@ -328,7 +328,7 @@ static void calls_from_the_host_are_ended_at_their_deadline(void **state)
 }
 
 /* A call inside another has no more time than is left of the outer one's. */
-static void limits_stack(void **state)
+static void nested_limits_all_hold(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
@@ -349,7 +349,7 @@ static void limits_stack(void **state)
     finish(rt, L);
 }
 
-static void waiting_gives_a_task_its_time_anew(void **state)
+static void waiting_resets_the_deadline_of_a_task(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
@@ -415,7 +415,7 @@ static void few_instructions_that_take_long_are_interrupted_where_they_are_count
     finish(rt, L);
 }
 
-static void without_limits_nothing_is_interrupted(void **state)
+static void scripts_without_limits_are_not_interrupted(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
@@ -574,7 +574,7 @@ static void events_of_the_host_keep_their_order_while_a_handler_is_suspended(voi
     finish(rt, L);
 }
 
-static void events_that_find_the_queue_full_meet_the_policy(void **state)
+static void full_event_queue_applies_the_policy(void **state)
 {
     (void)state;
     static const struct {
@@ -696,7 +696,7 @@ static void report_says_what_took_the_time(void **state)
 
 /* --- Memory -------------------------------------------------------------------------------------------------------------- */
 
-static void memory_has_a_limit(void **state)
+static void script_over_its_memory_limit_gets_an_error(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
@@ -868,7 +868,7 @@ static void strings_have_a_longest_length(void **state)
     finish(rt, L);
 }
 
-static void time_that_the_host_has_left_is_used_to_collect(void **state)
+static void unused_time_of_a_turn_is_used_to_collect(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
@@ -891,7 +891,7 @@ static void time_that_the_host_has_left_is_used_to_collect(void **state)
 
 /* --- Hooks and signals of others ------------------------------------------------------------------------------------------ */
 
-static void hooks_of_a_script_see_what_they_would_see_anyway(void **state)
+static void hooks_of_a_script_see_the_same_events_with_slices(void **state)
 {
     (void)state;
     static const char code[] = "local lines, calls, returns = 0, 0, 0\n"
@@ -939,7 +939,7 @@ static void count_stranger(int number)
     strangers++;
 }
 
-static void signal_may_be_the_hosts_too(void **state)
+static void host_may_use_the_same_signal(void **state)
 {
     (void)state;
     int number = SIGRTMIN + 9;
@@ -1008,7 +1008,7 @@ static const char ordinary[] = "local programs = dofile(os.getenv 'ORR_ORDINARY'
                                "end\n"
                                "note(table.concat(results, ' '))";
 
-static void ordinary_programs_come_to_the_same_however_often_they_are_interrupted(void **state)
+static void ordinary_programs_give_the_same_results_when_interrupted_often(void **state)
 {
     (void)state;
     char expected[sizeof noted] = "";
@@ -1056,20 +1056,20 @@ static const struct CMUnitTest limits[] = {
     cmocka_unit_test(host_goes_on_while_a_script_loops_without_end),
     cmocka_unit_test(deadline_that_the_host_sets_later_ends_what_loops_without_end),
     cmocka_unit_test(other_isolates_run_meanwhile),
-    cmocka_unit_test(what_lies_between_two_waits_is_not_interleaved),
-    cmocka_unit_test(starting_a_task_that_is_suspended_suspends_whoever_starts_it),
-    cmocka_unit_test(fair_tasks_run_beside_one_another),
+    cmocka_unit_test(code_between_two_waits_is_not_interleaved),
+    cmocka_unit_test(starting_a_task_that_uses_up_the_slice_suspends_the_starter),
+    cmocka_unit_test(fair_tasks_take_turns),
     cmocka_unit_test(call_into_an_isolate_in_mid_slice_is_refused),
     cmocka_unit_test(isolate_is_closed_in_mid_slice),
     cmocka_unit_test(nothing_survives_its_deadline_by_the_clock),
     cmocka_unit_test(nothing_survives_its_limit_of_instructions),
     cmocka_unit_test(calls_from_the_host_are_ended_at_their_deadline),
-    cmocka_unit_test(limits_stack),
-    cmocka_unit_test(waiting_gives_a_task_its_time_anew),
+    cmocka_unit_test(nested_limits_all_hold),
+    cmocka_unit_test(waiting_resets_the_deadline_of_a_task),
     cmocka_unit_test(count_of_instructions_is_the_same_each_time),
     cmocka_unit_test(coroutines_do_not_escape_the_count),
     cmocka_unit_test(few_instructions_that_take_long_are_interrupted_where_they_are_counted),
-    cmocka_unit_test(without_limits_nothing_is_interrupted),
+    cmocka_unit_test(scripts_without_limits_are_not_interrupted),
     cmocka_unit_test(scripts_deadlines_are_no_longer_than_the_hosts),
     cmocka_unit_test(scheduled_callbacks_have_a_deadline),
     cmocka_unit_test(compiling_has_a_deadline),
@@ -1077,21 +1077,21 @@ static const struct CMUnitTest limits[] = {
     cmocka_unit_test(handler_that_times_out_thrice_is_disabled),
     cmocka_unit_test(host_chooses_how_often_a_handler_may_time_out),
     cmocka_unit_test(events_of_the_host_keep_their_order_while_a_handler_is_suspended),
-    cmocka_unit_test(events_that_find_the_queue_full_meet_the_policy),
+    cmocka_unit_test(full_event_queue_applies_the_policy),
     cmocka_unit_test(handlers_of_events_are_disabled_and_enabled),
     cmocka_unit_test(report_says_what_took_the_time),
-    cmocka_unit_test(memory_has_a_limit),
+    cmocka_unit_test(script_over_its_memory_limit_gets_an_error),
     cmocka_unit_test(memory_error_that_was_caught_is_not_raised_again),
     cmocka_unit_test(fair_task_is_told_of_its_memory_limit_too),
     cmocka_unit_test(counting_goes_on_after_a_coroutine_has_met_the_memory_limit),
     cmocka_unit_test(host_can_call_a_script_that_is_at_its_memory_limit),
     cmocka_unit_test(large_blocks_are_freed_one_by_one),
     cmocka_unit_test(strings_have_a_longest_length),
-    cmocka_unit_test(time_that_the_host_has_left_is_used_to_collect),
-    cmocka_unit_test(hooks_of_a_script_see_what_they_would_see_anyway),
-    cmocka_unit_test(signal_may_be_the_hosts_too),
+    cmocka_unit_test(unused_time_of_a_turn_is_used_to_collect),
+    cmocka_unit_test(hooks_of_a_script_see_the_same_events_with_slices),
+    cmocka_unit_test(host_may_use_the_same_signal),
     cmocka_unit_test(worker_may_move_from_thread_to_thread),
-    cmocka_unit_test(ordinary_programs_come_to_the_same_however_often_they_are_interrupted),
+    cmocka_unit_test(ordinary_programs_give_the_same_results_when_interrupted_often),
     cmocka_unit_test(options_out_of_range_are_refused),
 };
 

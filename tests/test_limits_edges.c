@@ -77,7 +77,7 @@ static const char meddles[] = "game.async.sleep(1)\n"
 
 static const char refused[] = "false;is a task's;false;is a task's;";
 
-static void coroutine_of_a_call_is_no_handle_of_a_later_task(void **state)
+static void saved_coroutine_of_a_call_gives_no_power_over_a_later_task(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
@@ -306,7 +306,7 @@ static void task_that_was_woken_goes_on_though_nobody_can_reach_it(void **state)
     finish(rt, L);
 }
 
-static void lost_task_is_collected_while_its_isolate_closes(void **state)
+static void orphan_task_is_collected_while_its_isolate_closes(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
@@ -326,7 +326,7 @@ static void lost_task_is_collected_while_its_isolate_closes(void **state)
     finish(rt, NULL);
 }
 
-static void dropped_task_may_be_one_that_is_held_weakly(void **state)
+static void task_held_by_a_weak_table_may_be_dropped(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
@@ -347,7 +347,7 @@ static void dropped_task_may_be_one_that_is_held_weakly(void **state)
 
 /* --- Tasks that are held up ----------------------------------------------------------------------------------------- */
 
-static void task_that_is_to_run_at_once_may_be_parked(void **state)
+static void task_that_should_run_next_may_be_parked(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
@@ -364,7 +364,7 @@ static void task_that_is_to_run_at_once_may_be_parked(void **state)
     finish(rt, L);
 }
 
-static void task_dropped_in_mid_slice_holds_nobody_up(void **state)
+static void task_dropped_in_mid_slice_does_not_block_others(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
@@ -380,7 +380,7 @@ static void task_dropped_in_mid_slice_holds_nobody_up(void **state)
     finish(rt, L);
 }
 
-static void tasks_that_were_held_up_go_on_in_the_order_they_would_have(void **state)
+static void parked_tasks_go_on_in_their_original_order(void **state)
 {
     (void)state;
     char expected[sizeof noted] = "";
@@ -475,7 +475,7 @@ static void short_tasks_do_not_escape_the_count(void **state)
                    "end");
 }
 
-static void going_over_the_limit_of_memory_does_not_escape_the_count(void **state)
+static void going_over_the_memory_limit_does_not_escape_the_count(void **state)
 {
     (void)state;
     assert_counted((struct orr_lua_options){ .memory_limit = 1 << 20 },
@@ -538,7 +538,7 @@ static void hook_of_a_task_is_not_a_hook_of_the_next(void **state)
 
 /* --- Signals of others ------------------------------------------------------------------------------------------------------- */
 
-static void signal_that_is_not_the_hosts_to_give_is_refused(void **state)
+static void signal_that_the_host_may_not_choose_is_refused(void **state)
 {
     (void)state;
     static const int numbers[] = { 33, SIGSEGV, SIGKILL, SIGALRM, -1, 1000 }; /* the first is the C library's */
@@ -604,7 +604,7 @@ static void handler_that_passes_on_to_ours_is_called_once(void **state)
 }
 
 static const struct CMUnitTest limits_edges[] = {
-    cmocka_unit_test(coroutine_of_a_call_is_no_handle_of_a_later_task),
+    cmocka_unit_test(saved_coroutine_of_a_call_gives_no_power_over_a_later_task),
     cmocka_unit_test(coroutine_that_a_script_has_from_a_call_is_not_used_for_a_task),
     cmocka_unit_test(hosts_own_thread_is_not_a_scripts_to_resume_or_close),
     cmocka_unit_test(starting_a_task_in_a_coroutine_that_lua_itself_resumed_runs_it_to_its_first_wait),
@@ -613,19 +613,19 @@ static const struct CMUnitTest limits_edges[] = {
     cmocka_unit_test(call_that_cannot_wait_leaves_other_tasks_alone),
     cmocka_unit_test(isolate_closed_in_a_notice_is_closed_when_the_call_has_returned),
     cmocka_unit_test(task_that_was_woken_goes_on_though_nobody_can_reach_it),
-    cmocka_unit_test(lost_task_is_collected_while_its_isolate_closes),
-    cmocka_unit_test(dropped_task_may_be_one_that_is_held_weakly),
-    cmocka_unit_test(task_that_is_to_run_at_once_may_be_parked),
-    cmocka_unit_test(task_dropped_in_mid_slice_holds_nobody_up),
-    cmocka_unit_test(tasks_that_were_held_up_go_on_in_the_order_they_would_have),
+    cmocka_unit_test(orphan_task_is_collected_while_its_isolate_closes),
+    cmocka_unit_test(task_held_by_a_weak_table_may_be_dropped),
+    cmocka_unit_test(task_that_should_run_next_may_be_parked),
+    cmocka_unit_test(task_dropped_in_mid_slice_does_not_block_others),
+    cmocka_unit_test(parked_tasks_go_on_in_their_original_order),
     cmocka_unit_test(short_calls_into_another_isolate_do_not_put_off_a_deadline),
     cmocka_unit_test(coroutine_made_outside_does_not_escape_the_count),
     cmocka_unit_test(short_tasks_do_not_escape_the_count),
-    cmocka_unit_test(going_over_the_limit_of_memory_does_not_escape_the_count),
+    cmocka_unit_test(going_over_the_memory_limit_does_not_escape_the_count),
     cmocka_unit_test(hook_for_calls_does_not_switch_off_the_deadline_of_a_call),
     cmocka_unit_test(hook_for_calls_and_lines_does_not_switch_off_deadlines),
     cmocka_unit_test(hook_of_a_task_is_not_a_hook_of_the_next),
-    cmocka_unit_test(signal_that_is_not_the_hosts_to_give_is_refused),
+    cmocka_unit_test(signal_that_the_host_may_not_choose_is_refused),
     cmocka_unit_test(calls_are_ended_though_the_host_has_put_its_own_handler_in_place_of_ours),
     cmocka_unit_test(handler_that_passes_on_to_ours_is_called_once),
 };

@@ -157,7 +157,7 @@ static void host_with_an_allocator_sees_every_block(void **state)
     finish_counting(rt, L);
 }
 
-static void all_memory_is_back_at_the_end_whatever_a_script_still_has(void **state)
+static void closing_frees_all_memory_that_a_script_still_holds(void **state)
 {
     (void)state;
     allocated_bytes = 0;
@@ -200,7 +200,7 @@ static const struct CMUnitTest memory_tests[] = {
     cmocka_unit_test(blocks_keep_their_contents_when_they_are_resized),
     cmocka_unit_test(shrinking_never_fails),
     cmocka_unit_test(host_with_an_allocator_sees_every_block),
-    cmocka_unit_test(all_memory_is_back_at_the_end_whatever_a_script_still_has),
+    cmocka_unit_test(closing_frees_all_memory_that_a_script_still_holds),
     cmocka_unit_test(script_sees_how_much_it_uses_exactly),
 };
 

@@ -105,7 +105,7 @@ static void a_message_outlives_the_state_it_came_from(void **state)
     assert_int_equal(held, 0);
 }
 
-static void nils_are_kept_wherever_they_are(void **state)
+static void nils_are_copied_in_every_position(void **state)
 {
     (void)state;
     struct message m;
@@ -153,7 +153,7 @@ static void what_cannot_be_copied_is_named_by_its_path(void **state)
     assert_int_equal(held, 0);
 }
 
-static void as_deep_as_can_be_is_copied(void **state)
+static void deepest_allowed_table_is_copied(void **state)
 {
     (void)state;
     struct message m;
@@ -254,7 +254,7 @@ static struct thing new_thing(void)
     return (struct thing){ .head = { .ref = thing_ref, .unref = thing_unref, .push = thing_push }, .references = 1 };
 }
 
-static void attachments_are_referred_to(void **state)
+static void attachments_are_copied_by_reference(void **state)
 {
     (void)state;
     struct thing thing = new_thing();
@@ -278,7 +278,7 @@ static void attachments_are_referred_to(void **state)
     assert_int_equal(thing.references, 1);
 }
 
-static void attachments_are_given_up_with_what_could_not_be_copied(void **state)
+static void attachments_are_released_when_a_copy_fails(void **state)
 {
     (void)state;
     struct thing thing = new_thing();
@@ -439,7 +439,7 @@ static void flat_sample(struct message *m, lua_State *L)
     assert_int_equal(values_encode(m, L, 1, 1, "v"), 0);
 }
 
-static void bytes_that_were_cut_off_are_refused(void **state)
+static void truncated_bytes_are_refused(void **state)
 {
     (void)state;
     struct message m;
@@ -455,7 +455,7 @@ static void bytes_that_were_cut_off_are_refused(void **state)
     lua_close(L);
 }
 
-static void bytes_that_were_changed_do_no_harm(void **state)
+static void changed_bytes_do_no_harm(void **state)
 {
     (void)state;
     struct message m;
@@ -478,7 +478,7 @@ static void bytes_that_were_changed_do_no_harm(void **state)
     assert_int_equal(held, 0);
 }
 
-static void counts_claim_no_more_than_there_is(void **state)
+static void malformed_messages_are_refused_without_large_allocations(void **state)
 {
     (void)state;
     lua_State *L = new_state();
@@ -535,7 +535,7 @@ static bool reads_nested(lua_State *L, int depth)
     return reads(L, bytes, size);
 }
 
-static void bytes_are_read_to_the_same_depth_as_written(void **state)
+static void reading_has_the_same_depth_limit_as_writing(void **state)
 {
     (void)state;
     lua_State *L = new_state();
@@ -546,19 +546,19 @@ static void bytes_are_read_to_the_same_depth_as_written(void **state)
 
 static const struct CMUnitTest message_tests[] = {
     cmocka_unit_test(a_message_outlives_the_state_it_came_from),
-    cmocka_unit_test(nils_are_kept_wherever_they_are),
+    cmocka_unit_test(nils_are_copied_in_every_position),
     cmocka_unit_test(what_cannot_be_copied_is_named_by_its_path),
-    cmocka_unit_test(as_deep_as_can_be_is_copied),
+    cmocka_unit_test(deepest_allowed_table_is_copied),
     cmocka_unit_test(long_strings_are_copied_once_and_never_moved),
     cmocka_unit_test(a_string_that_is_met_often_takes_little_room),
-    cmocka_unit_test(attachments_are_referred_to),
-    cmocka_unit_test(attachments_are_given_up_with_what_could_not_be_copied),
+    cmocka_unit_test(attachments_are_copied_by_reference),
+    cmocka_unit_test(attachments_are_released_when_a_copy_fails),
     cmocka_unit_test(a_metatable_that_only_looks_right_attaches_nothing),
     cmocka_unit_test(nothing_is_lost_when_memory_runs_out),
-    cmocka_unit_test(bytes_that_were_cut_off_are_refused),
-    cmocka_unit_test(bytes_that_were_changed_do_no_harm),
-    cmocka_unit_test(counts_claim_no_more_than_there_is),
-    cmocka_unit_test(bytes_are_read_to_the_same_depth_as_written),
+    cmocka_unit_test(truncated_bytes_are_refused),
+    cmocka_unit_test(changed_bytes_do_no_harm),
+    cmocka_unit_test(malformed_messages_are_refused_without_large_allocations),
+    cmocka_unit_test(reading_has_the_same_depth_limit_as_writing),
 };
 
 HARNESS_MAIN(message_tests)

@@ -256,7 +256,7 @@ static void denied_in_mid_slice(int call)
     finish(rt, L);
 }
 
-static void what_is_denied_later_is_noticed(void **state)
+static void system_calls_denied_later_are_noticed(void **state)
 {
     (void)state;
     static const int calls[] = { SYS_timer_create, SYS_timer_settime, SYS_rt_sigaction, SYS_rt_sigprocmask };
@@ -425,7 +425,7 @@ static const struct CMUnitTest no_timer[] = {
     cmocka_unit_test(untrusted_scripts_are_ended_without_a_timer),
     cmocka_unit_test(trusted_scripts_are_ended_and_keep_their_hooks),
     cmocka_unit_test(the_limit_of_pending_signals_does_not_matter),
-    cmocka_unit_test(what_is_denied_later_is_noticed),
+    cmocka_unit_test(system_calls_denied_later_are_noticed),
     cmocka_unit_test(a_timer_that_cannot_be_set_inside_a_slice_ends_it),
     cmocka_unit_test(turns_may_move_to_a_thread_without_a_timer_and_back),
     cmocka_unit_test(a_host_that_takes_the_signal_away_between_turns_is_noticed),

@@ -174,13 +174,13 @@ static void long_subjects_give_the_same_when_paused(void **state)
     run_cases("long", 60);
 }
 
-static void cases_by_hand_hold(void **state)
+static void written_cases_give_what_lua_gives(void **state)
 {
     (void)state;
     run_cases("by_hand", 1);
 }
 
-static void arguments_are_checked_as_lua_does(void **state)
+static void arguments_are_checked_as_in_lua(void **state)
 {
     (void)state;
     run_cases("arguments", 1);
@@ -192,7 +192,7 @@ static void callbacks_may_yield(void **state)
     run_cases("callbacks", 1);
 }
 
-static void depth_has_a_bound_but_not_that_of_the_c_stack(void **state)
+static void depth_of_a_pattern_does_not_depend_on_the_c_stack(void **state)
 {
     (void)state;
     run_cases("depth", 1);
@@ -256,10 +256,10 @@ static void no_memory_is_an_error_that_leaves_nothing_behind(void **state)
 }
 
 static const struct CMUnitTest pattern[] = {
-    cmocka_unit_test(cases_by_hand_hold),
-    cmocka_unit_test(arguments_are_checked_as_lua_does),
+    cmocka_unit_test(written_cases_give_what_lua_gives),
+    cmocka_unit_test(arguments_are_checked_as_in_lua),
     cmocka_unit_test(callbacks_may_yield),
-    cmocka_unit_test(depth_has_a_bound_but_not_that_of_the_c_stack),
+    cmocka_unit_test(depth_of_a_pattern_does_not_depend_on_the_c_stack),
     cmocka_unit_test(a_match_can_be_ended_from_outside),
     cmocka_unit_test(iterator_may_be_called_while_a_call_of_it_is_paused),
     cmocka_unit_test(changes_by_the_debug_library_are_noticed),

@@ -83,7 +83,7 @@ static void deadline_shows_on_the_descriptor_when_it_has_come(void **state)
     rig_close(&rig);
 }
 
-static void nothing_in_flight_means_nothing_to_collect(void **state)
+static void reactor_with_nothing_in_flight_has_nothing_to_collect(void **state)
 {
     (void)state;
     struct rig rig = rig_open();
@@ -108,7 +108,7 @@ static const struct CMUnitTest reactor_tests[] = {
     cmocka_unit_test(wait_lasts_no_shorter_than_asked),
     cmocka_unit_test(bell_ends_a_wait_that_began_after_it_rang),
     cmocka_unit_test(deadline_shows_on_the_descriptor_when_it_has_come),
-    cmocka_unit_test(nothing_in_flight_means_nothing_to_collect),
+    cmocka_unit_test(reactor_with_nothing_in_flight_has_nothing_to_collect),
 };
 
 HARNESS_MAIN(reactor_tests)

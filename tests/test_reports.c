@@ -63,7 +63,7 @@ static void call_that_times_out_is_logged_with_its_report(void **state)
     }
 }
 
-static void call_that_times_out_is_told_to_the_notice_alone(void **state)
+static void call_that_times_out_is_reported_to_the_notice_only(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
@@ -85,7 +85,7 @@ static void count_failure(void *data, struct orr_task *task)
 }
 
 /* The sink, or whoever awaits it, hears of a task; and of a call that ends because the task around it does, the task's says it all. */
-static void time_out_that_somebody_else_hears_of_is_not_logged(void **state)
+static void timeout_that_is_reported_elsewhere_is_not_logged(void **state)
 {
     (void)state;
     static const char *const scripts[] = { FOR_LONG, "call_back(function() " FOR_LONG " end)" };
@@ -127,7 +127,7 @@ static void assert_in_order(const char *const *words, size_t length)
     }
 }
 
-static void handler_is_said_to_be_disabled_after_what_it_did(void **state)
+static void log_reports_a_disabled_handler_after_its_timeouts(void **state)
 {
     (void)state;
     static const char *const words[] = { "task x failed: Script execution timeout",
@@ -165,7 +165,7 @@ static void note_notice(void *data, lua_State *L, enum orr_lua_notice notice, co
         keep_line(data, ORR_LOG_WARNING, orr_events_disabled(L) == 1 ? "disabled" : "which?");
 }
 
-static void host_hears_that_a_handler_is_disabled_after_what_it_did(void **state)
+static void host_is_told_of_a_disabled_handler_after_its_timeouts(void **state)
 {
     (void)state;
     lua_State *L;
@@ -184,7 +184,7 @@ static void host_hears_that_a_handler_is_disabled_after_what_it_did(void **state
 }
 
 /* Reports of tasks come some in a turn, so that whoever has started one can still await it; what happens meanwhile comes after them. */
-static void all_is_reported_in_the_order_in_which_it_happened(void **state)
+static void reports_come_in_the_order_of_what_they_report(void **state)
 {
     (void)state;
     static const char *const words[] = { "failed: 1", "failed: 2", "failed: 3",          "failed: 4",
@@ -209,7 +209,7 @@ static void all_is_reported_in_the_order_in_which_it_happened(void **state)
 }
 
 /* What waits to be told is told when the isolate closes, and nothing leaks. */
-static void closing_tells_what_is_left(void **state)
+static void closing_an_isolate_sends_the_reports_that_are_left(void **state)
 {
     (void)state;
     lua_State *L;
@@ -233,7 +233,7 @@ static void closing_tells_what_is_left(void **state)
 
 /* --- Words ---------------------------------------------------------------------------------------------------------- */
 
-static void amounts_of_time_are_written_as_people_do(void **state)
+static void durations_are_written_in_the_largest_fitting_unit(void **state)
 {
     (void)state;
     static const struct {
@@ -279,13 +279,13 @@ static void amounts_of_time_are_written_as_people_do(void **state)
 
 static const struct CMUnitTest reports[] = {
     cmocka_unit_test(call_that_times_out_is_logged_with_its_report),
-    cmocka_unit_test(call_that_times_out_is_told_to_the_notice_alone),
-    cmocka_unit_test(time_out_that_somebody_else_hears_of_is_not_logged),
-    cmocka_unit_test(handler_is_said_to_be_disabled_after_what_it_did),
-    cmocka_unit_test(host_hears_that_a_handler_is_disabled_after_what_it_did),
-    cmocka_unit_test(all_is_reported_in_the_order_in_which_it_happened),
-    cmocka_unit_test(closing_tells_what_is_left),
-    cmocka_unit_test(amounts_of_time_are_written_as_people_do),
+    cmocka_unit_test(call_that_times_out_is_reported_to_the_notice_only),
+    cmocka_unit_test(timeout_that_is_reported_elsewhere_is_not_logged),
+    cmocka_unit_test(log_reports_a_disabled_handler_after_its_timeouts),
+    cmocka_unit_test(host_is_told_of_a_disabled_handler_after_its_timeouts),
+    cmocka_unit_test(reports_come_in_the_order_of_what_they_report),
+    cmocka_unit_test(closing_an_isolate_sends_the_reports_that_are_left),
+    cmocka_unit_test(durations_are_written_in_the_largest_fitting_unit),
 };
 
 HARNESS_MAIN(reports)

@@ -299,7 +299,7 @@ static int forbidden(lua_State *plain, lua_CFunction *list)
     return count;
 }
 
-static void nothing_forbidden_is_behind_what_scripts_have(void **state)
+static void nothing_forbidden_can_be_reached_from_what_scripts_have(void **state)
 {
     (void)state;
     lua_State *plain = luaL_newstate();
@@ -373,7 +373,7 @@ static void compare_lines(const char *expected, const char *got)
     }
 }
 
-static void functions_answer_and_raise_what_lua_s_own_do(void **state)
+static void functions_return_and_raise_what_luas_own_do(void **state)
 {
     (void)state;
     const char *given = getenv("ORR_TEST_SEED");
@@ -413,7 +413,7 @@ static const char *raised(lua_State *L, const char *code)
     return lua_tostring(L, -1);
 }
 
-static void what_would_never_end_is_interrupted_or_refused(void **state)
+static void endless_library_calls_are_interrupted_or_refused(void **state)
 {
     (void)state;
     static const char *const bombs[][2] = {
@@ -473,7 +473,7 @@ static void yield_now(lua_State *L, lua_Debug *info)
 }
 
 /* As a host does that takes turns with the script. */
-static void what_takes_long_can_be_suspended_in_its_middle(void **state)
+static void long_library_calls_can_be_suspended(void **state)
 {
     (void)state;
     static const char *const works[] = {
@@ -548,7 +548,7 @@ static void metamethods_that_functions_call_may_wait(void **state)
     close_all(L);
 }
 
-static void functions_of_ours_do_not_depend_on_globals(void **state)
+static void library_functions_do_not_depend_on_globals(void **state)
 {
     (void)state;
     lua_State *L = open_untrusted();
@@ -680,7 +680,7 @@ static void modules_may_wait_while_they_load(void **state)
     close_all(L);
 }
 
-static void roots_that_are_not_there_are_an_error(void **state)
+static void missing_roots_are_an_error(void **state)
 {
     (void)state;
     unsigned fds = harness_open_fds();
@@ -728,7 +728,7 @@ static void host_registers_modules_in_both_profiles(void **state)
 
 /* --- Globals of a script's own ------------------------------------------------------------------------------------------ */
 
-static void scripts_with_their_own_globals_do_not_see_each_other_s(void **state)
+static void scripts_with_their_own_globals_do_not_see_those_of_others(void **state)
 {
     (void)state;
     lua_State *L = open_rooted();
@@ -822,7 +822,7 @@ static void scripts_with_their_own_globals_have_their_own_handlers(void **state)
     close_all(L);
 }
 
-static void what_the_host_changes_is_seen(void **state)
+static void changes_by_the_host_are_seen_by_scripts(void **state)
 {
     (void)state;
     lua_State *L = open_untrusted();
@@ -882,7 +882,7 @@ static void scripts_are_loaded_from_text_and_from_files(void **state)
 /* --- Memory -------------------------------------------------------------------------------------------------------------- */
 
 /* True if there was enough. */
-static bool play_with(int allocations)
+static bool run_with_memory_for(int allocations)
 {
     static const char code[] =
         "local t = {} for i = 1, 9000 do t[i] = i end\n"
@@ -926,7 +926,7 @@ static void memory_that_runs_out_at_any_point_is_an_error_and_loses_nothing(void
     (void)state;
     unsigned fds = harness_open_fds();
     int points = 0;
-    while (!play_with(points))
+    while (!run_with_memory_for(points))
         points += 7;
     print_message("%d points of failure\n", points);
     assert_true(points > 500);
@@ -935,23 +935,24 @@ static void memory_that_runs_out_at_any_point_is_an_error_and_loses_nothing(void
 
 static const struct CMUnitTest sandbox[] = {
     cmocka_unit_test(scripts_have_every_name_on_the_list_and_no_other),
-    cmocka_unit_test(nothing_forbidden_is_behind_what_scripts_have),
+    cmocka_unit_test(nothing_forbidden_can_be_reached_from_what_scripts_have),
     cmocka_unit_test(metatables_are_out_of_reach_and_finalizers_refused),
-    cmocka_unit_test(functions_answer_and_raise_what_lua_s_own_do),
-    cmocka_unit_test(what_would_never_end_is_interrupted_or_refused),
-    cmocka_unit_test(what_takes_long_can_be_suspended_in_its_middle),
+    cmocka_unit_test(functions_return_and_raise_what_luas_own_do),
+    cmocka_unit_test(endless_library_calls_are_interrupted_or_refused),
+    cmocka_unit_test(long_library_calls_can_be_suspended),
     cmocka_unit_test(sort_ends_whatever_the_comparison_answers),
     cmocka_unit_test(metamethods_that_functions_call_may_wait),
-    cmocka_unit_test(functions_of_ours_do_not_depend_on_globals),
+    cmocka_unit_test(library_functions_do_not_depend_on_globals),
     cmocka_unit_test_setup_teardown(modules_come_from_the_roots_and_from_nowhere_else, make_files, remove_files),
     cmocka_unit_test_setup_teardown(modules_may_wait_while_they_load, make_files, remove_files),
-    cmocka_unit_test_setup_teardown(roots_that_are_not_there_are_an_error, make_files, remove_files),
+    cmocka_unit_test_setup_teardown(missing_roots_are_an_error, make_files, remove_files),
     cmocka_unit_test(host_registers_modules_in_both_profiles),
-    cmocka_unit_test_setup_teardown(scripts_with_their_own_globals_do_not_see_each_other_s, make_files, remove_files),
+    cmocka_unit_test_setup_teardown(scripts_with_their_own_globals_do_not_see_those_of_others, make_files,
+                                    remove_files),
     cmocka_unit_test(scripts_with_their_own_globals_change_nothing_for_others),
     cmocka_unit_test(scripts_with_their_own_globals_have_events),
     cmocka_unit_test(scripts_with_their_own_globals_have_their_own_handlers),
-    cmocka_unit_test(what_the_host_changes_is_seen),
+    cmocka_unit_test(changes_by_the_host_are_seen_by_scripts),
     cmocka_unit_test_setup_teardown(scripts_are_loaded_from_text_and_from_files, make_files, remove_files),
     cmocka_unit_test_setup_teardown(memory_that_runs_out_at_any_point_is_an_error_and_loses_nothing, make_files,
                                     remove_files),

@@ -71,7 +71,7 @@ static int start_and_catch(struct orr_task *task, struct step_task *self)
     return 0;
 }
 
-static void failure_that_is_caught_is_told_once_and_the_parent_goes_on(void **state)
+static void caught_failure_is_told_once_and_the_parent_goes_on(void **state)
 {
     (void)state;
     struct orr_runtime *rt = fixture_open();
@@ -156,7 +156,7 @@ static int fail_when_cancelled(struct orr_task *task, struct step_task *self)
     return AWAIT(orr_sleep(task, &self->wait, 1000 * MS)) ? -EPROTO : 0;
 }
 
-static void later_failures_are_secondary_and_all_reachable(void **state)
+static void later_failures_are_kept_as_secondary_failures(void **state)
 {
     (void)state;
     struct orr_runtime *rt = fixture_open();
@@ -215,7 +215,7 @@ static void body_that_fails_after_its_child_keeps_its_error_as_a_secondary(void 
     fixture_close(rt);
 }
 
-static void supervisor_lets_the_others_go_on_and_fails_at_its_end(void **state)
+static void supervisor_lets_other_children_go_on_and_fails_at_its_end(void **state)
 {
     (void)state;
     struct orr_runtime *rt = fixture_open();
@@ -234,7 +234,7 @@ static void supervisor_lets_the_others_go_on_and_fails_at_its_end(void **state)
 
 /* --- Cancellation comes down --------------------------------------------------------------------------------- */
 
-static void cancelling_a_parent_cancels_all_below_it_at_once_a_task_before_its_children(void **state)
+static void cancelling_a_parent_cancels_its_subtree_at_once_parents_first(void **state)
 {
     (void)state;
     struct orr_runtime *rt = fixture_open();
@@ -264,7 +264,7 @@ static void cancelling_a_parent_cancels_all_below_it_at_once_a_task_before_its_c
     fixture_close(rt);
 }
 
-static void cancellation_stays_every_wait_says_so(void **state)
+static void every_wait_of_a_cancelled_task_reports_the_cancellation(void **state)
 {
     (void)state;
     struct orr_runtime *rt = fixture_open();
@@ -279,7 +279,7 @@ static void cancellation_stays_every_wait_says_so(void **state)
     fixture_close(rt);
 }
 
-static void child_made_by_a_cancelled_task_is_born_cancelled(void **state)
+static void child_of_a_cancelled_task_starts_cancelled(void **state)
 {
     (void)state;
     struct orr_runtime *rt = fixture_open();
@@ -294,7 +294,7 @@ static void child_made_by_a_cancelled_task_is_born_cancelled(void **state)
     fixture_close(rt);
 }
 
-static void task_cancelled_while_it_waits_for_its_children_was_cut_short(void **state)
+static void task_cancelled_while_it_waits_for_its_children_ends_as_cancelled(void **state)
 {
     (void)state;
     struct orr_runtime *rt = fixture_open();
@@ -329,7 +329,7 @@ static enum orr_poll answer_42(struct orr_task *task, void *data)
     return orr_task_finish(task, (struct orr_result){ .value = &answer, .drop = drop_value });
 }
 
-static void result_outlives_the_task_as_long_as_somebody_holds_it(void **state)
+static void result_lives_as_long_as_a_reference_to_the_task(void **state)
 {
     (void)state;
     struct orr_runtime *rt = fixture_open();
@@ -358,7 +358,7 @@ static int await_other(struct orr_task *task, struct step_task *self)
     return error;
 }
 
-static void those_who_watch_are_told_in_order_of_arrival(void **state)
+static void observers_are_called_in_order_of_arrival(void **state)
 {
     (void)state;
     struct orr_runtime *rt = fixture_open();
@@ -401,7 +401,7 @@ static int start_and_wait_for_ever(struct orr_task *task, struct step_task *self
     return AWAIT(orr_sleep_until(task, &self->wait, ORR_NEVER));
 }
 
-static void task_completed_from_outside_has_that_result_and_cancels_the_rest(void **state)
+static void task_completed_from_outside_has_that_result_and_cancels_its_children(void **state)
 {
     (void)state;
     struct orr_runtime *rt = fixture_open();
@@ -474,7 +474,7 @@ static void detached_task_is_not_waited_for(void **state)
     fixture_close(rt);
 }
 
-static void failure_nobody_sees_reaches_the_log_with_the_chain_of_names(void **state)
+static void unobserved_failure_is_logged_with_the_chain_of_task_names(void **state)
 {
     (void)state;
     struct orr_runtime *rt = fixture_open();
@@ -501,7 +501,7 @@ static void sink(void *data, struct orr_task *task)
     sunk++;
 }
 
-static void failure_nobody_sees_reaches_the_hosts_sink_once(void **state)
+static void unobserved_failure_reaches_the_sink_once(void **state)
 {
     (void)state;
     struct orr_runtime *rt = harness_runtime_with((struct orr_options){ .sink = sink, .sink_data = &sunk });
@@ -552,23 +552,23 @@ static void detaching_a_task_that_has_failed_withdraws_the_failure_from_its_pare
 static const struct CMUnitTest scope[] = {
     cmocka_unit_test(parent_is_done_when_its_children_are),
     cmocka_unit_test(childs_failure_interrupts_the_parents_wait_and_cancels_its_siblings),
-    cmocka_unit_test(failure_that_is_caught_is_told_once_and_the_parent_goes_on),
+    cmocka_unit_test(caught_failure_is_told_once_and_the_parent_goes_on),
     cmocka_unit_test(failure_of_a_child_whose_parents_body_is_over_fails_the_parent),
     cmocka_unit_test(awaiting_a_child_observes_its_failure),
-    cmocka_unit_test(later_failures_are_secondary_and_all_reachable),
+    cmocka_unit_test(later_failures_are_kept_as_secondary_failures),
     cmocka_unit_test(body_that_fails_after_its_child_keeps_its_error_as_a_secondary),
-    cmocka_unit_test(supervisor_lets_the_others_go_on_and_fails_at_its_end),
-    cmocka_unit_test(cancelling_a_parent_cancels_all_below_it_at_once_a_task_before_its_children),
-    cmocka_unit_test(cancellation_stays_every_wait_says_so),
-    cmocka_unit_test(child_made_by_a_cancelled_task_is_born_cancelled),
-    cmocka_unit_test(task_cancelled_while_it_waits_for_its_children_was_cut_short),
-    cmocka_unit_test(result_outlives_the_task_as_long_as_somebody_holds_it),
-    cmocka_unit_test(those_who_watch_are_told_in_order_of_arrival),
-    cmocka_unit_test(task_completed_from_outside_has_that_result_and_cancels_the_rest),
+    cmocka_unit_test(supervisor_lets_other_children_go_on_and_fails_at_its_end),
+    cmocka_unit_test(cancelling_a_parent_cancels_its_subtree_at_once_parents_first),
+    cmocka_unit_test(every_wait_of_a_cancelled_task_reports_the_cancellation),
+    cmocka_unit_test(child_of_a_cancelled_task_starts_cancelled),
+    cmocka_unit_test(task_cancelled_while_it_waits_for_its_children_ends_as_cancelled),
+    cmocka_unit_test(result_lives_as_long_as_a_reference_to_the_task),
+    cmocka_unit_test(observers_are_called_in_order_of_arrival),
+    cmocka_unit_test(task_completed_from_outside_has_that_result_and_cancels_its_children),
     cmocka_unit_test(awaiting_oneself_or_an_ancestor_is_refused),
     cmocka_unit_test(detached_task_is_not_waited_for),
-    cmocka_unit_test(failure_nobody_sees_reaches_the_log_with_the_chain_of_names),
-    cmocka_unit_test(failure_nobody_sees_reaches_the_hosts_sink_once),
+    cmocka_unit_test(unobserved_failure_is_logged_with_the_chain_of_task_names),
+    cmocka_unit_test(unobserved_failure_reaches_the_sink_once),
     cmocka_unit_test(detaching_a_task_that_has_failed_withdraws_the_failure_from_its_parent),
 };
 

@@ -98,7 +98,7 @@ static void block_of_every_size_is_aligned_and_large_enough(void **state)
     slab_close(&slab);
 }
 
-static void block_that_was_given_back_is_taken_next(void **state)
+static void freed_block_is_taken_next(void **state)
 {
     (void)state;
     struct slab slab;
@@ -199,7 +199,7 @@ static void trim_leaves_room_for_half_of_what_is_in_use(void **state)
     slab_close(&slab);
 }
 
-static void close_unmaps_everything_whatever_is_taken(void **state)
+static void close_unmaps_pages_that_are_in_use(void **state)
 {
     (void)state;
     struct slab slab;
@@ -213,7 +213,7 @@ static void close_unmaps_everything_whatever_is_taken(void **state)
     slab_close(&slab);
 }
 
-static void without_memory_there_is_no_block_and_nothing_breaks(void **state)
+static void slab_without_memory_returns_null(void **state)
 {
     (void)state;
     struct slab slab;
@@ -293,7 +293,7 @@ static void check_held(const struct slab *slab, struct taken *taken)
     assert_int_equal(slab->mapped % (64 * KB), 0);
 }
 
-static void blocks_keep_what_is_in_them_on_a_random_walk(void **state)
+static void blocks_keep_their_contents_in_a_random_sequence(void **state)
 {
     (void)state;
     static struct taken taken[BLOCKS];
@@ -324,15 +324,15 @@ static void blocks_keep_what_is_in_them_on_a_random_walk(void **state)
 
 static const struct CMUnitTest slab_tests[] = {
     cmocka_unit_test(block_of_every_size_is_aligned_and_large_enough),
-    cmocka_unit_test(block_that_was_given_back_is_taken_next),
+    cmocka_unit_test(freed_block_is_taken_next),
     cmocka_unit_test(steady_use_takes_no_more_pages),
     cmocka_unit_test(page_that_empties_serves_another_class),
     cmocka_unit_test(held_counts_pages_in_use_and_mapped_counts_chunks),
     cmocka_unit_test(trim_gives_empty_chunks_back_to_the_system),
     cmocka_unit_test(trim_leaves_room_for_half_of_what_is_in_use),
-    cmocka_unit_test(close_unmaps_everything_whatever_is_taken),
-    cmocka_unit_test(without_memory_there_is_no_block_and_nothing_breaks),
-    cmocka_unit_test(blocks_keep_what_is_in_them_on_a_random_walk),
+    cmocka_unit_test(close_unmaps_pages_that_are_in_use),
+    cmocka_unit_test(slab_without_memory_returns_null),
+    cmocka_unit_test(blocks_keep_their_contents_in_a_random_sequence),
 };
 
 HARNESS_MAIN(slab_tests)

@@ -81,7 +81,7 @@ static enum orr_poll fail_with_value(struct orr_task *task, void *data)
     return orr_task_finish(task, (struct orr_result){ .error = -EIO, .value = data, .drop = drop_value });
 }
 
-static void task_that_the_sink_keeps_can_be_read_as_long(void **state)
+static void task_can_be_read_as_long_as_the_sink_keeps_it(void **state)
 {
     (void)state;
     values_dropped = 0;
@@ -117,7 +117,7 @@ static int cancel_and_complete(struct orr_task *task, struct step_task *self)
     return 0;
 }
 
-static void completed_task_has_its_result_though_it_was_cancelled_while_it_joined(void **state)
+static void completed_task_keeps_its_result_when_cancelled_while_it_joins(void **state)
 {
     (void)state;
     struct orr_runtime *rt = fixture_open();
@@ -256,7 +256,7 @@ static int look_late(struct orr_task *task, struct step_task *self)
     return 0;
 }
 
-static void first_of_two_failures_is_told_first_though_it_is_of_an_outer_scope(void **state)
+static void earlier_failure_of_an_outer_scope_is_told_first(void **state)
 {
     (void)state;
     struct orr_runtime *rt = fixture_open();
@@ -296,7 +296,7 @@ static void look_at_once(struct orr_task *task, void *data)
     orr_task_result(task);
 }
 
-static void sleep_is_no_longer_for_a_failure_that_another_has_looked_at(void **state)
+static void failure_that_another_task_observed_does_not_end_a_sleep(void **state)
 {
     (void)state;
     struct orr_runtime *rt = fixture_open();
@@ -339,7 +339,7 @@ static void detach_and_drop(struct orr_task *task, void *data)
     orr_task_drop(orr_task_waker(waiter->task));
 }
 
-static void failed_task_that_is_detached_is_not_its_parents_though_another_waits_for_it(void **state)
+static void detached_failed_task_does_not_fail_its_parent_while_another_awaits_it(void **state)
 {
     (void)state;
     struct orr_runtime *rt = fixture_open();
@@ -369,7 +369,7 @@ static int wait_for_event(struct orr_task *task, struct step_task *self)
     return AWAIT(orr_event_wait(task, &self->wait, self->data));
 }
 
-static void event_is_not_freed_before_those_it_woke_have_come_back(void **state)
+static void event_is_not_freed_before_the_tasks_it_woke_have_returned(void **state)
 {
     (void)state;
     struct orr_runtime *rt = fixture_open();
@@ -403,7 +403,7 @@ static int reuse_wait(struct orr_task *task, struct step_task *self)
     return error;
 }
 
-static void wait_that_was_refused_has_left_its_group(void **state)
+static void refused_wait_has_left_its_group(void **state)
 {
     (void)state;
     struct orr_runtime *rt = fixture_open();
@@ -422,15 +422,15 @@ static void wait_that_was_refused_has_left_its_group(void **state)
 
 static const struct CMUnitTest structure_edges[] = {
     cmocka_unit_test(failure_that_went_to_the_sink_with_its_parent_does_not_go_there_again),
-    cmocka_unit_test(task_that_the_sink_keeps_can_be_read_as_long),
-    cmocka_unit_test(completed_task_has_its_result_though_it_was_cancelled_while_it_joined),
+    cmocka_unit_test(task_can_be_read_as_long_as_the_sink_keeps_it),
+    cmocka_unit_test(completed_task_keeps_its_result_when_cancelled_while_it_joins),
     cmocka_unit_test(observer_may_cancel_a_task_that_waits_for_the_same_child_and_for_more),
     cmocka_unit_test(failure_outside_a_scope_that_is_being_left_cancels_what_is_in_it),
-    cmocka_unit_test(first_of_two_failures_is_told_first_though_it_is_of_an_outer_scope),
-    cmocka_unit_test(sleep_is_no_longer_for_a_failure_that_another_has_looked_at),
-    cmocka_unit_test(failed_task_that_is_detached_is_not_its_parents_though_another_waits_for_it),
-    cmocka_unit_test(event_is_not_freed_before_those_it_woke_have_come_back),
-    cmocka_unit_test(wait_that_was_refused_has_left_its_group),
+    cmocka_unit_test(earlier_failure_of_an_outer_scope_is_told_first),
+    cmocka_unit_test(failure_that_another_task_observed_does_not_end_a_sleep),
+    cmocka_unit_test(detached_failed_task_does_not_fail_its_parent_while_another_awaits_it),
+    cmocka_unit_test(event_is_not_freed_before_the_tasks_it_woke_have_returned),
+    cmocka_unit_test(refused_wait_has_left_its_group),
 };
 
 HARNESS_MAIN(structure_edges)

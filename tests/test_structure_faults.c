@@ -360,7 +360,7 @@ static void fail_at_every_point(void)
 }
 
 /* First, because what the process keeps for all runtimes is allocated only once. */
-static void one_allocation_fails_and_all_others_go_on(void **state)
+static void one_failed_allocation_is_an_error_for_its_caller_only(void **state)
 {
     (void)state;
     for_good = false;
@@ -375,7 +375,7 @@ static void memory_runs_out_for_good_and_nothing_is_lost(void **state)
 }
 
 static const struct CMUnitTest structure_faults[] = {
-    cmocka_unit_test(one_allocation_fails_and_all_others_go_on),
+    cmocka_unit_test(one_failed_allocation_is_an_error_for_its_caller_only),
     cmocka_unit_test(memory_runs_out_for_good_and_nothing_is_lost),
 };
 

@@ -710,7 +710,7 @@ static void check_fate(const struct node *node)
     assert_int_equal(node->outside.drops, node->outside.given);
 }
 
-static void play_one_tree(uint64_t random)
+static void run_one_tree(uint64_t random)
 {
     uint64_t steps = w.steps;
     memset(&w, 0, sizeof w);
@@ -740,7 +740,7 @@ static void play_one_tree(uint64_t random)
     assert_int_equal(allocated_bytes, 0);
 }
 
-static void random_trees_keep_what_structure_promises(void **state)
+static void random_trees_behave_as_the_model(void **state)
 {
     (void)state;
     const char *given = getenv("ORR_TEST_SEED");
@@ -748,12 +748,12 @@ static void random_trees_keep_what_structure_promises(void **state)
     print_message("ORR_TEST_SEED=%" PRIu64 "\n", seed);
     w.steps = 0;
     for (uint64_t tree = 1; w.steps < WORK(STEPS); tree++)
-        play_one_tree(((seed << 20) + tree) * UINT64_C(0x9e3779b97f4a7c15) | 1);
+        run_one_tree(((seed << 20) + tree) * UINT64_C(0x9e3779b97f4a7c15) | 1);
     print_message("%" PRIu64 " steps\n", w.steps);
 }
 
 static const struct CMUnitTest tree[] = {
-    cmocka_unit_test(random_trees_keep_what_structure_promises),
+    cmocka_unit_test(random_trees_behave_as_the_model),
 };
 
 HARNESS_MAIN(tree)

@@ -150,7 +150,7 @@ static void wheel_agrees_with_a_sorted_list_at_every_step(void **state)
 
 /* --- corners ------------------------------------------------------------------------------------------------ */
 
-static void entry_is_never_given_out_early_and_at_its_time_for_certain(void **state)
+static void entry_is_due_at_its_deadline_and_never_early(void **state)
 {
     (void)state;
     static const uint64_t delays[] = { 1,         8191, 8192,       8193,      1 * MS, SECOND, 20 * 60 * SECOND,
@@ -171,7 +171,7 @@ static void entry_is_never_given_out_early_and_at_its_time_for_certain(void **st
     }
 }
 
-static void equal_deadlines_keep_their_order_however_far_they_come(void **state)
+static void equal_deadlines_keep_their_order_in_every_ring(void **state)
 {
     (void)state;
     static struct wheel wheel;
@@ -205,7 +205,7 @@ static void entries_of_one_tick_come_in_the_order_of_their_deadlines(void **stat
     }
 }
 
-static void long_pause_costs_what_is_due_and_skips_nothing(void **state)
+static void long_pause_costs_only_the_due_entries(void **state)
 {
     (void)state;
     static const uint64_t pauses[] = { HOUR, DAY, YEAR };
@@ -221,7 +221,7 @@ static void long_pause_costs_what_is_due_and_skips_nothing(void **state)
     }
 }
 
-static void budget_that_runs_out_keeps_its_place(void **state)
+static void advance_continues_where_its_budget_ran_out(void **state)
 {
     (void)state;
     static struct wheel wheel;
@@ -241,7 +241,7 @@ static void budget_that_runs_out_keeps_its_place(void **state)
     assert_true(calls > 1000 / 7);
 }
 
-static void entry_set_while_its_bucket_is_being_spilled_keeps_its_turn(void **state)
+static void entry_added_while_its_bucket_is_spilled_keeps_its_order(void **state)
 {
     (void)state;
     static struct wheel wheel;
@@ -335,12 +335,12 @@ static void drain_empties_a_wheel_in_any_state(void **state)
 
 static const struct CMUnitTest wheel_tests[] = {
     cmocka_unit_test(wheel_agrees_with_a_sorted_list_at_every_step),
-    cmocka_unit_test(entry_is_never_given_out_early_and_at_its_time_for_certain),
-    cmocka_unit_test(equal_deadlines_keep_their_order_however_far_they_come),
+    cmocka_unit_test(entry_is_due_at_its_deadline_and_never_early),
+    cmocka_unit_test(equal_deadlines_keep_their_order_in_every_ring),
     cmocka_unit_test(entries_of_one_tick_come_in_the_order_of_their_deadlines),
-    cmocka_unit_test(long_pause_costs_what_is_due_and_skips_nothing),
-    cmocka_unit_test(budget_that_runs_out_keeps_its_place),
-    cmocka_unit_test(entry_set_while_its_bucket_is_being_spilled_keeps_its_turn),
+    cmocka_unit_test(long_pause_costs_only_the_due_entries),
+    cmocka_unit_test(advance_continues_where_its_budget_ran_out),
+    cmocka_unit_test(entry_added_while_its_bucket_is_spilled_keeps_its_order),
     cmocka_unit_test(scrub_reaches_every_bucket_and_leaves_the_rest_in_order),
     cmocka_unit_test(scrub_gets_to_the_end_of_a_long_list_while_buckets_are_opened),
     cmocka_unit_test(histogram_has_a_class_for_every_duration),

@@ -100,7 +100,7 @@ static bool run_workload(int point)
     return !lacking;
 }
 
-static void memory_that_lacks_once_in_a_workers_life_is_told_and_loses_nothing(void **state)
+static void one_failed_allocation_in_the_life_of_a_worker_is_an_error_and_loses_nothing(void **state)
 {
     (void)state;
     alarm(250);
@@ -114,7 +114,7 @@ static void memory_that_lacks_once_in_a_workers_life_is_told_and_loses_nothing(v
 }
 
 static const struct CMUnitTest worker_faults[] = {
-    cmocka_unit_test(memory_that_lacks_once_in_a_workers_life_is_told_and_loses_nothing),
+    cmocka_unit_test(one_failed_allocation_in_the_life_of_a_worker_is_an_error_and_loses_nothing),
 };
 
 HARNESS_MAIN(worker_faults)

@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-extern const char living_lua[];
-extern const size_t living_lua_size;
+extern const char host_loop_lua[];
+extern const size_t host_loop_lua_size;
 
 /* --- Help --------------------------------------------------------------------------------------------------------- */
 
@@ -230,7 +230,7 @@ static void open_host(struct host *host, enum habit habit, uint64_t seed)
         assert_true((host->fd = orr_runtime_fd(host->rt)) >= 0);
     lua_pushlightuserdata(host->L, host);
     lua_setfield(host->L, LUA_REGISTRYINDEX, "host");
-    assert_int_equal(luaL_loadbuffer(host->L, living_lua, living_lua_size, "=living"), LUA_OK);
+    assert_int_equal(luaL_loadbuffer(host->L, host_loop_lua, host_loop_lua_size, "=host_loop"), LUA_OK);
     lua_getglobal(host->L, "game");
     lua_pushcfunction(host->L, log_note);
     assert_int_equal(orr_lua_push_async(host->L, ask_start, ask_push), 0);
@@ -284,7 +284,7 @@ static void assert_same_log(const struct host *a, const struct host *b, uint64_t
     fail_msg("seed %" PRIu64 ": '%.40s' and '%.40s' at %zu", seed, a->log + line, b->log + line, line);
 }
 
-static void hosts_that_turn_when_told_see_what_hosts_see_that_turn_all_the_time(void **state)
+static void host_that_turns_when_told_sees_the_same_as_one_that_turns_always(void **state)
 {
     (void)state;
     static struct host hosts[HABITS];
@@ -306,7 +306,7 @@ static void hosts_that_turn_when_told_see_what_hosts_see_that_turn_all_the_time(
     assert_true(idle * 20 < turns); /* the wheel looks at far timers now and then */
 }
 
-static void host_that_sleeps_in_poll_is_woken_for_all_there_is(void **state)
+static void host_that_sleeps_in_poll_is_woken_for_everything(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
@@ -366,7 +366,7 @@ static void emit_numbers(lua_State *L, int count)
     }
 }
 
-static void host_that_turns_late_gets_all_of_it_in_order(void **state)
+static void host_that_turns_late_sees_everything_in_order(void **state)
 {
     (void)state;
     struct orr_runtime *rt = counted_runtime(ORR_CLOCK_MANUAL);
@@ -500,7 +500,7 @@ static void runtime_is_turned_inside_a_task_of_another(void **state)
     finish(outer, L);
 }
 
-static void slices_and_deadlines_hold_inside_and_outside(void **state)
+static void slices_and_deadlines_hold_for_nested_runtimes(void **state)
 {
     (void)state;
     struct orr_runtime *outer = host_runtime(), *inner = host_runtime();
@@ -807,15 +807,15 @@ static void thousand_runtimes_leave_nothing_behind(void **state)
     assert_int_equal(harness_threads(), threads);
 }
 
-static const struct CMUnitTest living[] = {
-    cmocka_unit_test(hosts_that_turn_when_told_see_what_hosts_see_that_turn_all_the_time),
-    cmocka_unit_test(host_that_sleeps_in_poll_is_woken_for_all_there_is),
-    cmocka_unit_test(host_that_turns_late_gets_all_of_it_in_order),
+static const struct CMUnitTest host_loop[] = {
+    cmocka_unit_test(host_that_turns_when_told_sees_the_same_as_one_that_turns_always),
+    cmocka_unit_test(host_that_sleeps_in_poll_is_woken_for_everything),
+    cmocka_unit_test(host_that_turns_late_sees_everything_in_order),
     cmocka_unit_test(turns_with_nothing_to_do_do_nothing),
     cmocka_unit_test(host_that_never_turns_can_close_everything),
     cmocka_unit_test(two_runtimes_are_turned_by_one_host),
     cmocka_unit_test(runtime_is_turned_inside_a_task_of_another),
-    cmocka_unit_test(slices_and_deadlines_hold_inside_and_outside),
+    cmocka_unit_test(slices_and_deadlines_hold_for_nested_runtimes),
     cmocka_unit_test(thread_with_a_small_stack_is_enough),
     cmocka_unit_test(error_at_any_depth_reaches_the_call_above_it),
     cmocka_unit_test(deadline_at_any_depth_ends_what_is_below_and_nothing_above),
@@ -823,4 +823,4 @@ static const struct CMUnitTest living[] = {
     cmocka_unit_test(thousand_runtimes_leave_nothing_behind),
 };
 
-HARNESS_MAIN(living)
+HARNESS_MAIN(host_loop)

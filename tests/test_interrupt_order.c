@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void failure_overtakes_siblings_that_are_ready(void **state)
+static void failure_reaches_the_parent_before_ready_siblings_run(void **state)
 {
     (void)state;
     struct orr_runtime *rt = fixture_open();
@@ -44,7 +44,7 @@ static int start_and_sleep_as_long(struct orr_task *task, struct step_task *self
     return 0;
 }
 
-static void parent_that_is_ready_itself_is_taken_out_of_turn(void **state)
+static void ready_parent_of_a_failed_child_runs_before_other_ready_tasks(void **state)
 {
     (void)state;
     struct orr_runtime *rt = fixture_open();
@@ -61,7 +61,7 @@ static void parent_that_is_ready_itself_is_taken_out_of_turn(void **state)
     fixture_close(rt);
 }
 
-static void what_is_cancelled_below_a_failure_ends_before_siblings_above_it_run(void **state)
+static void tasks_cancelled_by_a_failure_end_before_siblings_above_run(void **state)
 {
     (void)state;
     struct orr_runtime *rt = fixture_open();
@@ -130,7 +130,7 @@ static int interrupt_and_close(struct orr_task *task, struct step_task *self)
     return 0;
 }
 
-static void interrupted_tasks_of_a_closed_share_are_left_to_the_hosts(void **state)
+static void interrupted_tasks_of_a_closed_share_move_to_the_hosts_share(void **state)
 {
     (void)state;
     struct orr_runtime *rt = fixture_open();
@@ -193,7 +193,7 @@ static enum orr_poll catch_all(struct orr_task *task, void *data)
 }
 
 /* All of them are ready at once, and the parent hears of each failure alone, by going first each time. */
-static void price_of_a_failure_does_not_depend_on_those_that_are_ready(void **state)
+static void cost_of_a_failure_does_not_depend_on_the_number_of_ready_tasks(void **state)
 {
     (void)state;
     struct orr_runtime *rt = fixture_open();
@@ -257,7 +257,7 @@ static enum orr_poll stand_by(struct orr_task *task, void *data)
     return ORR_DONE;
 }
 
-static void those_who_interrupt_each_other_for_ever_do_not_starve_the_ready(void **state)
+static void tasks_that_interrupt_each_other_for_ever_do_not_starve_ready_tasks(void **state)
 {
     (void)state;
     struct orr_runtime *rt = fixture_open();
@@ -270,14 +270,14 @@ static void those_who_interrupt_each_other_for_ever_do_not_starve_the_ready(void
     fixture_close(rt);
 }
 
-static const struct CMUnitTest prompt[] = {
-    cmocka_unit_test(failure_overtakes_siblings_that_are_ready),
-    cmocka_unit_test(parent_that_is_ready_itself_is_taken_out_of_turn),
-    cmocka_unit_test(what_is_cancelled_below_a_failure_ends_before_siblings_above_it_run),
+static const struct CMUnitTest interrupt_order[] = {
+    cmocka_unit_test(failure_reaches_the_parent_before_ready_siblings_run),
+    cmocka_unit_test(ready_parent_of_a_failed_child_runs_before_other_ready_tasks),
+    cmocka_unit_test(tasks_cancelled_by_a_failure_end_before_siblings_above_run),
     cmocka_unit_test(parent_in_a_share_that_has_nothing_else_to_do_goes_first),
-    cmocka_unit_test(interrupted_tasks_of_a_closed_share_are_left_to_the_hosts),
-    cmocka_unit_test(price_of_a_failure_does_not_depend_on_those_that_are_ready),
-    cmocka_unit_test(those_who_interrupt_each_other_for_ever_do_not_starve_the_ready),
+    cmocka_unit_test(interrupted_tasks_of_a_closed_share_move_to_the_hosts_share),
+    cmocka_unit_test(cost_of_a_failure_does_not_depend_on_the_number_of_ready_tasks),
+    cmocka_unit_test(tasks_that_interrupt_each_other_for_ever_do_not_starve_ready_tasks),
 };
 
-HARNESS_MAIN(prompt)
+HARNESS_MAIN(interrupt_order)

@@ -38,7 +38,7 @@ static void chunks_cover_every_index_without_gaps(void **state)
     assert_true(chunk < CHUNK_COUNT);
 }
 
-static void waker_word_keeps_its_parts(void **state)
+static void waker_keeps_its_table_index_and_generation(void **state)
 {
     (void)state;
     struct orr_waker waker = waker_make(1000, 4194303, UINT32_MAX);
@@ -47,7 +47,7 @@ static void waker_word_keeps_its_parts(void **state)
     assert_int_equal(waker_generation(waker), UINT32_MAX);
 }
 
-static void place_is_used_again_and_generations_go_on(void **state)
+static void waker_table_is_reused_and_its_generations_go_on(void **state)
 {
     (void)state;
     struct waker_table *place = acquire();
@@ -138,7 +138,7 @@ static void slot_with_no_generation_left_is_retired(void **state)
     atomic_store(&slot->state, before);
 }
 
-static void zombie_that_a_predecessor_left_is_used_again_later(void **state)
+static void zombie_of_an_earlier_owner_is_reused_later(void **state)
 {
     (void)state;
     struct waker_table *place = acquire();
@@ -165,15 +165,15 @@ static void zombie_that_a_predecessor_left_is_used_again_later(void **state)
     assert_int_equal(orr_runtime_free(rt), 0);
 }
 
-static const struct CMUnitTest place_tests[] = {
+static const struct CMUnitTest waker_table[] = {
     cmocka_unit_test(chunks_cover_every_index_without_gaps),
-    cmocka_unit_test(waker_word_keeps_its_parts),
-    cmocka_unit_test(place_is_used_again_and_generations_go_on),
+    cmocka_unit_test(waker_keeps_its_table_index_and_generation),
+    cmocka_unit_test(waker_table_is_reused_and_its_generations_go_on),
     cmocka_unit_test(second_wake_is_coalesced_and_counted),
     cmocka_unit_test(count_of_coalesced_wakes_does_not_overflow_into_the_generation),
     cmocka_unit_test(slot_that_ends_in_the_inbox_is_a_zombie_until_it_is_taken_out),
     cmocka_unit_test(slot_with_no_generation_left_is_retired),
-    cmocka_unit_test(zombie_that_a_predecessor_left_is_used_again_later),
+    cmocka_unit_test(zombie_of_an_earlier_owner_is_reused_later),
 };
 
-HARNESS_MAIN(place_tests)
+HARNESS_MAIN(waker_table)

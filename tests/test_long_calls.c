@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-extern const char paced_lua[];
-extern const size_t paced_lua_size;
+extern const char long_calls_lua[];
+extern const size_t long_calls_lua_size;
 
 /* --- A budget that is used up as the test likes -------------------------------------------------------------------------- */
 
@@ -82,18 +82,18 @@ static void is_noted(struct orr_lua_options options, const char *code, const cha
 
 /* --- The tests -------------------------------------------------------------------------------------------------------------- */
 
-static void what_is_suspended_by_chance_comes_to_the_same(void **state)
+static void calls_suspended_at_random_give_the_same_results(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_counting_runtime();
     lua_State *L = open_trusted(rt, (struct orr_lua_options){ .deadline_ns = { [ORR_LUA_SCRIPT] = ORR_NEVER } });
-    assert_int_equal(luaL_loadbuffer(L, paced_lua, paced_lua_size, "=paced.lua"), LUA_OK);
+    assert_int_equal(luaL_loadbuffer(L, long_calls_lua, long_calls_lua_size, "=long_calls.lua"), LUA_OK);
     lua_getglobal(L, "game");
     lua_pushcfunction(L, set_pauses);
     const char *seed = getenv("ORR_TEST_SEED");
     lua_pushinteger(L, seed ? atoi(seed) : 20261117);
     struct orr_task *task;
-    assert_int_equal(orr_lua_start(L, 3, "paced", &task), 0);
+    assert_int_equal(orr_lua_start(L, 3, "long_calls", &task), 0);
     turn_until_done(rt, task, 4 * MS);
     const struct orr_result *result = orr_task_result(task);
     assert_string_equal(result->error ? result->message : "", "");
@@ -185,7 +185,7 @@ static void a_call_uses_up_instructions(void **state)
 }
 
 /* A task that is fair is overtaken between two instructions, and not inside such a call. */
-static void nobody_of_the_isolate_overtakes_a_call(void **state)
+static void no_task_of_the_isolate_overtakes_a_long_call(void **state)
 {
     (void)state;
     is_noted(trusted,
@@ -220,7 +220,7 @@ static void take_away(lua_State *L)
 }
 
 /* A finalizer could do that. */
-static void a_table_that_is_changed_meanwhile_is_an_error(void **state)
+static void changing_a_table_during_a_long_call_is_an_error(void **state)
 {
     (void)state;
     static const char *const calls[][2] = {
@@ -245,7 +245,7 @@ static void a_table_that_is_changed_meanwhile_is_an_error(void **state)
 }
 
 /* The isolate is closed while a call is suspended: nothing is sent, and nothing left. */
-static void a_call_that_is_dropped_leaves_nothing_behind(void **state)
+static void a_dropped_call_leaves_nothing_behind(void **state)
 {
     (void)state;
     static const char *const calls[] = {
@@ -284,7 +284,7 @@ static void a_call_that_is_dropped_leaves_nothing_behind(void **state)
 }
 
 /* Whoever was given an item, and was ended before it had read all of it, gives it back. */
-static void an_item_that_was_half_read_is_not_lost(void **state)
+static void an_item_whose_read_was_suspended_is_not_lost(void **state)
 {
     (void)state;
     is_noted(trusted,
@@ -301,7 +301,7 @@ static void an_item_that_was_half_read_is_not_lost(void **state)
              "false;2;20000;next;");
 }
 
-static void caps_are_named(void **state)
+static void error_names_the_limit_that_was_reached(void **state)
 {
     (void)state;
     is_noted((struct orr_lua_options){ .profile = ORR_LUA_UNTRUSTED, .longest_string = 100000 },
@@ -315,7 +315,7 @@ static void caps_are_named(void **state)
 }
 
 /* As long and as odd as it may be. */
-static void a_long_string_is_quoted_as_luas_own_does_it(void **state)
+static void a_long_string_is_quoted_as_in_lua(void **state)
 {
     (void)state;
     is_noted((struct orr_lua_options){ .longest_string = 250000, .deadline_ns = { [ORR_LUA_SCRIPT] = ORR_NEVER } },
@@ -335,18 +335,18 @@ static void a_long_string_is_quoted_as_luas_own_does_it(void **state)
              "200002;false;");
 }
 
-static const struct CMUnitTest paced_tests[] = {
-    cmocka_unit_test_setup(what_is_suspended_by_chance_comes_to_the_same, restore),
+static const struct CMUnitTest long_calls[] = {
+    cmocka_unit_test_setup(calls_suspended_at_random_give_the_same_results, restore),
     cmocka_unit_test_setup(a_long_call_looks_at_the_budget_every_few_thousand_values, restore),
     cmocka_unit_test_setup(a_long_call_is_suspended_at_the_end_of_its_slice, restore),
     cmocka_unit_test_setup(a_call_that_would_never_end_is_ended_at_its_deadline, restore),
     cmocka_unit_test_setup(a_call_uses_up_instructions, restore),
-    cmocka_unit_test_setup(nobody_of_the_isolate_overtakes_a_call, restore),
-    cmocka_unit_test_setup(a_table_that_is_changed_meanwhile_is_an_error, restore),
-    cmocka_unit_test_setup(a_call_that_is_dropped_leaves_nothing_behind, restore),
-    cmocka_unit_test_setup(an_item_that_was_half_read_is_not_lost, restore),
-    cmocka_unit_test_setup(caps_are_named, restore),
-    cmocka_unit_test_setup(a_long_string_is_quoted_as_luas_own_does_it, restore),
+    cmocka_unit_test_setup(no_task_of_the_isolate_overtakes_a_long_call, restore),
+    cmocka_unit_test_setup(changing_a_table_during_a_long_call_is_an_error, restore),
+    cmocka_unit_test_setup(a_dropped_call_leaves_nothing_behind, restore),
+    cmocka_unit_test_setup(an_item_whose_read_was_suspended_is_not_lost, restore),
+    cmocka_unit_test_setup(error_names_the_limit_that_was_reached, restore),
+    cmocka_unit_test_setup(a_long_string_is_quoted_as_in_lua, restore),
 };
 
-HARNESS_MAIN(paced_tests)
+HARNESS_MAIN(long_calls)
