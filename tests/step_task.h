@@ -67,7 +67,7 @@ unsigned long long fixture_ms(struct orr_runtime *rt);
 /* Adds the note "name:error@ms"; returns `error`. */
 int note_end(const struct step_task *self, int error);
 
-/* --- Bodies that many tests use ---------------------------------------------------------------------------------- */
+/* --- Bodies that many tests use --------------------------------------------------------------- */
 
 /* Ends at the first poll. */
 step_fn do_nothing;
@@ -87,7 +87,7 @@ step_fn start_and_sleep;
 /* Sleeps for a second.  When it is cancelled, it cleans up inside a shield for 30 ms. */
 step_fn clean_up;
 
-/* --- Writing a body ---------------------------------------------------------------------------------------------- */
+/* --- Writing a body --------------------------------------------------------------------------- */
 
 /* `error = AWAIT(call)`: returns -EAGAIN from the body until the wait is over, then yields the wait's result. */
 #define AWAIT(call) \

@@ -89,7 +89,7 @@ struct trial {
 
 static char items[8]; /* whose addresses are what goes through queues */
 
-/* --- Who is there ------------------------------------------------------------------------------------------------- */
+/* --- Who is there ----------------------------------------------------------------------------- */
 
 static enum orr_poll sleep_on(struct orr_task *task, void *data)
 {
@@ -173,7 +173,7 @@ static void waiter_drop(void *data)
     self->drops++;
 }
 
-/* --- Each kind ---------------------------------------------------------------------------------------------------- */
+/* --- Each kind -------------------------------------------------------------------------------- */
 
 static unsigned successes(const struct trial *trial)
 {
@@ -557,7 +557,7 @@ static const struct kind kinds[] = {
                 .racy = true },
 };
 
-/* --- The trial ---------------------------------------------------------------------------------------------------- */
+/* --- The trial -------------------------------------------------------------------------------- */
 
 static void interrupt(struct trial *trial)
 {
@@ -690,7 +690,7 @@ static void trial_close(struct trial *trial)
         assert_int_equal(trial->waiters[i].drops, 1);
 }
 
-/* --- What is expected --------------------------------------------------------------------------------------------- */
+/* --- What is expected ------------------------------------------------------------------------- */
 
 static int interruption(const struct trial *trial)
 {
@@ -720,7 +720,7 @@ static void check_victim(const struct trial *trial)
     }
 }
 
-/* --- The matrix --------------------------------------------------------------------------------------------------- */
+/* --- The matrix ------------------------------------------------------------------------------- */
 
 static const struct trial *running; /* NULL when it came to its end */
 

@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- Texts ------------------------------------------------------------------------------------------------------------ */
+/* --- Texts ------------------------------------------------------------------------------------ */
 
 static void names_are_cut_between_characters(void **state)
 {
@@ -40,7 +40,7 @@ static void names_are_cut_between_characters(void **state)
     assert_string_equal(shown + 122, "\xc3\xa9...");
 }
 
-/* --- Reports ------------------------------------------------------------------------------------------------------------ */
+/* --- Reports ---------------------------------------------------------------------------------- */
 
 static unsigned told, longest, in_order, marked;
 
@@ -100,7 +100,7 @@ static void error_value_is_not_cut(void **state)
     finish(rt, L);
 }
 
-/* --- The account ----------------------------------------------------------------------------------------------------------- */
+/* --- The account ------------------------------------------------------------------------------ */
 
 /* Runs a script that makes something, keeps it in `kept`, and lets go of it: what it costs, and what is left of that. */
 static void assert_charged(const char *make, size_t least)

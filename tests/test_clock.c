@@ -230,7 +230,7 @@ static void timers_of_a_worker_that_ends_fire_elsewhere_at_their_time(void **sta
     assert_int_equal(orr_runtime_free(rt), 0);
 }
 
-/* --- Where timers go ---------------------------------------------------------------------------------------------- */
+/* --- Where timers go -------------------------------------------------------------------------- */
 
 enum { CROWD = 1000 };
 

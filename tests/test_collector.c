@@ -126,7 +126,7 @@ static bool is_done(struct orr_runtime *rt, struct orr_task *task)
     return done;
 }
 
-/* --- Pace -------------------------------------------------------------------------------------------------------------- */
+/* --- Pace ------------------------------------------------------------------------------------- */
 
 static const char steady[] = "local keep = {} for i = 1, 20000 do keep[i] = { i } end\n"
                              "collectgarbage 'step' note(game.runtime.memory_used)\n"
@@ -261,7 +261,7 @@ static void script_that_only_collects_meets_its_deadline(void **state)
     finish(rt, L);
 }
 
-/* --- At the memory limit ------------------------------------------------------------------------------------------------ */
+/* --- At the memory limit ---------------------------------------------------------------------- */
 
 /* The collector is stopped, so that all garbage is there when the limit is. */
 static void limit_is_no_error_when_collecting_helps(void **state)
@@ -341,7 +341,7 @@ static void finalizers_may_allocate_at_the_limit(void **state)
     finish(rt, L);
 }
 
-/* --- Limits on one thing ------------------------------------------------------------------------------------------------ */
+/* --- Limits on one thing ---------------------------------------------------------------------- */
 
 static void list_that_is_too_long_is_an_error(void **state)
 {
@@ -512,7 +512,7 @@ static void buffer_of_a_string_is_not_taken_for_a_table(void **state)
     finish(rt, L);
 }
 
-/* --- Objects with finalizers -------------------------------------------------------------------------------------------- */
+/* --- Objects with finalizers ------------------------------------------------------------------ */
 
 static const char makes_objects[] =
     "local async, makers = game.async, {}\n"
@@ -586,7 +586,7 @@ static void trusted_state_has_no_limit_of_objects(void **state)
     finish(rt, L);
 }
 
-/* --- Being ended -------------------------------------------------------------------------------------------------------- */
+/* --- Being ended ------------------------------------------------------------------------------ */
 
 static const char insists[] = "game.events:on('e', function() note 'handled' end)\n"
                               "game.loop.set_interval(1, function() note 'timer' end)\n"
@@ -698,7 +698,7 @@ static void neighbour_of_an_ended_script_goes_on(void **state)
     finish(rt, L);
 }
 
-/* --- collectgarbage ------------------------------------------------------------------------------------------------------ */
+/* --- collectgarbage --------------------------------------------------------------------------- */
 
 static void collecting_suspends_the_script(void **state)
 {
@@ -822,7 +822,7 @@ static void untrusted_script_can_only_count_and_step(void **state)
     finish(rt, L);
 }
 
-/* --- What a script cannot tell ------------------------------------------------------------------------------------------ */
+/* --- What a script cannot tell ---------------------------------------------------------------- */
 
 static const char counts_events[] =
     "local pressure = ...\n"

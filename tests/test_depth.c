@@ -21,7 +21,7 @@ enum {
 #endif
 };
 
-/* --- A small stack --------------------------------------------------------------------------------------- */
+/* --- A small stack ---------------------------------------------------------------------------- */
 
 struct drive {
     struct orr_runtime *rt;
@@ -49,7 +49,7 @@ static int on_a_small_stack(struct orr_runtime *rt, int (*fn)(struct orr_runtime
     return what.answer;
 }
 
-/* --- A chain --------------------------------------------------------------------------------------------- */
+/* --- A chain ---------------------------------------------------------------------------------- */
 
 struct chain;
 
@@ -287,7 +287,7 @@ static void deep_chain_of_tasks_that_ignore_cancellation_is_dropped(void **state
     chain_close(&chain);
 }
 
-/* --- Looking at a chain ---------------------------------------------------------------------------------- */
+/* --- Looking at a chain ----------------------------------------------------------------------- */
 
 struct view {
     unsigned count, deepest, wrong, longest, deep_lines;
@@ -339,7 +339,7 @@ static void deep_chain_is_visited_and_printed(void **state)
     chain_close(&chain);
 }
 
-/* --- Many children --------------------------------------------------------------------------------------- */
+/* --- Many children ---------------------------------------------------------------------------- */
 
 struct family;
 
@@ -456,7 +456,7 @@ static void each_of_many_children_is_polled_as_often_as_each_of_few(void **state
     }
 }
 
-/* --- Nested scopes --------------------------------------------------------------------------------------- */
+/* --- Nested scopes ---------------------------------------------------------------------------- */
 
 struct nesting {
     struct orr_scope *scopes;

@@ -1,7 +1,7 @@
 /* Futures, from any thread, at any time. */
 #include "wait_fixture.h"
 
-/* --- Futures ------------------------------------------------------------------------------------------------------ */
+/* --- Futures ---------------------------------------------------------------------------------- */
 
 static int await_future(struct orr_task *task, struct step_task *self)
 {
@@ -273,7 +273,7 @@ static void misuse_of_futures_is_refused(void **state)
     fixture_close(rt);
 }
 
-/* --- Futures under fire ------------------------------------------------------------------------------------------- */
+/* --- Futures under fire ----------------------------------------------------------------------- */
 
 /*
  * Threads complete futures, in an order of their own, that tasks on three workers wait for, while others cancel those

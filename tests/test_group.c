@@ -1,7 +1,7 @@
 /* Waiting for many, for tasks, for time and for I/O. */
 #include "wait_fixture.h"
 
-/* --- Groups ------------------------------------------------------------------------------------------------------- */
+/* --- Groups ----------------------------------------------------------------------------------- */
 
 struct trio {
     struct orr_group group;
@@ -294,7 +294,7 @@ static void misuse_of_groups_is_refused(void **state)
     fixture_close(rt);
 }
 
-/* --- Tasks -------------------------------------------------------------------------------------------------------- */
+/* --- Tasks ------------------------------------------------------------------------------------ */
 
 static int await_task(struct orr_task *task, struct step_task *self)
 {
@@ -367,7 +367,7 @@ static void failure_that_the_awaiting_task_did_not_pick_up_goes_to_the_childs_sc
     fixture_close(rt);
 }
 
-/* --- Sleep -------------------------------------------------------------------------------------------------------- */
+/* --- Sleep ------------------------------------------------------------------------------------ */
 
 static int sleep_for_or_until(struct orr_task *task, struct step_task *self)
 {
@@ -444,7 +444,7 @@ static void sleep_that_is_due_with_its_scopes_deadline_is_cut_short(void **state
     fixture_close(rt);
 }
 
-/* --- I/O ---------------------------------------------------------------------------------------------------------- */
+/* --- I/O -------------------------------------------------------------------------------------- */
 
 struct reading {
     struct orr_io io;

@@ -46,7 +46,7 @@ static void is_the_same_in_all_ways(const char *code)
     }
 }
 
-/* --- Coroutines that fail ------------------------------------------------------------------------------------------- */
+/* --- Coroutines that fail --------------------------------------------------------------------- */
 
 #define FAILS \
     "local co = coroutine.create(function() " CLOSES "error('boom', 0) end)\n" \
@@ -129,7 +129,7 @@ static void coroutine_that_runs_out_of_its_memory_is_not_closed(void **state)
     }
 }
 
-/* --- What a hook sees ------------------------------------------------------------------------------------------------ */
+/* --- What a hook sees ------------------------------------------------------------------------- */
 
 static void line_hook_is_called_for_the_first_line_after_it_is_set(void **state)
 {
@@ -258,7 +258,7 @@ static void script_with_a_hook_is_suspended_and_ended(void **state)
     }
 }
 
-/* --- Full stacks ---------------------------------------------------------------------------------------------------- */
+/* --- Full stacks ------------------------------------------------------------------------------ */
 
 /* Runs `work` with so many values on the stack, twice; Lua's ends at a million. */
 #define FILLED \

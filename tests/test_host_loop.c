@@ -17,7 +17,7 @@
 extern const char host_loop_lua[];
 extern const size_t host_loop_lua_size;
 
-/* --- Help --------------------------------------------------------------------------------------------------------- */
+/* --- Help ------------------------------------------------------------------------------------- */
 
 static uint64_t random_state;
 
@@ -37,7 +37,7 @@ static uint64_t first_seed(void)
     return seed;
 }
 
-/* --- When to turn --------------------------------------------------------------------------------------------------- */
+/* --- When to turn ----------------------------------------------------------------------------- */
 
 enum { ASKED_MAX = 64, STEPS = 60, LOG_SIZE = 1 << 18 };
 
@@ -338,7 +338,7 @@ static void host_that_sleeps_in_poll_is_woken_for_everything(void **state)
     finish(rt, L);
 }
 
-/* --- Late, early, never ----------------------------------------------------------------------------------------------- */
+/* --- Late, early, never ----------------------------------------------------------------------- */
 
 static const char busy_script[] =
     "local a, loop, events = game.async, game.loop, game.events\n"
@@ -432,7 +432,7 @@ static void host_that_never_turns_can_close_everything(void **state)
     }
 }
 
-/* --- Two runtimes ------------------------------------------------------------------------------------------------------- */
+/* --- Two runtimes ----------------------------------------------------------------------------- */
 
 static int turn_other(lua_State *L)
 {
@@ -519,7 +519,7 @@ static void slices_and_deadlines_hold_for_nested_runtimes(void **state)
     finish(outer, L);
 }
 
-/* --- A small stack -------------------------------------------------------------------------------------------------------- */
+/* --- A small stack ---------------------------------------------------------------------------- */
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 enum { SMALL_STACK = 2 << 20, DEEP = 40 };
@@ -598,7 +598,7 @@ static void thread_with_a_small_stack_is_enough(void **state)
     assert_string_equal(noted, expected);
 }
 
-/* --- Down and up again ------------------------------------------------------------------------------------------------------ */
+/* --- Down and up again ------------------------------------------------------------------------ */
 
 enum { DEPTH = 10 };
 
@@ -728,7 +728,7 @@ static void deadline_at_any_depth_ends_what_is_below_and_nothing_above(void **st
     finish(rt, L);
 }
 
-/* --- Many lives ---------------------------------------------------------------------------------------------------------------- */
+/* --- Many lives ------------------------------------------------------------------------------- */
 
 static const char life[] = "local a, loop, events = game.async, game.loop, game.events\n"
                            "local q = a.queue(1)\n"

@@ -25,7 +25,7 @@ static void ignore_failure(void *data, struct orr_task *task)
     (void)task;
 }
 
-/* --- A script ----------------------------------------------------------------------------------------------------- */
+/* --- A script --------------------------------------------------------------------------------- */
 
 struct script {
     char path[512];
@@ -58,7 +58,7 @@ static void read_script(struct script *script)
         fail_msg("%s does not say what is expected", script->path);
 }
 
-/* --- Running one ------------------------------------------------------------------------------------------------------ */
+/* --- Running one ------------------------------------------------------------------------------ */
 
 /* Some are told apart by their time, on a machine that may be slow at the moment: what fails is tried again with more. */
 enum { TIMES_MORE = 20 };
@@ -163,7 +163,7 @@ static const char *judge(const struct script *script, const struct outcome *outc
     return NULL;
 }
 
-/* --- The neighbour ------------------------------------------------------------------------------------------------------ */
+/* --- The neighbour ---------------------------------------------------------------------------- */
 
 static const char neighbours_code[] =
     "local log = {}\n"

@@ -82,7 +82,7 @@ static void tasks_cancelled_by_a_failure_end_before_siblings_above_run(void **st
     fixture_close(rt);
 }
 
-/* --- Other shares ------------------------------------------------------------------------------------------------ */
+/* --- Other shares ----------------------------------------------------------------------------- */
 
 static struct share other_share;
 
@@ -149,7 +149,7 @@ static void interrupted_tasks_of_a_closed_share_move_to_the_hosts_share(void **s
     fixture_close(rt);
 }
 
-/* --- The price ------------------------------------------------------------------------------------------------------- */
+/* --- The price -------------------------------------------------------------------------------- */
 
 enum { MANY = 20000 };
 
@@ -209,7 +209,7 @@ static void cost_of_a_failure_does_not_depend_on_the_number_of_ready_tasks(void 
     free(crowd.members);
 }
 
-/* --- Fairness -------------------------------------------------------------------------------------------------------- */
+/* --- Fairness --------------------------------------------------------------------------------- */
 
 struct quarrel {
     struct orr_wait wait;

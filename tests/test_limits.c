@@ -12,7 +12,7 @@
 
 static const char endless[] = "while true do end";
 
-/* --- Slices ------------------------------------------------------------------------------------------------------- */
+/* --- Slices ----------------------------------------------------------------------------------- */
 
 static void host_goes_on_while_a_script_loops_without_end(void **state)
 {
@@ -200,7 +200,7 @@ static void isolate_is_closed_in_mid_slice(void **state)
     finish(rt, NULL);
 }
 
-/* --- Deadlines ------------------------------------------------------------------------------------------------------ */
+/* --- Deadlines -------------------------------------------------------------------------------- */
 
 /* Each is a way to survive an error.  What follows in the isolate finds it as it was. */
 static const char *const survivors[] = {
@@ -496,7 +496,7 @@ static void trusted_scripts_may_have_patterns_that_can_be_interrupted(void **sta
     finish(rt, L);
 }
 
-/* --- Handlers ------------------------------------------------------------------------------------------------------- */
+/* --- Handlers --------------------------------------------------------------------------------- */
 
 static void handler_that_times_out_thrice_is_disabled(void **state)
 {
@@ -651,7 +651,7 @@ static void handlers_of_events_are_disabled_and_enabled(void **state)
     finish(rt, L);
 }
 
-/* --- The report ---------------------------------------------------------------------------------------------------------- */
+/* --- The report ------------------------------------------------------------------------------- */
 
 /* Takes so many milliseconds of the thread's own time. */
 static int dawdle(lua_State *L)
@@ -694,7 +694,7 @@ static void report_says_what_took_the_time(void **state)
     finish(rt, L);
 }
 
-/* --- Memory -------------------------------------------------------------------------------------------------------------- */
+/* --- Memory ----------------------------------------------------------------------------------- */
 
 static void script_over_its_memory_limit_gets_an_error(void **state)
 {
@@ -889,7 +889,7 @@ static void unused_time_of_a_turn_is_used_to_collect(void **state)
     finish(rt, L);
 }
 
-/* --- Hooks and signals of others ------------------------------------------------------------------------------------------ */
+/* --- Hooks and signals of others -------------------------------------------------------------- */
 
 static void hooks_of_a_script_see_the_same_events_with_slices(void **state)
 {
@@ -994,7 +994,7 @@ static void worker_may_move_from_thread_to_thread(void **state)
     finish(rt, L);
 }
 
-/* --- Ordinary programs ------------------------------------------------------------------------------------------------------ */
+/* --- Ordinary programs ------------------------------------------------------------------------ */
 
 /* All of them, interrupted ten thousand times a second, come to what they come to undisturbed. */
 static const char ordinary[] = "local programs = dofile(os.getenv 'ORR_ORDINARY')\n"

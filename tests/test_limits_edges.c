@@ -68,7 +68,7 @@ static void assert_contains(const char *text, const char *part)
         fail_msg("no \"%s\" in: %s", part, text);
 }
 
-/* --- Coroutines that are not a script's own --------------------------------------------------------------------- */
+/* --- Coroutines that are not a script's own --------------------------------------------------- */
 
 static const char meddles[] = "game.async.sleep(1)\n"
                               "local ok, e = coroutine.resume(saved) note(ok) note(e:match 'is a task.s')\n"
@@ -214,7 +214,7 @@ static void coroutine_that_could_not_wait_for_lack_of_memory_leaves_the_others_a
     assert_true(failed);
 }
 
-/* --- Calls from the host, and to it -------------------------------------------------------------------------------- */
+/* --- Calls from the host, and to it ----------------------------------------------------------- */
 
 static void call_inside_a_task_cannot_wait(void **state)
 {
@@ -282,7 +282,7 @@ static void isolate_closed_in_a_notice_is_closed_when_the_call_has_returned(void
     finish(rt, NULL);
 }
 
-/* --- Tasks that are held by what they wait for ----------------------------------------------------------------------- */
+/* --- Tasks that are held by what they wait for ------------------------------------------------ */
 
 /* Waits through so many cycles of the collector that who waits for an event is held by that alone. */
 #define COLLECT "for i = 1, 4 do collectgarbage() game.async.sleep(1) end "
@@ -345,7 +345,7 @@ static void task_held_by_a_weak_table_may_be_dropped(void **state)
     finish(rt, L);
 }
 
-/* --- Tasks that are held up ----------------------------------------------------------------------------------------- */
+/* --- Tasks that are held up ------------------------------------------------------------------- */
 
 static void task_that_should_run_next_may_be_parked(void **state)
 {
@@ -403,7 +403,7 @@ static void parked_tasks_go_on_in_their_original_order(void **state)
     }
 }
 
-/* --- Other isolates --------------------------------------------------------------------------------------------------- */
+/* --- Other isolates --------------------------------------------------------------------------- */
 
 static int call_other(lua_State *L)
 {
@@ -432,7 +432,7 @@ static void short_calls_into_another_isolate_do_not_put_off_a_deadline(void **st
     finish(rt, L);
 }
 
-/* --- Ways around the count ----------------------------------------------------------------------------------------------- */
+/* --- Ways around the count -------------------------------------------------------------------- */
 
 enum { COUNT = 1000000 };
 
@@ -487,7 +487,7 @@ static void going_over_the_memory_limit_does_not_escape_the_count(void **state)
                    "end");
 }
 
-/* --- Hooks of others -------------------------------------------------------------------------------------------------------- */
+/* --- Hooks of others -------------------------------------------------------------------------- */
 
 static void hook_for_calls_does_not_switch_off_the_deadline_of_a_call(void **state)
 {
@@ -536,7 +536,7 @@ static void hook_of_a_task_is_not_a_hook_of_the_next(void **state)
     finish(rt, L);
 }
 
-/* --- Signals of others ------------------------------------------------------------------------------------------------------- */
+/* --- Signals of others ------------------------------------------------------------------------ */
 
 static void signal_that_the_host_may_not_choose_is_refused(void **state)
 {

@@ -15,7 +15,7 @@
 extern const char long_calls_lua[];
 extern const size_t long_calls_lua_size;
 
-/* --- A budget that is used up as the test likes -------------------------------------------------------------------------- */
+/* --- A budget that is used up as the test likes ----------------------------------------------- */
 
 static _Atomic uint32_t pause_one_in; /* one in so many questions, by chance, is answered yes; 0: the budget decides */
 static _Atomic unsigned questions;
@@ -59,7 +59,7 @@ static int restore(void **state)
     return 0;
 }
 
-/* --- What is allocated ---------------------------------------------------------------------------------------------------- */
+/* --- What is allocated ------------------------------------------------------------------------ */
 
 static const struct orr_lua_options trusted = { .profile = ORR_LUA_TRUSTED };
 
@@ -80,7 +80,7 @@ static void is_noted(struct orr_lua_options options, const char *code, const cha
     finish_counting(rt, L);
 }
 
-/* --- The tests -------------------------------------------------------------------------------------------------------------- */
+/* --- The tests -------------------------------------------------------------------------------- */
 
 static void calls_suspended_at_random_give_the_same_results(void **state)
 {

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* --- Help ----------------------------------------------------------------------------------------------------- */
+/* --- Help ------------------------------------------------------------------------------------- */
 
 static const struct orr_lua_options trusted = { .mount = "game", .profile = ORR_LUA_TRUSTED };
 
@@ -82,7 +82,7 @@ static void start(lua_State *L, const char *code)
     assert_int_equal(orr_lua_start(L, 0, "script", NULL), 0);
 }
 
-/* --- Running and closing ------------------------------------------------------------------------------------------ */
+/* --- Running and closing ---------------------------------------------------------------------- */
 
 static void script_runs_as_a_task_of_the_runtime(void **state)
 {
@@ -208,7 +208,7 @@ static void isolate_lives_on_the_worker_whose_task_made_it(void **state)
     assert_int_equal(orr_runtime_free(rt), 0);
 }
 
-/* --- The host's own state -------------------------------------------------------------------------------------------- */
+/* --- The host's own state --------------------------------------------------------------------- */
 
 static void hosts_own_state_gets_the_api_and_keeps_its_globals(void **state)
 {
@@ -451,7 +451,7 @@ static void hosts_own_state_may_be_closed_while_it_has_tasks(void **state)
     assert_int_equal(allocated_bytes, 0);
 }
 
-/* --- Functions that scripts await --------------------------------------------------------------------------------------- */
+/* --- Functions that scripts await ------------------------------------------------------------- */
 
 struct doubling {
     struct orr_future *future;
@@ -516,7 +516,7 @@ static void calling_an_asynchronous_host_function_awaits_it(void **state)
     assert_int_equal(allocated_bytes, 0);
 }
 
-/* --- Without memory ----------------------------------------------------------------------------------------------------- */
+/* --- Without memory --------------------------------------------------------------------------- */
 
 static const char busy_script[] =
     "local a = game.async\n"

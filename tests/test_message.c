@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- Memory that is counted, and that runs out ------------------------------------------------------------------------ */
+/* --- Memory that is counted, and that runs out ------------------------------------------------ */
 
 static long long held, peak;
 static int allowed = INT32_MAX; /* allocations, until one fails */
@@ -81,7 +81,7 @@ static void is_refused(lua_State *L, int count, const char *root, int error, con
     lua_settop(L, 0);
 }
 
-/* --- Copying ----------------------------------------------------------------------------------------------------------- */
+/* --- Copying ---------------------------------------------------------------------------------- */
 
 static void a_message_outlives_the_state_it_came_from(void **state)
 {
@@ -167,7 +167,7 @@ static void deepest_allowed_table_is_copied(void **state)
     lua_close(L);
 }
 
-/* --- Long strings ------------------------------------------------------------------------------------------------------- */
+/* --- Long strings ----------------------------------------------------------------------------- */
 
 static void long_strings_are_copied_once_and_never_moved(void **state)
 {
@@ -207,7 +207,7 @@ static void a_string_that_is_met_often_takes_little_room(void **state)
     lua_close(L);
 }
 
-/* --- Attachments --------------------------------------------------------------------------------------------------------- */
+/* --- Attachments ------------------------------------------------------------------------------ */
 
 struct thing {
     struct attachment head;
@@ -311,7 +311,7 @@ static void a_metatable_that_only_looks_right_attaches_nothing(void **state)
     lua_close(L);
 }
 
-/* --- Memory that runs out ------------------------------------------------------------------------------------------------ */
+/* --- Memory that runs out --------------------------------------------------------------------- */
 
 static const char sample[] =
     "{ 1, -2, 300, 70000, 1 << 40, 0.5, true, false, 'name', 'name', ('long'):rep(20), ('x'):rep(70000),"
@@ -394,7 +394,7 @@ static void nothing_is_lost_when_memory_runs_out(void **state)
     }
 }
 
-/* --- Bytes of anybody's ---------------------------------------------------------------------------------------------------- */
+/* --- Bytes of anybody's ----------------------------------------------------------------------- */
 
 struct bytes {
     const unsigned char *start;

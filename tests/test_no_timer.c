@@ -225,7 +225,7 @@ static void the_limit_of_pending_signals_does_not_matter(void **state)
     in_a_process(no_pending_signals, 0);
 }
 
-/* --- Later ------------------------------------------------------------------------------------------------------------ */
+/* --- Later ------------------------------------------------------------------------------------ */
 
 static int to_deny;
 
@@ -325,7 +325,7 @@ static void turns_may_move_to_a_thread_without_a_timer_and_back(void **state)
     in_a_process(denied_to_another_thread, SYS_timer_delete);
 }
 
-/* --- What a host does itself -------------------------------------------------------------------------------------------- */
+/* --- What a host does itself ------------------------------------------------------------------ */
 
 static int preempting_signal;
 
@@ -399,7 +399,7 @@ static void a_task_that_takes_the_signal_away_in_a_run_is_noticed(void **state)
     in_a_process(disturbed_in_a_run, 0);
 }
 
-/* --- Workers ----------------------------------------------------------------------------------------------------------- */
+/* --- Workers ---------------------------------------------------------------------------------- */
 
 static void denied_to_jobs(int call)
 {

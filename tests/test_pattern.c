@@ -14,7 +14,7 @@
 extern const char patterns_lua[];
 extern const size_t patterns_lua_size;
 
-/* --- A budget that is used up as the test likes -------------------------------------------------------------------------- */
+/* --- A budget that is used up as the test likes ----------------------------------------------- */
 
 static uint32_t pause_one_in; /* so many questions, by chance, is answered yes; 0: none */
 static unsigned pauses, questions;
@@ -66,7 +66,7 @@ static int set_ending(lua_State *L)
     return 0;
 }
 
-/* --- A state ----------------------------------------------------------------------------------------------------------------- */
+/* --- A state ---------------------------------------------------------------------------------- */
 
 struct supply {
     long long held;
@@ -148,7 +148,7 @@ static void run_cases(const char *name, lua_Integer count)
     close_state(L);
 }
 
-/* --- Tests ---------------------------------------------------------------------------------------------------------------------- */
+/* --- Tests ------------------------------------------------------------------------------------ */
 
 static void random_cases_give_what_lua_gives(void **state)
 {

@@ -1,7 +1,7 @@
 /* Queues, and that nothing is freed while somebody needs it. */
 #include "wait_fixture.h"
 
-/* --- Queues ------------------------------------------------------------------------------------------------------- */
+/* --- Queues ----------------------------------------------------------------------------------- */
 
 static int get(struct orr_task *task, struct step_task *self)
 {
@@ -221,7 +221,7 @@ static void freed_queue_drops_its_items(void **state)
     fixture_close(rt);
 }
 
-/* --- Nothing is freed while somebody needs it --------------------------------------------------------------------- */
+/* --- Nothing is freed while somebody needs it ------------------------------------------------- */
 
 /* Those who were granted what they wait for look at it once more. */
 static void event_is_not_freed_before_the_tasks_it_woke_have_run(void **state)

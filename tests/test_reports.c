@@ -39,7 +39,7 @@ static struct orr_runtime *open_plain(orr_sink_fn *sink, struct orr_lua_options 
     return rt;
 }
 
-/* --- Calls of the host's that time out ---------------------------------------------------------------------------- */
+/* --- Calls of the host's that time out -------------------------------------------------------- */
 
 static const struct orr_lua_options timed = {
     .deadline_ns = { [ORR_LUA_CALL] = 5 * MS, [ORR_LUA_SCRIPT] = 5 * MS, [ORR_LUA_HANDLER] = 5 * MS }
@@ -113,7 +113,7 @@ static void timeout_that_is_reported_elsewhere_is_not_logged(void **state)
     finish(rt, L);
 }
 
-/* --- Order --------------------------------------------------------------------------------------------------------- */
+/* --- Order ------------------------------------------------------------------------------------ */
 
 /* The words that stand, in this order, in what was told. */
 static void assert_in_order(const char *const *words, size_t length)
@@ -231,7 +231,7 @@ static void closing_an_isolate_sends_the_reports_that_are_left(void **state)
     assert_in_order(words, LENGTH(words));
 }
 
-/* --- Words ---------------------------------------------------------------------------------------------------------- */
+/* --- Words ------------------------------------------------------------------------------------ */
 
 static void durations_are_written_in_the_largest_fitting_unit(void **state)
 {

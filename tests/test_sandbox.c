@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* --- Help ----------------------------------------------------------------------------------------------------- */
+/* --- Help ------------------------------------------------------------------------------------- */
 
 static int served = INT32_MAX; /* of those that ask for memory */
 
@@ -87,7 +87,7 @@ static void run_task(lua_State *L, const char *code, bool own_globals)
     assert_int_equal(orr_runtime_leave(rt), 0);
 }
 
-/* --- What can be reached ------------------------------------------------------------------------------------------ */
+/* --- What can be reached ---------------------------------------------------------------------- */
 
 static const char *const allowed[] = {
     "_G.",
@@ -350,7 +350,7 @@ static void metatables_are_out_of_reach_and_finalizers_refused(void **state)
     close_all(L);
 }
 
-/* --- The same as Lua's own --------------------------------------------------------------------------------------- */
+/* --- The same as Lua's own -------------------------------------------------------------------- */
 
 static const char *answers(lua_State *L, int seed)
 {
@@ -390,7 +390,7 @@ static void functions_return_and_raise_what_luas_own_do(void **state)
     }
 }
 
-/* --- Bombs ---------------------------------------------------------------------------------------------------------- */
+/* --- Bombs ------------------------------------------------------------------------------------ */
 
 /* Every so many instructions; in the end, enough. */
 static int instructions;
@@ -567,7 +567,7 @@ static void library_functions_do_not_depend_on_globals(void **state)
     close_all(L);
 }
 
-/* --- require --------------------------------------------------------------------------------------------------------- */
+/* --- require ---------------------------------------------------------------------------------- */
 
 static char folder[64];
 
@@ -726,7 +726,7 @@ static void host_registers_modules_in_both_profiles(void **state)
     }
 }
 
-/* --- Globals of a script's own ------------------------------------------------------------------------------------------ */
+/* --- Globals of a script's own ---------------------------------------------------------------- */
 
 static void scripts_with_their_own_globals_do_not_see_those_of_others(void **state)
 {
@@ -879,7 +879,7 @@ static void scripts_are_loaded_from_text_and_from_files(void **state)
     close_all(L);
 }
 
-/* --- Memory -------------------------------------------------------------------------------------------------------------- */
+/* --- Memory ----------------------------------------------------------------------------------- */
 
 /* True if there was enough. */
 static bool run_with_memory_for(int allocations)

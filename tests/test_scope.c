@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- Parents wait for children --------------------------------------------------------------------------- */
+/* --- Parents wait for children ---------------------------------------------------------------- */
 
 static void parent_is_done_when_its_children_are(void **state)
 {
@@ -29,7 +29,7 @@ static void parent_is_done_when_its_children_are(void **state)
     fixture_close(rt);
 }
 
-/* --- Errors go up ------------------------------------------------------------------------------------------ */
+/* --- Errors go up ----------------------------------------------------------------------------- */
 
 static void childs_failure_interrupts_the_parents_wait_and_cancels_its_siblings(void **state)
 {
@@ -232,7 +232,7 @@ static void supervisor_lets_other_children_go_on_and_fails_at_its_end(void **sta
     fixture_close(rt);
 }
 
-/* --- Cancellation comes down --------------------------------------------------------------------------------- */
+/* --- Cancellation comes down ------------------------------------------------------------------ */
 
 static void cancelling_a_parent_cancels_its_subtree_at_once_parents_first(void **state)
 {
@@ -312,7 +312,7 @@ static void task_cancelled_while_it_waits_for_its_children_ends_as_cancelled(voi
     fixture_close(rt);
 }
 
-/* --- Results ---------------------------------------------------------------------------------------------------- */
+/* --- Results ---------------------------------------------------------------------------------- */
 
 static unsigned values_dropped;
 
@@ -447,7 +447,7 @@ static void awaiting_oneself_or_an_ancestor_is_refused(void **state)
     fixture_close(rt);
 }
 
-/* --- Detached, and failures that nobody sees -------------------------------------------------------------------- */
+/* --- Detached, and failures that nobody sees -------------------------------------------------- */
 
 static int start_and_detach(struct orr_task *task, struct step_task *self)
 {

@@ -108,7 +108,7 @@ static void close_all(struct orr_runtime *rt, lua_State **isolates, int count)
     assert_int_equal(orr_runtime_free(rt), 0);
 }
 
-/* --- A neighbour's timer ------------------------------------------------------------------------------------------------- */
+/* --- A neighbour's timer ---------------------------------------------------------------------- */
 
 static void sleeper_beside(const int *tasks, int count, uint64_t budget)
 {
@@ -198,7 +198,7 @@ static void timer_fires_first_while_the_clock_stands_still(void **state)
     close_all(rt, isolates, 4);
 }
 
-/* --- Shares -------------------------------------------------------------------------------------------------------------- */
+/* --- Shares ----------------------------------------------------------------------------------- */
 
 static void check_shares(const unsigned *pieces, int count, double tolerance)
 {
@@ -312,7 +312,7 @@ static void tasks_that_never_wait_have_their_isolates_share(void **state)
     check_shares(pieces, 3, 0.3);
 }
 
-/* --- Ends ----------------------------------------------------------------------------------------------------------------- */
+/* --- Ends ------------------------------------------------------------------------------------- */
 
 static void isolates_may_be_closed_while_they_wait_for_their_turn(void **state)
 {

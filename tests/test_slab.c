@@ -237,7 +237,7 @@ static void slab_without_memory_returns_null(void **state)
     slab_close(&slab);
 }
 
-/* --- A random walk beside a model ------------------------------------------------------------------------------------- */
+/* --- A random walk beside a model ------------------------------------------------------------- */
 
 enum { BLOCKS = 5000 };
 

@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* --- Failures, once -------------------------------------------------------------------------------------- */
+/* --- Failures, once --------------------------------------------------------------------------- */
 
 static unsigned sunk;
 static struct orr_task *kept;
@@ -96,7 +96,7 @@ static void task_can_be_read_as_long_as_the_sink_keeps_it(void **state)
     fixture_close(rt);
 }
 
-/* --- Completed from outside ------------------------------------------------------------------------------ */
+/* --- Completed from outside ------------------------------------------------------------------- */
 
 static int edge_sleep(struct orr_task *task, struct step_task *self)
 {
@@ -135,7 +135,7 @@ static void completed_task_keeps_its_result_when_cancelled_while_it_joins(void *
     fixture_close(rt);
 }
 
-/* --- An observer that cancels whoever waits beside it ---------------------------------------------------- */
+/* --- An observer that cancels whoever waits beside it ----------------------------------------- */
 
 struct meddler {
     struct orr_task *parent, *child;
@@ -201,7 +201,7 @@ static void observer_may_cancel_a_task_that_waits_for_the_same_child_and_for_mor
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-/* --- Leaving a scope while something fails around it ----------------------------------------------------- */
+/* --- Leaving a scope while something fails around it ------------------------------------------ */
 
 static int edge_fail(struct orr_task *task, struct step_task *self)
 {
@@ -238,7 +238,7 @@ static void failure_outside_a_scope_that_is_being_left_cancels_what_is_in_it(voi
     assert_int_equal(took, 10);
 }
 
-/* --- The first failure ----------------------------------------------------------------------------------- */
+/* --- The first failure ------------------------------------------------------------------------ */
 
 /* Asks only when both have failed, and somebody wakes it. */
 static int look_late(struct orr_task *task, struct step_task *self)
@@ -279,7 +279,7 @@ static void earlier_failure_of_an_outer_scope_is_told_first(void **state)
     assert_true(right);
 }
 
-/* --- Interrupted for nothing ----------------------------------------------------------------------------- */
+/* --- Interrupted for nothing ------------------------------------------------------------------ */
 
 static int edge_start(struct orr_task *task, struct step_task *self)
 {
@@ -316,7 +316,7 @@ static void failure_that_another_task_observed_does_not_end_a_sleep(void **state
     assert_string_equal(notes(), "woke@100");
 }
 
-/* --- Detached in time ------------------------------------------------------------------------------------ */
+/* --- Detached in time ------------------------------------------------------------------------- */
 
 static int start_detach_later(struct orr_task *task, struct step_task *self)
 {
@@ -362,7 +362,7 @@ static void detached_failed_task_does_not_fail_its_parent_while_another_awaits_i
     assert_int_equal(parent.caught, 0);
 }
 
-/* --- Primitives that somebody has yet to come back to ---------------------------------------------------- */
+/* --- Primitives that somebody has yet to come back to ----------------------------------------- */
 
 static int wait_for_event(struct orr_task *task, struct step_task *self)
 {

@@ -25,7 +25,7 @@ static bool may_allocate(void)
     return may;
 }
 
-/* --- The workload ------------------------------------------------------------------------------------------- */
+/* --- The workload ----------------------------------------------------------------------------- */
 
 struct workload;
 
@@ -214,7 +214,7 @@ static enum orr_poll child_poll(struct orr_task *task, void *data)
     return orr_task_finish(task, some_value(error));
 }
 
-/* --- The director, which makes everything, ends it, and puts it away ------------------------------------- */
+/* --- The director, which makes everything, ends it, and puts it away -------------------------- */
 
 static void make_everything(void)
 {

@@ -1,7 +1,7 @@
 /* What tasks wait for: events, semaphores, mutexes, conditions. */
 #include "wait_fixture.h"
 
-/* --- Events ------------------------------------------------------------------------------------------------------- */
+/* --- Events ----------------------------------------------------------------------------------- */
 
 static void set_event_wakes_all_waiting_tasks(void **state)
 {
@@ -98,7 +98,7 @@ static void task_that_came_after_the_clear_is_not_woken(void **state)
     fixture_close(rt);
 }
 
-/* --- Semaphores --------------------------------------------------------------------------------------------------- */
+/* --- Semaphores ------------------------------------------------------------------------------- */
 
 static void semaphore_serves_in_order_of_arrival(void **state)
 {
@@ -162,7 +162,7 @@ static void semaphore_without_permits_is_not_made(void **state)
     fixture_close(rt);
 }
 
-/* --- Mutexes ------------------------------------------------------------------------------------------------------ */
+/* --- Mutexes ---------------------------------------------------------------------------------- */
 
 static void mutex_is_handed_over_in_order_of_arrival(void **state)
 {
@@ -285,7 +285,7 @@ static void granted_mutex_cannot_be_unlocked_before_it_is_picked_up(void **state
     fixture_close(rt);
 }
 
-/* --- Conditions --------------------------------------------------------------------------------------------------- */
+/* --- Conditions ------------------------------------------------------------------------------- */
 
 static bool has_mutex(struct orr_task *task, struct orr_mutex *mutex)
 {

@@ -113,7 +113,7 @@ static void turn_until(struct orr_runtime *rt, lua_State *L, uint64_t tasks)
         turn(rt);
 }
 
-/* --- One grace period --------------------------------------------------------------------------------------------------- */
+/* --- One grace period ------------------------------------------------------------------------- */
 
 static void cleanup_of_an_isolate_has_one_grace_period(void **state)
 {
@@ -227,7 +227,7 @@ static void task_that_swallows_its_cancellation_without_waiting_is_told_so(void 
     assert_int_equal(allocated_bytes, 0);
 }
 
-/* --- By turns ------------------------------------------------------------------------------------------------------------- */
+/* --- By turns --------------------------------------------------------------------------------- */
 
 static enum orr_poll unload(struct orr_task *task, void *data)
 {
@@ -352,7 +352,7 @@ static void neighbours_go_on_while_a_script_is_unloaded(void **state)
     assert_int_equal(allocated_bytes, 0);
 }
 
-/* --- Finalizers ----------------------------------------------------------------------------------------------------------- */
+/* --- Finalizers ------------------------------------------------------------------------------- */
 
 static lua_State *run_trusted(struct orr_runtime *rt, const char *code)
 {
@@ -424,7 +424,7 @@ static void setmetatable_of_trusted_scripts_is_as_lua_has_it(void **state)
     assert_int_equal(orr_runtime_free(rt), 0);
 }
 
-/* --- Jobs ------------------------------------------------------------------------------------------------------------------- */
+/* --- Jobs ------------------------------------------------------------------------------------- */
 
 static void job_that_will_not_end_frees_its_thread(void **state)
 {
@@ -461,7 +461,7 @@ static void job_that_will_not_end_frees_its_thread(void **state)
     assert_int_equal(allocated_bytes, 0);
 }
 
-/* --- A body that fails -------------------------------------------------------------------------------------------------------- */
+/* --- A body that fails ------------------------------------------------------------------------ */
 
 static const char failing[] = "local a = game.async\n"
                               "game.loop.set_interval(1, function() note 'tick' end)\n"

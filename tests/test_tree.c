@@ -56,7 +56,7 @@ static void drop_value(void *data)
     assert_int_equal(value->drops++, 0);
 }
 
-/* --- What tasks have come to ------------------------------------------------------------------------------ */
+/* --- What tasks have come to ------------------------------------------------------------------ */
 
 struct listing {
     struct node *origins[512];
@@ -140,7 +140,7 @@ static void look(struct node *node)
     assert_ptr_equal(result->value, model_origin(node)->value);
 }
 
-/* --- Acts ------------------------------------------------------------------------------------------------ */
+/* --- Acts ------------------------------------------------------------------------------------- */
 
 static enum orr_poll node_poll(struct orr_task *task, void *data);
 
@@ -364,7 +364,7 @@ static void cancel_some_scope(struct node *node)
     after_cancelling();
 }
 
-/* --- Waits ----------------------------------------------------------------------------------------------- */
+/* --- Waits ------------------------------------------------------------------------------------ */
 
 static bool is_above(const struct node *other, const struct node *node)
 {
@@ -484,7 +484,7 @@ static int begin_waiting(struct node *node)
     return go_on_waiting(node);
 }
 
-/* --- Leaving --------------------------------------------------------------------------------------------- */
+/* --- Leaving ---------------------------------------------------------------------------------- */
 
 static int go_on_leaving(struct node *node)
 {
@@ -518,7 +518,7 @@ static int begin_leaving(struct node *node)
     return go_on_leaving(node);
 }
 
-/* --- Bodies ---------------------------------------------------------------------------------------------- */
+/* --- Bodies ----------------------------------------------------------------------------------- */
 
 static int act(struct node *node)
 {
@@ -624,7 +624,7 @@ static enum orr_poll node_poll(struct orr_task *task, void *data)
     return answer ? ORR_PENDING : finish(node);
 }
 
-/* --- The world ------------------------------------------------------------------------------------------- */
+/* --- The world -------------------------------------------------------------------------------- */
 
 /* Time goes on only when all who have to hear of a failure have been polled since. */
 static void check_woken(struct node *node)

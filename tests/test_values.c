@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- Help ----------------------------------------------------------------------------------------------------- */
+/* --- Help ------------------------------------------------------------------------------------- */
 
 #if defined(__SANITIZE_THREAD__)
 enum { SIGNALS_ARE_LATE = 1 };
@@ -77,7 +77,7 @@ static void assert_text(const struct orr_value *value, const char *text)
 
 static const char echo[] = "function echo(...) return ... end";
 
-/* --- There and back ------------------------------------------------------------------------------------------- */
+/* --- There and back --------------------------------------------------------------------------- */
 
 static void every_scalar_survives_the_round_trip(void **state)
 {
@@ -291,7 +291,7 @@ static void reading_looks_at_the_stack_and_copies_nothing(void **state)
     finish_clean(rt, L);
 }
 
-/* --- Calls ---------------------------------------------------------------------------------------------------- */
+/* --- Calls ------------------------------------------------------------------------------------ */
 
 static void path_leads_to_a_function_and_asks_no_metamethod(void **state)
 {
@@ -466,7 +466,7 @@ static void isolate_that_another_thread_drives_is_busy(void **state)
     finish_clean(rt, L); /* and the visit that was under way has ended as it should */
 }
 
-/* --- Functions of scripts --------------------------------------------------------------------------------------- */
+/* --- Functions of scripts --------------------------------------------------------------------- */
 
 static void function_is_kept_called_and_passed_back(void **state)
 {
@@ -541,7 +541,7 @@ static void function_outlives_a_state_closed_while_another_thread_has_the_worker
     finish_counting(rt, NULL);
 }
 
-/* --- Functions of the host's -------------------------------------------------------------------------------------- */
+/* --- Functions of the host's ------------------------------------------------------------------ */
 
 static unsigned drops;
 
@@ -723,7 +723,7 @@ static void path_of_a_function_is_created_but_nothing_that_exists_is_replaced(vo
     finish_clean(rt, L);
 }
 
-/* --- Without memory ------------------------------------------------------------------------------------------------- */
+/* --- Without memory --------------------------------------------------------------------------- */
 
 /* True if there was enough. */
 static bool run_with_memory_for(int points)
@@ -788,7 +788,7 @@ static void memory_limit_of_an_isolate_holds_for_values(void **state)
     finish_clean(rt, L);
 }
 
-/* --- What of the API there is ------------------------------------------------------------------------------------------ */
+/* --- What of the API there is ----------------------------------------------------------------- */
 
 static const char list_modules[] =
     "local names, orrery = {}, require 'orrery'\n"
@@ -849,7 +849,7 @@ static void unknown_module_is_refused_by_name(void **state)
     finish_clean(rt, L);
 }
 
-/* --- Figures ------------------------------------------------------------------------------------------------------------ */
+/* --- Figures ---------------------------------------------------------------------------------- */
 
 static void statistics_count_schedules_and_events(void **state)
 {

@@ -67,7 +67,7 @@ static void set_integer(lua_State *L, const char *name, lua_Integer value)
     lua_setglobal(L, name);
 }
 
-/* --- Cancelling ------------------------------------------------------------------------------------------------------------ */
+/* --- Cancelling ------------------------------------------------------------------------------- */
 
 /* The caller spins for a while, the job too; so the one meets the other at any of its steps. */
 static const char cancelled_anywhere[] =
@@ -204,7 +204,7 @@ static void endless_loop_is_stopped_in_every_mode(void **state)
     }
 }
 
-/* --- The end ------------------------------------------------------------------------------------------------------------------ */
+/* --- The end ---------------------------------------------------------------------------------- */
 
 static const char many_jobs[] =
     "local worker = game.worker\n"
@@ -310,7 +310,7 @@ static void runtime_stopped_meanwhile_takes_no_more_jobs(void **state)
     }
 }
 
-/* --- What the host grants and limits ---------------------------------------------------------------------------------------------- */
+/* --- What the host grants and limits ---------------------------------------------------------- */
 
 static _Atomic unsigned prepared;
 
@@ -525,7 +525,7 @@ static void host_limits_how_long_jobs_compute(void **state)
     finish_all(rt, L);
 }
 
-/* --- Threads and runtimes ------------------------------------------------------------------------------------------------------------ */
+/* --- Threads and runtimes --------------------------------------------------------------------- */
 
 static void no_thread_is_made_for_a_run(void **state)
 {
