@@ -1,4 +1,4 @@
-/* Scopes inside a body: children of a block, deadlines that nest, shields, supervision. */
+/* Scopes inside a task's body: children of a block, nested deadlines, shields, supervision. */
 #include "step_task.h"
 
 #include <errno.h>
@@ -18,7 +18,8 @@ static int sleep_in_scopes(struct orr_task *task, struct step_task *self)
     {
         assert_int_equal(orr_scope_enter(task, &self->scope, &bounds->outer), 0);
         assert_int_equal(orr_scope_enter(task, &self->scope2, &bounds->inner), 0);
-        assert_int_equal(orr_scope_leave(task, &self->wait, &self->scope, 0), -EINVAL); /* not the innermost */
+        /* Not the innermost scope. */
+        assert_int_equal(orr_scope_leave(task, &self->wait, &self->scope, 0), -EINVAL);
         STEP(self, 1);
         self->caught = AWAIT(orr_sleep(task, &self->wait, bounds->sleep * MS));
         note("slept:%s@%llu", self->caught ? strerrorname_np(-self->caught) : "0", fixture_ms(orr_task_runtime(task)));
@@ -94,7 +95,7 @@ static void shield_lets_cleanup_wait(void **state)
 
 struct block {
     struct orr_scope_options options;
-    int error; /* what the block ends with */
+    int error; /* the error with which the body leaves the block */
     bool cancel;
 };
 

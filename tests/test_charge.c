@@ -1,6 +1,6 @@
 /*
- * What C holds for a script: that it is on the script's account while it is held, and off it afterwards; that names and texts are cut; and
- * that failures which nobody saw are told a few at a time, in the order in which they happened.
+ * Memory that C holds for a script is charged to the script while C holds it.  Names and texts are
+ * cut to a length.  Failures that nobody observed are reported a few at a time, in order.
  */
 #include "lua_host.h"
 
@@ -100,9 +100,12 @@ static void error_value_is_not_cut(void **state)
     finish(rt, L);
 }
 
-/* --- The account ------------------------------------------------------------------------------ */
+/* --- Charges ---------------------------------------------------------------------------------- */
 
-/* Runs a script that makes something, keeps it in `kept`, and lets go of it: what it costs, and what is left of that. */
+/*
+ * A script makes 100 things with `make` and keeps them.  Each must be charged with at least `least`
+ * bytes, and closing the isolate must return the whole charge.
+ */
 static void assert_charged(const char *make, size_t least)
 {
     struct orr_runtime *rt = host_runtime();
@@ -168,7 +171,7 @@ static void quota_is_shared_and_keeps_a_part_for_the_script(void **state)
     assert_true(quota_take(NULL, SIZE_MAX));
 }
 
-/* Whoever waits for a job that has run out of memory finds that memory free. */
+/* The caller of a job that ran out of memory finds that memory free again. */
 static void memory_of_a_job_that_ran_out_of_it_is_free_for_the_next_job(void **state)
 {
     (void)state;

@@ -1,4 +1,7 @@
-/* What is interrupted comes before what is merely ready, whatever queue it is in, and at a price that does not depend on the others. */
+/*
+ * Interrupted tasks run before ready tasks, whichever queue they are in.  The cost of that does not
+ * depend on how many tasks are ready.
+ */
 #include "step_task.h"
 
 #include "exec/worker.h"
@@ -30,14 +33,14 @@ static void failure_reaches_the_parent_before_ready_siblings_run(void **state)
     fixture_close(rt);
 }
 
-/* The parent is in the ready queue, behind its children: its own sleep is over in the same turn. */
+/* The parent's own sleep ends in the same turn, so it is in the ready queue behind its children. */
 static int start_and_sleep_as_long(struct orr_task *task, struct step_task *self)
 {
     STEPS(self)
     {
         step_task_start_children(self);
         STEP(self, 1);
-        AWAIT(orr_sleep(task, &self->wait, MS)); /* they begin to sleep before it does */
+        AWAIT(orr_sleep(task, &self->wait, MS)); /* the children begin to sleep first */
         STEP(self, 2);
         return note_end(self, AWAIT(orr_sleep(task, &self->wait, 9 * MS)));
     }
@@ -86,7 +89,7 @@ static void tasks_cancelled_by_a_failure_end_before_siblings_above_run(void **st
 
 static struct share other_share;
 
-/* Its children have a share of their own: they are an isolate's, and it is the host's. */
+/* The children get a share of their own, as tasks of an isolate; the parent is the host's. */
 static int start_elsewhere_and_sleep(struct orr_task *task, struct step_task *self)
 {
     int first = !self->step;
@@ -118,7 +121,7 @@ static void parent_in_a_share_that_has_nothing_else_to_do_goes_first(void **stat
     fixture_close(rt);
 }
 
-/* Interrupts another in a share that is gone before it goes on. */
+/* Interrupts a task whose share is closed before the task goes on. */
 static int interrupt_and_close(struct orr_task *task, struct step_task *self)
 {
     AWAIT(orr_sleep(task, &self->wait, 5 * MS));
@@ -149,7 +152,7 @@ static void interrupted_tasks_of_a_closed_share_move_to_the_hosts_share(void **s
     fixture_close(rt);
 }
 
-/* --- The price -------------------------------------------------------------------------------- */
+/* --- Cost ------------------------------------------------------------------------------------- */
 
 enum { MANY = 20000 };
 
@@ -192,7 +195,10 @@ static enum orr_poll catch_all(struct orr_task *task, void *data)
     return ORR_DONE;
 }
 
-/* All of them are ready at once, and the parent hears of each failure alone, by going first each time. */
+/*
+ * All children are ready at once.  The parent runs first each time, and is told of each failure
+ * alone.
+ */
 static void cost_of_a_failure_does_not_depend_on_the_number_of_ready_tasks(void **state)
 {
     (void)state;
@@ -217,7 +223,7 @@ struct quarrel {
     struct orr_wait child;
     unsigned rounds;
     bool inside, over;
-    unsigned bystander_ran_at; /* in which round; 0 for never */
+    unsigned bystander_ran_at; /* the round in which it ran; 0 for never */
 };
 
 static enum orr_poll fail_when_cancelled(struct orr_task *task, void *data)
@@ -227,7 +233,10 @@ static enum orr_poll fail_when_cancelled(struct orr_task *task, void *data)
 
 enum { ROUNDS = 3 * TURN_POLLS };
 
-/* Makes a child, cancels it, is told of its failure, and so on: none of that leaves the queue of interrupted tasks. */
+/*
+ * Makes a child, cancels it, is told of its failure, and repeats.  All of that happens in the queue
+ * of interrupted tasks.
+ */
 static enum orr_poll quarrel_poll(struct orr_task *task, void *data)
 {
     struct quarrel *self = data;

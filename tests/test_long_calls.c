@@ -90,8 +90,7 @@ static void calls_suspended_at_random_give_the_same_results(void **state)
     assert_int_equal(luaL_loadbuffer(L, long_calls_lua, long_calls_lua_size, "=long_calls.lua"), LUA_OK);
     lua_getglobal(L, "game");
     lua_pushcfunction(L, set_pauses);
-    const char *seed = getenv("ORR_TEST_SEED");
-    lua_pushinteger(L, seed ? atoi(seed) : 20261117);
+    lua_pushinteger(L, (lua_Integer)harness_seed(20261117));
     struct orr_task *task;
     assert_int_equal(orr_lua_start(L, 3, "long_calls", &task), 0);
     turn_until_done(rt, task, 4 * MS);

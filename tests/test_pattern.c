@@ -124,18 +124,19 @@ static int traceback(lua_State *L)
     return 1;
 }
 
-static lua_Integer setting(const char *name, lua_Integer otherwise)
+/* ORR_TEST_SCALE makes a test longer. */
+static lua_Integer scale(void)
 {
-    const char *value = getenv(name);
-    return value ? strtoll(value, NULL, 10) : otherwise;
+    const char *value = getenv("ORR_TEST_SCALE");
+    return value ? strtoll(value, NULL, 10) : 1;
 }
 
 /* Calls cases[name](count, seed). */
 static void run_cases(const char *name, lua_Integer count)
 {
-    lua_Integer seed = setting("ORR_TEST_SEED", 20261116);
-    count = WORK(count) * setting("ORR_TEST_SCALE", 1);
-    printf("%s: %lld cases, ORR_TEST_SEED=%lld\n", name, (long long)count, (long long)seed);
+    lua_Integer seed = (lua_Integer)harness_seed(20261116);
+    count = WORK(count) * scale();
+    printf("%s: %lld cases\n", name, (long long)count);
     lua_State *L = open_state();
     lua_pushcfunction(L, traceback);
     lua_getglobal(L, "cases");

@@ -1,4 +1,4 @@
-/* Queues, and that nothing is freed while somebody needs it. */
+/* Queues; and primitives that cannot be freed while a task still needs them. */
 #include "wait_fixture.h"
 
 /* --- Queues ----------------------------------------------------------------------------------- */
@@ -13,7 +13,7 @@ static int get(struct orr_task *task, struct step_task *self)
     return 0;
 }
 
-/* Puts `caught`. */
+/* Puts the item `caught`. */
 static int put(struct orr_task *task, struct step_task *self)
 {
     return note_result(self, AWAIT(orr_queue_put(task, &self->wait, self->data, ITEM(self->caught))));
@@ -77,7 +77,7 @@ static void waiting_putter_is_let_in_when_a_getter_has_picked_up_its_item(void *
     struct step_task gets = { .name = "gets", .body = get, .data = queue };
     struct step_task puts = { .name = "puts", .body = put, .data = queue, .caught = 2 };
     start_tasks(&gets, 1);
-    step_task_start(rt, &puts); /* it runs before the getter */
+    step_task_start(rt, &puts); /* runs before the getter */
     assert_int_equal(orr_queue_try_put(queue, ITEM(1)), 0);
     settle();
     assert_string_equal(notes(), "gets=1 puts");
@@ -112,7 +112,7 @@ static void item_granted_to_a_waiting_getter_cannot_be_taken_by_another(void **s
     struct step_task tasks[] = THREE_TASKS(get, queue);
     void *item;
     start_tasks(tasks, 1);
-    step_task_start(rt, &tasks[1]); /* it runs before the one in line */
+    step_task_start(rt, &tasks[1]); /* runs before the waiting task */
     assert_int_equal(orr_queue_try_put(queue, ITEM(1)), 0);
     assert_int_equal(orr_queue_try_get(queue, &item), -EAGAIN);
     settle();
@@ -223,7 +223,7 @@ static void freed_queue_drops_its_items(void **state)
 
 /* --- Nothing is freed while somebody needs it ------------------------------------------------- */
 
-/* Those who were granted what they wait for look at it once more. */
+/* A task that was granted something looks at the primitive once more. */
 static void event_is_not_freed_before_the_tasks_it_woke_have_run(void **state)
 {
     (void)state;

@@ -376,9 +376,7 @@ static void compare_lines(const char *expected, const char *got)
 static void functions_return_and_raise_what_luas_own_do(void **state)
 {
     (void)state;
-    const char *given = getenv("ORR_TEST_SEED");
-    int seed = given ? atoi(given) : 1;
-    print_message("seed %d\n", seed);
+    int seed = (int)harness_seed(1);
     for (int i = 0; i < 3; i++) {
         lua_State *plain = luaL_newstate();
         luaL_openlibs(plain);

@@ -1,6 +1,6 @@
 /*
- * The tree of tasks: parents wait for children, errors go up, cancellation comes down.  The examples are those of
- * structured concurrency as people know it, acted out by C tasks on the virtual clock.
+ * The tree of tasks: parents wait for children, errors go up, cancellation goes down.  These are
+ * the well-known examples of structured concurrency, as C tasks on the virtual clock.
  */
 #include "step_task.h"
 
@@ -52,7 +52,7 @@ static void childs_failure_interrupts_the_parents_wait_and_cancels_its_siblings(
     fixture_close(rt);
 }
 
-/* Sleeps twice, and takes no notice of what interrupts it. */
+/* Sleeps twice and ignores interruptions. */
 static int start_and_catch(struct orr_task *task, struct step_task *self)
 {
     STEPS(self)
@@ -84,7 +84,7 @@ static void caught_failure_is_told_once_and_the_parent_goes_on(void **state)
     snprintf(expected, sizeof expected, "parent:%d@10 by:fails parent:0@11 other:0@30", -ECHILD);
     assert_string_equal(notes(), expected);
     assert_int_equal(orr_task_result(parent.task)->error, 0);
-    assert_int_equal(harness_log_lines(), 0); /* it was seen */
+    assert_int_equal(harness_log_lines(), 0); /* the parent has observed the failure */
     orr_task_unref(parent.task);
     orr_task_unref(fails.task);
     orr_task_unref(other.task);
@@ -150,7 +150,7 @@ static void count_error(void *data, struct orr_task *origin, const struct orr_re
     counted->errors[counted->count++] = result->error;
 }
 
-/* Cancelled, it fails in its cleanup. */
+/* Fails in its cleanup when it is cancelled. */
 static int fail_when_cancelled(struct orr_task *task, struct step_task *self)
 {
     return AWAIT(orr_sleep(task, &self->wait, 1000 * MS)) ? -EPROTO : 0;
@@ -185,7 +185,7 @@ static int fail_at_once(struct orr_task *task, struct step_task *self)
     return -EIO;
 }
 
-/* Lets its child fail first, then fails by itself. */
+/* Lets its child fail first, then fails on its own. */
 static int yield_then_fail(struct orr_task *task, struct step_task *self)
 {
     if (!self->step++) {
@@ -245,7 +245,8 @@ static void cancelling_a_parent_cancels_its_subtree_at_once_parents_first(void *
     step_task_start(rt, &parent);
     assert_int_equal(orr_runtime_leave(rt), 0);
     for (int turns = 0; turns < 4; turns++)
-        assert_true(orr_runtime_turn(rt, 0) >= 0); /* one poll each: all wait, and no time has passed */
+        /* One poll each: all tasks wait, and no time has passed. */
+        assert_true(orr_runtime_turn(rt, 0) >= 0);
     assert_int_equal(orr_runtime_enter(rt), 0);
     assert_int_equal(orr_task_cancel(parent.task, "enough"), 0);
     assert_string_equal(orr_task_cancelled(grandchild.task), "enough");
@@ -260,7 +261,7 @@ static void cancelling_a_parent_cancels_its_subtree_at_once_parents_first(void *
     orr_task_unref(first.task);
     orr_task_unref(second.task);
     orr_task_unref(grandchild.task);
-    assert_int_equal(harness_log_lines(), 0); /* on purpose is not a failure */
+    assert_int_equal(harness_log_lines(), 0); /* a cancellation is not a failure */
     fixture_close(rt);
 }
 
@@ -270,7 +271,7 @@ static void every_wait_of_a_cancelled_task_reports_the_cancellation(void **state
     struct orr_runtime *rt = fixture_open();
     struct step_task waiter = { .name = "a", .body = start_and_catch };
     step_task_start(rt, &waiter);
-    orr_task_cancel(waiter.task, NULL); /* before it has begun: it runs up to its first wait */
+    orr_task_cancel(waiter.task, NULL); /* before its first poll: it runs up to its first wait */
     fixture_run(rt);
     char expected[64];
     snprintf(expected, sizeof expected, "a:%d@0 a:%d@0", -ECANCELED, -ECANCELED);
@@ -374,16 +375,18 @@ static void observers_are_called_in_order_of_arrival(void **state)
     step_task_start(rt, &waits);
     assert_int_equal(orr_task_observe(watched.task, &last), 0);
     fixture_run(rt);
-    assert_string_equal(notes(), "watched:0@10 first last waiter"); /* who waits is woken; who observes is called */
+    /* A waiter is woken later, an observer is called at once. */
+    assert_string_equal(notes(), "watched:0@10 first last waiter");
     notes_clear();
     assert_int_equal(orr_task_observe(watched.task, &gone), 0);
-    assert_string_equal(notes(), "gone"); /* at once */
+    /* The task is done already, so the observer is called at once. */
+    assert_string_equal(notes(), "gone");
     orr_task_unref(watched.task);
     orr_task_unref(waits.task);
     fixture_close(rt);
 }
 
-/* Completes its parent with a value, as the first of several racers. */
+/* Completes its parent with a value; the first child to do so wins. */
 static int win_after(struct orr_task *task, struct step_task *self)
 {
     int error = AWAIT(orr_sleep(task, &self->wait, (uintptr_t)self->data * MS));
@@ -485,7 +488,7 @@ static void unobserved_failure_is_logged_with_the_chain_of_task_names(void **sta
     fixture_run(rt);
     orr_task_unref(inner.task);
     orr_task_unref(middle.task);
-    assert_int_equal(harness_log_lines(), 0); /* somebody may still look */
+    assert_int_equal(harness_log_lines(), 0); /* the test still holds a reference, and may look */
     orr_task_unref(outer.task);
     assert_string_equal(harness_log(), "task outer > middle > inner failed: Input/output error");
     fixture_close(rt);

@@ -35,20 +35,10 @@ int __wrap_munmap(void *address, size_t size)
 
 static uint64_t random_state;
 
-static uint64_t random_bits(void)
-{
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return random_state;
-}
-
 static void seed_randomness(void)
 {
-    const char *seed = getenv("ORR_TEST_SEED");
-    random_state = seed ? strtoull(seed, NULL, 0) : 20240229;
+    random_state = harness_seed(20240229);
     random_state = random_state ? random_state : 1;
-    print_message("ORR_TEST_SEED=%llu\n", (unsigned long long)random_state);
 }
 
 static void open_slab(struct slab *slab)
@@ -255,8 +245,8 @@ static void check_mark(const struct taken *taken)
 
 static void take_one(struct slab *slab, struct taken *taken)
 {
-    taken->size = 1 + random_bits() % SLAB_LARGEST;
-    taken->mark = (unsigned char)random_bits();
+    taken->size = 1 + random_bits(&random_state) % SLAB_LARGEST;
+    taken->mark = (unsigned char)random_bits(&random_state);
     taken->block = slab_take(slab, taken->size);
     assert_non_null(taken->block);
     assert_int_equal((uintptr_t)taken->block % 16, 0);
@@ -303,11 +293,11 @@ static void blocks_keep_their_contents_in_a_random_sequence(void **state)
     memset(taken, 0, sizeof taken);
     for (unsigned i = 0, mood = 50; i < WORK(2000000); i++) {
         if (i % 20000 == 0) /* now it grows, now it shrinks */
-            mood = (unsigned)(10 + random_bits() % 81);
-        struct taken *one = &taken[random_bits() % BLOCKS];
-        if (one->block && random_bits() % 100 >= mood)
+            mood = (unsigned)(10 + random_bits(&random_state) % 81);
+        struct taken *one = &taken[random_bits(&random_state) % BLOCKS];
+        if (one->block && random_bits(&random_state) % 100 >= mood)
             give_one(&slab, one);
-        else if (!one->block && random_bits() % 100 < mood)
+        else if (!one->block && random_bits(&random_state) % 100 < mood)
             take_one(&slab, one);
         if (i % 10007 == 0)
             slab_trim(&slab, false);

@@ -1,4 +1,7 @@
-/* What structure promises when things happen at once: a failure and somebody who looks, an end and a handle. */
+/*
+ * Structured concurrency when two things happen at once: a failure and an observer, an end and a
+ * handle.
+ */
 #include "step_task.h"
 
 #include <errno.h>
@@ -63,7 +66,7 @@ static void failure_that_went_to_the_sink_with_its_parent_does_not_go_there_agai
     assert_int_equal(orr_spawn(rt, &(struct orr_spawn){ .poll = join_poll, .data = &couple }), 0);
     fixture_run(rt);
     assert_int_equal(sunk, 1);
-    orr_task_unref(couple.child); /* nobody looked at it, but it was part of what the sink was told */
+    orr_task_unref(couple.child); /* nobody observed the child, but the sink was given its parent */
     assert_int_equal(sunk, 1);
     fixture_close(rt);
 }
@@ -172,7 +175,7 @@ static enum orr_poll meddled_poll(struct orr_task *task, void *data)
     return ORR_PENDING;
 }
 
-/* In a process of its own, because it might never end. */
+/* Runs in a child process, because a defect would make it hang. */
 static int meddle(void)
 {
     alarm(5);
@@ -240,7 +243,7 @@ static void failure_outside_a_scope_that_is_being_left_cancels_what_is_in_it(voi
 
 /* --- The first failure ------------------------------------------------------------------------ */
 
-/* Asks only when both have failed, and somebody wakes it. */
+/* Looks only after both children have failed and it has been woken. */
 static int look_late(struct orr_task *task, struct step_task *self)
 {
     if (!self->step++) {
@@ -331,7 +334,7 @@ static int await_other(struct orr_task *task, struct step_task *self)
     return AWAIT(orr_task_await(task, &self->wait, self->other->children[0]->task));
 }
 
-/* When the child is done: it belongs to nobody any more, and who waits for it will not look. */
+/* Called when the child is done: detaches it and drops the task that awaits it. */
 static void detach_and_drop(struct orr_task *task, void *data)
 {
     struct step_task *waiter = data;
@@ -383,7 +386,7 @@ static void event_is_not_freed_before_the_tasks_it_woke_have_returned(void **sta
     assert_int_equal(orr_event_set(event), 1);
     int freed = orr_event_free(event);
     if (freed == 0)
-        orr_task_drop(orr_task_waker(waiter.task)); /* it must not touch what is gone */
+        orr_task_drop(orr_task_waker(waiter.task)); /* the drop must not touch the freed event */
     fixture_run(rt);
     if (freed)
         assert_int_equal(orr_event_free(event), 0);

@@ -1,4 +1,4 @@
-/* What tasks wait for: events, semaphores, mutexes, conditions. */
+/* Events, semaphores, mutexes, conditions. */
 #include "wait_fixture.h"
 
 /* --- Events ----------------------------------------------------------------------------------- */
@@ -79,7 +79,7 @@ static int await_event_and_drop_other(struct orr_task *task, struct step_task *s
     return error == -EAGAIN ? error : note_result(self, error);
 }
 
-/* Everybody who was there has been woken, so there is nothing to pass on. */
+/* All tasks that waited have been woken, so there is nothing to pass on. */
 static void task_that_came_after_the_clear_is_not_woken(void **state)
 {
     (void)state;
@@ -88,7 +88,7 @@ static void task_that_came_after_the_clear_is_not_woken(void **state)
     struct step_task early = { .name = "early", .body = await_event, .data = event };
     struct step_task late = { .name = "late", .body = await_event_and_drop_other, .data = event, .other = &early };
     start_tasks(&early, 1);
-    step_task_start(rt, &late); /* so it runs before the early one, which is woken now */
+    step_task_start(rt, &late); /* runs before the early task, which is woken now */
     assert_int_equal(orr_event_set(event), 1);
     assert_int_equal(orr_event_clear(event), 0);
     settle();
@@ -125,7 +125,7 @@ static void permit_granted_to_a_waiting_task_cannot_be_taken_by_another(void **s
     struct orr_semaphore *semaphore = new_semaphore(1);
     struct step_task tasks[] = THREE_TASKS(acquire, semaphore);
     start_tasks(tasks, 2);
-    step_task_start(rt, &tasks[2]); /* it runs before the one in line */
+    step_task_start(rt, &tasks[2]); /* runs before the waiting task */
     assert_int_equal(orr_semaphore_release(semaphore), 0);
     assert_int_equal(orr_semaphore_free_permits(semaphore), 0);
     assert_int_equal(orr_semaphore_try(semaphore), -EAGAIN);
@@ -198,7 +198,7 @@ static void mutex_granted_to_a_waiting_task_cannot_be_taken_or_unlocked_by_anoth
     struct step_task tasks[] = THREE_TASKS(lock_and_unlock, &fixture);
     struct step_task other = { .body = try_others_mutex, .other = &tasks[0] };
     start_tasks(tasks, 2);
-    step_task_start(rt, &other); /* it runs before the one in line */
+    step_task_start(rt, &other); /* runs before the waiting task */
     assert_int_equal(orr_mutex_unlock(tasks[0].task, fixture.mutex), 0);
     settle();
     assert_true(orr_task_done(other.task));
@@ -267,7 +267,10 @@ static void later_owner_is_told_too_that_the_owner_of_the_mutex_has_ended(void *
     fixture_close(rt);
 }
 
-/* The one in line has it only when it has picked it up; else there would be two who think so. */
+/*
+ * A waiting task owns the mutex only after it has picked it up; otherwise there could be two
+ * owners.
+ */
 static void granted_mutex_cannot_be_unlocked_before_it_is_picked_up(void **state)
 {
     (void)state;
@@ -369,7 +372,8 @@ static void cancelled_wait_for_a_condition_goes_on_until_it_has_the_mutex(void *
     start_tasks(&waits, 1);
     start_tasks(&has, 1);
     assert_int_equal(orr_task_cancel(waits.task, NULL), 0);
-    assert_int_equal(orr_condition_notify(fixture.condition, 1), 0); /* it is in line no more */
+    /* It does not wait for the condition any more. */
+    assert_int_equal(orr_condition_notify(fixture.condition, 1), 0);
     settle();
     assert_string_equal(notes(), "has");
     orr_event_set(fixture.go_on);

@@ -1,4 +1,4 @@
-/* Looking at the tree from outside, and what is shown of tasks that refuse to end. */
+/* Printing the tree of tasks, and what is logged about tasks that refuse to end. */
 #include "step_task.h"
 
 #include <errno.h>
@@ -54,7 +54,7 @@ static void all_log_lines(void *data, enum orr_log level, const char *message)
     keep_line(NULL, message);
 }
 
-/* Sleeps behind a shield, however often it is cancelled. */
+/* Sleeps inside a shield, however often it is cancelled. */
 static int refuse_to_end(struct orr_task *task, struct step_task *self)
 {
     if (!self->step++)

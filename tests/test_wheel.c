@@ -31,18 +31,10 @@ static struct item *pop(struct wheel *wheel, uint64_t now)
 
 static uint64_t random_state;
 
-static uint64_t random_bits(void)
-{
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return random_state;
-}
-
 /* From a nanosecond to years, each magnitude as likely as the next. */
 static uint64_t random_span(unsigned bits)
 {
-    return random_bits() >> (64 - 1 - random_bits() % bits);
+    return random_bits(&random_state) >> (64 - 1 - random_bits(&random_state) % bits);
 }
 
 enum { ITEMS = 200 };
@@ -67,7 +59,7 @@ static struct item *soonest(struct walk *walk)
 
 static void walk_pop(struct walk *walk)
 {
-    unsigned steps = (unsigned)(random_bits() % 40);
+    unsigned steps = (unsigned)(random_bits(&random_state) % 40);
     while (steps) {
         struct wheel_entry *entry = wheel_pop(&walk->wheel, walk->now, &steps, keep_all, NULL);
         struct item *expected = soonest(walk);
@@ -85,15 +77,15 @@ static void walk_pop(struct walk *walk)
 static void walk_insert(struct walk *walk, struct item *item)
 {
     uint64_t deadline = walk->now + random_span(60);
-    switch (random_bits() % 8) {
+    switch (random_bits(&random_state) % 8) {
     case 0: /* in the past */
         deadline = walk->now - random_span(30) % (walk->now + 1);
         break;
     case 1: /* the same as another's */
-        deadline = walk->items[random_bits() % ITEMS].entry.deadline;
+        deadline = walk->items[random_bits(&random_state) % ITEMS].entry.deadline;
         break;
     case 2: /* close to another's */
-        deadline = walk->items[random_bits() % ITEMS].entry.deadline + random_bits() % 20000;
+        deadline = walk->items[random_bits(&random_state) % ITEMS].entry.deadline + random_bits(&random_state) % 20000;
         break;
     }
     wheel_insert(&walk->wheel, &item->entry, deadline);
@@ -103,17 +95,17 @@ static void walk_insert(struct walk *walk, struct item *item)
 
 static void walk_step(struct walk *walk)
 {
-    struct item *item = &walk->items[random_bits() % ITEMS];
-    switch (random_bits() % 8) {
+    struct item *item = &walk->items[random_bits(&random_state) % ITEMS];
+    switch (random_bits(&random_state) % 8) {
     case 0:
-        walk->now += random_span(random_bits() % 16 ? 34 : 58);
+        walk->now += random_span(random_bits(&random_state) % 16 ? 34 : 58);
         /* fall through */
     case 1:
     case 2:
         walk_pop(walk);
         break;
     case 3:
-        wheel_scrub(&walk->wheel, (unsigned)(random_bits() % 8), keep_all, NULL);
+        wheel_scrub(&walk->wheel, (unsigned)(random_bits(&random_state) % 8), keep_all, NULL);
         break;
     default:
         if (item->order) {
@@ -131,10 +123,7 @@ static void walk_step(struct walk *walk)
 static void wheel_agrees_with_a_sorted_list_at_every_step(void **state)
 {
     (void)state;
-    const char *given = getenv("ORR_TEST_SEED");
-    uint64_t seed = given ? strtoull(given, NULL, 0) : 20261115;
-    print_message("seed %llu (ORR_TEST_SEED)\n", (unsigned long long)seed);
-    random_state = seed * 2 + 1;
+    random_state = harness_seed(20261115) * 2 + 1;
     struct walk *walk = malloc(sizeof *walk);
     for (int round = 0; round < 40; round++) {
         walk->now = random_span(50);
