@@ -1,6 +1,7 @@
 /*
- * A host's life with Lua in its loop: when it must turn, what becomes of it when it turns late, early or never, runtimes inside one
- * another, small stacks, calls through many levels, and many lives one after the other.
+ * Lua in the loop of a host: when the host must turn; what happens when it turns late, early or
+ * never; runtimes inside one another; small stacks; calls through many levels; many isolates one
+ * after the other.
  *
  * ORR_TEST_SEED chooses other programs.
  */
@@ -17,7 +18,7 @@
 extern const char host_loop_lua[];
 extern const size_t host_loop_lua_size;
 
-/* --- Help ------------------------------------------------------------------------------------- */
+/* --- Fixtures --------------------------------------------------------------------------------- */
 
 static uint64_t random_state;
 
@@ -31,14 +32,14 @@ static unsigned pick(unsigned below)
 enum { ASKED_MAX = 64, STEPS = 60, LOG_SIZE = 1 << 18 };
 
 enum habit {
-    TURNS,    /* all the time, and has no descriptor */
+    TURNS,    /* turns all the time, and has no descriptor */
     WATCHES,  /* turns only when the descriptor is readable */
-    WAITS,    /* turns only when the next deadline has come, and has no descriptor */
-    COMPARES, /* turns all the time, and compares each turn with what it was told before it */
+    WAITS,    /* turns only when the next deadline has passed, and has no descriptor */
+    COMPARES, /* turns all the time, and compares each turn with what it was told before */
     HABITS,
 };
 
-/* A host, and all that is known of its life. */
+/* A simulated host and what is known about it. */
 struct host {
     enum habit habit;
     struct orr_runtime *rt;
@@ -48,7 +49,7 @@ struct host {
     unsigned askers;
     size_t logged;
     unsigned turns, idle;
-    bool moved; /* the clock, since the last turn: which is a reason to look, whatever is due */
+    bool moved; /* the clock has moved since the last turn, which is a reason to turn */
     char log[LOG_SIZE];
 };
 
@@ -91,7 +92,7 @@ static void answer_future(void *data)
     orr_future_unref(data);
 }
 
-/* From another thread, or from the host's own. */
+/* Completes one of the futures that scripts wait for, on another thread or on this one. */
 static void answer_one(struct host *host, bool elsewhere)
 {
     if (!host->askers)
@@ -109,14 +110,14 @@ static bool has_come(struct host *host)
     return deadline != ORR_NEVER && deadline <= orr_runtime_now(host->rt);
 }
 
-/* What a turn can have done. */
+/* A number that changes when a turn has done anything. */
 static uint64_t deeds(struct host *host)
 {
     struct orr_stats stats = harness_stats(host->rt, 0);
     return stats.polls + stats.timers_fired + stats.tasks_spawned + stats.timers_cancelled;
 }
 
-/* Whether to turn, as far as this host knows. */
+/* Whether this host has a reason to turn, as far as it knows. */
 static bool is_told(struct host *host)
 {
     return (host->fd >= 0 && harness_readable(host->fd)) || (host->habit != WATCHES && has_come(host));
@@ -138,7 +139,7 @@ static int turn_and_compare(struct host *host)
     return more;
 }
 
-/* At most so many turns, unless the host has nothing more to do. */
+/* Takes at most `most` turns; stops when the host has no reason to turn. */
 static void take_turns(struct host *host, unsigned most)
 {
     for (unsigned i = 0; i < most; i++) {
@@ -234,7 +235,7 @@ static void close_host(struct host *host)
         orr_future_unref(host->asked[--host->askers]);
 }
 
-/* `late` in percent: how often time goes on though not all has been done. */
+/* Runs a random program.  `late` is how often, in percent, the clock moves before all is done. */
 static void live(struct host *host, enum habit habit, uint64_t seed, unsigned late)
 {
     open_host(host, habit, seed);
@@ -253,7 +254,7 @@ static void live(struct host *host, enum habit habit, uint64_t seed, unsigned la
         answer_one(host, pick(2));
         take_turns(host, UINT_MAX);
     }
-    for (int i = 0; i < 200; i++) { /* all there is to wait for */
+    for (int i = 0; i < 200; i++) { /* until nothing is left to wait for */
         move_clock(host, 5 * MS);
         take_turns(host, UINT_MAX);
         while (host->askers)
@@ -369,7 +370,8 @@ static void host_that_turns_late_sees_everything_in_order(void **state)
     assert_string_equal(noted, "e1;e2;e3;s1;s2;i1;t;s3;s4;s5;c10;c20;");
     assert_int_equal(orr_runtime_advance(rt, 2 * MS), 0);
     harness_settle(rt);
-    assert_string_equal(noted, "e1;e2;e3;s1;s2;i1;t;s3;s4;s5;c10;c20;i2;"); /* what it missed is skipped */
+    /* The missed repeats are skipped. */
+    assert_string_equal(noted, "e1;e2;e3;s1;s2;i1;t;s3;s4;s5;c10;c20;i2;");
     finish_counting(rt, L);
 }
 
@@ -403,7 +405,7 @@ static void host_that_never_turns_can_close_everything(void **state)
         struct orr_runtime *rt = counted_runtime(round % 2 ? ORR_CLOCK_MONOTONIC : ORR_CLOCK_MANUAL);
         lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 });
         assert_true(orr_runtime_fd(rt) >= 0);
-        load(L, busy_script); /* what plain code starts runs at once, until it waits */
+        load(L, busy_script); /* a task started outside of tasks runs at once, until it waits */
         assert_int_equal(orr_lua_call(L, 0, 0, 0), 0);
         for (int i = 0; i < 50; i++) {
             load(L, "note 'never'");
@@ -412,7 +414,7 @@ static void host_that_never_turns_can_close_everything(void **state)
         emit_numbers(L, 100);
         assert_string_equal(noted, "");
         finish(rt, L);
-        assert_string_equal(noted, ""); /* what never ran does not begin now */
+        assert_string_equal(noted, ""); /* a task that never ran does not begin now */
         assert_string_equal(sink_text, "");
         assert_int_equal(allocated_bytes, 0);
         if (round)
@@ -543,7 +545,7 @@ static void *live_on_a_small_stack(void *data)
     lua_pushinteger(L, 50);
     lua_setglobal(L, "DEEP");
     task = start(
-        L, "local a = game.async\n" /* where it cannot suspend itself */
+        L, "local a = game.async\n" /* inside a call that cannot be suspended */
            "local function nest(n)\n"
            "  if n > 0 then\n"
            "    table.sort({ 1, 2 }, function() a.run(nest, n - 1) return false end)\n"
@@ -587,11 +589,11 @@ static void thread_with_a_small_stack_is_enough(void **state)
     assert_string_equal(noted, expected);
 }
 
-/* --- Down and up again ------------------------------------------------------------------------ */
+/* --- Nested calls ----------------------------------------------------------------------------- */
 
 enum { DEPTH = 10 };
 
-/* descend(level): what has the deadline or raises the error is one of the levels. */
+/* descend(level) calls the next level.  One of the levels has the deadline, or raises the error. */
 static struct {
     int depth, timed, failing;
     int answers[DEPTH + 1];
@@ -604,7 +606,7 @@ static int descend(lua_State *L)
     lua_pushinteger(L, level + 1);
     int error = orr_lua_call(L, 1, 1, level + 1 == descent.timed ? 10 * MS : ORR_NEVER);
     descent.answers[level + 1] = error;
-    return 1; /* the result, or why there is none */
+    return 1; /* the result or the error */
 }
 
 static const char visit[] =
@@ -621,7 +623,9 @@ static const char visit[] =
     "end\n"
     "closes = 0";
 
-/* Calls down to the bottom, from a task or from plain code; answers what came back to the top. */
+/*
+ * Calls down to the deepest level, from a task or from outside; returns what came back to the top.
+ */
 static const char *go_down(struct orr_runtime *rt, lua_State *L, bool in_task, bool endless)
 {
     static char result[64];
@@ -656,7 +660,7 @@ static const char *go_down(struct orr_runtime *rt, lua_State *L, bool in_task, b
     return result;
 }
 
-/* Which levels noted something: from `last` up to the first, after their calls. */
+/* The levels from `last` up to the first have noted something, after their calls. */
 static void assert_noted_from(int last)
 {
     char expected[128] = "";
@@ -682,7 +686,7 @@ static void error_at_any_depth_reaches_the_call_above_it(void **state)
     for (int i = 0; i <= 2 * DEPTH + 1; i++) {
         descent.depth = DEPTH;
         descent.timed = 0;
-        descent.failing = i / 2; /* 0: none */
+        descent.failing = i / 2; /* 0: no level fails */
         char expected[32];
         snprintf(expected, sizeof expected, descent.failing ? "caught %d" : "bottom", descent.failing);
         assert_string_equal(go_down(rt, L, i % 2, false), expected);
@@ -717,7 +721,7 @@ static void deadline_at_any_depth_ends_what_is_below_and_nothing_above(void **st
     finish(rt, L);
 }
 
-/* --- Many lives ------------------------------------------------------------------------------- */
+/* --- Many isolates and runtimes --------------------------------------------------------------- */
 
 static const char life[] = "local a, loop, events = game.async, game.loop, game.events\n"
                            "local q = a.queue(1)\n"
@@ -738,7 +742,10 @@ static const char life[] = "local a, loop, events = game.async, game.loop, game.
 static void live_once(struct orr_runtime *rt, unsigned turns, enum orr_lua_profile profile)
 {
     noted[0] = '\0';
-    /* No slice is cut short, on a busy machine either: closing a script in the middle of its beginning is another test. */
+    /*
+     * No slice ends early, even on a busy machine: closing a script in the middle of its start is
+     * another test.
+     */
     lua_State *L = open_isolate(rt, (struct orr_lua_options){ .profile = profile, .slice_ns = 60000 * MS });
     assert_int_equal(orr_lua_load(L, &(struct orr_lua_source){ .name = "life", .text = life }), 0);
     assert_int_equal(orr_lua_start(L, 0, "life", NULL), 0);
@@ -764,7 +771,7 @@ static void ten_thousand_isolates_leave_nothing_behind(void **state)
     unsigned fds = 0, threads = 0;
     for (unsigned i = 0; i < WORK(10000); i++) {
         live_once(rt, i % 8, i % 2 ? ORR_LUA_UNTRUSTED : ORR_LUA_TRUSTED);
-        if (i < 16) { /* by then each kind has been */
+        if (i < 16) { /* each kind has been there once */
             before = allocated_bytes;
             fds = harness_open_fds();
             threads = harness_threads();

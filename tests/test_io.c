@@ -1,4 +1,4 @@
-/* I/O of tasks, the same on both reactors. */
+/* I/O of tasks; both reactors must behave the same. */
 #include "harness.h"
 
 #include <errno.h>
@@ -18,11 +18,11 @@ struct io_task {
     unsigned events;
     char buffer[64];
     size_t length;
-    unsigned repeat; /* operations to do; 0 is 1 */
+    unsigned repeat; /* number of operations; 0 means 1 */
     int start_error;
     bool started;
     bool finished;
-    bool abandon; /* be done right after the start */
+    bool abandon; /* end right after the start */
     int drops;
     unsigned done;
     struct orr_io io;
@@ -77,7 +77,7 @@ static void io_task_start(struct orr_runtime *rt, struct io_task *io_task)
                      0);
 }
 
-/* Turns until `*flag`; I/O takes its time in the kernel. */
+/* Turns until `*flag` is set: the kernel needs some time for I/O. */
 static void turn_until(struct orr_runtime *rt, const bool *flag)
 {
     int fd = orr_runtime_fd(rt);
@@ -224,7 +224,7 @@ static void wait_for_a_descriptor_is_one_shot(void **state)
     struct pipe_ends ends = open_pipe(0);
     put(ends.write, "x");
     struct io_task io_task = { .op = OP_WAIT, .fd = ends.read, .events = POLLIN, .repeat = 5 };
-    io_task_start(rt, &io_task); /* nobody reads, so it is ready each time it asks */
+    io_task_start(rt, &io_task); /* nobody reads, so the pipe is ready each time */
     assert_int_equal(orr_runtime_run(rt), 0);
     assert_int_equal(io_task.done, 5);
     assert_int_equal(io_task.io.result, POLLIN);
@@ -332,7 +332,7 @@ static enum orr_poll cancel_it(struct orr_task *task, void *data)
     (void)task;
     struct canceller *self = data;
     self->results[0] = orr_io_cancel(&self->victim->io);
-    self->results[1] = orr_io_cancel(&self->victim->io); /* again is harmless */
+    self->results[1] = orr_io_cancel(&self->victim->io); /* a second cancel does nothing */
     return ORR_DONE;
 }
 
@@ -365,7 +365,7 @@ static void reused_descriptor_number_after_a_cancel_is_a_new_descriptor(void **s
     (void)state;
     struct orr_runtime *rt = harness_runtime(1);
     for (int round = 0; round < 3; round++) {
-        struct pipe_ends ends = open_pipe(0); /* the same two numbers each time */
+        struct pipe_ends ends = open_pipe(0); /* the same two descriptor numbers each time */
         struct io_task first = { .op = OP_WAIT, .fd = ends.read, .events = POLLIN };
         io_task_start(rt, &first);
         harness_settle(rt);
@@ -394,12 +394,12 @@ static void task_that_ends_with_io_in_flight_is_dropped_when_the_kernel_is_done(
     struct pipe_ends ends = open_pipe(0);
     struct io_task io_task = { .op = OP_READ, .fd = ends.read, .abandon = true };
     io_task_start(rt, &io_task);
-    assert_int_equal(orr_runtime_run(rt), 0); /* and run waits for that */
+    assert_int_equal(orr_runtime_run(rt), 0); /* the run waits for the kernel */
     assert_int_equal(io_task.drops, 1);
     assert_int_equal(harness_stats(rt, 0).tasks_live, 0);
     put(ends.write, "x");
     char got;
-    assert_int_equal(read(ends.read, &got, 1), 1); /* nobody else took it */
+    assert_int_equal(read(ends.read, &got, 1), 1); /* nobody else has read it */
     assert_int_equal(orr_runtime_free(rt), 0);
     close_pipe(ends);
 }
@@ -455,7 +455,7 @@ static void io_goes_on_when_the_thread_that_started_it_is_gone(void **state)
     struct pipe_ends ends = open_pipe(0);
     struct io_task io_task = { .op = OP_READ, .fd = ends.read };
     io_task_start(rt, &io_task);
-    harness_on_thread(settle_here, rt); /* io_uring cancels what a thread leaves behind */
+    harness_on_thread(settle_here, rt); /* io_uring cancels the operations of a thread that ends */
     harness_settle(rt);
     assert_false(io_task.finished);
     put(ends.write, "still");

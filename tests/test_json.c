@@ -1,6 +1,6 @@
 /*
- * Values and JSON inside an isolate's limits: what scripts make of them is theirs, and on their account; what is needed meanwhile is
- * bounded, and given back whatever happens.
+ * Values and JSON within the limits of an isolate.  Results belong to the script and are charged to
+ * it.  Temporary buffers are bounded, and always freed.
  */
 #include "lua_host.h"
 
@@ -29,7 +29,7 @@ static lua_State *open_limited(size_t memory, size_t longest_string)
                                                       .longest_string = longest_string });
 }
 
-/* Runs a script that notes something, and closes all; whatever it has allocated is free again. */
+/* Runs a script that notes something, then closes everything: all memory must be free again. */
 static void is_noted(lua_State *L, const char *code, const char *expected)
 {
     start(L, code);
@@ -50,7 +50,7 @@ static void untrusted_scripts_have_values_and_json(void **state)
              "x;[[],{}];false;false;false;");
 }
 
-/* 100,000 empty arrays take some 7 MB. */
+/* 100,000 empty arrays take about 7 MB. */
 static void memory_of_read_json_is_charged_to_the_script(void **state)
 {
     (void)state;
@@ -64,7 +64,7 @@ static void memory_of_read_json_is_charged_to_the_script(void **state)
     is_noted(open_limited(16 << 20, 0), "note(#game.json.decode('[' .. ('[],'):rep(100000) .. '1]'))\n", "100001;");
 }
 
-/* Two to the hundredth, if nobody stopped it. */
+/* The text would have 2^100 elements. */
 static void a_text_is_never_longer_than_a_string_may_be(void **state)
 {
     (void)state;

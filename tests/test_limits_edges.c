@@ -1,6 +1,7 @@
 /*
- * Where limits meet the rest: coroutines that are not a script's own, tasks that end while they are held, hooks and signals of
- * others, ways around the count.  Loops that are to be interrupted come to an end all the same, so that a test fails and does not hang.
+ * Limits in unusual situations: coroutines that do not belong to a script, tasks that end while
+ * they are parked, hooks and signals of others, ways around the count of instructions.  Loops that
+ * should be interrupted have an end, so that a failing test does not hang.
  */
 #include "lua_host.h"
 
@@ -10,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Longer than any limit here. */
+/* Longer than any deadline here. */
 #define FOR_LONG "for i = 1, 3e8 do end "
 
 /* Longer than any slice here. */
@@ -18,7 +19,7 @@
 
 static const char a_task_like_any_other[] = "game.async.sleep(1) note 'another'";
 
-/* The isolate goes on. */
+/* Checks that the isolate still runs scripts. */
 static void goes_on(struct orr_runtime *rt, lua_State *L)
 {
     noted[0] = '\0';
@@ -68,7 +69,7 @@ static void assert_contains(const char *text, const char *part)
         fail_msg("no \"%s\" in: %s", part, text);
 }
 
-/* --- Coroutines that are not a script's own --------------------------------------------------- */
+/* --- Coroutines that do not belong to a script ------------------------------------------------ */
 
 static const char meddles[] = "game.async.sleep(1)\n"
                               "local ok, e = coroutine.resume(saved) note(ok) note(e:match 'is a task.s')\n"
@@ -150,7 +151,10 @@ static void starting_a_task_in_a_coroutine_that_lua_itself_resumed_runs_it_to_it
     finish(rt, L);
 }
 
-/* The allocator refuses so many requests in a row, the collector's second try among them, after so many it has granted. */
+/*
+ * The allocator grants a number of requests, then refuses some in a row: Lua collects and asks
+ * again after the first refusal.
+ */
 static struct {
     bool on;
     long granted, refused;
@@ -274,7 +278,8 @@ static void isolate_closed_in_a_notice_is_closed_when_the_call_has_returned(void
     closed_with = 0;
     call(L, FOR_LONG, 5 * MS, -ETIME);
     assert_int_equal(closed_with, -EINPROGRESS);
-    assert_string_equal(lua_tostring(L, -1), "Script execution timeout"); /* the state is there yet */
+    /* The state still exists. */
+    assert_string_equal(lua_tostring(L, -1), "Script execution timeout");
     assert_string_equal(noted, "");
     harness_settle(rt);
     assert_string_equal(noted, "gone;");
@@ -282,9 +287,12 @@ static void isolate_closed_in_a_notice_is_closed_when_the_call_has_returned(void
     finish(rt, NULL);
 }
 
-/* --- Tasks that are held by what they wait for ------------------------------------------------ */
+/* --- Tasks that only their event keeps alive -------------------------------------------------- */
 
-/* Waits through so many cycles of the collector that who waits for an event is held by that alone. */
+/*
+ * Waits through several cycles of the collector, so that only the event holds the task that waits
+ * for it.
+ */
 #define COLLECT "for i = 1, 4 do collectgarbage() game.async.sleep(1) end "
 
 static void task_that_was_woken_goes_on_though_nobody_can_reach_it(void **state)
@@ -345,7 +353,7 @@ static void task_held_by_a_weak_table_may_be_dropped(void **state)
     finish(rt, L);
 }
 
-/* --- Tasks that are held up ------------------------------------------------------------------- */
+/* --- Parked tasks ----------------------------------------------------------------------------- */
 
 static void task_that_should_run_next_may_be_parked(void **state)
 {
@@ -432,7 +440,7 @@ static void short_calls_into_another_isolate_do_not_put_off_a_deadline(void **st
     finish(rt, L);
 }
 
-/* --- Ways around the count -------------------------------------------------------------------- */
+/* --- Ways around the count of instructions ---------------------------------------------------- */
 
 enum { COUNT = 1000000 };
 
@@ -451,7 +459,7 @@ static void coroutine_made_outside_does_not_escape_the_count(void **state)
     finish(rt, L);
 }
 
-/* Each piece is shorter than what lies between two looks at the count. */
+/* Each piece is shorter than the interval between two checks of the count. */
 static void assert_counted(struct orr_lua_options options, const char *code)
 {
     struct orr_runtime *rt = host_runtime();
@@ -505,7 +513,7 @@ static void hook_for_calls_and_lines_does_not_switch_off_deadlines(void **state)
     (void)state;
     static const char *const scripts[] = {
         "while true do math.abs(1) end",
-        "local function f() return f() end f()", /* every instruction is the first of a function, or a call */
+        "local function f() return f() end f()", /* only calls and first instructions */
     };
     for (size_t i = 0; i < LENGTH(scripts); i++) {
         struct orr_runtime *rt = host_runtime();
@@ -541,7 +549,8 @@ static void hook_of_a_task_is_not_a_hook_of_the_next(void **state)
 static void signal_that_the_host_may_not_choose_is_refused(void **state)
 {
     (void)state;
-    static const int numbers[] = { 33, SIGSEGV, SIGKILL, SIGALRM, -1, 1000 }; /* the first is the C library's */
+    /* 33 belongs to the C library. */
+    static const int numbers[] = { 33, SIGSEGV, SIGKILL, SIGALRM, -1, 1000 };
     for (size_t i = 0; i < LENGTH(numbers); i++) {
         assert_null(harness_runtime_with((struct orr_options){ .preempt_signal = numbers[i] }));
         assert_int_equal(errno, EINVAL);
@@ -563,7 +572,8 @@ static void calls_are_ended_though_the_host_has_put_its_own_handler_in_place_of_
     lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 });
     call(L, "return 1", 20 * MS, 0);
     signal(number, ignore);
-    struct timespec ticks = { .tv_nsec = 30000000 }; /* of the kernel, in one of which we look */
+    /* Several ticks of the kernel; we look in one of them. */
+    struct timespec ticks = { .tv_nsec = 30000000 };
     while (nanosleep(&ticks, &ticks))
         continue;
     call(L, FOR_LONG, 50 * MS, -ETIME);
@@ -575,7 +585,7 @@ static void calls_are_ended_though_the_host_has_put_its_own_handler_in_place_of_
 static struct sigaction predecessor;
 static volatile sig_atomic_t chained;
 
-/* As many handlers do: calls the one that was there before it. */
+/* Calls the handler that was there before, as many handlers do. */
 static void chain(int number, siginfo_t *info, void *context)
 {
     if (++chained < 100 && predecessor.sa_flags & SA_SIGINFO)

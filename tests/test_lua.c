@@ -1,6 +1,6 @@
 /*
- * Lua from the host's side: states of its own and of ours, closed at any moment; functions that scripts await; plain code that
- * waits; and memory that is not there.
+ * Lua from the host's side: isolates and states of the host's own, closed at any moment; host
+ * functions that scripts await; code outside of tasks that waits; memory that runs out.
  */
 #include "harness.h"
 
@@ -14,11 +14,11 @@
 #include <string.h>
 #include <unistd.h>
 
-/* --- Help ------------------------------------------------------------------------------------- */
+/* --- Fixtures --------------------------------------------------------------------------------- */
 
 static const struct orr_lua_options trusted = { .mount = "game", .profile = ORR_LUA_TRUSTED };
 
-/* How many that ask for more are served, and how many after them are not. */
+/* How many requests for more memory are served, and how many after them are refused. */
 struct supply {
     int served, refused;
 };
@@ -75,7 +75,7 @@ static lua_State *lua_open(struct orr_runtime *rt)
     return L;
 }
 
-/* Starts a script; it runs in the turns of the runtime. */
+/* Starts a script, which runs in the turns of the runtime. */
 static void start(lua_State *L, const char *code)
 {
     assert_int_equal(luaL_loadstring(L, code), LUA_OK);
@@ -106,7 +106,7 @@ static void closing_an_isolate_cancels_its_tasks_and_lets_them_clean_up(void **s
              "a.run(function() local _, e = pcall(a.sleep, 1e6) a.shield(a.sleep, 10) note(e) end)\n"
              "local x <close> = setmetatable({}, { __close = function() note 'closed x' end })\n"
              "a.event():wait()");
-    assert_true(orr_runtime_turn(rt, ORR_NEVER) >= 0); /* and no time passes */
+    assert_true(orr_runtime_turn(rt, ORR_NEVER) >= 0); /* no time passes in it */
     assert_int_equal(orr_lua_close(L), 0);
     assert_string_equal(noted, "closed x;closed;");
     assert_int_equal(orr_runtime_free(rt), 0);
@@ -127,7 +127,7 @@ static void isolate_closed_from_inside_is_freed_after_the_call_has_returned(void
     lua_State *L = lua_open(rt);
     lua_register(L, "close", close_isolate);
     start(L, "note(close()) note(close()) note(pcall(game.async.run, { detached = true }, print))\n"
-             "game.async.run(note, 'child')\n" /* for a cleanup may need some */
+             "game.async.run(note, 'child')\n" /* a cleanup may start tasks */
              "local ok, e = pcall(game.async.sleep, 1000) note(e)");
     assert_int_equal(orr_runtime_run(rt), 0);
     char expected[64];
@@ -203,7 +203,8 @@ static void isolate_lives_on_the_worker_whose_task_made_it(void **state)
     assert_int_equal(orr_runtime_run(rt), 0);
     assert_int_equal(elsewhere.worker, 2);
     assert_true(elsewhere.error);
-    assert_int_equal(elsewhere.closed, -EINPROGRESS); /* when the task that asked has unwound */
+    /* It is freed after the task that asked has returned. */
+    assert_int_equal(elsewhere.closed, -EINPROGRESS);
     assert_int_equal(harness_stats(rt, 0).tasks_live, 0);
     assert_int_equal(orr_runtime_free(rt), 0);
 }
@@ -340,7 +341,7 @@ static void deadlocked_private_loop_is_an_error_and_can_be_run_again(void **stat
     assert_int_equal(allocated_bytes, 0);
 }
 
-/* advance(ms): as if what the script does took so long. */
+/* advance(ms): moves the clock, as if the script had taken so long. */
 static int advance(lua_State *L)
 {
     uint64_t ns = (uint64_t)luaL_checkinteger(L, 1) * 1000000;
@@ -451,7 +452,7 @@ static void hosts_own_state_may_be_closed_while_it_has_tasks(void **state)
     assert_int_equal(allocated_bytes, 0);
 }
 
-/* --- Functions that scripts await ------------------------------------------------------------- */
+/* --- Host functions that scripts await -------------------------------------------------------- */
 
 struct doubling {
     struct orr_future *future;
@@ -512,7 +513,8 @@ static void calling_an_asynchronous_host_function_awaits_it(void **state)
     assert_string_equal(noted, "2550;negative;true;true;");
     assert_int_equal(orr_lua_close(L), 0);
     assert_int_equal(orr_runtime_free(rt), 0);
-    harness_await(&doublings_done, 52); /* the last may complete its future when all this is gone */
+    /* The last one may complete its future after everything is gone. */
+    harness_await(&doublings_done, 52);
     assert_int_equal(allocated_bytes, 0);
 }
 
@@ -540,7 +542,7 @@ static const char busy_script[] =
     "safely(coroutine.wrap(function() a.sleep(1) end))\n"
     "c:notify_all()\n";
 
-/* True if there was enough. */
+/* True if there was enough memory. */
 static bool run_with_memory_for(int served, int refused)
 {
     struct supply supply = { served, refused };
@@ -554,7 +556,8 @@ static bool run_with_memory_for(int served, int refused)
         if (luaL_loadstring(L, busy_script) == LUA_OK)
             orr_lua_start(L, 0, "script", NULL);
         error = orr_runtime_run(rt);
-        assert_true(error == 0 || error == -EDEADLK); /* who would have woken somebody may not have been made */
+        /* The task that would have woken the others may not have been made. */
+        assert_true(error == 0 || error == -EDEADLK);
         assert_int_equal(orr_lua_close(L), 0);
     }
     bool enough = supply.served > 0;
@@ -585,7 +588,7 @@ static void memory_that_runs_out_at_any_point_is_an_error_and_loses_nothing(void
     run_at_every_point(INT32_MAX);
 }
 
-/* Lua collects and tries again, so one refusal is none. */
+/* Lua collects and tries again after one refusal, so two are refused. */
 static void one_failed_allocation_is_an_error_and_other_tasks_go_on(void **state)
 {
     (void)state;
@@ -606,7 +609,8 @@ static void misuse_is_refused(void **state)
     assert_int_equal(orr_lua_start(bare, 0, NULL, NULL), -EINVAL);
     assert_int_equal(orr_lua_push_async(bare, double_start, NULL), -EINVAL);
     L = lua_open(rt);
-    assert_int_equal(orr_lua_start(L, 0, NULL, NULL), -EINVAL); /* no function there */
+    /* There is no function on the stack. */
+    assert_int_equal(orr_lua_start(L, 0, NULL, NULL), -EINVAL);
     assert_int_equal(orr_lua_push_async(L, NULL, NULL), -EINVAL);
     assert_int_equal(orr_lua_close(L), 0);
     lua_close(bare);

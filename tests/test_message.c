@@ -1,6 +1,6 @@
 /*
- * Messages: what is copied from one state to another, what that costs in memory when all goes well and when it does not, and what bytes
- * of anybody's making can do, which is nothing but to be refused.
+ * Messages: what is copied from one state to another, the memory that this needs, in success and in
+ * failure, and bytes from anywhere, which are refused and do no harm.
  */
 #include "harness.h"
 
@@ -12,11 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- Memory that is counted, and that runs out ------------------------------------------------ */
+/* --- An allocator that counts and fails ------------------------------------------------------- */
 
 static long long held, peak;
-static int allowed = INT32_MAX; /* allocations, until one fails */
-static bool for_good;           /* and all after it: Lua tries twice */
+static int allowed = INT32_MAX; /* allocations until one fails */
+static bool for_good;           /* all later ones fail as well: Lua tries twice */
 
 static void *counted(void *data, void *block, size_t old_size, size_t size)
 {
@@ -30,7 +30,8 @@ static void *counted(void *data, void *block, size_t old_size, size_t size)
         result = realloc(block, size);
     else
         free(block);
-    held += (long long)size - (block ? (long long)old_size : 0); /* Lua says in the other what it makes */
+    /* For a new block, `old_size` is the kind of object. */
+    held += (long long)size - (block ? (long long)old_size : 0);
     if (held > peak)
         peak = held;
     return result;
@@ -47,7 +48,7 @@ static lua_State *new_state(void)
     return L;
 }
 
-/* Pushes what an expression is. */
+/* Pushes the value of an expression. */
 static void push(lua_State *L, const char *expression)
 {
     lua_pushfstring(L, "return %s", expression);
@@ -56,7 +57,7 @@ static void push(lua_State *L, const char *expression)
     lua_remove(L, -2);
 }
 
-/* Whether an expression about `v` holds, which is at the top. */
+/* Asserts an expression about `v`, the value at the top. */
 static void holds(lua_State *L, const char *expression)
 {
     lua_pushvalue(L, -1);
@@ -123,7 +124,7 @@ static void nils_are_copied_in_every_position(void **state)
     assert_int_equal(values_encode(&m, L, 1, 0, "args"), 0);
     assert_int_equal(values_decode(&m, L), 0);
     message_free(&m);
-    assert_int_equal(values_decode(&m, L), 0); /* of one that was never filled */
+    assert_int_equal(values_decode(&m, L), 0); /* an empty message */
     lua_close(L);
 }
 
@@ -334,11 +335,14 @@ static int decode_protected(lua_State *L)
 
 struct outcome {
     bool ran_out;
-    int error;  /* of encoding */
-    int status; /* of decoding */
+    int error;  /* what encoding returned */
+    int status; /* what decoding returned */
 };
 
-/* There and back, with memory for so many allocations, of Lua's and of the message's. */
+/*
+ * Encodes and decodes while only `allocations` allocations succeed, those of Lua and of the
+ * message.
+ */
 static struct outcome run_out_after(int allocations, struct thing *thing)
 {
     struct outcome outcome = { 0 };
@@ -367,7 +371,7 @@ static struct outcome run_out_after(int allocations, struct thing *thing)
     return outcome;
 }
 
-/* At each allocation in turn. */
+/* Each allocation fails in turn. */
 static void nothing_is_lost_when_memory_runs_out(void **state)
 {
     (void)state;
@@ -394,7 +398,7 @@ static void nothing_is_lost_when_memory_runs_out(void **state)
     }
 }
 
-/* --- Bytes of anybody's ----------------------------------------------------------------------- */
+/* --- Malformed bytes -------------------------------------------------------------------------- */
 
 struct bytes {
     const unsigned char *start;
@@ -407,7 +411,10 @@ static int decode_bytes(lua_State *L)
     return values_decode_bytes(L, bytes->start, bytes->size);
 }
 
-/* From a block with nothing behind it, so that sanitizers see who reads on.  Whether they were good; leaves the stack as it was. */
+/*
+ * Copies the bytes into a block of exactly their size, so that sanitizers see reads beyond it.
+ * Returns whether they were accepted; leaves the stack as it was.
+ */
 static bool reads(lua_State *L, const unsigned char *start, size_t size)
 {
     unsigned char *copy = malloc(size ? size : 1);
@@ -472,7 +479,8 @@ static void changed_bytes_do_no_harm(void **state)
         m.bytes[i] = was;
         lua_gc(L, LUA_GCCOLLECT);
     }
-    assert_true(peak - before < 4 << 20); /* garbage of 256 reads, not what a length may have said */
+    /* The garbage of 256 reads, not what a changed length claims. */
+    assert_true(peak - before < 4 << 20);
     message_free(&m);
     lua_close(L);
     assert_int_equal(held, 0);
@@ -482,7 +490,8 @@ static void malformed_messages_are_refused_without_large_allocations(void **stat
 {
     (void)state;
     lua_State *L = new_state();
-    static unsigned char bytes[1 << 16]; /* tables in one another, each of which claims all that is left */
+    /* Nested tables, each of which claims all the bytes that are left. */
+    static unsigned char bytes[1 << 16];
     size_t at = FORMAT_HEADER;
     memset(bytes, TAG_NIL, sizeof bytes);
     bytes[0] = FORMAT_VERSION;
@@ -499,21 +508,24 @@ static void malformed_messages_are_refused_without_large_allocations(void **stat
         unsigned char bytes[24];
         size_t size;
     } wrong[] = {
-        { { 1, 0, 255, 255, 255, 255, 0 }, 7 },                   /* more values than bytes */
-        { { 1, 200, 1, 0, 0, 0, 0 }, 7 },                         /* more slots than there are */
-        { { 2, 0, 1, 0, 0, 0, 0 }, 7 },                           /* of another version */
-        { { 1, 1, 1, 0, 0, 0, TAG_SAME_NAME, 0 }, 8 },            /* a name that never was */
-        { { 1, 0, 1, 0, 0, 0, TAG_NAME, 0, 0 }, 9 },              /* in no slot */
-        { { 1, 0, 1, 0, 0, 0, TAG_SEGMENT, 0, 0, 0, 0 }, 11 },    /* of a message without */
-        { { 1, 0, 1, 0, 0, 0, TAG_ATTACHMENT, 0, 0, 0, 0 }, 11 }, /* the same */
-        { { 1, 0, 1, 0, 0, 0, TAG_REFERENCE, 6, 0, 0, 0 }, 11 },  /* to itself */
+        { { 1, 0, 255, 255, 255, 255, 0 }, 7 },        /* more values than bytes */
+        { { 1, 200, 1, 0, 0, 0, 0 }, 7 },              /* more slots than there are */
+        { { 2, 0, 1, 0, 0, 0, 0 }, 7 },                /* unknown version */
+        { { 1, 1, 1, 0, 0, 0, TAG_SAME_NAME, 0 }, 8 }, /* refers to a name that was not there */
+        { { 1, 0, 1, 0, 0, 0, TAG_NAME, 0, 0 }, 9 },   /* a name in a slot that does not exist */
+        /* A segment, but the message has none. */
+        { { 1, 0, 1, 0, 0, 0, TAG_SEGMENT, 0, 0, 0, 0 }, 11 },
+        /* An attachment, but the message has none. */
+        { { 1, 0, 1, 0, 0, 0, TAG_ATTACHMENT, 0, 0, 0, 0 }, 11 },
+        { { 1, 0, 1, 0, 0, 0, TAG_REFERENCE, 6, 0, 0, 0 }, 11 }, /* a reference to itself */
         { { 1, 0, 1, 0, 0, 0, TAG_TABLE | SHARED, 1, 0, 0, 0, 0, 0, 0, 0, TAG_REFERENCE, 6, 0, 0, 0 },
           20 },                                                                            /* a cycle */
         { { 1, 0, 1, 0, 0, 0, TAG_TABLE, 0, 0, 0, 0, 1, 0, 0, 0, TAG_NIL, TAG_NIL }, 17 }, /* a nil key */
         { { 1, 0, 1, 0, 0, 0, TAG_TABLE, 0, 0, 0, 0, 1, 0, 0, 0, TAG_FLOAT, 1, 0, 0, 0, 0, 0, 0xf8, 0x7f },
-          24 },                                                            /* NaN */
-        { { 1, 0, 1, 0, 0, 0, TAG_NIL | SHARED }, 7 },                     /* not to be shared */
-        { { 1, 0, 1, 0, 0, 0, TAG_STRING, 255, 255, 255, 255, 'x' }, 12 }, /* longer than the rest */
+          24 },                                        /* NaN */
+        { { 1, 0, 1, 0, 0, 0, TAG_NIL | SHARED }, 7 }, /* a nil cannot be shared */
+        /* A string longer than the message. */
+        { { 1, 0, 1, 0, 0, 0, TAG_STRING, 255, 255, 255, 255, 'x' }, 12 },
     };
     for (size_t i = 0; i < LENGTH(wrong); i++)
         if (reads(L, wrong[i].bytes, wrong[i].size))
@@ -522,7 +534,7 @@ static void malformed_messages_are_refused_without_large_allocations(void **stat
     assert_int_equal(held, 0);
 }
 
-/* So many tables in one another, and a nil. */
+/* Reads `depth` nested tables around a nil. */
 static bool reads_nested(lua_State *L, int depth)
 {
     unsigned char bytes[FORMAT_HEADER + (VALUES_DEPTH_MAX + 1) * TABLE_HEADER + 1] = { FORMAT_VERSION, 0, 1 };

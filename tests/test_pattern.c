@@ -1,6 +1,7 @@
 /*
- * Our patterns beside Lua's own, in one state: cases made by chance and by hand, undisturbed, paused at every moment and at some,
- * with callbacks that yield, and without memory.  The cases are in lua/patterns.lua.
+ * Our patterns compared with Lua's own, in one state: random and written cases; undisturbed, paused
+ * at every point and at random points; with callbacks that yield; without memory.  The cases are in
+ * lua/patterns.lua.
  */
 #include "harness.h"
 
@@ -14,9 +15,10 @@
 extern const char patterns_lua[];
 extern const size_t patterns_lua_size;
 
-/* --- A budget that is used up as the test likes ----------------------------------------------- */
+/* --- A budget that the test controls ---------------------------------------------------------- */
 
-static uint32_t pause_one_in; /* so many questions, by chance, is answered yes; 0: none */
+/* One in this many questions, at random, is answered with yes; 0: none. */
+static uint32_t pause_one_in;
 static unsigned pauses, questions;
 static bool ending;
 
@@ -45,7 +47,7 @@ int __wrap_budget_pause(lua_State *L, lua_KFunction k, lua_KContext context)
     return lua_yieldk(L, 0, context, k);
 }
 
-/* set_pauses(one_in, steps) */
+/* set_pauses(one_in, steps): `steps` is the number of steps between two questions. */
 static int set_pauses(lua_State *L)
 {
     pause_one_in = (uint32_t)luaL_checkinteger(L, 1);
@@ -70,7 +72,7 @@ static int set_ending(lua_State *L)
 
 struct supply {
     long long held;
-    long long served; /* how many more requests; negative: any number */
+    long long served; /* how many more requests are served; negative: all */
 };
 
 static void *supply_alloc(void *data, void *block, size_t old_size, size_t size)
@@ -79,7 +81,7 @@ static void *supply_alloc(void *data, void *block, size_t old_size, size_t size)
     if (!block)
         old_size = 0;
     if (size > old_size && supply->served >= 0 && supply->served-- == 0) {
-        supply->served = 0; /* and nothing from now on */
+        supply->served = 0; /* nothing is served from now on */
         return NULL;
     }
     supply->held += (long long)size - (long long)old_size;
@@ -217,7 +219,10 @@ static void changes_by_the_debug_library_are_noticed(void **state)
     run_cases("tampering", 1);
 }
 
-/* Each case of cases.memory(), with every allocation failing in turn, paused at all moments and at none. */
+/*
+ * Each case of cases.memory() runs while every allocation fails in turn, paused everywhere or
+ * never.
+ */
 static void no_memory_is_an_error_that_leaves_nothing_behind(void **state)
 {
     (void)state;

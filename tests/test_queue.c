@@ -221,7 +221,7 @@ static void freed_queue_drops_its_items(void **state)
     fixture_close(rt);
 }
 
-/* --- Nothing is freed while somebody needs it ------------------------------------------------- */
+/* --- Primitives in use are not freed ---------------------------------------------------------- */
 
 /* A task that was granted something looks at the primitive once more. */
 static void event_is_not_freed_before_the_tasks_it_woke_have_run(void **state)

@@ -1,4 +1,7 @@
-/* What hosts and people are told: once, in the order in which it happened, and in words that they would use themselves. */
+/*
+ * Reports to hosts and people: each once, in the order of what they report, in words that people
+ * use.
+ */
 #include "base/text.h"
 #include "lua_host.h"
 
@@ -8,7 +11,7 @@
 
 #define FOR_LONG "for i = 1, 3e8 do end "
 
-static char told[65536]; /* all that the log was told, a line each */
+static char told[65536]; /* every line that was logged */
 
 static void keep_line(void *data, enum orr_log level, const char *message)
 {
@@ -26,7 +29,7 @@ static unsigned count(const char *text, const char *part)
     return found;
 }
 
-/* A host that has neither a notice nor, unless it is given, a sink: all goes to the log. */
+/* A host without a notice and, unless it is given, without a sink: everything goes to the log. */
 static struct orr_runtime *open_plain(orr_sink_fn *sink, struct orr_lua_options options, lua_State **L)
 {
     told[0] = noted[0] = '\0';
@@ -39,7 +42,7 @@ static struct orr_runtime *open_plain(orr_sink_fn *sink, struct orr_lua_options 
     return rt;
 }
 
-/* --- Calls of the host's that time out -------------------------------------------------------- */
+/* --- Calls from the host that time out -------------------------------------------------------- */
 
 static const struct orr_lua_options timed = {
     .deadline_ns = { [ORR_LUA_CALL] = 5 * MS, [ORR_LUA_SCRIPT] = 5 * MS, [ORR_LUA_HANDLER] = 5 * MS }
@@ -84,7 +87,10 @@ static void count_failure(void *data, struct orr_task *task)
     failures++;
 }
 
-/* The sink, or whoever awaits it, hears of a task; and of a call that ends because the task around it does, the task's says it all. */
+/*
+ * The sink or the awaiting task is told of a task's timeout.  A call that ends because the task
+ * around it timed out adds nothing.
+ */
 static void timeout_that_is_reported_elsewhere_is_not_logged(void **state)
 {
     (void)state;
@@ -115,7 +121,7 @@ static void timeout_that_is_reported_elsewhere_is_not_logged(void **state)
 
 /* --- Order ------------------------------------------------------------------------------------ */
 
-/* The words that stand, in this order, in what was told. */
+/* The log has these words in this order. */
 static void assert_in_order(const char *const *words, size_t length)
 {
     const char *at = told;
@@ -183,7 +189,10 @@ static void host_is_told_of_a_disabled_handler_after_its_timeouts(void **state)
     finish(rt, L);
 }
 
-/* Reports of tasks come some in a turn, so that whoever has started one can still await it; what happens meanwhile comes after them. */
+/*
+ * A turn sends only some of the reports of tasks, so that a task that was started can still be
+ * awaited.  Reports of later failures come after them.
+ */
 static void reports_come_in_the_order_of_what_they_report(void **state)
 {
     (void)state;
@@ -193,7 +202,7 @@ static void reports_come_in_the_order_of_what_they_report(void **state)
     struct orr_runtime *rt = open_plain(NULL, counting, &L);
     load(L, "for i = 1, 6 do game.schedule(error, tostring(i), 0) end");
     assert_int_equal(orr_lua_call(L, 0, 0, 0), 0);
-    for (uint64_t errors = 0; errors < 6;) { /* until they have failed */
+    for (uint64_t errors = 0; errors < 6;) { /* until all tasks have failed */
         struct orr_lua_stats stats;
         assert_true(orr_runtime_turn(rt, 1) >= 0);
         assert_int_equal(orr_lua_stats(L, &stats), 0);
@@ -208,7 +217,7 @@ static void reports_come_in_the_order_of_what_they_report(void **state)
     finish(rt, L);
 }
 
-/* What waits to be told is told when the isolate closes, and nothing leaks. */
+/* Pending reports are sent when the isolate closes, and nothing leaks. */
 static void closing_an_isolate_sends_the_reports_that_are_left(void **state)
 {
     (void)state;

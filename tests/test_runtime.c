@@ -1,4 +1,4 @@
-/* Runtimes: their options, their turns, and their manners in a host. */
+/* Runtimes: their options, their turns, and their behaviour inside a host. */
 #include "harness.h"
 
 #include "base/clock.h"
@@ -19,7 +19,7 @@ static void default_options_make_one_worker(void **state)
     struct orr_stats stats = harness_stats(rt, 0);
     assert_int_equal(stats.workers, 1);
     assert_true(stats.reactor == ORR_REACTOR_URING || stats.reactor == ORR_REACTOR_EPOLL);
-    assert_int_equal(orr_runtime_run(rt), 0); /* nothing to do: done */
+    assert_int_equal(orr_runtime_run(rt), 0); /* returns at once, with nothing to do */
     assert_int_equal(orr_runtime_free(rt), 0);
 }
 
@@ -189,7 +189,7 @@ static void turn_ends_when_its_budget_is_used_up(void **state)
         probe_spawn(rt, &probes[i], ORR_HERE);
     }
     assert_int_equal(orr_runtime_turn(rt, 3000000), 1);
-    assert_in_range(harness_stats(rt, 0).polls, 1, 2); /* after two of them, 4 ms have passed for certain */
+    assert_in_range(harness_stats(rt, 0).polls, 1, 2); /* two tasks take at least 4 ms */
     assert_int_equal(orr_runtime_free(rt), 0);
 }
 
@@ -241,7 +241,7 @@ static void descriptor_is_readable_exactly_while_there_is_something_to_do(void *
     struct probe probe = { 0 };
     probe_spawn(rt, &probe, ORR_HERE);
     assert_true(harness_readable(fd));
-    assert_true(harness_readable(fd)); /* level */
+    assert_true(harness_readable(fd)); /* level-triggered */
     assert_int_equal(orr_runtime_next_deadline(rt), 0);
     assert_int_equal(orr_runtime_turn(rt, ORR_NEVER), 0);
     assert_int_equal(probe.polls, 1);
@@ -300,7 +300,7 @@ static void foreign_wakes_cost_an_eventfd_write_only_when_the_worker_sleeps(void
     for (size_t i = 0; i < LENGTH(probes); i++)
         probe_spawn(rt, &probes[i], ORR_HERE);
     harness_settle(rt);
-    assert_true(orr_runtime_fd(rt) >= 0); /* from here on, the host may sleep on it */
+    assert_true(orr_runtime_fd(rt) >= 0); /* from now on, the host may sleep on the descriptor */
     uint64_t before = harness_stats(rt, 0).eventfd_writes;
     for (size_t i = 0; i < LENGTH(probes); i++)
         orr_waker_wake(probe_waker(&probes[i]));
@@ -334,7 +334,7 @@ static void stop_ends_a_run_that_sleeps(void **state)
     pthread_create(&thread, NULL, stop_soon, rt);
     assert_int_equal(orr_runtime_run(rt), -ECANCELED);
     pthread_join(thread, NULL);
-    assert_int_equal(orr_runtime_run(rt), -ECANCELED); /* for good */
+    assert_int_equal(orr_runtime_run(rt), -ECANCELED); /* a stopped runtime stays stopped */
     assert_int_equal(orr_runtime_turn(rt, 0), -ESHUTDOWN);
     assert_int_equal(orr_runtime_free(rt), 0);
     for (unsigned i = 0; i < 3; i++)
@@ -349,7 +349,7 @@ static void stop_makes_the_descriptor_readable(void **state)
     harness_on_thread(stop_from, rt);
     assert_true(harness_readable(fd));
     assert_int_equal(orr_runtime_turn(rt, 0), -ESHUTDOWN);
-    assert_true(harness_readable(fd)); /* it goes on saying so */
+    assert_true(harness_readable(fd)); /* it stays readable */
     assert_int_equal(orr_runtime_free(rt), 0);
 }
 
@@ -415,7 +415,8 @@ static void every_descriptor_is_close_on_exec(void **state)
     bool before[1024];
     for (int fd = 0; fd < 1024; fd++)
         before[fd] = fcntl(fd, F_GETFD) >= 0;
-    struct orr_runtime *rt = harness_runtime(30); /* more workers than any test before, so the pool grows */
+    /* More workers than any test before, so the pool of waker tables grows. */
+    struct orr_runtime *rt = harness_runtime(30);
     assert_true(orr_runtime_fd(rt) >= 0);
     unsigned seen = 0;
     for (int fd = 0; fd < 1024; fd++) {

@@ -1,6 +1,7 @@
 /*
- * Untrusted scripts: what they can reach, that what they have is as Lua's own and never takes long, what they can require, and that
- * those with globals of their own cannot change anything for others.
+ * Untrusted scripts: what they can reach, that their library behaves as Lua's own and never takes
+ * long, what they can require, and that scripts with their own globals cannot change anything for
+ * others.
  */
 #include "harness.h"
 
@@ -15,9 +16,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* --- Help ------------------------------------------------------------------------------------- */
+/* --- Fixtures --------------------------------------------------------------------------------- */
 
-static int served = INT32_MAX; /* of those that ask for memory */
+static int served = INT32_MAX; /* how many requests for memory are served */
 
 static void *refusing_alloc(void *data, void *block, size_t old_size, size_t size)
 {
@@ -70,7 +71,7 @@ static void run(lua_State *L, const char *code)
     lua_settop(L, 0);
 }
 
-/* Loads a script, with globals of its own or not, and runs it as a task. */
+/* Loads a script, with its own globals or not, and runs it as a task. */
 static void run_task(lua_State *L, const char *code, bool own_globals)
 {
     struct orr_lua_source source = { .name = "script", .text = code, .own_globals = own_globals };
@@ -237,7 +238,10 @@ static void scripts_have_every_name_on_the_list_and_no_other(void **state)
     close_all(L);
 }
 
-/* Marks all that can be reached from the value at the top, through upvalues too, in the table at 1. */
+/*
+ * Marks everything that can be reached from the value at the top, also through upvalues, in the
+ * table at 1.
+ */
 static void walk(lua_State *L)
 {
     luaL_checkstack(L, 8, NULL);
@@ -270,7 +274,7 @@ static void walk(lua_State *L)
         }
 }
 
-/* Functions in C of the libraries of a plain Lua that must not be reached in any way. */
+/* C functions of the libraries of a plain Lua that must not be reachable. */
 static int forbidden(lua_State *plain, lua_CFunction *list)
 {
     static const char code[] = "local list, safe = {}, {}\n"
@@ -388,9 +392,9 @@ static void functions_return_and_raise_what_luas_own_do(void **state)
     }
 }
 
-/* --- Bombs ------------------------------------------------------------------------------------ */
+/* --- Calls that never end --------------------------------------------------------------------- */
 
-/* Every so many instructions; in the end, enough. */
+/* How often the hook is called before it raises an error. */
 static int instructions;
 
 static void count_down(lua_State *L, lua_Debug *info)
@@ -470,7 +474,7 @@ static void yield_now(lua_State *L, lua_Debug *info)
     }
 }
 
-/* As a host does that takes turns with the script. */
+/* A host that takes turns with the script. */
 static void long_library_calls_can_be_suspended(void **state)
 {
     (void)state;
@@ -724,7 +728,7 @@ static void host_registers_modules_in_both_profiles(void **state)
     }
 }
 
-/* --- Globals of a script's own ---------------------------------------------------------------- */
+/* --- Scripts with their own globals ----------------------------------------------------------- */
 
 static void scripts_with_their_own_globals_do_not_see_those_of_others(void **state)
 {
@@ -802,7 +806,7 @@ static void scripts_with_their_own_globals_have_events(void **state)
     close_all(L);
 }
 
-/* Loaded by hand, with globals of their own or not: those that have them are scripts of their own. */
+/* Scripts loaded by hand.  Those with their own globals are scripts of their own. */
 static void scripts_with_their_own_globals_have_their_own_handlers(void **state)
 {
     (void)state;
@@ -879,7 +883,7 @@ static void scripts_are_loaded_from_text_and_from_files(void **state)
 
 /* --- Memory ----------------------------------------------------------------------------------- */
 
-/* True if there was enough. */
+/* True if there was enough memory. */
 static bool run_with_memory_for(int allocations)
 {
     static const char code[] =

@@ -232,7 +232,7 @@ static void supervisor_lets_other_children_go_on_and_fails_at_its_end(void **sta
     fixture_close(rt);
 }
 
-/* --- Cancellation comes down ------------------------------------------------------------------ */
+/* --- Cancellation goes down ------------------------------------------------------------------- */
 
 static void cancelling_a_parent_cancels_its_subtree_at_once_parents_first(void **state)
 {
@@ -450,7 +450,7 @@ static void awaiting_oneself_or_an_ancestor_is_refused(void **state)
     fixture_close(rt);
 }
 
-/* --- Detached, and failures that nobody sees -------------------------------------------------- */
+/* --- Detached tasks and unobserved failures --------------------------------------------------- */
 
 static int start_and_detach(struct orr_task *task, struct step_task *self)
 {

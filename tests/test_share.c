@@ -312,7 +312,7 @@ static void tasks_that_never_wait_have_their_isolates_share(void **state)
     check_shares(pieces, 3, 0.3);
 }
 
-/* --- Ends ------------------------------------------------------------------------------------- */
+/* --- Closed isolates -------------------------------------------------------------------------- */
 
 static void isolates_may_be_closed_while_they_wait_for_their_turn(void **state)
 {

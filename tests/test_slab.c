@@ -227,7 +227,7 @@ static void slab_without_memory_returns_null(void **state)
     slab_close(&slab);
 }
 
-/* --- A random walk beside a model ------------------------------------------------------------- */
+/* --- A random sequence compared with a model -------------------------------------------------- */
 
 enum { BLOCKS = 5000 };
 

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* --- Failures, once --------------------------------------------------------------------------- */
+/* --- Each failure once ------------------------------------------------------------------------ */
 
 static unsigned sunk;
 static struct orr_task *kept;
@@ -138,7 +138,7 @@ static void completed_task_keeps_its_result_when_cancelled_while_it_joins(void *
     fixture_close(rt);
 }
 
-/* --- An observer that cancels whoever waits beside it ----------------------------------------- */
+/* --- An observer that cancels a waiter -------------------------------------------------------- */
 
 struct meddler {
     struct orr_task *parent, *child;
@@ -282,7 +282,7 @@ static void earlier_failure_of_an_outer_scope_is_told_first(void **state)
     assert_true(right);
 }
 
-/* --- Interrupted for nothing ------------------------------------------------------------------ */
+/* --- Failures that another task observed ------------------------------------------------------ */
 
 static int edge_start(struct orr_task *task, struct step_task *self)
 {
@@ -319,7 +319,7 @@ static void failure_that_another_task_observed_does_not_end_a_sleep(void **state
     assert_string_equal(notes(), "woke@100");
 }
 
-/* --- Detached in time ------------------------------------------------------------------------- */
+/* --- Detached failed tasks -------------------------------------------------------------------- */
 
 static int start_detach_later(struct orr_task *task, struct step_task *self)
 {
@@ -365,7 +365,7 @@ static void detached_failed_task_does_not_fail_its_parent_while_another_awaits_i
     assert_int_equal(parent.caught, 0);
 }
 
-/* --- Primitives that somebody has yet to come back to ----------------------------------------- */
+/* --- Primitives that a woken task still needs ------------------------------------------------- */
 
 static int wait_for_event(struct orr_task *task, struct step_task *self)
 {

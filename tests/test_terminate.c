@@ -227,7 +227,7 @@ static void task_that_swallows_its_cancellation_without_waiting_is_told_so(void 
     assert_int_equal(allocated_bytes, 0);
 }
 
-/* --- By turns --------------------------------------------------------------------------------- */
+/* --- Termination in many turns ---------------------------------------------------------------- */
 
 static enum orr_poll unload(struct orr_task *task, void *data)
 {

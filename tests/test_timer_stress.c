@@ -72,7 +72,7 @@ static void cancel_that_says_cancelled_is_never_followed_by_the_callback(void **
         assert_int_equal(races[i].fired, races[i].expected);
 }
 
-/* --- several workers and plain threads, and workers that end ---------------------------------- */
+/* --- Several workers and other threads, and workers that end ---------------------------------- */
 
 enum { WORKERS = 4, TIMERS = 400 };
 

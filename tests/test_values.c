@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- Help ------------------------------------------------------------------------------------- */
+/* --- Fixtures --------------------------------------------------------------------------------- */
 
 #if defined(__SANITIZE_THREAD__)
 enum { SIGNALS_ARE_LATE = 1 };
@@ -77,7 +77,7 @@ static void assert_text(const struct orr_value *value, const char *text)
 
 static const char echo[] = "function echo(...) return ... end";
 
-/* --- There and back --------------------------------------------------------------------------- */
+/* --- Round trips ------------------------------------------------------------------------------ */
 
 static void every_scalar_survives_the_round_trip(void **state)
 {
@@ -541,7 +541,7 @@ static void function_outlives_a_state_closed_while_another_thread_has_the_worker
     finish_counting(rt, NULL);
 }
 
-/* --- Functions of the host's ------------------------------------------------------------------ */
+/* --- Host functions --------------------------------------------------------------------------- */
 
 static unsigned drops;
 
@@ -788,7 +788,7 @@ static void memory_limit_of_an_isolate_holds_for_values(void **state)
     finish_clean(rt, L);
 }
 
-/* --- What of the API there is ----------------------------------------------------------------- */
+/* --- Modules of the API ----------------------------------------------------------------------- */
 
 static const char list_modules[] =
     "local names, orrery = {}, require 'orrery'\n"
@@ -849,7 +849,7 @@ static void unknown_module_is_refused_by_name(void **state)
     finish_clean(rt, L);
 }
 
-/* --- Figures ---------------------------------------------------------------------------------- */
+/* --- Statistics ------------------------------------------------------------------------------- */
 
 static void statistics_count_schedules_and_events(void **state)
 {

@@ -1,4 +1,7 @@
-/* The pool behind the wakers: slots, generations, zombies, and what one holder of a place leaves to the next. */
+/*
+ * The tables behind the wakers: slots, generations, zombies, and what one owner of a table leaves
+ * to the next.
+ */
 #include "harness.h"
 
 #include "exec/waker_table.h"
@@ -105,7 +108,7 @@ static void slot_that_ends_in_the_inbox_is_a_zombie_until_it_is_taken_out(void *
     assert_false(slot_vacant(slot));
     waker_table_release(place);
 
-    place = acquire(); /* the next holder finds it */
+    place = acquire(); /* the next owner finds the zombie */
     assert_false(slot_vacant(first_slot(place)));
     assert_int_equal(waker_table_take(place), 1);
     assert_false(slot_opened(slot));
@@ -126,7 +129,7 @@ static void slot_with_no_generation_left_is_retired(void **state)
     assert_false(slot_vacate(slot, last, false));
     assert_false(slot_vacant(slot));
 
-    /* A runtime in this place passes the slot by. */
+    /* A runtime that uses this table skips the slot. */
     waker_table_release(place);
     struct orr_runtime *rt = harness_runtime(1);
     struct probe probe = { 0 };
@@ -144,7 +147,7 @@ static void zombie_of_an_earlier_owner_is_reused_later(void **state)
     struct waker_table *place = acquire();
     struct slot *slot = first_slot(place);
     uint32_t generation = generation_of(slot);
-    /* A waker on its way: it has set the flag, and not yet pushed the slot. */
+    /* A wake that is under way: it has set the flag, but has not pushed the slot yet. */
     atomic_fetch_or(&slot->state, SLOT_NOTIFIED);
     assert_false(slot_vacate(slot, generation, false));
     waker_table_release(place);
@@ -154,7 +157,7 @@ static void zombie_of_an_earlier_owner_is_reused_later(void **state)
     probe_spawn(rt, &first, ORR_HERE);
     harness_settle(rt);
     assert_int_equal(waker_slot(probe_waker(&first)), 1);
-    slot->next = 0; /* now it arrives */
+    slot->next = 0; /* the wake arrives now */
     atomic_store(&place->inbox, 1);
     harness_settle(rt);
     probe_spawn(rt, &second, ORR_HERE);

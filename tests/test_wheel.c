@@ -27,7 +27,7 @@ static struct item *pop(struct wheel *wheel, uint64_t now)
     return entry ? container_of(entry, struct item, entry) : NULL;
 }
 
-/* --- a random walk beside a model ------------------------------------------------------------- */
+/* --- A random sequence compared with a model -------------------------------------------------- */
 
 static uint64_t random_state;
 
@@ -137,7 +137,7 @@ static void wheel_agrees_with_a_sorted_list_at_every_step(void **state)
     free(walk);
 }
 
-/* --- corners ---------------------------------------------------------------------------------- */
+/* --- Special cases ---------------------------------------------------------------------------- */
 
 static void entry_is_due_at_its_deadline_and_never_early(void **state)
 {

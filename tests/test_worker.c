@@ -67,7 +67,7 @@ static void set_integer(lua_State *L, const char *name, lua_Integer value)
     lua_setglobal(L, name);
 }
 
-/* --- Cancelling ------------------------------------------------------------------------------- */
+/* --- Cancellation ----------------------------------------------------------------------------- */
 
 /* The caller spins for a while, the job too; so the one meets the other at any of its steps. */
 static const char cancelled_anywhere[] =
@@ -480,7 +480,8 @@ static const char hoarding[] =
     "  ok, err = pcall(sleeper.run, sleeper, megabyte, print)\n"
     "  jobs = jobs + (ok and 1 or 0)\n"
     "until not ok\n"
-    "assert(jobs >= 6 and jobs <= 18, jobs)\n" /* those that run have been received, and have isolates on the same limit */
+    /* Running jobs were received, and their isolates share the limit. */
+    "assert(jobs >= 6 and jobs <= 18, jobs)\n"
     "assert(err:find 'not enough memory', err)\n"
     "sleeper:close()\n"
     "ok, err = pcall(worker.pool, { size = 1000 })\n"
