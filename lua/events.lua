@@ -6,7 +6,9 @@
 --   enable(handler), is_disabled(handler), is_of(handler, script)
 --   is_own(handler)        whether it belongs to the script that runs now
 --   where()                the position of the calling script if it is to be remembered, else nil
---   limit, policy          for events of the host that must wait
+--   limit                  how many events of the host may be queued
+--   drops_oldest, coalesces   what to do when the queue is full; else the event is refused
+--   STARTED, QUEUED, DROPPED, COALESCED, REFUSED   the results of host.emit()
 --
 -- An entry is one registration. The entries that match a name are looked up once, and kept until a
 -- handler is registered or removed. Such a list never changes, so an emit iterates over it whatever
@@ -20,6 +22,8 @@ local orrery, private = ...
 local error, ipairs, next, pairs, type, sort = error, ipairs, next, pairs, type, table.sort
 local find, format, sub = string.find, string.format, string.sub
 local new_handler, start, is_held = private.new_handler, private.start, private.is_held
+local STARTED, QUEUED, DROPPED = private.STARTED, private.QUEUED, private.DROPPED
+local COALESCED, REFUSED = private.COALESCED, private.REFUSED
 local enable, is_disabled, is_own, where = private.enable, private.is_disabled, private.is_own, private.where
 
 local events = {}
@@ -250,18 +254,18 @@ end
 
 -- Queues an event that comes while the isolate is held.
 local function enqueue(name, data)
-  local answer = "queued"
+  local answer = QUEUED
   if last - first + 1 >= private.limit then
-    local same = private.policy == "coalesce" and find_queued(name)
+    local same = private.coalesces and find_queued(name)
     if same then
       same.data = data
-      return "coalesced"
-    elseif private.policy ~= "drop" then
-      return "refused"
+      return COALESCED
+    elseif not private.drops_oldest then
+      return REFUSED
     end
     queue[first] = nil
     first = first + 1
-    answer = "dropped"
+    answer = DROPPED
   end
   last = last + 1
   queue[last] = { name = name, data = data }
@@ -289,7 +293,7 @@ function host.emit(name, data)
     return enqueue(name, data)
   end
   dispatch(name, data)
-  return "started"
+  return STARTED
 end
 
 -- Called when the isolate is no longer held.
@@ -300,10 +304,6 @@ function host.flush()
     first = first + 1
     dispatch(event.name, event.data)
   end
-end
-
-function host.queued()
-  return last - first + 1
 end
 
 function host.reserve(name)

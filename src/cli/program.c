@@ -162,7 +162,7 @@ static void cancel_top(void *data, const struct orr_task_info *info)
 {
     const struct cancelling *cancelling = data;
     if (!info->depth)
-        scope_cancel(&info->task->own, cancelling->reason);
+        task_cancel(info->task, cancelling->reason);
 }
 
 /* Begins to end everything; later turns do it.  Inside the runtime. */

@@ -12,8 +12,7 @@
 #define ORR_CLI_PROGRAM_H
 
 #include "cli/options.h"
-
-#include "lua/host/script.h"
+#include "lua/task/body_watch.h"
 
 struct lua_State;
 

@@ -205,7 +205,7 @@ static void begin_to_end_line(struct repl *repl)
     orr_tree_visit(repl->line, bound, NULL);
     orr_task_cancel(repl->line, "interrupted");
     if (line && !repl->shutdown.phase && !orr_spawn(repl->program->rt, &what))
-        shutdown_begin(&repl->shutdown, iso, line->script, iso->worker->grace_ns);
+        shutdown_begin(&repl->shutdown, iso, line->script, worker_grace_ns(iso->worker));
 }
 
 static void stop_waiting_for_line(struct repl *repl)

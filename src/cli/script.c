@@ -12,6 +12,7 @@
 #include "cli/report.h"
 #include "cli/screen.h"
 #include "cli/session.h"
+#include "lua/host/start.h"
 #include "lua/task/task.h"
 
 #include <lauxlib.h>

@@ -184,7 +184,7 @@ enum session_answer session_start(struct program *program, const char *text, con
     lua_pushcfunction(L, wrap_line);
     lua_insert(L, -2);
     if (lua_pcall(L, 1, 1, 0) == LUA_OK && !orr_lua_start(L, 0, name, task)) {
-        ltask_of(*task)->script = ++isolate_find(L)->scripts.loaded;
+        ltask_of(*task)->script = script_new_number(&isolate_find(L)->scripts);
         return SESSION_STARTED;
     }
     lua_settop(L, 0);

@@ -16,8 +16,10 @@
 #include "module/interrupt.h"
 
 #include "lua/api/registrations.h"
-#include "lua/host/script.h"
 #include "lua/isolate.h"
+#include "lua/isolate/embedded.h"
+#include "lua/task/body_watch.h"
+#include "lua/task/script.h"
 #include "lua/task/task.h"
 
 #include <errno.h>
@@ -99,7 +101,7 @@ static void begin_to_end(struct run *run)
         top->script = 0;
     run->ending = true;
     registrations_remove(run->iso, run->number);
-    shutdown_begin(&run->shutdown, run->iso, run->number, run->iso->worker->grace_ns);
+    shutdown_begin(&run->shutdown, run->iso, run->number, worker_grace_ns(run->iso->worker));
 }
 
 /* Returns whether the run goes on after it was interrupted between two turns. */
@@ -159,7 +161,7 @@ static int watch_main(lua_State *L)
     if (!run || !self->task)
         return 0;
     run->body = (struct body_watch){ .failing = main_fails, .failed = main_failed, .data = run };
-    int error = self->task->result.error;
+    int error = task_error(self->task);
     if (!self->over)
         body_watch(&run->body, self);
     else if (error && error != -ECANCELED) /* it failed before its first wait */
@@ -188,7 +190,7 @@ static int run_loop(lua_State *L)
     if (!error) {
         error = lua_gettop(L) ? orr_lua_start(L, lua_gettop(L) - 1, "orrery.run", &run.top) : 0;
         if (run.top) {
-            run.number = ++run.iso->scripts.loaded;
+            run.number = script_new_number(&run.iso->scripts);
             ltask_of(run.top)->script = run.number;
         }
         orr_runtime_leave(run.rt);
@@ -259,8 +261,7 @@ int luaopen_orrery(lua_State *L)
     if (error)
         return luaL_error(L, "orrery: cannot open the module in this state: %s", strerror(-error));
     lua_setmetatable(L, 1); /* cannot fail, and makes it the first object to be finalized */
-    if (luaL_loadbufferx(L, orrery_lua_module, orrery_lua_module_size, "=orrery/module.lua", "b") != LUA_OK)
-        return lua_error(L);
+    embedded_push(L, &(struct embedded){ "=orrery/module.lua", orrery_lua_module, &orrery_lua_module_size });
     push_module(L);
     lua_pushvalue(L, 1);
     lua_pushcclosure(L, run_loop, 1);
