@@ -71,7 +71,9 @@ unsigned harness_log_lines(void);
 extern _Atomic long long allocated_bytes;
 void *counting_alloc(void *data, void *block, size_t old_size, size_t size);
 
-/* ORR_TEST_SEED from the environment, else `otherwise`; printed, so that a failure can be repeated. */
+/*
+ * ORR_TEST_SEED from the environment, else `otherwise`; printed, so that a failure can be repeated.
+ */
 uint64_t harness_seed(uint64_t otherwise);
 
 /* The next number of a sequence (xorshift); `*state` is not 0. */

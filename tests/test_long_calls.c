@@ -26,10 +26,7 @@ static void (*meddle)(lua_State *L); /* called at each question; may be NULL */
 static uint64_t draw(void)
 {
     static _Thread_local uint64_t random_state = 88172645463325252u;
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return random_state;
+    return random_bits(&random_state);
 }
 
 bool __real_budget_wants_hold(lua_State *L);

@@ -25,10 +25,7 @@ static bool ending;
 static uint64_t draw(void)
 {
     static uint64_t random_state = 88172645463325252u;
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return random_state;
+    return random_bits(&random_state);
 }
 
 bool __wrap_budget_wants_pause(lua_State *L);
