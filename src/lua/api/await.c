@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-/* --- Tasks ---------------------------------------------------------------------------------------------------- */
+/* --- Tasks ------------------------------------------------------------------------------------ */
 
 /* Drops `true` and answers the results, or raises the error: [handle] [ok] [values...] at the top. */
 static int outcome_or_raise(lua_State *L, int count)
@@ -39,7 +39,7 @@ static int await_task(lua_State *L, int status, lua_KContext context)
     return outcome_or_raise(L, ltask_push_outcome(L, other, 1));
 }
 
-/* --- Callbacks -------------------------------------------------------------------------------------------------- */
+/* --- Callbacks -------------------------------------------------------------------------------- */
 
 static void callback_withdraw(struct orr_wait *wait, bool granted)
 {
@@ -322,7 +322,7 @@ static int await_function(lua_State *L, int position)
     return function_returned(L, LUA_OK, serial);
 }
 
-/* --- The form of it ------------------------------------------------------------------------------------------------- */
+/* --- The form of it --------------------------------------------------------------------------- */
 
 static int async_await(lua_State *L)
 {

@@ -102,7 +102,7 @@ static const char *status_of(struct orr_isolate *iso, lua_State *L, lua_State *c
     (void)iso;
 }
 
-/* --- Resuming -------------------------------------------------------------------------------------------------------- */
+/* --- Resuming --------------------------------------------------------------------------------- */
 
 /*
  * Resumes `co` with so many arguments on its stack.  Answers how many results there are on L; -1 for an error, which is there
@@ -221,7 +221,7 @@ static int co_resume(lua_State *L)
     return resume_result(L, co, resume_first(L, isolate_of(L), co, lua_gettop(L) - 1));
 }
 
-/* --- wrap ---------------------------------------------------------------------------------------------------------------- */
+/* --- wrap ------------------------------------------------------------------------------------- */
 
 static int wrap_result(lua_State *L, lua_State *co, int results);
 
@@ -279,7 +279,7 @@ static int co_wrap(lua_State *L)
     return 1;
 }
 
-/* --- The rest -------------------------------------------------------------------------------------------------------------- */
+/* --- The rest --------------------------------------------------------------------------------- */
 
 static int co_yield (lua_State *L)
 {

@@ -63,7 +63,7 @@ static int handle_complete(lua_State *L)
     return ltask_complete(L, self);
 }
 
-/* --- Errors --------------------------------------------------------------------------------------------------------- */
+/* --- Errors ----------------------------------------------------------------------------------- */
 
 static int handle_traceback(lua_State *L)
 {
@@ -95,7 +95,7 @@ static int handle_errors(lua_State *L)
     return 1;
 }
 
-/* --- Observers ---------------------------------------------------------------------------------------------------------- */
+/* --- Observers -------------------------------------------------------------------------------- */
 
 /* A userdata, anchored until it has been told, whose user values are the function and the handle. */
 struct watcher {
@@ -159,7 +159,7 @@ static int handle_on_complete(lua_State *L)
     return 1;
 }
 
-/* --- Waiting for it --------------------------------------------------------------------------------------------------------- */
+/* --- Waiting for it --------------------------------------------------------------------------- */
 
 static bool is_done(void *data)
 {

@@ -12,9 +12,9 @@
 #include "lua/api/eventloop.h"
 #include "lua/api/registrations.h"
 #include "lua/api/schedule.h"
-#include "lua/host/script.h"
 #include "lua/isolate.h"
 #include "lua/task/report.h"
+#include "lua/task/script.h"
 #include "lua/task/task.h"
 #include "lua/task/task_finalizer.h"
 
@@ -32,12 +32,12 @@ static int mark(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
     struct ltask *self = ltask_current(L, "testing.mark");
-    self->script = lua_isnoneornil(L, 1) ? ++iso->scripts.loaded : (uint32_t)luaL_checkinteger(L, 1);
+    self->script = lua_isnoneornil(L, 1) ? script_new_number(&iso->scripts) : (uint32_t)luaL_checkinteger(L, 1);
     lua_pushinteger(L, self->script);
     return 1;
 }
 
-/* --- What is left ---------------------------------------------------------------------------------------------------- */
+/* --- What is left ----------------------------------------------------------------------------- */
 
 struct listing {
     lua_State *L; /* with the list at the top */
@@ -155,7 +155,7 @@ static int timed_out(lua_State *L)
     return 1;
 }
 
-/* --- Time and order ---------------------------------------------------------------------------------------------------- */
+/* --- Time and order --------------------------------------------------------------------------- */
 
 static int is_virtual(lua_State *L)
 {
@@ -172,30 +172,13 @@ static int advance(lua_State *L)
     return 0;
 }
 
-static int flushed(lua_State *L, int status, lua_KContext mark)
-{
-    (void)status;
-    struct ltask *self = ltask_current(L, "testing.flush");
-    int error = orr_checkpoint(self->task);
-    if (error)
-        return wait_raise(L, error);
-    if (schedule_has_passed(self->iso, (uint64_t)mark))
-        return 1;
-    orr_task_yield(self->task);
-    return suspend(L, flushed, mark);
-}
-
 /* flush() -> how many: goes on when all that is scheduled now has run, as far as its first wait. */
 static int flush(lua_State *L)
 {
     struct ltask *self = ltask_waiting(L, "testing.flush");
     lua_settop(L, 0);
-    lua_pushinteger(L, self->iso->schedule.count);
-    int error = orr_checkpoint(self->task);
-    if (error)
-        return wait_raise(L, error);
-    orr_task_yield(self->task);
-    return suspend(L, flushed, (lua_KContext)schedule_last_mark(self->iso));
+    lua_pushinteger(L, schedule_count(&self->iso->schedule));
+    return schedule_yield(L, schedule_last_mark(self->iso));
 }
 
 /* shuffle(seed): the order of ready tasks depends on this alone from now on; 0 for first come, first served. */

@@ -1,7 +1,9 @@
 /* What hosts use: asynchronous functions of their own for scripts to await, and running a script, for as long as it may. */
-#include "lua/host/script.h"
+#include "lua/host/start.h"
+
 #include "lua/isolate.h"
 #include "lua/task/report.h"
+#include "lua/task/script.h"
 #include "lua/task/task.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* What a task's body is called by, and what becomes of what it returns, raises, or never comes to. */
+#include "lua/task/body_watch.h"
 #include "lua/task/task_parts.h"
 
-#include "lua/host/script.h"
 #include "lua/isolate/charge.h"
 #include "lua/task/report.h"
 #include "lua/task/task_finalizer.h"

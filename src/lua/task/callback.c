@@ -3,8 +3,8 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "exec/spawn.h"
-#include "lua/host/script.h"
 #include "lua/isolate/charge.h"
+#include "lua/task/script.h"
 #include "lua/task/task_parts.h"
 
 #include <errno.h>
@@ -257,7 +257,7 @@ static void settle_handler(struct callback *callback, struct ltask *self, const 
 {
     lua_State *L = callback->iso->L;
     if (answer == ORR_DONE && !task_error(task) && !task_has_children(task) && !task_has_failures(task)) {
-        callback->handler->strikes = 0;
+        handler_clear(callback->handler);
     } else if (lua_checkstack(L, 4)) {
         isolate_push_anchored(callback->iso, L, self->anchor);
         isolate_push_anchored(callback->iso, L, callback->anchor);

@@ -10,10 +10,18 @@
 #include "exec/share.h"
 
 struct ltask;
+struct orr_isolate;
 
 struct hold {
     struct ltask *urgent;
-    struct held_tasks parked; /* polled while the isolate was held */
+    struct held_tasks parked;                    /* polled while the isolate was held */
+    void (*on_release)(struct orr_isolate *iso); /* called once when the isolate is held no more; NULL for none */
 };
+
+/* Has a function of a layer above called once, when the isolate is held no more and no body has yet to begin. */
+static inline void hold_call_on_release(struct hold *self, void (*call)(struct orr_isolate *iso))
+{
+    self->on_release = call;
+}
 
 #endif

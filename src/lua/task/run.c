@@ -2,11 +2,11 @@
  * Running tasks: a slice at a time; what is urgent before all else; what was started or closed before whoever did it goes on; and what
  * must wait while another's slice is suspended.
  */
+#include "lua/task/body_watch.h"
+#include "lua/task/script.h"
 #include "lua/task/task_parts.h"
 
 #include "base/clock.h"
-#include "lua/api/events.h"
-#include "lua/host/script.h"
 #include "lua/task/callback.h"
 #include "lua/task/orphans.h"
 
@@ -52,6 +52,13 @@ static struct ltask *first_urgent(struct orr_isolate *iso)
     return iso->hold.urgent;
 }
 
+static void call_on_release(struct orr_isolate *iso)
+{
+    void (*call)(struct orr_isolate * iso) = iso->hold.on_release;
+    iso->hold.on_release = NULL;
+    call(iso);
+}
+
 /*
  * Between slices: what is urgent comes next of the isolate's tasks, at once, or late, if it has used up its share; or, if nothing is,
  * those that were parked meanwhile.
@@ -62,8 +69,8 @@ void ltask_settle_hold(struct orr_isolate *iso, bool late)
     struct ltask *first = first_urgent(iso);
     if (!first) {
         release_parked(iso);
-        if (iso->events.pending && !iso->scripts.loading)
-            events_flush(iso);
+        if (iso->hold.on_release && !script_any_loading(&iso->scripts))
+            call_on_release(iso);
         return;
     }
     worker_unqueue_held(worker, &iso->hold.parked, first->task); /* something may have woken it */
@@ -116,12 +123,6 @@ static enum orr_poll step_over(struct ltask *self, struct level *level, int stat
     return ORR_PENDING;
 }
 
-void ltask_loaded(struct ltask *self)
-{
-    self->iso->scripts.loading -= self->loading;
-    self->loading = false;
-}
-
 static enum orr_poll step(struct ltask *self)
 {
     struct orr_isolate *iso = self->iso;
@@ -142,7 +143,7 @@ static enum orr_poll step(struct ltask *self)
     int results;
     self->begun = true;
     int status = lua_resume(self->co, outer_running, arguments, &results); /* whose C calls count for it */
-    ltask_loaded(self);
+    script_body_began(self);
     if (self->borrowed && (status != LUA_OK || level.raised || !self->hidden))
         pooled_task_own_name(self);
     enum orr_poll answer = step_over(self, &level, status, results);
@@ -209,7 +210,7 @@ enum orr_poll ltask_poll(struct orr_task *task, void *data)
         bool over = iso->preemption.preempting;
         iso->preemption.preempting = false;
         budget_end_slice(iso);
-        if (!iso->execution.host_waits && (iso->hold.urgent || held_any(&iso->hold.parked) || iso->events.pending))
+        if (!iso->execution.host_waits && (iso->hold.urgent || held_any(&iso->hold.parked) || iso->hold.on_release))
             ltask_settle_hold(iso, over);
         if (iso->orphans.due)
             orphans_look(iso);

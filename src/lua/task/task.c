@@ -3,16 +3,16 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "exec/spawn.h"
-#include "lua/host/script.h"
 #include "lua/isolate/charge.h"
 #include "lua/limits/terminate.h"
+#include "lua/task/body_watch.h"
 #include "lua/task/callback.h"
 #include "lua/task/orphans.h"
 #include "lua/task/report.h"
+#include "lua/task/script.h"
 #include "lua/task/task_finalizer.h"
 #include "lua/task/task_parts.h"
 
-#include <stdio.h>
 #include <string.h>
 
 struct ltask *ltask_of(const struct orr_task *task)
@@ -172,25 +172,6 @@ static void report_soon(struct ltask *self)
     }
 }
 
-enum { VERDICT_ROOM = 160 };
-
-/* A call of a handler is over.  Writes why it is disabled, if it is now.  Never allocates. */
-static void judge_handler(struct ltask *self, int error, char verdict[VERDICT_ROOM])
-{
-    struct orr_isolate *iso = self->iso;
-    struct handler *handler = self->handler;
-    handler->strikes = error == -ETIME ? handler->strikes + 1 : 0;
-    if (!iso->limits.strikes || handler->strikes < iso->limits.strikes || handler->disabled)
-        return;
-    handler->disabled = true;
-    char who[96] = "a timer's callback";
-    if (handler->id)
-        snprintf(who, sizeof who, "handler %lld of the event '%.60s'", (long long)handler->id,
-                 orr_task_name(self->task));
-    snprintf(verdict, VERDICT_ROOM, "%s has timed out %u times in a row, and is not called any more", who,
-             handler->strikes);
-}
-
 void ltask_counted_out(struct orr_isolate *iso)
 {
     if (!--iso->tasks.count)
@@ -210,7 +191,7 @@ void ltask_drop(void *data)
     bool never_began = self->loading;
     if (self->watched)
         body_is_over(self);
-    ltask_loaded(self);
+    script_body_began(self);
     if (self->co && !self->over) { /* ended by force */
         if (self->begun)
             close_chain(iso, self->suspended, self->co, self->script);
@@ -223,11 +204,11 @@ void ltask_drop(void *data)
     self->state = task_has_failed(task) ? LTASK_FAILED : error ? LTASK_CLOSED : LTASK_OK;
     self->dropped = true;
     self->done_as = ++iso->tasks.done;
-    iso->schedule.errors += self->entry == ORR_LUA_SCHEDULED && task_has_failed(task);
-    char verdict[VERDICT_ROOM] = "";
+    iso->tasks.scheduled_failed += self->entry == ORR_LUA_SCHEDULED && task_has_failed(task);
+    char disabled_text[HANDLER_TEXT];
     int64_t handler = self->handler ? self->handler->id : 0;
-    if (self->handler)
-        judge_handler(self, error, verdict);
+    bool disabled = self->handler &&
+                    handler_judge(self->handler, error, iso->limits.strikes, orr_task_name(task), disabled_text);
     ltask_counted_out(iso);
     if (self->borrowed &&
         (task_is_shared(task, 2) || task_has_failed(task) || task_has_failures(task))) /* others than the tree and we */
@@ -242,10 +223,10 @@ void ltask_drop(void *data)
         return;
     if (task_finalizer && !task_parent(task))
         report_soon(self);
-    if (*verdict)
-        budget_notice_disabled(iso, verdict, handler);
+    if (disabled)
+        budget_notice_disabled(iso, disabled_text, handler);
     ltask_release(self);
-    if ((self->urgent || (never_began && iso->events.pending)) && !iso->preemption.slicing)
+    if ((self->urgent || (never_began && iso->hold.on_release)) && !iso->preemption.slicing)
         ltask_settle_hold(iso, false);
 }
 

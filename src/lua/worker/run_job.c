@@ -436,7 +436,7 @@ static bool goes_on(struct job_isolate *job_isolate, struct orr_task *task)
     if (iso->tasks.unseen.first)
         orr_task_yield(task);
     return iso->tasks.count || iso->tasks.unseen.first ||
-           (!job_isolate->stopping && (iso->schedule.count || script_timers_any_active(iso)));
+           (!job_isolate->stopping && (schedule_count(&iso->schedule) || script_timers_any_active(iso)));
 }
 
 /* --- The task --------------------------------------------------------------------------------------------------------------- */
