@@ -108,13 +108,13 @@ static int async_sleep(lua_State *L)
     struct ltask *self = ltask_current(L, "async.sleep");
     lua_settop(L, 0);
     lua_pushinteger(L, (lua_Integer)schedule_next_mark(self->iso));
-    return sleep_until(L, LUA_OK, (lua_KContext)clock_after(timers_now(self->task->worker->timers), ns));
+    return sleep_until(L, LUA_OK, (lua_KContext)clock_after(worker_now(self->iso->worker), ns));
 }
 
 static int async_is_closing(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
-    lua_pushboolean(L, iso->execution.current && iso->execution.current->task->cancelled);
+    lua_pushboolean(L, iso->execution.current && task_is_cancelled_here(iso->execution.current->task));
     return 1;
 }
 

@@ -222,7 +222,7 @@ static int start_failing(lua_State *L)
     ltask_start_soon(iso, L, 1,
                      &(struct ltask_options){ .name = "close of an awaited resource",
                                               .lasting = true,
-                                              .detached = task->cancelled && !(task->own.flags & NEST_CANCELLED) });
+                                              .detached = task_is_cancelled_here(task) && !task_is_cancelled(task) });
     return 0;
 }
 
@@ -233,7 +233,7 @@ static void keep_close_error(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
     bool closed = lua_type(L, -1) == LUA_TSTRING && !strcmp(lua_tostring(L, -1), "closed");
-    if (closed && iso->execution.current->task->cancelled)
+    if (closed && task_is_cancelled_here(iso->execution.current->task))
         return; /* closing has waited, and was told of the cancellation that is raised anyway */
     lua_pushlightuserdata(L, iso);
     lua_pushcclosure(L, start_failing, 1);

@@ -207,7 +207,7 @@ static int resume_result(lua_State *L, lua_State *co, int results)
     if (results == PASS_ON)
         return pass_on(L, co, resume_k);
     struct ltask *self = isolate_of(L)->execution.current;
-    if (results < 0 && self && self->task->cancelled)
+    if (results < 0 && self && task_is_cancelled_here(self->task))
         close_dead(L, co); /* cancelling closes it, with what it has to close */
     lua_pushboolean(L, results >= 0);
     results = results < 0 ? 1 : results;

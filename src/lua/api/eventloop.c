@@ -2,9 +2,10 @@
 
 #include "lua/api/creation.h"
 #include "lua/api/lua_part.h"
-#include "lua/host/script.h"
 #include "lua/isolate.h"
 #include "lua/isolate/embedded.h"
+#include "lua/task/report.h"
+#include "lua/task/script.h"
 #include "lua/task/task.h"
 
 static const char part_key; /* in the registry: the functions of lua/eventloop.lua */

@@ -22,11 +22,11 @@
 
 #include "lua/api/creation.h"
 #include "lua/api/lua_part.h"
-#include "lua/host/script.h"
 #include "lua/isolate.h"
 #include "lua/isolate/embedded.h"
 #include "lua/task/callback.h"
 #include "lua/task/report.h"
+#include "lua/task/script.h"
 
 #include <errno.h>
 #include <string.h>
@@ -146,9 +146,12 @@ static int is_own(lua_State *L)
 static int is_held(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
-    lua_pushboolean(L, isolate_is_held(iso) || iso->scripts.loading);
+    lua_pushboolean(L, isolate_is_held(iso) || script_any_loading(&iso->scripts));
     return 1;
 }
+
+/* Starts the handlers of the events that were queued while the isolate was held.  Never raises. */
+static void events_flush(struct orr_isolate *iso);
 
 /* --- Calling lua/events.lua ------------------------------------------------------------------- */
 
@@ -219,7 +222,8 @@ static int count_answer(struct orr_isolate *iso, enum answer answer)
     figures->coalesced += answer == COALESCED;
     if (answer == REFUSED)
         return -ENOBUFS;
-    iso->events.pending |= answer != STARTED;
+    if (answer != STARTED)
+        hold_call_on_release(&iso->hold, events_flush);
     return 0;
 }
 
@@ -288,10 +292,9 @@ void events_list(lua_State *L, uint32_t script)
     lua_call(L, 2, 0);
 }
 
-void events_flush(struct orr_isolate *iso)
+static void events_flush(struct orr_isolate *iso)
 {
     lua_State *L = iso->L;
-    iso->events.pending = false;
     if (iso->closing || !lua_checkstack(L, 6))
         return;
     push_call(L, "flush");

@@ -25,7 +25,6 @@ struct event_figures {
 /* Part of the isolate. */
 struct event_queue {
     struct event_figures figures;
-    bool pending; /* events are queued */
 };
 
 static inline const struct event_figures *events_figures(const struct event_queue *self)
@@ -46,8 +45,5 @@ void events_remove(struct orr_isolate *iso, uint32_t script);
  * Appends a description of each registration of a script to the list at the top of L.  May raise.
  */
 void events_list(lua_State *L, uint32_t script);
-
-/* Starts the handlers of the events that were queued while the isolate was held.  Never raises. */
-void events_flush(struct orr_isolate *iso);
 
 #endif

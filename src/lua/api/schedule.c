@@ -13,9 +13,10 @@
 
 #include "exec/spawn.h"
 #include "lua/api/creation.h"
-#include "lua/host/script.h"
 #include "lua/isolate.h"
 #include "lua/task/callback.h"
+#include "lua/task/report.h"
+#include "lua/task/script.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -86,7 +87,7 @@ static struct scheduled *take_next(struct orr_isolate *iso)
 {
     struct schedule *queue = &iso->schedule;
     while (queue->first) {
-        if (queue->first->waiting && queue->first->turn == counter_read(&iso->worker->turns))
+        if (queue->first->waiting && queue->first->turn == worker_turn_number(iso->worker))
             break;
         struct scheduled *next = take_first(queue);
         if (next->waiting)
@@ -171,7 +172,7 @@ static int schedule(lua_State *L)
     struct scheduled *self = lua_newuserdatauv(L, sizeof *self, arguments + 1 + creation_slots(iso));
     *self = (struct scheduled){
         .callback = { .kind = &scheduled_kind, .iso = iso, .script = script_running(iso) },
-        .turn = counter_read(&iso->worker->turns),
+        .turn = worker_turn_number(iso->worker),
         .arguments = arguments,
     };
     isolate_set_class(L, OBJECT_SCHEDULED);

@@ -12,10 +12,11 @@
 #include "base/text.h"
 #include "lua/api/creation.h"
 #include "lua/api/duration.h"
-#include "lua/host/script.h"
 #include "lua/isolate.h"
 #include "lua/isolate/charge.h"
 #include "lua/task/callback.h"
+#include "lua/task/report.h"
+#include "lua/task/script.h"
 
 #include <errno.h>
 #include <string.h>
@@ -163,7 +164,7 @@ static int loop_new_timer(lua_State *L)
 static int start_core(const struct timer_object *self, uint64_t delay)
 {
     if (!delay && !self->repeat)
-        return orr_timer_start_at(self->timer, self->iso->worker->now, 0);
+        return orr_timer_start_at(self->timer, worker_last_now(self->iso->worker), 0);
     return orr_timer_start(self->timer, delay, self->repeat);
 }
 

@@ -14,9 +14,9 @@ static int handle_status(lua_State *L)
     struct orr_isolate *iso = isolate_of(L);
     const char *status = "completed";
     if (self->task && !orr_task_done(self->task))
-        status = self == iso->execution.current        ? "running"
-                 : self->task->running || self->paused ? "normal"
-                                                       : "awaiting";
+        status = self == iso->execution.current                ? "running"
+                 : task_is_running(self->task) || self->paused ? "normal"
+                                                               : "awaiting";
     lua_pushstring(L, status);
     return 1;
 }
@@ -176,17 +176,16 @@ static bool drive_until_done(lua_State *L, struct ltask *self, uint64_t timeout)
     struct orr_isolate *iso = isolate_of(L);
     if (is_done(self))
         return true;
-    if (iso->execution.level || iso->worker->polling)
+    if (iso->execution.level || worker_is_polling(iso->worker))
         luaL_error(
             L,
             "task:wait: a call from the host cannot wait, because the host waits for it; start a task, and wait there");
     int error = isolate_visit(iso);
     if (!error) {
         struct orr_task *core = orr_task_ref(self->task);
-        bool observed = core->observed;
-        core->observed = true; /* its failure is ours to report, not the sink's */
+        bool seen = task_set_seen(core, true); /* its failure is ours to report, not the sink's */
         error = runtime_run_until(iso->rt, is_done, self, timeout);
-        core->observed = observed || orr_task_done(core);
+        task_set_seen(core, seen || orr_task_done(core));
         orr_task_unref(core);
         isolate_leave(iso);
     }
