@@ -52,7 +52,12 @@ void schedule_list(struct orr_isolate *iso, lua_State *L, uint32_t script);
 uint64_t schedule_next_mark(const struct orr_isolate *iso);
 uint64_t schedule_last_mark(const struct orr_isolate *iso);
 
-/* Whether every callback before the mark has begun or never will. */
-bool schedule_has_passed(const struct orr_isolate *iso, uint64_t mark);
+/*
+ * Lets others run until every callback before the mark has begun or never will.  The first yields at least
+ * once; the second, a continuation, does not if the mark is passed already.  A C function of a task
+ * returns what these return: the values on its stack.
+ */
+int schedule_yield(lua_State *L, uint64_t mark);
+int schedule_pass(lua_State *L, int status, lua_KContext mark);
 
 #endif

@@ -172,30 +172,13 @@ static int advance(lua_State *L)
     return 0;
 }
 
-static int flushed(lua_State *L, int status, lua_KContext mark)
-{
-    (void)status;
-    struct ltask *self = ltask_current(L, "testing.flush");
-    int error = orr_checkpoint(self->task);
-    if (error)
-        return wait_raise(L, error);
-    if (schedule_has_passed(self->iso, (uint64_t)mark))
-        return 1;
-    orr_task_yield(self->task);
-    return suspend(L, flushed, mark);
-}
-
 /* flush() -> how many: goes on when all that is scheduled now has run, as far as its first wait. */
 static int flush(lua_State *L)
 {
     struct ltask *self = ltask_waiting(L, "testing.flush");
     lua_settop(L, 0);
     lua_pushinteger(L, schedule_count(&self->iso->schedule));
-    int error = orr_checkpoint(self->task);
-    if (error)
-        return wait_raise(L, error);
-    orr_task_yield(self->task);
-    return suspend(L, flushed, (lua_KContext)schedule_last_mark(self->iso));
+    return schedule_yield(L, schedule_last_mark(self->iso));
 }
 
 /* shuffle(seed): the order of ready tasks depends on this alone from now on; 0 for first come, first served. */
