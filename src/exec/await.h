@@ -1,16 +1,23 @@
 /*
- * What every wait function does before and after its own part: it asks what interrupts the task, picks up what was granted, and
- * begins or goes on.  For wait functions, here and in layers above.  The worker's owner.
+ * What every wait function does before and after its own part: it asks what interrupts the task,
+ * picks up what was granted, and begins or goes on.  For wait functions, here and in layers above.
+ * The worker's owner.
  */
 #ifndef ORR_EXEC_AWAIT_H
 #define ORR_EXEC_AWAIT_H
 
 #include "exec/wait.h"
 
-/* What interrupts a task: -ECANCELED, or -ECHILD, and then the task counts as told of the failure; 0 for nothing. */
+/*
+ * What interrupts a task: -ECANCELED, or -ECHILD, and then the task counts as told of the failure;
+ * 0 for nothing.
+ */
 int wait_interruption(struct orr_task *task);
 
-/* A child of a WAITING task has failed.  Withdraws the wait, unless its kind cannot be.  Answers what the wait function is to. */
+/*
+ * A child of a WAITING task has failed.  Withdraws the wait, unless its kind cannot be.  Answers
+ * what the wait function is to.
+ */
 int wait_tell_failure(struct orr_task *task, struct orr_wait *wait);
 
 /* An answer other than -EAGAIN: a wait that has not begun leaves its group. */
@@ -22,8 +29,8 @@ static inline int wait_refuse(struct orr_wait *wait, int answer)
 }
 
 /*
- * What every wait function does first.  1: the wait is yet to begin, and may.  Else it answers as the function is to: 0
- * the wait was granted and is picked up, -EAGAIN it goes on, or an error.
+ * What every wait function does first.  1: the wait is yet to begin, and may.  Else it answers as
+ * the function is to: 0 the wait was granted and is picked up, -EAGAIN it goes on, or an error.
  */
 static inline int wait_poll(struct orr_task *task, struct orr_wait *wait, const void *source,
                             const struct orr_wait_kind *kind)

@@ -1,9 +1,10 @@
 /*
  * Scopes: blocks of a body that have children, a deadline or a shield of their own (see scope.h).
  *
- * A scope is left when its block is over and its children are done.  That wait cannot be interrupted, because nothing may
- * outlive its scope; an interruption makes it shorter, by cancelling the children.  A cancellation that came from the
- * scope itself ends here: the task was not cancelled, only this block.
+ * A scope is left when its block is over and its children are done.  That wait cannot be
+ * interrupted, because nothing may outlive its scope; an interruption makes it shorter, by
+ * cancelling the children.  A cancellation that came from the scope itself ends here: the task was
+ * not cancelled, only this block.
  */
 #include "exec/block.h"
 
@@ -60,7 +61,7 @@ int orr_scope_cancel(struct orr_scope *scope, const char *reason)
     return 0;
 }
 
-/* --- Leaving --------------------------------------------------------------------------------------------- */
+/* --- Leaving ---------------------------------------------------------------------------------- */
 
 static bool has_failed(const struct orr_scope *scope)
 {
@@ -103,7 +104,9 @@ static const struct orr_wait_kind leave_kind = {
     .awaited = leave_awaited,
 };
 
-/* The block is over: the children that are left are cancelled if it has failed, or is not to go on. */
+/*
+ * The block is over: the children that are left are cancelled if it has failed, or is not to go on.
+ */
 static void look_at_children(struct orr_scope *scope)
 {
     if (has_failed(scope)) {
@@ -138,7 +141,10 @@ static int verdict(struct orr_task *task, const struct orr_scope *scope, bool ch
     return !error && child_failed ? -ECHILD : error;
 }
 
-/* Out of the scope, in whatever way: what failed in it, and was not seen, is told now, or kept beside the error. */
+/*
+ * Out of the scope, in whatever way: what failed in it, and was not seen, is told now, or kept
+ * beside the error.
+ */
 static int leave(struct orr_task *task, struct orr_scope *scope)
 {
     bool quiet = !(scope->nest.flags & (NEST_SHIELD | NEST_CANCELLED)) && !scope->nest.failures;

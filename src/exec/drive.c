@@ -43,7 +43,10 @@ void runtime_park(struct orr_runtime *rt)
     atomic_store_explicit(&rt->driven, false, memory_order_release);
 }
 
-/* Whether worker 1 is driven or not, its own timers stay with it; but those of others go to where they fire. */
+/*
+ * Whether worker 1 is driven or not, its own timers stay with it; but those of others go to where
+ * they fire.
+ */
 static void attend(struct orr_runtime *rt)
 {
     shard_attend(runtime_worker(rt, 1)->shard);
@@ -68,8 +71,9 @@ static bool was_interrupted(struct orr_runtime *rt)
 }
 
 /*
- * Turns worker 1 until `done(data)`; without that, until nothing is left to happen.  -ECANCELED: stopped; -EINTR: interrupted,
- * unless it waits for something; -EDEADLK: what is waited for can never come.
+ * Turns worker 1 until `done(data)`; without that, until nothing is left to happen.  -ECANCELED:
+ * stopped; -EINTR: interrupted, unless it waits for something; -EDEADLK: what is waited for can
+ * never come.
  */
 static int turn_until(struct worker *worker, bool (*done)(void *data), void *data)
 {

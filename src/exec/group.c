@@ -1,7 +1,8 @@
 /*
- * Many waits together.  A group is itself in its task's list while it has members, so that the end of the body finds them.
- * Its members are in its own two lists, and move from *pending* to *granted* as they are granted: finding the next costs
- * the same however many there are.  A member that is handed out becomes an ordinary wait of the task.
+ * Many waits together.  A group is itself in its task's list while it has members, so that the end
+ * of the body finds them. Its members are in its own two lists, and move from *pending* to
+ * *granted* as they are granted: finding the next costs the same however many there are.  A member
+ * that is handed out becomes an ordinary wait of the task.
  */
 #include "exec/await.h"
 

@@ -144,8 +144,9 @@ static void close_workers(struct orr_runtime *rt, unsigned last)
 }
 
 /*
- * orr_runtime_stop() says that the runtime stops, then looks who is there to be told; we say who is there, then look whether the runtime
- * stops.  All of it sequentially consistent, so one of us sees the other.
+ * orr_runtime_stop() says that the runtime stops, then looks who is there to be told; we say who is
+ * there, then look whether the runtime stops.  All of it sequentially consistent, so one of us sees
+ * the other.
  */
 static int open_one(struct orr_runtime *rt, unsigned number, void (*on_close)(struct worker *worker))
 {
@@ -299,7 +300,10 @@ int orr_runtime_stop(struct orr_runtime *rt)
     atomic_store(&runtime_worker(rt, 1)->shard->living, false); /* it turns no more, so it adopts no timers */
     for (unsigned number = 1, last = runtime_open_workers(rt); number <= last; number++)
         worker_nudge(runtime_worker(rt, number));
-    /* Whoever drives may have seen it already and be about to free us.  Pairs with the load in orr_runtime_free(). */
+    /*
+     * Whoever drives may have seen it already and be about to free us.  Pairs with the load in
+     * orr_runtime_free().
+     */
     atomic_fetch_sub_explicit(&rt->stoppers, 1, memory_order_release);
     return 0;
 }

@@ -9,7 +9,7 @@ static bool on_its_thread(const struct orr_task *task)
     return task->worker == worker_current;
 }
 
-/* --- From inside ------------------------------------------------------------------------------------------ */
+/* --- From inside ------------------------------------------------------------------------------ */
 
 enum orr_poll orr_task_finish(struct orr_task *task, struct orr_result result)
 {
@@ -38,7 +38,7 @@ enum orr_poll orr_task_fail(struct orr_task *task, int error)
     return orr_task_finish(task, (struct orr_result){ .error = error });
 }
 
-/* --- Who it is ------------------------------------------------------------ */
+/* --- Who it is -------------------------------------------------------------------------------- */
 
 unsigned orr_task_worker(const struct orr_task *task)
 {
@@ -60,7 +60,7 @@ struct orr_task *orr_task_current(void)
     return worker_current ? worker_current->polling : NULL;
 }
 
-/* --- From outside ----------------------------------------------------------------------------------------- */
+/* --- From outside ----------------------------------------------------------------------------- */
 
 bool orr_task_done(const struct orr_task *task)
 {
@@ -164,7 +164,7 @@ int orr_task_detach(struct orr_task *task)
     return 0;
 }
 
-/* --- Observers --------------------------------------------------------------------------------------------- */
+/* --- Observers -------------------------------------------------------------------------------- */
 
 int orr_task_observe(struct orr_task *task, struct orr_observer *observer)
 {
@@ -187,7 +187,7 @@ void orr_task_unobserve(struct orr_observer *observer)
         unobserve(observer);
 }
 
-/* --- Awaiting ----------------------------------------------------------------------------------------------- */
+/* --- Awaiting --------------------------------------------------------------------------------- */
 
 /* Who waits for a task keeps it, and has a claim on its failure. */
 static void await_over(struct orr_task *other)
@@ -221,7 +221,10 @@ static bool is_above(const struct orr_task *other, struct orr_task *task)
     return task == other;
 }
 
-/* Whether the task is to begin to wait for a failure that is its own to hear of: then it hears of that, and of no other. */
+/*
+ * Whether the task is to begin to wait for a failure that is its own to hear of: then it hears of
+ * that, and of no other.
+ */
 static bool awaits_own_failure(const struct orr_task *task, const struct orr_wait *wait, const struct orr_task *other)
 {
     return task && wait && other && wait->state == WAIT_IDLE && wait_allowed(task) && !task->cancelled &&

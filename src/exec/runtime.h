@@ -1,15 +1,18 @@
 /*
  * A runtime is its workers, and the little that they share.
  *
- * Worker 1 is driven by whoever holds `driven`, a turn or a run at a time; taking it and giving it back are acquire and
- * release, so turns may move from thread to thread.  The others have threads, which end on `stopping`.
+ * Worker 1 is driven by whoever holds `driven`, a turn or a run at a time; taking it and giving it
+ * back are acquire and release, so turns may move from thread to thread.  The others have threads,
+ * which end on `stopping`.
  *
- * `spawns_by_letter` counts the spawns that went by letter and whose worker has not been without tasks since.  A task can be
- * made only by a task or a timer's callback on the same worker, or by letter; so when worker 1 has no task, there are
- * no spawns_by_letter, and no timer is set anywhere or runs, nothing is left to happen but by the host.
+ * `spawns_by_letter` counts the spawns that went by letter and whose worker has not been without
+ * tasks since.  A task can be made only by a task or a timer's callback on the same worker, or by
+ * letter; so when worker 1 has no task, there are no spawns_by_letter, and no timer is set anywhere
+ * or runs, nothing is left to happen but by the host.
  *
- * Behind the host's workers there is room for more, the *crew*, for whoever needs other cores: they are opened when first asked for,
- * all at once, and then are workers like any other, except that the host does not know their numbers.
+ * Behind the host's workers there is room for more, the *crew*, for whoever needs other cores: they
+ * are opened when first asked for, all at once, and then are workers like any other, except that
+ * the host does not know their numbers.
  */
 #ifndef ORR_EXEC_RUNTIME_H
 #define ORR_EXEC_RUNTIME_H

@@ -4,7 +4,7 @@
 #include "exec/tasks.h"
 #include "exec/wait.h"
 
-/* --- The walk ------------------------------------------------------------------------------------------- */
+/* --- The walk --------------------------------------------------------------------------------- */
 
 /* The first child in this nest, or in those inside it. */
 static struct orr_task *first_from(struct orr_nest *nest, bool shields)
@@ -55,7 +55,7 @@ bool scope_each_child(const struct orr_nest *nest, bool (*each)(void *data, stru
     return true;
 }
 
-/* --- Down: cancellation ---------------------------------------------------------------------------------- */
+/* --- Down: cancellation ----------------------------------------------------------------------- */
 
 static bool has_fresh(const struct orr_nest *nest)
 {
@@ -170,7 +170,7 @@ void scope_adopt(struct orr_nest *nest, struct orr_task *task)
         task->cancelled = mark_cancelled(&task->own, reason);
 }
 
-/* --- Up: failure ------------------------------------------------------------------------------------------ */
+/* --- Up: failure ------------------------------------------------------------------------------ */
 
 /* Takes a failure out of the nest that keeps it.  The reference is the caller's now. */
 static void failure_take(struct orr_task *task)
@@ -254,14 +254,19 @@ void scope_tell_all(struct orr_task *task, struct orr_nest *nest, bool news)
     own->failures = told;
 }
 
-/* Whatever becomes of the task, its children are not needed any more, nor are any that are yet to come. */
+/*
+ * Whatever becomes of the task, its children are not needed any more, nor are any that are yet to
+ * come.
+ */
 static void cancel_children(struct orr_task *task, const char *reason)
 {
     mark_cancelled(&task->own, reason);
     cancel_below(&task->own, reason, task->failed);
 }
 
-/* An ENDING task that has come to nothing worse yet fails with the first failure of its children. */
+/*
+ * An ENDING task that has come to nothing worse yet fails with the first failure of its children.
+ */
 static bool may_fail_by_child(const struct orr_task *task)
 {
     return !task->failed && !task->settled && !task->cut && task->result.error != -ECANCELED &&
@@ -292,8 +297,8 @@ static void fail_up(struct orr_task *task, struct orr_nest *nest)
 }
 
 /*
- * Somebody waits for a failed task, and has been told, but has not looked yet.  Should nobody look, the parent is to hear of
- * it after all; so it is kept as long.
+ * Somebody waits for a failed task, and has been told, but has not looked yet.  Should nobody look,
+ * the parent is to hear of it after all; so it is kept as long.
  */
 static void claim_up(struct orr_task *task, struct orr_task *parent, struct orr_nest *nest)
 {
@@ -369,7 +374,7 @@ void scope_detach(struct orr_task *task)
     scope_settle(parent);
 }
 
-/* --- The end ------------------------------------------------------------------------------------------------ */
+/* --- The end ---------------------------------------------------------------------------------- */
 
 /* What the scopes that the body has not left keep becomes the task's own, the oldest first. */
 static void gather_failures(struct orr_task *task)
@@ -479,7 +484,10 @@ static void tell_watchers(struct orr_task *task, bool top)
     }
 }
 
-/* With the failure of a child, unless there is an error of its own to keep: then orr_task_result() goes and looks. */
+/*
+ * With the failure of a child, unless there is an error of its own to keep: then orr_task_result()
+ * goes and looks.
+ */
 static void take_over_result(struct orr_task *task)
 {
     task->own_error = task->result.error && task->result.error != -ECHILD;
@@ -534,7 +542,7 @@ void scope_settle(struct orr_task *task)
     }
 }
 
-/* --- References -------------------------------------------------------------------------------------------- */
+/* --- References ------------------------------------------------------------------------------- */
 
 struct orr_task *orr_task_ref(struct orr_task *task)
 {
@@ -543,13 +551,19 @@ struct orr_task *orr_task_ref(struct orr_task *task)
     return task;
 }
 
-/* Whether the last reference goes while there is an error in it that nobody has seen, and nobody else has. */
+/*
+ * Whether the last reference goes while there is an error in it that nobody has seen, and nobody
+ * else has.
+ */
 static bool unseen(const struct orr_task *task)
 {
     return !task->observed && task->failure == FAILURE_NONE && (task->failed || task->own.failures);
 }
 
-/* Tasks whose last reference is gone, linked by `sibling`, so that a long chain of causes is freed in a loop. */
+/*
+ * Tasks whose last reference is gone, linked by `sibling`, so that a long chain of causes is freed
+ * in a loop.
+ */
 static void release(struct orr_task *task)
 {
     struct worker *worker = task->worker;

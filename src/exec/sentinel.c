@@ -31,7 +31,7 @@ static pid_t process;    /* whose thread the sentinel is: a child of fork(2) has
 static int timers = -1;  /* its epoll, on the timers of all wards */
 static bool has_barrier; /* the sentinel's own; else a thread that is not busy gets the signal, too */
 
-/* --- Looking --------------------------------------------------------------------------------------------------------- */
+/* --- Looking ---------------------------------------------------------------------------------- */
 
 /* Opens what the kernel tells of a thread, unless it is open already. */
 static int state_file(struct sentinel_ward *ward, pid_t thread)
@@ -47,7 +47,10 @@ static int state_file(struct sentinel_ward *ward, pid_t thread)
     return ward->state;
 }
 
-/* "123 (a name) S 1 ...": R is a thread that runs, or would if it had a processor.  One that nothing is known of is awake. */
+/*
+ * "123 (a name) S 1 ...": R is a thread that runs, or would if it had a processor.  One that
+ * nothing is known of is awake.
+ */
 static bool is_awake(struct sentinel_ward *ward, pid_t thread)
 {
     char text[64]; /* a name has 15 bytes */
@@ -65,8 +68,8 @@ static uint64_t read_clock(int clock)
 }
 
 /*
- * Whether it runs, and will for some time: it is awake, and was at the last look, and has got something done meanwhile.  One that has just
- * woken up may be about to go to sleep again.
+ * Whether it runs, and will for some time: it is awake, and was at the last look, and has got
+ * something done meanwhile.  One that has just woken up may be about to go to sleep again.
  */
 static bool runs(struct sentinel_ward *ward, pid_t thread, uint64_t now)
 {
@@ -96,7 +99,10 @@ static bool send(const struct sentinel_ward *ward, pid_t thread)
     return !syscall(SYS_rt_tgsigqueueinfo, getpid(), thread, ward->signal, &info) || errno != EAGAIN;
 }
 
-/* The thread is not busy.  Whether it sets the timer again when it is; if not, it has just become busy, and counts on the signal. */
+/*
+ * The thread is not busy.  Whether it sets the timer again when it is; if not, it has just become
+ * busy, and counts on the signal.
+ */
 static bool is_let_go(const struct sentinel_ward *ward)
 {
     if (!has_barrier)
@@ -108,7 +114,9 @@ static bool is_let_go(const struct sentinel_ward *ward)
            atomic_load_explicit(ward->set, memory_order_relaxed) != SENTINEL_UNSET;
 }
 
-/* Whether there is nothing more to look for.  A thread that is gone gets no signal, and needs none. */
+/*
+ * Whether there is nothing more to look for.  A thread that is gone gets no signal, and needs none.
+ */
 static bool look(struct sentinel_ward *ward, uint64_t now)
 {
     pid_t thread = atomic_load_explicit(&ward->thread, memory_order_relaxed);
@@ -178,7 +186,7 @@ static void *stand_guard(void *data)
     return NULL;
 }
 
-/* --- Starting --------------------------------------------------------------------------------------------------------- */
+/* --- Starting --------------------------------------------------------------------------------- */
 
 /* Under the lock.  Negative errno. */
 static int start(int fd)

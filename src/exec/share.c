@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 
-/* --- The ring -------------------------------------------------------------------------------------------------- */
+/* --- The ring --------------------------------------------------------------------------------- */
 
 void shares_init(struct shares *shares)
 {
@@ -16,7 +16,10 @@ void share_open(struct share *share)
     share->open = true;
 }
 
-/* What it may run before the others, having had nothing to do: as if each had had the same part of the time since. */
+/*
+ * What it may run before the others, having had nothing to do: as if each had had the same part of
+ * the time since.
+ */
 static void earn(struct shares *shares, struct share *share)
 {
     uint32_t others = shares->listed ? shares->listed : 1;
@@ -118,7 +121,7 @@ void share_close(struct shares *shares, struct share *share)
         share_push_interrupted(shares, &shares->own, task);
 }
 
-/* --- Queues ---------------------------------------------------------------------------------------------------- */
+/* --- Queues ----------------------------------------------------------------------------------- */
 
 void share_push_late(struct shares *shares, struct share *share, struct orr_task *task, bool front)
 {
@@ -163,7 +166,7 @@ bool share_remove(struct shares *shares, struct share *share, struct orr_task *t
     return true;
 }
 
-/* --- Turns ------------------------------------------------------------------------------------------------------- */
+/* --- Turns ------------------------------------------------------------------------------------ */
 
 static int64_t stretch(const struct shares *shares)
 {

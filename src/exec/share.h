@@ -1,32 +1,39 @@
 /*
- * How a worker's time is shared.  Tasks belong to *shares*: each isolate is one, and the tasks of the host are one more.  The worker gives
- * its time to the shares first, in turn, and then, inside one, to its tasks, first come, first served.  However many tasks a share
- * has, it gets no more time than the others.
+ * How a worker's time is shared.  Tasks belong to *shares*: each isolate is one, and the tasks of
+ * the host are one more.  The worker gives its time to the shares first, in turn, and then, inside
+ * one, to its tasks, first come, first served.  However many tasks a share has, it gets no more
+ * time than the others.
  *
- * The ring holds the shares that have something to do.  The first of them is polled until its credit is used up: a stretch of SHARE_NS, or less
- * if there are many.  Then it goes to the end, and has a new stretch when it is first again.  A share that ran for longer has less the next time;
- * one whose tasks all wait for the next pass ends this one, and goes on in that with what is left.
+ * The ring holds the shares that have something to do.  The first of them is polled until its
+ * credit is used up: a stretch of SHARE_NS, or less if there are many.  Then it goes to the end,
+ * and has a new stretch when it is first again.  A share that ran for longer has less the next
+ * time; one whose tasks all wait for the next pass ends this one, and goes on in that with what is
+ * left.
  *
- * A share that has something to do again comes first, behind others of the same kind (they are *fresh*), so that a timer of it waits for the
- * poll under way and for no stretch of those that are always busy.  It brings the credit that it went away with, and as much as each of the
- * others may have had meanwhile, at most a stretch; without credit it goes to the end.  So nobody gets more by sleeping often.
+ * A share that has something to do again comes first, behind others of the same kind (they are
+ * *fresh*), so that a timer of it waits for the poll under way and for no stretch of those that are
+ * always busy.  It brings the credit that it went away with, and as much as each of the others may
+ * have had meanwhile, at most a stretch; without credit it goes to the end.  So nobody gets more by
+ * sleeping often.
  *
- * Inside a share, tasks that were interrupted come first: because a child has failed, because a task that they await
- * has, or because they are cancelled after a failure.  So a parent hears of a failure before siblings that are ready run
- * on, and what is cancelled because of it ends before them.  Such a task may be in another queue as well, in the middle,
- * and stays there: it is polled once more from there, which does no harm, and so nothing is ever searched.  What one
- * failure can interrupt is bounded by the number of tasks; after about twice as many such polls in a row, one ready task
- * has its turn: tasks that go on interrupting each other do not keep the others waiting for ever.  Between shares, an
- * interruption changes nothing: a share that has nothing else to do comes first by being fresh, and another waits for
- * its turn.
+ * Inside a share, tasks that were interrupted come first: because a child has failed, because a
+ * task that they await has, or because they are cancelled after a failure.  So a parent hears of a
+ * failure before siblings that are ready run on, and what is cancelled because of it ends before
+ * them.  Such a task may be in another queue as well, in the middle, and stays there: it is polled
+ * once more from there, which does no harm, and so nothing is ever searched.  What one failure can
+ * interrupt is bounded by the number of tasks; after about twice as many such polls in a row, one
+ * ready task has its turn: tasks that go on interrupting each other do not keep the others waiting
+ * for ever.  Between shares, an interruption changes nothing: a share that has nothing else to do
+ * comes first by being fresh, and another waits for its turn.
  *
- * While only one share has something to do, no time is measured, and nothing differs from a single queue.  On a clock of the tests' own, or if
- * ready tasks are taken at random, polls are counted in place of time: the order is to be the same each time.
+ * While only one share has something to do, no time is measured, and nothing differs from a single
+ * queue.  On a clock of the tests' own, or if ready tasks are taken at random, polls are counted in
+ * place of time: the order is to be the same each time.
  *
  * A task belongs to the share of its parent, unless it is told otherwise.
  *
- * All of it belongs to the worker's owner.  A share is part of what it stands for, and must be closed before that is freed: see
- * worker_close_share().
+ * All of it belongs to the worker's owner.  A share is part of what it stands for, and must be
+ * closed before that is freed: see worker_close_share().
  */
 #ifndef ORR_EXEC_SHARE_H
 #define ORR_EXEC_SHARE_H
@@ -64,8 +71,8 @@ struct share {
 };
 
 /*
- * Tasks of one share that were polled too early and held back by the layer above, until it queues them again.  They count as
- * `queued`.  Zeroed is empty.  See held_push() in extend.h.
+ * Tasks of one share that were polled too early and held back by the layer above, until it queues
+ * them again.  They count as `queued`.  Zeroed is empty.  See held_push() in extend.h.
  */
 struct held_tasks {
     struct queue ready;
@@ -154,7 +161,10 @@ static inline void share_push_deferred(struct shares *shares, struct share *shar
     shares->deferring = share;
 }
 
-/* Whether any task is queued.  The ring alone does not tell while one is polled: its share stays listed.  As long as the ring is. */
+/*
+ * Whether any task is queued.  The ring alone does not tell while one is polled: its share stays
+ * listed.  As long as the ring is.
+ */
 static inline bool shares_any_queued(const struct shares *shares)
 {
     for (const struct share *share = shares->first; share; share = share->next)
@@ -168,7 +178,10 @@ void share_push_late(struct shares *shares, struct share *share, struct orr_task
 /* All tasks of a queue, before those that are ready; and behind those that are late. */
 void share_put_back(struct shares *shares, struct share *share, struct queue *ready, struct queue *late);
 
-/* Takes a task out of wherever it is queued; false if it is nowhere.  Takes as long as the queues are. */
+/*
+ * Takes a task out of wherever it is queued; false if it is nowhere.  Takes as long as the queues
+ * are.
+ */
 bool share_remove(struct shares *shares, struct share *share, struct orr_task *task);
 
 /* The next of the late ones; NULL if there is none. */
@@ -186,7 +199,10 @@ struct share *shares_next(struct shares *shares);
 /* Takes the first out of the ring. */
 void share_leave_first(struct shares *shares);
 
-/* Takes one that has nothing to do any more out of the ring, if it is the first; else that is done when it is. */
+/*
+ * Takes one that has nothing to do any more out of the ring, if it is the first; else that is done
+ * when it is.
+ */
 static inline void share_unlist_empty(struct shares *shares, struct share *share)
 {
     if (share->ready.first || share->interrupted.first || share->deferred.first || share->late.first ||

@@ -1,6 +1,6 @@
 /*
- * Where failures go that nobody has seen: to the host's function, or in words to the log, with the chain of tasks from the
- * one at the top down to the one in which the error arose.
+ * Where failures go that nobody has seen: to the host's function, or in words to the log, with the
+ * chain of tasks from the one at the top down to the one in which the error arose.
  */
 #include "exec/sink.h"
 

@@ -1,6 +1,7 @@
 /*
- * Spawning: a push on the own worker, a letter to another's.  A letter is counted against the receiver's limit from
- * the moment it is sent, so that a sender hears at once of a worker that is full, and what was accepted is let in.
+ * Spawning: a push on the own worker, a letter to another's.  A letter is counted against the
+ * receiver's limit from the moment it is sent, so that a sender hears at once of a worker that is
+ * full, and what was accepted is let in.
  */
 #include "exec/spawn.h"
 
@@ -26,7 +27,10 @@ static void spawn_arrives(struct worker *worker, struct mail *mail)
     int error = worker->phase == WORKER_CLOSING ? -ESHUTDOWN
                                                 : task_new(&worker->tasks, &worker->shares.own, &what, &task);
     alloc_free(&worker->alloc, letter, letter->size);
-    /* After the task is counted as live: a sender sees it as one or the other.  Pairs with spawn_by_letter(). */
+    /*
+     * After the task is counted as live: a sender sees it as one or the other.  Pairs with
+     * spawn_by_letter().
+     */
     atomic_fetch_sub_explicit(&worker->remote.expected_spawns, 1, memory_order_release);
     if (!error) {
         scope_adopt(&worker->top, task);

@@ -1,4 +1,7 @@
-/* The counters of workers and of their timers, added up.  Each is written by one thread, and read here by any. */
+/*
+ * The counters of workers and of their timers, added up.  Each is written by one thread, and read
+ * here by any.
+ */
 #include "exec/runtime.h"
 
 #include <errno.h>

@@ -3,11 +3,13 @@
  *
  * Life:   FREE -> LIVE -> ENDING -> DONE -> FREE
  *
- * A task is LIVE while its body is: from spawn until the body is over, or was dropped.  Its generation goes up at that
- * moment, so for every waker it is gone.  It is ENDING while children of it are not done or I/O of it is in flight.  Then
- * its destructor runs, and it is DONE, which lasts while somebody holds a reference (see scope.h, which has the tree).
- * Its slot goes to the free list when nothing refers to it any more: not the ready queue (`queued`), not the queue of
- * interrupted tasks (`interrupted`), and not the inbox (`reusable` is set once the inbox has let go of it).
+ * A task is LIVE while its body is: from spawn until the body is over, or was dropped.  Its
+ * generation goes up at that moment, so for every waker it is gone.  It is ENDING while children of
+ * it are not done or I/O of it is in flight.  Then its destructor runs, and it is DONE, which lasts
+ * while somebody holds a reference (see scope.h, which has the tree). Its slot goes to the free
+ * list when nothing refers to it any more: not the ready queue (`queued`), not the queue of
+ * interrupted tasks (`interrupted`), and not the inbox (`reusable` is set once the inbox has let go
+ * of it).
  *
  * All of it belongs to the worker's thread, and none of it is atomic.
  */

@@ -25,7 +25,10 @@ static int tasks_reserve(struct tasks *tasks, uint32_t index)
     return waker_table_reserve(tasks->table, index);
 }
 
-/* Takes slots into use for the first time until one is free: a predecessor may have left some that are not. */
+/*
+ * Takes slots into use for the first time until one is free: a predecessor may have left some that
+ * are not.
+ */
 static int tasks_extend(struct tasks *tasks)
 {
     while (!tasks->free) {
@@ -61,8 +64,11 @@ int task_new(struct tasks *tasks, struct share *share, const struct orr_spawn *w
         return -ENOMEM;
     struct orr_task *task = tasks->free;
     tasks->free = task->next;
-    /* Nothing waits for a FREE task, nor is below it: its lists are empty and their counts 0.  The rest is set one by
-     * one, since clearing so large a struct as a whole costs more than all else here. */
+    /*
+     * Nothing waits for a FREE task, nor is below it: its lists are empty and their counts 0.  The
+     * rest is set one by one, since clearing so large a struct as a whole costs more than all else
+     * here.
+     */
     task->poll = what->poll;
     task->data = what->data;
     task->drop = what->drop;

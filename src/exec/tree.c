@@ -1,4 +1,7 @@
-/* The tree of tasks for people to look at: as data, as a picture in text, and in the log when tasks refuse to end. */
+/*
+ * The tree of tasks for people to look at: as data, as a picture in text, and in the log when tasks
+ * refuse to end.
+ */
 #include "exec/tree.h"
 
 #include "base/text.h"
@@ -96,7 +99,7 @@ void tree_awaited(struct orr_task *task, task_each_fn *each, void *data)
     }
 }
 
-/* --- As text ------------------------------------------------------------------------------------------------ */
+/* --- As text ---------------------------------------------------------------------------------- */
 
 enum { DEEPEST = 24 }; /* deeper levels are told by a number, not shown by indentation */
 

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-/* --- What came from outside --- */
+/* --- What came from outside ------------------------------------------------------------------- */
 
 void worker_open_letters(struct worker *worker, unsigned count)
 {
@@ -125,7 +125,10 @@ static inline void look_if_needed(struct worker *worker, struct pass *pass)
         worker->look.in = POLLS_PER_LOOK;
 }
 
-/* Of a long stretch, the time in which the kernel had given the core to somebody else does not count. */
+/*
+ * Of a long stretch, the time in which the kernel had given the core to somebody else does not
+ * count.
+ */
 static int64_t on_core(struct worker *worker, int64_t elapsed)
 {
     struct timespec cpu;
@@ -167,7 +170,10 @@ static struct orr_task *next_late(struct worker *worker, struct share *share)
     return share_pop_late(&worker->shares, share);
 }
 
-/* The next task that was interrupted; NULL if there is none, or one that is ready is to have a turn. */
+/*
+ * The next task that was interrupted; NULL if there is none, or one that is ready is to have a
+ * turn.
+ */
 static struct orr_task *next_interrupted(const struct worker *worker, struct share *share)
 {
     if (!share->interrupted.first) {
@@ -223,7 +229,10 @@ static bool may_go_on(const struct pass *pass)
     return pass->time_left && !pass->cut && pass->polls < TURN_POLLS && pass->dead < TURN_DEAD;
 }
 
-/* Polls ready tasks of the only share that has any, until something else is to be done.  Answers how many of `left` it has not polled. */
+/*
+ * Polls ready tasks of the only share that has any, until something else is to be done.  Answers
+ * how many of `left` it has not polled.
+ */
 static __attribute__((noinline)) unsigned poll_some(struct worker *worker, struct pass *pass, struct queue *ready,
                                                     unsigned left)
 {
@@ -256,7 +265,10 @@ static unsigned poll_one(struct worker *worker, struct pass *pass, struct queue 
     return left - 1;
 }
 
-/* Polls the ready tasks of the only share that has any, until that changes: the usual case, and without anything to measure. */
+/*
+ * Polls the ready tasks of the only share that has any, until that changes: the usual case, and
+ * without anything to measure.
+ */
 static void poll_alone(struct worker *worker, struct pass *pass, struct share *share)
 {
     struct shares *shares = &worker->shares;
@@ -395,7 +407,10 @@ static bool spin(struct worker *worker)
     return false;
 }
 
-/* Until the next deadline; ORR_NEVER where there is none, or where it is not the machine's time that counts. */
+/*
+ * Until the next deadline; ORR_NEVER where there is none, or where it is not the machine's time
+ * that counts.
+ */
 static uint64_t time_to_sleep(struct worker *worker)
 {
     uint64_t next = shard_next(worker->shard);

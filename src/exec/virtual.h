@@ -1,12 +1,14 @@
 /*
- * Virtual time.  The clock of a whole runtime stands still while anything is ready or under way on any worker; then
- * it jumps to the next deadline of any.  Worker 1, driven by the host, does the jumping.
+ * Virtual time.  The clock of a whole runtime stands still while anything is ready or under way on
+ * any worker; then it jumps to the next deadline of any.  Worker 1, driven by the host, does the
+ * jumping.
  *
- * The others count themselves: `awake` is how many of them are not blocked, or are blocked with I/O in flight, and
- * `rises` how often one woke up.  A worker that falls asleep publishes its next deadline first.  It is quiet everywhere
- * if, in this order, nobody is awake, nobody has been left anything, and still nobody is awake or has been since.
- * For whoever leaves something is awake when it does (or is outside the runtime, where no order can be had), so
- * either it is still counted, or what it left is seen, or its finder has risen.
+ * The others count themselves: `awake` is how many of them are not blocked, or are blocked with I/O
+ * in flight, and `rises` how often one woke up.  A worker that falls asleep publishes its next
+ * deadline first.  It is quiet everywhere if, in this order, nobody is awake, nobody has been left
+ * anything, and still nobody is awake or has been since. For whoever leaves something is awake when
+ * it does (or is outside the runtime, where no order can be had), so either it is still counted, or
+ * what it left is seen, or its finder has risen.
  *
  * On the machine's clock all of this does nothing.
  */
@@ -28,10 +30,15 @@ void virtual_falls_asleep(struct worker *worker, bool io);
 void virtual_wakes_up(struct worker *worker, bool io);
 void virtual_ends(struct worker *worker);
 
-/* Whether the clock would jump if worker 1 turned now.  The owner of worker 1; false for any other. */
+/*
+ * Whether the clock would jump if worker 1 turned now.  The owner of worker 1; false for any other.
+ */
 bool virtual_can_jump(struct worker *worker);
 
-/* Whether tasks wait and nothing can ever happen any more, whatever the host does when it is told; without a host that wants to be, says so, once.  The owner of worker 1; false for any other. */
+/*
+ * Whether tasks wait and nothing can ever happen any more, whatever the host does when it is told;
+ * without a host that wants to be, says so, once.  The owner of worker 1; false for any other.
+ */
 bool virtual_is_stuck(struct worker *worker);
 
 /* Jumps, if it would. */

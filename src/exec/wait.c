@@ -25,7 +25,7 @@ void wait_withdraw(struct orr_wait *wait)
     wait->kind->withdraw(wait, granted);
 }
 
-/* --- Groups ------------------------------------------------------------------------------------ */
+/* --- Groups ----------------------------------------------------------------------------------- */
 
 void group_left(struct orr_group *group)
 {
@@ -46,7 +46,10 @@ void group_clear(struct orr_group *group)
     group_left(group);
 }
 
-/* Nothing may be granted to a cancelled task.  The failure of a child can be dealt with, and the group go on. */
+/*
+ * Nothing may be granted to a cancelled task.  The failure of a child can be dealt with, and the
+ * group go on.
+ */
 static void group_interrupt(struct orr_wait *wait)
 {
     struct orr_group *group = container_of(wait, struct orr_group, wait);
@@ -90,7 +93,7 @@ static void group_enter(struct orr_task *task, struct orr_wait *wait)
     wait_begin(task, &group->wait, group, &group_kind);
 }
 
-/* --- Begin, grant, interrupt ------------------------------------------------------------------- */
+/* --- Begin, grant, interrupt ------------------------------------------------------------------ */
 
 int wait_begin(struct orr_task *task, struct orr_wait *wait, void *source, const struct orr_wait_kind *kind)
 {

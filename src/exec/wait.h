@@ -3,17 +3,19 @@
  *
  *     IDLE -> WAITING -> GRANTED -> IDLE
  *
- * The task begins it, and it is in two lists: its owner's (the task's `waits`, or a group's), and one of its source's,
- * which is the source's own affair.  The source grants it: what was waited for is the wait's from then on, and the task
- * is woken.  The task, polled, picks it up.  On every other way out it is withdrawn:
+ * The task begins it, and it is in two lists: its owner's (the task's `waits`, or a group's), and
+ * one of its source's, which is the source's own affair.  The source grants it: what was waited for
+ * is the wait's from then on, and the task is woken.  The task, polled, picks it up.  On every
+ * other way out it is withdrawn:
  *
  *   - WAITING, it leaves the source as if it had never come;
  *   - GRANTED, it gives back what it was granted, for the source to pass on.
  *
- * Cancellation withdraws what is WAITING at once, not when the task is polled, so that nothing can be granted to it any
- * more.  The failure of a child wakes the task, and withdraws when it is polled: until then somebody else may have looked at the
- * failure, and then nothing has happened.  What is GRANTED already stands: the task has it, and hears of the
- * interruption when it next waits.  The end of a body withdraws everything.
+ * Cancellation withdraws what is WAITING at once, not when the task is polled, so that nothing can
+ * be granted to it any more.  The failure of a child wakes the task, and withdraws when it is
+ * polled: until then somebody else may have looked at the failure, and then nothing has happened.
+ * What is GRANTED already stands: the task has it, and hears of the interruption when it next
+ * waits.  The end of a body withdraws everything.
  *
  * All of it on the worker's thread.
  */
@@ -40,10 +42,16 @@ struct orr_wait_kind {
     /* Takes a wait out of its source; `granted`: it has what it waited for, which it gives back. */
     void (*withdraw)(struct orr_wait *wait, bool granted);
 
-    /* For those that an interruption does not withdraw: it hears of it, perhaps more than once.  NULL for all others. */
+    /*
+     * For those that an interruption does not withdraw: it hears of it, perhaps more than once.
+     * NULL for all others.
+     */
     void (*interrupt)(struct orr_wait *wait);
 
-    /* For those that end when tasks do: names them.  False if it was told to stop.  NULL for all others. */
+    /*
+     * For those that end when tasks do: names them.  False if it was told to stop.  NULL for all
+     * others.
+     */
     bool (*awaited)(const struct orr_wait *wait, task_each_fn *each, void *data);
 };
 
@@ -82,13 +90,18 @@ void wait_withdraw(struct orr_wait *wait);
 /* A wait that was GRANTED is picked up: it is IDLE. */
 void wait_pick_up(struct orr_wait *wait);
 
-/* Begins a wait that is IDLE; the source puts it into a list of its own by `in_source`.  Answers -EAGAIN. */
+/*
+ * Begins a wait that is IDLE; the source puts it into a list of its own by `in_source`.  Answers
+ * -EAGAIN.
+ */
 int wait_begin(struct orr_task *task, struct orr_wait *wait, void *source, const struct orr_wait_kind *kind);
 
 /* WAITING becomes GRANTED, and the task is woken.  The source has taken it off its list. */
 void wait_grant(struct orr_wait *wait);
 
-/* The same, if what was waited for has failed: the task goes on before those that are merely ready. */
+/*
+ * The same, if what was waited for has failed: the task goes on before those that are merely ready.
+ */
 void wait_grant_failure(struct orr_wait *wait);
 
 /* Grants the first in a line; NULL if there is none. */
@@ -102,7 +115,10 @@ static inline struct orr_wait *wait_grant_first(struct orr_link **line)
     return wait;
 }
 
-/* The task was cancelled, because something else has failed or not: what waits is withdrawn, and the task woken. */
+/*
+ * The task was cancelled, because something else has failed or not: what waits is withdrawn, and
+ * the task woken.
+ */
 void waits_interrupt(struct orr_task *task, bool by_failure);
 
 /* The body is over: everything is withdrawn. */

@@ -27,7 +27,7 @@ uint64_t watch_thread(void)
     return watch_thread_number;
 }
 
-/* --- The timer ------------------------------------------------------------------------------------------------ */
+/* --- The timer -------------------------------------------------------------------------------- */
 
 /* From now on slices are not interrupted.  Async-signal-safe. */
 static void fail(struct watch *watch, const char *call, int error)
@@ -70,8 +70,9 @@ static bool set(struct watch *watch, uint64_t now, uint64_t after)
 }
 
 /*
- * Calls `over`, and has it called again while the slice goes on.  The timer does not count as set meanwhile: the next slice, or one
- * inside this, sets it for itself, and when this one was interrupted first stays known.  Async-signal-safe.
+ * Calls `over`, and has it called again while the slice goes on.  The timer does not count as set
+ * meanwhile: the next slice, or one inside this, sets it for itself, and when this one was
+ * interrupted first stays known.  Async-signal-safe.
  */
 static void tell(struct watch *watch, void *data)
 {
@@ -82,7 +83,7 @@ static void tell(struct watch *watch, void *data)
     set_timer(watch, watch->repeats_after);
 }
 
-/* --- The handler ----------------------------------------------------------------------------------------------- */
+/* --- The handler ------------------------------------------------------------------------------ */
 
 static pthread_mutex_t handlers_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -118,7 +119,10 @@ static struct watch *watch_of(const siginfo_t *info)
     return watch >= watches && watch < watches + PLACES ? watch : NULL;
 }
 
-/* The sentinel has decided to send the signal just before the timer was set for another slice: that one's comes later. */
+/*
+ * The sentinel has decided to send the signal just before the timer was set for another slice: that
+ * one's comes later.
+ */
 static bool is_early(const struct watch *watch)
 {
     return watch->careful && watch->fires_at != ORR_NEVER && clock_now() < watch->fires_at;
@@ -222,7 +226,10 @@ static void stop_being_careful(struct watch *watch)
     watch->careful = false;
 }
 
-/* Makes a timer that is directed at the calling thread.  False, and why, if there is none to be had. */
+/*
+ * Makes a timer that is directed at the calling thread.  False, and why, if there is none to be
+ * had.
+ */
 static bool create(struct watch *watch)
 {
     if (watch->careful) {
@@ -267,7 +274,10 @@ void watch_move(struct watch *watch)
     complain(watch);
 }
 
-/* A timer of the thread's own that is set, and a signal of it that is on its way, come too early for what is set here. */
+/*
+ * A timer of the thread's own that is set, and a signal of it that is on its way, come too early
+ * for what is set here.
+ */
 void watch_be_careful(struct watch *watch)
 {
     if (watch->careful)
@@ -321,7 +331,7 @@ void watch_visit(struct watch *watch)
     watch_return(watch);
 }
 
-/* --- Life -------------------------------------------------------------------------------------------------------- */
+/* --- Life ------------------------------------------------------------------------------------- */
 
 struct watch *watch_open(unsigned place, int signal, const struct log *log)
 {

@@ -1,31 +1,40 @@
 /*
- * The watch of a worker: tells when something that the worker's thread does takes too long, from inside, by a signal.
+ * The watch of a worker: tells when something that the worker's thread does takes too long, from
+ * inside, by a signal.
  *
- * What is watched is a *slice*, from watch_begin() to watch_end().  A slice costs two stores; the kernel's timer, one-shot and directed
- * at the thread itself, is set only if it is not set already, and so at most once a period, however many slices that has.  Its
- * handler compares: if it finds the slice in which it was set, that has lasted a whole period, and `over` is called; if it finds a
- * later one, it sets the timer anew for that; if it finds none, it does nothing.  So a slice is interrupted after one period at
- * the earliest, two at the latest; after watch_renew(), after one; and at the end of a turn that has one.
+ * What is watched is a *slice*, from watch_begin() to watch_end().  A slice costs two stores; the
+ * kernel's timer, one-shot and directed at the thread itself, is set only if it is not set already,
+ * and so at most once a period, however many slices that has.  Its handler compares: if it finds
+ * the slice in which it was set, that has lasted a whole period, and `over` is called; if it finds
+ * a later one, it sets the timer anew for that; if it finds none, it does nothing.  So a slice is
+ * interrupted after one period at the earliest, two at the latest; after watch_renew(), after one;
+ * and at the end of a turn that has one.
  *
- * A slice that goes on after `over` was called is told again, after another period, then after two, four and so on up to
- * WATCH_REPEAT_MAX: what `over` asks for can get lost in what it interrupts, and must not get lost for good.
+ * A slice that goes on after `over` was called is told again, after another period, then after two,
+ * four and so on up to WATCH_REPEAT_MAX: what `over` asks for can get lost in what it interrupts,
+ * and must not get lost for good.
  *
- * The handler runs on the worker's thread, between any two instructions of what it interrupts.  It touches nothing but the watch,
- * and `over` must be as careful.  Watches live in a table for the whole life of the process, so a signal that comes late finds
- * one; and one that reaches a thread which does not drive the worker any more goes away.
+ * The handler runs on the worker's thread, between any two instructions of what it interrupts.  It
+ * touches nothing but the watch, and `over` must be as careful.  Watches live in a table for the
+ * whole life of the process, so a signal that comes late finds one; and one that reaches a thread
+ * which does not drive the worker any more goes away.
  *
- * Without a timer, a slice is not interrupted, and whoever begins one is to see to its end by other means: watch_failed() says so after
- * watch_begin() and watch_set().  A timer that can no longer be set while a slice goes on makes the handler call `over` at once, and
- * the next slice finds out.  It is tried again, at most once in a tick of the kernel's clock.
+ * Without a timer, a slice is not interrupted, and whoever begins one is to see to its end by other
+ * means: watch_failed() says so after watch_begin() and watch_set().  A timer that can no longer be
+ * set while a slice goes on makes the handler call `over` at once, and the next slice finds out.
+ * It is tried again, at most once in a tick of the kernel's clock.
  *
- * A watch may be *careful*: then the sentinel (sentinel.h) sends the signal, and only while the thread runs, so that system calls in the
- * middle of a slice are not interrupted.  What is said of the timer here holds then, too, but for a little time.
+ * A watch may be *careful*: then the sentinel (sentinel.h) sends the signal, and only while the
+ * thread runs, so that system calls in the middle of a slice are not interrupted.  What is said of
+ * the timer here holds then, too, but for a little time.
  *
- * The handler is installed once for each signal and stays.  Signals that are not from our timers go on to the handler that
- * was there before.  A host that puts its own in place later, between turns, or blocks the signal in its thread, is noticed whenever the timer is set, and,
- * since one that is set already would go astray, when it turns.  To ask the kernel costs as much as ten short calls: so between turns, when the host calls into
- * Lua, it is asked once in a tick of its clock (1 to 10 ms).  What may not be interrupted is thus a call, before the next turn, in the very
- * tick in which another call had the timer set and the host then its handler.
+ * The handler is installed once for each signal and stays.  Signals that are not from our timers go
+ * on to the handler that was there before.  A host that puts its own in place later, between turns,
+ * or blocks the signal in its thread, is noticed whenever the timer is set, and, since one that is
+ * set already would go astray, when it turns.  To ask the kernel costs as much as ten short calls:
+ * so between turns, when the host calls into Lua, it is asked once in a tick of its clock (1 to 10
+ * ms).  What may not be interrupted is thus a call, before the next turn, in the very tick in which
+ * another call had the timer set and the host then its handler.
  */
 #ifndef ORR_EXEC_WATCH_H
 #define ORR_EXEC_WATCH_H
@@ -78,7 +87,10 @@ uint64_t watch_thread(void);
 struct watch *watch_open(unsigned place, int signal, const struct log *log);
 void watch_close(struct watch *watch);
 
-/* The thread has been elsewhere: if the signal would not come to us any more, the timer that may be set does not count. */
+/*
+ * The thread has been elsewhere: if the signal would not come to us any more, the timer that may be
+ * set does not count.
+ */
 void watch_return(struct watch *watch);
 
 /* The same, for a visit that may be short: at most once in a tick of the kernel's clock. */
@@ -90,7 +102,10 @@ static inline bool watch_failed(const struct watch *watch)
     return !watch->thread;
 }
 
-/* Why the slice that was begun is not interrupted: the call that failed, and its errno.  NULL if it is interrupted. */
+/*
+ * Why the slice that was begun is not interrupted: the call that failed, and its errno.  NULL if it
+ * is interrupted.
+ */
 static inline const char *watch_failed_call(const struct watch *watch, int *error)
 {
     *error = watch->error;
@@ -119,15 +134,18 @@ static inline uint64_t watch_turn_end(const struct watch *watch)
 void watch_move(struct watch *watch);
 
 /*
- * From now on, the thread gets no signal while it sleeps, if that can be had.  The worker's thread; what it can be called for is whatever may
- * sleep in a slice.
+ * From now on, the thread gets no signal while it sleeps, if that can be had.  The worker's thread;
+ * what it can be called for is whatever may sleep in a slice.
  */
 void watch_be_careful(struct watch *watch);
 
 /* Sets the timer for the slice that has begun, at most `longest_ns` from now. */
 void watch_set(struct watch *watch, uint64_t longest_ns);
 
-/* The timer is to be set anew when the next slice begins, which then is interrupted after one period. */
+/*
+ * The timer is to be set anew when the next slice begins, which then is interrupted after one
+ * period.
+ */
 static inline void watch_renew(struct watch *watch)
 {
     atomic_store_explicit(&watch->fires_at, ORR_NEVER, memory_order_relaxed);
@@ -135,7 +153,10 @@ static inline void watch_renew(struct watch *watch)
 
 extern _Thread_local uint64_t watch_thread_number __attribute__((tls_model("initial-exec")));
 
-/* Relaxed: the handler is on the same thread, and the sentinel only wants to know what is likely.  Volatile, as what the handler reads. */
+/*
+ * Relaxed: the handler is on the same thread, and the sentinel only wants to know what is likely.
+ * Volatile, as what the handler reads.
+ */
 static inline void *watch_data(const struct watch *watch)
 {
     return atomic_load_explicit(&watch->data, memory_order_relaxed);
@@ -152,7 +173,10 @@ struct watch_outer {
     uint64_t slice, period;
 };
 
-/* What is watched from now on, for at most `period` at a stretch.  The thread comes first: see the handler. */
+/*
+ * What is watched from now on, for at most `period` at a stretch.  The thread comes first: see the
+ * handler.
+ */
 static inline void watch_begin(struct watch *watch, struct watch_outer *outer, watch_fn *over, void *data,
                                uint64_t period)
 {

@@ -1,13 +1,16 @@
 /*
- * A worker is one thread's executor: a thread of the runtime, never a script on another thread (which is a job).
+ * A worker is one thread's executor: a thread of the runtime, never a script on another thread
+ * (which is a job).
  *
- * The thread that drives a worker, its own or the host's, is its *owner* for as long as a turn lasts, and `worker_current`
- * says so.  Everything here that is not atomic belongs to the owner.  Other threads reach a worker in three ways only, and
- * ring its bell after each: the inbox of its waker table (a wake), its mailbox (a letter, such as a task to spawn), and
- * `nudged` (look at the runtime again).
+ * The thread that drives a worker, its own or the host's, is its *owner* for as long as a turn
+ * lasts, and `worker_current` says so.  Everything here that is not atomic belongs to the owner.
+ * Other threads reach a worker in three ways only, and ring its bell after each: the inbox of its
+ * waker table (a wake), its mailbox (a letter, such as a task to spawn), and `nudged` (look at the
+ * runtime again).
  *
- * struct worker is composed of the structs of the modules that own them; the comment behind a member names the owner.  Only
- * the owner changes the member; others of exec may read it.  Layers above use extend.h.
+ * struct worker is composed of the structs of the modules that own them; the comment behind a
+ * member names the owner.  Only the owner changes the member; others of exec may read it.  Layers
+ * above use extend.h.
  */
 #ifndef ORR_EXEC_WORKER_H
 #define ORR_EXEC_WORKER_H
@@ -144,7 +147,10 @@ struct mail {
 /* Initial-exec, so that reading it never allocates and is safe in a signal handler. */
 extern _Thread_local struct worker *worker_current __attribute__((tls_model("initial-exec")));
 
-/* The calling thread becomes the owner.  Answers which worker it was the owner of before, for worker_leave(). */
+/*
+ * The calling thread becomes the owner.  Answers which worker it was the owner of before, for
+ * worker_leave().
+ */
 static inline struct worker *worker_enter(struct worker *worker)
 {
     struct worker *outer = worker_current;
@@ -167,7 +173,9 @@ static inline bool worker_busy(struct worker *worker)
            reactor_has_done(worker->reactor) || shard_next(worker->shard) <= worker->now;
 }
 
-/* Whether other threads have left something.  Sequentially consistent, for use after bell_listen(). */
+/*
+ * Whether other threads have left something.  Sequentially consistent, for use after bell_listen().
+ */
 static inline bool worker_has_news(struct worker *worker)
 {
     return !waker_table_inbox_empty(worker->table) || !mailbox_empty(&worker->table->mailbox) ||
@@ -175,8 +183,8 @@ static inline bool worker_has_news(struct worker *worker)
 }
 
 /*
- * Takes the nudge, before the owner looks at what it may be about.  In this order, a nudge that comes after the look is
- * still there when the worker is about to sleep.
+ * Takes the nudge, before the owner looks at what it may be about.  In this order, a nudge that
+ * comes after the look is still there when the worker is about to sleep.
  */
 static inline void worker_take_nudge(struct worker *worker)
 {
@@ -211,8 +219,9 @@ static inline void worker_ready(struct worker *worker, struct orr_task *task)
 }
 
 /*
- * Queues a live task that is interrupted, once, before those that are merely ready.  A running task hears of the
- * interruption when it next waits, and so does one that has used up its time slice: these keep their positions.  The owner.
+ * Queues a live task that is interrupted, once, before those that are merely ready.  A running task
+ * hears of the interruption when it next waits, and so does one that has used up its time slice:
+ * these keep their positions.  The owner.
  */
 static inline void worker_ready_interrupted(struct worker *worker, struct orr_task *task)
 {
@@ -234,8 +243,9 @@ static inline void worker_ready_next(struct worker *worker, struct orr_task *tas
 }
 
 /*
- * Queues a live task that has used up its time slice, at the end of its share.  It goes to the front if the end of the turn
- * cut its slice short after another task had a whole one: otherwise the same tasks would be cut each time.  The owner.
+ * Queues a live task that has used up its time slice, at the end of its share.  It goes to the
+ * front if the end of the turn cut its slice short after another task had a whole one: otherwise
+ * the same tasks would be cut each time.  The owner.
  */
 void worker_ready_late(struct worker *worker, struct orr_task *task);
 
@@ -246,7 +256,10 @@ static inline void worker_unqueue(struct worker *worker, struct orr_task *task)
         task->queued = false;
 }
 
-/* Ends a share.  Its tasks belong to the host's share from now on.  Takes as long as there are tasks.  The owner. */
+/*
+ * Ends a share.  Its tasks belong to the host's share from now on.  Takes as long as there are
+ * tasks.  The owner.
+ */
 void worker_close_share(struct worker *worker, struct share *share);
 
 #endif
