@@ -10,7 +10,7 @@
  * The listener calls bell_listen(), looks once more at all that others may have left for it, and
  * only then waits.  A ringer leaves something, then calls bell_ring().  Both sides use sequentially
  * consistent operations, so it cannot be that the ringer saw nobody listening and the listener saw
- * nothing left: see exec/place.h.
+ * nothing left: see exec/waker_table.h.
  */
 #ifndef ORR_BASE_BELL_H
 #define ORR_BASE_BELL_H

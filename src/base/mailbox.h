@@ -40,7 +40,7 @@ struct letter *mailbox_take(struct mailbox *box);
 struct letter *mailbox_close(struct mailbox *box);
 
 /*
- * Sequentially consistent, as the posting is: see the argument in exec/place.h for why the owner
+ * Sequentially consistent, as the posting is: see the argument in exec/waker_table.h for why the owner
  * may sleep after this said that the box is empty.
  */
 static inline bool mailbox_empty(struct mailbox *box)

@@ -29,7 +29,7 @@ static int sleep_begin(struct orr_task *task, struct orr_wait *wait, uint64_t de
 }
 
 /*
- * Time that has passed is nothing one could lose: if something interrupts the task as well, it
+ * A sleep that is over has nothing to lose: if something interrupts the task as well, the task
  * hears of that.
  */
 static int sleep_poll(struct orr_task *task, struct orr_wait *wait)

@@ -1,4 +1,4 @@
-/* Spawning for other parts of the library. */
+/* Spawning, for other parts of the library.  The worker's owner. */
 #ifndef ORR_EXEC_SPAWN_H
 #define ORR_EXEC_SPAWN_H
 

@@ -24,7 +24,7 @@ struct tasks {
     struct worker *worker; /* whose tasks they are */
     struct waker_table *table;
     const struct alloc *alloc;
-    void (*freed)(struct orr_task *task); /* of a layer above: called last of each task that is freed; or NULL */
+    void (*freed)(struct orr_task *task); /* called last of each freed task; or NULL */
 };
 
 /* `index` is below `used`. */

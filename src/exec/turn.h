@@ -10,11 +10,12 @@
 /* How much a worker does in one pass, at most. */
 enum {
     TURN_POLLS = 256,
-    TURN_DEAD = 4096, /* tasks in the run queue that have ended meanwhile */
+    TURN_DEAD = 4096, /* tasks in the run queue that have ended since they were queued */
     TURN_LETTERS = 1024,
 };
 
-enum { POLLS_PER_LOOK = 16 }; /* polls between two looks at the clock, at most, while there are timers */
+/* The most polls between two looks at the clock, while there are timers. */
+enum { POLLS_PER_LOOK = 16 };
 
 /* One turn of at most `budget_ns`, or ORR_NEVER for a single pass.  Never blocks. */
 void worker_turn(struct worker *worker, uint64_t budget_ns);

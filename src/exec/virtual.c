@@ -45,8 +45,8 @@ static bool others_have_news(struct orr_runtime *rt)
 }
 
 /*
- * Whether something outside is to complete a future.  That of a worker that has ended concerns
- * nobody.
+ * Whether something outside is to complete a future.  Futures of a worker that has ended do not
+ * count.
  */
 static bool foreign_outstanding(struct orr_runtime *rt)
 {

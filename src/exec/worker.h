@@ -74,9 +74,10 @@ struct extension {
 /* What other threads write. */
 struct worker_remote {
     _Atomic bool nudged;
-    _Atomic bool stopped;             /* by orr_worker_stop(): this worker alone */
-    _Atomic uint64_t foreign_futures; /* futures of its tasks that something outside is to complete */
-    _Atomic uint32_t expected_spawns; /* letters in the mailbox that spawn, counted against the limit */
+    _Atomic bool stopped; /* by orr_worker_stop(): this worker alone */
+    /* Futures of its tasks that only something outside can complete. */
+    _Atomic uint64_t foreign_futures;
+    _Atomic uint32_t expected_spawns; /* spawns in the mailbox, counted against the limit */
 };
 
 struct worker {
@@ -87,13 +88,13 @@ struct worker {
     struct orr_task *polling;        /* poll.c: the innermost */
     struct letter *letters;          /* turn.c: taken from the mailbox, not yet opened */
     struct shares shares;            /* share.c: the run queue */
-    unsigned late_polls;             /* turn.c: in this turn, of tasks that had used up their time slice */
+    unsigned late_polls;             /* turn.c: polls of late tasks in this turn */
     struct look look;                /* turn.c */
-    uint64_t shuffle;                /* shuffle.c: the state of the random order; 0 for first come, first served */
+    uint64_t shuffle;                /* shuffle.c: state of the random order; 0 for none */
     struct worker_counters counters; /* each by the file that counts */
     struct tasks tasks;              /* tasks.c */
     struct orr_nest top;             /* scope.c: tasks without a parent */
-    uint64_t now;                    /* turn.c: the time as last read, some turns ago if they are short */
+    uint64_t now;                    /* turn.c: the time as last read, perhaps some turns ago */
 
     struct timer_shard *shard;
     struct timers *timers;
@@ -102,18 +103,19 @@ struct worker {
     enum orr_reactor reactor_kind; /* for other threads; the reactor itself is the owner's */
 
     struct orr_runtime *runtime;
-    unsigned number;      /* in its runtime, from 1 */
-    uint64_t identity;    /* unlike that of any other worker in this process, ever */
-    struct worker *outer; /* which worker the owner's thread drove before, if it drives this one from inside a task */
+    unsigned number;   /* in its runtime, from 1 */
+    uint64_t identity; /* unlike that of any other worker in this process, ever */
+    /* The worker that the thread drove before, if it drives this one from inside a task. */
+    struct worker *outer;
     struct alloc alloc;
     struct log log;
     pthread_t thread; /* open.c: not of worker 1 */
 
     uint32_t failures;                            /* scope.c: handed up so far */
     uint32_t scopes;                              /* block.c: entered so far; each has a number */
-    void (*report_unseen)(struct orr_task *task); /* scope.c calls it: a failure that nobody has seen */
+    void (*report_unseen)(struct orr_task *task); /* scope.c: called for an unseen failure */
 
-    uint64_t spawns_by_letter; /* spawn.c, drive.c: received since the worker was last without tasks */
+    uint64_t spawns_by_letter; /* spawn.c, drive.c: since the worker last had no tasks */
     uint64_t spin_ns;          /* how long to look for news before sleeping */
     struct grace grace;        /* grace.c */
     struct idle_list idle;     /* idle.h: what can be done when the host has time to spare */
@@ -141,7 +143,8 @@ struct worker_config {
 /* A letter to a worker.  The receiver owns it from then on. */
 struct mail {
     struct letter letter;
-    void (*arrive)(struct worker *worker, struct mail *mail); /* on the worker's thread; looks at `phase` */
+    /* On the worker's thread; looks at `phase`. */
+    void (*arrive)(struct worker *worker, struct mail *mail);
 };
 
 /* Initial-exec, so that reading it never allocates and is safe in a signal handler. */

@@ -28,7 +28,7 @@ enum state {
 
 struct orr_future {
     struct mail mail;
-    struct waker_table *place;
+    struct waker_table *table;
     uint64_t home; /* the worker's identity */
     struct alloc alloc;
     _Atomic unsigned references;
@@ -90,7 +90,7 @@ int orr_future_new(struct orr_runtime *rt, const struct orr_future_options *opti
     if (!future)
         return -ENOMEM;
     future->mail.arrive = arrives;
-    future->place = home->table;
+    future->table = home->table;
     future->home = home->identity;
     future->alloc = rt->alloc;
     future->references = 1;
@@ -128,7 +128,7 @@ void orr_future_unref(struct orr_future *future)
         tell(future); /* given up: nothing is outstanding */
     } else if (future->counted) {
         atomic_store_explicit(&future->references, 1, memory_order_relaxed);
-        if (waker_table_post(future->place, &future->mail.letter))
+        if (waker_table_post(future->table, &future->mail.letter))
             return;
     }
     dispose(future);
@@ -147,7 +147,7 @@ int orr_future_complete(struct orr_future *future, struct orr_result result)
     atomic_store_explicit(&future->state, DONE, memory_order_release);
     if (at_home(future))
         tell(future);
-    else if (waker_table_post(future->place, &future->mail.letter))
+    else if (waker_table_post(future->table, &future->mail.letter))
         return 0;
     orr_future_unref(future);
     return 0;
