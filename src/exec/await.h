@@ -1,19 +1,26 @@
 /*
- * What every wait function does before and after its own part: it asks what interrupts the task, picks up what was granted, and
- * begins or goes on.  For wait functions, here and in layers above.  The worker's owner.
+ * What every wait function does before and after its own part: it asks what interrupts the task,
+ * picks up what was granted, and begins or goes on.  For wait functions in exec and in layers
+ * above.  All of it belongs to the worker's owner.
  */
 #ifndef ORR_EXEC_AWAIT_H
 #define ORR_EXEC_AWAIT_H
 
 #include "exec/wait.h"
 
-/* What interrupts a task: -ECANCELED, or -ECHILD, and then the task counts as told of the failure; 0 for nothing. */
+/*
+ * What interrupts a task: -ECANCELED, or -ECHILD, and then the task counts as told of the failure;
+ * 0 for nothing.
+ */
 int wait_interruption(struct orr_task *task);
 
-/* A child of a WAITING task has failed.  Withdraws the wait, unless its kind cannot be.  Answers what the wait function is to. */
+/*
+ * A child of a WAITING task has failed.  Withdraws the wait, unless its kind cannot be withdrawn.
+ * The wait function returns the answer.
+ */
 int wait_tell_failure(struct orr_task *task, struct orr_wait *wait);
 
-/* An answer other than -EAGAIN: a wait that has not begun leaves its group. */
+/* For an answer other than -EAGAIN: a wait that has not begun leaves its group. */
 static inline int wait_refuse(struct orr_wait *wait, int answer)
 {
     if (wait->state == WAIT_IDLE)
@@ -22,8 +29,9 @@ static inline int wait_refuse(struct orr_wait *wait, int answer)
 }
 
 /*
- * What every wait function does first.  1: the wait is yet to begin, and may.  Else it answers as the function is to: 0
- * the wait was granted and is picked up, -EAGAIN it goes on, or an error.
+ * The first step of every wait function.  1: the wait has not begun, and may begin.  Anything else
+ * is the function's answer: 0 if the wait was granted and is picked up, -EAGAIN if it goes on, or
+ * an error.
  */
 static inline int wait_poll(struct orr_task *task, struct orr_wait *wait, const void *source,
                             const struct orr_wait_kind *kind)
@@ -45,7 +53,7 @@ static inline int wait_poll(struct orr_task *task, struct orr_wait *wait, const 
     return wait_refuse(wait, wait_interruption(task));
 }
 
-/* What is waited for is there already: the wait does not even begin. */
+/* What is waited for is there already: the wait does not begin. */
 static inline int wait_at_once(struct orr_wait *wait)
 {
     wait->grouped = false;

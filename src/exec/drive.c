@@ -43,7 +43,10 @@ void runtime_park(struct orr_runtime *rt)
     atomic_store_explicit(&rt->driven, false, memory_order_release);
 }
 
-/* Whether worker 1 is driven or not, its own timers stay with it; but those of others go to where they fire. */
+/*
+ * While worker 1 is driven, its shard is attended: timers of unattended shards come to it and fire
+ * there.  Its own timers stay with it in any case.
+ */
 static void attend(struct orr_runtime *rt)
 {
     shard_attend(runtime_worker(rt, 1)->shard);
@@ -55,7 +58,7 @@ static void unattend(struct orr_runtime *rt)
         shard_unattend(runtime_worker(rt, 1)->shard);
 }
 
-/* In this order: a task that ends leaves its timers to be seen. */
+/* Tasks before timers: a task that ends leaves its timers to be seen. */
 static bool all_done(struct orr_runtime *rt)
 {
     return !counter_read(&runtime_worker(rt, 1)->tasks.live) &&
@@ -68,15 +71,16 @@ static bool was_interrupted(struct orr_runtime *rt)
 }
 
 /*
- * Turns worker 1 until `done(data)`; without that, until nothing is left to happen.  -ECANCELED: stopped; -EINTR: interrupted,
- * unless it waits for something; -EDEADLK: what is waited for can never come.
+ * Turns worker 1 until `done(data)`; with `done` NULL, until nothing is left to happen.
+ * -ECANCELED: stopped; -EINTR: interrupted, with `done` NULL only; -EDEADLK: `done` can never come
+ * true.
  */
 static int turn_until(struct worker *worker, bool (*done)(void *data), void *data)
 {
     struct orr_runtime *rt = worker->runtime;
     for (;;) {
         if (!worker_may_go_on(worker)) {
-            worker_nudge(worker); /* for whoever looks next */
+            worker_nudge(worker); /* for the next call to see */
             return -ECANCELED;
         }
         if (!done && was_interrupted(rt))
@@ -93,7 +97,8 @@ static int turn_until(struct worker *worker, bool (*done)(void *data), void *dat
             continue;
         if (virtual_is_stuck(worker))
             return -EDEADLK;
-        if (!worker_busy(worker) && !virtual_can_jump(worker)) /* a host that was told may have seen to it */
+        /* A host that was told of the deadlock may have mended it. */
+        if (!worker_busy(worker) && !virtual_can_jump(worker))
             worker_sleep(worker, ORR_NEVER);
     }
 }
@@ -118,7 +123,7 @@ int orr_runtime_run(struct orr_runtime *rt)
 struct patience {
     bool (*done)(void *data);
     void *data;
-    struct sleeper alarm; /* of the runtime's clock, so that a virtual one comes to the end, too */
+    struct sleeper alarm; /* by the runtime's clock, so that virtual time reaches it, too */
     bool bounded;
 };
 
@@ -153,7 +158,11 @@ int orr_runtime_turn(struct orr_runtime *rt, uint64_t budget_ns)
         struct worker *outer = worker_enter(worker);
         bell_ignore(&worker->table->bell);
         watch_return(worker->watch);
-        if (!timers_is_attended(rt->timers)) /* else what came now would have to leave at the end of the turn */
+        /*
+         * Only if no worker attends the timers: otherwise timers that came to this shard now would
+         * have to leave it at the end of the turn.
+         */
+        if (!timers_is_attended(rt->timers))
             attend(rt);
         worker_turn(worker, budget_ns);
         worker_settle(worker);
@@ -163,7 +172,8 @@ int orr_runtime_turn(struct orr_runtime *rt, uint64_t budget_ns)
         worker_leave(outer);
         more = 0;
     } else {
-        worker_nudge(worker); /* the descriptor stays readable, to say so again */
+        /* The descriptor stays readable, so that the next turn says so again. */
+        worker_nudge(worker);
     }
     worker_park(worker, rt->fd_in_use);
     if (!more)
@@ -216,7 +226,7 @@ int orr_runtime_fd(struct orr_runtime *rt)
     if (fd >= 0 && !rt->fd_in_use) {
         rt->fd_in_use = true;
         attend(rt);
-        reactor_wait(worker->reactor, 0); /* takes off what the bell's former owners rang */
+        reactor_wait(worker->reactor, 0); /* clears what the bell's former owners rang */
         worker_park(worker, true);
     }
     runtime_park(rt);

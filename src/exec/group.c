@@ -1,7 +1,8 @@
 /*
- * Many waits together.  A group is itself in its task's list while it has members, so that the end of the body finds them.
- * Its members are in its own two lists, and move from *pending* to *granted* as they are granted: finding the next costs
- * the same however many there are.  A member that is handed out becomes an ordinary wait of the task.
+ * Many waits together.  A group is itself in its task's list of waits while it has members, so that
+ * the end of the body finds them.  Its members are in its own two lists, and move from *pending* to
+ * *granted* when they are granted: finding the next costs the same however many there are.  A
+ * member that is handed out becomes an ordinary wait of the task.  wait.c has the lists.
  */
 #include "exec/await.h"
 
@@ -27,7 +28,7 @@ static struct orr_wait *hand_out(struct orr_task *task, struct orr_group *group)
     return wait;
 }
 
-/* What orr_group_next() and its like answer before they look at the members; 1 to go on. */
+/* What the group functions check before they look at the members; 1 to go on. */
 static int group_poll(struct orr_task *task, struct orr_group *group)
 {
     if (!task || !group)

@@ -1,6 +1,6 @@
 /*
- * I/O as tasks see it.  An operation belongs to the task that started it: it is on the task's list while it
- * is in flight, its end wakes the task, and the end or cancellation of the task cancels it.
+ * I/O of tasks.  An operation belongs to the task that started it.  It is on the task's list while
+ * it is in flight, its end wakes the task, and the end or cancellation of the task cancels it.
  */
 #include "base/ring.h"
 #include "exec/await.h"
@@ -14,7 +14,10 @@ static bool in_flight(const struct orr_io *io)
     return io->state == IO_IN_FLIGHT || io->state == IO_FINISHED;
 }
 
-/* Whether the task may start this now.  The thread first: what another thread's looks like is not ours to read. */
+/*
+ * Whether the task may start this now.  Checks the thread first: fields of another thread's task
+ * must not be read.
+ */
 static int check(const struct orr_task *task, const struct orr_io *io)
 {
     if (!task || !io)

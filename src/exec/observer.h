@@ -1,6 +1,6 @@
 /*
- * Observers of tasks: functions that are called when a task is done.  An observer is a wait without an owner, in the list of
- * the task's watchers.  The worker's owner.
+ * Observers of tasks: functions that are called when a task is done.  An observer is a wait without
+ * an owner, in the list of the task's watchers.  The worker's owner.
  */
 #ifndef ORR_EXEC_OBSERVER_H
 #define ORR_EXEC_OBSERVER_H

@@ -123,13 +123,14 @@ static int open_workers(struct orr_runtime *rt, const struct orr_options *option
             }
             return error;
         }
-        config.reactor = runtime_worker(rt, 1)->reactor_kind; /* what AUTO has found, it has found for all */
+        /* What AUTO has found for worker 1 holds for all. */
+        config.reactor = runtime_worker(rt, 1)->reactor_kind;
     }
     rt->pool_config = config;
     return 0;
 }
 
-/* Ends workers 2 to `last`, which have threads, then the others, which have not. */
+/* Ends workers 2 to `last`, which have threads, then those without. */
 static void close_workers(struct orr_runtime *rt, unsigned last)
 {
     orr_runtime_stop(rt);
@@ -144,8 +145,9 @@ static void close_workers(struct orr_runtime *rt, unsigned last)
 }
 
 /*
- * orr_runtime_stop() says that the runtime stops, then looks who is there to be told; we say who is there, then look whether the runtime
- * stops.  All of it sequentially consistent, so one of us sees the other.
+ * orr_runtime_stop() says that the runtime stops, then looks which workers are open.  This function
+ * says that a worker is open, then looks whether the runtime stops.  All four are sequentially
+ * consistent, so one sees the other, and the worker is nudged.
  */
 static int open_one(struct orr_runtime *rt, unsigned number, void (*on_close)(struct worker *worker))
 {
@@ -253,7 +255,8 @@ static int runtime_open(struct orr_runtime **out, const struct orr_options *opti
     if (error)
         goto no_timers;
     for (unsigned number = rt->worker_count; number < rt->capacity; number++)
-        atomic_store(&timers_shard(rt->timers, number)->living, false); /* not yet */
+        /* Pool threads do not live yet. */
+        atomic_store(&timers_shard(rt->timers, number)->living, false);
     error = open_workers(rt, options);
     if (error) {
         timers_close(rt->timers);
@@ -296,10 +299,14 @@ int orr_runtime_stop(struct orr_runtime *rt)
         return -EINVAL;
     atomic_fetch_add(&rt->stoppers, 1);
     atomic_store(&rt->stopping, true);
-    atomic_store(&runtime_worker(rt, 1)->shard->living, false); /* it turns no more, so it adopts no timers */
+    /* It turns no more, so it must adopt no timers. */
+    atomic_store(&runtime_worker(rt, 1)->shard->living, false);
     for (unsigned number = 1, last = runtime_open_workers(rt); number <= last; number++)
         worker_nudge(runtime_worker(rt, number));
-    /* Whoever drives may have seen it already and be about to free us.  Pairs with the load in orr_runtime_free(). */
+    /*
+     * The driver may have seen `stopping` already, and be about to free the runtime.  Pairs with
+     * the load in orr_runtime_free().
+     */
     atomic_fetch_sub_explicit(&rt->stoppers, 1, memory_order_release);
     return 0;
 }
@@ -331,7 +338,8 @@ int orr_runtime_free(struct orr_runtime *rt)
     if (error)
         return error;
     orr_runtime_stop(rt);
-    pthread_mutex_lock(&rt->growing); /* who is opening the crew has done so, and nobody will after */
+    /* Waits for a thread that opens pool threads; none will after. */
+    pthread_mutex_lock(&rt->growing);
     unsigned open = runtime_open_workers(rt);
     pthread_mutex_unlock(&rt->growing);
     close_workers(rt, open);

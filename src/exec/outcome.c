@@ -9,7 +9,7 @@ static bool on_its_thread(const struct orr_task *task)
     return task->worker == worker_current;
 }
 
-/* --- From inside ------------------------------------------------------------------------------------------ */
+/* --- From inside ------------------------------------------------------------------------------ */
 
 enum orr_poll orr_task_finish(struct orr_task *task, struct orr_result result)
 {
@@ -19,7 +19,7 @@ enum orr_poll orr_task_finish(struct orr_task *task, struct orr_result result)
         return ORR_DONE;
     }
     if (!task->settled) {
-        struct orr_result before = task->result; /* of a body that finished twice in one poll */
+        struct orr_result before = task->result; /* set if the body finished twice in one poll */
         task->result = result;
         if (before.drop)
             before.drop(before.value);
@@ -38,7 +38,7 @@ enum orr_poll orr_task_fail(struct orr_task *task, int error)
     return orr_task_finish(task, (struct orr_result){ .error = error });
 }
 
-/* --- Who it is ------------------------------------------------------------ */
+/* --- Who it is -------------------------------------------------------------------------------- */
 
 unsigned orr_task_worker(const struct orr_task *task)
 {
@@ -60,7 +60,7 @@ struct orr_task *orr_task_current(void)
     return worker_current ? worker_current->polling : NULL;
 }
 
-/* --- From outside ----------------------------------------------------------------------------------------- */
+/* --- From outside ----------------------------------------------------------------------------- */
 
 bool orr_task_done(const struct orr_task *task)
 {
@@ -111,7 +111,7 @@ void orr_task_errors(struct orr_task *task,
     for (struct orr_task *at = task; at; at = next_failure(task, at))
         if (at->failed && at->life == TASK_DONE && !at->by_child)
             each(data, at, &at->result);
-    /* What a body came to after a child's failure had come first: behind all those. */
+    /* Behind all those: the errors of bodies that came after a child's failure. */
     for (struct orr_task *at = task; at; at = next_failure(task, at))
         if (at->own_error)
             each(data, at, &at->result);
@@ -164,7 +164,7 @@ int orr_task_detach(struct orr_task *task)
     return 0;
 }
 
-/* --- Observers --------------------------------------------------------------------------------------------- */
+/* --- Observers -------------------------------------------------------------------------------- */
 
 int orr_task_observe(struct orr_task *task, struct orr_observer *observer)
 {
@@ -187,9 +187,9 @@ void orr_task_unobserve(struct orr_observer *observer)
         unobserve(observer);
 }
 
-/* --- Awaiting ----------------------------------------------------------------------------------------------- */
+/* --- Awaiting --------------------------------------------------------------------------------- */
 
-/* Who waits for a task keeps it, and has a claim on its failure. */
+/* A waiter holds a reference to the task and a claim on its failure; both end here. */
 static void await_over(struct orr_task *other)
 {
     scope_unclaim(other);
@@ -213,7 +213,7 @@ static const struct orr_wait_kind await_kind = { .name = "a task",
                                                  .withdraw = await_withdraw,
                                                  .awaited = await_awaited };
 
-/* Whether `other` is `task`, or above it, and so cannot be done before it. */
+/* Whether `other` is `task` or an ancestor, and so cannot be done before it. */
 static bool is_above(const struct orr_task *other, struct orr_task *task)
 {
     while (task && task != other && task->depth > other->depth)
@@ -221,7 +221,10 @@ static bool is_above(const struct orr_task *other, struct orr_task *task)
     return task == other;
 }
 
-/* Whether the task is to begin to wait for a failure that is its own to hear of: then it hears of that, and of no other. */
+/*
+ * Whether the task begins to await a failed child whose failure it has not been told of: then the
+ * wait tells it of this failure, and of no other.
+ */
 static bool awaits_own_failure(const struct orr_task *task, const struct orr_wait *wait, const struct orr_task *other)
 {
     return task && wait && other && wait->state == WAIT_IDLE && wait_allowed(task) && !task->cancelled &&

@@ -4,7 +4,9 @@
 
 struct orr_task;
 
-/* Tells the host's sink, or else the log, of a failure that nobody has seen.  The worker's owner. */
+/*
+ * Tells the host's sink, or else the log, of a failure that nobody has seen.  The worker's owner.
+ */
 void sink_report(struct orr_task *task);
 
 #endif

@@ -28,7 +28,10 @@ static int sleep_begin(struct orr_task *task, struct orr_wait *wait, uint64_t de
     return -EAGAIN;
 }
 
-/* Time that has passed is nothing one could lose: if something interrupts the task as well, it hears of that. */
+/*
+ * A sleep that is over has nothing to lose: if something interrupts the task as well, the task
+ * hears of that.
+ */
 static int sleep_poll(struct orr_task *task, struct orr_wait *wait)
 {
     int answer = wait_poll(task, wait, task ? task->worker : NULL, &sleep_kind);

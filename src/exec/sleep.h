@@ -4,7 +4,10 @@
 
 struct sleeper;
 
-/* For the timers: the deadline of a sleeper has come.  `part_of` is one of SLEEPER_OF_... in wait.h.  The worker's owner. */
+/*
+ * For the timers: the deadline of a sleeper has come.  `part_of` is one of SLEEPER_OF_... in
+ * wait.h.  The worker's owner.
+ */
 void sleep_over(struct sleeper *sleeper, unsigned part_of);
 
 #endif

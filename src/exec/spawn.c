@@ -1,6 +1,7 @@
 /*
- * Spawning: a push on the own worker, a letter to another's.  A letter is counted against the receiver's limit from
- * the moment it is sent, so that a sender hears at once of a worker that is full, and what was accepted is let in.
+ * Spawning: a push on the thread's own worker, a letter to another.  A letter counts against the
+ * receiver's limit from the moment it is sent.  So a sender hears at once that a worker is full,
+ * and a spawn that was accepted is let in.
  */
 #include "exec/spawn.h"
 
@@ -13,7 +14,7 @@
 struct spawn_letter {
     struct mail mail;
     struct orr_spawn what;
-    size_t size; /* of all of it */
+    size_t size; /* bytes of the whole letter */
     char name[];
 };
 
@@ -26,7 +27,10 @@ static void spawn_arrives(struct worker *worker, struct mail *mail)
     int error = worker->phase == WORKER_CLOSING ? -ESHUTDOWN
                                                 : task_new(&worker->tasks, &worker->shares.own, &what, &task);
     alloc_free(&worker->alloc, letter, letter->size);
-    /* After the task is counted as live: a sender sees it as one or the other.  Pairs with spawn_by_letter(). */
+    /*
+     * After the task is counted as live: a sender counts it as one or the other.  Pairs with
+     * spawn_by_letter().
+     */
     atomic_fetch_sub_explicit(&worker->remote.expected_spawns, 1, memory_order_release);
     if (!error) {
         scope_adopt(&worker->top, task);
@@ -68,7 +72,7 @@ unexpected:
     return error;
 }
 
-/* Where a new task belongs: under the task that is being polled, unless something else was said. */
+/* Where a new task belongs: under the task that is being polled, unless `what` says otherwise. */
 static int choose_nest(struct worker *worker, const struct orr_spawn *what, struct orr_nest **nest,
                        struct share **share)
 {
@@ -80,7 +84,7 @@ static int choose_nest(struct worker *worker, const struct orr_spawn *what, stru
     return 0;
 }
 
-/* In no queue yet; in the parent's share. */
+/* Makes a task in the parent's share, not yet queued. */
 static int make(struct worker *worker, const struct orr_spawn *what, struct orr_task **out)
 {
     struct orr_nest *nest;

@@ -1,4 +1,7 @@
-/* The counters of workers and of their timers, added up.  Each is written by one thread, and read here by any. */
+/*
+ * Adds up the counters of workers and of their timers.  Each is written by one thread, and read
+ * here by any.
+ */
 #include "exec/runtime.h"
 
 #include <errno.h>
@@ -36,7 +39,7 @@ static void add_shard(struct orr_stats *sum, struct timer_shard *shard)
     sum->timers_scrubbed += counter_read(&shard->scrubbed);
 }
 
-/* The quantiles of several workers' lateness, as of one. */
+/* The quantiles of the lateness on several workers together. */
 static void add_lateness(struct orr_stats *sum, struct orr_runtime *rt, unsigned first, unsigned last)
 {
     uint64_t seen = 0, fired = 0;
@@ -59,7 +62,7 @@ static void add_lateness(struct orr_stats *sum, struct orr_runtime *rt, unsigned
         if (longest > sum->lateness_max_ns)
             sum->lateness_max_ns = longest;
     }
-    /* Quantiles are the upper ends of classes, and nothing was later than the latest. */
+    /* A quantile is the upper end of a class; nothing was later than the latest. */
     if (sum->lateness_p50_ns > sum->lateness_max_ns)
         sum->lateness_p50_ns = sum->lateness_max_ns;
     if (sum->lateness_p99_ns > sum->lateness_max_ns)

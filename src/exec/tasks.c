@@ -6,7 +6,8 @@
 void task_recycle(struct tasks *tasks, struct orr_task *task)
 {
     if (task->life != TASK_FREE)
-        return; /* on its own: together with the next it would be one read, wider than what was just written */
+        /* Tested alone: combined with the next test, the read would be wider than the last store. */
+        return;
     if (task->queued || task->interrupted || !task->reusable)
         return;
     task->reusable = false;
@@ -25,7 +26,10 @@ static int tasks_reserve(struct tasks *tasks, uint32_t index)
     return waker_table_reserve(tasks->table, index);
 }
 
-/* Takes slots into use for the first time until one is free: a predecessor may have left some that are not. */
+/*
+ * Takes slots into use for the first time until one is free: the last holder of the waker table may
+ * have left some that are not.
+ */
 static int tasks_extend(struct tasks *tasks)
 {
     while (!tasks->free) {
@@ -61,8 +65,11 @@ int task_new(struct tasks *tasks, struct share *share, const struct orr_spawn *w
         return -ENOMEM;
     struct orr_task *task = tasks->free;
     tasks->free = task->next;
-    /* Nothing waits for a FREE task, nor is below it: its lists are empty and their counts 0.  The rest is set one by
-     * one, since clearing so large a struct as a whole costs more than all else here. */
+    /*
+     * Nothing waits for a FREE task, and nothing is below it: its lists are empty and their counts
+     * 0.  The other fields are set one by one: clearing the whole struct costs more than all else
+     * here.
+     */
     task->poll = what->poll;
     task->data = what->data;
     task->drop = what->drop;

@@ -1,6 +1,6 @@
 /*
- * The tasks of one worker: a table of them by slot.  A slot here belongs to the slot with the same index in the worker's
- * waker table.
+ * The tasks of one worker: a table of them by slot.  A slot here belongs to the slot with the same
+ * index in the worker's waker table.
  *
  * The table never shrinks, and tasks never move.  All of it belongs to the worker's owner.
  */
@@ -24,7 +24,7 @@ struct tasks {
     struct worker *worker; /* whose tasks they are */
     struct waker_table *table;
     const struct alloc *alloc;
-    void (*freed)(struct orr_task *task); /* of a layer above: called last of each task that is freed; or NULL */
+    void (*freed)(struct orr_task *task); /* called last of each freed task; or NULL */
 };
 
 /* `index` is below `used`. */
@@ -45,11 +45,15 @@ static inline struct orr_task *tasks_find(const struct tasks *tasks, struct orr_
 }
 
 /*
- * Makes a live task, not yet queued, and in no tree.  The caller checks the limit.  -ENOMEM; -EAGAIN if no slot is left.
+ * Makes a live task, not yet queued, and in no tree.  The caller checks the limit.  -ENOMEM;
+ * -EAGAIN if no slot is left.
  */
 int task_new(struct tasks *tasks, struct share *share, const struct orr_spawn *what, struct orr_task **out);
 
-/* LIVE becomes ENDING: the body is over, and no waker names the task any more.  Nothing may wait for it. */
+/*
+ * LIVE becomes ENDING: the body is over, and no waker names the task any more.  Nothing may wait
+ * for it.
+ */
 void task_retire(struct tasks *tasks, struct orr_task *task);
 
 /* ENDING becomes DONE: the destructor runs.  The task has no children and no I/O. */

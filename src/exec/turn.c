@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-/* --- What came from outside --- */
+/* --- What came from outside ------------------------------------------------------------------- */
 
 void worker_open_letters(struct worker *worker, unsigned count)
 {
@@ -24,7 +24,8 @@ void worker_take_wakes(struct worker *worker)
 {
     for (uint32_t next = waker_table_take(worker->table); next;) {
         uint32_t index = next - 1;
-        next = waker_table_slot(worker->table, index)->next; /* before the slot is anybody else's */
+        /* Before another thread may push the slot again. */
+        next = waker_table_slot(worker->table, index)->next;
         task_notified(worker, index);
     }
 }
@@ -45,7 +46,7 @@ static void collect_or_complain(struct worker *worker, uint64_t timeout_ns)
         log_line(&worker->log, ORR_LOG_ERROR, "worker %u cannot wait for I/O: %s", worker->number, strerror(-error));
 }
 
-/* A worker without timers does not read the clock. */
+/* Fires due timers.  A worker without timers does not read the clock. */
 static void fire_timers(struct worker *worker)
 {
     struct timer_shard *shard = worker->shard;
@@ -60,39 +61,41 @@ static void fire_timers(struct worker *worker)
 }
 
 struct pass {
-    uint64_t end;    /* of the turn */
-    uint64_t began;  /* when the first look at the time was; 0 before */
-    int64_t charged; /* to all together */
+    uint64_t end;    /* end of the turn, by the machine's clock; ORR_NEVER */
+    uint64_t began;  /* when this pass first looked at the clock; 0 before */
+    int64_t charged; /* nanoseconds charged to all shares together */
     int polls, dead;
-    bool time_left; /* in the turn */
-    bool cut;       /* it is over, so that the worker looks up, and there is more to do */
+    bool time_left; /* the turn has time left */
+    /* The pass ends early, so that the worker looks around, and there is more to do. */
+    bool cut;
 };
 
-/* Whether the time that passes is what counts. */
+/* Whether shares are charged for time, not for polls. */
 static bool is_timed(const struct worker *worker)
 {
     return !worker->shuffle && worker->timers->clock == ORR_CLOCK_MONOTONIC;
 }
 
-/* If polls are long, timers are looked for after fewer of them. */
+/* If polls are long, looks at the clock come after fewer of them. */
 static void adapt_looks(struct worker *worker, uint64_t now)
 {
     enum { LOOKS_PER_SHARE = 4 };
-    uint64_t polls = counter_read(&worker->counters.polls) - worker->look.polls; /* since the last reading */
+    /* Since the last look. */
+    uint64_t polls = counter_read(&worker->counters.polls) - worker->look.polls;
     uint64_t each = (now - worker->look.at) / (polls ? polls : 1) + 1;
     uint64_t every = SHARE_NS / LOOKS_PER_SHARE / each;
     uint64_t most = 2 * worker->look.every < POLLS_PER_LOOK ? 2 * worker->look.every : POLLS_PER_LOOK;
     worker->look.every = every < 1 ? 1 : every < most ? (unsigned)every : (unsigned)most;
 }
 
-/* Whether the service says that a timer is due, or the watch has ticked: some time has passed. */
+/* Whether the time service says that a timer is due, or the watch has ticked: time has passed. */
 static inline bool is_told_to_look(const struct worker *worker)
 {
     return atomic_load_explicit(&worker->shard->late, memory_order_relaxed) ||
            worker->look.ticks != worker->watch->ticks;
 }
 
-/* In the middle of a pass: fires timers that have become due, and ends the pass if it is long. */
+/* Looks at the clock in the middle of a pass: fires due timers, and ends the pass if it is long. */
 static __attribute__((noinline)) void look(struct worker *worker, struct pass *pass)
 {
     struct timer_shard *shard = worker->shard;
@@ -113,7 +116,7 @@ static __attribute__((noinline)) void look(struct worker *worker, struct pass *p
     worker->look.in = worker->look.every;
 }
 
-/* After polls. */
+/* Looks at the clock if enough polls were made since the last look, or the worker is told to. */
 static inline void look_if_needed(struct worker *worker, struct pass *pass)
 {
     bool told = is_told_to_look(worker);
@@ -125,19 +128,23 @@ static inline void look_if_needed(struct worker *worker, struct pass *pass)
         worker->look.in = POLLS_PER_LOOK;
 }
 
-/* Of a long stretch, the time in which the kernel had given the core to somebody else does not count. */
+/*
+ * The part of `elapsed` in which the thread ran.  Time for which the kernel gave the core to others
+ * does not count; short stretches are not measured.
+ */
 static int64_t on_core(struct worker *worker, int64_t elapsed)
 {
     struct timespec cpu;
     if (elapsed < SHARE_NS / 4 || clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu))
         return elapsed;
     uint64_t now = (uint64_t)cpu.tv_sec * 1000000000 + (uint64_t)cpu.tv_nsec;
-    uint64_t used = now - worker->look.cpu_mark; /* at least what this stretch has used; if the thread is the same */
+    /* At least what this stretch has used, if the thread is the same as at the mark. */
+    uint64_t used = now - worker->look.cpu_mark;
     worker->look.cpu_mark = now;
     return used < (uint64_t)elapsed ? (int64_t)used : elapsed;
 }
 
-/* Charges what polls have cost to the share, if others wait meanwhile. */
+/* Charges a share for its polls, if other shares wait meanwhile. */
 static void charge(struct worker *worker, struct pass *pass, struct share *share, int64_t cost, uint64_t now)
 {
     struct shares *shares = &worker->shares;
@@ -156,7 +163,10 @@ static void charge(struct worker *worker, struct pass *pass, struct share *share
     share_unlist_empty(shares, share);
 }
 
-/* What has used up its time once may do so again: that is measured from its beginning. */
+/*
+ * Takes the next late task.  It may use up its time slice again: that is measured from the start of
+ * its poll.
+ */
 static struct orr_task *next_late(struct worker *worker, struct share *share)
 {
     share->late_owed = false;
@@ -167,7 +177,9 @@ static struct orr_task *next_late(struct worker *worker, struct share *share)
     return share_pop_late(&worker->shares, share);
 }
 
-/* The next task that was interrupted; NULL if there is none, or one that is ready is to have a turn. */
+/*
+ * Takes the next interrupted task; NULL if there is none, or if a ready task is to be polled first.
+ */
 static struct orr_task *next_interrupted(const struct worker *worker, struct share *share)
 {
     if (!share->interrupted.first) {
@@ -181,7 +193,7 @@ static struct orr_task *next_interrupted(const struct worker *worker, struct sha
     return share_pop_interrupted(share);
 }
 
-/* Polls a task of the share; false if it has nothing more to do in this pass. */
+/* Polls one task of the share; false if the share has nothing more to do in this pass. */
 static bool poll_share(struct worker *worker, struct pass *pass, struct share *share)
 {
     bool may_be_late = share->late.first && share->late_pass != worker->shares.passes;
@@ -200,7 +212,7 @@ static bool poll_share(struct worker *worker, struct pass *pass, struct share *s
     bool ran = (interrupted ? task_run_interrupted : task_run)(worker, task);
     worker->shares.visits = visit.outer;
     if (!ran) {
-        share->late_pass -= late && visit.share; /* the next of them may have its place */
+        share->late_pass -= late && visit.share; /* the next late task may run in this pass */
         pass->dead++;
         return true;
     }
@@ -223,7 +235,10 @@ static bool may_go_on(const struct pass *pass)
     return pass->time_left && !pass->cut && pass->polls < TURN_POLLS && pass->dead < TURN_DEAD;
 }
 
-/* Polls ready tasks of the only share that has any, until something else is to be done.  Answers how many of `left` it has not polled. */
+/*
+ * Polls ready tasks of the only share that has any, until something else must be done.  Answers how
+ * many of `left` it has not polled.
+ */
 static __attribute__((noinline)) unsigned poll_some(struct worker *worker, struct pass *pass, struct queue *ready,
                                                     unsigned left)
 {
@@ -244,7 +259,10 @@ static __attribute__((noinline)) unsigned poll_some(struct worker *worker, struc
     return left;
 }
 
-/* The same, where the turn has an end, or ready tasks are taken at random: one poll. */
+/*
+ * Polls one ready task of the only share that has any, where the turn has an end or tasks are taken
+ * at random.  Answers how many of `left` it has not polled.
+ */
 static unsigned poll_one(struct worker *worker, struct pass *pass, struct queue *ready, unsigned left)
 {
     struct orr_task *task = worker->shuffle ? shuffle_pop(worker, ready) : queue_pop(ready);
@@ -256,7 +274,10 @@ static unsigned poll_one(struct worker *worker, struct pass *pass, struct queue 
     return left - 1;
 }
 
-/* Polls the ready tasks of the only share that has any, until that changes: the usual case, and without anything to measure. */
+/*
+ * Polls the ready tasks of the only share that has any, until another has: the usual case, with
+ * nothing to measure.
+ */
 static void poll_alone(struct worker *worker, struct pass *pass, struct share *share)
 {
     struct shares *shares = &worker->shares;
@@ -280,12 +301,12 @@ static void poll_alone(struct worker *worker, struct pass *pass, struct share *s
         return;
     share->waited += (unsigned)(pass->polls - before);
     if (share_has_rivals(shares, share))
-        charge(worker, pass, share, 0, 0); /* since the other came */
+        charge(worker, pass, share, 0, 0); /* since the other share came */
     if (!shares->timed)
         shares->mark += (uint64_t)cost;
 }
 
-/* Polls what is ready; timers that come due meanwhile fire. */
+/* Polls what is ready, and fires timers that become due meanwhile. */
 static void poll_shares(struct worker *worker, struct pass *pass)
 {
     struct shares *shares = &worker->shares;
@@ -304,7 +325,8 @@ static void poll_shares(struct worker *worker, struct pass *pass)
         share_unlist_empty(shares, share);
         if (!share->listed)
             continue;
-        pass->cut = share_has_rivals(shares, share); /* the rest of its tasks waits for the next pass */
+        /* The rest of its tasks waits for the next pass. */
+        pass->cut = share_has_rivals(shares, share);
         break;
     }
     share = shares->first;
@@ -315,7 +337,7 @@ static void poll_shares(struct worker *worker, struct pass *pass)
     shares_end(shares);
 }
 
-/* True if it was cut short, and there is more to do. */
+/* One pass.  True if it was cut short, and there is more to do. */
 static bool pass(struct worker *worker, uint64_t end)
 {
     collect_or_complain(worker, 0);
@@ -342,7 +364,7 @@ void worker_turn(struct worker *worker, uint64_t budget_ns)
     enum { TURNS_PER_READING = 16 };
     if (counter_read(&worker->counters.turns) % TURNS_PER_READING == 0) {
         worker->now = timers_now(worker->timers);
-        watch_visit(worker->watch); /* a task may have taken the signal's handler away */
+        watch_visit(worker->watch); /* a task may have replaced the signal's handler */
     }
     counter_add(&worker->counters.turns, 1);
     worker->late_polls = 0;
@@ -362,7 +384,7 @@ bool worker_idle(struct worker *worker, uint64_t until)
     struct watch *watch = worker->watch;
     uint64_t began = watch->turn_began, end = watch->turn_end;
     bool more = false;
-    watch->turn_began = clock_now(); /* what is done here has as long as this, as in a turn */
+    watch->turn_began = clock_now(); /* idle work has as long as this, as tasks have in a turn */
     watch->turn_end = until;
     for (struct idle_work *work = worker->idle.first, *next; work; work = next) {
         next = work->next;
@@ -381,7 +403,7 @@ uint64_t worker_deadline(struct worker *worker)
     return next != ORR_NEVER && next <= timers_now(worker->timers) ? 0 : next;
 }
 
-/* True if something arrived while we looked. */
+/* Looks for news for a short time.  True if something arrived. */
 static bool spin(struct worker *worker)
 {
     uint64_t end = clock_after(clock_now(), worker->spin_ns);
@@ -395,7 +417,10 @@ static bool spin(struct worker *worker)
     return false;
 }
 
-/* Until the next deadline; ORR_NEVER where there is none, or where it is not the machine's time that counts. */
+/*
+ * How long to sleep until the next deadline; ORR_NEVER if there is none, or if the clock is not the
+ * machine's.
+ */
 static uint64_t time_to_sleep(struct worker *worker)
 {
     uint64_t next = shard_next(worker->shard);

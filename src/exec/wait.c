@@ -25,7 +25,7 @@ void wait_withdraw(struct orr_wait *wait)
     wait->kind->withdraw(wait, granted);
 }
 
-/* --- Groups ------------------------------------------------------------------------------------ */
+/* --- Groups ----------------------------------------------------------------------------------- */
 
 void group_left(struct orr_group *group)
 {
@@ -46,13 +46,13 @@ void group_clear(struct orr_group *group)
     group_left(group);
 }
 
-/* Nothing may be granted to a cancelled task.  The failure of a child can be dealt with, and the group go on. */
+/* Nothing may be granted to a cancelled task.  After the failure of a child, the group may go on. */
 static void group_interrupt(struct orr_wait *wait)
 {
     struct orr_group *group = container_of(wait, struct orr_group, wait);
     if (!((struct orr_task *)wait->owner)->cancelled || !group->pending)
         return;
-    wait->value = true; /* it is not complete any more */
+    wait->value = true; /* the group is not complete any more */
     withdraw_all(&group->pending);
 }
 
@@ -90,7 +90,7 @@ static void group_enter(struct orr_task *task, struct orr_wait *wait)
     wait_begin(task, &group->wait, group, &group_kind);
 }
 
-/* --- Begin, grant, interrupt ------------------------------------------------------------------- */
+/* --- Begin, grant, interrupt ------------------------------------------------------------------ */
 
 int wait_begin(struct orr_task *task, struct orr_wait *wait, void *source, const struct orr_wait_kind *kind)
 {
@@ -130,7 +130,7 @@ void wait_grant_failure(struct orr_wait *wait)
     worker_ready_interrupted(task->worker, task);
 }
 
-/* The first wait that an interruption can take away. */
+/* The first wait that an interruption can withdraw. */
 static struct orr_wait *first_to_withdraw(struct orr_task *task)
 {
     for (struct orr_link *link = task->waits; link; link = ring_next(task->waits, link)) {
@@ -144,7 +144,8 @@ static struct orr_wait *first_to_withdraw(struct orr_task *task)
 void waits_interrupt(struct orr_task *task, bool by_failure)
 {
     struct orr_wait *wait;
-    while ((wait = first_to_withdraw(task))) /* from the start each time: withdrawing one may withdraw others */
+    /* From the start each time: withdrawing one may withdraw others. */
+    while ((wait = first_to_withdraw(task)))
         wait_withdraw(wait);
     struct orr_link *link = task->waits;
     while (link) { /* each takes at most itself out of the list */

@@ -1,6 +1,7 @@
 /*
- * Waking.  On the worker's own thread: a thread-local compare, a look-up, a push.  From anywhere else, the
- * place.  A signal handler always takes the place, because it may have interrupted the worker in the middle of a push.
+ * Waking.  On the worker's own thread: a thread-local compare, a look-up, a push.  From anywhere
+ * else: the inbox of the waker table.  A signal handler always takes the inbox, because it may have
+ * interrupted the worker in the middle of a push.
  */
 #include "exec/worker.h"
 

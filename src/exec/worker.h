@@ -1,13 +1,16 @@
 /*
- * A worker is one thread's executor: a thread of the runtime, never a script on another thread (which is a job).
+ * A worker is one thread's executor: a thread of the runtime, never a script on another thread
+ * (which is a job).
  *
- * The thread that drives a worker, its own or the host's, is its *owner* for as long as a turn lasts, and `worker_current`
- * says so.  Everything here that is not atomic belongs to the owner.  Other threads reach a worker in three ways only, and
- * ring its bell after each: the inbox of its waker table (a wake), its mailbox (a letter, such as a task to spawn), and
- * `nudged` (look at the runtime again).
+ * The thread that drives a worker, its own or the host's, is its *owner* for as long as a turn
+ * lasts, and `worker_current` says so.  Everything here that is not atomic belongs to the owner.
+ * Other threads reach a worker in three ways only, and ring its bell after each: the inbox of its
+ * waker table (a wake), its mailbox (a letter, such as a task to spawn), and `nudged` (look at the
+ * runtime again).
  *
- * struct worker is composed of the structs of the modules that own them; the comment behind a member names the owner.  Only
- * the owner changes the member; others of exec may read it.  Layers above use extend.h.
+ * struct worker is composed of the structs of the modules that own them; the comment behind a
+ * member names the owner.  Only the owner changes the member; others of exec may read it.  Layers
+ * above use extend.h.
  */
 #ifndef ORR_EXEC_WORKER_H
 #define ORR_EXEC_WORKER_H
@@ -71,9 +74,10 @@ struct extension {
 /* What other threads write. */
 struct worker_remote {
     _Atomic bool nudged;
-    _Atomic bool stopped;             /* by orr_worker_stop(): this worker alone */
-    _Atomic uint64_t foreign_futures; /* futures of its tasks that something outside is to complete */
-    _Atomic uint32_t expected_spawns; /* letters in the mailbox that spawn, counted against the limit */
+    _Atomic bool stopped; /* by orr_worker_stop(): this worker alone */
+    /* Futures of its tasks that only something outside can complete. */
+    _Atomic uint64_t foreign_futures;
+    _Atomic uint32_t expected_spawns; /* spawns in the mailbox, counted against the limit */
 };
 
 struct worker {
@@ -84,13 +88,13 @@ struct worker {
     struct orr_task *polling;        /* poll.c: the innermost */
     struct letter *letters;          /* turn.c: taken from the mailbox, not yet opened */
     struct shares shares;            /* share.c: the run queue */
-    unsigned late_polls;             /* turn.c: in this turn, of tasks that had used up their time slice */
+    unsigned late_polls;             /* turn.c: polls of late tasks in this turn */
     struct look look;                /* turn.c */
-    uint64_t shuffle;                /* shuffle.c: the state of the random order; 0 for first come, first served */
+    uint64_t shuffle;                /* shuffle.c: state of the random order; 0 for none */
     struct worker_counters counters; /* each by the file that counts */
     struct tasks tasks;              /* tasks.c */
     struct orr_nest top;             /* scope.c: tasks without a parent */
-    uint64_t now;                    /* turn.c: the time as last read, some turns ago if they are short */
+    uint64_t now;                    /* turn.c: the time as last read, perhaps some turns ago */
 
     struct timer_shard *shard;
     struct timers *timers;
@@ -99,18 +103,19 @@ struct worker {
     enum orr_reactor reactor_kind; /* for other threads; the reactor itself is the owner's */
 
     struct orr_runtime *runtime;
-    unsigned number;      /* in its runtime, from 1 */
-    uint64_t identity;    /* unlike that of any other worker in this process, ever */
-    struct worker *outer; /* which worker the owner's thread drove before, if it drives this one from inside a task */
+    unsigned number;   /* in its runtime, from 1 */
+    uint64_t identity; /* unlike that of any other worker in this process, ever */
+    /* The worker that the thread drove before, if it drives this one from inside a task. */
+    struct worker *outer;
     struct alloc alloc;
     struct log log;
     pthread_t thread; /* open.c: not of worker 1 */
 
     uint32_t failures;                            /* scope.c: handed up so far */
     uint32_t scopes;                              /* block.c: entered so far; each has a number */
-    void (*report_unseen)(struct orr_task *task); /* scope.c calls it: a failure that nobody has seen */
+    void (*report_unseen)(struct orr_task *task); /* scope.c: called for an unseen failure */
 
-    uint64_t spawns_by_letter; /* spawn.c, drive.c: received since the worker was last without tasks */
+    uint64_t spawns_by_letter; /* spawn.c, drive.c: since the worker last had no tasks */
     uint64_t spin_ns;          /* how long to look for news before sleeping */
     struct grace grace;        /* grace.c */
     struct idle_list idle;     /* idle.h: what can be done when the host has time to spare */
@@ -138,13 +143,17 @@ struct worker_config {
 /* A letter to a worker.  The receiver owns it from then on. */
 struct mail {
     struct letter letter;
-    void (*arrive)(struct worker *worker, struct mail *mail); /* on the worker's thread; looks at `phase` */
+    /* On the worker's thread; looks at `phase`. */
+    void (*arrive)(struct worker *worker, struct mail *mail);
 };
 
 /* Initial-exec, so that reading it never allocates and is safe in a signal handler. */
 extern _Thread_local struct worker *worker_current __attribute__((tls_model("initial-exec")));
 
-/* The calling thread becomes the owner.  Answers which worker it was the owner of before, for worker_leave(). */
+/*
+ * The calling thread becomes the owner.  Answers which worker it was the owner of before, for
+ * worker_leave().
+ */
 static inline struct worker *worker_enter(struct worker *worker)
 {
     struct worker *outer = worker_current;
@@ -167,7 +176,9 @@ static inline bool worker_busy(struct worker *worker)
            reactor_has_done(worker->reactor) || shard_next(worker->shard) <= worker->now;
 }
 
-/* Whether other threads have left something.  Sequentially consistent, for use after bell_listen(). */
+/*
+ * Whether other threads have left something.  Sequentially consistent, for use after bell_listen().
+ */
 static inline bool worker_has_news(struct worker *worker)
 {
     return !waker_table_inbox_empty(worker->table) || !mailbox_empty(&worker->table->mailbox) ||
@@ -175,8 +186,8 @@ static inline bool worker_has_news(struct worker *worker)
 }
 
 /*
- * Takes the nudge, before the owner looks at what it may be about.  In this order, a nudge that comes after the look is
- * still there when the worker is about to sleep.
+ * Takes the nudge, before the owner looks at what it may be about.  In this order, a nudge that
+ * comes after the look is still there when the worker is about to sleep.
  */
 static inline void worker_take_nudge(struct worker *worker)
 {
@@ -211,8 +222,9 @@ static inline void worker_ready(struct worker *worker, struct orr_task *task)
 }
 
 /*
- * Queues a live task that is interrupted, once, before those that are merely ready.  A running task hears of the
- * interruption when it next waits, and so does one that has used up its time slice: these keep their positions.  The owner.
+ * Queues a live task that is interrupted, once, before those that are merely ready.  A running task
+ * hears of the interruption when it next waits, and so does one that has used up its time slice:
+ * these keep their positions.  The owner.
  */
 static inline void worker_ready_interrupted(struct worker *worker, struct orr_task *task)
 {
@@ -234,8 +246,9 @@ static inline void worker_ready_next(struct worker *worker, struct orr_task *tas
 }
 
 /*
- * Queues a live task that has used up its time slice, at the end of its share.  It goes to the front if the end of the turn
- * cut its slice short after another task had a whole one: otherwise the same tasks would be cut each time.  The owner.
+ * Queues a live task that has used up its time slice, at the end of its share.  It goes to the
+ * front if the end of the turn cut its slice short after another task had a whole one: otherwise
+ * the same tasks would be cut each time.  The owner.
  */
 void worker_ready_late(struct worker *worker, struct orr_task *task);
 
@@ -246,7 +259,10 @@ static inline void worker_unqueue(struct worker *worker, struct orr_task *task)
         task->queued = false;
 }
 
-/* Ends a share.  Its tasks belong to the host's share from now on.  Takes as long as there are tasks.  The owner. */
+/*
+ * Ends a share.  Its tasks belong to the host's share from now on.  Takes as long as there are
+ * tasks.  The owner.
+ */
 void worker_close_share(struct worker *worker, struct share *share);
 
 #endif

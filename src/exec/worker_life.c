@@ -8,7 +8,7 @@
 #include <limits.h>
 #include <string.h>
 
-/* From now on; and those that have come are told. */
+/* Takes no more letters, and tells the senders of those that have come. */
 static void refuse_letters(struct worker *worker)
 {
     worker->phase = WORKER_CLOSING;
@@ -57,7 +57,10 @@ int worker_open(struct worker *worker, const struct worker_config *config)
     return 0;
 }
 
-/* The kernel may write to the buffers yet: better to leak them than to free them. */
+/*
+ * Waits until the kernel has let go of the buffers of ended tasks.  Where that fails, they leak: to
+ * free them would be worse.
+ */
 static void wait_for_io(struct worker *worker)
 {
     while (worker->tasks.io_ending) {
