@@ -55,11 +55,13 @@ static int function_over(lua_State *L, int status, lua_KContext context)
     return leave_block(L, LUA_OK, context);
 }
 
-/* Calls a function in a scope: [function] [arguments...]. */
-static int call_in_scope(lua_State *L, const char *what, const struct orr_scope_options *options)
+/* Calls the function at an index, 1 or 2, in a scope: [...] [function] [arguments...]. */
+static int call_in_scope(lua_State *L, const char *what, int function, const struct orr_scope_options *options)
 {
     struct ltask *self = ltask_waiting(L, what);
-    luaL_checktype(L, 1, LUA_TFUNCTION);
+    luaL_checktype(L, function, LUA_TFUNCTION);
+    if (function > 1)
+        lua_remove(L, 1);
     int arguments = lua_gettop(L) - 1;
     struct block *block = lua_newuserdatauv(L, sizeof *block, 0);
     *block = (struct block){ .L = L };
@@ -72,25 +74,24 @@ static int call_in_scope(lua_State *L, const char *what, const struct orr_scope_
 
 static int async_scope(lua_State *L)
 {
-    return call_in_scope(L, "async.scope", &(struct orr_scope_options){ 0 });
+    return call_in_scope(L, "async.scope", 1, &(struct orr_scope_options){ 0 });
 }
 
 static int async_supervise(lua_State *L)
 {
-    return call_in_scope(L, "async.supervise", &(struct orr_scope_options){ .supervise = true });
+    return call_in_scope(L, "async.supervise", 1, &(struct orr_scope_options){ .supervise = true });
 }
 
 static int async_shield(lua_State *L)
 {
-    return call_in_scope(L, "async.shield", &(struct orr_scope_options){ .shield = true });
+    return call_in_scope(L, "async.shield", 1, &(struct orr_scope_options){ .shield = true });
 }
 
 static int timed(lua_State *L, const char *what, bool move_on)
 {
     uint64_t ns = duration_check(L, 1);
-    lua_remove(L, 1);
     /* 0 would mean no time limit. */
-    return call_in_scope(L, what, &(struct orr_scope_options){ .timeout_ns = ns ? ns : 1, .move_on = move_on });
+    return call_in_scope(L, what, 2, &(struct orr_scope_options){ .timeout_ns = ns ? ns : 1, .move_on = move_on });
 }
 
 static int async_with_timeout(lua_State *L)
