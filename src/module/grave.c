@@ -1,6 +1,7 @@
 #include "module/grave.h"
 
 #include "lua/isolate.h"
+#include "lua/isolate/life.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -47,7 +48,7 @@ void grave_fill(struct grave *grave)
 void grave_keep(struct grave *grave, struct orr_isolate *iso)
 {
     grave->iso = iso;
-    iso->references++;
+    isolate_ref(iso);
 }
 
 void grave_close(struct grave *grave)

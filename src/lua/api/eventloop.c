@@ -6,7 +6,7 @@
 
 #include "lua/host/script.h"
 #include "lua/isolate.h"
-#include "lua/task/report.h"
+#include "lua/limits/stack_trace.h"
 
 static const char host_key; /* of the registry: what the chunk has made for us */
 
@@ -15,7 +15,7 @@ static int where(lua_State *L)
 {
     if (!isolate_of(L)->debug)
         return 0;
-    report_push_location(L, L, 1);
+    stack_trace_push_location(L, L, 1);
     return 1;
 }
 

@@ -9,8 +9,8 @@
 
 #include "lua/host/script.h"
 #include "lua/isolate.h"
+#include "lua/limits/stack_trace.h"
 #include "lua/task/callback.h"
-#include "lua/task/report.h"
 
 #include <errno.h>
 #include <string.h>
@@ -56,7 +56,7 @@ static int started(lua_State *L, int status, lua_KContext context)
 /* Says where the script emits it: events:emit, which is ours, has called us. */
 static int refuse_to_nest(lua_State *L, const char *name)
 {
-    report_push_location(L, L, 2);
+    stack_trace_push_location(L, L, 2);
     lua_pushfstring(L, "%s%sevents:emit: '%s': events are emitted inside one another's handlers, more than %d deep",
                     lua_tostring(L, -1), *lua_tostring(L, -1) ? ": " : "", name, EMITS_MAX);
     return lua_error(L);
@@ -97,7 +97,7 @@ static int where(lua_State *L)
 {
     if (!isolate_of(L)->debug)
         return 0;
-    report_push_location(L, L, 1);
+    stack_trace_push_location(L, L, 1);
     return 1;
 }
 
@@ -234,7 +234,7 @@ int orr_events_enable(lua_State *L, int64_t id)
 int64_t orr_events_disabled(lua_State *L)
 {
     const struct orr_isolate *iso = L ? isolate_find(L) : NULL;
-    return iso ? iso->notices.disabled : 0;
+    return iso ? notices_disabled_handler(&iso->notices) : 0;
 }
 
 void events_remove(struct orr_isolate *iso, uint32_t script)

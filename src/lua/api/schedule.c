@@ -12,8 +12,9 @@
 #include "exec/spawn.h"
 #include "lua/host/script.h"
 #include "lua/isolate.h"
+#include "lua/isolate/life.h"
+#include "lua/limits/stack_trace.h"
 #include "lua/task/callback.h"
-#include "lua/task/report.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -142,7 +143,7 @@ static int wake_dispatcher(struct orr_isolate *iso)
     isolate_leave(iso);
     if (error)
         return error;
-    iso->references++;
+    isolate_ref(iso);
     iso->schedule.dispatching = true;
     return 0;
 }
@@ -155,7 +156,7 @@ static int schedule(lua_State *L)
     luaL_checktype(L, 1, LUA_TFUNCTION);
     if (queue->count >= iso->limits.schedule_limit)
         return luaL_error(L, "Schedule queue full (max %d callbacks)", (int)iso->limits.schedule_limit);
-    if (shutdown_refuses(iso, script_running(iso)))
+    if (grace_period_refuses(iso, script_running(iso)))
         return luaL_error(L, "schedule: %s", iso->closing ? "the isolate is closing" : "the script is being ended");
     int arguments = lua_gettop(L) - 1;
     if (arguments >= USHRT_MAX - 2)
@@ -168,7 +169,7 @@ static int schedule(lua_State *L)
     };
     isolate_set_class(L, OBJECT_SCHEDULED);
     if (iso->debug) { /* where it was made */
-        report_push_location(L, L, 1);
+        stack_trace_push_location(L, L, 1);
         lua_setiuservalue(L, -2, arguments + 2);
     }
     lua_insert(L, 1);

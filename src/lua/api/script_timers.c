@@ -13,8 +13,8 @@
 #include "lua/host/script.h"
 #include "lua/isolate.h"
 #include "lua/isolate/charge.h"
+#include "lua/limits/stack_trace.h"
 #include "lua/task/callback.h"
-#include "lua/task/report.h"
 
 #include <errno.h>
 #include <string.h>
@@ -103,9 +103,9 @@ static void timer_fires(struct orr_timer *timer, void *data, int status)
     struct timer_object *self = data;
     struct orr_isolate *iso = self->iso;
     (void)timer;
-    if (status || !self->started || (isolate_ends(iso) && shutdown_refuses(iso, self->script)))
+    if (status || !self->started || (isolate_ends(iso) && grace_period_refuses(iso, self->script)))
         return;
-    if (self->handler.disabled || iso->verdict.condemned) { /* none of its callbacks would run */
+    if (self->handler.disabled || ban_is_imposed(&iso->ban)) { /* none of its callbacks would run */
         iso->timers.figures.dropped++;
         stop(self);
         return;
@@ -136,7 +136,7 @@ static int loop_new_timer(lua_State *L)
     isolate_set_class(L, OBJECT_TIMER);
     objects_made(iso);
     if (iso->debug) { /* where it was made */
-        report_push_location(L, L, 1);
+        stack_trace_push_location(L, L, 1);
         lua_setiuservalue(L, -2, 2);
     }
     if (charge_take(iso, sizeof(struct orr_timer)))

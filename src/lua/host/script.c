@@ -9,7 +9,7 @@
 
 #include "lua/api/registrations.h"
 #include "lua/isolate.h"
-#include "lua/limits/budget.h"
+#include "lua/limits/level.h"
 #include "lua/task/task.h"
 
 #include <errno.h>
@@ -131,7 +131,7 @@ void body_is_failing(struct ltask *body)
         return;
     watch->told = true;
     if (iso->limits.mode == ORR_LUA_SIGNAL) {
-        uint64_t limit = budget_used(iso, iso->execution.level) + iso->worker->grace_ns;
+        uint64_t limit = level_used(iso, iso->execution.level) + iso->worker->grace_ns;
         body->limit = body->limit && body->limit < limit ? body->limit : limit;
         iso->execution.level->limit = body->limit;
     }

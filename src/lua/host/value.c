@@ -1,6 +1,7 @@
 #include "lua/host/value.h"
 
 #include "lua/host/script.h"
+#include "lua/isolate/life.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -42,7 +43,7 @@ static struct orr_function *function_new(struct orr_isolate *iso)
     if (!function)
         return NULL;
     *function = (struct orr_function){ .iso = iso, .place = LUA_NOREF, .script = script_running(iso), .references = 1 };
-    iso->references++;
+    isolate_ref(iso);
     return function;
 }
 

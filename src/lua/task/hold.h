@@ -9,6 +9,8 @@
 
 #include "exec/task.h"
 
+#include <stdbool.h>
+
 struct ltask;
 
 struct hold {
@@ -16,5 +18,10 @@ struct hold {
     struct queue parked;  /* polled while the isolate was held */
     struct queue belated; /* polled while it was held, fair tasks that had used up their time slice */
 };
+
+static inline bool hold_has_urgent(const struct hold *self)
+{
+    return self->urgent;
+}
 
 #endif
