@@ -1,6 +1,6 @@
 /*
- * Garbage, and the limits that keep collecting it short.  What is checked is what came of it, in which turn, and how many cycles it
- * took: never how long.
+ * Garbage, and the limits that keep each step of the collector short.  The tests check results,
+ * turns and numbers of cycles, never durations.
  */
 #include "lua_host.h"
 
@@ -37,7 +37,7 @@ static int host_tick(lua_State *L)
     return 0;
 }
 
-/* Milliseconds of this thread's own time. */
+/* Milliseconds of this thread's CPU time. */
 static double cpu_time(void)
 {
     struct timespec now;
@@ -45,9 +45,9 @@ static double cpu_time(void)
     return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
 }
 
-static double hook_time; /* that setting hooks took */
+static double hook_time; /* CPU time spent on setting hooks */
 
-/* cpu(): both. */
+/* cpu(): CPU time, and the part of it that was spent on setting hooks. */
 static int host_cpu(lua_State *L)
 {
     lua_pushnumber(L, cpu_time());
@@ -77,24 +77,27 @@ static lua_State *with_functions(lua_State *L)
     return L;
 }
 
-static lua_State *open_trusted(struct orr_runtime *rt, struct orr_lua_options options)
+static lua_State *patient_trusted(struct orr_runtime *rt, struct orr_lua_options options)
 {
     memcpy(options.deadline_ns, patient.deadline_ns, sizeof options.deadline_ns);
-    return with_functions(open_with(rt, options));
+    return with_functions(open_trusted(rt, options));
 }
 
-/* How long a step takes is the machine's matter: no script is ended for it, unless the test says so. */
-static lua_State *open_untrusted(struct orr_runtime *rt, struct orr_lua_options options)
+/*
+ * No script is ended for a long step, unless the test asks for that: a step is long on a slow
+ * machine.
+ */
+static lua_State *patient_untrusted(struct orr_runtime *rt, struct orr_lua_options options)
 {
     if (!options.longest_step_ns)
         options.longest_step_ns = ORR_NEVER;
     memcpy(options.deadline_ns, patient.deadline_ns, sizeof options.deadline_ns);
-    return with_functions(open_as_chosen(rt, options));
+    return with_functions(open_isolate(rt, options));
 }
 
-static char message[8192]; /* of the last script that has failed */
+static char message[8192]; /* the message of the last script that failed */
 
-/* Runs a script to its end, in turns of 4 ms; answers its error. */
+/* Runs a script to its end, in turns of 4 ms; returns its error. */
 static int run(struct orr_runtime *rt, lua_State *L, const char *code)
 {
     struct orr_task *task = start(L, code);
@@ -126,7 +129,7 @@ static bool is_done(struct orr_runtime *rt, struct orr_task *task)
     return done;
 }
 
-/* --- Pace -------------------------------------------------------------------------------------------------------------- */
+/* --- Pace ------------------------------------------------------------------------------------- */
 
 static const char steady[] = "local keep = {} for i = 1, 20000 do keep[i] = { i } end\n"
                              "collectgarbage 'step' note(game.runtime.memory_used)\n"
@@ -147,29 +150,29 @@ static void memory_stays_bounded_while_a_script_makes_garbage(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    check_steady(rt, open_untrusted(rt, (struct orr_lua_options){ 0 }));
+    check_steady(rt, patient_untrusted(rt, (struct orr_lua_options){ 0 }));
 }
 
 static void memory_stays_bounded_in_a_trusted_state(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    check_steady(rt, open_trusted(rt, (struct orr_lua_options){ 0 }));
+    check_steady(rt, patient_trusted(rt, (struct orr_lua_options){ 0 }));
 }
 
 static void memory_stays_bounded_where_instructions_are_counted(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    check_steady(rt,
-                 open_untrusted(rt, (struct orr_lua_options){ .mode = ORR_LUA_COUNT, .max_instructions = ORR_NEVER }));
+    check_steady(
+        rt, patient_untrusted(rt, (struct orr_lua_options){ .mode = ORR_LUA_COUNT, .max_instructions = ORR_NEVER }));
 }
 
 static void state_without_limits_on_time_keeps_luas_own_collector(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_trusted(rt, (struct orr_lua_options){ .mode = ORR_LUA_OFF });
+    lua_State *L = patient_trusted(rt, (struct orr_lua_options){ .mode = ORR_LUA_OFF });
     run_well(rt, L, steady);
     size_t live = strtoul(noted, NULL, 10);
     assert_int_equal(collector_of(L)->cycles, 0);
@@ -182,15 +185,16 @@ static void state_without_limits_on_time_keeps_luas_own_collector(void **state)
     finish(rt, L);
 }
 
-static void plain_code_of_the_host_collects_too(void **state)
+static void garbage_is_collected_while_the_host_runs_lua_outside_of_tasks(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 });
+    lua_State *L = patient_trusted(rt, (struct orr_lua_options){ 0 });
     load(L, "for i = 1, 300000 do local t = { i, {} } end");
     assert_int_equal(lua_pcall(L, 0, 0, 0), LUA_OK);
-    assert_true(stats_of(L).memory_peak < 8 * MB);                   /* of some 40 */
-    run_well(rt, L, "for i = 1, 300000 do local t = { i, {} } end"); /* and then it is ours again */
+    assert_true(stats_of(L).memory_peak < 8 * MB); /* of about 40 MB allocated */
+    /* Afterwards the runtime steps the collector again. */
+    run_well(rt, L, "for i = 1, 300000 do local t = { i, {} } end");
     assert_true(collector_of(L)->cycles > 0);
     assert_false(collector_of(L)->left_to_lua);
     finish(rt, L);
@@ -198,12 +202,12 @@ static void plain_code_of_the_host_collects_too(void **state)
 
 static const char makes_a_heap[] = "heap = {} for i = 1, 100000 do heap[i] = { i } end collectgarbage() note 'made'";
 
-/* While something is owed, none of the isolate's Lua runs: not the next task's either. */
-static void what_is_owed_is_paid_before_any_lua_of_the_isolate_goes_on(void **state)
+/* While collector work is owed, no Lua of the isolate runs, not even the next task. */
+static void owed_collector_work_is_done_before_any_lua_of_the_isolate_goes_on(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 });
+    lua_State *L = patient_trusted(rt, (struct orr_lua_options){ 0 });
     run_well(rt, L, makes_a_heap);
     struct orr_task *task = start(L, "local done\n"
                                      "local other = game.async.run(function()\n"
@@ -229,11 +233,11 @@ static void what_is_owed_is_paid_before_any_lua_of_the_isolate_goes_on(void **st
     finish(rt, L);
 }
 
-static void paying_is_charged_to_the_deadline_of_who_owes(void **state)
+static void collector_work_counts_against_the_deadline_of_the_script(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 });
+    lua_State *L = patient_trusted(rt, (struct orr_lua_options){ 0 });
     run_well(rt, L, makes_a_heap);
     *noted = '\0';
     struct orr_task *task = start(L, "local cpu_before, before = cpu(), game.runtime.time_used\n"
@@ -250,10 +254,10 @@ static void script_that_only_collects_meets_its_deadline(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 });
+    lua_State *L = patient_trusted(rt, (struct orr_lua_options){ 0 });
     run_well(rt, L, makes_a_heap);
     assert_int_equal(orr_lua_close(L), 0);
-    L = open_with(rt, (struct orr_lua_options){ .deadline_ns = { [ORR_LUA_SCRIPT] = 200 * MS } });
+    L = open_trusted(rt, (struct orr_lua_options){ .deadline_ns = { [ORR_LUA_SCRIPT] = 200 * MS } });
     struct orr_task *task = start(L,
                                   "heap = {} for i = 1, 1e4 do heap[i] = { i } end while true do collectgarbage() end");
     turn_until_done(rt, task, MS / 2);
@@ -261,15 +265,15 @@ static void script_that_only_collects_meets_its_deadline(void **state)
     finish(rt, L);
 }
 
-/* --- At the memory limit ------------------------------------------------------------------------------------------------ */
+/* --- At the memory limit ---------------------------------------------------------------------- */
 
-/* The collector is stopped, so that all garbage is there when the limit is. */
+/* The script stops the collector, so all garbage is still there when the limit is reached. */
 static void limit_is_no_error_when_collecting_helps(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_trusted(rt, (struct orr_lua_options){ .memory_limit = 16 * MB });
-    lua_State *other = open_trusted(rt, (struct orr_lua_options){ 0 });
+    lua_State *L = patient_trusted(rt, (struct orr_lua_options){ .memory_limit = 16 * MB });
+    lua_State *other = patient_trusted(rt, (struct orr_lua_options){ 0 });
     struct orr_task *neighbour = start(other, "while true do tick() game.async.sleep(0) end");
     struct orr_task *task = start(L, "local keep = {} for i = 1, 50000 do keep[i] = { i } end\n"
                                      "collectgarbage 'stop'\n"
@@ -286,8 +290,8 @@ static void limit_is_no_error_when_collecting_helps(void **state)
     assert_int_equal(error_of(rt, task), 0);
     expect_noted("through;");
     assert_true(collector_of(L)->cycles >= 1);
-    assert_true(paying >= 3);     /* turns in which it was suspended for that */
-    assert_true(neighbours >= 3); /* and others were not */
+    assert_true(paying >= 3);     /* turns in which the script was suspended to collect */
+    assert_true(neighbours >= 3); /* turns in which other tasks ran */
     assert_true(stats_of(L).memory_peak < 18 * MB);
     orr_runtime_enter(rt);
     orr_task_unref(neighbour);
@@ -300,7 +304,7 @@ static void limit_is_an_error_after_whole_cycles_that_did_not_help(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_trusted(rt, (struct orr_lua_options){ .memory_limit = 8 * MB });
+    lua_State *L = patient_trusted(rt, (struct orr_lua_options){ .memory_limit = 8 * MB });
     struct orr_task *task = start(L, "collectgarbage 'stop'\n"
                                      "local ok, e = pcall(function()\n"
                                      "  local keep = {} while true do keep[#keep + 1] = { #keep } end\n"
@@ -323,7 +327,7 @@ static void finalizers_may_allocate_at_the_limit(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_trusted(rt, (struct orr_lua_options){ .memory_limit = 4 * MB });
+    lua_State *L = patient_trusted(rt, (struct orr_lua_options){ .memory_limit = 4 * MB });
     run_well(rt, L,
              "ran, failed = 0, 0\n"
              "local function finalize()\n"
@@ -341,13 +345,13 @@ static void finalizers_may_allocate_at_the_limit(void **state)
     finish(rt, L);
 }
 
-/* --- Limits on one thing ------------------------------------------------------------------------------------------------ */
+/* --- Limits of one object --------------------------------------------------------------------- */
 
 static void list_that_is_too_long_is_an_error(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_untrusted(rt, (struct orr_lua_options){ .longest_list = 4096 });
+    lua_State *L = patient_untrusted(rt, (struct orr_lua_options){ .longest_list = 4096 });
     run_well(rt, L,
              "local t = {} for i = 1, 4096 do t[i] = i end note(#t)\n"
              "note(select(2, pcall(function() local t = {} for i = 1, 1e6 do t[i] = i end end)))\n"
@@ -362,7 +366,7 @@ static void table_with_too_many_keys_is_an_error(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_untrusted(rt, (struct orr_lua_options){ .most_keys = 4096 });
+    lua_State *L = patient_untrusted(rt, (struct orr_lua_options){ .most_keys = 4096 });
     run_well(rt, L,
              "local t = {} for i = 1, 4096 do t['k' .. i] = i end note(t.k4096)\n"
              "note(select(2, pcall(function() local t = {} for i = 1, 1e6 do t['k' .. i] = i end end)))\n"
@@ -375,9 +379,9 @@ static void too_many_short_strings_are_an_error(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_untrusted(rt, (struct orr_lua_options){ .most_strings = 8192 });
+    lua_State *L = patient_untrusted(rt, (struct orr_lua_options){ .most_strings = 8192 });
     run_well(rt, L,
-             "local n = 0 for i = 1, 1e5 do n = n + #('s' .. i) end note(n)\n" /* not at once */
+             "local n = 0 for i = 1, 1e5 do n = n + #('s' .. i) end note(n)\n" /* never many at once */
              "note(select(2, pcall(function() local t = {} for i = 1, 1e5 do t[i] = 's' .. i end end)))\n"
              "note 'on'");
     expect_noted("588895;script:2: too many different short strings: more than 8192;on;");
@@ -388,7 +392,7 @@ static void string_that_is_too_long_is_an_error(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_untrusted(rt, (struct orr_lua_options){ .longest_string = 1000000 });
+    lua_State *L = patient_untrusted(rt, (struct orr_lua_options){ .longest_string = 1000000 });
     run_well(rt, L,
              "local s = ('x'):rep(500000) note(#(s .. s))\n"
              "note(select(2, pcall(function() return #(s .. s .. 'more than that, and more than a header is,"
@@ -400,12 +404,15 @@ static void string_that_is_too_long_is_an_error(void **state)
     finish(rt, L);
 }
 
-/* Lua doubles stacks, gives them what a call needs, and shrinks them to twice what is in use: the sizes are odd after the first error. */
+/*
+ * Lua doubles stacks, gives them what a call needs, and shrinks them to twice what is in use.  So
+ * the sizes are irregular after the first error.
+ */
 static void stack_that_is_too_deep_is_an_error_each_time(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_untrusted(rt, (struct orr_lua_options){ .deepest_stack = 8192, .longest_list = 65536 });
+    lua_State *L = patient_untrusted(rt, (struct orr_lua_options){ .deepest_stack = 8192, .longest_list = 65536 });
     run_well(
         rt, L,
         "local function deep() return 1 + deep() end\n"
@@ -418,7 +425,7 @@ static void stack_that_is_too_deep_is_an_error_each_time(void **state)
         "  if err:find 'more than 8192 values on one stack' then count = count + 1 else note(err) end\n"
         "end\n"
         "for i = 1, 20000 do list[i] = i end\n"
-        "note(count) note(#{ 0, table.unpack(list, 1, 7000) })\n" /* a list of the size of such a stack is none */
+        "note(count) note(#{ 0, table.unpack(list, 1, 7000) })\n" /* a list is no stack */
         "local s = {} for i = 1, 300 do s[i] = ('x'):rep(1000) end note(#table.concat(s))");
     expect_noted("30;7001;300000;");
     assert_int_equal(notices[ORR_LUA_ENDED], 0);
@@ -434,7 +441,7 @@ static void trusted_state_has_none_of_these_limits(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 });
+    lua_State *L = patient_trusted(rt, (struct orr_lua_options){ 0 });
     run_well(rt, L, large_things);
     expect_noted("300000;70000;10000000;");
     finish(rt, L);
@@ -444,11 +451,11 @@ static void host_can_lift_each_limit(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_untrusted(rt, (struct orr_lua_options){ .longest_list = UINT_MAX,
-                                                                .most_keys = UINT_MAX,
-                                                                .most_strings = UINT_MAX,
-                                                                .longest_string = SIZE_MAX,
-                                                                .longest_step_ns = ORR_NEVER });
+    lua_State *L = patient_untrusted(rt, (struct orr_lua_options){ .longest_list = UINT_MAX,
+                                                                   .most_keys = UINT_MAX,
+                                                                   .most_strings = UINT_MAX,
+                                                                   .longest_string = SIZE_MAX,
+                                                                   .longest_step_ns = ORR_NEVER });
     run_well(rt, L, large_things);
     expect_noted("300000;70000;10000000;");
     assert_int_equal(notices[ORR_LUA_ENDED], 0);
@@ -459,7 +466,7 @@ static void untrusted_state_has_limits_by_default(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_untrusted(rt, (struct orr_lua_options){ 0 });
+    lua_State *L = patient_untrusted(rt, (struct orr_lua_options){ 0 });
     run_well(rt, L,
              "local function try(f) note(select(2, pcall(f)):match ': (.*)') end\n"
              "try(function() local t = {} for i = 1, 1e6 do t[i] = i end end)\n"
@@ -479,23 +486,23 @@ static void longest_step_is_limited_by_default_only_where_nobody_is_trusted(void
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_as_chosen(rt, (struct orr_lua_options){ 0 });
+    lua_State *L = open_isolate(rt, (struct orr_lua_options){ 0 });
     assert_int_equal(isolate_find(L)->limits.longest_step_ns, 8 * MS);
     assert_int_equal(orr_lua_close(L), 0);
-    L = open_as_chosen(rt, (struct orr_lua_options){ .longest_step_ns = ORR_NEVER });
+    L = open_isolate(rt, (struct orr_lua_options){ .longest_step_ns = ORR_NEVER });
     assert_int_equal(isolate_find(L)->limits.longest_step_ns, 0);
     assert_int_equal(orr_lua_close(L), 0);
-    L = open_with(rt, (struct orr_lua_options){ 0 });
+    L = open_trusted(rt, (struct orr_lua_options){ 0 });
     assert_int_equal(isolate_find(L)->limits.longest_step_ns, 0);
     finish(rt, L);
 }
 
-/* The sizes of what a large table has, made of bytes that look like the tags of values. */
+/* The string's buffers have the sizes of a large table, and bytes that look like tags of values. */
 static void buffer_of_a_string_is_not_taken_for_a_table(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_untrusted(rt, (struct orr_lua_options){ .longest_string = 32 * MB });
+    lua_State *L = patient_untrusted(rt, (struct orr_lua_options){ .longest_string = 32 * MB });
     run_well(rt, L,
              "for _, size in ipairs { 24 * 65536, 16 * 524288 } do\n"
              "  for _, byte in ipairs { '\\0', '\\3', 'x' } do\n"
@@ -512,7 +519,7 @@ static void buffer_of_a_string_is_not_taken_for_a_table(void **state)
     finish(rt, L);
 }
 
-/* --- Objects with finalizers -------------------------------------------------------------------------------------------- */
+/* --- Objects with finalizers ------------------------------------------------------------------ */
 
 static const char makes_objects[] =
     "local async, makers = game.async, {}\n"
@@ -533,7 +540,7 @@ static void too_many_objects_are_an_error_until_some_are_garbage(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_untrusted(rt, (struct orr_lua_options){ .max_objects = 1000 });
+    lua_State *L = patient_untrusted(rt, (struct orr_lua_options){ .max_objects = 1000 });
     run_well(rt, L, makes_objects);
     static const char *const kinds[] = { "channel", "condition", "event",     "future",
                                          "mutex",   "queue",     "semaphore", "timer" };
@@ -553,19 +560,22 @@ static void objects_that_are_garbage_do_not_count(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_untrusted(rt, (struct orr_lua_options){ .max_objects = 10000 });
+    lua_State *L = patient_untrusted(rt, (struct orr_lua_options){ .max_objects = 10000 });
     run_well(rt, L, "for i = 1, 100000 do game.async.future():complete(nil, i) end note 'made'");
     expect_noted("made;");
     assert_true(collector_of(L)->cycles >= 10);
     finish(rt, L);
 }
 
-/* Or they would be garbage all at once, and that is one step of the collector's. */
+/*
+ * Otherwise all objects would become garbage at once, and the collector would finalize them in one
+ * step.
+ */
 static void cycle_is_forced_after_some_thousand_objects(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_untrusted(rt, (struct orr_lua_options){ 0 });
+    lua_State *L = patient_untrusted(rt, (struct orr_lua_options){ 0 });
     run_well(rt, L, "heap = {} for i = 1, 200000 do heap[i] = { i } end repeat until collectgarbage 'step'");
     uint64_t before = collector_of(L)->cycles;
     run_well(rt, L, "for i = 1, 40000 do game.async.mutex() end");
@@ -573,32 +583,32 @@ static void cycle_is_forced_after_some_thousand_objects(void **state)
     finish(rt, L);
 }
 
-static void trusted_state_has_as_many_objects_as_it_likes(void **state)
+static void trusted_state_has_no_limit_of_objects(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 });
+    lua_State *L = patient_trusted(rt, (struct orr_lua_options){ 0 });
     run_well(rt, L, "local keep = {} for i = 1, 60000 do keep[i] = game.async.event() end note(#keep)");
     expect_noted("60000;");
     assert_int_equal(orr_lua_close(L), 0);
-    L = open_untrusted(rt, (struct orr_lua_options){ .max_objects = UINT_MAX });
+    L = patient_untrusted(rt, (struct orr_lua_options){ .max_objects = UINT_MAX });
     run_well(rt, L, "local keep = {} for i = 1, 60000 do keep[i] = game.async.event() end note(#keep)");
     expect_noted("60000;");
     finish(rt, L);
 }
 
-/* --- Being ended -------------------------------------------------------------------------------------------------------- */
+/* --- Ended scripts ---------------------------------------------------------------------------- */
 
 static const char insists[] = "game.events:on('e', function() note 'handled' end)\n"
                               "game.loop.set_interval(1, function() note 'timer' end)\n"
                               "game.async.run({ detached = true }, function() game.async.sleep(1) note 'task' end)\n"
                               "t = {} while true do pcall(function() while true do t[#t + 1] = 1 end end) end";
 
-static void script_that_insists_is_ended(void **state)
+static void script_that_hits_a_limit_again_and_again_is_ended(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_untrusted(rt, (struct orr_lua_options){ .longest_list = 4096 });
+    lua_State *L = patient_untrusted(rt, (struct orr_lua_options){ .longest_list = 4096 });
     assert_int_not_equal(run(rt, L, insists), 0);
     assert_int_equal(notices[ORR_LUA_ENDED], 1);
     assert_non_null(strstr(notice_text, "a list grew beyond 4096 elements"));
@@ -610,7 +620,7 @@ static void list_is_not_taken_for_a_stack(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_untrusted(rt, (struct orr_lua_options){ 0 });
+    lua_State *L = patient_untrusted(rt, (struct orr_lua_options){ 0 });
     assert_int_not_equal(run(rt, L, insists), 0);
     assert_non_null(strstr(notice_text, "a list grew beyond 262144 elements"));
     finish(rt, L);
@@ -620,7 +630,7 @@ static void job_that_is_ended_tells_its_caller_why(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_untrusted(rt, (struct orr_lua_options){ .longest_list = 4096 });
+    lua_State *L = patient_untrusted(rt, (struct orr_lua_options){ .longest_list = 4096 });
     run_well(rt, L,
              "local job = game.worker.new [[\n"
              "  local t = {} while true do pcall(function() for i = #t + 1, 1e7 do t[i] = i end end) end\n"
@@ -630,11 +640,11 @@ static void job_that_is_ended_tells_its_caller_why(void **state)
     finish(rt, L);
 }
 
-static void nothing_of_an_ended_script_runs_any_more(void **state)
+static void no_lua_of_an_ended_script_runs(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_untrusted(rt, (struct orr_lua_options){ .longest_list = 4096 });
+    lua_State *L = patient_untrusted(rt, (struct orr_lua_options){ .longest_list = 4096 });
     assert_int_not_equal(run(rt, L, insists), 0);
     lua_pushnil(L);
     orr_events_emit(L, "e");
@@ -664,7 +674,7 @@ static void script_whose_garbage_takes_too_long_in_one_piece_is_ended(void **sta
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_trusted(rt, (struct orr_lua_options){ .longest_step_ns = MS });
+    lua_State *L = patient_trusted(rt, (struct orr_lua_options){ .longest_step_ns = MS });
     uint64_t before = collector_of(L)->cycles;
     assert_int_not_equal(
         run(rt, L,
@@ -677,8 +687,8 @@ static void script_whose_garbage_takes_too_long_in_one_piece_is_ended(void **sta
         0);
     assert_int_equal(notices[ORR_LUA_ENDED], 1);
     assert_non_null(strstr(notice_text, "in one piece"));
-    assert_true(collector_of(L)->cycles <
-                before + 3); /* at once: not because it has become longer from cycle to cycle */
+    /* At once, not after a growth from cycle to cycle. */
+    assert_true(collector_of(L)->cycles < before + 3);
     if (!strstr(message, "Script ended: its garbage took"))
         fail_msg("%s", message);
     finish(rt, L);
@@ -688,8 +698,8 @@ static void neighbour_of_an_ended_script_goes_on(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_untrusted(rt, (struct orr_lua_options){ .longest_step_ns = 1000 });
-    lua_State *other = open_untrusted(rt, (struct orr_lua_options){ 0 });
+    lua_State *L = patient_untrusted(rt, (struct orr_lua_options){ .longest_step_ns = 1000 });
+    lua_State *other = patient_untrusted(rt, (struct orr_lua_options){ 0 });
     struct orr_task *task = start(other, "for i = 1, 3 do game.async.sleep(1) note(i) end");
     assert_int_not_equal(run(rt, L, "while true do local t = {} end"), 0);
     turn_until_done(rt, task, MS);
@@ -699,30 +709,30 @@ static void neighbour_of_an_ended_script_goes_on(void **state)
     finish(rt, L);
 }
 
-/* --- collectgarbage ------------------------------------------------------------------------------------------------------ */
+/* --- collectgarbage --------------------------------------------------------------------------- */
 
 static void collecting_suspends_the_script(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 });
+    lua_State *L = patient_trusted(rt, (struct orr_lua_options){ 0 });
     run_well(rt, L, makes_a_heap);
     *noted = '\0';
-    int preemptions = figure(L, "preemptions");
+    int preemptions = runtime_stat(L, "preemptions");
     struct orr_task *task = start(L, "local weak = setmetatable({ {} }, { __mode = 'v' })\n"
                                      "note(collectgarbage()) note(weak[1])");
     assert_true(turn_until_done(rt, task, MS / 2) >= 4);
     assert_int_equal(error_of(rt, task), 0);
-    assert_true(figure(L, "preemptions") > preemptions);
+    assert_true(runtime_stat(L, "preemptions") > preemptions);
     expect_noted("0;nil;");
     finish(rt, L);
 }
 
-static void collecting_is_done_where_the_script_cannot_be_suspended(void **state)
+static void script_that_cannot_be_suspended_collects_at_once(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 });
+    lua_State *L = patient_trusted(rt, (struct orr_lua_options){ 0 });
     run_well(rt, L, makes_a_heap);
     *noted = '\0';
     run_well(rt, L,
@@ -747,7 +757,7 @@ static void finalizer_cannot_collect_and_is_told_so(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 });
+    lua_State *L = patient_trusted(rt, (struct orr_lua_options){ 0 });
     run_well(rt, L,
              "setmetatable({}, { __gc = function() note(collectgarbage()) note(collectgarbage 'step') end })\n"
              "collectgarbage() note 'on'");
@@ -759,7 +769,7 @@ static void step_is_true_at_the_end_of_a_cycle(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 });
+    lua_State *L = patient_trusted(rt, (struct orr_lua_options){ 0 });
     run_well(rt, L, makes_a_heap);
     *noted = '\0';
     uint64_t cycles = collector_of(L)->cycles;
@@ -775,7 +785,7 @@ static void stopped_collector_stands_still_until_it_is_restarted(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 });
+    lua_State *L = patient_trusted(rt, (struct orr_lua_options){ 0 });
     run_well(rt, L, "note(collectgarbage 'isrunning') note(collectgarbage 'stop') note(collectgarbage 'isrunning')");
     expect_noted("true;0;false;");
     uint64_t cycles = collector_of(L)->cycles;
@@ -790,11 +800,11 @@ static void stopped_collector_stands_still_until_it_is_restarted(void **state)
     finish(rt, L);
 }
 
-static void what_a_script_sets_is_remembered(void **state)
+static void collectgarbage_remembers_what_a_script_sets(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 });
+    lua_State *L = patient_trusted(rt, (struct orr_lua_options){ 0 });
     run_well(rt, L,
              "note(collectgarbage 'generational') note(collectgarbage 'generational')\n"
              "note(collectgarbage 'incremental') note(collectgarbage 'incremental')\n"
@@ -809,7 +819,7 @@ static void untrusted_script_can_only_count_and_step(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_untrusted(rt, (struct orr_lua_options){ 0 });
+    lua_State *L = patient_untrusted(rt, (struct orr_lua_options){ 0 });
     run_well(rt, L,
              "note(collectgarbage 'count' > 1) note(type(collectgarbage 'step'))\n"
              "local refused = 0\n"
@@ -823,7 +833,7 @@ static void untrusted_script_can_only_count_and_step(void **state)
     finish(rt, L);
 }
 
-/* --- What a script cannot tell ------------------------------------------------------------------------------------------ */
+/* --- What a script does not notice ------------------------------------------------------------ */
 
 static const char counts_events[] =
     "local pressure = ...\n"
@@ -849,7 +859,7 @@ static const char counts_events[] =
 
 static bool makes_garbage;
 
-/* In C, so that the script's own events are the same with and without. */
+/* Written in C, so that hooks of the script see the same events with and without garbage. */
 static int host_garbage(lua_State *L)
 {
     for (int i = 0; makes_garbage && i < 20; i++) {
@@ -865,7 +875,7 @@ static void hooks_of_a_script_see_the_same_events_while_garbage_is_collected(voi
     char quiet[sizeof noted];
     for (int round = 0; round < 2; round++) {
         struct orr_runtime *rt = host_runtime();
-        lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 });
+        lua_State *L = patient_trusted(rt, (struct orr_lua_options){ 0 });
         lua_register(L, "garbage", host_garbage);
         makes_garbage = round;
         if (!round)
@@ -884,7 +894,7 @@ static void weak_tables_keep_metatables_that_they_are_given_meanwhile(void **sta
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_untrusted(rt, (struct orr_lua_options){ 0 });
+    lua_State *L = patient_untrusted(rt, (struct orr_lua_options){ 0 });
     run_well(rt, L,
              "local all = {}\n"
              "for i = 1, 300 do all[i] = setmetatable({}, { __mode = 'kv' }) end\n"
@@ -903,12 +913,15 @@ static void weak_tables_keep_metatables_that_they_are_given_meanwhile(void **sta
     finish(rt, L);
 }
 
-/* Setting a hook goes through all frames of a coroutine: each slice does, and garbage must not add much to that. */
-static void deep_recursion_that_allocates_is_not_all_hooks(void **state)
+/*
+ * Setting a hook visits all frames of a coroutine.  Each slice does it; garbage must add little to
+ * that.
+ */
+static void deep_recursion_that_allocates_spends_little_time_on_hooks(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_untrusted(rt, (struct orr_lua_options){ .deepest_stack = UINT_MAX });
+    lua_State *L = patient_untrusted(rt, (struct orr_lua_options){ .deepest_stack = UINT_MAX });
     run_well(rt, L,
              "local function burn()\n"
              "  local began, hooks_began = cpu()\n"
@@ -928,9 +941,9 @@ static const struct CMUnitTest collector_tests[] = {
     cmocka_unit_test(memory_stays_bounded_in_a_trusted_state),
     cmocka_unit_test(memory_stays_bounded_where_instructions_are_counted),
     cmocka_unit_test(state_without_limits_on_time_keeps_luas_own_collector),
-    cmocka_unit_test(plain_code_of_the_host_collects_too),
-    cmocka_unit_test(what_is_owed_is_paid_before_any_lua_of_the_isolate_goes_on),
-    cmocka_unit_test(paying_is_charged_to_the_deadline_of_who_owes),
+    cmocka_unit_test(garbage_is_collected_while_the_host_runs_lua_outside_of_tasks),
+    cmocka_unit_test(owed_collector_work_is_done_before_any_lua_of_the_isolate_goes_on),
+    cmocka_unit_test(collector_work_counts_against_the_deadline_of_the_script),
     cmocka_unit_test(script_that_only_collects_meets_its_deadline),
     cmocka_unit_test(limit_is_no_error_when_collecting_helps),
     cmocka_unit_test(limit_is_an_error_after_whole_cycles_that_did_not_help),
@@ -948,23 +961,23 @@ static const struct CMUnitTest collector_tests[] = {
     cmocka_unit_test(too_many_objects_are_an_error_until_some_are_garbage),
     cmocka_unit_test(objects_that_are_garbage_do_not_count),
     cmocka_unit_test(cycle_is_forced_after_some_thousand_objects),
-    cmocka_unit_test(trusted_state_has_as_many_objects_as_it_likes),
-    cmocka_unit_test(script_that_insists_is_ended),
+    cmocka_unit_test(trusted_state_has_no_limit_of_objects),
+    cmocka_unit_test(script_that_hits_a_limit_again_and_again_is_ended),
     cmocka_unit_test(list_is_not_taken_for_a_stack),
     cmocka_unit_test(job_that_is_ended_tells_its_caller_why),
-    cmocka_unit_test(nothing_of_an_ended_script_runs_any_more),
+    cmocka_unit_test(no_lua_of_an_ended_script_runs),
     cmocka_unit_test(script_whose_garbage_takes_too_long_in_one_piece_is_ended),
     cmocka_unit_test(neighbour_of_an_ended_script_goes_on),
     cmocka_unit_test(collecting_suspends_the_script),
-    cmocka_unit_test(collecting_is_done_where_the_script_cannot_be_suspended),
+    cmocka_unit_test(script_that_cannot_be_suspended_collects_at_once),
     cmocka_unit_test(finalizer_cannot_collect_and_is_told_so),
     cmocka_unit_test(step_is_true_at_the_end_of_a_cycle),
     cmocka_unit_test(stopped_collector_stands_still_until_it_is_restarted),
-    cmocka_unit_test(what_a_script_sets_is_remembered),
+    cmocka_unit_test(collectgarbage_remembers_what_a_script_sets),
     cmocka_unit_test(untrusted_script_can_only_count_and_step),
     cmocka_unit_test(hooks_of_a_script_see_the_same_events_while_garbage_is_collected),
     cmocka_unit_test(weak_tables_keep_metatables_that_they_are_given_meanwhile),
-    cmocka_unit_test(deep_recursion_that_allocates_is_not_all_hooks),
+    cmocka_unit_test(deep_recursion_that_allocates_spends_little_time_on_hooks),
 };
 
 HARNESS_MAIN(collector_tests)

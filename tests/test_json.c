@@ -1,49 +1,45 @@
 /*
- * Values and JSON inside an isolate's limits: what scripts make of them is theirs, and on their account; what is needed meanwhile is
- * bounded, and given back whatever happens.
+ * Values and JSON within the limits of an isolate.  Results belong to the script and are charged to
+ * it.  Temporary buffers are bounded, and always freed.
  */
 #include "lua_host.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static _Atomic long long held, peak;
+static _Atomic long long peak_bytes;
 
-static void *counting_alloc(void *data, void *block, size_t old_size, size_t size)
+static void *peak_alloc(void *data, void *block, size_t old_size, size_t size)
 {
-    (void)data;
-    held += (long long)size - (long long)(block ? old_size : 0);
-    if (held > peak)
-        peak = held;
-    if (size)
-        return realloc(block, size);
-    free(block);
-    return NULL;
+    void *result = counting_alloc(data, block, old_size, size);
+    if (allocated_bytes > peak_bytes)
+        peak_bytes = allocated_bytes;
+    return result;
 }
 
 static struct orr_runtime *rt;
 
 static lua_State *open_limited(size_t memory, size_t longest_string)
 {
-    held = peak = 0;
-    rt = host_runtime_with((struct orr_options){ .alloc = counting_alloc });
+    allocated_bytes = peak_bytes = 0;
+    rt = host_runtime_with((struct orr_options){ .alloc = peak_alloc });
     assert_non_null(rt);
-    return open_with(rt, (struct orr_lua_options){
-                             .profile = ORR_LUA_UNTRUSTED, .memory_limit = memory, .longest_string = longest_string });
+    return open_isolate(rt, (struct orr_lua_options){ .profile = ORR_LUA_UNTRUSTED,
+                                                      .memory_limit = memory,
+                                                      .longest_string = longest_string });
 }
 
-/* Runs a script that notes something, and closes all; whatever it has allocated is free again. */
+/* Runs a script that notes something, then closes everything: all memory must be free again. */
 static void is_noted(lua_State *L, const char *code, const char *expected)
 {
     start(L, code);
     harness_settle(rt);
-    assert_string_equal(sunk, "");
+    assert_string_equal(sink_text, "");
     assert_string_equal(noted, expected);
-    finish(rt, L);
-    assert_int_equal(held, 0);
+    finish_counting(rt, L);
 }
 
-static void untrusted_scripts_have_them(void **state)
+static void untrusted_scripts_have_values_and_json(void **state)
 {
     (void)state;
     is_noted(open_limited(0, 0),
@@ -54,8 +50,8 @@ static void untrusted_scripts_have_them(void **state)
              "x;[[],{}];false;false;false;");
 }
 
-/* 100,000 empty arrays take some 7 MB. */
-static void what_is_read_is_on_the_account(void **state)
+/* 100,000 empty arrays take about 7 MB. */
+static void memory_of_read_json_is_charged_to_the_script(void **state)
 {
     (void)state;
     is_noted(open_limited(2 << 20, 0),
@@ -64,11 +60,11 @@ static void what_is_read_is_on_the_account(void **state)
              "note(ok) note(err)\n"
              "note(#game.json.decode('[' .. ('[],'):rep(1000) .. '1]'))\n",
              "false;not enough memory;1001;");
-    assert_true(peak < 8 << 20);
+    assert_true(peak_bytes < 8 << 20);
     is_noted(open_limited(16 << 20, 0), "note(#game.json.decode('[' .. ('[],'):rep(100000) .. '1]'))\n", "100001;");
 }
 
-/* Two to the hundredth, if nobody stopped it. */
+/* The text would have 2^100 elements. */
 static void a_text_is_never_longer_than_a_string_may_be(void **state)
 {
     (void)state;
@@ -77,10 +73,10 @@ static void a_text_is_never_longer_than_a_string_may_be(void **state)
              "local ok, err = pcall(game.json.encode, t)\n"
              "note(ok) note(err:match('the text is longer than strings may be'))\n",
              "false;the text is longer than strings may be;");
-    assert_true(peak < 8 << 20);
+    assert_true(peak_bytes < 8 << 20);
 }
 
-static void what_is_written_for_a_string_that_is_refused_is_given_back(void **state)
+static void buffer_of_a_refused_string_is_freed(void **state)
 {
     (void)state;
     is_noted(open_limited(0, 100000),
@@ -91,21 +87,21 @@ static void what_is_written_for_a_string_that_is_refused_is_given_back(void **st
              "false;50000;");
 }
 
-static void a_host_may_withhold_them(void **state)
+static void a_host_may_withhold_values(void **state)
 {
     (void)state;
-    held = peak = 0;
-    rt = host_runtime_with((struct orr_options){ .alloc = counting_alloc });
-    lua_State *L = open_with(rt, (struct orr_lua_options){ .modules = (const char *const[]){ "json", NULL } });
+    allocated_bytes = peak_bytes = 0;
+    rt = host_runtime_with((struct orr_options){ .alloc = peak_alloc });
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ .modules = (const char *const[]){ "json", NULL } });
     is_noted(L, "note(game.values) note(type(game.json.encode))", "nil;function;");
 }
 
 static const struct CMUnitTest json_tests[] = {
-    cmocka_unit_test(untrusted_scripts_have_them),
-    cmocka_unit_test(what_is_read_is_on_the_account),
+    cmocka_unit_test(untrusted_scripts_have_values_and_json),
+    cmocka_unit_test(memory_of_read_json_is_charged_to_the_script),
     cmocka_unit_test(a_text_is_never_longer_than_a_string_may_be),
-    cmocka_unit_test(what_is_written_for_a_string_that_is_refused_is_given_back),
-    cmocka_unit_test(a_host_may_withhold_them),
+    cmocka_unit_test(buffer_of_a_refused_string_is_freed),
+    cmocka_unit_test(a_host_may_withhold_values),
 };
 
 HARNESS_MAIN(json_tests)

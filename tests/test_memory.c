@@ -1,4 +1,7 @@
-/* The memory account of an isolate: where blocks come from, what becomes of them when they are resized, and what is counted. */
+/*
+ * The memory account of an isolate: where blocks come from, what happens when they are resized, and
+ * what is counted.
+ */
 #include "lua_host.h"
 
 #include "lua/isolate/slab.h"
@@ -9,7 +12,7 @@
 #include <sys/mman.h>
 
 #if defined(__SANITIZE_ADDRESS__)
-enum { POOLED = 0 }; /* all blocks are malloc's then */
+enum { POOLED = 0 }; /* under AddressSanitizer, all blocks come from malloc() */
 #else
 enum { POOLED = 1 };
 #endif
@@ -24,20 +27,14 @@ void *__wrap_mmap64(void *address, size_t size, int protection, int flags, int f
     return without_pages ? MAP_FAILED : __real_mmap64(address, size, protection, flags, file, offset);
 }
 
-/* A host's own allocator: counts what is out. */
-static _Atomic long long held;
+/* Blocks that are small enough for the slabs, but were asked of the host's own allocator. */
 static _Atomic unsigned small_blocks;
 
-static void *counting_alloc(void *data, void *block, size_t old_size, size_t size)
+static void *host_alloc(void *data, void *block, size_t old_size, size_t size)
 {
-    (void)data;
-    held += (long long)size - (long long)(block ? old_size : 0);
     if (!block && size && size <= SLAB_LARGEST)
         small_blocks++;
-    if (size)
-        return realloc(block, size);
-    free(block);
-    return NULL;
+    return counting_alloc(data, block, old_size, size);
 }
 
 struct allocator {
@@ -76,7 +73,7 @@ static void blocks_keep_their_contents_when_they_are_resized(void **state)
     (void)state;
     static const size_t sizes[] = { 1, 16, 17, 40, 255, 256, 257, 300, 1024, 5000, 256, 100, 3 };
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_with(rt, (struct orr_lua_options){ 0 });
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 });
     struct allocator a = allocator_of(L);
     size_t before = used(L);
     for (size_t i = 0; i < LENGTH(sizes); i++) {
@@ -97,13 +94,13 @@ static void blocks_keep_their_contents_when_they_are_resized(void **state)
 
 enum { MANY = 100 };
 
-/* There is not a page to be had for them. */
+/* No page can be had for the smaller blocks. */
 static void shrinking_never_fails(void **state)
 {
     (void)state;
     static unsigned char *blocks[MANY];
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_with(rt, (struct orr_lua_options){ 0 });
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 });
     struct allocator a = allocator_of(L);
     size_t before = used(L);
     without_pages = false;
@@ -122,7 +119,7 @@ static void shrinking_never_fails(void **state)
         assert_non_null(blocks[i]);
         check_marks(blocks[i], 200);
     }
-    for (int i = 0; i < MANY; i++) { /* once more, and then it grows again */
+    for (int i = 0; i < MANY; i++) { /* once more, so that it grows again */
         blocks[i] = a.fn(a.data, blocks[i], 200, 199 - (size_t)i);
         assert_non_null(blocks[i]);
         check_marks(blocks[i], 199 - (size_t)i);
@@ -151,41 +148,39 @@ static const char makes_things[] = "local keep = {}\n"
 static void host_with_an_allocator_sees_every_block(void **state)
 {
     (void)state;
-    held = 0;
-    struct orr_runtime *rt = host_runtime_with((struct orr_options){ .alloc = counting_alloc });
-    lua_State *L = open_with(rt, (struct orr_lua_options){ 0 });
+    allocated_bytes = 0;
+    struct orr_runtime *rt = host_runtime_with((struct orr_options){ .alloc = host_alloc });
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 });
     struct orr_task *task = start(L, makes_things);
     small_blocks = 0;
     turn_until_done(rt, task, ORR_NEVER);
     assert_int_equal(error_of(rt, task), 0);
     assert_true(small_blocks >= 9000);
-    assert_true(held >= (long long)used(L));
-    finish(rt, L);
-    assert_int_equal(held, 0);
+    assert_true(allocated_bytes >= (long long)used(L));
+    finish_counting(rt, L);
 }
 
-static void all_memory_is_back_at_the_end_whatever_a_script_still_has(void **state)
+static void closing_frees_all_memory_that_a_script_still_holds(void **state)
 {
     (void)state;
-    held = 0;
-    struct orr_runtime *rt = host_runtime_with((struct orr_options){ .alloc = counting_alloc });
-    lua_State *L = open_as_chosen(rt, (struct orr_lua_options){ .memory_limit = 4 << 20 });
+    allocated_bytes = 0;
+    struct orr_runtime *rt = host_runtime_with((struct orr_options){ .alloc = host_alloc });
+    lua_State *L = open_isolate(rt, (struct orr_lua_options){ .memory_limit = 4 << 20 });
     struct orr_task *task = start(L, "keep = {} while true do keep[#keep + 1] = { #keep } end");
     turn_until_done(rt, task, 4 * MS);
     assert_int_not_equal(error_of(rt, task), 0);
-    finish(rt, L);
-    assert_int_equal(held, 0);
+    finish_counting(rt, L);
 }
 
-/* As Lua itself counts it, to the byte, beside what C holds for the script, which stays the same here. */
+/* Exactly what Lua itself counts, plus what C holds for the script, which stays the same here. */
 static void script_sees_how_much_it_uses_exactly(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_with(rt, (struct orr_lua_options){ 0 });
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 });
     struct orr_task *task = start(
         L, "local runtime = game.runtime\n"
-           "collectgarbage 'stop'\n" /* or it may collect between the two readings */
+           "collectgarbage 'stop'\n" /* it must not run between the two readings */
            "local function others() return runtime.memory_used - collectgarbage 'count' * 1024 end\n"
            "local first, keep = others(), {}\n"
            "for i = 1, 2000 do\n"
@@ -208,7 +203,7 @@ static const struct CMUnitTest memory_tests[] = {
     cmocka_unit_test(blocks_keep_their_contents_when_they_are_resized),
     cmocka_unit_test(shrinking_never_fails),
     cmocka_unit_test(host_with_an_allocator_sees_every_block),
-    cmocka_unit_test(all_memory_is_back_at_the_end_whatever_a_script_still_has),
+    cmocka_unit_test(closing_frees_all_memory_that_a_script_still_holds),
     cmocka_unit_test(script_sees_how_much_it_uses_exactly),
 };
 

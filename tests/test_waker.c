@@ -17,7 +17,7 @@ static void wake_from_another_thread_polls_the_task(void **state)
     assert_int_equal(probe.polls, 1);
 
     struct orr_waker waker = probe_waker(&probe);
-    harness_elsewhere(harness_wake, &waker);
+    harness_on_thread(harness_wake, &waker);
     harness_settle(rt);
     assert_int_equal(probe.polls, 2);
     assert_int_equal(probe.drops, 1);
@@ -54,7 +54,7 @@ static void copy_made_on_a_foreign_thread_wakes_too(void **state)
     probe_spawn(rt, &probe, ORR_HERE);
     harness_settle(rt);
     struct orr_waker waker = probe_waker(&probe);
-    harness_elsewhere(copy_and_wake, &waker);
+    harness_on_thread(copy_and_wake, &waker);
     assert_int_equal(orr_runtime_run(rt), 0);
     assert_int_equal(probe.polls, 2);
     assert_int_equal(orr_runtime_free(rt), 0);
@@ -68,7 +68,7 @@ static void waking_a_completed_task_does_nothing(void **state)
     probe_spawn(rt, &probe, ORR_HERE);
     assert_int_equal(orr_runtime_run(rt), 0);
     struct orr_waker waker = probe_waker(&probe);
-    harness_elsewhere(harness_wake, &waker);
+    harness_on_thread(harness_wake, &waker);
     orr_waker_wake(waker);
     orr_waker_wake_signal(waker);
     assert_int_equal(orr_runtime_turn(rt, ORR_NEVER), 0);
@@ -89,10 +89,10 @@ static void waker_outlives_its_runtime(void **state)
     assert_int_equal(probe.drops, 1);
     orr_waker_wake(waker);
     orr_waker_wake_signal(waker);
-    harness_elsewhere(harness_wake, &waker);
+    harness_on_thread(harness_wake, &waker);
 }
 
-static void waker_does_not_reach_a_new_runtime_in_the_same_place(void **state)
+static void waker_does_not_reach_a_new_runtime_with_the_same_waker_table(void **state)
 {
     (void)state;
     struct orr_runtime *rt = harness_runtime(1);
@@ -110,7 +110,7 @@ static void waker_does_not_reach_a_new_runtime_in_the_same_place(void **state)
     assert_int_equal(waker_table_number(waker), waker_table_number(stale)); /* or this test tests nothing */
     assert_int_equal(waker_slot(waker), waker_slot(stale));
     assert_int_not_equal(waker.bits, stale.bits);
-    harness_elsewhere(harness_wake, &stale);
+    harness_on_thread(harness_wake, &stale);
     orr_waker_wake(stale);
     assert_int_equal(orr_runtime_turn(rt, ORR_NEVER), 0);
     assert_int_equal(fresh.polls, 1);
@@ -128,7 +128,7 @@ static void stale_waker_does_not_wake_the_task_that_reused_the_slot(void **state
     probe_spawn(rt, &second, ORR_HERE);
     harness_settle(rt);
     assert_int_equal(waker_slot(probe_waker(&second)), waker_slot(stale));
-    harness_elsewhere(harness_wake, &stale);
+    harness_on_thread(harness_wake, &stale);
     orr_waker_wake(stale);
     assert_int_equal(orr_runtime_turn(rt, ORR_NEVER), 0);
     assert_int_equal(second.polls, 1);
@@ -263,7 +263,7 @@ static void wake_neighbour(struct probe *probe, struct orr_task *task)
     orr_waker_wake(probe_waker(other));
 }
 
-static void wake_on_the_own_thread_touches_no_inbox(void **state)
+static void wake_on_the_workers_own_thread_does_not_use_the_inbox(void **state)
 {
     (void)state;
     struct orr_runtime *rt = harness_runtime(1);
@@ -311,7 +311,7 @@ static void two_runtimes_wake_each_other(void **state)
     assert_int_equal(a.drops + b.drops, 2);
 }
 
-static void wakers_that_nobody_made_do_nothing(void **state)
+static void invalid_wakers_do_nothing(void **state)
 {
     (void)state;
     struct orr_runtime *rt = harness_runtime(1);
@@ -332,7 +332,7 @@ static void wakers_that_nobody_made_do_nothing(void **state)
     for (size_t i = 0; i < LENGTH(made_up); i++) {
         orr_waker_wake(made_up[i]);
         orr_waker_wake_signal(made_up[i]);
-        harness_elsewhere(harness_wake, &made_up[i]);
+        harness_on_thread(harness_wake, &made_up[i]);
         harness_settle(rt);
     }
     assert_int_equal(probe.polls, 1);
@@ -349,15 +349,15 @@ static const struct CMUnitTest waker_tests[] = {
     cmocka_unit_test(copy_made_on_a_foreign_thread_wakes_too),
     cmocka_unit_test(waking_a_completed_task_does_nothing),
     cmocka_unit_test(waker_outlives_its_runtime),
-    cmocka_unit_test(waker_does_not_reach_a_new_runtime_in_the_same_place),
+    cmocka_unit_test(waker_does_not_reach_a_new_runtime_with_the_same_waker_table),
     cmocka_unit_test(stale_waker_does_not_wake_the_task_that_reused_the_slot),
     cmocka_unit_test(million_spawns_in_one_slot_do_not_revive_a_stale_waker),
     cmocka_unit_test(many_threads_waking_one_task_make_one_inbox_entry),
     cmocka_unit_test(stored_waker_is_used_from_several_threads),
     cmocka_unit_test(wakes_come_in_the_order_in_which_they_were_made),
-    cmocka_unit_test(wake_on_the_own_thread_touches_no_inbox),
+    cmocka_unit_test(wake_on_the_workers_own_thread_does_not_use_the_inbox),
     cmocka_unit_test(two_runtimes_wake_each_other),
-    cmocka_unit_test(wakers_that_nobody_made_do_nothing),
+    cmocka_unit_test(invalid_wakers_do_nothing),
 };
 
 HARNESS_MAIN(waker_tests)

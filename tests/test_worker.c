@@ -8,7 +8,6 @@
 #include "harness.h"
 #include "lua_host.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,22 +23,10 @@
 
 enum { PATIENCE_S = 120 }; /* beyond it, something hangs */
 
-static _Atomic long long held;
-
-static void *counting_alloc(void *data, void *block, size_t old_size, size_t size)
-{
-    (void)data;
-    atomic_fetch_add(&held, (long long)size - (long long)(block ? old_size : 0));
-    if (size)
-        return realloc(block, size);
-    free(block);
-    return NULL;
-}
-
 static struct orr_runtime *worker_runtime(struct orr_options options)
 {
     alarm(PATIENCE_S);
-    held = 0;
+    allocated_bytes = 0;
     options.alloc = counting_alloc;
     struct orr_runtime *rt = host_runtime_with(options);
     assert_non_null(rt);
@@ -47,17 +34,16 @@ static struct orr_runtime *worker_runtime(struct orr_options options)
 }
 
 /* Trusted, and with all the time that a busy machine may take. */
-static lua_State *open_isolate(struct orr_runtime *rt, struct orr_lua_options options)
+static lua_State *open_without_deadlines(struct orr_runtime *rt, struct orr_lua_options options)
 {
     for (int entry = 0; entry < ORR_LUA_ENTRIES; entry++)
         options.deadline_ns[entry] = ORR_NEVER;
-    return open_with(rt, options);
+    return open_trusted(rt, options);
 }
 
 static void finish_all(struct orr_runtime *rt, lua_State *L)
 {
-    finish(rt, L);
-    assert_int_equal(held, 0);
+    finish_counting(rt, L);
     alarm(0);
 }
 
@@ -81,18 +67,7 @@ static void set_integer(lua_State *L, const char *name, lua_Integer value)
     lua_setglobal(L, name);
 }
 
-static unsigned count_threads(void)
-{
-    unsigned count = 0;
-    DIR *tasks = opendir("/proc/self/task");
-    assert_non_null(tasks);
-    while (readdir(tasks))
-        count++;
-    closedir(tasks);
-    return count - 2; /* . and .. */
-}
-
-/* --- Cancelling ------------------------------------------------------------------------------------------------------------ */
+/* --- Cancellation ----------------------------------------------------------------------------- */
 
 /* The caller spins for a while, the job too; so the one meets the other at any of its steps. */
 static const char cancelled_anywhere[] =
@@ -127,7 +102,7 @@ static void job_cancelled_at_any_moment_has_one_outcome(void **state)
 {
     (void)state;
     struct orr_runtime *rt = worker_runtime((struct orr_options){ 0 });
-    lua_State *L = open_isolate(rt, (struct orr_lua_options){ 0 });
+    lua_State *L = open_without_deadlines(rt, (struct orr_lua_options){ 0 });
     int rounds = WORK(5000);
     set_integer(L, "ROUNDS", rounds);
     run_script(rt, L, cancelled_anywhere);
@@ -136,11 +111,11 @@ static void job_cancelled_at_any_moment_has_one_outcome(void **state)
 }
 
 /* Callers that are closed, by the hundred, each at another step of its job. */
-static void callers_closed_at_any_moment_lose_nothing(void **state)
+static void closing_the_caller_of_a_job_at_any_moment_loses_nothing(void **state)
 {
     (void)state;
     struct orr_runtime *rt = worker_runtime((struct orr_options){ .pool_threads = 3 });
-    lua_State *L = open_isolate(rt, (struct orr_lua_options){ 0 });
+    lua_State *L = open_without_deadlines(rt, (struct orr_lua_options){ 0 });
     set_integer(L, "ROUNDS", WORK(2000));
     run_script(rt, L,
                "local a, worker = game.async, game.worker\n"
@@ -188,13 +163,13 @@ static const char same_instant[] =
     "end\n"
     "note 'well'";
 
-static void done_late_and_cancelled_at_the_same_instant_is_one_outcome(void **state)
+static void job_that_ends_and_is_cancelled_at_once_has_one_outcome(void **state)
 {
     (void)state;
     for (int exact = 0; exact < 2; exact++) {
         enum orr_clock clock = exact ? ORR_CLOCK_VIRTUAL : ORR_CLOCK_MONOTONIC;
         struct orr_runtime *rt = worker_runtime((struct orr_options){ .clock = clock });
-        lua_State *L = open_isolate(rt, (struct orr_lua_options){ 0 });
+        lua_State *L = open_without_deadlines(rt, (struct orr_lua_options){ 0 });
         set_integer(L, "ROUNDS", exact ? WORK(3000) + 60 : 108);
         lua_pushboolean(L, exact);
         lua_setglobal(L, "EXACT");
@@ -212,7 +187,8 @@ static void endless_loop_is_stopped_in_every_mode(void **state)
     static const enum orr_lua_mode modes[] = { ORR_LUA_SIGNAL, ORR_LUA_COUNT, ORR_LUA_OFF };
     for (size_t i = 0; i < LENGTH(modes); i++) {
         struct orr_runtime *rt = worker_runtime((struct orr_options){ .pool_threads = 1 });
-        lua_State *L = open_isolate(rt, (struct orr_lua_options){ .mode = modes[i], .max_instructions = ORR_NEVER });
+        lua_State *L = open_without_deadlines(
+            rt, (struct orr_lua_options){ .mode = modes[i], .max_instructions = ORR_NEVER });
         run_script(rt, L,
                    "local a, worker = game.async, game.worker\n"
                    "for i = 1, 20 do\n"
@@ -228,7 +204,7 @@ static void endless_loop_is_stopped_in_every_mode(void **state)
     }
 }
 
-/* --- The end ------------------------------------------------------------------------------------------------------------------ */
+/* --- The end ---------------------------------------------------------------------------------- */
 
 static const char many_jobs[] =
     "local worker = game.worker\n"
@@ -247,7 +223,7 @@ static void runtime_ends_with_a_thousand_jobs(void **state)
     (void)state;
     for (int turns = 0; turns < 6; turns++) {
         struct orr_runtime *rt = worker_runtime((struct orr_options){ .pool_threads = 2 });
-        lua_State *L = open_isolate(rt, (struct orr_lua_options){ 0 });
+        lua_State *L = open_without_deadlines(rt, (struct orr_lua_options){ 0 });
         lua_pushboolean(L, INTERRUPTS);
         lua_setglobal(L, "LOOPS");
         set_integer(L, "JOBS", JOBS);
@@ -276,7 +252,7 @@ static void jobs_end_with_their_script(void **state)
 {
     (void)state;
     struct orr_runtime *rt = worker_runtime((struct orr_options){ .pool_threads = 2 });
-    lua_State *L = open_isolate(rt, (struct orr_lua_options){ 0 });
+    lua_State *L = open_without_deadlines(rt, (struct orr_lua_options){ 0 });
     static const char text[] = "local w = game.worker.new 'require(\"orrery\").async.sleep(...) return \"done\"'\n"
                                "shared = shared or w\n"
                                "w:run(10, function(value) note(value) end)\n"
@@ -316,7 +292,7 @@ static void runtime_stopped_meanwhile_takes_no_more_jobs(void **state)
     (void)state;
     for (int round = 0; round < 10; round++) {
         struct orr_runtime *rt = worker_runtime((struct orr_options){ .pool_threads = 2 });
-        lua_State *L = open_isolate(rt, (struct orr_lua_options){ 0 });
+        lua_State *L = open_without_deadlines(rt, (struct orr_lua_options){ 0 });
         struct orr_task *task = start(L, "local w = game.worker.new 'return ...'\n"
                                          "for i = 1, math.huge do\n"
                                          "  assert(select(2, w:call(i, i)) == i)\n"
@@ -334,7 +310,7 @@ static void runtime_stopped_meanwhile_takes_no_more_jobs(void **state)
     }
 }
 
-/* --- What the host grants and limits ---------------------------------------------------------------------------------------------- */
+/* --- What the host grants and limits ---------------------------------------------------------- */
 
 static _Atomic unsigned prepared;
 
@@ -365,7 +341,7 @@ static void host_grants_functions_to_workers(void **state)
     (void)state;
     prepared = 0;
     struct orr_runtime *rt = worker_runtime((struct orr_options){ .pool_threads = 1 });
-    lua_State *L = open_isolate(
+    lua_State *L = open_without_deadlines(
         rt, (struct orr_lua_options){ .worker_prepare = prepare_worker, .worker_data = "the host's" });
     run_script(rt, L,
                "assert(double == nil)\n"
@@ -391,7 +367,7 @@ static void host_that_cannot_prepare_a_worker_fails_the_job(void **state)
 {
     (void)state;
     struct orr_runtime *rt = worker_runtime((struct orr_options){ 0 });
-    lua_State *L = open_isolate(rt, (struct orr_lua_options){ .worker_prepare = prepare_badly });
+    lua_State *L = open_without_deadlines(rt, (struct orr_lua_options){ .worker_prepare = prepare_badly });
     run_script(rt, L,
                "local w = game.worker.new 'return 1'\n"
                "for i = 1, 3 do note((select(2, pcall(w.call, w)))) end");
@@ -405,7 +381,7 @@ static void host_chooses_the_modules_of_workers(void **state)
     (void)state;
     static const char *const granted[] = { "async", "events", "worker", NULL };
     struct orr_runtime *rt = worker_runtime((struct orr_options){ .pool_threads = 2 });
-    lua_State *L = open_isolate(rt, (struct orr_lua_options){ .worker_modules = granted });
+    lua_State *L = open_without_deadlines(rt, (struct orr_lua_options){ .worker_modules = granted });
     run_script(rt, L,
                "local w = game.worker.new [[\n"
                "  local o = require 'orrery'\n"
@@ -464,7 +440,7 @@ static const char hostile_jobs[] =
     "for i = 1, 5 do assert(not w:call()) end\n"
     "note 'well'";
 
-static void untrusted_jobs_are_bounded_and_their_ends_are_their_own(void **state)
+static void limits_of_untrusted_jobs_end_only_the_job(void **state)
 {
     (void)state;
     struct orr_runtime *rt = worker_runtime((struct orr_options){ .pool_threads = 1 });
@@ -504,7 +480,8 @@ static const char hoarding[] =
     "  ok, err = pcall(sleeper.run, sleeper, megabyte, print)\n"
     "  jobs = jobs + (ok and 1 or 0)\n"
     "until not ok\n"
-    "assert(jobs >= 6 and jobs <= 18, jobs)\n" /* those that run have been received, and have isolates on the same limit */
+    /* Running jobs were received, and their isolates share the limit. */
+    "assert(jobs >= 6 and jobs <= 18, jobs)\n"
     "assert(err:find 'not enough memory', err)\n"
     "sleeper:close()\n"
     "ok, err = pcall(worker.pool, { size = 1000 })\n"
@@ -538,7 +515,7 @@ static void host_limits_how_long_jobs_compute(void **state)
     if (!INTERRUPTS)
         skip();
     struct orr_runtime *rt = worker_runtime((struct orr_options){ 0 });
-    lua_State *L = open_with(
+    lua_State *L = open_trusted(
         rt, (struct orr_lua_options){ .mount = "game", .deadline_ns = { [ORR_LUA_JOB] = 20 * UINT64_C(1000000) } });
     lua_register(L, "note", host_note);
     run_script(rt, L,
@@ -549,18 +526,18 @@ static void host_limits_how_long_jobs_compute(void **state)
     finish_all(rt, L);
 }
 
-/* --- Threads and runtimes ------------------------------------------------------------------------------------------------------------ */
+/* --- Threads and runtimes --------------------------------------------------------------------- */
 
 static void no_thread_is_made_for_a_run(void **state)
 {
     (void)state;
-    unsigned before = count_threads();
+    unsigned before = harness_threads();
     struct orr_runtime *rt = worker_runtime((struct orr_options){ .pool_threads = 3 });
-    lua_State *L = open_isolate(rt, (struct orr_lua_options){ 0 });
-    assert_int_equal(count_threads(), before); /* none before the first job */
+    lua_State *L = open_without_deadlines(rt, (struct orr_lua_options){ 0 });
+    assert_int_equal(harness_threads(), before); /* none before the first job */
     run_script(rt, L, "note(game.worker.new('return 1'):call()) note(game.worker.stats().threads)");
     assert_string_equal(noted, "1;3;");
-    assert_int_equal(count_threads(), before + 3);
+    assert_int_equal(harness_threads(), before + 3);
     set_integer(L, "ROUNDS", WORK(2000) + 20);
     run_script(rt, L,
                "local w = game.worker.new 'return 1'\n"
@@ -569,9 +546,9 @@ static void no_thread_is_made_for_a_run(void **state)
                "  w:call()\n"
                "  if i % 10 == 0 then pool:map('return ...', { 1, 2, 3, 4, 5, 6, 7, 8, 9 }, { concurrency = 9 }) end\n"
                "end");
-    assert_int_equal(count_threads(), before + 3);
+    assert_int_equal(harness_threads(), before + 3);
     finish_all(rt, L);
-    assert_int_equal(count_threads(), before);
+    assert_int_equal(harness_threads(), before);
 }
 
 static void number_of_threads_is_checked(void **state)
@@ -614,7 +591,7 @@ static enum orr_poll lodger_poll(struct orr_task *task, void *data)
     return ORR_DONE;
 }
 
-static void isolates_of_several_workers_share_the_crew(void **state)
+static void isolates_of_several_workers_share_the_pool_threads(void **state)
 {
     (void)state;
     struct orr_runtime *rt = worker_runtime((struct orr_options){ .workers = 3, .pool_threads = 2 });
@@ -657,7 +634,7 @@ static void *run_elsewhere(void *data)
     return NULL;
 }
 
-static void two_runtimes_have_crews_of_their_own(void **state)
+static void two_runtimes_have_separate_pool_threads(void **state)
 {
     (void)state;
     alarm(PATIENCE_S);
@@ -672,7 +649,7 @@ static void virtual_hour_passes_in_a_job(void **state)
 {
     (void)state;
     struct orr_runtime *rt = worker_runtime((struct orr_options){ .clock = ORR_CLOCK_VIRTUAL });
-    lua_State *L = open_isolate(rt, (struct orr_lua_options){ 0 });
+    lua_State *L = open_without_deadlines(rt, (struct orr_lua_options){ 0 });
     run_script(
         rt, L,
         "local a, loop, worker = game.async, game.loop, game.worker\n"
@@ -687,11 +664,11 @@ static void virtual_hour_passes_in_a_job(void **state)
     finish_all(rt, L);
 }
 
-static void job_that_nobody_can_help_is_a_deadlock_in_virtual_time(void **state)
+static void job_that_waits_for_ever_is_a_deadlock_in_virtual_time(void **state)
 {
     (void)state;
     struct orr_runtime *rt = worker_runtime((struct orr_options){ .clock = ORR_CLOCK_VIRTUAL });
-    lua_State *L = open_isolate(rt, (struct orr_lua_options){ 0 });
+    lua_State *L = open_without_deadlines(rt, (struct orr_lua_options){ 0 });
     struct orr_task *task = start(
         L, "game.worker.new('(...):receive()'):call(game.worker.channel(0), { timeout = math.huge })");
     assert_int_equal(orr_runtime_run(rt), -EDEADLK);
@@ -703,8 +680,8 @@ static void job_that_nobody_can_help_is_a_deadlock_in_virtual_time(void **state)
 
 static const struct CMUnitTest worker[] = {
     cmocka_unit_test(job_cancelled_at_any_moment_has_one_outcome),
-    cmocka_unit_test(callers_closed_at_any_moment_lose_nothing),
-    cmocka_unit_test(done_late_and_cancelled_at_the_same_instant_is_one_outcome),
+    cmocka_unit_test(closing_the_caller_of_a_job_at_any_moment_loses_nothing),
+    cmocka_unit_test(job_that_ends_and_is_cancelled_at_once_has_one_outcome),
     cmocka_unit_test(endless_loop_is_stopped_in_every_mode),
     cmocka_unit_test(runtime_ends_with_a_thousand_jobs),
     cmocka_unit_test(jobs_end_with_their_script),
@@ -712,15 +689,15 @@ static const struct CMUnitTest worker[] = {
     cmocka_unit_test(host_grants_functions_to_workers),
     cmocka_unit_test(host_that_cannot_prepare_a_worker_fails_the_job),
     cmocka_unit_test(host_chooses_the_modules_of_workers),
-    cmocka_unit_test(untrusted_jobs_are_bounded_and_their_ends_are_their_own),
+    cmocka_unit_test(limits_of_untrusted_jobs_end_only_the_job),
     cmocka_unit_test(untrusted_scripts_cannot_hoard_in_channels_and_queues),
     cmocka_unit_test(host_limits_how_long_jobs_compute),
     cmocka_unit_test(no_thread_is_made_for_a_run),
     cmocka_unit_test(number_of_threads_is_checked),
-    cmocka_unit_test(isolates_of_several_workers_share_the_crew),
-    cmocka_unit_test(two_runtimes_have_crews_of_their_own),
+    cmocka_unit_test(isolates_of_several_workers_share_the_pool_threads),
+    cmocka_unit_test(two_runtimes_have_separate_pool_threads),
     cmocka_unit_test(virtual_hour_passes_in_a_job),
-    cmocka_unit_test(job_that_nobody_can_help_is_a_deadlock_in_virtual_time),
+    cmocka_unit_test(job_that_waits_for_ever_is_a_deadlock_in_virtual_time),
 };
 
 HARNESS_MAIN(worker)

@@ -8,7 +8,7 @@
 #ifndef ORR_LUA_ISOLATE_H
 #define ORR_LUA_ISOLATE_H
 
-#include "exec/runtime.h"
+#include "exec/extend.h"
 #include "lua/api/events.h"
 #include "lua/api/schedule.h"
 #include "lua/api/script_timers.h"
@@ -18,9 +18,9 @@
 #include "lua/isolate/charge.h"
 #include "lua/isolate/collector.h"
 #include "lua/isolate/compat.h"
-#include "lua/isolate/deferred_free.h"
 #include "lua/isolate/execution.h"
 #include "lua/isolate/interrupt.h"
+#include "lua/isolate/late_free.h"
 #include "lua/isolate/limits.h"
 #include "lua/isolate/memory.h"
 #include "lua/isolate/memory_alarm.h"
@@ -35,9 +35,10 @@
 #include "lua/limits/slice.h"
 #include "lua/limits/statistics.h"
 #include "lua/limits/timeout_report.h"
+#include "lua/task/body_watch.h"
 #include "lua/task/hold.h"
 #include "lua/task/orphan_scan.h"
-#include "lua/task/scripts.h"
+#include "lua/task/script.h"
 #include "lua/task/shutdown.h"
 #include "lua/task/task_pool.h"
 #include "lua/task/task_set.h"
@@ -68,15 +69,15 @@ struct orr_isolate {
     struct slice slice;   /* limits/slice.c */
     struct limits limits; /* chosen when the isolate is made, then constant: every file may read them */
     struct task_set tasks;
-    struct registry registry;           /* isolate/registry */
-    struct account account;             /* isolate/account.h */
-    struct memory memory;               /* isolate/memory.c */
-    struct slab slab;                   /* isolate/slab */
-    struct oversized oversized;         /* isolate/oversized */
-    struct deferred_free deferred_free; /* isolate/deferred_free */
-    struct memory_alarm memory_alarm;   /* isolate/memory_alarm */
-    struct charge charge;               /* isolate/charge */
-    struct collector collector;         /* isolate/collector, api/collectgarbage.c */
+    struct registry registry;         /* isolate/registry */
+    struct account account;           /* isolate/account.h */
+    struct memory memory;             /* isolate/memory.c */
+    struct slab slab;                 /* isolate/slab */
+    struct oversized oversized;       /* isolate/oversized */
+    struct late_free late_free;       /* isolate/late_free */
+    struct memory_alarm memory_alarm; /* isolate/memory_alarm */
+    struct charge charge;             /* isolate/charge */
+    struct collector collector;       /* isolate/collector, api/collectgarbage.c */
 
     /* Touched now and then. */
     struct ban ban;                       /* isolate/ban */
@@ -88,12 +89,13 @@ struct orr_isolate {
     struct orphan_scan orphans;
     struct shutdowns shutdowns;
     struct discard discard;
-    struct objects objects; /* isolate/objects.c */
-    struct scripts scripts;
-    struct event_queue events;
-    struct schedule schedule;
-    struct script_timers timers;
-    struct settings *settings; /* a reference; constant, every file may read them */
+    struct objects objects;      /* isolate/objects */
+    struct scripts scripts;      /* task/script.c */
+    struct body_watches bodies;  /* task/body_watch.c */
+    struct event_queue events;   /* api/events.c */
+    struct schedule schedule;    /* api/schedule.c */
+    struct script_timers timers; /* api/script_timers.c */
+    struct settings *settings;   /* a reference; they never change, and every file may read them */
     struct alloc alloc;
 
     /* Hooks of the layers above. */
@@ -117,7 +119,7 @@ static inline struct orr_isolate *isolate_of(lua_State *L)
 /* Whether the isolate, or a script in it, may be being ended: then limits/grace_period.h knows more.  Async-signal-safe. */
 static inline bool isolate_ends(const struct orr_isolate *iso)
 {
-    return iso->closing || grace_period_any(&iso->grace_periods) || iso->worker->grace_end;
+    return iso->closing || grace_period_any(&iso->grace_periods) || worker_grace_end(iso->worker);
 }
 
 /* Whether scripts run in the sandbox: in a state that the library has made for an untrusted script. */

@@ -37,7 +37,7 @@ static int clear_roots(lua_State *L)
     lua_setfield(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
     lua_pushnil(L);
     lua_setfield(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
-    events_forget_host(L);
+    events_forget(L);
     lua_gc(L, LUA_GCINC, 200, 16, 10); /* about a thousand objects a step */
     return 0;
 }
@@ -59,7 +59,7 @@ static bool begin(struct orr_isolate *iso, struct discard *self)
 /* True if nothing is left of it. */
 static bool free_late(struct orr_isolate *iso, uint64_t until)
 {
-    while (deferred_free_one(&iso->deferred_free, &iso->alloc))
+    while (late_free_one(&iso->late_free, &iso->alloc))
         if (clock_now() >= until)
             return false;
     return true;
@@ -70,9 +70,9 @@ bool discard_step(struct orr_isolate *iso, struct discard *self, uint64_t until)
     if (!self->begun && !begin(iso, self))
         self->cycles = CYCLES;
     for (unsigned steps = 1; self->cycles < CYCLES && account_used(&iso->account) >= SMALL; steps++) {
-        deferred_free_switch(&iso->deferred_free, true);
+        late_free_switch(&iso->late_free, true);
         self->cycles += lua_gc(iso->L, LUA_GCSTEP, 0);
-        deferred_free_switch(&iso->deferred_free, false);
+        late_free_switch(&iso->late_free, false);
         if (!free_late(iso, until) || (steps % STEPS_PER_LOOK == 0 && clock_now() >= until))
             return false;
     }

@@ -1,7 +1,6 @@
 #include "lua/host/value.h"
-
-#include "lua/host/script.h"
 #include "lua/isolate/life.h"
+#include "lua/task/script.h"
 
 #include <errno.h>
 #include <limits.h>

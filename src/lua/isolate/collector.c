@@ -5,9 +5,9 @@
 #include "lua/isolate.h"
 #include "lua/isolate/account.h"
 #include "lua/isolate/ban.h"
-#include "lua/isolate/deferred_free.h"
 #include "lua/isolate/execution.h"
 #include "lua/isolate/interrupt.h"
+#include "lua/isolate/late_free.h"
 #include "lua/isolate/slab.h"
 
 #include <stdio.h>
@@ -181,7 +181,7 @@ void collector_note_allocated(struct orr_isolate *iso, size_t bytes)
 
 bool collector_owes(const struct orr_isolate *iso)
 {
-    return iso->collector.owed || iso->collector.in_one_go || deferred_free_any(&iso->deferred_free);
+    return iso->collector.owed || iso->collector.in_one_go || late_free_any(&iso->late_free);
 }
 
 void collector_force(struct orr_isolate *iso, unsigned cycles)
@@ -252,18 +252,19 @@ struct payment {
 static bool has_time(const struct orr_isolate *iso, const struct payment *payment)
 {
     const struct collector *self = &iso->collector;
-    const struct watch *watch = iso->worker->watch;
+    const struct watch *watch = worker_watch(iso->worker);
     bool in_slice = execution_in_slice(&iso->execution);
     if (payment->anyway)
         return payment->now < payment->until;
-    uint64_t turn = watch->turn_end - watch->turn_began;
+    uint64_t turn_began = watch_turn_began(watch), turn_end = watch_turn_end(watch);
+    uint64_t turn = turn_end - turn_began;
     if (!payment->steps && !in_slice && turn < SHORT_TURN)
         return true;
-    if (payment->now >= payment->until || payment->now >= watch->turn_end ||
+    if (payment->now >= payment->until || payment->now >= turn_end ||
         (in_slice && interrupt_time_is_over(&iso->interrupt)))
         return false;
     uint64_t expected = self->longest < self->longest_before / 2 ? self->longest_before : 0;
-    return payment->now + expected <= watch->turn_end || payment->now - watch->turn_began < turn / 4;
+    return payment->now + expected <= turn_end || payment->now - turn_began < turn / 4;
 }
 
 static void judge_step(struct orr_isolate *iso, uint64_t ns)
@@ -300,9 +301,9 @@ static bool take_step(struct orr_isolate *iso, struct payment *payment)
 {
     struct collector *self = &iso->collector;
     set_milestone(self->stack);
-    deferred_free_switch(&iso->deferred_free, true);
+    late_free_switch(&iso->late_free, true);
     int over = lua_gc(self->stack, LUA_GCSTEP, 0);
-    deferred_free_switch(&iso->deferred_free, false);
+    late_free_switch(&iso->late_free, false);
     if (over < 0)
         return false;
     uint64_t cpu = clock_thread(), ns = cpu - payment->cpu;
@@ -326,7 +327,7 @@ static bool take_step(struct orr_isolate *iso, struct payment *payment)
 /* A block that a step has left to be freed counts as a step of its own. */
 static bool free_one(struct orr_isolate *iso, struct payment *payment)
 {
-    if (!deferred_free_one(&iso->deferred_free, &iso->alloc))
+    if (!late_free_one(&iso->late_free, &iso->alloc))
         return false;
     payment->now = clock_now();
     payment->cpu = clock_thread();
@@ -412,10 +413,10 @@ void collector_begin(struct orr_isolate *iso)
     self->left_before = account_used(&iso->account);
     set_threshold(iso);
     self->idle.work = work_idly;
-    idle_add(&iso->worker->idle, &self->idle);
+    worker_add_idle_work(iso->worker, &self->idle);
 }
 
 void collector_end(struct orr_isolate *iso)
 {
-    idle_remove(&iso->worker->idle, &iso->collector.idle);
+    worker_remove_idle_work(iso->worker, &iso->collector.idle);
 }

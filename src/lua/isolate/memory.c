@@ -5,9 +5,9 @@
 #include "lua/isolate/ban.h"
 #include "lua/isolate/charge.h"
 #include "lua/isolate/collector.h"
-#include "lua/isolate/deferred_free.h"
 #include "lua/isolate/execution.h"
 #include "lua/isolate/interrupt.h"
+#include "lua/isolate/late_free.h"
 #include "lua/isolate/memory_alarm.h"
 #include "lua/isolate/oversized.h"
 #include "lua/isolate/slab.h"
@@ -94,7 +94,7 @@ static bool refused_before(struct memory *self, const void *block, size_t old_si
 
 static __attribute__((noinline)) void *take_large(struct orr_isolate *iso, size_t size)
 {
-    deferred_free_make_room(&iso->deferred_free, &iso->alloc, size);
+    late_free_make_room(&iso->late_free, &iso->alloc, size);
     void *block = alloc_resize(&iso->alloc, NULL, 0, size);
     oversized_made(&iso->oversized, block, size);
     return block;
@@ -142,8 +142,8 @@ static bool give_outside(struct orr_isolate *iso, void *block, size_t size)
 static void give_large(struct orr_isolate *iso, void *block, size_t size)
 {
     oversized_freed(&iso->oversized, block);
-    if (deferred_free_wants(&iso->deferred_free, size))
-        deferred_free_add(&iso->deferred_free, block, size);
+    if (late_free_wants(&iso->late_free, size))
+        late_free_add(&iso->late_free, block, size);
     else
         alloc_resize(&iso->alloc, block, size, 0);
 }
@@ -183,7 +183,7 @@ static bool fits_in_place(const struct orr_isolate *iso, const void *block, size
 static void *resize_large(struct orr_isolate *iso, void *block, size_t old_size, size_t size)
 {
     if (size > old_size)
-        deferred_free_make_room(&iso->deferred_free, &iso->alloc, size - old_size);
+        late_free_make_room(&iso->late_free, &iso->alloc, size - old_size);
     void *moved = alloc_resize(&iso->alloc, block, old_size, size);
     if (moved)
         oversized_moved(&iso->oversized, block, moved);
@@ -321,7 +321,7 @@ void memory_discard(struct orr_isolate *iso)
 
 void memory_close(struct orr_isolate *iso)
 {
-    while (deferred_free_one(&iso->deferred_free, &iso->alloc))
+    while (late_free_one(&iso->late_free, &iso->alloc))
         ;
     slab_close(&iso->slab);
 }

@@ -38,7 +38,7 @@ bool grace_period_refuses(const struct orr_isolate *iso, uint32_t script)
 
 uint64_t grace_period_left(const struct orr_isolate *iso, uint32_t script)
 {
-    uint64_t end = iso->worker->grace_end ? iso->worker->grace_end : ORR_NEVER;
+    uint64_t end = worker_grace_end(iso->worker) ? worker_grace_end(iso->worker) : ORR_NEVER;
     for (const struct grace_period *at = iso->grace_periods.first; at; at = at->next)
         if (concerns(at, script) && at->end < end)
             end = at->end;
@@ -50,5 +50,5 @@ uint64_t grace_period_left(const struct orr_isolate *iso, uint32_t script)
 
 bool grace_period_is_over(const struct orr_isolate *iso, uint32_t script)
 {
-    return (iso->grace_periods.first || iso->worker->grace_end) && !grace_period_left(iso, script);
+    return (iso->grace_periods.first || worker_grace_end(iso->worker)) && !grace_period_left(iso, script);
 }

@@ -42,6 +42,12 @@ uint64_t grace_period_left(const struct orr_isolate *iso, uint32_t script);
 /* Whether the Lua of a script may not run any more. */
 bool grace_period_is_over(const struct orr_isolate *iso, uint32_t script);
 
+/* The one that began last; NULL for none. */
+static inline struct grace_period *grace_period_first(const struct grace_periods *all)
+{
+    return all->first;
+}
+
 /* Whether any has begun. */
 static inline bool grace_period_any(const struct grace_periods *all)
 {

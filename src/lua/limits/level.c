@@ -33,8 +33,8 @@ static void measure(struct orr_isolate *iso, struct level *level)
     level->since = clock_now();
     if (left >= iso->limits.slice_ns || interrupt_is_counted(&iso->interrupt))
         return;
-    watch_set(iso->worker->watch, left);
-    if (watch_failed(iso->worker->watch) && !interrupt_is_requested(&iso->interrupt))
+    watch_set(worker_watch(iso->worker), left);
+    if (watch_failed(worker_watch(iso->worker)) && !interrupt_is_requested(&iso->interrupt))
         interrupt_slice_over(iso); /* early, for there is no later */
 }
 
@@ -86,11 +86,10 @@ void level_leave(struct orr_isolate *iso, struct level *level)
 /* The outermost level counts from the beginning of the slice, as far as that is known. */
 struct level *level_find_expired(struct orr_isolate *iso)
 {
-    const struct watch *watch = iso->worker->watch;
-    uint64_t now = clock_now();
+    uint64_t now = clock_now(), timer_set_at = watch_timer_set_at(worker_watch(iso->worker));
     for (struct level *level = execution_level(&iso->execution); level; level = level->outer) {
         if (iso->limits.mode == ORR_LUA_SIGNAL && !level->since)
-            level->since = !level->outer && watch->slice == watch->set_in ? watch->set_at : now;
+            level->since = !level->outer && timer_set_at ? timer_set_at : now;
         if (ban_is_imposed(&iso->ban) && !level->outer)
             return level;
         if (level->limit && level_used(iso, level) >= level->limit + (iso->limits.mode == ORR_LUA_COUNT))

@@ -14,7 +14,8 @@
 /* No timer interrupts the slice that begins. */
 static void count_instead(struct orr_isolate *iso)
 {
-    const struct watch *watch = iso->worker->watch;
+    int error;
+    const char *call = watch_failed_call(worker_watch(iso->worker), &error);
     uint64_t now = clock_now();
     iso->slice.end = clock_after(now, iso->limits.slice_ns);
     interrupt_count_slice(iso, now);
@@ -23,16 +24,16 @@ static void count_instead(struct orr_isolate *iso)
     iso->slice.counted_told = true;
     char text[160];
     snprintf(text, sizeof text,
-             "Lua cannot be interrupted by a timer, and its instructions are counted instead: %s: %s",
-             watch->failed_call, strerror(watch->error));
+             "Lua cannot be interrupted by a timer, and its instructions are counted instead: %s: %s", call,
+             strerror(error));
     notices_add(iso, ORR_LUA_COUNTED, text);
 }
 
 static void begin_watching(struct orr_isolate *iso)
 {
-    watch_begin(iso->worker->watch, &iso->slice.outer, interrupt_slice_over, iso, iso->limits.slice_ns);
+    watch_begin(worker_watch(iso->worker), &iso->slice.outer, interrupt_slice_over, iso, iso->limits.slice_ns);
     interrupt_watch_slice(&iso->interrupt);
-    if (watch_failed(iso->worker->watch))
+    if (watch_failed(worker_watch(iso->worker)))
         count_instead(iso);
 }
 
@@ -53,7 +54,7 @@ static void end_watching(struct orr_isolate *iso)
 {
     struct orr_isolate *outer = iso->slice.outer.data;
     bool over = interrupt_time_is_over(&iso->interrupt);
-    watch_end(iso->worker->watch, &iso->slice.outer);
+    watch_end(worker_watch(iso->worker), &iso->slice.outer);
     if (!interrupt_end_slice(iso))
         return;
     timeout_report_forget_slow(&iso->timeout_report);
@@ -83,7 +84,7 @@ bool slice_is_over(const struct orr_isolate *iso)
     if (!looks_at_clock(iso))
         return interrupt_time_is_over(&iso->interrupt);
     uint64_t now = clock_now();
-    return now >= iso->slice.end || now >= iso->worker->watch->turn_end;
+    return now >= iso->slice.end || now >= watch_turn_end(worker_watch(iso->worker));
 }
 
 uint64_t slice_end_time(const struct orr_isolate *iso)

@@ -19,4 +19,15 @@ static inline void statistics_count_timeout(struct limit_statistics *self)
     self->timeouts++;
 }
 
+static inline void statistics_reset(struct limit_statistics *self)
+{
+    *self = (struct limit_statistics){ 0 };
+}
+
+/* What they are, for the host and for scripts to read. */
+static inline struct limit_statistics statistics_read(const struct limit_statistics *self)
+{
+    return *self;
+}
+
 #endif

@@ -3,11 +3,11 @@
 #include "lua/limits/level.h"
 #include "lua/limits/slice.h"
 
-#include "lua/host/script.h"
 #include "lua/isolate/roots.h"
 #include "lua/isolate/settings.h"
 #include "lua/sandbox/sandbox.h"
 #include "lua/sandbox/source.h"
+#include "lua/task/script.h"
 
 #include <errno.h>
 #include <string.h>

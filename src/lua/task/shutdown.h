@@ -17,6 +17,7 @@
 
 #include "lua/isolate/compat.h"
 #include "lua/limits/grace_period.h"
+#include "lua/task/script.h"
 #include "orrery.h"
 
 struct orr_isolate;

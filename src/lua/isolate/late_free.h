@@ -8,44 +8,44 @@
  *
  * The list is made of the blocks themselves: nothing here allocates.  The isolate's worker's thread.
  */
-#ifndef ORR_LUA_ISOLATE_DEFERRED_FREE_H
-#define ORR_LUA_ISOLATE_DEFERRED_FREE_H
+#ifndef ORR_LUA_ISOLATE_LATE_FREE_H
+#define ORR_LUA_ISOLATE_LATE_FREE_H
 
 #include "base/alloc.h"
 
 #include <stdbool.h>
 
-enum { DEFERRED_LEAST = 64 << 10 }; /* bytes of a block that is worth it */
+enum { LATE_LEAST = 64 << 10 }; /* bytes of a block that is worth it */
 
-struct deferred_block;
+struct late_block;
 
-struct deferred_free {
+struct late_free {
     bool on; /* a step of the collector is under way */
-    struct deferred_block *first;
+    struct late_block *first;
 };
 
-static inline void deferred_free_switch(struct deferred_free *self, bool on)
+static inline void late_free_switch(struct late_free *self, bool on)
 {
     self->on = on;
 }
 
-static inline bool deferred_free_wants(const struct deferred_free *self, size_t size)
+static inline bool late_free_wants(const struct late_free *self, size_t size)
 {
-    return self->on && size >= DEFERRED_LEAST;
+    return self->on && size >= LATE_LEAST;
 }
 
-static inline bool deferred_free_any(const struct deferred_free *self)
+static inline bool late_free_any(const struct late_free *self)
 {
     return self->first;
 }
 
 /* Frees a block later. */
-void deferred_free_add(struct deferred_free *self, void *block, size_t size);
+void late_free_add(struct late_free *self, void *block, size_t size);
 
 /* Frees one of them; false if there is none. */
-bool deferred_free_one(struct deferred_free *self, const struct alloc *alloc);
+bool late_free_one(struct late_free *self, const struct alloc *alloc);
 
 /* Frees as many of them as make up so many bytes. */
-void deferred_free_make_room(struct deferred_free *self, const struct alloc *alloc, size_t bytes);
+void late_free_make_room(struct late_free *self, const struct alloc *alloc, size_t bytes);
 
 #endif
