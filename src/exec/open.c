@@ -250,7 +250,7 @@ static int runtime_open(struct orr_runtime **out, const struct orr_options *opti
                                          .alloc = alloc,
                                          .log = *log,
                                          .wake = orr_waker_wake,
-                                         .rouse = sleep_over,
+                                         .sleep_over = sleep_over,
                                      });
     if (error)
         goto no_timers;

@@ -6,7 +6,9 @@
 void task_recycle(struct tasks *tasks, struct orr_task *task)
 {
     if (task->life != TASK_FREE)
-        /* Tested alone: combined with the next test, the read would be wider than the last store. */
+        /*
+         * Tested alone: combined with the next test, the read would be wider than the last store.
+         */
         return;
     if (task->queued || task->interrupted || !task->reusable)
         return;
