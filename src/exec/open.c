@@ -254,8 +254,8 @@ static int runtime_open(struct orr_runtime **out, const struct orr_options *opti
                                      });
     if (error)
         goto no_timers;
+    /* Pool threads do not live yet. */
     for (unsigned number = rt->worker_count; number < rt->capacity; number++)
-        /* Pool threads do not live yet. */
         atomic_store(&timers_shard(rt->timers, number)->living, false);
     error = open_workers(rt, options);
     if (error) {

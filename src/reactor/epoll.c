@@ -168,8 +168,8 @@ static ssize_t transfer_when_ready(const struct orr_io *io)
  */
 static ssize_t try_transfer(const struct orr_io *io)
 {
+    /* An empty read or write means something to some files, but not as a vector. */
     if (!io->length)
-        /* An empty read or write means something to some files, but not as a vector. */
         return transfer_when_ready(io);
     ssize_t count = transfer(io, RWF_NOWAIT);
     return count == -EOPNOTSUPP ? transfer_when_ready(io) : count;

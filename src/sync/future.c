@@ -59,8 +59,8 @@ static void tell(struct orr_future *future)
     future->counted = NULL;
     while (wait_grant_first(&future->line))
         continue;
+    /* Its clock may have stood still for the future. */
     if (worker && atomic_fetch_sub(&worker->remote.foreign_futures, 1) == 1)
-        /* Its clock may have stood still for the future. */
         worker_nudge(runtime_worker(worker->runtime, 1));
 }
 

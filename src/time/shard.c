@@ -106,11 +106,11 @@ bool shard_comes_to_rest(struct timer_shard *shard)
         return false;
     /* Published before the count is read again: see leave_garbage() in control.c. */
     atomic_store(&shard->load, shard_pending(shard));
+    /*
+     * It stays changed: the thread that cancelled the last timer may not have counted that yet,
+     * and rings when it has.
+     */
     if (timer_scheduled(shard) > 0)
-        /*
-         * It stays changed: the thread that cancelled the last timer may not have counted that yet,
-         * and rings when it has.
-         */
         return false;
     shard->changed = false;
     return true;
@@ -314,8 +314,8 @@ static void send_away(struct timer_shard *shard, struct orr_timer *timer, uint64
     if (!(word & TIMER_LOCAL))
         word = timers_count_at(timer, word & ~TIMER_GUEST, timers_unowned(shard->timers));
     timer_unlock(timer, word | TIMER_POSTED);
+    /* Its letter is on the way already: this shard refused it, so it went to the service. */
     if (word & TIMER_POSTED)
-        /* Its letter is on the way already: this shard refused it, so it went to the service. */
         return;
     if (word & TIMER_LOCAL || !timers_orphan(shard->timers, timer)) {
         timers_complete_as_cancelled(shard->timers, timer);
@@ -342,11 +342,11 @@ static bool keep_unless_guest(void *data, struct wheel_entry *entry)
 void shard_unattend(struct timer_shard *shard)
 {
     bool attended = atomic_load_explicit(&shard->attended, memory_order_relaxed);
+    /*
+     * No other shard is attended: the timers are as well off here as elsewhere, and need not
+     * come again for the next turn.
+     */
     if (!attended || atomic_load(&shard->timers->attended_shards) == 1)
-        /*
-         * No other shard is attended: the timers are as well off here as elsewhere, and need not
-         * come again for the next turn.
-         */
         return;
     stop_attending(shard);
     wait_for_service(shard);
