@@ -327,7 +327,7 @@ static void invalid_wakers_do_nothing(void **state)
         { 0 },
         { UINT64_MAX },
         waker_make(0, 0, 0),
-        waker_make(PLACES - 1, 0, 0),
+        waker_make(WAKER_TABLES - 1, 0, 0),
         waker_make(place, (1 << WAKER_SLOT_BITS) - 1, 0),
         waker_make(place, slot, waker_generation(probe_waker(&probe)) + 1),
         waker_make(place, slot + 1, 0), /* a slot that exists and has no task */
