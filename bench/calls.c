@@ -1,6 +1,7 @@
 /*
- * The longest turn of 4 ms while an untrusted script is inside one call of a C function whose time grows with its input.  The collector
- * stands still meanwhile, so that only the call is measured.  Milliseconds of the thread's CPU time, and nothing to compare them with.
+ * The longest turn of 4 ms while an untrusted script is inside one call of a C function whose time
+ * grows with its input.  The collector is stopped meanwhile, so that only the call is measured.
+ * Milliseconds of the thread's CPU time; there is no peer.
  */
 #include "isolate.h"
 
@@ -8,11 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define BUDGET (4 * BENCH_MS)
 
-/* The longest list that an untrusted script may have by default: struct orr_lua_options.longest_list. */
+/* The longest list of an untrusted script by default: struct orr_lua_options.longest_list. */
 #define LONGEST_LIST "262144"
 
 /* A list of that length, of empty tables. */
@@ -20,15 +20,15 @@
 
 struct row {
     const char *name;
-    const char *setup; /* what it needs; names are global */
-    const char *call;  /* the one that is measured */
+    const char *setup; /* prepares the globals that the call needs */
+    const char *call;  /* the call that is measured */
 };
 
 static const struct row rows[] = {
-    { "json_encode_floats", /* the same 1,000, 400 times */
+    { "json_encode_floats", /* the same 1,000 floats, 400 times */
       "row = {} for i = 1, 1000 do row[i] = i / 7 end list = {} for i = 1, 400 do list[i] = row end",
       "pcall(orrery.json.encode, list)" },
-    { "json_encode_doubling", /* 2^60, up to the longest string */
+    { "json_encode_doubling", /* 2^60 elements, until the longest string is reached */
       "t = { 1 } for _ = 1, 60 do t = { t, t } end", "pcall(orrery.json.encode, t)" },
     { "json_decode_digits", "text = ('7'):rep(7 * 2^20)", "pcall(orrery.json.decode, text)" },
     { "values_encode_tables", "t = " TABLES, "pcall(orrery.values.encode, t)" },
@@ -112,23 +112,16 @@ static int collect(lua_State *L)
     return 0;
 }
 
-static uint64_t cpu_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return (uint64_t)now.tv_sec * BENCH_MS * 1000 + (uint64_t)now.tv_nsec;
-}
-
-/* Milliseconds of the longest turn between the two. */
+/* Milliseconds of the longest turn between begin() and over(). */
 static double longest_turn(struct orr_runtime *rt)
 {
     uint64_t longest = 0;
     begun = over = false;
     while (!over) {
         bool counts = begun;
-        uint64_t start = cpu_now();
+        uint64_t start = bench_cpu_now();
         bench_must(orr_runtime_turn(rt, BUDGET), "orr_runtime_turn");
-        uint64_t taken = cpu_now() - start;
+        uint64_t taken = bench_cpu_now() - start;
         if (counts && taken > longest)
             longest = taken;
     }
@@ -147,7 +140,7 @@ static double measure(const struct row *row)
     lua_register(state, "begin", say_begun);
     lua_register(state, "over", say_over);
     lua_register(state, "collect", collect);
-    /* The waits let a turn end before the call, and after it. */
+    /* The waits end a turn before the call and after it. */
     snprintf(code, sizeof code, "%s begin() orrery.async.sleep(1) %s orrery.async.sleep(1) over()", row->setup,
              row->call);
     if (luaL_loadstring(state, code) != LUA_OK) {
@@ -161,7 +154,7 @@ static double measure(const struct row *row)
     return longest;
 }
 
-/* The smallest of a few: what else the machine does makes a turn longer, and never shorter. */
+/* Prints the smallest of a few: other work on the machine only makes a turn longer. */
 static void print(const struct row *row)
 {
     enum { TIMES = 5 };
