@@ -4,7 +4,7 @@
  */
 #include "step_task.h"
 
-#include "exec/worker.h"
+#include "exec/turn.h"
 
 #include <errno.h>
 #include <stdio.h>

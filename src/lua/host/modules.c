@@ -12,6 +12,7 @@
 #include "lua/api/group.h"
 #include "lua/api/json.h"
 #include "lua/api/loop.h"
+#include "lua/api/queue.h"
 #include "lua/api/runtime_info.h"
 #include "lua/api/schedule.h"
 #include "lua/api/scopes.h"
@@ -21,10 +22,11 @@
 #include "lua/api/values.h"
 #include "lua/isolate.h"
 #include "lua/isolate/api_modules.h"
+#include "lua/isolate/embedded.h"
 #include "lua/isolate/settings.h"
+#include "lua/isolate/stack_room.h"
 #include "lua/limits/hooks.h"
 #include "lua/limits/paced.h"
-#include "lua/limits/stack_room.h"
 #include "lua/limits/terminate.h"
 #include "lua/pattern/pattern.h"
 #include "lua/sandbox/sandbox.h"
@@ -32,53 +34,44 @@
 #include "lua/worker/library.h"
 #include "lua/worker/module.h"
 
-/* What is written in Lua, compiled and embedded at build time: see lua/. */
-extern const char orrery_lua_async[];
-extern const size_t orrery_lua_async_size;
-extern const char orrery_lua_eventloop[];
-extern const size_t orrery_lua_eventloop_size;
-extern const char orrery_lua_events[];
-extern const size_t orrery_lua_events_size;
-extern const char orrery_lua_require[];
-extern const size_t orrery_lua_require_size;
-
-/* Calls a chunk of ours with the module's table, at the top, and with what is private to us: [module] -> [module] [result]. */
-static void run_chunk(lua_State *L, const char *code, size_t size, const char *name)
+/* What lua/async.lua adds to the module `async` and to classes: [orrery] -> [orrery]. */
+static void run_async(lua_State *L)
 {
-    if (luaL_loadbufferx(L, code, size, name, "b") != LUA_OK)
-        lua_error(L);
+    static const char *const classes[] = { LTASK_CLASS, SEMAPHORE_CLASS, MUTEX_CLASS, FUTURE_CLASS };
+    enum { CLASSES = sizeof classes / sizeof *classes };
+    embedded_push(L, &embedded_async);
     lua_pushvalue(L, -2);
-    isolate_push_methods(L, LTASK_CLASS);
-    isolate_push_methods(L, "orrery.semaphore");
-    isolate_push_methods(L, "orrery.mutex");
-    isolate_push_methods(L, "orrery.future");
-    lua_call(L, 5, 1);
+    for (int i = 0; i < CLASSES; i++)
+        isolate_push_methods(L, classes[i]);
+    lua_call(L, 1 + CLASSES, 0);
 }
 
-/* [module] -> [module] */
-static void open_events(struct orr_isolate *iso, lua_State *L)
+/* The module `async`, except for what is written in Lua: [orrery] -> [orrery]. */
+static void open_async(struct orr_isolate *iso, lua_State *L)
 {
-    events_push_private(iso, L);
-    if (luaL_loadbufferx(L, orrery_lua_events, orrery_lua_events_size, "=orrery/events.lua", "b") != LUA_OK)
-        lua_error(L);
-    lua_pushvalue(L, -3);
-    lua_pushvalue(L, -3);
-    lua_call(L, 2, 0);
-    events_keep_host(L);
-    lua_pop(L, 1);
+    lua_newtable(L);
+    async_open(iso, L);
+    await_open(iso, L);
+    scopes_open(iso, L);
+    sync_open(iso, L);
+    queue_open(iso, L);
+    future_open(iso, L);
+    group_open(iso, L);
+    lua_setfield(L, -2, "async");
+    task_methods_open(iso, L);
 }
 
-/* [module] -> [module] */
-static void open_eventloop(struct orr_isolate *iso, lua_State *L)
+/* Replaces functions of Lua's own libraries. */
+static void replace_own(struct orr_isolate *iso, lua_State *L)
 {
-    eventloop_push_private(iso, L);
-    if (luaL_loadbufferx(L, orrery_lua_eventloop, orrery_lua_eventloop_size, "=orrery/eventloop.lua", "b") != LUA_OK)
-        lua_error(L);
-    lua_pushvalue(L, -3);
-    isolate_push_methods(L, LTASK_CLASS);
-    lua_pushvalue(L, -4);
-    lua_call(L, 3, 0);
-    eventloop_keep_host(L);
+    coroutine_open(iso, L);
+    terminate_open(iso, L);
+    hooks_open(iso, L);
+    collectgarbage_open(iso, L);
+    if (!iso->limits.safe_patterns)
+        return;
+    if (lua_getglobal(L, LUA_STRLIBNAME) == LUA_TTABLE)
+        pattern_open(iso, L);
     lua_pop(L, 1);
 }
 
@@ -88,7 +81,10 @@ static int return_module(lua_State *L)
     return 1;
 }
 
-/* `require`, with Lua's own modules, and ours among them: [module] [what makes a require] -> [module]. */
+/*
+ * Sets a `require` that uses Lua's table `package`, and finds `orrery`:
+ * [orrery] [function that makes a `require`] -> [orrery].
+ */
 static void use_package(lua_State *L)
 {
     lua_call(L, 0, 1);
@@ -100,12 +96,19 @@ static void use_package(lua_State *L)
     lua_pop(L, 1);
 }
 
-/* Into `string`, in the place of Lua's own. */
-static void put_patterns(struct orr_isolate *iso, lua_State *L)
+/* [orrery] -> [orrery] */
+static void open_require(struct orr_isolate *iso, lua_State *L)
 {
-    if (lua_getglobal(L, LUA_STRLIBNAME) == LUA_TTABLE)
-        pattern_open(iso, L);
-    lua_pop(L, 1);
+    embedded_push(L, &embedded_require);
+    lua_pushvalue(L, -2);
+    lua_call(L, 1, 1); /* [orrery] [function that makes a `require`] */
+    if (sandbox_applies(iso))
+        sandbox_finish(iso, L);
+    else
+        use_package(L);
+    c_libraries_open(iso, L);
+    if (iso->limits.may_sleep)
+        c_libraries_may_sleep(iso);
 }
 
 void modules_open(struct orr_isolate *iso, lua_State *L)
@@ -119,25 +122,11 @@ void modules_open(struct orr_isolate *iso, lua_State *L)
     paced_open(iso, L);
     values_open(iso, L);
     json_open(iso, L);
-    lua_newtable(L);
-    async_open(iso, L);
-    await_open(iso, L);
-    scopes_open(iso, L);
-    sync_open(iso, L);
-    future_open(iso, L);
-    group_open(iso, L);
-    lua_setfield(L, -2, "async");
-    task_methods_open(iso, L);
-    coroutine_open(iso, L);
-    terminate_open(iso, L);
-    hooks_open(iso, L);
-    collectgarbage_open(iso, L);
-    if (iso->limits.safe_patterns)
-        put_patterns(iso, L);
-    run_chunk(L, orrery_lua_async, orrery_lua_async_size, "=orrery/async.lua");
-    lua_pop(L, 1);
-    open_eventloop(iso, L);
-    open_events(iso, L);
+    open_async(iso, L);
+    replace_own(iso, L);
+    run_async(L);
+    eventloop_open(iso, L);
+    events_open(iso, L);
     worker_module_open(iso, L);
     if (iso->limits.testing)
         testing_open(iso, L);
@@ -147,16 +136,10 @@ void modules_open(struct orr_isolate *iso, lua_State *L)
         lua_pushvalue(L, -1);
         lua_setglobal(L, settings->mount);
     }
-    run_chunk(L, orrery_lua_require, orrery_lua_require_size, "=orrery/require.lua");
-    if (sandbox_applies(iso))
-        sandbox_finish(iso, L);
-    else
-        use_package(L);
-    c_libraries_open(iso, L);
-    if (iso->limits.may_sleep)
-        c_libraries_may_sleep(iso);
+    open_require(iso, L);
     api_modules_withhold(L, settings->modules);
-    if (settings->for_jobs && !api_modules_beyond_jobs(settings->modules)) /* with which an isolate is not used again */
+    /* An isolate with modules beyond those of jobs is not used again, so it need not be frozen. */
+    if (settings->for_jobs && !api_modules_beyond_jobs(settings->modules))
         library_freeze(L);
     lua_pop(L, 1);
 }

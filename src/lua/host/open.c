@@ -2,11 +2,15 @@
 
 #include "lua/host/modules.h"
 #include "lua/isolate/charge.h"
+#include "lua/isolate/collector.h"
+#include "lua/isolate/life.h"
 #include "lua/isolate/settings.h"
-#include "lua/limits/budget.h"
 #include "lua/limits/finalizers.h"
+#include "lua/limits/preempt.h"
+#include "lua/limits/timeout_report.h"
 #include "lua/sandbox/sandbox.h"
 #include "lua/task/orphans.h"
+#include "lua/task/report.h"
 #include "lua/task/task_finalizer.h"
 #include "lua/task/task_parts.h"
 
@@ -30,7 +34,7 @@ static int guard_gc(lua_State *L)
     isolate_forget_found();
     if (!iso->closing && !isolate_visit(iso)) { /* by the host, under its tasks */
         iso->closing = true;
-        shutdown_begin(&iso->shutdowns.all, iso, EVERY_SCRIPT, iso->worker->grace_ns);
+        shutdown_begin(&iso->shutdowns.all, iso, EVERY_SCRIPT, worker_grace_ns(iso->worker));
         shutdown_drop(&iso->shutdowns.all);
         shutdown_end(&iso->shutdowns.all);
         ltask_report_unseen(iso);
@@ -54,7 +58,7 @@ static void bind_life(struct orr_isolate *iso, lua_State *L)
     lua_setmetatable(L, -2);
     luaL_ref(L, LUA_REGISTRYINDEX);
     guard->iso = iso;
-    iso->references++;
+    isolate_ref(iso);
 }
 
 /* Texts that must be there when no memory is: Lua makes some of them where nothing protects it. */
@@ -90,11 +94,11 @@ static int open_protected(lua_State *L)
 static int isolate_init(struct orr_isolate *iso, struct orr_runtime *rt, lua_State *L)
 {
     iso->rt = rt;
-    iso->worker = worker_current && worker_current->runtime == rt ? worker_current : runtime_worker(rt, 1);
+    iso->worker = worker_current && worker_runtime(worker_current) == rt ? worker_current : runtime_worker(rt, 1);
     share_open(&iso->share);
     lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);
     iso->L = iso->execution.running = lua_tothread(L, -1);
-    iso->worker->task_freed = ltask_freed;
+    worker_set_task_freed(iso->worker, ltask_freed);
     isolate_forget_found();
     lua_pop(L, 1);
     lua_pushcfunction(L, open_protected);
@@ -112,18 +116,14 @@ static int isolate_init(struct orr_isolate *iso, struct orr_runtime *rt, lua_Sta
 static int isolate_new(struct orr_runtime *rt, struct settings *settings, lua_State **out);
 static void isolate_free(struct orr_isolate *iso);
 
-static struct orr_isolate *isolate_alloc(struct orr_runtime *rt, struct settings *settings)
+/* An isolate whose limits are in place, before it has a state; NULL for lack of memory. */
+static struct orr_isolate *isolate_begin(struct orr_runtime *rt, struct settings *settings)
 {
-    struct orr_isolate *iso = alloc_zeroed(&rt->alloc, sizeof *iso);
+    struct orr_isolate *iso = isolate_alloc(rt, settings);
     if (!iso)
         return NULL;
-    iso->alloc = rt->alloc;
-    iso->settings = settings_ref(settings);
-    iso->limits = settings->limits;
-    iso->charge.quota = settings->quota;
-    iso->charge.own = !settings->for_jobs;
-    memory_open(iso);
-    iso->references = 1;
+    preempt_open(iso);
+    timeout_report_open(&iso->timeout_report, report_describe);
     return iso;
 }
 
@@ -139,7 +139,7 @@ int orr_lua_open(struct orr_runtime *rt, lua_State *L, const struct orr_lua_opti
     int error = settings_new(options, &maker, &rt->alloc, &rt->log, &settings);
     if (error)
         return error;
-    struct orr_isolate *iso = isolate_alloc(rt, settings);
+    struct orr_isolate *iso = isolate_begin(rt, settings);
     settings_unref(settings);
     if (!iso)
         return -ENOMEM;
@@ -159,14 +159,9 @@ static int open_libraries(lua_State *L)
     return 0;
 }
 
-static bool collect_idly(struct idle_work *work, uint64_t until)
-{
-    return collector_idle(container_of(work, struct orr_isolate, collector.idle), until);
-}
-
 static int isolate_new(struct orr_runtime *rt, struct settings *settings, lua_State **out)
 {
-    struct orr_isolate *iso = isolate_alloc(rt, settings);
+    struct orr_isolate *iso = isolate_begin(rt, settings);
     if (!iso)
         return -ENOMEM;
     iso->owned = true;
@@ -182,8 +177,6 @@ static int isolate_new(struct orr_runtime *rt, struct settings *settings, lua_St
     if (error)
         goto not_opened;
     collector_begin(iso);
-    iso->collector.idle.work = collect_idly;
-    idle_add(&iso->worker->idle, &iso->collector.idle);
     *out = L;
     return 0;
 not_opened:
@@ -209,17 +202,6 @@ int orr_lua_new(struct orr_runtime *rt, const struct orr_lua_options *options, l
 
 /* --- Closing ------------------------------------------------------------------------------------------------------ */
 
-void isolate_unref(struct orr_isolate *iso)
-{
-    if (--iso->references)
-        return;
-    struct alloc alloc = iso->alloc;
-    charge_close(iso);
-    settings_unref(iso->settings);
-    memory_close(iso);
-    alloc_free(&alloc, iso, sizeof *iso);
-}
-
 /* No task is left.  What the host's own state still has of the API finds it closed. */
 static void dispose(struct orr_isolate *iso)
 {
@@ -227,7 +209,7 @@ static void dispose(struct orr_isolate *iso)
     ltask_forget_errors(iso);
     isolate_forget_found();
     worker_close_share(iso->worker, &iso->share);
-    idle_remove(&iso->worker->idle, &iso->collector.idle);
+    collector_end(iso);
     if (!iso->owned) {
         shutdown_end_all(iso);
         return;
@@ -256,7 +238,7 @@ static enum orr_poll close_poll(struct orr_task *task, void *data)
     struct orr_isolate *iso = data;
     if (!shutdown_poll(&iso->shutdowns.all, task))
         return ORR_PENDING;
-    if (iso->owned && !task->cancelled) {
+    if (iso->owned && !task_is_cancelled_here(task)) {
         ltask_report_unseen(iso); /* while there is a state that has them */
         if (!discard_step(iso, &iso->discard, shutdown_stretch(iso->worker)))
             return orr_task_yield(task);
@@ -268,7 +250,7 @@ static enum orr_poll close_poll(struct orr_task *task, void *data)
 static void begin_closing(struct orr_isolate *iso)
 {
     iso->closing = true;
-    shutdown_begin(&iso->shutdowns.all, iso, EVERY_SCRIPT, iso->worker->grace_ns);
+    shutdown_begin(&iso->shutdowns.all, iso, EVERY_SCRIPT, worker_grace_ns(iso->worker));
     if (iso->owned)
         finalizers_bound(iso);
 }
@@ -288,7 +270,8 @@ int orr_lua_close(lua_State *L)
     if (!iso || iso->closing)
         return -EINVAL;
     struct orr_runtime *rt = iso->rt;
-    if (worker_current == iso->worker && (iso->worker->polling || iso->execution.depth || iso->execution.calls)) {
+    if (worker_current == iso->worker &&
+        (worker_is_polling(iso->worker) || iso->execution.depth || iso->execution.calls)) {
         int error = isolate_close_soon(iso);
         return error ? error : -EINPROGRESS;
     }

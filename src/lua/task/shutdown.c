@@ -3,8 +3,8 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "exec/grace.h"
+#include "lua/limits/stack_trace.h"
 #include "lua/task/callback.h"
-#include "lua/task/report.h"
 #include "lua/task/task.h"
 
 #include <stdio.h>
@@ -24,29 +24,24 @@ static bool belongs(const struct orr_task *task, const struct shutdown *to)
 {
     const struct ltask *self = ltask_of(task);
     if (self)
-        return self->iso == to->iso && (to->script == EVERY_SCRIPT || self->script == to->script);
+        return self->iso == to->iso && (to->period.script == EVERY_SCRIPT || self->script == to->period.script);
     const struct callback *callback = callback_of(task);
-    return callback && callback->iso == to->iso && (to->script == EVERY_SCRIPT || callback->script == to->script);
-}
-
-/* Whether anything that the runtime knows of will move it again. */
-static bool has_hopes(const struct orr_task *task)
-{
-    return task->queued || task->interrupted || task->waits || task->ios;
+    return callback && callback->iso == to->iso &&
+           (to->period.script == EVERY_SCRIPT || callback->script == to->period.script);
 }
 
 /* The search begins where the last one ended: so asking again and again does not pass over all tasks again and again. */
 static bool any_hopes(void *data)
 {
     struct shutdown *self = data;
-    const struct tasks *tasks = &self->iso->worker->tasks;
+    const struct worker *worker = self->iso->worker;
     if (!self->iso->tasks.count)
         return false;
-    for (uint32_t seen = 0; seen < tasks->used; seen++) {
-        if (self->hopeful >= tasks->used)
+    for (uint32_t seen = 0; seen < worker_slots(worker); seen++) {
+        if (self->hopeful >= worker_slots(worker))
             self->hopeful = 0;
-        const struct orr_task *task = tasks_at(tasks, self->hopeful);
-        if (task->life == TASK_LIVE && belongs(task, self) && has_hopes(task))
+        const struct orr_task *task = worker_task_in(worker, self->hopeful);
+        if (task_is_live(task) && belongs(task, self) && task_can_go_on(task))
             return true;
         self->hopeful++;
     }
@@ -56,19 +51,18 @@ static bool any_hopes(void *data)
 /* Goes on with a pass over those that are not done, until a time.  True if it has come to the end. */
 static bool pass(struct shutdown *self, unsigned (*each)(struct shutdown *self, struct orr_task *task), uint64_t until)
 {
-    const struct tasks *tasks = &self->iso->worker->tasks;
+    const struct worker *worker = self->iso->worker;
     unsigned cost = 0;
-    while (self->slot < tasks->used) {
-        struct orr_task *task = tasks_at(tasks, self->slot++);
-        bool is_there = task->life == TASK_LIVE || task->life == TASK_ENDING;
-        cost += is_there && belongs(task, self) ? each(self, task) : 1;
+    while (self->slot < worker_slots(worker)) {
+        struct orr_task *task = worker_task_in(worker, self->slot++);
+        cost += task_is_unfinished(task) && belongs(task, self) ? each(self, task) : 1;
         if (cost < LOOK)
             continue;
         cost = 0;
         if (until != ORR_NEVER && clock_now() >= until)
             break;
     }
-    return self->slot >= tasks->used;
+    return self->slot >= worker_slots(worker);
 }
 
 /* --- Cancelling -------------------------------------------------------------------------------------------------------- */
@@ -76,14 +70,14 @@ static bool pass(struct shutdown *self, unsigned (*each)(struct shutdown *self, 
 /* Those with a parent that is cancelled, too, hear of it from there: or a shield would not shield them. */
 static unsigned cancel(struct shutdown *self, struct orr_task *task)
 {
-    const struct orr_task *parent = nest_task(task->parent);
+    const struct orr_task *parent = task_parent(task);
     struct ltask *lua = ltask_of(task);
     if (lua && self->grace_ns != ORR_NEVER && self->iso->limits.mode == ORR_LUA_SIGNAL) {
         uint64_t longest = self->grace_ns / 2 ? self->grace_ns / 2 : 1;
         lua->limit = lua->limit && lua->limit < longest ? lua->limit : longest;
     }
     if (!parent || !belongs(parent, self))
-        scope_cancel(&task->own, "closed");
+        task_cancel(task, "closed");
     return CANCELLED;
 }
 
@@ -94,13 +88,8 @@ static void find_place(lua_State *co, char *text, size_t size)
 {
     lua_Debug at;
     *text = '\0';
-    for (int level = 0; co && lua_getstack(co, level, &at); level++) {
-        lua_getinfo(co, "Sl", &at);
-        if (at.currentline <= 0 || !report_is_of_script(&at))
-            continue;
+    if (co && stack_trace_find_script(co, 0, &at))
         snprintf(text, size, " at %s:%d", at.short_src, at.currentline);
-        return;
-    }
 }
 
 void shutdown_note_told(struct ltask *task, lua_State *L)
@@ -140,21 +129,21 @@ static void tell(const struct shutdown *self, const struct orr_task *task)
         snprintf(what, sizeof what, "it is shielded from cancellation,");
     log_line(&self->iso->rt->log, ORR_LOG_WARNING,
              "task '%.100s' was ended by force %s after it had been cancelled: %s and %s%s%s",
-             task->name ? task->name : "(unnamed)", grace, what, waits ? "waits for " : "was",
+             orr_task_name(task) ? orr_task_name(task) : "(unnamed)", grace, what, waits ? "waits for " : "was",
              waits ? lua->wait.kind->name : "", place);
 }
 
 static unsigned drop(struct shutdown *self, struct orr_task *task)
 {
-    if (task->life != TASK_LIVE)
+    if (!task_is_live(task))
         return 1; /* its body is over, and it goes with its children */
-    if (task->running) {
+    if (task_is_running(task)) {
         self->found = true;
         return 1;
     }
     if (self->forced++ < TOLD_MAX)
         tell(self, task);
-    bool may_run = clock_now() < self->end;
+    bool may_run = clock_now() < self->period.end;
     scope_drop_body(task);
     return may_run ? LOOK : DROPPED;
 }
@@ -162,7 +151,7 @@ static unsigned drop(struct shutdown *self, struct orr_task *task)
 static void begin_dropping(struct shutdown *self, bool late)
 {
     self->phase = SHUTDOWN_DROP;
-    self->late = late || clock_now() >= self->end;
+    self->late = late || clock_now() >= self->period.end;
     self->slot = 0;
     self->found = false;
 }
@@ -186,20 +175,13 @@ static bool drop_all(struct shutdown *self, uint64_t until)
 
 void shutdown_begin(struct shutdown *self, struct orr_isolate *iso, uint32_t script, uint64_t grace_ns)
 {
-    *self = (struct shutdown){
-        .next = iso->shutdowns.first,
-        .iso = iso,
-        .script = script,
-        .phase = SHUTDOWN_CANCEL,
-        .grace_ns = grace_ns,
-        .end = clock_after(clock_now(), grace_ns),
-    };
-    iso->shutdowns.first = self;
+    *self = (struct shutdown){ .iso = iso, .phase = SHUTDOWN_CANCEL, .grace_ns = grace_ns };
+    grace_period_begin(iso, &self->period, script, grace_ns);
 }
 
 void shutdown_cancel(struct orr_isolate *iso, uint32_t script)
 {
-    struct shutdown once = { .iso = iso, .script = script, .grace_ns = ORR_NEVER };
+    struct shutdown once = { .iso = iso, .period.script = script, .grace_ns = ORR_NEVER };
     pass(&once, cancel, ORR_NEVER);
 }
 
@@ -207,18 +189,15 @@ void shutdown_end(struct shutdown *self)
 {
     if (!self->phase)
         return;
-    struct shutdown **at = &self->iso->shutdowns.first;
-    while (*at != self)
-        at = &(*at)->next;
-    *at = self->next;
+    grace_period_end(self->iso, &self->period);
     orr_wait_withdraw(&self->grace);
     *self = (struct shutdown){ 0 };
 }
 
 void shutdown_end_all(struct orr_isolate *iso)
 {
-    while (iso->shutdowns.first)
-        shutdown_end(iso->shutdowns.first);
+    for (struct grace_period *first; (first = grace_period_first(&iso->grace_periods));)
+        shutdown_end(container_of(first, struct shutdown, period));
 }
 
 void shutdown_force(struct shutdown *self)
@@ -245,12 +224,12 @@ static bool waits(struct shutdown *self, struct orr_task *task)
         begin_dropping(self, false);
         return false;
     }
-    if (clock_now() >= self->end || orr_sleep(task, &self->grace, self->grace_ns) != -EAGAIN) {
+    if (clock_now() >= self->period.end || orr_sleep(task, &self->grace, self->grace_ns) != -EAGAIN) {
         begin_dropping(self, true);
         return false;
     }
-    bool stands_still = worker->timers->clock != ORR_CLOCK_MONOTONIC; /* while there is anything to do */
-    if (stands_still && (shares_any_queued(&worker->shares) || isolate_is_held(self->iso)))
+    bool stands_still = !worker_has_real_clock(worker); /* while there is anything to do */
+    if (stands_still && (worker_has_ready_tasks(worker) || isolate_is_held(self->iso)))
         orr_task_yield(task);
     return true;
 }
@@ -258,15 +237,16 @@ static bool waits(struct shutdown *self, struct orr_task *task)
 uint64_t shutdown_stretch(const struct worker *worker)
 {
     uint64_t until = clock_after(clock_now(), STRETCH_NS);
-    return worker->watch->turn_end < until ? worker->watch->turn_end : until;
+    uint64_t turn_end = watch_turn_end(worker_watch(worker));
+    return turn_end < until ? turn_end : until;
 }
 
 bool shutdown_poll(struct shutdown *self, struct orr_task *task)
 {
     if (!self->phase)
         return true;
-    uint64_t until = task->cancelled ? ORR_NEVER /* there may be no other turn */
-                                     : shutdown_stretch(self->iso->worker);
+    uint64_t until = task_is_cancelled_here(task) ? ORR_NEVER /* there may be no other turn */
+                                                  : shutdown_stretch(self->iso->worker);
     self->waker = orr_task_waker(task);
     if (self->phase == SHUTDOWN_CANCEL) {
         if (!pass(self, cancel, until)) {
@@ -281,7 +261,8 @@ bool shutdown_poll(struct shutdown *self, struct orr_task *task)
         orr_task_yield(task);
         return false;
     }
-    return self->script != EVERY_SCRIPT || !self->iso->tasks.count; /* else the kernel is to let go of their I/O */
+    return self->period.script != EVERY_SCRIPT ||
+           !self->iso->tasks.count; /* else the kernel is to let go of their I/O */
 }
 
 void shutdown_now(struct shutdown *self)
@@ -292,9 +273,9 @@ void shutdown_now(struct shutdown *self)
         self->phase = SHUTDOWN_GRACE;
     }
     if (self->phase == SHUTDOWN_GRACE)
-        begin_dropping(self, !grace_wait(worker, self->end, any_hopes, self));
+        begin_dropping(self, !grace_wait(worker, self->period.end, any_hopes, self));
     drop_all(self, ORR_NEVER);
-    while (self->script == EVERY_SCRIPT && self->iso->tasks.count) { /* the kernel is to let go of their I/O */
+    while (self->period.script == EVERY_SCRIPT && self->iso->tasks.count) { /* the kernel is to let go of their I/O */
         worker_turn(worker, ORR_NEVER);
         if (self->iso->tasks.count && !worker_busy(worker))
             worker_sleep(worker, ORR_NEVER);
@@ -303,35 +284,8 @@ void shutdown_now(struct shutdown *self)
 
 /* --- What others ask --------------------------------------------------------------------------------------------------------- */
 
-bool shutdown_refuses(const struct orr_isolate *iso, uint32_t script)
-{
-    if (iso->closing)
-        return true;
-    for (const struct shutdown *at = iso->shutdowns.first; at; at = at->next)
-        if (at->script == EVERY_SCRIPT || at->script == script)
-            return true;
-    return false;
-}
-
-uint64_t shutdown_left(const struct orr_isolate *iso, uint32_t script)
-{
-    uint64_t end = iso->worker->grace_end ? iso->worker->grace_end : ORR_NEVER;
-    for (const struct shutdown *at = iso->shutdowns.first; at; at = at->next)
-        if ((at->script == EVERY_SCRIPT || at->script == script) && at->end < end)
-            end = at->end;
-    if (end == ORR_NEVER)
-        return ORR_NEVER;
-    uint64_t now = clock_now();
-    return end > now ? end - now : 0;
-}
-
-bool shutdown_is_over(const struct orr_isolate *iso, uint32_t script)
-{
-    return (iso->shutdowns.first || iso->worker->grace_end) && !shutdown_left(iso, script);
-}
-
 void shutdown_tell(const struct orr_isolate *iso)
 {
-    for (const struct shutdown *at = iso->shutdowns.first; at; at = at->next)
-        orr_waker_wake(at->waker);
+    for (struct grace_period *at = grace_period_first(&iso->grace_periods); at; at = at->next)
+        orr_waker_wake(container_of(at, struct shutdown, period)->waker);
 }

@@ -3,21 +3,24 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "exec/spawn.h"
-#include "lua/host/script.h"
 #include "lua/isolate/charge.h"
+#include "lua/isolate/life.h"
+#include "lua/limits/notices.h"
+#include "lua/limits/stack_trace.h"
 #include "lua/limits/terminate.h"
+#include "lua/task/body_watch.h"
 #include "lua/task/callback.h"
 #include "lua/task/orphans.h"
 #include "lua/task/report.h"
+#include "lua/task/script.h"
 #include "lua/task/task_finalizer.h"
 #include "lua/task/task_parts.h"
 
-#include <stdio.h>
 #include <string.h>
 
 struct ltask *ltask_of(const struct orr_task *task)
 {
-    return task && task->poll == ltask_poll ? task->data : NULL;
+    return task ? task_data_if(task, ltask_poll) : NULL;
 }
 
 struct ltask *ltask_test(lua_State *L, int index)
@@ -62,18 +65,18 @@ static enum orr_poll gone_poll(struct orr_task *task, void *data)
 
 static size_t cost_of(const struct orr_task *task)
 {
-    return CHARGE_TASK + (task->name && !task->name_lent ? strlen(task->name) + 1 : 0);
+    return CHARGE_TASK + task_name_size(task);
 }
 
 void ltask_charged(struct orr_isolate *iso)
 {
-    iso->references++;
+    isolate_ref(iso);
 }
 
 void ltask_freed(struct orr_task *task)
 {
     struct ltask *self = ltask_of(task);
-    struct orr_isolate *iso = self ? self->iso : task->poll == gone_poll ? task->data : NULL;
+    struct orr_isolate *iso = self ? self->iso : task_data_if(task, gone_poll);
     if (!iso)
         return;
     charge_give(iso, cost_of(task));
@@ -82,8 +85,7 @@ void ltask_freed(struct orr_task *task)
 
 void ltask_forget_handle(struct orr_task *core, struct orr_isolate *iso)
 {
-    core->poll = gone_poll;
-    core->data = iso;
+    task_become(core, gone_poll, iso, NULL);
 }
 
 void ltask_leave_core(struct orr_task *core, struct orr_isolate *iso)
@@ -113,15 +115,14 @@ static void report_first(struct orr_isolate *iso)
     if (!list->first)
         list->last = NULL;
     self->unseen = false;
-    bool unseen = self->task && !self->task->observed && !self->task->claims;
+    bool unseen = self->task && !task_is_seen(self->task);
     if (unseen && iso->on_unhandled.call)
         iso->on_unhandled.call(iso->on_unhandled.data, self->task);
     else if (unseen)
         sink_report(self->task);
-    list->reported++;
+    notices_count_report(&iso->notices);
     ltask_release(self);
-    if (iso->notices.first && !iso->preemption.slicing)
-        budget_deliver_notices(iso);
+    notices_deliver_soon(iso);
 }
 
 void ltask_report_unseen(struct orr_isolate *iso)
@@ -160,42 +161,24 @@ static void report_soon(struct ltask *self)
     self->next_unseen = NULL;
     *(first ? &list->first : &list->last->next_unseen) = self;
     list->last = self;
-    list->failed++;
+    notices_count_failure(&iso->notices);
     struct orr_spawn what = {
         .poll = report_some, .data = iso, .drop = unref_isolate, .name = "housekeeping", .detached = true
     };
     if (!first)
         return;
-    iso->references++;
+    isolate_ref(iso);
     if (spawn_for(iso->worker, &iso->share, &what)) {
         isolate_unref(iso);
         ltask_report_unseen(iso);
     }
 }
 
-enum { VERDICT_ROOM = 160 };
-
-/* A call of a handler is over.  Writes why it is disabled, if it is now.  Never allocates. */
-static void judge_handler(struct ltask *self, int error, char verdict[VERDICT_ROOM])
-{
-    struct orr_isolate *iso = self->iso;
-    struct handler *handler = self->handler;
-    handler->strikes = error == -ETIME ? handler->strikes + 1 : 0;
-    if (!iso->limits.strikes || handler->strikes < iso->limits.strikes || handler->disabled)
-        return;
-    handler->disabled = true;
-    char who[96] = "a timer's callback";
-    if (handler->id)
-        snprintf(who, sizeof who, "handler %lld of the event '%.60s'", (long long)handler->id, self->task->name);
-    snprintf(verdict, VERDICT_ROOM, "%s has timed out %u times in a row, and is not called any more", who,
-             handler->strikes);
-}
-
 void ltask_counted_out(struct orr_isolate *iso)
 {
     if (!--iso->tasks.count)
         orr_waker_wake(iso->tasks.closer);
-    if (iso->shutdowns.first)
+    if (grace_period_any(&iso->grace_periods))
         shutdown_tell(iso);
 }
 
@@ -210,47 +193,48 @@ void ltask_drop(void *data)
     bool never_began = self->loading;
     if (self->watched)
         body_is_over(self);
-    ltask_loaded(self);
+    script_body_began(self);
     if (self->co && !self->over) { /* ended by force */
         if (self->begun)
-            close_chain(iso, self->suspended, self->co, self->script);
+            terminate_close_chain(iso, self->suspended, self->co, self->script);
         self->co = NULL;
         self->over = true;
         if (self->given)
             ltask_keep_given(self);
     }
     int error = outcome_of(task)->error;
-    self->state = task->failed ? LTASK_FAILED : error ? LTASK_CLOSED : LTASK_OK;
+    self->state = task_has_failed(task) ? LTASK_FAILED : error ? LTASK_CLOSED : LTASK_OK;
     self->dropped = true;
     self->done_as = ++iso->tasks.done;
-    iso->schedule.errors += self->entry == ORR_LUA_SCHEDULED && task->failed;
-    char verdict[VERDICT_ROOM] = "";
+    iso->tasks.scheduled_failed += self->entry == ORR_LUA_SCHEDULED && task_has_failed(task);
+    char disabled_text[HANDLER_TEXT];
     int64_t handler = self->handler ? self->handler->id : 0;
-    if (self->handler)
-        judge_handler(self, error, verdict);
+    bool disabled = self->handler &&
+                    handler_judge(self->handler, error, iso->limits.strikes, orr_task_name(task), disabled_text);
     ltask_counted_out(iso);
     if (self->borrowed &&
-        (task->references > 2 || task->failed || task->own.failures)) /* others than the tree and we */
+        (task_is_shared(task, 2) || task_has_failed(task) || task_has_failures(task))) /* others than the tree and we */
         pooled_task_own_name(self);
-    struct task_finalizer *task_finalizer = task->failed || task->own.failures ? task_finalizer_try(self) : NULL;
+    struct task_finalizer *task_finalizer = task_has_failed(task) || task_has_failures(task) ? task_finalizer_try(self)
+                                                                                             : NULL;
     if (task_finalizer)
         task_finalizer->task = task; /* whose reference goes when the handle does */
     else
         let_go_of_core(self);
     if (self->hidden && pooled_task_keep(self))
         return;
-    if (task_finalizer && !nest_task(task->parent))
+    if (task_finalizer && !task_parent(task))
         report_soon(self);
-    if (*verdict)
-        budget_notice_disabled(iso, verdict, handler);
+    if (disabled)
+        notices_add_disabled(iso, disabled_text, handler);
     ltask_release(self);
-    if ((self->urgent || (never_began && iso->events.pending)) && !iso->preemption.slicing)
+    if ((self->urgent || (never_began && iso->hold.on_release)) && !execution_in_slice(&iso->execution))
         ltask_settle_hold(iso, false);
 }
 
 void ltask_remember_creation(lua_State *L, struct ltask *self)
 {
-    report_push_location(L, L, 1);
+    stack_trace_push_location(L, L, 1);
     if (lua_rawlen(L, -1)) { /* it was made by a script, and not for one */
         lua_pushvalue(L, -2);
         struct task_finalizer *task_finalizer = task_finalizer_make(L, self);
@@ -273,10 +257,10 @@ uint64_t ltask_limit(const struct orr_isolate *iso, enum orr_lua_entry entry, ui
 
 void ltask_check_room(struct orr_isolate *iso, lua_State *L, bool detached)
 {
-    if ((detached || !iso->execution.current) && isolate_ends(iso) && shutdown_refuses(iso, script_running(iso)))
+    if ((detached || !iso->execution.current) && isolate_ends(iso) && grace_period_refuses(iso, script_running(iso)))
         luaL_error(L, "async.run: %s", iso->closing ? "the isolate is closing" : "the script is being ended");
-    if (iso->verdict.condemned)
-        luaL_error(L, "async.run: the script has been ended: %s", iso->verdict.reason);
+    if (ban_is_imposed(&iso->ban))
+        luaL_error(L, "async.run: the script has been ended: %s", ban_reason(&iso->ban));
     if (iso->tasks.count >= iso->limits.max_tasks)
         luaL_error(L, "async.run: there are %d tasks already, and may be no more", (int)iso->limits.max_tasks);
 }
@@ -316,7 +300,7 @@ struct ltask *ltask_new(struct orr_isolate *iso, lua_State *L, int arguments, co
         .limit = ltask_limit(iso, options->entry, options->deadline_ns),
         .script = options->script ? options->script : script_running(iso),
     };
-    self->cleanup = isolate_ends(iso) && shutdown_refuses(iso, self->script);
+    self->cleanup = isolate_ends(iso) && grace_period_refuses(iso, self->script);
     char name[TEXT_NAME_ROOM];
     if (options->name) {
         text_name(name, options->name);
@@ -354,8 +338,7 @@ struct ltask *ltask_new(struct orr_isolate *iso, lua_State *L, int arguments, co
     };
     int error = isolate_visit(iso);
     if (!error) {
-        error = runtime_stopping(iso->rt) && !iso->worker->grace ? -ESHUTDOWN
-                                                                 : spawn_unqueued(iso->worker, &what, &self->task);
+        error = spawn_unqueued(iso->worker, &iso->share, &what, &self->task);
         isolate_leave(iso);
     }
     if (error) {
@@ -366,7 +349,6 @@ struct ltask *ltask_new(struct orr_isolate *iso, lua_State *L, int arguments, co
     }
     ltask_charged(iso);
     orr_task_ref(self->task);
-    self->task->share = &iso->share;
     iso->tasks.count++;
     return self;
 }
@@ -375,7 +357,7 @@ void ltask_start_soon(struct orr_isolate *iso, lua_State *L, int arguments, cons
 {
     struct ltask *self = pooled_task_new(iso, L, arguments, options);
     if (!isolate_visit(iso)) {
-        self->task->in_order = true;
+        task_keep_order(self->task);
         worker_ready(iso->worker, self->task);
         isolate_leave(iso);
     }
@@ -386,8 +368,8 @@ void ltask_push(lua_State *L, struct ltask *self)
     isolate_push_anchored(self->iso, L, self->anchor);
     if (!self->hidden)
         return;
-    if (self->task && self->task->name) {
-        lua_pushstring(L, self->task->name);
+    if (self->task && orr_task_name(self->task)) {
+        lua_pushstring(L, orr_task_name(self->task));
         lua_setiuservalue(L, -2, LTASK_NAME);
     }
     self->hidden = false;

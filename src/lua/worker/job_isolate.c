@@ -1,5 +1,6 @@
 #include "lua/worker/job_isolate.h"
 
+#include "lua/api/schedule.h"
 #include "lua/api/script_timers.h"
 #include "lua/isolate/api_modules.h"
 #include "lua/isolate/charge.h"
@@ -24,7 +25,7 @@ static void unspare(struct job_isolate *job_isolate)
 /* What is kept for the next job takes memory from its script, so it may not be much. */
 static bool spare(struct job_isolate *job_isolate)
 {
-    size_t memory = job_isolate->iso->memory.used;
+    size_t memory = account_used(&job_isolate->iso->account);
     charge_end_slice(job_isolate->iso);
     if (!quota_take_spare(job_isolate->program->settings->quota, memory))
         return false;
@@ -71,7 +72,7 @@ static struct job_isolate *job_isolate_new(struct job_thread *job_thread, struct
     job_isolate->job_thread = job_thread;
     job_isolate->job = job;
     job_isolate->program = program_ref(program);
-    if (program->settings->maker->open(job_thread->worker->runtime, program->settings, &job_isolate->L)) {
+    if (program->settings->maker->open(worker_runtime(job_thread->worker), program->settings, &job_isolate->L)) {
         job_isolate_free(job_isolate);
         return NULL;
     }
@@ -97,7 +98,7 @@ struct job_isolate *job_isolate_get(struct job_thread *job_thread, struct job *j
         job_isolate->job = job;
         return job_isolate;
     }
-    struct pools *pools = job_thread->worker->runtime->pools;
+    struct pools *pools = job->pool->all;
     pthread_mutex_lock(&pools->lock);
     pools->made++;
     pthread_mutex_unlock(&pools->lock);
@@ -126,7 +127,7 @@ bool job_isolate_init(struct job_isolate *job_isolate)
     lua_insert(L, 2);
     if (lua_pcall(L, 2, 2, 0) != LUA_OK)
         return false;
-    job_isolate->newborn = job_isolate->iso->memory.used;
+    job_isolate->newborn = account_used(&job_isolate->iso->account);
     job_isolate->born = true;
     return true;
 }
@@ -147,13 +148,14 @@ static void isolate_forget(struct orr_isolate *iso)
 {
     iso->tasks.closer = (struct orr_waker){ 0 };
     iso->debug = false;
-    iso->preemption.count = iso->preemption.timeouts = iso->schedule.errors = 0;
+    statistics_reset(&iso->statistics);
+    iso->tasks.scheduled_failed = 0;
 }
 
 static bool is_at_rest(const struct orr_isolate *iso)
 {
-    return !iso->tasks.count && !iso->tasks.unseen.first && !iso->hold.urgent && !iso->hold.parked.first &&
-           !iso->hold.belated.first && !iso->schedule.count;
+    return !iso->tasks.count && !iso->tasks.unseen.first && !iso->hold.urgent && !held_any(&iso->hold.parked) &&
+           !schedule_count(&iso->schedule);
 }
 
 /* Makes it as it was.  False if that cannot be. */
@@ -162,7 +164,7 @@ static bool job_isolate_renew(struct job_isolate *job_isolate)
     lua_State *L = job_isolate->L;
     script_timers_close(job_isolate->iso, 0);
     if (!job_isolate->born || job_isolate->single || job_isolate->spoiled || !is_at_rest(job_isolate->iso) ||
-        job_isolate->iso->memory.over_limit)
+        memory_alarm_is_on(&job_isolate->iso->memory_alarm))
         return false;
     isolate_forget(job_isolate->iso);
     lua_settop(L, JOB_ISOLATE_SNAPSHOT);
@@ -173,10 +175,10 @@ static bool job_isolate_renew(struct job_isolate *job_isolate)
     lua_pushvalue(L, JOB_ISOLATE_SNAPSHOT);
     if (lua_pcall(L, 4, 0, 0) != LUA_OK)
         return false;
-    if (job_isolate->iso->memory.used > job_isolate->newborn + GARBAGE_MAX)
+    if (account_used(&job_isolate->iso->account) > job_isolate->newborn + GARBAGE_MAX)
         lua_gc(L, LUA_GCCOLLECT);
-    slab_trim(&job_isolate->iso->memory.slab, true);
-    return job_isolate->iso->memory.used <= job_isolate->newborn + GARBAGE_MAX;
+    slab_trim(&job_isolate->iso->slab, true);
+    return account_used(&job_isolate->iso->account) <= job_isolate->newborn + GARBAGE_MAX;
 }
 
 bool job_isolate_is_large(const struct job_isolate *job_isolate)
@@ -208,16 +210,16 @@ void job_isolate_leave(struct job_isolate *job_isolate)
 
 /* --- The thread ----------------------------------------------------------------------------------------------------------------- */
 
-struct job_thread *job_thread_of(struct worker *worker)
+struct job_thread *job_thread_of(struct worker *worker, struct pools *pools)
 {
-    if (worker->extension)
-        return worker->extension;
-    struct pools *pools = worker->runtime->pools;
-    struct job_thread *job_thread = alloc_zeroed(&worker->alloc, sizeof *job_thread);
+    if (worker_extension(worker))
+        return worker_extension(worker);
+    struct job_thread *job_thread = alloc_zeroed(worker_alloc(worker), sizeof *job_thread);
     if (!job_thread)
         return NULL;
     job_thread->worker = worker;
-    worker->extension = pools->berths[worker->number - pools->first].job_thread = job_thread;
+    pools->berths[worker_number(worker) - pools->first].job_thread = job_thread;
+    worker_set_extension(worker, job_thread);
     return job_thread;
 }
 
@@ -233,7 +235,7 @@ static void free_all(struct job_isolate **first)
 /* Jobs that run are ended when their tasks are polled, which are cancelled next. */
 void job_thread_on_close(struct worker *worker)
 {
-    struct job_thread *job_thread = worker->extension;
+    struct job_thread *job_thread = worker_extension(worker);
     if (!job_thread)
         return;
     job_thread->ending = true;

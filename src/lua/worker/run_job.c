@@ -20,7 +20,7 @@
 #include "lua/api/script_timers.h"
 #include "lua/isolate/charge.h"
 #include "lua/isolate/settings.h"
-#include "lua/limits/budget.h"
+#include "lua/limits/preempt.h"
 #include "lua/task/task.h"
 #include "lua/values/work.h"
 #include "lua/worker/library.h"
@@ -138,8 +138,8 @@ static void fail_with_task(struct job_isolate *job_isolate, lua_State *L, struct
     if (result && result->error == -ETIME && job_isolate->main && task == job_isolate->main->task) {
         job_isolate->spoiled = true;
         lua_pop(L, 1);
-        if (job_isolate->iso->verdict.condemned)
-            lua_pushfstring(L, "Script ended: %s", job_isolate->iso->verdict.reason);
+        if (ban_is_imposed(&job_isolate->iso->ban))
+            lua_pushfstring(L, "Script ended: %s", ban_reason(&job_isolate->iso->ban));
         else
             lua_pushliteral(L, "timeout");
     }
@@ -160,7 +160,7 @@ static int take_stray(lua_State *L)
 void run_job_note_unhandled(void *data, struct orr_task *task)
 {
     struct job_isolate *job_isolate = data;
-    task->observed = true;
+    task_set_seen(task, true);
     if (!job_isolate->job || job_isolate->stopping)
         return;
     protect(job_isolate, take_stray, task, 0);
@@ -208,7 +208,7 @@ static int run_collecting(lua_State *L, struct paced *work)
     struct job_isolate *job_isolate = lua_touserdata(L, 2);
     int error = paced_run(L, &work);
     if (error == -EAGAIN)
-        return budget_hold(L, collect_on, (lua_KContext)work);
+        return preempt_hold(L, collect_on, (lua_KContext)work);
     work->kind->free(work);
     if (error)
         fail(job_isolate, L, NULL);
@@ -248,7 +248,7 @@ static int run_calling(lua_State *L, struct paced *work)
     struct job_isolate *job_isolate = lua_touserdata(L, 1);
     int count = paced_run(L, &work);
     if (count == -EAGAIN)
-        return budget_hold(L, call_on, (lua_KContext)work);
+        return preempt_hold(L, call_on, (lua_KContext)work);
     message_free(&job_isolate->job->arguments);
     lua_remove(L, 1);
     lua_remove(L, 1);
@@ -403,7 +403,7 @@ static void stop(struct job_isolate *job_isolate)
     bool computes = isolate_is_held(iso);
     script_timers_close(iso, EVERY_SCRIPT);
     schedule_cancel(iso, EVERY_SCRIPT);
-    uint64_t grace = iso->worker->grace_ns;
+    uint64_t grace = worker_grace_ns(iso->worker);
     shutdown_begin(&iso->shutdowns.all, iso, EVERY_SCRIPT, grace < CLEANUP_NS ? grace : CLEANUP_NS);
     if (computes || job_isolate->job_thread->ending)
         shutdown_force(&iso->shutdowns.all);
@@ -436,7 +436,7 @@ static bool goes_on(struct job_isolate *job_isolate, struct orr_task *task)
     if (iso->tasks.unseen.first)
         orr_task_yield(task);
     return iso->tasks.count || iso->tasks.unseen.first ||
-           (!job_isolate->stopping && (iso->schedule.count || script_timers_any_active(iso)));
+           (!job_isolate->stopping && (schedule_count(&iso->schedule) || script_timers_any_active(iso)));
 }
 
 /* --- The task --------------------------------------------------------------------------------------------------------------- */
@@ -528,7 +528,7 @@ static bool start_job(struct job_thread *job_thread, struct job *job)
     struct orr_spawn what = {
         .poll = run_poll, .data = job, .drop = job_isolate_drop, .name = "a worker's job", .detached = true
     };
-    if (!orr_spawn(job_thread->worker->runtime, &what))
+    if (!orr_spawn(worker_runtime(job_thread->worker), &what))
         return true;
     job->job_isolate = NULL;
     job_isolate->job = NULL;
@@ -552,12 +552,13 @@ static void start_jobs(struct job_thread *job_thread, struct job *job)
 void job_arrives(struct worker *worker, struct mail *mail)
 {
     struct job *job = container_of(mail, struct job, mail);
-    struct job_thread *job_thread = worker->closing ? NULL : job_thread_of(worker);
+    struct job_thread *job_thread = worker_refuses_letters(worker) ? NULL : job_thread_of(worker, job->pool->all);
     if (job_thread) {
         start_jobs(job_thread, job);
         return;
     }
-    orr_future_complete(job->future, (struct orr_result){ .error = worker->closing ? -ESHUTDOWN : -ENOMEM });
+    orr_future_complete(job->future,
+                        (struct orr_result){ .error = worker_refuses_letters(worker) ? -ESHUTDOWN : -ENOMEM });
     job_leave(job);
     job_unref(job);
 }
