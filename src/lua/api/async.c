@@ -169,7 +169,8 @@ static int wait_for_fd(lua_State *L, int status, lua_KContext events)
     if (error)
         return wait_step(L, error, wait_for_fd, events);
     if (io->result < 0)
-        return luaL_error(L, "file descriptor %d: %s", (int)lua_tointeger(L, 1), strerror(-io->result));
+        return luaL_error(L, "%s: file descriptor %d: %s", events == POLLIN ? "async.readable" : "async.writable",
+                          (int)lua_tointeger(L, 1), strerror(-io->result));
     lua_pushboolean(L, true);
     return 1;
 }

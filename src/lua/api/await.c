@@ -356,7 +356,7 @@ static int async_await(lua_State *L)
         return await_function(L, 1);
     if (lua_isinteger(L, 1) && lua_isfunction(L, 2)) {
         lua_Integer position = lua_tointeger(L, 1);
-        luaL_argcheck(L, position >= 1 && position <= 200, 1, "the callback's position is from 1 to 200");
+        luaL_argcheck(L, position >= 1 && position <= 200, 1, "expected the callback's position, from 1 to 200");
         lua_remove(L, 1);
         return await_function(L, (int)position);
     }

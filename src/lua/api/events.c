@@ -24,8 +24,8 @@
 #include "lua/api/lua_part.h"
 #include "lua/isolate.h"
 #include "lua/isolate/embedded.h"
+#include "lua/limits/stack_trace.h"
 #include "lua/task/callback.h"
-#include "lua/task/report.h"
 #include "lua/task/script.h"
 
 #include <errno.h>
@@ -85,7 +85,7 @@ static int started(lua_State *L, int status, lua_KContext context)
 /* Says where the script has called events:emit, which has called us. */
 static int refuse_to_nest(lua_State *L, const char *name)
 {
-    report_push_location(L, L, 2);
+    stack_trace_push_location(L, L, 2);
     lua_pushfstring(L,
                     "%s%sevents:emit: '%s': handlers emit events inside one another, more than %d deep; "
                     "emit it later, with schedule()",
@@ -184,7 +184,7 @@ static int call_protected(struct orr_isolate *iso, lua_State *L, int arguments)
     isolate_leave(iso);
     if (status == LUA_OK)
         return 0;
-    log_line(&iso->rt->log, ORR_LOG_ERROR, "events: %s", lua_tostring(L, -1));
+    log_line(&iso->rt->log, ORR_LOG_ERROR, "a call of the host on events has failed: %s", lua_tostring(L, -1));
     lua_pop(L, 1);
     return status == LUA_ERRMEM ? -ENOMEM : -EINVAL;
 }
@@ -271,7 +271,7 @@ int orr_events_enable(lua_State *L, int64_t id)
 int64_t orr_events_disabled(lua_State *L)
 {
     const struct orr_isolate *iso = L ? isolate_find(L) : NULL;
-    return iso ? iso->notices.disabled : 0;
+    return iso ? notices_disabled_handler(&iso->notices) : 0;
 }
 
 void events_remove(struct orr_isolate *iso, uint32_t script)

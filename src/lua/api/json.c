@@ -3,8 +3,8 @@
 #include "lua/isolate.h"
 #include "lua/isolate/charge.h"
 #include "lua/json/json.h"
-#include "lua/limits/budget.h"
 #include "lua/limits/paced.h"
+#include "lua/limits/preempt.h"
 
 #include <errno.h>
 
@@ -69,7 +69,7 @@ static int run_writing(lua_State *L, struct paced *work)
 {
     int error = paced_run(L, &work);
     if (error == -EAGAIN)
-        return budget_hold(L, encode_on, (lua_KContext)work);
+        return preempt_hold(L, encode_on, (lua_KContext)work);
     if (error)
         return paced_fail(L, work);
     paced_finish(L, work, push_text, 1);
@@ -125,7 +125,7 @@ static int decode_on(lua_State *L, int status, lua_KContext context);
 static int run_reading(lua_State *L, struct paced *work)
 {
     int count = paced_run(L, &work);
-    return count == -EAGAIN ? budget_hold(L, decode_on, (lua_KContext)work) : count;
+    return count == -EAGAIN ? preempt_hold(L, decode_on, (lua_KContext)work) : count;
 }
 
 /* [text] [work] */
@@ -134,7 +134,7 @@ static int decode_on(lua_State *L, int status, lua_KContext context)
     (void)status;
     struct paced *work = paced_kept(L, WORK, context);
     if (lua_tostring(L, 1) != container_of(work, struct reading, paced)->reader.text)
-        return luaL_error(L, "somebody has changed what is being read");
+        return luaL_error(L, "json.decode: the text was replaced while it was read");
     return run_reading(L, work);
 }
 
@@ -172,7 +172,7 @@ static int array(lua_State *L)
     luaL_checktype(L, 1, LUA_TTABLE);
     values_push_array_mark(L);
     if (lua_getmetatable(L, 1) && !lua_rawequal(L, -1, -2))
-        return luaL_argerror(L, 1, "a table without a metatable of its own expected");
+        return luaL_argerror(L, 1, "expected a table without a metatable of its own");
     lua_settop(L, 2);
     lua_setmetatable(L, 1);
     return 1;
