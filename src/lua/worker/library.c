@@ -12,7 +12,7 @@
 /* [spoiled, the function it stands for, which has no upvalues of its own] */
 static int spoil_and_call(lua_State *L)
 {
-    *(bool *)lua_touserdata(L, lua_upvalueindex(1)) = true;
+    *(bool *)lua_touserdata(L, lua_upvalueindex(1)) = false;
     return lua_tocfunction(L, lua_upvalueindex(2))(L);
 }
 
@@ -22,16 +22,16 @@ static int set_metatable(lua_State *L)
     if (lua_type(L, 2) == LUA_TTABLE) {
         lua_pushliteral(L, "__gc");
         if (lua_rawget(L, 2) != LUA_TNIL)
-            *(bool *)lua_touserdata(L, lua_upvalueindex(1)) = true;
+            *(bool *)lua_touserdata(L, lua_upvalueindex(1)) = false;
         lua_pop(L, 1);
     }
     return lua_tocfunction(L, lua_upvalueindex(2))(L);
 }
 
 /* Puts `stand_in` before the function `name` of the table at the top, if it has one. */
-static void put_before(lua_State *L, const char *name, lua_CFunction stand_in, bool *spoiled)
+static void put_before(lua_State *L, const char *name, lua_CFunction stand_in, bool *reusable)
 {
-    lua_pushlightuserdata(L, spoiled);
+    lua_pushlightuserdata(L, reusable);
     if (lua_getfield(L, -2, name) != LUA_TFUNCTION) {
         lua_pop(L, 2);
         return;
@@ -40,11 +40,11 @@ static void put_before(lua_State *L, const char *name, lua_CFunction stand_in, b
     lua_setfield(L, -2, name);
 }
 
-static void put_before_all(lua_State *L, const char *library, const char *const *names, bool *spoiled)
+static void put_before_all(lua_State *L, const char *library, const char *const *names, bool *reusable)
 {
     if (lua_getglobal(L, library) == LUA_TTABLE)
         for (; *names; names++)
-            put_before(L, *names, spoil_and_call, spoiled);
+            put_before(L, *names, spoil_and_call, reusable);
     lua_pop(L, 1);
 }
 
@@ -117,7 +117,7 @@ static void seed_random(lua_State *L)
     lua_pop(L, 1);
 }
 
-void library_adapt(struct orr_isolate *iso, lua_State *L, bool *spoiled)
+void library_adapt(struct orr_isolate *iso, lua_State *L, bool *reusable)
 {
     static const char *const files[] = { "close", "input", "lines", "open", "output", "popen", "tmpfile", NULL };
     static const char *const foreign[] = { "loadlib", NULL };
@@ -128,10 +128,10 @@ void library_adapt(struct orr_isolate *iso, lua_State *L, bool *spoiled)
     cut_debug(L);
     cut_os(L);
     hide_metatable_of_files(L);
-    put_before_all(L, LUA_IOLIBNAME, files, spoiled);
-    put_before_all(L, LUA_LOADLIBNAME, foreign, spoiled);
+    put_before_all(L, LUA_IOLIBNAME, files, reusable);
+    put_before_all(L, LUA_LOADLIBNAME, foreign, reusable);
     lua_pushglobaltable(L);
-    put_before(L, "setmetatable", set_metatable, spoiled);
+    put_before(L, "setmetatable", set_metatable, reusable);
     lua_pop(L, 1);
 }
 
@@ -226,8 +226,7 @@ void library_register(lua_State *L, const char *name)
     lua_setglobal(L, name);
     if (lua_isfunction(L, -1)) /* which otherwise would be taken for what makes the module */
         lua_pushcclosure(L, return_it, 1);
-    if (orr_lua_register(L, name) == -ENOMEM)
-        luaL_error(L, "not enough memory");
+    sandbox_register(isolate_find(L), L, name);
 }
 
 /* Lua's own `package` remembers the handles of such libraries in the registry, to close them with the state. */

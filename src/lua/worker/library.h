@@ -8,7 +8,7 @@
 void library_freeze(lua_State *L);
 
 /* Changes the libraries.  From then on `*spoiled` is set by what leaves state behind that is not in tables.  May raise. */
-void library_adapt(struct orr_isolate *iso, lua_State *L, bool *spoiled);
+void library_adapt(struct orr_isolate *iso, lua_State *L, bool *reusable);
 
 /* Makes what is at the top, and is taken off, a module, and a global of that name.  May raise. */
 void library_register(lua_State *L, const char *name);

@@ -11,6 +11,7 @@
 #include "lua/values/work.h"
 #include "lua/worker/channel.h"
 #include "lua/worker/pool.h"
+#include "lua/worker/runtime_pools.h"
 
 #include <errno.h>
 #include <string.h>
@@ -83,10 +84,10 @@ static int compile(lua_State *L)
 
 /* --- Pools ----------------------------------------------------------------------------------------------------------------- */
 
-static struct pools *get_pools(lua_State *L)
+static struct job_pools *get_pools(lua_State *L)
 {
-    struct pools *pools;
-    int error = pools_get(isolate_of(L)->rt, &pools);
+    struct job_pools *pools;
+    int error = runtime_pools_get(isolate_of(L)->rt, &pools);
     if (error)
         luaL_error(L, "no threads for workers: %s", strerror(-error));
     return pools;
@@ -95,18 +96,18 @@ static struct pools *get_pools(lua_State *L)
 static int pool_gc(lua_State *L)
 {
     void **handle = lua_touserdata(L, 1);
-    struct pool *pool = *handle;
+    struct job_pool *pool = *handle;
     *handle = NULL;
     if (!pool)
         return 0;
     isolate_of(L)->job_slots -= pool->size;
     charge_give(isolate_of(L), sizeof *pool);
-    pool_unref(pool);
+    job_pool_unref(pool);
     return 0;
 }
 
 /* Every job has a memory limit of its own: so untrusted scripts may have only so many at once. */
-static void check_places(lua_State *L, const struct pools *pools, unsigned size)
+static void check_places(lua_State *L, const struct job_pools *pools, unsigned size)
 {
     enum { A_THREAD = 4 };
     const struct orr_isolate *iso = isolate_of(L);
@@ -120,23 +121,23 @@ static void check_places(lua_State *L, const struct pools *pools, unsigned size)
 static int make_pool(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
-    struct pools *pools = get_pools(L);
+    struct job_pools *pools = get_pools(L);
     unsigned size = (unsigned)lua_tointeger(L, 1);
     size = size ? size : pools->count;
     check_places(L, pools, size);
     void **handle = new_handle(L, POOL);
-    if (charge_take(iso, sizeof(struct pool)))
+    if (charge_take(iso, sizeof(struct job_pool)))
         return charge_raise(L);
-    *handle = pool_new(pools, size, (unsigned)lua_tointeger(L, 2));
+    *handle = job_pool_new(pools, size, (unsigned)lua_tointeger(L, 2));
     if (!*handle) {
-        charge_give(iso, sizeof(struct pool));
+        charge_give(iso, sizeof(struct job_pool));
         return luaL_error(L, "not enough memory");
     }
     iso->job_slots += size;
     return 1;
 }
 
-static struct pool *pool_at(lua_State *L, int index)
+static struct job_pool *pool_at(lua_State *L, int index)
 {
     void **handle = lua_touserdata(L, index);
     return handle ? *handle : get_pools(L)->standard;
@@ -151,20 +152,15 @@ static void set_field(lua_State *L, const char *name, uint64_t value)
 /* figures([pool]) */
 static int figures(lua_State *L)
 {
-    struct pool *pool = pool_at(L, 1);
-    struct pools *pools = pool->all;
-    pthread_mutex_lock(&pools->lock);
-    struct pool now = { .size = pool->size, .limit = pool->limit, .running = pool->running, .waiting = pool->waiting };
-    uint64_t done = pools->done, made = pools->made;
-    pthread_mutex_unlock(&pools->lock);
+    struct job_pool_figures figures = job_pool_read(pool_at(L, 1));
     lua_createtable(L, 0, 8);
-    set_field(L, "threads", pools->count);
-    set_field(L, "size", now.size);
-    set_field(L, "queue", now.limit);
-    set_field(L, "running", now.running);
-    set_field(L, "waiting", now.waiting);
-    set_field(L, "done", done);
-    set_field(L, "isolates", made);
+    set_field(L, "threads", figures.threads);
+    set_field(L, "size", figures.size);
+    set_field(L, "queue", figures.waiting_max);
+    set_field(L, "running", figures.running);
+    set_field(L, "waiting", figures.waiting);
+    set_field(L, "done", figures.finished);
+    set_field(L, "isolates", figures.isolates);
     return 1;
 }
 
@@ -204,7 +200,7 @@ static int send_job(lua_State *L, struct job *job)
         note_job(L, false);
     if (error == -EAGAIN) {
         lua_pushnil(L);
-        lua_pushfstring(L, "the worker queue is full (%d jobs wait)", (int)pool_at(L, POOL_GIVEN)->limit);
+        lua_pushfstring(L, "the worker queue is full (%d jobs wait)", (int)pool_at(L, POOL_GIVEN)->waiting_max);
         return 2;
     }
     if (error)
@@ -287,7 +283,7 @@ static int make_and_submit(lua_State *L, bool collected)
     luaL_checkstack(L, VALUES_ERROR_SLOTS + 4, NULL);
     void **handle = new_handle(L, JOB);
     lua_insert(L, 1);
-    struct pool *pool = pool_at(L, POOL_GIVEN);
+    struct job_pool *pool = pool_at(L, POOL_GIVEN);
     struct job *job = *handle = job_new(pool, *(void **)lua_touserdata(L, PROGRAM_GIVEN));
     if (!job && !collected && !runtime_stopping(pool->all->rt) && charge_collects(isolate_of(L))) {
         lua_remove(L, 1);
