@@ -3,23 +3,52 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * This is the whole public C API.  A minimal host:
+ * This header is the whole public C API.  A minimal host runs one task, written in C, to its end:
  *
  *     struct orr_runtime *rt = orr_runtime_new(NULL);
  *     orr_spawn(rt, &(struct orr_spawn){ .poll = my_poll, .data = my_data });
  *     orr_runtime_run(rt);
  *     orr_runtime_free(rt);
  *
+ * A minimal host of Lua runs one script to its end:
+ *
+ *     struct lua_State *L;
+ *     struct orr_runtime *rt = orr_runtime_new(NULL);
+ *     orr_lua_new(rt, NULL, &L);
+ *     orr_lua_load(L, &(struct orr_lua_source){ .path = "script.lua" });
+ *     orr_lua_start(L, 0, "script", NULL);
+ *     orr_runtime_run(rt);
+ *     orr_lua_close(L);
+ *     orr_runtime_free(rt);
+ *
+ * Both leave out the checks for errors.
+ *
+ * Sections
+ *
+ *   - Every host: Runtimes.
+ *   - Hosts of Lua: Lua isolates, Events, Scripts that come and go, Values, Lua statistics.
+ *   - Tasks in C: Wakers, Tasks, Results, Waiting, Scopes, Synchronisation, Timers, I/O for tasks,
+ *     Inspecting tasks.
+ *
  * Conventions
  *
- *   - Functions that can fail return a negative errno, and name here each one they return.  Only
- *     orr_runtime_new() returns a pointer; it answers NULL and sets errno.
- *   - Times are nanoseconds, of CLOCK_MONOTONIC unless the runtime was given another clock.
- *   - "Any thread" means any thread of the process at any time while the runtime exists.  "The worker's
- *     thread" means from inside a poll function, a destructor or a timer's callback that runs on that worker.
- *   - Options and descriptions are passed as structs made with designated initialisers.  A field left out
- *     is zero, and zero always means the default.
- *   - After fork() without exec(), a runtime may not be used in the child.
+ *   - Functions that can fail return a negative errno; their comments name each one.  Success is 0
+ *     unless the comment says otherwise.  orr_runtime_new() is the exception: it returns NULL and
+ *     sets errno.
+ *   - Times are nanoseconds of CLOCK_MONOTONIC, unless the runtime was given another clock.
+ *   - Options are structs made with designated initialisers.  A field that is left out is zero, and
+ *     zero always means the default.
+ *   - After fork() without exec(), the child must not use a runtime of its parent.
+ *
+ * Threads
+ *
+ *   - "Any thread": any thread of the process, at any time while the runtime exists.
+ *   - "The worker's thread": inside a poll function, a destructor or a timer callback that runs on
+ *     that worker; for worker 1 also between orr_runtime_enter() and orr_runtime_leave().
+ *   - "Plain code": code of the host that runs outside all of those.
+ *   - "The isolate's thread": the thread of the worker that owns the isolate.  If that is worker 1,
+ *     plain code too, on any thread while no other thread drives worker 1.  On the wrong thread
+ *     these functions return -EPERM, and while another thread drives worker 1 -EBUSY.
  */
 #ifndef ORRERY_H
 #define ORRERY_H
@@ -39,64 +68,50 @@ extern "C" {
 #define ORR_VERSION_MINOR 1
 #define ORR_VERSION_PATCH 0
 
-/* The version of the library that is running, as "major.minor.patch".  Any thread, signal handlers too. */
+/*
+ * Returns the version of the library that is running, as "major.minor.patch".  Any thread, and
+ * signal handlers.
+ */
 ORR_API const char *orr_version(void);
 
-/* A point in time that never comes, and an amount of time without end. */
+/* A point in time that never comes; as an amount of time, no limit. */
 #define ORR_NEVER UINT64_MAX
 
 struct orr_runtime;
 struct orr_task;
 
-/* How the library strings together what lives in its users' memory. */
+/* A link of the library's lists, inside structs that live in the caller's memory. */
 struct orr_link {
     struct orr_link *prev, *next;
 };
 
-/* ------------------------------------------------------------------------------------------------------
- * Wakers
- *
- * A waker names one task, for ever.  It is a value: copy it by assignment, store it anywhere, forget it
- * when you like.  When the task is done, when another task lives in its place, when its runtime is gone,
- * a waker does nothing, quietly.  The zero value names nobody.
- */
-struct orr_waker {
-    uint64_t bits;
-};
-
-/*
- * Have the task polled again, soon.  However many wakers fire before that poll, it is one poll.  All that
- * the caller wrote before the call is visible to the poll.  Any thread, but not a signal handler.
- */
-ORR_API void orr_waker_wake(struct orr_waker waker);
-
-/* The same, from a signal handler: it may interrupt anything, the library included.  Keeps errno. */
-ORR_API void orr_waker_wake_signal(struct orr_waker waker);
-
-/* ------------------------------------------------------------------------------------------------------
+/* ------------------------------------------------------------------------------------------------
  * Runtimes
  *
- * A runtime is a set of workers, numbered from 1.  Worker 1 has no thread: the host drives it, by turns
- * from a loop of its own or by orr_runtime_run().  The others have a thread each.  A process may have any
- * number of runtimes; together they may have ORR_WORKERS_MAX workers.
+ * A runtime is a set of workers, numbered from 1.  Each worker runs tasks on one thread.  Worker 1
+ * has no thread of its own: the host drives it, one turn at a time from the host's own loop, or
+ * with orr_runtime_run().  The other workers have a thread each.  A process may have any number of
+ * runtimes; together they may have ORR_WORKERS_MAX workers.
  */
 #define ORR_WORKERS_MAX 1000
 #define ORR_TASKS_MAX 4194240
 #define ORR_TASKS_DEFAULT 1048576
 
 enum orr_reactor {
-    ORR_REACTOR_AUTO, /* io_uring where the kernel allows it, else epoll, with one log line */
+    ORR_REACTOR_AUTO, /* io_uring where the kernel allows it, else epoll and one line in the log */
     ORR_REACTOR_URING,
     ORR_REACTOR_EPOLL,
 };
 
 enum orr_clock {
-    ORR_CLOCK_MONOTONIC, /* CLOCK_MONOTONIC: never goes back, stands still while the machine is suspended */
-    ORR_CLOCK_VIRTUAL,   /* stands still while anything is ready or under way, then jumps to the next deadline */
-    ORR_CLOCK_MANUAL,    /* moves only by orr_runtime_advance() */
+    /* CLOCK_MONOTONIC: never goes back, stops while the machine is suspended. */
+    ORR_CLOCK_MONOTONIC,
+    /* Stops while anything is ready or in flight, then jumps to the next deadline. */
+    ORR_CLOCK_VIRTUAL,
+    ORR_CLOCK_MANUAL, /* moves only by orr_runtime_advance() */
 };
 
-/* "auto", "uring", "epoll"; NULL for anything else. */
+/* Returns "auto", "uring" or "epoll"; NULL for any other value. */
 ORR_API const char *orr_reactor_name(enum orr_reactor reactor);
 
 enum orr_log {
@@ -106,174 +121,215 @@ enum orr_log {
 };
 
 /*
- * Called like lua_Alloc: `size` 0 frees `block` and answers NULL; else it answers a block of `size` bytes,
- * moved from `block` if that is not NULL, or NULL when it cannot.  Must be thread-safe if there is more than one
- * worker, or if other threads spawn tasks or use timers, and outlive the last timer.  Everything goes through it except what a waker may touch after the runtime is gone
- * (16 bytes for each task that a worker ever had at once, and one eventfd a worker), which the process
- * keeps and uses again, and what libc and the kernel take for threads and rings.
+ * Allocates, moves and frees memory.  With `size` 0 it frees `block` and returns NULL.  Else it
+ * returns a block of `size` bytes, with the contents of `block` if that is not NULL; or NULL, if
+ * there is no memory.
+ *
+ * The function must be thread-safe if the runtime has more than one worker, or if other threads
+ * spawn tasks or use timers.  It must stay usable until the last timer has been freed.
+ *
+ * All memory of the runtime comes from it, with two exceptions.  Memory that a waker may read after
+ * the runtime is gone belongs to the process, which reuses it: 16 bytes for each task that a worker
+ * had at once, and one eventfd for each worker.  libc and the kernel allocate threads and rings.
  */
 typedef void *orr_alloc_fn(void *data, void *block, size_t old_size, size_t size);
 
-/* Receives one line, without a newline, from whichever thread has something to say. */
+/* Receives one line, without a newline, on the thread that logs it. */
 typedef void orr_log_fn(void *data, enum orr_log level, const char *message);
 
 /*
- * Receives the failure of a task, itself and its causes done, that nobody awaited or looked at, and that no parent was
- * left to be told of.  Look at it with orr_task_result(), orr_task_cause() and orr_task_errors().  On the worker's thread.
+ * Receives a failed task whose failure nobody awaited or read, and that has no parent left to fail.
+ * The task and the children that caused its failure are done.  orr_task_result(), orr_task_cause()
+ * and orr_task_errors() say why it failed.  Called on the worker's thread.
  */
 typedef void orr_sink_fn(void *data, struct orr_task *task);
 
 /*
- * Told, on a virtual clock, that tasks wait and nothing can ever happen any more: nothing is ready, no timer is set, no I/O is in
- * flight, and no future is to be completed from outside.  On the thread that drives worker 1, inside orr_runtime_run() or
- * orr_runtime_turn(), outside any task.  It may look at the tree, and it may make something happen: cancel a task, complete a future,
- * call into an isolate; then the runtime goes on.  Else it is told again in each turn that ends like that.
+ * Receives the news of a deadlock on a virtual clock: tasks wait, and nothing can wake them.  No
+ * task is ready, no timer is set, no I/O is in flight, and no future awaits completion from
+ * outside.
+ *
+ * Called inside orr_runtime_run() or orr_runtime_turn(), outside any task, on the thread that
+ * drives worker 1.  The function may inspect the tree of tasks.  It may also end the deadlock:
+ * cancel a task, complete a future or call into an isolate.  If it does not, it is called again in
+ * each turn that ends in a deadlock.
  */
 typedef void orr_deadlock_fn(void *data);
 
 struct orr_options {
-    unsigned workers;      /* 1 to ORR_WORKERS_MAX; default 1 */
-    unsigned pool_threads; /* for jobs of Lua's `worker`, started with the first; 1 to ORR_WORKERS_MAX; default: as many
-                                 as there are cores */
-    unsigned max_tasks;    /* live tasks a worker, 1 to ORR_TASKS_MAX; default ORR_TASKS_DEFAULT */
+    unsigned workers; /* 1 to ORR_WORKERS_MAX; default 1 */
+
+    /* Threads for jobs of Lua's `worker` module, started with the first job: 1 to ORR_WORKERS_MAX.
+     * Default: one for each core. */
+    unsigned pool_threads;
+
+    /* Live tasks of each worker: 1 to ORR_TASKS_MAX; default ORR_TASKS_DEFAULT. */
+    unsigned max_tasks;
     enum orr_reactor reactor; /* default ORR_REACTOR_AUTO */
     enum orr_clock clock;     /* default ORR_CLOCK_MONOTONIC */
-    int spin_us;              /* look for work so long before sleeping; default 0 on machines with fewer
-                                 than four cores, else 20; -1 for never; at most 1000 */
-    orr_alloc_fn *alloc;      /* default: realloc and free */
+
+    /* Microseconds that an idle worker looks for work before it sleeps, at most 1000; -1 for none.
+     * Default: 20, and none on machines with fewer than four cores. */
+    int spin_us;
+
+    orr_alloc_fn *alloc; /* default: realloc and free */
     void *alloc_data;
-    orr_log_fn *log; /* default: errors and warnings to stderr */
+    orr_log_fn *log; /* default: errors and warnings go to stderr */
     void *log_data;
-    orr_sink_fn *sink; /* for failures that nobody saw; default: the log */
+    orr_sink_fn *sink; /* receives failures that nobody observed; default: the log */
     void *sink_data;
     int preempt_signal; /* interrupts Lua that runs for too long; default SIGRTMIN + 4 */
-    unsigned
-        grace_ms; /* how long the tasks of a worker, an isolate or a script may take to clean up, all together, when
-                           they are cancelled at its end; default 1000 */
-    orr_deadlock_fn *deadlock; /* default: the log is shown the tree */
+
+    /* Milliseconds in which the tasks of a worker, an isolate or a script must clean up when
+     * they are cancelled at its end.  One period for all of these tasks together.  Default:
+     * 1000. */
+    unsigned grace_ms;
+
+    orr_deadlock_fn *deadlock; /* default: the tree of tasks goes to the log */
     void *deadlock_data;
-    uint64_t shuffle_seed; /* for tests: chooses among ready tasks where no order is promised; default 0: the first */
+
+    /* For tests: seeds the random choice among ready tasks whose order is not promised.
+     * Default 0: the first one. */
+    uint64_t shuffle_seed;
 };
 
 /*
- * Make a runtime and start the threads of workers 2 and up.  `options` may be NULL, and is not kept.
- * NULL on failure, with errno and a line to the log that says what was wrong:
- *   EINVAL   an option is out of its range
- *   ENOMEM, EMFILE, ENFILE, EAGAIN   no memory, no descriptors, no threads
- *   ENOSYS, EPERM   ORR_REACTOR_URING was asked for and the kernel has it not, or forbids it
- *   ENOSPC   the process has ORR_WORKERS_MAX workers already, or watches as many descriptors as its user may
- * Any thread.
+ * Creates a runtime and starts the threads of workers 2 and up.  `options` may be NULL; it is not
+ * kept.  Any thread.  Returns NULL on failure, sets errno and logs one line that says why:
+ *   EINVAL   an option is out of range
+ *   ENOMEM, EMFILE, ENFILE, EAGAIN   no memory, descriptors or threads are left
+ *   ENOSYS, EPERM   the kernel has no io_uring or forbids it, and ORR_REACTOR_URING was asked for
+ *   ENOSPC   the process has ORR_WORKERS_MAX workers, or its user watches too many descriptors
  */
 ORR_API struct orr_runtime *orr_runtime_new(const struct orr_options *options);
 
 /*
- * Stop, end every task that is left, and free everything.  Tasks are cancelled, and have the grace period to clean up,
- * in real time; one that waits for nothing the runtime knows of is not waited for.  Then the log is told what the tree of those
- * left looks like, and they are ended; no Lua of theirs runs any more.  Each task's destructor runs once: on its
- * worker's thread, and for worker 1 on the caller's.  Other threads may go on using wakers, timers and futures; nothing else
- * of this runtime may be used once the call has begun, references to tasks included.  NULL is allowed and does nothing.
+ * Stops the runtime, ends every task and frees everything.  NULL is allowed and does nothing.
+ *
+ * Tasks are cancelled and get the grace period, in real time, to clean up.  The runtime does not
+ * wait for a task that waits for nothing the runtime knows of.  After the period, the tree of the
+ * remaining tasks goes to the log and these tasks are ended; their Lua does not run again.  Each
+ * task's destructor runs once: on its worker's thread, and for worker 1 on the calling thread.
+ *
+ * Other threads may go on using wakers, timers and futures.  Nothing else of the runtime may be
+ * used once this call has begun; that includes references to tasks.
  *   -EINVAL   not a runtime
- *   -EBUSY    a turn is under way (called from inside a poll function, or another thread drives it now);
- *             nothing was done
+ *   -EBUSY    a turn is under way: this is a poll function, or another thread drives the runtime.
+ *             Nothing was done
  */
 ORR_API int orr_runtime_free(struct orr_runtime *rt);
 
 /*
- * Drive worker 1 until no worker has a task or a timer left, or until orr_runtime_stop().  Sleeps when there is
- * nothing to do.  Answers 0 when all is done; it may be called again, after more was spawned.
+ * Drives worker 1 until no worker has a task or a timer left, or until orr_runtime_stop().  Sleeps
+ * while there is nothing to do.  Returns 0 when everything is done.  It may be called again, after
+ * more tasks were spawned.
  *   -EINVAL      not a runtime
  *   -EBUSY       a turn is under way already
- *   -ECANCELED   stopped
- *   -EINTR       interrupted: see orr_runtime_interrupt()
- *   -EDEADLK     on a virtual clock: tasks wait, and nothing is ready, set, in flight or to be completed from outside (see
- *                orr_future_new()).  The log is shown the tree, or `deadlock` was told and did nothing about it
+ *   -ECANCELED   the runtime was stopped
+ *   -EINTR       orr_runtime_interrupt() was called
+ *   -EDEADLK     on a virtual clock: tasks wait, and nothing can wake them (see orr_deadlock_fn).
+ *                The log has received the tree of tasks, or `deadlock` was called and did not help
  */
 ORR_API int orr_runtime_run(struct orr_runtime *rt);
 
 /*
- * Ask the runtime to stop, for good: workers 2 and up end their tasks and their threads,
- * orr_runtime_run() returns, orr_spawn() and orr_runtime_turn() answer -ESHUTDOWN.  What is left for
- * orr_runtime_free().  Any thread, and signal handlers.
+ * Stops the runtime for good.  Workers 2 and up end their tasks and their threads,
+ * orr_runtime_run() returns, and orr_spawn() and orr_runtime_turn() return -ESHUTDOWN.
+ * orr_runtime_free() does the rest.  Any thread, and signal handlers.
  *   -EINVAL   not a runtime
  */
 ORR_API int orr_runtime_stop(struct orr_runtime *rt);
 
 /*
- * Have orr_runtime_run() return -EINTR between two turns, so that the host can look to something, a signal above all, and run on: the
- * one that is under way, or the next.  Asked several times before that, it returns once.  Nothing is stopped or lost.  Any thread, and
- * signal handlers.
+ * Makes orr_runtime_run() return -EINTR between two turns: the call under way, or the next one.
+ * The host can then handle a signal, for example, and call orr_runtime_run() again.  Several
+ * interrupts before that return count as one.  Nothing is stopped or lost.  Any thread, and signal
+ * handlers.
  *   -EINVAL   not a runtime
  */
 ORR_API int orr_runtime_interrupt(struct orr_runtime *rt);
 
 /*
- * For hosts with a loop of their own: a descriptor that is readable while orr_runtime_turn() has something
- * to do: a task ready, a wake from another thread, finished I/O, a time that has come.  Watch it for input
- * (poll, epoll level-triggered, any main loop); do not read it.  It belongs to the runtime.  Always the
- * same answer.  Call it between turns, on the thread that drives them.
- *   -EINVAL, -EBUSY   as above
- *   -EMFILE, -ENFILE, -ENOMEM, -ENOSPC   no descriptor to be had, or none to be watched
- * With ORR_REACTOR_URING, finishing I/O may interrupt the host's own poll with EINTR, as a signal would.
+ * Returns a descriptor for hosts with a loop of their own.  It is readable while orr_runtime_turn()
+ * has something to do: a task is ready, another thread has woken one, I/O has finished, or a
+ * deadline has passed.  Watch it for input with poll, level-triggered epoll or any main loop.  Do
+ * not read or close it: it belongs to the runtime.  The result is always the same.  Call it between
+ * turns, on the thread that drives them.
+ *
+ * With ORR_REACTOR_URING, I/O that finishes may interrupt the host's own poll with EINTR, as a
+ * signal would.
+ *   -EINVAL   not a runtime
+ *   -EBUSY    a turn is under way
+ *   -EMFILE, -ENFILE, -ENOMEM, -ENOSPC   no descriptor can be created or watched
  */
 ORR_API int orr_runtime_fd(struct orr_runtime *rt);
 
 /*
- * One turn of worker 1: collect what has finished, take in wakes, poll the tasks that are ready.  Never
- * blocks.  Polls at least one ready task, then goes on until none is ready, `budget_ns` is used up, or 256
- * were polled; a task that wakes itself is polled again in the next turn, not in this one.  Answers 1 if
- * there is more to do now, 0 if the host may sleep.  Turns may move from thread to thread, one at a time.
+ * Runs one turn of worker 1: collects finished I/O, takes in wakes and polls ready tasks.  Never
+ * blocks.  Polls at least one ready task.  Then goes on until no task is ready, `budget_ns` is used
+ * up, or 256 tasks were polled.  A task that wakes itself is polled again in the next turn.
+ *
+ * Returns 1 if there is more to do now, 0 if the host may sleep.  Turns may move from thread to
+ * thread, one at a time.
  *   -EINVAL      not a runtime
- *   -EBUSY       a turn is under way already, here or on another thread
- *   -ESHUTDOWN   stopped
+ *   -EBUSY       a turn is under way already, on this or another thread
+ *   -ESHUTDOWN   the runtime was stopped
  */
 ORR_API int orr_runtime_turn(struct orr_runtime *rt, uint64_t budget_ns);
 
 /*
- * Hand over time that the host has left, between two frames, say: the garbage of the Lua states of worker 1 is collected, in short
- * steps, for at most `budget_ns`.  What is collected now need not be in a later turn.  No task is polled, and no Lua runs but
- * finalizers.  Answers 1 if there is more that could be done, 0 if not.
- *   -EINVAL, -EBUSY   as above
+ * Uses time that the host has left, for example between two frames: collects garbage of worker 1's
+ * Lua states in short steps, for at most `budget_ns`.  Later turns then have less to collect.
+ * Polls no task, and runs no Lua except finalizers.  Returns 1 if more could be collected, else 0.
+ *   -EINVAL   not a runtime
+ *   -EBUSY    a turn is under way
  */
 ORR_API int orr_runtime_idle(struct orr_runtime *rt, uint64_t budget_ns);
 
 /*
- * When the host must turn next even if the descriptor stays silent: 0 for now, ORR_NEVER for not at all.
- * Call it between turns, on the thread that drives them.  ORR_NEVER for what is not a runtime.
+ * Returns the time of the next turn that is needed even if the descriptor stays silent: 0 for now,
+ * ORR_NEVER for none.  Call it between turns, on the thread that drives them.  Returns ORR_NEVER if
+ * `rt` is not a runtime.
  */
 ORR_API uint64_t orr_runtime_next_deadline(struct orr_runtime *rt);
 
-/* The time by the runtime's clock.  Any thread.  0 for what is not a runtime. */
+/* Returns the time of the runtime's clock.  Any thread.  0 if `rt` is not a runtime. */
 ORR_API uint64_t orr_runtime_now(struct orr_runtime *rt);
 
 /*
- * The time as a worker last read it, a load where the above reads the clock.  While a worker is in a long turn, the
- * time service keeps its reading fresh to about a millisecond, as long as somebody asks.  Two readings, or one and
- * orr_runtime_now(), may be out of order by as much.  Any thread.  0 for what is not a runtime, or no such worker.
+ * Returns the time as a worker last read it.  This is one load, while orr_runtime_now() reads the
+ * clock.  During a long turn the time service refreshes the worker's reading about every
+ * millisecond, as long as somebody asks for it.  Two readings, or a reading and orr_runtime_now(),
+ * may be out of order by as much.  Any thread.  Returns 0 if `rt` is not a runtime or has no such
+ * worker.
  */
 ORR_API uint64_t orr_worker_now(struct orr_runtime *rt, unsigned worker);
 
 /*
- * Move a virtual or manual clock forward; timers that have become due fire in the next turns.  Any thread.
+ * Moves a virtual or manual clock forward.  Timers that become due fire in the next turns.  Any
+ * thread.
  *   -EINVAL   not a runtime
- *   -EPERM    its clock is the machine's
+ *   -EPERM    the runtime uses the machine's clock
  */
 ORR_API int orr_runtime_advance(struct orr_runtime *rt, uint64_t ns);
 
 /*
- * End one worker other than the first, for good: its tasks are dropped on its thread, its timers go on elsewhere,
- * spawning on it answers -ESHUTDOWN.  Returns at once; the thread ends when its turn does.  Any thread.
+ * Ends one worker for good, other than the first.  Its tasks are ended on its thread, its timers
+ * move to other workers, and spawning on it returns -ESHUTDOWN.  The call returns at once; the
+ * thread ends after its turn.  Any thread.
  *
- * Timers go on at workers that turn.  Worker 1 is one of those while orr_runtime_run() drives it, or its descriptor is in use; when
- * orr_runtime_run() returns, it gives back what it was given like that.  With no other worker, they are held until the host turns.
- *   -EINVAL   not a runtime, no such worker, or worker 1, which the host ends by not driving it
+ * Timers move to workers that take turns.  Worker 1 is one of them while orr_runtime_run() drives
+ * it or its descriptor is in use.  When orr_runtime_run() returns, worker 1 hands these timers on.
+ * If no other worker takes turns, the timers are held until the host turns worker 1.
+ *   -EINVAL   not a runtime, no such worker, or worker 1, which ends when the host stops driving it
  */
 ORR_API int orr_worker_stop(struct orr_runtime *rt, unsigned worker);
 
 /*
- * For plain code of the host that is to do what belongs on the worker's thread: between the two, outside any task, the
- * calling thread is that of worker 1.
- *   -EINVAL   not a runtime; for leave, one that this thread has not entered
- *   -EBUSY    a turn is under way, here or on another thread
+ * Makes the calling thread the thread of worker 1, until orr_runtime_leave().  Plain code can then
+ * call functions that belong on the worker's thread.
+ *   -EINVAL   not a runtime; for orr_runtime_leave(), a runtime that this thread has not entered
+ *   -EBUSY    a turn is under way, on this or another thread
  */
 ORR_API int orr_runtime_enter(struct orr_runtime *rt);
 ORR_API int orr_runtime_leave(struct orr_runtime *rt);
@@ -282,11 +338,12 @@ struct orr_stats {
     uint64_t tasks_spawned;
     uint64_t tasks_live;
     uint64_t polls;
-    uint64_t wakes_local;     /* by the worker's own thread, that made a task ready */
-    uint64_t wakes_foreign;   /* by other threads, one for each entry in an inbox */
-    uint64_t wakes_coalesced; /* by other threads, that found their task in the inbox already */
-    uint64_t eventfd_writes;  /* to wake a worker that has I/O in flight, or a host that watches the descriptor */
-    uint64_t futex_wakes;     /* to wake any other */
+    uint64_t wakes_local;     /* wakes by the worker's own thread that made a task ready */
+    uint64_t wakes_foreign;   /* wakes by other threads: one for each entry in an inbox */
+    uint64_t wakes_coalesced; /* wakes by other threads whose task was in the inbox already */
+    /* Wake-ups of a worker with I/O in flight, or of a host's descriptor. */
+    uint64_t eventfd_writes;
+    uint64_t futex_wakes; /* all other wake-ups of a worker */
     uint64_t sleeps;
     uint64_t turns;
 
@@ -294,177 +351,235 @@ struct orr_stats {
     uint64_t timers_fired;
     uint64_t timers_cancelled;
     uint64_t timers_rearmed;
-    uint64_t timers_migrated; /* left a worker that shut down, or worker 1 when the host stopped driving it */
-    uint64_t
-        timers_held; /* of those, with no worker: waiting for one that turns, or on their way there; they are pending,
-                                 too; only for all workers together */
-    uint64_t timers_stale;    /* cancelled by another thread, not yet removed from the wheel */
-    uint64_t timers_scrubbed; /* and removed since */
+    /* Left a worker that ended, or worker 1 when the host stopped driving it. */
+    uint64_t timers_migrated;
+
+    /* Migrated timers that no worker has: they wait for a worker that takes turns, or are on
+     * their way to one.  They count as pending, too.  Only in the sum over all workers. */
+    uint64_t timers_held;
+
+    uint64_t timers_stale;    /* cancelled by another thread, and still in the wheel */
+    uint64_t timers_scrubbed; /* stale timers that were removed from the wheel */
     uint64_t lateness_p50_ns; /* from a timer's deadline to its firing */
     uint64_t lateness_p99_ns;
     uint64_t lateness_max_ns;
-    uint64_t service_wake_ups; /* of the time service; only for all workers together, as is its lag */
-    uint64_t service_lag_ns;   /* the most by which one of its ticks was late */
+    uint64_t service_wake_ups; /* wake-ups of the time service; only in the sum over all workers */
+    /* Longest delay of one of its ticks; only in the sum over all workers. */
+    uint64_t service_lag_ns;
 
     unsigned workers;
-    enum orr_reactor reactor; /* the one in use, never AUTO; for all workers together, that of worker 1 */
+    enum orr_reactor reactor; /* the one in use, never AUTO; in the sum, that of worker 1 */
 
-    uint64_t
-        timers_dropped; /* given up because their worker had ended, of local ones, or the runtime; only for all together */
+    /* Timers given up because the runtime ended, or their worker if they were local.  Only in
+     * the sum over all workers. */
+    uint64_t timers_dropped;
 };
 
 /*
- * The counters of one worker, or of all together for worker 0.  Read one by one while the workers run, so
- * they need not add up to the last unit.  Any thread.
- *   -EINVAL   not a runtime, no such worker, or no place to write to
+ * Reads the counters of one worker, or their sum over all workers for worker 0.  Counters are read
+ * one by one while the workers run, so they need not add up exactly.  Any thread.
+ *   -EINVAL   not a runtime, no such worker, or `stats` is NULL
  */
 ORR_API int orr_runtime_stats(struct orr_runtime *rt, unsigned worker, struct orr_stats *stats);
 
-/* ------------------------------------------------------------------------------------------------------
+/* ------------------------------------------------------------------------------------------------
+ * Wakers
+ *
+ * A waker names one task, for ever.  It is a value: copy it by assignment, store it anywhere,
+ * forget it at any time.  Waking does nothing once the task is done, also when another task uses
+ * its slot or the runtime is gone.  The zero value names no task.
+ */
+struct orr_waker {
+    uint64_t bits;
+};
+
+/*
+ * Makes the task be polled again, soon.  Several wakes before that poll cause one poll.  The poll
+ * sees everything that the caller wrote before this call.  Any thread, but not a signal handler.
+ */
+ORR_API void orr_waker_wake(struct orr_waker waker);
+
+/*
+ * Wakes a task from a signal handler.  The handler may have interrupted anything, the library
+ * included.  Preserves errno.
+ */
+ORR_API void orr_waker_wake_signal(struct orr_waker waker);
+
+/* ------------------------------------------------------------------------------------------------
  * Tasks
  *
- * A task is a function that is polled until it is done.  It is first polled soon after it is spawned, then
- * whenever somebody wakes it.  It may be polled without need, so it looks at what it waits for each time.
- * A task stays on its worker for life: its poll function and its destructor run on that worker's thread.
+ * A task is a function that is polled until it is done.  It is polled first soon after it was
+ * spawned, then after each wake.  It may also be polled without a wake, so it checks its condition
+ * each time.  A task stays on its worker for life: its poll function and its destructor run on that
+ * worker's thread.
  *
- * Tasks form a tree.  A task spawned while another is polled is that one's child, unless it says otherwise, and
+ * Tasks form a tree.  A task spawned while another one is polled is a child of that one, unless the
+ * options say otherwise.
  *
- *   - a task is done when its body and all its children are.  A body that has said ORR_DONE is not polled again;
- *   - a child's failure goes up: it interrupts what the parent waits for, once, and the parent goes on before tasks that are
- *     merely ready, siblings of the child among them; if the parent does not take it there, the parent fails with it, after
- *     its other children have been cancelled and are done.  A child that was cancelled does not count as failed.  A failure is
- *     not passed up if somebody awaits the child, or has looked at its result;
- *   - cancellation goes down: to the task, then to its children in the order in which they were made, and so on.  It
- *     stays: every wait of a cancelled task says so.
+ *   - A task is done when its body and all its children are done.  A body that has returned
+ *     ORR_DONE is not polled again.
+ *   - A child's failure goes up.  It interrupts what the parent waits for, once, and the parent
+ *     runs before other ready tasks, the child's siblings included.  If the parent does not handle
+ *     the failure there, the parent's other children are cancelled, and when they are done the
+ *     parent fails with the child's error.
+ *   - A cancelled child has not failed.  A failure does not go up if somebody awaits the child, or
+ *     has read its result.
+ *   - Cancellation goes down: to the task, then to its children in the order of their creation, and
+ *     so on.  It is permanent: every later wait of a cancelled task returns -ECANCELED.
  */
 enum orr_poll {
-    ORR_DONE,    /* the body is over; the task ends, as said by orr_task_finish(), when its children are done */
-    ORR_PENDING, /* wait for a wake */
+    ORR_DONE,    /* the body is over; the task ends, with its result, when its children are done */
+    ORR_PENDING, /* the body waits for a wake */
 };
 
 typedef enum orr_poll orr_poll_fn(struct orr_task *task, void *data);
 
-#define ORR_HERE 0 /* the calling thread's worker; in plain code of the host, worker 1 */
+#define ORR_HERE 0 /* the calling thread's worker; in plain code, worker 1 */
 
 struct orr_spawn {
-    orr_poll_fn *poll;        /* required */
-    void *data;               /* given to poll and drop */
-    void (*drop)(void *data); /* runs once when the task is done, its children included, however it ends; may be NULL */
-    unsigned worker;          /* a worker's number, or ORR_HERE */
-    const char *name;         /* for people; may be NULL */
-    struct orr_task
-        *parent;    /* default: the task that is being polled here; on another worker, and outside tasks, none */
-    bool detached;  /* no parent */
-    bool supervise; /* a failed child neither interrupts it nor ends the others; it fails at its end */
+    orr_poll_fn *poll; /* required */
+    void *data;        /* passed to `poll` and `drop` */
+    /* Destructor: called once, when the task and its children are done; may be NULL. */
+    void (*drop)(void *data);
+    unsigned worker;  /* a worker's number, or ORR_HERE */
+    const char *name; /* for people; copied; may be NULL */
 
-    /* Only for tasks made on the calling thread's own worker, written before orr_spawn() returns: */
-    struct orr_waker *waker; /* the new task's waker; may be NULL */
-    struct orr_task **task;  /* a reference to it, to be given up with orr_task_unref(); may be NULL */
+    /* Default: the task that is being polled on the calling thread.  No parent outside tasks,
+     * and for a task on another worker. */
+    struct orr_task *parent;
+
+    bool detached;  /* the task has no parent */
+    bool supervise; /* a failed child neither interrupts this task nor ends its siblings; the task
+                       fails at its end */
+
+    /* Written before orr_spawn() returns; only for tasks on the calling thread's own worker. */
+    struct orr_waker *waker; /* receives the task's waker; may be NULL */
+    /* Receives a reference, for orr_task_unref() to give up; may be NULL. */
+    struct orr_task **task;
 };
 
 /*
- * Make a task.  On failure nothing is kept and `drop` is not called.  Any thread.
- *   -EINVAL     not a runtime, no poll function, no such worker; a parent, and detached
- *   -EXDEV      `waker`, `task` or `parent` was given, and the calling thread does not run that worker
+ * Creates a task.  On failure nothing is kept, and `drop` is not called.  Any thread.
+ *   -EINVAL     not a runtime, no poll function, no such worker, or both a parent and `detached`
+ *   -EXDEV      `waker`, `task` or `parent` was given, but the calling thread does not run that
+ *               worker
  *   -ESRCH      the parent is done
- *   -EAGAIN     that worker has max_tasks tasks
+ *   -EAGAIN     the worker has max_tasks tasks
  *   -ENOMEM
- *   -ESHUTDOWN  the runtime was stopped; only a task that cleans up may still make children
- * A spawn on another worker, or from plain code of the host, is on its way when this returns.  Should that worker
- * then find no memory for it, the log is told and `drop` runs.
+ *   -ESHUTDOWN  the runtime was stopped; now only a task that cleans up may create children
+ *
+ * A spawn on another worker, or from plain code, is sent to that worker.  If the worker then has no
+ * memory for the task, it logs that and calls `drop`.
  */
 ORR_API int orr_spawn(struct orr_runtime *rt, const struct orr_spawn *what);
 
-/* The task's own waker; the zero waker for NULL, and for a task whose body is over.  The worker's thread. */
+/*
+ * Returns the task's waker.  The zero waker for NULL, and for a task whose body is over.  The
+ * worker's thread.
+ */
 ORR_API struct orr_waker orr_task_waker(const struct orr_task *task);
 
-/* Wakes the task itself, for `return orr_task_yield(task);`: let the others go first, then go on. */
+/* Wakes the task itself, so that other tasks run first: `return orr_task_yield(task);`. */
 ORR_API enum orr_poll orr_task_yield(struct orr_task *task);
 
-/* Where the task lives, and what it is called.  The worker's thread.  For NULL: NULL and 0. */
+/* Return the task's runtime, worker and name; NULL, 0 and NULL for NULL.  The worker's thread. */
 ORR_API struct orr_runtime *orr_task_runtime(const struct orr_task *task);
 ORR_API unsigned orr_task_worker(const struct orr_task *task);
 ORR_API const char *orr_task_name(const struct orr_task *task);
 
-/* The task being polled on this thread; NULL outside poll functions. */
+/* Returns the task that is being polled on this thread; NULL outside poll functions. */
 ORR_API struct orr_task *orr_task_current(void);
 
 /*
- * End the body of a task from outside, at once and without asking; orr_task_cancel() asks.  What it waits for is given up, its
- * children are cancelled.  If there are none, and no I/O of it is in flight, its destructor has run when this returns;
- * else it runs when they are done and the kernel has let go of the buffers.  The worker's thread.
- *   -ESRCH   it has finished already, or the waker names nobody
- *   -EPERM   it lives on another thread's worker
- *   -EBUSY   it is being polled now: let it return ORR_DONE
+ * Ends the body of a task at once, without asking it; orr_task_cancel() asks.  The task's waits are
+ * given up and its children are cancelled.  If it has no children and no I/O in flight, its
+ * destructor has run when this returns.  Else the destructor runs when the children are done and
+ * the kernel has released the buffers.  The worker's thread.
+ *   -ESRCH   the task has finished, or the waker names no task
+ *   -EPERM   the task lives on another thread's worker
+ *   -EBUSY   the task is being polled: let it return ORR_DONE
  */
 ORR_API int orr_task_drop(struct orr_waker task);
 
 /*
- * References.  A struct orr_task * is valid inside its own poll function and while somebody holds a reference to it: as
- * long as that, what it has come to can be read, though the task and its whole tree be gone.  The worker's thread, and
- * not longer than the runtime.
+ * References.  A struct orr_task * is valid inside its own poll function and while somebody holds a
+ * reference to it.  A reference keeps the task's result readable after the task and its whole tree
+ * are done.  Give it up before the runtime is freed.  The worker's thread.
  */
 ORR_API struct orr_task *orr_task_ref(struct orr_task *task);
 ORR_API void orr_task_unref(struct orr_task *task); /* NULL is allowed */
 
-/* ------------------------------------------------------------------------------------------------------
+/* ------------------------------------------------------------------------------------------------
  * Results
  *
- * What a task has come to: a value, or an error, which may come with a value too.  The value belongs to the task, or
- * to the future, and is dropped with the last reference to it.
+ * The result of a task or a future is a value, or an error that may come with a value too.  The
+ * value belongs to the task or the future, and is dropped with the last reference to it.
  */
 struct orr_result {
     int error;                 /* 0, or a negative errno */
-    const char *message;       /* for people; lives as long as the value; may be NULL */
+    const char *message;       /* for people; must live as long as the value; may be NULL */
     void *value;               /* may be NULL */
-    void (*drop)(void *value); /* may be NULL; for a future, on whichever thread gives it up last */
+    void (*drop)(void *value); /* may be NULL; a future calls it on the thread of its last unref */
 };
 
-/* For `return orr_task_finish(task, (struct orr_result){ .value = answer, .drop = free });`.  Without it, 0 and no value. */
+/*
+ * Sets the task's result and returns ORR_DONE, for
+ * `return orr_task_finish(task, (struct orr_result){ .value = answer, .drop = free });`.
+ * A task that never calls it has the result 0 without a value.
+ */
 ORR_API enum orr_poll orr_task_finish(struct orr_task *task, struct orr_result result);
 
 /*
- * The same for an error alone: `return orr_task_fail(task, error);`.  With what a wait has answered, it does what is
- * right: -ECHILD passes on the failure of the child, -ECANCELED in a cancelled task is not a failure.
+ * Sets an error as the task's result and returns ORR_DONE, for `return orr_task_fail(task,
+ * error);`.  `error` may be what a wait returned: -ECHILD passes the child's failure on, and
+ * -ECANCELED in a cancelled task is not a failure.
  */
 ORR_API enum orr_poll orr_task_fail(struct orr_task *task, int error);
 
-/* Whether it is done, its children included.  The worker's thread, as for all that follow. */
+/*
+ * Returns whether the task and its children are done.  The worker's thread, as for all functions in
+ * the rest of this section.
+ */
 ORR_API bool orr_task_done(const struct orr_task *task);
 
 /*
- * Its result; NULL until it is done.  A task that failed because of a child has that child's.  Looking at it counts as
- * having seen it: a failure is not passed on any more if it has not been yet.
+ * Returns the task's result; NULL until the task is done.  A task that failed because of a child
+ * has the child's result.  Reading the result observes it: a failure that has not been passed up
+ * yet stays here.
  */
 ORR_API const struct orr_result *orr_task_result(struct orr_task *task);
 
-/* The child because of which a done task has failed; NULL if it has not, or failed by itself. */
+/* Returns the child that made a done task fail; NULL if it did not fail, or failed by itself. */
 ORR_API struct orr_task *orr_task_cause(const struct orr_task *task);
 
-/* The child whose failure a wait of this task has answered -ECHILD for last; until it waits again. */
+/*
+ * Returns the child for whose failure a wait of this task last returned -ECHILD; NULL once the task
+ * waits again.
+ */
 ORR_API struct orr_task *orr_task_failed_child(const struct orr_task *task);
 
 /*
- * Shows every error in a task, the one that it failed with first, then those that came after it, each with the task in
- * which it arose.  Also inside a body that was told -ECHILD.
+ * Calls `each` with every error of a task and the task in which it arose: first the error that the
+ * task failed with, then the later ones.  It works inside a body that was told -ECHILD, too.
  */
 ORR_API void orr_task_errors(struct orr_task *task,
                              void (*each)(void *data, struct orr_task *origin, const struct orr_result *result),
                              void *data);
 
 /*
- * Settle a task's result from outside.  Its body and its children are cancelled, and when they are done, so is it, with
- * this result whatever they say.
+ * Sets a task's result from outside.  Its body and its children are cancelled; when they are done,
+ * the task is done with this result, whatever they return.
  *   -EINVAL     NULL
- *   -EALREADY   it has a result; the value is still the caller's
+ *   -EALREADY   the task has a result; the value still belongs to the caller
  *   -EPERM      not the worker's thread
  */
 ORR_API int orr_task_complete(struct orr_task *task, struct orr_result result);
 
 /*
- * Have a function called when the task is done; at once if it is.  Those who wait and those who observe are told in the order
- * in which they came.  `observer` is the caller's memory, and free again when it has been called, or taken back.
- *   -EINVAL   NULL, no function
+ * Calls a function when the task is done, or at once if it is done already.  Observers and waiting
+ * tasks are told in the order in which they came.  `observer` is the caller's memory; it may be
+ * reused after the call, or after orr_task_unobserve().
+ *   -EINVAL   NULL, or no function
  *   -EBUSY    the observer is in use
  *   -EPERM    not the worker's thread
  */
@@ -473,50 +588,56 @@ ORR_API int orr_task_observe(struct orr_task *task, struct orr_observer *observe
 ORR_API void orr_task_unobserve(struct orr_observer *observer);
 
 /*
- * Make a task independent of its parent.  A failure of it that has not been delivered yet is not.
+ * Makes a task independent of its parent.  An undelivered failure is discarded.
  *   -EINVAL   NULL
- *   -ESRCH    it is done and was never a child's failure to deliver
+ *   -ESRCH    the task is done, and has no undelivered failure
  *   -EPERM    not the worker's thread
  */
 ORR_API int orr_task_detach(struct orr_task *task);
 
 /*
- * Cancel a task and all below it.  One that waits is woken at once, and its wait answers -ECANCELED; one that runs hears
- * of it when it next waits.  I/O in flight is cancelled.  `reason` is for people, lives long (a literal), and may be NULL.
+ * Cancels a task and all tasks below it.  A waiting task is woken at once and its wait returns
+ * -ECANCELED; a running task learns of it at its next wait.  I/O in flight is cancelled.  `reason`
+ * is for people and may be NULL.  It is not copied: pass a string literal.
  *   -EINVAL   NULL
- *   -ESRCH    it is done
+ *   -ESRCH    the task is done
  *   -EPERM    not the worker's thread
  */
 ORR_API int orr_task_cancel(struct orr_task *task, const char *reason);
 
-/* Why the next wait of this task would answer -ECANCELED; NULL if it would not. */
+/*
+ * Returns the reason for which the task's next wait would return -ECANCELED; NULL if it would not.
+ */
 ORR_API const char *orr_task_cancelled(const struct orr_task *task);
 
-/* ------------------------------------------------------------------------------------------------------
+/* ------------------------------------------------------------------------------------------------
  * Waiting
  *
- * All waits are called alike, with the task that is being polled and a struct orr_wait in its memory, zeroed once:
+ * All waits have one form.  They take the task that is being polled and a struct orr_wait in the
+ * task's memory, zeroed once:
  *
  *     int error = orr_sleep(task, &self->wait, 100 * MILLISECONDS);
  *     if (error == -EAGAIN)
- *         return ORR_PENDING;           call it again, with the same arguments, when polled again
+ *         return ORR_PENDING;           call it again with the same arguments in the next poll
  *     if (error)
  *         return orr_task_fail(task, error);
  *
- * They answer
- *   0            it has happened, and what was waited for is the task's
+ * A wait returns 0 when what it waited for has happened or belongs to the task.  Else it returns
  *   -EAGAIN      not yet; the task will be woken
- *   -ECANCELED   the task is cancelled, and was not given what it waited for
- *   -ECHILD      a child has failed: see orr_task_failed_child().  Said once for each such child
- *   -EPERM       this task is not being polled, or what it wants to wait for belongs to another worker
+ *   -ECANCELED   the task is cancelled, and did not get what it waited for
+ *   -ECHILD      a child has failed: see orr_task_failed_child().  Returned once for each such
+ *                child
+ *   -EPERM       this task is not being polled, or the object belongs to another worker
  *   -EBUSY       this orr_wait waits for something else
  *   -EINVAL      NULL
- * and sometimes others, named there.  After any answer but -EAGAIN the orr_wait is free to be used again.  A task may
- * wait for several things at once, with one orr_wait each; those it wants no more it withdraws.  Nothing that was
- * granted to a task is lost when its body ends before it has picked it up: it passes on to the next in line.
+ * and sometimes other errors, which the function's comment names.
+ *
+ * After any result but -EAGAIN the orr_wait may be used again.  A task may wait for several things
+ * at once, with one orr_wait each, and withdraw those it no longer wants.  Nothing is lost when a
+ * body ends before it has taken what it was granted: that passes on to the next waiter.
  */
 struct orr_wait {
-    /* All of it is the library's.  Start from all zeroes. */
+    /* Owned by the library.  Zero it before the first use. */
     struct orr_link in_owner;
     uint64_t word;
     struct orr_link in_source;
@@ -529,59 +650,71 @@ struct orr_wait {
     bool grouped;
 };
 
+/* A callback for orr_task_observe(). */
 struct orr_observer {
     void (*done)(struct orr_task *task, void *data);
     void *data;
-    struct orr_wait wait; /* the library's; start from all zeroes */
+    struct orr_wait wait; /* owned by the library; zero it before the first use */
 };
 
-/* Give up waiting.  Safe on one that does not wait.  The worker's thread. */
+/* Gives up a wait.  Does nothing if it does not wait.  The worker's thread. */
 ORR_API void orr_wait_withdraw(struct orr_wait *wait);
 
-/* Wait for a task to be done.  0 means done: how, orr_task_result() says.  -EDEADLK: it is this task, or waits for it by
- * being above it in the tree. */
+/*
+ * Waits until another task is done.  orr_task_result() then says how it ended.
+ *   -EDEADLK   `other` is this task, or is above it in the tree and so waits for it
+ */
 ORR_API int orr_task_await(struct orr_task *task, struct orr_wait *wait, struct orr_task *other);
 
-/* Wait for an amount of time from the first call on, or until a time of the runtime's clock.  0 ns lets others go first. */
+/*
+ * Waits for an amount of time, counted from the first call; or until a time of the runtime's clock.
+ * 0 ns lets other tasks run first.
+ */
 ORR_API int orr_sleep(struct orr_task *task, struct orr_wait *wait, uint64_t ns);
 ORR_API int orr_sleep_until(struct orr_task *task, struct orr_wait *wait, uint64_t deadline);
 
-/* Wait for nothing: 0, -ECANCELED or -ECHILD, at once. */
+/* Returns at once, as a wait for nothing: 0, -ECANCELED or -ECHILD. */
 ORR_API int orr_checkpoint(struct orr_task *task);
 
 /*
- * Many waits together.  A group is zeroed memory of one task.  Waits are added before they are begun, then begun as ever; those
- * that answer -EAGAIN are pending in the group, any others have left it.  Each that is granted comes out of
- * orr_group_next(), in the order in which that happened; call its own function once more to pick up what it has.
+ * A group waits for several things together.  It is zeroed memory of one task.  First add each
+ * wait, then begin it with its own function.  Waits that return -EAGAIN are pending in the group;
+ * the others have left it.  orr_group_next() returns the granted waits in the order in which they
+ * were granted; call the function of each once more to take what it was granted.
  */
 struct orr_group {
-    /* All of it is the library's.  Start from all zeroes. */
+    /* Owned by the library.  Zero it before the first use. */
     struct orr_wait wait;
     struct orr_link *pending, *granted;
 };
 
-/* -EINVAL NULL; -EBUSY the wait waits already. */
+/*
+ * Adds a wait that has not begun.
+ *   -EINVAL   NULL
+ *   -EBUSY    the wait has begun already
+ */
 ORR_API int orr_group_add(struct orr_group *group, struct orr_wait *wait);
 
-/* Wait for the next one.  0 and `*next`, or NULL there if none is left. */
+/* Waits for the next granted wait and stores it in `*next`; NULL there if none is left. */
 ORR_API int orr_group_next(struct orr_task *task, struct orr_group *group, struct orr_wait **next);
 
-/* Wait for the first, and withdraw all others; or until all are granted. */
+/* Wait for the first wait and withdraw the others; or wait until all are granted. */
 ORR_API int orr_wait_any(struct orr_task *task, struct orr_group *group, struct orr_wait **first);
 ORR_API int orr_wait_all(struct orr_task *task, struct orr_group *group);
 
-/* Withdraws all that are left. */
+/* Withdraws all waits that are left in the group. */
 ORR_API void orr_group_clear(struct orr_group *group);
 
-/* ------------------------------------------------------------------------------------------------------
+/* ------------------------------------------------------------------------------------------------
  * Scopes
  *
- * A scope is a block of a task's body, which may take many polls.  Children made in it are done when it is left; it can
- * have a deadline, be shielded from cancellation outside, or supervise.  Scopes nest.
+ * A scope is a block of a task's body; it may last many polls.  Children created in it are done
+ * when the task has left it.  A scope can have a deadline, shield its contents from cancellation
+ * outside, or supervise its children.  Scopes nest.
  *
  *     orr_scope_enter(task, &self->scope, &(struct orr_scope_options){ .timeout_ns = SECOND });
  *     ... waits, children ...
- *     error = orr_scope_leave(task, &self->wait, &self->scope, error);     to be called again while it is -EAGAIN
+ *     error = orr_scope_leave(task, &self->wait, &self->scope, error);   repeat while it is -EAGAIN
  */
 struct orr_nest {
     struct orr_link *children, *failures;
@@ -591,7 +724,7 @@ struct orr_nest {
 };
 
 struct orr_scope {
-    /* All of it is the library's.  Start from all zeroes. */
+    /* Owned by the library.  Zero it before the first use. */
     struct orr_nest nest;
     int error;
     struct orr_task *task;
@@ -603,14 +736,16 @@ struct orr_scope {
 };
 
 struct orr_scope_options {
-    uint64_t timeout_ns; /* cancel what is inside after so long; 0: never */
-    bool move_on;        /* and then leave with 0, instead of -ETIMEDOUT */
-    bool shield;         /* neither cancellation nor failure from outside reaches what is inside */
-    bool supervise;      /* a failed child neither interrupts the others nor the block; leaving it tells */
+    uint64_t timeout_ns; /* cancels the contents after this time; 0: never */
+    bool move_on;        /* after a timeout, orr_scope_leave() returns 0 instead of -ETIMEDOUT */
+    bool shield;         /* cancellation and failures outside do not reach the contents */
+    bool supervise;      /* a failed child interrupts neither its siblings nor the block;
+                            orr_scope_leave() reports it */
 };
 
 /*
- * `options` may be NULL.  The memory must stay until the scope has been left, or the task's destructor runs.
+ * Enters a scope.  `options` may be NULL.  The scope's memory must stay valid until the task has
+ * left the scope, or the task's destructor runs.
  *   -EINVAL   NULL
  *   -EBUSY    this scope is in use
  *   -EPERM    the task is not being polled
@@ -618,165 +753,422 @@ struct orr_scope_options {
 ORR_API int orr_scope_enter(struct orr_task *task, struct orr_scope *scope, const struct orr_scope_options *options);
 
 /*
- * Leave the innermost scope, with what the block has come to: 0 or an error.  If that is an error, or a child has failed,
- * the other children are cancelled.  Waits until they are done, cancelled or not; then answers
- *   0            the block is done; or it was cancelled by orr_scope_cancel(), or by its deadline and was to move on
- *   -ETIMEDOUT   its deadline has cut it short
- *   -ECHILD      a child has failed, and nobody has seen it
- *   -ECANCELED   the task was cancelled from outside meanwhile
+ * Leaves the innermost scope.  `error` is the result of the block: 0 or a negative errno.  If it is
+ * an error, or a child has failed, the other children are cancelled.  Waits until the children are
+ * done; a cancelled task waits for them, too.  Then returns 0 if the block is done, if it was
+ * cancelled by orr_scope_cancel(), or if it timed out and `move_on` is set.  Else
+ *   -ETIMEDOUT   the deadline ended the block
+ *   -ECHILD      a child has failed, and nobody has observed it
+ *   -ECANCELED   the task was cancelled from outside
  *   -EINVAL      not the innermost scope of this task
- *   or what it was given.
+ *   or `error`.
  */
 ORR_API int orr_scope_leave(struct orr_task *task, struct orr_wait *wait, struct orr_scope *scope, int error);
 
-/* Cancel what is inside a scope, and all below.  -EINVAL NULL, not in use; -EPERM not the worker's thread. */
+/*
+ * Cancels the contents of a scope, and all tasks below.
+ *   -EINVAL   NULL, or a scope that is not in use
+ *   -EPERM    not the worker's thread
+ */
 ORR_API int orr_scope_cancel(struct orr_scope *scope, const char *reason);
 
-/* ------------------------------------------------------------------------------------------------------
- * What tasks wait for
+/* ------------------------------------------------------------------------------------------------
+ * Synchronisation
  *
- * All but the future are for the tasks of one worker, the one on whose thread they were made, and cost no atomic
- * operation.  They serve in order of arrival: whoever comes later never overtakes whoever waits.  None is freed while
- * somebody waits for it: that answers -EBUSY and does nothing.  NULL may be freed.  Making one answers -EINVAL, -ENOMEM, or
- * -EPERM where the calling thread runs no worker.  All but the waits answer -EINVAL for NULL and -EPERM on other threads.
+ * Events, semaphores, mutexes, conditions and queues serve the tasks of one worker: the worker on
+ * whose thread they were created.  They need no atomic operation.  Futures serve any thread.
+ *
+ * Waiting tasks are served in the order of their arrival; no task overtakes another.  An object
+ * that tasks wait for is not freed: freeing it returns -EBUSY and does nothing.  NULL may be freed.
+ *
+ * Creating an object returns -EINVAL for NULL, -ENOMEM, or -EPERM if the calling thread runs no
+ * worker.  The other functions, except the waits, return -EINVAL for NULL and -EPERM on other
+ * threads.
  */
 
-/* Stays set until it is cleared. */
+/*
+ * An event stays set until it is cleared.  Tasks wait until it is set.  orr_event_set() returns how
+ * many tasks it woke.  orr_event_wake() wakes at most `n` tasks without setting the event, and
+ * returns how many.
+ */
 struct orr_event;
 ORR_API int orr_event_new(struct orr_event **event);
 ORR_API int orr_event_free(struct orr_event *event);
 ORR_API int orr_event_wait(struct orr_task *task, struct orr_wait *wait, struct orr_event *event);
-ORR_API int orr_event_set(struct orr_event *event);              /* answers how many were woken */
-ORR_API int orr_event_wake(struct orr_event *event, unsigned n); /* at most n, without setting it; answers how many */
+ORR_API int orr_event_set(struct orr_event *event);
+ORR_API int orr_event_wake(struct orr_event *event, unsigned n);
 ORR_API int orr_event_clear(struct orr_event *event);
 ORR_API bool orr_event_is_set(const struct orr_event *event);
 
-/* So many permits, of which each taker gives one back.  Releasing more than were taken answers -EOVERFLOW. */
+/*
+ * A semaphore has a number of permits.  A task acquires one and gives it back with a release.
+ * orr_semaphore_try() returns 0 or -EAGAIN, without waiting.  Releasing more than were acquired
+ * returns -EOVERFLOW.
+ */
 struct orr_semaphore;
 ORR_API int orr_semaphore_new(uint32_t permits, struct orr_semaphore **semaphore);
 ORR_API int orr_semaphore_free(struct orr_semaphore *semaphore);
 ORR_API int orr_semaphore_acquire(struct orr_task *task, struct orr_wait *wait, struct orr_semaphore *semaphore);
-ORR_API int orr_semaphore_try(struct orr_semaphore *semaphore); /* 0, or -EAGAIN */
+ORR_API int orr_semaphore_try(struct orr_semaphore *semaphore);
 ORR_API int orr_semaphore_release(struct orr_semaphore *semaphore);
 ORR_API uint32_t orr_semaphore_free_permits(const struct orr_semaphore *semaphore);
 
 /*
- * Belongs to one task at a time; freed while one has it, it is nobody's.  Locking it twice answers -EDEADLK, unlocking another's -EPERM.  A task that ends
- * without unlocking it leaves it locked to nobody: the next in line gets -EOWNERDEAD, and has it.
+ * A mutex belongs to one task at a time.  Locking it twice returns -EDEADLK; unlocking it in
+ * another task returns -EPERM.  orr_mutex_try() does not wait; it returns -EAGAIN instead.  If the
+ * owner ends without unlocking the mutex, the next task that locks it owns it and gets
+ * -EOWNERDEAD.  A locked mutex may be freed; its owner then owns nothing.
  */
 struct orr_mutex;
 ORR_API int orr_mutex_new(struct orr_mutex **mutex);
 ORR_API int orr_mutex_free(struct orr_mutex *mutex);
 ORR_API int orr_mutex_lock(struct orr_task *task, struct orr_wait *wait, struct orr_mutex *mutex);
-ORR_API int orr_mutex_try(struct orr_task *task, struct orr_mutex *mutex); /* 0, -EAGAIN, -EDEADLK */
+ORR_API int orr_mutex_try(struct orr_task *task, struct orr_mutex *mutex);
 ORR_API int orr_mutex_unlock(struct orr_task *task, struct orr_mutex *mutex);
 ORR_API bool orr_mutex_locked(const struct orr_mutex *mutex);
 
 /*
- * Waiting gives up the mutex, which the task must have (-EPERM), and has it again when it answers anything else but
- * -EAGAIN, cancellation included: until then a cancelled wait goes on.  It may answer 0 without having been notified: look
- * again at what you wait for.
+ * A condition lets tasks wait for a change of what a mutex protects.  orr_condition_wait() unlocks
+ * the mutex, which the task must own (-EPERM), and locks it again before it returns anything but
+ * -EAGAIN.  That includes cancellation: a cancelled wait goes on until it has the mutex.  It may
+ * return 0 without a notification, so check again what you wait for.  orr_condition_notify() wakes
+ * at most `n` tasks and returns how many.
  */
 struct orr_condition;
 ORR_API int orr_condition_new(struct orr_condition **condition);
 ORR_API int orr_condition_free(struct orr_condition *condition);
 ORR_API int orr_condition_wait(struct orr_task *task, struct orr_wait *wait, struct orr_condition *condition,
                                struct orr_mutex *mutex);
-ORR_API int orr_condition_notify(struct orr_condition *condition, unsigned n); /* at most n; answers how many */
+ORR_API int orr_condition_notify(struct orr_condition *condition, unsigned n);
 
 /*
- * Items in order.  Putting waits while there are `capacity` in it, getting while there is none.  Once closed, putting answers
- * -EPIPE, and getting too when all that was put has been got.  Items are the getter's; those left in a queue that is
- * freed go to `drop`.
+ * A queue passes items on in order.  Putting waits while the queue holds `capacity` items (0: no
+ * bound), and may return -ENOMEM; getting waits while the queue is empty.  orr_queue_try_put() and
+ * orr_queue_try_get() return -EAGAIN instead of waiting.  After orr_queue_close(), putting returns
+ * -EPIPE, and getting returns -EPIPE once the queue is empty; tasks that wait are told.  An item
+ * belongs to the task that gets it; `drop` receives the items left in a queue that is freed.
  */
 struct orr_queue;
-ORR_API int orr_queue_new(size_t capacity, void (*drop)(void *item), struct orr_queue **queue); /* 0: no bound */
+ORR_API int orr_queue_new(size_t capacity, void (*drop)(void *item), struct orr_queue **queue);
 ORR_API int orr_queue_free(struct orr_queue *queue);
-ORR_API int orr_queue_put(struct orr_task *task, struct orr_wait *wait, struct orr_queue *queue,
-                          void *item); /* -ENOMEM */
+ORR_API int orr_queue_put(struct orr_task *task, struct orr_wait *wait, struct orr_queue *queue, void *item);
 ORR_API int orr_queue_get(struct orr_task *task, struct orr_wait *wait, struct orr_queue *queue, void **item);
-ORR_API int orr_queue_try_put(struct orr_queue *queue, void *item);  /* 0, -EAGAIN, -EPIPE, -ENOMEM */
-ORR_API int orr_queue_try_get(struct orr_queue *queue, void **item); /* 0, -EAGAIN, -EPIPE */
-ORR_API int orr_queue_close(struct orr_queue *queue);                /* those who wait are told */
+ORR_API int orr_queue_try_put(struct orr_queue *queue, void *item);
+ORR_API int orr_queue_try_get(struct orr_queue *queue, void **item);
+ORR_API int orr_queue_close(struct orr_queue *queue);
 ORR_API size_t orr_queue_length(const struct orr_queue *queue);
 
 /*
- * A result that is to come, from anywhere: the bridge from callbacks and from other threads.  Any thread may complete it,
- * at any time, also when the runtime is gone.  The tasks of one worker can wait for it.
+ * A future is a result that will come from anywhere: the bridge from callbacks and from other
+ * threads.  Any thread may complete it, at any time, also after the runtime is gone.  The tasks of
+ * one worker can wait for it.
  */
 struct orr_future;
 
 struct orr_future_options {
-    unsigned worker; /* whose tasks will wait for it; default ORR_HERE */
-    bool foreign;    /* something outside the runtime will complete it: a virtual clock stands still until then */
+    unsigned worker; /* the worker whose tasks will wait for it; default ORR_HERE */
+    /* Something outside the runtime completes it: a virtual clock stops until then. */
+    bool foreign;
 };
 
-/* `options` may be NULL.  Makes one reference.  Any thread.  -EINVAL, -ENOMEM, -ESHUTDOWN. */
+/*
+ * Creates a future with one reference.  `options` may be NULL.  Any thread.
+ *   -EINVAL   not a runtime, NULL, or no such worker
+ *   -ENOMEM
+ *   -ESHUTDOWN   the runtime or the worker has ended
+ */
 ORR_API int orr_future_new(struct orr_runtime *rt, const struct orr_future_options *options,
                            struct orr_future **future);
 
-/* Any thread.  NULL is allowed. */
+/* References to a future.  NULL is allowed.  Any thread. */
 ORR_API struct orr_future *orr_future_ref(struct orr_future *future);
 ORR_API void orr_future_unref(struct orr_future *future);
 
-/* Once.  -EALREADY: it has been, and the value is still the caller's.  -EINVAL.  Any thread, but not a signal handler. */
+/*
+ * Completes a future with its result, once.  Any thread, but not a signal handler.
+ *   -EINVAL     NULL
+ *   -EALREADY   it has been completed; the value still belongs to the caller
+ */
 ORR_API int orr_future_complete(struct orr_future *future, struct orr_result result);
 
-/* 0 when it is completed: with what, orr_future_result() says. */
+/* Waits until the future is completed.  orr_future_result() then returns its result. */
 ORR_API int orr_future_wait(struct orr_task *task, struct orr_wait *wait, struct orr_future *future);
 
-/* NULL until it is completed.  Any thread. */
+/* Returns the future's result; NULL until it is completed.  Any thread. */
 ORR_API const struct orr_result *orr_future_result(const struct orr_future *future);
 
-/* ------------------------------------------------------------------------------------------------------
- * Lua
+/* ------------------------------------------------------------------------------------------------
+ * Timers
  *
- * An isolate is a Lua 5.4 state bound to one worker: the calling thread's, or worker 1 in plain code.  Its Lua runs as
- * tasks of that worker, in its turns.  A state is named by its lua_State; any coroutine of it will do.
+ * A timer wakes a waker or calls a function, at one time or again and again.  Any thread may use
+ * it, unless it was created local.  It never fires early.  It lives until orr_timer_free(); it
+ * outlives its worker and its runtime.  When the worker that holds it shuts down, it moves to
+ * another worker, so a callback must not care on which worker it runs.
+ */
+struct orr_timer;
+
+/*
+ * Called when a timer fires.  `status` is 0 at the timer's time, and -ECANCELED if the runtime
+ * ended first.  It runs on a worker's thread, outside any task; at the end of the runtime, on the
+ * thread that ends it.  It never runs twice at once for one timer.  It may start, cancel and free
+ * any timer, its own included.
+ */
+typedef void orr_timer_fn(struct orr_timer *timer, void *data, int status);
+
+struct orr_timer_options {
+    struct orr_waker waker; /* either a waker */
+    orr_timer_fn *fire;     /* or a function with its data */
+    void *data;
+
+    /* Used on one worker's thread only (its tasks, destructors and callbacks), and a little faster.
+     * A local timer ends with its worker. */
+    bool local;
+};
+
+/*
+ * Creates a timer that is not started.  Any thread.
+ *   -EINVAL   not a runtime, NULL, neither a waker nor a function, or both
+ *   -ENOMEM
+ */
+ORR_API int orr_timer_new(struct orr_runtime *rt, const struct orr_timer_options *options, struct orr_timer **timer);
+
+/*
+ * Starts or restarts a timer: it fires after `delay`, or at `deadline` of the runtime's clock, and
+ * then every `repeat` nanoseconds (0: once).  A deadline in the past fires in the next turn.
+ *
+ * Repeats keep their rate.  A late one does not delay the next; those whose time has passed
+ * altogether are skipped and counted.  Timers with equal deadlines that were started on one
+ * worker's own thread fire in the order of their start.
+ *
+ * The calling thread's worker holds the timer.  From other threads, the worker with the fewest
+ * timers holds it; that may be worker 1, whether the host drives it or not.
+ *   -EINVAL      NULL, or freed while its callback runs
+ *   -EPERM       the timer is local, and the calling thread runs no worker
+ *   -ESHUTDOWN   the runtime has ended; for a local timer, its worker
+ */
+ORR_API int orr_timer_start(struct orr_timer *timer, uint64_t delay, uint64_t repeat);
+ORR_API int orr_timer_start_at(struct orr_timer *timer, uint64_t deadline, uint64_t repeat);
+
+/*
+ * Restarts a repeating timer: it fires one `repeat` from now.
+ *   -EINVAL   the timer does not repeat
+ *   and the errors of orr_timer_start()
+ */
+ORR_API int orr_timer_again(struct orr_timer *timer);
+
+enum orr_cancel {
+    ORR_CANCELLED, /* it was to fire, and will not */
+    ORR_TOO_LATE,  /* it has fired, was cancelled before, or was never started */
+    ORR_RUNNING,   /* its callback runs at this moment; it will not repeat */
+};
+
+/* Cancels a timer and returns an enum orr_cancel, or -EINVAL for NULL.  It may be started again. */
+ORR_API int orr_timer_cancel(struct orr_timer *timer);
+
+/*
+ * Returns the nanoseconds until it fires; 0 if it is due; ORR_NEVER if it is not started, or NULL.
+ */
+ORR_API uint64_t orr_timer_due_in(struct orr_timer *timer);
+
+/* Returns how many repeats were skipped because their time had passed. */
+ORR_API uint64_t orr_timer_missed(struct orr_timer *timer);
+
+/*
+ * Cancels and frees a timer.  If its callback runs, it is freed when that returns.  NULL is
+ * allowed.
+ */
+ORR_API void orr_timer_free(struct orr_timer *timer);
+
+/* ------------------------------------------------------------------------------------------------
+ * I/O for tasks
+ *
+ * A task starts an operation in its poll function and returns ORR_PENDING.  The end of the
+ * operation wakes the task:
+ *
+ *     if (!s->started) {
+ *         s->started = true;
+ *         if (orr_io_read(task, &s->io, s->fd, s->buf, sizeof s->buf) < 0)
+ *             return ORR_DONE;
+ *     }
+ *     if (!orr_io_done(&s->io))
+ *         return ORR_PENDING;
+ *     use(s->buf, s->io.result);
+ *
+ * The struct and the buffer belong to the library from the start of the operation until
+ * orr_io_done(); do not move them.  When a task ends with I/O in flight, the I/O is cancelled and
+ * the task's destructor runs after the kernel is done.  Close a descriptor only after its
+ * operations have finished.
+ */
+struct orr_io {
+    int result; /* once done: bytes (0 at the end of input), events, or a negative errno */
+
+    /* The rest is owned by the library.  Zero it before the first use. */
+    int fd;
+    uint8_t kind, state, phase;
+    bool cancelled;
+    unsigned events;
+    size_t length;
+    void *buffer;
+    struct orr_task *task;
+    struct orr_link in_task, in_reactor;
+};
+
+/*
+ * Waits, once, until `fd` is ready for one of `events`, as poll(2) names them: POLLIN, POLLOUT,
+ * POLLPRI, POLLRDHUP.  The result holds the events that are ready, POLLERR and POLLHUP included.  A
+ * regular file is always ready.
+ */
+ORR_API int orr_io_wait(struct orr_task *task, struct orr_io *io, int fd, unsigned events);
+
+/*
+ * Read and write as read(2) and write(2) do, at the file's own position, but in the background,
+ * whether the descriptor is in non-blocking mode or not.  With epoll, a regular file is read and
+ * written at once, and that may wait for the disk.  At most INT_MAX bytes; the result may be short.
+ * A write to a pipe or socket without a reader raises SIGPIPE as write(2) does, unless SIGPIPE is
+ * ignored; the threads of workers 2 and up block it.
+ *
+ * Two exceptions.  A terminal must be in non-blocking mode, or a write to it may block.  If several
+ * reads of one descriptor are in flight, or several writes, their order is not defined.
+ */
+ORR_API int orr_io_read(struct orr_task *task, struct orr_io *io, int fd, void *buffer, size_t length);
+ORR_API int orr_io_write(struct orr_task *task, struct orr_io *io, int fd, const void *buffer, size_t length);
+
+/*
+ * orr_io_wait(), orr_io_read() and orr_io_write() return 0 when the operation has started.  A
+ * failure of the operation itself is its result, a closed descriptor (-EBADF) included.  They
+ * return
+ *   -EINVAL   NULL, no event or an unknown one, or more than INT_MAX bytes
+ *   -EPERM    not the worker's thread
+ *   -EBUSY    this orr_io is in flight
+ *   -ESRCH    the task is ending
+ *   -ECANCELED   the task is cancelled
+ *   -ENOMEM
+ */
+
+/*
+ * Asks the kernel to give up an operation in flight.  The operation still finishes, soon, with
+ * -ECANCELED or with its result if that came first.  Until then the buffer belongs to the library.
+ * The worker's thread.
+ *   -EINVAL     NULL
+ *   -EALREADY   the operation is not in flight
+ *   -EPERM      not the worker's thread
+ */
+ORR_API int orr_io_cancel(struct orr_io *io);
+
+/* Returns whether the operation has finished; false if it was never started. */
+ORR_API bool orr_io_done(const struct orr_io *io);
+
+/*
+ * Waits until the operation has finished.  If the task is cancelled, or a child fails, the
+ * operation is cancelled; this then returns -ECANCELED or -ECHILD when the kernel has released the
+ * buffer, or 0 if the operation had finished first.
+ *   -EALREADY   the operation was never started
+ */
+ORR_API int orr_io_await(struct orr_task *task, struct orr_io *io);
+
+/* ------------------------------------------------------------------------------------------------
+ * Inspecting tasks
+ */
+enum orr_task_state {
+    ORR_TASK_RUNNING, /* is being polled */
+    ORR_TASK_READY,   /* will be polled soon */
+    ORR_TASK_WAITING,
+    ORR_TASK_JOINING, /* its body is over, and it waits for its children */
+    ORR_TASK_ENDING,  /* its body is over, and it waits for I/O that was in flight */
+};
+
+struct orr_task_info {
+    struct orr_task *task;
+    const char *name;  /* may be NULL */
+    unsigned depth;    /* 0 for a task without a parent */
+    unsigned children; /* children that are not done */
+    enum orr_task_state state;
+    /* "sleep", "queue get", ...; NULL if nothing that the runtime knows of. */
+    const char *waits_for;
+    uint64_t since;        /* when it began to wait, to about a millisecond; 0 if unknown */
+    const char *cancelled; /* the reason; NULL if it is not cancelled */
+    bool shielded;         /* it is in a shielded scope */
+};
+
+/*
+ * Calls `each` with every task of the calling thread's worker, or with `top` and the tasks below
+ * it.  A task comes before its children; children come in the order of their creation.  `each` must
+ * change nothing.  Returns the number of tasks shown.
+ *   -EINVAL   no function
+ *   -EPERM    the calling thread runs no worker, or `top` belongs to another one
+ */
+ORR_API int orr_tree_visit(struct orr_task *top, void (*each)(void *data, const struct orr_task_info *info),
+                           void *data);
+
+/* Calls `line` with the same tree as text: one line for each task, indented by its depth. */
+ORR_API int orr_tree_print(struct orr_task *top, void (*line)(void *data, const char *text), void *data);
+
+/* ------------------------------------------------------------------------------------------------
+ * Lua isolates
+ *
+ * An isolate is a Lua 5.4 state with its limits, bound to one worker: the calling thread's worker,
+ * or worker 1 in plain code.  Its Lua runs as tasks of that worker, in the worker's turns.
+ * Functions take an isolate as a lua_State; any coroutine of the state will do.
+ *
+ * A *slice* is one stretch of Lua, from resume to yield.  A slice that uses up its time is
+ * suspended, between two instructions, and its task is *preempted*: it continues in a later turn,
+ * before any other Lua of the isolate.  Until then the isolate is *held*: see orr_lua_is_held().
  */
 struct lua_State;
 
-/* What a script may reach. */
+/* What scripts may use. */
 enum orr_lua_profile {
-    ORR_LUA_UNTRUSTED, /* an allow-list: nothing that could harm or hold up the host; see docs/limits.md */
-    ORR_LUA_TRUSTED,   /* all of Lua */
+    /* An allow-list: nothing that could harm or block the host; see docs/limits.md. */
+    ORR_LUA_UNTRUSTED,
+    ORR_LUA_TRUSTED, /* all of Lua */
 };
 
-/* How Lua that runs for too long is noticed. */
+/* How the library notices Lua that runs for too long. */
 enum orr_lua_mode {
-    ORR_LUA_SIGNAL, /* by a timer's signal to the worker's thread: costs nothing until then; where the system refuses the
-                       timer, by counting instructions and looking at the clock: see ORR_LUA_COUNTED */
-    ORR_LUA_COUNT,  /* by counting instructions: two to three times slower, but the same each time */
-    ORR_LUA_OFF,    /* not at all */
+    /* A timer sends a signal to the worker's thread; this costs nothing until then.  If the
+     * system refuses the timer, the library counts instructions and reads the clock: see
+     * ORR_LUA_COUNTED. */
+    ORR_LUA_SIGNAL,
+    /* The library counts instructions: two to three times slower, but reproducible. */
+    ORR_LUA_COUNT,
+    ORR_LUA_OFF, /* not at all */
 };
 
-/* What Lua is entered for.  Each has a deadline of its own. */
+/* The ways to enter Lua.  Each has its own deadline. */
 enum orr_lua_entry {
     ORR_LUA_TASK,      /* async.run */
-    ORR_LUA_SCRIPT,    /* loading and running a file: orr_lua_start() */
+    ORR_LUA_SCRIPT,    /* orr_lua_start(): a script */
     ORR_LUA_CALL,      /* orr_lua_call() */
-    ORR_LUA_HANDLER,   /* of an event */
-    ORR_LUA_TIMER,     /* the callback of one */
-    ORR_LUA_SCHEDULED, /* by schedule() */
-    ORR_LUA_JOB,       /* of a worker thread */
+    ORR_LUA_HANDLER,   /* an event's handler */
+    ORR_LUA_TIMER,     /* a timer's callback */
+    ORR_LUA_SCHEDULED, /* a callback of schedule() */
+    ORR_LUA_JOB,       /* a job on another thread */
     ORR_LUA_ENTRIES,
 };
 
 /* What a host may want to know at once. */
 enum orr_lua_notice {
-    ORR_LUA_TIMED_OUT, /* something was ended at its deadline: the text is the report */
-    ORR_LUA_DISABLED, /* a handler timed out so often in a row that it is not called any more; after the sink has heard of that */
-    ORR_LUA_MEMORY_SOFT, /* the soft limit was passed */
-    ORR_LUA_ENDED,       /* a limit was broken that no error can hold: none of the state's Lua runs any more */
-    ORR_LUA_COUNTED, /* no timer can be had to interrupt Lua, and the text says why: instructions are counted, as often as
-                            check_interval says, and limits of time hold as before; once */
+    ORR_LUA_TIMED_OUT, /* Lua was ended at its deadline; the text is the report */
+
+    /* A handler or timer callback timed out too often in a row and is not called again.  Sent
+     * after the sink has received the timeouts. */
+    ORR_LUA_DISABLED,
+
+    ORR_LUA_MEMORY_SOFT, /* the isolate uses more memory than its soft limit */
+    /* The isolate broke a limit that no error can enforce; its Lua runs no more. */
+    ORR_LUA_ENDED,
+
+    /* No timer can interrupt Lua; the text says why.  The library counts instructions instead, at
+     * `check_interval`.  Time limits still hold.  Sent once. */
+    ORR_LUA_COUNTED,
 };
 
-/* What becomes of an event that finds the queue of its isolate full. */
+/* What happens to an event when the isolate's queue is full. */
 enum orr_events_policy {
-    ORR_EVENTS_REFUSE,      /* the host is told */
-    ORR_EVENTS_DROP_OLDEST, /* it takes the place of the first in the queue */
-    ORR_EVENTS_COALESCE,    /* of one with the same name, the data are replaced; without one, it is refused */
+    ORR_EVENTS_REFUSE,      /* orr_events_emit() returns -ENOBUFS */
+    ORR_EVENTS_DROP_OLDEST, /* it replaces the first event in the queue */
+    /* It replaces the data of an event with the same name; if there is none, it is refused. */
+    ORR_EVENTS_COALESCE,
 };
 
 typedef void orr_lua_notice_fn(void *data, struct lua_State *L, enum orr_lua_notice notice, const char *text);
@@ -784,284 +1176,372 @@ typedef void orr_lua_notice_fn(void *data, struct lua_State *L, enum orr_lua_not
 typedef void orr_lua_prepare_fn(void *data, struct lua_State *L);
 
 /*
- * Zeroed, it is the default.  Times are in nanoseconds; ORR_NEVER is no limit.  A deadline counts the time that a call has
- * run since it last waited of its own accord.
+ * Options of an isolate.  All zeroes are the defaults.  Times are in nanoseconds; ORR_NEVER means
+ * no limit.  A deadline counts the time that Lua has run since it last waited by itself.
  */
 struct orr_lua_options {
-    const char *mount;            /* the API as a global of this name, besides require "orrery"; default: none */
+    /* A global name for the API, besides require "orrery"; default: none. */
+    const char *mount;
     enum orr_lua_profile profile; /* default ORR_LUA_UNTRUSTED */
     enum orr_lua_mode mode;       /* default ORR_LUA_SIGNAL */
-    uint64_t slice_ns;            /* what Lua may run before the host goes on; default 2 ms */
-    uint64_t deadline_ns
-        [ORR_LUA_ENTRIES]; /* default: a task 1 s if untrusted, none if trusted; a script 5 s; a job 300 s if untrusted, and
-                                              its own time-out;
-                                              the others 1 s */
-    uint64_t
-        max_instructions; /* of ORR_LUA_COUNT: a call's, since it last waited; default 1,000,000; ORR_NEVER for none */
-    unsigned check_interval; /* instructions between looks; default 10,000 */
-    unsigned strikes;        /* time-outs in a row that disable a handler; default 3; UINT_MAX for never */
-    unsigned max_tasks;      /* at once; default: the worker's if trusted, 10,000 if not */
-    size_t
-        memory_limit; /* bytes, for the isolate, what the library holds for it, the jobs of its workers and what it sends,
-                                together; default: none if trusted, 64 MB if not; SIZE_MAX for none */
-    size_t memory_soft;    /* the host is told when it is passed; default: none */
-    size_t longest_string; /* default: none if trusted, 8 MB if not; SIZE_MAX for none */
-    size_t longest_source; /* of a script or a module; default: none if trusted, 128 KB if not; SIZE_MAX for none */
-    /* What may be large in one piece.  Defaults are for untrusted states; trusted ones have no limit; UINT_MAX, ORR_NEVER for none. */
+    uint64_t slice_ns;            /* how long Lua may run before the host continues; default 2 ms */
+
+    /* Defaults: a task 1 s if untrusted, none if trusted; a script 5 s; a job 300 s if
+     * untrusted, none if trusted, and its own timeout; the others 1 s. */
+    uint64_t deadline_ns[ORR_LUA_ENTRIES];
+
+    /* With ORR_LUA_COUNT: instructions of a call since it last waited.  Default 1,000,000;
+     * ORR_NEVER for no limit. */
+    uint64_t max_instructions;
+    unsigned check_interval; /* instructions between two checks; default 10,000 */
+    /* Timeouts in a row that disable a handler; default 3; UINT_MAX for never. */
+    unsigned strikes;
+    /* Tasks at once; default: the worker's limit if trusted, 10,000 if not. */
+    unsigned max_tasks;
+
+    /* Bytes for the isolate, the library's data for it, the jobs of its workers and the messages it
+     * sends, together.  Default: no limit if trusted, 64 MB if not.  SIZE_MAX for no limit. */
+    size_t memory_limit;
+    size_t memory_soft; /* bytes; above it the host gets ORR_LUA_MEMORY_SOFT; default: none */
+    /* Bytes; default: no limit if trusted, 8 MB if not; SIZE_MAX for no limit. */
+    size_t longest_string;
+    /* Bytes of a script or module; no limit if trusted, 128 KB if not; SIZE_MAX for none. */
+    size_t longest_source;
+
+    /* Limits on single large operations.  The defaults given here are for untrusted isolates;
+     * trusted ones have no limit.  UINT_MAX or ORR_NEVER for no limit. */
     unsigned longest_list;  /* elements in the list part of a table; 262,144 */
-    unsigned most_keys;     /* in the hash part of a table; 32,768 */
+    unsigned most_keys;     /* keys in the hash part of a table; 32,768 */
     unsigned most_strings;  /* different strings of up to 40 bytes; 65,536 */
     unsigned deepest_stack; /* values on the stack of a coroutine; 131,072 */
-    unsigned
-        max_objects; /* events, semaphores, mutexes, conditions, queues, futures, channels, timers together; 50,000 */
-    uint64_t
-        longest_step_ns; /* a script is ended that keeps the collector at work for longer than this in one piece, or an instruction for twice as long; 8 ms */
-    const char *const
-        *roots; /* folders in which an untrusted script's `require` looks; NULL-terminated; default: none */
-    const char *const *modules; /* of the API that scripts have: "async", "eventloop", "events", "json", "loop",
-                           "runtime", "schedule", "values", "worker"; NULL-terminated; default: all.  The others are neither in the module nor to be required */
-    bool safe_patterns;         /* a trusted script, too, gets pattern functions that can be interrupted */
-    bool
-        may_sleep; /* C functions of the host's that scripts call may sleep in system calls: these are not interrupted by our signal, for
-                       which the process has one more thread.  Scripts that load C libraries have it by themselves */
-    unsigned schedule_limit;    /* callbacks that wait; default 1,000 */
-    unsigned schedule_per_turn; /* that are started in a turn; default 16 */
-    unsigned events_limit;      /* that wait while a task is suspended in the middle of a slice; default 1,024 */
-    enum orr_events_policy events_policy; /* for those beyond; default ORR_EVENTS_REFUSE */
-    orr_lua_notice_fn *notice; /* on the worker's thread, when no Lua runs; default: the log, in its order with
-                                             failures of tasks; of a task that timed out, the sink hears alone */
+    /* Events, semaphores, mutexes, conditions, queues, futures, channels and timers together;
+     * 50,000. */
+    unsigned max_objects;
+    /* The isolate is ended if one step of the collector takes longer than this, or one
+     * instruction twice as long; 8 ms. */
+    uint64_t longest_step_ns;
+
+    /* Folders that an untrusted script's `require` searches; NULL-terminated; default: none. */
+    const char *const *roots;
+
+    /* Modules of the API that scripts get: "async", "eventloop", "events", "json", "loop",
+     * "runtime", "schedule", "values", "worker".  NULL-terminated; default: all.  The others are
+     * neither in the API's table nor can they be required. */
+    const char *const *modules;
+    /* Gives a trusted isolate, too, pattern functions that can be interrupted. */
+    bool safe_patterns;
+
+    /* The host's C functions may sleep in system calls when scripts call them.  The library's
+     * signal then does not interrupt these calls; the process has one more thread for this.
+     * Scripts that load C libraries get this without the option. */
+    bool may_sleep;
+
+    unsigned schedule_limit; /* callbacks of schedule() that wait; default 1,000 */
+    /* Callbacks of schedule() that are started in one turn; default 16. */
+    unsigned schedule_per_turn;
+    /* Events that wait while the isolate is held; default 1,024. */
+    unsigned events_limit;
+    /* For events beyond the limit; default ORR_EVENTS_REFUSE. */
+    enum orr_events_policy events_policy;
+
+    /* Called on the worker's thread while no Lua runs.  Default: notices go to the log, in order
+     * with failures of tasks.  A task's timeout then reaches the sink only. */
+    orr_lua_notice_fn *notice;
     void *notice_data;
-    const char *const *
-        worker_modules; /* of the API that scripts of workers have; default: all but "events" and "worker"; never more than those above */
-    orr_lua_prepare_fn
-        *worker_prepare; /* called with each state that is made for a worker, on that worker's thread, before the
-                                           worker's script: it may give it functions and modules; default: none */
+
+    /* Modules of the API that scripts of workers get, never more than `modules`.  Default: all but
+     * "events" and "worker". */
+    const char *const *worker_modules;
+
+    /* Called with each state that is created for a worker, on that worker's thread, before its
+     * script runs: it may add functions and modules.  Default: none. */
+    orr_lua_prepare_fn *worker_prepare;
     void *worker_data;
-    bool testing; /* for test runners: the module `testing`; and things remember where they were made */
+
+    /* For test runners: adds the module `testing`, and objects remember where they were created. */
+    bool testing;
 };
 
 /*
- * Make a state with Lua's libraries, as its profile has them, or take one that the host has made, with what it has, and give it
- * the API: `require "orrery"`, and the global `mount`.  Options may be NULL, and are not kept.  The profile, the memory limits and
- * the longest string are of no account for a state of the host's own.
- *   -EINVAL   not a runtime, NULL; an option out of its range, and a line to the log
- *   -EALREADY   it has it
+ * Create an isolate: orr_lua_new() creates a Lua state with the libraries of its profile;
+ * orr_lua_open() takes a state that the host has created, with the libraries it has.  The state
+ * gets the API as `require "orrery"` and as the global `mount`.  `options` may be NULL; it is not
+ * kept.  The profile, the memory limits and the longest string have no effect on a state of the
+ * host's.
+ *   -EINVAL     not a runtime, or NULL; or an option is out of range, and the log says which
+ *   -EALREADY   the state is an isolate already
  *   -ENOMEM
- *   what opening one of the roots came to, and a line to the log
+ *   or why one of the `roots` could not be opened; the log says which
  */
 ORR_API int orr_lua_new(struct orr_runtime *rt, const struct orr_lua_options *options, struct lua_State **L);
 ORR_API int orr_lua_open(struct orr_runtime *rt, struct lua_State *L, const struct orr_lua_options *options);
 
 /*
- * Cancel what is left of its tasks, let them clean up for at most the runtime's grace period, all together (those that have not run yet do not begin,
- * and nor does anything else but their children), and free all that the library has for
- * the state; a state from orr_lua_new() too.  Past the period none of its Lua runs, finalizers included; the log names the tasks that were ended by force.  One that the host has made is the host's to close, afterwards, and before the runtime is
- * freed.  References to its tasks keep their error, but not its value.
+ * Closes an isolate.  Cancels its tasks and lets them clean up for the runtime's grace period, all
+ * together.  Tasks that have not run yet do not begin, and nothing else begins except children of
+ * tasks that clean up.  After the period none of the isolate's Lua runs, finalizers included, and
+ * the log names the tasks that were ended by force.
+ *
+ * Then it frees everything that the library has for the state, and the state itself if
+ * orr_lua_new() created it.  A state of the host's is the host's to close: after this call, and
+ * before the runtime is freed.  References to tasks keep their error, but not its Lua value.
  *   -EINVAL        not an isolate
- *   -EINPROGRESS   its Lua is running: it is closed when the outermost call has returned
+ *   -EINPROGRESS   its Lua is running; it is closed when the outermost call has returned
  *   -EBUSY         another thread drives its worker
  */
 ORR_API int orr_lua_close(struct lua_State *L);
 
-/*
- * Start a function, with its arguments, both on top of the stack and taken off, as a task at the top.  `task` receives a
- * reference, to be given up on the worker's thread; it may be NULL.  A Lua task that was cancelled ends with -ECANCELED, whatever its
- * function returns, unless it fails by itself.
- *   -EINVAL   not an isolate, no function there
- *   -ENOMEM   and a line to the log
- */
-ORR_API int orr_lua_start(struct lua_State *L, int arguments, const char *name, struct orr_task **task);
-
-/*
- * Give a task that runs Lua another deadline, in the place of the one that it began with: ORR_NEVER for none.  It counts what the task has
- * run since it last waited, what it has run already included; so a short one ends what is in an endless loop.  The worker's thread,
- * outside the isolate's Lua.
- *   -EINVAL    NULL, not a Lua task, 0
- *   -ESRCH     its body is over
- *   -ENOTSUP   its isolate counts instructions, or nothing at all
- */
-ORR_API int orr_lua_set_deadline(struct orr_task *task, uint64_t deadline_ns);
-
-/* Either a text or a file. */
+/* A script: either a text or a file. */
 struct orr_lua_source {
-    const char *name; /* what messages call it; default: the path */
+    const char *name; /* its name in messages; default: the path */
     const char *text;
-    size_t size; /* of the text; 0: it ends with a NUL */
+    size_t size; /* of the text; 0 if it ends with a NUL */
     const char *path;
-    bool own_globals; /* see below */
+    bool own_globals; /* see orr_lua_load() */
 };
 
 /*
- * Compile a script and push it, a function, for orr_lua_start() or lua_pcall().  For an untrusted state it must be text, no longer than
- * its longest source.
+ * Compiles a script and pushes it as a function, for orr_lua_start() or lua_pcall().  In an
+ * untrusted isolate the script must be text, not bytecode, and no longer than `longest_source`.
  *
- * Scripts share the state's globals, unless they are to have their own.  Those begin with `_G`, `load` and `require` alone, and read
- * through to the shared ones: the tables there, Lua's libraries and the API too, and all that is in them, can be read but not changed.
- * A change of the host's to a library or to a function of Lua's is seen from the next such script on; all others at once.  Modules are
- * loaded for each such script anew, with its globals.  What its tasks make is its own: it neither lists nor removes the handlers of
- * other scripts.
+ * Scripts share the state's globals, unless `own_globals` is set.  A script's own globals begin
+ * with `_G`, `load` and `require`; everything else is read from the shared ones.  The script can
+ * read but not change the tables there, Lua's libraries and the API included.  If the host changes
+ * a library or one of Lua's functions, scripts loaded later see it; any other change is seen at
+ * once.  Modules are loaded separately for each such script, with its globals.  The script's tasks
+ * own what they create: it neither lists nor removes the handlers of other scripts.
  *   -EINVAL    not an isolate; neither a text nor a path, or both
- *   -ENOTSUP   globals of its own, but the state is not an untrusted one made by orr_lua_new()
- *   -EPROTO    it does not compile: the message is pushed.  Nothing is, for the others
+ *   -ENOTSUP   `own_globals`, but the state is not an untrusted one from orr_lua_new()
+ *   -EPROTO    it does not compile: the message is pushed.  The other errors push nothing
  *   -EFBIG     too long
- *   -ENOMEM, and a line to the log
- *   -EBUSY, -EPERM   as for orr_lua_call()
- *   what opening or reading the file came to: -ENOENT, ...
+ *   -ENOMEM    and the log has a line about it
+ *   -EBUSY, -EPERM   not the isolate's thread
+ *   or why the file could not be opened or read: -ENOENT, ...
  */
 ORR_API int orr_lua_load(struct lua_State *L, const struct orr_lua_source *source);
 
 /*
- * Make what is on top of the stack, and is taken off, a module for `require`: a function is called, with the name, by the first
- * that requires it, and what it returns is the module; anything else is the module.  Scripts with globals of their own call the
- * function each for itself, and cannot change a table that is the module.
- *   -EINVAL   not an isolate, no name, nothing there, nil
+ * Starts a function as a task without a parent.  The function and its arguments are on top of the
+ * stack, and are popped.  `task` receives a reference, to be given up on the worker's thread; it
+ * may be NULL.  A cancelled Lua task ends with -ECANCELED, whatever its function returns, unless it
+ * fails by itself.
+ *   -EINVAL   not an isolate, or no function there
+ *   -ENOMEM   and the log has a line about it
+ */
+ORR_API int orr_lua_start(struct lua_State *L, int arguments, const char *name, struct orr_task **task);
+
+/*
+ * Replaces the deadline of a Lua task; ORR_NEVER for none.  The deadline counts the time that the
+ * task has run since it last waited, time before this call included.  So a short one ends a task
+ * that is in an endless loop.  The worker's thread, outside the isolate's Lua.
+ *   -EINVAL    NULL, not a Lua task, or a deadline of 0
+ *   -ESRCH     the task's body is over
+ *   -ENOTSUP   the isolate's mode is not ORR_LUA_SIGNAL
+ */
+ORR_API int orr_lua_set_deadline(struct orr_task *task, uint64_t deadline_ns);
+
+/*
+ * Makes the value on top of the stack a module for `require`, and pops it.  A function is called
+ * with the name at the first `require`, and its result is the module; any other value is the module
+ * itself.  Each script with its own globals calls the function for itself, and cannot change a
+ * table that is the module.
+ *   -EINVAL   not an isolate, no name, no value, or nil
  *   -ENOMEM
  */
 ORR_API int orr_lua_register(struct lua_State *L, const char *name);
 
 /*
- * Call a function, with its arguments, both on top of the stack and taken off, and wait for it to return.  As lua_pcall(), but
- * the call has a deadline: `deadline_ns`, or the isolate's for ORR_LUA_CALL if that is 0; ORR_NEVER for none.  It cannot wait
- * itself, but may start tasks.  Answers 0, with as many results on the stack as asked for; or, with one value there that says why:
- *   -EREMOTEIO   it raised that
- *   -ETIME       "Script execution timeout": it was ended at its deadline, and the notice, or the log, has had the report
+ * Calls a function and returns when it has returned.  The function and its arguments are on top of
+ * the stack, and are popped.  It works as lua_pcall(), with a deadline: `deadline_ns`; 0 for the
+ * isolate's ORR_LUA_CALL deadline, ORR_NEVER for none.  The function cannot wait, but may start
+ * tasks.  The isolate's thread.
+ *
+ * Returns 0 with `results` results on the stack.  These errors push one value that says why:
+ *   -EREMOTEIO   the function raised that value
+ *   -ETIME       it was ended at its deadline: "Script execution timeout".  The notice, or the log,
+ *                has the report
+ *   -EPROTO      with ORR_LUA_COUNT: a C function yielded to the host
  *   -ENOMEM
- * or, with nothing changed:
- *   -EBUSY    a task of the isolate has been suspended in the middle of a slice, and must go on first; or another thread drives the
- *             worker
- *   -EPERM    it is not of worker 1, and the thread is not its worker's
- *   -EINVAL   not an isolate, or closing; no function there
+ *
+ * These change nothing:
+ *   -EBUSY    the isolate is held: a preempted task must continue first.  Or another thread drives
+ *             its worker
+ *   -EPERM    not the isolate's thread
+ *   -EINVAL   not an isolate, it is closing, or no function there
  */
 ORR_API int orr_lua_call(struct lua_State *L, int arguments, int results, uint64_t deadline_ns);
 
 /*
- * Whether a task of the isolate has been suspended in the middle of a slice: 1 if so, when orr_lua_call() would answer -EBUSY and events
- * are queued, until a turn has let it go on; else 0.  -EINVAL, -EBUSY, -EPERM as above.  The thread that drives the worker, or plain code.
+ * Returns 1 if the isolate is held: a preempted task has not continued yet.  Until a turn has let
+ * it continue, orr_lua_call() returns -EBUSY and events are queued.  Else returns 0.  The isolate's
+ * thread.
+ *   -EINVAL   not an isolate, or it is closing
+ *   -EBUSY, -EPERM   not the isolate's thread
  */
 ORR_API int orr_lua_is_held(struct lua_State *L);
 
 /*
- * Emit an event, with the value on top of the stack, which is taken off.  Its handlers are started, in the order of their
- * registration, as tasks that run in the next turns; the host does not wait for them.  While a task of the isolate is suspended in the
- * middle of a slice, or orr_script_load() has loaded a script whose body has not begun, events are queued, and keep their order.
- *   -ENOBUFS   the queue is full, and the policy says so
- *   -EINVAL    not an isolate, no name, a star in it, no value
- *   -EBUSY, -EPERM   as for orr_lua_call()
+ * Pushes the report of a failed task as text: the error, where it arose, and the tasks it passed
+ * through.
+ *   -EINVAL   not an isolate, NULL, or a task that is not done
  *   -ENOMEM
  */
-ORR_API int orr_events_emit(struct lua_State *L, const char *name);
-
-/* From now on only the host may emit this event; with a star at the end, all that begin so.  -EINVAL, -EBUSY, -EPERM, -ENOMEM. */
-ORR_API int orr_events_reserve(struct lua_State *L, const char *name);
-
-/* A handler that was disabled because it timed out is called again.  -ENOENT: there is none of this id.  The rest as above. */
-ORR_API int orr_events_enable(struct lua_State *L, int64_t id);
-
-/*
- * In a notice of ORR_LUA_DISABLED: the id of the handler, for orr_events_enable(), and as events:on() has returned it; 0 if it was a
- * timer's callback, which starts anew with timer:start().  0 anywhere else.  The thread that the notice is given on.
- */
-ORR_API int64_t orr_events_disabled(struct lua_State *L);
-
-/* ------------------------------------------------------------------------------------------------------
- * Scripts that come and go
- *
- * All that a script makes is its own: tasks, timers, handlers, scheduled callbacks, and what those make in turn.  When it is unloaded,
- * they end.  Scripts that share an isolate neither list nor remove each other's handlers.  What the host calls acts for the script that
- * has the isolate to itself, or that has given the host the function; in an isolate that scripts share, for the host.  All calls are for the thread that drives the worker, or plain code, as for orr_lua_call().
- */
-struct orr_script;
-
-struct orr_script_options {
-    struct orr_lua_source source; /* copied */
-    struct lua_State *shared;     /* an isolate that it shares with others; default: one of its own */
-    struct orr_lua_options lua;   /* for its own.  What it points at must stay as long as the script */
-    void (*prepare)(void *data,
-                    struct lua_State *L); /* before it is compiled, each time: to give it functions of the host's */
-    void *prepare_data;
-    bool
-        end_on_failure; /* when its body fails, all that it has made ends, as when it is unloaded; its state stays until it is.
-                            Default: its tasks, timers and handlers go on */
-};
-
-/*
- * Compile a script and start it as a task.
- *   -EINVAL   not a runtime, NULL; neither a text nor a path, or both; `shared` is not an isolate, or closing
- *   -EPROTO   it does not compile: the log is told why
- *   what orr_lua_new(), orr_lua_load() and orr_lua_start() answer
- */
-ORR_API int orr_script_load(struct orr_runtime *rt, const struct orr_script_options *options,
-                            struct orr_script **script);
-
-/*
- * End all that is a script's: tasks are cancelled and have the runtime's grace period to clean up, all together, as for orr_lua_close(); the rest is taken away; an
- * isolate of its own is closed, and all its memory freed.  Then the script is freed, or loaded again.  If that fails, the log is told, and it
- * is a script without a state, that can be unloaded, or reloaded again.
- *
- * In plain code they turn the worker until the tasks have cleaned up, and return when that is done: which may take as long as the grace
- * period (`grace_ms` of the runtime), if a script's cleanup waits for so long.  A host that must not stand still meanwhile calls them in a
- * task, such as one that it spawns for this: then they answer -EINPROGRESS at once, and the rest happens in the turns that follow, a
- * stretch in each.
- *   -EINVAL        NULL
- *   -EALREADY      that is under way
- *   -EINPROGRESS   Lua of the isolate is running: it is done when the outermost call has returned
- *   -EBUSY, -EPERM   as for orr_lua_call(), and nothing was done
- *   -ENOMEM
- *   and orr_script_reload(): what orr_script_load() answers, if it cannot be loaded again
- */
-ORR_API int orr_script_unload(struct orr_script *script);
-ORR_API int orr_script_reload(struct orr_script *script);
-
-/* NULL while it has none. */
-ORR_API struct lua_State *orr_script_state(const struct orr_script *script);
-
-/* Push the report of a failed task as text: the error, where it arose, and the way that it took.  -EINVAL, -ENOMEM. */
 ORR_API int orr_lua_push_report(struct lua_State *L, struct orr_task *task);
 
 /*
- * Push a function that scripts await simply by calling it.  `start` begins the work, with the script's arguments on the stack from
- * index `first` on, keeps a reference to the future, and completes it from any thread; it answers 0, or a negative errno, or
- * raises.  `push` turns the result into what the call returns, or raises; without it, an error is raised, and nothing returned.
- *   -EINVAL   not an isolate, no function
+ * Pushes a function that scripts await by calling it.  `start` begins the work.  It finds the
+ * script's arguments on the stack from index `first` on, keeps a reference to the future, and
+ * completes it later from any thread.  It returns 0 or a negative errno, or raises.  `push` turns
+ * the result into the call's results, or raises.  Without `push`, an error is raised, and success
+ * returns nothing.
+ *   -EINVAL   not an isolate, or no function
  */
 typedef int orr_lua_start_fn(struct lua_State *L, struct orr_future *future, int first);
 typedef int orr_lua_push_fn(struct lua_State *L, const struct orr_result *result);
 ORR_API int orr_lua_push_async(struct lua_State *L, orr_lua_start_fn *start, orr_lua_push_fn *push);
 
-/* ------------------------------------------------------------------------------------------------------
+/* ------------------------------------------------------------------------------------------------
+ * Events
+ *
+ * Events tell scripts what happens in the host.  Scripts register handlers with `events:on`.
+ */
+
+/*
+ * Emits an event with the value on top of the stack as its data, and pops the value.  The event's
+ * handlers start in the order of their registration, as tasks that run in the next turns; the host
+ * does not wait for them.  The isolate's thread.
+ *
+ * Events are queued, and keep their order, while the isolate is held, or while a script of
+ * orr_script_load() has been loaded but its body has not begun.
+ *   -ENOBUFS   the queue is full, and the policy refuses the event
+ *   -EINVAL    not an isolate, no name, a star in the name, or no value
+ *   -EBUSY, -EPERM   not the isolate's thread
+ *   -ENOMEM
+ */
+ORR_API int orr_events_emit(struct lua_State *L, const char *name);
+
+/*
+ * Reserves an event: from now on only the host may emit it.  A name that ends with a star reserves
+ * all events that begin so.  The isolate's thread.
+ *   -EINVAL   not an isolate, or no name
+ *   -EBUSY, -EPERM   not the isolate's thread
+ *   -ENOMEM
+ */
+ORR_API int orr_events_reserve(struct lua_State *L, const char *name);
+
+/*
+ * Enables a handler again that was disabled because of timeouts.  The isolate's thread.
+ *   -ENOENT   no handler has this id
+ *   -EINVAL   not an isolate
+ *   -EBUSY, -EPERM   not the isolate's thread
+ *   -ENOMEM
+ */
+ORR_API int orr_events_enable(struct lua_State *L, int64_t id);
+
+/*
+ * Returns, inside a notice of ORR_LUA_DISABLED, the id of the handler: the one that events:on()
+ * returned, for orr_events_enable().  Returns 0 if it was a timer's callback, which timer:start()
+ * enables again, and 0 outside such a notice.  The thread of the notice.
+ */
+ORR_API int64_t orr_events_disabled(struct lua_State *L);
+
+/* ------------------------------------------------------------------------------------------------
+ * Scripts that come and go
+ *
+ * A script owns everything that it creates: tasks, timers, handlers, scheduled callbacks, and what
+ * those create in turn.  All of it ends when the script is unloaded.  Scripts that share an isolate
+ * neither list nor remove each other's handlers.
+ *
+ * A call of the host acts for the script that has the isolate to itself, or for the script that
+ * gave the host the function.  In an isolate that scripts share, other calls act for the host.
+ *
+ * The isolate's thread, for all functions of this section.
+ */
+struct orr_script;
+
+struct orr_script_options {
+    struct orr_lua_source source; /* copied */
+    /* An isolate that it shares with others; default: its own isolate. */
+    struct lua_State *shared;
+    /* For its own isolate; what it points to must live as long as the script. */
+    struct orr_lua_options lua;
+
+    /* Called each time before the script is compiled: it may add functions of the host. */
+    void (*prepare)(void *data, struct lua_State *L);
+    void *prepare_data;
+
+    /* When the script's body fails, everything that it created ends, as when it is unloaded; its
+     * state stays until then.  Default: its tasks, timers and handlers go on. */
+    bool end_on_failure;
+};
+
+/*
+ * Compiles a script and starts it as a task.
+ *   -EINVAL   not a runtime, or NULL; neither a text nor a path, or both; `shared` is not an
+ *             isolate, or is closing
+ *   -EPROTO   it does not compile; the log says why
+ *   or an error of orr_lua_new(), orr_lua_load() or orr_lua_start()
+ */
+ORR_API int orr_script_load(struct orr_runtime *rt, const struct orr_script_options *options,
+                            struct orr_script **script);
+
+/*
+ * End everything that a script owns.  Its tasks are cancelled and clean up within the runtime's
+ * grace period, all together, as in orr_lua_close().  The rest is removed.  An isolate of its own
+ * is closed, with all its memory.  Then orr_script_unload() frees the script, and
+ * orr_script_reload() loads it again.  If it cannot be loaded again, the log says why, and the
+ * script stays without a state: it can be unloaded or reloaded.
+ *
+ * In plain code, these functions turn the worker until the tasks have cleaned up.  That may take
+ * the whole grace period (`grace_ms` of the runtime), if a script's cleanup waits that long.  A
+ * host that must not block calls them inside a task, for example one that it spawns for this.  Then
+ * they return -EINPROGRESS at once, and the work goes on in the next turns, a little in each.
+ *   -EINVAL        NULL
+ *   -EALREADY      the script is being unloaded or reloaded already
+ *   -EINPROGRESS   Lua of the isolate is running, or this is a task: the script ends in later turns
+ *   -EBUSY, -EPERM   not the isolate's thread; nothing was done
+ *   -ENOMEM
+ *   and for orr_script_reload(), an error of orr_script_load() if it cannot be loaded again
+ */
+ORR_API int orr_script_unload(struct orr_script *script);
+ORR_API int orr_script_reload(struct orr_script *script);
+
+/* Returns the script's Lua state; NULL while it has none. */
+ORR_API struct lua_State *orr_script_state(const struct orr_script *script);
+
+/* ------------------------------------------------------------------------------------------------
  * Values
  *
- * For hosts that would rather not touch Lua's stack, nor include lua.h.  A value is a plain struct, and zeroed it is nil:
+ * Values are for hosts that do not want to use Lua's stack or include lua.h.  A value is a plain
+ * struct; all zeroes are nil:
  *
  *     struct orr_pair size[] = { { orr_value_string("width"), orr_value_integer(1920) },
  *                                { orr_value_string("height"), orr_value_integer(1080) } };
  *     struct orr_value screen = { .type = ORR_TABLE, .table = { .pairs = size, .count = 2 } };
  *     orr_events_emit_value(L, "screen", &screen);
  *
- * What a host passes in is borrowed until the call returns: Lua has copies.  What a host is given says in each case whose it is:
- * *borrowed*, it may be looked at for a while and is not to be freed; *owned*, it is the host's until orr_values_free().
- *
- * "As for orr_lua_call()" means: the worker's thread; or, for worker 1, any one thread at a time while nobody drives it.  Those
- * answer -EBUSY if another thread drives it, and -EPERM on the wrong thread.
+ * Values that a host passes in are borrowed until the call returns; Lua gets copies.  For values
+ * that a host receives, each function says which they are: *borrowed* values may be read for a
+ * while and must not be freed; *owned* values belong to the host until orr_values_free().
  */
 enum orr_value_type {
     ORR_NIL,
     ORR_BOOLEAN,
-    ORR_INTEGER, /* of Lua's two kinds of numbers */
-    ORR_NUMBER,
+    ORR_INTEGER, /* a Lua number of the integer kind */
+    ORR_NUMBER,  /* a Lua number of the float kind */
     ORR_STRING,
     ORR_TABLE,
     ORR_FUNCTION,
-    ORR_OTHER, /* userdata or a coroutine: a host may see that there is one, and no more */
+    ORR_OTHER, /* userdata or a coroutine; a host can only see that there is one */
 };
 
-/* Any bytes, NULs too.  From the library there is always one more, a NUL, behind them. */
+/* Any bytes, NULs included.  Strings from the library have one more NUL after the last byte. */
 struct orr_string {
     const char *bytes;
     size_t length;
 };
 
-/* The items are at 1 to `length`, the pairs are the rest; either may be missing. */
+/* Items have the keys 1 to `length`; pairs are the rest.  Either may be missing. */
 struct orr_table {
     const struct orr_value *items;
     size_t length;
@@ -1069,7 +1549,7 @@ struct orr_table {
     size_t count;
 };
 
-/* A reference to a function of a script's: see orr_function_ref(). */
+/* A reference to a function of a script: see orr_function_ref(). */
 struct orr_function;
 
 struct orr_value {
@@ -1085,13 +1565,13 @@ struct orr_value {
 };
 
 struct orr_pair {
-    struct orr_value key, value; /* the key neither nil nor NaN */
+    struct orr_value key, value; /* the key is neither nil nor NaN */
 };
 
-/* Tables in tables: at most so deep. */
+/* The deepest nesting of tables in a value. */
 #define ORR_VALUE_DEPTH 64
 
-/* For short.  `text` ends with a NUL, and is borrowed. */
+/* Make a value.  `text` ends with a NUL, and is borrowed. */
 static inline struct orr_value orr_value_boolean(bool boolean)
 {
     struct orr_value value;
@@ -1126,47 +1606,49 @@ static inline struct orr_value orr_value_string(const char *text)
 }
 
 /*
- * Push a value, for what is done on the stack by hand.  As for orr_lua_call().
- *   -EINVAL   not an isolate, or closing; NULL; somewhere in it a type that there is not, or ORR_OTHER, or a NULL with a length, or a
- *             key that is nil or NaN
- *   -EXDEV    a function of another isolate
- *   -ELOOP    deeper than ORR_VALUE_DEPTH
+ * Pushes a value on Lua's stack.  The isolate's thread.  An error pushes nothing.
+ *   -EINVAL   not an isolate, or closing; NULL; or the value holds an unknown type, ORR_OTHER, a
+ *             NULL with a length, or a key that is nil or NaN
+ *   -EXDEV    it holds a function of another isolate
+ *   -ELOOP    it is deeper than ORR_VALUE_DEPTH
  *   -ENOMEM
- *   -EBUSY, -EPERM
- * With any of these, nothing is pushed.
+ *   -EBUSY, -EPERM   not the isolate's thread
  */
 ORR_API int orr_lua_push_value(struct lua_State *L, const struct orr_value *value);
 
 /*
- * Look at what is at an index of the stack.  Never copies or converts, and so is for all but tables and functions.  A string is
- * borrowed, for as long as it is on the stack.  As for orr_lua_call(), but nobody checks.
- *   -EINVAL    not an isolate, NULL, nothing at that index
- *   -ENOTSUP   a table or a function
+ * Reads the value at an index of the stack, without a copy or a conversion; so tables and functions
+ * are refused.  A string is borrowed while it is on the stack.  The isolate's thread; this is not
+ * checked.
+ *   -EINVAL    not an isolate, NULL, or nothing at that index
+ *   -ENOTSUP   a table or a function: use orr_lua_copy_value()
  */
 ORR_API int orr_lua_read_value(struct lua_State *L, int index, struct orr_value *value);
 
 /*
- * Copy what is there, tables and functions too; the copy is owned.  Tables are copied as they are, without asking metamethods, and
- * one that is in two places becomes two.  As for orr_lua_call().
- *   -EINVAL   not an isolate, or closing; NULL; nothing at that index
- *   -ELOOP    deeper than ORR_VALUE_DEPTH; a table inside itself always is
- *   -EFBIG    larger, all in all, than the isolate's longest string
+ * Copies the value at an index of the stack, tables and functions included.  The copy is owned.
+ * Tables are copied without calling metamethods; a table that occurs twice is copied twice.  The
+ * isolate's thread.  On an error the value is nil.
+ *   -EINVAL   not an isolate, or closing; NULL; or nothing at that index
+ *   -ELOOP    deeper than ORR_VALUE_DEPTH, as a table inside itself always is
+ *   -EFBIG    larger in total than the isolate's longest string
  *   -ENOMEM
- *   -EBUSY, -EPERM
- * With any of these, the value is nil.
+ *   -EBUSY, -EPERM   not the isolate's thread
  */
 ORR_API int orr_lua_copy_value(struct lua_State *L, int index, struct orr_value *value);
 
 /*
- * Free what is owned, with all that is in it, and make it nil; freeing nil does nothing.  At the latest before the runtime is freed.
- * Any thread; with functions in it, as for orr_function_unref().
+ * Frees owned values with their contents and makes them nil; nil is allowed.  Call it before the
+ * runtime is freed.  Any thread; if a value holds functions, as for orr_function_unref().
  */
 ORR_API void orr_values_free(struct orr_value *values, size_t count);
 
 /*
- * Call the function at a path, such as "on_key" or "game.hooks.draw", among the globals that scripts share, looked up without asking
- * metamethods; and wait for it to return, as orr_lua_call() does, with its deadline.  `result_count` says how many results there is
- * room for, and is told how many there are; those beyond are lost.  They are owned.  Both may be NULL.
+ * Calls the function at a path, such as "on_key" or "game.hooks.draw", and returns when it has
+ * returned, as orr_lua_call() does, with its deadline.  The path is looked up in the globals that
+ * scripts share, without calling metamethods.  `*result_count` is the room in `results`, and
+ * receives the number of results; further results are lost.  The results are owned.  `results` and
+ * `result_count` may be NULL.
  *
  *     struct orr_value sum, numbers[] = { orr_value_integer(1), orr_value_integer(2) };
  *     size_t room = 1;
@@ -1175,58 +1657,73 @@ ORR_API void orr_values_free(struct orr_value *values, size_t count);
  *         complain(sum.string.bytes);
  *     orr_values_free(&sum, room);
  *
- * As for orr_lua_call().  The stack is left as it was.  With one result, if there is room, that says why:
- *   -EREMOTEIO   it raised that
+ * The stack stays as it was.  The isolate's thread.  These errors give one result that says why, if
+ * there is room:
+ *   -EREMOTEIO   the function raised that value
  *   -ETIME       "Script execution timeout"
- *   -ENOMEM      or without
- * and with none:
- *   -ENOENT   there is no function
- *   -EINVAL, -EXDEV, -ELOOP   as for orr_lua_push_value(), of the arguments: it was not called; no path
- *   -ELOOP, -EFBIG   as for orr_lua_copy_value(), of the results: it was
- *   -EBUSY    as for orr_lua_call()
- *   -EPERM
+ *   -ENOMEM      with or without a result
+ *
+ * These give none:
+ *   -ENOENT   there is no function at the path
+ *   -EINVAL, -EXDEV, -ELOOP   an argument, as for orr_lua_push_value(); or no path.  It was not
+ *                             called
+ *   -ELOOP, -EFBIG   a result, as for orr_lua_copy_value().  It was called
+ *   -EBUSY    the isolate is held, or another thread drives its worker
+ *   -EPERM    not the isolate's thread
  */
 ORR_API int orr_lua_call_values(struct lua_State *L, const char *path, const struct orr_value *arguments, size_t count,
                                 struct orr_value *results, size_t *result_count, uint64_t deadline_ns);
 
 /*
- * References to functions, as values have them.  Whoever wants to keep one that is borrowed, or beyond orr_values_free(), takes one
- * more.  It keeps the function, but not the isolate: when that is closed, it can only be given up, before the runtime is freed.  NULL
- * is allowed.  As for orr_lua_call(), but nobody checks.
+ * References to functions, as values hold them.  Take another reference to keep a function that is
+ * borrowed, or to keep it after orr_values_free().  A reference keeps the function, but not the
+ * isolate.  After the isolate is closed, a reference can only be given up, and must be before the
+ * runtime is freed.  NULL is allowed.  The isolate's thread; this is not checked.
  */
 ORR_API struct orr_function *orr_function_ref(struct orr_function *function);
 ORR_API void orr_function_unref(struct orr_function *function);
 
-/* As orr_lua_call_values().  -EINVAL: NULL, or its isolate has been closed. */
+/*
+ * Calls a function of a script, as orr_lua_call_values() does.
+ *   -EINVAL   NULL, or its isolate has been closed
+ *   and the errors of orr_lua_call_values()
+ */
 ORR_API int orr_function_call(struct orr_function *function, const struct orr_value *arguments, size_t count,
                               struct orr_value *results, size_t *result_count, uint64_t deadline_ns);
 
-/* Emit an event, as orr_events_emit(), with data made by the host; NULL for nil.  And as orr_lua_push_value(). */
+/*
+ * Emits an event with a value of the host as its data; NULL for nil.  The errors are those of
+ * orr_events_emit() and orr_lua_push_value().
+ */
 ORR_API int orr_events_emit_value(struct lua_State *L, const char *name, const struct orr_value *data);
 
 #define ORR_CALL_RESULTS 8
 
-/* A call of a function of the host's, while it lasts. */
+/* One call of a host function by a script. */
 struct orr_call {
     struct lua_State *L;
     const struct orr_value *arguments; /* borrowed until the function returns */
     size_t count;
-    struct orr_value results[ORR_CALL_RESULTS]; /* for the function to fill in, from the first on; all nil before */
+    /* The function fills in the first ones; all nil before. */
+    struct orr_value results[ORR_CALL_RESULTS];
     size_t result_count;
-    void (*drop)(void *data); /* called, if set, when the results have been copied: to free what they have borrowed */
+    /* If set, called after the results were copied, to free what they borrow. */
+    void (*drop)(void *data);
     void *drop_data;
     char message[256]; /* of orr_call_fail() */
 };
 
 /*
- * Answers 0, or a negative errno, which is raised in the script.  It runs on the worker's thread, and must neither take long nor raise
- * an error of Lua's itself; it may call the isolate.
+ * A function of the host that scripts call.  It returns 0, or a negative errno that is raised in
+ * the script.  It runs on the worker's thread.  It must not take long or raise a Lua error.  It may
+ * call the isolate.
  */
 typedef int orr_call_fn(void *data, struct orr_call *call);
 
 /*
- * Make a function of the host's one that scripts call, at a path among the globals that scripts share, in the place of what is there.
- * Tables on the way are made if they are missing.  `data` must live as long as the isolate.
+ * Makes a function of the host callable by scripts, at a path in the globals that scripts share.
+ * It replaces the value there; missing tables on the path are created.  `data` must live as long as
+ * the isolate.  The isolate's thread.  For functions that wait, use orr_lua_push_async().
  *
  *     static int screen_size(void *data, struct orr_call *call)
  *     {
@@ -1240,229 +1737,61 @@ typedef int orr_call_fn(void *data, struct orr_call *call);
  *     }
  *     orr_lua_set_function(L, "game.screen.size", screen_size, screens);
  *
- * As for orr_lua_call().  For functions that wait: orr_lua_push_async().
- *   -EINVAL    not an isolate, or closing; no function, no path or one with an empty part
- *   -ENOTDIR   there is something else than a table on the way
+ *   -EINVAL    not an isolate, or closing; no function, no path, or an empty part in the path
+ *   -ENOTDIR   something on the path is not a table
  *   -ENOMEM
- *   -EBUSY, -EPERM
+ *   -EBUSY, -EPERM   not the isolate's thread
  */
 ORR_API int orr_lua_set_function(struct lua_State *L, const char *path, orr_call_fn *fn, void *data);
 
 /*
- * For `return orr_call_fail(call, -EINVAL, "expected a name, got %d", n);`: says what the script is told, after its place and the
- * function's path.  Without it, that is what strerror() says.  Answers the error.  Inside the function.
+ * Sets the message that the script receives, after its position and the function's path, and
+ * returns `error`, for `return orr_call_fail(call, -EINVAL, "expected a name, got %d", n);`.
+ * Without it, the message is that of strerror().  Only inside the function.
  */
 ORR_API int orr_call_fail(struct orr_call *call, int error, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* ------------------------------------------------------------------------------------------------
+ * Lua statistics
+ */
 struct orr_lua_stats {
-    uint64_t tasks; /* that are not done */
+    uint64_t tasks; /* tasks that are not done */
 
     size_t memory_used;
-    size_t memory_peak;  /* 0 for a state of the host's own */
-    size_t memory_limit; /* 0 for none */
+    size_t memory_peak;  /* 0 for a state of the host's */
+    size_t memory_limit; /* 0 for no limit */
 
     uint64_t preemptions; /* slices that were suspended */
-    uint64_t timeouts;    /* what was ended at its deadline */
+    uint64_t timeouts;    /* tasks, calls and callbacks that were ended at their deadline */
 
-    uint64_t events_emitted;   /* by the host, and of those: */
+    uint64_t events_emitted;   /* by the host; the next three are some of them */
     uint64_t events_refused;   /* the queue was full */
-    uint64_t events_dropped;   /* took the place of another */
-    uint64_t events_coalesced; /* took the place of another with the same name */
+    uint64_t events_dropped;   /* they replaced the oldest event in the queue */
+    uint64_t events_coalesced; /* they replaced an event with the same name */
 
-    uint64_t schedule_waiting; /* callbacks */
+    uint64_t schedule_waiting; /* callbacks of schedule() that wait */
     uint64_t schedule_errors;  /* callbacks that failed */
     uint64_t schedule_run;     /* callbacks that have begun */
 
-    /* Timers of the module `loop`.  Sleeping tasks are not among them; those of a worker, orr_runtime_stats() counts. */
+    /* Timers of the Lua module `loop`.  Sleeping tasks are not counted here.
+     * orr_runtime_stats() counts the timers of a worker. */
     uint64_t timers_pending; /* to fire, or to fire again */
     uint64_t timers_fired;
     uint64_t timers_cancelled; /* by scripts, before they fired */
-    uint64_t timers_rearmed;   /* started once more before they fired */
-    uint64_t timers_migrated;  /* always 0: they stay with the worker of their isolate, and end with it */
-    uint64_t timers_dropped;   /* still to fire when their script ended, or when they had timed out too often */
+    uint64_t timers_rearmed;   /* started again before they fired */
+    uint64_t timers_migrated;  /* always 0: they stay on the isolate's worker and end with it */
+    /* Pending when their script ended, or when they timed out too often. */
+    uint64_t timers_dropped;
 };
 
-/* What an isolate has come to so far.  As for orr_lua_call(), at any time: while a task is suspended, too.  -EINVAL, -EBUSY, -EPERM. */
+/*
+ * Reads the counters of an isolate.  It works while the isolate is held, too.  The isolate's
+ * thread.
+ *   -EINVAL   not an isolate, or `stats` is NULL
+ *   -EBUSY, -EPERM   not the isolate's thread
+ */
 ORR_API int orr_lua_stats(struct lua_State *L, struct orr_lua_stats *stats);
-
-/* ------------------------------------------------------------------------------------------------------
- * Looking in
- */
-enum orr_task_state {
-    ORR_TASK_RUNNING, /* is being polled */
-    ORR_TASK_READY,   /* will be, soon */
-    ORR_TASK_WAITING,
-    ORR_TASK_JOINING, /* its body is over, it waits for its children */
-    ORR_TASK_ENDING,  /* only I/O that was in flight keeps it */
-};
-
-struct orr_task_info {
-    struct orr_task *task;
-    const char *name;  /* may be NULL */
-    unsigned depth;    /* 0 for those at the top */
-    unsigned children; /* that are not done */
-    enum orr_task_state state;
-    const char *waits_for; /* "sleep", "queue get", ...; NULL if nothing that the runtime knows of */
-    uint64_t since;        /* it waits, by the runtime's clock, to about a millisecond; 0 if unknown */
-    const char *cancelled; /* why; NULL if it is not */
-    bool shielded;         /* it is in a shielded scope */
-};
-
-/*
- * Shows the tree of the calling thread's worker, or of one task, each task before its children, those in the order in which
- * they were made.  `each` must change nothing.  Answers how many were shown.  -EPERM the calling thread runs no worker.
- */
-ORR_API int orr_tree_visit(struct orr_task *top, void (*each)(void *data, const struct orr_task_info *info),
-                           void *data);
-
-/* The same as text, a line a task, indented. */
-ORR_API int orr_tree_print(struct orr_task *top, void (*line)(void *data, const char *text), void *data);
-
-/* ------------------------------------------------------------------------------------------------------
- * Timers
- *
- * A timer wakes a waker, or calls a function, at a time or from a time on.  Any thread may use it, unless it was made
- * local.  It never fires early.  It lives until orr_timer_free(), outlives its worker and its runtime, and goes on
- * elsewhere when the worker that held it shuts down: so a callback must not care which worker it runs on.
- */
-struct orr_timer;
-
-/*
- * `status` is 0 when the time has come, and -ECANCELED when the runtime ended first.  Runs on a worker's thread (at
- * the end, on the one that ends the runtime), outside any task, and never twice at once for one timer.  It may start,
- * cancel and free any timer, its own too.
- */
-typedef void orr_timer_fn(struct orr_timer *timer, void *data, int status);
-
-struct orr_timer_options {
-    struct orr_waker waker; /* either this */
-    orr_timer_fn *fire;     /* or this, with its data */
-    void *data;
-    bool local; /* used only on one worker's thread (in its tasks, destructors and callbacks), and so a little quicker;
-                   it does not outlive that worker */
-};
-
-/*
- * Make a timer, not yet started.  Any thread.
- *   -EINVAL   not a runtime, NULL, neither a waker nor a function, or both
- *   -ENOMEM
- */
-ORR_API int orr_timer_new(struct orr_runtime *rt, const struct orr_timer_options *options, struct orr_timer **timer);
-
-/*
- * Start it, or start it anew, to fire after `delay` or at `deadline` of the runtime's clock, then every `repeat`
- * nanoseconds (0: once).  Repeats keep their rate: a late one does not put off the next, and those missed altogether
- * are skipped and counted.  A time in the past means the next turn.  It is held by the calling thread's worker, or
- * from other threads by the one with the fewest, worker 1 included whether the host drives it or not.  Timers with equal
- * deadlines, started on one worker's own thread, fire in the order started.
- *   -EINVAL      NULL, or freed while its callback runs
- *   -EPERM       it is local, and the calling thread runs no worker
- *   -ESHUTDOWN   the runtime, or for a local timer the worker, has ended
- */
-ORR_API int orr_timer_start(struct orr_timer *timer, uint64_t delay, uint64_t repeat);
-ORR_API int orr_timer_start_at(struct orr_timer *timer, uint64_t deadline, uint64_t repeat);
-
-/* Start it anew, one `repeat` from now.  -EINVAL if it has none; else as above. */
-ORR_API int orr_timer_again(struct orr_timer *timer);
-
-enum orr_cancel {
-    ORR_CANCELLED, /* it was to fire, and will not */
-    ORR_TOO_LATE,  /* it has fired, or was cancelled or never started */
-    ORR_RUNNING,   /* its callback runs at this moment; it will not be repeated */
-};
-
-/* Answers one of those, or -EINVAL for NULL.  It may be started again. */
-ORR_API int orr_timer_cancel(struct orr_timer *timer);
-
-/* Nanoseconds until it fires; 0 if it is due; ORR_NEVER if it is not started, or NULL. */
-ORR_API uint64_t orr_timer_due_in(struct orr_timer *timer);
-
-/* How many repeats were skipped because their time had passed. */
-ORR_API uint64_t orr_timer_missed(struct orr_timer *timer);
-
-/* Cancel it and give it up.  Its callback may be running; then it is gone when that returns.  NULL is allowed. */
-ORR_API void orr_timer_free(struct orr_timer *timer);
-
-/* ------------------------------------------------------------------------------------------------------
- * I/O for tasks
- *
- * A task starts an operation in its poll function, returns ORR_PENDING, and is woken when it has finished:
- *
- *     if (!s->started) {
- *         s->started = true;
- *         if (orr_io_read(task, &s->io, s->fd, s->buf, sizeof s->buf) < 0)
- *             return ORR_DONE;
- *     }
- *     if (!orr_io_done(&s->io))
- *         return ORR_PENDING;
- *     use(s->buf, s->io.result);
- *
- * The struct and the buffer belong to the library from the start of the operation until orr_io_done();
- * keep them where they are.  A task that ends with I/O in flight has it cancelled, and its destructor runs
- * when the kernel is done.  Close a descriptor only after what is in flight on it has finished.
- */
-struct orr_io {
-    int result; /* once done: a count of bytes (0 at the end of input), or events, or a negative errno */
-
-    /* The rest is the library's.  Start from all zeroes. */
-    int fd;
-    uint8_t kind, state, phase;
-    bool cancelled;
-    unsigned events;
-    size_t length;
-    void *buffer;
-    struct orr_task *task;
-    struct orr_link in_task, in_reactor;
-};
-
-/*
- * Wait, once, until `fd` is ready for one of `events`, as poll(2) names them: POLLIN, POLLOUT, POLLPRI,
- * POLLRDHUP.  The result is what it is ready for, POLLERR and POLLHUP included.  A regular file is always ready.
- */
-ORR_API int orr_io_wait(struct orr_task *task, struct orr_io *io, int fd, unsigned events);
-
-/*
- * As read(2) and write(2), at the file's own position, except that they wait in the background, whether the
- * descriptor is in non-blocking mode or not.  (With epoll, a regular file is read and written at once, which
- * may wait for the disk.)  At most INT_MAX bytes; the result may be short.  A write to a pipe or socket that
- * nobody reads raises SIGPIPE as write(2) does, unless that is ignored; the threads of workers 2 and up block it.
- *
- * Two exceptions.  A terminal must be in non-blocking mode, or a write to it may block all the same.  And of several
- * reads of one descriptor in flight at once, or several writes, it is not said which is served first.
- */
-ORR_API int orr_io_read(struct orr_task *task, struct orr_io *io, int fd, void *buffer, size_t length);
-ORR_API int orr_io_write(struct orr_task *task, struct orr_io *io, int fd, const void *buffer, size_t length);
-
-/*
- * All three answer 0, and every failure of the operation itself, a closed descriptor included (-EBADF),
- * arrives as its result.  They refuse:
- *   -EINVAL   a NULL argument, no event or an unknown one, more than INT_MAX bytes
- *   -EPERM    not the worker's thread
- *   -EBUSY    this orr_io is in flight
- *   -ESRCH    the task is ending
- *   -ECANCELED   the task is cancelled
- *   -ENOMEM
- */
-
-/*
- * Ask for an operation in flight to be given up.  It finishes as always, soon, with -ECANCELED, or with
- * its result if that came first; until then the buffer is not yours.  The worker's thread.
- *   -EINVAL     NULL
- *   -EALREADY   it is not in flight
- *   -EPERM      not the worker's thread
- */
-ORR_API int orr_io_cancel(struct orr_io *io);
-
-/* Whether the operation has finished.  False for one that was never started. */
-ORR_API bool orr_io_done(const struct orr_io *io);
-
-/*
- * Wait for it as for anything else: 0 when it has finished.  If the task is cancelled, or a child fails, the operation is
- * cancelled, and this answers -ECANCELED or -ECHILD when the kernel has let go of the buffer; or 0, if it had finished first.
- *   -EALREADY   it was never started
- */
-ORR_API int orr_io_await(struct orr_task *task, struct orr_io *io);
 
 #ifdef __cplusplus
 }

@@ -1,41 +1,35 @@
-/* What the tests of timers share: a timer that records what happens to it. */
+/* An alarm is a timer that records what happens to it. */
 #ifndef ORR_TESTS_ALARM_H
 #define ORR_TESTS_ALARM_H
 
 #include "harness.h"
 
-#define US UINT64_C(1000)
-#define MS UINT64_C(1000000)
-#define SECOND (1000 * MS)
-#define MINUTE (60 * SECOND)
-#define HOUR (60 * MINUTE)
-#define DAY (24 * HOUR)
-#define YEAR (365 * DAY)
-
 struct alarm {
     struct orr_timer *timer;
     struct orr_runtime *rt;
     _Atomic unsigned fired, cancelled;
-    uint64_t at; /* when it fired last */
-    unsigned order;
-    void (*each)(struct alarm *alarm); /* in the callback; may be NULL */
-    int answer;                        /* what `each` got */
+    uint64_t at;                       /* the runtime's time when it fired last */
+    unsigned order;                    /* alarms_fired when it fired last */
+    void (*each)(struct alarm *alarm); /* called each time it fires; may be NULL */
+    int answer;                        /* for the use of `each` */
 };
 
-/* All alarms together. */
+/* How often all alarms of the process have fired. */
 extern _Atomic unsigned alarms_fired;
 
-/* The callback of alarms. */
+/* The callback of an alarm's timer. */
 void alarm_ring(struct orr_timer *timer, void *data, int status);
 
+/* Creates the alarm's timer.  The test frees it. */
 void alarm_new(struct alarm *alarm, struct orr_runtime *rt);
 
+/* A runtime on the clock; the test fails when there is none. */
 struct orr_runtime *runtime_on(enum orr_clock clock, unsigned workers);
 
-/* Moves the clock by hand, and turns until all is quiet. */
+/* Moves a manual clock forward and turns until the runtime has nothing to do. */
 void advance(struct orr_runtime *rt, uint64_t ns);
 
-/* A task that starts alarms, a millisecond apart. */
+/* The poll function of a task that starts `count` alarms, from `deadline` on, a millisecond apart. */
 struct starter {
     struct alarm *alarms;
     unsigned count;

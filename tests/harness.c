@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum orr_reactor harness_reactor;
@@ -65,6 +66,19 @@ struct orr_runtime *harness_runtime(unsigned workers)
     return rt;
 }
 
+_Atomic long long allocated_bytes;
+
+void *counting_alloc(void *data, void *block, size_t old_size, size_t size)
+{
+    (void)data;
+    /* `old_size` is no size when Lua asks for a new block. */
+    atomic_fetch_add(&allocated_bytes, (long long)size - (long long)(block ? old_size : 0));
+    if (size)
+        return realloc(block, size);
+    free(block);
+    return NULL;
+}
+
 enum orr_poll probe_poll(struct orr_task *task, void *data)
 {
     struct probe *probe = data;
@@ -106,23 +120,23 @@ void harness_await(_Atomic unsigned *value, unsigned expected)
         sched_yield();
 }
 
-struct callback {
+struct thread_call {
     void (*fn)(void *data);
     void *data;
 };
 
-static void *run_callback(void *data)
+static void *run_thread_call(void *data)
 {
-    struct callback *callback = data;
-    callback->fn(callback->data);
+    struct thread_call *call = data;
+    call->fn(call->data);
     return NULL;
 }
 
-void harness_elsewhere(void (*fn)(void *data), void *data)
+void harness_on_thread(void (*fn)(void *data), void *data)
 {
     pthread_t thread;
-    struct callback callback = { .fn = fn, .data = data };
-    assert_int_equal(pthread_create(&thread, NULL, run_callback, &callback), 0);
+    struct thread_call call = { .fn = fn, .data = data };
+    assert_int_equal(pthread_create(&thread, NULL, run_thread_call, &call), 0);
     pthread_join(thread, NULL);
 }
 
@@ -137,15 +151,25 @@ bool harness_readable(int fd)
     return poll(&ready, 1, 0) == 1;
 }
 
-unsigned harness_open_fds(void)
+static unsigned count_entries(const char *path)
 {
     unsigned count = 0;
-    DIR *fds = opendir("/proc/self/fd");
-    assert_non_null(fds);
-    while (readdir(fds))
+    DIR *folder = opendir(path);
+    assert_non_null(folder);
+    while (readdir(folder))
         count++;
-    closedir(fds);
+    closedir(folder);
     return count;
+}
+
+unsigned harness_open_fds(void)
+{
+    return count_entries("/proc/self/fd");
+}
+
+unsigned harness_threads(void)
+{
+    return count_entries("/proc/self/task");
 }
 
 struct orr_stats harness_stats(struct orr_runtime *rt, unsigned worker)

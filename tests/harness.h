@@ -1,12 +1,13 @@
 /*
- * What the tests share.  Every test program takes the reactor to test as its argument, "uring" or "epoll".
+ * The fixtures that all C tests share: the main program, a runtime on the reactor under test, its log, an allocator
+ * that counts, a task that counts its polls.  tests/README.md lists all fixtures.
  */
 #ifndef ORR_TESTS_HARNESS_H
 #define ORR_TESTS_HARNESS_H
 
 #include "orrery.h"
 
-/* cmocka wants these before it. */
+/* cmocka.h needs these before it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +18,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* Slow tools get less to do. */
+/* Sanitizers slow a test down, so it does less there. */
 #if defined(__SANITIZE_THREAD__)
 #define WORK(n) ((n) / 50)
 #elif defined(__SANITIZE_ADDRESS__)
@@ -28,10 +29,22 @@
 
 #define LENGTH(array) (sizeof(array) / sizeof *(array))
 
-/* The one from the command line. */
+/* Nanoseconds. */
+#define US UINT64_C(1000)
+#define MS UINT64_C(1000000)
+#define SECOND (1000 * MS)
+#define MINUTE (60 * SECOND)
+#define HOUR (60 * MINUTE)
+#define DAY (24 * HOUR)
+#define YEAR (365 * DAY)
+
+/* The reactor under test, from the command line. */
 extern enum orr_reactor harness_reactor;
 
-/* Use as main(): runs the tests on the reactor named by the argument. */
+/*
+ * The main program of a test: PROGRAM [uring|epoll] [PATTERN].  Runs the tests on the reactor; a pattern, which may
+ * have `*`, selects tests by name.
+ */
 int harness_main(int argc, char **argv, const char *name, const struct CMUnitTest *tests, size_t count);
 #define HARNESS_MAIN(tests) \
     int main(int argc, char **argv) \
@@ -39,24 +52,31 @@ int harness_main(int argc, char **argv, const char *name, const struct CMUnitTes
         return harness_main(argc, argv, #tests, tests, LENGTH(tests)); \
     }
 
-/* A runtime with so many workers on the reactor under test, whose log goes to harness_log(). */
+/*
+ * A runtime on the reactor under test.  Its log goes to harness_log(), unless the options have a log of their own.
+ * harness_runtime() fails the test when there is no runtime; harness_runtime_with() returns NULL.
+ */
 struct orr_runtime *harness_runtime(unsigned workers);
 struct orr_runtime *harness_runtime_with(struct orr_options options);
 
-/* The last line logged, "" if there was none since the last call of harness_runtime(). */
+/* The last line that the last runtime has logged, "" for none; and how many lines it has logged. */
 const char *harness_log(void);
 unsigned harness_log_lines(void);
 
 /*
- * A task that does what it is told: it counts its polls and its drops, publishes its waker, and is done after
- * so many polls.
+ * An allocator for struct orr_options.alloc, any thread: counts the bytes in use.  A test that frees everything finds
+ * 0 at its end.
  */
+extern _Atomic long long allocated_bytes;
+void *counting_alloc(void *data, void *block, size_t old_size, size_t size);
+
+/* A probe is a task that counts its polls and drops, and publishes its waker. */
 struct probe {
     _Atomic unsigned polls, drops;
-    unsigned done_after;                                      /* 0: never */
+    unsigned done_after;                                      /* it ends in this poll; 0: never */
     void (*each)(struct probe *probe, struct orr_task *task); /* called in each poll; may be NULL */
-    void *extra;
-    _Atomic uint64_t waker; /* its bits, 0 until the first poll */
+    void *data;
+    _Atomic uint64_t waker; /* the bits of its waker, 0 until the first poll */
 };
 
 void probe_spawn(struct orr_runtime *rt, struct probe *probe, unsigned worker);
@@ -64,22 +84,24 @@ enum orr_poll probe_poll(struct orr_task *task, void *data);
 void probe_drop(void *data);
 struct orr_waker probe_waker(struct probe *probe);
 
-/* Turns until the host may sleep. */
+/* Turns until the runtime has nothing to do now. */
 void harness_settle(struct orr_runtime *rt);
 
-/* Waits, yielding, until `*value` is at least `expected`. */
+/* Yields the processor until `*value` is at least `expected`. */
 void harness_await(_Atomic unsigned *value, unsigned expected);
 
-/* Runs `fn(data)` on another thread, and returns when it has. */
-void harness_elsewhere(void (*fn)(void *data), void *data);
+/* Runs `fn(data)` on another thread and joins that thread. */
+void harness_on_thread(void (*fn)(void *data), void *data);
 
-/* Wakes the task of `data`, a struct orr_waker. */
+/* Wakes a task; `data` points to its struct orr_waker. */
 void harness_wake(void *data);
 
 /* Whether poll(2) finds the descriptor readable now. */
 bool harness_readable(int fd);
 
+/* How many entries /proc/self/fd and /proc/self/task have: to compare with an earlier count. */
 unsigned harness_open_fds(void);
+unsigned harness_threads(void);
 
 struct orr_stats harness_stats(struct orr_runtime *rt, unsigned worker);
 

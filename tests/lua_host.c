@@ -4,7 +4,7 @@
 #include <string.h>
 
 char noted[4096];
-char sunk[8192];
+char sink_text[8192];
 unsigned notices[ORR_LUA_COUNTED + 1];
 char notice_text[8192];
 int64_t disabled_handler;
@@ -25,11 +25,11 @@ int host_call_back(lua_State *L)
     return lua_gettop(L);
 }
 
-static void keep_sunk(void *data, struct orr_task *task)
+static void keep_sink_text(void *data, struct orr_task *task)
 {
     const struct orr_result *result = orr_task_result(task);
     (void)data;
-    snprintf(sunk, sizeof sunk, "%s", result->message ? result->message : strerror(-result->error));
+    snprintf(sink_text, sizeof sink_text, "%s", result->message ? result->message : strerror(-result->error));
 }
 
 static void keep_notice(void *data, lua_State *L, enum orr_lua_notice notice, const char *text)
@@ -43,10 +43,10 @@ static void keep_notice(void *data, lua_State *L, enum orr_lua_notice notice, co
 
 struct orr_runtime *host_runtime_with(struct orr_options options)
 {
-    sunk[0] = noted[0] = notice_text[0] = '\0';
+    sink_text[0] = noted[0] = notice_text[0] = '\0';
     memset(notices, 0, sizeof notices);
     if (!options.sink)
-        options.sink = keep_sunk;
+        options.sink = keep_sink_text;
     options.grace_ms = 200;
     return harness_runtime_with(options);
 }
@@ -58,13 +58,21 @@ struct orr_runtime *host_runtime(void)
     return rt;
 }
 
-lua_State *open_with(struct orr_runtime *rt, struct orr_lua_options options)
+struct orr_runtime *host_counting_runtime(void)
 {
-    options.profile = ORR_LUA_TRUSTED;
-    return open_as_chosen(rt, options);
+    allocated_bytes = 0;
+    struct orr_runtime *rt = host_runtime_with((struct orr_options){ .alloc = counting_alloc });
+    assert_non_null(rt);
+    return rt;
 }
 
-lua_State *open_as_chosen(struct orr_runtime *rt, struct orr_lua_options options)
+lua_State *open_trusted(struct orr_runtime *rt, struct orr_lua_options options)
+{
+    options.profile = ORR_LUA_TRUSTED;
+    return open_isolate(rt, options);
+}
+
+lua_State *open_isolate(struct orr_runtime *rt, struct orr_lua_options options)
 {
     lua_State *L;
     options.mount = "game";
@@ -94,6 +102,12 @@ void finish(struct orr_runtime *rt, lua_State *L)
     if (L)
         assert_int_equal(orr_lua_close(L), 0);
     assert_int_equal(orr_runtime_free(rt), 0);
+}
+
+void finish_counting(struct orr_runtime *rt, lua_State *L)
+{
+    finish(rt, L);
+    assert_int_equal(allocated_bytes, 0);
 }
 
 unsigned turn_until_done(struct orr_runtime *rt, struct orr_task *task, uint64_t budget)
@@ -132,7 +146,7 @@ void expect_success(struct orr_runtime *rt, struct orr_task *task)
         fail_msg("the task has failed with %d: %s", error, message);
 }
 
-int figure(lua_State *L, const char *name)
+int runtime_stat(lua_State *L, const char *name)
 {
     lua_getglobal(L, "game");
     lua_getfield(L, -1, "runtime");

@@ -1,6 +1,6 @@
 /*
- * What the tests of Lua and its limits share: a host that remembers what its scripts say, what its sink is told, and what
- * it is given notice of.  A new runtime forgets it all.
+ * The Lua host: the fixture of tests that run Lua.  It keeps what scripts pass to note(), the message of the last
+ * failure that reached the sink, and the notices.  host_runtime() clears all of them.
  */
 #ifndef ORR_TESTS_LUA_HOST_H
 #define ORR_TESTS_LUA_HOST_H
@@ -11,43 +11,54 @@
 #include <lua.h>
 #include <lualib.h>
 
-#define MS UINT64_C(1000000)
+extern char noted[4096];                      /* what scripts passed to note(), each followed by ";" */
+extern char sink_text[8192];                  /* the message of the last failure that reached the sink */
+extern unsigned notices[ORR_LUA_COUNTED + 1]; /* how many notices of each kind */
+extern int64_t disabled_handler;              /* the handler that the last notice disabled */
+extern char notice_text[8192];                /* the text of the last notice */
 
-extern char noted[4096];                      /* what scripts have passed to note(), each with a semicolon */
-extern char sunk[8192];                       /* the last failure that nobody saw */
-extern unsigned notices[ORR_LUA_COUNTED + 1]; /* by kind */
-extern int64_t disabled_handler;              /* of the last notice */
-extern char notice_text[8192];                /* of the last */
-
+/* A runtime with this host's sink.  host_runtime() fails the test when there is none, host_runtime_with() returns NULL. */
 struct orr_runtime *host_runtime(void);
 struct orr_runtime *host_runtime_with(struct orr_options options);
 
-/* A trusted isolate, mounted as `game`, whose scripts have note(). */
-lua_State *open_with(struct orr_runtime *rt, struct orr_lua_options options);
+/* A runtime that allocates with counting_alloc(); sets allocated_bytes to 0. */
+struct orr_runtime *host_counting_runtime(void);
 
-/* One of the profile that the options name, untrusted if they do not; the rest as above. */
-lua_State *open_as_chosen(struct orr_runtime *rt, struct orr_lua_options options);
+/*
+ * An isolate with these options, mounted as `game`, whose scripts have note().  As in the options, the profile is
+ * untrusted unless it is set.
+ */
+lua_State *open_isolate(struct orr_runtime *rt, struct orr_lua_options options);
 
-/* For scripts: note(value); and call_back(fn), a call from the host, which answers its error and what it left. */
+/* An isolate as open_isolate() makes, but trusted. */
+lua_State *open_trusted(struct orr_runtime *rt, struct orr_lua_options options);
+
+/* Lua functions.  note(value) appends to `noted`.  call_back(fn) calls fn as the host does; returns error, results. */
 int host_note(lua_State *L);
 int host_call_back(lua_State *L);
 
+/* Loads a script, and leaves the function on the stack; the test fails when it does not compile. */
 void load(lua_State *L, const char *code);
+
+/* Starts a script as a task.  The caller owns the reference. */
 struct orr_task *start(lua_State *L, const char *code);
 
 /* Closes the isolate, unless it is NULL, and frees the runtime. */
 void finish(struct orr_runtime *rt, lua_State *L);
 
-/* Turns until the task is done; answers how many turns that took.  Fails if it can never be. */
+/* finish(), and then every byte of the runtime must be free again. */
+void finish_counting(struct orr_runtime *rt, lua_State *L);
+
+/* Turns until the task is done; returns how many turns that took.  Fails the test when the task can never be done. */
 unsigned turn_until_done(struct orr_runtime *rt, struct orr_task *task, uint64_t budget);
 
-/* What the task, which is done, has come to; gives up the reference. */
+/* The error of a task that is done.  Takes the reference. */
 int error_of(struct orr_runtime *rt, struct orr_task *task);
 
-/* The task has ended well; else the test fails, and shows the task's message.  Takes the reference. */
+/* Fails the test, and shows the task's message, unless the task has succeeded.  Takes the reference. */
 void expect_success(struct orr_runtime *rt, struct orr_task *task);
 
-/* One of game.runtime.stats(). */
-int figure(lua_State *L, const char *name);
+/* One field of game.runtime.stats(). */
+int runtime_stat(lua_State *L, const char *name);
 
 #endif

@@ -1,5 +1,5 @@
 /* Scopes inside a body: children of a block, deadlines that nest, shields, supervision. */
-#include "script.h"
+#include "step_task.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -11,38 +11,38 @@ struct bounds {
 };
 
 /* Sleeps inside two scopes, then leaves both. */
-static int sleep_in_scopes(struct orr_task *task, struct actor *self)
+static int sleep_in_scopes(struct orr_task *task, struct step_task *self)
 {
-    const struct bounds *bounds = self->extra;
-    SCRIPT(self)
+    const struct bounds *bounds = self->data;
+    STEPS(self)
     {
         assert_int_equal(orr_scope_enter(task, &self->scope, &bounds->outer), 0);
         assert_int_equal(orr_scope_enter(task, &self->scope2, &bounds->inner), 0);
         assert_int_equal(orr_scope_leave(task, &self->wait, &self->scope, 0), -EINVAL); /* not the innermost */
         STEP(self, 1);
         self->caught = AWAIT(orr_sleep(task, &self->wait, bounds->sleep * MS));
-        note("slept:%s@%llu", self->caught ? strerrorname_np(-self->caught) : "0", stage_ms(orr_task_runtime(task)));
+        note("slept:%s@%llu", self->caught ? strerrorname_np(-self->caught) : "0", fixture_ms(orr_task_runtime(task)));
         STEP(self, 2);
         self->caught = AWAIT(orr_scope_leave(task, &self->wait, &self->scope2, self->caught));
         note("inner:%s", self->caught ? strerrorname_np(-self->caught) : "0");
         STEP(self, 3);
         self->caught = AWAIT(orr_scope_leave(task, &self->wait, &self->scope, self->caught));
-        note("outer:%s@%llu", self->caught ? strerrorname_np(-self->caught) : "0", stage_ms(orr_task_runtime(task)));
+        note("outer:%s@%llu", self->caught ? strerrorname_np(-self->caught) : "0", fixture_ms(orr_task_runtime(task)));
     }
     return self->caught;
 }
 
 static void check_scopes(struct bounds bounds, const char *expected)
 {
-    struct orr_runtime *rt = stage_open();
-    struct actor actor = { .name = "a", .act = sleep_in_scopes, .extra = &bounds };
-    actor_start(rt, &actor);
-    stage_run(rt);
+    struct orr_runtime *rt = fixture_open();
+    struct step_task waiter = { .name = "a", .body = sleep_in_scopes, .data = &bounds };
+    step_task_start(rt, &waiter);
+    fixture_run(rt);
     assert_string_equal(notes(), expected);
-    orr_task_result(actor.task);
-    orr_task_unref(actor.task);
+    orr_task_result(waiter.task);
+    orr_task_unref(waiter.task);
     assert_int_equal(harness_stats(rt, 0).timers_pending, 0);
-    stage_close(rt);
+    fixture_close(rt);
 }
 
 static void deadlines_nest_and_the_one_that_passed_says_so(void **state)
@@ -76,20 +76,20 @@ static void shield_holds_an_outer_deadline_but_not_its_own(void **state)
 static void shield_lets_cleanup_wait(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = stage_open();
-    struct actor cleans = { .name = "cleans", .act = clean_up };
-    struct actor parent = { .name = "parent", .act = start_children, .children = { &cleans } };
-    actor_start(rt, &parent);
+    struct orr_runtime *rt = fixture_open();
+    struct step_task cleans = { .name = "cleans", .body = clean_up };
+    struct step_task parent = { .name = "parent", .body = start_children, .children = { &cleans } };
+    step_task_start(rt, &parent);
     assert_int_equal(orr_runtime_leave(rt), 0);
     assert_true(orr_runtime_turn(rt, ORR_NEVER) >= 0);
     assert_int_equal(orr_runtime_enter(rt), 0);
     orr_task_cancel(parent.task, "enough");
-    stage_run(rt);
+    fixture_run(rt);
     assert_string_equal(notes(), "parent:done cleaned:0@30 then:ECANCELED");
     assert_int_equal(parent.done_at, cleans.done_at);
     orr_task_unref(parent.task);
     orr_task_unref(cleans.task);
-    stage_close(rt);
+    fixture_close(rt);
 }
 
 struct block {
@@ -99,53 +99,52 @@ struct block {
 };
 
 /* Starts its children in a scope and leaves it at once. */
-static int children_in_scope(struct orr_task *task, struct actor *self)
+static int children_in_scope(struct orr_task *task, struct step_task *self)
 {
-    const struct block *block = self->extra;
-    SCRIPT(self)
+    const struct block *block = self->data;
+    STEPS(self)
     {
         orr_scope_enter(task, &self->scope, &block->options);
-        for (int i = 0; self->children[i]; i++)
-            actor_start(orr_task_runtime(task), self->children[i]);
+        step_task_start_children(self);
         if (block->cancel)
             orr_scope_cancel(&self->scope, "by hand");
         STEP(self, 1);
         self->caught = AWAIT(orr_scope_leave(task, &self->wait, &self->scope, block->error));
-        note("left:%s@%llu", self->caught ? strerrorname_np(-self->caught) : "0", stage_ms(orr_task_runtime(task)));
+        note("left:%s@%llu", self->caught ? strerrorname_np(-self->caught) : "0", fixture_ms(orr_task_runtime(task)));
         if (orr_task_failed_child(task))
             note("by:%s", orr_task_name(orr_task_failed_child(task)));
     }
     return 0;
 }
 
-static void check_block(struct block block, struct actor *one, struct actor *two, const char *expected)
+static void check_block(struct block block, struct step_task *one, struct step_task *two, const char *expected)
 {
-    struct orr_runtime *rt = stage_open();
-    struct actor actor = { .name = "a", .act = children_in_scope, .extra = &block, .children = { one, two } };
-    actor_start(rt, &actor);
-    stage_run(rt);
+    struct orr_runtime *rt = fixture_open();
+    struct step_task waiter = { .name = "a", .body = children_in_scope, .data = &block, .children = { one, two } };
+    step_task_start(rt, &waiter);
+    fixture_run(rt);
     assert_string_equal(notes(), expected);
-    assert_int_equal(orr_task_result(actor.task)->error, 0);
-    orr_task_unref(actor.task);
+    assert_int_equal(orr_task_result(waiter.task)->error, 0);
+    orr_task_unref(waiter.task);
     orr_task_unref(one->task);
     orr_task_unref(two->task);
     assert_int_equal(harness_log_lines(), 0);
-    stage_close(rt);
+    fixture_close(rt);
 }
 
 static void scope_is_left_when_its_children_are_done(void **state)
 {
     (void)state;
-    struct actor one = { .name = "one", .act = sleep_for, .extra = (void *)10 };
-    struct actor two = { .name = "two", .act = sleep_for, .extra = (void *)20 };
+    struct step_task one = { .name = "one", .body = sleep_for, .data = (void *)10 };
+    struct step_task two = { .name = "two", .body = sleep_for, .data = (void *)20 };
     check_block((struct block){ { 0 }, 0, false }, &one, &two, "one:0@10 two:0@20 left:0@20");
 }
 
 static void scope_that_fails_cancels_its_children_first(void **state)
 {
     (void)state;
-    struct actor one = { .name = "one", .act = sleep_for, .extra = (void *)10 };
-    struct actor two = { .name = "two", .act = clean_up };
+    struct step_task one = { .name = "one", .body = sleep_for, .data = (void *)10 };
+    struct step_task two = { .name = "two", .body = clean_up };
     char expected[128];
     snprintf(expected, sizeof expected, "one:%d@0 cleaned:0@30 then:ECANCELED left:EIO@30", -ECANCELED);
     check_block((struct block){ { 0 }, -EIO, false }, &one, &two, expected);
@@ -154,8 +153,8 @@ static void scope_that_fails_cancels_its_children_first(void **state)
 static void child_that_fails_in_a_scope_ends_it_with_its_failure(void **state)
 {
     (void)state;
-    struct actor one = { .name = "one", .act = fail_after, .extra = (void *)10 };
-    struct actor two = { .name = "two", .act = sleep_for, .extra = (void *)20 };
+    struct step_task one = { .name = "one", .body = fail_after, .data = (void *)10 };
+    struct step_task two = { .name = "two", .body = sleep_for, .data = (void *)20 };
     char expected[128];
     snprintf(expected, sizeof expected, "two:%d@10 left:ECHILD@10 by:one", -ECANCELED);
     check_block((struct block){ { 0 }, 0, false }, &one, &two, expected);
@@ -164,16 +163,16 @@ static void child_that_fails_in_a_scope_ends_it_with_its_failure(void **state)
 static void supervising_scope_waits_for_all_and_then_tells(void **state)
 {
     (void)state;
-    struct actor one = { .name = "one", .act = fail_after, .extra = (void *)10 };
-    struct actor two = { .name = "two", .act = sleep_for, .extra = (void *)20 };
+    struct step_task one = { .name = "one", .body = fail_after, .data = (void *)10 };
+    struct step_task two = { .name = "two", .body = sleep_for, .data = (void *)20 };
     check_block((struct block){ { .supervise = true }, 0, false }, &one, &two, "two:0@20 left:ECHILD@20 by:one");
 }
 
 static void scope_cut_short_by_its_deadline_while_it_waits_for_children_says_so(void **state)
 {
     (void)state;
-    struct actor one = { .name = "one", .act = sleep_for, .extra = (void *)5 };
-    struct actor two = { .name = "two", .act = sleep_for, .extra = (void *)20 };
+    struct step_task one = { .name = "one", .body = sleep_for, .data = (void *)5 };
+    struct step_task two = { .name = "two", .body = sleep_for, .data = (void *)20 };
     char expected[128];
     snprintf(expected, sizeof expected, "one:0@5 two:%d@10 left:ETIMEDOUT@10", -ECANCELED);
     check_block((struct block){ { .timeout_ns = 10 * MS }, 0, false }, &one, &two, expected);
@@ -182,8 +181,8 @@ static void scope_cut_short_by_its_deadline_while_it_waits_for_children_says_so(
 static void scope_cancelled_by_hand_ends_quietly(void **state)
 {
     (void)state;
-    struct actor one = { .name = "one", .act = sleep_for, .extra = (void *)5 };
-    struct actor two = { .name = "two", .act = sleep_for, .extra = (void *)20 };
+    struct step_task one = { .name = "one", .body = sleep_for, .data = (void *)5 };
+    struct step_task two = { .name = "two", .body = sleep_for, .data = (void *)20 };
     char expected[128];
     snprintf(expected, sizeof expected, "one:%d@0 two:%d@0 left:0@0", -ECANCELED, -ECANCELED);
     check_block((struct block){ { 0 }, 0, true }, &one, &two, expected);

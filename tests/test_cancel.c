@@ -6,7 +6,7 @@
  * All of it on a clock moved by hand.  Grants and interruptions come from timers, which fire before any task is polled:
  * so what is to happen between two polls of a task does.
  */
-#include "script.h"
+#include "step_task.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -22,11 +22,11 @@ enum phase { BEFORE, WAITING, GRANTED, GRANTED_TOO_LATE, PICKED_UP, PHASES };
 enum method { CANCEL, DEADLINE, CHILD, DROP, METHODS, FREE = METHODS };
 
 /* When the grant comes, when the interruption, and whether tasks are polled in between. */
-static const struct plan {
+static const struct timing {
     const char *name;
     unsigned grant_ms, interrupt_ms;
     bool at_once;
-} plans[PHASES] = {
+} timings[PHASES] = {
     [BEFORE] = { "before it waits", 8, 5, false },
     [WAITING] = { "while it waits", 8, 5, false },
     [GRANTED] = { "granted, not polled", 4, 5, true },
@@ -34,10 +34,10 @@ static const struct plan {
     [PICKED_UP] = { "after it has picked up", 4, 5, false },
 };
 
-struct scene;
+struct trial;
 
 struct waiter {
-    struct scene *scene;
+    struct trial *trial;
     struct orr_task *task;
     struct orr_wait wait, locking, holding;
     struct orr_group group;
@@ -55,25 +55,25 @@ struct waiter {
 
 struct kind {
     const char *name;
-    void (*make)(struct scene *scene);
+    void (*make)(struct trial *trial);
     int (*wait)(struct orr_task *task, struct waiter *self);
-    void (*grant)(struct scene *scene);
+    void (*grant)(struct trial *trial);
     void (*give_back)(struct waiter *self);   /* what a waiter has; NULL if it is used up */
-    bool (*sound)(const struct scene *scene); /* whether all is accounted for at the end; may be NULL */
-    int (*unmake)(struct scene *scene);
+    bool (*sound)(const struct trial *trial); /* whether all is accounted for at the end; may be NULL */
+    int (*unmake)(struct trial *trial);
     void (*begin)(struct orr_task *task, struct waiter *self); /* before it may idle; may be NULL */
     bool by_time;                                              /* time grants it */
     bool racy;                                                 /* the kernel decides who comes first */
 };
 
-struct scene {
+struct trial {
     const struct kind *kind;
     enum phase phase;
     enum method method;
     unsigned behind;
     struct orr_runtime *rt;
-    struct orr_task *owner; /* of all others, so its destructor is the last */
-    struct orr_task *prop;  /* one that has a mutex, or is waited for */
+    struct orr_task *owner;  /* of all others, so its destructor is the last */
+    struct orr_task *helper; /* one that has a mutex, or is waited for */
     struct orr_timer *grant, *interrupt;
     uint64_t start;
     void *thing;
@@ -97,12 +97,12 @@ static enum orr_poll sleep_on(struct orr_task *task, void *data)
     return error == -EAGAIN ? ORR_PENDING : orr_task_fail(task, error);
 }
 
-static struct orr_task *extra(struct scene *scene, struct orr_task *parent)
+static struct orr_task *spawn_sleeper(struct trial *trial, struct orr_task *parent)
 {
     struct orr_task *task;
     struct orr_wait *wait = calloc(1, sizeof *wait);
     struct orr_spawn what = { .poll = sleep_on, .data = wait, .drop = free, .parent = parent, .task = &task };
-    assert_int_equal(orr_spawn(scene->rt, &what), 0);
+    assert_int_equal(orr_spawn(trial->rt, &what), 0);
     return task;
 }
 
@@ -116,42 +116,42 @@ static void end_at_once(struct orr_task *task, int error)
 
 static void give_back(struct waiter *self)
 {
-    if (self->has && self->scene->kind->give_back)
-        self->scene->kind->give_back(self);
+    if (self->has && self->trial->kind->give_back)
+        self->trial->kind->give_back(self);
     self->has = false;
 }
 
 static void begin(struct orr_task *task, struct waiter *self)
 {
-    struct scene *scene = self->scene;
-    struct orr_scope_options limit = { .timeout_ns = plans[scene->phase].interrupt_ms * MS };
-    if (self->victim && scene->method == DEADLINE)
+    struct trial *trial = self->trial;
+    struct orr_scope_options limit = { .timeout_ns = timings[trial->phase].interrupt_ms * MS };
+    if (self->victim && trial->method == DEADLINE)
         orr_scope_enter(task, &self->limit, &limit);
-    if (self->victim && scene->method == CHILD)
-        self->doomed = extra(scene, task);
-    if (scene->kind->begin)
-        scene->kind->begin(task, self);
+    if (self->victim && trial->method == CHILD)
+        self->doomed = spawn_sleeper(trial, task);
+    if (trial->kind->begin)
+        trial->kind->begin(task, self);
 }
 
 static int keep_until_interrupted(struct orr_task *task, struct waiter *self)
 {
-    if (self->victim && (self->scene->phase == PICKED_UP || self->scene->method == FREE))
+    if (self->victim && (self->trial->phase == PICKED_UP || self->trial->method == FREE))
         return orr_sleep(task, &self->holding, FAR_AWAY * SECOND);
     return orr_checkpoint(task);
 }
 
-static int act(struct orr_task *task, struct waiter *self)
+static int waiter_body(struct orr_task *task, struct waiter *self)
 {
-    SCRIPT(self)
+    STEPS(self)
     {
         begin(task, self);
         self->step = 1;
-        if (self->victim && self->scene->phase == BEFORE)
+        if (self->victim && self->trial->phase == BEFORE)
             return -EAGAIN;
         STEP(self, 1)
-        self->answer = AWAIT(self->scene->kind->wait(task, self));
+        self->answer = AWAIT(self->trial->kind->wait(task, self));
         self->has |= !self->answer;
-        self->order = self->answer ? 0 : ++self->scene->served;
+        self->order = self->answer ? 0 : ++self->trial->served;
         STEP(self, 2)
         self->after = AWAIT(keep_until_interrupted(task, self));
         give_back(self);
@@ -162,7 +162,7 @@ static int act(struct orr_task *task, struct waiter *self)
 static enum orr_poll waiter_poll(struct orr_task *task, void *data)
 {
     struct waiter *self = data;
-    int error = act(task, self);
+    int error = waiter_body(task, self);
     return error == -EAGAIN ? ORR_PENDING : orr_task_fail(task, error);
 }
 
@@ -175,125 +175,125 @@ static void waiter_drop(void *data)
 
 /* --- Each kind ---------------------------------------------------------------------------------------------------- */
 
-static unsigned successes(const struct scene *scene)
+static unsigned successes(const struct trial *trial)
 {
     unsigned count = 0;
     for (unsigned i = 0; i < WAITERS; i++)
-        count += scene->waiters[i].order != 0;
+        count += trial->waiters[i].order != 0;
     return count;
 }
 
-static bool victim_ended_with_it(const struct scene *scene)
+static bool victim_ended_with_it(const struct trial *trial)
 {
-    return scene->method == DROP && scene->phase == GRANTED;
+    return trial->method == DROP && trial->phase == GRANTED;
 }
 
 /* A wake is had by one, or gone if the one it was for is, and nobody else is there. */
-static bool each_wake_is_had_once(const struct scene *scene)
+static bool each_wake_is_had_once(const struct trial *trial)
 {
-    return scene->granted == successes(scene) + (victim_ended_with_it(scene) && !scene->behind);
+    return trial->granted == successes(trial) + (victim_ended_with_it(trial) && !trial->behind);
 }
 
-static void event_make(struct scene *scene)
+static void event_make(struct trial *trial)
 {
-    assert_int_equal(orr_event_new((struct orr_event **)&scene->thing), 0);
+    assert_int_equal(orr_event_new((struct orr_event **)&trial->thing), 0);
 }
 
 static int event_wait(struct orr_task *task, struct waiter *self)
 {
-    return orr_event_wait(task, &self->wait, self->scene->thing);
+    return orr_event_wait(task, &self->wait, self->trial->thing);
 }
 
-static void event_grant(struct scene *scene)
+static void event_grant(struct trial *trial)
 {
-    scene->granted += (unsigned)orr_event_wake(scene->thing, 1);
+    trial->granted += (unsigned)orr_event_wake(trial->thing, 1);
 }
 
-static int event_unmake(struct scene *scene)
+static int event_unmake(struct trial *trial)
 {
-    return orr_event_free(scene->thing);
+    return orr_event_free(trial->thing);
 }
 
-static void queue_make(struct scene *scene)
+static void queue_make(struct trial *trial)
 {
-    assert_int_equal(orr_queue_new(1, NULL, (struct orr_queue **)&scene->thing), 0);
+    assert_int_equal(orr_queue_new(1, NULL, (struct orr_queue **)&trial->thing), 0);
 }
 
 static int queue_get(struct orr_task *task, struct waiter *self)
 {
     void *item;
-    int error = orr_queue_get(task, &self->wait, self->scene->thing, &item);
+    int error = orr_queue_get(task, &self->wait, self->trial->thing, &item);
     return !error && item != &items[0] ? -EILSEQ : error;
 }
 
-static void queue_grant(struct scene *scene)
+static void queue_grant(struct trial *trial)
 {
-    scene->granted += !orr_queue_try_put(scene->thing, &items[0]);
+    trial->granted += !orr_queue_try_put(trial->thing, &items[0]);
 }
 
-static bool each_item_is_got_or_there(const struct scene *scene)
+static bool each_item_is_got_or_there(const struct trial *trial)
 {
-    return scene->granted == successes(scene) + orr_queue_length(scene->thing);
+    return trial->granted == successes(trial) + orr_queue_length(trial->thing);
 }
 
-static int queue_unmake(struct scene *scene)
+static int queue_unmake(struct trial *trial)
 {
-    return orr_queue_free(scene->thing);
+    return orr_queue_free(trial->thing);
 }
 
-static void full_queue_make(struct scene *scene)
+static void full_queue_make(struct trial *trial)
 {
-    queue_make(scene);
-    assert_int_equal(orr_queue_try_put(scene->thing, &items[0]), 0);
+    queue_make(trial);
+    assert_int_equal(orr_queue_try_put(trial->thing, &items[0]), 0);
 }
 
 static int full_queue_put(struct orr_task *task, struct waiter *self)
 {
-    return orr_queue_put(task, &self->wait, self->scene->thing, &items[1 + (self - self->scene->waiters)]);
+    return orr_queue_put(task, &self->wait, self->trial->thing, &items[1 + (self - self->trial->waiters)]);
 }
 
-static void full_queue_grant(struct scene *scene)
+static void full_queue_grant(struct trial *trial)
 {
     void *item;
-    scene->granted += !orr_queue_try_get(scene->thing, &item);
+    trial->granted += !orr_queue_try_get(trial->thing, &item);
 }
 
 /* What was there at first, and what was put by those who were told so, or ended before they could be. */
-static bool each_item_went_in_once(const struct scene *scene)
+static bool each_item_went_in_once(const struct trial *trial)
 {
-    unsigned put = 1 + successes(scene) + victim_ended_with_it(scene);
-    return put == scene->granted + orr_queue_length(scene->thing);
+    unsigned put = 1 + successes(trial) + victim_ended_with_it(trial);
+    return put == trial->granted + orr_queue_length(trial->thing);
 }
 
-static void semaphore_make(struct scene *scene)
+static void semaphore_make(struct trial *trial)
 {
-    assert_int_equal(orr_semaphore_new(1, (struct orr_semaphore **)&scene->thing), 0);
-    assert_int_equal(orr_semaphore_try(scene->thing), 0);
+    assert_int_equal(orr_semaphore_new(1, (struct orr_semaphore **)&trial->thing), 0);
+    assert_int_equal(orr_semaphore_try(trial->thing), 0);
 }
 
 static int semaphore_wait(struct orr_task *task, struct waiter *self)
 {
-    return orr_semaphore_acquire(task, &self->wait, self->scene->thing);
+    return orr_semaphore_acquire(task, &self->wait, self->trial->thing);
 }
 
-static void semaphore_grant(struct scene *scene)
+static void semaphore_grant(struct trial *trial)
 {
-    scene->granted += !scene->granted && !orr_semaphore_release(scene->thing);
+    trial->granted += !trial->granted && !orr_semaphore_release(trial->thing);
 }
 
 static void semaphore_give_back(struct waiter *self)
 {
-    orr_semaphore_release(self->scene->thing);
+    orr_semaphore_release(self->trial->thing);
 }
 
-static bool permit_is_back(const struct scene *scene)
+static bool permit_is_back(const struct trial *trial)
 {
-    return orr_semaphore_free_permits(scene->thing) == scene->granted;
+    return orr_semaphore_free_permits(trial->thing) == trial->granted;
 }
 
-static int semaphore_unmake(struct scene *scene)
+static int semaphore_unmake(struct trial *trial)
 {
-    return orr_semaphore_free(scene->thing);
+    return orr_semaphore_free(trial->thing);
 }
 
 struct locker {
@@ -309,81 +309,81 @@ static enum orr_poll lock_and_sleep(struct orr_task *task, void *data)
     return sleep_on(task, &self->wait);
 }
 
-static void mutex_make(struct scene *scene)
+static void mutex_make(struct trial *trial)
 {
-    assert_int_equal(orr_mutex_new(&scene->mutex), 0);
+    assert_int_equal(orr_mutex_new(&trial->mutex), 0);
     struct locker *locker = calloc(1, sizeof *locker);
-    locker->mutex = scene->mutex;
+    locker->mutex = trial->mutex;
     struct orr_spawn what = {
-        .poll = lock_and_sleep, .data = locker, .drop = free, .parent = scene->owner, .task = &scene->prop
+        .poll = lock_and_sleep, .data = locker, .drop = free, .parent = trial->owner, .task = &trial->helper
     };
-    assert_int_equal(orr_spawn(scene->rt, &what), 0);
+    assert_int_equal(orr_spawn(trial->rt, &what), 0);
 }
 
 static int mutex_wait(struct orr_task *task, struct waiter *self)
 {
-    return orr_mutex_lock(task, &self->wait, self->scene->mutex);
+    return orr_mutex_lock(task, &self->wait, self->trial->mutex);
 }
 
-static void mutex_grant(struct scene *scene)
+static void mutex_grant(struct trial *trial)
 {
-    scene->granted += !scene->granted && !orr_mutex_unlock(scene->prop, scene->mutex);
+    trial->granted += !trial->granted && !orr_mutex_unlock(trial->helper, trial->mutex);
 }
 
 static void mutex_give_back(struct waiter *self)
 {
-    orr_mutex_unlock(self->task, self->scene->mutex);
+    orr_mutex_unlock(self->task, self->trial->mutex);
 }
 
-static bool mutex_is_unlocked(const struct scene *scene)
+static bool mutex_is_unlocked(const struct trial *trial)
 {
-    return !orr_mutex_locked(scene->mutex);
+    return !orr_mutex_locked(trial->mutex);
 }
 
-static int mutex_unmake(struct scene *scene)
+static int mutex_unmake(struct trial *trial)
 {
-    return orr_mutex_free(scene->mutex);
+    return orr_mutex_free(trial->mutex);
 }
 
-static void condition_make(struct scene *scene)
+static void condition_make(struct trial *trial)
 {
-    assert_int_equal(orr_mutex_new(&scene->mutex), 0);
-    assert_int_equal(orr_condition_new((struct orr_condition **)&scene->thing), 0);
+    assert_int_equal(orr_mutex_new(&trial->mutex), 0);
+    assert_int_equal(orr_condition_new((struct orr_condition **)&trial->thing), 0);
 }
 
 /* One that idles before it waits idles with the mutex. */
 static void condition_begin(struct orr_task *task, struct waiter *self)
 {
-    if (self->victim && self->scene->phase == BEFORE)
-        self->has = self->locked = !orr_mutex_try(task, self->scene->mutex);
+    if (self->victim && self->trial->phase == BEFORE)
+        self->has = self->locked = !orr_mutex_try(task, self->trial->mutex);
 }
 
 /* The mutex is had again whatever the wait answers. */
 static int condition_wait(struct orr_task *task, struct waiter *self)
 {
-    struct scene *scene = self->scene;
-    if (!self->locked && orr_mutex_lock(task, &self->locking, scene->mutex) == -EAGAIN)
+    struct trial *trial = self->trial;
+    if (!self->locked && orr_mutex_lock(task, &self->locking, trial->mutex) == -EAGAIN)
         return -EAGAIN;
     self->locked = true;
-    int error = orr_condition_wait(task, &self->wait, scene->thing, scene->mutex);
-    self->has = error != -EAGAIN && orr_mutex_try(task, scene->mutex) == -EDEADLK;
+    int error = orr_condition_wait(task, &self->wait, trial->thing, trial->mutex);
+    self->has = error != -EAGAIN && orr_mutex_try(task, trial->mutex) == -EDEADLK;
     return error == -EAGAIN || self->has ? error : -EOWNERDEAD;
 }
 
-static void condition_grant(struct scene *scene)
+static void condition_grant(struct trial *trial)
 {
-    scene->granted += (unsigned)orr_condition_notify(scene->thing, 1);
+    trial->granted += (unsigned)orr_condition_notify(trial->thing, 1);
 }
 
-static bool each_notice_is_had_once(const struct scene *scene)
+static bool each_notice_is_had_once(const struct trial *trial)
 {
-    return each_wake_is_had_once(scene) && mutex_is_unlocked(scene);
+    return each_wake_is_had_once(trial) && mutex_is_unlocked(trial);
 }
 
-static int condition_unmake(struct scene *scene)
+static int condition_unmake(struct trial *trial)
 {
-    int error = orr_condition_free(scene->thing);
-    return error ? error : orr_mutex_free(scene->mutex);
+    int error = orr_condition_free(trial->thing);
+    return error ? error : orr_mutex_free(trial->mutex);
 }
 
 static void count_drop(void *value)
@@ -391,59 +391,59 @@ static void count_drop(void *value)
     ++*(unsigned *)value;
 }
 
-static void future_make(struct scene *scene)
+static void future_make(struct trial *trial)
 {
-    assert_int_equal(orr_future_new(scene->rt, NULL, (struct orr_future **)&scene->thing), 0);
+    assert_int_equal(orr_future_new(trial->rt, NULL, (struct orr_future **)&trial->thing), 0);
 }
 
 static int future_wait(struct orr_task *task, struct waiter *self)
 {
-    return orr_future_wait(task, &self->wait, self->scene->thing);
+    return orr_future_wait(task, &self->wait, self->trial->thing);
 }
 
-static void future_grant(struct scene *scene)
+static void future_grant(struct trial *trial)
 {
-    struct orr_result result = { .value = &scene->values_dropped, .drop = count_drop };
-    scene->granted += !orr_future_complete(scene->thing, result);
+    struct orr_result result = { .value = &trial->values_dropped, .drop = count_drop };
+    trial->granted += !orr_future_complete(trial->thing, result);
 }
 
-static int future_unmake(struct scene *scene)
+static int future_unmake(struct trial *trial)
 {
-    orr_future_unref(scene->thing);
-    return scene->values_dropped == scene->granted ? 0 : -EBUSY; /* unless a wait has kept it */
+    orr_future_unref(trial->thing);
+    return trial->values_dropped == trial->granted ? 0 : -EBUSY; /* unless a wait has kept it */
 }
 
-static void task_make(struct scene *scene)
+static void task_make(struct trial *trial)
 {
-    scene->prop = extra(scene, scene->owner);
+    trial->helper = spawn_sleeper(trial, trial->owner);
 }
 
 static int task_wait(struct orr_task *task, struct waiter *self)
 {
-    return orr_task_await(task, &self->wait, self->scene->prop);
+    return orr_task_await(task, &self->wait, self->trial->helper);
 }
 
-static void task_grant(struct scene *scene)
+static void task_grant(struct trial *trial)
 {
-    end_at_once(scene->prop, 0);
+    end_at_once(trial->helper, 0);
 }
 
 static int sleep_wait(struct orr_task *task, struct waiter *self)
 {
-    uint64_t deadline = self->scene->start + plans[self->scene->phase].grant_ms * MS;
+    uint64_t deadline = self->trial->start + timings[self->trial->phase].grant_ms * MS;
     return orr_sleep_until(task, &self->wait, deadline);
 }
 
 /* Time does it. */
-static void sleep_grant(struct scene *scene)
+static void sleep_grant(struct trial *trial)
 {
-    (void)scene;
+    (void)trial;
 }
 
 static void leave_begin(struct orr_task *task, struct waiter *self)
 {
     orr_scope_enter(task, &self->block, NULL);
-    self->inside = extra(self->scene, task);
+    self->inside = spawn_sleeper(self->trial, task);
 }
 
 static int leave_wait(struct orr_task *task, struct waiter *self)
@@ -451,20 +451,20 @@ static int leave_wait(struct orr_task *task, struct waiter *self)
     return orr_scope_leave(task, &self->wait, &self->block, 0);
 }
 
-static void leave_grant(struct scene *scene)
+static void leave_grant(struct trial *trial)
 {
-    for (unsigned i = 0; i <= scene->behind; i++)
-        end_at_once(scene->waiters[i].inside, 0);
+    for (unsigned i = 0; i <= trial->behind; i++)
+        end_at_once(trial->waiters[i].inside, 0);
 }
 
-static void group_make(struct scene *scene)
+static void group_make(struct trial *trial)
 {
-    event_make(scene);
+    event_make(trial);
 }
 
-static void group_grant(struct scene *scene)
+static void group_grant(struct trial *trial)
 {
-    event_grant(scene);
+    event_grant(trial);
 }
 
 /* Of two members, the one never comes. */
@@ -490,16 +490,16 @@ static int group_wait(struct orr_task *task, struct waiter *self)
     return error ? error : event_wait(task, self);
 }
 
-static void pipe_make(struct scene *scene)
+static void pipe_make(struct trial *trial)
 {
-    assert_int_equal(pipe(scene->pipe), 0);
+    assert_int_equal(pipe(trial->pipe), 0);
 }
 
 static int pipe_wait(struct orr_task *task, struct waiter *self)
 {
     if (!self->locked) {
         self->locked = true;
-        int error = orr_io_read(task, &self->io, self->scene->pipe[0], &self->byte, 1);
+        int error = orr_io_read(task, &self->io, self->trial->pipe[0], &self->byte, 1);
         if (error)
             return error;
     }
@@ -509,29 +509,29 @@ static int pipe_wait(struct orr_task *task, struct waiter *self)
 
 static void pipe_begin(struct orr_task *task, struct waiter *self)
 {
-    if (self->victim && self->scene->phase == BEFORE)
-        self->locked = !orr_io_read(task, &self->io, self->scene->pipe[0], &self->byte, 1);
+    if (self->victim && self->trial->phase == BEFORE)
+        self->locked = !orr_io_read(task, &self->io, self->trial->pipe[0], &self->byte, 1);
 }
 
 /* One for each, as it is not said whose read is served first. */
-static void pipe_grant(struct scene *scene)
+static void pipe_grant(struct trial *trial)
 {
-    scene->granted += (unsigned)write(scene->pipe[1], "xxx", 1 + scene->behind);
+    trial->granted += (unsigned)write(trial->pipe[1], "xxx", 1 + trial->behind);
 }
 
-static bool each_byte_is_read_or_there(const struct scene *scene)
+static bool each_byte_is_read_or_there(const struct trial *trial)
 {
     int left;
     unsigned read = 0;
     for (unsigned i = 0; i < WAITERS; i++)
-        read += scene->waiters[i].byte == 'x';
-    return !ioctl(scene->pipe[0], FIONREAD, &left) && scene->granted == read + (unsigned)left;
+        read += trial->waiters[i].byte == 'x';
+    return !ioctl(trial->pipe[0], FIONREAD, &left) && trial->granted == read + (unsigned)left;
 }
 
-static int pipe_unmake(struct scene *scene)
+static int pipe_unmake(struct trial *trial)
 {
-    close(scene->pipe[0]);
-    close(scene->pipe[1]);
+    close(trial->pipe[0]);
+    close(trial->pipe[1]);
     return 0;
 }
 
@@ -557,16 +557,16 @@ static const struct kind kinds[] = {
                 .racy = true },
 };
 
-/* --- The scene ---------------------------------------------------------------------------------------------------- */
+/* --- The trial ---------------------------------------------------------------------------------------------------- */
 
-static void interrupt(struct scene *scene)
+static void interrupt(struct trial *trial)
 {
-    struct waiter *victim = &scene->waiters[0];
-    if (scene->method == CANCEL)
+    struct waiter *victim = &trial->waiters[0];
+    if (trial->method == CANCEL)
         orr_task_cancel(victim->task, "by the matrix");
-    else if (scene->method == CHILD)
+    else if (trial->method == CHILD)
         end_at_once(victim->doomed, -EIO);
-    else if (scene->method == DROP)
+    else if (trial->method == DROP)
         orr_task_drop(orr_task_waker(victim->task));
 }
 
@@ -579,225 +579,225 @@ static void on_interrupt(struct orr_timer *timer, void *data, int status)
 
 static void on_grant(struct orr_timer *timer, void *data, int status)
 {
-    struct scene *scene = data;
+    struct trial *trial = data;
     (void)timer;
     if (!status)
-        scene->kind->grant(scene);
+        trial->kind->grant(trial);
 }
 
 static enum orr_poll owner_poll(struct orr_task *task, void *data)
 {
-    struct scene *scene = data;
+    struct trial *trial = data;
     if (orr_checkpoint(task) != -ECANCELED)
         return ORR_PENDING;
-    if (scene->method == FREE && scene->phase == GRANTED_TOO_LATE)
-        scene->kind->grant(scene); /* the others have been cancelled with it, and are yet to be polled */
+    if (trial->method == FREE && trial->phase == GRANTED_TOO_LATE)
+        trial->kind->grant(trial); /* the others have been cancelled with it, and are yet to be polled */
     return ORR_DONE;
 }
 
 static void owner_drop(void *data)
 {
-    struct scene *scene = data;
-    scene->sound = !scene->kind->sound || scene->kind->sound(scene);
-    scene->unmade = scene->kind->unmake ? scene->kind->unmake(scene) : 0;
+    struct trial *trial = data;
+    trial->sound = !trial->kind->sound || trial->kind->sound(trial);
+    trial->unmade = trial->kind->unmake ? trial->kind->unmake(trial) : 0;
 }
 
-static void turn_until(struct scene *scene, const struct waiter *waiter, unsigned turns)
+static void turn_until(struct trial *trial, const struct waiter *waiter, unsigned turns)
 {
     do
-        harness_settle(scene->rt);
+        harness_settle(trial->rt);
     while (waiter && waiter->answer == NOTHING && !waiter->drops && turns--);
 }
 
-static void waiter_start(struct scene *scene, unsigned i)
+static void waiter_start(struct trial *trial, unsigned i)
 {
-    struct waiter *self = &scene->waiters[i];
-    *self = (struct waiter){ .scene = scene, .answer = NOTHING, .victim = i == 0 };
+    struct waiter *self = &trial->waiters[i];
+    *self = (struct waiter){ .trial = trial, .answer = NOTHING, .victim = i == 0 };
     struct orr_spawn what = {
-        .poll = waiter_poll, .data = self, .drop = waiter_drop, .parent = scene->owner, .task = &self->task
+        .poll = waiter_poll, .data = self, .drop = waiter_drop, .parent = trial->owner, .task = &self->task
     };
-    assert_int_equal(orr_spawn(scene->rt, &what), 0);
+    assert_int_equal(orr_spawn(trial->rt, &what), 0);
 }
 
-static void start_timer(struct scene *scene, orr_timer_fn *fire, unsigned ms, struct orr_timer **timer)
+static void start_timer(struct trial *trial, orr_timer_fn *fire, unsigned ms, struct orr_timer **timer)
 {
-    struct orr_timer_options options = { .fire = fire, .data = scene, .local = true };
-    assert_int_equal(orr_timer_new(scene->rt, &options, timer), 0);
-    assert_int_equal(orr_timer_start_at(*timer, scene->start + ms * MS, 0), 0);
+    struct orr_timer_options options = { .fire = fire, .data = trial, .local = true };
+    assert_int_equal(orr_timer_new(trial->rt, &options, timer), 0);
+    assert_int_equal(orr_timer_start_at(*timer, trial->start + ms * MS, 0), 0);
 }
 
 /* All are in line, the victim first, unless it idles. */
-static void scene_open(struct scene *scene)
+static void trial_open(struct trial *trial)
 {
-    scene->rt = runtime_on(ORR_CLOCK_MANUAL, 1);
-    scene->start = orr_runtime_now(scene->rt);
-    assert_int_equal(orr_runtime_enter(scene->rt), 0);
+    trial->rt = runtime_on(ORR_CLOCK_MANUAL, 1);
+    trial->start = orr_runtime_now(trial->rt);
+    assert_int_equal(orr_runtime_enter(trial->rt), 0);
     struct orr_spawn owner = {
-        .poll = owner_poll, .data = scene, .drop = owner_drop, .supervise = true, .task = &scene->owner
+        .poll = owner_poll, .data = trial, .drop = owner_drop, .supervise = true, .task = &trial->owner
     };
-    assert_int_equal(orr_spawn(scene->rt, &owner), 0);
-    if (scene->kind->make)
-        scene->kind->make(scene);
-    for (unsigned i = 0; i <= scene->behind; i++)
-        waiter_start(scene, i);
-    start_timer(scene, on_grant, plans[scene->phase].grant_ms, &scene->grant);
-    start_timer(scene, on_interrupt, plans[scene->phase].interrupt_ms, &scene->interrupt);
-    orr_runtime_leave(scene->rt);
-    harness_settle(scene->rt);
+    assert_int_equal(orr_spawn(trial->rt, &owner), 0);
+    if (trial->kind->make)
+        trial->kind->make(trial);
+    for (unsigned i = 0; i <= trial->behind; i++)
+        waiter_start(trial, i);
+    start_timer(trial, on_grant, timings[trial->phase].grant_ms, &trial->grant);
+    start_timer(trial, on_interrupt, timings[trial->phase].interrupt_ms, &trial->interrupt);
+    orr_runtime_leave(trial->rt);
+    harness_settle(trial->rt);
 }
 
 /* What the kernel grants takes its time. */
-static void scene_advance(struct scene *scene, unsigned ms)
+static void trial_advance(struct trial *trial, unsigned ms)
 {
-    assert_int_equal(orr_runtime_advance(scene->rt, ms * MS), 0);
-    turn_until(scene, NULL, 0);
-    turn_until(scene, &scene->waiters[0], scene->kind->racy && scene->granted ? 100000 : 0);
+    assert_int_equal(orr_runtime_advance(trial->rt, ms * MS), 0);
+    turn_until(trial, NULL, 0);
+    turn_until(trial, &trial->waiters[0], trial->kind->racy && trial->granted ? 100000 : 0);
 }
 
-static void scene_play(struct scene *scene, unsigned ms, bool at_once)
+static void trial_run(struct trial *trial, unsigned ms, bool at_once)
 {
     for (unsigned i = 0; i < ms; i += at_once ? ms : 1)
-        scene_advance(scene, at_once ? ms : 1);
+        trial_advance(trial, at_once ? ms : 1);
 }
 
 /* Whoever is still in line is served, one after the other, by as many grants as it takes. */
-static void serve_the_others(struct scene *scene)
+static void serve_the_others(struct trial *trial)
 {
-    for (unsigned i = 1; i <= scene->behind; i++) {
-        for (unsigned tries = 0; scene->waiters[i].answer == NOTHING && tries < WAITERS; tries++) {
-            assert_int_equal(orr_runtime_enter(scene->rt), 0);
-            scene->kind->grant(scene);
-            orr_runtime_leave(scene->rt);
-            turn_until(scene, &scene->waiters[i], scene->kind->racy ? 1000 : 0);
+    for (unsigned i = 1; i <= trial->behind; i++) {
+        for (unsigned tries = 0; trial->waiters[i].answer == NOTHING && tries < WAITERS; tries++) {
+            assert_int_equal(orr_runtime_enter(trial->rt), 0);
+            trial->kind->grant(trial);
+            orr_runtime_leave(trial->rt);
+            turn_until(trial, &trial->waiters[i], trial->kind->racy ? 1000 : 0);
         }
-        assert_int_equal(scene->waiters[i].answer, 0);
-        assert_true(scene->kind->racy || scene->waiters[i].order > scene->waiters[i - 1].order);
+        assert_int_equal(trial->waiters[i].answer, 0);
+        assert_true(trial->kind->racy || trial->waiters[i].order > trial->waiters[i - 1].order);
     }
 }
 
-static void scene_close(struct scene *scene)
+static void trial_close(struct trial *trial)
 {
-    struct orr_timer *timers[] = { scene->grant, scene->interrupt };
-    assert_int_equal(orr_runtime_enter(scene->rt), 0);
+    struct orr_timer *timers[] = { trial->grant, trial->interrupt };
+    assert_int_equal(orr_runtime_enter(trial->rt), 0);
     for (size_t i = 0; i < LENGTH(timers); i++)
         orr_timer_free(timers[i]);
-    orr_runtime_leave(scene->rt);
-    scene->unmade = NOTHING;
-    assert_int_equal(orr_runtime_free(scene->rt), 0);
-    assert_true(scene->sound);
-    assert_int_equal(scene->unmade, 0);
-    for (unsigned i = 0; i <= scene->behind; i++)
-        assert_int_equal(scene->waiters[i].drops, 1);
+    orr_runtime_leave(trial->rt);
+    trial->unmade = NOTHING;
+    assert_int_equal(orr_runtime_free(trial->rt), 0);
+    assert_true(trial->sound);
+    assert_int_equal(trial->unmade, 0);
+    for (unsigned i = 0; i <= trial->behind; i++)
+        assert_int_equal(trial->waiters[i].drops, 1);
 }
 
 /* --- What is expected --------------------------------------------------------------------------------------------- */
 
-static int interruption(const struct scene *scene)
+static int interruption(const struct trial *trial)
 {
-    return scene->method == CHILD ? -ECHILD : -ECANCELED;
+    return trial->method == CHILD ? -ECHILD : -ECANCELED;
 }
 
-static bool has_it(const struct scene *scene)
+static bool has_it(const struct trial *trial)
 {
-    if (scene->kind->by_time && scene->phase != PICKED_UP)
+    if (trial->kind->by_time && trial->phase != PICKED_UP)
         return false; /* time that has passed is nothing to be had */
-    if (scene->phase == GRANTED_TOO_LATE)
-        return scene->method == CHILD; /* which withdraws when the task is polled, and not before */
-    return scene->phase == GRANTED || scene->phase == PICKED_UP;
+    if (trial->phase == GRANTED_TOO_LATE)
+        return trial->method == CHILD; /* which withdraws when the task is polled, and not before */
+    return trial->phase == GRANTED || trial->phase == PICKED_UP;
 }
 
-static void check_victim(const struct scene *scene)
+static void check_victim(const struct trial *trial)
 {
-    const struct waiter *victim = &scene->waiters[0];
-    if (scene->method == DROP) {
-        assert_int_equal(victim->answer, scene->phase == PICKED_UP ? 0 : NOTHING);
+    const struct waiter *victim = &trial->waiters[0];
+    if (trial->method == DROP) {
+        assert_int_equal(victim->answer, trial->phase == PICKED_UP ? 0 : NOTHING);
         assert_int_equal(victim->drops, 1);
-    } else if (scene->kind->racy && plans[scene->phase].at_once) {
-        assert_true(!victim->answer || victim->answer == interruption(scene));
+    } else if (trial->kind->racy && timings[trial->phase].at_once) {
+        assert_true(!victim->answer || victim->answer == interruption(trial));
     } else {
-        assert_int_equal(victim->answer, has_it(scene) ? 0 : interruption(scene));
-        assert_int_equal(victim->after, has_it(scene) || scene->method != CHILD ? interruption(scene) : 0);
+        assert_int_equal(victim->answer, has_it(trial) ? 0 : interruption(trial));
+        assert_int_equal(victim->after, has_it(trial) || trial->method != CHILD ? interruption(trial) : 0);
     }
 }
 
 /* --- The matrix --------------------------------------------------------------------------------------------------- */
 
-static const struct scene *playing; /* NULL when it came to its end */
+static const struct trial *running; /* NULL when it came to its end */
 
-static void play(struct scene *scene)
+static void run_trial(struct trial *trial)
 {
-    scene_open(scene);
-    scene_play(scene, 20, plans[scene->phase].at_once);
-    check_victim(scene);
-    serve_the_others(scene);
-    scene_close(scene);
+    trial_open(trial);
+    trial_run(trial, 20, timings[trial->phase].at_once);
+    check_victim(trial);
+    serve_the_others(trial);
+    trial_close(trial);
 }
 
 /* All are cancelled, so nobody is served but the victim. */
-static void play_to_the_end_of_the_runtime(struct scene *scene)
+static void run_until_runtime_is_freed(struct trial *trial)
 {
-    scene_open(scene);
-    if (scene->phase == GRANTED) {
-        assert_int_equal(orr_runtime_enter(scene->rt), 0);
-        scene->kind->grant(scene);
-        orr_runtime_leave(scene->rt);
+    trial_open(trial);
+    if (trial->phase == GRANTED) {
+        assert_int_equal(orr_runtime_enter(trial->rt), 0);
+        trial->kind->grant(trial);
+        orr_runtime_leave(trial->rt);
     }
-    if (scene->phase == PICKED_UP)
-        scene_play(scene, 4, true);
-    scene_close(scene);
-    check_victim(scene);
+    if (trial->phase == PICKED_UP)
+        trial_run(trial, 4, true);
+    trial_close(trial);
+    check_victim(trial);
 }
 
-struct part {
+struct trial_set {
     const struct kind *kind;
     enum method method;
 };
 
-static void play_part(void **state)
+static void run_trials(void **state)
 {
-    const struct part *part = *state;
+    const struct trial_set *set = *state;
     for (enum phase phase = 0; phase < PHASES; phase++)
         for (unsigned behind = 0; behind <= BEHIND; behind++) {
-            struct scene scene = { .kind = part->kind, .phase = phase, .method = part->method, .behind = behind };
-            if (part->method == FREE && phase == GRANTED && part->kind->by_time)
+            struct trial trial = { .kind = set->kind, .phase = phase, .method = set->method, .behind = behind };
+            if (set->method == FREE && phase == GRANTED && set->kind->by_time)
                 continue; /* it comes to an end before time does */
-            playing = &scene;
-            part->method == FREE ? play_to_the_end_of_the_runtime(&scene) : play(&scene);
-            playing = NULL;
+            running = &trial;
+            set->method == FREE ? run_until_runtime_is_freed(&trial) : run_trial(&trial);
+            running = NULL;
         }
 }
 
-static int say_where(void **state)
+static int print_trial(void **state)
 {
     (void)state;
-    if (playing)
-        print_error("%s, interrupted %s, %u behind\n", playing->kind->name, plans[playing->phase].name,
-                    playing->behind);
-    playing = NULL;
+    if (running)
+        print_error("%s, interrupted %s, %u behind\n", running->kind->name, timings[running->phase].name,
+                    running->behind);
+    running = NULL;
     return 0;
 }
 
-#define PART(sentence, kind, method) \
+#define TRIALS(sentence, kind, method) \
     { \
-        sentence, play_part, NULL, say_where, &(struct part) \
+        sentence, run_trials, NULL, print_trial, &(struct trial_set) \
         { \
             &kinds[kind], method \
         } \
     }
-#define PARTS(word, kind) \
-    PART(#word "_that_is_cancelled_loses_nothing", kind, CANCEL), \
-        PART(#word "_that_is_out_of_time_loses_nothing", kind, DEADLINE), \
-        PART(#word "_that_is_told_of_a_failed_child_loses_nothing", kind, CHILD), \
-        PART(#word "_of_a_task_that_is_dropped_loses_nothing", kind, DROP), \
-        PART(#word "_of_a_runtime_that_is_freed_loses_nothing", kind, FREE)
+#define TRIALS_OF(word, kind) \
+    TRIALS(#word "_that_is_cancelled_loses_nothing", kind, CANCEL), \
+        TRIALS(#word "_that_is_out_of_time_loses_nothing", kind, DEADLINE), \
+        TRIALS(#word "_that_is_told_of_a_failed_child_loses_nothing", kind, CHILD), \
+        TRIALS(#word "_of_a_task_that_is_dropped_loses_nothing", kind, DROP), \
+        TRIALS(#word "_of_a_runtime_that_is_freed_loses_nothing", kind, FREE)
 
 static const struct CMUnitTest cancel[] = {
-    PARTS(event_wait, EVENT),   PARTS(queue_get, GET),
-    PARTS(queue_put, PUT),      PARTS(semaphore_acquire, SEMAPHORE),
-    PARTS(mutex_lock, MUTEX),   PARTS(condition_wait, CONDITION),
-    PARTS(future_wait, FUTURE), PARTS(task_await, TASK),
-    PARTS(sleep, SLEEP),        PARTS(scope_leave, LEAVE),
-    PARTS(wait_for_any, GROUP), PARTS(io_await, INPUT),
+    TRIALS_OF(event_wait, EVENT),   TRIALS_OF(queue_get, GET),
+    TRIALS_OF(queue_put, PUT),      TRIALS_OF(semaphore_acquire, SEMAPHORE),
+    TRIALS_OF(mutex_lock, MUTEX),   TRIALS_OF(condition_wait, CONDITION),
+    TRIALS_OF(future_wait, FUTURE), TRIALS_OF(task_await, TASK),
+    TRIALS_OF(sleep, SLEEP),        TRIALS_OF(scope_leave, LEAVE),
+    TRIALS_OF(wait_for_any, GROUP), TRIALS_OF(io_await, INPUT),
 };
 
 HARNESS_MAIN(cancel)

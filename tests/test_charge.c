@@ -62,7 +62,7 @@ static void failures_are_told_a_few_a_turn_in_their_order_and_cut(void **state)
     (void)state;
     told = longest = in_order = marked = 0;
     struct orr_runtime *rt = host_runtime_with((struct orr_options){ .sink = take_report });
-    lua_State *L = open_with(rt, (struct orr_lua_options){ 0 });
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 });
     struct orr_task *task = start(
         L, "local big = string.rep('x', 7 << 20)\n"
            "for i = 1, 120 do\n"
@@ -87,7 +87,7 @@ static void error_value_stays_whole(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_with(rt, (struct orr_lua_options){ 0 });
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 });
     struct orr_task *task = start(L, "local async = game.async\n"
                                      "local big = string.rep('x', 1 << 20)\n"
                                      "local failed = async.run({ detached = true }, function() error(big, 0) end)\n"
@@ -106,7 +106,7 @@ static void error_value_stays_whole(void **state)
 static void assert_charged(const char *make, size_t least)
 {
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_with(rt, (struct orr_lua_options){ .memory_limit = 64 << 20 });
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ .memory_limit = 64 << 20 });
     struct orr_isolate *iso = isolate_find(L);
     char code[1024];
     snprintf(code, sizeof code,
@@ -173,7 +173,7 @@ static void job_that_runs_out_of_memory_leaves_it_to_the_next(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime_with((struct orr_options){ .pool_threads = 1 });
-    lua_State *L = open_with(rt, (struct orr_lua_options){ .memory_limit = 16 << 20 });
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ .memory_limit = 16 << 20 });
     struct orr_task *task = start(L, "local worker = game.worker\n"
                                      "local hoarder = worker.new 'local t = {} for i = 1, 1e9 do t[i] = { i } end'\n"
                                      "local modest = worker.new 'return #string.rep(\"x\", 4 << 20)'\n"

@@ -607,7 +607,7 @@ static void run_waits_for_timers_and_ends_when_the_last_is_cancelled(void **stat
 static void watch_the_time(struct probe *probe, struct orr_task *task)
 {
     struct orr_runtime *rt = orr_task_runtime(task);
-    uint64_t *readings = probe->extra;
+    uint64_t *readings = probe->data;
     readings[0] = readings[1] = orr_worker_now(rt, orr_task_worker(task));
     for (int moves = 0; moves < 3;) {
         uint64_t reading = orr_worker_now(rt, orr_task_worker(task));
@@ -625,7 +625,7 @@ static void published_time_goes_on_in_a_long_turn(void **state)
     assert_int_equal(orr_timer_start(alarm.timer, HOUR, 0), 0);
     harness_settle(rt);
     uint64_t readings[2], before = clock_now();
-    struct probe probe = { .done_after = 1, .each = watch_the_time, .extra = readings };
+    struct probe probe = { .done_after = 1, .each = watch_the_time, .data = readings };
     probe_spawn(rt, &probe, ORR_HERE);
     harness_settle(rt);
     assert_true(readings[0] >= before);

@@ -77,19 +77,19 @@ static lua_State *with_functions(lua_State *L)
     return L;
 }
 
-static lua_State *open_trusted(struct orr_runtime *rt, struct orr_lua_options options)
+static lua_State *patient_trusted(struct orr_runtime *rt, struct orr_lua_options options)
 {
     memcpy(options.deadline_ns, patient.deadline_ns, sizeof options.deadline_ns);
-    return with_functions(open_with(rt, options));
+    return with_functions(open_trusted(rt, options));
 }
 
 /* How long a step takes is the machine's matter: no script is ended for it, unless the test says so. */
-static lua_State *open_untrusted(struct orr_runtime *rt, struct orr_lua_options options)
+static lua_State *patient_untrusted(struct orr_runtime *rt, struct orr_lua_options options)
 {
     if (!options.longest_step_ns)
         options.longest_step_ns = ORR_NEVER;
     memcpy(options.deadline_ns, patient.deadline_ns, sizeof options.deadline_ns);
-    return with_functions(open_as_chosen(rt, options));
+    return with_functions(open_isolate(rt, options));
 }
 
 static char message[8192]; /* of the last script that has failed */
@@ -147,29 +147,29 @@ static void memory_stays_bounded_while_a_script_makes_garbage(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    check_steady(rt, open_untrusted(rt, (struct orr_lua_options){ 0 }));
+    check_steady(rt, patient_untrusted(rt, (struct orr_lua_options){ 0 }));
 }
 
 static void memory_stays_bounded_in_a_trusted_state(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    check_steady(rt, open_trusted(rt, (struct orr_lua_options){ 0 }));
+    check_steady(rt, patient_trusted(rt, (struct orr_lua_options){ 0 }));
 }
 
 static void memory_stays_bounded_where_instructions_are_counted(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    check_steady(rt,
-                 open_untrusted(rt, (struct orr_lua_options){ .mode = ORR_LUA_COUNT, .max_instructions = ORR_NEVER }));
+    check_steady(
+        rt, patient_untrusted(rt, (struct orr_lua_options){ .mode = ORR_LUA_COUNT, .max_instructions = ORR_NEVER }));
 }
 
 static void state_without_limits_on_time_keeps_luas_own_collector(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_trusted(rt, (struct orr_lua_options){ .mode = ORR_LUA_OFF });
+    lua_State *L = patient_trusted(rt, (struct orr_lua_options){ .mode = ORR_LUA_OFF });
     run_well(rt, L, steady);
     size_t live = strtoul(noted, NULL, 10);
     assert_int_equal(collector_of(L)->cycles, 0);
@@ -186,7 +186,7 @@ static void plain_code_of_the_host_collects_too(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 });
+    lua_State *L = patient_trusted(rt, (struct orr_lua_options){ 0 });
     load(L, "for i = 1, 300000 do local t = { i, {} } end");
     assert_int_equal(lua_pcall(L, 0, 0, 0), LUA_OK);
     assert_true(stats_of(L).memory_peak < 8 * MB);                   /* of some 40 */
@@ -203,7 +203,7 @@ static void what_is_owed_is_paid_before_any_lua_of_the_isolate_goes_on(void **st
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 });
+    lua_State *L = patient_trusted(rt, (struct orr_lua_options){ 0 });
     run_well(rt, L, makes_a_heap);
     struct orr_task *task = start(L, "local done\n"
                                      "local other = game.async.run(function()\n"
@@ -233,7 +233,7 @@ static void paying_is_charged_to_the_deadline_of_who_owes(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 });
+    lua_State *L = patient_trusted(rt, (struct orr_lua_options){ 0 });
     run_well(rt, L, makes_a_heap);
     *noted = '\0';
     struct orr_task *task = start(L, "local cpu_before, before = cpu(), game.runtime.time_used\n"
@@ -250,10 +250,10 @@ static void script_that_only_collects_meets_its_deadline(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 });
+    lua_State *L = patient_trusted(rt, (struct orr_lua_options){ 0 });
     run_well(rt, L, makes_a_heap);
     assert_int_equal(orr_lua_close(L), 0);
-    L = open_with(rt, (struct orr_lua_options){ .deadline_ns = { [ORR_LUA_SCRIPT] = 200 * MS } });
+    L = open_trusted(rt, (struct orr_lua_options){ .deadline_ns = { [ORR_LUA_SCRIPT] = 200 * MS } });
     struct orr_task *task = start(L,
                                   "heap = {} for i = 1, 1e4 do heap[i] = { i } end while true do collectgarbage() end");
     turn_until_done(rt, task, MS / 2);
@@ -268,8 +268,8 @@ static void limit_is_no_error_when_collecting_helps(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_trusted(rt, (struct orr_lua_options){ .memory_limit = 16 * MB });
-    lua_State *other = open_trusted(rt, (struct orr_lua_options){ 0 });
+    lua_State *L = patient_trusted(rt, (struct orr_lua_options){ .memory_limit = 16 * MB });
+    lua_State *other = patient_trusted(rt, (struct orr_lua_options){ 0 });
     struct orr_task *neighbour = start(other, "while true do tick() game.async.sleep(0) end");
     struct orr_task *task = start(L, "local keep = {} for i = 1, 50000 do keep[i] = { i } end\n"
                                      "collectgarbage 'stop'\n"
@@ -300,7 +300,7 @@ static void limit_is_an_error_after_whole_cycles_that_did_not_help(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_trusted(rt, (struct orr_lua_options){ .memory_limit = 8 * MB });
+    lua_State *L = patient_trusted(rt, (struct orr_lua_options){ .memory_limit = 8 * MB });
     struct orr_task *task = start(L, "collectgarbage 'stop'\n"
                                      "local ok, e = pcall(function()\n"
                                      "  local keep = {} while true do keep[#keep + 1] = { #keep } end\n"
@@ -323,7 +323,7 @@ static void finalizers_may_allocate_at_the_limit(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_trusted(rt, (struct orr_lua_options){ .memory_limit = 4 * MB });
+    lua_State *L = patient_trusted(rt, (struct orr_lua_options){ .memory_limit = 4 * MB });
     run_well(rt, L,
              "ran, failed = 0, 0\n"
              "local function finalize()\n"
@@ -347,7 +347,7 @@ static void list_that_is_too_long_is_an_error(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_untrusted(rt, (struct orr_lua_options){ .longest_list = 4096 });
+    lua_State *L = patient_untrusted(rt, (struct orr_lua_options){ .longest_list = 4096 });
     run_well(rt, L,
              "local t = {} for i = 1, 4096 do t[i] = i end note(#t)\n"
              "note(select(2, pcall(function() local t = {} for i = 1, 1e6 do t[i] = i end end)))\n"
@@ -362,7 +362,7 @@ static void table_with_too_many_keys_is_an_error(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_untrusted(rt, (struct orr_lua_options){ .most_keys = 4096 });
+    lua_State *L = patient_untrusted(rt, (struct orr_lua_options){ .most_keys = 4096 });
     run_well(rt, L,
              "local t = {} for i = 1, 4096 do t['k' .. i] = i end note(t.k4096)\n"
              "note(select(2, pcall(function() local t = {} for i = 1, 1e6 do t['k' .. i] = i end end)))\n"
@@ -375,7 +375,7 @@ static void too_many_short_strings_are_an_error(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_untrusted(rt, (struct orr_lua_options){ .most_strings = 8192 });
+    lua_State *L = patient_untrusted(rt, (struct orr_lua_options){ .most_strings = 8192 });
     run_well(rt, L,
              "local n = 0 for i = 1, 1e5 do n = n + #('s' .. i) end note(n)\n" /* not at once */
              "note(select(2, pcall(function() local t = {} for i = 1, 1e5 do t[i] = 's' .. i end end)))\n"
@@ -388,7 +388,7 @@ static void string_that_is_too_long_is_an_error(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_untrusted(rt, (struct orr_lua_options){ .longest_string = 1000000 });
+    lua_State *L = patient_untrusted(rt, (struct orr_lua_options){ .longest_string = 1000000 });
     run_well(rt, L,
              "local s = ('x'):rep(500000) note(#(s .. s))\n"
              "note(select(2, pcall(function() return #(s .. s .. 'more than that, and more than a header is,"
@@ -405,7 +405,7 @@ static void stack_that_is_too_deep_is_an_error_each_time(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_untrusted(rt, (struct orr_lua_options){ .deepest_stack = 8192, .longest_list = 65536 });
+    lua_State *L = patient_untrusted(rt, (struct orr_lua_options){ .deepest_stack = 8192, .longest_list = 65536 });
     run_well(
         rt, L,
         "local function deep() return 1 + deep() end\n"
@@ -434,7 +434,7 @@ static void trusted_state_has_none_of_these_limits(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 });
+    lua_State *L = patient_trusted(rt, (struct orr_lua_options){ 0 });
     run_well(rt, L, large_things);
     expect_noted("300000;70000;10000000;");
     finish(rt, L);
@@ -444,11 +444,11 @@ static void host_can_lift_each_limit(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_untrusted(rt, (struct orr_lua_options){ .longest_list = UINT_MAX,
-                                                                .most_keys = UINT_MAX,
-                                                                .most_strings = UINT_MAX,
-                                                                .longest_string = SIZE_MAX,
-                                                                .longest_step_ns = ORR_NEVER });
+    lua_State *L = patient_untrusted(rt, (struct orr_lua_options){ .longest_list = UINT_MAX,
+                                                                   .most_keys = UINT_MAX,
+                                                                   .most_strings = UINT_MAX,
+                                                                   .longest_string = SIZE_MAX,
+                                                                   .longest_step_ns = ORR_NEVER });
     run_well(rt, L, large_things);
     expect_noted("300000;70000;10000000;");
     assert_int_equal(notices[ORR_LUA_ENDED], 0);
@@ -459,7 +459,7 @@ static void untrusted_state_has_limits_by_default(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_untrusted(rt, (struct orr_lua_options){ 0 });
+    lua_State *L = patient_untrusted(rt, (struct orr_lua_options){ 0 });
     run_well(rt, L,
              "local function try(f) note(select(2, pcall(f)):match ': (.*)') end\n"
              "try(function() local t = {} for i = 1, 1e6 do t[i] = i end end)\n"
@@ -479,13 +479,13 @@ static void longest_step_is_limited_by_default_only_where_nobody_is_trusted(void
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_as_chosen(rt, (struct orr_lua_options){ 0 });
+    lua_State *L = open_isolate(rt, (struct orr_lua_options){ 0 });
     assert_int_equal(isolate_find(L)->limits.longest_step_ns, 8 * MS);
     assert_int_equal(orr_lua_close(L), 0);
-    L = open_as_chosen(rt, (struct orr_lua_options){ .longest_step_ns = ORR_NEVER });
+    L = open_isolate(rt, (struct orr_lua_options){ .longest_step_ns = ORR_NEVER });
     assert_int_equal(isolate_find(L)->limits.longest_step_ns, 0);
     assert_int_equal(orr_lua_close(L), 0);
-    L = open_with(rt, (struct orr_lua_options){ 0 });
+    L = open_trusted(rt, (struct orr_lua_options){ 0 });
     assert_int_equal(isolate_find(L)->limits.longest_step_ns, 0);
     finish(rt, L);
 }
@@ -495,7 +495,7 @@ static void buffer_of_a_string_is_not_taken_for_a_table(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_untrusted(rt, (struct orr_lua_options){ .longest_string = 32 * MB });
+    lua_State *L = patient_untrusted(rt, (struct orr_lua_options){ .longest_string = 32 * MB });
     run_well(rt, L,
              "for _, size in ipairs { 24 * 65536, 16 * 524288 } do\n"
              "  for _, byte in ipairs { '\\0', '\\3', 'x' } do\n"
@@ -533,7 +533,7 @@ static void too_many_objects_are_an_error_until_some_are_garbage(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_untrusted(rt, (struct orr_lua_options){ .max_objects = 1000 });
+    lua_State *L = patient_untrusted(rt, (struct orr_lua_options){ .max_objects = 1000 });
     run_well(rt, L, makes_objects);
     static const char *const kinds[] = { "channel", "condition", "event",     "future",
                                          "mutex",   "queue",     "semaphore", "timer" };
@@ -552,7 +552,7 @@ static void objects_that_are_garbage_do_not_count(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_untrusted(rt, (struct orr_lua_options){ .max_objects = 10000 });
+    lua_State *L = patient_untrusted(rt, (struct orr_lua_options){ .max_objects = 10000 });
     run_well(rt, L, "for i = 1, 100000 do game.async.future():complete(nil, i) end note 'made'");
     expect_noted("made;");
     assert_true(collector_of(L)->cycles >= 10);
@@ -564,7 +564,7 @@ static void cycle_is_forced_after_some_thousand_objects(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_untrusted(rt, (struct orr_lua_options){ 0 });
+    lua_State *L = patient_untrusted(rt, (struct orr_lua_options){ 0 });
     run_well(rt, L, "heap = {} for i = 1, 200000 do heap[i] = { i } end repeat until collectgarbage 'step'");
     uint64_t before = collector_of(L)->cycles;
     run_well(rt, L, "for i = 1, 40000 do game.async.mutex() end");
@@ -576,11 +576,11 @@ static void trusted_state_has_as_many_objects_as_it_likes(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 });
+    lua_State *L = patient_trusted(rt, (struct orr_lua_options){ 0 });
     run_well(rt, L, "local keep = {} for i = 1, 60000 do keep[i] = game.async.event() end note(#keep)");
     expect_noted("60000;");
     assert_int_equal(orr_lua_close(L), 0);
-    L = open_untrusted(rt, (struct orr_lua_options){ .max_objects = UINT_MAX });
+    L = patient_untrusted(rt, (struct orr_lua_options){ .max_objects = UINT_MAX });
     run_well(rt, L, "local keep = {} for i = 1, 60000 do keep[i] = game.async.event() end note(#keep)");
     expect_noted("60000;");
     finish(rt, L);
@@ -597,7 +597,7 @@ static void script_that_insists_is_ended(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_untrusted(rt, (struct orr_lua_options){ .longest_list = 4096 });
+    lua_State *L = patient_untrusted(rt, (struct orr_lua_options){ .longest_list = 4096 });
     assert_int_not_equal(run(rt, L, insists), 0);
     assert_int_equal(notices[ORR_LUA_ENDED], 1);
     assert_non_null(strstr(notice_text, "a list grew beyond 4096 elements"));
@@ -609,7 +609,7 @@ static void list_is_not_taken_for_a_stack(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_untrusted(rt, (struct orr_lua_options){ 0 });
+    lua_State *L = patient_untrusted(rt, (struct orr_lua_options){ 0 });
     assert_int_not_equal(run(rt, L, insists), 0);
     assert_non_null(strstr(notice_text, "a list grew beyond 262144 elements"));
     finish(rt, L);
@@ -619,7 +619,7 @@ static void job_that_is_ended_tells_its_caller_why(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_untrusted(rt, (struct orr_lua_options){ .longest_list = 4096 });
+    lua_State *L = patient_untrusted(rt, (struct orr_lua_options){ .longest_list = 4096 });
     run_well(rt, L,
              "local job = game.worker.new [[\n"
              "  local t = {} while true do pcall(function() for i = #t + 1, 1e7 do t[i] = i end end) end\n"
@@ -633,7 +633,7 @@ static void nothing_of_an_ended_script_runs_any_more(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_untrusted(rt, (struct orr_lua_options){ .longest_list = 4096 });
+    lua_State *L = patient_untrusted(rt, (struct orr_lua_options){ .longest_list = 4096 });
     assert_int_not_equal(run(rt, L, insists), 0);
     lua_pushnil(L);
     orr_events_emit(L, "e");
@@ -663,7 +663,7 @@ static void script_whose_garbage_takes_too_long_in_one_piece_is_ended(void **sta
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_trusted(rt, (struct orr_lua_options){ .longest_step_ns = MS });
+    lua_State *L = patient_trusted(rt, (struct orr_lua_options){ .longest_step_ns = MS });
     uint64_t before = collector_of(L)->cycles;
     assert_int_not_equal(
         run(rt, L,
@@ -687,8 +687,8 @@ static void neighbour_of_an_ended_script_goes_on(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_untrusted(rt, (struct orr_lua_options){ .longest_step_ns = 1000 });
-    lua_State *other = open_untrusted(rt, (struct orr_lua_options){ 0 });
+    lua_State *L = patient_untrusted(rt, (struct orr_lua_options){ .longest_step_ns = 1000 });
+    lua_State *other = patient_untrusted(rt, (struct orr_lua_options){ 0 });
     struct orr_task *task = start(other, "for i = 1, 3 do game.async.sleep(1) note(i) end");
     assert_int_not_equal(run(rt, L, "while true do local t = {} end"), 0);
     turn_until_done(rt, task, MS);
@@ -704,15 +704,15 @@ static void collecting_suspends_the_script(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 });
+    lua_State *L = patient_trusted(rt, (struct orr_lua_options){ 0 });
     run_well(rt, L, makes_a_heap);
     *noted = '\0';
-    int preemptions = figure(L, "preemptions");
+    int preemptions = runtime_stat(L, "preemptions");
     struct orr_task *task = start(L, "local weak = setmetatable({ {} }, { __mode = 'v' })\n"
                                      "note(collectgarbage()) note(weak[1])");
     assert_true(turn_until_done(rt, task, MS / 2) >= 4);
     assert_int_equal(error_of(rt, task), 0);
-    assert_true(figure(L, "preemptions") > preemptions);
+    assert_true(runtime_stat(L, "preemptions") > preemptions);
     expect_noted("0;nil;");
     finish(rt, L);
 }
@@ -721,7 +721,7 @@ static void collecting_is_done_where_the_script_cannot_be_suspended(void **state
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 });
+    lua_State *L = patient_trusted(rt, (struct orr_lua_options){ 0 });
     run_well(rt, L, makes_a_heap);
     *noted = '\0';
     run_well(rt, L,
@@ -746,7 +746,7 @@ static void finalizer_cannot_collect_and_is_told_so(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 });
+    lua_State *L = patient_trusted(rt, (struct orr_lua_options){ 0 });
     run_well(rt, L,
              "setmetatable({}, { __gc = function() note(collectgarbage()) note(collectgarbage 'step') end })\n"
              "collectgarbage() note 'on'");
@@ -758,7 +758,7 @@ static void step_is_true_at_the_end_of_a_cycle(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 });
+    lua_State *L = patient_trusted(rt, (struct orr_lua_options){ 0 });
     run_well(rt, L, makes_a_heap);
     *noted = '\0';
     uint64_t cycles = collector_of(L)->cycles;
@@ -774,7 +774,7 @@ static void stopped_collector_stands_still_until_it_is_restarted(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 });
+    lua_State *L = patient_trusted(rt, (struct orr_lua_options){ 0 });
     run_well(rt, L, "note(collectgarbage 'isrunning') note(collectgarbage 'stop') note(collectgarbage 'isrunning')");
     expect_noted("true;0;false;");
     uint64_t cycles = collector_of(L)->cycles;
@@ -793,7 +793,7 @@ static void what_a_script_sets_is_remembered(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 });
+    lua_State *L = patient_trusted(rt, (struct orr_lua_options){ 0 });
     run_well(rt, L,
              "note(collectgarbage 'generational') note(collectgarbage 'generational')\n"
              "note(collectgarbage 'incremental') note(collectgarbage 'incremental')\n"
@@ -808,7 +808,7 @@ static void untrusted_script_can_only_count_and_step(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_untrusted(rt, (struct orr_lua_options){ 0 });
+    lua_State *L = patient_untrusted(rt, (struct orr_lua_options){ 0 });
     run_well(rt, L,
              "note(collectgarbage 'count' > 1) note(type(collectgarbage 'step'))\n"
              "local refused = 0\n"
@@ -864,7 +864,7 @@ static void hooks_of_a_script_see_the_same_events_while_garbage_is_collected(voi
     char quiet[sizeof noted];
     for (int round = 0; round < 2; round++) {
         struct orr_runtime *rt = host_runtime();
-        lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 });
+        lua_State *L = patient_trusted(rt, (struct orr_lua_options){ 0 });
         lua_register(L, "garbage", host_garbage);
         makes_garbage = round;
         if (!round)
@@ -883,7 +883,7 @@ static void weak_tables_keep_metatables_that_they_are_given_meanwhile(void **sta
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_untrusted(rt, (struct orr_lua_options){ 0 });
+    lua_State *L = patient_untrusted(rt, (struct orr_lua_options){ 0 });
     run_well(rt, L,
              "local all = {}\n"
              "for i = 1, 300 do all[i] = setmetatable({}, { __mode = 'kv' }) end\n"
@@ -907,7 +907,7 @@ static void deep_recursion_that_allocates_is_not_all_hooks(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_untrusted(rt, (struct orr_lua_options){ .deepest_stack = UINT_MAX });
+    lua_State *L = patient_untrusted(rt, (struct orr_lua_options){ .deepest_stack = UINT_MAX });
     run_well(rt, L,
              "local function burn()\n"
              "  local began, hooks_began = cpu()\n"

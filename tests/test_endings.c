@@ -12,19 +12,8 @@
 
 enum { TASKS = 9000, FEW = TASKS / 50, GRACE_MS = 100 };
 
-static _Atomic long long held;
 static _Atomic unsigned begun; /* cleanups */
 static char logged[16384];     /* all lines */
-
-static void *counting_alloc(void *data, void *block, size_t old_size, size_t size)
-{
-    (void)data;
-    held += (long long)size - (long long)(block ? old_size : 0);
-    if (size)
-        return realloc(block, size);
-    free(block);
-    return NULL;
-}
 
 static void keep_log(void *data, enum orr_log level, const char *message)
 {
@@ -43,7 +32,7 @@ static void swallow(void *data, struct orr_task *task)
 static struct orr_runtime *ending_runtime(struct orr_options options)
 {
     noted[0] = logged[0] = '\0';
-    held = 0;
+    allocated_bytes = 0;
     begun = 0;
     options.reactor = harness_reactor;
     options.alloc = counting_alloc;
@@ -135,7 +124,7 @@ static void cleanup_of_an_isolate_has_one_grace_period(void **state)
     assert_int_equal(orr_script_unload(script), 0);
     assert_in_range(begun, 1, FEW);
     assert_int_equal(orr_runtime_free(rt), 0);
-    assert_int_equal(held, 0);
+    assert_int_equal(allocated_bytes, 0);
 }
 
 static void cleanup_of_a_script_that_shares_has_one_grace_period(void **state)
@@ -189,7 +178,7 @@ static void task_that_computes_leaves_others_time_to_clean_up(void **state)
     assert_int_equal(orr_lua_close(L), 0);
     assert_string_equal(noted, "ready;clean;");
     assert_int_equal(orr_runtime_free(rt), 0);
-    assert_int_equal(held, 0);
+    assert_int_equal(allocated_bytes, 0);
 }
 
 static void what_swallows_its_cancellation_is_ended_and_named(void **state)
@@ -210,7 +199,7 @@ static void what_swallows_its_cancellation_is_ended_and_named(void **state)
                                    "it swallowed the cancellation "));
     assert_non_null(strstr(logged, " at script:"));
     assert_int_equal(orr_runtime_free(rt), 0);
-    assert_int_equal(held, 0);
+    assert_int_equal(allocated_bytes, 0);
 }
 
 static void keep_notice(void *data, lua_State *L, enum orr_lua_notice notice, const char *text)
@@ -235,7 +224,7 @@ static void what_swallows_it_without_ever_waiting_is_told_so(void **state)
     assert_non_null(strstr(report, "was cancelled, has swallowed that "));
     assert_non_null(strstr(report, " times at script:2, and has run on for"));
     assert_int_equal(orr_runtime_free(rt), 0);
-    assert_int_equal(held, 0);
+    assert_int_equal(allocated_bytes, 0);
 }
 
 /* --- By turns ------------------------------------------------------------------------------------------------------------- */
@@ -266,9 +255,9 @@ static struct course unload_by_turns(struct orr_runtime *rt, struct orr_script *
     assert_int_equal(orr_spawn(rt, &(struct orr_spawn){ .poll = unload, .data = script }), 0);
     do {
         uint64_t before = cpu_ms();
-        long long held_before = held;
+        long long held_before = allocated_bytes;
         turn(rt);
-        long long freed = held_before - held;
+        long long freed = held_before - allocated_bytes;
         course.most_freed = freed > course.most_freed ? freed : course.most_freed;
         uint64_t took = cpu_ms() - before;
         course.worst_ms = took > course.worst_ms ? took : course.worst_ms;
@@ -292,7 +281,7 @@ static void turn_stays_short_while_a_script_is_unloaded(void **state)
         if (shared)
             assert_int_equal(orr_lua_close(L), 0);
         assert_int_equal(orr_runtime_free(rt), 0);
-        assert_int_equal(held, 0);
+        assert_int_equal(allocated_bytes, 0);
     }
 }
 
@@ -308,11 +297,11 @@ static void large_state_is_freed_in_many_turns(void **state)
                                                      "for i = 1, 3e5 do all[i] = { i } end");
         while (harness_stats(rt, 0).tasks_live)
             turn(rt);
-        assert_true(held > 20 << 20);
+        assert_true(allocated_bytes > 20 << 20);
         assert_in_range(unload_by_turns(rt, script).turns, 4, 1000000);
-        assert_true(held < 1 << 20);
+        assert_true(allocated_bytes < 1 << 20);
         assert_int_equal(orr_runtime_free(rt), 0);
-        assert_int_equal(held, 0);
+        assert_int_equal(allocated_bytes, 0);
     }
 }
 
@@ -340,7 +329,7 @@ static void state_at_its_memory_limit_is_freed_in_many_turns(void **state)
     } while (stats.memory_used <= 24 << 20);
     assert_in_range(unload_by_turns(rt, script).most_freed, 1, 12 << 20);
     assert_int_equal(orr_runtime_free(rt), 0);
-    assert_int_equal(held, 0);
+    assert_int_equal(allocated_bytes, 0);
 }
 
 static void neighbours_go_on_while_a_script_is_unloaded(void **state)
@@ -360,7 +349,7 @@ static void neighbours_go_on_while_a_script_is_unloaded(void **state)
     assert_int_equal(orr_script_unload(other), 0);
     assert_int_equal(orr_lua_close(L), 0);
     assert_int_equal(orr_runtime_free(rt), 0);
-    assert_int_equal(held, 0);
+    assert_int_equal(allocated_bytes, 0);
 }
 
 /* --- Finalizers ----------------------------------------------------------------------------------------------------------- */
@@ -395,7 +384,7 @@ static void finalizers_have_no_more_than_the_grace_period(void **state)
         assert_int_equal(orr_lua_close(L), 0);
         assert_in_range(begun, 1, 10);
         assert_int_equal(orr_runtime_free(rt), 0);
-        assert_int_equal(held, 0);
+        assert_int_equal(allocated_bytes, 0);
     }
 }
 
@@ -412,7 +401,7 @@ static void finalizers_that_end_are_all_called_in_their_order(void **state)
     assert_int_equal(orr_lua_close(L), 0);
     assert_string_equal(noted, "debug;3;2;1;");
     assert_int_equal(orr_runtime_free(rt), 0);
-    assert_int_equal(held, 0);
+    assert_int_equal(allocated_bytes, 0);
 }
 
 static void setmetatable_of_trusted_scripts_is_as_lua_has_it(void **state)
@@ -469,7 +458,7 @@ static void job_that_will_not_end_frees_its_thread(void **state)
     assert_in_range(begun, 0, 4 * 2000 / 20);
     assert_int_equal(orr_lua_close(L), 0);
     assert_int_equal(orr_runtime_free(rt), 0);
-    assert_int_equal(held, 0);
+    assert_int_equal(allocated_bytes, 0);
 }
 
 /* --- A body that fails -------------------------------------------------------------------------------------------------------- */
@@ -505,7 +494,7 @@ static void play_failing(bool ends, bool shares, const char *expected)
     if (shares)
         assert_int_equal(orr_lua_close(L), 0);
     assert_int_equal(orr_runtime_free(rt), 0);
-    assert_int_equal(held, 0);
+    assert_int_equal(allocated_bytes, 0);
 }
 
 static void script_whose_body_fails_goes_on(void **state)
@@ -547,7 +536,7 @@ static void script_that_ends_for_its_failure_can_be_unloaded_meanwhile(void **st
             if (shares)
                 assert_int_equal(orr_lua_close(L), 0);
             assert_int_equal(orr_runtime_free(rt), 0);
-            assert_int_equal(held, 0);
+            assert_int_equal(allocated_bytes, 0);
         }
     }
 }

@@ -21,41 +21,26 @@
 
 /* Counts down with each allocation; the one that finds 0 fails. */
 static _Atomic int allowed = INT32_MAX;
-static _Atomic long long held;
 
 static bool may_allocate(void)
 {
     return atomic_fetch_sub(&allowed, 1) > 0;
 }
 
-static void *failing_alloc(void *data, void *block, size_t old_size, size_t size)
-{
-    (void)data;
-    if (size == 0) {
-        atomic_fetch_sub(&held, (long long)old_size);
-        free(block);
-        return NULL;
-    }
-    if (!may_allocate())
-        return NULL;
-    atomic_fetch_add(&held, (long long)(size - old_size));
-    return realloc(block, size);
-}
-
-struct scene {
+struct workload {
     unsigned made, dropped;
     int pipe[2];
 };
 
-static void scene_drop(void *data)
+static void count_drop(void *data)
 {
-    struct scene *scene = data;
-    scene->dropped++;
+    struct workload *workload = data;
+    workload->dropped++;
 }
 
 struct reader {
     struct orr_io io;
-    struct scene *scene;
+    struct workload *workload;
     int started;
 };
 
@@ -63,13 +48,13 @@ static enum orr_poll read_once(struct orr_task *task, void *data)
 {
     struct reader *reader = data;
     if (!reader->io.task)
-        reader->started = orr_io_wait(task, &reader->io, reader->scene->pipe[0], POLLIN);
+        reader->started = orr_io_wait(task, &reader->io, reader->workload->pipe[0], POLLIN);
     return reader->started || orr_io_done(&reader->io) ? ORR_DONE : ORR_PENDING;
 }
 
 static void reader_drop(void *data)
 {
-    scene_drop(((struct reader *)data)->scene);
+    count_drop(((struct reader *)data)->workload);
 }
 
 static enum orr_poll end_at_once(struct orr_task *task, void *data)
@@ -81,12 +66,12 @@ static enum orr_poll end_at_once(struct orr_task *task, void *data)
 
 static enum orr_poll spawn_many(struct orr_task *task, void *data)
 {
-    struct scene *scene = data;
+    struct workload *workload = data;
     for (int i = 0; i < 300; i++) { /* several chunks of the table */
-        struct orr_spawn what = { .poll = end_at_once, .data = scene, .drop = scene_drop };
+        struct orr_spawn what = { .poll = end_at_once, .data = workload, .drop = count_drop };
         int error = orr_spawn(orr_task_runtime(task), &what);
         if (!error)
-            scene->made++;
+            workload->made++;
         else
             assert_int_equal(error, -ENOMEM);
     }
@@ -94,24 +79,24 @@ static enum orr_poll spawn_many(struct orr_task *task, void *data)
 }
 
 /* A bit of everything that allocates.  True if nothing failed. */
-static bool play(void)
+static bool run_workload(void)
 {
-    struct scene scene = { 0 };
-    assert_int_equal(pipe(scene.pipe), 0);
-    assert_int_equal(write(scene.pipe[1], "x", 1), 1);
+    struct workload workload = { 0 };
+    assert_int_equal(pipe(workload.pipe), 0);
+    assert_int_equal(write(workload.pipe[1], "x", 1), 1);
     struct orr_runtime *rt = harness_runtime_with((struct orr_options){ .workers = 2, .alloc = failing_alloc });
     if (!rt) {
         assert_int_equal(errno, ENOMEM);
         assert_non_null(strstr(harness_log(), "no runtime: Cannot allocate memory"));
     } else {
-        struct reader reader = { .scene = &scene };
+        struct reader reader = { .workload = &workload };
         struct orr_spawn reading = { .poll = read_once, .data = &reader, .drop = reader_drop };
-        struct orr_spawn many = { .poll = spawn_many, .data = &scene, .drop = scene_drop };
+        struct orr_spawn many = { .poll = spawn_many, .data = &workload, .drop = count_drop };
         struct orr_spawn *each[] = { &reading, &many };
         for (size_t i = 0; i < LENGTH(each); i++) {
             int error = orr_spawn(rt, each[i]);
             if (!error)
-                scene.made++;
+                workload.made++;
             else
                 assert_int_equal(error, -ENOMEM);
         }
@@ -120,10 +105,10 @@ static bool play(void)
         assert_true(fd >= 0 || fd == -ENOMEM);
         assert_int_equal(orr_runtime_free(rt), 0);
     }
-    assert_int_equal(scene.made, scene.dropped);
-    assert_int_equal(held, 0);
-    close(scene.pipe[0]);
-    close(scene.pipe[1]);
+    assert_int_equal(workload.made, workload.dropped);
+    assert_int_equal(allocated_bytes, 0);
+    close(workload.pipe[0]);
+    close(workload.pipe[1]);
     return allowed > 0;
 }
 
@@ -134,12 +119,12 @@ static void every_allocation_fails_in_turn_and_nothing_is_lost(void **state)
     bool through;
     do {
         allowed = point++;
-        through = play();
+        through = run_workload();
         allowed = INT32_MAX;
     } while (!through);
     print_message("%d points of failure\n", point - 1);
     assert_true(point > 10);
-    assert_true(play());
+    assert_true(run_workload());
 }
 
 /* Leaves at most so many descriptors to be opened. */

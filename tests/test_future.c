@@ -1,70 +1,76 @@
 /* Futures, from any thread, at any time. */
-#include "cast.h"
+#include "wait_fixture.h"
 
 /* --- Futures ------------------------------------------------------------------------------------------------------ */
 
-static int await_future(struct orr_task *task, struct actor *self)
+static int await_future(struct orr_task *task, struct step_task *self)
 {
-    int error = AWAIT(orr_future_wait(task, &self->wait, self->extra));
-    self->caught = error ? error : orr_future_result(self->extra)->error;
-    return say(self, error);
+    int error = AWAIT(orr_future_wait(task, &self->wait, self->data));
+    self->caught = error ? error : orr_future_result(self->data)->error;
+    return note_result(self, error);
 }
+
 static void complete_it(void *future)
 {
     assert_int_equal(orr_future_complete(future, answer), 0);
 }
+
 static void give_it_up(void *future)
 {
     orr_future_unref(future);
 }
+
 static void future_is_waited_for_by_several_tasks(void **state)
 {
     (void)state;
-    open_stage();
+    open_fixture();
     struct orr_future *future = new_future(false);
-    struct actor actors[] = THREE(await_future, future);
-    start_all_of(actors, 2);
+    struct step_task tasks[] = THREE_TASKS(await_future, future);
+    start_tasks(tasks, 2);
     complete_it(future);
     assert_ptr_equal(orr_future_result(future)->value, ITEM(1));
-    start_all_of(&actors[2], 1);
+    start_tasks(&tasks[2], 1);
     assert_string_equal(notes(), "a b c");
     assert_int_equal(values_dropped, 0);
     orr_future_unref(future);
     assert_int_equal(values_dropped, 1);
-    stage_close(rt);
+    fixture_close(rt);
 }
+
 static void future_completed_by_another_thread_wakes_those_who_wait(void **state)
 {
     (void)state;
-    open_stage();
+    open_fixture();
     struct orr_future *future = new_future(false);
-    struct actor actors[] = THREE(await_future, future);
-    start_all_of(actors, 3);
-    harness_elsewhere(complete_it, future);
+    struct step_task tasks[] = THREE_TASKS(await_future, future);
+    start_tasks(tasks, 3);
+    harness_on_thread(complete_it, future);
     settle();
     assert_string_equal(notes(), "a b c");
     orr_future_unref(future);
     assert_int_equal(values_dropped, 1);
-    stage_close(rt);
+    fixture_close(rt);
 }
+
 static void future_tells_the_error_that_it_was_completed_with(void **state)
 {
     (void)state;
-    open_stage();
+    open_fixture();
     struct orr_future *future = new_future(false);
-    struct actor waits = { .name = "waits", .act = await_future, .extra = future };
-    start_all_of(&waits, 1);
+    struct step_task waits = { .name = "waits", .body = await_future, .data = future };
+    start_tasks(&waits, 1);
     assert_int_equal(orr_future_complete(future, (struct orr_result){ .error = -EIO }), 0);
     settle();
     assert_string_equal(notes(), "waits");
     assert_int_equal(waits.caught, -EIO);
     orr_future_unref(future);
-    stage_close(rt);
+    fixture_close(rt);
 }
+
 static void future_is_completed_once(void **state)
 {
     (void)state;
-    open_stage();
+    open_fixture();
     struct orr_future *future = new_future(false);
     complete_it(future);
     struct orr_result late = { .value = ITEM(100), .drop = drop_value };
@@ -72,109 +78,117 @@ static void future_is_completed_once(void **state)
     assert_ptr_equal(orr_future_result(future)->value, ITEM(1));
     orr_future_unref(future);
     assert_int_equal(values_dropped, 1);
-    stage_close(rt);
+    fixture_close(rt);
 }
+
 static void future_is_completed_when_its_runtime_is_gone(void **state)
 {
     (void)state;
     for (int foreign = 0; foreign < 2; foreign++) {
-        open_stage();
+        open_fixture();
         struct orr_future *future = new_future(foreign);
-        struct actor actors[] = THREE(await_future, future);
-        start_all_of(actors, 3);
-        stage_close(rt);
+        struct step_task tasks[] = THREE_TASKS(await_future, future);
+        start_tasks(tasks, 3);
+        fixture_close(rt);
         assert_string_equal(notes(), "a:ECANCELED b:ECANCELED c:ECANCELED");
-        harness_elsewhere(complete_it, future);
+        harness_on_thread(complete_it, future);
         assert_ptr_equal(orr_future_result(future)->value, ITEM(1));
         assert_int_equal(values_dropped, 0);
-        harness_elsewhere(give_it_up, future);
+        harness_on_thread(give_it_up, future);
         assert_int_equal(values_dropped, 1);
     }
 }
+
 /* The worker's place is another's by then. */
 static void future_of_a_runtime_that_is_gone_leaves_the_next_one_alone(void **state)
 {
     (void)state;
-    open_stage();
+    open_fixture();
     struct orr_future *given_up = new_future(true), *completed = new_future(true);
-    stage_close(rt);
-    open_stage();
+    fixture_close(rt);
+    open_fixture();
     struct orr_future *own = new_future(true);
-    struct actor sleeps = { .name = "sleeps", .act = sleep_long };
-    harness_elsewhere(give_it_up, given_up);
-    harness_elsewhere(complete_it, completed);
-    start_all_of(&sleeps, 1);
+    struct step_task sleeps = { .name = "sleeps", .body = sleep_long };
+    harness_on_thread(give_it_up, given_up);
+    harness_on_thread(complete_it, completed);
+    start_tasks(&sleeps, 1);
     assert_string_equal(notes(), "");
     orr_future_unref(completed);
     orr_future_unref(own);
     settle();
     assert_string_equal(notes(), "sleeps");
     assert_int_equal(values_dropped, 1);
-    stage_close(rt);
+    fixture_close(rt);
 }
+
 static void one_who_waits_keeps_a_future(void **state)
 {
     (void)state;
-    open_stage();
+    open_fixture();
     struct orr_future *future = new_future(false);
-    struct actor waits = { .name = "waits", .act = await_future, .extra = future };
-    start_all_of(&waits, 1);
+    struct step_task waits = { .name = "waits", .body = await_future, .data = future };
+    start_tasks(&waits, 1);
     complete_it(future);
     orr_future_unref(future);
     assert_int_equal(values_dropped, 0);
-    drop(&waits);
+    drop_task(&waits);
     assert_int_equal(values_dropped, 1);
-    stage_close(rt);
+    fixture_close(rt);
 }
-static void virtual_clock_stands_still(struct actor *sleeps)
+
+static void virtual_clock_stands_still(struct step_task *sleeps)
 {
-    start_all_of(sleeps, 1);
+    start_tasks(sleeps, 1);
     assert_string_equal(notes(), "");
-    assert_int_equal(stage_ms(rt), 0);
+    assert_int_equal(fixture_ms(rt), 0);
 }
+
 static void foreign_future_holds_back_the_virtual_clock_until_it_is_completed(void **state)
 {
     (void)state;
-    open_stage();
+    open_fixture();
     struct orr_future *here = new_future(true), *elsewhere = new_future(true);
-    struct actor sleeps = { .name = "sleeps", .act = sleep_long };
+    struct step_task sleeps = { .name = "sleeps", .body = sleep_long };
     virtual_clock_stands_still(&sleeps);
     complete_it(here);
     settle();
     assert_string_equal(notes(), "");
-    harness_elsewhere(complete_it, elsewhere);
+    harness_on_thread(complete_it, elsewhere);
     settle();
     assert_string_equal(notes(), "sleeps");
     orr_future_unref(here);
     orr_future_unref(elsewhere);
-    stage_close(rt);
+    fixture_close(rt);
 }
+
 static void foreign_future_holds_back_the_virtual_clock_until_it_is_given_up(void **state)
 {
     (void)state;
-    open_stage();
+    open_fixture();
     struct orr_future *here = new_future(true), *elsewhere = new_future(true);
-    struct actor sleeps = { .name = "sleeps", .act = sleep_long };
+    struct step_task sleeps = { .name = "sleeps", .body = sleep_long };
     virtual_clock_stands_still(&sleeps);
     orr_future_unref(here);
     settle();
     assert_string_equal(notes(), "");
-    harness_elsewhere(give_it_up, elsewhere);
+    harness_on_thread(give_it_up, elsewhere);
     settle();
     assert_string_equal(notes(), "sleeps");
-    stage_close(rt);
+    fixture_close(rt);
 }
+
 static void future_that_is_not_foreign_holds_back_no_clock(void **state)
 {
     (void)state;
-    open_stage();
+    open_fixture();
     struct orr_future *future = new_future(false);
-    struct actor sleeps = { .name = "sleeps", .act = sleep_long };
-    start_all_of(&sleeps, 1);
+    struct step_task sleeps = { .name = "sleeps", .body = sleep_long };
+    start_tasks(&sleeps, 1);
     assert_string_equal(notes(), "sleeps");
     orr_future_unref(future);
-    stage_close(rt);
+    fixture_close(rt);
 }
+
 static void stop_worker(unsigned worker)
 {
     struct probe probe = { .done_after = 1 };
@@ -184,6 +198,7 @@ static void stop_worker(unsigned worker)
     while (!orr_spawn(rt, &what))
         harness_await(&probe.drops, ++spawned);
 }
+
 struct sleeper {
     struct orr_wait wait;
     bool awake;
@@ -196,6 +211,7 @@ static enum orr_poll sleep_an_hour(struct orr_task *task, void *data)
     self->awake = !orr_checkpoint(task);
     return ORR_DONE;
 }
+
 /* Whoever was to hear of its end is gone, but the runtime is not. */
 static void foreign_future_of_a_worker_that_has_stopped_holds_back_no_clock(void **state)
 {
@@ -218,6 +234,7 @@ static void foreign_future_of_a_worker_that_has_stopped_holds_back_no_clock(void
     assert_int_equal(orr_runtime_free(rt), 0);
     assert_true(awake);
 }
+
 static enum orr_poll wait_for_anothers_future(struct orr_task *task, void *data)
 {
     struct orr_wait wait = { 0 };
@@ -227,6 +244,7 @@ static enum orr_poll wait_for_anothers_future(struct orr_task *task, void *data)
     orr_future_unref(future);
     return ORR_DONE;
 }
+
 static void future_is_waited_for_on_its_own_worker(void **state)
 {
     (void)state;
@@ -237,10 +255,11 @@ static void future_is_waited_for_on_its_own_worker(void **state)
     assert_int_equal(error, -EPERM);
     assert_int_equal(orr_runtime_free(rt), 0);
 }
+
 static void misuse_of_futures_is_refused(void **state)
 {
     (void)state;
-    open_stage();
+    open_fixture();
     struct orr_future *future;
     assert_int_equal(orr_future_new(NULL, NULL, &future), -EINVAL);
     assert_int_equal(orr_future_new(rt, NULL, NULL), -EINVAL);
@@ -251,7 +270,7 @@ static void misuse_of_futures_is_refused(void **state)
     orr_future_unref(NULL);
     orr_runtime_stop(rt);
     assert_int_equal(orr_future_new(rt, NULL, &future), -ESHUTDOWN);
-    stage_close(rt);
+    fixture_close(rt);
 }
 
 /* --- Futures under fire ------------------------------------------------------------------------------------------- */
@@ -296,12 +315,14 @@ static enum orr_poll target_poll(struct orr_task *task, void *data)
         atomic_fetch_add(&field->losses, 1);
     return orr_task_fail(task, error);
 }
+
 static void target_drop(void *data)
 {
     struct target *self = data;
     orr_future_unref(self->future);
     atomic_fetch_add(&field->ends, 1);
 }
+
 static void squad_start(struct orr_task *task, struct squad *self)
 {
     for (unsigned i = 0; i < FIRE_TASKS; i++) {
@@ -311,6 +332,7 @@ static void squad_start(struct orr_task *task, struct squad *self)
             target_drop(target);
     }
 }
+
 /* Starts its tasks, then cancels some of them, one in a poll. */
 static enum orr_poll squad_poll(struct orr_task *task, void *data)
 {
@@ -325,6 +347,7 @@ static enum orr_poll squad_poll(struct orr_task *task, void *data)
         orr_task_cancel(target->task, NULL);
     return self->step < FIRE_TASKS ? orr_task_yield(task) : ORR_DONE;
 }
+
 /* What the runtime ended before it began. */
 static void squad_drop(void *data)
 {
@@ -332,6 +355,7 @@ static void squad_drop(void *data)
     for (unsigned i = 0; !self->step && i < FIRE_TASKS; i++)
         target_drop(&field->targets[(self->worker - 1) * FIRE_TASKS + i]);
 }
+
 static void *shoot(void *data)
 {
     struct gun *self = data;
@@ -349,6 +373,7 @@ static void *shoot(void *data)
     }
     return NULL;
 }
+
 static void fire_open(struct fire *fire, struct squad *squads, unsigned *seed)
 {
     fire->rt = harness_runtime(FIRE_WORKERS);
@@ -364,6 +389,7 @@ static void fire_open(struct fire *fire, struct squad *squads, unsigned *seed)
         assert_int_equal(orr_spawn(fire->rt, &what), 0);
     }
 }
+
 /* To the end, or a few turns and then no more. */
 static void fire_drive(struct fire *fire, unsigned *seed)
 {
@@ -374,6 +400,7 @@ static void fire_drive(struct fire *fire, unsigned *seed)
             orr_runtime_turn(fire->rt, ORR_NEVER);
     assert_int_equal(orr_runtime_free(fire->rt), 0);
 }
+
 static void fire_once(unsigned *seed)
 {
     struct fire *fire = field = calloc(1, sizeof *fire);
@@ -398,6 +425,7 @@ static void fire_once(unsigned *seed)
     assert_int_equal(values_dropped, FIRE_FUTURES);
     free(fire);
 }
+
 static void futures_under_fire_are_completed_once_and_dropped_once(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* Waiting for many, for tasks, for time and for I/O. */
-#include "cast.h"
+#include "wait_fixture.h"
 
 /* --- Groups ------------------------------------------------------------------------------------------------------- */
 
@@ -16,6 +16,7 @@ static void trio_open(struct trio *trio)
         assert_int_equal(orr_semaphore_try(trio->semaphores[i]), 0);
     }
 }
+
 /* Each permit is back. */
 static void trio_close(struct trio *trio)
 {
@@ -24,10 +25,12 @@ static void trio_close(struct trio *trio)
         assert_int_equal(orr_semaphore_free(trio->semaphores[i]), 0);
     }
 }
+
 static void trio_release(struct trio *trio, int i)
 {
     assert_int_equal(orr_semaphore_release(trio->semaphores[i]), 0);
 }
+
 static void trio_begin(struct orr_task *task, struct trio *trio)
 {
     for (int i = 0; i < 3; i++) {
@@ -35,6 +38,7 @@ static void trio_begin(struct orr_task *task, struct trio *trio)
         assert_int_equal(orr_semaphore_acquire(task, &trio->waits[i], trio->semaphores[i]), -EAGAIN);
     }
 }
+
 /* Takes the permit of a wait that has come out, and gives it back. */
 static void pick_up(struct orr_task *task, struct trio *trio, struct orr_wait *wait)
 {
@@ -43,56 +47,60 @@ static void pick_up(struct orr_task *task, struct trio *trio, struct orr_wait *w
     trio_release(trio, i);
     note("%d", i);
 }
-static int one_after_the_other(struct orr_task *task, struct actor *self)
+
+static int one_after_the_other(struct orr_task *task, struct step_task *self)
 {
-    struct trio *trio = self->extra;
+    struct trio *trio = self->data;
     struct orr_wait *next = NULL;
     if (!self->step++)
         trio_begin(task, trio);
     do {
         int error = AWAIT(orr_group_next(task, &trio->group, &next));
         if (error)
-            return say(self, error);
+            return note_result(self, error);
         if (next)
             pick_up(task, trio, next);
     } while (next);
-    return say(self, 0);
+    return note_result(self, 0);
 }
-static int first_of_all(struct orr_task *task, struct actor *self)
+
+static int first_of_all(struct orr_task *task, struct step_task *self)
 {
-    struct trio *trio = self->extra;
+    struct trio *trio = self->data;
     struct orr_wait *first;
-    SCRIPT(self)
+    STEPS(self)
     {
         trio_begin(task, trio);
         STEP(self, 1)
         self->caught = AWAIT(orr_wait_any(task, &trio->group, &first));
         if (!self->caught)
             pick_up(task, trio, first);
-        say(self, self->caught);
+        note_result(self, self->caught);
         STEP(self, 2)
         AWAIT(orr_sleep(task, &self->wait, HOUR));
     }
     return 0;
 }
-static int all_of_them(struct orr_task *task, struct actor *self)
+
+static int all_of_them(struct orr_task *task, struct step_task *self)
 {
-    struct trio *trio = self->extra;
+    struct trio *trio = self->data;
     if (!self->step++)
         trio_begin(task, trio);
     int error = AWAIT(orr_wait_all(task, &trio->group));
     for (int i = 0; !error && i < 3; i++)
         pick_up(task, trio, &trio->waits[i]);
-    return say(self, error);
+    return note_result(self, error);
 }
+
 static void group_hands_out_its_waits_in_the_order_in_which_they_were_granted(void **state)
 {
     (void)state;
-    open_stage();
+    open_fixture();
     struct trio trio;
     trio_open(&trio);
-    struct actor actor = { .name = "end", .act = one_after_the_other, .extra = &trio };
-    start_all_of(&actor, 1);
+    struct step_task waiter = { .name = "end", .body = one_after_the_other, .data = &trio };
+    start_tasks(&waiter, 1);
     trio_release(&trio, 2);
     trio_release(&trio, 0);
     settle();
@@ -101,16 +109,17 @@ static void group_hands_out_its_waits_in_the_order_in_which_they_were_granted(vo
     settle();
     assert_string_equal(notes(), "2 0 1 end");
     trio_close(&trio);
-    stage_close(rt);
+    fixture_close(rt);
 }
+
 static void first_of_a_group_withdraws_the_others(void **state)
 {
     (void)state;
-    open_stage();
+    open_fixture();
     struct trio trio;
     trio_open(&trio);
-    struct actor actor = { .name = "first", .act = first_of_all, .extra = &trio };
-    start_all_of(&actor, 1);
+    struct step_task waiter = { .name = "first", .body = first_of_all, .data = &trio };
+    start_tasks(&waiter, 1);
     trio_release(&trio, 1);
     trio_release(&trio, 0); /* granted too, so it is given back */
     assert_int_equal(orr_semaphore_free_permits(trio.semaphores[0]), 0);
@@ -118,16 +127,17 @@ static void first_of_a_group_withdraws_the_others(void **state)
     assert_string_equal(notes(), "1 first");
     trio_release(&trio, 2); /* nobody waits for it any more */
     trio_close(&trio);
-    stage_close(rt);
+    fixture_close(rt);
 }
+
 static void all_of_a_group_are_waited_for(void **state)
 {
     (void)state;
-    open_stage();
+    open_fixture();
     struct trio trio;
     trio_open(&trio);
-    struct actor actor = { .name = "all", .act = all_of_them, .extra = &trio };
-    start_all_of(&actor, 1);
+    struct step_task waiter = { .name = "all", .body = all_of_them, .data = &trio };
+    start_tasks(&waiter, 1);
     trio_release(&trio, 2);
     trio_release(&trio, 0);
     settle();
@@ -136,46 +146,49 @@ static void all_of_a_group_are_waited_for(void **state)
     settle();
     assert_string_equal(notes(), "0 1 2 all");
     trio_close(&trio);
-    stage_close(rt);
+    fixture_close(rt);
 }
+
 static void end_of_a_body_gives_back_what_its_group_was_granted(void **state)
 {
     (void)state;
-    actor_fn *const acts[] = { one_after_the_other, first_of_all, all_of_them };
-    for (size_t i = 0; i < LENGTH(acts); i++) {
-        open_stage();
+    step_fn *const bodies[] = { one_after_the_other, first_of_all, all_of_them };
+    for (size_t i = 0; i < LENGTH(bodies); i++) {
+        open_fixture();
         struct trio trio;
         trio_open(&trio);
-        struct actor actor = { .name = "all", .act = acts[i], .extra = &trio };
-        start_all_of(&actor, 1);
+        struct step_task waiter = { .name = "all", .body = bodies[i], .data = &trio };
+        start_tasks(&waiter, 1);
         trio_release(&trio, 0);
-        drop(&actor);
+        drop_task(&waiter);
         trio_release(&trio, 1);
         trio_release(&trio, 2);
         trio_close(&trio);
-        stage_close(rt);
+        fixture_close(rt);
     }
 }
+
 static void cancelled_task_is_told_by_its_group(void **state)
 {
     (void)state;
-    actor_fn *const acts[] = { one_after_the_other, all_of_them };
-    for (size_t i = 0; i < LENGTH(acts); i++) {
-        open_stage();
+    step_fn *const bodies[] = { one_after_the_other, all_of_them };
+    for (size_t i = 0; i < LENGTH(bodies); i++) {
+        open_fixture();
         struct trio trio;
         trio_open(&trio);
-        struct actor actor = { .name = "group", .act = acts[i], .extra = &trio };
-        start_all_of(&actor, 1);
-        assert_int_equal(orr_task_cancel(actor.task, NULL), 0);
+        struct step_task waiter = { .name = "group", .body = bodies[i], .data = &trio };
+        start_tasks(&waiter, 1);
+        assert_int_equal(orr_task_cancel(waiter.task, NULL), 0);
         settle();
         assert_string_equal(notes(), "group:ECANCELED");
         for (int k = 0; k < 3; k++)
             trio_release(&trio, k);
         trio_close(&trio);
-        stage_close(rt);
+        fixture_close(rt);
     }
 }
-static int use_a_wait_that_has_failed(struct orr_task *task, struct actor *self)
+
+static int use_a_wait_that_has_failed(struct orr_task *task, struct step_task *self)
 {
     struct orr_group group = { 0 };
     struct orr_mutex *mutex;
@@ -191,18 +204,20 @@ static int use_a_wait_that_has_failed(struct orr_task *task, struct actor *self)
     note("%d", self->caught); /* -EAGAIN, if the sleep has gone into the group */
     return 0;
 }
+
 static void wait_that_has_failed_has_left_its_group(void **state)
 {
     (void)state;
-    open_stage();
-    play_inside(use_a_wait_that_has_failed);
+    open_fixture();
+    run_in_task(use_a_wait_that_has_failed);
     assert_string_equal(notes(), "0");
-    stage_close(rt);
+    fixture_close(rt);
 }
-static int leave_group_without_asking_it(struct orr_task *task, struct actor *self)
+
+static int leave_group_without_asking_it(struct orr_task *task, struct step_task *self)
 {
-    struct trio *trio = self->extra;
-    SCRIPT(self)
+    struct trio *trio = self->data;
+    STEPS(self)
     {
         trio_begin(task, trio);
         self->step = 1;
@@ -211,38 +226,41 @@ static int leave_group_without_asking_it(struct orr_task *task, struct actor *se
         for (int i = 0; i < 3; i++)
             pick_up(task, trio, &trio->waits[i]);
         STEP(self, 2)
-        AWAIT(orr_event_wait(task, &self->wait, self->children[0]->extra));
+        AWAIT(orr_event_wait(task, &self->wait, self->children[0]->data));
     }
     return 0;
 }
+
 static void tell_what_it_waits_for(void *data, const struct orr_task_info *info)
 {
     *(const char **)data = info->waits_for;
 }
+
 /* Its memory may be used for something else. */
 static void group_that_all_have_left_is_not_waited_for(void **state)
 {
     (void)state;
-    open_stage();
+    open_fixture();
     struct trio trio;
     trio_open(&trio);
     struct orr_event *event = new_event();
-    struct actor ends = { .extra = event };
-    struct actor actor = { .act = leave_group_without_asking_it, .extra = &trio, .children = { &ends } };
-    start_all_of(&actor, 1);
+    struct step_task ends = { .data = event };
+    struct step_task waiter = { .body = leave_group_without_asking_it, .data = &trio, .children = { &ends } };
+    start_tasks(&waiter, 1);
     for (int i = 0; i < 3; i++)
         trio_release(&trio, i);
     settle();
     const char *waits_for = NULL;
-    assert_int_equal(orr_tree_visit(actor.task, tell_what_it_waits_for, &waits_for), 1);
+    assert_int_equal(orr_tree_visit(waiter.task, tell_what_it_waits_for, &waits_for), 1);
     assert_string_equal(waits_for, "an event");
     orr_event_set(event);
     settle();
     trio_close(&trio);
     assert_int_equal(orr_event_free(event), 0);
-    stage_close(rt);
+    fixture_close(rt);
 }
-static int misuse_group(struct orr_task *task, struct actor *self)
+
+static int misuse_group(struct orr_task *task, struct step_task *self)
 {
     struct orr_group group = { 0 };
     struct orr_wait *next = &self->wait;
@@ -261,79 +279,84 @@ static int misuse_group(struct orr_task *task, struct actor *self)
     assert_int_equal(orr_group_add(&group, &self->wait), -EBUSY);
     return 0;
 }
+
 static void misuse_of_groups_is_refused(void **state)
 {
     (void)state;
-    open_stage();
-    play_inside(misuse_group);
+    open_fixture();
+    run_in_task(misuse_group);
     struct orr_group group = { 0 };
     struct orr_wait *next;
-    struct actor other = { .name = "other", .act = sleep_long };
-    actor_start(rt, &other);
+    struct step_task other = { .name = "other", .body = sleep_long };
+    step_task_start(rt, &other);
     assert_int_equal(orr_group_next(other.task, &group, &next), -EPERM);
     assert_int_equal(orr_wait_all(other.task, &group), -EPERM);
-    stage_close(rt);
+    fixture_close(rt);
 }
 
 /* --- Tasks -------------------------------------------------------------------------------------------------------- */
 
-static int await_task(struct orr_task *task, struct actor *self)
+static int await_task(struct orr_task *task, struct step_task *self)
 {
-    return say(self, AWAIT(orr_task_await(task, &self->wait, self->other->task)));
+    return note_result(self, AWAIT(orr_task_await(task, &self->wait, self->other->task)));
 }
+
 /* Has a child in a scope of its own, supervised if `caught` says so, and leaves it when its event is set. */
-static int keep_a_child(struct orr_task *task, struct actor *self)
+static int keep_a_child(struct orr_task *task, struct step_task *self)
 {
-    SCRIPT(self)
+    STEPS(self)
     {
         struct orr_scope_options options = { .supervise = self->caught };
         assert_int_equal(orr_scope_enter(task, &self->scope, &options), 0);
-        actor_start(rt, self->children[0]);
+        step_task_start(rt, self->children[0]);
         STEP(self, 1)
-        self->caught = AWAIT(orr_event_wait(task, &self->wait, self->extra));
-        say(self, self->caught);
+        self->caught = AWAIT(orr_event_wait(task, &self->wait, self->data));
+        note_result(self, self->caught);
         STEP(self, 2)
-        say(self, AWAIT(orr_scope_leave(task, &self->wait, &self->scope, self->caught)));
+        note_result(self, AWAIT(orr_scope_leave(task, &self->wait, &self->scope, self->caught)));
     }
     return 0;
 }
-static void fail_at_once(struct actor *actor)
+
+static void fail_at_once(struct step_task *waiter)
 {
-    assert_int_equal(orr_task_complete(actor->task, (struct orr_result){ .error = -EIO }), 0);
-    drop(actor);
+    assert_int_equal(orr_task_complete(waiter->task, (struct orr_result){ .error = -EIO }), 0);
+    drop_task(waiter);
 }
+
 static void failure_goes_up_if_whoever_awaited_the_task_was_cancelled(void **state)
 {
     (void)state;
-    open_stage();
+    open_fixture();
     struct orr_event *event = new_event();
-    struct actor child = { .name = "child", .act = await_event, .extra = event };
-    struct actor parent = { .name = "parent", .act = keep_a_child, .extra = event, .children = { &child } };
-    struct actor waits = { .name = "waits", .act = await_task, .other = &child };
-    start_all_of(&parent, 1);
-    start_all_of(&waits, 1);
+    struct step_task child = { .name = "child", .body = await_event, .data = event };
+    struct step_task parent = { .name = "parent", .body = keep_a_child, .data = event, .children = { &child } };
+    struct step_task waits = { .name = "waits", .body = await_task, .other = &child };
+    start_tasks(&parent, 1);
+    start_tasks(&waits, 1);
     assert_int_equal(orr_task_cancel(waits.task, NULL), 0);
     fail_at_once(&child);
     settle();
     assert_string_equal(notes(), "parent:ECHILD parent:ECHILD waits:ECANCELED");
     assert_int_equal(orr_event_free(event), 0);
-    stage_close(rt);
+    fixture_close(rt);
 }
+
 /* As if nobody had awaited it: the scope keeps it, and tells when it is left. */
 static void failure_that_nobody_picked_up_goes_to_the_scope_of_the_child(void **state)
 {
     (void)state;
-    open_stage();
+    open_fixture();
     struct orr_event *event = new_event(), *never = new_event();
-    struct actor child = { .name = "child", .act = await_event, .extra = never };
-    struct actor parent = {
-        .name = "parent", .act = keep_a_child, .extra = event, .children = { &child }, .caught = 1
+    struct step_task child = { .name = "child", .body = await_event, .data = never };
+    struct step_task parent = {
+        .name = "parent", .body = keep_a_child, .data = event, .children = { &child }, .caught = 1
     };
-    struct actor waits = { .name = "waits", .act = await_task, .other = &child };
-    start_all_of(&parent, 1);
-    start_all_of(&waits, 1);
+    struct step_task waits = { .name = "waits", .body = await_task, .other = &child };
+    start_tasks(&parent, 1);
+    start_tasks(&waits, 1);
     fail_at_once(&child);
-    drop(&waits);
+    drop_task(&waits);
     settle();
     assert_string_equal(notes(), "");
     assert_int_equal(orr_event_set(event), 1);
@@ -341,59 +364,65 @@ static void failure_that_nobody_picked_up_goes_to_the_scope_of_the_child(void **
     assert_string_equal(notes(), "parent parent:ECHILD");
     assert_int_equal(orr_event_free(event), 0);
     assert_int_equal(orr_event_free(never), 0);
-    stage_close(rt);
+    fixture_close(rt);
 }
 
 /* --- Sleep -------------------------------------------------------------------------------------------------------- */
 
-static int sleep_for_or_until(struct orr_task *task, struct actor *self)
+static int sleep_for_or_until(struct orr_task *task, struct step_task *self)
 {
-    uint64_t ms = (uintptr_t)self->extra;
+    uint64_t ms = (uintptr_t)self->data;
     int error = self->step ? orr_sleep_until(task, &self->wait, (uint64_t)self->caught + ms * MS)
                            : orr_sleep(task, &self->wait, ms * MS);
     if (error == -EAGAIN)
         return error;
-    note("%s@%llu", self->name, stage_ms(rt));
+    note("%s@%llu", self->name, fixture_ms(rt));
     return 0;
 }
+
 static void sleepers_wake_in_the_order_of_their_times(void **state)
 {
     (void)state;
-    open_stage();
-    struct actor actors[] = {
-        { .name = "late", .act = sleep_for_or_until, .extra = ITEM(20) },
-        { .name = "early", .act = sleep_for_or_until, .extra = ITEM(10) },
-        { .name = "at-once", .act = sleep_for_or_until, .extra = ITEM(0) },
-        { .name = "past", .act = sleep_for_or_until, .extra = ITEM(0), .step = 1 },
+    open_fixture();
+    struct step_task tasks[] = {
+        { .name = "late", .body = sleep_for_or_until, .data = ITEM(20) },
+        { .name = "early", .body = sleep_for_or_until, .data = ITEM(10) },
+        { .name = "at-once", .body = sleep_for_or_until, .data = ITEM(0) },
+        { .name = "past", .body = sleep_for_or_until, .data = ITEM(0), .step = 1 },
     };
-    start_all_of(actors, LENGTH(actors));
+    start_tasks(tasks, LENGTH(tasks));
     assert_string_equal(notes(), "past@0 at-once@0 early@10 late@20");
-    stage_close(rt);
+    fixture_close(rt);
 }
-static int yield_to_others(struct orr_task *task, struct actor *self)
+
+static int yield_to_others(struct orr_task *task, struct step_task *self)
 {
     note("%s-first", self->name);
-    return say(self, AWAIT(orr_sleep(task, &self->wait, 0)));
+    return note_result(self, AWAIT(orr_sleep(task, &self->wait, 0)));
 }
-static int say_name(struct orr_task *task, struct actor *self)
+
+static int say_name(struct orr_task *task, struct step_task *self)
 {
     (void)task;
-    return say(self, 0);
+    return note_result(self, 0);
 }
+
 static void sleep_of_no_time_lets_others_go_first(void **state)
 {
     (void)state;
-    open_stage();
-    struct actor yields = { .name = "yields", .act = yield_to_others }, other = { .name = "other", .act = say_name };
-    actor_start(rt, &yields);
-    actor_start(rt, &other);
+    open_fixture();
+    struct step_task yields = { .name = "yields", .body = yield_to_others },
+                     other = { .name = "other", .body = say_name };
+    step_task_start(rt, &yields);
+    step_task_start(rt, &other);
     settle();
     assert_string_equal(notes(), "yields-first other yields-first yields");
-    stage_close(rt);
+    fixture_close(rt);
 }
-static int sleep_in_a_scope(struct orr_task *task, struct actor *self)
+
+static int sleep_in_a_scope(struct orr_task *task, struct step_task *self)
 {
-    SCRIPT(self)
+    STEPS(self)
     {
         struct orr_scope_options limit = { .timeout_ns = 10 * MS };
         assert_int_equal(orr_scope_enter(task, &self->scope, &limit), 0);
@@ -401,17 +430,18 @@ static int sleep_in_a_scope(struct orr_task *task, struct actor *self)
         self->caught = AWAIT(orr_sleep(task, &self->wait, 10 * MS));
         self->caught = orr_scope_leave(task, &self->wait, &self->scope, self->caught);
     }
-    return say(self, self->caught);
+    return note_result(self, self->caught);
 }
+
 /* Both are due in the same turn, the deadline first; the sleep is taken out from under the clock's hands. */
 static void sleep_that_is_due_with_its_scopes_deadline_is_cut_short(void **state)
 {
     (void)state;
-    open_stage();
-    struct actor actors[] = THREE(sleep_in_a_scope, NULL);
-    start_all_of(actors, 3);
+    open_fixture();
+    struct step_task tasks[] = THREE_TASKS(sleep_in_a_scope, NULL);
+    start_tasks(tasks, 3);
     assert_string_equal(notes(), "a:ETIMEDOUT b:ETIMEDOUT c:ETIMEDOUT");
-    stage_close(rt);
+    fixture_close(rt);
 }
 
 /* --- I/O ---------------------------------------------------------------------------------------------------------- */
@@ -420,93 +450,100 @@ struct reading {
     struct orr_io io;
     int pipe[2];
     char byte;
-    struct actor child;
+    struct step_task child;
 };
-static int read_byte(struct orr_task *task, struct actor *self)
+static int read_byte(struct orr_task *task, struct step_task *self)
 {
-    struct reading *reading = self->extra;
-    SCRIPT(self)
+    struct reading *reading = self->data;
+    STEPS(self)
     {
         assert_int_equal(orr_io_await(task, &reading->io), -EALREADY);
         assert_int_equal(orr_io_read(task, &reading->io, reading->pipe[0], &reading->byte, 1), 0);
-        if (reading->child.act)
-            actor_start(rt, &reading->child);
+        if (reading->child.body)
+            step_task_start(rt, &reading->child);
         STEP(self, 1)
         self->caught = AWAIT(orr_io_await(task, &reading->io));
         assert_true(orr_io_done(&reading->io));
     }
-    return say(self, self->caught);
+    return note_result(self, self->caught);
 }
-static void reading_start(struct reading *reading, struct actor *reader)
+
+static void reading_start(struct reading *reading, struct step_task *reader)
 {
     assert_int_equal(pipe(reading->pipe), 0);
-    start_all_of(reader, 1);
+    start_tasks(reader, 1);
     assert_string_equal(notes(), "");
 }
+
 /* What the kernel does takes as long as it takes. */
-static void reading_end(struct reading *reading, struct actor *reader)
+static void reading_end(struct reading *reading, struct step_task *reader)
 {
     while (!orr_task_done(reader->task))
         settle();
     close(reading->pipe[0]);
     close(reading->pipe[1]);
 }
+
 static void input_is_awaited(void **state)
 {
     (void)state;
-    open_stage();
+    open_fixture();
     struct reading reading = { 0 };
-    struct actor reader = { .name = "reader", .act = read_byte, .extra = &reading };
+    struct step_task reader = { .name = "reader", .body = read_byte, .data = &reading };
     reading_start(&reading, &reader);
     assert_int_equal(write(reading.pipe[1], "x", 1), 1);
     reading_end(&reading, &reader);
     assert_string_equal(notes(), "reader");
     assert_int_equal(reading.io.result, 1);
     assert_int_equal(reading.byte, 'x');
-    stage_close(rt);
+    fixture_close(rt);
 }
+
 static void input_of_a_cancelled_task_is_given_up(void **state)
 {
     (void)state;
-    open_stage();
+    open_fixture();
     struct reading reading = { 0 };
-    struct actor reader = { .name = "reader", .act = read_byte, .extra = &reading };
+    struct step_task reader = { .name = "reader", .body = read_byte, .data = &reading };
     reading_start(&reading, &reader);
     assert_int_equal(orr_task_cancel(reader.task, NULL), 0);
     reading_end(&reading, &reader);
     assert_string_equal(notes(), "reader:ECANCELED");
     assert_int_equal(reading.io.result, -ECANCELED);
-    stage_close(rt);
+    fixture_close(rt);
 }
+
 static void input_is_given_up_when_a_child_fails(void **state)
 {
     (void)state;
-    open_stage();
+    open_fixture();
     struct orr_event *event = new_event();
-    struct reading reading = { .child = { .name = "child", .act = await_event, .extra = event } };
-    struct actor reader = { .name = "reader", .act = read_byte, .extra = &reading };
+    struct reading reading = { .child = { .name = "child", .body = await_event, .data = event } };
+    struct step_task reader = { .name = "reader", .body = read_byte, .data = &reading };
     reading_start(&reading, &reader);
     assert_int_equal(orr_task_complete(reading.child.task, (struct orr_result){ .error = -EIO }), 0);
     reading_end(&reading, &reader);
     assert_string_equal(notes(), "child:ECANCELED reader:ECHILD");
     assert_int_equal(reading.io.result, -ECANCELED);
     assert_int_equal(orr_event_free(event), 0);
-    stage_close(rt);
+    fixture_close(rt);
 }
+
 /* Asks for its byte when it is cancelled, and not before. */
-static int read_byte_late(struct orr_task *task, struct actor *self)
+static int read_byte_late(struct orr_task *task, struct step_task *self)
 {
-    struct reading *reading = self->extra;
+    struct reading *reading = self->data;
     if (!self->step++)
         assert_int_equal(orr_io_read(task, &reading->io, reading->pipe[0], &reading->byte, 1), 0);
-    return orr_task_cancelled(task) ? say(self, AWAIT(orr_io_await(task, &reading->io))) : -EAGAIN;
+    return orr_task_cancelled(task) ? note_result(self, AWAIT(orr_io_await(task, &reading->io))) : -EAGAIN;
 }
+
 static void input_that_was_there_before_the_task_was_cancelled_is_had(void **state)
 {
     (void)state;
-    open_stage();
+    open_fixture();
     struct reading reading = { 0 };
-    struct actor reader = { .name = "reader", .act = read_byte_late, .extra = &reading };
+    struct step_task reader = { .name = "reader", .body = read_byte_late, .data = &reading };
     reading_start(&reading, &reader);
     assert_int_equal(write(reading.pipe[1], "x", 1), 1);
     while (!orr_io_done(&reading.io))
@@ -515,9 +552,10 @@ static void input_that_was_there_before_the_task_was_cancelled_is_had(void **sta
     reading_end(&reading, &reader);
     assert_string_equal(notes(), "reader");
     assert_int_equal(reading.byte, 'x');
-    stage_close(rt);
+    fixture_close(rt);
 }
-static int misuse_io(struct orr_task *task, struct actor *self)
+
+static int misuse_io(struct orr_task *task, struct step_task *self)
 {
     struct orr_io io = { 0 };
     (void)self;
@@ -526,16 +564,17 @@ static int misuse_io(struct orr_task *task, struct actor *self)
     assert_int_equal(orr_io_await(task, &io), -EALREADY);
     return 0;
 }
+
 static void misuse_of_io_await_is_refused(void **state)
 {
     (void)state;
-    open_stage();
-    play_inside(misuse_io);
-    struct actor other = { .name = "other", .act = sleep_long };
+    open_fixture();
+    run_in_task(misuse_io);
+    struct step_task other = { .name = "other", .body = sleep_long };
     struct orr_io io = { 0 };
-    actor_start(rt, &other);
+    step_task_start(rt, &other);
     assert_int_equal(orr_io_await(other.task, &io), -EPERM);
-    stage_close(rt);
+    fixture_close(rt);
 }
 
 static const struct CMUnitTest group[] = {

@@ -21,7 +21,7 @@ static void run(struct orr_lua_options options, const char *script)
     snprintf(code, sizeof code, NOTE_ALL "%s", script);
     options.deadline_ns[ORR_LUA_SCRIPT] = ORR_NEVER;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_with(rt, options);
+    lua_State *L = open_trusted(rt, options);
     struct orr_task *task = start(L, code);
     turn_until_done(rt, task, ORR_NEVER);
     assert_int_equal(error_of(rt, task), 0);
@@ -234,7 +234,7 @@ static void script_with_a_hook_is_suspended_and_ended(void **state)
     static const char *const masks[] = { "'l'", "'c'", "'r'", "'', 1000000" };
     for (size_t i = 0; i < LENGTH(masks); i++) {
         struct orr_runtime *rt = host_runtime();
-        lua_State *L = open_with(
+        lua_State *L = open_trusted(
             rt, (struct orr_lua_options){ .slice_ns = MS / 10, .deadline_ns = { [ORR_LUA_SCRIPT] = 20 * MS } });
         char code[256];
         snprintf(code, sizeof code,
@@ -302,7 +302,7 @@ static void script_is_ended_where_its_stack_is_full(void **state)
     (void)state;
     for (int n = 499000; n < 499990; n += 10) {
         struct orr_runtime *rt = host_runtime();
-        lua_State *L = open_with(
+        lua_State *L = open_trusted(
             rt, (struct orr_lua_options){ .slice_ns = MS / 10, .deadline_ns = { [ORR_LUA_SCRIPT] = 10 * MS } });
         char code[512];
         snprintf(code, sizeof code, FILLED "while true do filled(%d, function() while true do end end) end", n);

@@ -17,21 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MS UINT64_C(1000000)
-
 enum { FILES_MAX = 600, TURNS_LEAST = 5, PATIENCE_S = 60 };
-
-static _Atomic long long held;
-
-static void *counting_alloc(void *data, void *block, size_t old_size, size_t size)
-{
-    (void)data;
-    held += (long long)size - (long long)(block ? old_size : 0);
-    if (size)
-        return realloc(block, size);
-    free(block);
-    return NULL;
-}
 
 static void ignore_failure(void *data, struct orr_task *task)
 {
@@ -237,7 +223,7 @@ static unsigned run_all(struct script *scripts, unsigned count)
     }
     assert_int_equal(orr_lua_close(neighbour), 0);
     assert_int_equal(orr_runtime_free(rt), 0);
-    assert_int_equal(held, 0);
+    assert_int_equal(allocated_bytes, 0);
     return bad;
 }
 

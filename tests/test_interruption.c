@@ -59,15 +59,15 @@ static void a_loop_is_interrupted_though_requests_get_lost(void **state)
     (void)state;
     for (unsigned count = 0; count < 4; count++) {
         struct orr_runtime *rt = host_runtime();
-        lua_State *L = open_as_chosen(rt, (struct orr_lua_options){ .profile = ORR_LUA_UNTRUSTED,
-                                                                    .slice_ns = MS,
-                                                                    .deadline_ns[ORR_LUA_SCRIPT] = 200 * MS });
+        lua_State *L = open_isolate(rt, (struct orr_lua_options){ .profile = ORR_LUA_UNTRUSTED,
+                                                                  .slice_ns = MS,
+                                                                  .deadline_ns[ORR_LUA_SCRIPT] = 200 * MS });
         lose(count);
         struct orr_task *task = start(L, "while true do end");
         assert_true(turn_until_done(rt, task, 4 * MS) > 1);
         assert_int_equal(error_of(rt, task), -ETIME);
         assert_int_equal(lost, count);
-        assert_true(figure(L, "preemptions") > 0);
+        assert_true(runtime_stat(L, "preemptions") > 0);
         finish(rt, L);
     }
 }
@@ -76,7 +76,7 @@ static void a_call_that_cannot_be_suspended_is_ended_though_a_request_got_lost(v
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_with(rt, (struct orr_lua_options){ .slice_ns = MS });
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ .slice_ns = MS });
     lose(2);
     load(L, "while true do end");
     assert_int_equal(orr_lua_call(L, 0, 0, 20 * MS), -ETIME);
@@ -118,7 +118,7 @@ static void a_request_that_is_repeated_keeps_the_hook_of_a_library(void **state)
     static const int masks[] = { LUA_MASKLINE, LUA_MASKCOUNT, LUA_MASKCALL };
     for (size_t i = 0; i < LENGTH(masks); i++) {
         struct orr_runtime *rt = host_runtime();
-        lua_State *L = open_with(rt, (struct orr_lua_options){ .slice_ns = MS });
+        lua_State *L = open_trusted(rt, (struct orr_lua_options){ .slice_ns = MS });
         lua_register(L, "set_hook", set_hook);
         lua_register(L, "hits", push_hits);
         lua_register(L, "lost", push_lost);

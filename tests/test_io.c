@@ -454,7 +454,7 @@ static void io_goes_on_when_the_thread_that_started_it_is_gone(void **state)
     struct pipe_ends ends = open_pipe(0);
     struct worker_bee bee = { .op = OP_READ, .fd = ends.read };
     send_bee(rt, &bee);
-    harness_elsewhere(settle_here, rt); /* io_uring cancels what a thread leaves behind */
+    harness_on_thread(settle_here, rt); /* io_uring cancels what a thread leaves behind */
     harness_settle(rt);
     assert_false(bee.finished);
     put(ends.write, "still");
@@ -543,7 +543,7 @@ static enum orr_poll let_trespass(struct orr_task *task, void *data)
     struct trespass *trespass = data;
     trespass->task = task;
     assert_int_equal(orr_io_wait(task, &trespass->io, trespass->fd, POLLIN), 0);
-    harness_elsewhere(start_elsewhere, trespass);
+    harness_on_thread(start_elsewhere, trespass);
     return ORR_DONE;
 }
 

@@ -18,13 +18,13 @@ static void host_goes_on_while_a_script_loops_without_end(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_with(rt, (struct orr_lua_options){ .deadline_ns = { [ORR_LUA_SCRIPT] = 400 * MS } });
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ .deadline_ns = { [ORR_LUA_SCRIPT] = 400 * MS } });
     struct orr_task *task = start(L, endless);
     unsigned turns = turn_until_done(rt, task, MS);
     assert_true(turns >= 5);
-    assert_true(figure(L, "preemptions") >= 5);
+    assert_true(runtime_stat(L, "preemptions") >= 5);
     assert_int_equal(error_of(rt, task), -ETIME);
-    assert_int_equal(figure(L, "timeouts"), 1);
+    assert_int_equal(runtime_stat(L, "timeouts"), 1);
     finish(rt, L);
 }
 
@@ -32,7 +32,7 @@ static void deadline_that_the_host_sets_later_ends_what_loops_without_end(void *
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_with(rt, (struct orr_lua_options){ .deadline_ns = { [ORR_LUA_SCRIPT] = ORR_NEVER } });
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ .deadline_ns = { [ORR_LUA_SCRIPT] = ORR_NEVER } });
     struct orr_task *task = start(L, endless);
     for (int i = 0; i < 3; i++)
         orr_runtime_turn(rt, MS);
@@ -54,8 +54,8 @@ static void other_isolates_run_meanwhile(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_with(rt, (struct orr_lua_options){ .deadline_ns = { [ORR_LUA_SCRIPT] = 200 * MS } });
-    lua_State *other = open_with(rt, (struct orr_lua_options){ 0 });
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ .deadline_ns = { [ORR_LUA_SCRIPT] = 200 * MS } });
+    lua_State *other = open_trusted(rt, (struct orr_lua_options){ 0 });
     struct orr_task *task = start(L, endless);
     struct orr_task *quick = start(other, "for i = 1, 3 do game.async.sleep(1) note(i) end");
     turn_until_done(rt, quick, ORR_NEVER);
@@ -75,7 +75,7 @@ static void what_lies_between_two_waits_is_not_interleaved(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_with(rt, (struct orr_lua_options){ .slice_ns = MS / 10 });
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ .slice_ns = MS / 10 });
     static const char code[] = "local a = game.async\n"
                                "local x, y, bad, rounds = 0, 0, 0, 0\n"
                                "local function work()\n"
@@ -100,7 +100,7 @@ static void what_lies_between_two_waits_is_not_interleaved(void **state)
     turn_until_done(rt, task, MS / 2);
     assert_int_equal(error_of(rt, task), 0);
     assert_string_equal(noted, "0;160;");
-    assert_true(figure(L, "preemptions") >= 20);
+    assert_true(runtime_stat(L, "preemptions") >= 20);
     finish(rt, L);
 }
 
@@ -109,7 +109,7 @@ static void starting_a_task_that_is_suspended_suspends_whoever_starts_it(void **
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_with(rt, (struct orr_lua_options){ .slice_ns = MS / 10 });
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ .slice_ns = MS / 10 });
     char code[1024];
     snprintf(code, sizeof code,
              "local a = game.async\n"
@@ -124,7 +124,7 @@ static void starting_a_task_that_is_suspended_suspends_whoever_starts_it(void **
     turn_until_done(rt, task, ORR_NEVER);
     assert_int_equal(error_of(rt, task), 0);
     assert_string_equal(noted, "done 0;after 1;done 1;after 2;done 2;after 3;done 3;started;other;");
-    assert_true(figure(L, "preemptions") > 0);
+    assert_true(runtime_stat(L, "preemptions") > 0);
     finish(rt, L);
 }
 
@@ -132,7 +132,7 @@ static void fair_tasks_run_beside_one_another(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_with(rt, (struct orr_lua_options){ .slice_ns = MS / 2 });
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ .slice_ns = MS / 2 });
     static const char code[] =
         "local a = game.async\n"
         "local counts, stop = {}, false\n"
@@ -159,7 +159,7 @@ static void call_into_an_isolate_in_mid_slice_is_refused(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_with(rt, (struct orr_lua_options){ .slice_ns = MS / 10 });
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ .slice_ns = MS / 10 });
     char code[256];
     snprintf(code, sizeof code, "%s %s %s note 'done'", takes_long, takes_long, takes_long);
     struct orr_task *task = start(L, code);
@@ -183,7 +183,7 @@ static void isolate_is_closed_in_mid_slice(void **state)
     (void)state;
     struct orr_runtime *rt = host_runtime();
     for (int turns = 1; turns < 12; turns++) {
-        lua_State *L = open_with(rt, (struct orr_lua_options){ .slice_ns = MS / 10 });
+        lua_State *L = open_trusted(rt, (struct orr_lua_options){ .slice_ns = MS / 10 });
         struct orr_task *task = start(L, "local a = game.async\n"
                                          "for i = 1, 3 do a.run(function() a.sleep(0) a.sleep(1000) end) end\n"
                                          "game.loop.set_interval(1, function() while true do end end)\n"
@@ -247,7 +247,7 @@ static void nothing_survives_its_deadline(enum orr_lua_mode mode)
 {
     struct orr_runtime *rt = host_runtime();
     for (size_t i = 0; i < LENGTH(survivors); i++) {
-        lua_State *L = open_with(
+        lua_State *L = open_trusted(
             rt, (struct orr_lua_options){ .mode = mode,
                                           .deadline_ns = { [ORR_LUA_SCRIPT] = 20 * MS, [ORR_LUA_TASK] = 20 * MS },
                                           .max_instructions = 300000,
@@ -256,7 +256,7 @@ static void nothing_survives_its_deadline(enum orr_lua_mode mode)
         turn_until_done(rt, task, 4 * MS);
         int error = error_of(rt, task);
         if (error != -ETIME)
-            fail_msg("survivor %zu ended with %d, %s", i, error, sunk);
+            fail_msg("survivor %zu ended with %d, %s", i, error, sink_text);
         noted[0] = '\0';
         task = start(L, "local a = game.async\n"
                         "for i = 1, 3 do a.sleep(1) note(i) end\n"
@@ -287,7 +287,7 @@ static void calls_from_the_host_are_ended_at_their_deadline(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_with(rt, (struct orr_lua_options){ 0 });
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 });
     for (size_t i = 0; i < LENGTH(survivors) - 7; i++) {
         int top = lua_gettop(L);
         load(L, survivors[i]);
@@ -332,7 +332,7 @@ static void limits_stack(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_with(rt, (struct orr_lua_options){ 0 });
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 });
     lua_register(L, "call_back", host_call_back);
     /* The inner one has no limit of its own, but the outer one has; ending the first does not save the second. */
     load(L, "note(call_back(function() while true do end end)) note 'alive'");
@@ -353,7 +353,7 @@ static void waiting_gives_a_task_its_time_anew(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_with(
+    lua_State *L = open_trusted(
         rt, (struct orr_lua_options){ .mode = ORR_LUA_COUNT, .max_instructions = 100000, .check_interval = 1000 });
     struct orr_task *task = start(
         L, "local limit = game.runtime.execution_limit\n"
@@ -376,7 +376,7 @@ static void count_of_instructions_is_the_same_each_time(void **state)
     char first[64] = "";
     for (int i = 0; i < 3; i++) {
         struct orr_runtime *rt = host_runtime();
-        lua_State *L = open_with(rt, (struct orr_lua_options){ .mode = ORR_LUA_COUNT, .max_instructions = 54321 });
+        lua_State *L = open_trusted(rt, (struct orr_lua_options){ .mode = ORR_LUA_COUNT, .max_instructions = 54321 });
         struct orr_task *task = start(L, "n = 0 while true do n = n + 1 end");
         turn_until_done(rt, task, ORR_NEVER);
         assert_int_equal(error_of(rt, task), -ETIME);
@@ -395,7 +395,7 @@ static void coroutines_do_not_escape_the_count(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_with(rt, (struct orr_lua_options){ .mode = ORR_LUA_COUNT });
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ .mode = ORR_LUA_COUNT });
     struct orr_task *task = start(L, "while true do coroutine.wrap(function() for i = 1, 2000 do end end)() end");
     turn_until_done(rt, task, MS);
     assert_int_equal(error_of(rt, task), -ETIME);
@@ -406,7 +406,7 @@ static void few_instructions_that_take_long_are_interrupted_where_they_are_count
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_with(
+    lua_State *L = open_trusted(
         rt, (struct orr_lua_options){
                 .mode = ORR_LUA_COUNT, .max_instructions = ORR_NEVER, .check_interval = 1000000, .slice_ns = MS / 10 });
     struct orr_task *task = start(L, "local s = ('x'):rep(2000000) for i = 1, 50 do local t = s .. i end");
@@ -419,8 +419,8 @@ static void without_limits_nothing_is_interrupted(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_with(rt,
-                             (struct orr_lua_options){ .mode = ORR_LUA_OFF, .deadline_ns = { [ORR_LUA_SCRIPT] = MS } });
+    lua_State *L = open_trusted(
+        rt, (struct orr_lua_options){ .mode = ORR_LUA_OFF, .deadline_ns = { [ORR_LUA_SCRIPT] = MS } });
     struct orr_task *task = start(L, takes_long);
     assert_int_equal(turn_until_done(rt, task, MS / 10), 1);
     assert_int_equal(error_of(rt, task), 0);
@@ -452,7 +452,7 @@ static void scheduled_callbacks_have_a_deadline(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_with(rt, (struct orr_lua_options){ .deadline_ns = { [ORR_LUA_SCHEDULED] = 5 * MS } });
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ .deadline_ns = { [ORR_LUA_SCHEDULED] = 5 * MS } });
     struct orr_task *task = start(L, "game.schedule(function() while true do end end)\n"
                                      "game.schedule(function() note 'next' end)\n"
                                      "while game.runtime.stats().timeouts == 0 do game.async.sleep(1) end");
@@ -468,7 +468,7 @@ static void compiling_has_a_deadline(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_with(rt, (struct orr_lua_options){ .deadline_ns = { [ORR_LUA_SCRIPT] = MS } });
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ .deadline_ns = { [ORR_LUA_SCRIPT] = MS } });
     enum { PIECES = 1 << 20 };
     char *text = malloc(4 * PIECES + 1);
     for (int i = 0; i < PIECES; i++)
@@ -487,7 +487,7 @@ static void trusted_scripts_may_have_patterns_that_can_be_interrupted(void **sta
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_with(
+    lua_State *L = open_trusted(
         rt, (struct orr_lua_options){ .safe_patterns = true, .deadline_ns = { [ORR_LUA_SCRIPT] = 200 * MS } });
     struct orr_task *task = start(L, "return (('a'):rep(5000)):find(('.-'):rep(8) .. 'b')");
     unsigned turns = turn_until_done(rt, task, MS);
@@ -502,7 +502,7 @@ static void handler_that_times_out_thrice_is_disabled(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_with(rt, (struct orr_lua_options){ .deadline_ns = { [ORR_LUA_TIMER] = 5 * MS } });
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ .deadline_ns = { [ORR_LUA_TIMER] = 5 * MS } });
     struct orr_task *task = start(
         L, "local calls = 0\n"
            "local timer = game.loop.new_timer()\n"
@@ -530,7 +530,7 @@ static void host_chooses_how_often_a_handler_may_time_out(void **state)
     } cases[] = { { 1, 1, "1;" }, { UINT_MAX, 0, "1;2;3;4;" } };
     for (size_t i = 0; i < LENGTH(cases); i++) {
         struct orr_runtime *rt = host_runtime();
-        lua_State *L = open_with(
+        lua_State *L = open_trusted(
             rt, (struct orr_lua_options){ .strikes = cases[i].strikes, .deadline_ns = { [ORR_LUA_HANDLER] = 5 * MS } });
         load(L, "game.events:on('x', function(n) note(n) while true do end end)");
         assert_int_equal(orr_lua_call(L, 0, 0, 0), 0);
@@ -555,7 +555,7 @@ static void events_of_the_host_keep_their_order_while_a_handler_is_suspended(voi
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_with(rt, (struct orr_lua_options){ .slice_ns = MS / 10 });
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ .slice_ns = MS / 10 });
     char code[512];
     snprintf(code, sizeof code,
              "game.events:on('a', function(n) note('a' .. n) if n == 1 then %s end note 'end' end)\n"
@@ -588,7 +588,7 @@ static void events_that_find_the_queue_full_meet_the_policy(void **state)
     };
     for (size_t i = 0; i < LENGTH(cases); i++) {
         struct orr_runtime *rt = host_runtime();
-        lua_State *L = open_with(
+        lua_State *L = open_trusted(
             rt, (struct orr_lua_options){ .slice_ns = MS / 10, .events_limit = 3, .events_policy = cases[i].policy });
         char code[512];
         snprintf(code, sizeof code,
@@ -598,7 +598,7 @@ static void events_that_find_the_queue_full_meet_the_policy(void **state)
                  "game.async.sleep(0) %s",
                  takes_long);
         struct orr_task *task = start(L, code);
-        while (figure(L, "preemptions") == 0)
+        while (runtime_stat(L, "preemptions") == 0)
             orr_runtime_turn(rt, MS / 10);
         emit(L, "x", 1, 0);
         emit(L, "y", 2, 0);
@@ -617,7 +617,7 @@ static void handlers_of_events_are_disabled_and_enabled(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_with(rt, (struct orr_lua_options){ .deadline_ns = { [ORR_LUA_HANDLER] = 5 * MS } });
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ .deadline_ns = { [ORR_LUA_HANDLER] = 5 * MS } });
     load(L, "game.events:on('x', function(n) note(n) while true do end end)\n"
             "return game.events:on('x', function() end)");
     assert_int_equal(orr_lua_call(L, 0, 1, 0), 0);
@@ -670,7 +670,7 @@ static void report_says_what_took_the_time(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_with(rt, (struct orr_lua_options){ .deadline_ns = { [ORR_LUA_SCRIPT] = 20 * MS } });
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ .deadline_ns = { [ORR_LUA_SCRIPT] = 20 * MS } });
     load(L, "local function spin()\n  while true do end\nend\nspin()");
     assert_int_equal(orr_lua_start(L, 0, "script", NULL), 0);
     assert_int_equal(orr_runtime_run(rt), 0);
@@ -681,16 +681,16 @@ static void report_says_what_took_the_time(void **state)
                                          "stack traceback:",
                                          "script:4: in main chunk" };
     for (size_t i = 0; i < LENGTH(parts); i++)
-        if (!strstr(sunk, parts[i]))
-            fail_msg("no \"%s\" in: %s", parts[i], sunk);
-    assert_string_equal(sunk, notice_text);
+        if (!strstr(sink_text, parts[i]))
+            fail_msg("no \"%s\" in: %s", parts[i], sink_text);
+    assert_string_equal(sink_text, notice_text);
 
     lua_register(L, "dawdle", dawdle);
     load(L, "dawdle(60)\nlocal x = 1\nwhile true do x = x + 1 end");
     assert_int_equal(orr_lua_start(L, 0, "script", NULL), 0);
     assert_int_equal(orr_runtime_run(rt), 0);
-    if (!strstr(sunk, "time went into 'dawdle', a C function, for"))
-        fail_msg("%s", sunk);
+    if (!strstr(sink_text, "time went into 'dawdle', a C function, for"))
+        fail_msg("%s", sink_text);
     finish(rt, L);
 }
 
@@ -700,7 +700,7 @@ static void memory_has_a_limit(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_with(rt, (struct orr_lua_options){ .memory_limit = 4 << 20, .memory_soft = 1 << 20 });
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ .memory_limit = 4 << 20, .memory_soft = 1 << 20 });
     struct orr_task *task = start(L,
                                   "note(game.runtime.memory_limit)\n"
                                   "local ok, e = pcall(function() local t = {} while true do t[#t + 1] = {} end end)\n"
@@ -720,7 +720,7 @@ static void memory_error_that_was_caught_is_not_raised_again(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_with(rt, (struct orr_lua_options){ .memory_limit = 8 << 20 });
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ .memory_limit = 8 << 20 });
     struct orr_task *task = start(L, "local hold, s = {}, ('x'):rep(1 << 20)\n"
                                      "local function fill() while true do hold[#hold + 1] = s .. #hold end end\n"
                                      "local _, e = pcall(fill) note(e)\n"
@@ -741,7 +741,7 @@ static void fair_task_is_told_of_its_memory_limit_too(void **state)
         .deadline_ns = { [ORR_LUA_TASK] = ORR_NEVER, [ORR_LUA_SCRIPT] = ORR_NEVER },
         .longest_step_ns = ORR_NEVER, /* sanitizers make them long */
     };
-    lua_State *L = open_as_chosen(rt, options);
+    lua_State *L = open_isolate(rt, options);
     struct orr_task *task = start(L, "local function fill() local all while true do all = { all } end end\n"
                                      "game.async.run({ fair = true }, function()\n"
                                      "  local _, e = pcall(fill) note(e)\n"
@@ -766,7 +766,7 @@ static void counting_goes_on_after_a_coroutine_has_met_the_memory_limit(void **s
         .slice_ns = 20 * MS,
         .memory_limit = 64 << 20,
     };
-    lua_State *L = open_with(rt, options);
+    lua_State *L = open_trusted(rt, options);
     struct orr_task *task = start(L,
                                   "local a, all = game.async, nil\n"
                                   "while game.runtime.memory_used < 60 << 20 do all = { all } end\n"
@@ -791,7 +791,7 @@ static void host_can_call_a_script_that_is_at_its_memory_limit(void **state)
         .deadline_ns = { [ORR_LUA_TASK] = ORR_NEVER, [ORR_LUA_SCRIPT] = ORR_NEVER },
         .longest_step_ns = ORR_NEVER, /* sanitizers make them long */
     };
-    lua_State *L = open_as_chosen(rt, options);
+    lua_State *L = open_isolate(rt, options);
     struct orr_task *task = start(L, "local last\n"
                                      "function keep(text) last = text end\n"
                                      "local function fill() local all for _ = 1, 1e6 do all = { all } end end\n"
@@ -840,7 +840,7 @@ static void large_blocks_are_freed_one_by_one(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime_with((struct orr_options){ .alloc = free_slowly });
-    lua_State *L = open_as_chosen(
+    lua_State *L = open_isolate(
         rt, (struct orr_lua_options){ .memory_limit = 16 << 20, .deadline_ns = { [ORR_LUA_SCRIPT] = ORR_NEVER } });
     struct orr_task *task = start(L, "for i = 1, 4 do\n"
                                      "  local all = {}\n"
@@ -858,7 +858,7 @@ static void strings_have_a_longest_length(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_with(rt, (struct orr_lua_options){ .longest_string = 1 << 20 });
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ .longest_string = 1 << 20 });
     struct orr_task *task = start(L, "local s = ('x'):rep(1 << 20) note(#s)\n"
                                      "note(select(2, pcall(function() return s .. s end)))\n"
                                      "note(#(s:sub(1, -2) .. 'y'))");
@@ -872,7 +872,7 @@ static void time_that_the_host_has_left_is_used_to_collect(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_with(rt, (struct orr_lua_options){ 0 });
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 });
     load(L, "collectgarbage('setpause', 1000) collectgarbage()\n"
             "for i = 1, 10000 do local _ = { i } end");
     assert_int_equal(orr_lua_call(L, 0, 0, 0), 0);
@@ -917,14 +917,14 @@ static void hooks_of_a_script_see_what_they_would_see_anyway(void **state)
     char expected[256] = "";
     for (int i = 0; i < 4; i++) {
         struct orr_runtime *rt = host_runtime();
-        lua_State *L = open_with(
+        lua_State *L = open_trusted(
             rt, (struct orr_lua_options){ .mode = i ? ORR_LUA_SIGNAL : ORR_LUA_OFF, .slice_ns = MS / 10 });
         struct orr_task *task = start(L, code);
         turn_until_done(rt, task, ORR_NEVER);
         expect_success(rt, task);
         if (i) {
             assert_string_equal(noted, expected);
-            assert_true(figure(L, "preemptions") > 5);
+            assert_true(runtime_stat(L, "preemptions") > 5);
         }
         snprintf(expected, sizeof expected, "%.250s", noted);
         finish(rt, L);
@@ -946,7 +946,7 @@ static void signal_may_be_the_hosts_too(void **state)
     strangers = 0;
     signal(number, count_stranger); /* before ours */
     struct orr_runtime *rt = host_runtime_with((struct orr_options){ .preempt_signal = number });
-    lua_State *L = open_with(rt, (struct orr_lua_options){ .deadline_ns = { [ORR_LUA_SCRIPT] = 30 * MS } });
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ .deadline_ns = { [ORR_LUA_SCRIPT] = 30 * MS } });
     struct orr_task *task = start(L, endless);
     assert_true(orr_runtime_turn(rt, MS) >= 0);
     raise(number);
@@ -982,12 +982,12 @@ static void worker_may_move_from_thread_to_thread(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_with(rt, (struct orr_lua_options){ .deadline_ns = { [ORR_LUA_SCRIPT] = 200 * MS } });
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ .deadline_ns = { [ORR_LUA_SCRIPT] = 200 * MS } });
     for (int i = 0; i < 4; i++) {
         struct moved moved = { .rt = rt, .task = start(L, endless) };
         for (int j = 0; j < 3; j++)
             assert_true(orr_runtime_turn(rt, MS) >= 0);
-        harness_elsewhere(turn_elsewhere, &moved);
+        harness_on_thread(turn_elsewhere, &moved);
         assert_true(moved.turns >= 2);
         assert_int_equal(error_of(rt, moved.task), -ETIME);
     }
@@ -1014,15 +1014,15 @@ static void ordinary_programs_come_to_the_same_however_often_they_are_interrupte
     char expected[sizeof noted] = "";
     for (int i = 0; i < 3; i++) {
         struct orr_runtime *rt = host_runtime();
-        lua_State *L = open_with(rt, (struct orr_lua_options){
-                                         .mode = i == 0   ? ORR_LUA_OFF
-                                                 : i == 1 ? ORR_LUA_SIGNAL
-                                                          : ORR_LUA_COUNT,
-                                         .slice_ns = MS / 10,
-                                         .check_interval = 100,
-                                         .max_instructions = ORR_NEVER,
-                                         .deadline_ns = { [ORR_LUA_SCRIPT] = ORR_NEVER },
-                                     });
+        lua_State *L = open_trusted(rt, (struct orr_lua_options){
+                                            .mode = i == 0   ? ORR_LUA_OFF
+                                                    : i == 1 ? ORR_LUA_SIGNAL
+                                                             : ORR_LUA_COUNT,
+                                            .slice_ns = MS / 10,
+                                            .check_interval = 100,
+                                            .max_instructions = ORR_NEVER,
+                                            .deadline_ns = { [ORR_LUA_SCRIPT] = ORR_NEVER },
+                                        });
         load(L, ordinary);
         lua_pushinteger(L, i == 1 ? WORK(300) : 2);
         struct orr_task *task;
@@ -1031,7 +1031,7 @@ static void ordinary_programs_come_to_the_same_however_often_they_are_interrupte
         expect_success(rt, task);
         if (i) {
             assert_string_equal(noted, expected);
-            assert_true(figure(L, "preemptions") > 100);
+            assert_true(runtime_stat(L, "preemptions") > 100);
         }
         snprintf(expected, sizeof expected, "%s", noted);
         finish(rt, L);

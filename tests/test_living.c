@@ -6,7 +6,6 @@
  */
 #include "lua_host.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -36,30 +35,6 @@ static uint64_t first_seed(void)
     uint64_t seed = given ? strtoull(given, NULL, 0) : 20261116;
     print_message("seed %" PRIu64 " (ORR_TEST_SEED)\n", seed);
     return seed;
-}
-
-/* Bytes that the library has. */
-static _Atomic long long held;
-
-static void *counting_alloc(void *data, void *block, size_t old_size, size_t size)
-{
-    (void)data;
-    held += (long long)size - (long long)(block ? old_size : 0);
-    if (size)
-        return realloc(block, size);
-    free(block);
-    return NULL;
-}
-
-static unsigned count_threads(void)
-{
-    unsigned count = 0;
-    DIR *threads = opendir("/proc/self/task");
-    assert_non_null(threads);
-    while (readdir(threads))
-        count++;
-    closedir(threads);
-    return count;
 }
 
 /* --- When to turn --------------------------------------------------------------------------------------------------- */
@@ -134,7 +109,7 @@ static void answer_one(struct host *host, bool elsewhere)
         return;
     struct orr_future *future = host->asked[--host->askers];
     if (elsewhere)
-        harness_elsewhere(answer_future, future);
+        harness_on_thread(answer_future, future);
     else
         answer_future(future);
 }
@@ -250,7 +225,7 @@ static void open_host(struct host *host, enum habit habit, uint64_t seed)
     *host = (struct host){ .habit = habit, .fd = -1 };
     host->rt = host_runtime_with((struct orr_options){ .clock = ORR_CLOCK_MANUAL, .alloc = counting_alloc });
     assert_non_null(host->rt);
-    host->L = open_with(host->rt, (struct orr_lua_options){ .mode = ORR_LUA_OFF });
+    host->L = open_trusted(host->rt, (struct orr_lua_options){ .mode = ORR_LUA_OFF });
     if (habit == WATCHES || habit == COMPARES)
         assert_true((host->fd = orr_runtime_fd(host->rt)) >= 0);
     lua_pushlightuserdata(host->L, host);
@@ -319,8 +294,8 @@ static void hosts_that_turn_when_told_see_what_hosts_see_that_turn_all_the_time(
         for (enum habit habit = TURNS; habit < HABITS; habit++) {
             live(&hosts[habit], habit, seed, i % 3 * 30);
             assert_same_log(&hosts[habit], &hosts[TURNS], seed);
-            assert_string_equal(sunk, "");
-            assert_int_equal(held, 0);
+            assert_string_equal(sink_text, "");
+            assert_int_equal(allocated_bytes, 0);
         }
         turns += hosts[COMPARES].turns;
         idle += hosts[COMPARES].idle;
@@ -335,7 +310,7 @@ static void host_that_sleeps_in_poll_is_woken_for_all_there_is(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_with(rt, (struct orr_lua_options){ 0 });
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 });
     struct pollfd watched = { .fd = orr_runtime_fd(rt), .events = POLLIN };
     uint64_t began = orr_runtime_now(rt);
     struct orr_task *task = start(L, "local a, loop = game.async, game.loop\n"
@@ -395,7 +370,7 @@ static void host_that_turns_late_gets_all_of_it_in_order(void **state)
 {
     (void)state;
     struct orr_runtime *rt = counted_runtime(ORR_CLOCK_MANUAL);
-    lua_State *L = open_with(rt, (struct orr_lua_options){ .mode = ORR_LUA_OFF });
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ .mode = ORR_LUA_OFF });
     load(L, busy_script);
     assert_int_equal(orr_lua_start(L, 0, "script", NULL), 0);
     assert_true(orr_runtime_turn(rt, ORR_NEVER) >= 0);
@@ -406,31 +381,29 @@ static void host_that_turns_late_gets_all_of_it_in_order(void **state)
     assert_int_equal(orr_runtime_advance(rt, 2 * MS), 0);
     harness_settle(rt);
     assert_string_equal(noted, "e1;e2;e3;s1;s2;i1;t;s3;s4;s5;c10;c20;i2;"); /* what it missed is skipped */
-    finish(rt, L);
-    assert_int_equal(held, 0);
+    finish_counting(rt, L);
 }
 
 static void turns_with_nothing_to_do_do_nothing(void **state)
 {
     (void)state;
     struct orr_runtime *rt = counted_runtime(ORR_CLOCK_MANUAL);
-    lua_State *L = open_with(rt, (struct orr_lua_options){ .mode = ORR_LUA_OFF });
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ .mode = ORR_LUA_OFF });
     load(L, busy_script);
     assert_int_equal(orr_lua_start(L, 0, "script", NULL), 0);
     harness_settle(rt);
     for (int step = 0; step < 10; step++) {
         uint64_t polls = harness_stats(rt, 0).polls;
-        long long before = held;
+        long long before = allocated_bytes;
         for (int i = 0; i < 1000; i++)
             assert_int_equal(orr_runtime_turn(rt, step % 2 ? ORR_NEVER : 0), 0);
         assert_int_equal(harness_stats(rt, 0).polls, polls);
-        assert_int_equal(held, before);
+        assert_int_equal(allocated_bytes, before);
         assert_int_equal(orr_runtime_advance(rt, MS / 2), 0);
         harness_settle(rt);
     }
     assert_string_equal(noted, "c10;c20;s1;s2;i1;t;s3;s4;i2;s5;");
-    finish(rt, L);
-    assert_int_equal(held, 0);
+    finish_counting(rt, L);
 }
 
 static void host_that_never_turns_can_close_everything(void **state)
@@ -439,7 +412,7 @@ static void host_that_never_turns_can_close_everything(void **state)
     unsigned fds = 0;
     for (int round = 0; round < 3; round++) {
         struct orr_runtime *rt = counted_runtime(round % 2 ? ORR_CLOCK_MONOTONIC : ORR_CLOCK_MANUAL);
-        lua_State *L = open_with(rt, (struct orr_lua_options){ 0 });
+        lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 });
         assert_true(orr_runtime_fd(rt) >= 0);
         load(L, busy_script); /* what plain code starts runs at once, until it waits */
         assert_int_equal(orr_lua_call(L, 0, 0, 0), 0);
@@ -451,8 +424,8 @@ static void host_that_never_turns_can_close_everything(void **state)
         assert_string_equal(noted, "");
         finish(rt, L);
         assert_string_equal(noted, ""); /* what never ran does not begin now */
-        assert_string_equal(sunk, "");
-        assert_int_equal(held, 0);
+        assert_string_equal(sink_text, "");
+        assert_int_equal(allocated_bytes, 0);
         if (round)
             assert_int_equal(harness_open_fds(), fds);
         fds = harness_open_fds();
@@ -486,7 +459,7 @@ static void two_runtimes_are_turned_by_one_host(void **state)
         "for i = 1, 3 do game.async.sleep(3) note('b' .. i) end",
     };
     for (int i = 0; i < 2; i++) {
-        states[i] = open_with(rts[i], (struct orr_lua_options){ 0 });
+        states[i] = open_trusted(rts[i], (struct orr_lua_options){ 0 });
         load(states[i], scripts[i]);
         assert_int_equal(orr_lua_start(states[i], 0, "script", NULL), 0);
     }
@@ -499,15 +472,15 @@ static void two_runtimes_are_turned_by_one_host(void **state)
     assert_string_equal(noted, "a1;b1;a2;a3;b2;a4;b3;");
     for (int i = 0; i < 2; i++)
         finish(rts[i], states[i]);
-    assert_int_equal(held, 0);
+    assert_int_equal(allocated_bytes, 0);
 }
 
 static void runtime_is_turned_inside_a_task_of_another(void **state)
 {
     (void)state;
     struct orr_runtime *outer = host_runtime(), *inner = host_runtime();
-    lua_State *L = open_with(outer, (struct orr_lua_options){ 0 });
-    lua_State *other = open_with(inner, (struct orr_lua_options){ 0 });
+    lua_State *L = open_trusted(outer, (struct orr_lua_options){ 0 });
+    lua_State *other = open_trusted(inner, (struct orr_lua_options){ 0 });
     give_turn(L, inner);
     give_turn(other, outer);
     struct orr_task *inside = start(other, "note(turn_other()) -- its turn is under way\n"
@@ -531,8 +504,8 @@ static void slices_and_deadlines_hold_inside_and_outside(void **state)
 {
     (void)state;
     struct orr_runtime *outer = host_runtime(), *inner = host_runtime();
-    lua_State *L = open_with(outer, (struct orr_lua_options){ .deadline_ns = { [ORR_LUA_SCRIPT] = 600 * MS } });
-    lua_State *other = open_with(inner, (struct orr_lua_options){ .deadline_ns = { [ORR_LUA_SCRIPT] = 200 * MS } });
+    lua_State *L = open_trusted(outer, (struct orr_lua_options){ .deadline_ns = { [ORR_LUA_SCRIPT] = 600 * MS } });
+    lua_State *other = open_trusted(inner, (struct orr_lua_options){ .deadline_ns = { [ORR_LUA_SCRIPT] = 200 * MS } });
     give_turn(L, inner);
     struct orr_task *inside = start(other, "note 'inside' while true do end");
     struct orr_task *task = start(L, "while turn_other() == 1 do end note 'outside' while true do turn_other() end");
@@ -540,8 +513,8 @@ static void slices_and_deadlines_hold_inside_and_outside(void **state)
     assert_string_equal(noted, "inside;outside;");
     assert_int_equal(error_of(outer, task), -ETIME);
     assert_int_equal(error_of(inner, inside), -ETIME);
-    assert_true(figure(other, "preemptions") > 0);
-    assert_true(figure(L, "preemptions") > 0);
+    assert_true(runtime_stat(other, "preemptions") > 0);
+    assert_true(runtime_stat(L, "preemptions") > 0);
     finish(inner, other);
     finish(outer, L);
 }
@@ -563,7 +536,7 @@ static void *live_on_a_small_stack(void *data)
 {
     struct small_life *life = data;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_with(rt, (struct orr_lua_options){ .deadline_ns = { [ORR_LUA_SCRIPT] = 30 * MS } });
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ .deadline_ns = { [ORR_LUA_SCRIPT] = 30 * MS } });
     lua_pushinteger(L, DEEP);
     lua_setglobal(L, "DEEP");
     lua_register(L, "call_back", host_call_back);
@@ -572,7 +545,7 @@ static void *live_on_a_small_stack(void *data)
                                      "coroutine.wrap(f)()");
     turn_until_done(rt, task, MS);
     life->endless = error_of(rt, task);
-    life->preempted = (unsigned)figure(L, "preemptions");
+    life->preempted = (unsigned)runtime_stat(L, "preemptions");
     task = start(L, "local a = game.async\n"
                     "local function nest(n) if n > 0 then a.run(nest, n - 1) else note 'deep' a.sleep(1) end end\n"
                     "nest(DEEP)");
@@ -715,7 +688,7 @@ static void error_at_any_depth_reaches_the_call_above_it(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_with(rt, (struct orr_lua_options){ 0 });
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 });
     lua_register(L, "descend", descend);
     for (int i = 0; i <= 2 * DEPTH + 1; i++) {
         descent.depth = DEPTH;
@@ -730,7 +703,7 @@ static void error_at_any_depth_reaches_the_call_above_it(void **state)
         assert_int_equal(global_integer(L, "closes"), descent.failing ? descent.failing : DEPTH);
         assert_int_equal(lua_gettop(L), 0);
     }
-    assert_string_equal(sunk, "");
+    assert_string_equal(sink_text, "");
     finish(rt, L);
 }
 
@@ -738,7 +711,7 @@ static void deadline_at_any_depth_ends_what_is_below_and_nothing_above(void **st
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_with(rt, (struct orr_lua_options){ .deadline_ns = { [ORR_LUA_SCRIPT] = ORR_NEVER } });
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ .deadline_ns = { [ORR_LUA_SCRIPT] = ORR_NEVER } });
     lua_register(L, "descend", descend);
     for (int i = 2; i <= 2 * DEPTH + 1; i++) {
         descent.depth = DEPTH;
@@ -777,7 +750,7 @@ static void live_once(struct orr_runtime *rt, unsigned turns, enum orr_lua_profi
 {
     noted[0] = '\0';
     /* No slice is cut short, on a busy machine either: closing a script in the middle of its beginning is another test. */
-    lua_State *L = open_with(rt, (struct orr_lua_options){ .profile = profile, .slice_ns = 60000 * MS });
+    lua_State *L = open_isolate(rt, (struct orr_lua_options){ .profile = profile, .slice_ns = 60000 * MS });
     assert_int_equal(orr_lua_load(L, &(struct orr_lua_source){ .name = "life", .text = life }), 0);
     assert_int_equal(orr_lua_start(L, 0, "life", NULL), 0);
     for (unsigned i = 0; i < turns; i++) {
@@ -803,17 +776,16 @@ static void ten_thousand_isolates_leave_nothing_behind(void **state)
     for (unsigned i = 0; i < WORK(10000); i++) {
         live_once(rt, i % 8, i % 2 ? ORR_LUA_UNTRUSTED : ORR_LUA_TRUSTED);
         if (i < 16) { /* by then each kind has been */
-            before = held;
+            before = allocated_bytes;
             fds = harness_open_fds();
-            threads = count_threads();
+            threads = harness_threads();
         }
-        assert_int_equal(held, before);
+        assert_int_equal(allocated_bytes, before);
     }
     assert_int_equal(harness_open_fds(), fds);
-    assert_int_equal(count_threads(), threads);
-    assert_string_equal(sunk, "");
-    finish(rt, NULL);
-    assert_int_equal(held, 0);
+    assert_int_equal(harness_threads(), threads);
+    assert_string_equal(sink_text, "");
+    finish_counting(rt, NULL);
 }
 
 static void thousand_runtimes_leave_nothing_behind(void **state)
@@ -825,15 +797,14 @@ static void thousand_runtimes_leave_nothing_behind(void **state)
         if (i % 3)
             assert_true(orr_runtime_fd(rt) >= 0);
         live_once(rt, i % 8, ORR_LUA_TRUSTED);
-        finish(rt, NULL);
-        assert_int_equal(held, 0);
+        finish_counting(rt, NULL);
         if (i < 3) {
             fds = harness_open_fds();
-            threads = count_threads();
+            threads = harness_threads();
         }
     }
     assert_int_equal(harness_open_fds(), fds);
-    assert_int_equal(count_threads(), threads);
+    assert_int_equal(harness_threads(), threads);
 }
 
 static const struct CMUnitTest living[] = {

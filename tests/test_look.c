@@ -1,5 +1,5 @@
 /* Looking at the tree from outside, and what is shown of tasks that refuse to end. */
-#include "script.h"
+#include "step_task.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -19,16 +19,16 @@ static void tree_can_be_looked_at(void **state)
     (void)state;
     struct orr_runtime *rt = harness_runtime_with((struct orr_options){ .clock = ORR_CLOCK_MANUAL });
     assert_int_equal(orr_runtime_enter(rt), 0);
-    struct actor leaf = { .name = "leaf", .act = sleep_for, .extra = (void *)1000 };
-    struct actor joins = { .name = "joins", .act = start_children, .children = { &leaf } };
-    struct actor waits = { .name = "waits", .act = start_and_sleep, .children = { &joins } };
-    struct actor idle = { .name = NULL, .act = do_sum };
-    actor_start(rt, &waits);
+    struct step_task leaf = { .name = "leaf", .body = sleep_for, .data = (void *)1000 };
+    struct step_task joins = { .name = "joins", .body = start_children, .children = { &leaf } };
+    struct step_task waits = { .name = "waits", .body = start_and_sleep, .children = { &joins } };
+    struct step_task idle = { .name = NULL, .body = do_nothing };
+    step_task_start(rt, &waits);
     assert_int_equal(orr_runtime_leave(rt), 0);
     harness_settle(rt);
     assert_int_equal(orr_runtime_advance(rt, 50 * MS), 0);
     assert_int_equal(orr_runtime_enter(rt), 0);
-    actor_start(rt, &idle);
+    step_task_start(rt, &idle);
     picture[0] = '\0';
     assert_int_equal(orr_tree_print(NULL, keep_line, NULL), 4);
     assert_string_equal(picture, "waits: waiting for sleep, 50 ms\n"
@@ -40,7 +40,7 @@ static void tree_can_be_looked_at(void **state)
     assert_int_equal(orr_tree_print(joins.task, keep_line, NULL), 2);
     assert_string_equal(picture, "joins: waiting for its children, cancelled (enough)\n"
                                  "  leaf: ready, cancelled (enough)\n");
-    for (struct actor *const *each = (struct actor *[]){ &leaf, &joins, &waits, &idle, NULL }; *each; each++)
+    for (struct step_task *const *each = (struct step_task *[]){ &leaf, &joins, &waits, &idle, NULL }; *each; each++)
         orr_task_unref((*each)->task);
     assert_int_equal(orr_runtime_leave(rt), 0);
     assert_int_equal(orr_tree_print(NULL, keep_line, NULL), -EPERM);
@@ -55,7 +55,7 @@ static void all_log_lines(void *data, enum orr_log level, const char *message)
 }
 
 /* Sleeps behind a shield, however often it is cancelled. */
-static int refuse_to_end(struct orr_task *task, struct actor *self)
+static int refuse_to_end(struct orr_task *task, struct step_task *self)
 {
     if (!self->step++)
         orr_scope_enter(task, &self->scope, &(struct orr_scope_options){ .shield = true });
@@ -66,11 +66,11 @@ static void tasks_that_refuse_to_end_are_shown_when_the_grace_is_over(void **sta
 {
     (void)state;
     struct orr_runtime *rt = harness_runtime_with((struct orr_options){ .grace_ms = 20, .log = all_log_lines });
-    struct actor stubborn = { .name = "stubborn", .act = refuse_to_end };
-    struct actor parent = { .name = "parent", .act = start_and_sleep, .children = { &stubborn } };
+    struct step_task stubborn = { .name = "stubborn", .body = refuse_to_end };
+    struct step_task parent = { .name = "parent", .body = start_and_sleep, .children = { &stubborn } };
     picture[0] = '\0';
     assert_int_equal(orr_runtime_enter(rt), 0);
-    actor_start(rt, &parent);
+    step_task_start(rt, &parent);
     assert_int_equal(orr_runtime_leave(rt), 0);
     assert_true(orr_runtime_turn(rt, ORR_NEVER) >= 0);
     assert_int_equal(orr_runtime_free(rt), 0);
@@ -84,13 +84,13 @@ static void tasks_that_clean_up_in_time_end_by_themselves(void **state)
 {
     (void)state;
     struct orr_runtime *rt = harness_runtime_with((struct orr_options){ .grace_ms = 60000, .log = all_log_lines });
-    struct actor cleans = { .name = "cleans", .act = clean_up };
-    struct actor deaf = { .name = "deaf", .act = do_sum };
+    struct step_task cleans = { .name = "cleans", .body = clean_up };
+    struct step_task deaf = { .name = "deaf", .body = do_nothing };
     picture[0] = '\0';
     notes_clear();
     assert_int_equal(orr_runtime_enter(rt), 0);
-    actor_start(rt, &cleans);
-    actor_start(rt, &deaf);
+    step_task_start(rt, &cleans);
+    step_task_start(rt, &deaf);
     assert_int_equal(orr_runtime_leave(rt), 0);
     assert_true(orr_runtime_turn(rt, ORR_NEVER) >= 0);
     assert_int_equal(orr_runtime_free(rt), 0);

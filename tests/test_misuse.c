@@ -1,5 +1,5 @@
 /* What makes no sense is refused, by every function. */
-#include "cast.h"
+#include "wait_fixture.h"
 
 /* One of each. */
 struct things {
@@ -19,6 +19,7 @@ static void things_open(struct things *things)
     assert_int_equal(orr_condition_new(&things->condition), 0);
     things->future = new_future(false);
 }
+
 static void things_close(struct things *things)
 {
     assert_int_equal(orr_event_free(things->event), 0);
@@ -28,6 +29,7 @@ static void things_close(struct things *things)
     assert_int_equal(orr_queue_free(things->queue), 0);
     orr_future_unref(things->future);
 }
+
 /* Every wait there is must answer this. */
 static void assert_waits(struct things *things, struct orr_task *task, struct orr_wait *wait, int expected)
 {
@@ -43,7 +45,8 @@ static void assert_waits(struct things *things, struct orr_task *task, struct or
     assert_int_equal(orr_sleep(task, wait, HOUR), expected);
     assert_int_equal(orr_sleep_until(task, wait, HOUR), expected);
 }
-static int do_without_things(struct orr_task *task, struct actor *self)
+
+static int do_without_things(struct orr_task *task, struct step_task *self)
 {
     struct things none = { 0 }, some;
     void *item;
@@ -64,13 +67,15 @@ static int do_without_things(struct orr_task *task, struct actor *self)
     things_close(&some);
     return 0;
 }
+
 static void waits_for_nothing_are_refused(void **state)
 {
     (void)state;
-    open_stage();
-    play_inside(do_without_things);
-    stage_close(rt);
+    open_fixture();
+    run_in_task(do_without_things);
+    fixture_close(rt);
 }
+
 static void assert_operations(struct things *things, int expected)
 {
     void *item;
@@ -86,6 +91,7 @@ static void assert_operations(struct things *things, int expected)
     assert_int_equal(orr_queue_try_get(things->queue, &item), expected);
     assert_int_equal(orr_queue_close(things->queue), expected);
 }
+
 static void assert_made(struct things *out, int expected)
 {
     assert_int_equal(orr_event_new(&out->event), expected);
@@ -94,10 +100,11 @@ static void assert_made(struct things *out, int expected)
     assert_int_equal(orr_condition_new(&out->condition), expected);
     assert_int_equal(orr_queue_new(0, NULL, &out->queue), expected);
 }
+
 static void operations_on_nothing_are_refused(void **state)
 {
     (void)state;
-    open_stage();
+    open_fixture();
     struct things none = { 0 };
     assert_operations(&none, -EINVAL);
     assert_int_equal(orr_event_new(NULL), -EINVAL);
@@ -112,8 +119,9 @@ static void operations_on_nothing_are_refused(void **state)
     things_close(&none); /* NULL may be freed */
     orr_wait_withdraw(NULL);
     orr_wait_withdraw(&none.wait);
-    stage_close(rt);
+    fixture_close(rt);
 }
+
 static void try_all(void *data)
 {
     struct things *things = data, made;
@@ -126,42 +134,45 @@ static void try_all(void *data)
     assert_int_equal(orr_condition_free(things->condition), -EPERM);
     assert_int_equal(orr_queue_free(things->queue), -EPERM);
 }
+
 static void other_threads_are_refused(void **state)
 {
     (void)state;
-    open_stage();
+    open_fixture();
     struct things things;
     things_open(&things);
-    struct actor other = { .name = "other", .act = sleep_long };
-    actor_start(rt, &other);
+    struct step_task other = { .name = "other", .body = sleep_long };
+    step_task_start(rt, &other);
     things.task = other.task;
-    harness_elsewhere(try_all, &things);
+    harness_on_thread(try_all, &things);
     things_close(&things);
-    stage_close(rt);
+    fixture_close(rt);
 }
+
 static void waits_outside_the_tasks_own_poll_are_refused(void **state)
 {
     (void)state;
-    open_stage();
+    open_fixture();
     struct things things;
     things_open(&things);
-    struct actor other = { .name = "other", .act = sleep_long };
-    actor_start(rt, &other);
+    struct step_task other = { .name = "other", .body = sleep_long };
+    step_task_start(rt, &other);
     things.task = other.task;
     assert_waits(&things, other.task, &things.wait, -EPERM);
     assert_int_equal(orr_checkpoint(other.task), -EPERM);
     assert_int_equal(orr_mutex_try(other.task, things.mutex), -EPERM);
     things_close(&things);
-    stage_close(rt);
+    fixture_close(rt);
 }
-static int use_a_wait_twice(struct orr_task *task, struct actor *self)
+
+static int use_a_wait_twice(struct orr_task *task, struct step_task *self)
 {
     struct things things;
     struct orr_event *event = new_event();
-    static struct actor other; /* outlives this poll */
-    other = (struct actor){ .name = "other", .act = sleep_long };
+    static struct step_task other; /* outlives this poll */
+    other = (struct step_task){ .name = "other", .body = sleep_long };
     things_open(&things);
-    actor_start(rt, &other);
+    step_task_start(rt, &other);
     things.task = other.task;
     assert_int_equal(orr_event_wait(task, &self->wait, event), -EAGAIN);
     assert_waits(&things, task, &self->wait, -EBUSY);
@@ -171,12 +182,13 @@ static int use_a_wait_twice(struct orr_task *task, struct actor *self)
     things_close(&things);
     return 0;
 }
+
 static void wait_that_waits_for_something_else_is_refused(void **state)
 {
     (void)state;
-    open_stage();
-    play_inside(use_a_wait_twice);
-    stage_close(rt);
+    open_fixture();
+    run_in_task(use_a_wait_twice);
+    fixture_close(rt);
 }
 
 static const struct CMUnitTest misuse[] = {

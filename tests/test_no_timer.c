@@ -24,7 +24,7 @@
     do { \
         if (!(condition)) { \
             fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
-            fprintf(stderr, "log: %s\nnotice: %s\nsunk: %s\n", harness_log(), notice_text, sunk); \
+            fprintf(stderr, "log: %s\nnotice: %s\nsunk: %s\n", harness_log(), notice_text, sink_text); \
             _exit(1); \
         } \
     } while (0)
@@ -84,7 +84,7 @@ static const char *name_of(int call)
 /* With short limits. */
 static lua_State *open_limited(struct orr_runtime *rt, enum orr_lua_profile profile)
 {
-    return open_as_chosen(
+    return open_isolate(
         rt, (struct orr_lua_options){
                 .profile = profile,
                 .slice_ns = MS,
@@ -95,12 +95,13 @@ static lua_State *open_limited(struct orr_runtime *rt, enum orr_lua_profile prof
 /* A script that is to be ended at its deadline, and not to hold up the turns until then. */
 static void ends_in_time(struct orr_runtime *rt, lua_State *L, const char *code)
 {
-    int before = figure(L, "preemptions");
+    int before = runtime_stat(L, "preemptions");
     struct orr_task *task = start(L, code);
     turn_until_done(rt, task, 4 * MS);
     int error = error_of(rt, task);
-    if (error != -ETIME || figure(L, "preemptions") - before < 2) {
-        fprintf(stderr, "%s\n  ended with %d, suspended %d times\n", code, error, figure(L, "preemptions") - before);
+    if (error != -ETIME || runtime_stat(L, "preemptions") - before < 2) {
+        fprintf(stderr, "%s\n  ended with %d, suspended %d times\n", code, error,
+                runtime_stat(L, "preemptions") - before);
         _exit(1);
     }
 }
@@ -179,7 +180,7 @@ static void denied_to_a_trusted_one(int call)
     all_end_in_time(rt, L);
     is_told_why(name_of(call));
     CHECK(orr_lua_close(L) == 0);
-    L = open_as_chosen(rt, (struct orr_lua_options){ .profile = ORR_LUA_TRUSTED, .slice_ns = MS });
+    L = open_isolate(rt, (struct orr_lua_options){ .profile = ORR_LUA_TRUSTED, .slice_ns = MS });
     struct orr_task *task = start(L, "local hits = 0\n"
                                      "debug.sethook(function() hits = hits + 1 end, 'l')\n"
                                      "for i = 1, 20000 do\n"
@@ -203,12 +204,12 @@ static void no_pending_signals(int unused)
 {
     (void)unused;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_as_chosen(rt, (struct orr_lua_options){ .profile = ORR_LUA_UNTRUSTED,
-                                                                .slice_ns = MS,
-                                                                .deadline_ns[ORR_LUA_SCRIPT] = 50 * MS,
-                                                                .deadline_ns[ORR_LUA_CALL] = 20 * MS,
-                                                                .notice = keep_counted,
-                                                                .notice_data = noted });
+    lua_State *L = open_isolate(rt, (struct orr_lua_options){ .profile = ORR_LUA_UNTRUSTED,
+                                                              .slice_ns = MS,
+                                                              .deadline_ns[ORR_LUA_SCRIPT] = 50 * MS,
+                                                              .deadline_ns[ORR_LUA_CALL] = 20 * MS,
+                                                              .notice = keep_counted,
+                                                              .notice_data = noted });
     CHECK(!setrlimit(RLIMIT_SIGPENDING, &(struct rlimit){ 0, 0 }));
     ends_in_time(rt, L, endless[0]);
     is_told_why("timer_create");
@@ -310,7 +311,7 @@ static void denied_to_another_thread(int call)
     to_deny = call;
     all_end_in_time(rt, L);
     CHECK(harness_log_lines() == 0);
-    harness_elsewhere(run_elsewhere, &(struct elsewhere){ rt, L });
+    harness_on_thread(run_elsewhere, &(struct elsewhere){ rt, L });
     all_end_in_time(rt, L); /* where there is a timer again */
     CHECK(notices[ORR_LUA_COUNTED] == 1);
     finish(rt, L);

@@ -61,32 +61,12 @@ static int restore(void **state)
 
 /* --- What is allocated ---------------------------------------------------------------------------------------------------- */
 
-static _Atomic long long held;
-
-static void *counting_alloc(void *data, void *block, size_t old_size, size_t size)
-{
-    (void)data;
-    held += (long long)size - (long long)(block ? old_size : 0);
-    if (size)
-        return realloc(block, size);
-    free(block);
-    return NULL;
-}
-
-static struct orr_runtime *counting_runtime(void)
-{
-    held = 0;
-    struct orr_runtime *rt = host_runtime_with((struct orr_options){ .alloc = counting_alloc });
-    assert_non_null(rt);
-    return rt;
-}
-
 static const struct orr_lua_options trusted = { .profile = ORR_LUA_TRUSTED };
 
 /* Runs a script to its end, and closes all: nothing of it is left. */
 static void is_noted(struct orr_lua_options options, const char *code, const char *expected)
 {
-    struct orr_runtime *rt = counting_runtime();
+    struct orr_runtime *rt = host_counting_runtime();
     lua_State *L;
     options.mount = "game";
     assert_int_equal(orr_lua_new(rt, &options, &L), 0);
@@ -95,10 +75,9 @@ static void is_noted(struct orr_lua_options options, const char *code, const cha
     struct orr_task *task = start(L, code);
     turn_until_done(rt, task, 4 * MS);
     error_of(rt, task);
-    assert_string_equal(sunk, "");
+    assert_string_equal(sink_text, "");
     assert_string_equal(noted, expected);
-    finish(rt, L);
-    assert_int_equal(held, 0);
+    finish_counting(rt, L);
 }
 
 /* --- The tests -------------------------------------------------------------------------------------------------------------- */
@@ -106,8 +85,8 @@ static void is_noted(struct orr_lua_options options, const char *code, const cha
 static void what_is_suspended_by_chance_comes_to_the_same(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = counting_runtime();
-    lua_State *L = open_with(rt, (struct orr_lua_options){ .deadline_ns = { [ORR_LUA_SCRIPT] = ORR_NEVER } });
+    struct orr_runtime *rt = host_counting_runtime();
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ .deadline_ns = { [ORR_LUA_SCRIPT] = ORR_NEVER } });
     assert_int_equal(luaL_loadbuffer(L, paced_lua, paced_lua_size, "=paced.lua"), LUA_OK);
     lua_getglobal(L, "game");
     lua_pushcfunction(L, set_pauses);
@@ -120,8 +99,7 @@ static void what_is_suspended_by_chance_comes_to_the_same(void **state)
     assert_string_equal(result->error ? result->message : "", "");
     assert_int_equal(error_of(rt, task), 0);
     assert_true(questions > 10000);
-    finish(rt, L);
-    assert_int_equal(held, 0);
+    finish_counting(rt, L);
 }
 
 /* How often the budget is looked at in one call. */
@@ -182,30 +160,28 @@ static void a_long_call_is_suspended_at_the_end_of_its_slice(void **state)
 static void a_call_that_would_never_end_is_ended_at_its_deadline(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = counting_runtime();
-    lua_State *L = open_with(rt, (struct orr_lua_options){ .deadline_ns = { [ORR_LUA_SCRIPT] = 50 * MS } });
+    struct orr_runtime *rt = host_counting_runtime();
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ .deadline_ns = { [ORR_LUA_SCRIPT] = 50 * MS } });
     struct orr_task *task = start(L, "local t = { 1 } for _ = 1, 100 do t = { t, t } end\n"
                                      "pcall(game.json.encode, t) note 'never'");
     turn_until_done(rt, task, 4 * MS);
     assert_int_equal(error_of(rt, task), -ETIME);
     assert_string_equal(noted, "");
-    finish(rt, L);
-    assert_int_equal(held, 0);
+    finish_counting(rt, L);
 }
 
 /* Where instructions are counted, work in C counts, too. */
 static void a_call_uses_up_instructions(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = counting_runtime();
-    lua_State *L = open_with(rt, (struct orr_lua_options){ .mode = ORR_LUA_COUNT, .max_instructions = 100000 });
+    struct orr_runtime *rt = host_counting_runtime();
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ .mode = ORR_LUA_COUNT, .max_instructions = 100000 });
     struct orr_task *task = start(L, "local t = { 1 } for _ = 1, 100 do t = { t, t } end\n"
                                      "pcall(game.json.encode, t) note 'never'");
     turn_until_done(rt, task, 4 * MS);
     assert_int_equal(error_of(rt, task), -ETIME);
     assert_string_equal(noted, "");
-    finish(rt, L);
-    assert_int_equal(held, 0);
+    finish_counting(rt, L);
 }
 
 /* A task that is fair is overtaken between two instructions, and not inside such a call. */
@@ -278,8 +254,8 @@ static void a_call_that_is_dropped_leaves_nothing_behind(void **state)
         "full:receive()",        "full:try_receive()",     "echo:call(t)",
     };
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
-        struct orr_runtime *rt = counting_runtime();
-        lua_State *L = open_with(rt, (struct orr_lua_options){ 0 });
+        struct orr_runtime *rt = host_counting_runtime();
+        lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 });
         lua_register(L, "set_pauses", set_pauses);
         char code[1024];
         snprintf(code, sizeof code,
@@ -303,8 +279,7 @@ static void a_call_that_is_dropped_leaves_nothing_behind(void **state)
         paced_steps = PACED_STEPS;
         orr_task_cancel(task, "enough");
         orr_task_unref(task);
-        finish(rt, L);
-        assert_int_equal(held, 0);
+        finish_counting(rt, L);
     }
 }
 

@@ -1,5 +1,5 @@
 /* What is interrupted comes before what is merely ready, whatever queue it is in, and at a price that does not depend on the others. */
-#include "script.h"
+#include "step_task.h"
 
 #include "exec/worker.h"
 
@@ -8,45 +8,38 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void free_actors(struct actor **actors)
-{
-    for (int i = 0; i < ACTOR_CHILDREN && actors[i]; i++)
-        orr_task_unref(actors[i]->task);
-}
-
 static void failure_overtakes_siblings_that_are_ready(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = stage_open();
-    struct actor one = { .name = "one", .act = sleep_for, .extra = (void *)10 };
-    struct actor fails = { .name = "fails", .act = fail_after, .extra = (void *)10 };
-    struct actor three = { .name = "three", .act = sleep_for, .extra = (void *)10 };
-    struct actor four = { .name = "four", .act = sleep_for, .extra = (void *)10 };
-    struct actor parent = { .name = "parent", .act = start_and_sleep, .children = { &one, &fails, &three, &four } };
-    actor_start(rt, &parent);
-    stage_run(rt);
+    struct orr_runtime *rt = fixture_open();
+    struct step_task one = { .name = "one", .body = sleep_for, .data = (void *)10 };
+    struct step_task fails = { .name = "fails", .body = fail_after, .data = (void *)10 };
+    struct step_task three = { .name = "three", .body = sleep_for, .data = (void *)10 };
+    struct step_task four = { .name = "four", .body = sleep_for, .data = (void *)10 };
+    struct step_task parent = { .name = "parent",
+                                .body = start_and_sleep,
+                                .children = { &one, &fails, &three, &four } };
+    step_task_start(rt, &parent);
+    fixture_run(rt);
     char expected[128];
     snprintf(expected, sizeof expected, "one:0@10 parent:%d@10 three:%d@10 four:%d@10", -ECHILD, -ECANCELED,
              -ECANCELED);
     assert_string_equal(notes(), expected);
-    free_actors(parent.children);
+    step_task_unref_children(&parent);
     orr_task_unref(parent.task);
-    stage_close(rt);
+    fixture_close(rt);
 }
 
 /* The parent is in the ready queue, behind its children: its own sleep is over in the same turn. */
-static int start_and_sleep_as_long(struct orr_task *task, struct actor *self)
+static int start_and_sleep_as_long(struct orr_task *task, struct step_task *self)
 {
-    SCRIPT(self)
+    STEPS(self)
     {
-        for (int i = 0; i < ACTOR_CHILDREN && self->children[i]; i++)
-            actor_start(orr_task_runtime(task), self->children[i]);
+        step_task_start_children(self);
         STEP(self, 1);
         AWAIT(orr_sleep(task, &self->wait, MS)); /* they begin to sleep before it does */
         STEP(self, 2);
-        int error = AWAIT(orr_sleep(task, &self->wait, 9 * MS));
-        note("%s:%d@%llu", self->name, error, stage_ms(orr_task_runtime(task)));
-        return error;
+        return note_end(self, AWAIT(orr_sleep(task, &self->wait, 9 * MS)));
     }
     return 0;
 }
@@ -54,39 +47,39 @@ static int start_and_sleep_as_long(struct orr_task *task, struct actor *self)
 static void parent_that_is_ready_itself_is_taken_out_of_turn(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = stage_open();
-    struct actor fails = { .name = "fails", .act = fail_after, .extra = (void *)10 };
-    struct actor two = { .name = "two", .act = sleep_for, .extra = (void *)10 };
-    struct actor parent = { .name = "parent", .act = start_and_sleep_as_long, .children = { &fails, &two } };
-    actor_start(rt, &parent);
-    stage_run(rt);
+    struct orr_runtime *rt = fixture_open();
+    struct step_task fails = { .name = "fails", .body = fail_after, .data = (void *)10 };
+    struct step_task two = { .name = "two", .body = sleep_for, .data = (void *)10 };
+    struct step_task parent = { .name = "parent", .body = start_and_sleep_as_long, .children = { &fails, &two } };
+    step_task_start(rt, &parent);
+    fixture_run(rt);
     char expected[128];
     snprintf(expected, sizeof expected, "parent:%d@10 two:%d@10", -ECHILD, -ECANCELED);
     assert_string_equal(notes(), expected);
-    free_actors(parent.children);
+    step_task_unref_children(&parent);
     orr_task_unref(parent.task);
-    stage_close(rt);
+    fixture_close(rt);
 }
 
 static void what_is_cancelled_below_a_failure_ends_before_siblings_above_it_run(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = stage_open();
-    struct actor fails = { .name = "fails", .act = fail_after, .extra = (void *)10 };
-    struct actor nephew = { .name = "nephew", .act = sleep_for, .extra = (void *)1000 };
-    struct actor child = { .name = "child", .act = start_and_sleep, .children = { &fails, &nephew } };
-    struct actor sibling = { .name = "sibling", .act = start_and_sleep_as_long };
-    struct actor parent = { .name = "parent", .act = start_and_sleep, .children = { &child, &sibling } };
-    actor_start(rt, &parent);
-    stage_run(rt);
+    struct orr_runtime *rt = fixture_open();
+    struct step_task fails = { .name = "fails", .body = fail_after, .data = (void *)10 };
+    struct step_task nephew = { .name = "nephew", .body = sleep_for, .data = (void *)1000 };
+    struct step_task child = { .name = "child", .body = start_and_sleep, .children = { &fails, &nephew } };
+    struct step_task sibling = { .name = "sibling", .body = start_and_sleep_as_long };
+    struct step_task parent = { .name = "parent", .body = start_and_sleep, .children = { &child, &sibling } };
+    step_task_start(rt, &parent);
+    fixture_run(rt);
     char expected[160];
     snprintf(expected, sizeof expected, "child:%d@10 nephew:%d@10 parent:%d@10 sibling:%d@10", -ECHILD, -ECANCELED,
              -ECHILD, -ECANCELED);
     assert_string_equal(notes(), expected);
-    free_actors(child.children);
-    free_actors(parent.children);
+    step_task_unref_children(&child);
+    step_task_unref_children(&parent);
     orr_task_unref(parent.task);
-    stage_close(rt);
+    fixture_close(rt);
 }
 
 /* --- Other shares ------------------------------------------------------------------------------------------------ */
@@ -94,40 +87,39 @@ static void what_is_cancelled_below_a_failure_ends_before_siblings_above_it_run(
 static struct share other_share;
 
 /* Its children have a share of their own: they are an isolate's, and it is the host's. */
-static int start_elsewhere_and_sleep(struct orr_task *task, struct actor *self)
+static int start_elsewhere_and_sleep(struct orr_task *task, struct step_task *self)
 {
-    if (!self->step++)
-        for (int i = 0; i < ACTOR_CHILDREN && self->children[i]; i++) {
-            actor_start(orr_task_runtime(task), self->children[i]);
-            self->children[i]->task->share = &other_share;
-        }
-    int error = AWAIT(orr_sleep(task, &self->wait, 100 * MS));
-    note("%s:%d@%llu", self->name, error, stage_ms(orr_task_runtime(task)));
+    int first = !self->step;
+    int error = start_and_sleep(task, self);
+    for (int i = 0; first && i < STEP_TASK_CHILDREN && self->children[i]; i++)
+        self->children[i]->task->share = &other_share;
     return error;
 }
 
 static void parent_in_a_share_that_has_nothing_else_to_do_goes_first(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = stage_open();
+    struct orr_runtime *rt = fixture_open();
     share_open(&other_share);
-    struct actor one = { .name = "one", .act = sleep_for, .extra = (void *)10 };
-    struct actor fails = { .name = "fails", .act = fail_after, .extra = (void *)10 };
-    struct actor three = { .name = "three", .act = sleep_for, .extra = (void *)10 };
-    struct actor parent = { .name = "parent", .act = start_elsewhere_and_sleep, .children = { &one, &fails, &three } };
-    actor_start(rt, &parent);
-    stage_run(rt);
+    struct step_task one = { .name = "one", .body = sleep_for, .data = (void *)10 };
+    struct step_task fails = { .name = "fails", .body = fail_after, .data = (void *)10 };
+    struct step_task three = { .name = "three", .body = sleep_for, .data = (void *)10 };
+    struct step_task parent = { .name = "parent",
+                                .body = start_elsewhere_and_sleep,
+                                .children = { &one, &fails, &three } };
+    step_task_start(rt, &parent);
+    fixture_run(rt);
     char expected[128];
     snprintf(expected, sizeof expected, "one:0@10 parent:%d@10 three:%d@10", -ECHILD, -ECANCELED);
     assert_string_equal(notes(), expected);
     worker_close_share(parent.task->worker, &other_share);
-    free_actors(parent.children);
+    step_task_unref_children(&parent);
     orr_task_unref(parent.task);
-    stage_close(rt);
+    fixture_close(rt);
 }
 
 /* Interrupts another in a share that is gone before it goes on. */
-static int interrupt_and_close(struct orr_task *task, struct actor *self)
+static int interrupt_and_close(struct orr_task *task, struct step_task *self)
 {
     AWAIT(orr_sleep(task, &self->wait, 5 * MS));
     self->other->task->share = &other_share;
@@ -141,20 +133,20 @@ static int interrupt_and_close(struct orr_task *task, struct actor *self)
 static void interrupted_tasks_of_a_closed_share_are_left_to_the_hosts(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = stage_open();
+    struct orr_runtime *rt = fixture_open();
     other_share = (struct share){ 0 };
     share_open(&other_share);
-    struct actor sleeper = { .name = "sleeper", .act = sleep_for, .extra = (void *)1000 };
-    struct actor closer = { .name = "closer", .act = interrupt_and_close, .other = &sleeper };
-    actor_start(rt, &sleeper);
-    actor_start(rt, &closer);
-    stage_run(rt);
+    struct step_task sleeper = { .name = "sleeper", .body = sleep_for, .data = (void *)1000 };
+    struct step_task closer = { .name = "closer", .body = interrupt_and_close, .other = &sleeper };
+    step_task_start(rt, &sleeper);
+    step_task_start(rt, &closer);
+    fixture_run(rt);
     char expected[64];
     snprintf(expected, sizeof expected, "sleeper:%d@5", -ECANCELED);
     assert_string_equal(notes(), expected);
     orr_task_unref(sleeper.task);
     orr_task_unref(closer.task);
-    stage_close(rt);
+    fixture_close(rt);
 }
 
 /* --- The price ------------------------------------------------------------------------------------------------------- */
@@ -204,16 +196,16 @@ static enum orr_poll catch_all(struct orr_task *task, void *data)
 static void price_of_a_failure_does_not_depend_on_those_that_are_ready(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = stage_open();
+    struct orr_runtime *rt = fixture_open();
     struct crowd crowd = { .members = calloc(MANY, sizeof *crowd.members) };
     assert_non_null(crowd.members);
     assert_int_equal(orr_spawn(rt, &(struct orr_spawn){ .poll = catch_all, .data = &crowd }), 0);
-    stage_run(rt);
+    fixture_run(rt);
     assert_int_equal(crowd.caught, MANY);
     assert_in_range(crowd.polls, 1, MANY + 2);
     for (unsigned i = 0; i < MANY; i++)
         assert_int_equal(crowd.members[i].polls, 2);
-    stage_close(rt);
+    fixture_close(rt);
     free(crowd.members);
 }
 
@@ -268,14 +260,14 @@ static enum orr_poll stand_by(struct orr_task *task, void *data)
 static void those_who_interrupt_each_other_for_ever_do_not_starve_the_ready(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = stage_open();
+    struct orr_runtime *rt = fixture_open();
     struct quarrel quarrel = { 0 };
     assert_int_equal(orr_spawn(rt, &(struct orr_spawn){ .poll = quarrel_poll, .data = &quarrel }), 0);
     assert_int_equal(orr_spawn(rt, &(struct orr_spawn){ .poll = stand_by, .data = &quarrel }), 0);
-    stage_run(rt);
+    fixture_run(rt);
     assert_true(quarrel.over);
     assert_in_range(quarrel.bystander_ran_at, 1, ROUNDS - 1);
-    stage_close(rt);
+    fixture_close(rt);
 }
 
 static const struct CMUnitTest prompt[] = {

@@ -1,33 +1,36 @@
 /* Queues, and that nothing is freed while somebody needs it. */
-#include "cast.h"
+#include "wait_fixture.h"
 
 /* --- Queues ------------------------------------------------------------------------------------------------------- */
 
-static int get(struct orr_task *task, struct actor *self)
+static int get(struct orr_task *task, struct step_task *self)
 {
     void *item;
-    int error = AWAIT(orr_queue_get(task, &self->wait, self->extra, &item));
+    int error = AWAIT(orr_queue_get(task, &self->wait, self->data, &item));
     if (error)
-        return say(self, error);
+        return note_result(self, error);
     note("%s=%d", self->name, (int)(uintptr_t)item);
     return 0;
 }
+
 /* Puts `caught`. */
-static int put(struct orr_task *task, struct actor *self)
+static int put(struct orr_task *task, struct step_task *self)
 {
-    return say(self, AWAIT(orr_queue_put(task, &self->wait, self->extra, ITEM(self->caught))));
+    return note_result(self, AWAIT(orr_queue_put(task, &self->wait, self->data, ITEM(self->caught))));
 }
+
 static void assert_got(struct orr_queue *queue, int expected)
 {
     void *item;
     assert_int_equal(orr_queue_try_get(queue, &item), 0);
     assert_int_equal((int)(uintptr_t)item, expected);
 }
+
 static void queue_without_a_bound_gives_what_it_was_given_in_order(void **state)
 {
     (void)state;
     enum { MANY = 1000 };
-    open_stage();
+    open_fixture();
     struct orr_queue *queue = new_queue(0);
     void *item;
     for (int round = 0; round < 3; round++) {
@@ -40,17 +43,18 @@ static void queue_without_a_bound_gives_what_it_was_given_in_order(void **state)
     }
     assert_int_equal(orr_queue_free(queue), 0);
     assert_int_equal(dropped_sum, 0);
-    stage_close(rt);
+    fixture_close(rt);
 }
+
 static void bounded_queue_holds_back_putters_and_lets_them_in_in_order(void **state)
 {
     (void)state;
-    open_stage();
+    open_fixture();
     struct orr_queue *queue = new_queue(1);
-    struct actor actors[] = THREE(put, queue);
+    struct step_task tasks[] = THREE_TASKS(put, queue);
     for (int i = 0; i < 3; i++)
-        actors[i].caught = i + 1;
-    start_all_of(actors, 3);
+        tasks[i].caught = i + 1;
+    start_tasks(tasks, 3);
     assert_string_equal(notes(), "a");
     assert_int_equal(orr_queue_try_put(queue, ITEM(9)), -EAGAIN);
     assert_got(queue, 1);
@@ -62,31 +66,33 @@ static void bounded_queue_holds_back_putters_and_lets_them_in_in_order(void **st
     settle();
     assert_string_equal(notes(), "a b c");
     assert_int_equal(orr_queue_free(queue), 0);
-    stage_close(rt);
+    fixture_close(rt);
 }
+
 static void putter_in_line_is_let_in_when_a_getter_has_picked_up_its_item(void **state)
 {
     (void)state;
-    open_stage();
+    open_fixture();
     struct orr_queue *queue = new_queue(1);
-    struct actor gets = { .name = "gets", .act = get, .extra = queue };
-    struct actor puts = { .name = "puts", .act = put, .extra = queue, .caught = 2 };
-    start_all_of(&gets, 1);
-    actor_start(rt, &puts); /* it runs before the getter */
+    struct step_task gets = { .name = "gets", .body = get, .data = queue };
+    struct step_task puts = { .name = "puts", .body = put, .data = queue, .caught = 2 };
+    start_tasks(&gets, 1);
+    step_task_start(rt, &puts); /* it runs before the getter */
     assert_int_equal(orr_queue_try_put(queue, ITEM(1)), 0);
     settle();
     assert_string_equal(notes(), "gets=1 puts");
     assert_got(queue, 2);
     assert_int_equal(orr_queue_free(queue), 0);
-    stage_close(rt);
+    fixture_close(rt);
 }
+
 static void getters_are_served_in_order_of_arrival(void **state)
 {
     (void)state;
-    open_stage();
+    open_fixture();
     struct orr_queue *queue = new_queue(0);
-    struct actor actors[] = THREE(get, queue);
-    start_all_of(actors, 3);
+    struct step_task tasks[] = THREE_TASKS(get, queue);
+    start_tasks(tasks, 3);
     for (int i = 1; i <= 2; i++)
         assert_int_equal(orr_queue_try_put(queue, ITEM(i)), 0);
     settle();
@@ -95,117 +101,124 @@ static void getters_are_served_in_order_of_arrival(void **state)
     settle();
     assert_string_equal(notes(), "a=1 b=2 c=3");
     assert_int_equal(orr_queue_free(queue), 0);
-    stage_close(rt);
+    fixture_close(rt);
 }
+
 static void item_for_one_in_line_cannot_be_taken_by_another(void **state)
 {
     (void)state;
-    open_stage();
+    open_fixture();
     struct orr_queue *queue = new_queue(0);
-    struct actor actors[] = THREE(get, queue);
+    struct step_task tasks[] = THREE_TASKS(get, queue);
     void *item;
-    start_all_of(actors, 1);
-    actor_start(rt, &actors[1]); /* it runs before the one in line */
+    start_tasks(tasks, 1);
+    step_task_start(rt, &tasks[1]); /* it runs before the one in line */
     assert_int_equal(orr_queue_try_put(queue, ITEM(1)), 0);
     assert_int_equal(orr_queue_try_get(queue, &item), -EAGAIN);
     settle();
     assert_string_equal(notes(), "a=1");
-    drop(&actors[1]);
+    drop_task(&tasks[1]);
     assert_int_equal(orr_queue_free(queue), 0);
-    stage_close(rt);
+    fixture_close(rt);
 }
+
 static void closed_queue_gives_what_is_left_then_ends(void **state)
 {
     (void)state;
-    open_stage();
+    open_fixture();
     struct orr_queue *queue = new_queue(0);
-    struct actor actors[] = THREE(get, queue);
+    struct step_task tasks[] = THREE_TASKS(get, queue);
     void *item;
     for (int i = 1; i <= 2; i++)
         assert_int_equal(orr_queue_try_put(queue, ITEM(i)), 0);
     assert_int_equal(orr_queue_close(queue), 0);
     assert_int_equal(orr_queue_try_put(queue, ITEM(3)), -EPIPE);
-    start_all_of(actors, 3);
+    start_tasks(tasks, 3);
     assert_string_equal(notes(), "a=1 b=2 c:EPIPE");
     assert_int_equal(orr_queue_try_get(queue, &item), -EPIPE);
     assert_int_equal(orr_queue_close(queue), 0);
     assert_int_equal(orr_queue_free(queue), 0);
-    stage_close(rt);
+    fixture_close(rt);
 }
+
 static void getters_in_line_are_told_when_a_queue_is_closed(void **state)
 {
     (void)state;
-    open_stage();
+    open_fixture();
     struct orr_queue *queue = new_queue(0);
-    struct actor actors[] = THREE(get, queue);
-    start_all_of(actors, 3);
+    struct step_task tasks[] = THREE_TASKS(get, queue);
+    start_tasks(tasks, 3);
     assert_int_equal(orr_queue_try_put(queue, ITEM(1)), 0);
     assert_int_equal(orr_queue_close(queue), 0);
     settle();
     assert_string_equal(notes(), "a=1 b:EPIPE c:EPIPE");
     assert_int_equal(orr_queue_free(queue), 0);
-    stage_close(rt);
+    fixture_close(rt);
 }
+
 static void last_item_of_a_closed_queue_passes_to_the_next_if_its_getter_ends(void **state)
 {
     (void)state;
-    open_stage();
+    open_fixture();
     struct orr_queue *queue = new_queue(0);
-    struct actor actors[] = THREE(get, queue);
-    start_all_of(actors, 3);
+    struct step_task tasks[] = THREE_TASKS(get, queue);
+    start_tasks(tasks, 3);
     assert_int_equal(orr_queue_try_put(queue, ITEM(1)), 0);
     assert_int_equal(orr_queue_close(queue), 0);
-    drop(&actors[0]);
+    drop_task(&tasks[0]);
     settle();
     assert_string_equal(notes(), "b=1 c:EPIPE");
     assert_int_equal(orr_queue_free(queue), 0);
-    stage_close(rt);
+    fixture_close(rt);
 }
+
 static void closed_queue_has_not_ended_while_an_item_is_promised_but_not_got(void **state)
 {
     (void)state;
-    open_stage();
+    open_fixture();
     struct orr_queue *queue = new_queue(0);
-    struct actor actors[] = THREE(get, queue);
+    struct step_task tasks[] = THREE_TASKS(get, queue);
     void *item;
-    start_all_of(actors, 1);
+    start_tasks(tasks, 1);
     assert_int_equal(orr_queue_try_put(queue, ITEM(1)), 0);
     assert_int_equal(orr_queue_close(queue), 0);
     assert_int_equal(orr_queue_try_get(queue, &item), -EAGAIN);
-    drop(&actors[0]);
+    drop_task(&tasks[0]);
     assert_got(queue, 1);
     assert_int_equal(orr_queue_try_get(queue, &item), -EPIPE);
     assert_int_equal(orr_queue_free(queue), 0);
-    stage_close(rt);
+    fixture_close(rt);
 }
+
 static void putters_turned_away_by_a_close_keep_their_items(void **state)
 {
     (void)state;
-    open_stage();
+    open_fixture();
     struct orr_queue *queue = new_queue(1);
-    struct actor actors[] = THREE(put, queue);
+    struct step_task tasks[] = THREE_TASKS(put, queue);
     for (int i = 0; i < 3; i++)
-        actors[i].caught = i + 1;
-    start_all_of(actors, 3);
+        tasks[i].caught = i + 1;
+    start_tasks(tasks, 3);
     assert_int_equal(orr_queue_close(queue), 0);
     settle();
     assert_string_equal(notes(), "a b:EPIPE c:EPIPE");
     assert_int_equal(orr_queue_length(queue), 1);
     assert_int_equal(orr_queue_free(queue), 0);
     assert_int_equal(dropped_sum, 1);
-    stage_close(rt);
+    fixture_close(rt);
 }
+
 static void freed_queue_drops_what_is_left(void **state)
 {
     (void)state;
-    open_stage();
+    open_fixture();
     struct orr_queue *queue = new_queue(0);
     for (int i = 1; i <= 100; i++)
         assert_int_equal(orr_queue_try_put(queue, ITEM(i)), 0);
     assert_got(queue, 1);
     assert_int_equal(orr_queue_free(queue), 0);
     assert_int_equal(dropped_sum, 5050 - 1);
-    stage_close(rt);
+    fixture_close(rt);
 }
 
 /* --- Nothing is freed while somebody needs it --------------------------------------------------------------------- */
@@ -214,75 +227,79 @@ static void freed_queue_drops_what_is_left(void **state)
 static void event_is_not_freed_before_those_it_has_woken_know(void **state)
 {
     (void)state;
-    open_stage();
+    open_fixture();
     struct orr_event *event = new_event();
-    struct actor waits = { .name = "waits", .act = await_event, .extra = event };
-    start_all_of(&waits, 1);
+    struct step_task waits = { .name = "waits", .body = await_event, .data = event };
+    start_tasks(&waits, 1);
     assert_int_equal(orr_event_free(event), -EBUSY);
     assert_int_equal(orr_event_set(event), 1);
     assert_int_equal(orr_event_free(event), -EBUSY);
     settle();
     assert_string_equal(notes(), "waits");
     assert_int_equal(orr_event_free(event), 0);
-    stage_close(rt);
+    fixture_close(rt);
 }
+
 static void semaphore_is_not_freed_before_its_permit_has_been_picked_up(void **state)
 {
     (void)state;
-    open_stage();
+    open_fixture();
     struct orr_semaphore *semaphore = new_semaphore(1);
-    struct actor waits = { .name = "waits", .act = acquire, .extra = semaphore };
+    struct step_task waits = { .name = "waits", .body = acquire, .data = semaphore };
     assert_int_equal(orr_semaphore_try(semaphore), 0);
-    start_all_of(&waits, 1);
+    start_tasks(&waits, 1);
     assert_int_equal(orr_semaphore_free(semaphore), -EBUSY);
     assert_int_equal(orr_semaphore_release(semaphore), 0);
     assert_int_equal(orr_semaphore_free(semaphore), -EBUSY);
     settle();
     assert_int_equal(orr_semaphore_free(semaphore), 0);
-    stage_close(rt);
+    fixture_close(rt);
 }
+
 static void mutex_is_not_freed_before_its_next_owner_has_picked_it_up(void **state)
 {
     (void)state;
-    open_stage();
-    struct hold hold = new_hold();
-    struct actor actors[] = THREE(lock_and_unlock, &hold);
-    start_all_of(actors, 2);
-    assert_int_equal(orr_mutex_free(hold.mutex), -EBUSY);
-    assert_int_equal(orr_mutex_unlock(actors[0].task, hold.mutex), 0);
-    assert_int_equal(orr_mutex_free(hold.mutex), -EBUSY);
-    drop(&actors[0]);
-    drop(&actors[1]);
-    free_hold(&hold);
-    stage_close(rt);
+    open_fixture();
+    struct mutex_fixture fixture = new_mutex_fixture();
+    struct step_task tasks[] = THREE_TASKS(lock_and_unlock, &fixture);
+    start_tasks(tasks, 2);
+    assert_int_equal(orr_mutex_free(fixture.mutex), -EBUSY);
+    assert_int_equal(orr_mutex_unlock(tasks[0].task, fixture.mutex), 0);
+    assert_int_equal(orr_mutex_free(fixture.mutex), -EBUSY);
+    drop_task(&tasks[0]);
+    drop_task(&tasks[1]);
+    free_mutex_fixture(&fixture);
+    fixture_close(rt);
 }
+
 static void queue_is_not_freed_before_its_putters_know_that_they_were_let_in(void **state)
 {
     (void)state;
-    open_stage();
+    open_fixture();
     struct orr_queue *queue = new_queue(1);
-    struct actor actors[] = THREE(put, queue);
-    start_all_of(actors, 2);
+    struct step_task tasks[] = THREE_TASKS(put, queue);
+    start_tasks(tasks, 2);
     assert_int_equal(orr_queue_free(queue), -EBUSY);
     assert_got(queue, 0);
     assert_int_equal(orr_queue_free(queue), -EBUSY);
     settle();
     assert_int_equal(orr_queue_free(queue), 0);
-    stage_close(rt);
+    fixture_close(rt);
 }
+
 static void queue_is_not_freed_before_its_getters_know_that_it_is_closed(void **state)
 {
     (void)state;
-    open_stage();
+    open_fixture();
     struct orr_queue *queue = new_queue(1);
-    struct actor actors[] = THREE(get, queue);
-    start_all_of(actors, 1);
+    struct step_task tasks[] = THREE_TASKS(get, queue);
+    start_tasks(tasks, 1);
     assert_int_equal(orr_queue_free(queue), -EBUSY);
     assert_int_equal(orr_queue_close(queue), 0);
     assert_int_equal(orr_queue_free(queue), -EBUSY);
     settle();
     assert_int_equal(orr_queue_free(queue), 0);
-    stage_close(rt);
+    fixture_close(rt);
 }
 
 static const struct CMUnitTest queue[] = {

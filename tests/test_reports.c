@@ -67,7 +67,7 @@ static void call_that_times_out_is_told_to_the_notice_alone(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_with(rt, timed);
+    lua_State *L = open_trusted(rt, timed);
     load(L, FOR_LONG);
     assert_int_equal(orr_lua_call(L, 0, 0, 0), -ETIME);
     assert_int_equal(notices[ORR_LUA_TIMED_OUT], 1);

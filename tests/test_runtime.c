@@ -121,7 +121,7 @@ static void turn_elsewhere(void *data)
 static void let_another_thread_try(struct probe *probe, struct orr_task *task)
 {
     (void)probe;
-    harness_elsewhere(turn_elsewhere, orr_task_runtime(task));
+    harness_on_thread(turn_elsewhere, orr_task_runtime(task));
 }
 
 static void turn_on_a_second_thread_at_once_is_busy(void **state)
@@ -146,7 +146,7 @@ static void turns_move_from_thread_to_thread(void **state)
     struct probe probe = { 0 };
     probe_spawn(rt, &probe, ORR_HERE);
     for (unsigned i = 1; i <= 10; i++) {
-        harness_elsewhere(settle_here, rt);
+        harness_on_thread(settle_here, rt);
         assert_int_equal(probe.polls, i);
         orr_waker_wake(probe_waker(&probe));
     }
@@ -249,13 +249,13 @@ static void descriptor_is_readable_exactly_while_there_is_something_to_do(void *
     assert_true(orr_runtime_next_deadline(rt) == ORR_NEVER);
 
     struct orr_waker waker = probe_waker(&probe);
-    harness_elsewhere(harness_wake, &waker);
+    harness_on_thread(harness_wake, &waker);
     assert_true(harness_readable(fd));
     assert_int_equal(orr_runtime_turn(rt, ORR_NEVER), 0);
     assert_int_equal(probe.polls, 2);
     assert_false(harness_readable(fd));
 
-    harness_elsewhere(spawn_from, rt);
+    harness_on_thread(spawn_from, rt);
     assert_true(harness_readable(fd));
     assert_int_equal(orr_runtime_turn(rt, ORR_NEVER), 0);
     assert_false(harness_readable(fd));
@@ -346,7 +346,7 @@ static void stop_makes_the_descriptor_readable(void **state)
     (void)state;
     struct orr_runtime *rt = harness_runtime(1);
     int fd = orr_runtime_fd(rt);
-    harness_elsewhere(stop_from, rt);
+    harness_on_thread(stop_from, rt);
     assert_true(harness_readable(fd));
     assert_int_equal(orr_runtime_turn(rt, 0), -ESHUTDOWN);
     assert_true(harness_readable(fd)); /* it goes on saying so */
@@ -377,7 +377,7 @@ static void run_inner(struct probe *probe, struct orr_task *task)
     struct probe inside = { .done_after = 1 };
     probe_spawn(inner, &inside, ORR_HERE);
     assert_int_equal(orr_runtime_run(inner), 0);
-    *(unsigned *)probe->extra = inside.drops;
+    *(unsigned *)probe->data = inside.drops;
     assert_int_equal(orr_runtime_free(inner), 0);
     orr_task_yield(task); /* still on its own worker */
 }
@@ -387,7 +387,7 @@ static void runtime_runs_inside_a_task_of_another(void **state)
     (void)state;
     unsigned inner_drops = 0;
     struct orr_runtime *rt = harness_runtime(1);
-    struct probe probe = { .done_after = 2, .each = run_inner, .extra = &inner_drops };
+    struct probe probe = { .done_after = 2, .each = run_inner, .data = &inner_drops };
     probe_spawn(rt, &probe, ORR_HERE);
     assert_int_equal(orr_runtime_run(rt), 0);
     assert_int_equal(inner_drops, 1);
@@ -432,7 +432,7 @@ static void every_descriptor_is_close_on_exec(void **state)
 static void remember_mask(struct probe *probe, struct orr_task *task)
 {
     (void)task;
-    pthread_sigmask(SIG_SETMASK, NULL, probe->extra);
+    pthread_sigmask(SIG_SETMASK, NULL, probe->data);
 }
 
 static void threads_take_no_signals_of_the_host(void **state)
@@ -440,7 +440,7 @@ static void threads_take_no_signals_of_the_host(void **state)
     (void)state;
     struct orr_runtime *rt = harness_runtime(2);
     sigset_t mask, own;
-    struct probe probe = { .done_after = 1, .each = remember_mask, .extra = &mask };
+    struct probe probe = { .done_after = 1, .each = remember_mask, .data = &mask };
     probe_spawn(rt, &probe, 2);
     assert_int_equal(orr_runtime_run(rt), 0);
     assert_true(sigismember(&mask, SIGINT) && sigismember(&mask, SIGTERM) && sigismember(&mask, SIGRTMIN));

@@ -17,19 +17,13 @@
 
 /* --- Help ----------------------------------------------------------------------------------------------------- */
 
-static _Atomic long long held;
 static int served = INT32_MAX; /* of those that ask for memory */
 
-static void *counting_alloc(void *data, void *block, size_t old_size, size_t size)
+static void *refusing_alloc(void *data, void *block, size_t old_size, size_t size)
 {
-    (void)data;
     if (size && (size > old_size || !block) && served-- <= 0)
         return NULL;
-    held += (long long)size - (long long)(block ? old_size : 0);
-    if (size)
-        return realloc(block, size);
-    free(block);
-    return NULL;
+    return counting_alloc(data, block, old_size, size);
 }
 
 static struct orr_runtime *rt;
@@ -45,11 +39,11 @@ static int note(lua_State *L)
     return 0;
 }
 
-static lua_State *open_with(struct orr_lua_options options)
+static lua_State *open_sandboxed(struct orr_lua_options options)
 {
-    held = 0;
+    allocated_bytes = 0;
     noted[0] = '\0';
-    rt = harness_runtime_with((struct orr_options){ .clock = ORR_CLOCK_VIRTUAL, .alloc = counting_alloc });
+    rt = harness_runtime_with((struct orr_options){ .clock = ORR_CLOCK_VIRTUAL, .alloc = refusing_alloc });
     assert_non_null(rt);
     lua_State *L = NULL;
     assert_int_equal(orr_lua_new(rt, &options, &L), 0);
@@ -59,14 +53,14 @@ static lua_State *open_with(struct orr_lua_options options)
 
 static lua_State *open_untrusted(void)
 {
-    return open_with((struct orr_lua_options){ .mount = "game" });
+    return open_sandboxed((struct orr_lua_options){ .mount = "game" });
 }
 
 static void close_all(lua_State *L)
 {
     assert_int_equal(orr_lua_close(L), 0);
     assert_int_equal(orr_runtime_free(rt), 0);
-    assert_int_equal(held, 0);
+    assert_int_equal(allocated_bytes, 0);
 }
 
 static void run(lua_State *L, const char *code)
@@ -218,7 +212,7 @@ static int find_allowed(const char *name)
 static void scripts_have_every_name_on_the_list_and_no_other(void **state)
 {
     (void)state;
-    lua_State *L = open_with((struct orr_lua_options){ 0 });
+    lua_State *L = open_sandboxed((struct orr_lua_options){ 0 });
     lua_pushnil(L);
     lua_setglobal(L, "note");
     assert_int_equal(luaL_dostring(L, "local names, seen = {}, { [_G] = true }\n"
@@ -642,7 +636,7 @@ static lua_State *open_rooted(void)
     static char root[96];
     snprintf(root, sizeof root, "%s/root", folder);
     static const char *const roots[] = { root, NULL };
-    return open_with((struct orr_lua_options){ .mount = "game", .roots = roots });
+    return open_sandboxed((struct orr_lua_options){ .mount = "game", .roots = roots });
 }
 
 static void modules_come_from_the_roots_and_from_nowhere_else(void **state)
@@ -713,7 +707,7 @@ static void host_registers_modules_in_both_profiles(void **state)
 {
     (void)state;
     for (int profile = ORR_LUA_UNTRUSTED; profile <= ORR_LUA_TRUSTED; profile++) {
-        lua_State *L = open_with((struct orr_lua_options){ .profile = (enum orr_lua_profile)profile });
+        lua_State *L = open_sandboxed((struct orr_lua_options){ .profile = (enum orr_lua_profile)profile });
         lua_pushcfunction(L, open_module);
         assert_int_equal(orr_lua_register(L, "host.made"), 0);
         lua_pushinteger(L, 42);
@@ -877,7 +871,7 @@ static void scripts_are_loaded_from_text_and_from_files(void **state)
     assert_int_equal(orr_lua_load(L, &(struct orr_lua_source){ 0 }), -EINVAL);
     assert_int_equal(orr_lua_load(L, NULL), -EINVAL);
     close_all(L);
-    L = open_with((struct orr_lua_options){ .profile = ORR_LUA_TRUSTED });
+    L = open_sandboxed((struct orr_lua_options){ .profile = ORR_LUA_TRUSTED });
     text = (struct orr_lua_source){ .text = "return io", .own_globals = true };
     assert_int_equal(orr_lua_load(L, &text), -ENOTSUP);
     text.own_globals = false;
@@ -899,9 +893,9 @@ static bool play_with(int allocations)
     static char root[96];
     snprintf(root, sizeof root, "%s/root", folder);
     const char *const roots[] = { root, NULL };
-    held = 0;
+    allocated_bytes = 0;
     served = INT32_MAX;
-    rt = harness_runtime_with((struct orr_options){ .clock = ORR_CLOCK_VIRTUAL, .alloc = counting_alloc });
+    rt = harness_runtime_with((struct orr_options){ .clock = ORR_CLOCK_VIRTUAL, .alloc = refusing_alloc });
     served = allocations;
     lua_State *L = NULL;
     int error = orr_lua_new(rt, &(struct orr_lua_options){ .roots = roots }, &L);
@@ -923,7 +917,7 @@ static bool play_with(int allocations)
     bool enough = served > 0;
     served = INT32_MAX;
     assert_int_equal(orr_runtime_free(rt), 0);
-    assert_int_equal(held, 0);
+    assert_int_equal(allocated_bytes, 0);
     return enough;
 }
 

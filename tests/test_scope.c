@@ -2,7 +2,7 @@
  * The tree of tasks: parents wait for children, errors go up, cancellation comes down.  The examples are those of
  * structured concurrency as people know it, acted out by C tasks on the virtual clock.
  */
-#include "script.h"
+#include "step_task.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -13,12 +13,12 @@
 static void parent_is_done_when_its_children_are(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = stage_open();
-    struct actor slow = { .name = "slow", .act = sleep_for, .extra = (void *)100 };
-    struct actor quick = { .name = "quick", .act = sleep_for, .extra = (void *)50 };
-    struct actor parent = { .name = "parent", .act = start_children, .children = { &slow, &quick } };
-    actor_start(rt, &parent);
-    stage_run(rt);
+    struct orr_runtime *rt = fixture_open();
+    struct step_task slow = { .name = "slow", .body = sleep_for, .data = (void *)100 };
+    struct step_task quick = { .name = "quick", .body = sleep_for, .data = (void *)50 };
+    struct step_task parent = { .name = "parent", .body = start_children, .children = { &slow, &quick } };
+    step_task_start(rt, &parent);
+    fixture_run(rt);
     assert_string_equal(notes(), "parent:done quick:0@50 slow:0@100");
     assert_int_equal(parent.done_at - parent.ended_at, 100 * MS);
     assert_true(orr_task_done(parent.task));
@@ -26,7 +26,7 @@ static void parent_is_done_when_its_children_are(void **state)
     orr_task_unref(parent.task);
     orr_task_unref(slow.task);
     orr_task_unref(quick.task);
-    stage_close(rt);
+    fixture_close(rt);
 }
 
 /* --- Errors go up ------------------------------------------------------------------------------------------ */
@@ -34,12 +34,12 @@ static void parent_is_done_when_its_children_are(void **state)
 static void childs_failure_interrupts_the_parents_wait_and_cancels_its_siblings(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = stage_open();
-    struct actor fails = { .name = "fails", .act = fail_after, .extra = (void *)10 };
-    struct actor other = { .name = "other", .act = sleep_for, .extra = (void *)1000 };
-    struct actor parent = { .name = "parent", .act = start_and_sleep, .children = { &fails, &other } };
-    actor_start(rt, &parent);
-    stage_run(rt);
+    struct orr_runtime *rt = fixture_open();
+    struct step_task fails = { .name = "fails", .body = fail_after, .data = (void *)10 };
+    struct step_task other = { .name = "other", .body = sleep_for, .data = (void *)1000 };
+    struct step_task parent = { .name = "parent", .body = start_and_sleep, .children = { &fails, &other } };
+    step_task_start(rt, &parent);
+    fixture_run(rt);
     char expected[64];
     snprintf(expected, sizeof expected, "parent:%d@10 other:%d@10", -ECHILD, -ECANCELED);
     assert_string_equal(notes(), expected);
@@ -49,24 +49,23 @@ static void childs_failure_interrupts_the_parents_wait_and_cancels_its_siblings(
     orr_task_unref(parent.task);
     orr_task_unref(fails.task);
     orr_task_unref(other.task);
-    stage_close(rt);
+    fixture_close(rt);
 }
 
 /* Sleeps twice, and takes no notice of what interrupts it. */
-static int start_and_catch(struct orr_task *task, struct actor *self)
+static int start_and_catch(struct orr_task *task, struct step_task *self)
 {
-    SCRIPT(self)
+    STEPS(self)
     {
-        for (int i = 0; i < ACTOR_CHILDREN && self->children[i]; i++)
-            actor_start(orr_task_runtime(task), self->children[i]);
+        step_task_start_children(self);
         STEP(self, 1);
         self->caught = AWAIT(orr_sleep(task, &self->wait, 100 * MS));
-        note("%s:%d@%llu", self->name, self->caught, stage_ms(orr_task_runtime(task)));
+        note_end(self, self->caught);
         if (orr_task_failed_child(task))
             note("by:%s", orr_task_name(orr_task_failed_child(task)));
         STEP(self, 2);
         int again = AWAIT(orr_sleep(task, &self->wait, 1 * MS));
-        note("%s:%d@%llu", self->name, again, stage_ms(orr_task_runtime(task)));
+        note_end(self, again);
         return again;
     }
     return 0;
@@ -75,12 +74,12 @@ static int start_and_catch(struct orr_task *task, struct actor *self)
 static void failure_that_is_caught_is_told_once_and_the_parent_goes_on(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = stage_open();
-    struct actor fails = { .name = "fails", .act = fail_after, .extra = (void *)10 };
-    struct actor other = { .name = "other", .act = sleep_for, .extra = (void *)30 };
-    struct actor parent = { .name = "parent", .act = start_and_catch, .children = { &fails, &other } };
-    actor_start(rt, &parent);
-    stage_run(rt);
+    struct orr_runtime *rt = fixture_open();
+    struct step_task fails = { .name = "fails", .body = fail_after, .data = (void *)10 };
+    struct step_task other = { .name = "other", .body = sleep_for, .data = (void *)30 };
+    struct step_task parent = { .name = "parent", .body = start_and_catch, .children = { &fails, &other } };
+    step_task_start(rt, &parent);
+    fixture_run(rt);
     char expected[96];
     snprintf(expected, sizeof expected, "parent:%d@10 by:fails parent:0@11 other:0@30", -ECHILD);
     assert_string_equal(notes(), expected);
@@ -89,18 +88,18 @@ static void failure_that_is_caught_is_told_once_and_the_parent_goes_on(void **st
     orr_task_unref(parent.task);
     orr_task_unref(fails.task);
     orr_task_unref(other.task);
-    stage_close(rt);
+    fixture_close(rt);
 }
 
 static void failure_of_a_child_whose_parents_body_is_over_fails_the_parent(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = stage_open();
-    struct actor fails = { .name = "fails", .act = fail_after, .extra = (void *)10 };
-    struct actor other = { .name = "other", .act = sleep_for, .extra = (void *)30 };
-    struct actor parent = { .name = "parent", .act = start_children, .children = { &fails, &other } };
-    actor_start(rt, &parent);
-    stage_run(rt);
+    struct orr_runtime *rt = fixture_open();
+    struct step_task fails = { .name = "fails", .body = fail_after, .data = (void *)10 };
+    struct step_task other = { .name = "other", .body = sleep_for, .data = (void *)30 };
+    struct step_task parent = { .name = "parent", .body = start_children, .children = { &fails, &other } };
+    step_task_start(rt, &parent);
+    fixture_run(rt);
     char expected[96];
     snprintf(expected, sizeof expected, "parent:done other:%d@10", -ECANCELED);
     assert_string_equal(notes(), expected);
@@ -108,13 +107,13 @@ static void failure_of_a_child_whose_parents_body_is_over_fails_the_parent(void 
     orr_task_unref(parent.task);
     orr_task_unref(fails.task);
     orr_task_unref(other.task);
-    stage_close(rt);
+    fixture_close(rt);
 }
 
-static int start_and_await(struct orr_task *task, struct actor *self)
+static int start_and_await(struct orr_task *task, struct step_task *self)
 {
     if (!self->step++)
-        actor_start(orr_task_runtime(task), self->children[0]);
+        step_task_start(orr_task_runtime(task), self->children[0]);
     int error = AWAIT(orr_task_await(task, &self->wait, self->children[0]->task));
     if (error)
         return error;
@@ -125,17 +124,17 @@ static int start_and_await(struct orr_task *task, struct actor *self)
 static void awaiting_a_child_observes_its_failure(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = stage_open();
-    struct actor fails = { .name = "fails", .act = fail_after, .extra = (void *)10 };
-    struct actor parent = { .name = "parent", .act = start_and_await, .children = { &fails } };
-    actor_start(rt, &parent);
-    stage_run(rt);
+    struct orr_runtime *rt = fixture_open();
+    struct step_task fails = { .name = "fails", .body = fail_after, .data = (void *)10 };
+    struct step_task parent = { .name = "parent", .body = start_and_await, .children = { &fails } };
+    step_task_start(rt, &parent);
+    fixture_run(rt);
     assert_int_equal(parent.caught, -EIO);
     assert_int_equal(orr_task_result(parent.task)->error, 0);
     orr_task_unref(parent.task);
     orr_task_unref(fails.task);
     assert_int_equal(harness_log_lines(), 0);
-    stage_close(rt);
+    fixture_close(rt);
 }
 
 struct counted {
@@ -152,7 +151,7 @@ static void count_error(void *data, struct orr_task *origin, const struct orr_re
 }
 
 /* Cancelled, it fails in its cleanup. */
-static int fail_when_cancelled(struct orr_task *task, struct actor *self)
+static int fail_when_cancelled(struct orr_task *task, struct step_task *self)
 {
     return AWAIT(orr_sleep(task, &self->wait, 1000 * MS)) ? -EPROTO : 0;
 }
@@ -160,12 +159,12 @@ static int fail_when_cancelled(struct orr_task *task, struct actor *self)
 static void later_failures_are_secondary_and_all_reachable(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = stage_open();
-    struct actor fails = { .name = "fails", .act = fail_after, .extra = (void *)10 };
-    struct actor also = { .name = "also", .act = fail_when_cancelled };
-    struct actor parent = { .name = "parent", .act = start_and_sleep, .children = { &fails, &also } };
-    actor_start(rt, &parent);
-    stage_run(rt);
+    struct orr_runtime *rt = fixture_open();
+    struct step_task fails = { .name = "fails", .body = fail_after, .data = (void *)10 };
+    struct step_task also = { .name = "also", .body = fail_when_cancelled };
+    struct step_task parent = { .name = "parent", .body = start_and_sleep, .children = { &fails, &also } };
+    step_task_start(rt, &parent);
+    fixture_run(rt);
     assert_int_equal(orr_task_result(parent.task)->error, -EIO);
     struct counted counted = { 0 };
     orr_task_errors(parent.task, count_error, &counted);
@@ -176,10 +175,10 @@ static void later_failures_are_secondary_and_all_reachable(void **state)
     orr_task_unref(parent.task);
     orr_task_unref(fails.task);
     orr_task_unref(also.task);
-    stage_close(rt);
+    fixture_close(rt);
 }
 
-static int fail_at_once(struct orr_task *task, struct actor *self)
+static int fail_at_once(struct orr_task *task, struct step_task *self)
 {
     (void)task;
     (void)self;
@@ -187,10 +186,10 @@ static int fail_at_once(struct orr_task *task, struct actor *self)
 }
 
 /* Lets its child fail first, then fails by itself. */
-static int yield_then_fail(struct orr_task *task, struct actor *self)
+static int yield_then_fail(struct orr_task *task, struct step_task *self)
 {
     if (!self->step++) {
-        actor_start(orr_task_runtime(task), self->children[0]);
+        step_task_start(orr_task_runtime(task), self->children[0]);
         orr_task_yield(task);
         return -EAGAIN;
     }
@@ -200,11 +199,11 @@ static int yield_then_fail(struct orr_task *task, struct actor *self)
 static void body_that_fails_after_its_child_keeps_its_error_as_a_secondary(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = stage_open();
-    struct actor fails = { .name = "fails", .act = fail_at_once };
-    struct actor parent = { .name = "parent", .act = yield_then_fail, .children = { &fails } };
-    actor_start(rt, &parent);
-    stage_run(rt);
+    struct orr_runtime *rt = fixture_open();
+    struct step_task fails = { .name = "fails", .body = fail_at_once };
+    struct step_task parent = { .name = "parent", .body = yield_then_fail, .children = { &fails } };
+    step_task_start(rt, &parent);
+    fixture_run(rt);
     assert_int_equal(orr_task_result(parent.task)->error, -EIO);
     struct counted counted = { 0 };
     orr_task_errors(parent.task, count_error, &counted);
@@ -213,24 +212,24 @@ static void body_that_fails_after_its_child_keeps_its_error_as_a_secondary(void 
     assert_int_equal(counted.errors[1], -EPROTO);
     orr_task_unref(parent.task);
     orr_task_unref(fails.task);
-    stage_close(rt);
+    fixture_close(rt);
 }
 
 static void supervisor_lets_the_others_go_on_and_fails_at_its_end(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = stage_open();
-    struct actor fails = { .name = "fails", .act = fail_after, .extra = (void *)10 };
-    struct actor other = { .name = "other", .act = sleep_for, .extra = (void *)300 };
-    struct actor parent = { .name = "parent", .act = start_and_sleep, .children = { &fails, &other } };
-    actor_start_with(rt, &parent, (struct orr_spawn){ .supervise = true });
-    stage_run(rt);
+    struct orr_runtime *rt = fixture_open();
+    struct step_task fails = { .name = "fails", .body = fail_after, .data = (void *)10 };
+    struct step_task other = { .name = "other", .body = sleep_for, .data = (void *)300 };
+    struct step_task parent = { .name = "parent", .body = start_and_sleep, .children = { &fails, &other } };
+    step_task_start_with(rt, &parent, (struct orr_spawn){ .supervise = true });
+    fixture_run(rt);
     assert_string_equal(notes(), "parent:0@100 other:0@300");
     assert_int_equal(orr_task_result(parent.task)->error, -EIO);
     orr_task_unref(parent.task);
     orr_task_unref(fails.task);
     orr_task_unref(other.task);
-    stage_close(rt);
+    fixture_close(rt);
 }
 
 /* --- Cancellation comes down --------------------------------------------------------------------------------- */
@@ -238,19 +237,19 @@ static void supervisor_lets_the_others_go_on_and_fails_at_its_end(void **state)
 static void cancelling_a_parent_cancels_all_below_it_at_once_a_task_before_its_children(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = stage_open();
-    struct actor grandchild = { .name = "grandchild", .act = sleep_for, .extra = (void *)1000 };
-    struct actor first = { .name = "first", .act = start_and_sleep, .children = { &grandchild } };
-    struct actor second = { .name = "second", .act = sleep_for, .extra = (void *)1000 };
-    struct actor parent = { .name = "parent", .act = start_and_sleep, .children = { &first, &second } };
-    actor_start(rt, &parent);
+    struct orr_runtime *rt = fixture_open();
+    struct step_task grandchild = { .name = "grandchild", .body = sleep_for, .data = (void *)1000 };
+    struct step_task first = { .name = "first", .body = start_and_sleep, .children = { &grandchild } };
+    struct step_task second = { .name = "second", .body = sleep_for, .data = (void *)1000 };
+    struct step_task parent = { .name = "parent", .body = start_and_sleep, .children = { &first, &second } };
+    step_task_start(rt, &parent);
     assert_int_equal(orr_runtime_leave(rt), 0);
     for (int turns = 0; turns < 4; turns++)
         assert_true(orr_runtime_turn(rt, 0) >= 0); /* one poll each: all wait, and no time has passed */
     assert_int_equal(orr_runtime_enter(rt), 0);
     assert_int_equal(orr_task_cancel(parent.task, "enough"), 0);
     assert_string_equal(orr_task_cancelled(grandchild.task), "enough");
-    stage_run(rt);
+    fixture_run(rt);
     char expected[128];
     snprintf(expected, sizeof expected, "parent:%d@0 first:%d@0 grandchild:%d@0 second:%d@0", -ECANCELED, -ECANCELED,
              -ECANCELED, -ECANCELED);
@@ -262,55 +261,55 @@ static void cancelling_a_parent_cancels_all_below_it_at_once_a_task_before_its_c
     orr_task_unref(second.task);
     orr_task_unref(grandchild.task);
     assert_int_equal(harness_log_lines(), 0); /* on purpose is not a failure */
-    stage_close(rt);
+    fixture_close(rt);
 }
 
 static void cancellation_stays_every_wait_says_so(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = stage_open();
-    struct actor actor = { .name = "a", .act = start_and_catch };
-    actor_start(rt, &actor);
-    orr_task_cancel(actor.task, NULL); /* before it has begun: it runs up to its first wait */
-    stage_run(rt);
+    struct orr_runtime *rt = fixture_open();
+    struct step_task waiter = { .name = "a", .body = start_and_catch };
+    step_task_start(rt, &waiter);
+    orr_task_cancel(waiter.task, NULL); /* before it has begun: it runs up to its first wait */
+    fixture_run(rt);
     char expected[64];
     snprintf(expected, sizeof expected, "a:%d@0 a:%d@0", -ECANCELED, -ECANCELED);
     assert_string_equal(notes(), expected);
-    orr_task_unref(actor.task);
-    stage_close(rt);
+    orr_task_unref(waiter.task);
+    fixture_close(rt);
 }
 
 static void child_made_by_a_cancelled_task_is_born_cancelled(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = stage_open();
-    struct actor child = { .name = "child", .act = sleep_for, .extra = (void *)50 };
-    struct actor parent = { .name = "parent", .act = start_children, .children = { &child } };
-    actor_start(rt, &parent);
+    struct orr_runtime *rt = fixture_open();
+    struct step_task child = { .name = "child", .body = sleep_for, .data = (void *)50 };
+    struct step_task parent = { .name = "parent", .body = start_children, .children = { &child } };
+    step_task_start(rt, &parent);
     orr_task_cancel(parent.task, NULL);
-    stage_run(rt);
+    fixture_run(rt);
     assert_int_equal(child.error, -ECANCELED);
     orr_task_unref(parent.task);
     orr_task_unref(child.task);
-    stage_close(rt);
+    fixture_close(rt);
 }
 
 static void task_cancelled_while_it_waits_for_its_children_was_cut_short(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = stage_open();
-    struct actor child = { .name = "child", .act = sleep_for, .extra = (void *)50 };
-    struct actor parent = { .name = "parent", .act = start_children, .children = { &child } };
-    actor_start(rt, &parent);
+    struct orr_runtime *rt = fixture_open();
+    struct step_task child = { .name = "child", .body = sleep_for, .data = (void *)50 };
+    struct step_task parent = { .name = "parent", .body = start_children, .children = { &child } };
+    step_task_start(rt, &parent);
     assert_int_equal(orr_runtime_leave(rt), 0);
     assert_true(orr_runtime_turn(rt, 0) >= 0);
     assert_int_equal(orr_runtime_enter(rt), 0);
     orr_task_cancel(parent.task, NULL);
-    stage_run(rt);
+    fixture_run(rt);
     assert_int_equal(orr_task_result(parent.task)->error, -ECANCELED);
     orr_task_unref(parent.task);
     orr_task_unref(child.task);
-    stage_close(rt);
+    fixture_close(rt);
 }
 
 /* --- Results ---------------------------------------------------------------------------------------------------- */
@@ -333,17 +332,17 @@ static enum orr_poll answer_42(struct orr_task *task, void *data)
 static void result_outlives_the_task_as_long_as_somebody_holds_it(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = stage_open();
+    struct orr_runtime *rt = fixture_open();
     struct orr_task *task;
     values_dropped = 0;
     assert_int_equal(orr_spawn(rt, &(struct orr_spawn){ .poll = answer_42, .task = &task }), 0);
     assert_null(orr_task_result(task));
-    stage_run(rt);
+    fixture_run(rt);
     assert_int_equal(*(int *)orr_task_result(task)->value, 42);
     assert_int_equal(values_dropped, 0);
     orr_task_unref(task);
     assert_int_equal(values_dropped, 1);
-    stage_close(rt);
+    fixture_close(rt);
 }
 
 static void note_done(struct orr_task *task, void *data)
@@ -352,7 +351,7 @@ static void note_done(struct orr_task *task, void *data)
     note("%s", (const char *)data);
 }
 
-static int await_other(struct orr_task *task, struct actor *self)
+static int await_other(struct orr_task *task, struct step_task *self)
 {
     int error = AWAIT(orr_task_await(task, &self->wait, self->other->task));
     note("%s", self->name);
@@ -362,32 +361,32 @@ static int await_other(struct orr_task *task, struct actor *self)
 static void those_who_watch_are_told_in_order_of_arrival(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = stage_open();
-    struct actor watched = { .name = "watched", .act = sleep_for, .extra = (void *)10 };
-    struct actor waits = { .name = "waiter", .act = await_other, .other = &watched };
+    struct orr_runtime *rt = fixture_open();
+    struct step_task watched = { .name = "watched", .body = sleep_for, .data = (void *)10 };
+    struct step_task waits = { .name = "waiter", .body = await_other, .other = &watched };
     struct orr_observer first = { .done = note_done, .data = "first" }, last = { .done = note_done, .data = "last" };
     struct orr_observer gone = { .done = note_done, .data = "gone" };
-    actor_start(rt, &watched);
+    step_task_start(rt, &watched);
     assert_int_equal(orr_task_observe(watched.task, &first), 0);
     assert_int_equal(orr_task_observe(watched.task, &first), -EBUSY);
     assert_int_equal(orr_task_observe(watched.task, &gone), 0);
     orr_task_unobserve(&gone);
-    actor_start(rt, &waits);
+    step_task_start(rt, &waits);
     assert_int_equal(orr_task_observe(watched.task, &last), 0);
-    stage_run(rt);
+    fixture_run(rt);
     assert_string_equal(notes(), "watched:0@10 first last waiter"); /* who waits is woken; who observes is called */
     notes_clear();
     assert_int_equal(orr_task_observe(watched.task, &gone), 0);
     assert_string_equal(notes(), "gone"); /* at once */
     orr_task_unref(watched.task);
     orr_task_unref(waits.task);
-    stage_close(rt);
+    fixture_close(rt);
 }
 
 /* Completes its parent with a value, as the first of several racers. */
-static int win_after(struct orr_task *task, struct actor *self)
+static int win_after(struct orr_task *task, struct step_task *self)
 {
-    int error = AWAIT(orr_sleep(task, &self->wait, (uintptr_t)self->extra * MS));
+    int error = AWAIT(orr_sleep(task, &self->wait, (uintptr_t)self->data * MS));
     if (error)
         return error;
     struct orr_result result = { .value = self, .drop = drop_value };
@@ -395,26 +394,25 @@ static int win_after(struct orr_task *task, struct actor *self)
     return 0;
 }
 
-static int start_and_wait_for_ever(struct orr_task *task, struct actor *self)
+static int start_and_wait_for_ever(struct orr_task *task, struct step_task *self)
 {
     if (!self->step++)
-        for (int i = 0; self->children[i]; i++)
-            actor_start(orr_task_runtime(task), self->children[i]);
+        step_task_start_children(self);
     return AWAIT(orr_sleep_until(task, &self->wait, ORR_NEVER));
 }
 
 static void task_completed_from_outside_has_that_result_and_cancels_the_rest(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = stage_open();
-    struct actor parent;
-    struct actor cache = { .name = "cache", .act = win_after, .extra = (void *)10, .other = &parent };
-    struct actor network = { .name = "network", .act = win_after, .extra = (void *)20, .other = &parent };
-    parent = (struct actor){ .name = "race", .act = start_and_wait_for_ever, .children = { &cache, &network } };
+    struct orr_runtime *rt = fixture_open();
+    struct step_task parent;
+    struct step_task cache = { .name = "cache", .body = win_after, .data = (void *)10, .other = &parent };
+    struct step_task network = { .name = "network", .body = win_after, .data = (void *)20, .other = &parent };
+    parent = (struct step_task){ .name = "race", .body = start_and_wait_for_ever, .children = { &cache, &network } };
     values_dropped = 0;
-    actor_start(rt, &parent);
-    stage_run(rt);
-    assert_int_equal(stage_ms(rt), 10);
+    step_task_start(rt, &parent);
+    fixture_run(rt);
+    assert_int_equal(fixture_ms(rt), 10);
     assert_int_equal(cache.caught, 0);
     assert_int_equal(network.error, -ECANCELED);
     assert_ptr_equal(orr_task_result(parent.task)->value, &cache);
@@ -423,10 +421,10 @@ static void task_completed_from_outside_has_that_result_and_cancels_the_rest(voi
     orr_task_unref(network.task);
     orr_task_unref(parent.task);
     assert_int_equal(values_dropped, 1);
-    stage_close(rt);
+    fixture_close(rt);
 }
 
-static int await_parent(struct orr_task *task, struct actor *self)
+static int await_parent(struct orr_task *task, struct step_task *self)
 {
     self->caught = orr_task_await(task, &self->wait, task);
     return orr_task_await(task, &self->wait, self->other->task);
@@ -435,62 +433,62 @@ static int await_parent(struct orr_task *task, struct actor *self)
 static void awaiting_oneself_or_an_ancestor_is_refused(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = stage_open();
-    struct actor parent;
-    struct actor child = { .name = "child", .act = await_parent, .other = &parent };
-    parent = (struct actor){ .name = "parent", .act = start_children, .children = { &child } };
-    actor_start(rt, &parent);
-    stage_run(rt);
+    struct orr_runtime *rt = fixture_open();
+    struct step_task parent;
+    struct step_task child = { .name = "child", .body = await_parent, .other = &parent };
+    parent = (struct step_task){ .name = "parent", .body = start_children, .children = { &child } };
+    step_task_start(rt, &parent);
+    fixture_run(rt);
     assert_int_equal(child.caught, -EDEADLK);
     assert_int_equal(child.error, -EDEADLK);
     assert_int_equal(orr_task_result(parent.task)->error, -EDEADLK);
     orr_task_unref(parent.task);
     orr_task_unref(child.task);
-    stage_close(rt);
+    fixture_close(rt);
 }
 
 /* --- Detached, and failures that nobody sees -------------------------------------------------------------------- */
 
-static int start_and_detach(struct orr_task *task, struct actor *self)
+static int start_and_detach(struct orr_task *task, struct step_task *self)
 {
-    actor_start(orr_task_runtime(task), self->children[0]);
+    step_task_start(orr_task_runtime(task), self->children[0]);
     assert_int_equal(orr_task_detach(self->children[0]->task), 0);
-    actor_start_with(orr_task_runtime(task), self->children[1], (struct orr_spawn){ .detached = true });
+    step_task_start_with(orr_task_runtime(task), self->children[1], (struct orr_spawn){ .detached = true });
     return 0;
 }
 
 static void detached_task_is_not_waited_for(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = stage_open();
-    struct actor one = { .name = "one", .act = sleep_for, .extra = (void *)50 };
-    struct actor two = { .name = "two", .act = sleep_for, .extra = (void *)50 };
-    struct actor parent = { .name = "parent", .act = start_and_detach, .children = { &one, &two } };
-    actor_start(rt, &parent);
-    stage_run(rt);
+    struct orr_runtime *rt = fixture_open();
+    struct step_task one = { .name = "one", .body = sleep_for, .data = (void *)50 };
+    struct step_task two = { .name = "two", .body = sleep_for, .data = (void *)50 };
+    struct step_task parent = { .name = "parent", .body = start_and_detach, .children = { &one, &two } };
+    step_task_start(rt, &parent);
+    fixture_run(rt);
     assert_int_equal(parent.done_at, parent.ended_at);
     assert_int_equal(one.done_at - parent.done_at, 50 * MS);
     orr_task_unref(parent.task);
     orr_task_unref(one.task);
     orr_task_unref(two.task);
-    stage_close(rt);
+    fixture_close(rt);
 }
 
 static void failure_nobody_sees_reaches_the_log_with_the_chain_of_names(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = stage_open();
-    struct actor inner = { .name = "inner", .act = fail_after, .extra = (void *)10 };
-    struct actor middle = { .name = "middle", .act = start_and_sleep, .children = { &inner } };
-    struct actor outer = { .name = "outer", .act = start_and_sleep, .children = { &middle } };
-    actor_start(rt, &outer);
-    stage_run(rt);
+    struct orr_runtime *rt = fixture_open();
+    struct step_task inner = { .name = "inner", .body = fail_after, .data = (void *)10 };
+    struct step_task middle = { .name = "middle", .body = start_and_sleep, .children = { &inner } };
+    struct step_task outer = { .name = "outer", .body = start_and_sleep, .children = { &middle } };
+    step_task_start(rt, &outer);
+    fixture_run(rt);
     orr_task_unref(inner.task);
     orr_task_unref(middle.task);
     assert_int_equal(harness_log_lines(), 0); /* somebody may still look */
     orr_task_unref(outer.task);
     assert_string_equal(harness_log(), "task outer > middle > inner failed: Input/output error");
-    stage_close(rt);
+    fixture_close(rt);
 }
 
 static unsigned sunk;
@@ -507,10 +505,10 @@ static void failure_nobody_sees_reaches_the_hosts_sink_once(void **state)
 {
     (void)state;
     struct orr_runtime *rt = harness_runtime_with((struct orr_options){ .sink = sink, .sink_data = &sunk });
-    struct actor fails = { .name = "alone", .act = fail_at_once };
+    struct step_task fails = { .name = "alone", .body = fail_at_once };
     sunk = 0;
     assert_int_equal(orr_runtime_enter(rt), 0);
-    actor_start(rt, &fails);
+    step_task_start(rt, &fails);
     orr_task_unref(fails.task);
     assert_int_equal(orr_runtime_leave(rt), 0);
     assert_int_equal(orr_runtime_run(rt), 0);
@@ -519,11 +517,11 @@ static void failure_nobody_sees_reaches_the_hosts_sink_once(void **state)
     assert_int_equal(sunk, 1);
 }
 
-static int detach_failed(struct orr_task *task, struct actor *self)
+static int detach_failed(struct orr_task *task, struct step_task *self)
 {
-    SCRIPT(self)
+    STEPS(self)
     {
-        actor_start(orr_task_runtime(task), self->children[0]);
+        step_task_start(orr_task_runtime(task), self->children[0]);
         orr_task_yield(task);
         self->step = 1;
         return -EAGAIN;
@@ -538,17 +536,17 @@ static int detach_failed(struct orr_task *task, struct actor *self)
 static void detaching_a_task_that_has_failed_withdraws_the_failure_from_its_parent(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = stage_open();
-    struct actor fails = { .name = "fails", .act = fail_at_once };
-    struct actor parent = { .name = "parent", .act = detach_failed, .children = { &fails } };
-    actor_start(rt, &parent);
-    stage_run(rt);
+    struct orr_runtime *rt = fixture_open();
+    struct step_task fails = { .name = "fails", .body = fail_at_once };
+    struct step_task parent = { .name = "parent", .body = detach_failed, .children = { &fails } };
+    step_task_start(rt, &parent);
+    fixture_run(rt);
     assert_int_equal(orr_task_result(parent.task)->error, 0);
     orr_task_unref(parent.task);
     assert_int_equal(harness_log_lines(), 0);
     orr_task_unref(fails.task);
     assert_string_equal(harness_log(), "task fails failed: Input/output error");
-    stage_close(rt);
+    fixture_close(rt);
 }
 
 static const struct CMUnitTest scope[] = {

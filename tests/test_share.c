@@ -72,7 +72,7 @@ static void reset(uint64_t piece)
 /* An isolate with so many tasks that work, one piece at a time. */
 static lua_State *open_busy(struct orr_runtime *rt, int number, int tasks)
 {
-    lua_State *L = open_with(rt, (struct orr_lua_options){ .slice_ns = SLICE });
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ .slice_ns = SLICE });
     lua_pushinteger(L, number);
     lua_pushcclosure(L, work, 1);
     lua_setglobal(L, "work");
@@ -90,7 +90,7 @@ static lua_State *open_busy(struct orr_runtime *rt, int number, int tasks)
 
 static lua_State *open_sleeper(struct orr_runtime *rt)
 {
-    lua_State *L = open_with(rt, (struct orr_lua_options){ .slice_ns = SLICE });
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ .slice_ns = SLICE });
     lua_register(L, "goes_to_sleep", goes_to_sleep);
     lua_register(L, "woke", woke);
     load(L, "local async = game.async\n"
@@ -239,7 +239,7 @@ static void sleeping_for_a_moment_gives_no_more_than_a_share(void **state)
     reset(MS / 4);
     for (int i = 0; i < 2; i++)
         isolates[i] = open_busy(rt, i, i ? 300 : 1);
-    isolates[2] = open_with(rt, (struct orr_lua_options){ .slice_ns = SLICE });
+    isolates[2] = open_trusted(rt, (struct orr_lua_options){ .slice_ns = SLICE });
     lua_pushinteger(isolates[2], 2);
     lua_pushcclosure(isolates[2], work, 1);
     lua_setglobal(isolates[2], "work");
@@ -295,7 +295,7 @@ static void tasks_that_never_wait_have_their_isolates_share(void **state)
     reset(MS / 20);
     isolates[0] = open_busy(rt, 0, 3000);
     for (int i = 1; i < 3; i++) {
-        isolates[i] = open_with(
+        isolates[i] = open_trusted(
             rt, (struct orr_lua_options){ .slice_ns = SLICE, .deadline_ns[ORR_LUA_SCRIPT] = ORR_NEVER });
         lua_pushinteger(isolates[i], i);
         lua_pushcclosure(isolates[i], work, 1);
@@ -391,7 +391,7 @@ static void task_that_has_left_its_isolate_goes_on(void **state)
     leavers_runtime = rt;
     stop = false;
     reset(0);
-    lua_State *L = open_with(rt, (struct orr_lua_options){ 0 });
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 });
     lua_register(L, "start_leaver", start_leaver);
     struct orr_task *task = start(L, "note(start_leaver()) game.async.sleep(1)");
     orr_runtime_turn(rt, ORR_NEVER);

@@ -48,7 +48,7 @@ static struct orr_runtime *rt;
 static void wake_now(void)
 {
     struct orr_waker waker = probe_waker(&probe);
-    harness_elsewhere(harness_wake, &waker);
+    harness_on_thread(harness_wake, &waker);
 }
 
 static void wake_twice_by_signal_path(void)
@@ -72,7 +72,7 @@ static void spawn_elsewhere(void *data)
 
 static void spawn_now(void)
 {
-    harness_elsewhere(spawn_elsewhere, NULL);
+    harness_on_thread(spawn_elsewhere, NULL);
 }
 
 static void run_with(void (*action)(void), int expected)
@@ -147,7 +147,7 @@ static void wake_from_elsewhere_in_poll(struct probe *self, struct orr_task *tas
 {
     struct orr_waker waker = orr_task_waker(task);
     if (self->polls == 0)
-        harness_elsewhere(harness_wake, &waker); /* after the inbox was emptied, before the worker sleeps */
+        harness_on_thread(harness_wake, &waker); /* after the inbox was emptied, before the worker sleeps */
 }
 
 static void wake_between_the_inbox_and_the_check_is_seen(void **state)

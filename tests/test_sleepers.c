@@ -24,7 +24,7 @@ int __wrap_timerfd_create(int clock, int flags)
 
 static lua_State *open_sleeper(struct orr_runtime *rt, struct orr_lua_options options)
 {
-    lua_State *L = open_with(rt, options);
+    lua_State *L = open_trusted(rt, options);
     luaopen_sleeper(L);
     lua_setglobal(L, "doze");
     return L;
@@ -83,14 +83,14 @@ static void library_that_a_script_loads_is_not_interrupted(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_with(rt, (struct orr_lua_options){ OPTIONS });
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ OPTIONS });
     lua_pushliteral(L, SLEEPER);
     lua_setglobal(L, "path");
     run(rt, L, "package.cpath = path:gsub('[^/]+$', '?.so') doze = require 'sleeper'", 0);
     is_not_interrupted(rt, L);
     finish(rt, L);
     rt = host_runtime();
-    L = open_with(rt, (struct orr_lua_options){ OPTIONS });
+    L = open_trusted(rt, (struct orr_lua_options){ OPTIONS });
     lua_pushliteral(L, SLEEPER);
     lua_setglobal(L, "path");
     run(rt, L, "doze = assert(package.loadlib(path, 'luaopen_sleeper'))()", 0);

@@ -1,5 +1,5 @@
 /* What structure promises when things happen at once: a failure and somebody who looks, an end and a handle. */
-#include "script.h"
+#include "step_task.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@ static void keep_sunk(void *data, struct orr_task *task)
     kept = orr_task_ref(task);
 }
 
-static struct orr_runtime *stage_with_sink(orr_sink_fn *sink)
+static struct orr_runtime *fixture_open_with_sink(orr_sink_fn *sink)
 {
     sunk = 0;
     kept = NULL;
@@ -58,14 +58,14 @@ static enum orr_poll join_poll(struct orr_task *task, void *data)
 static void failure_that_went_to_the_sink_with_its_parent_does_not_go_there_again(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = stage_with_sink(count_sunk);
+    struct orr_runtime *rt = fixture_open_with_sink(count_sunk);
     struct couple couple = { 0 };
     assert_int_equal(orr_spawn(rt, &(struct orr_spawn){ .poll = join_poll, .data = &couple }), 0);
-    stage_run(rt);
+    fixture_run(rt);
     assert_int_equal(sunk, 1);
     orr_task_unref(couple.child); /* nobody looked at it, but it was part of what the sink was told */
     assert_int_equal(sunk, 1);
-    stage_close(rt);
+    fixture_close(rt);
 }
 
 static unsigned values_dropped;
@@ -85,31 +85,31 @@ static void task_that_the_sink_keeps_can_be_read_as_long(void **state)
 {
     (void)state;
     values_dropped = 0;
-    struct orr_runtime *rt = stage_with_sink(keep_sunk);
+    struct orr_runtime *rt = fixture_open_with_sink(keep_sunk);
     assert_int_equal(orr_spawn(rt, &(struct orr_spawn){ .poll = fail_with_value, .data = rt }), 0);
-    stage_run(rt);
+    fixture_run(rt);
     assert_non_null(kept);
     assert_int_equal(values_dropped, 0);
     assert_ptr_equal(orr_task_result(kept)->value, rt);
     orr_task_unref(kept);
     assert_int_equal(values_dropped, 1);
-    stage_close(rt);
+    fixture_close(rt);
 }
 
 /* --- Completed from outside ------------------------------------------------------------------------------ */
 
-static int edge_sleep(struct orr_task *task, struct actor *self)
+static int edge_sleep(struct orr_task *task, struct step_task *self)
 {
-    return AWAIT(orr_sleep(task, &self->wait, (uintptr_t)self->extra * MS));
+    return AWAIT(orr_sleep(task, &self->wait, (uintptr_t)self->data * MS));
 }
 
-static int start_child(struct orr_task *task, struct actor *self)
+static int start_child(struct orr_task *task, struct step_task *self)
 {
-    actor_start(orr_task_runtime(task), self->children[0]);
+    step_task_start(orr_task_runtime(task), self->children[0]);
     return 0;
 }
 
-static int cancel_and_complete(struct orr_task *task, struct actor *self)
+static int cancel_and_complete(struct orr_task *task, struct step_task *self)
 {
     AWAIT(orr_sleep(task, &self->wait, MS));
     assert_int_equal(orr_task_cancel(self->other->task, NULL), 0);
@@ -120,19 +120,19 @@ static int cancel_and_complete(struct orr_task *task, struct actor *self)
 static void completed_task_has_its_result_though_it_was_cancelled_while_it_joined(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = stage_open();
-    struct actor child = { .name = "child", .act = edge_sleep, .extra = (void *)100 };
-    struct actor parent = { .name = "parent", .act = start_child, .children = { &child } };
-    struct actor other = { .name = "other", .act = cancel_and_complete, .other = &parent };
-    actor_start(rt, &parent);
-    actor_start(rt, &other);
-    stage_run(rt);
+    struct orr_runtime *rt = fixture_open();
+    struct step_task child = { .name = "child", .body = edge_sleep, .data = (void *)100 };
+    struct step_task parent = { .name = "parent", .body = start_child, .children = { &child } };
+    struct step_task other = { .name = "other", .body = cancel_and_complete, .other = &parent };
+    step_task_start(rt, &parent);
+    step_task_start(rt, &other);
+    fixture_run(rt);
     assert_int_equal(orr_task_result(parent.task)->error, 0);
     assert_ptr_equal(orr_task_result(parent.task)->value, &other);
     orr_task_unref(child.task);
     orr_task_unref(parent.task);
     orr_task_unref(other.task);
-    stage_close(rt);
+    fixture_close(rt);
 }
 
 /* --- An observer that cancels whoever waits beside it ---------------------------------------------------- */
@@ -177,7 +177,7 @@ static int meddle(void)
 {
     alarm(5);
     struct meddler meddler = { 0 };
-    struct orr_runtime *rt = stage_with_sink(count_sunk);
+    struct orr_runtime *rt = fixture_open_with_sink(count_sunk);
     orr_spawn(rt, &(struct orr_spawn){ .poll = meddled_poll, .data = &meddler });
     orr_runtime_leave(rt);
     orr_runtime_run(rt);
@@ -203,18 +203,18 @@ static void observer_may_cancel_a_task_that_waits_for_the_same_child_and_for_mor
 
 /* --- Leaving a scope while something fails around it ----------------------------------------------------- */
 
-static int edge_fail(struct orr_task *task, struct actor *self)
+static int edge_fail(struct orr_task *task, struct step_task *self)
 {
-    int error = AWAIT(orr_sleep(task, &self->wait, (uintptr_t)self->extra * MS));
+    int error = AWAIT(orr_sleep(task, &self->wait, (uintptr_t)self->data * MS));
     return error ? error : -EIO;
 }
 
-static int leave_inner(struct orr_task *task, struct actor *self)
+static int leave_inner(struct orr_task *task, struct step_task *self)
 {
     if (!self->step++) {
-        actor_start(orr_task_runtime(task), self->children[0]);
+        step_task_start(orr_task_runtime(task), self->children[0]);
         orr_scope_enter(task, &self->scope, NULL);
-        actor_start(orr_task_runtime(task), self->children[1]);
+        step_task_start(orr_task_runtime(task), self->children[1]);
     }
     self->caught = AWAIT(orr_scope_leave(task, &self->wait, &self->scope, 0));
     return self->caught;
@@ -223,70 +223,70 @@ static int leave_inner(struct orr_task *task, struct actor *self)
 static void failure_outside_a_scope_that_is_being_left_cancels_what_is_in_it(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = stage_open();
-    struct actor fails = { .name = "fails", .act = edge_fail, .extra = (void *)10 };
-    struct actor slow = { .name = "slow", .act = edge_sleep, .extra = (void *)1000 };
-    struct actor parent = { .name = "parent", .act = leave_inner, .children = { &fails, &slow } };
-    actor_start(rt, &parent);
-    stage_run(rt);
-    unsigned long long took = stage_ms(rt);
+    struct orr_runtime *rt = fixture_open();
+    struct step_task fails = { .name = "fails", .body = edge_fail, .data = (void *)10 };
+    struct step_task slow = { .name = "slow", .body = edge_sleep, .data = (void *)1000 };
+    struct step_task parent = { .name = "parent", .body = leave_inner, .children = { &fails, &slow } };
+    step_task_start(rt, &parent);
+    fixture_run(rt);
+    unsigned long long took = fixture_ms(rt);
     orr_task_result(parent.task);
     orr_task_unref(parent.task);
     orr_task_unref(fails.task);
     orr_task_unref(slow.task);
-    stage_close(rt);
+    fixture_close(rt);
     assert_int_equal(took, 10);
 }
 
 /* --- The first failure ----------------------------------------------------------------------------------- */
 
 /* Asks only when both have failed, and somebody wakes it. */
-static int look_late(struct orr_task *task, struct actor *self)
+static int look_late(struct orr_task *task, struct step_task *self)
 {
     if (!self->step++) {
-        actor_start(orr_task_runtime(task), self->children[0]);
+        step_task_start(orr_task_runtime(task), self->children[0]);
         orr_scope_enter(task, &self->scope, NULL);
-        actor_start(orr_task_runtime(task), self->children[1]);
+        step_task_start(orr_task_runtime(task), self->children[1]);
         return -EAGAIN;
     }
     if (!self->children[0]->done_at || !self->children[1]->done_at)
         return -EAGAIN;
     self->caught = orr_checkpoint(task);
-    self->extra = orr_task_failed_child(task);
+    self->data = orr_task_failed_child(task);
     return 0;
 }
 
 static void first_of_two_failures_is_told_first_though_it_is_of_an_outer_scope(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = stage_open();
-    struct actor first = { .name = "first", .act = edge_fail, .extra = (void *)10 };
-    struct actor second = { .name = "second", .act = edge_fail, .extra = (void *)20 };
-    struct actor parent = { .name = "parent", .act = look_late, .children = { &first, &second } };
-    actor_start(rt, &parent);
+    struct orr_runtime *rt = fixture_open();
+    struct step_task first = { .name = "first", .body = edge_fail, .data = (void *)10 };
+    struct step_task second = { .name = "second", .body = edge_fail, .data = (void *)20 };
+    struct step_task parent = { .name = "parent", .body = look_late, .children = { &first, &second } };
+    step_task_start(rt, &parent);
     orr_runtime_leave(rt);
     while (orr_runtime_turn(rt, ORR_NEVER) > 0)
         continue;
     orr_runtime_enter(rt);
     orr_waker_wake(orr_task_waker(parent.task));
-    stage_run(rt);
-    bool right = parent.extra == first.task;
+    fixture_run(rt);
+    bool right = parent.data == first.task;
     orr_task_result(parent.task);
     orr_task_unref(parent.task);
     orr_task_unref(first.task);
     orr_task_unref(second.task);
-    stage_close(rt);
+    fixture_close(rt);
     assert_true(right);
 }
 
 /* --- Interrupted for nothing ----------------------------------------------------------------------------- */
 
-static int edge_start(struct orr_task *task, struct actor *self)
+static int edge_start(struct orr_task *task, struct step_task *self)
 {
     if (!self->step++)
-        actor_start(orr_task_runtime(task), self->children[0]);
+        step_task_start(orr_task_runtime(task), self->children[0]);
     self->caught = AWAIT(orr_sleep(task, &self->wait, 100 * MS));
-    note("woke@%llu", stage_ms(orr_task_runtime(task)));
+    note("woke@%llu", fixture_ms(orr_task_runtime(task)));
     return self->caught;
 }
 
@@ -299,34 +299,34 @@ static void look_at_once(struct orr_task *task, void *data)
 static void sleep_is_no_longer_for_a_failure_that_another_has_looked_at(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = stage_open();
-    struct actor child = { .name = "child", .act = edge_fail, .extra = (void *)50 };
-    struct actor parent = { .name = "parent", .act = edge_start, .children = { &child } };
+    struct orr_runtime *rt = fixture_open();
+    struct step_task child = { .name = "child", .body = edge_fail, .data = (void *)50 };
+    struct step_task parent = { .name = "parent", .body = edge_start, .children = { &child } };
     struct orr_observer observer = { .done = look_at_once };
-    actor_start(rt, &parent);
+    step_task_start(rt, &parent);
     orr_runtime_leave(rt);
     orr_runtime_turn(rt, ORR_NEVER);
     orr_runtime_enter(rt);
     assert_int_equal(orr_task_observe(child.task, &observer), 0);
-    stage_run(rt);
+    fixture_run(rt);
     orr_task_unref(parent.task);
     orr_task_unref(child.task);
-    stage_close(rt);
+    fixture_close(rt);
     assert_int_equal(parent.caught, 0);
     assert_string_equal(notes(), "woke@100");
 }
 
 /* --- Detached in time ------------------------------------------------------------------------------------ */
 
-static int start_detach_later(struct orr_task *task, struct actor *self)
+static int start_detach_later(struct orr_task *task, struct step_task *self)
 {
     if (!self->step++)
-        actor_start(orr_task_runtime(task), self->children[0]);
+        step_task_start(orr_task_runtime(task), self->children[0]);
     self->caught = AWAIT(orr_sleep(task, &self->wait, 100 * MS));
     return 0;
 }
 
-static int await_other(struct orr_task *task, struct actor *self)
+static int await_other(struct orr_task *task, struct step_task *self)
 {
     return AWAIT(orr_task_await(task, &self->wait, self->other->children[0]->task));
 }
@@ -334,7 +334,7 @@ static int await_other(struct orr_task *task, struct actor *self)
 /* When the child is done: it belongs to nobody any more, and who waits for it will not look. */
 static void detach_and_drop(struct orr_task *task, void *data)
 {
-    struct actor *waiter = data;
+    struct step_task *waiter = data;
     waiter->caught = orr_task_detach(task);
     orr_task_drop(orr_task_waker(waiter->task));
 }
@@ -342,41 +342,41 @@ static void detach_and_drop(struct orr_task *task, void *data)
 static void failed_task_that_is_detached_is_not_its_parents_though_another_waits_for_it(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = stage_open();
-    struct actor child = { .name = "child", .act = edge_fail, .extra = (void *)50 };
-    struct actor parent = { .name = "parent", .act = start_detach_later, .children = { &child } };
-    struct actor waiter = { .name = "waiter", .act = await_other, .other = &parent };
+    struct orr_runtime *rt = fixture_open();
+    struct step_task child = { .name = "child", .body = edge_fail, .data = (void *)50 };
+    struct step_task parent = { .name = "parent", .body = start_detach_later, .children = { &child } };
+    struct step_task waiter = { .name = "waiter", .body = await_other, .other = &parent };
     struct orr_observer observer = { .done = detach_and_drop, .data = &waiter };
-    actor_start(rt, &parent);
+    step_task_start(rt, &parent);
     orr_runtime_leave(rt);
     orr_runtime_turn(rt, ORR_NEVER);
     orr_runtime_enter(rt);
-    actor_start(rt, &waiter);
+    step_task_start(rt, &waiter);
     assert_int_equal(orr_task_observe(child.task, &observer), 0);
-    stage_run(rt);
+    fixture_run(rt);
     orr_task_unref(parent.task);
     orr_task_unref(child.task);
     orr_task_unref(waiter.task);
-    stage_close(rt);
+    fixture_close(rt);
     assert_int_equal(waiter.caught, 0);
     assert_int_equal(parent.caught, 0);
 }
 
 /* --- Primitives that somebody has yet to come back to ---------------------------------------------------- */
 
-static int wait_for_event(struct orr_task *task, struct actor *self)
+static int wait_for_event(struct orr_task *task, struct step_task *self)
 {
-    return AWAIT(orr_event_wait(task, &self->wait, self->extra));
+    return AWAIT(orr_event_wait(task, &self->wait, self->data));
 }
 
 static void event_is_not_freed_before_those_it_woke_have_come_back(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = stage_open();
+    struct orr_runtime *rt = fixture_open();
     struct orr_event *event;
     assert_int_equal(orr_event_new(&event), 0);
-    struct actor waiter = { .name = "waiter", .act = wait_for_event, .extra = event };
-    actor_start(rt, &waiter);
+    struct step_task waiter = { .name = "waiter", .body = wait_for_event, .data = event };
+    step_task_start(rt, &waiter);
     orr_runtime_leave(rt);
     orr_runtime_turn(rt, ORR_NEVER);
     orr_runtime_enter(rt);
@@ -384,17 +384,17 @@ static void event_is_not_freed_before_those_it_woke_have_come_back(void **state)
     int freed = orr_event_free(event);
     if (freed == 0)
         orr_task_drop(orr_task_waker(waiter.task)); /* it must not touch what is gone */
-    stage_run(rt);
+    fixture_run(rt);
     if (freed)
         assert_int_equal(orr_event_free(event), 0);
     orr_task_unref(waiter.task);
-    stage_close(rt);
+    fixture_close(rt);
     assert_int_equal(freed, -EBUSY);
 }
 
-static int reuse_wait(struct orr_task *task, struct actor *self)
+static int reuse_wait(struct orr_task *task, struct step_task *self)
 {
-    struct orr_group *group = self->extra;
+    struct orr_group *group = self->data;
     if (!self->step++) {
         assert_int_equal(orr_group_add(group, &self->wait), 0);
         assert_int_equal(orr_task_await(task, &self->wait, task), -EDEADLK);
@@ -406,17 +406,17 @@ static int reuse_wait(struct orr_task *task, struct actor *self)
 static void wait_that_was_refused_has_left_its_group(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = stage_open();
+    struct orr_runtime *rt = fixture_open();
     struct orr_group group = { 0 };
-    struct actor actor = { .name = "actor", .act = reuse_wait, .extra = &group };
-    actor_start(rt, &actor);
+    struct step_task waiter = { .name = "waiter", .body = reuse_wait, .data = &group };
+    step_task_start(rt, &waiter);
     orr_runtime_leave(rt);
     orr_runtime_turn(rt, ORR_NEVER);
     orr_runtime_enter(rt);
     bool left = !group.pending && !group.granted;
-    stage_run(rt);
-    orr_task_unref(actor.task);
-    stage_close(rt);
+    fixture_run(rt);
+    orr_task_unref(waiter.task);
+    fixture_close(rt);
     assert_true(left);
 }
 

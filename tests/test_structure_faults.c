@@ -1,5 +1,5 @@
 /*
- * Memory runs out at every point of a scene that has everything structure is made of: a tree, scopes, every primitive,
+ * Memory runs out at every point of a workload that has everything structure is made of: a tree, scopes, every primitive,
  * futures, groups, spawns with handles.  Whoever asked for memory is told so by -ENOMEM, the others go on, and
  * nothing is lost.
  */
@@ -11,12 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HANDS = 300, ITEMS = 200 };
+enum { CHILDREN = 300, ITEMS = 200 };
 
 /* Counts down with each allocation; the one that finds 0 fails, and with `for_good` all after it. */
 static int allowed = INT32_MAX;
 static bool for_good, ran_out;
-static long long held;
 
 static bool may_allocate(void)
 {
@@ -26,25 +25,13 @@ static bool may_allocate(void)
     return may;
 }
 
-static void *failing_alloc(void *data, void *block, size_t old_size, size_t size)
-{
-    (void)data;
-    if (size && !may_allocate())
-        return NULL;
-    held += (long long)size - (long long)old_size;
-    if (size)
-        return realloc(block, size);
-    free(block);
-    return NULL;
-}
+/* --- The workload ------------------------------------------------------------------------------------------- */
 
-/* --- The scene ------------------------------------------------------------------------------------------- */
-
-struct scene;
+struct workload;
 
 /* A child that tries one thing, waits for another, and perhaps fails. */
-struct hand {
-    struct scene *scene;
+struct child {
+    struct workload *workload;
     unsigned number, step;
     int put;
     struct orr_wait wait, wait2;
@@ -53,7 +40,7 @@ struct hand {
     struct orr_task *task;
 };
 
-struct scene {
+struct workload {
     struct orr_runtime *rt;
     unsigned step, made, dropped, values, values_dropped, items, items_gone, refused, sunk, failing;
     int left;
@@ -65,42 +52,42 @@ struct scene {
     struct orr_condition *condition;
     struct orr_queue *queue;
     struct orr_future *future;
-    struct hand hands[HANDS];
+    struct child children[CHILDREN];
 };
 
-static struct scene scene;
+static struct workload workload;
 
 /* Whether it was done; if not, there was no memory. */
 static bool accepted(int error)
 {
     if (error)
         assert_int_equal(error, -ENOMEM);
-    scene.refused += error != 0;
+    workload.refused += error != 0;
     return !error;
 }
 
 static void drop_value(void *value)
 {
     (void)value;
-    scene.values_dropped++;
+    workload.values_dropped++;
 }
 
 static struct orr_result some_value(int error)
 {
-    scene.values++;
-    return (struct orr_result){ .error = error, .value = &scene, .drop = drop_value };
+    workload.values++;
+    return (struct orr_result){ .error = error, .value = &workload, .drop = drop_value };
 }
 
 static void drop_item(void *item)
 {
     (void)item;
-    scene.items_gone++;
+    workload.items_gone++;
 }
 
-static void hand_drop(void *data)
+static void child_drop(void *data)
 {
     (void)data;
-    scene.dropped++;
+    workload.dropped++;
 }
 
 static enum orr_poll one_shot(struct orr_task *task, void *data)
@@ -111,20 +98,20 @@ static enum orr_poll one_shot(struct orr_task *task, void *data)
 
 static bool spawn(struct orr_spawn what)
 {
-    what.drop = hand_drop;
-    bool made = accepted(orr_spawn(scene.rt, &what));
-    scene.made += made;
+    what.drop = child_drop;
+    bool made = accepted(orr_spawn(workload.rt, &what));
+    workload.made += made;
     return made;
 }
 
 /* For the event or some time, whichever is first. */
-static int wait_in_group(struct orr_task *task, struct hand *self)
+static int wait_in_group(struct orr_task *task, struct child *self)
 {
     struct orr_wait *first;
     if (self->step == 0) {
         orr_group_add(&self->group, &self->wait);
         orr_group_add(&self->group, &self->wait2);
-        int event = scene.event ? orr_event_wait(task, &self->wait, scene.event) : -EAGAIN;
+        int event = workload.event ? orr_event_wait(task, &self->wait, workload.event) : -EAGAIN;
         int sleep = orr_sleep(task, &self->wait2, 20 * MS);
         if (event != -EAGAIN || sleep != -EAGAIN)
             return event != -EAGAIN ? event : sleep;
@@ -133,64 +120,64 @@ static int wait_in_group(struct orr_task *task, struct hand *self)
     return orr_wait_any(task, &self->group, &first);
 }
 
-static int wait_with_lock(struct orr_task *task, struct hand *self)
+static int wait_with_lock(struct orr_task *task, struct child *self)
 {
-    if (!scene.mutex || !scene.condition)
+    if (!workload.mutex || !workload.condition)
         return 0;
     if (self->step == 0) {
-        int error = orr_mutex_lock(task, &self->wait, scene.mutex);
+        int error = orr_mutex_lock(task, &self->wait, workload.mutex);
         if (error)
             return error;
         self->step = 1;
     }
-    int error = orr_condition_wait(task, &self->wait, scene.condition, scene.mutex);
+    int error = orr_condition_wait(task, &self->wait, workload.condition, workload.mutex);
     if (error != -EAGAIN)
-        assert_int_equal(orr_mutex_unlock(task, scene.mutex), 0);
+        assert_int_equal(orr_mutex_unlock(task, workload.mutex), 0);
     return error;
 }
 
-static int hold_a_permit(struct orr_task *task, struct hand *self)
+static int hold_a_permit(struct orr_task *task, struct child *self)
 {
-    if (!scene.semaphore)
+    if (!workload.semaphore)
         return 0;
     if (self->step == 0) {
-        int error = orr_semaphore_acquire(task, &self->wait, scene.semaphore);
+        int error = orr_semaphore_acquire(task, &self->wait, workload.semaphore);
         if (error)
             return error;
         self->step = 1;
     }
     int error = orr_sleep(task, &self->wait, MS / 100);
     if (error != -EAGAIN)
-        assert_int_equal(orr_semaphore_release(scene.semaphore), 0);
+        assert_int_equal(orr_semaphore_release(workload.semaphore), 0);
     return error;
 }
 
 /* More than a segment of the queue. */
-static int put_items(struct orr_task *task, struct hand *self)
+static int put_items(struct orr_task *task, struct child *self)
 {
-    for (; scene.queue && self->put < ITEMS; self->put++) {
-        int error = orr_queue_put(task, &self->wait, scene.queue, &scene);
+    for (; workload.queue && self->put < ITEMS; self->put++) {
+        int error = orr_queue_put(task, &self->wait, workload.queue, &workload);
         if (error == -ECANCELED || error == -EAGAIN)
             return error;
-        scene.items += accepted(error);
+        workload.items += accepted(error);
     }
     return 0;
 }
 
-static int get_items(struct orr_task *task, struct hand *self)
+static int get_items(struct orr_task *task, struct child *self)
 {
     void *item;
-    int error = scene.queue ? 0 : -EPIPE;
+    int error = workload.queue ? 0 : -EPIPE;
     while (!error && self->put < ITEMS / 2) {
-        error = orr_queue_get(task, &self->wait, scene.queue, &item);
+        error = orr_queue_get(task, &self->wait, workload.queue, &item);
         self->put += !error;
-        scene.items_gone += !error;
+        workload.items_gone += !error;
     }
     return error == -EPIPE ? 0 : error;
 }
 
 /* Children of its own, in a scope that has a deadline. */
-static int begin_a_family(struct orr_task *task, struct hand *self)
+static int begin_a_family(struct orr_task *task, struct child *self)
 {
     if (self->step == 0) {
         assert_int_equal(
@@ -202,25 +189,25 @@ static int begin_a_family(struct orr_task *task, struct hand *self)
     return orr_scope_leave(task, &self->wait, &self->scope, 0);
 }
 
-static int wait_for_future(struct orr_task *task, struct hand *self)
+static int wait_for_future(struct orr_task *task, struct child *self)
 {
-    return scene.future ? orr_future_wait(task, &self->wait, scene.future) : 0;
+    return workload.future ? orr_future_wait(task, &self->wait, workload.future) : 0;
 }
 
-static int end_badly(struct orr_task *task, struct hand *self)
+static int end_badly(struct orr_task *task, struct child *self)
 {
     int error = orr_sleep(task, &self->wait, 5 * MS);
-    scene.failing += !error;
+    workload.failing += !error;
     return error ? error : -EIO;
 }
 
-static enum orr_poll hand_poll(struct orr_task *task, void *data)
+static enum orr_poll child_poll(struct orr_task *task, void *data)
 {
-    static int (*const does[])(struct orr_task * task, struct hand * self) = {
+    static int (*const bodies[])(struct orr_task * task, struct child * self) = {
         wait_in_group, wait_with_lock, hold_a_permit, put_items, get_items, begin_a_family, wait_for_future, end_badly,
     };
-    struct hand *self = data;
-    int error = does[self->number % LENGTH(does)](task, self);
+    struct child *self = data;
+    int error = bodies[self->number % LENGTH(bodies)](task, self);
     if (error == -EAGAIN)
         return ORR_PENDING;
     assert_true(error == 0 || error == -ECANCELED || error == -EIO);
@@ -231,58 +218,58 @@ static enum orr_poll hand_poll(struct orr_task *task, void *data)
 
 static void make_everything(void)
 {
-    accepted(orr_event_new(&scene.event));
-    accepted(orr_semaphore_new(2, &scene.semaphore));
-    accepted(orr_mutex_new(&scene.mutex));
-    accepted(orr_condition_new(&scene.condition));
-    accepted(orr_queue_new(0, drop_item, &scene.queue));
-    accepted(orr_future_new(scene.rt, NULL, &scene.future));
-    for (unsigned i = 0; i < HANDS; i++) {
-        struct hand *hand = &scene.hands[i];
-        hand->number = i;
-        spawn((struct orr_spawn){ .poll = hand_poll, .data = hand, .name = "hand", .task = &hand->task });
+    accepted(orr_event_new(&workload.event));
+    accepted(orr_semaphore_new(2, &workload.semaphore));
+    accepted(orr_mutex_new(&workload.mutex));
+    accepted(orr_condition_new(&workload.condition));
+    accepted(orr_queue_new(0, drop_item, &workload.queue));
+    accepted(orr_future_new(workload.rt, NULL, &workload.future));
+    for (unsigned i = 0; i < CHILDREN; i++) {
+        struct child *child = &workload.children[i];
+        child->number = i;
+        spawn((struct orr_spawn){ .poll = child_poll, .data = child, .name = "child", .task = &child->task });
     }
 }
 
 static void end_everything(void)
 {
-    if (scene.event)
-        orr_event_set(scene.event);
-    if (scene.condition)
-        orr_condition_notify(scene.condition, HANDS);
-    if (scene.queue)
-        orr_queue_close(scene.queue);
-    if (scene.future)
-        assert_int_equal(orr_future_complete(scene.future, some_value(0)), 0);
-    if (scene.hands[1].task && !orr_task_done(scene.hands[1].task)) {
-        assert_int_equal(orr_task_complete(scene.hands[1].task, some_value(-EREMOTEIO)), 0);
-        scene.failing++;
+    if (workload.event)
+        orr_event_set(workload.event);
+    if (workload.condition)
+        orr_condition_notify(workload.condition, CHILDREN);
+    if (workload.queue)
+        orr_queue_close(workload.queue);
+    if (workload.future)
+        assert_int_equal(orr_future_complete(workload.future, some_value(0)), 0);
+    if (workload.children[1].task && !orr_task_done(workload.children[1].task)) {
+        assert_int_equal(orr_task_complete(workload.children[1].task, some_value(-EREMOTEIO)), 0);
+        workload.failing++;
     }
-    if (scene.hands[0].task)
-        orr_task_cancel(scene.hands[0].task, NULL);
+    if (workload.children[0].task)
+        orr_task_cancel(workload.children[0].task, NULL);
 }
 
-static enum orr_poll director_poll(struct orr_task *task, void *data)
+static enum orr_poll parent_poll(struct orr_task *task, void *data)
 {
     (void)data;
     int error;
-    switch (scene.step) {
+    switch (workload.step) {
     case 0:
-        orr_scope_enter(task, &scene.scope, &(struct orr_scope_options){ .supervise = true, .timeout_ns = SECOND });
+        orr_scope_enter(task, &workload.scope, &(struct orr_scope_options){ .supervise = true, .timeout_ns = SECOND });
         make_everything();
-        scene.step = 1;
+        workload.step = 1;
         /* fall through */
     case 1:
-        error = orr_sleep(task, &scene.wait, 10 * MS);
+        error = orr_sleep(task, &workload.wait, 10 * MS);
         if (error == -EAGAIN)
             return ORR_PENDING;
         assert_int_equal(error, 0);
         end_everything();
-        scene.step = 2;
+        workload.step = 2;
         /* fall through */
     default:
-        scene.left = orr_scope_leave(task, &scene.wait, &scene.scope, 0);
-        if (scene.left == -EAGAIN)
+        workload.left = orr_scope_leave(task, &workload.wait, &workload.scope, 0);
+        if (workload.left == -EAGAIN)
             return ORR_PENDING;
         return ORR_DONE;
     }
@@ -290,72 +277,72 @@ static enum orr_poll director_poll(struct orr_task *task, void *data)
 
 static void put_everything_away(void)
 {
-    for (unsigned i = 0; i < HANDS; i++)
-        orr_task_unref(scene.hands[i].task);
-    if (scene.semaphore)
-        assert_int_equal(orr_semaphore_free_permits(scene.semaphore), 2);
-    assert_int_equal(orr_event_free(scene.event), 0);
-    assert_int_equal(orr_semaphore_free(scene.semaphore), 0);
-    assert_int_equal(orr_mutex_free(scene.mutex), 0);
-    assert_int_equal(orr_condition_free(scene.condition), 0);
-    assert_int_equal(orr_queue_free(scene.queue), 0);
-    orr_future_unref(scene.future);
+    for (unsigned i = 0; i < CHILDREN; i++)
+        orr_task_unref(workload.children[i].task);
+    if (workload.semaphore)
+        assert_int_equal(orr_semaphore_free_permits(workload.semaphore), 2);
+    assert_int_equal(orr_event_free(workload.event), 0);
+    assert_int_equal(orr_semaphore_free(workload.semaphore), 0);
+    assert_int_equal(orr_mutex_free(workload.mutex), 0);
+    assert_int_equal(orr_condition_free(workload.condition), 0);
+    assert_int_equal(orr_queue_free(workload.queue), 0);
+    orr_future_unref(workload.future);
 }
 
 static void count_sunk(void *data, struct orr_task *task)
 {
     (void)data;
     (void)task;
-    scene.sunk++;
+    workload.sunk++;
 }
 
 /* When there is memory again, the runtime does as it always did. */
-static void play_on(void)
+static void run_again(void)
 {
     allowed = INT32_MAX;
-    unsigned dropped = scene.dropped;
-    assert_int_equal(orr_runtime_enter(scene.rt), 0);
+    unsigned dropped = workload.dropped;
+    assert_int_equal(orr_runtime_enter(workload.rt), 0);
     assert_true(spawn((struct orr_spawn){ .poll = one_shot }));
-    assert_int_equal(orr_runtime_leave(scene.rt), 0);
-    assert_int_equal(orr_runtime_run(scene.rt), 0);
-    assert_int_equal(scene.dropped, dropped + 1);
+    assert_int_equal(orr_runtime_leave(workload.rt), 0);
+    assert_int_equal(orr_runtime_run(workload.rt), 0);
+    assert_int_equal(workload.dropped, dropped + 1);
 }
 
-static void play_in(struct orr_runtime *rt)
+static void run_workload_on(struct orr_runtime *rt)
 {
-    scene.rt = rt;
+    workload.rt = rt;
     assert_int_equal(orr_runtime_enter(rt), 0);
-    bool directed = spawn((struct orr_spawn){ .poll = director_poll });
+    bool parent_ran = spawn((struct orr_spawn){ .poll = parent_poll });
     assert_int_equal(orr_runtime_leave(rt), 0);
     assert_int_equal(orr_runtime_run(rt), 0);
     assert_int_equal(orr_runtime_enter(rt), 0);
     put_everything_away();
     assert_int_equal(orr_runtime_leave(rt), 0);
-    assert_int_equal(scene.left, directed && scene.failing ? -ECHILD : 0);
-    play_on();
+    assert_int_equal(workload.left, parent_ran && workload.failing ? -ECHILD : 0);
+    run_again();
     assert_int_equal(harness_stats(rt, 0).tasks_live, 0);
     assert_int_equal(orr_runtime_free(rt), 0);
 }
 
 /* True if nothing was refused. */
-static bool play(void)
+static bool run_workload(void)
 {
-    memset(&scene, 0, sizeof scene);
+    memset(&workload, 0, sizeof workload);
     ran_out = false;
     struct orr_runtime *rt = harness_runtime_with(
         (struct orr_options){ .clock = ORR_CLOCK_VIRTUAL, .alloc = failing_alloc, .sink = count_sunk });
     if (rt)
-        play_in(rt);
+        run_workload_on(rt);
     else
         assert_int_equal(errno, ENOMEM);
     bool lacking = ran_out;
     allowed = INT32_MAX;
-    assert_true(!rt || !lacking || scene.refused);
-    assert_int_equal(scene.made, scene.dropped);
-    assert_int_equal(scene.values, scene.values_dropped);
-    assert_int_equal(scene.items, scene.items_gone);
-    assert_int_equal(scene.sunk, 0);
-    assert_int_equal(held, 0);
+    assert_true(!rt || !lacking || workload.refused);
+    assert_int_equal(workload.made, workload.dropped);
+    assert_int_equal(workload.values, workload.values_dropped);
+    assert_int_equal(workload.items, workload.items_gone);
+    assert_int_equal(workload.sunk, 0);
+    assert_int_equal(allocated_bytes, 0);
     return !lacking;
 }
 
@@ -365,11 +352,11 @@ static void fail_at_every_point(void)
     bool through;
     do {
         allowed = point++;
-        through = play();
+        through = run_workload();
     } while (!through);
     print_message("%d points of failure\n", point - 1);
     assert_true(point > 15);
-    assert_true(play());
+    assert_true(run_workload());
 }
 
 /* First, because what the process keeps for all runtimes is allocated only once. */

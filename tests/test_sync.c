@@ -1,47 +1,49 @@
 /* What tasks wait for: events, semaphores, mutexes, conditions. */
-#include "cast.h"
+#include "wait_fixture.h"
 
 /* --- Events ------------------------------------------------------------------------------------------------------- */
 
 static void event_that_is_set_wakes_all_who_wait(void **state)
 {
     (void)state;
-    open_stage();
+    open_fixture();
     struct orr_event *event = new_event();
-    struct actor actors[] = THREE(await_event, event);
-    start_all_of(actors, 3);
+    struct step_task tasks[] = THREE_TASKS(await_event, event);
+    start_tasks(tasks, 3);
     assert_string_equal(notes(), "");
     assert_int_equal(orr_event_set(event), 3);
     settle();
     assert_string_equal(notes(), "a b c");
     assert_int_equal(orr_event_free(event), 0);
-    stage_close(rt);
+    fixture_close(rt);
 }
+
 static void event_that_is_set_lets_everybody_through_until_it_is_cleared(void **state)
 {
     (void)state;
-    open_stage();
+    open_fixture();
     struct orr_event *event = new_event();
-    struct actor actors[] = THREE(await_event, event);
+    struct step_task tasks[] = THREE_TASKS(await_event, event);
     assert_int_equal(orr_event_set(event), 0);
     assert_true(orr_event_is_set(event));
-    start_all_of(actors, 2);
+    start_tasks(tasks, 2);
     assert_string_equal(notes(), "a b");
     assert_int_equal(orr_event_clear(event), 0);
     assert_false(orr_event_is_set(event));
-    start_all_of(&actors[2], 1);
+    start_tasks(&tasks[2], 1);
     assert_string_equal(notes(), "a b");
-    drop(&actors[2]);
+    drop_task(&tasks[2]);
     assert_int_equal(orr_event_free(event), 0);
-    stage_close(rt);
+    fixture_close(rt);
 }
+
 static void event_wakes_at_most_so_many_in_order_and_stays_unset(void **state)
 {
     (void)state;
-    open_stage();
+    open_fixture();
     struct orr_event *event = new_event();
-    struct actor actors[] = THREE(await_event, event);
-    start_all_of(actors, 3);
+    struct step_task tasks[] = THREE_TASKS(await_event, event);
+    start_tasks(tasks, 3);
     assert_int_equal(orr_event_wake(event, 0), 0);
     assert_int_equal(orr_event_wake(event, 2), 2);
     assert_false(orr_event_is_set(event));
@@ -51,46 +53,49 @@ static void event_wakes_at_most_so_many_in_order_and_stays_unset(void **state)
     settle();
     assert_string_equal(notes(), "a b c");
     assert_int_equal(orr_event_free(event), 0);
-    stage_close(rt);
+    fixture_close(rt);
 }
+
 static void those_woken_by_an_event_stay_woken_when_it_is_cleared_before_they_run(void **state)
 {
     (void)state;
-    open_stage();
+    open_fixture();
     struct orr_event *event = new_event();
-    struct actor actors[] = THREE(await_event, event);
-    start_all_of(actors, 3);
+    struct step_task tasks[] = THREE_TASKS(await_event, event);
+    start_tasks(tasks, 3);
     assert_int_equal(orr_event_set(event), 3);
     assert_int_equal(orr_event_clear(event), 0);
     settle();
     assert_string_equal(notes(), "a b c");
     assert_int_equal(orr_event_free(event), 0);
-    stage_close(rt);
+    fixture_close(rt);
 }
-static int await_event_and_drop_other(struct orr_task *task, struct actor *self)
+
+static int await_event_and_drop_other(struct orr_task *task, struct step_task *self)
 {
-    int error = orr_event_wait(task, &self->wait, self->extra);
+    int error = orr_event_wait(task, &self->wait, self->data);
     if (!self->step++)
-        drop(self->other);
-    return error == -EAGAIN ? error : say(self, error);
+        drop_task(self->other);
+    return error == -EAGAIN ? error : note_result(self, error);
 }
+
 /* Everybody who was there has been woken, so there is nothing to pass on. */
 static void one_who_came_after_an_event_was_cleared_is_not_woken_by_it(void **state)
 {
     (void)state;
-    open_stage();
+    open_fixture();
     struct orr_event *event = new_event();
-    struct actor early = { .name = "early", .act = await_event, .extra = event };
-    struct actor late = { .name = "late", .act = await_event_and_drop_other, .extra = event, .other = &early };
-    start_all_of(&early, 1);
-    actor_start(rt, &late); /* so it runs before the early one, which is woken now */
+    struct step_task early = { .name = "early", .body = await_event, .data = event };
+    struct step_task late = { .name = "late", .body = await_event_and_drop_other, .data = event, .other = &early };
+    start_tasks(&early, 1);
+    step_task_start(rt, &late); /* so it runs before the early one, which is woken now */
     assert_int_equal(orr_event_set(event), 1);
     assert_int_equal(orr_event_clear(event), 0);
     settle();
     assert_string_equal(notes(), "");
-    drop(&late);
+    drop_task(&late);
     assert_int_equal(orr_event_free(event), 0);
-    stage_close(rt);
+    fixture_close(rt);
 }
 
 /* --- Semaphores --------------------------------------------------------------------------------------------------- */
@@ -98,10 +103,10 @@ static void one_who_came_after_an_event_was_cleared_is_not_woken_by_it(void **st
 static void semaphore_serves_in_order_of_arrival(void **state)
 {
     (void)state;
-    open_stage();
+    open_fixture();
     struct orr_semaphore *semaphore = new_semaphore(1);
-    struct actor actors[] = THREE(acquire, semaphore);
-    start_all_of(actors, 3);
+    struct step_task tasks[] = THREE_TASKS(acquire, semaphore);
+    start_tasks(tasks, 3);
     assert_string_equal(notes(), "a");
     assert_int_equal(orr_semaphore_release(semaphore), 0);
     settle();
@@ -110,29 +115,31 @@ static void semaphore_serves_in_order_of_arrival(void **state)
     settle();
     assert_string_equal(notes(), "a b c");
     assert_int_equal(orr_semaphore_free(semaphore), 0);
-    stage_close(rt);
+    fixture_close(rt);
 }
+
 static void permit_released_to_one_in_line_cannot_be_taken_by_another(void **state)
 {
     (void)state;
-    open_stage();
+    open_fixture();
     struct orr_semaphore *semaphore = new_semaphore(1);
-    struct actor actors[] = THREE(acquire, semaphore);
-    start_all_of(actors, 2);
-    actor_start(rt, &actors[2]); /* it runs before the one in line */
+    struct step_task tasks[] = THREE_TASKS(acquire, semaphore);
+    start_tasks(tasks, 2);
+    step_task_start(rt, &tasks[2]); /* it runs before the one in line */
     assert_int_equal(orr_semaphore_release(semaphore), 0);
     assert_int_equal(orr_semaphore_free_permits(semaphore), 0);
     assert_int_equal(orr_semaphore_try(semaphore), -EAGAIN);
     settle();
     assert_string_equal(notes(), "a b");
-    drop(&actors[2]);
+    drop_task(&tasks[2]);
     assert_int_equal(orr_semaphore_free(semaphore), 0);
-    stage_close(rt);
+    fixture_close(rt);
 }
+
 static void semaphore_takes_back_no_more_than_it_gave(void **state)
 {
     (void)state;
-    open_stage();
+    open_fixture();
     struct orr_semaphore *semaphore = new_semaphore(2);
     assert_int_equal(orr_semaphore_release(semaphore), -EOVERFLOW);
     assert_int_equal(orr_semaphore_try(semaphore), 0);
@@ -143,15 +150,16 @@ static void semaphore_takes_back_no_more_than_it_gave(void **state)
     assert_int_equal(orr_semaphore_release(semaphore), -EOVERFLOW);
     assert_int_equal(orr_semaphore_free_permits(semaphore), 2);
     assert_int_equal(orr_semaphore_free(semaphore), 0);
-    stage_close(rt);
+    fixture_close(rt);
 }
+
 static void semaphore_without_permits_is_not_made(void **state)
 {
     (void)state;
-    open_stage();
+    open_fixture();
     struct orr_semaphore *semaphore;
     assert_int_equal(orr_semaphore_new(0, &semaphore), -EINVAL);
-    stage_close(rt);
+    fixture_close(rt);
 }
 
 /* --- Mutexes ------------------------------------------------------------------------------------------------------ */
@@ -159,46 +167,49 @@ static void semaphore_without_permits_is_not_made(void **state)
 static void mutex_is_handed_over_in_order_of_arrival(void **state)
 {
     (void)state;
-    open_stage();
-    struct hold hold = new_hold();
-    struct actor actors[] = THREE(lock_and_unlock, &hold);
-    start_all_of(actors, 3);
+    open_fixture();
+    struct mutex_fixture fixture = new_mutex_fixture();
+    struct step_task tasks[] = THREE_TASKS(lock_and_unlock, &fixture);
+    start_tasks(tasks, 3);
     for (const char *const *expected = (const char *const[]){ "a", "a b", "a b c", NULL }; *expected; expected++) {
         assert_string_equal(notes(), *expected);
-        assert_true(orr_mutex_locked(hold.mutex));
-        orr_event_wake(hold.go_on, 1);
+        assert_true(orr_mutex_locked(fixture.mutex));
+        orr_event_wake(fixture.go_on, 1);
         settle();
     }
-    assert_false(orr_mutex_locked(hold.mutex));
-    free_hold(&hold);
-    stage_close(rt);
+    assert_false(orr_mutex_locked(fixture.mutex));
+    free_mutex_fixture(&fixture);
+    fixture_close(rt);
 }
-static int try_others_mutex(struct orr_task *task, struct actor *self)
+
+static int try_others_mutex(struct orr_task *task, struct step_task *self)
 {
-    struct hold *hold = self->other->extra;
-    assert_int_equal(orr_mutex_try(task, hold->mutex), -EAGAIN);
-    assert_int_equal(orr_mutex_unlock(task, hold->mutex), -EPERM);
+    struct mutex_fixture *fixture = self->other->data;
+    assert_int_equal(orr_mutex_try(task, fixture->mutex), -EAGAIN);
+    assert_int_equal(orr_mutex_unlock(task, fixture->mutex), -EPERM);
     return 0;
 }
+
 static void mutex_unlocked_for_one_in_line_cannot_be_taken_or_unlocked_by_another(void **state)
 {
     (void)state;
-    open_stage();
-    struct hold hold = new_hold();
-    struct actor actors[] = THREE(lock_and_unlock, &hold);
-    struct actor other = { .act = try_others_mutex, .other = &actors[0] };
-    start_all_of(actors, 2);
-    actor_start(rt, &other); /* it runs before the one in line */
-    assert_int_equal(orr_mutex_unlock(actors[0].task, hold.mutex), 0);
+    open_fixture();
+    struct mutex_fixture fixture = new_mutex_fixture();
+    struct step_task tasks[] = THREE_TASKS(lock_and_unlock, &fixture);
+    struct step_task other = { .body = try_others_mutex, .other = &tasks[0] };
+    start_tasks(tasks, 2);
+    step_task_start(rt, &other); /* it runs before the one in line */
+    assert_int_equal(orr_mutex_unlock(tasks[0].task, fixture.mutex), 0);
     settle();
     assert_true(orr_task_done(other.task));
     assert_string_equal(notes(), "a b");
-    drop(&actors[0]);
-    drop(&actors[1]);
-    free_hold(&hold);
-    stage_close(rt);
+    drop_task(&tasks[0]);
+    drop_task(&tasks[1]);
+    free_mutex_fixture(&fixture);
+    fixture_close(rt);
 }
-static int lock_twice(struct orr_task *task, struct actor *self)
+
+static int lock_twice(struct orr_task *task, struct step_task *self)
 {
     struct orr_mutex *mutex;
     assert_int_equal(orr_mutex_new(&mutex), 0);
@@ -213,61 +224,65 @@ static int lock_twice(struct orr_task *task, struct actor *self)
     assert_int_equal(orr_mutex_free(mutex), 0);
     return 0;
 }
+
 static void mutex_knows_its_owner(void **state)
 {
     (void)state;
-    open_stage();
-    play_inside(lock_twice);
-    stage_close(rt);
+    open_fixture();
+    run_in_task(lock_twice);
+    fixture_close(rt);
 }
+
 static void one_who_gets_the_mutex_of_a_task_that_has_ended_is_told_once(void **state)
 {
     (void)state;
-    open_stage();
-    struct hold hold = new_hold();
-    struct actor actors[] = THREE(lock_and_unlock, &hold);
-    start_all_of(actors, 3);
-    drop(&actors[0]);
+    open_fixture();
+    struct mutex_fixture fixture = new_mutex_fixture();
+    struct step_task tasks[] = THREE_TASKS(lock_and_unlock, &fixture);
+    start_tasks(tasks, 3);
+    drop_task(&tasks[0]);
     settle();
     assert_string_equal(notes(), "a b:EOWNERDEAD");
-    assert_true(orr_mutex_locked(hold.mutex));
-    orr_event_set(hold.go_on);
+    assert_true(orr_mutex_locked(fixture.mutex));
+    orr_event_set(fixture.go_on);
     settle();
     assert_string_equal(notes(), "a b:EOWNERDEAD c");
-    free_hold(&hold);
-    stage_close(rt);
+    free_mutex_fixture(&fixture);
+    fixture_close(rt);
 }
+
 static void one_who_comes_later_is_told_too_that_the_owner_has_ended(void **state)
 {
     (void)state;
-    open_stage();
-    struct hold hold = new_hold();
-    struct actor actors[] = THREE(lock_and_unlock, &hold);
-    start_all_of(actors, 1);
-    drop(&actors[0]);
-    assert_false(orr_mutex_locked(hold.mutex));
-    start_all_of(&actors[1], 1);
+    open_fixture();
+    struct mutex_fixture fixture = new_mutex_fixture();
+    struct step_task tasks[] = THREE_TASKS(lock_and_unlock, &fixture);
+    start_tasks(tasks, 1);
+    drop_task(&tasks[0]);
+    assert_false(orr_mutex_locked(fixture.mutex));
+    start_tasks(&tasks[1], 1);
     assert_string_equal(notes(), "a b:EOWNERDEAD");
-    drop(&actors[1]);
-    free_hold(&hold);
-    stage_close(rt);
+    drop_task(&tasks[1]);
+    free_mutex_fixture(&fixture);
+    fixture_close(rt);
 }
+
 /* The one in line has it only when it has picked it up; else there would be two who think so. */
 static void mutex_granted_to_one_who_does_not_know_it_yet_is_not_unlocked(void **state)
 {
     (void)state;
-    open_stage();
-    struct hold hold = new_hold();
-    struct actor actors[] = THREE(lock_and_unlock, &hold);
-    start_all_of(actors, 3);
-    assert_int_equal(orr_mutex_unlock(actors[0].task, hold.mutex), 0);
-    assert_int_equal(orr_mutex_unlock(actors[1].task, hold.mutex), -EPERM);
+    open_fixture();
+    struct mutex_fixture fixture = new_mutex_fixture();
+    struct step_task tasks[] = THREE_TASKS(lock_and_unlock, &fixture);
+    start_tasks(tasks, 3);
+    assert_int_equal(orr_mutex_unlock(tasks[0].task, fixture.mutex), 0);
+    assert_int_equal(orr_mutex_unlock(tasks[1].task, fixture.mutex), -EPERM);
     settle();
     assert_string_equal(notes(), "a b");
     for (int i = 0; i < 3; i++)
-        drop(&actors[i]);
-    free_hold(&hold);
-    stage_close(rt);
+        drop_task(&tasks[i]);
+    free_mutex_fixture(&fixture);
+    fixture_close(rt);
 }
 
 /* --- Conditions --------------------------------------------------------------------------------------------------- */
@@ -276,131 +291,140 @@ static bool has_mutex(struct orr_task *task, struct orr_mutex *mutex)
 {
     return orr_mutex_try(task, mutex) == -EDEADLK;
 }
-static int await_condition(struct orr_task *task, struct actor *self)
+
+static int await_condition(struct orr_task *task, struct step_task *self)
 {
-    struct hold *hold = self->extra;
-    SCRIPT(self)
+    struct mutex_fixture *fixture = self->data;
+    STEPS(self)
     {
-        AWAIT(orr_mutex_lock(task, &self->wait, hold->mutex));
+        AWAIT(orr_mutex_lock(task, &self->wait, fixture->mutex));
         STEP(self, 1)
-        self->caught = AWAIT(orr_condition_wait(task, &self->wait, hold->condition, hold->mutex));
-        say(self, self->caught);
-        assert_true(has_mutex(task, hold->mutex));
-        assert_int_equal(orr_mutex_unlock(task, hold->mutex), 0);
+        self->caught = AWAIT(orr_condition_wait(task, &self->wait, fixture->condition, fixture->mutex));
+        note_result(self, self->caught);
+        assert_true(has_mutex(task, fixture->mutex));
+        assert_int_equal(orr_mutex_unlock(task, fixture->mutex), 0);
     }
     return 0;
 }
+
 static void condition_notifies_at_most_so_many_in_order(void **state)
 {
     (void)state;
-    open_stage();
-    struct hold hold = new_hold();
-    struct actor actors[] = THREE(await_condition, &hold);
-    start_all_of(actors, 3);
-    assert_false(orr_mutex_locked(hold.mutex));
-    assert_int_equal(orr_condition_notify(hold.condition, 0), 0);
-    assert_int_equal(orr_condition_notify(hold.condition, 1), 1);
+    open_fixture();
+    struct mutex_fixture fixture = new_mutex_fixture();
+    struct step_task tasks[] = THREE_TASKS(await_condition, &fixture);
+    start_tasks(tasks, 3);
+    assert_false(orr_mutex_locked(fixture.mutex));
+    assert_int_equal(orr_condition_notify(fixture.condition, 0), 0);
+    assert_int_equal(orr_condition_notify(fixture.condition, 1), 1);
     settle();
     assert_string_equal(notes(), "a");
-    assert_int_equal(orr_condition_notify(hold.condition, 9), 2);
+    assert_int_equal(orr_condition_notify(fixture.condition, 9), 2);
     settle();
     assert_string_equal(notes(), "a b c");
-    assert_int_equal(orr_condition_notify(hold.condition, 1), 0);
-    free_hold(&hold);
-    stage_close(rt);
+    assert_int_equal(orr_condition_notify(fixture.condition, 1), 0);
+    free_mutex_fixture(&fixture);
+    fixture_close(rt);
 }
-static int lock_and_notify(struct orr_task *task, struct actor *self)
+
+static int lock_and_notify(struct orr_task *task, struct step_task *self)
 {
-    struct hold *hold = self->extra;
-    SCRIPT(self)
+    struct mutex_fixture *fixture = self->data;
+    STEPS(self)
     {
-        AWAIT(orr_mutex_lock(task, &self->wait, hold->mutex));
-        assert_int_equal(orr_condition_notify(hold->condition, 1), 1);
+        AWAIT(orr_mutex_lock(task, &self->wait, fixture->mutex));
+        assert_int_equal(orr_condition_notify(fixture->condition, 1), 1);
         STEP(self, 1)
-        AWAIT(orr_event_wait(task, &self->wait, hold->go_on));
-        say(self, orr_mutex_unlock(task, hold->mutex));
+        AWAIT(orr_event_wait(task, &self->wait, fixture->go_on));
+        note_result(self, orr_mutex_unlock(task, fixture->mutex));
     }
     return 0;
 }
+
 static void notified_task_runs_when_it_has_the_mutex_again(void **state)
 {
     (void)state;
-    open_stage();
-    struct hold hold = new_hold();
-    struct actor waits = { .name = "waits", .act = await_condition, .extra = &hold };
-    struct actor notifies = { .name = "notifies", .act = lock_and_notify, .extra = &hold };
-    start_all_of(&waits, 1);
-    start_all_of(&notifies, 1);
+    open_fixture();
+    struct mutex_fixture fixture = new_mutex_fixture();
+    struct step_task waits = { .name = "waits", .body = await_condition, .data = &fixture };
+    struct step_task notifies = { .name = "notifies", .body = lock_and_notify, .data = &fixture };
+    start_tasks(&waits, 1);
+    start_tasks(&notifies, 1);
     assert_string_equal(notes(), "");
-    assert_int_equal(orr_condition_free(hold.condition), -EBUSY);
-    orr_event_set(hold.go_on);
+    assert_int_equal(orr_condition_free(fixture.condition), -EBUSY);
+    orr_event_set(fixture.go_on);
     settle();
     assert_string_equal(notes(), "notifies waits");
-    free_hold(&hold);
-    stage_close(rt);
+    free_mutex_fixture(&fixture);
+    fixture_close(rt);
 }
+
 static void cancelled_wait_for_a_condition_goes_on_until_it_has_the_mutex(void **state)
 {
     (void)state;
-    open_stage();
-    struct hold hold = new_hold();
-    struct actor waits = { .name = "waits", .act = await_condition, .extra = &hold };
-    struct actor has = { .name = "has", .act = lock_and_unlock, .extra = &hold };
-    start_all_of(&waits, 1);
-    start_all_of(&has, 1);
+    open_fixture();
+    struct mutex_fixture fixture = new_mutex_fixture();
+    struct step_task waits = { .name = "waits", .body = await_condition, .data = &fixture };
+    struct step_task has = { .name = "has", .body = lock_and_unlock, .data = &fixture };
+    start_tasks(&waits, 1);
+    start_tasks(&has, 1);
     assert_int_equal(orr_task_cancel(waits.task, NULL), 0);
-    assert_int_equal(orr_condition_notify(hold.condition, 1), 0); /* it is in line no more */
+    assert_int_equal(orr_condition_notify(fixture.condition, 1), 0); /* it is in line no more */
     settle();
     assert_string_equal(notes(), "has");
-    orr_event_set(hold.go_on);
+    orr_event_set(fixture.go_on);
     settle();
     assert_string_equal(notes(), "has waits:ECANCELED");
-    free_hold(&hold);
-    stage_close(rt);
+    free_mutex_fixture(&fixture);
+    fixture_close(rt);
 }
+
 static void one_notified_who_ends_before_it_has_the_mutex_passes_it_on(void **state)
 {
     (void)state;
-    open_stage();
-    struct hold hold = new_hold();
-    struct actor actors[] = THREE(await_condition, &hold);
-    struct actor has = { .name = "has", .act = lock_and_unlock, .extra = &hold };
-    start_all_of(actors, 2);
-    start_all_of(&has, 1);
-    assert_int_equal(orr_condition_notify(hold.condition, 1), 1);
-    drop(&actors[0]);
-    orr_event_set(hold.go_on);
+    open_fixture();
+    struct mutex_fixture fixture = new_mutex_fixture();
+    struct step_task tasks[] = THREE_TASKS(await_condition, &fixture);
+    struct step_task has = { .name = "has", .body = lock_and_unlock, .data = &fixture };
+    start_tasks(tasks, 2);
+    start_tasks(&has, 1);
+    assert_int_equal(orr_condition_notify(fixture.condition, 1), 1);
+    drop_task(&tasks[0]);
+    orr_event_set(fixture.go_on);
     settle();
     assert_string_equal(notes(), "has b");
-    free_hold(&hold);
-    stage_close(rt);
+    free_mutex_fixture(&fixture);
+    fixture_close(rt);
 }
-static int wait_without_the_mutex(struct orr_task *task, struct actor *self)
+
+static int wait_without_the_mutex(struct orr_task *task, struct step_task *self)
 {
-    struct hold hold = new_hold();
-    assert_int_equal(orr_condition_wait(task, &self->wait, hold.condition, hold.mutex), -EPERM);
-    assert_int_equal(orr_condition_wait(task, &self->wait, hold.condition, NULL), -EINVAL);
-    free_hold(&hold);
+    struct mutex_fixture fixture = new_mutex_fixture();
+    assert_int_equal(orr_condition_wait(task, &self->wait, fixture.condition, fixture.mutex), -EPERM);
+    assert_int_equal(orr_condition_wait(task, &self->wait, fixture.condition, NULL), -EINVAL);
+    free_mutex_fixture(&fixture);
     return 0;
 }
+
 static void condition_wants_its_mutex_locked(void **state)
 {
     (void)state;
-    open_stage();
-    play_inside(wait_without_the_mutex);
-    stage_close(rt);
+    open_fixture();
+    run_in_task(wait_without_the_mutex);
+    fixture_close(rt);
 }
+
 static void mutex_that_those_who_wait_for_a_condition_will_lock_again_is_not_freed(void **state)
 {
     (void)state;
-    open_stage();
-    struct hold hold = new_hold();
-    struct actor waits = { .name = "waits", .act = await_condition, .extra = &hold };
-    start_all_of(&waits, 1);
-    assert_int_equal(orr_mutex_free(hold.mutex), -EBUSY);
-    drop(&waits);
-    free_hold(&hold);
-    stage_close(rt);
+    open_fixture();
+    struct mutex_fixture fixture = new_mutex_fixture();
+    struct step_task waits = { .name = "waits", .body = await_condition, .data = &fixture };
+    start_tasks(&waits, 1);
+    assert_int_equal(orr_mutex_free(fixture.mutex), -EBUSY);
+    drop_task(&waits);
+    free_mutex_fixture(&fixture);
+    fixture_close(rt);
 }
 
 static const struct CMUnitTest primitives[] = {

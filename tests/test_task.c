@@ -39,7 +39,7 @@ static void yielding_task_is_polled_again_in_the_next_turn_only(void **state)
 
 static void remember_worker(struct probe *probe, struct orr_task *task)
 {
-    *(unsigned *)probe->extra = orr_task_worker(task);
+    *(unsigned *)probe->data = orr_task_worker(task);
 }
 
 static void task_runs_on_the_worker_it_was_given(void **state)
@@ -48,7 +48,7 @@ static void task_runs_on_the_worker_it_was_given(void **state)
     struct orr_runtime *rt = harness_runtime(4);
     for (unsigned worker = 1; worker <= 4; worker++) {
         unsigned seen = 0;
-        struct probe probe = { .done_after = 1, .each = remember_worker, .extra = &seen };
+        struct probe probe = { .done_after = 1, .each = remember_worker, .data = &seen };
         probe_spawn(rt, &probe, worker);
         assert_int_equal(orr_runtime_run(rt), 0);
         assert_int_equal(seen, worker);
@@ -99,7 +99,7 @@ static void run_waits_for_tasks_that_tasks_send_to_other_workers(void **state)
 static void spawn_in_poll(struct probe *probe, struct orr_task *task)
 {
     if (probe->polls == 0)
-        probe_spawn(orr_task_runtime(task), probe->extra, ORR_HERE);
+        probe_spawn(orr_task_runtime(task), probe->data, ORR_HERE);
 }
 
 static void task_spawned_by_a_task_runs_in_the_same_turn(void **state)
@@ -107,7 +107,7 @@ static void task_spawned_by_a_task_runs_in_the_same_turn(void **state)
     (void)state;
     struct orr_runtime *rt = harness_runtime(1);
     struct probe child = { .done_after = 1 };
-    struct probe parent = { .done_after = 1, .each = spawn_in_poll, .extra = &child };
+    struct probe parent = { .done_after = 1, .each = spawn_in_poll, .data = &child };
     probe_spawn(rt, &parent, ORR_HERE);
     assert_int_equal(orr_runtime_turn(rt, ORR_NEVER), 0);
     assert_int_equal(child.polls, 1);
@@ -184,7 +184,7 @@ static void million_tasks_live_at_once_and_the_next_is_refused(void **state)
 
 static void drop_neighbour(struct probe *probe, struct orr_task *task)
 {
-    struct probe *other = probe->extra;
+    struct probe *other = probe->data;
     struct orr_waker waker = probe_waker(other);
     assert_int_equal(orr_task_drop(orr_task_waker(task)), -EBUSY);
     if (probe->polls == 0) {
@@ -200,7 +200,7 @@ static void task_dropped_by_another_ends_once_and_a_second_time_is_an_error(void
     (void)state;
     struct orr_runtime *rt = harness_runtime(1);
     struct probe victim = { 0 };
-    struct probe killer = { .each = drop_neighbour, .extra = &victim };
+    struct probe killer = { .each = drop_neighbour, .data = &victim };
     probe_spawn(rt, &victim, ORR_HERE);
     probe_spawn(rt, &killer, ORR_HERE);
     harness_settle(rt);

@@ -307,14 +307,14 @@ static void other_threads_cancel_and_rearm(void **state)
     alarm_new(&alarm, rt);
     assert_int_equal(orr_timer_start(alarm.timer, HOUR, 0), 0);
     harness_settle(rt);
-    harness_elsewhere(rearm_it_earlier, &alarm);
+    harness_on_thread(rearm_it_earlier, &alarm);
     assert_int_equal(alarm.answer, 0);
     advance(rt, MS);
     assert_int_equal(alarm.fired, 1);
 
     assert_int_equal(orr_timer_start(alarm.timer, HOUR, 0), 0);
     harness_settle(rt);
-    harness_elsewhere(rearm_it_later, &alarm);
+    harness_on_thread(rearm_it_later, &alarm);
     advance(rt, HOUR);
     assert_int_equal(alarm.fired, 1);
     assert_int_equal(orr_timer_due_in(alarm.timer), HOUR);
@@ -323,12 +323,12 @@ static void other_threads_cancel_and_rearm(void **state)
 
     assert_int_equal(orr_timer_start(alarm.timer, HOUR, 0), 0);
     harness_settle(rt);
-    harness_elsewhere(cancel_it, &alarm);
+    harness_on_thread(cancel_it, &alarm);
     assert_int_equal(alarm.answer, ORR_CANCELLED);
     assert_true(orr_timer_due_in(alarm.timer) == ORR_NEVER);
-    harness_elsewhere(cancel_it, &alarm);
+    harness_on_thread(cancel_it, &alarm);
     assert_int_equal(alarm.answer, ORR_TOO_LATE);
-    harness_elsewhere(rearm_it_earlier, &alarm); /* while its entry is in the wheel still, or just gone */
+    harness_on_thread(rearm_it_earlier, &alarm); /* while its entry is in the wheel still, or just gone */
     advance(rt, MS);
     assert_int_equal(alarm.fired, 3);
     advance(rt, YEAR);
@@ -362,18 +362,6 @@ static void timer_outlives_its_runtime(void **state)
     }
 }
 
-static _Atomic long long held_bytes;
-
-static void *counting_alloc(void *data, void *block, size_t old_size, size_t size)
-{
-    (void)data;
-    atomic_fetch_add(&held_bytes, (long long)size - (long long)old_size);
-    if (size)
-        return realloc(block, size);
-    free(block);
-    return NULL;
-}
-
 struct litter {
     struct orr_timer **timers;
     unsigned count;
@@ -395,7 +383,7 @@ static void million_timers_cancelled_from_another_thread_are_soon_gone(void **st
     litter.timers = calloc(litter.count, sizeof *litter.timers);
     struct orr_runtime *rt = harness_runtime_with((struct orr_options){ .workers = 2, .alloc = counting_alloc });
     struct orr_timer_options what = { .fire = alarm_ring };
-    long long before = held_bytes;
+    long long before = allocated_bytes;
     for (unsigned i = 0; i < litter.count; i++)
         assert_int_equal(orr_timer_new(rt, &what, &litter.timers[i]), 0);
     assert_int_equal(orr_spawn(rt, &(struct orr_spawn){ .poll = start_litter, .data = &litter, .worker = 2 }), 0);
@@ -404,7 +392,7 @@ static void million_timers_cancelled_from_another_thread_are_soon_gone(void **st
     for (unsigned i = 0; i < litter.count; i++)
         orr_timer_free(litter.timers[i]); /* from this thread; they are in worker 2's wheel */
     uint64_t start = clock_now();
-    while (held_bytes > before + 100 * 1000) { /* hangs, for 30 s, if nobody scrubs */
+    while (allocated_bytes > before + 100 * 1000) { /* hangs, for 30 s, if nobody scrubs */
         assert_true(clock_now() - start < 20 * SECOND);
         sched_yield();
     }
@@ -414,7 +402,7 @@ static void million_timers_cancelled_from_another_thread_are_soon_gone(void **st
     assert_true(stats.timers_scrubbed >= litter.count - 1100);
     assert_int_equal(stats.timers_cancelled, litter.count);
     assert_int_equal(orr_runtime_free(rt), 0);
-    assert_int_equal(held_bytes, 0);
+    assert_int_equal(allocated_bytes, 0);
     free(litter.timers);
 }
 

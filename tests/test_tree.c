@@ -50,19 +50,6 @@ static bool one_in(unsigned n)
     return pick(n) == 0;
 }
 
-/* Bytes that the library has. */
-static long long held;
-
-static void *counting_alloc(void *data, void *block, size_t old_size, size_t size)
-{
-    (void)data;
-    held += (long long)size - (long long)old_size;
-    if (size)
-        return realloc(block, size);
-    free(block);
-    return NULL;
-}
-
 static void drop_value(void *data)
 {
     struct value *value = data;
@@ -750,7 +737,7 @@ static void play_one_tree(uint64_t random)
     }
     assert_int_equal(orr_runtime_leave(w.rt), 0);
     assert_int_equal(orr_runtime_free(w.rt), 0);
-    assert_int_equal(held, 0);
+    assert_int_equal(allocated_bytes, 0);
 }
 
 static void random_trees_keep_what_structure_promises(void **state)

@@ -18,38 +18,31 @@ enum { SIGNALS_ARE_LATE = 1 };
 enum { SIGNALS_ARE_LATE = 0 };
 #endif
 
-static _Atomic long long held;
 static int served = -1; /* how many that ask for more are served yet; -1 for all */
 
-static void *counting_alloc(void *data, void *block, size_t old_size, size_t size)
+static void *refusing_alloc(void *data, void *block, size_t old_size, size_t size)
 {
-    (void)data;
     if (size && (size > old_size || !block) && served >= 0 && served-- == 0) {
         served = 0;
         return NULL;
     }
-    held += (long long)size - (long long)(block ? old_size : 0);
-    if (size)
-        return realloc(block, size);
-    free(block);
-    return NULL;
+    return counting_alloc(data, block, old_size, size);
 }
 
-static struct orr_runtime *counting_runtime(void)
+static struct orr_runtime *refusing_runtime(void)
 {
-    held = 0;
+    allocated_bytes = 0;
     served = -1;
-    struct orr_runtime *rt = host_runtime_with((struct orr_options){ .alloc = counting_alloc });
+    struct orr_runtime *rt = host_runtime_with((struct orr_options){ .alloc = refusing_alloc });
     assert_non_null(rt);
     return rt;
 }
 
 /* Closes everything; and nothing was lost. */
-static void finish_counting(struct orr_runtime *rt, lua_State *L)
+static void finish_clean(struct orr_runtime *rt, lua_State *L)
 {
     assert_int_equal(lua_gettop(L), 0);
-    finish(rt, L);
-    assert_int_equal(held, 0);
+    finish_counting(rt, L);
 }
 
 static void run_text(lua_State *L, const char *code)
@@ -57,15 +50,6 @@ static void run_text(lua_State *L, const char *code)
     load(L, code);
     if (orr_lua_call(L, 0, 0, 0))
         fail_msg("%s", lua_tostring(L, -1));
-}
-
-static lua_State *untrusted(struct orr_runtime *rt, struct orr_lua_options options)
-{
-    lua_State *L;
-    options.mount = "game";
-    assert_int_equal(orr_lua_new(rt, &options, &L), 0);
-    lua_register(L, "note", host_note);
-    return L;
 }
 
 static struct orr_value table_of(const struct orr_value *items, size_t length, const struct orr_pair *pairs,
@@ -98,8 +82,8 @@ static const char echo[] = "function echo(...) return ... end";
 static void every_scalar_comes_back_as_it_went(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = counting_runtime();
-    lua_State *L = open_with(rt, (struct orr_lua_options){ 0 });
+    struct orr_runtime *rt = refusing_runtime();
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 });
     run_text(L, echo);
     struct orr_value in[] = { { .type = ORR_NIL },      orr_value_boolean(true),
                               orr_value_boolean(false), orr_value_integer(INT64_MIN),
@@ -124,14 +108,14 @@ static void every_scalar_comes_back_as_it_went(void **state)
     orr_values_free(out, room);
     assert_int_equal(out[6].type, ORR_NIL);
     orr_values_free(out, room);
-    finish_counting(rt, L);
+    finish_clean(rt, L);
 }
 
 static void tables_have_items_and_pairs_and_nest(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = counting_runtime();
-    lua_State *L = open_with(rt, (struct orr_lua_options){ 0 });
+    struct orr_runtime *rt = refusing_runtime();
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 });
     run_text(L, "function check(t)\n"
                 "  assert(#t == 3 and t[1] == 'one' and t[2] == 2 and #t[3] == 0 and next(t[3]) == nil)\n"
                 "  assert(t.name == 'x' and t[true] == 1.5 and t.inner[1] == 'deep' and t[10] == 'ten')\n"
@@ -164,14 +148,14 @@ static void tables_have_items_and_pairs_and_nest(void **state)
     }
     assert_int_equal(found, 2);
     orr_values_free(&out, 1);
-    finish_counting(rt, L);
+    finish_clean(rt, L);
 }
 
 static void table_with_holes_is_no_longer_than_what_is_in_it(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = counting_runtime();
-    lua_State *L = open_with(rt, (struct orr_lua_options){ 0 });
+    struct orr_runtime *rt = refusing_runtime();
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 });
     run_text(L, "function holes() local t = { 1, 2 } for i = 2, 50 do t[1 << i] = i end return t end\n"
                 "function shy() return setmetatable({}, { __index = error, __len = error, __pairs = error }) end\n"
                 "function other() return coroutine.create(print), io.stdout, { io.stdout } end");
@@ -193,7 +177,7 @@ static void table_with_holes_is_no_longer_than_what_is_in_it(void **state)
     assert_int_equal(out[2].table.items[0].type, ORR_OTHER);
     assert_int_equal(orr_lua_push_value(L, &out[0]), -EINVAL);
     orr_values_free(out, room);
-    finish_counting(rt, L);
+    finish_clean(rt, L);
 }
 
 /* So many tables, one in the other. */
@@ -208,8 +192,8 @@ static void push_nested(lua_State *L, struct orr_value *levels, unsigned depth, 
 static void depth_has_a_limit_both_ways(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = counting_runtime();
-    lua_State *L = open_with(rt, (struct orr_lua_options){ 0 });
+    struct orr_runtime *rt = refusing_runtime();
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 });
     struct orr_value levels[ORR_VALUE_DEPTH + 1], out;
     push_nested(L, levels, ORR_VALUE_DEPTH + 1, -ELOOP);
     assert_int_equal(lua_gettop(L), 0);
@@ -226,14 +210,14 @@ static void depth_has_a_limit_both_ways(void **state)
     size_t room = 1;
     assert_int_equal(orr_lua_call_values(L, "round", NULL, 0, &out, &room, 0), -ELOOP);
     assert_int_equal(room, 0);
-    finish_counting(rt, L);
+    finish_clean(rt, L);
 }
 
 static void copies_of_what_an_untrusted_script_made_are_no_larger_than_its_longest_string(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = counting_runtime();
-    lua_State *L = untrusted(rt, (struct orr_lua_options){ .longest_string = 1 << 20 });
+    struct orr_runtime *rt = refusing_runtime();
+    lua_State *L = open_isolate(rt, (struct orr_lua_options){ .longest_string = 1 << 20 });
     run_text(L, "function twice(n) local t = {} for i = 1, n do t = { t, t } end return t end\n"
                 "function strings() local s, t = ('x'):rep(1 << 16), {} for i = 1, 1000 do t[i] = s end return t end");
     struct orr_value out, n = orr_value_integer(60);
@@ -245,14 +229,14 @@ static void copies_of_what_an_untrusted_script_made_are_no_larger_than_its_longe
     n.integer = 8;
     out = pass(L, "twice", n);
     orr_values_free(&out, 1);
-    finish_counting(rt, L);
+    finish_clean(rt, L);
 }
 
 static void what_is_no_value_is_refused_and_nothing_pushed(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = counting_runtime();
-    lua_State *L = open_with(rt, (struct orr_lua_options){ 0 }), *bare = luaL_newstate();
+    struct orr_runtime *rt = refusing_runtime();
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 }), *bare = luaL_newstate();
     struct orr_pair nil_key = { { .type = ORR_NIL }, orr_value_integer(1) };
     struct orr_pair nan_key = { orr_value_number(NAN), orr_value_integer(1) };
     struct orr_value unknown = { .type = (enum orr_value_type)99 };
@@ -286,14 +270,14 @@ static void what_is_no_value_is_refused_and_nothing_pushed(void **state)
     orr_function_unref(orr_function_ref(NULL));
     orr_values_free(NULL, 0);
     lua_close(bare);
-    finish_counting(rt, L);
+    finish_clean(rt, L);
 }
 
 static void reading_looks_at_the_stack_and_copies_nothing(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = counting_runtime();
-    lua_State *L = open_with(rt, (struct orr_lua_options){ 0 });
+    struct orr_runtime *rt = refusing_runtime();
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 });
     struct orr_value value;
     const char *text = lua_pushliteral(L, "borrowed");
     lua_pushinteger(L, 7);
@@ -304,7 +288,7 @@ static void reading_looks_at_the_stack_and_copies_nothing(void **state)
     assert_int_equal(value.type, ORR_INTEGER); /* and a number does not become a string */
     assert_int_equal(orr_lua_read_value(L, 3, &value), -ENOTSUP);
     lua_settop(L, 0);
-    finish_counting(rt, L);
+    finish_clean(rt, L);
 }
 
 /* --- Calls ---------------------------------------------------------------------------------------------------- */
@@ -312,8 +296,8 @@ static void reading_looks_at_the_stack_and_copies_nothing(void **state)
 static void path_leads_to_a_function_and_asks_no_metamethod(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = counting_runtime();
-    lua_State *L = open_with(rt, (struct orr_lua_options){ 0 });
+    struct orr_runtime *rt = refusing_runtime();
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 });
     run_text(L, "hooks = { draw = { now = function(x) return x end }, no = 5 }\n"
                 "setmetatable(hooks, { __index = function() while true do end end })\n"
                 "setmetatable(_G, { __index = function() while true do end end })");
@@ -329,14 +313,14 @@ static void path_leads_to_a_function_and_asks_no_metamethod(void **state)
     size_t room = 1;
     assert_int_equal(orr_lua_call_values(L, "hooks.draw.now", NULL, 1, &out, &room, 0), -EINVAL);
     assert_int_equal(room, 0);
-    finish_counting(rt, L);
+    finish_clean(rt, L);
 }
 
 static void results_beyond_the_room_are_lost(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = counting_runtime();
-    lua_State *L = open_with(rt, (struct orr_lua_options){ 0 });
+    struct orr_runtime *rt = refusing_runtime();
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 });
     run_text(L, "function many() return 'a', { 'b' }, 'c' end function none() end");
     struct orr_value out[2];
     size_t room = 2;
@@ -347,14 +331,14 @@ static void results_beyond_the_room_are_lost(void **state)
     assert_int_equal(orr_lua_call_values(L, "many", NULL, 0, NULL, NULL, 0), 0);
     assert_int_equal(orr_lua_call_values(L, "none", NULL, 0, out, &room, 0), 0);
     assert_int_equal(room, 0);
-    finish_counting(rt, L);
+    finish_clean(rt, L);
 }
 
 static void error_of_a_script_is_the_result(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = counting_runtime();
-    lua_State *L = open_with(rt, (struct orr_lua_options){ 0 });
+    struct orr_runtime *rt = refusing_runtime();
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 });
     run_text(L, "function fails(x) error(x, 0) end");
     struct orr_value out, why = orr_value_string("because");
     size_t room = 1;
@@ -367,7 +351,7 @@ static void error_of_a_script_is_the_result(void **state)
     assert_int_equal(out.table.items[0].integer, 5);
     orr_values_free(&out, 1);
     assert_int_equal(orr_lua_call_values(L, "fails", &why, 1, NULL, NULL, 0), -EREMOTEIO);
-    finish_counting(rt, L);
+    finish_clean(rt, L);
 }
 
 static void call_ends_at_its_deadline(void **state)
@@ -375,8 +359,8 @@ static void call_ends_at_its_deadline(void **state)
     (void)state;
     if (SIGNALS_ARE_LATE)
         skip();
-    struct orr_runtime *rt = counting_runtime();
-    lua_State *L = open_with(rt, (struct orr_lua_options){ 0 });
+    struct orr_runtime *rt = refusing_runtime();
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 });
     run_text(L, "function forever() while true do pcall(error) end end");
     struct orr_value out;
     size_t room = 1;
@@ -387,18 +371,18 @@ static void call_ends_at_its_deadline(void **state)
     struct orr_lua_stats stats;
     assert_int_equal(orr_lua_stats(L, &stats), 0);
     assert_int_equal(stats.timeouts, 1);
-    finish_counting(rt, L);
+    finish_clean(rt, L);
 }
 
 static void call_ends_at_its_count_of_instructions(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = counting_runtime();
-    lua_State *L = open_with(rt, (struct orr_lua_options){ .mode = ORR_LUA_COUNT, .max_instructions = 100000 });
+    struct orr_runtime *rt = refusing_runtime();
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ .mode = ORR_LUA_COUNT, .max_instructions = 100000 });
     run_text(L, "function forever() while true do end end");
     size_t room = 0;
     assert_int_equal(orr_lua_call_values(L, "forever", NULL, 0, NULL, &room, 0), -ETIME);
-    finish_counting(rt, L);
+    finish_clean(rt, L);
 }
 
 static void isolate_in_mid_slice_is_busy_and_events_wait(void **state)
@@ -406,8 +390,8 @@ static void isolate_in_mid_slice_is_busy_and_events_wait(void **state)
     (void)state;
     if (SIGNALS_ARE_LATE)
         skip();
-    struct orr_runtime *rt = counting_runtime();
-    lua_State *L = open_with(rt, (struct orr_lua_options){ .slice_ns = MS / 10, .events_limit = 1 });
+    struct orr_runtime *rt = refusing_runtime();
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ .slice_ns = MS / 10, .events_limit = 1 });
     run_text(L, "function quick() end game.events:on('key', function(data) note(data.code) end)");
     struct orr_task *task = start(L, "local x = 0 for i = 1, 3e6 do x = x + i end note 'done'");
     assert_int_equal(orr_runtime_turn(rt, MS / 10), 1);
@@ -428,7 +412,7 @@ static void isolate_in_mid_slice_is_busy_and_events_wait(void **state)
     assert_string_equal(noted, "done;30;");
     assert_int_equal(error_of(rt, task), 0);
     assert_int_equal(orr_lua_call_values(L, "quick", NULL, 0, NULL, NULL, 0), 0);
-    finish_counting(rt, L);
+    finish_clean(rt, L);
 }
 
 struct elsewhere {
@@ -460,15 +444,15 @@ static void use_elsewhere(void *data)
 static int run_elsewhere(void *data, struct orr_call *call)
 {
     (void)call;
-    harness_elsewhere(use_elsewhere, data);
+    harness_on_thread(use_elsewhere, data);
     return 0;
 }
 
 static void isolate_that_another_thread_drives_is_busy(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = counting_runtime();
-    lua_State *L = open_with(rt, (struct orr_lua_options){ 0 });
+    struct orr_runtime *rt = refusing_runtime();
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 });
     struct elsewhere self = { .L = L, .room = 1 };
     assert_int_equal(orr_lua_set_function(L, "elsewhere", run_elsewhere, &self), 0);
     assert_int_equal(orr_lua_call_values(L, "elsewhere", NULL, 0, NULL, NULL, 0), 0);
@@ -479,7 +463,7 @@ static void isolate_that_another_thread_drives_is_busy(void **state)
     assert_int_equal(self.copied, -EBUSY);
     assert_int_equal(self.set, -EBUSY);
     assert_int_equal(self.counted, -EBUSY);
-    finish_counting(rt, L); /* and the visit that was under way has ended as it should */
+    finish_clean(rt, L); /* and the visit that was under way has ended as it should */
 }
 
 /* --- Functions of scripts --------------------------------------------------------------------------------------- */
@@ -487,8 +471,9 @@ static void isolate_that_another_thread_drives_is_busy(void **state)
 static void function_is_kept_called_and_passed_back(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = counting_runtime();
-    lua_State *L = open_with(rt, (struct orr_lua_options){ 0 }), *other = open_with(rt, (struct orr_lua_options){ 0 });
+    struct orr_runtime *rt = refusing_runtime();
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 }),
+              *other = open_trusted(rt, (struct orr_lua_options){ 0 });
     run_text(L, "local n = 0 function counter() return function(by) n = n + by return n end end\n"
                 "function twice(f) f(10) return f(10) end");
     struct orr_value counter, by = orr_value_integer(1), sum;
@@ -510,14 +495,13 @@ static void function_is_kept_called_and_passed_back(void **state)
     assert_int_equal(orr_function_call(kept, &by, 1, &sum, &room, 0), -EINVAL);
     assert_int_equal(room, 0);
     orr_function_unref(kept);
-    finish(rt, NULL);
-    assert_int_equal(held, 0);
+    finish_counting(rt, NULL);
 }
 
 static void function_outlives_a_state_of_the_hosts(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = counting_runtime();
+    struct orr_runtime *rt = refusing_runtime();
     lua_State *L = luaL_newstate();
     struct orr_value value;
     struct orr_lua_stats stats;
@@ -531,8 +515,7 @@ static void function_outlives_a_state_of_the_hosts(void **state)
     lua_close(L);
     assert_int_equal(orr_function_call(value.function, NULL, 0, NULL, NULL, 0), -EINVAL);
     orr_values_free(&value, 1);
-    finish(rt, NULL);
-    assert_int_equal(held, 0);
+    finish_counting(rt, NULL);
 }
 
 static void close_state(void *data)
@@ -543,7 +526,7 @@ static void close_state(void *data)
 static void function_outlives_a_state_closed_while_another_thread_has_the_worker(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = counting_runtime();
+    struct orr_runtime *rt = refusing_runtime();
     lua_State *L = luaL_newstate();
     struct orr_value value;
     luaL_openlibs(L);
@@ -551,12 +534,11 @@ static void function_outlives_a_state_closed_while_another_thread_has_the_worker
     lua_pushcfunction(L, host_note);
     assert_int_equal(orr_lua_copy_value(L, -1, &value), 0);
     assert_int_equal(orr_runtime_enter(rt), 0);
-    harness_elsewhere(close_state, L);
+    harness_on_thread(close_state, L);
     assert_int_equal(orr_function_call(value.function, NULL, 0, NULL, NULL, 0), -EINVAL);
     orr_values_free(&value, 1);
     assert_int_equal(orr_runtime_leave(rt), 0);
-    finish(rt, NULL);
-    assert_int_equal(held, 0);
+    finish_counting(rt, NULL);
 }
 
 /* --- Functions of the host's -------------------------------------------------------------------------------------- */
@@ -629,11 +611,11 @@ static int keep_function(void *data, struct orr_call *call)
 static void script_calls_functions_of_the_hosts(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = counting_runtime();
+    struct orr_runtime *rt = refusing_runtime();
     struct screen screen = { .width = 1920, .height = 1080 };
     for (int trusted = 0; trusted < 2; trusted++) {
-        lua_State *L = trusted ? open_with(rt, (struct orr_lua_options){ 0 })
-                               : untrusted(rt, (struct orr_lua_options){ 0 });
+        lua_State *L = trusted ? open_trusted(rt, (struct orr_lua_options){ 0 })
+                               : open_isolate(rt, (struct orr_lua_options){ 0 });
         noted[0] = '\0';
         drops = 0;
         assert_int_equal(orr_lua_set_function(L, "game.screen.size", size_of_screen, &screen), 0);
@@ -646,16 +628,15 @@ static void script_calls_functions_of_the_hosts(void **state)
         assert_int_equal(drops, 1);
         assert_int_equal(orr_lua_close(L), 0);
     }
-    finish(rt, NULL);
-    assert_int_equal(held, 0);
+    finish_counting(rt, NULL);
 }
 
 static void errors_of_the_hosts_functions_are_raised(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = counting_runtime();
+    struct orr_runtime *rt = refusing_runtime();
     struct screen screen = { 0 };
-    lua_State *L = open_with(rt, (struct orr_lua_options){ 0 });
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 });
     drops = 0;
     assert_int_equal(orr_lua_set_function(L, "game.size", size_of_screen, &screen), 0);
     assert_int_equal(orr_lua_set_function(L, "same", return_arguments, NULL), 0);
@@ -670,15 +651,15 @@ static void errors_of_the_hosts_functions_are_raised(void **state)
                                "nonsense: what it returned is no value of Lua's: Invalid argument;"
                                "same: an argument is nested too deep;");
     assert_int_equal(drops, 1);
-    finish_counting(rt, L);
+    finish_clean(rt, L);
 }
 
 static void callback_of_a_script_is_kept_beyond_the_call(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = counting_runtime();
+    struct orr_runtime *rt = refusing_runtime();
     struct screen screen = { 0 };
-    lua_State *L = open_with(rt, (struct orr_lua_options){ 0 });
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 });
     assert_int_equal(orr_lua_set_function(L, "game.on_resize", keep_function, &screen), 0);
     struct orr_task *task = start(L, "game.on_resize(function(w) note(w) end) game.async.sleep(1) note 'slept'");
     turn_until_done(rt, task, ORR_NEVER);
@@ -687,7 +668,7 @@ static void callback_of_a_script_is_kept_beyond_the_call(void **state)
     assert_int_equal(orr_function_call(screen.kept, &width, 1, NULL, NULL, 0), 0);
     assert_string_equal(noted, "slept;640;");
     orr_function_unref(screen.kept);
-    finish_counting(rt, L);
+    finish_clean(rt, L);
 }
 
 /* Calls its argument, from inside a task, in a coroutine of the script's. */
@@ -708,8 +689,8 @@ static int call_argument(void *data, struct orr_call *call)
 static void host_calls_back_from_inside_a_task(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = counting_runtime();
-    lua_State *L = open_with(rt, (struct orr_lua_options){ 0 });
+    struct orr_runtime *rt = refusing_runtime();
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 });
     assert_int_equal(orr_lua_set_function(L, "apply", call_argument, NULL), 0);
     struct orr_task *task = start(
         L, "local function deep(n) if n == 0 then return 1 end return n * apply(deep, n - 1) end\n"
@@ -718,14 +699,14 @@ static void host_calls_back_from_inside_a_task(void **state)
     turn_until_done(rt, task, ORR_NEVER);
     assert_int_equal(error_of(rt, task), 0);
     assert_string_equal(noted, "120;6;apply: no 4;");
-    finish_counting(rt, L);
+    finish_clean(rt, L);
 }
 
 static void path_of_a_function_is_made_but_nothing_is_put_into_what_is_no_table(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = counting_runtime();
-    lua_State *L = open_with(rt, (struct orr_lua_options){ 0 }), *bare = luaL_newstate();
+    struct orr_runtime *rt = refusing_runtime();
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 }), *bare = luaL_newstate();
     run_text(L, "number = 5 a = { b = 'text' }");
     assert_int_equal(orr_lua_set_function(L, "x.y.z", nothing, NULL), 0);
     assert_int_equal(orr_lua_set_function(L, "x.y.w", nothing, NULL), 0);
@@ -739,7 +720,7 @@ static void path_of_a_function_is_made_but_nothing_is_put_into_what_is_no_table(
     assert_int_equal(orr_lua_set_function(L, NULL, nothing, NULL), -EINVAL);
     assert_int_equal(orr_lua_set_function(bare, "f", nothing, NULL), -EINVAL);
     lua_close(bare);
-    finish_counting(rt, L);
+    finish_clean(rt, L);
 }
 
 /* --- Without memory ------------------------------------------------------------------------------------------------- */
@@ -747,8 +728,8 @@ static void path_of_a_function_is_made_but_nothing_is_put_into_what_is_no_table(
 /* True if there was enough. */
 static bool play_with(int points)
 {
-    struct orr_runtime *rt = counting_runtime();
-    lua_State *L = open_with(rt, (struct orr_lua_options){ 0 });
+    struct orr_runtime *rt = refusing_runtime();
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 });
     run_text(L, "function f(t, s) return { same(t, s, print, 1, 2, 3, 4, 5) }, s .. '!', function() end end\n"
                 "game.events:on('key', function(data) end)");
     struct orr_value item[] = { orr_value_string("item"), orr_value_integer(1) };
@@ -773,7 +754,7 @@ static bool play_with(int points)
     assert_true(!enough || !error);
     served = -1;
     harness_settle(rt);
-    finish_counting(rt, L);
+    finish_clean(rt, L);
     return enough;
 }
 
@@ -790,8 +771,8 @@ static void memory_that_runs_out_at_any_point_is_an_error_and_loses_nothing(void
 static void memory_limit_of_an_isolate_holds_for_values(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = counting_runtime();
-    lua_State *L = untrusted(rt, (struct orr_lua_options){ .memory_limit = 4 << 20 });
+    struct orr_runtime *rt = refusing_runtime();
+    lua_State *L = open_isolate(rt, (struct orr_lua_options){ .memory_limit = 4 << 20 });
     size_t size = 6 << 20;
     char *bytes = calloc(1, size);
     struct orr_value large = { .type = ORR_STRING, .string = { bytes, size } };
@@ -804,7 +785,7 @@ static void memory_limit_of_an_isolate_holds_for_values(void **state)
     assert_int_equal(stats.memory_limit, 4 << 20);
     assert_true(stats.memory_used > 0 && stats.memory_used <= stats.memory_peak);
     assert_true(stats.memory_peak <= stats.memory_limit);
-    finish_counting(rt, L);
+    finish_clean(rt, L);
 }
 
 /* --- What of the API there is ------------------------------------------------------------------------------------------ */
@@ -817,7 +798,7 @@ static const char list_modules[] =
 static void scripts_have_the_modules_that_the_host_lists(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = counting_runtime();
+    struct orr_runtime *rt = refusing_runtime();
     const char *const some[] = { "loop", "async", NULL }, *const other[] = { "schedule", "events", NULL };
     const char *const none[] = { NULL };
     static const char *const expected[] = { "async loop version;true;", "events schedule schedule_wrap version;true;",
@@ -834,16 +815,15 @@ static void scripts_have_the_modules_that_the_host_lists(void **state)
         assert_string_equal(noted, expected[i / 2]);
         assert_int_equal(orr_lua_close(L), 0);
     }
-    finish(rt, NULL);
-    assert_int_equal(held, 0);
+    finish_counting(rt, NULL);
 }
 
 static void scripts_with_globals_of_their_own_have_them_too(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = counting_runtime();
+    struct orr_runtime *rt = refusing_runtime();
     const char *const some[] = { "async", NULL };
-    lua_State *L = untrusted(rt, (struct orr_lua_options){ .modules = some });
+    lua_State *L = open_isolate(rt, (struct orr_lua_options){ .modules = some });
     assert_int_equal(orr_lua_load(L, &(struct orr_lua_source){ .text = list_modules, .own_globals = true }), 0);
     assert_int_equal(orr_lua_call(L, 0, 0, 0), 0);
     assert_string_equal(noted, "async version;true;");
@@ -853,20 +833,20 @@ static void scripts_with_globals_of_their_own_have_them_too(void **state)
     turn_until_done(rt, task, ORR_NEVER);
     assert_int_equal(error_of(rt, task), 0);
     assert_string_equal(noted, "false;false;"); /* what async itself needs of the others, it has */
-    finish_counting(rt, L);
+    finish_clean(rt, L);
 }
 
 static void module_that_there_is_not_is_refused_by_name(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = counting_runtime();
+    struct orr_runtime *rt = refusing_runtime();
     const char *const wrong[] = { "async", "network", NULL }, *const later[] = { "eventloop", NULL };
     lua_State *L;
     assert_int_equal(orr_lua_new(rt, &(struct orr_lua_options){ .modules = wrong }, &L), -EINVAL);
     assert_non_null(strstr(harness_log(), "\"network\""));
     assert_non_null(strstr(harness_log(), "async, eventloop, events, json, loop, runtime, schedule, values"));
     assert_int_equal(orr_lua_new(rt, &(struct orr_lua_options){ .modules = later }, &L), 0);
-    finish_counting(rt, L);
+    finish_clean(rt, L);
 }
 
 /* --- Figures ------------------------------------------------------------------------------------------------------------ */
@@ -874,8 +854,8 @@ static void module_that_there_is_not_is_refused_by_name(void **state)
 static void figures_tell_of_schedules_and_events(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = counting_runtime();
-    lua_State *L = open_with(rt, (struct orr_lua_options){ 0 }), *bare = luaL_newstate();
+    struct orr_runtime *rt = refusing_runtime();
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 }), *bare = luaL_newstate();
     struct orr_lua_stats stats;
     run_text(L, "game.schedule(error, 'x') game.schedule(print) game.events:on('key', note)");
     assert_int_equal(orr_lua_stats(L, &stats), 0);
@@ -892,7 +872,7 @@ static void figures_tell_of_schedules_and_events(void **state)
     assert_int_equal(orr_lua_stats(L, NULL), -EINVAL);
     assert_int_equal(orr_lua_stats(bare, &stats), -EINVAL);
     lua_close(bare);
-    finish_counting(rt, L);
+    finish_clean(rt, L);
 }
 
 static const struct CMUnitTest values[] = {

@@ -17,7 +17,7 @@ static void wake_from_another_thread_polls_the_task(void **state)
     assert_int_equal(probe.polls, 1);
 
     struct orr_waker waker = probe_waker(&probe);
-    harness_elsewhere(harness_wake, &waker);
+    harness_on_thread(harness_wake, &waker);
     harness_settle(rt);
     assert_int_equal(probe.polls, 2);
     assert_int_equal(probe.drops, 1);
@@ -54,7 +54,7 @@ static void copy_made_on_a_foreign_thread_wakes_too(void **state)
     probe_spawn(rt, &probe, ORR_HERE);
     harness_settle(rt);
     struct orr_waker waker = probe_waker(&probe);
-    harness_elsewhere(copy_and_wake, &waker);
+    harness_on_thread(copy_and_wake, &waker);
     assert_int_equal(orr_runtime_run(rt), 0);
     assert_int_equal(probe.polls, 2);
     assert_int_equal(orr_runtime_free(rt), 0);
@@ -68,7 +68,7 @@ static void waking_a_completed_task_does_nothing(void **state)
     probe_spawn(rt, &probe, ORR_HERE);
     assert_int_equal(orr_runtime_run(rt), 0);
     struct orr_waker waker = probe_waker(&probe);
-    harness_elsewhere(harness_wake, &waker);
+    harness_on_thread(harness_wake, &waker);
     orr_waker_wake(waker);
     orr_waker_wake_signal(waker);
     assert_int_equal(orr_runtime_turn(rt, ORR_NEVER), 0);
@@ -89,7 +89,7 @@ static void waker_outlives_its_runtime(void **state)
     assert_int_equal(probe.drops, 1);
     orr_waker_wake(waker);
     orr_waker_wake_signal(waker);
-    harness_elsewhere(harness_wake, &waker);
+    harness_on_thread(harness_wake, &waker);
 }
 
 static void waker_does_not_reach_a_new_runtime_in_the_same_place(void **state)
@@ -110,7 +110,7 @@ static void waker_does_not_reach_a_new_runtime_in_the_same_place(void **state)
     assert_int_equal(waker_table_number(waker), waker_table_number(stale)); /* or this test tests nothing */
     assert_int_equal(waker_slot(waker), waker_slot(stale));
     assert_int_not_equal(waker.bits, stale.bits);
-    harness_elsewhere(harness_wake, &stale);
+    harness_on_thread(harness_wake, &stale);
     orr_waker_wake(stale);
     assert_int_equal(orr_runtime_turn(rt, ORR_NEVER), 0);
     assert_int_equal(fresh.polls, 1);
@@ -128,7 +128,7 @@ static void stale_waker_does_not_wake_the_task_that_reused_the_slot(void **state
     probe_spawn(rt, &second, ORR_HERE);
     harness_settle(rt);
     assert_int_equal(waker_slot(probe_waker(&second)), waker_slot(stale));
-    harness_elsewhere(harness_wake, &stale);
+    harness_on_thread(harness_wake, &stale);
     orr_waker_wake(stale);
     assert_int_equal(orr_runtime_turn(rt, ORR_NEVER), 0);
     assert_int_equal(second.polls, 1);
@@ -258,7 +258,7 @@ static void wakes_come_in_the_order_in_which_they_were_made(void **state)
 static void wake_neighbour(struct probe *probe, struct orr_task *task)
 {
     (void)task;
-    struct probe *other = probe->extra;
+    struct probe *other = probe->data;
     orr_waker_wake(probe_waker(other));
     orr_waker_wake(probe_waker(other));
 }
@@ -268,7 +268,7 @@ static void wake_on_the_own_thread_touches_no_inbox(void **state)
     (void)state;
     struct orr_runtime *rt = harness_runtime(1);
     struct probe target = { .done_after = 2 };
-    struct probe waking = { .each = wake_neighbour, .extra = &target, .done_after = 1 };
+    struct probe waking = { .each = wake_neighbour, .data = &target, .done_after = 1 };
     probe_spawn(rt, &target, ORR_HERE);
     probe_spawn(rt, &waking, ORR_HERE);
     harness_settle(rt);
@@ -287,7 +287,7 @@ struct pair {
 static void hit_back(struct probe *probe, struct orr_task *task)
 {
     (void)task;
-    struct pair *pair = probe->extra;
+    struct pair *pair = probe->data;
     while (!atomic_load(&pair->other->waker))
         sched_yield();
     orr_waker_wake(probe_waker(pair->other));
@@ -300,8 +300,8 @@ static void two_runtimes_wake_each_other(void **state)
     struct orr_runtime *one = harness_runtime(2), *two = harness_runtime(2);
     struct probe a = { .each = hit_back }, b = { .each = hit_back };
     struct pair a_pair = { .other = &b }, b_pair = { .other = &a };
-    a.extra = &a_pair;
-    b.extra = &b_pair;
+    a.data = &a_pair;
+    b.data = &b_pair;
     probe_spawn(one, &a, 2);
     probe_spawn(two, &b, 2);
     harness_await(&a.polls, WORK(HITS));
@@ -332,7 +332,7 @@ static void wakers_that_nobody_made_do_nothing(void **state)
     for (size_t i = 0; i < LENGTH(made_up); i++) {
         orr_waker_wake(made_up[i]);
         orr_waker_wake_signal(made_up[i]);
-        harness_elsewhere(harness_wake, &made_up[i]);
+        harness_on_thread(harness_wake, &made_up[i]);
         harness_settle(rt);
     }
     assert_int_equal(probe.polls, 1);

@@ -7,12 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define MS UINT64_C(1000000)
-#define SECOND (1000 * MS)
-#define HOUR (3600 * SECOND)
-#define DAY (24 * HOUR)
-#define YEAR (365 * DAY)
-
 struct item {
     struct wheel_entry entry;
     uint64_t order; /* of insertion; 0 when it is in no wheel */

@@ -8,7 +8,6 @@
 #include "harness.h"
 #include "lua_host.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,22 +23,10 @@
 
 enum { PATIENCE_S = 120 }; /* beyond it, something hangs */
 
-static _Atomic long long held;
-
-static void *counting_alloc(void *data, void *block, size_t old_size, size_t size)
-{
-    (void)data;
-    atomic_fetch_add(&held, (long long)size - (long long)(block ? old_size : 0));
-    if (size)
-        return realloc(block, size);
-    free(block);
-    return NULL;
-}
-
 static struct orr_runtime *worker_runtime(struct orr_options options)
 {
     alarm(PATIENCE_S);
-    held = 0;
+    allocated_bytes = 0;
     options.alloc = counting_alloc;
     struct orr_runtime *rt = host_runtime_with(options);
     assert_non_null(rt);
@@ -47,22 +34,21 @@ static struct orr_runtime *worker_runtime(struct orr_options options)
 }
 
 /* Trusted, and with all the time that a busy machine may take. */
-static lua_State *open_isolate(struct orr_runtime *rt, struct orr_lua_options options)
+static lua_State *open_without_deadlines(struct orr_runtime *rt, struct orr_lua_options options)
 {
     for (int entry = 0; entry < ORR_LUA_ENTRIES; entry++)
         options.deadline_ns[entry] = ORR_NEVER;
-    return open_with(rt, options);
+    return open_trusted(rt, options);
 }
 
 static void finish_all(struct orr_runtime *rt, lua_State *L)
 {
-    finish(rt, L);
-    assert_int_equal(held, 0);
+    finish_counting(rt, L);
     alarm(0);
 }
 
 /* Runs the code as a task, to the end of all that there is; it must not fail. */
-static void play(struct orr_runtime *rt, lua_State *L, const char *code)
+static void run_script(struct orr_runtime *rt, lua_State *L, const char *code)
 {
     struct orr_task *task = start(L, code);
     assert_int_equal(orr_runtime_run(rt), 0);
@@ -79,17 +65,6 @@ static void set_integer(lua_State *L, const char *name, lua_Integer value)
 {
     lua_pushinteger(L, value);
     lua_setglobal(L, name);
-}
-
-static unsigned count_threads(void)
-{
-    unsigned count = 0;
-    DIR *tasks = opendir("/proc/self/task");
-    assert_non_null(tasks);
-    while (readdir(tasks))
-        count++;
-    closedir(tasks);
-    return count - 2; /* . and .. */
 }
 
 /* --- Cancelling ------------------------------------------------------------------------------------------------------------ */
@@ -127,10 +102,10 @@ static void job_cancelled_at_any_moment_has_one_outcome(void **state)
 {
     (void)state;
     struct orr_runtime *rt = worker_runtime((struct orr_options){ 0 });
-    lua_State *L = open_isolate(rt, (struct orr_lua_options){ 0 });
+    lua_State *L = open_without_deadlines(rt, (struct orr_lua_options){ 0 });
     int rounds = WORK(5000);
     set_integer(L, "ROUNDS", rounds);
-    play(rt, L, cancelled_anywhere);
+    run_script(rt, L, cancelled_anywhere);
     assert_int_equal(atoi(noted), rounds);
     finish_all(rt, L);
 }
@@ -140,24 +115,24 @@ static void callers_closed_at_any_moment_lose_nothing(void **state)
 {
     (void)state;
     struct orr_runtime *rt = worker_runtime((struct orr_options){ .pool_threads = 3 });
-    lua_State *L = open_isolate(rt, (struct orr_lua_options){ 0 });
+    lua_State *L = open_without_deadlines(rt, (struct orr_lua_options){ 0 });
     set_integer(L, "ROUNDS", WORK(2000));
-    play(rt, L,
-         "local a, worker = game.async, game.worker\n"
-         "local pool = worker.pool { size = 2, queue = 3 }\n"
-         "local w = pool:new 'local n = ... for i = 1, n do end return n'\n"
-         "for round = 1, ROUNDS do\n"
-         "  local tasks = {}\n"
-         "  for i = 1, 5 do\n"
-         "    tasks[i] = a.run({ detached = true }, function() return w:call(i * round % 3000) end)\n"
-         "  end\n"
-         "  for i = 1, round * 31 % 3000 do end\n"
-         "  for i = 1, 4 do tasks[i]:close() end\n"
-         "  assert(a.await(tasks[5]) == 5 * round % 3000)\n"
-         "end\n"
-         "while pool:stats().running > 0 do a.sleep(1) end\n"
-         "assert(pool:stats().waiting == 0 and w:pending() == 0)\n"
-         "note 'well'");
+    run_script(rt, L,
+               "local a, worker = game.async, game.worker\n"
+               "local pool = worker.pool { size = 2, queue = 3 }\n"
+               "local w = pool:new 'local n = ... for i = 1, n do end return n'\n"
+               "for round = 1, ROUNDS do\n"
+               "  local tasks = {}\n"
+               "  for i = 1, 5 do\n"
+               "    tasks[i] = a.run({ detached = true }, function() return w:call(i * round % 3000) end)\n"
+               "  end\n"
+               "  for i = 1, round * 31 % 3000 do end\n"
+               "  for i = 1, 4 do tasks[i]:close() end\n"
+               "  assert(a.await(tasks[5]) == 5 * round % 3000)\n"
+               "end\n"
+               "while pool:stats().running > 0 do a.sleep(1) end\n"
+               "assert(pool:stats().waiting == 0 and w:pending() == 0)\n"
+               "note 'well'");
     assert_string_equal(noted, "well;");
     finish_all(rt, L);
 }
@@ -194,11 +169,11 @@ static void done_late_and_cancelled_at_the_same_instant_is_one_outcome(void **st
     for (int exact = 0; exact < 2; exact++) {
         enum orr_clock clock = exact ? ORR_CLOCK_VIRTUAL : ORR_CLOCK_MONOTONIC;
         struct orr_runtime *rt = worker_runtime((struct orr_options){ .clock = clock });
-        lua_State *L = open_isolate(rt, (struct orr_lua_options){ 0 });
+        lua_State *L = open_without_deadlines(rt, (struct orr_lua_options){ 0 });
         set_integer(L, "ROUNDS", exact ? WORK(3000) + 60 : 108);
         lua_pushboolean(L, exact);
         lua_setglobal(L, "EXACT");
-        play(rt, L, same_instant);
+        run_script(rt, L, same_instant);
         assert_string_equal(noted, "well;");
         finish_all(rt, L);
     }
@@ -212,17 +187,18 @@ static void endless_loop_is_stopped_in_every_mode(void **state)
     static const enum orr_lua_mode modes[] = { ORR_LUA_SIGNAL, ORR_LUA_COUNT, ORR_LUA_OFF };
     for (size_t i = 0; i < LENGTH(modes); i++) {
         struct orr_runtime *rt = worker_runtime((struct orr_options){ .pool_threads = 1 });
-        lua_State *L = open_isolate(rt, (struct orr_lua_options){ .mode = modes[i], .max_instructions = ORR_NEVER });
-        play(rt, L,
-             "local a, worker = game.async, game.worker\n"
-             "for i = 1, 20 do\n"
-             "  local w = worker.new 'while true do pcall(function() while true do end end) end'\n"
-             "  w:run(function() note 'called' end)\n"
-             "  if i % 2 == 0 then a.sleep(1) end\n"
-             "  assert(w:cancel() == 1)\n"
-             "  assert(worker.new('return 5'):call() == 5)\n"
-             "end\n"
-             "note 'well'");
+        lua_State *L = open_without_deadlines(
+            rt, (struct orr_lua_options){ .mode = modes[i], .max_instructions = ORR_NEVER });
+        run_script(rt, L,
+                   "local a, worker = game.async, game.worker\n"
+                   "for i = 1, 20 do\n"
+                   "  local w = worker.new 'while true do pcall(function() while true do end end) end'\n"
+                   "  w:run(function() note 'called' end)\n"
+                   "  if i % 2 == 0 then a.sleep(1) end\n"
+                   "  assert(w:cancel() == 1)\n"
+                   "  assert(worker.new('return 5'):call() == 5)\n"
+                   "end\n"
+                   "note 'well'");
         assert_string_equal(noted, "well;");
         finish_all(rt, L);
     }
@@ -247,7 +223,7 @@ static void runtime_ends_with_a_thousand_jobs(void **state)
     (void)state;
     for (int turns = 0; turns < 6; turns++) {
         struct orr_runtime *rt = worker_runtime((struct orr_options){ .pool_threads = 2 });
-        lua_State *L = open_isolate(rt, (struct orr_lua_options){ 0 });
+        lua_State *L = open_without_deadlines(rt, (struct orr_lua_options){ 0 });
         lua_pushboolean(L, INTERRUPTS);
         lua_setglobal(L, "LOOPS");
         set_integer(L, "JOBS", JOBS);
@@ -276,7 +252,7 @@ static void jobs_end_with_their_script(void **state)
 {
     (void)state;
     struct orr_runtime *rt = worker_runtime((struct orr_options){ .pool_threads = 2 });
-    lua_State *L = open_isolate(rt, (struct orr_lua_options){ 0 });
+    lua_State *L = open_without_deadlines(rt, (struct orr_lua_options){ 0 });
     static const char text[] = "local w = game.worker.new 'require(\"orrery\").async.sleep(...) return \"done\"'\n"
                                "shared = shared or w\n"
                                "w:run(10, function(value) note(value) end)\n"
@@ -297,10 +273,10 @@ static void jobs_end_with_their_script(void **state)
         assert_int_equal(orr_script_unload(script), 0);
         assert_true(!strcmp(noted, "") || !strcmp(noted, "done;"));
     }
-    play(rt, L,
-         "while game.worker.stats().running > 0 do game.async.sleep(1) end\n"
-         "assert(not shared or shared:pending() == 0)\n"
-         "noted_last = game.worker.new('return 1'):call()");
+    run_script(rt, L,
+               "while game.worker.stats().running > 0 do game.async.sleep(1) end\n"
+               "assert(not shared or shared:pending() == 0)\n"
+               "noted_last = game.worker.new('return 1'):call()");
     finish_all(rt, L);
 }
 
@@ -316,7 +292,7 @@ static void runtime_stopped_meanwhile_takes_no_more_jobs(void **state)
     (void)state;
     for (int round = 0; round < 10; round++) {
         struct orr_runtime *rt = worker_runtime((struct orr_options){ .pool_threads = 2 });
-        lua_State *L = open_isolate(rt, (struct orr_lua_options){ 0 });
+        lua_State *L = open_without_deadlines(rt, (struct orr_lua_options){ 0 });
         struct orr_task *task = start(L, "local w = game.worker.new 'return ...'\n"
                                          "for i = 1, math.huge do\n"
                                          "  assert(select(2, w:call(i, i)) == i)\n"
@@ -365,17 +341,17 @@ static void host_grants_functions_to_workers(void **state)
     (void)state;
     prepared = 0;
     struct orr_runtime *rt = worker_runtime((struct orr_options){ .pool_threads = 1 });
-    lua_State *L = open_isolate(
+    lua_State *L = open_without_deadlines(
         rt, (struct orr_lua_options){ .worker_prepare = prepare_worker, .worker_data = "the host's" });
-    play(rt, L,
-         "assert(double == nil)\n"
-         "local w = game.worker.new 'local d = double double = nil return d(...), select(2, pcall(ask))'\n"
-         "for i = 1, 10 do\n"
-         "  local twice, err = w:call(i)\n"
-         "  assert(twice == 2 * i)\n"
-         "  assert(err:find 'the host is out', err)\n"
-         "end\n"
-         "note 'well'");
+    run_script(rt, L,
+               "assert(double == nil)\n"
+               "local w = game.worker.new 'local d = double double = nil return d(...), select(2, pcall(ask))'\n"
+               "for i = 1, 10 do\n"
+               "  local twice, err = w:call(i)\n"
+               "  assert(twice == 2 * i)\n"
+               "  assert(err:find 'the host is out', err)\n"
+               "end\n"
+               "note 'well'");
     assert_string_equal(noted, "well;");
     assert_int_equal(prepared, 1); /* and used again: what it is granted was put back */
     finish_all(rt, L);
@@ -391,10 +367,10 @@ static void host_that_cannot_prepare_a_worker_fails_the_job(void **state)
 {
     (void)state;
     struct orr_runtime *rt = worker_runtime((struct orr_options){ 0 });
-    lua_State *L = open_isolate(rt, (struct orr_lua_options){ .worker_prepare = prepare_badly });
-    play(rt, L,
-         "local w = game.worker.new 'return 1'\n"
-         "for i = 1, 3 do note((select(2, pcall(w.call, w)))) end");
+    lua_State *L = open_without_deadlines(rt, (struct orr_lua_options){ .worker_prepare = prepare_badly });
+    run_script(rt, L,
+               "local w = game.worker.new 'return 1'\n"
+               "for i = 1, 3 do note((select(2, pcall(w.call, w)))) end");
     assert_string_equal(noted,
                         "the host cannot prepare this;the host cannot prepare this;the host cannot prepare this;");
     finish_all(rt, L);
@@ -405,23 +381,23 @@ static void host_chooses_the_modules_of_workers(void **state)
     (void)state;
     static const char *const granted[] = { "async", "events", "worker", NULL };
     struct orr_runtime *rt = worker_runtime((struct orr_options){ .pool_threads = 2 });
-    lua_State *L = open_isolate(rt, (struct orr_lua_options){ .worker_modules = granted });
-    play(rt, L,
-         "local w = game.worker.new [[\n"
-         "  local o = require 'orrery'\n"
-         "  assert(o.loop == nil and o.schedule == nil)\n"
-         "  local heard = 0\n"
-         "  o.events:on('x', function() heard = heard + 1 end)\n"
-         "  o.events:emit 'x'\n"
-         "  o.worker.register('m', 'return 1')\n"
-         "  local inner = o.worker.new 'return m, ...'\n"
-         "  return heard, #o.events:list 'x', select(2, inner:call(7))\n"
-         "]]\n"
-         "for i = 1, 5 do\n"
-         "  local heard, listed, inner = w:call()\n"
-         "  assert(heard == 1 and listed == 1 and inner == 7, 'a handler was left')\n"
-         "end\n"
-         "note 'well'");
+    lua_State *L = open_without_deadlines(rt, (struct orr_lua_options){ .worker_modules = granted });
+    run_script(rt, L,
+               "local w = game.worker.new [[\n"
+               "  local o = require 'orrery'\n"
+               "  assert(o.loop == nil and o.schedule == nil)\n"
+               "  local heard = 0\n"
+               "  o.events:on('x', function() heard = heard + 1 end)\n"
+               "  o.events:emit 'x'\n"
+               "  o.worker.register('m', 'return 1')\n"
+               "  local inner = o.worker.new 'return m, ...'\n"
+               "  return heard, #o.events:list 'x', select(2, inner:call(7))\n"
+               "]]\n"
+               "for i = 1, 5 do\n"
+               "  local heard, listed, inner = w:call()\n"
+               "  assert(heard == 1 and listed == 1 and inner == 7, 'a handler was left')\n"
+               "end\n"
+               "note 'well'");
     assert_string_equal(noted, "well;");
     finish_all(rt, L);
 }
@@ -480,7 +456,7 @@ static void untrusted_jobs_are_bounded_and_their_ends_are_their_own(void **state
     lua_register(L, "note", host_note);
     lua_pushboolean(L, INTERRUPTS);
     lua_setglobal(L, "LOOPS");
-    play(rt, L, hostile_jobs);
+    run_script(rt, L, hostile_jobs);
     assert_string_equal(noted, "well;");
     finish_all(rt, L);
 }
@@ -527,7 +503,7 @@ static void untrusted_scripts_cannot_hoard_in_channels_and_queues(void **state)
     };
     assert_int_equal(orr_lua_new(rt, &options, &L), 0);
     lua_register(L, "note", host_note);
-    play(rt, L, hoarding);
+    run_script(rt, L, hoarding);
     assert_string_equal(noted, "well;");
     finish_all(rt, L);
 }
@@ -538,13 +514,13 @@ static void host_limits_how_long_jobs_compute(void **state)
     if (!INTERRUPTS)
         skip();
     struct orr_runtime *rt = worker_runtime((struct orr_options){ 0 });
-    lua_State *L = open_with(
+    lua_State *L = open_trusted(
         rt, (struct orr_lua_options){ .mount = "game", .deadline_ns = { [ORR_LUA_JOB] = 20 * UINT64_C(1000000) } });
     lua_register(L, "note", host_note);
-    play(rt, L,
-         "local w = game.worker.new 'while true do end'\n"
-         "local ok, err = pcall(w.call, w, { timeout = 100000 })\n"
-         "note(tostring(err):match '^timeout')");
+    run_script(rt, L,
+               "local w = game.worker.new 'while true do end'\n"
+               "local ok, err = pcall(w.call, w, { timeout = 100000 })\n"
+               "note(tostring(err):match '^timeout')");
     assert_string_equal(noted, "timeout;");
     finish_all(rt, L);
 }
@@ -554,24 +530,24 @@ static void host_limits_how_long_jobs_compute(void **state)
 static void no_thread_is_made_for_a_run(void **state)
 {
     (void)state;
-    unsigned before = count_threads();
+    unsigned before = harness_threads();
     struct orr_runtime *rt = worker_runtime((struct orr_options){ .pool_threads = 3 });
-    lua_State *L = open_isolate(rt, (struct orr_lua_options){ 0 });
-    assert_int_equal(count_threads(), before); /* none before the first job */
-    play(rt, L, "note(game.worker.new('return 1'):call()) note(game.worker.stats().threads)");
+    lua_State *L = open_without_deadlines(rt, (struct orr_lua_options){ 0 });
+    assert_int_equal(harness_threads(), before); /* none before the first job */
+    run_script(rt, L, "note(game.worker.new('return 1'):call()) note(game.worker.stats().threads)");
     assert_string_equal(noted, "1;3;");
-    assert_int_equal(count_threads(), before + 3);
+    assert_int_equal(harness_threads(), before + 3);
     set_integer(L, "ROUNDS", WORK(2000) + 20);
-    play(rt, L,
-         "local w = game.worker.new 'return 1'\n"
-         "local pool = game.worker.pool { size = 20 }\n"
-         "for i = 1, ROUNDS do\n"
-         "  w:call()\n"
-         "  if i % 10 == 0 then pool:map('return ...', { 1, 2, 3, 4, 5, 6, 7, 8, 9 }, { concurrency = 9 }) end\n"
-         "end");
-    assert_int_equal(count_threads(), before + 3);
+    run_script(rt, L,
+               "local w = game.worker.new 'return 1'\n"
+               "local pool = game.worker.pool { size = 20 }\n"
+               "for i = 1, ROUNDS do\n"
+               "  w:call()\n"
+               "  if i % 10 == 0 then pool:map('return ...', { 1, 2, 3, 4, 5, 6, 7, 8, 9 }, { concurrency = 9 }) end\n"
+               "end");
+    assert_int_equal(harness_threads(), before + 3);
     finish_all(rt, L);
-    assert_int_equal(count_threads(), before);
+    assert_int_equal(harness_threads(), before);
 }
 
 static void number_of_threads_is_checked(void **state)
@@ -639,7 +615,7 @@ static void run_one_of_two(void *data)
     lua_State *L;
     struct orr_lua_options options = { .mount = "game", .profile = ORR_LUA_TRUSTED };
     assert_int_equal(orr_lua_new(rt, &options, &L), 0);
-    play(
+    run_script(
         rt, L,
         "local a, w = game.async, game.worker.new 'local c, n = ... for i = 1, n do c:send(i) end c:close() return n'\n"
         "for round = 1, 20 do\n"
@@ -672,16 +648,17 @@ static void virtual_hour_passes_in_a_job(void **state)
 {
     (void)state;
     struct orr_runtime *rt = worker_runtime((struct orr_options){ .clock = ORR_CLOCK_VIRTUAL });
-    lua_State *L = open_isolate(rt, (struct orr_lua_options){ 0 });
-    play(rt, L,
-         "local a, loop, worker = game.async, game.loop, game.worker\n"
-         "local began = loop.now()\n"
-         "local w = worker.new 'local o = require \"orrery\" local t = o.loop.now() o.async.sleep(3600000) return "
-         "o.loop.now() - t'\n"
-         "note(w:call { timeout = 1e9 })\n"
-         "note(loop.now() - began)\n"
-         "a.scope(function() for i = 1, 20 do a.run(function() w:call { timeout = 1e9 } end) end end)\n"
-         "note(select(2, pcall(w.call, w, { timeout = 3599999 })))");
+    lua_State *L = open_without_deadlines(rt, (struct orr_lua_options){ 0 });
+    run_script(
+        rt, L,
+        "local a, loop, worker = game.async, game.loop, game.worker\n"
+        "local began = loop.now()\n"
+        "local w = worker.new 'local o = require \"orrery\" local t = o.loop.now() o.async.sleep(3600000) return "
+        "o.loop.now() - t'\n"
+        "note(w:call { timeout = 1e9 })\n"
+        "note(loop.now() - began)\n"
+        "a.scope(function() for i = 1, 20 do a.run(function() w:call { timeout = 1e9 } end) end end)\n"
+        "note(select(2, pcall(w.call, w, { timeout = 3599999 })))");
     assert_string_equal(noted, "3600000.0;3600000.0;timeout;");
     finish_all(rt, L);
 }
@@ -690,7 +667,7 @@ static void job_that_nobody_can_help_is_a_deadlock_in_virtual_time(void **state)
 {
     (void)state;
     struct orr_runtime *rt = worker_runtime((struct orr_options){ .clock = ORR_CLOCK_VIRTUAL });
-    lua_State *L = open_isolate(rt, (struct orr_lua_options){ 0 });
+    lua_State *L = open_without_deadlines(rt, (struct orr_lua_options){ 0 });
     struct orr_task *task = start(
         L, "game.worker.new('(...):receive()'):call(game.worker.channel(0), { timeout = math.huge })");
     assert_int_equal(orr_runtime_run(rt), -EDEADLK);

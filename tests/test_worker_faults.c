@@ -17,7 +17,6 @@
 /* Counts down with each allocation, on any thread; the one that finds 0 fails. */
 static _Atomic int allowed = INT32_MAX;
 static _Atomic bool ran_out;
-static _Atomic long long held;
 
 static bool may_allocate(void)
 {
@@ -27,19 +26,7 @@ static bool may_allocate(void)
     return may;
 }
 
-static void *failing_alloc(void *data, void *block, size_t old_size, size_t size)
-{
-    (void)data;
-    if (size && (!block || size > old_size) && !may_allocate())
-        return NULL;
-    atomic_fetch_add(&held, (long long)size - (long long)(block ? old_size : 0));
-    if (size)
-        return realloc(block, size);
-    free(block);
-    return NULL;
-}
-
-static const char scene[] =
+static const char workload[] =
     "collectgarbage 'stop'\n"
     "local a, worker = game.async, game.worker\n"
     "local outcomes = 0\n"
@@ -72,13 +59,13 @@ static const char scene[] =
 static const char epilogue[] = "while game.worker.stats().running > 0 do game.async.sleep(1) end\n"
                                "note(game.worker.new('return ... + 1'):call(4))";
 
-static void play_scene(struct orr_runtime *rt, lua_State *L, const char *code, int point)
+static void run_code(struct orr_runtime *rt, lua_State *L, const char *code, int point)
 {
     if (luaL_loadstring(L, code) != LUA_OK) /* what was refused last may be refused a second time */
         load(L, code);
     allowed = point;
     struct orr_task *task;
-    int error = orr_lua_start(L, 0, "scene", &task);
+    int error = orr_lua_start(L, 0, "workload", &task);
     if (error) {
         assert_int_equal(error, -ENOMEM);
         lua_settop(L, 0);
@@ -89,27 +76,27 @@ static void play_scene(struct orr_runtime *rt, lua_State *L, const char *code, i
 }
 
 /* True if nothing was refused. */
-static bool play(int point)
+static bool run_workload(int point)
 {
     allowed = INT32_MAX;
-    held = 0;
+    allocated_bytes = 0;
     struct orr_runtime *rt = host_runtime_with(
         (struct orr_options){ .clock = ORR_CLOCK_VIRTUAL, .alloc = failing_alloc, .pool_threads = 1 });
     assert_non_null(rt);
     struct orr_lua_options options = { .deadline_ns = { [ORR_LUA_SCRIPT] = ORR_NEVER } };
-    lua_State *L = open_with(rt, options);
+    lua_State *L = open_trusted(rt, options);
     ran_out = false;
-    play_scene(rt, L, scene, point);
+    run_code(rt, L, workload, point);
     bool lacking = ran_out;
     allowed = INT32_MAX;
     if (!lacking)
         assert_string_equal(noted, "well;");
     noted[0] = '\0';
-    play_scene(rt, L, epilogue, INT32_MAX);
+    run_code(rt, L, epilogue, INT32_MAX);
     assert_string_equal(noted, "5;");
     finish(rt, L);
-    if (held)
-        fail_msg("%lld bytes are left when allocation %d fails", (long long)held, point);
+    if (allocated_bytes)
+        fail_msg("%lld bytes are left when allocation %d fails", (long long)allocated_bytes, point);
     return !lacking;
 }
 
@@ -117,9 +104,9 @@ static void memory_that_lacks_once_in_a_workers_life_is_told_and_loses_nothing(v
 {
     (void)state;
     alarm(250);
-    assert_true(play(INT32_MAX)); /* what the process keeps for all runtimes is there from now on */
+    assert_true(run_workload(INT32_MAX)); /* what the process keeps for all runtimes is there from now on */
     int last = 0, step = WORK(100) == 100 ? 1 : 13;
-    while (!play(last))
+    while (!run_workload(last))
         last += step;
     print_message("about %d points of failure\n", last);
     assert_true(last > 500);

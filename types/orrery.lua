@@ -1,7 +1,7 @@
 ---@meta orrery
 
--- The whole Lua API, for editors that know LuaLS.  Nothing here runs.  What is marked `async` suspends the task that calls it.
--- Times are milliseconds, fractions allowed.
+-- The whole Lua API, for editors that know LuaLS. Nothing here runs. A function that is marked
+-- `async` suspends the task that calls it. Times are milliseconds, fractions allowed.
 
 ---@class orrery
 ---@field async orrery.async
@@ -14,11 +14,15 @@
 ---@field json orrery.json
 ---@field testing orrery.testing? only under `orrery test`
 ---@field version string
----@field run? fun(fn?: function, ...: any): ... only in a Lua that has loaded Orrery as a module: runs `fn` as a task until its tree is done, and returns its results or raises its error; without it, runs until nothing is left
+---Only in a Lua that has loaded Orrery as a module. Runs `fn` as a task until its tree is done, and
+---returns its results or raises its error. Without `fn`, runs until nothing is left.
+---@field run? fun(fn?: function, ...: any): ...
 local orrery = {}
 
----Runs a function in the next turn, in a task of its own, after those that were scheduled before.  Some are run in each turn.  It has run, as far as
----its first wait, when the caller goes on after async.checkpoint() or async.sleep(0), unless more were waiting than are run in one turn.
+---Runs a function in the next turn, in a task of its own, after functions that were scheduled
+---before. Each turn runs a limited number. When the caller continues after async.checkpoint() or
+---async.sleep(0), the function has run up to its first wait, unless more functions were waiting
+---than one turn runs.
 ---@param fn fun(...)
 ---@param ... any its arguments
 ---@return orrery.scheduled
@@ -27,19 +31,20 @@ function orrery.schedule(fn, ...) end
 ---@class orrery.scheduled
 local Scheduled = {}
 
----@return boolean in_time it has not been started, and will not be
+---@return boolean in_time true if it had not started, and will not
 function Scheduled:cancel() end
 
----A function that, called, schedules `fn` with the same arguments.
+---Returns a function that schedules `fn` with its arguments.
 ---@param fn fun(...)
 ---@return fun(...): orrery.scheduled
 function orrery.schedule_wrap(fn) end
 
---------------------------------------------------------------------------------------------------------------- tasks
+---------------------------------------------------------------------------------------------- tasks
 
----A task.  It belongs to the task that started it, and is done when its function and all its children are.
+---A task. It belongs to the task that started it. It is done when its function and all its children
+---are done.
 ---@class orrery.task
----@field name string? at most 128 bytes of what it was given
+---@field name string? at most 128 bytes of the name that it was given
 local Task = {}
 
 ---@alias orrery.status
@@ -51,58 +56,61 @@ local Task = {}
 ---@return orrery.status
 function Task:status() end
 
----Waits for its results, and raises its error.  In a task this suspends; in plain code of the host it drives the loop.
+---Waits for the task and returns its results or raises its error. In a task this suspends; in plain
+---code of the host it drives the loop.
 ---@async
----@param ms? number at most so long; then "timeout" is raised, and the task goes on
+---@param ms? number the longest wait; then "timeout" is raised, and the task goes on
 ---@return any ...
 function Task:wait(ms) end
 
----The same, without raising: true and the results, or false and the error.
+---Waits for the task and does not raise: returns true and the results, or false and the error.
 ---@async
 ---@param ms? number
 ---@return boolean ok
 ---@return any ... results, or the error
 function Task:pwait(ms) end
 
----Cancels it and all tasks below it, at once: what they wait for raises "closed", now and every time from now on.  It ends as closed, also if its
----function catches that and returns.
+---Cancels the task and all tasks below it, at once: their current waits raise "closed", and so does
+---every later wait. It ends as closed, even if its function catches that and returns.
 ---@return orrery.task self
 function Task:close() end
 
----Settles its results from outside.  Its function and its children are cancelled.
+---Sets the task's results from outside. Its function and its children are cancelled.
 ---@param ... any
 function Task:complete(...) end
 
----Makes it independent of the task that started it.
+---Makes the task independent of the task that started it.
 ---@return orrery.task self
 function Task:detach() end
 
----The stacks of the tasks that this one waits for, of itself, and of those above it: of each, the nearest sixteen.
----@param message? string to begin with
+---Returns the stacks of the tasks that this task waits for, its own stack, and those of the tasks
+---above it: of each group, the nearest sixteen.
+---@param message? string the first line
 ---@return string
 function Task:traceback(message) end
 
----All errors in it, the one that it failed with first.
+---Returns all errors of the task; the first is the one that it failed with.
 ---@return any[]
 function Task:errors() end
 
----Calls a function, in a task of its own, when this one is done: with the error or nil, and the results.
+---Calls a function, in a task of its own, when this task is done: with the error or nil, and the
+---results.
 ---@param fn fun(err: any, ...)
 ---@return orrery.task self
 function Task:on_complete(fn) end
 
---------------------------------------------------------------------------------------------------------------- async
+---------------------------------------------------------------------------------------------- async
 
 ---@class orrery.async
 local async = {}
 
 ---@class orrery.run_options
 ---@field name? string for people; 128 bytes of it are kept
----@field detached? boolean it belongs to nobody
----@field fair? boolean other tasks may run between any two of its instructions, when it runs for long
----@field deadline? number the milliseconds that it may run without waiting
+---@field detached? boolean it has no parent
+---@field fair? boolean other tasks may run between any two of its instructions, if it runs for long
+---@field deadline? number milliseconds that it may run without waiting
 
----Starts a task.  It runs at once, up to its first wait; then the caller goes on.
+---Starts a task. It runs at once, up to its first wait; then the caller continues.
 ---@param fn fun(...): ...
 ---@param ... any its arguments
 ---@return orrery.task
@@ -110,36 +118,38 @@ local async = {}
 ---@overload fun(options: orrery.run_options, fn: fun(...), ...): orrery.task
 function async.run(fn, ...) end
 
----Waits for a task or a future, and returns its results or raises its error.  Or calls `fn` with a callback, and returns what
----that is called with; what `fn` returns, if it can be closed, is closed when the wait is over, however it ends.
+---Waits for a task or a future, and returns its results or raises its error. Or calls a function
+---with a callback, and returns the callback's arguments. If the function returns something that can
+---be closed, it is closed when the wait is over, however it ends.
 ---@async
 ---@param what orrery.task | orrery.future | fun(callback: fun(...)): any
 ---@return any ...
 ---@overload async fun(position: integer, fn: function, ...): ...
 function async.await(what) end
 
----As await, without raising: true and the results, or false and the error.
+---Waits as await does, and does not raise: returns true and the results, or false and the error.
 ---@async
 ---@return boolean ok
 ---@return any ...
 function async.pawait(...) end
 
+---Waits for an amount of time.
 ---@async
 ---@param ms number
 function async.sleep(ms) end
 
----Lets other tasks run first, and what was scheduled before.
+---Lets other tasks run first, and callbacks that were scheduled before.
 ---@async
 function async.checkpoint() end
 
----Waits for a task for at most so long; then closes it, waits for its cleanup, and raises "timeout".
+---Waits for a task. After `ms` it closes the task, waits for its cleanup, and raises "timeout".
 ---@async
 ---@param ms number
 ---@param task orrery.task
 ---@return any ...
 function async.timeout(ms, task) end
 
----Calls a function; after so long, all that it waits for raises "closed", and this raises "timeout".
+---Calls a function. After `ms` every wait inside it raises "closed", and this raises "timeout".
 ---@async
 ---@generic R
 ---@param ms number
@@ -147,14 +157,14 @@ function async.timeout(ms, task) end
 ---@return R ...
 function async.with_timeout(ms, fn, ...) end
 
----The same, but returns nothing then.
+---Calls a function. After `ms` every wait inside it raises "closed", and this returns nothing.
 ---@async
 ---@param ms number
 ---@param fn fun(...): ...
 ---@return any ...
 function async.move_on_after(ms, fn, ...) end
 
----Calls a function that cancellation from outside does not reach: for cleanup that has to wait.
+---Calls a function and shields it from cancellation outside: for cleanup that has to wait.
 ---@async
 ---@param fn fun(...): ...
 ---@return any ...
@@ -166,89 +176,93 @@ function async.shield(fn, ...) end
 ---@return any ...
 function async.scope(fn, ...) end
 
----The same, but a task that fails does not end the others; its error is raised when all are done.
+---Calls a function, and waits for all tasks that it has started. A task that fails does not end the
+---others; its error is raised when all are done.
 ---@async
 ---@param fn fun(...): ...
 ---@return any ...
 function async.supervise(fn, ...) end
 
----Waits for all tasks of a list.  The first error is raised at once.
+---Waits for all tasks of a list. The first error is raised at once.
 ---@async
 ---@param tasks orrery.task[]
----@return { n: integer, [integer]: any }[] results of each, packed, in the order of the tasks
+---@return { n: integer, [integer]: any }[] results of each task, packed, in the order of the list
 function async.await_all(tasks) end
 
----Waits for the first of a list to be done, and raises its error.
+---Waits until the first task of a list is done; returns its results or raises its error.
 ---@async
 ---@param tasks orrery.task[]
 ---@return integer index
 ---@return any ... its results
 function async.await_any(tasks) end
 
----Goes through a list of tasks in the order in which they are done, those that are done already among them: index, error or nil, results.
+---Iterates over a list of tasks in the order in which they finish, including tasks that are done
+---already: index, error or nil, results.
 ---@async
 ---@param tasks orrery.task[]
 ---@return async fun(): integer?, any, ...
 function async.iter(tasks) end
 
----A function that awaits `fn`, whose callback is its argument number `position`.
+---Returns a function that awaits `fn`, which takes its callback as argument number `position`.
 ---@param position integer
 ---@param fn function
 ---@return async fun(...): ...
 function async.wrap(position, fn) end
 
----Whether the running task is being closed.
+---Returns whether the running task is being closed.
 ---@return boolean
 function async.is_closing() end
 
----The running task; nothing in plain code.
+---Returns the running task; nil in plain code of the host.
 ---@return orrery.task?
 function async.current() end
 
----The tree of tasks as text, a line a task; below one, or all.
+---Returns the tree of tasks as text, one line for each task: the tasks below one task, or all.
 ---@param task? orrery.task
 ---@return string
 function async.inspect_tree(task) end
 
----Tasks made from now on remember where, for tracebacks.
+---Makes tasks remember where they were created, from now on, for tracebacks.
 ---@param on boolean
 function async.debug(on) end
 
----Waits until a file descriptor can be read, or written.
+---Waits until a file descriptor can be read.
 ---@async
 ---@param fd integer
 ---@return true
 function async.readable(fd) end
 
+---Waits until a file descriptor can be written.
 ---@async
 ---@param fd integer
 ---@return true
 function async.writable(fd) end
 
----------------------------------------------------------------------------------------------------------- primitives
+----------------------------------------------------------------------------------------- primitives
 
----A result that is to come.
+---A result that will come later.
 ---@class orrery.future
 local Future = {}
 
 ---@return orrery.future
 function async.future() end
 
----@param err any nil if all is well
+---@param err any nil for success
 ---@param ... any the results
 function Future:complete(err, ...) end
 
 ---@return boolean
 function Future:is_completed() end
 
----Waits for it and returns the results, or raises the error.  With a function: calls it, with the error or nil and the results; a task that is
----closed while it waits for that raises "closed", and does not call it.
+---Waits for the future and returns the results, or raises the error. With a function, calls it with
+---the error or nil, and the results. If the task is closed while it waits, "closed" is raised and
+---the function is not called.
 ---@async
 ---@param callback? fun(err: any, ...)
 ---@return any ...
 function Future:wait(callback) end
 
----Something that happens; it stays set until it is cleared.
+---An event stays set until it is cleared. Tasks wait until it is set.
 ---@class orrery.event
 local Event = {}
 
@@ -258,7 +272,7 @@ function async.event() end
 ---@async
 function Event:wait() end
 
----@param most? integer wake at most so many; it is set only if fewer wait
+---@param most? integer wake at most this many; it is set only if fewer tasks wait
 ---@return integer woken
 function Event:set(most) end
 
@@ -267,12 +281,12 @@ function Event:clear() end
 ---@return boolean
 function Event:is_set() end
 
----Items in order, between tasks.
+---A queue passes items from task to task, in order.
 ---@class orrery.queue
 ---@operator len: integer
 local Queue = {}
 
----@param capacity? integer no bound if left out
+---@param capacity? integer default: no bound
 ---@return orrery.queue
 function async.queue(capacity) end
 
@@ -289,7 +303,7 @@ function Queue:put_nowait(item) end
 function Queue:get() end
 
 ---@return any item
----@return nil | "empty" | "closed" why there is none
+---@return nil | "empty" | "closed" reason why there is no item
 function Queue:get_nowait() end
 
 function Queue:close() end
@@ -297,6 +311,7 @@ function Queue:close() end
 ---@return integer
 function Queue:size() end
 
+---A semaphore has a number of permits.
 ---@class orrery.semaphore
 local Semaphore = {}
 
@@ -312,12 +327,13 @@ function Semaphore:try_acquire() end
 
 function Semaphore:release() end
 
----Calls a function with a permit, which is given back however it ends.
+---Calls a function with a permit, and releases the permit however the function ends.
 ---@async
 ---@param fn fun(...): ...
 ---@return any ...
 function Semaphore:with(fn, ...) end
 
+---A mutex belongs to one task at a time.
 ---@class orrery.mutex
 local Mutex = {}
 
@@ -335,52 +351,58 @@ function Mutex:unlock() end
 ---@return boolean
 function Mutex:is_locked() end
 
+---Calls a function with the mutex locked, and unlocks it however the function ends.
 ---@async
 ---@param fn fun(...): ...
 ---@return any ...
 function Mutex:with(fn, ...) end
 
+---A condition lets tasks wait for a change of what a mutex protects.
 ---@class orrery.condition
 local Condition = {}
 
 ---@return orrery.condition
 function async.condition() end
 
----Gives up the mutex, waits to be notified, and locks it again; however it ends, the task has it.
+---Unlocks the mutex, waits for a notification, and locks the mutex again. However it ends, the task
+---owns the mutex.
 ---@async
 ---@param mutex orrery.mutex
 function Condition:wait(mutex) end
 
----@param most? integer 1 if left out
+---@param most? integer default: 1
 ---@return integer notified
 function Condition:notify(most) end
 
 ---@return integer notified
 function Condition:notify_all() end
 
----------------------------------------------------------------------------------------------------------------- loop
+----------------------------------------------------------------------------------------------- loop
 
 ---@class orrery.loop
 local loop = {}
 
----A timer.  It goes on until it is closed, whether anybody holds it or not.  Its callback runs in a task of its own.
+---A timer. It goes on until it is closed, even if nobody holds it. Its callback runs in a task of
+---its own.
 ---@class orrery.timer
 local Timer = {}
 
+---Creates a timer that is not started.
 ---@return orrery.timer
 function loop.new_timer() end
 
+---Starts the timer: it fires after `delay`, then every `repeat_ms`.
 ---@param delay number
 ---@param repeat_ms number 0 for once
 ---@param fn fun()
 ---@return orrery.timer self
 function Timer:start(delay, repeat_ms, fn) end
 
----Starts it anew, one repeat from now.
+---Restarts a repeating timer: it fires one repeat from now.
 ---@return orrery.timer self
 function Timer:again() end
 
----Does nothing to a timer that is stopped, or closed.
+---Stops the timer. Does nothing if it is stopped or closed.
 ---@return orrery.timer self
 function Timer:stop() end
 
@@ -395,123 +417,130 @@ function Timer:is_closing() end
 ---@return number? ms nil if it is not started
 function Timer:get_due_in() end
 
----Sets what it repeats at: from its next firing on, if it is started.
----@param ms number 0 for no more
+---Sets the repeat; a started timer uses it from its next firing on.
+---@param ms number 0 for no repeat
 ---@return orrery.timer self
 function Timer:set_repeat(ms) end
 
 ---@return number ms
 function Timer:get_repeat() end
 
----Calls back once; the timer is closed by then.
+---Calls back once, after `ms`. The timer is closed before the call.
 ---@param ms number
 ---@param fn fun()
 ---@return orrery.timer
 function loop.set_timeout(ms, fn) end
 
----@param ms number 0 for 1
+---Calls back every `ms`.
+---@param ms number 0 means 1
 ---@param fn fun()
 ---@return orrery.timer
 function loop.set_interval(ms, fn) end
 
----The same, the other way round.
+---Does the same as set_timeout, with the arguments in the other order.
 ---@param fn fun()
 ---@param ms number
 ---@return orrery.timer
 function loop.defer(fn, ms) end
 
----Milliseconds of the runtime's clock.
+---Returns the time of the runtime's clock in milliseconds.
 ---@return number
 function loop.now() end
 
----Nanoseconds of the runtime's clock.
+---Returns the time of the runtime's clock in nanoseconds.
 ---@return integer
 function loop.hrtime() end
 
--------------------------------------------------------------------------------------------------------------- events
+--------------------------------------------------------------------------------------------- events
 
----Handlers by name.  They are called in the order of their registration, each as a task of its own.
+---Handlers by name. They are called in the order of their registration, each as a task of its own.
 ---@class orrery.events
 local events = {}
 
----Registers a handler.  A name that ends with a star stands for all that begin with what is before it.
+---Registers a handler. A name that ends with a star matches all names that begin with the part
+---before the star.
 ---@param names string | string[]
 ---@param fn fun(data: any)
----@return integer id never used again
+---@return integer id never reused
 function events:on(names, fn) end
 
----As `on`, for the next event only.
+---Registers a handler as `on` does, for the next event only.
 ---@param names string | string[]
 ---@param fn fun(data: any)
 ---@return integer id
 function events:once(names, fn) end
 
----Takes a handler of this script's away, from one name or from all.
+---Removes a handler of this script, from one name or from all.
 ---@param name string
 ---@param id integer
----@return boolean there_was_one
+---@return boolean found
 ---@overload fun(self: orrery.events, id: integer): boolean
 function events:off(name, id) end
 
----Starts the handlers that are registered now, one after the other; returns when each has ended or waits.
+---Starts the handlers that are registered now, one after the other. Returns when each has ended or
+---waits.
 ---@param name string
 ---@param data any
----@return integer count of those started
+---@return integer count of the handlers that were started
 function events:emit(name, data) end
 
 ---@class orrery.registration
 ---@field id integer
 ---@field name string
 ---@field once boolean
----@field disabled boolean it has timed out too often in a row
+---@field disabled boolean true if it has timed out too often in a row
 
----The handlers that this script has registered.
+---Returns the handlers that this script has registered.
 ---@param name? string
 ---@return orrery.registration[]
 function events:list(name) end
 
----Takes all handlers of this script's away, or those of one name.
+---Removes all handlers of this script, or those of one name.
 ---@param name? string
 function events:clear(name) end
 
------------------------------------------------------------------------------------------------------------ eventloop
+------------------------------------------------------------------------------------------ eventloop
 
----Makes private loops, by `eventloop()` or by `eventloop.new()`.
+---Creates private loops, with `eventloop()` or `eventloop.new()`.
 ---@class orrery.eventloop
 ---@overload fun(): orrery.private_loop
 local eventloop = {}
 
----A private loop: a scope on the one real loop, for functions that look synchronous and wait by callbacks.  Its methods may be
----called with a dot or with a colon.  Callbacks run as tasks of the loop, and may wait.  It can be used as `<close>`.
+---A private loop: a scope on the one real loop, for functions that look synchronous but wait with
+---callbacks. Its methods may be called with a dot or with a colon. Callbacks run as tasks of the
+---loop, and may wait. It can be used as `<close>`.
 ---@class orrery.private_loop
 local PrivateLoop = {}
 
 ---@return orrery.private_loop
 function eventloop.new() end
 
----Calls back once, so long from now, if the loop runs then; or when it next runs.
+---Calls back once, after `ms`, if the loop runs then; else when it next runs.
 ---@param ms number
 ---@param fn fun()
 ---@return fun() cancel
 function PrivateLoop.setTimeout(ms, fn) end
 
----Calls back again and again.  It keeps its rate, and skips what it missed, also while its callback waits.
----@param ms number 0 for 1
+---Calls back every `ms`. It keeps its rate and skips calls that it missed, also while its callback
+---waits.
+---@param ms number 0 means 1
 ---@param fn fun()
 ---@return fun() cancel
 function PrivateLoop.setInterval(ms, fn) end
 
----Calls back for each event of that name that is queued in this loop.  The loop runs until its handlers have left, or it is stopped.
+---Calls back for each event of that name that is queued in this loop. The loop runs until its
+---handlers are unregistered, or it is stopped.
 ---@param name string
 ---@param fn fun(...)
 ---@return fun() unregister
 function PrivateLoop.register(name, fn) end
 
+---Queues an event in this loop.
 ---@param name string
----@param ... any for the handlers
+---@param ... any arguments of the handlers
 function PrivateLoop.queueEvent(name, ...) end
 
----Calls back at the beginning of each run; soon, if the loop runs already.
+---Calls back at the start of each run; soon, if the loop runs already.
 ---@param fn fun()
 ---@return fun() cancel
 function PrivateLoop.onStart(fn) end
@@ -521,136 +550,147 @@ function PrivateLoop.onStart(fn) end
 ---@return fun() cancel
 function PrivateLoop.onStop(fn) end
 
----Runs until nothing is pending, or the loop is stopped.  In a task this suspends that task alone; in plain code of the host it
----drives the real loop.  The first error of a callback ends the loop and is raised.
+---Runs until nothing is pending, or the loop is stopped. In a task this suspends only that task; in
+---plain code of the host it drives the real loop. The first error of a callback ends the loop and
+---is raised.
 ---@async
 function PrivateLoop.runLoop() end
 
----Ends the run: callbacks that wait are closed; what has not begun is kept for the next run.
+---Ends the run. Callbacks that wait are closed; those that have not begun are kept for the next
+---run.
 function PrivateLoop.stopLoop() end
 
 ---@return boolean
 function PrivateLoop.isRunning() end
 
----"new": it was never run.  "running".  How the last run has ended: "stopped", by stopLoop(), or because the task that ran it was closed; "dry",
----because nothing was pending any more; "failed", by the error that runLoop() has raised.  "disposed".
+---Returns "new" if the loop was never run, "running", or how the last run ended: "stopped" by
+---stopLoop(), or because the task that ran it was closed; "dry" because nothing was pending;
+---"failed" with the error that runLoop() raised. "disposed" after dispose().
 ---@return "new" | "running" | "stopped" | "dry" | "failed" | "disposed"
 function PrivateLoop.state() end
 
----Timers, handlers, events that are queued, and callbacks that are not done, but for the one that asks.
+---Returns the number of timers, handlers, queued events and unfinished callbacks. The callback that
+---asks does not count.
 ---@return integer
 function PrivateLoop.pending() end
 
----Stops the loop for good, and drops all that it has.
+---Stops the loop for good, and drops everything that it has.
 function PrivateLoop.dispose() end
 
--------------------------------------------------------------------------------------------------------------- worker
+--------------------------------------------------------------------------------------------- worker
 
----Scripts that run on other threads, each job in an isolate of its own.  Arguments and results are copied.
+---Scripts that run on other threads, each job in its own isolate. Arguments and results are copied.
 ---@class orrery.worker
 local worker = {}
 
 ---@class orrery.worker_options
----@field name? string what messages call the script; default: where it was given
----@field modules? table<string, string | fun(...)> scripts by their names; what each returns is a module and a global of the worker's
----@field timeout? number milliseconds for each of its jobs; default: the pool's, or 300,000
+---@field name? string the script's name in messages; default: where it was given
+---Scripts by name; what each returns is a module, and a global of the worker.
+---@field modules? table<string, string | fun(...)>
+---@field timeout? number milliseconds for each job; default: the pool's, or 300,000
 
----A worker for a script: Lua as a text, or a function without upvalues.  Raises if it does not compile.
+---Creates a worker for a script: Lua as text, or a function without upvalues. Raises if it does not
+---compile.
 ---@param script string | fun(...): ...
 ---@param options? orrery.worker_options
 ---@return orrery.worker_handle
 function worker.new(script, options) end
 
----Gives a module to all workers that are made from now on: what the script returns, by `require` and as a global.
+---Gives a module to all workers created later: what the script returns, for `require` and as a
+---global.
 ---@param name string
 ---@param script string | fun(name: string): any
 function worker.register(name, script) end
 
 ---@class orrery.map_options
----@field concurrency? integer jobs at once; default: as many as the pool runs at once
----@field timeout? number milliseconds for each
+---@field concurrency? integer jobs at once; default: as many as the pool allows
+---@field timeout? number milliseconds for each job
 
----Runs a script for each element of a list, and waits for all.  The first error is raised, and ends the others.
+---Runs a script for each element of a list, and waits for all. The first error ends the others and
+---is raised.
 ---@async
 ---@param script string | fun(element: any): any | orrery.worker_handle
----@param list any[] nils are elements too, if it has a field `n`
+---@param list any[] nils are elements, too, if it has a field `n`
 ---@param options? orrery.map_options
----@return { n: integer, [integer]: any } results the first of each, in the order of the list
+---@return { n: integer, [integer]: any } results the first result of each, in the order of the list
 function worker.map(script, list, options) end
 
 ---@class orrery.pool_options
 ---@field size? integer jobs at once; default: one for each thread
 ---@field queue? integer jobs that may wait; default 1,024
----@field memory? integer bytes that each isolate may have
+---@field memory? integer bytes for each isolate
 ---@field timeout? number milliseconds for each job
 
----A pool of its own: so many jobs at once, so many that wait.  It can be used as `<close>`.
+---Creates a pool with its own limits on jobs that run and that wait. It can be used as `<close>`.
 ---@param options? orrery.pool_options
 ---@return orrery.worker_pool
 function worker.pool(options) end
 
----A channel: values on their way between tasks, on any thread.
----@param capacity? integer values that wait in it; 0: a sender waits until it is received; default 1; at most 1,000,000, or 10,000 if untrusted
+---Creates a channel, which passes values between tasks on any threads. The capacity is at most
+---1,000,000, or 10,000 if untrusted.
+---@param capacity? integer values that may wait; 0: a sender waits for a receiver; default 1
 ---@return orrery.channel
 function worker.channel(capacity) end
 
 ---@class orrery.worker_stats
----@field threads integer of the runtime's, for all pools
+---@field threads integer threads of the runtime, for all pools
 ---@field size integer jobs of this pool that may run at once
----@field queue integer that may wait
----@field running integer
----@field waiting integer
----@field done integer jobs of all pools, since the start
----@field isolates integer made for all pools, since the start
+---@field queue integer jobs of this pool that may wait
+---@field running integer jobs that run
+---@field waiting integer jobs that wait
+---@field done integer jobs that all pools have done since the start
+---@field isolates integer isolates created for all pools since the start
 
----Figures of the pool that is everybody's.
+---Returns statistics of the default pool.
 ---@return orrery.worker_stats
 function worker.stats() end
 
----A script, and the jobs of it that are under way.  It can be used as `<close>`.
+---A script and its jobs that are under way. It can be used as `<close>`.
 ---@class orrery.worker_handle
 local Worker = {}
 
 ---@class orrery.worker_run_options
 ---@field callback fun(...)
 ---@field timeout? number milliseconds
----@field cancelled? boolean the callback is told `nil, "cancelled"`, too; default: it is not called then
+---Calls the callback with `nil, "cancelled"` after a cancellation; default: it is not called.
+---@field cancelled? boolean
 
----Runs the script with all arguments but the last, which is a callback or a table with one.  It is called, in a task of its own, with the
----results; or with nil, the error and its report; or with nil and "timeout".
+---Runs the script with all arguments but the last, which is a callback or a table with one. The
+---callback is called, in a task of its own, with the results; or with nil, the error and its
+---report; or with nil and "timeout".
 ---@param ... any arguments, then `fun(...)` or `orrery.worker_run_options`
----@return orrery.task? task which waits for the job: closing it cancels the job
----@return string? why there is none: too many jobs wait
+---@return orrery.task? task it waits for the job; closing it cancels the job
+---@return string? reason why there is no task: too many jobs wait
 function Worker:run(...) end
 
----Runs the script with the arguments and waits for its results; raises its error, or "timeout", or "cancelled".  A last argument that is
----a table with `timeout` and nothing else says how long.
+---Runs the script with the arguments and waits for its results; raises its error, "timeout" or
+---"cancelled". A last argument that is a table with `timeout` and nothing else sets the timeout.
 ---@async
 ---@param ... any
 ---@return any ...
 function Worker:call(...) end
 
----Ends all jobs of it that are under way, wherever they are.
----@return integer count of those that it was in time for
+---Ends all jobs of the worker that are under way, wherever they are.
+---@return integer count of the jobs that had not finished before
 function Worker:cancel() end
 
----Jobs of it that are under way.
+---Returns how many jobs of the worker are under way.
 ---@return integer
 function Worker:pending() end
 
----Cancels all, and refuses any more.
+---Cancels all jobs, and refuses new ones.
 function Worker:close() end
 
 ---@class orrery.worker_pool
 local Pool = {}
 
----As worker.new, with jobs in this pool.
+---Creates a worker as worker.new does, with jobs in this pool.
 ---@param script string | fun(...): ...
 ---@param options? orrery.worker_options
 ---@return orrery.worker_handle
 function Pool:new(script, options) end
 
----As worker.map, in this pool.
+---Runs jobs as worker.map does, in this pool.
 ---@async
 ---@param script string | fun(element: any): any | orrery.worker_handle
 ---@param list any[]
@@ -661,60 +701,63 @@ function Pool:map(script, list, options) end
 ---@return orrery.worker_stats
 function Pool:stats() end
 
----Closes all workers of it, and refuses any more.
+---Closes all workers of the pool, and refuses new ones.
 function Pool:close() end
 
----Values on their way between tasks, of any scripts and workers of one runtime.  Everybody is served in the order of arrival.  A channel can
----be an argument of a job, or part of one, and can be sent through another.  `#` is how many values wait in it.  It can be used as
----`<close>`.
+---A channel passes values between tasks of any scripts and workers of one runtime. Senders and
+---receivers are served in the order of arrival. A channel can be an argument of a job, or part of
+---one, and can be sent through another channel. `#` is the number of values that wait in it. It can
+---be used as `<close>`.
 ---@class orrery.channel
 ---@operator len: integer
 local Channel = {}
 
----Sends values, together, as one; waits while there is no room.
+---Sends values together, as one message. Waits while there is no room.
 ---@async
 ---@param ... any
 ---@return true? sent
 ---@return "closed"? why_not
 function Channel:send(...) end
 
----The same, without waiting.
+---Sends values together, without waiting.
 ---@param ... any
 ---@return true? sent
 ---@return "full" | "closed" | nil why_not
 function Channel:try_send(...) end
 
----Waits for what was sent next; nil and "closed" when it is closed and empty.
+---Waits for the next values; returns nil and "closed" when the channel is closed and empty.
 ---@async
 ---@return any ...
 function Channel:receive() end
 
----The same, without waiting: nil and "empty", or nil and "closed".
+---Receives without waiting; returns nil and "empty", or nil and "closed", if there is nothing.
 ---@return any ...
 function Channel:try_receive() end
 
----`for value in channel:iter() do`: until it is closed and empty, or nil is received.
+---Iterates with `for value in channel:iter() do`, until the channel is closed and empty, or nil is
+---received.
 ---@return async fun(): ...
 function Channel:iter() end
 
----What was sent can still be received; those who wait are told.
+---Closes the channel. Values that were sent can still be received; tasks that wait are told.
 function Channel:close() end
 
 ---@return boolean
 function Channel:is_closed() end
 
-------------------------------------------------------------------------------------------------------------- runtime
+-------------------------------------------------------------------------------------------- runtime
 
----What a script may know of its limits.  Only to be read; 0 stands for none.
+---The limits of the script. Read-only; 0 means no limit.
 ---@class orrery.runtime
----@field execution_limit integer instructions that a call may run without waiting, where they are counted
+---Instructions that a call may run without waiting, where they are counted.
+---@field execution_limit integer
 ---@field instructions_used integer
----@field check_interval integer instructions between looks at the limit, where they are counted
----@field strikes integer time-outs in a row that disable a handler or a timer
----@field schedule_limit integer callbacks that may wait
----@field schedule_per_turn integer callbacks that are started in a turn
+---@field check_interval integer instructions between two checks, where they are counted
+---@field strikes integer timeouts in a row that disable a handler or a timer
+---@field schedule_limit integer callbacks of schedule() that may wait
+---@field schedule_per_turn integer callbacks of schedule() that one turn starts
 ---@field time_limit number milliseconds that this call may run without waiting
----@field time_used number as far as it is known: it is measured only when a slice has been long
+---@field time_used number as far as it is known: it is measured only after a long slice
 ---@field memory_limit integer bytes
 ---@field memory_used integer
 local runtime = {}
@@ -725,15 +768,15 @@ local runtime = {}
 ---@field memory_peak integer
 ---@field preemptions integer
 ---@field timeouts integer
----@field scheduled integer callbacks that wait
----@field schedule_errors integer those that failed
----@field schedule_run integer those that have begun
----@field timers_pending integer timers of `loop` that are to fire, or to fire again
+---@field scheduled integer callbacks of schedule() that wait
+---@field schedule_errors integer callbacks that failed
+---@field schedule_run integer callbacks that have begun
+---@field timers_pending integer timers of `loop` that will fire
 ---@field timers_fired integer
 ---@field timers_cancelled integer by scripts, before they fired
----@field timers_rearmed integer started once more before they fired
----@field timers_migrated integer always 0: they stay with the worker of their script
----@field timers_dropped integer still to fire when their script ended, or when they had timed out too often
+---@field timers_rearmed integer started again before they fired
+---@field timers_migrated integer always 0: timers stay on the worker of their script
+---@field timers_dropped integer pending when their script ended, or when they timed out too often
 ---@field events_refused integer
 ---@field events_dropped integer
 ---@field events_coalesced integer
@@ -741,109 +784,123 @@ local runtime = {}
 ---@return orrery.stats
 function runtime.stats() end
 
--------------------------------------------------------------------------------------------------------------- values
+--------------------------------------------------------------------------------------------- values
 
----Values as strings of bytes, by type, and back.
+---Turns values into strings of bytes, by type, and back.
 ---@class orrery.values
 local values = {}
 
----Any number of values, nils among them.  Raises, with the path to it, for what cannot be copied: functions, coroutines, userdata,
----tables with metatables, cycles.
+---Encodes any number of values, nils included. For a value that cannot be copied it raises an error
+---with its path: functions, coroutines, userdata, tables with metatables, cycles.
 ---@param ... any
 ---@return string bytes
 function values.encode(...) end
 
----What was encoded.  Raises, with the place, for any other string.
+---Decodes what was encoded. For any other string it raises an error with the position.
 ---@param bytes string
 ---@return any ...
 function values.decode(bytes) end
 
----------------------------------------------------------------------------------------------------------------- json
+----------------------------------------------------------------------------------------------- json
 
 ---@class orrery.json
----@field null lightuserdata stands for null, also inside of tables
+---@field null lightuserdata stands for null, also inside tables
 local json = {}
 
 ---@class orrery.json.encode_options
----@field indent integer? spaces a level, up to 16; default: all in one line
+---@field indent integer? spaces for each level, up to 16; default: all in one line
 
----Raises, with the path to it, for what JSON has no word for.
+---Encodes a value. For a value that JSON cannot express it raises an error with its path.
 ---@param value any
 ---@param options orrery.json.encode_options?
 ---@return string text
 function json.encode(value, options) end
 
 ---@class orrery.json.decode_options
----@field floats boolean? every number becomes a float, however large; default: integers stay integers, and more than 64 bits are an error
+---Every number becomes a float, however large. Default: integers stay integers, and an integer of
+---more than 64 bits is an error.
+---@field floats boolean?
 
----Raises, with line and column, for what is no JSON.
+---Decodes JSON. For any other text it raises an error with line and column.
 ---@param text string
 ---@param options orrery.json.decode_options?
 ---@return any value
 function json.decode(text, options) end
 
----Marks a table, or a new one, as an array: it is written as one even if it is empty or has holes.
+---Marks a table, or a new one, as an array: it is encoded as an array even if it is empty or has
+---holes.
 ---@generic T: table
 ---@param list T?
 ---@return T list
 function json.array(list) end
 
----Whether a table has been marked, by json.array() or because it was read from an empty array.
+---Returns whether a table is marked, by json.array() or because it was decoded from an empty array.
 ---@param value any
 ---@return boolean
 function json.is_array(value) end
 
-------------------------------------------------------------------------------------------------------------- testing
+-------------------------------------------------------------------------------------------- testing
 
----What `orrery test` gives a test file, besides the globals of types/orrery_test.lua.
+---What a test file has under `orrery test`, besides the globals of types/orrery_test.lua.
 ---@class orrery.testing
 local testing = {}
 
----Whose a thing is: everything that is made carries the number of who made it, and of who made that.
+---The number of an owner. Every object carries the number of the owner that created it; objects
+---that it creates in turn carry the same number.
 ---@alias orrery.owner integer
 
----What a test has left, or a task of it.
----@class orrery.leak
----@field kind "task" | "timer" | "scheduled callback" | "event handler" | "private loop" | "private loop's timer" | "private loop's event handler"
----@field name string?
----@field state string? of a task; when a timer fires
----@field waits_for string? of a task
----@field at string? where a task stands: file:line
----@field created string? where it was made: file:line
----@field depth integer? of a task, in the tree
+---@alias orrery.leak_kind
+---| "task"
+---| "timer"
+---| "scheduled callback"
+---| "event handler"
+---| "private loop"
+---| "private loop's timer"
+---| "private loop's event handler"
 
----Whether time is virtual, and not the machine's.
+---What a test has left behind, or one of its tasks.
+---@class orrery.leak
+---@field kind orrery.leak_kind
+---@field name string?
+---@field state string? the state of a task; when a timer fires
+---@field waits_for string? what a task waits for
+---@field at string? where a task is: file:line
+---@field created string? where it was created: file:line
+---@field depth integer? the depth of a task in the tree
+
+---Returns whether the clock is virtual, and not the machine's.
 ---@return boolean
 function testing.is_virtual() end
 
----The time of the runtime's clock.
+---Returns the time of the runtime's clock.
 ---@return number
 function testing.now() end
 
----Moves the virtual clock, as if the process had stood still for so long: timers that were due meanwhile are late.
+---Moves the virtual clock, as if the process had stopped for `ms`: timers that were due in between
+---are late.
 ---@param ms number
 function testing.advance(ms) end
 
----What there is of the running test: tasks, the test's own among them, timers that are to fire, callbacks, handlers.
+---Returns what the running test has: tasks, its own included, active timers, callbacks, handlers.
 ---@param owner orrery.owner? default: the running test
 ---@return orrery.leak[]
 function testing.leaks(owner) end
 
----The tasks alone, each before its children.
+---Returns the tasks only, each before its children.
 ---@param owner orrery.owner?
 ---@return orrery.leak[]
 function testing.tasks(owner) end
 
----What the running task makes from now on is this owner's; without one, that of a new one.
+---Makes `owner` the owner of what the running task creates from now on; without one, a new owner.
 ---@param owner orrery.owner?
 ---@return orrery.owner
 function testing.mark(owner) end
 
----Takes away an owner's timers, callbacks and handlers, and cancels its tasks.
+---Removes an owner's timers, callbacks and handlers, and cancels its tasks.
 ---@param owner orrery.owner?
 function testing.close(owner) end
 
----Its private loops are not looked at any more.
+---Stops checking an owner's private loops.
 ---@param owner? integer
 function testing.forget(owner) end
 
@@ -851,22 +908,23 @@ function testing.forget(owner) end
 ---@param owner orrery.owner?
 function testing.drop(owner) end
 
----How a task has failed, as text; nil if there is nothing to tell.
+---Returns the report of a failed task as text; nil if there is none.
 ---@param task orrery.task
 ---@return string?
 function testing.report(task) end
 
----Goes on when all that is scheduled now has run, as far as its first wait, and answers how many callbacks that were.
+---Waits until every callback that is scheduled now has run up to its first wait, and returns how
+---many there were.
 ---@async
 ---@return integer
 function testing.flush() end
 
----Whether a task has failed because something was ended at its deadline.
+---Returns whether a task has failed because something was ended at its deadline.
 ---@param task orrery.task
 ---@return boolean
 function testing.timed_out(task) end
 
----From now on the order of ready tasks depends on this alone; 0: first come, first served.
+---Makes the order of ready tasks depend only on this seed, from now on; 0: in order.
 ---@param seed integer
 function testing.shuffle(seed) end
 

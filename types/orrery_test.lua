@@ -1,10 +1,10 @@
 ---@meta _
 
--- The globals of a test file under `orrery test`, for editors that know LuaLS.  Nothing here runs.
+-- The globals of a test file under `orrery test`, for editors that know LuaLS. Nothing here runs.
 
 ---@class orrery.test_options
----@field leaks boolean? it may leave tasks, timers and handlers behind; they are taken away all the same
----@field errors boolean? tasks of it may fail without anybody seeing it
+---@field leaks boolean? it may leave tasks, timers and handlers behind; they are removed anyway
+---@field errors boolean? its tasks may fail unseen
 ---@field timeout number? milliseconds of real time; default: --timeout
 
 ---A block of tests that belong together.
@@ -21,25 +21,30 @@ context = describe
 function it(name, options, fn) end
 test = it
 
----A test that is to be written.
+---A test that is not written yet.
 ---@param name string
 function pending(name) end
 
----Run in the task of each test of the block: before it, from the outside in; and after it, however it ends.
+---Runs in the task of each test of the block, before the test; outer blocks come first.
 ---@param fn fun()
 function before_each(fn) end
+
+---Runs in the task of each test of the block, after the test, however it ends.
 ---@param fn fun()
 function after_each(fn) end
 
----Run once, around all tests of the block.  What before_all starts lives until after_all has run.
+---Runs once, before all tests of the block. Tasks that it starts live until after_all has run.
 ---@param fn fun()
 function before_all(fn) end
+
+---Runs once, after all tests of the block.
 ---@param fn fun()
 function after_all(fn) end
 
----Each of these, and the same with `not_to_`, raises if it does not hold, and answers the expectation.
+---Each of these, and its opposite with `not_to_`, raises if it does not hold, and returns the
+---expectation.
 ---@class orrery.expectation
----@field to_equal fun(self, expected: any): orrery.expectation all the way down
+---@field to_equal fun(self, expected: any): orrery.expectation deep comparison
 ---@field to_be fun(self, expected: any): orrery.expectation the same, by ==
 ---@field to_be_truthy fun(self): orrery.expectation
 ---@field to_be_falsy fun(self): orrery.expectation
@@ -52,8 +57,10 @@ function after_all(fn) end
 ---@field to_be_greater_than fun(self, bound: any): orrery.expectation
 ---@field to_be_less_than fun(self, bound: any): orrery.expectation
 ---@field to_have_length fun(self, length: integer): orrery.expectation
----@field to_contain fun(self, part: any): orrery.expectation a text in a text, an item in a list, a table in a larger one
----@field to_raise fun(self, expected?: any): orrery.expectation a text in it, a pattern that it matches, or the value itself
+---A text in a text, an item in a list, a table in a larger one.
+---@field to_contain fun(self, part: any): orrery.expectation
+---`expected`: a text in the error, a pattern that it matches, or the error value itself.
+---@field to_raise fun(self, expected?: any): orrery.expectation
 ---@field not_to_equal fun(self, expected: any): orrery.expectation
 ---@field not_to_be fun(self, expected: any): orrery.expectation
 ---@field not_to_be_nil fun(self): orrery.expectation

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/thread.h"
 #include "exec/wait.h"
+#include "time/open.h"
 
 #include <errno.h>
 #include <sched.h>

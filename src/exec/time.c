@@ -1,5 +1,7 @@
 /* What a runtime offers of its timers. */
 #include "exec/runtime.h"
+#include "time/control.h"
+#include "time/open.h"
 
 #include <errno.h>
 

@@ -17,6 +17,7 @@
 #include "exec/waker_table.h"
 #include "exec/watch.h"
 #include "reactor/reactor.h"
+#include "time/shard.h"
 #include "time/timers.h"
 
 #include <pthread.h>

@@ -9,7 +9,7 @@
 #define ORR_LUA_ISOLATE_H
 
 #include "exec/runtime.h"
-#include "lua/api/event_queue.h"
+#include "lua/api/events.h"
 #include "lua/api/schedule.h"
 #include "lua/api/script_timers.h"
 #include "lua/host/discard.h"

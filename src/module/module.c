@@ -11,9 +11,9 @@
 #include "module/grave.h"
 #include "module/interrupt.h"
 
-#include "lua/api/loop.h"
-#include "lua/api/modules.h"
+#include "lua/api/registrations.h"
 #include "lua/host/script.h"
+#include "lua/isolate.h"
 #include "lua/task/task.h"
 
 #include <errno.h>
@@ -68,19 +68,12 @@ static void main_fails(void *data)
     (void)data;
 }
 
-static void take_away(struct run *run)
-{
-    loop_close_timers(run->iso, run->number);
-    schedule_cancel(run->iso, run->number);
-    events_remove(run->iso, run->number);
-}
-
 static enum orr_poll end_poll(struct orr_task *task, void *data)
 {
     struct run *run = data;
     if (!shutdown_poll(&run->shutdown, task))
         return ORR_PENDING;
-    take_away(run);
+    registrations_remove(run->iso, run->number);
     shutdown_end(&run->shutdown);
     run->ending = false;
     orr_runtime_interrupt(run->rt);
@@ -99,7 +92,7 @@ static void begin_to_end(struct run *run)
     if (top)
         top->script = 0;
     run->ending = true;
-    take_away(run);
+    registrations_remove(run->iso, run->number);
     shutdown_begin(&run->shutdown, run->iso, run->number, run->iso->worker->grace_ns);
 }
 

@@ -12,7 +12,7 @@
  */
 #include "base/chunks.h"
 #include "base/clock.h"
-#include "reactor/reactor.h"
+#include "reactor/backend.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -14,7 +14,7 @@
  * epoll of bell and ring instead, because whatever completes on the ring interrupts the host's own waiting.
  */
 #include "base/clock.h"
-#include "reactor/reactor.h"
+#include "reactor/backend.h"
 
 #include <errno.h>
 #include <liburing.h>

@@ -1,7 +1,9 @@
 #include "time/service.h"
 
 #include "base/thread.h"
-#include "time/timers.h"
+#include "time/handover.h"
+#include "time/shard.h"
+#include "time/word.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 #include "time/shard.h"
 
 #include "base/cpu.h"
-#include "time/timers.h"
+#include "time/handover.h"
 
 #include <limits.h>
 #include <sched.h>

@@ -5,7 +5,7 @@
 #ifndef ORR_TIME_SHARD_H
 #define ORR_TIME_SHARD_H
 
-#include "time/timer.h"
+#include "time/word.h"
 
 enum {
     SHARD_LETTERS = 1024,          /* timers received in a turn, at most */

@@ -61,8 +61,8 @@
 #define TIMER_HELD (TIMER_LINKED | TIMER_POSTED | TIMER_RUNNING)
 
 enum {
-    TIMER_HOME_SHIFT = 12,
-    TIMER_HOME_MASK = 0x3ff,
+    TIMER_SHARD_SHIFT = 12,
+    TIMER_SHARD_MASK = 0x3ff,
     TIMER_GENERATION_SHIFT = 24,
     TIMER_STRIPES = 32,
 };
@@ -141,53 +141,5 @@ struct timer_shard {
     _Atomic bool late;     /* a deadline has passed while the owner was busy */
     struct bell *bell;     /* the owner's; outlives it, as bells do */
 };
-
-/* The shard whose owner the calling thread is, at the moment. */
-extern _Thread_local struct timer_shard *timer_shard_current __attribute__((tls_model("initial-exec")));
-
-static inline uint64_t timer_load(const struct orr_timer *timer)
-{
-    return atomic_load_explicit(&timer->word, memory_order_relaxed);
-}
-
-/* Checks nothing.  -ENOMEM. */
-int timer_new(struct timers *timers, const struct orr_timer_options *what, struct orr_timer **out);
-
-/* Takes the lock, and answers the word as it is without it. */
-uint64_t timer_lock(struct orr_timer *timer);
-
-/* The same if nobody has it; false if somebody has. */
-bool timer_try_lock(struct orr_timer *timer, uint64_t *word);
-
-static inline void timer_unlock(struct orr_timer *timer, uint64_t word)
-{
-    /* Pairs with the acquire in timer_lock(). */
-    atomic_store_explicit(&timer->word, word, memory_order_release);
-}
-
-static inline unsigned timer_shard_number(uint64_t word)
-{
-    return (unsigned)(word >> TIMER_HOME_SHIFT) & TIMER_HOME_MASK;
-}
-
-static inline uint64_t timer_with_shard(uint64_t word, const struct timer_shard *shard)
-{
-    return (word & ~((uint64_t)TIMER_HOME_MASK << TIMER_HOME_SHIFT)) | (uint64_t)shard->number << TIMER_HOME_SHIFT;
-}
-
-/*
- * Every scheduled timer counts in the shard that its word names, and one whose callback runs, in the shard that runs it.  The
- * sum over all shards is what is still to happen.  `own`: the calling thread is the owner of `shard`.
- */
-void timer_count(struct timer_shard *shard, bool own, int change);
-
-/* How many are scheduled in a shard.  Exact when nothing changes, and never 0 by mistake for one thread's timers.  Any thread. */
-int64_t timer_scheduled(struct timer_shard *shard);
-
-/* Frees the timer if its user has let go of it and nothing else holds it.  `word` is what it was unlocked with. */
-void timer_settle(struct orr_timer *timer, uint64_t word);
-
-/* The first deadline after `now` that is a whole number of `repeat` after `deadline`; counts those skipped. */
-uint64_t timer_next_repeat(struct orr_timer *timer, uint64_t deadline, uint64_t now);
 
 #endif

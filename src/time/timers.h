@@ -15,7 +15,6 @@
 #include "base/bell.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "time/shard.h"
 #include "time/timer.h"
 
 #include <pthread.h>
@@ -26,6 +25,7 @@ struct timers {
     _Atomic uint64_t references;
     void (*wake)(struct orr_waker waker);
     void (*rouse)(struct sleeper *sleeper, unsigned part_of);
+    void (*need_service)(struct timers *timers); /* starts or wakes the time service */
     _Atomic bool closed;
 
     enum orr_clock clock;
@@ -52,20 +52,6 @@ struct timers {
     void *block;
     struct timer_shard shards[]; /* and behind them the limbo */
 };
-
-struct timers_config {
-    unsigned shards;
-    enum orr_clock clock;
-    struct alloc alloc;
-    struct log log;
-    void (*wake)(struct orr_waker waker);
-    void (*rouse)(struct sleeper *sleeper, unsigned part_of); /* on the thread of its shard's owner */
-};
-
-int timers_open(struct timers **out, const struct timers_config *config);
-
-/* Every shard has closed.  What is left completes as cancelled, here and now. */
-void timers_close(struct timers *timers);
 
 void timers_retain(struct timers *timers);
 void timers_release(struct timers *timers);
@@ -94,46 +80,10 @@ static inline struct timer_shard *timers_limbo(struct timers *timers)
     return &timers->shards[timers->shard_count];
 }
 
-/* The living shard with the fewest timers; the limbo if none lives.  Any thread. */
-struct timer_shard *timers_least_loaded(struct timers *timers);
-
-/* Sends a timer, POSTED, to a shard, or to the service if that has closed.  False if all is closed.  Any thread. */
-bool timers_post(struct timers *timers, struct timer_shard *shard, struct orr_timer *timer);
-
-/* A timer, locked, with this word, and in no wheel: it counts at a shard from now on, if it counts.  Answers the word that says so. */
-uint64_t timers_count_at(struct orr_timer *timer, uint64_t word, struct timer_shard *shard);
-
 /* Whether any shard is attended.  Any thread. */
 static inline bool timers_is_attended(struct timers *timers)
 {
     return atomic_load_explicit(&timers->attended_shards, memory_order_relaxed);
 }
-
-/*
- * So many timers and recalls are in transit no more.  A virtual clock stands still while any is, and worker 1 moves it on: that is woken
- * after the last.  Any thread.
- */
-void timers_arrived(struct timers *timers, uint64_t count);
-
-/* There is a shard again that is attended: the service is to hand on what it holds.  Any thread. */
-void timers_recall(struct timers *timers);
-
-/* For a timer that could be posted nowhere: it is not scheduled any more. */
-void timers_unpost(struct orr_timer *timer);
-
-/* Gives a timer, POSTED, to the service.  False if the timers is closed.  Any thread. */
-bool timers_orphan(struct timers *timers, struct orr_timer *timer);
-
-/* For a timer, POSTED, that nobody will fire any more.  Its callback is told. */
-void timers_complete_as_cancelled(struct timers *timers, struct orr_timer *timer);
-
-/* Whether no timer of any shard is scheduled, or runs.  Any thread. */
-bool timers_idle(struct timers *timers);
-
-/* A timer that counted in `from` counts in `to` now.  Any thread. */
-void timers_move_count(struct timer_shard *from, struct timer_shard *to);
-
-/* The time that a shard's owner last published, fresh to about a millisecond from now on.  Any thread. */
-uint64_t timers_published(struct timers *timers, unsigned number);
 
 #endif

@@ -106,7 +106,7 @@ def prose(lines):
     block = False
     for line in lines:
         indent = len(line) - len(line.lstrip())
-        error = re.match(r"\s+(-E[A-Z0-9]+(?:, -E[A-Z0-9]+)*)\s*(.*)", line)
+        error = re.match(r"\s+(-?E[A-Z0-9]+(?:, -?E[A-Z0-9]+)*)\s*(.*)", line)
         if block and line.strip() and indent >= 4:
             out.append(line[4:])
             continue
@@ -163,8 +163,8 @@ def reference(text):
     elsewhere = defined(text)
     for comment, code in paragraphs(body(text)):
         if comment and comment[0].startswith("orrery.h:"):
-            about = [line for line in comment[1:] if "SPDX" not in line and line.strip() != "Conventions"]
-            lines += ["## Conventions", "", prose(about), ""]
+            about = [line for line in comment[1:] if "SPDX" not in line]
+            lines += ["## Overview", "", re.sub(r"^([A-Z][a-z]+)$", r"### \1", prose(about), flags=re.M), ""]
         elif comment and RULE.match(comment[0]):
             lines += [f"## {comment[1].strip()}", "", prose(comment[2:]), ""]
             lines += item(None, code, elsewhere)

@@ -17,17 +17,22 @@ class Class:
 
 
 class Comment:
-    """A run of `---` lines: words, and tags in their order."""
+    """A run of `---` lines: words, and tags in their order.  Words above a field describe that field."""
 
     def __init__(self):
-        self.words, self.tags = [], []
+        self.words, self.tags, self.of_field = [], [], []
 
     def add(self, line, number):
         tag = TAG.match(line)
         if tag:
-            self.tags.append((tag[1], tag[2]))
+            if self.of_field and tag[1] != "field":
+                raise SystemExit(f"types/orrery.lua:{number}: words that are not above a field: {self.of_field[-1]}")
+            self.tags.append((tag[1], " ".join([tag[2], *self.of_field])))
+            self.of_field = []
         elif line.startswith("---|"):
             self.tags.append(("choice", line[4:].strip()))
+        elif self.all("class"):
+            self.of_field.append(line[3:].strip())
         elif self.tags:
             raise SystemExit(f"types/orrery.lua:{number}: words after a tag: {line}")
         else:
@@ -52,6 +57,8 @@ def parse(text):
         if line.startswith("---"):
             comment.add(line, number)
             continue
+        if comment.of_field:
+            raise SystemExit(f"types/orrery.lua:{number}: words that are not above a field: {comment.of_field[-1]}")
         if comment.all("class"):
             current = Class(comment.all("class")[0], comment.text())
             current.fields = comment.all("field")
@@ -162,8 +169,8 @@ def reference(text):
     classes, aliases = parse(text)
     lines = ["# Lua reference", "",
              "Every function of the Lua API, made from `types/orrery.lua`. Editors that know LuaLS show the same as you type. "
-             "`require \"orrery\"` answers a table with the modules; a host may have mounted it under a name of its own. Times are "
-             "milliseconds, fractions allowed. Misuse raises; what is expected to fail at times answers `nil` and why.", ""]
+             "`require \"orrery\"` returns a table with the modules; a host may also make it a global. Times are "
+             "milliseconds, fractions allowed. Misuse raises an error; an expected failure returns `nil` and the reason.", ""]
     for each in classes:
         lines += class_lines(each)
     for name, choices in aliases.items():

@@ -1,22 +1,15 @@
 /* The module `async`: tasks, and waiting for time. */
-#include "lua/api/modules.h"
+#include "lua/api/async.h"
+
+#include "lua/api/duration.h"
+#include "lua/api/schedule.h"
+#include "lua/isolate.h"
 #include "lua/task/report.h"
 #include "lua/task/task.h"
 
 #include <errno.h>
-#include <math.h>
 #include <poll.h>
 #include <string.h>
-
-uint64_t check_ms(lua_State *L, int index)
-{
-    luaL_checktype(L, index, LUA_TNUMBER); /* a string of digits is none */
-    lua_Number ms = lua_tonumber(L, index);
-    if (!(ms >= 0) || isinf(ms))
-        luaL_argerror(L, index, lua_pushfstring(L, "expected milliseconds, at least 0, got %f", ms));
-    lua_Number ns = ms * 1e6 + 0.5; /* 1.001 of them are not a nanosecond less */
-    return ns >= 9e18 ? (uint64_t)9e18 : (uint64_t)ns;
-}
 
 /* --- run ------------------------------------------------------------------------------------------------------------ */
 
@@ -126,7 +119,7 @@ static int sleep_until(lua_State *L, int status, lua_KContext deadline)
 
 static int async_sleep(lua_State *L)
 {
-    uint64_t ns = check_ms(L, 1);
+    uint64_t ns = duration_check(L, 1);
     struct ltask *self = ltask_current(L, "async.sleep");
     lua_settop(L, 1);
     lua_pushinteger(L, (lua_Integer)schedule_next_mark(self->iso));
@@ -228,7 +221,6 @@ void async_open(struct orr_isolate *iso, lua_State *L)
 {
     static const luaL_Reg functions[] = {
         { "run", async_run },
-        { "await", async_await },
         { "sleep", async_sleep },
         { "checkpoint", async_checkpoint },
         { "is_closing", async_is_closing },

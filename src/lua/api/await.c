@@ -6,7 +6,10 @@
  * A callback that comes while the function still runs leaves its arguments in its own upvalues; later ones go straight onto
  * the stack of the coroutine that waits.
  */
-#include "lua/api/modules.h"
+#include "lua/api/await.h"
+
+#include "lua/api/future.h"
+#include "lua/isolate.h"
 #include "lua/task/task.h"
 
 #include <string.h>
@@ -321,7 +324,7 @@ static int await_function(lua_State *L, int position)
 
 /* --- The form of it ------------------------------------------------------------------------------------------------- */
 
-int async_await(lua_State *L)
+static int async_await(lua_State *L)
 {
     ltask_current(L, "await");
     if (ltask_test(L, 1))
@@ -338,4 +341,10 @@ int async_await(lua_State *L)
     }
     return luaL_error(L, "await: expected a task, a future, a function, or a position and a function, got %s",
                       luaL_typename(L, 1));
+}
+
+void await_open(struct orr_isolate *iso, lua_State *L)
+{
+    static const luaL_Reg functions[] = { { "await", async_await }, { NULL, NULL } };
+    isolate_register(iso, L, functions);
 }

@@ -5,7 +5,10 @@
  *
  * A task's own coroutine is not for scripts to yield, resume or close.
  */
-#include "lua/api/modules.h"
+#include "lua/api/coroutine.h"
+
+#include "lua/api/scopes.h"
+#include "lua/isolate.h"
 #include "lua/limits/budget.h"
 #include "lua/limits/terminate.h"
 #include "lua/task/task.h"
@@ -284,7 +287,7 @@ static int co_yield (lua_State *L)
     if (iso->execution.level && iso->execution.level->co == L)
         return luaL_error(L, "coroutine.yield in a task's body: there is nobody to yield to; "
                              "use async.checkpoint() to let others run, or async.await() to wait");
-    if (iso->execution.current && block_is_open(iso->execution.current, L))
+    if (iso->execution.current && scopes_contain(iso->execution.current, L))
         return luaL_error(
             L, "coroutine.yield inside async.scope, shield or a time limit: whoever is yielded to might never "
                "come back, and nothing may be left open");

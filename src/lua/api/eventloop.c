@@ -2,8 +2,10 @@
  * What lua/eventloop.lua has of C: who makes a private loop, and where; and for those who run tests, what is left of the loops that somebody
  * has made.  Only in isolates that were made for testing are loops kept in mind.
  */
-#include "lua/api/modules.h"
+#include "lua/api/eventloop.h"
+
 #include "lua/host/script.h"
+#include "lua/isolate.h"
 #include "lua/task/report.h"
 
 static const char host_key; /* of the registry: what the chunk has made for us */

@@ -5,8 +5,10 @@
  * body, which registers handlers, has not begun, events are queued;
  * events_flush() starts them when it is not any more, behind the tasks that were parked meanwhile.
  */
-#include "lua/api/modules.h"
+#include "lua/api/events.h"
+
 #include "lua/host/script.h"
+#include "lua/isolate.h"
 #include "lua/task/callback.h"
 #include "lua/task/report.h"
 

@@ -4,7 +4,9 @@
  *
  * A Lua future is an event, and the values on a coroutine, its user value.
  */
-#include "lua/api/modules.h"
+#include "lua/api/future.h"
+
+#include "lua/isolate.h"
 #include "lua/task/task.h"
 #include "sync/embed.h"
 

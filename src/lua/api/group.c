@@ -3,7 +3,9 @@
  * A userdata holds a group of the core, and a wait for each task; its user values are the list of them, and those that were done
  * when the wait began: a heap by the order in which they were, so that no step takes long, however many there are.
  */
-#include "lua/api/modules.h"
+#include "lua/api/group.h"
+
+#include "lua/isolate.h"
 #include "lua/task/task.h"
 
 #include <errno.h>

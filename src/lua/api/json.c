@@ -1,7 +1,9 @@
 /* The module `json`: see json.h. */
-#include "lua/json/json.h"
-#include "lua/api/modules.h"
+#include "lua/api/json.h"
+
+#include "lua/isolate.h"
 #include "lua/isolate/charge.h"
+#include "lua/json/json.h"
 #include "lua/limits/budget.h"
 #include "lua/limits/paced.h"
 

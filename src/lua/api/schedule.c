@@ -7,9 +7,11 @@
  * They begin in the order in which they were scheduled, so two numbers tell which have: how many there have been, and how many of these, the first
  * ones, are settled.  A task that lets others go first, by async.checkpoint() or async.sleep(), waits for a mark in between.
  */
+#include "lua/api/schedule.h"
+
 #include "exec/spawn.h"
-#include "lua/api/modules.h"
 #include "lua/host/script.h"
+#include "lua/isolate.h"
 #include "lua/task/callback.h"
 #include "lua/task/report.h"
 

@@ -1,12 +1,20 @@
-/* Callbacks for the next turns. */
+/*
+ * The Lua function `schedule`: callbacks that run in the next turns, first come, first served.
+ *
+ * The isolate's worker's thread.
+ */
 #ifndef ORR_LUA_API_SCHEDULE_H
 #define ORR_LUA_API_SCHEDULE_H
+
+#include "lua/isolate/compat.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
+struct orr_isolate;
 struct scheduled;
 
+/* Part of the isolate. */
 struct schedule {
     struct scheduled *first, *last;
     unsigned count;   /* callbacks not cancelled */
@@ -16,5 +24,24 @@ struct schedule {
     uint64_t errors;  /* callbacks that have failed */
     bool dispatching;
 };
+
+/* Adds `schedule` to the table at the top of L.  May raise. */
+void schedule_open(struct orr_isolate *iso, lua_State *L);
+
+/* Cancels the waiting callbacks of a script, or of EVERY_SCRIPT. */
+void schedule_cancel(struct orr_isolate *iso, uint32_t script);
+
+/* Appends a description of each waiting callback of a script to the list at the top of L.  May raise. */
+void schedule_list(struct orr_isolate *iso, lua_State *L, uint32_t script);
+
+/*
+ * A mark that a task waits for when it lets others run first.  The next mark is behind as many of the
+ * waiting callbacks as one turn begins; the last mark is behind all of them.
+ */
+uint64_t schedule_next_mark(const struct orr_isolate *iso);
+uint64_t schedule_last_mark(const struct orr_isolate *iso);
+
+/* Whether every callback before the mark has begun or never will. */
+bool schedule_has_passed(const struct orr_isolate *iso, uint64_t mark);
 
 #endif

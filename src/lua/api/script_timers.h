@@ -1,9 +1,17 @@
-/* The timers of an isolate's scripts. */
+/*
+ * Timers with callbacks, which scripts make with loop.new_timer().
+ *
+ * The isolate's worker's thread.
+ */
 #ifndef ORR_LUA_API_SCRIPT_TIMERS_H
 #define ORR_LUA_API_SCRIPT_TIMERS_H
 
+#include "lua/isolate/compat.h"
+
+#include <stdbool.h>
 #include <stdint.h>
 
+struct orr_isolate;
 struct timer_object;
 
 struct timer_figures {
@@ -12,9 +20,22 @@ struct timer_figures {
     uint64_t dropped; /* still to fire when their script or isolate ended, or when they were disabled */
 };
 
+/* Part of the isolate. */
 struct script_timers {
     struct timer_object *first; /* timers that are not closed */
     struct timer_figures figures;
 };
+
+/* Adds `new_timer` to the table of the module `loop`, at the top of L.  May raise. */
+void script_timers_open(struct orr_isolate *iso, lua_State *L);
+
+/* Closes all timers of a script, or of EVERY_SCRIPT. */
+void script_timers_close(struct orr_isolate *iso, uint32_t script);
+
+/* Whether any timer is still to fire. */
+bool script_timers_any_active(const struct orr_isolate *iso);
+
+/* Appends a description of each started timer of a script to the list at the top of L.  May raise. */
+void script_timers_list(struct orr_isolate *iso, lua_State *L, uint32_t script);
 
 #endif

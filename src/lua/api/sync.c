@@ -3,7 +3,9 @@
  * when the finalizer has ended the primitive; one that somebody waits for is finalized again later.  A wait is a function that
  * begins the core's wait, or goes on with it, and suspends while that says so; the primitive is at 1.
  */
-#include "lua/api/modules.h"
+#include "lua/api/sync.h"
+
+#include "lua/isolate.h"
 #include "lua/isolate/charge.h"
 #include "lua/task/task.h"
 #include "sync/embed.h"

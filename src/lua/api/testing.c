@@ -5,10 +5,15 @@
  * It builds on what scripts have (script.h): everything that is made carries the number of its maker.  A test takes a number of
  * its own when it begins, so what is left of it in the end is what carries that number, and it can be taken away like a script.
  */
+#include "lua/api/testing.h"
+
 #include "exec/shuffle.h"
-#include "lua/api/loop.h"
-#include "lua/api/modules.h"
+#include "lua/api/duration.h"
+#include "lua/api/eventloop.h"
+#include "lua/api/registrations.h"
+#include "lua/api/schedule.h"
 #include "lua/host/script.h"
+#include "lua/isolate.h"
 #include "lua/task/report.h"
 #include "lua/task/task.h"
 #include "lua/task/task_finalizer.h"
@@ -96,9 +101,7 @@ static int leaks(lua_State *L)
     struct orr_isolate *iso = isolate_of(L);
     uint32_t owner = check_owner(L, 1);
     tasks(L);
-    loop_list_timers(iso, L, owner);
-    schedule_list(iso, L, owner);
-    events_list(L, owner);
+    registrations_list(iso, L, owner);
     eventloop_list(L, owner);
     return 1;
 }
@@ -108,9 +111,7 @@ static int close_all(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
     uint32_t owner = check_owner(L, 1);
-    loop_close_timers(iso, owner);
-    schedule_cancel(iso, owner);
-    events_remove(iso, owner);
+    registrations_remove(iso, owner);
     eventloop_dispose(L, owner);
     shutdown_cancel(iso, owner);
     return 0;
@@ -165,7 +166,7 @@ static int is_virtual(lua_State *L)
 /* advance(ms): as if the process had stood still for so long. */
 static int advance(lua_State *L)
 {
-    uint64_t ns = check_ms(L, 1);
+    uint64_t ns = duration_check(L, 1);
     if (orr_runtime_advance(isolate_of(L)->rt, ns) == -EPERM)
         return luaL_error(L, "testing.advance: the clock is the machine's, and does not obey");
     return 0;

@@ -1,5 +1,7 @@
 /* The module `values`: what workers are sent, as strings that can be kept. */
-#include "lua/api/modules.h"
+#include "lua/api/values.h"
+
+#include "lua/isolate.h"
 #include "lua/isolate/charge.h"
 #include "lua/limits/budget.h"
 #include "lua/values/work.h"

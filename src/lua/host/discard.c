@@ -1,7 +1,7 @@
 #include "lua/host/discard.h"
 
 #include "base/clock.h"
-#include "lua/api/modules.h"
+#include "lua/api/events.h"
 #include "lua/isolate.h"
 #include "lua/limits/finalizers.h"
 #include "lua/sandbox/sandbox.h"

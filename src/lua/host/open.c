@@ -1,6 +1,6 @@
 #include "lua/isolate.h"
 
-#include "lua/api/modules.h"
+#include "lua/host/modules.h"
 #include "lua/isolate/charge.h"
 #include "lua/isolate/settings.h"
 #include "lua/limits/budget.h"

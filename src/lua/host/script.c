@@ -7,8 +7,8 @@
  */
 #include "lua/host/script.h"
 
-#include "lua/api/loop.h"
-#include "lua/api/modules.h"
+#include "lua/api/registrations.h"
+#include "lua/isolate.h"
 #include "lua/limits/budget.h"
 #include "lua/task/task.h"
 
@@ -147,19 +147,10 @@ void body_is_over(struct ltask *body)
         watch->failed(watch->data);
 }
 
-/* What calls into it.  Never raises. */
-static void take_away(struct orr_script *script)
-{
-    struct orr_isolate *iso = script->iso;
-    loop_close_timers(iso, script->number);
-    schedule_cancel(iso, script->number);
-    events_remove(iso, script->number);
-}
-
 /* Begins to end all that it has, in an isolate that goes on. */
 static void begin_to_end(struct orr_script *script)
 {
-    take_away(script);
+    registrations_remove(script->iso, script->number);
     script->begun = true;
     shutdown_begin(&script->shutdown, script->iso, script->number, script->iso->worker->grace_ns);
 }
@@ -172,7 +163,7 @@ static void finish_ending(struct orr_script *script)
         script->iso = NULL;
         return;
     }
-    take_away(script); /* what its cleanup has made */
+    registrations_remove(script->iso, script->number); /* what its cleanup has made */
     shutdown_end(&script->shutdown);
 }
 

@@ -1,5 +1,4 @@
 /* What hosts use: asynchronous functions of their own for scripts to await, and running a script, for as long as it may. */
-#include "lua/api/modules.h"
 #include "lua/host/script.h"
 #include "lua/isolate.h"
 #include "lua/task/report.h"

@@ -1,6 +1,7 @@
 #include "lua/limits/terminate.h"
 
-#include "lua/api/modules.h"
+#include "lua/api/coroutine.h"
+#include "lua/isolate.h"
 #include "lua/limits/budget.h"
 
 enum {

@@ -5,7 +5,7 @@
 #include "lua/task/task_parts.h"
 
 #include "base/clock.h"
-#include "lua/api/modules.h"
+#include "lua/api/events.h"
 #include "lua/host/script.h"
 #include "lua/task/callback.h"
 #include "lua/task/orphans.h"

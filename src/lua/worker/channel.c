@@ -14,7 +14,7 @@
  */
 #include "lua/worker/channel.h"
 
-#include "lua/api/modules.h"
+#include "lua/isolate.h"
 #include "lua/isolate/charge.h"
 #include "lua/isolate/settings.h"
 #include "lua/limits/budget.h"

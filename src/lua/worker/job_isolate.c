@@ -1,6 +1,6 @@
 #include "lua/worker/job_isolate.h"
 
-#include "lua/api/loop.h"
+#include "lua/api/script_timers.h"
 #include "lua/isolate/api_modules.h"
 #include "lua/isolate/charge.h"
 #include "lua/isolate/quota.h"
@@ -128,7 +128,7 @@ static bool restore(struct job_isolate *isolate)
 {
     lua_State *L = isolate->L;
     struct orr_isolate *iso = isolate->iso;
-    loop_close_timers(iso, 0);
+    script_timers_close(iso, 0);
     if (isolate->state != JOB_ISOLATE_READY || !isolate->reusable || !is_at_rest(iso) || iso->memory.over_limit)
         return false;
     reset_isolate(iso);

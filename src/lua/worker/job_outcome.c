@@ -1,6 +1,5 @@
 #include "lua/worker/job_outcome.h"
 
-#include "lua/api/modules.h"
 #include "lua/isolate/charge.h"
 #include "lua/limits/budget.h"
 #include "lua/task/task.h"

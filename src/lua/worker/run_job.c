@@ -1,7 +1,7 @@
 #include "lua/worker/run_job.h"
 
-#include "lua/api/loop.h"
-#include "lua/api/modules.h"
+#include "lua/api/schedule.h"
+#include "lua/api/script_timers.h"
 #include "lua/isolate/settings.h"
 #include "lua/limits/budget.h"
 #include "lua/task/task.h"
@@ -169,7 +169,7 @@ static void stop(struct job_isolate *isolate)
     struct orr_isolate *iso = isolate->iso;
     isolate->progress = PROGRESS_STOPPING;
     bool computes = isolate_is_held(iso);
-    loop_close_timers(iso, EVERY_SCRIPT);
+    script_timers_close(iso, EVERY_SCRIPT);
     schedule_cancel(iso, EVERY_SCRIPT);
     uint64_t grace = iso->worker->grace_ns;
     shutdown_begin(&iso->shutdowns.all, iso, EVERY_SCRIPT, grace < CLEANUP_NS ? grace : CLEANUP_NS);
@@ -211,7 +211,7 @@ static bool is_active(struct job_isolate *isolate, struct orr_task *task)
     }
     if (iso->tasks.unseen.first)
         orr_task_yield(task);
-    return iso->tasks.count || iso->tasks.unseen.first || (!stopping && (iso->schedule.count || loop_any_active(iso)));
+    return iso->tasks.count || iso->tasks.unseen.first || (!stopping && (iso->schedule.count || script_timers_any_active(iso)));
 }
 
 /* All that the main task began is over.  True if another main task follows. */

@@ -4,7 +4,10 @@
  * The scope lives in a userdata in the frame of the call.  The function is called protected; then the scope is left, which
  * may wait; then its results are returned, or its error raised.
  */
-#include "lua/api/modules.h"
+#include "lua/api/scopes.h"
+
+#include "lua/api/duration.h"
+#include "lua/isolate.h"
 #include "lua/task/task.h"
 
 #include <math.h>
@@ -17,7 +20,7 @@ struct block {
     lua_State *L; /* the coroutine that is in it */
 };
 
-bool block_is_open(const struct ltask *self, const lua_State *L)
+bool scopes_contain(const struct ltask *self, const lua_State *L)
 {
     return self->task->scope && container_of(self->task->scope, struct block, scope)->L == L;
 }
@@ -86,7 +89,7 @@ static int async_shield(lua_State *L)
 
 static int timed(lua_State *L, const char *what, bool move_on)
 {
-    uint64_t ns = check_ms(L, 1);
+    uint64_t ns = duration_check(L, 1);
     lua_remove(L, 1);
     /* No time at all is still a time. */
     return call_in_scope(L, what, &(struct orr_scope_options){ .timeout_ns = ns ? ns : 1, .move_on = move_on });
@@ -102,7 +105,7 @@ static int async_move_on_after(lua_State *L)
     return timed(L, "async.move_on_after", true);
 }
 
-void block_open(struct orr_isolate *iso, lua_State *L)
+void scopes_open(struct orr_isolate *iso, lua_State *L)
 {
     static const luaL_Reg functions[] = {
         { "scope", async_scope },

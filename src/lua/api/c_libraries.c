@@ -2,7 +2,9 @@
  * C libraries that scripts load.  Their functions may sleep in system calls, and need not expect that one is interrupted: from when the
  * first is loaded, the worker's thread gets no signal while it sleeps (exec/sentinel.h).
  */
-#include "lua/api/modules.h"
+#include "lua/api/c_libraries.h"
+
+#include "lua/isolate.h"
 
 /* Calls package.loadlib, or one of package.searchers.  What it has found in a library is a function, or true. */
 static int load_library(lua_State *L)
@@ -12,11 +14,11 @@ static int load_library(lua_State *L)
     lua_insert(L, 1);
     lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
     if (lua_isfunction(L, 1) || (lua_isboolean(L, 1) && lua_toboolean(L, 1)))
-        libraries_may_sleep(iso);
+        c_libraries_may_sleep(iso);
     return lua_gettop(L);
 }
 
-void libraries_may_sleep(struct orr_isolate *iso)
+void c_libraries_may_sleep(struct orr_isolate *iso)
 {
     if (iso->limits.mode == ORR_LUA_SIGNAL)
         watch_be_careful(iso->worker->watch);
@@ -30,7 +32,7 @@ static void wrap(struct orr_isolate *iso, lua_State *L)
     lua_pushcclosure(L, load_library, 2);
 }
 
-void libraries_open(struct orr_isolate *iso, lua_State *L)
+void c_libraries_open(struct orr_isolate *iso, lua_State *L)
 {
     enum { SEARCH_LIBRARY = 3, SEARCH_LIBRARY_OF_PACKAGE = 4 };
     if (lua_getglobal(L, LUA_LOADLIBNAME) != LUA_TTABLE) {

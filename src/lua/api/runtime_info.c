@@ -1,5 +1,7 @@
 /* The module `runtime`: what a script may know of its limits.  Fields are looked up when they are read. */
-#include "lua/api/modules.h"
+#include "lua/api/runtime_info.h"
+
+#include "lua/isolate.h"
 #include "lua/limits/budget.h"
 #include "lua/task/task.h"
 
@@ -80,7 +82,7 @@ static int refuse_to_write(lua_State *L)
     return luaL_error(L, "runtime.%s: what is in here is only to be read", luaL_tolstring(L, 2, NULL));
 }
 
-void info_open(struct orr_isolate *iso, lua_State *L)
+void runtime_info_open(struct orr_isolate *iso, lua_State *L)
 {
     static const luaL_Reg functions[] = { { "stats", stats }, { NULL, NULL } };
     static const luaL_Reg special[] = { { "__index", read_field }, { "__newindex", refuse_to_write }, { NULL, NULL } };

@@ -1,5 +1,25 @@
-#include "lua/api/modules.h"
 
+#include "lua/host/modules.h"
+
+#include "lua/api/async.h"
+#include "lua/api/await.h"
+#include "lua/api/c_libraries.h"
+#include "lua/api/collectgarbage.h"
+#include "lua/api/coroutine.h"
+#include "lua/api/eventloop.h"
+#include "lua/api/events.h"
+#include "lua/api/future.h"
+#include "lua/api/group.h"
+#include "lua/api/json.h"
+#include "lua/api/loop.h"
+#include "lua/api/runtime_info.h"
+#include "lua/api/schedule.h"
+#include "lua/api/scopes.h"
+#include "lua/api/sync.h"
+#include "lua/api/task_methods.h"
+#include "lua/api/testing.h"
+#include "lua/api/values.h"
+#include "lua/isolate.h"
 #include "lua/isolate/api_modules.h"
 #include "lua/isolate/settings.h"
 #include "lua/limits/hooks.h"
@@ -95,22 +115,23 @@ void modules_open(struct orr_isolate *iso, lua_State *L)
     lua_newtable(L);
     loop_open(iso, L);
     schedule_open(iso, L);
-    info_open(iso, L);
+    runtime_info_open(iso, L);
     paced_open(iso, L);
     values_open(iso, L);
     json_open(iso, L);
     lua_newtable(L);
     async_open(iso, L);
-    block_open(iso, L);
+    await_open(iso, L);
+    scopes_open(iso, L);
     sync_open(iso, L);
     future_open(iso, L);
     group_open(iso, L);
     lua_setfield(L, -2, "async");
-    handle_open(iso, L);
+    task_methods_open(iso, L);
     coroutine_open(iso, L);
     terminate_open(iso, L);
     hooks_open(iso, L);
-    garbage_open(iso, L);
+    collectgarbage_open(iso, L);
     if (iso->limits.safe_patterns)
         put_patterns(iso, L);
     run_chunk(L, orrery_lua_async, orrery_lua_async_size, "=orrery/async.lua");
@@ -131,9 +152,9 @@ void modules_open(struct orr_isolate *iso, lua_State *L)
         sandbox_finish(iso, L);
     else
         use_package(L);
-    libraries_open(iso, L);
+    c_libraries_open(iso, L);
     if (iso->limits.may_sleep)
-        libraries_may_sleep(iso);
+        c_libraries_may_sleep(iso);
     api_modules_withhold(L, settings->modules);
     if (settings->for_jobs && !api_modules_beyond_jobs(settings->modules)) /* with which an isolate is not used again */
         library_freeze(L);

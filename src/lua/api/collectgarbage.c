@@ -8,7 +8,9 @@
  *
  * An untrusted script can count and step.
  */
-#include "lua/api/modules.h"
+#include "lua/api/collectgarbage.h"
+
+#include "lua/isolate.h"
 #include "lua/isolate/collector.h"
 #include "lua/limits/budget.h"
 #include "lua/sandbox/sandbox.h"
@@ -98,7 +100,7 @@ static int collect(lua_State *L)
     return 0;
 }
 
-void garbage_open(struct orr_isolate *iso, lua_State *L)
+void collectgarbage_open(struct orr_isolate *iso, lua_State *L)
 {
     if (!iso->collector.managed)
         return;

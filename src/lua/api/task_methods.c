@@ -1,5 +1,8 @@
 /* The methods of tasks. */
-#include "lua/api/modules.h"
+#include "lua/api/task_methods.h"
+
+#include "lua/api/duration.h"
+#include "lua/isolate.h"
 #include "lua/task/report.h"
 #include "lua/task/task.h"
 
@@ -193,7 +196,7 @@ static bool drive_until_done(lua_State *L, struct ltask *self, uint64_t timeout)
 static int handle_wait_plain(lua_State *L)
 {
     struct ltask *self = ltask_check(L, 1);
-    uint64_t timeout = lua_isnoneornil(L, 2) ? ORR_NEVER : check_ms(L, 2);
+    uint64_t timeout = lua_isnoneornil(L, 2) ? ORR_NEVER : duration_check(L, 2);
     lua_settop(L, 1);
     if (!drive_until_done(L, self, timeout)) {
         lua_pushboolean(L, false);
@@ -230,7 +233,7 @@ static int handle_index(lua_State *L)
     return key && !strcmp(key, "name") ? handle_name(L) : 1;
 }
 
-void handle_open(struct orr_isolate *iso, lua_State *L)
+void task_methods_open(struct orr_isolate *iso, lua_State *L)
 {
     static const luaL_Reg methods[] = {
         { "status", handle_status },           { "close", handle_close },         { "detach", handle_detach },

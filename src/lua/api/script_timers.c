@@ -1,0 +1,378 @@
+/*
+ * The module `loop`: timers with callbacks, on the core's timers.  A timer goes on when its handle is collected: it is anchored
+ * while it is started, and while callbacks of it are due.  A callback runs as a task of its own: see callback.h.
+ *
+ * What fired before the timer was stopped or started again, and has not called back yet, does not.  Callbacks begin in the order in which
+ * they became due; so it is enough to count those, and how many of them, the first ones, are stale.
+ */
+
+#include "lua/api/script_timers.h"
+
+#include "base/text.h"
+#include "lua/api/duration.h"
+#include "lua/host/script.h"
+#include "lua/isolate.h"
+#include "lua/isolate/charge.h"
+#include "lua/task/callback.h"
+#include "lua/task/report.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define TIMER "orrery.timer"
+
+struct timer_object {
+    struct handler handler;
+    struct callback callback; /* anchored while it is started, or due */
+    struct orr_isolate *iso;
+    struct timer_object *next, **at; /* in the isolate's list of those not closed */
+    uint32_t script;                 /* whose it is */
+    struct orr_timer *timer;         /* NULL once closed */
+    uint64_t repeat;
+    uint32_t due, stale; /* callbacks: those that are to come, and those before them that are not to be */
+    bool repeats;        /* as it was last started */
+    bool started;        /* and not stopped, and not done */
+};
+
+static struct timer_object *timer_check(lua_State *L)
+{
+    struct timer_object *self = isolate_check(L, 1, OBJECT_TIMER, TIMER);
+    if (!self->timer)
+        luaL_error(L, "the timer is closed");
+    return self;
+}
+
+static void let_go(struct timer_object *self)
+{
+    int anchor = self->callback.anchor;
+    if (!anchor || self->started || self->callback.pending)
+        return;
+    self->callback.anchor = 0;
+    isolate_unanchor(self->iso, self->iso->L, anchor);
+}
+
+/* --- Calling back ---------------------------------------------------------------------------------------------------- */
+
+static struct timer_object *timer_of(struct callback *callback)
+{
+    return container_of(callback, struct timer_object, callback);
+}
+
+/* The first of those that are due.  True if it is to call back. */
+static bool take_due(struct timer_object *self)
+{
+    bool stale = self->stale;
+    self->stale -= stale;
+    self->due -= !stale;
+    return !stale;
+}
+
+static int push_callback(struct callback *callback, lua_State *co, int timer)
+{
+    if (!take_due(timer_of(callback)))
+        return -ENOENT;
+    lua_getiuservalue(co, timer, 1);
+    return 0;
+}
+
+static void skip_callback(struct callback *callback)
+{
+    take_due(timer_of(callback));
+}
+
+static void callbacks_over(struct callback *callback)
+{
+    let_go(timer_of(callback));
+}
+
+static const struct callback_kind timer_kind = {
+    .name = "timer", .entry = ORR_LUA_TIMER, .push = push_callback, .skip = skip_callback, .let_go = callbacks_over
+};
+
+static void stop(struct timer_object *self);
+
+static void set_started(struct timer_object *self, bool started)
+{
+    struct timer_figures *figures = &self->iso->timers.figures;
+    figures->pending += (uint64_t)started - self->started;
+    self->started = started;
+}
+
+static void timer_fires(struct orr_timer *timer, void *data, int status)
+{
+    struct timer_object *self = data;
+    struct orr_isolate *iso = self->iso;
+    (void)timer;
+    if (status || !self->started || (isolate_ends(iso) && shutdown_refuses(iso, self->script)))
+        return;
+    if (self->handler.disabled || iso->verdict.condemned) { /* none of its callbacks would run */
+        iso->timers.figures.dropped++;
+        stop(self);
+        return;
+    }
+    if (self->repeats && isolate_is_held(iso))
+        return; /* it could not be called now, and is not called twice then */
+    set_started(self, self->repeats);
+    if (callback_start(&self->callback)) {
+        iso->timers.figures.dropped++;
+        let_go(self);
+    } else {
+        iso->timers.figures.fired++;
+        self->due++;
+    }
+}
+
+static int loop_new_timer(lua_State *L)
+{
+    struct orr_isolate *iso = isolate_of(L);
+    objects_check(iso, L);
+    struct timer_object *self = lua_newuserdatauv(L, sizeof *self, iso->debug ? 2 : 1);
+    uint32_t script = script_running(iso);
+    *self = (struct timer_object){
+        .iso = iso,
+        .script = script,
+        .callback = { .kind = &timer_kind, .iso = iso, .handler = &self->handler, .script = script },
+    };
+    isolate_set_class(L, OBJECT_TIMER);
+    objects_made(iso);
+    if (iso->debug) { /* where it was made */
+        report_push_location(L, L, 1);
+        lua_setiuservalue(L, -2, 2);
+    }
+    if (charge_take(iso, sizeof(struct orr_timer)))
+        return charge_raise(L);
+    int error = orr_timer_new(iso->rt, &(struct orr_timer_options){ .fire = timer_fires, .data = self, .local = true },
+                              &self->timer);
+    if (error) {
+        charge_give(iso, sizeof(struct orr_timer));
+        return luaL_error(L, "loop.new_timer: %s", strerror(-error));
+    }
+    self->next = iso->timers.first;
+    self->at = &iso->timers.first;
+    if (self->next)
+        self->next->at = &self->next;
+    iso->timers.first = self;
+    return 1;
+}
+
+/* What is due at once is so by the time that the worker has read last: it need not read it anew. */
+static int start_core(const struct timer_object *self, uint64_t delay)
+{
+    if (!delay && !self->repeat)
+        return orr_timer_start_at(self->timer, self->iso->worker->now, 0);
+    return orr_timer_start(self->timer, delay, self->repeat);
+}
+
+static int start(lua_State *L, struct timer_object *self, uint64_t delay)
+{
+    struct orr_isolate *iso = self->iso;
+    if (!self->callback.anchor) {
+        lua_pushvalue(L, 1);
+        self->callback.anchor = isolate_anchor(iso, L);
+        lua_pop(L, 1);
+    }
+    int error = isolate_visit(iso);
+    if (!error) {
+        error = start_core(self, delay);
+        self->repeats = self->repeat;
+        isolate_leave(iso);
+    }
+    iso->timers.figures.rearmed += !error && self->started;
+    set_started(self, !error);
+    if (error) {
+        let_go(self);
+        return luaL_error(L, "timer:start: %s", strerror(-error));
+    }
+    lua_settop(L, 1);
+    return 1;
+}
+
+/* What has fired is not to call back any more. */
+static void forget_due(struct timer_object *self)
+{
+    self->stale += self->due;
+    self->due = 0;
+}
+
+/* timer:start(delay, repeat, fn) */
+static int timer_start(lua_State *L)
+{
+    struct timer_object *self = timer_check(L);
+    uint64_t delay = duration_check(L, 2);
+    uint64_t repeat = duration_check(L, 3);
+    luaL_checktype(L, 4, LUA_TFUNCTION);
+    lua_pushvalue(L, 4);
+    lua_setiuservalue(L, 1, 1);
+    self->repeat = repeat;
+    forget_due(self);
+    self->handler = (struct handler){ .script = self->script }; /* a new start */
+    return start(L, self, delay);
+}
+
+static int timer_again(lua_State *L)
+{
+    struct timer_object *self = timer_check(L);
+    if (!self->repeat || lua_getiuservalue(L, 1, 1) != LUA_TFUNCTION)
+        return luaL_error(L, "timer:again: the timer does not repeat, or was never started");
+    forget_due(self);
+    return start(L, self, self->repeat);
+}
+
+static void stop(struct timer_object *self)
+{
+    forget_due(self);
+    set_started(self, false);
+    if (!isolate_visit(self->iso)) {
+        orr_timer_cancel(self->timer);
+        isolate_leave(self->iso);
+    }
+    let_go(self);
+}
+
+/* By the script. */
+static void cancel(struct timer_object *self)
+{
+    self->iso->timers.figures.cancelled += self->started;
+    stop(self);
+}
+
+/* Of a closed timer, nothing is left to stop. */
+static int timer_stop(lua_State *L)
+{
+    struct timer_object *self = isolate_check(L, 1, OBJECT_TIMER, TIMER);
+    if (self->timer)
+        cancel(self);
+    lua_settop(L, 1);
+    return 1;
+}
+
+static void close_timer(struct timer_object *self)
+{
+    stop(self);
+    if (!isolate_visit(self->iso)) {
+        orr_timer_free(self->timer);
+        isolate_leave(self->iso);
+    }
+    self->timer = NULL;
+    charge_give(self->iso, sizeof(struct orr_timer));
+    *self->at = self->next;
+    if (self->next)
+        self->next->at = self->at;
+}
+
+static int timer_close(lua_State *L)
+{
+    struct timer_object *self = isolate_check(L, 1, OBJECT_TIMER, TIMER);
+    if (self->timer) {
+        cancel(self);
+        close_timer(self);
+    }
+    return 0;
+}
+
+static int timer_gc(lua_State *L)
+{
+    objects_gone(isolate_of(L));
+    return timer_close(L);
+}
+
+void script_timers_close(struct orr_isolate *iso, uint32_t script)
+{
+    for (struct timer_object *at = iso->timers.first, *next; at; at = next) {
+        next = at->next;
+        if (script == EVERY_SCRIPT || at->script == script) {
+            iso->timers.figures.dropped += at->started;
+            close_timer(at);
+        }
+    }
+}
+
+bool script_timers_any_active(const struct orr_isolate *iso)
+{
+    for (const struct timer_object *at = iso->timers.first; at; at = at->next)
+        if (orr_timer_due_in(at->timer) != ORR_NEVER)
+            return true;
+    return false;
+}
+
+void script_timers_list(struct orr_isolate *iso, lua_State *L, uint32_t script)
+{
+    for (struct timer_object *at = iso->timers.first; at; at = at->next) {
+        if (at->script != script || !at->started)
+            continue;
+        lua_createtable(L, 0, 3);
+        lua_pushliteral(L, "timer");
+        lua_setfield(L, -2, "kind");
+        char time[TEXT_DURATION_ROOM];
+        text_duration(time, at->repeats ? at->repeat : orr_timer_due_in(at->timer));
+        lua_pushfstring(L, "%s %s", at->repeats ? "repeats every" : "fires in", time);
+        lua_setfield(L, -2, "state");
+        isolate_push_anchored(iso, L, at->callback.anchor);
+        lua_getiuservalue(L, -1, 2);
+        lua_setfield(L, -3, "created");
+        lua_pop(L, 1);
+        lua_rawseti(L, -2, luaL_len(L, -2) + 1);
+    }
+}
+
+static int timer_is_closing(lua_State *L)
+{
+    struct timer_object *self = isolate_check(L, 1, OBJECT_TIMER, TIMER);
+    lua_pushboolean(L, !self->timer);
+    return 1;
+}
+
+static int timer_is_active(lua_State *L)
+{
+    struct timer_object *self = isolate_check(L, 1, OBJECT_TIMER, TIMER);
+    lua_pushboolean(L, self->timer && orr_timer_due_in(self->timer) != ORR_NEVER);
+    return 1;
+}
+
+static int timer_get_due_in(lua_State *L)
+{
+    uint64_t due = orr_timer_due_in(timer_check(L)->timer);
+    if (due == ORR_NEVER)
+        lua_pushnil(L);
+    else
+        lua_pushnumber(L, (lua_Number)due / 1e6);
+    return 1;
+}
+
+/* A timer that is started fires when it was to, and has the new repeat from then on. */
+static int timer_set_repeat(lua_State *L)
+{
+    struct timer_object *self = timer_check(L);
+    self->repeat = duration_check(L, 2);
+    uint64_t due = orr_timer_due_in(self->timer);
+    if (due != ORR_NEVER)
+        return start(L, self, due);
+    lua_settop(L, 1);
+    return 1;
+}
+
+static int timer_get_repeat(lua_State *L)
+{
+    lua_pushnumber(L, (lua_Number)timer_check(L)->repeat / 1e6);
+    return 1;
+}
+
+void script_timers_open(struct orr_isolate *iso, lua_State *L)
+{
+    static const luaL_Reg methods[] = {
+        { "start", timer_start },
+        { "again", timer_again },
+        { "stop", timer_stop },
+        { "close", timer_close },
+        { "is_closing", timer_is_closing },
+        { "is_active", timer_is_active },
+        { "get_due_in", timer_get_due_in },
+        { "set_repeat", timer_set_repeat },
+        { "get_repeat", timer_get_repeat },
+        { "__gc", timer_gc },
+        { NULL, NULL },
+    };
+    static const luaL_Reg functions[] = { { "new_timer", loop_new_timer }, { NULL, NULL } };
+    isolate_object_class(iso, L, OBJECT_TIMER, TIMER, methods);
+    isolate_register(iso, L, functions);
+}
