@@ -1,7 +1,8 @@
 /*
- * The module `worker`, as far as it is written in C; the rest is lua/worker.lua, which gets these functions and shows none of them.
+ * The part of the Lua module `worker` that is written in C.  lua/worker.lua gets these functions, checks
+ * the arguments and makes the module; scripts never see the functions.
  *
- * A job's handle gives the job up when it is closed or collected, so one that nobody waits for any more does not run on.
+ * Closing or collecting the handle of a job gives the job up: a job that nobody waits for does not run on.
  */
 #include "lua/worker/module.h"
 
@@ -9,7 +10,7 @@
 #include "lua/limits/budget.h"
 #include "lua/task/task.h"
 #include "lua/values/work.h"
-#include "lua/worker/channel.h"
+#include "lua/worker/channel_class.h"
 #include "lua/worker/pool.h"
 #include "lua/worker/runtime_pools.h"
 
@@ -23,7 +24,7 @@
 extern const char orrery_lua_worker[];
 extern const size_t orrery_lua_worker_size;
 
-/* A userdata with a pointer, of a class. */
+/* Pushes a userdata of a class, which holds a pointer.  May raise. */
 static void **new_handle(lua_State *L, const char *class)
 {
     void **handle = lua_newuserdatauv(L, sizeof *handle, 0);
@@ -32,7 +33,7 @@ static void **new_handle(lua_State *L, const char *class)
     return handle;
 }
 
-/* --- Programs ------------------------------------------------------------------------------------------------------------ */
+/* --- Programs --------------------------------------------------------------------------------- */
 
 static int program_gc(lua_State *L)
 {
@@ -42,7 +43,7 @@ static int program_gc(lua_State *L)
     return 0;
 }
 
-/* Sets the code of the program, and its modules, from the arguments of compile().  False, with why not pushed. */
+/* Sets the code and the modules of a program from the arguments of compile().  False, with the reason pushed. */
 static bool set_code(lua_State *L, struct program *program)
 {
     bool compiled = program_set_code(program, L, 1, lua_tostring(L, 2));
@@ -56,7 +57,10 @@ static bool set_code(lua_State *L, struct program *program)
     return compiled;
 }
 
-/* compile(script, name, memory, modules): modules are { name, script, name of the chunk, name, ... }.  A program; or nil and why not. */
+/*
+ * compile(script, name, memory, modules): a program; or nil and the reason.  `modules` is a list of a name, a
+ * script and the name of its chunk for each module.
+ */
 static int compile(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
@@ -82,14 +86,14 @@ static int compile(lua_State *L)
     return 1;
 }
 
-/* --- Pools ----------------------------------------------------------------------------------------------------------------- */
+/* --- Pools ------------------------------------------------------------------------------------ */
 
 static struct job_pools *get_pools(lua_State *L)
 {
     struct job_pools *pools;
     int error = runtime_pools_get(isolate_of(L)->rt, &pools);
     if (error)
-        luaL_error(L, "no threads for workers: %s", strerror(-error));
+        luaL_error(L, "worker: cannot start the pool threads: %s", strerror(-error));
     return pools;
 }
 
@@ -106,12 +110,12 @@ static int pool_gc(lua_State *L)
     return 0;
 }
 
-/* Every job has a memory limit of its own: so untrusted scripts may have only so many at once. */
-static void check_places(lua_State *L, const struct job_pools *pools, unsigned size)
+/* Every job has a memory limit of its own, so an untrusted script may run only a number of jobs at once. */
+static void check_slots(lua_State *L, const struct job_pools *pools, unsigned size)
 {
-    enum { A_THREAD = 4 };
+    enum { SLOTS_A_THREAD = 4 };
     const struct orr_isolate *iso = isolate_of(L);
-    unsigned most = A_THREAD * pools->count;
+    unsigned most = SLOTS_A_THREAD * pools->count;
     if (iso->limits.profile == ORR_LUA_UNTRUSTED && (size > most || iso->job_slots > most - size))
         luaL_error(L, "worker.pool: the pools of this script may be of size %d together, and %d is taken", (int)most,
                    (int)iso->job_slots);
@@ -124,7 +128,7 @@ static int make_pool(lua_State *L)
     struct job_pools *pools = get_pools(L);
     unsigned size = (unsigned)lua_tointeger(L, 1);
     size = size ? size : pools->count;
-    check_places(L, pools, size);
+    check_slots(L, pools, size);
     void **handle = new_handle(L, POOL);
     if (charge_take(iso, sizeof(struct job_pool)))
         return charge_raise(L);
@@ -164,7 +168,7 @@ static int figures(lua_State *L)
     return 1;
 }
 
-/* --- Jobs -------------------------------------------------------------------------------------------------------------------- */
+/* --- Jobs ------------------------------------------------------------------------------------- */
 
 static int job_gc(lua_State *L)
 {
@@ -178,9 +182,24 @@ static int job_gc(lua_State *L)
     return 0;
 }
 
+static int raise_changed(lua_State *L)
+{
+    return luaL_error(L, "worker: the stack was changed while values were being copied");
+}
+
+/* The job at 1.  Raises if the debug library has put something else there. */
+static struct job *check_job(lua_State *L)
+{
+    void **handle = luaL_testudata(L, 1, JOB);
+    if (!handle || !*handle)
+        raise_changed(L);
+    return *handle;
+}
+
+/* The stack of submit(). */
 enum { JOBS = 2, PROGRAM_GIVEN, POOL_GIVEN, BOUNDED, TIMEOUT, ARGUMENTS, WORK = TIMEOUT };
 
-/* Before it is sent, for that must not fail: from then on, whoever has the set can cancel it. */
+/* Notes the job in the set before it is sent: from then on the owner of the set can cancel it.  May raise. */
 static void note_job(lua_State *L, bool under_way)
 {
     lua_pushvalue(L, 1);
@@ -191,7 +210,7 @@ static void note_job(lua_State *L, bool under_way)
     lua_rawset(L, JOBS);
 }
 
-/* [job] ..., with a copy of its arguments. */
+/* [job] ...: sends the job, which has a copy of its arguments. */
 static int send_job(lua_State *L, struct job *job)
 {
     note_job(L, true);
@@ -211,7 +230,6 @@ static int send_job(lua_State *L, struct job *job)
 
 static int submit_on(lua_State *L, int status, lua_KContext context);
 
-/* There was no memory for the copy: what is garbage is collected, and it is tried again. */
 static int collect_and_copy(lua_State *L, int status, lua_KContext context);
 
 static int run_submission(lua_State *L, struct job *job, struct paced *work)
@@ -236,10 +254,9 @@ static int submit_on(lua_State *L, int status, lua_KContext context)
 {
     (void)status;
     struct paced *work = paced_kept(L, WORK, context);
-    void **handle = luaL_testudata(L, 1, JOB);
-    struct job *job = handle ? *handle : NULL;
-    if (!job || container_of(work, struct encoding, paced)->encoder.m != &job->arguments)
-        return luaL_error(L, "somebody has changed what is being sent");
+    struct job *job = check_job(L);
+    if (!encoding_writes(work, &job->arguments))
+        return raise_changed(L);
     return run_submission(L, job, work);
 }
 
@@ -250,21 +267,19 @@ static int begin_submission(lua_State *L, struct job *job)
     return run_submission(L, job, &work.paced);
 }
 
+/* There was no memory for the copy: collects garbage and tries again. */
 static int collect_and_copy(lua_State *L, int status, lua_KContext context)
 {
     (void)status;
     if (budget_pay(L))
         return budget_hold(L, collect_and_copy, context);
     charge_collected(isolate_of(L));
-    void **handle = luaL_testudata(L, 1, JOB);
-    if (!handle || !*handle)
-        return luaL_error(L, "somebody has changed what is being sent");
-    return begin_submission(L, *handle);
+    return begin_submission(L, check_job(L));
 }
 
 static int make_and_submit(lua_State *L, bool collected);
 
-/* The same, when there was no memory for the job itself. */
+/* There was no memory for the job itself: collects garbage and tries again. */
 static int collect_and_submit(lua_State *L, int status, lua_KContext context)
 {
     (void)status;
@@ -275,8 +290,8 @@ static int collect_and_submit(lua_State *L, int status, lua_KContext context)
 }
 
 /*
- * submit(set of jobs, program, pool, bounded, timeout in ms, arguments...): a job, put into the set; or nil and why not, if as many wait
- * as may; or false and what is wrong with the arguments.
+ * submit(set of jobs, program, pool, bounded, timeout in ms, arguments...): a job, which is put into the set;
+ * or nil and a message, if the queue is full; or false and a message, if the arguments cannot be copied.
  */
 static int make_and_submit(lua_State *L, bool collected)
 {
@@ -303,7 +318,7 @@ static int submit(lua_State *L)
     return make_and_submit(L, false);
 }
 
-/* [job] [work] [whether it went well] [what it has come to...] */
+/* [job] [work] [whether it succeeded] [results, or the error] */
 static int outcome_on(lua_State *L, int status, lua_KContext context);
 
 static int run_outcome(lua_State *L, const struct job *job, struct paced *work)
@@ -323,14 +338,13 @@ static int outcome_on(lua_State *L, int status, lua_KContext context)
 {
     (void)status;
     struct paced *work = paced_kept(L, 2, context);
-    void **handle = luaL_testudata(L, 1, JOB);
-    const struct job *job = handle ? *handle : NULL;
-    if (!job || container_of(work, struct decoding, paced)->decoder.m != &job->result)
-        return luaL_error(L, "somebody has changed what is being received");
+    const struct job *job = check_job(L);
+    if (!decoding_reads(work, &job->result))
+        return raise_changed(L);
     return run_outcome(L, job, work);
 }
 
-/* [job]: pushes what it has come to. */
+/* [job]: pushes its outcome. */
 static int push_outcome(lua_State *L, struct job *job)
 {
     const struct orr_result *result = orr_future_result(job->future);
@@ -348,7 +362,7 @@ static int push_outcome(lua_State *L, struct job *job)
     return run_outcome(L, job, &work.paced);
 }
 
-/* wait(job): true and the results; false, the error and its report; or nil and why nothing has come of it. */
+/* wait(job): true and the results; false, the error and its report; or nil and why the job did not run. */
 static int wait_for(lua_State *L, int status, lua_KContext context)
 {
     (void)status;
@@ -363,7 +377,7 @@ static int wait_for(lua_State *L, int status, lua_KContext context)
     return wait_raise(L, error);
 }
 
-/* However the wait ends, and if the task is just dropped, the handle is closed. */
+/* However the wait ends, also if the task is dropped, the handle is closed. */
 static int wait_job(lua_State *L)
 {
     lua_settop(L, 1);
@@ -371,7 +385,7 @@ static int wait_job(lua_State *L)
     return wait_for(L, LUA_OK, 0);
 }
 
-/* cancel(job): whether it was in time. */
+/* cancel(job): false if the job was over before. */
 static int cancel(lua_State *L)
 {
     struct job *job = *(void **)lua_touserdata(L, 1);
@@ -379,33 +393,33 @@ static int cancel(lua_State *L)
     return 1;
 }
 
-/* is_open(job): whether somebody still waits for it, or is going to. */
+/* is_open(job): whether its handle was not closed or collected yet. */
 static int is_open(lua_State *L)
 {
     lua_pushboolean(L, *(void **)lua_touserdata(L, 1) != NULL);
     return 1;
 }
 
-/* where(level): of the function that many out from us. */
+/* where(level): "file:line: " of the function at that level of the call stack. */
 static int where(lua_State *L)
 {
     luaL_where(L, (int)luaL_checkinteger(L, 1));
     return 1;
 }
 
-/* --- The module ---------------------------------------------------------------------------------------------------------------- */
+/* --- The module ------------------------------------------------------------------------------- */
 
 void worker_module_open(struct orr_isolate *iso, lua_State *L)
 {
     static const luaL_Reg functions[] = {
-        { "compile", compile }, { "pool", make_pool }, { "figures", figures },     { "submit", submit },
-        { "wait", wait_job },   { "cancel", cancel },  { "channel", channel_new }, { "where", where },
+        { "compile", compile }, { "pool", make_pool }, { "figures", figures },           { "submit", submit },
+        { "wait", wait_job },   { "cancel", cancel },  { "channel", channel_class_new }, { "where", where },
         { "is_open", is_open }, { NULL, NULL },
     };
     static const luaL_Reg of_program[] = { { "__gc", program_gc }, { NULL, NULL } };
     static const luaL_Reg of_pool[] = { { "__gc", pool_gc }, { NULL, NULL } };
     static const luaL_Reg of_job[] = { { "__gc", job_gc }, { "__close", job_gc }, { NULL, NULL } };
-    channel_open(iso, L);
+    channel_class_open(iso, L);
     isolate_class(iso, L, PROGRAM, of_program);
     isolate_class(iso, L, POOL, of_pool);
     isolate_class(iso, L, JOB, of_job);

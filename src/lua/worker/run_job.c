@@ -211,7 +211,8 @@ static bool is_active(struct job_isolate *isolate, struct orr_task *task)
     }
     if (iso->tasks.unseen.first)
         orr_task_yield(task);
-    return iso->tasks.count || iso->tasks.unseen.first || (!stopping && (iso->schedule.count || script_timers_any_active(iso)));
+    return iso->tasks.count || iso->tasks.unseen.first ||
+           (!stopping && (iso->schedule.count || script_timers_any_active(iso)));
 }
 
 /* All that the main task began is over.  True if another main task follows. */
