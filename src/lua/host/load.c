@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* --- Loading ------------------------------------------------------------------------------------ */
+/* --- Loading ---------------------------------------------------------------------------------- */
 
 struct request {
     const struct orr_lua_source *source;
@@ -94,7 +94,7 @@ int orr_lua_load(lua_State *L, const struct orr_lua_source *source)
     return -ENOMEM;
 }
 
-/* --- Registering -------------------------------------------------------------------------------- */
+/* --- Registering ------------------------------------------------------------------------------ */
 
 /* [value] [name] */
 static int register_protected(lua_State *L)

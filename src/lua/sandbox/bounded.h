@@ -1,24 +1,26 @@
 /*
  * Bounded library functions: Lua's library functions, such that one call never takes long.
  *
- * Each bounded function stands in the place of a function of Lua's own.  It calls Lua's own when the work
- * is small and no metamethod can interfere: so results and messages are Lua's.  Otherwise it calls the
- * function of the same name in lua/bounded.lua, which does the work in Lua, where it can be interrupted.
- * Metamethods are called such that they can yield.
+ * Each bounded function stands in the place of a function of Lua's own.  It calls Lua's own when
+ * the work is small and no metamethod can interfere: so results and messages are Lua's.  Otherwise
+ * it calls the function of the same name in lua/bounded.lua, which does the work in Lua, where it
+ * can be interrupted. Metamethods are called such that they can yield.
  *
- * This header is what the libraries (bounded_base.h, bounded_string.h, bounded_table.h) share.  Upvalues
- * of each function in a `struct bounded`: the isolate; Lua's own function; the function in Lua, or nil.
- * All functions that are declared here may raise.
+ * This header is what the libraries (bounded_base.h, bounded_string.h, bounded_table.h) share. 
+ * Upvalues of each function in a `struct bounded`: the isolate; Lua's own function; the function in
+ * Lua, or nil. All functions that are declared here may raise.
  */
 #ifndef ORR_LUA_SANDBOX_BOUNDED_H
 #define ORR_LUA_SANDBOX_BOUNDED_H
 
 #include "lua/isolate.h"
 
-/* How much one call in C may do: about a millisecond.  The libraries have more limits of their own. */
+/*
+ * How much one call in C may do: about a millisecond.  The libraries have more limits of their own.
+ */
 enum {
     ELEMENTS_MAX = 32768, /* moved in a table, or strings repeated */
-    RESULTS_MAX = 65536,  /* returned: half of what a stack may hold, since a call with varargs copies them */
+    RESULTS_MAX = 65536,  /* returned: half of a full stack, since varargs are copied */
 };
 
 struct bounded {

@@ -7,7 +7,7 @@
 
 enum { DATE_MAX = 1024 }; /* bytes of the format for os.date */
 
-/* --- Basic functions ---------------------------------------------------------------------------- */
+/* --- Basic functions -------------------------------------------------------------------------- */
 
 static int tostring_described(lua_State *L, int status, lua_KContext context)
 {
@@ -94,7 +94,7 @@ static int base_setmetatable(lua_State *L)
     return bounded_call_own(L);
 }
 
-/* --- os ----------------------------------------------------------------------------------------- */
+/* --- os --------------------------------------------------------------------------------------- */
 
 static int os_date(lua_State *L)
 {

@@ -11,8 +11,8 @@ extern const char orrery_lua_bounded[];
 extern const size_t orrery_lua_bounded_size;
 
 /*
- * argument_error(name, argument, message): raises as luaL_argerror() does.  The caller is a function in Lua
- * that bounded_call_in_lua() called.
+ * argument_error(name, argument, message): raises as luaL_argerror() does.  The caller is a
+ * function in Lua that bounded_call_in_lua() called.
  */
 static int tool_argument_error(lua_State *L)
 {

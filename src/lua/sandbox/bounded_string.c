@@ -1,7 +1,7 @@
 /*
- * Functions that look at each byte of a long string, or that join many arguments, work in Lua, piece by
- * piece.  A result that would be longer than the longest string is refused before it is made, where the
- * length can be known.
+ * Functions that look at each byte of a long string, or that join many arguments, work in Lua,
+ * piece by piece.  A result that would be longer than the longest string is refused before it is
+ * made, where the length can be known.
  */
 #include "lua/sandbox/bounded_string.h"
 
@@ -16,7 +16,7 @@ enum {
     OPTIONS_MAX = 64 * 1024, /* bytes of the format for string.pack */
 };
 
-/* --- string ----------------------------------------------------------------------------------------------------- */
+/* --- string ----------------------------------------------------------------------------------- */
 
 static int string_rep(lua_State *L)
 {
@@ -75,8 +75,8 @@ static int make_of_all(lua_State *L)
 }
 
 /*
- * Skips a conversion in a format for string.format; `at` is its %.  Answers where it ends.  `whole`: it
- * has no precision, so that a string is not cut.
+ * Skips a conversion in a format for string.format; `at` is its %.  Answers where it ends. 
+ * `whole`: it has no precision, so that a string is not cut.
  */
 static const char *skip_conversion(const char *at, const char *end, char *conversion, bool *whole)
 {
@@ -164,8 +164,8 @@ static int string_format(lua_State *L)
 }
 
 /*
- * next_piece(format, from): answers where a piece of a few conversions ends that begins at `from`, how many
- * arguments it uses, and whether it is one %q and nothing else.
+ * next_piece(format, from): answers where a piece of a few conversions ends that begins at `from`,
+ * how many arguments it uses, and whether it is one %q and nothing else.
  */
 static int tool_next_piece(lua_State *L)
 {
@@ -194,7 +194,10 @@ static int tool_next_piece(lua_State *L)
     return 3;
 }
 
-/* Bytes of the fixed-size strings (c100) in a format for string.pack: they may exceed the arguments. */
+/*
+ * Bytes of the fixed-size strings (c100) in a format for string.pack: they may exceed the
+ * arguments.
+ */
 static size_t fixed_size(const char *format)
 {
     size_t sum = 0;
@@ -229,7 +232,7 @@ static int string_options(lua_State *L)
     return bounded_call_own(L);
 }
 
-/* --- utf8 ------------------------------------------------------------------------------------------------------- */
+/* --- utf8 ------------------------------------------------------------------------------------- */
 
 static int utf8_len(lua_State *L)
 {

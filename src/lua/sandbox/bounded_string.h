@@ -1,4 +1,7 @@
-/* Bounded functions (bounded.h): the libraries `string` and `utf8`, without the functions that take patterns. */
+/*
+ * Bounded functions (bounded.h): the libraries `string` and `utf8`, without the functions that take
+ * patterns.
+ */
 #ifndef ORR_LUA_SANDBOX_BOUNDED_STRING_H
 #define ORR_LUA_SANDBOX_BOUNDED_STRING_H
 

@@ -1,6 +1,6 @@
 /*
- * Lists with metamethods, and long parts of lists, are walked in Lua.  Sorting is done in Lua, too, unless
- * the list has few elements, which are numbers or short strings.
+ * Lists with metamethods, and long parts of lists, are walked in Lua.  Sorting is done in Lua, too,
+ * unless the list has few elements, which are numbers or short strings.
  */
 #include "lua/sandbox/bounded_table.h"
 
@@ -14,7 +14,7 @@ enum {
     JOINED_MAX = 4096,        /* elements concatenated in one call */
 };
 
-/* --- Tables and what acts as one ---------------------------------------------------------------------------- */
+/* --- Tables and what acts as one -------------------------------------------------------------- */
 
 /* Whether it is a table without a metatable. */
 static bool is_plain(lua_State *L, int index)
@@ -45,7 +45,7 @@ static const char *const changeable[] = { "__index", "__newindex", "__len", NULL
 static const char *const source_only[] = { "__index", NULL };
 static const char *const target_only[] = { "__newindex", NULL };
 
-/* --- The functions ---------------------------------------------------------------------------------------------- */
+/* --- The functions ---------------------------------------------------------------------------- */
 
 /* Bytes of elements [first, last] joined; numbers are not counted. */
 static size_t size_of_strings(lua_State *L, lua_Integer first, lua_Integer last, size_t separator_size)
@@ -62,8 +62,8 @@ static size_t size_of_strings(lua_State *L, lua_Integer first, lua_Integer last,
 }
 
 /*
- * Joins elements [first, last] of the table at 1, which has no metatable, and pushes the string.  False if an
- * element is neither string nor number: `bad` says which.
+ * Joins elements [first, last] of the table at 1, which has no metatable, and pushes the string. 
+ * False if an element is neither string nor number: `bad` says which.
  */
 static bool join(lua_State *L, lua_Integer first, lua_Integer last, lua_Integer *bad)
 {
@@ -117,7 +117,10 @@ static int table_concat(lua_State *L)
                       (LUAI_UACINT)bad);
 }
 
-/* join(table, separator, first, last): the string; or nil, and the index of an element that is none. */
+/*
+ * join(table, separator, first, last): the string; or nil, and the index of an element that is
+ * none.
+ */
 static int tool_join(lua_State *L)
 {
     lua_Integer bad;

@@ -8,11 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
-/* --- load --------------------------------------------------------------------------------------- */
+/* --- load ------------------------------------------------------------------------------------- */
 
 /*
- * For some texts the compiler takes time in proportion to the square of their length, and nothing can
- * interrupt it in between: see docs/threats.md.
+ * For some texts the compiler takes time in proportion to the square of their length, and nothing
+ * can interrupt it in between: see docs/threats.md.
  */
 enum { LOAD_MAX = 64 << 10 };
 
@@ -34,7 +34,10 @@ static int push_loaded(lua_State *L, int index, const struct source_options *opt
     return 2;
 }
 
-/* [text] [name] [mode] [globals]; the last may be missing.  `unnamed` is the name of a chunk without one. */
+/*
+ * [text] [name] [mode] [globals]; the last may be missing.  `unnamed` is the name of a chunk
+ * without one.
+ */
 static int load_text(lua_State *L, const char *unnamed)
 {
     const char *mode = luaL_optstring(L, 3, "bt");
@@ -83,7 +86,7 @@ int chunk_load(lua_State *L)
     return load_read(L, LUA_OK, arguments);
 }
 
-/* --- Modules ------------------------------------------------------------------------------------ */
+/* --- Modules ---------------------------------------------------------------------------------- */
 
 static bool is_word(char c)
 {

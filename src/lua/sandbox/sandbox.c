@@ -8,7 +8,10 @@
 extern const char orrery_lua_globals[];
 extern const size_t orrery_lua_globals_size;
 
-/* The allow-list: untrusted scripts have these names of Lua's libraries, and nothing that a later Lua adds. */
+/*
+ * The allow-list: untrusted scripts have these names of Lua's libraries, and nothing that a later
+ * Lua adds.
+ */
 static const struct {
     const char *library, *names;
     lua_CFunction open;
@@ -35,7 +38,8 @@ static const struct {
 
 enum { LIBRARIES = sizeof allowed / sizeof *allowed };
 
-static const char read_all_key, globals_key, registered_key; /* their addresses are keys in the registry */
+/* Their addresses are keys in the registry. */
+static const char read_all_key, globals_key, registered_key;
 
 void sandbox_libraries(lua_State *L)
 {
@@ -45,7 +49,7 @@ void sandbox_libraries(lua_State *L)
     }
 }
 
-/* --- Cutting down ------------------------------------------------------------------------------- */
+/* --- Cutting down ----------------------------------------------------------------------------- */
 
 static bool is_allowed(lua_State *L, const char *names, int key)
 {
@@ -108,7 +112,7 @@ void sandbox_open(struct orr_isolate *iso, lua_State *L)
     protect_strings(L);
 }
 
-/* --- Globals of one script ---------------------------------------------------------------------- */
+/* --- Globals of one script -------------------------------------------------------------------- */
 
 /* make_load(globals) */
 static int make_load(lua_State *L)
@@ -139,7 +143,7 @@ void sandbox_push_registered(lua_State *L)
     lua_rawgetp(L, LUA_REGISTRYINDEX, &registered_key);
 }
 
-/* --- Modules and names -------------------------------------------------------------------------- */
+/* --- Modules and names ------------------------------------------------------------------------ */
 
 void sandbox_register(struct orr_isolate *iso, lua_State *L, const char *name)
 {
@@ -184,8 +188,9 @@ static void make_globals(struct orr_isolate *iso, lua_State *L)
 }
 
 /*
- * For messages and tracebacks Lua looks for the names of functions in the table of loaded libraries, which
- * takes time in proportion to its size.  So Lua gets a table that scripts cannot add to.
+ * For messages and tracebacks Lua looks for the names of functions in the table of loaded
+ * libraries, which takes time in proportion to its size.  So Lua gets a table that scripts cannot
+ * add to.
  */
 static void make_names(lua_State *L)
 {

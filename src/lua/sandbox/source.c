@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 enum {
-    PIECE = 64,    /* bytes that the parser gets at a time: with some texts it takes long for each */
+    PIECE = 64,    /* bytes that the parser gets at a time: some texts take long */
     BUFFER = 4096, /* bytes that are read of a file at a time */
 };
 
@@ -23,7 +23,7 @@ static int answer_of(lua_State *L, int status)
     return -ENOMEM;
 }
 
-/* --- Text --------------------------------------------------------------------------------------- */
+/* --- Text ------------------------------------------------------------------------------------- */
 
 struct text {
     struct orr_isolate *iso;
@@ -50,7 +50,7 @@ int source_load_text(lua_State *L, const char *text, size_t size, const struct s
     return answer_of(L, lua_load(L, read_text, &source, options->name, options->mode));
 }
 
-/* --- Files -------------------------------------------------------------------------------------- */
+/* --- Files ------------------------------------------------------------------------------------ */
 
 struct file {
     struct orr_isolate *iso;
@@ -110,7 +110,7 @@ static const char *read_file(lua_State *L, void *data, size_t *size)
         if (file->in_comment) {
             const char *newline = memchr(start, '\n', *size);
             file->in_comment = !newline;
-            start = newline ? newline : end; /* the line break stays, so that lines are counted right */
+            start = newline ? newline : end; /* keep the line break: lines are counted */
             *size = (size_t)(end - start);
         }
     } while (!*size);

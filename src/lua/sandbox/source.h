@@ -1,6 +1,6 @@
 /*
- * Source text on its way to Lua's compiler, in pieces of at most 64 bytes.  Before each piece the deadline
- * of the running call is checked, so that compiling a long text can be ended.
+ * Source text on its way to Lua's compiler, in pieces of at most 64 bytes.  Before each piece the
+ * deadline of the running call is checked, so that compiling a long text can be ended.
  *
  * Both functions push the function and answer 0.  Otherwise:
  *   -EPROTO   the text does not compile, or the call was ended: the message is pushed
@@ -21,7 +21,10 @@ struct source_options {
 
 int source_load_text(lua_State *L, const char *text, size_t size, const struct source_options *options);
 
-/* Reads a regular file; the caller closes the descriptor.  A first line that begins with # is skipped. */
+/*
+ * Reads a regular file; the caller closes the descriptor.  A first line that begins with # is
+ * skipped.
+ */
 int source_load_file(lua_State *L, int fd, const struct source_options *options);
 
 /* [function] [globals] -> [function], with these globals. */

@@ -1,6 +1,6 @@
 #include "lua/worker/channel.h"
 
-/* --- Items -------------------------------------------------------------------------------------- */
+/* --- Items ------------------------------------------------------------------------------------ */
 
 struct channel_item *channel_item_new(const struct channel *channel)
 {
@@ -45,7 +45,7 @@ static struct channel_item *take_first(struct channel *channel)
     return item;
 }
 
-/* --- The life of a channel ---------------------------------------------------------------------- */
+/* --- The life of a channel -------------------------------------------------------------------- */
 
 static void ref_attachment(struct attachment *attachment)
 {
@@ -81,7 +81,10 @@ void channel_ref(struct channel *channel)
 
 void channel_unref(struct channel *channel)
 {
-    /* Release, so that every use comes before the end; acquire in the thread that frees the channel. */
+    /*
+     * Release, so that every use comes before the end; acquire in the thread that frees the
+     * channel.
+     */
     if (atomic_fetch_sub_explicit(&channel->references, 1, memory_order_acq_rel) != 1)
         return;
     struct alloc alloc = channel->alloc;
@@ -91,7 +94,7 @@ void channel_unref(struct channel *channel)
     alloc_free(&alloc, channel, sizeof *channel);
 }
 
-/* --- Waiters ------------------------------------------------------------------------------------ */
+/* --- Waiters ---------------------------------------------------------------------------------- */
 
 static struct channel_waiter *first_waiter(const struct orr_link *list)
 {
@@ -105,7 +108,9 @@ static void enlist(struct channel_waiter *waiter)
     list_append(waiter->sends ? &channel->senders : &channel->receivers, &waiter->link);
 }
 
-/* Takes a waiter off its list.  The caller wakes it with wake() after it has unlocked the channel. */
+/*
+ * Takes a waiter off its list.  The caller wakes it with wake() after it has unlocked the channel.
+ */
 static struct orr_future *serve(struct channel_waiter *waiter, enum channel_waiter_state state)
 {
     list_remove(&waiter->link);
@@ -174,7 +179,7 @@ enum channel_waiter_state channel_waiter_leave(struct channel_waiter *waiter)
     return state;
 }
 
-/* --- Sending and receiving ---------------------------------------------------------------------- */
+/* --- Sending and receiving -------------------------------------------------------------------- */
 
 enum channel_attempt channel_send(struct channel_waiter *waiter, bool listing)
 {

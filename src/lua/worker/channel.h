@@ -1,20 +1,21 @@
 /*
  * A channel carries values between tasks, of any isolates of a runtime, on any threads.
  *
- * Isolates share a channel by references: one for each handle in an isolate, one for each waiter, and one
- * for each message that the channel is part of.  Its lock guards all of it.  The lock is held for a few
- * instructions, and never while Lua runs, memory is allocated or a task is woken.
+ * Isolates share a channel by references: one for each handle in an isolate, one for each waiter,
+ * and one for each message that the channel is part of.  Its lock guards all of it.  The lock is
+ * held for a few instructions, and never while Lua runs, memory is allocated or a task is woken.
  *
- * A sender or receiver is a *waiter*, a block of its own isolate.  If it has to wait, it is listed, with a
- * future that is completed when it is served.  Waiters are served in order: an item goes straight to the
- * first receiver that waits, and the first sender that waits is let in when there is room.  So items and
- * receivers never wait at the same time.
+ * A sender or receiver is a *waiter*, a block of its own isolate.  If it has to wait, it is listed,
+ * with a future that is completed when it is served.  Waiters are served in order: an item goes
+ * straight to the first receiver that waits, and the first sender that waits is let in when there
+ * is room.  So items and receivers never wait at the same time.
  *
- * A waiter that was served has its item, even if its task was cancelled meanwhile: the task is told at its
- * next wait.  A receiver that cannot go on when it is served, because its isolate ends, gives its item
- * back, and the item is the first again.  So nothing is lost.
+ * A waiter that was served has its item, even if its task was cancelled meanwhile: the task is told
+ * at its next wait.  A receiver that cannot go on when it is served, because its isolate ends,
+ * gives its item back, and the item is the first again.  So nothing is lost.
  *
- * Any thread may call these functions, unless a function says otherwise.  One thread at a time uses a waiter.
+ * Any thread may call these functions, unless a function says otherwise.  One thread at a time uses
+ * a waiter.
  */
 #ifndef ORR_LUA_WORKER_CHANNEL_H
 #define ORR_LUA_WORKER_CHANNEL_H
@@ -85,7 +86,9 @@ enum channel_attempt {
     ATTEMPT_WAIT, /* there is no room, or no item */
 };
 
-/* Sends the waiter's item, or receives one.  With `listing`, a waiter that has to wait is listed. */
+/*
+ * Sends the waiter's item, or receives one.  With `listing`, a waiter that has to wait is listed.
+ */
 enum channel_attempt channel_send(struct channel_waiter *waiter, bool listing);
 enum channel_attempt channel_receive(struct channel_waiter *waiter, bool listing);
 

@@ -16,7 +16,7 @@
 #define CAPACITY_MAX_UNTRUSTED 10000 /* a finalizer frees all items at once */
 #define FUTURE_COST 128
 
-/* --- Handles ------------------------------------------------------------------------------------ */
+/* --- Handles ---------------------------------------------------------------------------------- */
 
 /* What an isolate has of a channel: a block that begins as attachment_mark() says. */
 struct handle {
@@ -82,7 +82,7 @@ int channel_class_new(lua_State *L)
     return 1;
 }
 
-/* --- Waiting ------------------------------------------------------------------------------------ */
+/* --- Waiting ---------------------------------------------------------------------------------- */
 
 /* Pushes a waiter, below the channel and the arguments, at 1. */
 static struct channel_waiter *waiter_new(lua_State *L, struct channel *channel, bool sends)
@@ -197,7 +197,7 @@ static enum channel_attempt try_or_list(lua_State *L, struct channel_waiter *wai
     return attempt(waiter, true);
 }
 
-/* --- Sending ------------------------------------------------------------------------------------ */
+/* --- Sending ---------------------------------------------------------------------------------- */
 
 /* A channel that held itself would never be freed. */
 static void check_not_through_itself(lua_State *L, const struct channel *channel, const struct message *message)
@@ -231,7 +231,10 @@ static int go_on_copying(lua_State *L, int status, lua_KContext context);
 static int go_on_copying_to_try(lua_State *L, int status, lua_KContext context);
 static int collect_and_copy(lua_State *L, int status, lua_KContext waits);
 
-/* [waiter] [work] [values...]: copies the values and sends them.  `waits`: if there is no room, waits. */
+/*
+ * [waiter] [work] [values...]: copies the values and sends them.  `waits`: if there is no room,
+ * waits.
+ */
 static int run_copying(lua_State *L, struct channel_waiter *waiter, struct paced *work, bool waits)
 {
     int error = paced_run(L, &work);
@@ -325,7 +328,7 @@ static int method_try_send(lua_State *L)
     return copy_and_send(L, false);
 }
 
-/* --- Receiving ---------------------------------------------------------------------------------- */
+/* --- Receiving -------------------------------------------------------------------------------- */
 
 static int method_receive(lua_State *L)
 {
@@ -359,7 +362,7 @@ static int method_iter(lua_State *L)
     return 2;
 }
 
-/* --- The class ---------------------------------------------------------------------------------- */
+/* --- The class -------------------------------------------------------------------------------- */
 
 static int method_close(lua_State *L)
 {

@@ -10,7 +10,7 @@
 
 enum { GARBAGE_MAX = 512 << 10 }; /* that a spare may hold */
 
-/* --- Making and freeing ------------------------------------------------------------------------- */
+/* --- Making and freeing ----------------------------------------------------------------------- */
 
 /* [isolate] -> [library] */
 static int prepare(lua_State *L)
@@ -98,7 +98,7 @@ bool job_isolate_init(struct job_isolate *isolate)
     return true;
 }
 
-/* --- Between jobs ------------------------------------------------------------------------------- */
+/* --- Between jobs ----------------------------------------------------------------------------- */
 
 /* [snapshot] */
 static int restore_state(lua_State *L)
@@ -169,7 +169,7 @@ bool job_isolate_is_large(const struct job_isolate *isolate)
     return quota && isolate->iso->charge.drawn > quota->limit / PARTS;
 }
 
-/* --- Running something in it -------------------------------------------------------------------- */
+/* --- Running something in it ------------------------------------------------------------------ */
 
 void job_isolate_push_function(const struct job_isolate *isolate, lua_State *L, lua_CFunction function)
 {

@@ -1,11 +1,12 @@
 /*
  * A job isolate is an isolate on a pool thread.  Jobs of one program run in it, one at a time.
  *
- * A job isolate is *prepared* when the libraries are adapted and the host's prepare function has run.
- * It is *ready* when the program's modules are loaded and a snapshot of its Lua state is taken
- * (snapshot.h).  After each job it is restored from the snapshot and kept as a spare, for the next job
- * of the same program.  It is freed instead if it is not reusable: something that cannot be restored was
- * in it from the start, or came with the job; or the job was ended by force; or it ran out of memory.
+ * A job isolate is *prepared* when the libraries are adapted and the host's prepare function has
+ * run. It is *ready* when the program's modules are loaded and a snapshot of its Lua state is taken
+ * (snapshot.h).  After each job it is restored from the snapshot and kept as a spare, for the next
+ * job of the same program.  It is freed instead if it is not reusable: something that cannot be
+ * restored was in it from the start, or came with the job; or the job was ended by force; or it ran
+ * out of memory.
  *
  * The pool thread that made a job isolate owns it.
  */
@@ -57,10 +58,14 @@ struct job_isolate {
     struct ltask *main; /* the task that runs the modules or the script, or copies the results */
 };
 
-/* Called on the pool thread, with the job isolate, for a task that failed and that nobody awaits. */
+/*
+ * Called on the pool thread, with the job isolate, for a task that failed and that nobody awaits.
+ */
 typedef void job_isolate_unhandled(void *isolate, struct orr_task *task);
 
-/* A prepared job isolate for a job; or an unprepared one, with an error.  NULL for lack of memory. */
+/*
+ * A prepared job isolate for a job; or an unprepared one, with an error.  NULL for lack of memory.
+ */
 struct job_isolate *job_isolate_new(struct job_thread *thread, struct job *job, job_isolate_unhandled *on_unhandled);
 
 /* False, and nothing done, while it has tasks: the kernel still holds their I/O. */
@@ -69,7 +74,9 @@ bool job_isolate_free(struct job_isolate *isolate);
 /* The modules are loaded: makes it ready.  False, with the error pushed. */
 bool job_isolate_init(struct job_isolate *isolate);
 
-/* Restores it after a job, and charges it as a spare.  False if that cannot be: it is to be freed. */
+/*
+ * Restores it after a job, and charges it as a spare.  False if that cannot be: it is to be freed.
+ */
 bool job_isolate_make_spare(struct job_isolate *isolate);
 
 /* Takes a spare for a job. */

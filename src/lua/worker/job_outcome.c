@@ -14,11 +14,12 @@
  */
 enum { RESULT_STEPS = PACED_STEPS, ERROR_STEPS = 4 * PACED_STEPS };
 
-/* --- Errors ------------------------------------------------------------------------------------- */
+/* --- Errors ----------------------------------------------------------------------------------- */
 
 /*
- * [error] [why it cannot be copied] -> [text].  The text is the error's own, if it has a `__tostring`:
- * it is taken from the report, which was made when the error was raised, so that no script runs here.
+ * [error] [why it cannot be copied] -> [text].  The text is the error's own, if it has a
+ * `__tostring`: it is taken from the report, which was made when the error was raised, so that no
+ * script runs here.
  */
 static void describe_error(lua_State *L, const char *report)
 {
@@ -31,8 +32,8 @@ static void describe_error(lua_State *L, const char *report)
 }
 
 /*
- * Copies values into the job's result.  Answers as values_encode() does, or -EAGAIN, with nothing pushed,
- * if that takes more than `steps`.  Collects the job's garbage if that makes room.
+ * Copies values into the job's result.  Answers as values_encode() does, or -EAGAIN, with nothing
+ * pushed, if that takes more than `steps`.  Collects the job's garbage if that makes room.
  */
 static int copy_few(struct job_isolate *isolate, lua_State *L, int first, int count, const char *root, int steps)
 {
@@ -101,8 +102,8 @@ static const char *report_of(struct orr_task *task)
 }
 
 /*
- * Fails the job with the error of a task, at the top, which is popped.  If the job has used up its time,
- * the error is "timeout"; if the isolate was condemned, the error says why.
+ * Fails the job with the error of a task, at the top, which is popped.  If the job has used up its
+ * time, the error is "timeout"; if the isolate was condemned, the error says why.
  */
 static void fail_with_task(struct job_isolate *isolate, lua_State *L, struct orr_task *task)
 {
@@ -138,7 +139,7 @@ void job_outcome_note_unhandled(void *data, struct orr_task *task)
     orr_waker_wake(isolate->iso->tasks.closer); /* the task that runs the job stops the rest */
 }
 
-/* --- Results ------------------------------------------------------------------------------------ */
+/* --- Results ---------------------------------------------------------------------------------- */
 
 /* [isolate] [NULL] [handle] [true] [results...] */
 static void copy_results(struct job_isolate *isolate, lua_State *L, int count)
@@ -172,7 +173,7 @@ void job_outcome_take(struct job_isolate *isolate)
     job_outcome_protect(isolate, take_outcome, NULL, 0);
 }
 
-/* --- Copying large results ---------------------------------------------------------------------- */
+/* --- Copying large results -------------------------------------------------------------------- */
 
 static int go_on_copying(lua_State *L, int status, lua_KContext context);
 

@@ -14,7 +14,7 @@ struct job_thread *job_thread_of(struct worker *worker)
     return thread;
 }
 
-/* --- Isolates ----------------------------------------------------------------------------------- */
+/* --- Isolates --------------------------------------------------------------------------------- */
 
 static void free_isolate(struct job_thread *thread, struct job_isolate *isolate)
 {
@@ -70,7 +70,7 @@ void job_thread_give_isolate(struct job_thread *thread, struct job_isolate *isol
         free_oldest_spare(thread);
 }
 
-/* --- The end ------------------------------------------------------------------------------------ */
+/* --- The end ---------------------------------------------------------------------------------- */
 
 void job_thread_on_close(struct worker *worker)
 {

@@ -1,6 +1,7 @@
 /*
- * A job thread is what a pool thread keeps for its jobs: spare job isolates, and those that it cannot
- * free yet.  Only that thread uses it; after the thread has ended, the runtime's last owner frees it.
+ * A job thread is what a pool thread keeps for its jobs: spare job isolates, and those that it
+ * cannot free yet.  Only that thread uses it; after the thread has ended, the runtime's last owner
+ * frees it.
  */
 #ifndef ORR_LUA_WORKER_JOB_THREAD_H
 #define ORR_LUA_WORKER_JOB_THREAD_H
@@ -18,7 +19,10 @@ struct job_thread {
 /* The calling pool thread's own, made at the first call.  NULL for lack of memory. */
 struct job_thread *job_thread_of(struct worker *worker);
 
-/* Before the thread's worker closes.  Jobs that run are ended when their tasks are polled, cancelled. */
+/*
+ * Before the thread's worker closes.  Jobs that run are ended when their tasks are polled,
+ * cancelled.
+ */
 void job_thread_on_close(struct worker *worker);
 
 /* After the thread has ended.  NULL is allowed. */

@@ -1,8 +1,9 @@
 /*
- * The part of the Lua module `worker` that is written in C.  lua/worker.lua gets these functions, checks
- * the arguments and makes the module; scripts never see the functions.
+ * The part of the Lua module `worker` that is written in C.  lua/worker.lua gets these functions,
+ * checks the arguments and makes the module; scripts never see the functions.
  *
- * Closing or collecting the handle of a job gives the job up: a job that nobody waits for does not run on.
+ * Closing or collecting the handle of a job gives the job up: a job that nobody waits for does not
+ * run on.
  */
 #include "lua/worker/module.h"
 
@@ -43,7 +44,10 @@ static int program_gc(lua_State *L)
     return 0;
 }
 
-/* Sets the code and the modules of a program from the arguments of compile().  False, with the reason pushed. */
+/*
+ * Sets the code and the modules of a program from the arguments of compile().  False, with the
+ * reason pushed.
+ */
 static bool set_code(lua_State *L, struct program *program)
 {
     bool compiled = program_set_code(program, L, 1, lua_tostring(L, 2));
@@ -58,8 +62,8 @@ static bool set_code(lua_State *L, struct program *program)
 }
 
 /*
- * compile(script, name, memory, modules): a program; or nil and the reason.  `modules` is a list of a name, a
- * script and the name of its chunk for each module.
+ * compile(script, name, memory, modules): a program; or nil and the reason.  `modules` is a list of
+ * a name, a script and the name of its chunk for each module.
  */
 static int compile(lua_State *L)
 {
@@ -110,7 +114,10 @@ static int pool_gc(lua_State *L)
     return 0;
 }
 
-/* Every job has a memory limit of its own, so an untrusted script may run only a number of jobs at once. */
+/*
+ * Every job has a memory limit of its own, so an untrusted script may run only a number of jobs at
+ * once.
+ */
 static void check_slots(lua_State *L, const struct job_pools *pools, unsigned size)
 {
     enum { SLOTS_A_THREAD = 4 };
@@ -199,7 +206,10 @@ static struct job *check_job(lua_State *L)
 /* The stack of submit(). */
 enum { JOBS = 2, PROGRAM_GIVEN, POOL_GIVEN, BOUNDED, TIMEOUT, ARGUMENTS, WORK = TIMEOUT };
 
-/* Notes the job in the set before it is sent: from then on the owner of the set can cancel it.  May raise. */
+/*
+ * Notes the job in the set before it is sent: from then on the owner of the set can cancel it.  May
+ * raise.
+ */
 static void note_job(lua_State *L, bool under_way)
 {
     lua_pushvalue(L, 1);
@@ -290,8 +300,9 @@ static int collect_and_submit(lua_State *L, int status, lua_KContext context)
 }
 
 /*
- * submit(set of jobs, program, pool, bounded, timeout in ms, arguments...): a job, which is put into the set;
- * or nil and a message, if the queue is full; or false and a message, if the arguments cannot be copied.
+ * submit(set of jobs, program, pool, bounded, timeout in ms, arguments...): a job, which is put
+ * into the set; or nil and a message, if the queue is full; or false and a message, if the
+ * arguments cannot be copied.
  */
 static int make_and_submit(lua_State *L, bool collected)
 {
@@ -362,7 +373,10 @@ static int push_outcome(lua_State *L, struct job *job)
     return run_outcome(L, job, &work.paced);
 }
 
-/* wait(job): true and the results; false, the error and its report; or nil and why the job did not run. */
+/*
+ * wait(job): true and the results; false, the error and its report; or nil and why the job did not
+ * run.
+ */
 static int wait_for(lua_State *L, int status, lua_KContext context)
 {
     (void)status;

@@ -10,7 +10,7 @@ enum {
     JOB_COST = sizeof(struct job) + 128, /* with its future */
 };
 
-/* --- All pools of a runtime --------------------------------------------------------------------- */
+/* --- All pools of a runtime ------------------------------------------------------------------- */
 
 struct job_pools *job_pools_new(struct orr_runtime *rt, void (*arrive)(struct worker *worker, struct mail *mail))
 {
@@ -48,7 +48,7 @@ void job_pools_count_isolate(struct job_pools *pools)
     pthread_mutex_unlock(&pools->lock);
 }
 
-/* --- Pools -------------------------------------------------------------------------------------- */
+/* --- Pools ------------------------------------------------------------------------------------ */
 
 struct job_pool *job_pool_new(struct job_pools *pools, unsigned size, unsigned waiting_max)
 {
@@ -71,7 +71,9 @@ struct job_pool *job_pool_ref(struct job_pool *pool)
 
 void job_pool_unref(struct job_pool *pool)
 {
-    /* Release, so that every use comes before the end; acquire in the thread that frees the pool. */
+    /*
+     * Release, so that every use comes before the end; acquire in the thread that frees the pool.
+     */
     if (pool && atomic_fetch_sub_explicit(&pool->references, 1, memory_order_acq_rel) == 1)
         alloc_free(&pool->all->rt->alloc, pool, sizeof *pool);
 }
@@ -93,7 +95,7 @@ struct job_pool_figures job_pool_read(const struct job_pool *pool)
     return figures;
 }
 
-/* --- The life of a job -------------------------------------------------------------------------- */
+/* --- The life of a job ------------------------------------------------------------------------ */
 
 struct job *job_new(struct job_pool *pool, struct program *program)
 {
@@ -166,7 +168,7 @@ void job_unref(struct job *job)
     alloc_free(&alloc, job, sizeof *job);
 }
 
-/* --- Where a job is ----------------------------------------------------------------------------- */
+/* --- Where a job is --------------------------------------------------------------------------- */
 
 /* The functions of this section that are static are called under the lock. */
 

@@ -1,19 +1,20 @@
 /*
  * Pools of jobs, and the jobs.
  *
- * A job is one run of a program: arguments in, results or an error out.  Two sides hold references to
- * it.  The submitter waits for the job's future on a worker of its own.  A pool thread runs the job
- * (run_job.h).  The side that completes the future decides the outcome: the pool thread by what the
- * script did, the submitter by giving up, because it was cancelled or timed out.  A future is completed
- * once, so there is one outcome.  The pool thread writes the outcome into the job before it completes
- * the future.  The submitter reads it afterwards, and only if the pool thread completed the future.
+ * A job is one run of a program: arguments in, results or an error out.  Two sides hold references
+ * to it.  The submitter waits for the job's future on a worker of its own.  A pool thread runs the
+ * job (run_job.h).  The side that completes the future decides the outcome: the pool thread by what
+ * the script did, the submitter by giving up, because it was cancelled or timed out.  A future is
+ * completed once, so there is one outcome.  The pool thread writes the outcome into the job before
+ * it completes the future.  The submitter reads it afterwards, and only if the pool thread
+ * completed the future.
  *
- * A pool bounds how many of its jobs run at once, and how many wait.  It has no threads: all pools of a
- * runtime share the runtime's pool threads, and a job goes to the thread with the fewest jobs.  More
- * jobs than threads may run at once, because Lua can be suspended anywhere.
+ * A pool bounds how many of its jobs run at once, and how many wait.  It has no threads: all pools
+ * of a runtime share the runtime's pool threads, and a job goes to the thread with the fewest
+ * jobs.  More jobs than threads may run at once, because Lua can be suspended anywhere.
  *
- * `lock`, one for all pools of a runtime, guards the queues, the counts and the states of jobs.  It is
- * held for a few instructions, and never while Lua runs or memory is allocated.
+ * `lock`, one for all pools of a runtime, guards the queues, the counts and the states of jobs.  It
+ * is held for a few instructions, and never while Lua runs or memory is allocated.
  */
 #ifndef ORR_LUA_WORKER_POOL_H
 #define ORR_LUA_WORKER_POOL_H
@@ -76,11 +77,11 @@ struct job {
     struct orr_link link; /* in its pool's queue */
 };
 
-/* --- Pools -------------------------------------------------------------------------------------- */
+/* --- Pools ------------------------------------------------------------------------------------ */
 
 /*
- * Makes all pools of a runtime, whose pool threads are open.  `arrive` runs on a pool thread for each
- * job that is sent there.  NULL for lack of memory.
+ * Makes all pools of a runtime, whose pool threads are open.  `arrive` runs on a pool thread for
+ * each job that is sent there.  NULL for lack of memory.
  */
 struct job_pools *job_pools_new(struct orr_runtime *rt, void (*arrive)(struct worker *worker, struct mail *mail));
 
@@ -91,8 +92,8 @@ void job_pools_free(struct job_pools *pools);
 void job_pools_count_isolate(struct job_pools *pools);
 
 /*
- * 0 for `size` allows as many jobs at once as there are pool threads.  0 for `waiting_max` allows the
- * default.  NULL for lack of memory.
+ * 0 for `size` allows as many jobs at once as there are pool threads.  0 for `waiting_max` allows
+ * the default.  NULL for lack of memory.
  */
 struct job_pool *job_pool_new(struct job_pools *pools, unsigned size, unsigned waiting_max);
 struct job_pool *job_pool_ref(struct job_pool *pool);
@@ -106,11 +107,11 @@ struct job_pool_figures {
 /* Any thread. */
 struct job_pool_figures job_pool_read(const struct job_pool *pool);
 
-/* --- Jobs --------------------------------------------------------------------------------------- */
+/* --- Jobs ------------------------------------------------------------------------------------- */
 
 /*
- * A job without arguments, charged to the program's quota.  The future belongs to the calling thread's
- * worker.  NULL for lack of memory, or because the runtime is shutting down.
+ * A job without arguments, charged to the program's quota.  The future belongs to the calling
+ * thread's worker.  NULL for lack of memory, or because the runtime is shutting down.
  */
 struct job *job_new(struct job_pool *pool, struct program *program);
 struct job *job_ref(struct job *job);
@@ -125,11 +126,16 @@ int job_submit(struct job *job, bool bounded);
 /* False if the job's future was completed before.  Any thread. */
 bool job_give_up(struct job *job);
 
-/* The job begins, as the task with this waker.  False if it was given up before.  Its pool thread. */
+/*
+ * The job begins, as the task with this waker.  False if it was given up before.  Its pool thread.
+ */
 bool job_begin(struct job *job, struct orr_waker runner);
 bool job_is_given_up(struct job *job);
 
-/* The job is over on its pool thread.  Answers the next job for the thread, or NULL.  Its pool thread. */
+/*
+ * The job is over on its pool thread.  Answers the next job for the thread, or NULL.  Its pool
+ * thread.
+ */
 struct job *job_leave(struct job *job);
 
 #endif

@@ -17,7 +17,7 @@
 /* Arguments of more bytes are decoded by the script's task, which can be suspended. */
 enum { ARGUMENTS_AT_ONCE = 8192 };
 
-/* --- Starting the script ------------------------------------------------------------------------ */
+/* --- Starting the script ---------------------------------------------------------------------- */
 
 static int go_on_decoding(lua_State *L, int status, lua_KContext context);
 
@@ -48,7 +48,9 @@ static int go_on_decoding(lua_State *L, int status, lua_KContext context)
     return run_decoding(L, paced_kept(L, 2, context));
 }
 
-/* [isolate] [nil] [script]: the body of a task that decodes large arguments and calls the script. */
+/*
+ * [isolate] [nil] [script]: the body of a task that decodes large arguments and calls the script.
+ */
 static int decode_and_call(lua_State *L)
 {
     struct decoding work;
@@ -87,7 +89,7 @@ static bool run_script(struct job_isolate *isolate)
     return started;
 }
 
-/* --- Loading modules ---------------------------------------------------------------------------- */
+/* --- Loading modules -------------------------------------------------------------------------- */
 
 /* [first module].  With a module as the context: it has run, and its result is at the top. */
 static int load_modules(lua_State *L, int status, lua_KContext context)
@@ -131,7 +133,7 @@ static bool init_and_run_script(struct job_isolate *isolate)
     return false;
 }
 
-/* --- Running and stopping ----------------------------------------------------------------------- */
+/* --- Running and stopping --------------------------------------------------------------------- */
 
 /* The smaller of two limits, each 0 for none. */
 static uint64_t smaller_limit(uint64_t one, uint64_t other)
@@ -236,8 +238,8 @@ static bool goes_on(struct job_isolate *isolate, struct orr_task *task)
 }
 
 /*
- * Completes the job's future with its outcome, or with `error`, and gives the isolate back.  A large
- * isolate is freed before: the submitter finds its memory free.
+ * Completes the job's future with its outcome, or with `error`, and gives the isolate back.  A
+ * large isolate is freed before: the submitter finds its memory free.
  */
 static void finish(struct job_isolate *isolate, int error)
 {
@@ -257,7 +259,7 @@ static void finish(struct job_isolate *isolate, int error)
         orr_future_complete(job->future, (struct orr_result){ .error = error });
 }
 
-/* --- The task that runs a job ------------------------------------------------------------------- */
+/* --- The task that runs a job ----------------------------------------------------------------- */
 
 static void start_jobs(struct job_thread *thread, struct job *job);
 
