@@ -69,7 +69,7 @@ static void emit(lua_State *L)
     assert_int_equal(orr_events_emit(L, "x"), 0);
 }
 
-static void script_of_its_own_leaves_nothing(void **state)
+static void unloaded_script_with_its_own_isolate_leaves_nothing(void **state)
 {
     (void)state;
     struct orr_runtime *rt = script_runtime();
@@ -96,7 +96,7 @@ static void script_of_its_own_leaves_nothing(void **state)
     assert_int_equal(allocated_bytes, 0);
 }
 
-static void events_wait_for_the_body_of_a_script_that_was_loaded(void **state)
+static void events_wait_until_the_body_of_a_new_script_has_run(void **state)
 {
     (void)state;
     struct orr_runtime *rt = script_runtime();
@@ -150,7 +150,7 @@ static void a_script_lists_and_removes_only_its_own_handlers(void **state)
 }
 
 /* What the host calls acts for the script that has the isolate to itself, or that has given it the function. */
-static void what_the_host_calls_may_remove_the_handlers_of_its_script(void **state)
+static void function_called_by_the_host_may_remove_handlers_of_its_script(void **state)
 {
     (void)state;
     static const char text[] = "local id = game.events:on('x', function() note 'handler' end)\n"
@@ -181,7 +181,7 @@ static void what_the_host_calls_may_remove_the_handlers_of_its_script(void **sta
 }
 
 /* Those of one script are dropped with it; the figures are of the isolate. */
-static void statistics_tell_what_became_of_timers_and_scheduled_callbacks(void **state)
+static void statistics_count_timers_and_scheduled_callbacks(void **state)
 {
     (void)state;
     allocated_bytes = 0;
@@ -246,7 +246,7 @@ static int unload_it(lua_State *L)
     return 1;
 }
 
-static void callbacks_that_were_due_do_not_outlive_their_script(void **state)
+static void due_callbacks_do_not_run_after_their_script_is_unloaded(void **state)
 {
     (void)state;
     struct orr_runtime *rt = script_runtime();
@@ -419,13 +419,13 @@ static void misuse_is_refused(void **state)
 }
 
 static const struct CMUnitTest script[] = {
-    cmocka_unit_test(script_of_its_own_leaves_nothing),
-    cmocka_unit_test(events_wait_for_the_body_of_a_script_that_was_loaded),
+    cmocka_unit_test(unloaded_script_with_its_own_isolate_leaves_nothing),
+    cmocka_unit_test(events_wait_until_the_body_of_a_new_script_has_run),
     cmocka_unit_test(a_script_lists_and_removes_only_its_own_handlers),
-    cmocka_unit_test(statistics_tell_what_became_of_timers_and_scheduled_callbacks),
-    cmocka_unit_test(what_the_host_calls_may_remove_the_handlers_of_its_script),
+    cmocka_unit_test(statistics_count_timers_and_scheduled_callbacks),
+    cmocka_unit_test(function_called_by_the_host_may_remove_handlers_of_its_script),
     cmocka_unit_test(events_do_not_wait_for_a_script_that_never_begins),
-    cmocka_unit_test(callbacks_that_were_due_do_not_outlive_their_script),
+    cmocka_unit_test(due_callbacks_do_not_run_after_their_script_is_unloaded),
     cmocka_unit_test(scripts_that_share_an_isolate_leave_each_other_alone),
     cmocka_unit_test(script_may_be_unloaded_by_a_handler_of_its_own),
     cmocka_unit_test(script_may_be_reloaded),

@@ -108,7 +108,7 @@ static void close_all(struct orr_runtime *rt, lua_State **isolates, int count)
     assert_int_equal(orr_runtime_free(rt), 0);
 }
 
-/* --- A neighbour's timer ------------------------------------------------------------------------------------------------- */
+/* --- A neighbour's timer ---------------------------------------------------------------------- */
 
 static void sleeper_beside(const int *tasks, int count, uint64_t budget)
 {
@@ -129,7 +129,7 @@ static void sleeper_beside(const int *tasks, int count, uint64_t budget)
                  late, ALLOWED);
 }
 
-static void timer_comes_before_busy_isolates(void **state)
+static void timer_fires_before_busy_isolates_run(void **state)
 {
     (void)state;
     static const uint64_t budgets[] = { ORR_NEVER, 4 * MS, MS };
@@ -150,7 +150,7 @@ static enum orr_poll burn_poll(struct orr_task *task, void *data)
     return orr_task_yield(task);
 }
 
-static void timer_comes_before_busy_tasks_of_the_host(void **state)
+static void timer_fires_before_busy_tasks_of_the_host_run(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
@@ -174,7 +174,7 @@ static void timer_comes_before_busy_tasks_of_the_host(void **state)
 }
 
 /* On a manual clock it is exact: a timer that is due when a pass begins comes before anything else. */
-static void timer_comes_first_where_time_stands_still(void **state)
+static void timer_fires_first_while_the_clock_stands_still(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime_with((struct orr_options){ .clock = ORR_CLOCK_MANUAL, .max_tasks = 20000 });
@@ -198,7 +198,7 @@ static void timer_comes_first_where_time_stands_still(void **state)
     close_all(rt, isolates, 4);
 }
 
-/* --- Shares -------------------------------------------------------------------------------------------------------------- */
+/* --- Shares ----------------------------------------------------------------------------------- */
 
 static void check_shares(const unsigned *pieces, int count, double tolerance)
 {
@@ -210,7 +210,7 @@ static void check_shares(const unsigned *pieces, int count, double tolerance)
             fail_msg("share %d of %d has done %u pieces, and all together %.0f", i, count, pieces[i], sum);
 }
 
-static void number_of_tasks_does_not_matter(void **state)
+static void share_of_an_isolate_does_not_depend_on_its_number_of_tasks(void **state)
 {
     (void)state;
     static const int tasks[] = { 1, 100, 9000 };
@@ -231,7 +231,7 @@ static void number_of_tasks_does_not_matter(void **state)
 }
 
 /* Whoever has slept comes first; that is no way to get more than one's share. */
-static void sleeping_for_a_moment_gives_no_more_than_a_share(void **state)
+static void short_sleeps_do_not_enlarge_a_share(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime_with((struct orr_options){ .max_tasks = 20000 });
@@ -259,7 +259,7 @@ static void sleeping_for_a_moment_gives_no_more_than_a_share(void **state)
 }
 
 /* On a virtual clock polls are counted, so this is exact, and the same each time. */
-static void polls_are_shared_where_time_stands_still(void **state)
+static void polls_are_shared_while_the_clock_stands_still(void **state)
 {
     (void)state;
     unsigned before[4] = { 0 };
@@ -312,7 +312,7 @@ static void tasks_that_never_wait_have_their_isolates_share(void **state)
     check_shares(pieces, 3, 0.3);
 }
 
-/* --- Ends ----------------------------------------------------------------------------------------------------------------- */
+/* --- Closed isolates -------------------------------------------------------------------------- */
 
 static void isolates_may_be_closed_while_they_wait_for_their_turn(void **state)
 {
@@ -412,12 +412,12 @@ static void task_that_has_left_its_isolate_goes_on(void **state)
 }
 
 static const struct CMUnitTest share[] = {
-    cmocka_unit_test(timer_comes_before_busy_isolates),
-    cmocka_unit_test(timer_comes_before_busy_tasks_of_the_host),
-    cmocka_unit_test(timer_comes_first_where_time_stands_still),
-    cmocka_unit_test(number_of_tasks_does_not_matter),
-    cmocka_unit_test(sleeping_for_a_moment_gives_no_more_than_a_share),
-    cmocka_unit_test(polls_are_shared_where_time_stands_still),
+    cmocka_unit_test(timer_fires_before_busy_isolates_run),
+    cmocka_unit_test(timer_fires_before_busy_tasks_of_the_host_run),
+    cmocka_unit_test(timer_fires_first_while_the_clock_stands_still),
+    cmocka_unit_test(share_of_an_isolate_does_not_depend_on_its_number_of_tasks),
+    cmocka_unit_test(short_sleeps_do_not_enlarge_a_share),
+    cmocka_unit_test(polls_are_shared_while_the_clock_stands_still),
     cmocka_unit_test(tasks_that_never_wait_have_their_isolates_share),
     cmocka_unit_test(isolates_may_be_closed_while_they_wait_for_their_turn),
     cmocka_unit_test(isolates_may_be_closed_by_a_task),

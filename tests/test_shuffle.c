@@ -43,7 +43,7 @@ static struct trace trace_of(uint64_t seed)
     return trace;
 }
 
-static void without_a_seed_it_is_first_come_first_served(void **state)
+static void ready_tasks_run_in_order_without_a_seed(void **state)
 {
     (void)state;
     struct trace trace = trace_of(0);
@@ -63,7 +63,7 @@ static void the_same_seed_gives_the_same_order_and_each_task_its_turn(void **sta
 }
 
 static const struct CMUnitTest shuffle[] = {
-    cmocka_unit_test(without_a_seed_it_is_first_come_first_served),
+    cmocka_unit_test(ready_tasks_run_in_order_without_a_seed),
     cmocka_unit_test(the_same_seed_gives_the_same_order_and_each_task_its_turn),
 };
 

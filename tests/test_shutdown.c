@@ -50,7 +50,7 @@ static void *fire_away(void *data)
     return NULL;
 }
 
-static void shutdown_under_fire_drops_every_task_once_on_its_thread(void **state)
+static void shutdown_during_wakes_drops_every_task_once_on_its_thread(void **state)
 {
     (void)state;
     struct target *targets = calloc(TASKS, sizeof *targets);
@@ -196,7 +196,7 @@ static void stop_is_seen_whenever_it_comes(void **state)
 
 static const struct CMUnitTest shutdown_tests[] = {
     cmocka_unit_test(stop_is_seen_whenever_it_comes),
-    cmocka_unit_test(shutdown_under_fire_drops_every_task_once_on_its_thread),
+    cmocka_unit_test(shutdown_during_wakes_drops_every_task_once_on_its_thread),
     cmocka_unit_test(spawn_that_races_with_stop_is_either_refused_or_dropped),
     cmocka_unit_test(destructor_that_drops_other_tasks_drops_each_once),
     cmocka_unit_test(destructor_cannot_spawn_into_a_runtime_that_ends),

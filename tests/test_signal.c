@@ -156,7 +156,7 @@ static void interrupt_handler(int number)
 }
 
 /* Asleep, and without an end of its own: only the handler can have it return. */
-static void run_that_is_interrupted_in_a_handler_can_be_gone_on_with(void **state)
+static void run_interrupted_by_a_signal_handler_can_be_continued(void **state)
 {
     (void)state;
     NEEDS_PROMPT_SIGNALS();
@@ -199,7 +199,7 @@ static const struct CMUnitTest signal_tests[] = {
     cmocka_unit_test(handler_on_the_workers_own_thread_wakes_its_task),
     cmocka_unit_test(handler_ends_the_sleep_it_interrupts),
     cmocka_unit_test(handler_that_interrupts_the_worker_everywhere_breaks_nothing),
-    cmocka_unit_test(run_that_is_interrupted_in_a_handler_can_be_gone_on_with),
+    cmocka_unit_test(run_interrupted_by_a_signal_handler_can_be_continued),
     cmocka_unit_test(stop_works_in_a_handler),
 };
 

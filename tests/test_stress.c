@@ -162,7 +162,7 @@ static void *churn_wake(void *data)
     return NULL;
 }
 
-static void slots_change_hands_under_fire(void **state)
+static void slots_are_reused_while_other_threads_wake_them(void **state)
 {
     (void)state;
     struct churn churn = { .rt = harness_runtime(2) };
@@ -191,7 +191,7 @@ static const struct CMUnitTest stress_tests[] = {
     cmocka_unit_test(ten_million_foreign_wakes_are_all_seen),
     cmocka_unit_test(wakes_of_a_worker_that_sleeps_and_wakes_all_the_time_are_all_seen),
     cmocka_unit_test(host_that_polls_the_descriptor_sees_every_wake),
-    cmocka_unit_test(slots_change_hands_under_fire),
+    cmocka_unit_test(slots_are_reused_while_other_threads_wake_them),
 };
 
 HARNESS_MAIN(stress_tests)

@@ -238,7 +238,7 @@ static enum orr_poll answer_nonsense(struct orr_task *task, void *data)
     return (enum orr_poll)7;
 }
 
-static void poll_function_that_answers_nonsense_is_reported_and_ended(void **state)
+static void task_whose_poll_returns_nonsense_is_reported_and_ended(void **state)
 {
     (void)state;
     struct orr_runtime *rt = harness_runtime(1);
@@ -251,7 +251,7 @@ static void poll_function_that_answers_nonsense_is_reported_and_ended(void **sta
     assert_int_equal(orr_runtime_free(rt), 0);
 }
 
-static void spawn_refuses_what_makes_no_sense(void **state)
+static void spawn_refuses_invalid_arguments(void **state)
 {
     (void)state;
     struct orr_runtime *rt = harness_runtime(2);
@@ -270,7 +270,7 @@ static void spawn_refuses_what_makes_no_sense(void **state)
     assert_int_equal(orr_runtime_free(rt), 0);
 }
 
-static void questions_about_no_task_have_answers(void **state)
+static void queries_about_a_null_task_have_answers(void **state)
 {
     (void)state;
     assert_int_equal(orr_task_waker(NULL).bits, 0);
@@ -289,9 +289,9 @@ static const struct CMUnitTest task_tests[] = {
     cmocka_unit_test(million_tasks_live_at_once_and_the_next_is_refused),
     cmocka_unit_test(task_dropped_by_another_ends_once_and_a_second_time_is_an_error),
     cmocka_unit_test(drop_from_another_thread_is_refused),
-    cmocka_unit_test(poll_function_that_answers_nonsense_is_reported_and_ended),
-    cmocka_unit_test(spawn_refuses_what_makes_no_sense),
-    cmocka_unit_test(questions_about_no_task_have_answers),
+    cmocka_unit_test(task_whose_poll_returns_nonsense_is_reported_and_ended),
+    cmocka_unit_test(spawn_refuses_invalid_arguments),
+    cmocka_unit_test(queries_about_a_null_task_have_answers),
 };
 
 HARNESS_MAIN(task_tests)

@@ -128,7 +128,7 @@ static void again_starts_one_repeat_from_now(void **state)
     assert_int_equal(orr_runtime_free(rt), 0);
 }
 
-static void starting_anew_replaces_the_old_time(void **state)
+static void starting_again_replaces_the_old_time(void **state)
 {
     (void)state;
     struct orr_runtime *rt = runtime_on(ORR_CLOCK_MANUAL, 1);
@@ -406,7 +406,7 @@ static void million_timers_cancelled_from_another_thread_are_soon_gone(void **st
     free(litter.timers);
 }
 
-static void timers_beside_scrubbed_ones_are_cancelled_as_ever(void **state)
+static void timers_beside_scrubbed_ones_can_be_cancelled(void **state)
 {
     (void)state;
     enum { MANY = 1000 };
@@ -434,7 +434,7 @@ static void timers_beside_scrubbed_ones_are_cancelled_as_ever(void **state)
     assert_int_equal(orr_runtime_free(rt), 0);
 }
 
-static void nonsense_is_refused(void **state)
+static void invalid_arguments_are_refused(void **state)
 {
     (void)state;
     struct orr_runtime *rt = runtime_on(ORR_CLOCK_MONOTONIC, 1);
@@ -468,7 +468,7 @@ static const struct CMUnitTest timer_tests[] = {
     cmocka_unit_test(equal_deadlines_fire_in_the_order_started),
     cmocka_unit_test(repeat_keeps_its_rate_and_counts_what_it_missed),
     cmocka_unit_test(again_starts_one_repeat_from_now),
-    cmocka_unit_test(starting_anew_replaces_the_old_time),
+    cmocka_unit_test(starting_again_replaces_the_old_time),
     cmocka_unit_test(callback_may_cancel_restart_or_free_its_own_timer),
     cmocka_unit_test(freed_timer_cannot_be_started_by_its_callback),
     cmocka_unit_test(local_timer_is_used_on_its_worker_and_refused_elsewhere),
@@ -476,8 +476,8 @@ static const struct CMUnitTest timer_tests[] = {
     cmocka_unit_test(other_threads_cancel_and_rearm),
     cmocka_unit_test(timer_outlives_its_runtime),
     cmocka_unit_test(million_timers_cancelled_from_another_thread_are_soon_gone),
-    cmocka_unit_test(timers_beside_scrubbed_ones_are_cancelled_as_ever),
-    cmocka_unit_test(nonsense_is_refused),
+    cmocka_unit_test(timers_beside_scrubbed_ones_can_be_cancelled),
+    cmocka_unit_test(invalid_arguments_are_refused),
 };
 
 HARNESS_MAIN(timer_tests)

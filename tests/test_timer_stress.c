@@ -72,7 +72,7 @@ static void cancel_that_says_cancelled_is_never_followed_by_the_callback(void **
         assert_int_equal(races[i].fired, races[i].expected);
 }
 
-/* --- several workers and plain threads, and workers that end ------------------------------------------------- */
+/* --- Several workers and other threads, and workers that end ---------------------------------- */
 
 enum { WORKERS = 4, TIMERS = 400 };
 
@@ -135,7 +135,7 @@ static void *meddle_in_a_thread(void *data)
     return NULL;
 }
 
-static void every_start_ends_once_though_workers_come_to_an_end(void **state)
+static void every_start_ends_once_while_workers_shut_down(void **state)
 {
     (void)state;
     for (unsigned round = 0; round < WORK(20) + 3; round++) {
@@ -191,7 +191,7 @@ static void *rearm_for_ever(void *data)
     return NULL;
 }
 
-static void timers_are_rearmed_by_everybody_and_freed_while_they_run(void **state)
+static void timers_are_rearmed_by_many_threads_and_freed_while_they_run(void **state)
 {
     (void)state;
     struct arena *arena = calloc(1, sizeof *arena);
@@ -317,7 +317,7 @@ static void *interrupt_all_the_time(void *data)
  * Workers end while the host begins to turn and stops, again and again: the timers of theirs that worker 1 has been handed come and go.
  * They are cancelled and started anew meanwhile, from other threads.  Each start ends once, and none waits for a host that is gone.
  */
-static void timers_handed_to_a_host_that_comes_and_goes_all_fire(void **state)
+static void every_start_ends_once_while_the_host_turns_now_and_then(void **state)
 {
     (void)state;
     for (unsigned round = 0; round < WORK(60) + 6; round++) {
@@ -374,9 +374,9 @@ static const struct CMUnitTest timer_stress_tests[] = {
     cmocka_unit_test(run_ends_when_several_threads_have_cancelled_the_last_timers),
     cmocka_unit_test(run_does_not_end_before_the_timers_of_a_worker_that_ends_have_fired),
     cmocka_unit_test(cancel_that_says_cancelled_is_never_followed_by_the_callback),
-    cmocka_unit_test(every_start_ends_once_though_workers_come_to_an_end),
-    cmocka_unit_test(timers_are_rearmed_by_everybody_and_freed_while_they_run),
-    cmocka_unit_test(timers_handed_to_a_host_that_comes_and_goes_all_fire),
+    cmocka_unit_test(every_start_ends_once_while_workers_shut_down),
+    cmocka_unit_test(timers_are_rearmed_by_many_threads_and_freed_while_they_run),
+    cmocka_unit_test(every_start_ends_once_while_the_host_turns_now_and_then),
 };
 
 HARNESS_MAIN(timer_stress_tests)

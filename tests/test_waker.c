@@ -92,7 +92,7 @@ static void waker_outlives_its_runtime(void **state)
     harness_on_thread(harness_wake, &waker);
 }
 
-static void waker_does_not_reach_a_new_runtime_in_the_same_place(void **state)
+static void waker_does_not_reach_a_new_runtime_with_the_same_waker_table(void **state)
 {
     (void)state;
     struct orr_runtime *rt = harness_runtime(1);
@@ -263,7 +263,7 @@ static void wake_neighbour(struct probe *probe, struct orr_task *task)
     orr_waker_wake(probe_waker(other));
 }
 
-static void wake_on_the_own_thread_touches_no_inbox(void **state)
+static void wake_on_the_workers_own_thread_does_not_use_the_inbox(void **state)
 {
     (void)state;
     struct orr_runtime *rt = harness_runtime(1);
@@ -311,7 +311,7 @@ static void two_runtimes_wake_each_other(void **state)
     assert_int_equal(a.drops + b.drops, 2);
 }
 
-static void wakers_that_nobody_made_do_nothing(void **state)
+static void invalid_wakers_do_nothing(void **state)
 {
     (void)state;
     struct orr_runtime *rt = harness_runtime(1);
@@ -349,15 +349,15 @@ static const struct CMUnitTest waker_tests[] = {
     cmocka_unit_test(copy_made_on_a_foreign_thread_wakes_too),
     cmocka_unit_test(waking_a_completed_task_does_nothing),
     cmocka_unit_test(waker_outlives_its_runtime),
-    cmocka_unit_test(waker_does_not_reach_a_new_runtime_in_the_same_place),
+    cmocka_unit_test(waker_does_not_reach_a_new_runtime_with_the_same_waker_table),
     cmocka_unit_test(stale_waker_does_not_wake_the_task_that_reused_the_slot),
     cmocka_unit_test(million_spawns_in_one_slot_do_not_revive_a_stale_waker),
     cmocka_unit_test(many_threads_waking_one_task_make_one_inbox_entry),
     cmocka_unit_test(stored_waker_is_used_from_several_threads),
     cmocka_unit_test(wakes_come_in_the_order_in_which_they_were_made),
-    cmocka_unit_test(wake_on_the_own_thread_touches_no_inbox),
+    cmocka_unit_test(wake_on_the_workers_own_thread_does_not_use_the_inbox),
     cmocka_unit_test(two_runtimes_wake_each_other),
-    cmocka_unit_test(wakers_that_nobody_made_do_nothing),
+    cmocka_unit_test(invalid_wakers_do_nothing),
 };
 
 HARNESS_MAIN(waker_tests)

@@ -67,7 +67,7 @@ static void set_integer(lua_State *L, const char *name, lua_Integer value)
     lua_setglobal(L, name);
 }
 
-/* --- Cancelling ------------------------------------------------------------------------------------------------------------ */
+/* --- Cancellation ----------------------------------------------------------------------------- */
 
 /* The caller spins for a while, the job too; so the one meets the other at any of its steps. */
 static const char cancelled_anywhere[] =
@@ -111,7 +111,7 @@ static void job_cancelled_at_any_moment_has_one_outcome(void **state)
 }
 
 /* Callers that are closed, by the hundred, each at another step of its job. */
-static void callers_closed_at_any_moment_lose_nothing(void **state)
+static void closing_the_caller_of_a_job_at_any_moment_loses_nothing(void **state)
 {
     (void)state;
     struct orr_runtime *rt = worker_runtime((struct orr_options){ .pool_threads = 3 });
@@ -163,7 +163,7 @@ static const char same_instant[] =
     "end\n"
     "note 'well'";
 
-static void done_late_and_cancelled_at_the_same_instant_is_one_outcome(void **state)
+static void job_that_ends_and_is_cancelled_at_once_has_one_outcome(void **state)
 {
     (void)state;
     for (int exact = 0; exact < 2; exact++) {
@@ -204,7 +204,7 @@ static void endless_loop_is_stopped_in_every_mode(void **state)
     }
 }
 
-/* --- The end ------------------------------------------------------------------------------------------------------------------ */
+/* --- The end ---------------------------------------------------------------------------------- */
 
 static const char many_jobs[] =
     "local worker = game.worker\n"
@@ -310,7 +310,7 @@ static void runtime_stopped_meanwhile_takes_no_more_jobs(void **state)
     }
 }
 
-/* --- What the host grants and limits ---------------------------------------------------------------------------------------------- */
+/* --- What the host grants and limits ---------------------------------------------------------- */
 
 static _Atomic unsigned prepared;
 
@@ -440,7 +440,7 @@ static const char hostile_jobs[] =
     "for i = 1, 5 do assert(not w:call()) end\n"
     "note 'well'";
 
-static void untrusted_jobs_are_bounded_and_their_ends_are_their_own(void **state)
+static void limits_of_untrusted_jobs_end_only_the_job(void **state)
 {
     (void)state;
     struct orr_runtime *rt = worker_runtime((struct orr_options){ .pool_threads = 1 });
@@ -480,7 +480,8 @@ static const char hoarding[] =
     "  ok, err = pcall(sleeper.run, sleeper, megabyte, print)\n"
     "  jobs = jobs + (ok and 1 or 0)\n"
     "until not ok\n"
-    "assert(jobs >= 6 and jobs <= 18, jobs)\n" /* those that run have been received, and have isolates on the same limit */
+    /* Running jobs were received, and their isolates share the limit. */
+    "assert(jobs >= 6 and jobs <= 18, jobs)\n"
     "assert(err:find 'not enough memory', err)\n"
     "sleeper:close()\n"
     "ok, err = pcall(worker.pool, { size = 1000 })\n"
@@ -525,7 +526,7 @@ static void host_limits_how_long_jobs_compute(void **state)
     finish_all(rt, L);
 }
 
-/* --- Threads and runtimes ------------------------------------------------------------------------------------------------------------ */
+/* --- Threads and runtimes --------------------------------------------------------------------- */
 
 static void no_thread_is_made_for_a_run(void **state)
 {
@@ -590,7 +591,7 @@ static enum orr_poll lodger_poll(struct orr_task *task, void *data)
     return ORR_DONE;
 }
 
-static void isolates_of_several_workers_share_the_crew(void **state)
+static void isolates_of_several_workers_share_the_pool_threads(void **state)
 {
     (void)state;
     struct orr_runtime *rt = worker_runtime((struct orr_options){ .workers = 3, .pool_threads = 2 });
@@ -633,7 +634,7 @@ static void *run_elsewhere(void *data)
     return NULL;
 }
 
-static void two_runtimes_have_crews_of_their_own(void **state)
+static void two_runtimes_have_separate_pool_threads(void **state)
 {
     (void)state;
     alarm(PATIENCE_S);
@@ -663,7 +664,7 @@ static void virtual_hour_passes_in_a_job(void **state)
     finish_all(rt, L);
 }
 
-static void job_that_nobody_can_help_is_a_deadlock_in_virtual_time(void **state)
+static void job_that_waits_for_ever_is_a_deadlock_in_virtual_time(void **state)
 {
     (void)state;
     struct orr_runtime *rt = worker_runtime((struct orr_options){ .clock = ORR_CLOCK_VIRTUAL });
@@ -679,8 +680,8 @@ static void job_that_nobody_can_help_is_a_deadlock_in_virtual_time(void **state)
 
 static const struct CMUnitTest worker[] = {
     cmocka_unit_test(job_cancelled_at_any_moment_has_one_outcome),
-    cmocka_unit_test(callers_closed_at_any_moment_lose_nothing),
-    cmocka_unit_test(done_late_and_cancelled_at_the_same_instant_is_one_outcome),
+    cmocka_unit_test(closing_the_caller_of_a_job_at_any_moment_loses_nothing),
+    cmocka_unit_test(job_that_ends_and_is_cancelled_at_once_has_one_outcome),
     cmocka_unit_test(endless_loop_is_stopped_in_every_mode),
     cmocka_unit_test(runtime_ends_with_a_thousand_jobs),
     cmocka_unit_test(jobs_end_with_their_script),
@@ -688,15 +689,15 @@ static const struct CMUnitTest worker[] = {
     cmocka_unit_test(host_grants_functions_to_workers),
     cmocka_unit_test(host_that_cannot_prepare_a_worker_fails_the_job),
     cmocka_unit_test(host_chooses_the_modules_of_workers),
-    cmocka_unit_test(untrusted_jobs_are_bounded_and_their_ends_are_their_own),
+    cmocka_unit_test(limits_of_untrusted_jobs_end_only_the_job),
     cmocka_unit_test(untrusted_scripts_cannot_hoard_in_channels_and_queues),
     cmocka_unit_test(host_limits_how_long_jobs_compute),
     cmocka_unit_test(no_thread_is_made_for_a_run),
     cmocka_unit_test(number_of_threads_is_checked),
-    cmocka_unit_test(isolates_of_several_workers_share_the_crew),
-    cmocka_unit_test(two_runtimes_have_crews_of_their_own),
+    cmocka_unit_test(isolates_of_several_workers_share_the_pool_threads),
+    cmocka_unit_test(two_runtimes_have_separate_pool_threads),
     cmocka_unit_test(virtual_hour_passes_in_a_job),
-    cmocka_unit_test(job_that_nobody_can_help_is_a_deadlock_in_virtual_time),
+    cmocka_unit_test(job_that_waits_for_ever_is_a_deadlock_in_virtual_time),
 };
 
 HARNESS_MAIN(worker)

@@ -13,7 +13,7 @@ void model_reset(void)
     memset(&model, 0, sizeof model);
 }
 
-/* --- Lists ------------------------------------------------------------------------------------------------ */
+/* --- Lists ------------------------------------------------------------------------------------ */
 
 static void failures_add(struct failures *list, struct node *node)
 {
@@ -83,7 +83,7 @@ void model_detach(struct node *node)
         nest_remove(node);
 }
 
-/* --- Cancellation ----------------------------------------------------------------------------------------- */
+/* --- Cancellation ----------------------------------------------------------------------------- */
 
 /* Whether what is in the nest of this index is cancelled, as far as a shield lets it know. */
 static bool nest_cancelled(struct node *node, unsigned index)
@@ -213,7 +213,7 @@ void model_hear_of_deadlines(void)
     }
 }
 
-/* --- Failure ---------------------------------------------------------------------------------------------- */
+/* --- Failure ---------------------------------------------------------------------------------- */
 
 /* The first of the failures that the next wait has to tell of; NULL if there is none. */
 struct node *model_news(struct node *node)

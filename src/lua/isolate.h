@@ -8,7 +8,7 @@
 #ifndef ORR_LUA_ISOLATE_H
 #define ORR_LUA_ISOLATE_H
 
-#include "exec/runtime.h"
+#include "exec/extend.h"
 #include "lua/api/events.h"
 #include "lua/api/schedule.h"
 #include "lua/api/script_timers.h"
@@ -25,9 +25,10 @@
 #include "lua/limits/notices.h"
 #include "lua/limits/preemption.h"
 #include "lua/limits/verdict.h"
+#include "lua/task/body_watch.h"
 #include "lua/task/hold.h"
 #include "lua/task/orphan_scan.h"
-#include "lua/task/scripts.h"
+#include "lua/task/script.h"
 #include "lua/task/shutdown.h"
 #include "lua/task/task_pool.h"
 #include "lua/task/task_set.h"
@@ -69,11 +70,12 @@ struct orr_isolate {
     struct shutdowns shutdowns;
     struct discard discard;
     struct objects objects;
-    struct scripts scripts;
-    struct event_queue events;
-    struct schedule schedule;
-    struct script_timers timers;
-    struct settings *settings; /* a reference */
+    struct scripts scripts;      /* task/script.c */
+    struct body_watches bodies;  /* task/body_watch.c */
+    struct event_queue events;   /* api/events.c */
+    struct schedule schedule;    /* api/schedule.c */
+    struct script_timers timers; /* api/script_timers.c */
+    struct settings *settings;   /* a reference */
     struct alloc alloc;
 
     /* Hooks of the layers above. */
@@ -97,7 +99,7 @@ static inline struct orr_isolate *isolate_of(lua_State *L)
 /* Whether it, or a script in it, may be being ended: then shutdown.h knows more. */
 static inline bool isolate_ends(const struct orr_isolate *iso)
 {
-    return iso->closing || iso->shutdowns.first || iso->worker->grace_end;
+    return iso->closing || iso->shutdowns.first || worker_grace_end(iso->worker);
 }
 
 /*

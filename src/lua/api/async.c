@@ -11,7 +11,7 @@
 #include <poll.h>
 #include <string.h>
 
-/* --- run ------------------------------------------------------------------------------------------------------------ */
+/* --- run -------------------------------------------------------------------------------------- */
 
 static bool option_flag(lua_State *L, const char *name)
 {
@@ -79,7 +79,7 @@ static int async_run(lua_State *L)
     return ltask_run_first(L, task, run_over, 0);
 }
 
-/* --- Small ones ------------------------------------------------------------------------------------------------------- */
+/* --- Small ones ------------------------------------------------------------------------------- */
 
 /* The task has let the others go first; and once more, until the schedule has got as far as `mark`. */
 static int checkpoint_over(lua_State *L, int status, lua_KContext mark)
@@ -123,13 +123,13 @@ static int async_sleep(lua_State *L)
     struct ltask *self = ltask_current(L, "async.sleep");
     lua_settop(L, 1);
     lua_pushinteger(L, (lua_Integer)schedule_next_mark(self->iso));
-    return sleep_until(L, LUA_OK, (lua_KContext)clock_after(timers_now(self->task->worker->timers), ns));
+    return sleep_until(L, LUA_OK, (lua_KContext)clock_after(worker_now(self->iso->worker), ns));
 }
 
 static int async_is_closing(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
-    lua_pushboolean(L, iso->execution.current && iso->execution.current->task->cancelled);
+    lua_pushboolean(L, iso->execution.current && task_is_cancelled_here(iso->execution.current->task));
     return 1;
 }
 
@@ -171,7 +171,7 @@ static int async_inspect_tree(lua_State *L)
     return 1;
 }
 
-/* --- Descriptors ---------------------------------------------------------------------------------------------------------- */
+/* --- Descriptors ------------------------------------------------------------------------------ */
 
 /* [1] the descriptor, [2] the operation. */
 static int wait_for_fd(lua_State *L, int status, lua_KContext events)

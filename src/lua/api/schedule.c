@@ -10,10 +10,11 @@
 #include "lua/api/schedule.h"
 
 #include "exec/spawn.h"
-#include "lua/host/script.h"
+#include "lua/api/creation.h"
 #include "lua/isolate.h"
 #include "lua/task/callback.h"
 #include "lua/task/report.h"
+#include "lua/task/script.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -79,7 +80,7 @@ static struct scheduled *take_next(struct orr_isolate *iso)
 {
     struct schedule *queue = &iso->schedule;
     while (queue->first) {
-        if (queue->first->waiting && queue->first->turn == counter_read(&iso->worker->turns))
+        if (queue->first->waiting && queue->first->turn == worker_turn_number(iso->worker))
             break;
         struct scheduled *next = take_first(queue);
         if (next->waiting)
@@ -160,17 +161,14 @@ static int schedule(lua_State *L)
     int arguments = lua_gettop(L) - 1;
     if (arguments >= USHRT_MAX - 2)
         return luaL_error(L, "schedule: too many arguments");
-    struct scheduled *self = lua_newuserdatauv(L, sizeof *self, arguments + 1 + iso->debug);
+    struct scheduled *self = lua_newuserdatauv(L, sizeof *self, arguments + 1 + creation_slots(iso));
     *self = (struct scheduled){
         .callback = { .kind = &scheduled_kind, .iso = iso, .script = script_running(iso) },
-        .turn = counter_read(&iso->worker->turns),
+        .turn = worker_turn_number(iso->worker),
         .arguments = arguments,
     };
     isolate_set_class(L, OBJECT_SCHEDULED);
-    if (iso->debug) { /* where it was made */
-        report_push_location(L, L, 1);
-        lua_setiuservalue(L, -2, arguments + 2);
-    }
+    creation_keep(iso, L, arguments + 2);
     lua_insert(L, 1);
     for (int i = arguments + 1; i; i--)
         lua_setiuservalue(L, 1, i);

@@ -21,9 +21,20 @@ struct schedule {
     uint64_t made;    /* callbacks ever scheduled */
     uint64_t settled; /* callbacks, from the first on, that have begun or never will */
     uint64_t run;     /* callbacks that have begun */
-    uint64_t errors;  /* callbacks that have failed */
-    bool dispatching;
+    bool dispatching; /* the task that begins callbacks is alive */
 };
+
+/* How many callbacks wait. */
+static inline unsigned schedule_count(const struct schedule *self)
+{
+    return self->count;
+}
+
+/* How many callbacks have begun. */
+static inline uint64_t schedule_run(const struct schedule *self)
+{
+    return self->run;
+}
 
 /* Adds `schedule` to the table at the top of L.  May raise. */
 void schedule_open(struct orr_isolate *iso, lua_State *L);

@@ -22,13 +22,14 @@ struct block {
 
 bool scopes_contain(const struct ltask *self, const lua_State *L)
 {
-    return self->task->scope && container_of(self->task->scope, struct block, scope)->L == L;
+    struct orr_scope *scope = task_scope(self->task);
+    return scope && container_of(scope, struct block, scope)->L == L;
 }
 
 /* What a Lua error means to the core. */
 static int classify(lua_State *L, struct ltask *self)
 {
-    if (self->task->cancelled && lua_type(L, -1) == LUA_TSTRING && !strcmp(lua_tostring(L, -1), "closed"))
+    if (task_is_cancelled_here(self->task) && lua_type(L, -1) == LUA_TSTRING && !strcmp(lua_tostring(L, -1), "closed"))
         return -ECANCELED;
     return -ESCRIPT;
 }

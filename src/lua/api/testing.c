@@ -12,9 +12,9 @@
 #include "lua/api/eventloop.h"
 #include "lua/api/registrations.h"
 #include "lua/api/schedule.h"
-#include "lua/host/script.h"
 #include "lua/isolate.h"
 #include "lua/task/report.h"
+#include "lua/task/script.h"
 #include "lua/task/task.h"
 #include "lua/task/task_finalizer.h"
 
@@ -32,12 +32,12 @@ static int mark(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
     struct ltask *self = ltask_current(L, "testing.mark");
-    self->script = lua_isnoneornil(L, 1) ? ++iso->scripts.loaded : (uint32_t)luaL_checkinteger(L, 1);
+    self->script = lua_isnoneornil(L, 1) ? script_new_number(&iso->scripts) : (uint32_t)luaL_checkinteger(L, 1);
     lua_pushinteger(L, self->script);
     return 1;
 }
 
-/* --- What is left ---------------------------------------------------------------------------------------------------- */
+/* --- What is left ----------------------------------------------------------------------------- */
 
 struct listing {
     lua_State *L; /* with the list at the top */
@@ -57,7 +57,7 @@ static void set_text(lua_State *L, const char *key, const char *text)
 static void set_place(lua_State *L, const struct ltask *self)
 {
     lua_State *co = self->suspended ? self->suspended : self->co;
-    if (self->over || !self->begun || !co || self->task->running)
+    if (self->over || !self->begun || !co || task_is_running(self->task))
         return;
     report_push_location(L, co, 0);
     lua_setfield(L, -2, "at");
@@ -129,7 +129,7 @@ static int drop(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
     struct shutdown shutdown;
-    shutdown_begin(&shutdown, iso, check_owner(L, 1), iso->worker->grace_ns);
+    shutdown_begin(&shutdown, iso, check_owner(L, 1), worker_grace_ns(iso->worker));
     shutdown_drop(&shutdown);
     shutdown_end(&shutdown);
     return 0;
@@ -150,16 +150,16 @@ static int report(lua_State *L)
 static int timed_out(lua_State *L)
 {
     struct ltask *self = ltask_check(L, 1);
-    bool failed = self->task && orr_task_done(self->task) && self->task->failed;
+    bool failed = self->task && orr_task_done(self->task) && task_has_failed(self->task);
     lua_pushboolean(L, failed && outcome_of(self->task)->error == -ETIME);
     return 1;
 }
 
-/* --- Time and order ---------------------------------------------------------------------------------------------------- */
+/* --- Time and order --------------------------------------------------------------------------- */
 
 static int is_virtual(lua_State *L)
 {
-    lua_pushboolean(L, isolate_of(L)->worker->timers->clock != ORR_CLOCK_MONOTONIC);
+    lua_pushboolean(L, !worker_has_real_clock(isolate_of(L)->worker));
     return 1;
 }
 
@@ -190,7 +190,7 @@ static int flush(lua_State *L)
 {
     struct ltask *self = ltask_waiting(L, "testing.flush");
     lua_settop(L, 0);
-    lua_pushinteger(L, self->iso->schedule.count);
+    lua_pushinteger(L, schedule_count(&self->iso->schedule));
     int error = orr_checkpoint(self->task);
     if (error)
         return wait_raise(L, error);

@@ -12,9 +12,9 @@
  */
 #include "lua/host/call.h"
 
-#include "lua/host/script.h"
 #include "lua/limits/budget.h"
 #include "lua/limits/terminate.h"
+#include "lua/task/script.h"
 #include "lua/task/task.h"
 
 #include <errno.h>
@@ -151,12 +151,12 @@ int call_for(uint32_t script, lua_State *L, int arguments, int results, uint64_t
     if (error)
         return error;
     uint64_t limit = deadline_ns ? deadline_ns : iso->limits.deadline_ns[ORR_LUA_CALL];
-    uint32_t before = script_begin_call(iso, script);
+    uint32_t before = script_begin_call(&iso->scripts, script);
     iso->execution.calls++;
     error = counted ? call_counted(iso, L, arguments, results)
                     : call_here(iso, L, arguments, results, limit == ORR_NEVER ? 0 : limit);
     iso->execution.calls--;
-    script_end_call(iso, before);
+    script_end_call(&iso->scripts, before);
     isolate_leave(iso);
     return error;
 }
@@ -164,7 +164,7 @@ int call_for(uint32_t script, lua_State *L, int arguments, int results, uint64_t
 int orr_lua_call(lua_State *L, int arguments, int results, uint64_t deadline_ns)
 {
     const struct orr_isolate *iso = L ? isolate_find(L) : NULL;
-    return iso ? call_for(iso->scripts.callers.sole, L, arguments, results, deadline_ns) : -EINVAL;
+    return iso ? call_for(script_sole(&iso->scripts), L, arguments, results, deadline_ns) : -EINVAL;
 }
 
 int orr_lua_is_held(lua_State *L)

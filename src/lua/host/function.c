@@ -80,7 +80,7 @@ static int run(lua_State *L, struct calling *calling, uint64_t deadline_ns)
         return -ENOMEM;
     if (calling->error)
         return calling->error;
-    uint32_t script = calling->function ? calling->function->script : calling->iso->scripts.callers.sole;
+    uint32_t script = calling->function ? calling->function->script : script_sole(&calling->iso->scripts);
     return call_for(script, L, (int)calling->count, LUA_MULTRET, deadline_ns);
 }
 

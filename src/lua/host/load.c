@@ -1,9 +1,9 @@
 /* orr_lua_load() and orr_lua_register(): a host gives an isolate source text and modules. */
-#include "lua/host/script.h"
 #include "lua/isolate/roots.h"
 #include "lua/limits/budget.h"
 #include "lua/sandbox/sandbox.h"
 #include "lua/sandbox/source.h"
+#include "lua/task/script.h"
 
 #include <errno.h>
 #include <string.h>

@@ -5,11 +5,11 @@
  * By default a script has an isolate to itself, and unloading closes that, with everything in it.  Scripts that share one leave
  * nothing behind that runs, but what others still hold of their values lives on.
  */
-#include "lua/host/script.h"
-
+#include "lua/task/script.h"
 #include "lua/api/registrations.h"
 #include "lua/isolate.h"
-#include "lua/limits/budget.h"
+#include "lua/task/body_watch.h"
+#include "lua/task/shutdown.h"
 #include "lua/task/task.h"
 
 #include <errno.h>
@@ -33,126 +33,14 @@ struct orr_script {
     struct shutdown shutdown;          /* of a script whose isolate goes on */
 };
 
-/* --- What is a script's ------------------------------------------------------------------------------------------- */
-
-static const char chunks_key; /* in the registry: the numbers of chunks, which are weak keys */
-
-uint32_t script_running(const struct orr_isolate *iso)
-{
-    return iso->execution.current ? iso->execution.current->script : iso->scripts.callers.now;
-}
-
-uint32_t script_begin_call(struct orr_isolate *iso, uint32_t script)
-{
-    uint32_t before = iso->scripts.callers.now;
-    iso->scripts.callers.now = script;
-    return before;
-}
-
-void script_end_call(struct orr_isolate *iso, uint32_t before)
-{
-    iso->scripts.callers.now = before;
-}
-
-void script_number_chunk(struct orr_isolate *iso, lua_State *L)
-{
-    luaL_checkstack(L, 5, NULL);
-    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &chunks_key) != LUA_TTABLE) {
-        lua_pop(L, 1);
-        lua_newtable(L);
-        lua_createtable(L, 0, 1);
-        lua_pushliteral(L, "k");
-        lua_setfield(L, -2, "__mode");
-        lua_setmetatable(L, -2);
-        lua_pushvalue(L, -1);
-        lua_rawsetp(L, LUA_REGISTRYINDEX, &chunks_key);
-    }
-    lua_pushvalue(L, -2);
-    lua_pushinteger(L, iso->scripts.loaded + 1);
-    lua_rawset(L, -3);
-    lua_pop(L, 1);
-    iso->scripts.loaded++;
-}
-
-uint32_t script_of_chunk(lua_State *L, int index)
-{
-    uint32_t script = 0;
-    index = lua_absindex(L, index);
-    luaL_checkstack(L, 2, NULL);
-    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &chunks_key) == LUA_TTABLE) {
-        lua_pushvalue(L, index);
-        lua_rawget(L, -2);
-        script = (uint32_t)lua_tointeger(L, -1);
-        lua_pop(L, 1);
-    }
-    lua_pop(L, 1);
-    return script;
-}
-
-void body_watch(struct body_watch *watch, struct ltask *body)
-{
-    struct orr_isolate *iso = body->iso;
-    watch->body = body;
-    watch->next = iso->scripts.bodies;
-    iso->scripts.bodies = watch;
-    body->watched = true;
-}
-
-/* Takes it off the list; NULL if it is not there. */
-static struct body_watch *take_watch(struct orr_isolate *iso, const struct ltask *body)
-{
-    for (struct body_watch **at = &iso->scripts.bodies; *at; at = &(*at)->next) {
-        struct body_watch *watch = *at;
-        if (watch->body != body)
-            continue;
-        *at = watch->next;
-        watch->body = NULL;
-        return watch;
-    }
-    return NULL;
-}
-
-void body_unwatch(struct orr_isolate *iso, struct body_watch *watch)
-{
-    if (watch->body) {
-        watch->body->watched = false;
-        take_watch(iso, watch->body);
-    }
-}
-
-/* From now on it may compute no longer than the grace period. */
-void body_is_failing(struct ltask *body)
-{
-    struct orr_isolate *iso = body->iso;
-    struct body_watch *watch = iso->scripts.bodies;
-    while (watch && watch->body != body)
-        watch = watch->next;
-    if (!watch || watch->told)
-        return;
-    watch->told = true;
-    if (iso->limits.mode == ORR_LUA_SIGNAL) {
-        uint64_t limit = budget_used(iso, iso->execution.level) + iso->worker->grace_ns;
-        body->limit = body->limit && body->limit < limit ? body->limit : limit;
-        iso->execution.level->limit = body->limit;
-    }
-    watch->failing(watch->data);
-}
-
-void body_is_over(struct ltask *body)
-{
-    int error = body->task->result.error;
-    struct body_watch *watch = take_watch(body->iso, body);
-    body->watched = false;
-    if (watch && error && error != -ECANCELED)
-        watch->failed(watch->data);
-}
+/* --- What is taken away ---------------------------------------------------------------------------------------------- */
 
 /* Begins to end all that it has, in an isolate that goes on. */
 static void begin_to_end(struct orr_script *script)
 {
     registrations_remove(script->iso, script->number);
     script->begun = true;
-    shutdown_begin(&script->shutdown, script->iso, script->number, script->iso->worker->grace_ns);
+    shutdown_begin(&script->shutdown, script->iso, script->number, worker_grace_ns(script->iso->worker));
 }
 
 /* Nothing of it runs any more.  If its shutdown is over already, the host has closed the isolate that it shares. */
@@ -175,7 +63,7 @@ static enum orr_poll end_failed_poll(struct orr_task *task, void *data)
 {
     struct orr_script *script = data;
     if (!script->begun) {
-        if (script->body.body && orr_sleep(task, &script->patience, script->iso->worker->grace_ns) == -EAGAIN)
+        if (script->body.body && orr_sleep(task, &script->patience, worker_grace_ns(script->iso->worker)) == -EAGAIN)
             return ORR_PENDING;
         orr_wait_withdraw(&script->patience);
         begin_to_end(script);
@@ -257,8 +145,7 @@ static int start(struct orr_script *script, lua_State *L)
         return error;
     struct ltask *self = ltask_of(task);
     self->script = script->number;
-    self->loading = true;
-    self->iso->scripts.loading++;
+    script_body_loads(self);
     if (script->options.end_on_failure) {
         script->body = (struct body_watch){ .failing = body_fails, .failed = body_failed, .data = script };
         body_watch(&script->body, self);
@@ -283,13 +170,13 @@ static int load(struct orr_script *script)
     if (error)
         return error;
     script->iso = iso;
-    script->number = ++iso->scripts.loaded;
+    script->number = script_new_number(&iso->scripts);
     if (script->options.prepare)
         script->options.prepare(script->options.prepare_data, L);
     error = start(script, L);
     isolate_leave(iso);
     if (!error && own) {
-        iso->scripts.callers.sole = iso->scripts.callers.now = script->number;
+        script_own_isolate(&iso->scripts, script->number);
         iso->on_closed.call = script_closed;
         iso->on_closed.data = script;
     }
@@ -399,7 +286,8 @@ static enum orr_poll end_poll(struct orr_task *task, void *data)
 static int end_shared(struct orr_script *script)
 {
     struct orr_isolate *iso = script->iso;
-    if (worker_current == iso->worker && (iso->worker->polling || iso->execution.depth || iso->execution.calls)) {
+    if (worker_current == iso->worker &&
+        (worker_is_polling(iso->worker) || iso->execution.depth || iso->execution.calls)) {
         struct orr_spawn what = { .poll = end_poll, .data = script, .name = "unloading a script", .detached = true };
         int error = orr_spawn(script->rt, &what);
         if (!error)

@@ -1,7 +1,9 @@
 /* What hosts use: asynchronous functions of their own for scripts to await, and running a script, for as long as it may. */
-#include "lua/host/script.h"
+#include "lua/host/start.h"
+
 #include "lua/isolate.h"
 #include "lua/task/report.h"
+#include "lua/task/script.h"
 #include "lua/task/task.h"
 
 #include <errno.h>
@@ -166,7 +168,7 @@ int orr_lua_set_deadline(struct orr_task *task, uint64_t deadline_ns)
     struct ltask *self = ltask_of(task);
     if (!self || !deadline_ns)
         return -EINVAL;
-    if (task->life != TASK_LIVE)
+    if (!task_is_live(task))
         return -ESRCH;
     if (self->iso->limits.mode != ORR_LUA_SIGNAL)
         return -ENOTSUP;

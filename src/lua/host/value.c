@@ -1,6 +1,5 @@
 #include "lua/host/value.h"
-
-#include "lua/host/script.h"
+#include "lua/task/script.h"
 
 #include <errno.h>
 #include <limits.h>

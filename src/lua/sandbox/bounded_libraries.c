@@ -1,14 +1,12 @@
 #include "lua/sandbox/bounded_libraries.h"
 
+#include "lua/isolate/embedded.h"
 #include "lua/pattern/pattern.h"
 #include "lua/sandbox/bounded_base.h"
 #include "lua/sandbox/bounded_string.h"
 #include "lua/sandbox/bounded_table.h"
 
 #include <string.h>
-
-extern const char orrery_lua_bounded[];
-extern const size_t orrery_lua_bounded_size;
 
 /*
  * argument_error(name, argument, message): raises as luaL_argerror() does.  The caller is a
@@ -58,8 +56,7 @@ void bounded_libraries_open(struct orr_isolate *iso, lua_State *L)
 {
     static const luaL_Reg tools[] = { { "argument_error", tool_argument_error }, { NULL, NULL } };
     static const struct bounded *const libraries[] = { bounded_base, bounded_string, bounded_table, NULL };
-    if (luaL_loadbufferx(L, orrery_lua_bounded, orrery_lua_bounded_size, "=orrery/bounded.lua", "b") != LUA_OK)
-        lua_error(L);
+    embedded_push(L, &embedded_bounded);
     lua_newtable(L);
     isolate_register(iso, L, tools);
     isolate_register(iso, L, bounded_string_tools);

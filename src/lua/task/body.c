@@ -1,7 +1,7 @@
 /* What a task's body is called by, and what becomes of what it returns, raises, or never comes to. */
+#include "lua/task/body_watch.h"
 #include "lua/task/task_parts.h"
 
-#include "lua/host/script.h"
 #include "lua/isolate/charge.h"
 #include "lua/task/report.h"
 #include "lua/task/task_finalizer.h"
@@ -196,7 +196,7 @@ int ltask_handle_message(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
     struct ltask *self = iso->execution.current;
-    if (!self || iso->execution.level->ending || (self->task->cancelled && is_closed(L, 1)))
+    if (!self || iso->execution.level->ending || (task_is_cancelled_here(self->task) && is_closed(L, 1)))
         return 1;
     report_keep(self, L, 1);
     if (self->watched)
@@ -232,7 +232,7 @@ static enum orr_poll finish_with_error(struct ltask *self)
     lua_State *co = self->co;
     struct orr_task *task = self->task;
     int error = -ESCRIPT;
-    if (task->own.flags & NEST_CANCELLED && is_closed(co, -1))
+    if (task_is_cancelled(task) && is_closed(co, -1))
         error = -ECANCELED;
     else if (is_childs_error(co, self))
         error = -ECHILD;
@@ -286,7 +286,7 @@ enum orr_poll ltask_body_over(struct ltask *self, bool failed, int results)
         self->co = NULL; /* and not used again */
     } else if (self->hidden) {
         self->results = 0; /* which is nobody's, and the coroutine goes on to the next */
-    } else if (self->task->own.flags & NEST_CANCELLED && !self->given) {
+    } else if (task_is_cancelled(self->task) && !self->given) {
         answer = orr_task_fail(self->task, -ECANCELED); /* it was shut down, and stays so, whatever it returns */
         lua_settop(self->co, 0);
         keep_results(self, self->co, 0);

@@ -3,8 +3,8 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "exec/spawn.h"
-#include "lua/host/script.h"
 #include "lua/isolate/charge.h"
+#include "lua/task/script.h"
 #include "lua/task/task_parts.h"
 
 #include <errno.h>
@@ -129,13 +129,12 @@ static int spawn(struct orr_isolate *iso, const struct orr_spawn *what, const ch
     int error = isolate_visit(iso);
     if (error)
         return error;
-    error = runtime_stopping(iso->rt) && !iso->worker->grace ? -ESHUTDOWN : spawn_unqueued(iso->worker, what, out);
+    error = spawn_unqueued(iso->worker, &iso->share, what, out);
     isolate_leave(iso);
     if (error)
         return error;
     if (lasting_name)
         task_lend_name(*out, lasting_name);
-    (*out)->share = &iso->share;
     iso->tasks.count++;
     return 0;
 }
@@ -197,12 +196,10 @@ struct ltask *pooled_task_new(struct orr_isolate *iso, lua_State *L, int argumen
 
 void pooled_task_own_name(struct ltask *self)
 {
-    struct orr_task *task = self->task;
     self->borrowed = false;
-    task->name = alloc_copy(&task->worker->alloc, task->name); /* or it has none */
-    if (task->name)
-        charge_force(self->iso, strlen(task->name) + 1);
-    task->name_lent = false;
+    size_t size = task_copy_name(self->task);
+    if (size)
+        charge_force(self->iso, size);
 }
 
 bool pooled_task_keep(struct ltask *self)
@@ -259,8 +256,8 @@ static void settle_handler(struct callback *callback, struct ltask *self, const 
                            enum orr_poll answer)
 {
     lua_State *L = callback->iso->L;
-    if (answer == ORR_DONE && !task->result.error && !task->children && !task->own.failures) {
-        callback->handler->strikes = 0;
+    if (answer == ORR_DONE && !task_error(task) && !task_has_children(task) && !task_has_failures(task)) {
+        handler_clear(callback->handler);
     } else if (lua_checkstack(L, 4)) {
         isolate_push_anchored(callback->iso, L, self->anchor);
         isolate_push_anchored(callback->iso, L, callback->anchor);
@@ -276,12 +273,10 @@ static enum orr_poll callback_poll(struct orr_task *task, void *data)
     struct callback *callback = data;
     struct orr_isolate *iso = callback->iso;
     if (isolate_is_held(iso) && !iso->execution.host_waits) {
-        if (!task->queued) /* it may have been interrupted, and have a place from before */
-            queue_push(&iso->hold.parked, task);
-        task->queued = true;
+        held_push(&iso->hold.parked, task, false);
         return ORR_PENDING;
     }
-    if (task->cancelled ||
+    if (task_is_cancelled_here(task) ||
         (isolate_ends(iso) &&
          shutdown_refuses(iso, callback->script))) /* none of a script runs for the first time because it is unloaded */
         return orr_task_fail(task, -ECANCELED);
@@ -291,7 +286,7 @@ static enum orr_poll callback_poll(struct orr_task *task, void *data)
     self->entry = (uint8_t)callback->kind->entry;
     self->limit = ltask_limit(iso, callback->kind->entry, 0);
     self->script = callback->script;
-    task->drop = not_called;
+    task_set_drop(task, not_called);
     int arguments = prepare(callback, self);
     if (arguments < 0) {
         if (!put(self))
@@ -300,9 +295,7 @@ static enum orr_poll callback_poll(struct orr_task *task, void *data)
     }
     charge_force(iso, CHARGE_TASK);
     bind(self, task, arguments);
-    task->poll = ltask_poll;
-    task->data = self;
-    task->drop = ltask_drop;
+    task_become(task, ltask_poll, self, ltask_drop);
     enum orr_poll answer = ltask_poll(task, self);
     if (callback->handler)
         settle_handler(callback, self, task, answer);
@@ -322,12 +315,12 @@ int callback_start(struct callback *self)
         return error;
     }
     self->pending++;
-    task->in_order = true;
+    task_keep_order(task);
     worker_ready(iso->worker, task);
     return 0;
 }
 
 struct callback *callback_of(const struct orr_task *task)
 {
-    return task->poll == callback_poll ? task->data : NULL;
+    return task_data_if(task, callback_poll);
 }

@@ -7,14 +7,21 @@
 #ifndef ORR_LUA_TASK_HOLD_H
 #define ORR_LUA_TASK_HOLD_H
 
-#include "exec/task.h"
+#include "exec/share.h"
 
 struct ltask;
+struct orr_isolate;
 
 struct hold {
     struct ltask *urgent;
-    struct queue parked;  /* polled while the isolate was held */
-    struct queue belated; /* polled while it was held, fair tasks that had used up their time slice */
+    struct held_tasks parked;                    /* polled while the isolate was held */
+    void (*on_release)(struct orr_isolate *iso); /* called once when the isolate is held no more; NULL for none */
 };
+
+/* Has a function of a layer above called once, when the isolate is held no more and no body has yet to begin. */
+static inline void hold_call_on_release(struct hold *self, void (*call)(struct orr_isolate *iso))
+{
+    self->on_release = call;
+}
 
 #endif

@@ -2,11 +2,11 @@
  * Running tasks: a slice at a time; what is urgent before all else; what was started or closed before whoever did it goes on; and what
  * must wait while another's slice is suspended.
  */
+#include "lua/task/body_watch.h"
+#include "lua/task/script.h"
 #include "lua/task/task_parts.h"
 
 #include "base/clock.h"
-#include "lua/api/events.h"
-#include "lua/host/script.h"
 #include "lua/task/callback.h"
 #include "lua/task/orphans.h"
 
@@ -21,7 +21,7 @@ static void run_urgent(struct orr_isolate *iso, const struct ltask *mark)
         struct ltask *next = iso->hold.urgent;
         iso->hold.urgent = next->next_urgent;
         next->urgent = next->paused = false;
-        if (next->task && next->task->life == TASK_LIVE)
+        if (next->task && task_is_live(next->task))
             task_run_now(iso->worker, next->task); /* which may be its end */
         else
             ltask_release(next);
@@ -31,30 +31,32 @@ static void run_urgent(struct orr_isolate *iso, const struct ltask *mark)
 /* Another task of the isolate has not finished its slice.  One that has used up a share of its own stays behind the others. */
 static void park(struct orr_isolate *iso, struct ltask *self)
 {
-    struct orr_task *task = self->task;
-    if (task->queued)
-        return; /* it was interrupted, and has a place from before */
-    task->queued = true;
-    task->late = self->fair && self->used;
-    queue_push(task->late ? &iso->hold.belated : &iso->hold.parked, task);
+    held_push(&iso->hold.parked, self->task, self->fair && self->used);
 }
 
 /* Before those that have become ready since. */
 static void release_parked(struct orr_isolate *iso)
 {
-    share_put_back(&iso->worker->shares, &iso->share, &iso->hold.parked, &iso->hold.belated);
+    worker_requeue_held(iso->worker, &iso->share, &iso->hold.parked);
 }
 
 /* The first of the urgent ones that still lives; NULL for none. */
 static struct ltask *first_urgent(struct orr_isolate *iso)
 {
-    while (iso->hold.urgent && (!iso->hold.urgent->task || iso->hold.urgent->task->life != TASK_LIVE)) {
+    while (iso->hold.urgent && (!iso->hold.urgent->task || !task_is_live(iso->hold.urgent->task))) {
         struct ltask *gone = iso->hold.urgent;
         iso->hold.urgent = gone->next_urgent;
         gone->urgent = gone->paused = false;
         ltask_release(gone);
     }
     return iso->hold.urgent;
+}
+
+static void call_on_release(struct orr_isolate *iso)
+{
+    void (*call)(struct orr_isolate * iso) = iso->hold.on_release;
+    iso->hold.on_release = NULL;
+    call(iso);
 }
 
 /*
@@ -67,14 +69,11 @@ void ltask_settle_hold(struct orr_isolate *iso, bool late)
     struct ltask *first = first_urgent(iso);
     if (!first) {
         release_parked(iso);
-        if (iso->events.pending && !iso->scripts.loading)
-            events_flush(iso);
+        if (iso->hold.on_release && !script_any_loading(&iso->scripts))
+            call_on_release(iso);
         return;
     }
-    if (first->task->queued && !queue_remove(&iso->hold.parked, first->task) &&
-        !queue_remove(&iso->hold.belated, first->task)) /* something has woken it */
-        worker_unqueue(worker, first->task);
-    first->task->queued = first->task->late = false;
+    worker_unqueue_held(worker, &iso->hold.parked, first->task); /* something may have woken it */
     if (late)
         worker_ready_late(worker, first->task);
     else
@@ -124,12 +123,6 @@ static enum orr_poll step_over(struct ltask *self, struct level *level, int stat
     return ORR_PENDING;
 }
 
-void ltask_loaded(struct ltask *self)
-{
-    self->iso->scripts.loading -= self->loading;
-    self->loading = false;
-}
-
 static enum orr_poll step(struct ltask *self)
 {
     struct orr_isolate *iso = self->iso;
@@ -150,7 +143,7 @@ static enum orr_poll step(struct ltask *self)
     int results;
     self->begun = true;
     int status = lua_resume(self->co, outer_running, arguments, &results); /* whose C calls count for it */
-    ltask_loaded(self);
+    script_body_began(self);
     if (self->borrowed && (status != LUA_OK || level.raised || !self->hidden))
         pooled_task_own_name(self);
     enum orr_poll answer = step_over(self, &level, status, results);
@@ -198,7 +191,7 @@ enum orr_poll ltask_poll(struct orr_task *task, void *data)
             return ORR_PENDING;
         iso->hold.urgent = self->next_urgent;
         self->urgent = self->paused = false;
-    } else if (self->paused || (self->begun && self->wait.state == WAIT_WAITING && !task->child_failed)) {
+    } else if (self->paused || (self->begun && self->wait.state == WAIT_WAITING && !task_child_has_failed(task))) {
         return ORR_PENDING;
     } else if (held && !iso->execution.host_waits) {
         if (self->weak)
@@ -217,8 +210,7 @@ enum orr_poll ltask_poll(struct orr_task *task, void *data)
         bool over = iso->preemption.preempting;
         iso->preemption.preempting = false;
         budget_end_slice(iso);
-        if (!iso->execution.host_waits &&
-            (iso->hold.urgent || iso->hold.parked.first || iso->hold.belated.first || iso->events.pending))
+        if (!iso->execution.host_waits && (iso->hold.urgent || held_any(&iso->hold.parked) || iso->hold.on_release))
             ltask_settle_hold(iso, over);
         if (iso->orphans.due)
             orphans_look(iso);
@@ -288,8 +280,8 @@ int ltask_run_first(lua_State *L, struct ltask *first, lua_KFunction k, lua_KCon
 static struct ltask *to_hear_now(struct orr_isolate *iso, const struct orr_task *task)
 {
     struct ltask *self = ltask_of(task);
-    bool now = self && self->iso == iso && task->life == TASK_LIVE && !task->running && self->begun && !self->urgent &&
-               self->wait.state != WAIT_WAITING && task->cancelled;
+    bool now = self && self->iso == iso && task_is_live(task) && !task_is_running(task) && self->begun &&
+               !self->urgent && self->wait.state != WAIT_WAITING && task_is_cancelled_here(task);
     return now ? self : NULL;
 }
 
@@ -314,12 +306,11 @@ int ltask_close(lua_State *L, struct ltask *self, const char *reason, lua_KFunct
     if (error)
         return luaL_error(L, "task:close: %s", strerror(-error));
     struct ltask *first = NULL, *last = NULL;
-    struct orr_nest *top = &self->task->own;
-    bool before = self->task->cancelled;
-    scope_cancel(top, reason);
+    bool before = task_is_cancelled_here(self->task);
+    task_cancel(self->task, reason);
     if (!before)
         add_to_hear(to_hear_now(iso, self->task), &first, &last);
-    for (struct orr_task *at = scope_walk_first(top, true); at; at = scope_walk_next(top, at, true, true))
+    for (struct orr_task *at = NULL; (at = task_next_below(self->task, at));)
         add_to_hear(to_hear_now(iso, at), &first, &last);
     isolate_leave(iso);
     return first ? ltask_run_first(L, first, k, context) : k(L, LUA_OK, context);

@@ -16,13 +16,12 @@
 #define ORR_LUA_TASK_SHUTDOWN_H
 
 #include "lua/isolate/compat.h"
+#include "lua/task/script.h"
 #include "orrery.h"
 
 struct orr_isolate;
 struct worker;
 struct ltask;
-
-#define EVERY_SCRIPT UINT32_MAX
 
 enum shutdown_phase {
     SHUTDOWN_NONE,

@@ -3,21 +3,21 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "exec/spawn.h"
-#include "lua/host/script.h"
 #include "lua/isolate/charge.h"
 #include "lua/limits/terminate.h"
+#include "lua/task/body_watch.h"
 #include "lua/task/callback.h"
 #include "lua/task/orphans.h"
 #include "lua/task/report.h"
+#include "lua/task/script.h"
 #include "lua/task/task_finalizer.h"
 #include "lua/task/task_parts.h"
 
-#include <stdio.h>
 #include <string.h>
 
 struct ltask *ltask_of(const struct orr_task *task)
 {
-    return task && task->poll == ltask_poll ? task->data : NULL;
+    return task ? task_data_if(task, ltask_poll) : NULL;
 }
 
 struct ltask *ltask_test(lua_State *L, int index)
@@ -62,7 +62,7 @@ static enum orr_poll gone_poll(struct orr_task *task, void *data)
 
 static size_t cost_of(const struct orr_task *task)
 {
-    return CHARGE_TASK + (task->name && !task->name_lent ? strlen(task->name) + 1 : 0);
+    return CHARGE_TASK + task_name_size(task);
 }
 
 void ltask_charged(struct orr_isolate *iso)
@@ -73,7 +73,7 @@ void ltask_charged(struct orr_isolate *iso)
 void ltask_freed(struct orr_task *task)
 {
     struct ltask *self = ltask_of(task);
-    struct orr_isolate *iso = self ? self->iso : task->poll == gone_poll ? task->data : NULL;
+    struct orr_isolate *iso = self ? self->iso : task_data_if(task, gone_poll);
     if (!iso)
         return;
     charge_give(iso, cost_of(task));
@@ -82,8 +82,7 @@ void ltask_freed(struct orr_task *task)
 
 void ltask_forget_handle(struct orr_task *core, struct orr_isolate *iso)
 {
-    core->poll = gone_poll;
-    core->data = iso;
+    task_become(core, gone_poll, iso, NULL);
 }
 
 void ltask_leave_core(struct orr_task *core, struct orr_isolate *iso)
@@ -113,7 +112,7 @@ static void report_first(struct orr_isolate *iso)
     if (!list->first)
         list->last = NULL;
     self->unseen = false;
-    bool unseen = self->task && !self->task->observed && !self->task->claims;
+    bool unseen = self->task && !task_is_seen(self->task);
     if (unseen && iso->on_unhandled.call)
         iso->on_unhandled.call(iso->on_unhandled.data, self->task);
     else if (unseen)
@@ -173,24 +172,6 @@ static void report_soon(struct ltask *self)
     }
 }
 
-enum { VERDICT_ROOM = 160 };
-
-/* A call of a handler is over.  Writes why it is disabled, if it is now.  Never allocates. */
-static void judge_handler(struct ltask *self, int error, char verdict[VERDICT_ROOM])
-{
-    struct orr_isolate *iso = self->iso;
-    struct handler *handler = self->handler;
-    handler->strikes = error == -ETIME ? handler->strikes + 1 : 0;
-    if (!iso->limits.strikes || handler->strikes < iso->limits.strikes || handler->disabled)
-        return;
-    handler->disabled = true;
-    char who[96] = "a timer's callback";
-    if (handler->id)
-        snprintf(who, sizeof who, "handler %lld of the event '%.60s'", (long long)handler->id, self->task->name);
-    snprintf(verdict, VERDICT_ROOM, "%s has timed out %u times in a row, and is not called any more", who,
-             handler->strikes);
-}
-
 void ltask_counted_out(struct orr_isolate *iso)
 {
     if (!--iso->tasks.count)
@@ -210,7 +191,7 @@ void ltask_drop(void *data)
     bool never_began = self->loading;
     if (self->watched)
         body_is_over(self);
-    ltask_loaded(self);
+    script_body_began(self);
     if (self->co && !self->over) { /* ended by force */
         if (self->begun)
             close_chain(iso, self->suspended, self->co, self->script);
@@ -220,31 +201,32 @@ void ltask_drop(void *data)
             ltask_keep_given(self);
     }
     int error = outcome_of(task)->error;
-    self->state = task->failed ? LTASK_FAILED : error ? LTASK_CLOSED : LTASK_OK;
+    self->state = task_has_failed(task) ? LTASK_FAILED : error ? LTASK_CLOSED : LTASK_OK;
     self->dropped = true;
     self->done_as = ++iso->tasks.done;
-    iso->schedule.errors += self->entry == ORR_LUA_SCHEDULED && task->failed;
-    char verdict[VERDICT_ROOM] = "";
+    iso->tasks.scheduled_failed += self->entry == ORR_LUA_SCHEDULED && task_has_failed(task);
+    char disabled_text[HANDLER_TEXT];
     int64_t handler = self->handler ? self->handler->id : 0;
-    if (self->handler)
-        judge_handler(self, error, verdict);
+    bool disabled = self->handler &&
+                    handler_judge(self->handler, error, iso->limits.strikes, orr_task_name(task), disabled_text);
     ltask_counted_out(iso);
     if (self->borrowed &&
-        (task->references > 2 || task->failed || task->own.failures)) /* others than the tree and we */
+        (task_is_shared(task, 2) || task_has_failed(task) || task_has_failures(task))) /* others than the tree and we */
         pooled_task_own_name(self);
-    struct task_finalizer *task_finalizer = task->failed || task->own.failures ? task_finalizer_try(self) : NULL;
+    struct task_finalizer *task_finalizer = task_has_failed(task) || task_has_failures(task) ? task_finalizer_try(self)
+                                                                                             : NULL;
     if (task_finalizer)
         task_finalizer->task = task; /* whose reference goes when the handle does */
     else
         let_go_of_core(self);
     if (self->hidden && pooled_task_keep(self))
         return;
-    if (task_finalizer && !nest_task(task->parent))
+    if (task_finalizer && !task_parent(task))
         report_soon(self);
-    if (*verdict)
-        budget_notice_disabled(iso, verdict, handler);
+    if (disabled)
+        budget_notice_disabled(iso, disabled_text, handler);
     ltask_release(self);
-    if ((self->urgent || (never_began && iso->events.pending)) && !iso->preemption.slicing)
+    if ((self->urgent || (never_began && iso->hold.on_release)) && !iso->preemption.slicing)
         ltask_settle_hold(iso, false);
 }
 
@@ -354,8 +336,7 @@ struct ltask *ltask_new(struct orr_isolate *iso, lua_State *L, int arguments, co
     };
     int error = isolate_visit(iso);
     if (!error) {
-        error = runtime_stopping(iso->rt) && !iso->worker->grace ? -ESHUTDOWN
-                                                                 : spawn_unqueued(iso->worker, &what, &self->task);
+        error = spawn_unqueued(iso->worker, &iso->share, &what, &self->task);
         isolate_leave(iso);
     }
     if (error) {
@@ -366,7 +347,6 @@ struct ltask *ltask_new(struct orr_isolate *iso, lua_State *L, int arguments, co
     }
     ltask_charged(iso);
     orr_task_ref(self->task);
-    self->task->share = &iso->share;
     iso->tasks.count++;
     return self;
 }
@@ -375,7 +355,7 @@ void ltask_start_soon(struct orr_isolate *iso, lua_State *L, int arguments, cons
 {
     struct ltask *self = pooled_task_new(iso, L, arguments, options);
     if (!isolate_visit(iso)) {
-        self->task->in_order = true;
+        task_keep_order(self->task);
         worker_ready(iso->worker, self->task);
         isolate_leave(iso);
     }
@@ -386,8 +366,8 @@ void ltask_push(lua_State *L, struct ltask *self)
     isolate_push_anchored(self->iso, L, self->anchor);
     if (!self->hidden)
         return;
-    if (self->task && self->task->name) {
-        lua_pushstring(L, self->task->name);
+    if (self->task && orr_task_name(self->task)) {
+        lua_pushstring(L, orr_task_name(self->task));
         lua_setiuservalue(L, -2, LTASK_NAME);
     }
     self->hidden = false;

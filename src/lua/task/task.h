@@ -20,6 +20,7 @@
 #include "exec/scope.h"
 #include "exec/wait.h"
 #include "lua/isolate.h"
+#include "lua/task/handler.h"
 
 #define LTASK_CLASS "orrery.task"
 #define ESCRIPT EREMOTEIO /* what a task that ended with a Lua error has failed with */
@@ -37,14 +38,6 @@ enum ltask_state {
     LTASK_OK,
     LTASK_FAILED,
     LTASK_CLOSED,
-};
-
-/* What calls one and the same function again and again begins with this: a timer, a handler of events. */
-struct handler {
-    int64_t id;       /* of an event's; 0 for a timer's */
-    uint32_t script;  /* whose it is */
-    unsigned strikes; /* time-outs in a row */
-    bool disabled;    /* there were too many: it is not called any more */
 };
 
 struct ltask {

@@ -19,7 +19,7 @@ static int task_finalizer_gc(lua_State *L)
         luaL_setmetatable(L, ESTATE); /* to be finalized when it is gone */
         return 0;
     }
-    if (lost && lost->task && lost->task->life == TASK_LIVE) {
+    if (lost && lost->task && task_is_live(lost->task)) {
         self->lost = NULL;
         luaL_setmetatable(L, ESTATE); /* to be finalized once more */
         lua_getiuservalue(L, 1, 1);

@@ -29,9 +29,6 @@ uint64_t ltask_limit(const struct orr_isolate *iso, enum orr_lua_entry entry, ui
 /* Of the task whose handle is at the top of L.  May raise. */
 void ltask_remember_creation(lua_State *L, struct ltask *self);
 
-/* The body of a script has come to its first wait, or end; for others, nothing. */
-void ltask_loaded(struct ltask *self);
-
 /* Raises if there can be no more tasks; or none without a parent, because what runs is being ended. */
 void ltask_check_room(struct orr_isolate *iso, lua_State *L, bool detached);
 

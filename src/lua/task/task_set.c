@@ -4,20 +4,20 @@
 
 void ltask_forget_errors(struct orr_isolate *iso)
 {
-    struct tasks *tasks = &iso->worker->tasks;
-    for (uint32_t index = 0; index < tasks->used; index++) {
-        struct orr_task *task = tasks_at(tasks, index);
-        struct ltask *handle = task->life == TASK_DONE ? ltask_of(task) : NULL;
+    for (uint32_t index = 0; index < worker_slots(iso->worker); index++) {
+        struct orr_task *task = worker_task_in(iso->worker, index);
+        struct ltask *handle = orr_task_done(task) ? ltask_of(task) : NULL;
         if (handle && handle->iso == iso)
             ltask_forget_handle(task, iso);
-        int error = task->result.error;
-        if (task->life != TASK_DONE || (error != -ESCRIPT && error != -ETIME))
+        int error = task_error(task);
+        if (!orr_task_done(task) || (error != -ESCRIPT && error != -ETIME))
             continue;
-        struct ltask *origin = task->result.value;
+        struct ltask *origin = task_value(task);
         if (origin && origin->iso == iso)
-            task->result = (struct orr_result){
-                .error = error,
-                .message = error == -ETIME ? TIMEOUT_TEXT : "a Lua error, of a state that is closed",
-            };
+            task_replace_result(
+                task, (struct orr_result){
+                          .error = error,
+                          .message = error == -ETIME ? TIMEOUT_TEXT : "a Lua error, of a state that is closed",
+                      });
     }
 }

@@ -19,9 +19,10 @@ struct task_set {
     uint64_t done;           /* tasks done so far: the order of completion */
     struct orr_waker closer; /* woken when the last task has gone */
     struct unseen unseen;
-    uint32_t serials;       /* waits for callbacks so far: each has a number */
-    int base, base_handler; /* references: the bottom function of a task's coroutine, its message handler */
-    int class, methods;     /* references: the metatable of handles, and their methods */
+    uint64_t scheduled_failed; /* callbacks of schedule() that have failed */
+    uint32_t serials;          /* waits for callbacks so far: each has a number */
+    int base, base_handler;    /* references: the bottom function of a task's coroutine, its message handler */
+    int class, methods;        /* references: the metatable of handles, and their methods */
 };
 
 #endif

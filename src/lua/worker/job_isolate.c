@@ -1,5 +1,6 @@
 #include "lua/worker/job_isolate.h"
 
+#include "lua/api/schedule.h"
 #include "lua/api/script_timers.h"
 #include "lua/isolate/api_modules.h"
 #include "lua/isolate/charge.h"
@@ -114,13 +115,13 @@ static void reset_isolate(struct orr_isolate *iso)
 {
     iso->tasks.closer = (struct orr_waker){ 0 };
     iso->debug = false;
-    iso->preemption.count = iso->preemption.timeouts = iso->schedule.errors = 0;
+    iso->preemption.count = iso->preemption.timeouts = iso->tasks.scheduled_failed = 0;
 }
 
 static bool is_at_rest(const struct orr_isolate *iso)
 {
-    return !iso->tasks.count && !iso->tasks.unseen.first && !iso->hold.urgent && !iso->hold.parked.first &&
-           !iso->hold.belated.first && !iso->schedule.count;
+    return !iso->tasks.count && !iso->tasks.unseen.first && !iso->hold.urgent && !held_any(&iso->hold.parked) &&
+           !schedule_count(&iso->schedule);
 }
 
 /* Makes it what it was when it became ready.  False if that cannot be. */

@@ -132,7 +132,7 @@ static int take_unhandled(lua_State *L)
 void job_outcome_note_unhandled(void *data, struct orr_task *task)
 {
     struct job_isolate *isolate = data;
-    task->observed = true;
+    task_set_seen(task, true);
     if (!isolate->job || isolate->progress == PROGRESS_STOPPING)
         return;
     job_outcome_protect(isolate, take_unhandled, task, 0);

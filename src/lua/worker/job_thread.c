@@ -4,13 +4,14 @@ enum { SPARES_MAX = 4 };
 
 struct job_thread *job_thread_of(struct worker *worker)
 {
-    if (worker->extension)
-        return worker->extension;
-    struct job_thread *thread = alloc_zeroed(&worker->alloc, sizeof *thread);
+    struct job_thread *thread = worker_extension(worker);
+    if (thread)
+        return thread;
+    thread = alloc_zeroed(worker_alloc(worker), sizeof *thread);
     if (!thread)
         return NULL;
     thread->worker = worker;
-    worker->extension = thread;
+    worker_set_extension(worker, thread);
     return thread;
 }
 
@@ -74,7 +75,7 @@ void job_thread_give_isolate(struct job_thread *thread, struct job_isolate *isol
 
 void job_thread_on_close(struct worker *worker)
 {
-    struct job_thread *thread = worker->extension;
+    struct job_thread *thread = worker_extension(worker);
     if (!thread)
         return;
     thread->closing = true;
@@ -86,7 +87,7 @@ void job_thread_free(struct job_thread *thread)
 {
     if (!thread)
         return;
-    struct alloc alloc = thread->worker->alloc;
+    struct alloc alloc = *worker_alloc(thread->worker);
     struct job_isolate *unfreed = thread->unfreed;
     thread->unfreed = NULL;
     free_all(thread, &unfreed);

@@ -21,8 +21,8 @@ struct job_pools *job_pools_new(struct orr_runtime *rt, void (*arrive)(struct wo
     pthread_mutex_init(&pools->lock, NULL);
     pools->rt = rt;
     pools->arrive = arrive;
-    pools->first = rt->worker_count + 1;
-    pools->count = runtime_open_workers(rt) - rt->worker_count;
+    pools->first = runtime_host_workers(rt) + 1;
+    pools->count = runtime_open_workers(rt) - runtime_host_workers(rt);
     pools->loads = alloc_zeroed(alloc, pools->count * sizeof *pools->loads);
     pools->standard = pools->loads ? job_pool_new(pools, 0, 0) : NULL;
     if (pools->standard)

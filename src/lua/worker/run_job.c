@@ -173,7 +173,7 @@ static void stop(struct job_isolate *isolate)
     bool computes = isolate_is_held(iso);
     script_timers_close(iso, EVERY_SCRIPT);
     schedule_cancel(iso, EVERY_SCRIPT);
-    uint64_t grace = iso->worker->grace_ns;
+    uint64_t grace = worker_grace_ns(iso->worker);
     shutdown_begin(&iso->shutdowns.all, iso, EVERY_SCRIPT, grace < CLEANUP_NS ? grace : CLEANUP_NS);
     if (computes || isolate->thread->closing)
         shutdown_force(&iso->shutdowns.all);
@@ -214,7 +214,7 @@ static bool is_active(struct job_isolate *isolate, struct orr_task *task)
     if (iso->tasks.unseen.first)
         orr_task_yield(task);
     return iso->tasks.count || iso->tasks.unseen.first ||
-           (!stopping && (iso->schedule.count || script_timers_any_active(iso)));
+           (!stopping && (schedule_count(&iso->schedule) || script_timers_any_active(iso)));
 }
 
 /* All that the main task began is over.  True if another main task follows. */
@@ -298,7 +298,7 @@ static bool start_job(struct job_thread *thread, struct job *job)
     struct orr_spawn spawn = {
         .poll = poll_job, .data = job, .drop = drop_job, .name = "a worker's job", .detached = true
     };
-    if (!orr_spawn(thread->worker->runtime, &spawn))
+    if (!orr_spawn(worker_runtime(thread->worker), &spawn))
         return true;
     job->isolate = NULL;
     isolate->job = NULL;
@@ -325,9 +325,9 @@ static void start_jobs(struct job_thread *thread, struct job *job)
 void run_job_arrive(struct worker *worker, struct mail *mail)
 {
     struct job *job = container_of(mail, struct job, mail);
-    struct job_thread *thread = worker->closing ? NULL : job_thread_of(worker);
+    struct job_thread *thread = worker_refuses_letters(worker) ? NULL : job_thread_of(worker);
     if (thread)
         start_jobs(thread, job);
     while (!thread && job)
-        job = refuse_job(job, worker->closing ? -ESHUTDOWN : -ENOMEM);
+        job = refuse_job(job, worker_refuses_letters(worker) ? -ESHUTDOWN : -ENOMEM);
 }

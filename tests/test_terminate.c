@@ -113,7 +113,7 @@ static void turn_until(struct orr_runtime *rt, lua_State *L, uint64_t tasks)
         turn(rt);
 }
 
-/* --- One grace period --------------------------------------------------------------------------------------------------- */
+/* --- One grace period ------------------------------------------------------------------------- */
 
 static void cleanup_of_an_isolate_has_one_grace_period(void **state)
 {
@@ -181,7 +181,7 @@ static void task_that_computes_leaves_others_time_to_clean_up(void **state)
     assert_int_equal(allocated_bytes, 0);
 }
 
-static void what_swallows_its_cancellation_is_ended_and_named(void **state)
+static void task_that_swallows_its_cancellation_is_ended_and_named(void **state)
 {
     (void)state;
     struct orr_runtime *rt = ending_runtime((struct orr_options){ 0 });
@@ -209,7 +209,7 @@ static void keep_notice(void *data, lua_State *L, enum orr_lua_notice notice, co
     snprintf(data, 1024, "%s", text);
 }
 
-static void what_swallows_it_without_ever_waiting_is_told_so(void **state)
+static void task_that_swallows_its_cancellation_without_waiting_is_told_so(void **state)
 {
     (void)state;
     char report[1024] = "";
@@ -227,7 +227,7 @@ static void what_swallows_it_without_ever_waiting_is_told_so(void **state)
     assert_int_equal(allocated_bytes, 0);
 }
 
-/* --- By turns ------------------------------------------------------------------------------------------------------------- */
+/* --- Termination in many turns ---------------------------------------------------------------- */
 
 static enum orr_poll unload(struct orr_task *task, void *data)
 {
@@ -352,7 +352,7 @@ static void neighbours_go_on_while_a_script_is_unloaded(void **state)
     assert_int_equal(allocated_bytes, 0);
 }
 
-/* --- Finalizers ----------------------------------------------------------------------------------------------------------- */
+/* --- Finalizers ------------------------------------------------------------------------------- */
 
 static lua_State *run_trusted(struct orr_runtime *rt, const char *code)
 {
@@ -424,7 +424,7 @@ static void setmetatable_of_trusted_scripts_is_as_lua_has_it(void **state)
     assert_int_equal(orr_runtime_free(rt), 0);
 }
 
-/* --- Jobs ------------------------------------------------------------------------------------------------------------------- */
+/* --- Jobs ------------------------------------------------------------------------------------- */
 
 static void job_that_will_not_end_frees_its_thread(void **state)
 {
@@ -461,7 +461,7 @@ static void job_that_will_not_end_frees_its_thread(void **state)
     assert_int_equal(allocated_bytes, 0);
 }
 
-/* --- A body that fails -------------------------------------------------------------------------------------------------------- */
+/* --- A body that fails ------------------------------------------------------------------------ */
 
 static const char failing[] = "local a = game.async\n"
                               "game.loop.set_interval(1, function() note 'tick' end)\n"
@@ -473,7 +473,7 @@ static const char failing[] = "local a = game.async\n"
                               "game.schedule(function() note 'scheduled' end)\n"
                               "error 'the body fails'";
 
-static void play_failing(bool ends, bool shares, const char *expected)
+static void run_failing_script(bool ends, bool shares, const char *expected)
 {
     struct orr_runtime *rt = ending_runtime((struct orr_options){ .clock = ORR_CLOCK_MANUAL });
     lua_State *L = shares ? open_shared(rt) : NULL;
@@ -500,15 +500,15 @@ static void play_failing(bool ends, bool shares, const char *expected)
 static void script_whose_body_fails_goes_on(void **state)
 {
     (void)state;
-    play_failing(false, false, "scheduled;tick;handler;");
-    play_failing(false, true, "scheduled;tick;handler;");
+    run_failing_script(false, false, "scheduled;tick;handler;");
+    run_failing_script(false, true, "scheduled;tick;handler;");
 }
 
-static void script_whose_body_fails_ends_if_it_is_to(void **state)
+static void script_whose_body_fails_ends_if_the_host_asked_for_that(void **state)
 {
     (void)state;
-    play_failing(true, false, "closed;");
-    play_failing(true, true, "closed;");
+    run_failing_script(true, false, "closed;");
+    run_failing_script(true, true, "closed;");
 }
 
 static void script_that_ends_for_its_failure_can_be_unloaded_meanwhile(void **state)
@@ -541,13 +541,13 @@ static void script_that_ends_for_its_failure_can_be_unloaded_meanwhile(void **st
     }
 }
 
-static const struct CMUnitTest endings[] = {
+static const struct CMUnitTest terminate[] = {
     cmocka_unit_test(cleanup_of_an_isolate_has_one_grace_period),
     cmocka_unit_test(cleanup_of_a_script_that_shares_has_one_grace_period),
     cmocka_unit_test(cleanup_has_one_grace_period_when_the_runtime_ends),
     cmocka_unit_test(task_that_computes_leaves_others_time_to_clean_up),
-    cmocka_unit_test(what_swallows_its_cancellation_is_ended_and_named),
-    cmocka_unit_test(what_swallows_it_without_ever_waiting_is_told_so),
+    cmocka_unit_test(task_that_swallows_its_cancellation_is_ended_and_named),
+    cmocka_unit_test(task_that_swallows_its_cancellation_without_waiting_is_told_so),
     cmocka_unit_test(turn_stays_short_while_a_script_is_unloaded),
     cmocka_unit_test(large_state_is_freed_in_many_turns),
     cmocka_unit_test(state_at_its_memory_limit_is_freed_in_many_turns),
@@ -557,8 +557,8 @@ static const struct CMUnitTest endings[] = {
     cmocka_unit_test(setmetatable_of_trusted_scripts_is_as_lua_has_it),
     cmocka_unit_test(job_that_will_not_end_frees_its_thread),
     cmocka_unit_test(script_whose_body_fails_goes_on),
-    cmocka_unit_test(script_whose_body_fails_ends_if_it_is_to),
+    cmocka_unit_test(script_whose_body_fails_ends_if_the_host_asked_for_that),
     cmocka_unit_test(script_that_ends_for_its_failure_can_be_unloaded_meanwhile),
 };
 
-HARNESS_MAIN(endings)
+HARNESS_MAIN(terminate)

@@ -1,0 +1,74 @@
+/*
+ * Which script a thing belongs to.
+ *
+ * Every script has a number in its isolate; 0 is the host.  What a task makes belongs to the task's script.
+ * What the host calls outside tasks acts for the script that has the isolate to itself.  A function that a
+ * script has given to the host acts for that script.  Everything else acts for the host.
+ *
+ * The isolate's worker's thread.
+ */
+#ifndef ORR_LUA_TASK_SCRIPT_H
+#define ORR_LUA_TASK_SCRIPT_H
+
+#include "lua/isolate/compat.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct ltask;
+struct orr_isolate;
+
+#define EVERY_SCRIPT UINT32_MAX /* where the number of one script, or all of them, is asked for */
+
+/* Part of the isolate. */
+struct scripts {
+    uint32_t last_number; /* the highest number given so far */
+    uint32_t sole;        /* the script that has the isolate to itself; 0 for none */
+    uint32_t caller;      /* the script that a call of the host acts for now */
+    uint32_t loading;     /* bodies of scripts that have not begun: events wait for them */
+};
+
+/* A number that no script of the isolate had before. */
+static inline uint32_t script_new_number(struct scripts *self)
+{
+    return ++self->last_number;
+}
+
+/* The script that has the isolate to itself; 0 for none. */
+static inline uint32_t script_sole(const struct scripts *self)
+{
+    return self->sole;
+}
+
+/* The isolate belongs to one script alone. */
+void script_own_isolate(struct scripts *self, uint32_t script);
+
+/* Whether the body of a script has yet to begin. */
+static inline bool script_any_loading(const struct scripts *self)
+{
+    return self->loading;
+}
+
+/* The script that the code running now acts for. */
+uint32_t script_running(const struct orr_isolate *iso);
+
+/* A call of the host acts for `script` until script_end_call() gets the answer back. */
+uint32_t script_begin_call(struct scripts *self, uint32_t script);
+void script_end_call(struct scripts *self, uint32_t before);
+
+/*
+ * Gives the chunk at the top of L a number: a task that the host starts with it is a script of its own.
+ * May raise.
+ */
+void script_number_chunk(struct orr_isolate *iso, lua_State *L);
+
+/* The number of the function at an index; 0 if it has none.  May raise. */
+uint32_t script_of_chunk(lua_State *L, int index);
+
+/* A task is the body of a script, and has not begun: events wait until script_body_began(). */
+void script_body_loads(struct ltask *body);
+
+/* A task has come to its first wait, or to its end.  Does nothing for tasks that are no script's body. */
+void script_body_began(struct ltask *task);
+
+#endif
