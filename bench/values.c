@@ -4,7 +4,8 @@
  * any program, and its work is in the figures of all: hence several passes, for in one it may or may not have its turn.
  */
 #include "isolate.h"
-#include "lua/values/message.h"
+#include "lua/values/decode.h"
+#include "lua/values/encode.h"
 
 #include <lauxlib.h>
 

@@ -2,9 +2,12 @@
  * Any text is read as JSON, or refused, without harm; read in steps of any size, it is the same; what is read can be written, at once
  * or in steps, and read again; and what it takes in memory is in proportion to the text.  A target of libFuzzer: see tests/fuzz/run.
  */
-#include "lua/json/json.h"
+#include "lua/json/read.h"
+#include "lua/json/write.h"
+#include "lua/values/array_mark.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,12 +51,11 @@ struct input {
 static int read_text(lua_State *L)
 {
     const struct input *input = lua_touserdata(L, 1);
-    if (!input->steps)
-        return json_read(L, input->text, input->size, false);
+    int steps = input->steps ? input->steps : INT_MAX;
     struct json_reader reader;
     json_reader_begin(&reader, input->text, input->size, false);
     int answer;
-    while ((answer = json_reader_step(&reader, L, input->steps, &never)) == -EAGAIN)
+    while ((answer = json_reader_step(&reader, L, steps, &never)) == -EAGAIN)
         lua_gc(L, LUA_GCSTEP, 1);
     return answer;
 }
@@ -102,7 +104,7 @@ static void write_and_read_again(lua_State *L, int indent, int steps)
 
 static int prepare(lua_State *L)
 {
-    values_make_array_mark(L);
+    array_mark_make(L);
     return 0;
 }
 

@@ -2,7 +2,9 @@
  * Bytes of anybody's making are read, or refused, without harm; what is read can be written and read again; and what it takes in memory
  * is in proportion to the bytes, whatever lengths they claim.  A target of libFuzzer: see tests/fuzz/run.
  */
-#include "lua/values/message.h"
+#include "lua/values/array_mark.h"
+#include "lua/values/decode.h"
+#include "lua/values/encode.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,7 +60,7 @@ static int call_read(lua_State *L, const unsigned char *bytes, size_t size)
 
 static int prepare(lua_State *L)
 {
-    values_make_array_mark(L);
+    array_mark_make(L);
     return 0;
 }
 
