@@ -5,7 +5,7 @@
  */
 #include "harness.h"
 
-#include "lua/limits/budget.h"
+#include "lua/limits/preempt.h"
 #include "lua/pattern/match.h"
 #include "lua/pattern/pattern.h"
 
@@ -26,14 +26,11 @@ static bool ending;
 static uint64_t draw(void)
 {
     static uint64_t random_state = 88172645463325252u;
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return random_state;
+    return random_bits(&random_state);
 }
 
-bool __wrap_budget_wants_pause(lua_State *L);
-bool __wrap_budget_wants_pause(lua_State *L)
+bool __wrap_preempt_is_due(lua_State *L);
+bool __wrap_preempt_is_due(lua_State *L)
 {
     questions++;
     if (ending)
@@ -41,8 +38,8 @@ bool __wrap_budget_wants_pause(lua_State *L)
     return pause_one_in && lua_isyieldable(L) && draw() % pause_one_in == 0;
 }
 
-int __wrap_budget_pause(lua_State *L, lua_KFunction k, lua_KContext context);
-int __wrap_budget_pause(lua_State *L, lua_KFunction k, lua_KContext context)
+int __wrap_preempt_yield(lua_State *L, lua_KFunction k, lua_KContext context);
+int __wrap_preempt_yield(lua_State *L, lua_KFunction k, lua_KContext context)
 {
     pauses++;
     return lua_yieldk(L, 0, context, k);

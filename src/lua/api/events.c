@@ -12,9 +12,9 @@
  *   Lua  run_entry()            calls the handler, unless it was removed or disabled meanwhile
  *   C    ltask_drop()           the call is over: task/handler.c counts time-outs in a row
  *
- * host.emit() queues the event instead while the isolate is held, or while a script is loaded whose body
- * has not begun: the body is what registers handlers.  events_flush() starts the handlers of queued
- * events once neither is the case, behind the tasks that were parked meanwhile.
+ * host.emit() queues the event instead while the isolate is held, or while a script is loaded whose
+ * body has not begun: the body is what registers handlers.  events_flush() starts the handlers of
+ * queued events once neither is the case, behind the tasks that were parked meanwhile.
  *
  * A script's own events:emit() starts the handlers at once, before it returns.
  */
@@ -24,8 +24,8 @@
 #include "lua/api/lua_part.h"
 #include "lua/isolate.h"
 #include "lua/isolate/embedded.h"
+#include "lua/limits/stack_trace.h"
 #include "lua/task/callback.h"
-#include "lua/task/report.h"
 #include "lua/task/script.h"
 
 #include <errno.h>
@@ -85,7 +85,7 @@ static int started(lua_State *L, int status, lua_KContext context)
 /* Says where the script has called events:emit, which has called us. */
 static int refuse_to_nest(lua_State *L, const char *name)
 {
-    report_push_location(L, L, 2);
+    stack_trace_push_location(L, L, 2);
     lua_pushfstring(L,
                     "%s%sevents:emit: '%s': handlers emit events inside one another, more than %d deep; "
                     "emit it later, with schedule()",
@@ -93,7 +93,10 @@ static int refuse_to_nest(lua_State *L, const char *name)
     return lua_error(L);
 }
 
-/* [handler] [soon] [name] [function] [arguments...] -> whether it was started: not if it is disabled */
+/*
+ * [handler] [soon] [name] [function] [arguments...] -> whether it was started: not if it is
+ * disabled
+ */
 static int start(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
@@ -166,8 +169,9 @@ static int call_part(lua_State *L)
 }
 
 /*
- * Calls a function of the Lua part with the arguments at the top, which are popped; call_part() and the
- * name are below them.  Leaves one result; or nothing, and returns a negative errno.  Never raises.
+ * Calls a function of the Lua part with the arguments at the top, which are popped; call_part() and
+ * the name are below them.  Leaves one result; or nothing, and returns a negative errno.  Never
+ * raises.
  */
 static int call_protected(struct orr_isolate *iso, lua_State *L, int arguments)
 {
@@ -267,7 +271,7 @@ int orr_events_enable(lua_State *L, int64_t id)
 int64_t orr_events_disabled(lua_State *L)
 {
     const struct orr_isolate *iso = L ? isolate_find(L) : NULL;
-    return iso ? iso->notices.disabled : 0;
+    return iso ? notices_disabled_handler(&iso->notices) : 0;
 }
 
 void events_remove(struct orr_isolate *iso, uint32_t script)

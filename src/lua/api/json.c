@@ -1,17 +1,16 @@
-/* The module `json`: see json.h. */
 #include "lua/api/json.h"
 
 #include "lua/isolate.h"
 #include "lua/isolate/charge.h"
 #include "lua/json/read.h"
 #include "lua/json/write.h"
-#include "lua/limits/budget.h"
 #include "lua/limits/paced.h"
+#include "lua/limits/preempt.h"
 #include "lua/values/array_mark.h"
 
 #include <errno.h>
 
-/* The work of a call: see paced.h. */
+/* The work of one call, done in steps: see paced.h. */
 struct writing {
     struct paced paced;
     struct message text;
@@ -23,7 +22,7 @@ struct reading {
     struct json_reader reader;
 };
 
-enum { WORK = 2 }; /* the slot, which was that of the options */
+enum { WORK = 2 }; /* the stack slot of the work; the options were there */
 
 static int option_indent(lua_State *L, int index)
 {
@@ -34,8 +33,8 @@ static int option_indent(lua_State *L, int index)
     int is_integer = 1;
     lua_Integer indent = lua_isnil(L, -1) ? 0 : lua_tointegerx(L, -1, &is_integer);
     if (!is_integer || indent < 0 || indent > JSON_INDENT_MAX)
-        luaL_error(L, "option indent is %s, expected a number of spaces from 0 to %d", luaL_tolstring(L, -1, NULL),
-                   JSON_INDENT_MAX);
+        luaL_error(L, "json.encode: option indent is %s, expected a number of spaces from 0 to %d",
+                   luaL_tolstring(L, -1, NULL), JSON_INDENT_MAX);
     lua_pop(L, 1);
     return (int)indent;
 }
@@ -58,7 +57,7 @@ static void writing_free(struct paced *paced)
     message_free(&container_of(paced, struct writing, paced)->text);
 }
 
-/* [writing] */
+/* Pushes the text: [writing]. */
 static int push_text(lua_State *L)
 {
     const struct writing *work = lua_touserdata(L, 1);
@@ -72,7 +71,7 @@ static int run_writing(lua_State *L, struct paced *work)
 {
     int error = paced_run(L, &work);
     if (error == -EAGAIN)
-        return budget_hold(L, encode_on, (lua_KContext)work);
+        return preempt_hold(L, encode_on, (lua_KContext)work);
     if (error)
         return paced_fail(L, work);
     paced_finish(L, work, push_text, 1);
@@ -86,7 +85,7 @@ static int encode_on(lua_State *L, int status, lua_KContext context)
     return run_writing(L, paced_kept(L, WORK, context));
 }
 
-/* encode(value[, options]) */
+/* encode(value[, options]) -> string */
 static int encode(lua_State *L)
 {
     static const struct paced_kind kind = {
@@ -128,7 +127,7 @@ static int decode_on(lua_State *L, int status, lua_KContext context);
 static int run_reading(lua_State *L, struct paced *work)
 {
     int count = paced_run(L, &work);
-    return count == -EAGAIN ? budget_hold(L, decode_on, (lua_KContext)work) : count;
+    return count == -EAGAIN ? preempt_hold(L, decode_on, (lua_KContext)work) : count;
 }
 
 /* [text] [work] */
@@ -141,7 +140,7 @@ static int decode_on(lua_State *L, int status, lua_KContext context)
     return run_reading(L, work);
 }
 
-/* decode(text[, options]) */
+/* decode(text[, options]) -> value */
 static int decode(lua_State *L)
 {
     static const struct paced_kind kind = {
@@ -164,7 +163,7 @@ static int decode(lua_State *L)
 
 /* --- Arrays ----------------------------------------------------------------------------------- */
 
-/* array([table]): the same, marked */
+/* array([table]) -> table, marked as an array */
 static int array(lua_State *L)
 {
     lua_settop(L, 1);
@@ -181,7 +180,7 @@ static int array(lua_State *L)
     return 1;
 }
 
-/* is_array(value): whether it is marked */
+/* is_array(value) -> whether it is marked as an array */
 static int is_array(lua_State *L)
 {
     array_mark_push(L);

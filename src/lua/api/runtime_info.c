@@ -1,4 +1,3 @@
-/* The module `runtime`: what a script may know of its limits.  Fields are looked up when they are read. */
 #include "lua/api/runtime_info.h"
 
 #include "lua/api/duration.h"
@@ -6,7 +5,7 @@
 #include "lua/api/schedule.h"
 #include "lua/api/script_timers.h"
 #include "lua/isolate.h"
-#include "lua/limits/budget.h"
+#include "lua/limits/level.h"
 #include "lua/task/task.h"
 
 #include <string.h>
@@ -22,10 +21,10 @@ static int stats(lua_State *L)
         uint64_t value;
     } figures[] = {
         { "tasks", iso->tasks.count },
-        { "memory_used", iso->memory.used },
-        { "memory_peak", iso->memory.peak },
-        { "preemptions", iso->preemption.count },
-        { "timeouts", iso->preemption.timeouts },
+        { "memory_used", account_used(&iso->account) },
+        { "memory_peak", account_peak(&iso->account) },
+        { "preemptions", iso->statistics.preemptions },
+        { "timeouts", iso->statistics.timeouts },
         { "scheduled", schedule_count(&iso->schedule) },
         { "schedule_errors", iso->tasks.scheduled_failed },
         { "schedule_run", schedule_run(&iso->schedule) },
@@ -33,7 +32,7 @@ static int stats(lua_State *L)
         { "timers_fired", timers->fired },
         { "timers_cancelled", timers->cancelled },
         { "timers_rearmed", timers->rearmed },
-        { "timers_migrated", 0 }, /* they stay with their isolate's worker */
+        { "timers_migrated", 0 }, /* a timer stays with the worker of its isolate */
         { "timers_dropped", timers->dropped },
         { "events_refused", events->refused },
         { "events_dropped", events->dropped },
@@ -46,7 +45,7 @@ static int stats(lua_State *L)
     return 1;
 }
 
-/* [runtime] [name] */
+/* __index: computes a field when it is read.  [runtime] [name] */
 static int read_field(lua_State *L)
 {
     const struct orr_isolate *iso = isolate_of(L);
@@ -54,7 +53,7 @@ static int read_field(lua_State *L)
     const char *name = luaL_checkstring(L, 2);
     bool counts = iso->limits.mode == ORR_LUA_COUNT;
     if (!strcmp(name, "memory_used"))
-        lua_pushinteger(L, (lua_Integer)iso->memory.used);
+        lua_pushinteger(L, (lua_Integer)account_used(&iso->account));
     else if (!strcmp(name, "memory_limit"))
         lua_pushinteger(L, (lua_Integer)iso->limits.memory);
     else if (!strcmp(name, "execution_limit"))
@@ -72,7 +71,7 @@ static int read_field(lua_State *L)
     else if (!strcmp(name, "time_limit"))
         duration_push(L, !counts && level ? level->limit : 0);
     else if (!strcmp(name, "time_used"))
-        duration_push(L, !counts && level ? budget_used(iso, level) : 0);
+        duration_push(L, !counts && level ? level_used(iso, level) : 0);
     else
         lua_pushnil(L);
     return 1;
@@ -80,7 +79,7 @@ static int read_field(lua_State *L)
 
 static int refuse_to_write(lua_State *L)
 {
-    return luaL_error(L, "runtime.%s: what is in here is only to be read", luaL_tolstring(L, 2, NULL));
+    return luaL_error(L, "runtime.%s: the fields of runtime can only be read", luaL_tolstring(L, 2, NULL));
 }
 
 void runtime_info_open(struct orr_isolate *iso, lua_State *L)

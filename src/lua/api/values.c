@@ -1,20 +1,20 @@
-/* The module `values`: what workers are sent, as strings that can be kept. */
 #include "lua/api/values.h"
 
 #include "lua/isolate.h"
 #include "lua/isolate/charge.h"
-#include "lua/limits/budget.h"
+#include "lua/limits/preempt.h"
 #include "lua/values/work.h"
 
 #include <errno.h>
 
-/* [encoding] */
+/* Pushes the encoded text: [encoding]. */
 static int push_bytes(lua_State *L)
 {
     const struct encoding *work = lua_touserdata(L, 1);
     size_t longest = isolate_find(L)->limits.longest_string;
     if (longest && work->own.size > longest)
-        return luaL_error(L, "values.encode: the text is longer than strings may be (%d bytes)", (int)longest);
+        return luaL_error(L, "values.encode: the text is longer than strings may be (%d bytes); encode it in parts",
+                          (int)longest);
     lua_pushlstring(L, (const char *)work->own.bytes, work->own.size);
     return 1;
 }
@@ -26,7 +26,7 @@ static int run_encoding(lua_State *L, struct paced *work)
 {
     int error = paced_run(L, &work);
     if (error == -EAGAIN)
-        return budget_hold(L, encode_on, (lua_KContext)work);
+        return preempt_hold(L, encode_on, (lua_KContext)work);
     if (error)
         return paced_fail(L, work);
     paced_finish(L, work, push_bytes, 1);
@@ -39,7 +39,7 @@ static int encode_on(lua_State *L, int status, lua_KContext context)
     return run_encoding(L, paced_kept(L, 1, context));
 }
 
-/* encode(...): a string */
+/* encode(...) -> string */
 static int encode(lua_State *L)
 {
     struct encoding work;
@@ -57,7 +57,7 @@ static int decode_on(lua_State *L, int status, lua_KContext context);
 static int run_decoding(lua_State *L, struct paced *work)
 {
     int count = paced_run(L, &work);
-    return count == -EAGAIN ? budget_hold(L, decode_on, (lua_KContext)work) : count;
+    return count == -EAGAIN ? preempt_hold(L, decode_on, (lua_KContext)work) : count;
 }
 
 static int decode_on(lua_State *L, int status, lua_KContext context)
@@ -69,7 +69,7 @@ static int decode_on(lua_State *L, int status, lua_KContext context)
     return run_decoding(L, work);
 }
 
-/* decode(string): the values */
+/* decode(string) -> values */
 static int decode(lua_State *L)
 {
     struct decoding work;

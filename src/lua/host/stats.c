@@ -1,4 +1,6 @@
-/* An isolate's statistics, for the host.  Scripts read theirs in `runtime`: see api/runtime_info.c. */
+/*
+ * An isolate's statistics, for the host.  Scripts read theirs in `runtime`: see api/runtime_info.c.
+ */
 #include "lua/api/events.h"
 #include "lua/api/schedule.h"
 #include "lua/api/script_timers.h"
@@ -10,7 +12,7 @@
 static size_t memory_used(const struct orr_isolate *iso)
 {
     if (iso->owned)
-        return iso->memory.used;
+        return account_used(&iso->account);
     return ((size_t)lua_gc(iso->L, LUA_GCCOUNT) << 10) + (size_t)lua_gc(iso->L, LUA_GCCOUNTB);
 }
 
@@ -27,10 +29,10 @@ int orr_lua_stats(lua_State *L, struct orr_lua_stats *stats)
     *stats = (struct orr_lua_stats){
         .tasks = iso->tasks.count,
         .memory_used = memory_used(iso),
-        .memory_peak = iso->memory.peak,
+        .memory_peak = account_peak(&iso->account),
         .memory_limit = iso->owned ? iso->limits.memory : 0,
-        .preemptions = iso->preemption.count,
-        .timeouts = iso->preemption.timeouts,
+        .preemptions = iso->statistics.preemptions,
+        .timeouts = iso->statistics.timeouts,
         .events_emitted = events->emitted,
         .events_refused = events->refused,
         .events_dropped = events->dropped,

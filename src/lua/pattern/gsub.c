@@ -6,7 +6,7 @@
  */
 #include "lua/pattern/gsub.h"
 
-#include "lua/limits/budget.h"
+#include "lua/limits/preempt.h"
 #include "lua/pattern/match.h"
 
 #include <string.h>
@@ -271,7 +271,7 @@ static int go_on(lua_State *L, struct gsub *g, struct match *m)
         enum match_verdict verdict = match_search(L, m);
         if (verdict == MATCH_PAUSE) {
             m->owner = keep(L, g);
-            return budget_pause(L, paused, (lua_KContext)match_keep(L, m));
+            return preempt_yield(L, paused, (lua_KContext)match_keep(L, m));
         }
         if (verdict == MATCH_NONE)
             break;

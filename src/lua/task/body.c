@@ -21,7 +21,7 @@ static void push_value(lua_State *L, struct ltask *self)
 /* Makes the value at the top of L the handle's. */
 static void set_value(lua_State *L, struct ltask *self)
 {
-    lua_rawgeti(L, LUA_REGISTRYINDEX, self->iso->registry.anchors);
+    registry_push_anchors(&self->iso->registry, L);
     lua_rawgeti(L, -1, self->anchor);
     lua_pushvalue(L, -3);
     lua_setiuservalue(L, -2, 1);
@@ -196,7 +196,7 @@ int ltask_handle_message(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
     struct ltask *self = iso->execution.current;
-    if (!self || iso->execution.level->ending || (task_is_cancelled_here(self->task) && is_closed(L, 1)))
+    if (!self || execution_is_ending(&iso->execution) || (task_is_cancelled_here(self->task) && is_closed(L, 1)))
         return 1;
     report_keep(self, L, 1);
     if (self->watched)
@@ -325,8 +325,8 @@ enum orr_poll ltask_timed_out(struct ltask *self, struct level *level, int statu
         if (self->given)
             ltask_keep_given(self);
     }
-    iso->preemption.timeouts++;
-    budget_notice(iso, ORR_LUA_TIMED_OUT, text);
+    statistics_count_timeout(&iso->statistics);
+    notices_add(iso, ORR_LUA_TIMED_OUT, text);
     self->keeps_error = true;
     return orr_task_finish(
         self->task, (struct orr_result){ .error = -ETIME, .message = text, .value = self, .drop = give_up_error });

@@ -155,7 +155,7 @@ struct ltask *pooled_task_new(struct orr_isolate *iso, lua_State *L, int argumen
     self->entry = (uint8_t)options->entry;
     self->limit = ltask_limit(iso, options->entry, options->deadline_ns);
     self->script = options->script || options->handler ? options->script : script_running(iso);
-    self->cleanup = isolate_ends(iso) && shutdown_refuses(iso, self->script);
+    self->cleanup = isolate_ends(iso) && grace_period_refuses(iso, self->script);
     if (options->handler) {
         lua_pushvalue(L, options->handler);
         lua_xmove(L, co, 1);
@@ -242,7 +242,7 @@ static void dropped(void *data)
 static int prepare(struct callback *callback, struct ltask *self)
 {
     lua_State *co = self->co;
-    lua_rawgeti(co, LUA_REGISTRYINDEX, callback->iso->registry.anchors);
+    registry_push_anchors(&callback->iso->registry, co);
     lua_rawgeti(co, -1, callback->anchor);
     push_base(self);
     return callback->kind->push(callback, co, self->below);
@@ -278,7 +278,8 @@ static enum orr_poll callback_poll(struct orr_task *task, void *data)
     }
     if (task_is_cancelled_here(task) ||
         (isolate_ends(iso) &&
-         shutdown_refuses(iso, callback->script))) /* none of a script runs for the first time because it is unloaded */
+         grace_period_refuses(iso,
+                              callback->script))) /* none of a script runs for the first time because it is unloaded */
         return orr_task_fail(task, -ECANCELED);
     struct ltask *self = try_take(iso);
     if (!self)

@@ -18,6 +18,12 @@ struct hold {
     void (*on_release)(struct orr_isolate *iso); /* called once when the isolate is held no more; NULL for none */
 };
 
+/* Whether some task must go on before any other Lua of the isolate. */
+static inline bool hold_has_urgent(const struct hold *self)
+{
+    return self->urgent;
+}
+
 /* Has a function of a layer above called once, when the isolate is held no more and no body has yet to begin. */
 static inline void hold_call_on_release(struct hold *self, void (*call)(struct orr_isolate *iso))
 {

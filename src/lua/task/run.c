@@ -17,7 +17,7 @@
 /* Works off what is to run before any other Lua, down to `mark`, or until the slice is over. */
 static void run_urgent(struct orr_isolate *iso, const struct ltask *mark)
 {
-    while (iso->hold.urgent != mark && !iso->preemption.preempting) {
+    while (iso->hold.urgent != mark && !execution_unwinds(&iso->execution)) {
         struct ltask *next = iso->hold.urgent;
         iso->hold.urgent = next->next_urgent;
         next->urgent = next->paused = false;
@@ -83,7 +83,7 @@ void ltask_settle_hold(struct orr_isolate *iso, bool late)
 /* Whether a task of the isolate was suspended in mid-slice.  If it is no more, the others go on. */
 bool isolate_is_held(struct orr_isolate *iso)
 {
-    if (iso->preemption.slicing || !iso->hold.urgent)
+    if (execution_in_slice(&iso->execution) || !iso->hold.urgent)
         return false;
     if (first_urgent(iso))
         return true;
@@ -96,24 +96,24 @@ static enum orr_poll step_over(struct ltask *self, struct level *level, int stat
 {
     struct orr_isolate *iso = self->iso;
     self->exposed |= level->exposed;
-    bool suspending = iso->execution.suspending;
-    iso->execution.suspending = false;
-    if (level->ending)
+    enum yield_reason yield = execution_take_yield(&iso->execution);
+    if (yield != YIELD_NONE)
+        self->suspended = iso->execution.yielded_in;
+    if (level->end != LEVEL_GOES_ON)
         return ltask_timed_out(self, level, status);
     if (status != LUA_YIELD)
         return ltask_body_over(self, status != LUA_OK || level->raised, results);
-    if (!suspending)
+    if (yield == YIELD_NONE)
         return ltask_foreign_yield(self);
-    bool kept_from_running = self->preempted || self->paused;
-    self->used = kept_from_running ? budget_used(iso, level) : 0;
+    bool preempted = yield == YIELD_PREEMPTED || yield == YIELD_HOLDING;
+    bool kept_from_running = preempted || self->paused;
+    self->used = kept_from_running ? level_used(iso, level) : 0;
     if (!kept_from_running)
         self->emits = 0;
-    if (!self->preempted)
+    if (!preempted)
         return ORR_PENDING;
-    bool holds = self->holds || !self->fair;
-    self->preempted = self->holds = false;
-    if (!holds) {
-        iso->preemption.preempting = false;
+    if (self->fair && yield != YIELD_HOLDING) {
+        execution_set_slice(&iso->execution, SLICE_RUNS);
         worker_ready_late(iso->worker, self->task);
     } else {
         self->urgent = true;
@@ -128,14 +128,16 @@ static enum orr_poll step(struct ltask *self)
     struct orr_isolate *iso = self->iso;
     struct level level = {
         .co = self->co,
-        .plain = iso->execution.host_waits,
+        .host_waits = iso->execution.host_waits,
+        .fair = self->fair,
         .entry = self->entry,
+        .script = self->script,
         .limit = self->limit,
         .used = self->used,
     };
     lua_State *outer_running = iso->execution.running;
     if (!self->begun)
-        budget_charge_coroutine(iso);
+        level_charge_coroutine(iso);
     level_enter(iso, &level, self);
     level.exposed = self->exposed;
     iso->execution.depth++;
@@ -182,9 +184,9 @@ enum orr_poll ltask_poll(struct orr_task *task, void *data)
     struct orr_isolate *iso = self->iso;
     bool held = isolate_is_held(iso);
     bool ends = isolate_ends(iso);
-    if (ends && !self->begun && !self->cleanup && shutdown_refuses(iso, self->script))
+    if (ends && !self->begun && !self->cleanup && grace_period_refuses(iso, self->script))
         return orr_task_fail(task, -ECANCELED); /* none of a script runs for the first time because it is unloaded */
-    if (ends && shutdown_is_over(iso, self->script))
+    if (ends && grace_period_is_over(iso, self->script))
         return ORR_PENDING; /* and none after its grace period: it is about to be ended by force */
     if (held && iso->hold.urgent == self && !iso->execution.host_waits) { /* it goes on, a turn later */
         if (collector_owes(iso) && !pay_first(self))
@@ -202,14 +204,13 @@ enum orr_poll ltask_poll(struct orr_task *task, void *data)
     if (self->weak)
         orphans_anchor(self);
     self->looked_at = false;
-    if (collector_owes(iso) && !iso->preemption.slicing && !iso->execution.host_waits && !pay_first(self))
+    if (collector_owes(iso) && !execution_in_slice(&iso->execution) && !iso->execution.host_waits && !pay_first(self))
         return ORR_PENDING;
-    bool outermost = budget_begin_slice(iso);
+    bool outermost = slice_begin(iso);
     enum orr_poll answer = step(self);
     if (outermost) {
-        bool over = iso->preemption.preempting;
-        iso->preemption.preempting = false;
-        budget_end_slice(iso);
+        bool over = execution_unwinds(&iso->execution);
+        slice_end(iso);
         if (!iso->execution.host_waits && (iso->hold.urgent || held_any(&iso->hold.parked) || iso->hold.on_release))
             ltask_settle_hold(iso, over);
         if (iso->orphans.due)
@@ -263,12 +264,12 @@ int ltask_run_first(lua_State *L, struct ltask *first, lua_KFunction k, lua_KCon
         return suspend(L, k, context);
     if (!isolate_visit(iso)) {
         bool plain = iso->execution.host_waits;
-        iso->execution.host_waits |= !iso->preemption.slicing || !can;
+        iso->execution.host_waits |= !execution_in_slice(&iso->execution) || !can;
         run_urgent(iso, mark);
         iso->execution.host_waits = plain;
         isolate_leave(iso);
     }
-    if (!iso->preemption.preempting)
+    if (!execution_unwinds(&iso->execution))
         return k(L, LUA_OK, context);
     pause_above(iso, self, mark);
     return suspend(L, k, context);

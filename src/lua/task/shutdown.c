@@ -3,8 +3,8 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "exec/grace.h"
+#include "lua/limits/stack_trace.h"
 #include "lua/task/callback.h"
-#include "lua/task/report.h"
 #include "lua/task/task.h"
 
 #include <stdio.h>
@@ -24,9 +24,10 @@ static bool belongs(const struct orr_task *task, const struct shutdown *to)
 {
     const struct ltask *self = ltask_of(task);
     if (self)
-        return self->iso == to->iso && (to->script == EVERY_SCRIPT || self->script == to->script);
+        return self->iso == to->iso && (to->period.script == EVERY_SCRIPT || self->script == to->period.script);
     const struct callback *callback = callback_of(task);
-    return callback && callback->iso == to->iso && (to->script == EVERY_SCRIPT || callback->script == to->script);
+    return callback && callback->iso == to->iso &&
+           (to->period.script == EVERY_SCRIPT || callback->script == to->period.script);
 }
 
 /* The search begins where the last one ended: so asking again and again does not pass over all tasks again and again. */
@@ -87,13 +88,8 @@ static void find_place(lua_State *co, char *text, size_t size)
 {
     lua_Debug at;
     *text = '\0';
-    for (int level = 0; co && lua_getstack(co, level, &at); level++) {
-        lua_getinfo(co, "Sl", &at);
-        if (at.currentline <= 0 || !report_is_of_script(&at))
-            continue;
+    if (co && stack_trace_find_script(co, 0, &at))
         snprintf(text, size, " at %s:%d", at.short_src, at.currentline);
-        return;
-    }
 }
 
 void shutdown_note_told(struct ltask *task, lua_State *L)
@@ -147,7 +143,7 @@ static unsigned drop(struct shutdown *self, struct orr_task *task)
     }
     if (self->forced++ < TOLD_MAX)
         tell(self, task);
-    bool may_run = clock_now() < self->end;
+    bool may_run = clock_now() < self->period.end;
     scope_drop_body(task);
     return may_run ? LOOK : DROPPED;
 }
@@ -155,7 +151,7 @@ static unsigned drop(struct shutdown *self, struct orr_task *task)
 static void begin_dropping(struct shutdown *self, bool late)
 {
     self->phase = SHUTDOWN_DROP;
-    self->late = late || clock_now() >= self->end;
+    self->late = late || clock_now() >= self->period.end;
     self->slot = 0;
     self->found = false;
 }
@@ -179,20 +175,13 @@ static bool drop_all(struct shutdown *self, uint64_t until)
 
 void shutdown_begin(struct shutdown *self, struct orr_isolate *iso, uint32_t script, uint64_t grace_ns)
 {
-    *self = (struct shutdown){
-        .next = iso->shutdowns.first,
-        .iso = iso,
-        .script = script,
-        .phase = SHUTDOWN_CANCEL,
-        .grace_ns = grace_ns,
-        .end = clock_after(clock_now(), grace_ns),
-    };
-    iso->shutdowns.first = self;
+    *self = (struct shutdown){ .iso = iso, .phase = SHUTDOWN_CANCEL, .grace_ns = grace_ns };
+    grace_period_begin(iso, &self->period, script, grace_ns);
 }
 
 void shutdown_cancel(struct orr_isolate *iso, uint32_t script)
 {
-    struct shutdown once = { .iso = iso, .script = script, .grace_ns = ORR_NEVER };
+    struct shutdown once = { .iso = iso, .period.script = script, .grace_ns = ORR_NEVER };
     pass(&once, cancel, ORR_NEVER);
 }
 
@@ -200,18 +189,15 @@ void shutdown_end(struct shutdown *self)
 {
     if (!self->phase)
         return;
-    struct shutdown **at = &self->iso->shutdowns.first;
-    while (*at != self)
-        at = &(*at)->next;
-    *at = self->next;
+    grace_period_end(self->iso, &self->period);
     orr_wait_withdraw(&self->grace);
     *self = (struct shutdown){ 0 };
 }
 
 void shutdown_end_all(struct orr_isolate *iso)
 {
-    while (iso->shutdowns.first)
-        shutdown_end(iso->shutdowns.first);
+    for (struct grace_period *first; (first = grace_period_first(&iso->grace_periods));)
+        shutdown_end(container_of(first, struct shutdown, period));
 }
 
 void shutdown_force(struct shutdown *self)
@@ -238,7 +224,7 @@ static bool waits(struct shutdown *self, struct orr_task *task)
         begin_dropping(self, false);
         return false;
     }
-    if (clock_now() >= self->end || orr_sleep(task, &self->grace, self->grace_ns) != -EAGAIN) {
+    if (clock_now() >= self->period.end || orr_sleep(task, &self->grace, self->grace_ns) != -EAGAIN) {
         begin_dropping(self, true);
         return false;
     }
@@ -275,7 +261,8 @@ bool shutdown_poll(struct shutdown *self, struct orr_task *task)
         orr_task_yield(task);
         return false;
     }
-    return self->script != EVERY_SCRIPT || !self->iso->tasks.count; /* else the kernel is to let go of their I/O */
+    return self->period.script != EVERY_SCRIPT ||
+           !self->iso->tasks.count; /* else the kernel is to let go of their I/O */
 }
 
 void shutdown_now(struct shutdown *self)
@@ -286,9 +273,9 @@ void shutdown_now(struct shutdown *self)
         self->phase = SHUTDOWN_GRACE;
     }
     if (self->phase == SHUTDOWN_GRACE)
-        begin_dropping(self, !grace_wait(worker, self->end, any_hopes, self));
+        begin_dropping(self, !grace_wait(worker, self->period.end, any_hopes, self));
     drop_all(self, ORR_NEVER);
-    while (self->script == EVERY_SCRIPT && self->iso->tasks.count) { /* the kernel is to let go of their I/O */
+    while (self->period.script == EVERY_SCRIPT && self->iso->tasks.count) { /* the kernel is to let go of their I/O */
         worker_turn(worker, ORR_NEVER);
         if (self->iso->tasks.count && !worker_busy(worker))
             worker_sleep(worker, ORR_NEVER);
@@ -297,35 +284,8 @@ void shutdown_now(struct shutdown *self)
 
 /* --- What others ask --------------------------------------------------------------------------------------------------------- */
 
-bool shutdown_refuses(const struct orr_isolate *iso, uint32_t script)
-{
-    if (iso->closing)
-        return true;
-    for (const struct shutdown *at = iso->shutdowns.first; at; at = at->next)
-        if (at->script == EVERY_SCRIPT || at->script == script)
-            return true;
-    return false;
-}
-
-uint64_t shutdown_left(const struct orr_isolate *iso, uint32_t script)
-{
-    uint64_t end = worker_grace_end(iso->worker) ? worker_grace_end(iso->worker) : ORR_NEVER;
-    for (const struct shutdown *at = iso->shutdowns.first; at; at = at->next)
-        if ((at->script == EVERY_SCRIPT || at->script == script) && at->end < end)
-            end = at->end;
-    if (end == ORR_NEVER)
-        return ORR_NEVER;
-    uint64_t now = clock_now();
-    return end > now ? end - now : 0;
-}
-
-bool shutdown_is_over(const struct orr_isolate *iso, uint32_t script)
-{
-    return (iso->shutdowns.first || worker_grace_end(iso->worker)) && !shutdown_left(iso, script);
-}
-
 void shutdown_tell(const struct orr_isolate *iso)
 {
-    for (const struct shutdown *at = iso->shutdowns.first; at; at = at->next)
-        orr_waker_wake(at->waker);
+    for (struct grace_period *at = grace_period_first(&iso->grace_periods); at; at = at->next)
+        orr_waker_wake(container_of(at, struct shutdown, period)->waker);
 }

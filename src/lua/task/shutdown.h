@@ -16,6 +16,7 @@
 #define ORR_LUA_TASK_SHUTDOWN_H
 
 #include "lua/isolate/compat.h"
+#include "lua/limits/grace_period.h"
 #include "lua/task/script.h"
 #include "orrery.h"
 
@@ -31,9 +32,8 @@ enum shutdown_phase {
 };
 
 struct shutdown {
-    struct shutdown *next; /* of the same isolate */
+    struct grace_period period; /* its script, or EVERY_SCRIPT, and when the grace period ends */
     struct orr_isolate *iso;
-    uint32_t script;  /* or EVERY_SCRIPT */
     uint8_t phase;    /* enum shutdown_phase */
     bool late;        /* the grace period was over before they had ended */
     bool found;       /* this pass has met a task that cannot be ended yet */
@@ -41,7 +41,6 @@ struct shutdown {
     uint32_t hopeful; /* the slot of the last that was seen to be worth waiting for */
     unsigned forced;  /* so many were ended by force */
     uint64_t grace_ns;
-    uint64_t end;           /* of the grace period, by the machine's clock */
     struct orr_waker waker; /* who is told when a task of the isolate has ended */
     struct orr_wait grace;
 };
@@ -54,8 +53,7 @@ struct swallower {
 
 /* Part of the isolate. */
 struct shutdowns {
-    struct shutdown *first; /* of all scripts or of one: the shutdowns under way */
-    struct shutdown all;    /* of all scripts */
+    struct shutdown all; /* of all scripts */
     struct swallower swallower;
 };
 
@@ -91,15 +89,6 @@ void shutdown_end(struct shutdown *self);
 
 /* The isolate is about to be freed, so all of them are over: they are as if they had not begun. */
 void shutdown_end_all(struct orr_isolate *iso);
-
-/* Whether what a script would begin, that is not part of a cleanup, is not to begin any more. */
-bool shutdown_refuses(const struct orr_isolate *iso, uint32_t script);
-
-/* How much longer the Lua of a script may run, in nanoseconds; ORR_NEVER where nothing is being ended. */
-uint64_t shutdown_left(const struct orr_isolate *iso, uint32_t script);
-
-/* Whether the Lua of a script may not run any more. */
-bool shutdown_is_over(const struct orr_isolate *iso, uint32_t script);
 
 /* A task of the isolate has ended. */
 void shutdown_tell(const struct orr_isolate *iso);

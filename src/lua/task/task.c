@@ -4,6 +4,9 @@
 #include "base/text.h"
 #include "exec/spawn.h"
 #include "lua/isolate/charge.h"
+#include "lua/isolate/life.h"
+#include "lua/limits/notices.h"
+#include "lua/limits/stack_trace.h"
 #include "lua/limits/terminate.h"
 #include "lua/task/body_watch.h"
 #include "lua/task/callback.h"
@@ -67,7 +70,7 @@ static size_t cost_of(const struct orr_task *task)
 
 void ltask_charged(struct orr_isolate *iso)
 {
-    iso->references++;
+    isolate_ref(iso);
 }
 
 void ltask_freed(struct orr_task *task)
@@ -117,10 +120,9 @@ static void report_first(struct orr_isolate *iso)
         iso->on_unhandled.call(iso->on_unhandled.data, self->task);
     else if (unseen)
         sink_report(self->task);
-    list->reported++;
+    notices_count_report(&iso->notices);
     ltask_release(self);
-    if (iso->notices.first && !iso->preemption.slicing)
-        budget_deliver_notices(iso);
+    notices_deliver_soon(iso);
 }
 
 void ltask_report_unseen(struct orr_isolate *iso)
@@ -159,13 +161,13 @@ static void report_soon(struct ltask *self)
     self->next_unseen = NULL;
     *(first ? &list->first : &list->last->next_unseen) = self;
     list->last = self;
-    list->failed++;
+    notices_count_failure(&iso->notices);
     struct orr_spawn what = {
         .poll = report_some, .data = iso, .drop = unref_isolate, .name = "housekeeping", .detached = true
     };
     if (!first)
         return;
-    iso->references++;
+    isolate_ref(iso);
     if (spawn_for(iso->worker, &iso->share, &what)) {
         isolate_unref(iso);
         ltask_report_unseen(iso);
@@ -176,7 +178,7 @@ void ltask_counted_out(struct orr_isolate *iso)
 {
     if (!--iso->tasks.count)
         orr_waker_wake(iso->tasks.closer);
-    if (iso->shutdowns.first)
+    if (grace_period_any(&iso->grace_periods))
         shutdown_tell(iso);
 }
 
@@ -194,7 +196,7 @@ void ltask_drop(void *data)
     script_body_began(self);
     if (self->co && !self->over) { /* ended by force */
         if (self->begun)
-            close_chain(iso, self->suspended, self->co, self->script);
+            terminate_close_chain(iso, self->suspended, self->co, self->script);
         self->co = NULL;
         self->over = true;
         if (self->given)
@@ -224,15 +226,15 @@ void ltask_drop(void *data)
     if (task_finalizer && !task_parent(task))
         report_soon(self);
     if (disabled)
-        budget_notice_disabled(iso, disabled_text, handler);
+        notices_add_disabled(iso, disabled_text, handler);
     ltask_release(self);
-    if ((self->urgent || (never_began && iso->hold.on_release)) && !iso->preemption.slicing)
+    if ((self->urgent || (never_began && iso->hold.on_release)) && !execution_in_slice(&iso->execution))
         ltask_settle_hold(iso, false);
 }
 
 void ltask_remember_creation(lua_State *L, struct ltask *self)
 {
-    report_push_location(L, L, 1);
+    stack_trace_push_location(L, L, 1);
     if (lua_rawlen(L, -1)) { /* it was made by a script, and not for one */
         lua_pushvalue(L, -2);
         struct task_finalizer *task_finalizer = task_finalizer_make(L, self);
@@ -255,10 +257,10 @@ uint64_t ltask_limit(const struct orr_isolate *iso, enum orr_lua_entry entry, ui
 
 void ltask_check_room(struct orr_isolate *iso, lua_State *L, bool detached)
 {
-    if ((detached || !iso->execution.current) && isolate_ends(iso) && shutdown_refuses(iso, script_running(iso)))
+    if ((detached || !iso->execution.current) && isolate_ends(iso) && grace_period_refuses(iso, script_running(iso)))
         luaL_error(L, "async.run: %s", iso->closing ? "the isolate is closing" : "the script is being ended");
-    if (iso->verdict.condemned)
-        luaL_error(L, "async.run: the script has been ended: %s", iso->verdict.reason);
+    if (ban_is_imposed(&iso->ban))
+        luaL_error(L, "async.run: the script has been ended: %s", ban_reason(&iso->ban));
     if (iso->tasks.count >= iso->limits.max_tasks)
         luaL_error(L, "async.run: there are %d tasks already, and may be no more", (int)iso->limits.max_tasks);
 }
@@ -298,7 +300,7 @@ struct ltask *ltask_new(struct orr_isolate *iso, lua_State *L, int arguments, co
         .limit = ltask_limit(iso, options->entry, options->deadline_ns),
         .script = options->script ? options->script : script_running(iso),
     };
-    self->cleanup = isolate_ends(iso) && shutdown_refuses(iso, self->script);
+    self->cleanup = isolate_ends(iso) && grace_period_refuses(iso, self->script);
     char name[TEXT_NAME_ROOM];
     if (options->name) {
         text_name(name, options->name);

@@ -16,7 +16,6 @@
 #ifndef ORR_LUA_TASK_TASK_H
 #define ORR_LUA_TASK_TASK_H
 
-#include "exec/outcome.h"
 #include "exec/scope.h"
 #include "exec/wait.h"
 #include "lua/isolate.h"
@@ -70,8 +69,6 @@ struct ltask {
     bool hidden : 1;       /* no script has its handle: see callback.h */
     bool borrowed : 1;     /* its name is that of a string on its coroutine */
     bool fair : 1;         /* others may run while its slice is suspended */
-    bool preempted : 1;    /* its slice is */
-    bool holds : 1;        /* and nobody else of the isolate may run before it goes on, even if it is fair */
     bool completed : 1;    /* from outside */
     bool urgent : 1;       /* in the isolate's list of that name */
     bool paused : 1;       /* and suspended until its turn comes there */
@@ -141,12 +138,6 @@ int ltask_run_first(lua_State *L, struct ltask *first, lua_KFunction k, lua_KCon
  * cannot yield, and says why.
  */
 int suspend(lua_State *L, lua_KFunction k, lua_KContext context);
-
-/* Pushes "'module.name'" of the function at the top, which is taken off, if a loaded module has it. */
-bool push_function_name(lua_State *L);
-
-/* Whether every coroutine from L out through the chain can yield. */
-bool chain_can_yield(lua_State *L, const struct chain *chain);
 
 /* Whether a task runs here that can be suspended. */
 bool can_suspend(lua_State *L);

@@ -2,7 +2,8 @@
 #ifndef ORR_LUA_TASK_TASK_PARTS_H
 #define ORR_LUA_TASK_TASK_PARTS_H
 
-#include "lua/limits/budget.h"
+#include "lua/limits/level.h"
+#include "lua/limits/slice.h"
 #include "lua/task/task.h"
 
 /* The poll function of the core's task. */

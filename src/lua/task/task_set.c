@@ -1,5 +1,5 @@
 /* All tasks of an isolate. */
-#include "lua/limits/budget.h"
+#include "lua/limits/timeout_report.h"
 #include "lua/task/task_parts.h"
 
 void ltask_forget_errors(struct orr_isolate *iso)

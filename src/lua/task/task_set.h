@@ -11,7 +11,6 @@ struct ltask;
 /* Tasks that have failed at the top and are not reported yet, in the order of their failures. */
 struct unseen {
     struct ltask *first, *last;
-    uint64_t failed, reported; /* tasks that ever entered the list, and tasks that have left it */
 };
 
 struct task_set {

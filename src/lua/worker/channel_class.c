@@ -2,7 +2,7 @@
 
 #include "lua/isolate/charge.h"
 #include "lua/isolate/settings.h"
-#include "lua/limits/budget.h"
+#include "lua/limits/preempt.h"
 #include "lua/task/task.h"
 #include "lua/values/work.h"
 #include "lua/worker/channel.h"
@@ -142,7 +142,7 @@ static int run_decoding(lua_State *L, struct channel_waiter *waiter, struct pace
 {
     int count = paced_run(L, &work);
     if (count == -EAGAIN)
-        return budget_hold(L, go_on_decoding, (lua_KContext)work);
+        return preempt_hold(L, go_on_decoding, (lua_KContext)work);
     channel_item_free(waiter->item, &waiter->channel->alloc);
     waiter->item = NULL;
     return count;
@@ -239,9 +239,9 @@ static int run_copying(lua_State *L, struct channel_waiter *waiter, struct paced
 {
     int error = paced_run(L, &work);
     if (error == -EAGAIN)
-        return budget_hold(L, waits ? go_on_copying : go_on_copying_to_try, (lua_KContext)work);
+        return preempt_hold(L, waits ? go_on_copying : go_on_copying_to_try, (lua_KContext)work);
     work->kind->free(work);
-    if (error == -ENOMEM && !waiter->collected && charge_collects(isolate_of(L))) {
+    if (error == -ENOMEM && !waiter->collected && charge_begin_to_collect(isolate_of(L))) {
         waiter->collected = true;
         lua_pop(L, 1);
         return collect_and_copy(L, LUA_OK, waits);
@@ -298,8 +298,8 @@ static int begin_copying(lua_State *L, struct channel_waiter *waiter, bool waits
 static int collect_and_copy(lua_State *L, int status, lua_KContext waits)
 {
     (void)status;
-    if (budget_pay(L))
-        return budget_hold(L, collect_and_copy, waits);
+    if (preempt_to_collect(L))
+        return preempt_hold(L, collect_and_copy, waits);
     charge_collected(isolate_of(L));
     return begin_copying(L, check_sender(L), waits);
 }

@@ -94,7 +94,7 @@ bool job_isolate_init(struct job_isolate *isolate)
     lua_insert(L, 2);
     if (lua_pcall(L, 2, 2, 0) != LUA_OK)
         return false;
-    isolate->ready_memory = isolate->iso->memory.used;
+    isolate->ready_memory = account_used(&isolate->iso->account);
     isolate->state = JOB_ISOLATE_READY;
     return true;
 }
@@ -115,7 +115,8 @@ static void reset_isolate(struct orr_isolate *iso)
 {
     iso->tasks.closer = (struct orr_waker){ 0 };
     iso->debug = false;
-    iso->preemption.count = iso->preemption.timeouts = iso->tasks.scheduled_failed = 0;
+    statistics_reset(&iso->statistics);
+    iso->tasks.scheduled_failed = 0;
 }
 
 static bool is_at_rest(const struct orr_isolate *iso)
@@ -130,7 +131,8 @@ static bool restore(struct job_isolate *isolate)
     lua_State *L = isolate->L;
     struct orr_isolate *iso = isolate->iso;
     script_timers_close(iso, 0);
-    if (isolate->state != JOB_ISOLATE_READY || !isolate->reusable || !is_at_rest(iso) || iso->memory.over_limit)
+    if (isolate->state != JOB_ISOLATE_READY || !isolate->reusable || !is_at_rest(iso) ||
+        memory_alarm_is_on(&iso->memory_alarm))
         return false;
     reset_isolate(iso);
     lua_settop(L, JOB_ISOLATE_SNAPSHOT);
@@ -138,17 +140,17 @@ static bool restore(struct job_isolate *isolate)
     lua_pushvalue(L, JOB_ISOLATE_SNAPSHOT);
     if (lua_pcall(L, 1, 0, 0) != LUA_OK)
         return false;
-    if (iso->memory.used > isolate->ready_memory + GARBAGE_MAX)
+    if (account_used(&iso->account) > isolate->ready_memory + GARBAGE_MAX)
         lua_gc(L, LUA_GCCOLLECT);
-    slab_trim(&iso->memory.slab, true);
-    return iso->memory.used <= isolate->ready_memory + GARBAGE_MAX;
+    slab_trim(&iso->slab, true);
+    return account_used(&iso->account) <= isolate->ready_memory + GARBAGE_MAX;
 }
 
 bool job_isolate_make_spare(struct job_isolate *isolate)
 {
     if (!restore(isolate))
         return false;
-    size_t memory = isolate->iso->memory.used;
+    size_t memory = account_used(&isolate->iso->account);
     charge_end_slice(isolate->iso);
     /* Spares take memory from their script, so all of them together may not be much. */
     if (!quota_take_spare(isolate->program->settings->quota, memory))
@@ -167,7 +169,7 @@ bool job_isolate_is_large(const struct job_isolate *isolate)
 {
     enum { PARTS = 16 };
     const struct quota *quota = isolate->program->settings->quota;
-    return quota && isolate->iso->charge.drawn > quota->limit / PARTS;
+    return quota && charge_drawn(&isolate->iso->charge) > quota->limit / PARTS;
 }
 
 /* --- Running something in it ------------------------------------------------------------------ */

@@ -1,7 +1,7 @@
 #include "lua/worker/job_outcome.h"
 
 #include "lua/isolate/charge.h"
-#include "lua/limits/budget.h"
+#include "lua/limits/preempt.h"
 #include "lua/task/task.h"
 #include "lua/values/work.h"
 
@@ -111,8 +111,8 @@ static void fail_with_task(struct job_isolate *isolate, lua_State *L, struct orr
     if (result && result->error == -ETIME && isolate->main && task == isolate->main->task) {
         isolate->reusable = false;
         lua_pop(L, 1);
-        if (isolate->iso->verdict.condemned)
-            lua_pushfstring(L, "Script ended: %s", isolate->iso->verdict.reason);
+        if (ban_is_imposed(&isolate->iso->ban))
+            lua_pushfstring(L, "Script ended: %s", ban_reason(&isolate->iso->ban));
         else
             lua_pushliteral(L, "timeout");
     }
@@ -183,7 +183,7 @@ static int run_copying(lua_State *L, struct paced *work)
     struct job_isolate *isolate = lua_touserdata(L, 2);
     int error = paced_run(L, &work);
     if (error == -EAGAIN)
-        return budget_hold(L, go_on_copying, (lua_KContext)work);
+        return preempt_hold(L, go_on_copying, (lua_KContext)work);
     work->kind->free(work);
     if (error)
         job_outcome_fail(isolate, L, NULL);

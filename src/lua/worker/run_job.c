@@ -3,7 +3,7 @@
 #include "lua/api/schedule.h"
 #include "lua/api/script_timers.h"
 #include "lua/isolate/settings.h"
-#include "lua/limits/budget.h"
+#include "lua/limits/preempt.h"
 #include "lua/task/task.h"
 #include "lua/values/work.h"
 #include "lua/worker/job_outcome.h"
@@ -34,7 +34,7 @@ static int run_decoding(lua_State *L, struct paced *work)
     struct job_isolate *isolate = lua_touserdata(L, 1);
     int count = paced_run(L, &work);
     if (count == -EAGAIN)
-        return budget_hold(L, go_on_decoding, (lua_KContext)work);
+        return preempt_hold(L, go_on_decoding, (lua_KContext)work);
     message_free(&isolate->job->arguments);
     lua_remove(L, 1);
     lua_remove(L, 1);
