@@ -216,7 +216,7 @@ static int raise_argument(lua_State *L)
 static int start_failing(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
-    const struct orr_task *task = iso->execution.current->task;
+    const struct orr_task *task = execution_task(&iso->execution)->task;
     lua_pushcfunction(L, raise_argument);
     lua_insert(L, 1);
     ltask_start_soon(iso, L, 1,

@@ -176,7 +176,7 @@ static bool drive_until_done(lua_State *L, struct ltask *self, uint64_t timeout)
     struct orr_isolate *iso = isolate_of(L);
     if (is_done(self))
         return true;
-    if (iso->execution.level || worker_is_polling(iso->worker))
+    if (execution_level(&iso->execution) || worker_is_polling(iso->worker))
         luaL_error(
             L,
             "task:wait: a call from the host cannot wait, because the host waits for it; start a task, and wait there");
