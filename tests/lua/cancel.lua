@@ -229,7 +229,7 @@ test("close goes down in the order of creation, the task before its children", f
   async.pawait(task)
 end)
 
-test("closing is done at once for one that waits, and again is nothing", function()
+test("closing a waiting task takes effect at once, and a second close does nothing", function()
   local task = async.run(async.sleep, 100)
   equal(task:close(), task)
   equal(task:status(), "completed")
@@ -237,7 +237,7 @@ test("closing is done at once for one that waits, and again is nothing", functio
   equal(async.is_closing(), false)
 end)
 
-test("a task made by one that is closing is born closed", function()
+test("a task that a closing task starts is closed from the beginning", function()
   local task = async.run(function()
     async.current():close()
     async.run(function()
@@ -293,7 +293,7 @@ test("a task that was closed ends as closed, whatever its function returns", fun
   equal(told[1], "closed")
 end)
 
-test("a task that closes itself, and returns, ends as closed; one that is not told before its end, too", function()
+test("a task that closes itself and returns ends as closed", function()
   equal(select(2, async.pawait(async.run(function()
     async.current():close()
     return 1
@@ -303,7 +303,7 @@ test("a task that closes itself, and returns, ends as closed; one that is not to
   equal(select(2, async.pawait(task)), "closed")
 end)
 
-test("what is closed only in part has its results", function()
+test("a task keeps its results when only one of its blocks has expired", function()
   equal(async.await(async.run(function()
     local ok = pcall(async.with_timeout, 5, async.sleep, 10)
     return ok

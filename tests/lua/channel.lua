@@ -57,7 +57,7 @@ test("a message has any number of values, nils too", function()
   equal(got[3], 3)
 end)
 
-test("what is sent is a copy", function()
+test("a sent value is a copy", function()
   local c, t = worker.channel(), { 1 }
   c:send(t)
   t[1] = 2
@@ -65,7 +65,7 @@ test("what is sent is a copy", function()
   equal(got[1], 1)
 end)
 
-test("what was sent before the end is received; then both sides are told", function()
+test("items sent before the close are received, and then both sides are told of the close", function()
   local c = worker.channel(3)
   c:send(1)
   c:send(2)
@@ -83,7 +83,7 @@ test("what was sent before the end is received; then both sides are told", funct
   equal(select(2, c:try_receive()), "closed")
 end)
 
-test("the end is told to all who wait", function()
+test("every waiting task is told of the close", function()
   local empty, full = worker.channel(1), worker.channel(0)
   local told = {}
   for i = 1, 3 do
@@ -119,7 +119,7 @@ test("iter goes on until the channel is closed and empty, and a scope can close 
   equal(sum, 10)
 end)
 
-test("those who wait are served in the order in which they came", function()
+test("waiting tasks are served in order of arrival", function()
   local c, order = worker.channel(0), {}
   for i = 1, 5 do
     async.run(function()
@@ -289,7 +289,7 @@ test("jobs that are cancelled while they wait lose nothing", function()
   truthy(#seen <= sent)
 end)
 
-test("a channel that nobody holds any more is no trouble", function()
+test("a channel that nothing refers to is collected", function()
   for _ = 1, 100 do
     local c = worker.channel(3)
     c:send { c = worker.channel(1) }
@@ -298,7 +298,7 @@ test("a channel that nobody holds any more is no trouble", function()
   collectgarbage()
 end)
 
-test("misuse is told what was expected", function()
+test("misuse is an error that says what was expected", function()
   local c = worker.channel(1)
   raises("a capacity from 0 to 1000000 expected", worker.channel, -1)
   raises("a capacity from 0 to 1000000 expected", worker.channel, 1000001)

@@ -162,7 +162,7 @@ local main = vim.async.run(function()
 end)
 ]]
 
-test("whoever awaits a task does not become its parent", function()
+test("a task that awaits another does not become its parent", function()
   local run = example.start(where_it_is_created, nil, "keep(t1, main)")
   local t1, main = run.kept[1], run.kept[2]
   main:close()

@@ -407,7 +407,7 @@ test("close goes down the whole tree at once", function()
   time_is(0)
 end)
 
-test("a tree that is not closed fails nobody and waits for its endless children", function()
+test("a tree that is not closed waits for its endless children", function()
   local source, count = whole_tree:gsub("parent:close%(%)[^\n]*", "")
   equal(count, 1)
   local run = example.start(source)
@@ -439,7 +439,7 @@ local function resource_of(name)
   }
 end
 
-test("a wait that nobody protects ends a closed task before its loop can look", function()
+test("an unprotected wait ends a closed task before its loop can check", function()
   local run = example.start(is_closing, {
     acquire_resource = function()
       return resource_of "it"

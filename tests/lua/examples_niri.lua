@@ -93,7 +93,7 @@ niri.schedule(function()
 end)
 ]]
 
-test("what is scheduled runs in the next turn", function()
+test("a scheduled callback runs in the next turn", function()
   example.start(scheduled)
   check.notes ""
   async.sleep(1)
@@ -143,7 +143,7 @@ niri.schedule(function()
 end)
 ]]
 
-test("callbacks run in order, and what they schedule comes after all that was there, in a later turn", function()
+test("callbacks run in order, and callbacks that they schedule run in a later turn", function()
   example.start(from_a_flush)
   async.sleep(1)
   check.notes "outer; outer goes on; beside; inner"
@@ -185,7 +185,7 @@ end)
 local now = niri.loop.now()  -- Monotonic time in milliseconds
 ]]
 
-test("a timer that is stopped and closed at once does not fire; one that repeats goes on until it is closed", function()
+test("a stopped and closed timer does not fire, and a repeating timer runs until it is closed", function()
   local run = example.run(timers, nil, "keep(now)")
   equal(run.kept[1], loop.now())
   equal(run.made[1]:is_closing(), true)
@@ -287,7 +287,7 @@ local a_flag = [[
     end)
 ]]
 
-test("a flag is set by what was scheduled, and not before", function()
+test("a scheduled callback sets a flag, and not before its turn", function()
   local run = example.start(a_flag, nil, "keep(_ENV)")
   local env = run.kept[1]
   equal(env.__scheduled, false)
@@ -666,13 +666,13 @@ worker:run(args, { callback = function(r) print "called" end })
 worker:cancel()  -- Callback cleaned up, result ignored if/when worker completes
 ]]
 
-test("cancelling ends what would never have completed", function()
+test("cancelling ends a job that would never complete", function()
   example.run(endless_worker, { args = { 1 } })
   until_workers_rest()
   check.notes ""
 end)
 
-test("what a worker can be sent, and what not", function()
+test("a worker can be sent plain values only", function()
   local echo = orrery.worker.new "return ..."
   for _, value in ipairs { true, false, 1, -1.5, "text", { 1, 2, 3 }, { x = { y = 1 } } } do
     equal(type(echo:call(value)), type(value))

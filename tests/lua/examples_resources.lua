@@ -447,7 +447,7 @@ test("callbacks that complete at once do not grow the stack", function()
   end
 end)
 
-test("a task that nobody holds can be collected when it is done", function()
+test("a done task without references can be collected", function()
   local held = setmetatable({}, { __mode = "v" })
   held[1] = async.run(function()
     async.sleep(1)

@@ -74,7 +74,7 @@ test("the parent of a deep failure hears of it before its other children run", f
   notes "1; 2"
 end)
 
-test("a failure goes through those who await it before others run", function()
+test("a failure passes through awaiting tasks before other tasks run", function()
   local ok, err = async.pawait(run({ detached = true }, function()
     local fails = run(function() sleep(1) error("E", 0) end)
     run(function()
@@ -141,7 +141,7 @@ test("fair siblings do not run on before the parent is told either", function()
   notes "1; E; 3; 4"
 end)
 
-test("what was granted before the failure stands, and is picked up first", function()
+test("a grant that came before the failure stays, and is picked up first", function()
   local queue = async.queue()
   async.await(run(function()
     run(function() sleep(1) queue:put "item" error("E", 0) end)

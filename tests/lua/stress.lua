@@ -183,7 +183,7 @@ test("everything is collected when it is done", function()
   check.truthy(work() < before * 1.1 + 100, "memory does not grow")
 end)
 
-test("a task that nobody can reach or wake is closed, with its cleanup", function()
+test("an orphan task is closed and cleans up", function()
   local state = setmetatable({}, { __mode = "v" })
   async.run({ detached = true }, function()
     local cleanup <close> = setmetatable({}, { __close = function() state.closed = check end }) -- luacheck: ignore

@@ -30,7 +30,7 @@ local function same(a, b)
   return true
 end
 
-check.test("what is not a table comes back as it was", function()
+check.test("scalars survive the round trip", function()
   for _, value in ipairs { true, false, 0, 1, -1, 127, 128, 255, 256, -128, -129, 32767, 32768, -32768, -32769, 1 << 31,
     -(1 << 31), (1 << 31) - 1, math.maxinteger, math.mininteger, 0.0, -0.0, 0.1, 1e308, 5e-324, 1 / 0, -1 / 0, 0 / 0,
     2.0 ^ 53, "", "text", "\0\255\n", ("x"):rep(40), ("x"):rep(41), ("x"):rep(70000), json.null } do
@@ -90,7 +90,7 @@ check.test("a table marked as an array stays so", function()
   check.equal(#result[3], 2)
 end)
 
-check.test("what cannot be copied is named by its path", function()
+check.test("a value that cannot be copied is named by its path", function()
   local refused = {
     ["value: a function cannot be copied"] = print,
     ["value: a coroutine cannot be copied"] = coroutine.create(print),
@@ -127,7 +127,7 @@ check.test("cycles and depths are refused", function()
   check.raises("tables are nested too deep to be copied", values.encode, deep)
 end)
 
-check.test("what is read must be what was written", function()
+check.test("reading refuses anything but what was written", function()
   check.raises("byte 1: the data ends here, expected more bytes", values.decode, "")
   check.raises("byte 1: an unknown version", values.decode, "not such a string")
   check.raises("string expected", values.decode, nil)

@@ -60,7 +60,7 @@ test("a syntax error is raised when the worker is made, with its line", function
   truthy(err:find("^%[worker .*worker%.lua:%d+%]:1:"), err)
 end)
 
-test("a script that is no script is refused with what was expected", function()
+test("an invalid script is an error that says what was expected", function()
   for _, wrong in ipairs { 5, true, {}, async.event() } do
     raises("worker.new: expected a script (a string of Lua or a function), got " .. type(wrong), worker.new, wrong)
   end
@@ -71,7 +71,7 @@ test("bytes that are not text are refused: a function is given as one", function
   raises("attempt to load a binary chunk", worker.new, string.dump(function() end))
 end)
 
-test("options are checked, and what is wrong is named", function()
+test("options are checked, and the error names the wrong one", function()
   raises("worker.new: unknown option 'nmae'", worker.new, "", { nmae = "x" })
   raises("worker.new: expected a table of options, got string", worker.new, "", "x")
   raises("option timeout: expected milliseconds, at least 0, got -1", worker.new, "", { timeout = -1 })
@@ -83,7 +83,7 @@ test("options are checked, and what is wrong is named", function()
   raises("option name: expected a string, got table", worker.new, "", { name = {} })
 end)
 
-test("what a script is called in messages is its option, or where it was made", function()
+test("messages name a script by its option, or by where it was created", function()
   local err = raises("", function() worker.new("error 'x'", { name = "sums" }):call() end)
   truthy(err:find("^sums:1: x"), err)
   err = raises("", function() worker.new("error 'x'"):call() end)
@@ -117,7 +117,7 @@ test("values are copied by type", function()
   equal(echo:call { list = { 1, { x = "y" } } }.list[2].x, "y")
 end)
 
-test("what cannot be copied is named by its path, both ways", function()
+test("a value that cannot be copied is named by its path, in both directions", function()
   local echo = worker.new "return ..."
   raises("worker:call: args.items[3].callback: a function cannot be copied", function()
     echo:call { items = { 1, 2, { callback = print } } }
@@ -163,7 +163,7 @@ test("an error of the worker is raised in the caller, with the worker's tracebac
   truthy(err:find("job:2: in local 'outer'", 1, true), err)
 end)
 
-test("errors that are not texts arrive as what they are", function()
+test("errors that are not strings arrive unchanged", function()
   local err = raises(nil, function() worker.new("error { code = 7 }"):call() end)
   equal(err.code, 7)
   equal(raises(nil, function() worker.new("error(nil)"):call() end), nil)
@@ -214,7 +214,7 @@ test("run takes its callback alone, after arguments, or in a table of options", 
   equal(got[2].x, 1)
 end)
 
-test("run without a callback is refused, and so is what is no option", function()
+test("run refuses a missing callback and unknown options", function()
   local w = worker.new ""
   local text = "worker:run: expected a callback, or a table with one, as the last argument, got "
   raises(text .. "nothing", w.run, w)
@@ -235,7 +235,7 @@ test("the callback of a failed job gets nil, the error, and its report", functio
   equal(got[2].code, 3)
 end)
 
-test("the callback may wait, and run outlives whoever called it", function()
+test("the callback may wait, and the job outlives the task that called run", function()
   local done = async.event()
   async.await(async.run(function()
     worker.new("return 5"):run(function(value)
@@ -261,7 +261,7 @@ end)
 
 -- --- Cancel and close ----------------------------------------------------------------------------
 
-test("cancel ends what waits; its callback is not called", function()
+test("cancel ends a waiting job, and its callback is not called", function()
   local w = worker.new "require 'orrery'.async.sleep(1e12)"
   local task = w:run(function() note "called" end)
   equal(w:pending(), 1)
@@ -273,7 +273,7 @@ test("cancel ends what waits; its callback is not called", function()
   equal(w:pending(), 0)
 end)
 
-test("cancel ends an endless loop, whatever it catches, and its thread goes on", function()
+test("cancel ends an endless loop that catches errors, and frees its thread", function()
   local pool = worker.pool { size = 1 }
   for _, script in ipairs {
     "while true do end",
@@ -306,7 +306,7 @@ test("cancel tells the callback, by option", function()
   equal(got.n, 2)
 end)
 
-test("cancel ends what waits in the queue, and the others go on", function()
+test("cancel removes a queued job, and the others go on", function()
   local pool = worker.pool { size = 1 }
   local first, second = pool:new "return (...):receive()", pool:new "return 'second'"
   local gate = worker.channel(1)
@@ -397,7 +397,7 @@ test("the usual time-out is five minutes", function()
   equal(check.elapsed(), 300000)
 end)
 
-test("what ends just before its time-out is in time", function()
+test("a job that ends just before its timeout succeeds", function()
   if not check.virtual then return end
   local w = worker.new "require 'orrery'.async.sleep(...) return 'in time'"
   equal(w:call(99, { timeout = 100 }), "in time")
@@ -470,7 +470,7 @@ test("a timer that is closed in time does not keep its job", function()
   truthy(check.elapsed() >= 50)
 end)
 
-test("a failure of what nobody awaits fails the job, and the rest of it is cancelled", function()
+test("an unobserved failure fails the job and cancels its other tasks", function()
   raises("stray", function()
     worker.new([[
       local async = require "orrery".async
@@ -489,7 +489,7 @@ test("a failure of what nobody awaits fails the job, and the rest of it is cance
   end)
 end)
 
-test("a script that fails cancels what it began, and its own error is the job's", function()
+test("a failing script cancels its tasks, and its own error is the job's", function()
   local out = worker.channel(1)
   raises("the script's", function()
     worker.new([[
@@ -547,7 +547,7 @@ test("a full queue fails run with why, and makes call wait", function()
   equal(done, 3)
 end)
 
-test("a thousand jobs of one worker come to their own results", function()
+test("a thousand jobs of one worker each return their own result", function()
   local w = worker.new "return ... * 2"
   local sum = 0
   async.scope(function()
@@ -563,7 +563,7 @@ end)
 
 -- --- Map -----------------------------------------------------------------------------------------
 
-test("map keeps the order, whoever is done first", function()
+test("map keeps the order of its inputs", function()
   local results = worker.map("local x = ... require 'orrery'.async.sleep(100 - x) return x * x", { 1, 2, 3, 4, 5 })
   equal(results.n, 5)
   equal(table.concat(results, " "), "1 4 9 16 25")
@@ -595,7 +595,7 @@ test("an item that fails fails map, and the other jobs are cancelled", function(
   settle(pool)
 end)
 
-test("map checks what it gets", function()
+test("map checks its arguments", function()
   raises("worker.map: expected a script", worker.map, 5, {})
   raises("worker.map: expected a list, got nil", worker.map, "")
   raises("worker.map: unknown option 'x'", worker.map, "", {}, { x = 1 })
@@ -608,7 +608,7 @@ end)
 
 -- --- Pools ---------------------------------------------------------------------------------------
 
-test("a pool runs so many jobs at once, in order", function()
+test("a pool runs a limited number of jobs at once, in order", function()
   local pool = worker.pool { size = 2 }
   local w = pool:new "require 'orrery'.async.sleep(100)"
   local ends = {}
@@ -653,7 +653,7 @@ test("a pool's options are checked", function()
   raises("pool:new: expected a pool before the colon, got nil", worker.pool().new)
 end)
 
-test("figures tell what there is", function()
+test("statistics count workers and jobs", function()
   local stats = worker.stats()
   for _, name in ipairs { "threads", "size", "queue", "running", "waiting", "done", "isolates" } do
     equal(math.type(stats[name]), "integer", name)
@@ -697,7 +697,7 @@ test("modules for all workers are registered, also as functions", function()
   equal(same_function, true)
 end)
 
-test("a module that is no module is refused, and one that fails fails the job, with its name", function()
+test("an invalid module is refused, and a failing module fails the job with its name", function()
   raises("worker.register: expected the name of a module, got number", worker.register, 5, "")
   raises("worker.register: expected the name of a module, got a b", worker.register, "a b", "")
   raises("worker.register: expected a script", worker.register, "broken", 5)
@@ -734,7 +734,7 @@ test("a callback is never called before run has returned, however quick the job 
   end
 end)
 
-test("what can be called as a module can be called in a job, where modules cannot be changed", function()
+test("a job can call a callable module of the API but cannot change it", function()
   local state, changed = worker.new([[
     local orrery = require "orrery"
     local changed = pcall(function() orrery.eventloop.new = nil end)

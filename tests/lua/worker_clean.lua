@@ -167,7 +167,7 @@ module_state("objects of modules", [[
 module_state("what a module has that cannot be put back at all",
   "local kept = setmetatable({}, { __gc = function() end }) return function() return kept == nil end", false)
 
-test("a module's functions are what they were, and its table too", function()
+test("a module's table and functions are restored", function()
   local w = one_at_a_time:new("local was = m.f() m.f = function() return 'dirty' end m.extra = true return was, m.extra == true",
     { modules = { m = "return { f = function() return 'clean' end }" } })
   for _ = 1, 6 do
@@ -208,7 +208,7 @@ test("workers do not see one another, nor the isolate that made them", function(
   leak = nil -- luacheck: ignore 111
 end)
 
-test("what a job holds is not held by its isolate", function()
+test("an isolate does not keep what a job held", function()
   local w = one_at_a_time:new "local t = {} for i = 1, 2e5 do t[i] = { i } end return collectgarbage 'count'"
   local first = w:call()
   for _ = 1, 10 do
