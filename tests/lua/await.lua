@@ -1,4 +1,4 @@
--- Awaiting, in all its forms: tasks, futures, callbacks, lists of tasks, blocks with a time.
+-- Awaiting tasks, futures, callbacks and lists of tasks, and blocks with a timeout.
 
 local check = require "check"
 local orrery = require "orrery"
@@ -267,7 +267,8 @@ test("an error in closing is raised if the wait went well, and the wait's error 
   equal(err, "closed")
 end)
 
--- What a task that waits for a bad closable has come to, when something ends that wait.
+-- The result of a task that waits for an object with a broken close(), when something ends the
+-- wait.
 local function waits_for_bad(options, wait)
   return async.run(options, function()
     return wait(async.await, function() return closable("bad", { "in close" }) end)

@@ -1,10 +1,12 @@
--- Cancellation, from Lua: every primitive, before, while and after it is granted; who closes whom; nothing is lost.
+-- Cancellation from Lua: every primitive, before, during and after its grant; who closes whom; and
+-- that nothing is lost.
 
 local check = require "check"
 local async = require("orrery").async
 local test, equal, note, raises = check.test, check.equal, check.note, check.raises
 
--- Each primitive: `make` answers the wait, what grants it, and a check that it is as if the waiter had never come.
+-- The primitives.  `make` returns the wait, what grants it, and a check that the primitive is as if
+-- the waiter had never come.
 local primitives = {
   event = function()
     local event = async.event()

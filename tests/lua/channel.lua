@@ -1,4 +1,4 @@
--- Channels: between tasks of one isolate, between it and workers, and between workers.
+-- Channels between tasks of one isolate, between an isolate and workers, and between workers.
 local check = require "check"
 local orrery = require "orrery"
 local async, worker = orrery.async, orrery.worker
@@ -278,13 +278,13 @@ test("jobs that are cancelled while they wait lose nothing", function()
     end
     taker:cancel()
     settle()
-    local value = c:try_receive() -- given back by one who was served and could not go on
+    local value = c:try_receive() -- returned by a task that was served but could not go on
     if value then out:send(value) end
   end
   local seen = {}
   while #out > 0 do seen[#seen + 1] = out:receive() end
   table.sort(seen)
-  -- What was received and not passed on was the job's own, and ended with it.
+  -- An item that the job received and did not pass on belonged to the job, and ended with it.
   for i = 2, #seen do truthy(seen[i] > seen[i - 1], "a value came twice") end
   truthy(#seen <= sent)
 end)

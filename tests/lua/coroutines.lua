@@ -1,4 +1,4 @@
--- Plain coroutines inside tasks, and waiting through everything that Lua can wait through.
+-- Plain coroutines inside tasks, and waits through every construct of Lua that can be suspended.
 
 local check = require "check"
 local orrery = require "orrery"

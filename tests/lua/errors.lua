@@ -1,4 +1,4 @@
--- Errors: any value, its identity kept, the first one wins and none is lost.
+-- Errors: any value can be one, its identity is kept, the first one wins, and none is lost.
 
 local check = require "check"
 local orrery = require "orrery"

@@ -4,24 +4,11 @@ local check = require "check"
 local orrery = require "orrery"
 local async, eventloop, events = orrery.async, orrery.eventloop, orrery.events
 local test, equal, note, raises = check.test, check.equal, check.note, check.raises
-
-local function noting(...)
-  local words = table.pack(...)
-  return function()
-    note(table.unpack(words, 1, words.n))
-  end
-end
+local noting, noting_time = check.noting, check.noting_time
 
 local function nothing() end
 
--- Notes what it is called with, and when.
-local function noting_time(word)
-  return function(...)
-    note(word, check.elapsed(), ...)
-  end
-end
-
--- Something to clean up, which takes so long.
+-- An object whose cleanup takes this long.
 local function cleanup(word, ms)
   return setmetatable({}, {
     __close = function()
@@ -788,7 +775,7 @@ end)
 
 -- --- A factory -----------------------------------------------------------------------------------
 
--- A library that polls, and takes a factory of loops, as those do that must not sleep.
+-- A library that polls and takes a factory of loops, like libraries that must not sleep.
 local function new_poller(fetch, new_loop)
   return function(limit)
     local loop = new_loop()
@@ -899,7 +886,7 @@ test("a state tells apart what was never run, runs, was stopped, ran dry, failed
   loop.runLoop()
   note(loop.state())
   cancel()
-  loop.stopLoop() -- it does not run: that changes nothing
+  loop.stopLoop() -- does nothing, because it does not run
   loop.setTimeout(1, error)
   note(pcall(loop.runLoop))
   note(loop.state())

@@ -1,4 +1,4 @@
--- events: who is called, in which order, and what a handler may do.
+-- Events: which handlers are called, in which order, and what a handler may do.
 local check = require "check"
 local test, equal, raises = check.test, check.equal, check.raises
 local async, events = vim.async, vim.events

@@ -1,5 +1,5 @@
--- The examples of the document on structured concurrency, as they are written there, in its order: errors and
--- cancellation.  Where the document is wrong about what happens, the test says what does.
+-- The examples of the document on structured concurrency, word for word and in its order: errors
+-- and cancellation.  Where the document is wrong, the test says what really happens.
 
 local check = require "check"
 local example = require "example"

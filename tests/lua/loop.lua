@@ -1,24 +1,13 @@
--- Timers.  Repeats that come late, and callbacks that fail, are tested in C, where the clock can be moved, and failures counted.
+-- Timers.  Late repeats and failing callbacks are tested in C, where the clock can be moved and
+-- failures counted.
 
 local check = require "check"
 local orrery = require "orrery"
 local async, loop = orrery.async, orrery.loop
 local test, equal, note, raises = check.test, check.equal, check.note, check.raises
+local noting, noting_time = check.noting, check.noting_time
 
 local function nothing() end
-
-local function noting(...)
-  local words = table.pack(...)
-  return function()
-    note(table.unpack(words, 1, words.n))
-  end
-end
-
-local function noting_time(word)
-  return function(...)
-    note(word, check.elapsed(), ...)
-  end
-end
 
 -- --- Starting ------------------------------------------------------------------------------------
 
@@ -487,7 +476,7 @@ test("statistics tell what became of timers", function()
   again:set_repeat(5)
   expect(1, 4, 0, 3, 0, 0)
   again:stop()
-  again:stop() -- which does nothing
+  again:stop() -- does nothing
   expect(0, 4, 1, 3, 0, 0)
   once:start(10, 0, nothing)
   once:close()

@@ -1,4 +1,4 @@
--- What would break memory, were it not refused or survived.  Each test is one that a script can write.
+-- Code that would corrupt memory if it were not refused or survived.  Every script can write it.
 
 local check = require "check"
 local orrery = require "orrery"

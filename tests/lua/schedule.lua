@@ -1,4 +1,4 @@
--- schedule: when, in which order, how many, and what becomes of errors.
+-- schedule: when callbacks run, in which order, how many, and what happens to errors.
 local check = require "check"
 local test, equal, raises = check.test, check.equal, check.raises
 local async, schedule = vim.async, vim.schedule

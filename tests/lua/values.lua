@@ -1,4 +1,4 @@
--- Values written to strings and read again: the same, by type; or refused, by path.
+-- Values written to strings and read again: equal and of the same type, or refused with their path.
 
 local check = require "check"
 local orrery = require "orrery"
@@ -9,7 +9,7 @@ local function copy(...)
   return values.decode(values.encode(...))
 end
 
--- The same value, of the same type; tables by content.
+-- Equal values of the same type; tables by content.
 local function same(a, b)
   if math.type(a) ~= math.type(b) or type(a) ~= type(b) then
     return false
@@ -68,7 +68,7 @@ check.test("a table that was met twice is one", function()
   local a, b = copy(shared, shared)
   check.truthy(rawequal(a, b), "across values")
   local levels = { {} }
-  for i = 2, 150 do -- would be 2^150 if each was written where it is
+  for i = 2, 150 do -- would be 2^150 if shared tables were written each time
     levels[i] = { levels[i - 1], levels[i - 1] }
   end
   check.truthy(#values.encode(levels[150]) < 10000)
@@ -143,7 +143,7 @@ check.test("no form of values runs a script", function()
   check.raises("a table with a metatable", values.encode, { t })
 end)
 
--- Random values: the seed is printed when something differs.
+-- Random values; the seed is printed when something differs.
 local seed = tonumber(os.getenv "ORR_TEST_SEED") or 20261116
 local made
 

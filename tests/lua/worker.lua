@@ -1,11 +1,11 @@
--- Workers: every line of the API, on whichever clock the program runs.  What jobs leave behind is tested in worker_clean.lua,
--- channels in channel.lua.
+-- Workers: every function of the API, on any clock.  worker_clean.lua tests what jobs leave behind,
+-- channel.lua tests channels.
 local check = require "check"
 local orrery = require "orrery"
 local async, loop, worker = orrery.async, orrery.loop, orrery.worker
 local test, equal, raises, truthy, note = check.test, check.equal, check.raises, check.truthy, check.note
 
--- Calls a job whose callback completes a future with all that it is told.
+-- Starts a job whose callback completes a future with everything it is told.
 local function outcome_of(w, ...)
   local future = async.future()
   local arguments = table.pack(...)
@@ -16,14 +16,14 @@ local function outcome_of(w, ...)
   return async.await(future)
 end
 
--- Jobs that are over for whoever waited may still be on their way out of the pool.
+-- A job whose caller has its result may still be on its way out of the pool.
 local function settle(pool)
   while (pool and pool:stats() or worker.stats()).running > 0 do
     async.sleep(1)
   end
 end
 
--- ------------------------------------------------------------------------------------------------------------- new
+-- --- New -----------------------------------------------------------------------------------------
 
 test("a worker is made of a text", function()
   equal(worker.new("return 1 + 1"):call(), 2)
@@ -90,7 +90,7 @@ test("what a script is called in messages is its option, or where it was made", 
   truthy(err:find("^%[worker .*worker%.lua:%d+%]:1: x"), err)
 end)
 
--- ------------------------------------------------------------------------------------------------------------ call
+-- --- Call ----------------------------------------------------------------------------------------
 
 test("any number of arguments and results, nils among them and at the ends", function()
   local echo = worker.new "return ..."
@@ -133,7 +133,7 @@ end)
 test("call waits in a task, and only there", function()
   local w = worker.new "return 1"
   local co = coroutine.wrap(function() return w:call() end)
-  equal(co(), 1) -- in a coroutine of the task's own
+  equal(co(), 1) -- in a coroutine of the task
   raises("worker:call: expected a worker before the colon, got nil", w.call)
   raises("worker:call: expected a worker before the colon, got table", w.call, {})
 end)
@@ -194,7 +194,7 @@ test("a caller is cancelled by its own time-outs, and goes on after them", funct
   equal(w:pending(), 0)
 end)
 
--- ------------------------------------------------------------------------------------------------------------- run
+-- --- Run -----------------------------------------------------------------------------------------
 
 test("run calls back with the results, and answers at once", function()
   local got = outcome_of(worker.new "return 1, nil, ...", "x", nil)
@@ -259,7 +259,7 @@ test("run works outside of tasks too, and answers the task that will call back",
   check.notes "ran"
 end)
 
--- ------------------------------------------------------------------------------------------------- cancel and close
+-- --- Cancel and close ----------------------------------------------------------------------------
 
 test("cancel ends what waits; its callback is not called", function()
   local w = worker.new "require 'orrery'.async.sleep(1e12)"
@@ -378,7 +378,7 @@ test("a worker that is closed cancels its jobs and takes no more", function()
   raises("the worker is closed", kept.call, kept)
 end)
 
--- -------------------------------------------------------------------------------------------------------- time-outs
+-- --- Time-outs -----------------------------------------------------------------------------------
 
 test("a time-out is exact by the runtime's clock, and the callback gets nil and 'timeout'", function()
   local w = worker.new("require 'orrery'.async.sleep(1e12)", { timeout = 250 })
@@ -435,7 +435,7 @@ test("the time in the queue counts", function()
   equal(async.await(first), "go")
 end)
 
--- ---------------------------------------------------------------------------------------------------- inside a job
+-- --- Inside a job --------------------------------------------------------------------------------
 
 test("a script has async, loop and schedule, and its job is done when all that it began is", function()
   local out = worker.channel(10)
@@ -525,7 +525,7 @@ test("jobs run at once, on other threads", function()
   equal(async.await(b), false)
 end)
 
--- --------------------------------------------------------------------------------------------------------- the queue
+-- --- The queue -----------------------------------------------------------------------------------
 
 test("a full queue fails run with why, and makes call wait", function()
   local pool = worker.pool { size = 1, queue = 2 }
@@ -561,7 +561,7 @@ test("a thousand jobs of one worker come to their own results", function()
   equal(sum, 1000 * 1001)
 end)
 
--- --------------------------------------------------------------------------------------------------------------- map
+-- --- Map -----------------------------------------------------------------------------------------
 
 test("map keeps the order, whoever is done first", function()
   local results = worker.map("local x = ... require 'orrery'.async.sleep(100 - x) return x * x", { 1, 2, 3, 4, 5 })
@@ -606,7 +606,7 @@ test("map checks what it gets", function()
   raises("worker.map: expected a script", worker.map, worker.pool(), {})
 end)
 
--- -------------------------------------------------------------------------------------------------------------- pools
+-- --- Pools ---------------------------------------------------------------------------------------
 
 test("a pool runs so many jobs at once, in order", function()
   local pool = worker.pool { size = 2 }
@@ -675,7 +675,7 @@ test("isolates are used again for the same script", function()
   truthy(worker.stats().isolates - made <= worker.stats().threads)
 end)
 
--- ------------------------------------------------------------------------------------------------------------ modules
+-- --- Modules -------------------------------------------------------------------------------------
 
 test("a worker's modules can be required, and are globals", function()
   local w = worker.new("return require 'geometry'.area(2, 3), geometry.area(4, 5)", {

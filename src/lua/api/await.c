@@ -18,10 +18,7 @@
 
 /* --- Tasks ------------------------------------------------------------------------------------ */
 
-/*
- * Returns the results of a task, or raises its error: [true] [results...] or [false] [error], at
- * the top.
- */
+/* Returns the results or raises the error: [true] [results...] or [false] [error], at the top. */
 static int outcome_or_raise(lua_State *L, int count)
 {
     if (lua_toboolean(L, -count))
@@ -34,10 +31,7 @@ static int await_task(lua_State *L, int status, lua_KContext context)
     (void)status;
     struct ltask *self = ltask_current(L, "await");
     struct ltask *other = lua_touserdata(L, 1);
-    /*
-     * A task that ended well drops its core task at once; a wait that has begun still holds a
-     * reference.
-     */
+    /* A task that ended well has dropped its core task; a wait that has begun still holds it. */
     struct orr_task *core = self->wait.state == WAIT_IDLE ? other->task : self->wait.source;
     int error = core ? orr_task_await(self->task, &self->wait, core) : orr_checkpoint(self->task);
     if (error)
@@ -216,7 +210,7 @@ static int raise_argument(lua_State *L)
 static int start_failing(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
-    const struct orr_task *task = iso->execution.current->task;
+    const struct orr_task *task = execution_task(&iso->execution)->task;
     lua_pushcfunction(L, raise_argument);
     lua_insert(L, 1);
     ltask_start_soon(iso, L, 1,
@@ -356,7 +350,7 @@ static int async_await(lua_State *L)
         return await_function(L, 1);
     if (lua_isinteger(L, 1) && lua_isfunction(L, 2)) {
         lua_Integer position = lua_tointeger(L, 1);
-        luaL_argcheck(L, position >= 1 && position <= 200, 1, "the callback's position is from 1 to 200");
+        luaL_argcheck(L, position >= 1 && position <= 200, 1, "expected the callback's position, from 1 to 200");
         lua_remove(L, 1);
         return await_function(L, (int)position);
     }

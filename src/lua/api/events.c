@@ -93,10 +93,7 @@ static int refuse_to_nest(lua_State *L, const char *name)
     return lua_error(L);
 }
 
-/*
- * [handler] [soon] [name] [function] [arguments...] -> whether it was started: not if it is
- * disabled
- */
+/* [handler] [soon] [name] [function] [arguments...] -> whether it was not disabled, and started */
 static int start(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
@@ -184,7 +181,7 @@ static int call_protected(struct orr_isolate *iso, lua_State *L, int arguments)
     isolate_leave(iso);
     if (status == LUA_OK)
         return 0;
-    log_line(&iso->rt->log, ORR_LOG_ERROR, "events: %s", lua_tostring(L, -1));
+    log_line(&iso->rt->log, ORR_LOG_ERROR, "a call of the host on events has failed: %s", lua_tostring(L, -1));
     lua_pop(L, 1);
     return status == LUA_ERRMEM ? -ENOMEM : -EINVAL;
 }

@@ -136,7 +136,7 @@ static int decode_on(lua_State *L, int status, lua_KContext context)
     (void)status;
     struct paced *work = paced_kept(L, WORK, context);
     if (lua_tostring(L, 1) != container_of(work, struct reading, paced)->reader.text)
-        return luaL_error(L, "somebody has changed what is being read");
+        return luaL_error(L, "json.decode: the text was replaced while it was read");
     return run_reading(L, work);
 }
 
@@ -174,7 +174,7 @@ static int array(lua_State *L)
     luaL_checktype(L, 1, LUA_TTABLE);
     array_mark_push(L);
     if (lua_getmetatable(L, 1) && !lua_rawequal(L, -1, -2))
-        return luaL_argerror(L, 1, "a table without a metatable of its own expected");
+        return luaL_argerror(L, 1, "expected a table without a metatable of its own");
     lua_settop(L, 2);
     lua_setmetatable(L, 1);
     return 1;

@@ -111,8 +111,8 @@ static void timer_fires(struct orr_timer *timer, void *data, int status)
     (void)timer;
     if (status || !self->started || (isolate_ends(iso) && grace_period_refuses(iso, self->callback.script)))
         return;
-    if (handler_is_disabled(&self->handler) || ban_is_imposed(&iso->ban)) { /* no callback would run */
-        iso->timers.figures.dropped++;
+    if (handler_is_disabled(&self->handler) || ban_is_imposed(&iso->ban)) {
+        iso->timers.figures.dropped++; /* no callback would run */
         stop(self);
         return;
     }

@@ -167,16 +167,13 @@ static bool is_done(void *data)
     return !self->task || orr_task_done(self->task);
 }
 
-/*
- * Drives the loop until the task is done; false if the time is up first.  Raises inside Lua of a
- * task.
- */
+/* Drives the loop until the task is done; false if the time is up.  Raises inside of tasks. */
 static bool drive_until_done(lua_State *L, struct ltask *self, uint64_t timeout)
 {
     struct orr_isolate *iso = isolate_of(L);
     if (is_done(self))
         return true;
-    if (iso->execution.level || worker_is_polling(iso->worker))
+    if (execution_level(&iso->execution) || worker_is_polling(iso->worker))
         luaL_error(
             L,
             "task:wait: a call from the host cannot wait, because the host waits for it; start a task, and wait there");
