@@ -21,7 +21,7 @@ void job_outcome_fail(struct job_isolate *isolate, lua_State *L, const char *rep
 bool job_outcome_protect(struct job_isolate *isolate, lua_CFunction function, void *pointer, int results);
 
 /* A task of the isolate failed, and nobody awaits it: the job fails.  A job_isolate_unhandled. */
-void job_outcome_note_unhandled(void *isolate, struct orr_task *task);
+void job_outcome_note_unhandled(void *data, struct orr_task *task);
 
 /*
  * The main task is over: takes its error, or its results while the job's progress is
