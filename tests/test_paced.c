@@ -6,7 +6,7 @@
 
 #include "lua/limits/budget.h"
 #include "lua/limits/paced.h"
-#include "lua/task/task.h"
+#include "lua/task/suspend.h"
 
 #include <errno.h>
 #include <stdlib.h>

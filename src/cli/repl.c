@@ -14,6 +14,7 @@
 #include "cli/session.h"
 #include "cli/signals.h"
 #include "lua/task/task.h"
+#include "lua/task/unhandled.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -164,7 +165,7 @@ static void finish_line(struct repl *repl)
 {
     const struct orr_result *result = orr_task_result(repl->line);
     if (result->error && repl->program->L)
-        ltask_report_unseen(isolate_find(repl->program->L)); /* what has failed before it */
+        unhandled_report_all(isolate_find(repl->program->L)); /* what has failed before it */
     bool ended = result->error == -ECANCELED || result->error == -ETIME;
     if (repl->interrupted && ended)
         report_line("interrupted");

@@ -13,6 +13,7 @@
 #include "cli/session.h"
 #include "lua/host/start.h"
 #include "lua/task/task.h"
+#include "lua/task/unhandled.h"
 
 #include <lauxlib.h>
 #include <lua.h>
@@ -183,8 +184,8 @@ static int conclude(const struct program *program, struct orr_task *task)
     const struct orr_result *result = orr_task_result(task);
     bool ended = result->error == -ECANCELED || result->error == -ETIME;
     if (result->error)
-        ltask_report_unseen(isolate_find(program->L)); /* what has failed before it */
-    if (ended && program->failure)                     /* while it cleaned up after that */
+        unhandled_report_all(isolate_find(program->L)); /* what has failed before it */
+    if (ended && program->failure)                      /* while it cleaned up after that */
         report_text(program->L, program->failure);
     if (!result->error || (program->ending && result->error == -ECANCELED))
         return program->failure && result->error ? EXIT_FAILURE : 0;

@@ -25,19 +25,17 @@
 #include "lua/limits/notices.h"
 #include "lua/limits/preemption.h"
 #include "lua/limits/verdict.h"
+#include "lua/task/body.h"
 #include "lua/task/body_watch.h"
+#include "lua/task/cancellation.h"
 #include "lua/task/hold.h"
-#include "lua/task/orphan_scan.h"
+#include "lua/task/orphans.h"
 #include "lua/task/script.h"
 #include "lua/task/shutdown.h"
 #include "lua/task/task_pool.h"
 #include "lua/task/task_set.h"
+#include "lua/task/unhandled.h"
 #include "orrery.h"
-
-enum {
-    NEST_MAX = 16,       /* nested polls while the caller could also suspend itself */
-    NEST_HARD_MAX = 120, /* nested polls when it could not */
-};
 
 struct settings;
 
@@ -52,12 +50,13 @@ struct orr_isolate {
 
     /* Touched by every slice. */
     struct execution execution;
-    struct hold hold;
-    struct task_pool task_pool;
-    struct share share; /* of the worker's time */
+    struct hold hold;           /* task/hold.c */
+    struct task_pool task_pool; /* task/task_pool.c */
+    struct share share;         /* of the worker's time */
     struct preemption preemption;
     struct limits limits;
-    struct task_set tasks;
+    struct task_set tasks;      /* task/task_set.c, task/task.c, task/handle.c, task/drop.c */
+    struct body_functions body; /* task/body.c */
     struct registry registry;
     struct memory_account memory;
     struct charge charge;
@@ -66,8 +65,10 @@ struct orr_isolate {
     /* Touched now and then. */
     struct verdict verdict;
     struct notices notices;
-    struct orphan_scan orphans;
-    struct shutdowns shutdowns;
+    struct orphan_scan orphans;         /* task/orphans.c */
+    struct unhandled unhandled;         /* task/unhandled.c */
+    struct cancellations cancellations; /* task/cancellation.c */
+    struct shutdowns shutdowns;         /* task/shutdown.c */
     struct discard discard;
     struct objects objects;
     struct scripts scripts;     /* task/script.c */
@@ -84,10 +85,6 @@ struct orr_isolate {
         void (*call)(void *data);
         void *data;
     } on_closed; /* called when the isolate is closed, just before it is freed */
-    struct {
-        void (*call)(void *data, struct orr_task *task);
-        void *data;
-    } on_unhandled; /* called for failures that nobody saw, in place of the sink */
 };
 
 /* The isolate of a C function of ours: its first upvalue. */
@@ -107,9 +104,6 @@ static inline bool isolate_ends(const struct orr_isolate *iso)
  * Negative errno, and nothing done.  The worker's thread.
  */
 int isolate_close_soon(struct orr_isolate *iso);
-
-/* Whether a task of it was suspended in mid-slice, and is to go on before any other Lua runs. */
-bool isolate_is_held(struct orr_isolate *iso);
 
 void isolate_unref(struct orr_isolate *iso);
 

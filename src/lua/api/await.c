@@ -10,6 +10,10 @@
 
 #include "lua/api/future.h"
 #include "lua/isolate.h"
+#include "lua/task/cancellation.h"
+#include "lua/task/create.h"
+#include "lua/task/result.h"
+#include "lua/task/suspend.h"
 #include "lua/task/task.h"
 
 #include <string.h>
@@ -84,10 +88,10 @@ static int callback(lua_State *L)
     struct orr_isolate *iso = isolate_of(L);
     struct ltask *self = lua_touserdata(L, lua_upvalueindex(UP_TASK));
     uint32_t serial = (uint32_t)lua_tointeger(L, lua_upvalueindex(UP_SERIAL));
-    if (!serial || self->over)
+    if (!serial || ltask_is_over(self))
         return 0; /* late, or for the second time */
     int count = lua_gettop(L);
-    if (!self->for_callback || self->serial != serial) { /* nobody waits for it yet */
+    if (self->awaited_callback != serial) { /* nobody waits for it yet */
         if (lua_isnil(L, lua_upvalueindex(UP_COUNT)))
             keep_early(L, count);
         return 0;
@@ -100,7 +104,7 @@ static int callback(lua_State *L)
     lua_pushinteger(L, 0);
     lua_replace(L, lua_upvalueindex(UP_SERIAL));
     lua_xmove(L, self->suspended, count);
-    self->for_callback = false;
+    self->awaited_callback = 0;
     wait_grant(&self->wait);
     isolate_leave(iso);
     return 0;
@@ -212,7 +216,7 @@ static int start_failing(lua_State *L)
     lua_insert(L, 1);
     ltask_start_soon(iso, L, 1,
                      &(struct ltask_options){ .name = "close of an awaited resource",
-                                              .lasting = true,
+                                              .name_lasts = true,
                                               .detached = task->cancelled && !(task->own.flags & NEST_CANCELLED) });
     return 0;
 }
@@ -221,8 +225,7 @@ static int start_failing(lua_State *L)
 static void keep_close_error(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
-    bool closed = lua_type(L, -1) == LUA_TSTRING && !strcmp(lua_tostring(L, -1), "closed");
-    if (closed && iso->execution.current->task->cancelled)
+    if (cancellation_is_error(L, -1) && iso->execution.current->task->cancelled)
         return; /* it has waited, and was told what everybody here is told */
     lua_pushlightuserdata(L, iso);
     lua_pushcclosure(L, start_failing, 1);
@@ -277,11 +280,10 @@ static int await_callback(lua_State *L, int status, lua_KContext serial)
         error = wait_begin(self->task, &self->wait, self, &callback_kind);
     }
     if (error == -EAGAIN) {
-        self->for_callback = true;
-        self->serial = (uint32_t)serial;
+        self->awaited_callback = (uint32_t)serial;
         return suspend(L, await_callback, serial);
     }
-    self->for_callback = false;
+    self->awaited_callback = 0;
     if (!error)
         return callback_over(L);
     return callback_interrupted(L, error);
@@ -308,7 +310,7 @@ static int await_function(lua_State *L, int position)
     int error = orr_checkpoint(self->task);
     if (error)
         return wait_raise(L, error);
-    uint32_t serial = ++iso->tasks.serials ? iso->tasks.serials : ++iso->tasks.serials; /* never 0 */
+    uint32_t serial = task_set_next_wait(&iso->tasks);
     lua_settop(L, position); /* the function, and the arguments before the callback */
     lua_pushlightuserdata(L, iso);
     ltask_push(L, self);

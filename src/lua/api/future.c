@@ -7,6 +7,7 @@
 #include "lua/api/future.h"
 
 #include "lua/isolate.h"
+#include "lua/task/suspend.h"
 #include "lua/task/task.h"
 #include "sync/embed.h"
 

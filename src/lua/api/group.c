@@ -6,6 +6,7 @@
 #include "lua/api/group.h"
 
 #include "lua/isolate.h"
+#include "lua/task/suspend.h"
 #include "lua/task/task.h"
 
 #include <errno.h>

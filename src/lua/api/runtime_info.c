@@ -15,13 +15,13 @@ static int stats(lua_State *L)
         const char *name;
         uint64_t value;
     } figures[] = {
-        { "tasks", iso->tasks.count },
+        { "tasks", task_set_count(&iso->tasks) },
         { "memory_used", iso->memory.used },
         { "memory_peak", iso->memory.peak },
         { "preemptions", iso->preemption.count },
         { "timeouts", iso->preemption.timeouts },
         { "scheduled", iso->schedule.count },
-        { "schedule_errors", iso->schedule.errors },
+        { "schedule_errors", task_set_scheduled_failed(&iso->tasks) },
         { "schedule_run", iso->schedule.run },
         { "timers_pending", iso->timers.figures.pending },
         { "timers_fired", iso->timers.figures.fired },

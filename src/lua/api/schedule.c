@@ -12,8 +12,10 @@
 #include "exec/spawn.h"
 #include "lua/isolate.h"
 #include "lua/task/callback.h"
+#include "lua/task/hold.h"
 #include "lua/task/report.h"
 #include "lua/task/script.h"
+#include "lua/task/shutdown.h"
 
 #include <errno.h>
 #include <limits.h>

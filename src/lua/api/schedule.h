@@ -21,7 +21,6 @@ struct schedule {
     uint64_t made;    /* callbacks ever scheduled */
     uint64_t settled; /* callbacks, from the first on, that have begun or never will */
     uint64_t run;     /* callbacks that have begun */
-    uint64_t errors;  /* callbacks that have failed */
     bool dispatching;
 };
 

@@ -8,6 +8,8 @@
 
 #include "lua/api/duration.h"
 #include "lua/isolate.h"
+#include "lua/task/cancellation.h"
+#include "lua/task/suspend.h"
 #include "lua/task/task.h"
 
 #include <math.h>
@@ -28,7 +30,7 @@ bool scopes_contain(const struct ltask *self, const lua_State *L)
 /* What a Lua error means to the core. */
 static int classify(lua_State *L, struct ltask *self)
 {
-    if (self->task->cancelled && lua_type(L, -1) == LUA_TSTRING && !strcmp(lua_tostring(L, -1), "closed"))
+    if (self->task->cancelled && cancellation_is_error(L, -1))
         return -ECANCELED;
     return -ESCRIPT;
 }

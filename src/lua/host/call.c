@@ -14,6 +14,8 @@
 
 #include "lua/limits/budget.h"
 #include "lua/limits/terminate.h"
+#include "lua/task/body.h"
+#include "lua/task/hold.h"
 #include "lua/task/script.h"
 #include "lua/task/task.h"
 
@@ -102,11 +104,10 @@ static int call_protected(lua_State *L)
     lua_replace(L, 1);
     if (!lua_checkstack(co, arguments + 8))
         return luaL_error(L, "too many arguments");
-    lua_rawgeti(co, LUA_REGISTRYINDEX, iso->tasks.base);
-    lua_rawgeti(co, LUA_REGISTRYINDEX, iso->tasks.base_handler);
+    body_push_base(&iso->body, co);
     lua_xmove(L, co, arguments + 1);
     bool outermost = budget_begin_slice(iso);
-    int results = run(call, L, co, arguments + 2);
+    int results = run(call, L, co, arguments + BODY_BASE);
     if (outermost)
         budget_end_slice(iso);
     if (call->error == -ETIME || call->error == -EPROTO) {
@@ -142,6 +143,7 @@ int call_for(uint32_t script, lua_State *L, int arguments, int results, uint64_t
     struct orr_isolate *iso = isolate_find(L);
     if (iso->closing || arguments < 0 || lua_gettop(L) < arguments + 1)
         return -EINVAL;
+    hold_release_if_over(iso);
     if (isolate_is_held(iso))
         return -EBUSY;
     bool counted = iso->limits.mode == ORR_LUA_COUNT;
@@ -175,6 +177,7 @@ int orr_lua_is_held(lua_State *L)
     int error = isolate_visit(iso);
     if (error)
         return error;
+    hold_release_if_over(iso);
     int held = isolate_is_held(iso);
     isolate_leave(iso);
     return held;

@@ -6,9 +6,15 @@
 #include "lua/limits/budget.h"
 #include "lua/limits/finalizers.h"
 #include "lua/sandbox/sandbox.h"
+#include "lua/task/body.h"
+#include "lua/task/cancellation.h"
+#include "lua/task/drop.h"
 #include "lua/task/orphans.h"
+#include "lua/task/shutdown.h"
+#include "lua/task/task.h"
 #include "lua/task/task_finalizer.h"
-#include "lua/task/task_parts.h"
+#include "lua/task/task_set.h"
+#include "lua/task/unhandled.h"
 
 #include <errno.h>
 #include <string.h>
@@ -33,8 +39,8 @@ static int guard_gc(lua_State *L)
         shutdown_begin(&iso->shutdowns.all, iso, EVERY_SCRIPT, iso->worker->grace_ns);
         shutdown_drop(&iso->shutdowns.all);
         shutdown_end(&iso->shutdowns.all);
-        ltask_report_unseen(iso);
-        ltask_forget_errors(iso); /* which are values of the state */
+        unhandled_report_all(iso);
+        task_set_forget_errors(iso); /* which are values of the state */
         worker_close_share(iso->worker, &iso->share);
         isolate_leave(iso);
     }
@@ -60,7 +66,7 @@ static void bind_life(struct orr_isolate *iso, lua_State *L)
 /* Texts that must be there when no memory is: Lua makes some of them where nothing protects it. */
 static void keep_texts(lua_State *L)
 {
-    static const char *const texts[] = { "error in error handling", "C stack overflow", "closed", TIMEOUT_TEXT,
+    static const char *const texts[] = { "error in error handling", "C stack overflow", CANCELLATION_TEXT, TIMEOUT_TEXT,
                                          YIELDED_TEXT };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         lua_pushstring(L, texts[i]);
@@ -81,6 +87,8 @@ static int open_protected(lua_State *L)
     else if (iso->owned)
         finalizers_open(L);
     ltask_open(iso, L);
+    body_open(iso, L);
+    drop_open(iso);
     task_finalizer_open(iso, L);
     orphans_open(iso, L);
     modules_open(iso, L);
@@ -223,8 +231,8 @@ void isolate_unref(struct orr_isolate *iso)
 /* No task is left.  What the host's own state still has of the API finds it closed. */
 static void dispose(struct orr_isolate *iso)
 {
-    ltask_report_unseen(iso); /* while there is a state that has them */
-    ltask_forget_errors(iso);
+    unhandled_report_all(iso); /* while there is a state that has them */
+    task_set_forget_errors(iso);
     isolate_forget_found();
     worker_close_share(iso->worker, &iso->share);
     idle_remove(&iso->worker->idle, &iso->collector.idle);
@@ -257,7 +265,7 @@ static enum orr_poll close_poll(struct orr_task *task, void *data)
     if (!shutdown_poll(&iso->shutdowns.all, task))
         return ORR_PENDING;
     if (iso->owned && !task->cancelled) {
-        ltask_report_unseen(iso); /* while there is a state that has them */
+        unhandled_report_all(iso); /* while there is a state that has them */
         if (!discard_step(iso, &iso->discard, shutdown_stretch(iso->worker)))
             return orr_task_yield(task);
     }

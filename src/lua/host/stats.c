@@ -20,7 +20,7 @@ int orr_lua_stats(lua_State *L, struct orr_lua_stats *stats)
     if (error)
         return error;
     *stats = (struct orr_lua_stats){
-        .tasks = iso->tasks.count,
+        .tasks = task_set_count(&iso->tasks),
         .memory_used = memory_used(iso),
         .memory_peak = iso->memory.peak,
         .memory_limit = iso->owned ? iso->limits.memory : 0,
@@ -31,7 +31,7 @@ int orr_lua_stats(lua_State *L, struct orr_lua_stats *stats)
         .events_dropped = iso->events.dropped,
         .events_coalesced = iso->events.coalesced,
         .schedule_waiting = iso->schedule.count,
-        .schedule_errors = iso->schedule.errors,
+        .schedule_errors = task_set_scheduled_failed(&iso->tasks),
         .schedule_run = iso->schedule.run,
         .timers_pending = iso->timers.figures.pending,
         .timers_fired = iso->timers.figures.fired,

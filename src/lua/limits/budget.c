@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "lua/limits/stack_room.h"
 #include "lua/task/report.h"
+#include "lua/task/suspend.h"
 #include "lua/task/task.h"
 
 #include <stdio.h>
@@ -259,7 +260,7 @@ static void deliver(struct orr_isolate *iso, const struct notice *notice)
 static bool is_due(const struct orr_isolate *iso, const struct notice *notice)
 {
     bool at_once = iso->limits.notice && notice->kind != ORR_LUA_DISABLED;
-    return at_once || notice->after <= iso->tasks.unseen.reported;
+    return at_once || notice->after <= iso->unhandled.reported;
 }
 
 void budget_deliver_notices(struct orr_isolate *iso)
@@ -290,7 +291,7 @@ static void add_notice(struct orr_isolate *iso, const struct notice *what, const
     if (!notice)
         return;
     *notice = *what;
-    notice->after = iso->tasks.unseen.failed;
+    notice->after = iso->unhandled.failed;
     notice->size = size;
     memcpy(notice->text, text, size - sizeof *notice);
     struct notice **last = &iso->notices.first;
@@ -400,7 +401,7 @@ static void end_watching(struct orr_isolate *iso)
  */
 static void end_slice_of_memory(struct orr_isolate *iso)
 {
-    if (iso->memory.over_limit && !iso->hold.urgent && !(iso->memory.forced_already && iso->collector.forced)) {
+    if (iso->memory.over_limit && !hold_first(&iso->hold) && !(iso->memory.forced_already && iso->collector.forced)) {
         iso->memory.over_limit = false;
         collector_relent(iso);
     }

@@ -5,6 +5,9 @@
 #include "exec/tree.h"
 #include "lua/isolate/charge.h"
 #include "lua/limits/budget.h"
+#include "lua/task/cancellation.h"
+#include "lua/task/shutdown.h"
+#include "lua/task/suspend.h"
 #include "lua/task/task_finalizer.h"
 
 #include <inttypes.h>
@@ -245,7 +248,7 @@ static void add_task(lua_State *L, luaL_Buffer *text, struct orr_isolate *iso, c
         lua_concat(L, 2);
         luaL_addvalue(text);
     } else if (lua) {
-        add_stack(L, text, lua->over ? NULL : lua->co);
+        add_stack(L, text, ltask_is_over(lua) ? NULL : lua->co);
     }
 }
 
@@ -434,13 +437,12 @@ static void add_who(lua_State *L, const struct level *level)
 static void add_how_long(lua_State *L, const struct orr_isolate *iso, const struct level *level)
 {
     uint64_t used = budget_used(iso, level);
-    char text[LUA_IDSIZE + 160], time[TEXT_DURATION_ROOM], most[TEXT_DURATION_ROOM];
+    char text[LUA_IDSIZE + 160], times[16], time[TEXT_DURATION_ROOM], most[TEXT_DURATION_ROOM];
     text_duration(time, used);
     text_duration(most, level->limit);
-    if (shutdown_swallowed(iso, level->self))
-        snprintf(text, sizeof text, "was cancelled, has swallowed that %s%d times%s, and has run on for %s\n",
-                 level->self->told == UINT8_MAX ? "over " : "", level->self->told - (level->self->told == UINT8_MAX),
-                 shutdown_swallowed(iso, level->self), time);
+    if (cancellation_ignored(iso, level->self))
+        snprintf(text, sizeof text, "was cancelled, has swallowed that %s times%s, and has run on for %s\n",
+                 cancellation_count(level->self, times), cancellation_ignored(iso, level->self), time);
     else if (shutdown_is_over(iso, level->self ? level->self->script : 0))
         snprintf(text, sizeof text, "has not ended in its grace period\n");
     else if (iso->limits.mode == ORR_LUA_COUNT)
@@ -485,7 +487,7 @@ static int write_timeout(lua_State *L)
     add_how_long(L, iso, timeout->expired);
     add_where(L);
     lua_pushfstring(L, *iso->preemption.culprit ? "time went into %s\n" : "", iso->preemption.culprit);
-    lua_pushstring(L, shutdown_swallowed(iso, timeout->expired->self)
+    lua_pushstring(L, cancellation_ignored(iso, timeout->expired->self)
                           ? "a task that catches the error 'closed' is to clean up and return\n"
                           : "waiting gives it its time anew: call async.checkpoint() now and then\n");
     push_stacks(L, iso, 1);

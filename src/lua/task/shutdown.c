@@ -4,22 +4,27 @@
 #include "base/text.h"
 #include "exec/grace.h"
 #include "lua/task/callback.h"
-#include "lua/task/report.h"
+#include "lua/task/cancellation.h"
+#include "lua/task/hold.h"
 #include "lua/task/task.h"
 
 #include <stdio.h>
 
 enum {
-    STRETCH_NS = 1000000, /* of a pass, in one poll */
-    LOOK = 1024,          /* slots passed by before the clock is looked at; a live task counts for more */
-    CANCELLED = 32,
-    DROPPED = 64,
-    TOLD_MAX = 8, /* tasks that the log names */
+    STRETCH_NS = 1000000, /* the time of a pass in one poll */
+    NAMED_MAX = 8,        /* tasks that the log names */
 };
 
-/* --- Which tasks ----------------------------------------------------------------------------------------------------- */
+/* What a pass pays for a task; a free slot costs 1.  It looks at the clock whenever it has paid LOOK. */
+enum {
+    LOOK = 1024,
+    CANCELLED = 32,
+    DROPPED = 64,
+};
 
-/* Whether a task is the isolate's, and the script's in it. */
+/* --- Which tasks --------------------------------------------------------------------------------------- */
+
+/* Whether a shutdown is to end a task. */
 static bool belongs(const struct orr_task *task, const struct shutdown *to)
 {
     const struct ltask *self = ltask_of(task);
@@ -29,31 +34,34 @@ static bool belongs(const struct orr_task *task, const struct shutdown *to)
     return callback && callback->iso == to->iso && (to->script == EVERY_SCRIPT || callback->script == to->script);
 }
 
-/* Whether anything that the runtime knows of will move it again. */
-static bool has_hopes(const struct orr_task *task)
+/* Whether anything that the runtime knows of will wake a task. */
+static bool can_go_on(const struct orr_task *task)
 {
     return task->queued || task->interrupted || task->waits || task->ios;
 }
 
-/* The search begins where the last one ended: so asking again and again does not pass over all tasks again and again. */
-static bool any_hopes(void *data)
+/*
+ * Whether a task is worth waiting for.  The search begins at the task that was found last time: so asking often does
+ * not go over all tasks often.
+ */
+static bool any_can_go_on(void *data)
 {
     struct shutdown *self = data;
     const struct tasks *tasks = &self->iso->worker->tasks;
-    if (!self->iso->tasks.count)
+    if (!task_set_count(&self->iso->tasks))
         return false;
     for (uint32_t seen = 0; seen < tasks->used; seen++) {
-        if (self->hopeful >= tasks->used)
-            self->hopeful = 0;
-        const struct orr_task *task = tasks_at(tasks, self->hopeful);
-        if (task->life == TASK_LIVE && belongs(task, self) && has_hopes(task))
+        if (self->waiting_slot >= tasks->used)
+            self->waiting_slot = 0;
+        const struct orr_task *task = tasks_at(tasks, self->waiting_slot);
+        if (task->life == TASK_LIVE && belongs(task, self) && can_go_on(task))
             return true;
-        self->hopeful++;
+        self->waiting_slot++;
     }
     return false;
 }
 
-/* Goes on with a pass over those that are not done, until a time.  True if it has come to the end. */
+/* Goes on with a pass over the tasks that are not done, until a time.  True if it has come to the end. */
 static bool pass(struct shutdown *self, unsigned (*each)(struct shutdown *self, struct orr_task *task), uint64_t until)
 {
     const struct tasks *tasks = &self->iso->worker->tasks;
@@ -71,9 +79,9 @@ static bool pass(struct shutdown *self, unsigned (*each)(struct shutdown *self, 
     return self->slot >= tasks->used;
 }
 
-/* --- Cancelling -------------------------------------------------------------------------------------------------------- */
+/* --- Cancelling ---------------------------------------------------------------------------------------- */
 
-/* Those with a parent that is cancelled, too, hear of it from there: or a shield would not shield them. */
+/* A task whose parent is cancelled, too, hears of it from there: else a shield would not shield it. */
 static unsigned cancel(struct shutdown *self, struct orr_task *task)
 {
     const struct orr_task *parent = nest_task(task->parent);
@@ -83,58 +91,25 @@ static unsigned cancel(struct shutdown *self, struct orr_task *task)
         lua->limit = lua->limit && lua->limit < longest ? lua->limit : longest;
     }
     if (!parent || !belongs(parent, self))
-        scope_cancel(&task->own, "closed");
+        scope_cancel(&task->own, CANCELLATION_TEXT);
     return CANCELLED;
 }
 
-/* --- By force ------------------------------------------------------------------------------------------------------------ */
+/* --- By force ------------------------------------------------------------------------------------------ */
 
-/* "file:line" of where a coroutine stands in a script; empty if it is in none. */
-static void find_place(lua_State *co, char *text, size_t size)
-{
-    lua_Debug at;
-    *text = '\0';
-    for (int level = 0; co && lua_getstack(co, level, &at); level++) {
-        lua_getinfo(co, "Sl", &at);
-        if (at.currentline <= 0 || !report_is_of_script(&at))
-            continue;
-        snprintf(text, size, " at %s:%d", at.short_src, at.currentline);
-        return;
-    }
-}
-
-void shutdown_note_told(struct ltask *task, lua_State *L)
-{
-    struct swallower *swallower = &task->iso->shutdowns.swallower;
-    task->told += task->told < UINT8_MAX;
-    if (task->told != 2)
-        return;
-    swallower->task = task;
-    find_place(L, swallower->place, sizeof swallower->place);
-}
-
-const char *shutdown_swallowed(const struct orr_isolate *iso, const struct ltask *task)
-{
-    if (!task || task->told < 2)
-        return NULL;
-    return iso->shutdowns.swallower.task == task ? iso->shutdowns.swallower.place : "";
-}
-
-/* Names a task that has not ended in time, and says what it did instead. */
-static void tell(const struct shutdown *self, const struct orr_task *task)
+/* Logs the name of a task that has not ended in time, and what it did instead. */
+static void name_forced(const struct shutdown *self, const struct orr_task *task)
 {
     const struct ltask *lua = ltask_of(task);
-    if (!self->late || !lua || !lua->begun || lua->over)
+    if (!self->late || !lua || lua->phase != LTASK_BEGUN)
         return;
-    char place[sizeof lua->iso->shutdowns.swallower.place], what[64] = "it ran on without waiting,";
-    find_place(lua->suspended ? lua->suspended : lua->co, place, sizeof place);
+    char place[80], times[16], grace[TEXT_DURATION_ROOM], what[64] = "it ran on without waiting,";
+    cancellation_find_place(lua->suspended ? lua->suspended : lua->co, place, sizeof place);
     bool waits = lua->wait.state == WAIT_WAITING;
-    char grace[TEXT_DURATION_ROOM];
     text_duration(grace, self->grace_ns);
-    if (lua->told > 1)
-        snprintf(what, sizeof what, "it swallowed the cancellation %s%u times,", lua->told == UINT8_MAX ? "over " : "",
-                 lua->told - (lua->told == UINT8_MAX));
-    else if (lua->told)
+    if (cancellation_ignored(self->iso, lua))
+        snprintf(what, sizeof what, "it swallowed the cancellation %s times,", cancellation_count(lua, times));
+    else if (lua->cancellations)
         snprintf(what, sizeof what, "it was told, and has not finished cleaning up,");
     else if (waits)
         snprintf(what, sizeof what, "it is shielded from cancellation,");
@@ -147,13 +122,13 @@ static void tell(const struct shutdown *self, const struct orr_task *task)
 static unsigned drop(struct shutdown *self, struct orr_task *task)
 {
     if (task->life != TASK_LIVE)
-        return 1; /* its body is over, and it goes with its children */
+        return 1; /* its body is over, and it ends with its children */
     if (task->running) {
-        self->found = true;
+        self->found_running = true;
         return 1;
     }
-    if (self->forced++ < TOLD_MAX)
-        tell(self, task);
+    if (self->forced++ < NAMED_MAX)
+        name_forced(self, task);
     bool may_run = clock_now() < self->end;
     scope_drop_body(task);
     return may_run ? LOOK : DROPPED;
@@ -164,25 +139,25 @@ static void begin_dropping(struct shutdown *self, bool late)
     self->phase = SHUTDOWN_DROP;
     self->late = late || clock_now() >= self->end;
     self->slot = 0;
-    self->found = false;
+    self->found_running = false;
 }
 
-/* Passes until none lives, but for such that cannot be ended now.  True if none does. */
+/* Goes on with a pass that ends tasks by force.  True if none lives; false if one runs now, or there was no time. */
 static bool drop_all(struct shutdown *self, uint64_t until)
 {
     if (!pass(self, drop, until))
         return false;
-    bool all = !self->found;
-    if (self->late && self->forced > TOLD_MAX && all) {
-        log_line(&self->iso->rt->log, ORR_LOG_WARNING, "and so were %u more", self->forced - TOLD_MAX);
+    bool all = !self->found_running;
+    if (self->late && self->forced > NAMED_MAX && all) {
+        log_line(&self->iso->rt->log, ORR_LOG_WARNING, "and so were %u more", self->forced - NAMED_MAX);
         self->late = false; /* once */
     }
     self->slot = 0;
-    self->found = false;
+    self->found_running = false;
     return all;
 }
 
-/* --- From beginning to end ------------------------------------------------------------------------------------------------- */
+/* --- From beginning to end ----------------------------------------------------------------------------- */
 
 void shutdown_begin(struct shutdown *self, struct orr_isolate *iso, uint32_t script, uint64_t grace_ns)
 {
@@ -195,6 +170,7 @@ void shutdown_begin(struct shutdown *self, struct orr_isolate *iso, uint32_t scr
         .end = clock_after(clock_now(), grace_ns),
     };
     iso->shutdowns.first = self;
+    task_set_watch(&iso->tasks, &self->watch);
 }
 
 void shutdown_cancel(struct orr_isolate *iso, uint32_t script)
@@ -211,6 +187,7 @@ void shutdown_end(struct shutdown *self)
     while (*at != self)
         at = &(*at)->next;
     *at = self->next;
+    task_set_unwatch(&self->iso->tasks, &self->watch);
     orr_wait_withdraw(&self->grace);
     *self = (struct shutdown){ 0 };
 }
@@ -237,11 +214,11 @@ void shutdown_drop(struct shutdown *self)
     drop_all(self, ORR_NEVER);
 }
 
-/* Whether they may go on cleaning up. */
+/* Whether the tasks may go on cleaning up. */
 static bool waits(struct shutdown *self, struct orr_task *task)
 {
     struct worker *worker = self->iso->worker;
-    if (!any_hopes(self)) {
+    if (!any_can_go_on(self)) {
         begin_dropping(self, false);
         return false;
     }
@@ -249,6 +226,7 @@ static bool waits(struct shutdown *self, struct orr_task *task)
         begin_dropping(self, true);
         return false;
     }
+    hold_release_if_over(self->iso);
     bool stands_still = worker->timers->clock != ORR_CLOCK_MONOTONIC; /* while there is anything to do */
     if (stands_still && (shares_any_queued(&worker->shares) || isolate_is_held(self->iso)))
         orr_task_yield(task);
@@ -267,7 +245,7 @@ bool shutdown_poll(struct shutdown *self, struct orr_task *task)
         return true;
     uint64_t until = task->cancelled ? ORR_NEVER /* there may be no other turn */
                                      : shutdown_stretch(self->iso->worker);
-    self->waker = orr_task_waker(task);
+    self->watch.waker = orr_task_waker(task);
     if (self->phase == SHUTDOWN_CANCEL) {
         if (!pass(self, cancel, until)) {
             orr_task_yield(task);
@@ -281,7 +259,7 @@ bool shutdown_poll(struct shutdown *self, struct orr_task *task)
         orr_task_yield(task);
         return false;
     }
-    return self->script != EVERY_SCRIPT || !self->iso->tasks.count; /* else the kernel is to let go of their I/O */
+    return self->script != EVERY_SCRIPT || !task_set_count(&self->iso->tasks); /* else the kernel still has their I/O */
 }
 
 void shutdown_now(struct shutdown *self)
@@ -292,16 +270,16 @@ void shutdown_now(struct shutdown *self)
         self->phase = SHUTDOWN_GRACE;
     }
     if (self->phase == SHUTDOWN_GRACE)
-        begin_dropping(self, !grace_wait(worker, self->end, any_hopes, self));
+        begin_dropping(self, !grace_wait(worker, self->end, any_can_go_on, self));
     drop_all(self, ORR_NEVER);
-    while (self->script == EVERY_SCRIPT && self->iso->tasks.count) { /* the kernel is to let go of their I/O */
+    while (self->script == EVERY_SCRIPT && task_set_count(&self->iso->tasks)) { /* the kernel still has their I/O */
         worker_turn(worker, ORR_NEVER);
-        if (self->iso->tasks.count && !worker_busy(worker))
+        if (task_set_count(&self->iso->tasks) && !worker_busy(worker))
             worker_sleep(worker, ORR_NEVER);
     }
 }
 
-/* --- What others ask --------------------------------------------------------------------------------------------------------- */
+/* --- What others ask ----------------------------------------------------------------------------------- */
 
 bool shutdown_refuses(const struct orr_isolate *iso, uint32_t script)
 {
@@ -328,10 +306,4 @@ uint64_t shutdown_left(const struct orr_isolate *iso, uint32_t script)
 bool shutdown_is_over(const struct orr_isolate *iso, uint32_t script)
 {
     return (iso->shutdowns.first || iso->worker->grace_end) && !shutdown_left(iso, script);
-}
-
-void shutdown_tell(const struct orr_isolate *iso)
-{
-    for (const struct shutdown *at = iso->shutdowns.first; at; at = at->next)
-        orr_waker_wake(at->waker);
 }

@@ -18,6 +18,7 @@
 #include "lua/isolate/charge.h"
 #include "lua/isolate/settings.h"
 #include "lua/limits/budget.h"
+#include "lua/task/suspend.h"
 #include "lua/task/task.h"
 #include "lua/values/work.h"
 

@@ -35,7 +35,7 @@ static bool spare(struct job_isolate *job_isolate)
 static void job_isolate_free(struct job_isolate *job_isolate)
 {
     struct job_thread *job_thread = job_isolate->job_thread;
-    if (job_isolate->iso && job_isolate->iso->tasks.count) { /* the kernel has not let go of their I/O */
+    if (job_isolate->iso && task_set_count(&job_isolate->iso->tasks)) { /* the kernel has not let go of their I/O */
         job_isolate->next = job_thread->remains;
         job_thread->remains = job_isolate;
         return;
@@ -77,8 +77,7 @@ static struct job_isolate *job_isolate_new(struct job_thread *job_thread, struct
     }
     job_isolate->iso = isolate_find(job_isolate->L);
     charge_force(job_isolate->iso, sizeof *job_isolate + sizeof *job_isolate->iso);
-    job_isolate->iso->on_unhandled.call = run_job_note_unhandled;
-    job_isolate->iso->on_unhandled.data = job_isolate;
+    unhandled_set_sink(&job_isolate->iso->unhandled, run_job_note_unhandled, job_isolate);
     lua_pushcfunction(job_isolate->L, prepare);
     lua_pushlightuserdata(job_isolate->L, job_isolate);
     job_isolate->unfit = lua_pcall(job_isolate->L, 1, 1, 0) != LUA_OK;
@@ -145,15 +144,15 @@ static int restore(lua_State *L)
 /* What is not Lua's. */
 static void isolate_forget(struct orr_isolate *iso)
 {
-    iso->tasks.closer = (struct orr_waker){ 0 };
+    task_set_reset(&iso->tasks);
     iso->debug = false;
-    iso->preemption.count = iso->preemption.timeouts = iso->schedule.errors = 0;
+    iso->preemption.count = iso->preemption.timeouts = 0;
 }
 
 static bool is_at_rest(const struct orr_isolate *iso)
 {
-    return !iso->tasks.count && !iso->tasks.unseen.first && !iso->hold.urgent && !iso->hold.parked.first &&
-           !iso->hold.belated.first && !iso->schedule.count;
+    return !task_set_count(&iso->tasks) && !unhandled_any(&iso->unhandled) && hold_is_empty(&iso->hold) &&
+           !iso->schedule.count;
 }
 
 /* Makes it as it was.  False if that cannot be. */

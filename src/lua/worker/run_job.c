@@ -14,6 +14,10 @@
  *
  * All of it on one thread; what others may touch is in pool.h.
  */
+#include "lua/task/create.h"
+#include "lua/task/hold.h"
+#include "lua/task/result.h"
+#include "lua/task/shutdown.h"
 #include "lua/worker/job_isolate.h"
 
 #include "lua/api/schedule.h"
@@ -164,7 +168,7 @@ void run_job_note_unhandled(void *data, struct orr_task *task)
     if (!job_isolate->job || job_isolate->stopping)
         return;
     protect(job_isolate, take_stray, task, 0);
-    orr_waker_wake(job_isolate->iso->tasks.closer); /* to stop the rest */
+    orr_waker_wake(task_set_on_empty(&job_isolate->iso->tasks)); /* to stop the rest */
 }
 
 /* [job_isolate] [NULL] [handle] [true] [results...] */
@@ -387,7 +391,7 @@ static bool begin(struct job_isolate *job_isolate, struct orr_task *task)
     uint64_t limit = smaller_limit(job->timeout_ns, job->program->settings->limits.deadline_ns[ORR_LUA_JOB]);
     for (int entry = 0; entry < ORR_LUA_ENTRIES; entry++)
         job_isolate->iso->limits.deadline_ns[entry] = limit;
-    job_isolate->iso->tasks.closer = orr_task_waker(task);
+    task_set_wake_when_empty(&job_isolate->iso->tasks, orr_task_waker(task));
     if (!job_isolate->born && job_isolate->program->modules) {
         lua_settop(job_isolate->L, JOB_ISOLATE_MAIN - 1);
         return protect(job_isolate, start_loading, NULL, 1);
@@ -422,20 +426,20 @@ static void end_by_force(struct job_isolate *job_isolate)
 static bool goes_on(struct job_isolate *job_isolate, struct orr_task *task)
 {
     struct orr_isolate *iso = job_isolate->iso;
-    if (!job_isolate->stopping && job_isolate->main->state != LTASK_LIVE && job_isolate->main->state != LTASK_OK)
+    if (!job_isolate->stopping && ltask_is_done(job_isolate->main) && job_isolate->main->phase != LTASK_OK)
         protect(job_isolate, take_outcome, NULL, 0);
     if (!job_isolate->stopping &&
         (job_isolate->job_thread->ending || job_isolate->job->failed || job_is_given_up(job_isolate->job)))
         stop(job_isolate);
-    if (job_isolate->stopping && iso->tasks.count) {
+    if (job_isolate->stopping && task_set_count(&iso->tasks)) {
         bool ended = shutdown_poll(&iso->shutdowns.all, task);
-        job_isolate->spoiled |= iso->shutdowns.all.forced > 0;
+        job_isolate->spoiled |= shutdown_has_forced(&iso->shutdowns.all);
         if (!ended)
             return true;
     }
-    if (iso->tasks.unseen.first)
+    if (unhandled_any(&iso->unhandled))
         orr_task_yield(task);
-    return iso->tasks.count || iso->tasks.unseen.first ||
+    return task_set_count(&iso->tasks) || unhandled_any(&iso->unhandled) ||
            (!job_isolate->stopping && (iso->schedule.count || script_timers_any_active(iso)));
 }
 
@@ -447,7 +451,7 @@ static bool goes_on(struct job_isolate *job_isolate, struct orr_task *task)
  */
 static bool goes_on_collecting(struct job_isolate *job_isolate)
 {
-    if (job_isolate->taken || job_isolate->stopping || !job_isolate->main || job_isolate->main->state != LTASK_OK ||
+    if (job_isolate->taken || job_isolate->stopping || !job_isolate->main || job_isolate->main->phase != LTASK_OK ||
         job_isolate->job->failed)
         return false;
     protect(job_isolate, take_outcome, NULL, 0);
@@ -462,7 +466,7 @@ static void job_isolate_over(struct job_isolate *job_isolate, int error)
 {
     struct job *job = job_isolate->job;
     shutdown_end(&job_isolate->iso->shutdowns.all);
-    if (!error && job_isolate->main && job_isolate->main->state != LTASK_LIVE)
+    if (!error && job_isolate->main && ltask_is_done(job_isolate->main))
         protect(job_isolate, take_outcome, NULL, 0);
     bool large = job_isolate_is_large(job_isolate);
     if (!large)

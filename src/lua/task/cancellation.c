@@ -1,0 +1,49 @@
+#include "lua/task/cancellation.h"
+
+#include "lua/task/report.h"
+#include "lua/task/task.h"
+
+#include <stdio.h>
+#include <string.h>
+
+bool cancellation_is_error(lua_State *L, int index)
+{
+    return lua_type(L, index) == LUA_TSTRING && !strcmp(lua_tostring(L, index), CANCELLATION_TEXT);
+}
+
+void cancellation_find_place(lua_State *co, char *text, size_t size)
+{
+    lua_Debug at;
+    *text = '\0';
+    for (int level = 0; co && lua_getstack(co, level, &at); level++) {
+        lua_getinfo(co, "Sl", &at);
+        if (at.currentline <= 0 || !report_is_of_script(&at))
+            continue;
+        snprintf(text, size, " at %s:%d", at.short_src, at.currentline);
+        return;
+    }
+}
+
+void cancellation_note(struct ltask *task, lua_State *L)
+{
+    struct cancellations *self = &task->iso->cancellations;
+    task->cancellations += task->cancellations < UINT8_MAX;
+    if (task->cancellations != 2)
+        return;
+    self->task = task;
+    cancellation_find_place(L, self->place, sizeof self->place);
+}
+
+const char *cancellation_count(const struct ltask *task, char text[16])
+{
+    bool more = task->cancellations == UINT8_MAX;
+    snprintf(text, 16, "%s%d", more ? "over " : "", task->cancellations - more);
+    return text;
+}
+
+const char *cancellation_ignored(const struct orr_isolate *iso, const struct ltask *task)
+{
+    if (!task || task->cancellations < 2)
+        return NULL;
+    return iso->cancellations.task == task ? iso->cancellations.place : "";
+}

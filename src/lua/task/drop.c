@@ -1,0 +1,89 @@
+#include "lua/task/drop.h"
+
+#include "lua/limits/budget.h"
+#include "lua/limits/terminate.h"
+#include "lua/task/body_watch.h"
+#include "lua/task/handler.h"
+#include "lua/task/hold.h"
+#include "lua/task/orphans.h"
+#include "lua/task/result.h"
+#include "lua/task/script.h"
+#include "lua/task/task.h"
+#include "lua/task/task_finalizer.h"
+#include "lua/task/task_pool.h"
+#include "lua/task/task_set.h"
+#include "lua/task/unhandled.h"
+
+/* A body that was ended by force has not returned. */
+static void close_body(struct ltask *self)
+{
+    if (!self->co || ltask_is_over(self))
+        return;
+    if (self->phase != LTASK_NEW)
+        close_chain(self->iso, self->suspended, self->co, self->script);
+    self->co = NULL;
+    self->phase = LTASK_OVER;
+    if (self->completed_with)
+        result_keep_completed(self);
+}
+
+/* The handle of a task that failed asks the core for its error, and has a reference; others let go of the core. */
+static struct task_finalizer *leave_core(struct ltask *self)
+{
+    struct orr_task *core = self->task;
+    struct task_finalizer *finalizer = core->failed || core->own.failures ? task_finalizer_try(self) : NULL;
+    if (finalizer) {
+        finalizer->task = core;
+        return finalizer;
+    }
+    self->task = NULL;
+    if (self->task_finalizer)
+        self->task_finalizer->task = NULL;
+    ltask_leave_core(core, self->iso);
+    return NULL;
+}
+
+/* Whether others than the tree and the handle refer to a core task that ends, or may. */
+static bool is_kept(const struct orr_task *core)
+{
+    return core->references > 2 || core->failed || core->own.failures;
+}
+
+static void drop(struct ltask *self)
+{
+    struct orr_isolate *iso = self->iso;
+    struct orr_task *core = self->task;
+    bool never_began = self->loading;
+    if (self->reach == REACH_WEAK)
+        orphans_anchor(self);
+    if (self->watched)
+        body_is_over(self);
+    script_body_began(self);
+    close_body(self);
+    int error = outcome_of(core)->error;
+    self->phase = core->failed ? LTASK_FAILED : error ? LTASK_CLOSED : LTASK_OK;
+    self->done_as = ++iso->tasks.done;
+    iso->tasks.scheduled_failed += self->entry == ORR_LUA_SCHEDULED && core->failed;
+    char verdict[HANDLER_VERDICT] = "";
+    int64_t handler = self->handler ? self->handler->id : 0;
+    if (self->handler)
+        handler_judge(iso, self->handler, error, core->name, verdict);
+    task_set_remove(&iso->tasks);
+    if (self->name_on_stack && is_kept(core))
+        task_pool_copy_name(self);
+    bool failed = leave_core(self);
+    if (self->pooled && task_pool_keep(self))
+        return;
+    if (failed && !nest_task(core->parent))
+        unhandled_report_soon(self);
+    if (*verdict)
+        budget_notice_disabled(iso, verdict, handler);
+    ltask_release(self);
+    if ((self->held || (never_began && iso->hold.on_release)) && !iso->preemption.slicing)
+        hold_settle(iso, false);
+}
+
+void drop_open(struct orr_isolate *iso)
+{
+    iso->tasks.drop = drop;
+}
