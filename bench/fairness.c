@@ -15,7 +15,7 @@ enum { BUSY = 10, SLEEPS = 60, ROUNDS = 3, SAMPLES = SLEEPS * ROUNDS };
 #define SLICE (2 * BENCH_MS)
 #define SPAN (1600 * BENCH_MS)
 
-/* --- Shares ----------------------------------------------------------------------------------------------------------- */
+/* --- Shares ----------------------------------------------------------------------------------- */
 
 static const char counting[] = "count = 0 while not stop do count = count + 1 end";
 static const char counting_tasks[] = "for i = 1, 10 do\n"
@@ -84,7 +84,7 @@ static void share_isolates(const char *how, uint64_t budget)
     bench_must(orr_runtime_free(rt), "orr_runtime_free");
 }
 
-/* --- The sleeper -------------------------------------------------------------------------------------------------------- */
+/* --- The sleeper ------------------------------------------------------------------------------ */
 
 static const char sleeper[] = "local hrtime, sleep = orrery.loop.hrtime, orrery.async.sleep\n"
                               "return function(busy)\n"
@@ -155,7 +155,7 @@ static void be_late(void)
     bench_must(orr_runtime_free(rt), "orr_runtime_free");
 }
 
-/* --- The neighbour ------------------------------------------------------------------------------------------------------ */
+/* --- The neighbour ---------------------------------------------------------------------------- */
 
 static const char crowd[] = "local async, clock = orrery.async, orrery.loop.hrtime\n"
                             "for i = 1, 9000 do\n"

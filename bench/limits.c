@@ -78,7 +78,7 @@ static double cpu_ns(void)
     return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
 }
 
-/* --- Where a program runs ----------------------------------------------------------------------------------------- */
+/* --- Where a program runs --------------------------------------------------------------------- */
 
 /* A state with a program on its stack. */
 struct ground {
@@ -152,7 +152,7 @@ static double time_of(const struct ground *ground)
     return cpu_ns() - start;
 }
 
-/* --- All of it ------------------------------------------------------------------------------------------------------ */
+/* --- All of it -------------------------------------------------------------------------------- */
 
 struct comparison {
     const char *subject_name, *peer_name;
@@ -223,7 +223,7 @@ static void compare_all(void)
     lua_close(hooked.L);
 }
 
-/* --- One of it ------------------------------------------------------------------------------------------------------ */
+/* --- One of it -------------------------------------------------------------------------------- */
 
 static const struct program *find_program(const char *name)
 {

@@ -48,7 +48,7 @@ static void do_chunk(const char *code)
     bench_must(orr_lua_call(L, 0, 0, ORR_NEVER), "orr_lua_call");
 }
 
-/* --- Calls ----------------------------------------------------------------------------------------------------- */
+/* --- Calls ------------------------------------------------------------------------------------ */
 
 /* In batches that are shorter than what the kernel gives a thread on a busy machine. */
 static double median_batch(double (*batch)(void))
@@ -142,7 +142,7 @@ static void measure_calls(const char *what, const char *code)
     lua_settop(L, 0);
 }
 
-/* --- Events ------------------------------------------------------------------------------------------------------- */
+/* --- Events ----------------------------------------------------------------------------------- */
 
 static int handlers;
 
@@ -208,7 +208,7 @@ static void measure_events(int count)
     bench_compare(name, "ns", emit_in_c, NULL, NULL);
 }
 
-/* --- Schedules, timers, turns ---------------------------------------------------------------------------------------- */
+/* --- Schedules, timers, turns ----------------------------------------------------------------- */
 
 static double schedule_one(void)
 {

@@ -90,7 +90,7 @@ static double measure(orr_poll_fn *poll, struct run *run)
     return run->ns;
 }
 
-/* --- A child, spawned and awaited ------------------------------------------------------------------------------- */
+/* --- A child, spawned and awaited ------------------------------------------------------------- */
 
 /* False while the task has to wait. */
 static bool spawn_and_await_all(struct orr_task *task, struct run *run)
@@ -159,7 +159,7 @@ static double spawn_await_100000(void)
     return spawn_await(SIBLINGS_MAX);
 }
 
-/* --- Cancellation ------------------------------------------------------------------------------------------------- */
+/* --- Cancellation ----------------------------------------------------------------------------- */
 
 /* One after another, each awaited before the next, in an order that no list has them in. */
 static enum orr_poll cancel_one_by_one(struct orr_task *task, void *data)
@@ -238,7 +238,7 @@ static double cancel_tree(void)
     return measure(cancel_trunk, &run);
 }
 
-/* --- Weight -------------------------------------------------------------------------------------------------------- */
+/* --- Weight ----------------------------------------------------------------------------------- */
 
 static size_t allocated;
 

@@ -29,7 +29,7 @@ static double run_pair(struct orr_runtime *rt, orr_poll_fn *first, struct side *
     return bench_run(rt) / ROUNDS;
 }
 
-/* --- Events ------------------------------------------------------------------------------------------------------ */
+/* --- Events ----------------------------------------------------------------------------------- */
 
 static enum orr_poll ping(struct orr_task *task, void *data)
 {
@@ -61,7 +61,7 @@ static double event_ping_pong(void)
     return ns;
 }
 
-/* --- Queues ------------------------------------------------------------------------------------------------------- */
+/* --- Queues ----------------------------------------------------------------------------------- */
 
 static enum orr_poll produce(struct orr_task *task, void *data)
 {
@@ -113,7 +113,7 @@ static double queue_item_bound_1(void)
     return queue_item(1);
 }
 
-/* --- Semaphores and mutexes --------------------------------------------------------------------------------------- */
+/* --- Semaphores and mutexes ------------------------------------------------------------------- */
 
 static enum orr_poll acquire_alone(struct orr_task *task, void *data)
 {
@@ -203,7 +203,7 @@ static double mutex_uncontended(void)
     return ns;
 }
 
-/* --- Futures ------------------------------------------------------------------------------------------------------ */
+/* --- Futures ---------------------------------------------------------------------------------- */
 
 /* Makes a future, has the other complete it, and awaits it. */
 static enum orr_poll await_futures(struct orr_task *task, void *data)

@@ -13,7 +13,7 @@
 
 enum { TASKS = 20000, WAKES = 2000000 };
 
-/* --- ours --------------------------------------------------------------------------------------------- */
+/* --- ours ------------------------------------------------------------------------------------- */
 
 static _Atomic uint64_t wakers[TASKS];
 static struct orr_waker targets[TASKS];
@@ -104,7 +104,7 @@ static double ours_same(void)
     return wake_over_and_over(1);
 }
 
-/* --- the peer ------------------------------------------------------------------------------------------ */
+/* --- the peer --------------------------------------------------------------------------------- */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t *queue;

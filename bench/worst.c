@@ -9,7 +9,7 @@
 
 #define BUDGET (4 * BENCH_MS)
 
-/* --- Turns ------------------------------------------------------------------------------------------------------------ */
+/* --- Turns ------------------------------------------------------------------------------------ */
 
 static bool over;
 
@@ -43,7 +43,7 @@ static void print(const char *what, unsigned amount, const char *of, double ms)
     bench_line(name, ms, "ms", 0, NULL);
 }
 
-/* --- What keeps the collector busy ------------------------------------------------------------------------------------- */
+/* --- What keeps the collector busy ------------------------------------------------------------ */
 
 static const char sleepers[] = "for i = 1, ... do orrery.async.run(orrery.async.sleep, 1e12) end\n"
                                "over()";
@@ -95,7 +95,7 @@ static void collect(const char *setup, unsigned amount, const char *of, double m
     bench_must(orr_runtime_free(rt), "orr_runtime_free");
 }
 
-/* --- The compiler ---------------------------------------------------------------------------------------------------------- */
+/* --- The compiler ----------------------------------------------------------------------------- */
 
 static const char make_source[] = "source = ('x = f(x, \"y\") + 1\\n'):rep(... * 2^20 // 18)\n"
                                   "over()";

@@ -1,5 +1,5 @@
--- What is better said in Lua: waiting for many tasks, timeouts, `with`, wrapping.
--- Gets the module's table and the classes.
+-- The part of `async` that is written in Lua: waiting for many tasks, timeouts, `with`, wrapping.
+-- The chunk's arguments are the module's table and the classes.
 
 local orrery, Task, Semaphore, Mutex, Future = ...
 local async = orrery.async
@@ -10,19 +10,20 @@ local format, gsub, huge, math_type, pack = string.format, string.gsub, math.hug
 local current, with_timeout = async.current, async.with_timeout
 local loop, schedule = orrery.loop, orrery.schedule
 local new_timer = loop.new_timer
-local check_task, is_completed = Task.status, Future.is_completed -- these raise if they are given anything else
+-- These raise for any other argument.
+local check_task, is_completed = Task.status, Future.is_completed
 local acquire, lock = Semaphore.acquire, Mutex.lock
 local wait_completed, values_of = Future._wait, Future._values
 async._group, Task._wait, Future._wait, Future._values = nil, nil, nil, nil
 
--- Awaiting without raising: true and the results, or false and the error.
+-- Awaits without raising: true and the results, or false and the error.
 local function pawait(...)
   return pcall(await, ...)
 end
 
 async.pawait = pawait
 
--- The position of the callback is fixed once, for a function in the callback style.
+-- Returns a function that awaits `fn`, whose callback is argument number `argc`.
 function async.wrap(argc, fn)
   if math_type(argc) ~= "integer" or argc < 1 then
     error("async.wrap: expected the callback's position, an integer from 1, got " .. tostring(argc), 2)
@@ -35,7 +36,7 @@ function async.wrap(argc, fn)
   end
 end
 
--- The tasks of a list, to be waited for; what is wrong with it is told to our caller's.
+-- Makes a group of the tasks of a list, to wait for them. Errors name the caller of our caller.
 local function group_of(method, tasks)
   if type(tasks) ~= "table" then
     error(format("async.%s: expected a list of tasks, got %s", method, type(tasks)), 3)
@@ -70,7 +71,7 @@ local function outcome(index, ok, ...)
   return index, (...)
 end
 
--- In the order in which they are done: index, error or nil, results.
+-- Iterates in the order in which the tasks finish: index, error or nil, results.
 function async.iter(tasks)
   local waiting = group_of("iter", tasks)
   local function next_done()
@@ -79,10 +80,10 @@ function async.iter(tasks)
       return outcome(index, pawait(task))
     end
   end
-  return next_done, nil, nil, waiting -- which is closed if the loop is broken off
+  return next_done, nil, nil, waiting -- closed if the loop is left early
 end
 
--- The index of the first that is done, and its results; its error is raised.
+-- Returns the index of the first task that is done, and its results; raises its error.
 function async.await_any(tasks)
   local waiting <close> = group_of("await_any", tasks)
   local index, task = waiting:next()
@@ -92,7 +93,8 @@ function async.await_any(tasks)
   return index, await(task)
 end
 
--- A list of what each has come to, packed, in the order of the tasks.  The first error is raised at once.
+-- Returns a list of the packed results of each task, in the order of the list. Raises the first
+-- error at once.
 function async.await_all(tasks)
   local waiting <close> = group_of("await_all", tasks)
   local results = {}
@@ -102,7 +104,7 @@ function async.await_all(tasks)
   return results
 end
 
--- Awaits a task for at most so long; then closes it, waits for its cleanup, and raises "timeout".
+-- Awaits a task. After `ms` it closes the task, waits for its cleanup, and raises "timeout".
 function async.timeout(ms, task)
   if type(task) ~= "userdata" or not pcall(check_task, task) then
     error(format("async.timeout: expected a task, got %s", type(task)), 2)
@@ -148,7 +150,7 @@ function Task:wait(ms)
   return raise_or_return(self:pwait(ms))
 end
 
--- The permit, or the lock, is given back when the block ends, however it ends.
+-- The permit or the lock is released when the block ends, however it ends.
 
 function Semaphore:with(fn, ...)
   check_function("semaphore:with", fn)
@@ -164,8 +166,9 @@ function Mutex:with(fn, ...)
   return fn(...)
 end
 
--- future:wait() awaits it; future:wait(callback) calls back when it is completed, with error or nil and the results.
--- A task that is closed while it waits for that raises "closed", as in every wait, and does not call back.
+-- future:wait() awaits the future. future:wait(callback) calls back when it is completed, with the
+-- error or nil, and the results. A task that is closed while it waits raises "closed", as in every
+-- wait, and does not call back.
 function Future:wait(callback)
   local completed = is_completed(self)
   if not callback then
@@ -184,10 +187,10 @@ function Future:wait(callback)
   end
 end
 
--- Names of old.
+-- Older names.
 async._future, async._event, async._queue = async.future, async.event, async.queue
 
--- Timers, shorter.
+-- Short forms of timers.
 
 local function check_timer(method, ms, fn)
   if type(ms) ~= "number" then
@@ -217,7 +220,7 @@ function loop.defer(fn, ms)
   return start_once(ms, fn)
 end
 
--- Of 0, as often as once a millisecond: to a timer, a repeat of 0 is none.
+-- An interval of 0 fires once a millisecond: for a timer, a repeat of 0 means none.
 function loop.set_interval(ms, fn)
   check_timer("set_interval", ms, fn)
   ms = ms * 1e6 < 1 and 1 or ms

@@ -1,7 +1,7 @@
--- Library functions of Lua's for what may take long: the same in Lua, where it can be interrupted.  The functions in C
--- that call these have checked the arguments; what is small never comes here.  An error is raised where the script
--- called.
--- Gets what is written in C; answers a table for each library.
+-- Lua versions of library functions for calls that may take long: in Lua they can be interrupted.
+-- The C functions that call these have checked the arguments, and handle small calls themselves.
+-- Errors are raised at the script's call. The chunk's argument is a table of C functions; it
+-- returns a table for each library.
 
 local tools = ...
 local argument_error, join, results_max, longest = tools.argument_error, tools.join, tools.results_max, tools.longest
@@ -16,9 +16,9 @@ local utf8_char, utf8_len = utf8.char, utf8.len
 local BLOCK <const> = 4096
 local BYTES <const> = 65536
 local QUOTED <const> = 8192
-local CALLER <const> = 3 -- error's level: this function, the one in C, the script
+local CALLER <const> = 3 -- the level for error(): this function, the C function, the script
 
--- As Lua's own functions take the length of something.
+-- Returns the length of a list as Lua's own functions compute it.
 local function length(t)
   return tointeger(#t) or error("object length is not an integer", CALLER + 1)
 end
@@ -27,7 +27,7 @@ local function too_large()
   error("resulting string too large", CALLER + 1)
 end
 
--- Puts strings together without looking at all of them in one call.
+-- Concatenates strings without reading all of them in one call.
 local function join_all(parts, separator)
   local count = #parts
   while count > BLOCK do
@@ -40,11 +40,11 @@ local function join_all(parts, separator)
   return count == 0 and "" or join(parts, separator, 1, count)
 end
 
----------------------------------------------------------------------------------------------------------------- table
+---------------------------------------------------------------------------------------------- table
 
 local in_table = {}
 
--- The next block of elements; those of a table with metamethods are read one by one.
+-- Reads the next block of elements; a table with metamethods is read element by element.
 local function read_block(list, first, last)
   local block = {}
   for i = first, last do
@@ -72,15 +72,15 @@ function in_table.concat(list, separator, first, last, plain)
     end
     parts[#parts + 1] = text
     if final == last then
-      break -- before it wraps around
+      break -- before the index wraps around
     end
     first = final + 1
   end
   return join_all(parts, separator)
 end
 
--- What Lua does with one element after the other, in blocks where that makes no difference.
-local function move_up(from, first, last, to, target, step) -- beginning with the last
+-- These move elements as Lua does, one by one, or in blocks where that makes no difference.
+local function move_up(from, first, last, to, target, step) -- begins with the last element
   while last >= first do
     local start = last - first < step and first or last - step + 1
     if step == 1 then
@@ -110,7 +110,7 @@ local function move_down(from, first, last, to, target, step)
   end
 end
 
--- How many elements are moved in one call.
+-- Returns how many elements one call moves.
 local function step_of(list)
   return getmetatable(list) == nil and BLOCK or 1
 end
@@ -143,7 +143,7 @@ function in_table.insert(list, ...)
   list[position] = value
 end
 
--- The argument that Lua's own names for a position out of bounds differs between its versions.
+-- The argument that Lua names for a position out of bounds differs between its versions.
 local REMOVE_BLAMES <const> = select(2, pcall(table.remove, {}, 5)):find("#1", 1, true) and 1 or 2
 
 function in_table.remove(list, position)
@@ -174,7 +174,8 @@ function in_table.unpack(list, first, last)
   return unpack(values, 1, count)
 end
 
--- Without a function to compare.  Numbers and strings compare in Lua; the rest has a metamethod, or it is an error.
+-- Compares without a comparison function. Lua compares numbers and strings; other values need a
+-- metamethod, or raise an error.
 local function is_less(a, b)
   local kind = type(a)
   if kind == type(b) and (kind == "number" or kind == "string") or tools.compares(a, b) then
@@ -182,12 +183,12 @@ local function is_less(a, b)
   end
 end
 
--- Where both are numbers, or both strings.
+-- Compares two numbers or two strings.
 local function is_plainly_less(a, b)
   return a < b
 end
 
--- Short runs, by insertion; few elements are one run.
+-- Sorts short runs by insertion; a short list is one run.
 local function sort_runs(list, count, less)
   local width = count <= 16 and count or 8
   for first = 1, count, width do
@@ -203,7 +204,7 @@ local function sort_runs(list, count, less)
   return width
 end
 
--- Blocks that Lua's own function sorts in no time, if all elements are numbers, or all strings.
+-- Sorts blocks with Lua's own function, which is fast if all elements are numbers, or all strings.
 local function sort_blocks(list, count)
   local kind = type(list[1])
   for first = 1, count, BLOCK do
@@ -218,7 +219,7 @@ local function sort_blocks(list, count)
   return BLOCK
 end
 
--- A table of our own with the same elements, of the right size from the start if that is easy.
+-- Copies a list into a new table, of the right size from the start if that is easy.
 local function copy_of(list, count)
   if count <= 200 and getmetatable(list) == nil then
     return { unpack(list, 1, count) }
@@ -228,7 +229,7 @@ local function copy_of(list, count)
   return copy
 end
 
--- Two neighbouring runs, [first, middle) and [middle, past), from one list into the other.
+-- Merges two neighbouring runs, [first, middle) and [middle, past), from one list into the other.
 local function merge(from, to, first, middle, past, less)
   if middle >= past or not less(from[middle], from[middle - 1]) then
     return move_down(from, first, past - 1, first, to, BLOCK)
@@ -251,7 +252,7 @@ local function merge(from, to, first, middle, past, less)
   end
 end
 
--- Merges runs, whatever the function answers: so it ends, and keeps every element.
+-- Merges runs whatever the comparison returns, so it always ends and keeps every element.
 function in_table.sort(list, less)
   local count = length(list)
   if count < 2 then
@@ -275,19 +276,19 @@ function in_table.sort(list, less)
   move_down(from, 1, count, 1, list, step_of(list))
 end
 
---------------------------------------------------------------------------------------------------------------- string
+--------------------------------------------------------------------------------------------- string
 
 local in_string = {}
 
 function in_string.rep(text, count, separator)
   separator = separator or ""
-  count = tointeger(count) - 1 -- that a separator follows
+  count = tointeger(count) - 1 -- parts that a separator follows
   local each = text .. separator
   local block = rep(each, 256)
   return rep(block, count // 256) .. rep(each, count % 256) .. text
 end
 
--- For those that look at each byte.
+-- Makes a function that handles each byte work on pieces of a long string.
 local function by_pieces(change)
   return function(text)
     local parts = {}
@@ -321,7 +322,7 @@ end
 
 in_string.char = of_all(char)
 
--- What %q makes of a byte that does not stand for itself, and a digit behind it.
+-- Returns what %q writes for a byte that it escapes, together with a digit after it.
 local function escaped(text)
   local value = byte(text)
   if value == 34 or value == 92 or value == 10 then -- a quote, a backslash, a line break
@@ -332,7 +333,7 @@ local function escaped(text)
   return format("\\%d", value)
 end
 
--- As format("%q", text), of a long one: by our own gsub, which can be suspended.
+-- Formats a long text as format("%q", text) does, with our own gsub, which can be suspended.
 local function quoted(text)
   local escapes = gsub(text, '[%c"\\]%d?', escaped)
   if #escapes > longest - 2 then
@@ -363,7 +364,7 @@ function in_string.format(text, ...)
   return join_all(parts, "")
 end
 
------------------------------------------------------------------------------------------------------------------ utf8
+----------------------------------------------------------------------------------------------- utf8
 
 local in_utf8 = { char = of_all(utf8_char) }
 
@@ -376,7 +377,8 @@ function in_utf8.len(text, first, last, lax)
   local count = 0
   while first <= last do
     local final = min(first + BYTES - 1, last)
-    for at = final, final == last and last or final - 8, -1 do -- between two characters, if they are any
+    -- Between two characters, if there are any.
+    for at = final, final == last and last or final - 8, -1 do
       if final < last and not is_continuation(text, at + 1) then
         final = at
         break
@@ -391,11 +393,11 @@ function in_utf8.len(text, first, last, lax)
   return count
 end
 
------------------------------------------------------------------------------------------------------------------ base
+----------------------------------------------------------------------------------------------- base
 
 local base = {}
 
--- The iterator for what has an __index.
+-- The iterator for values with an __index.
 function base.ipairs(list, i)
   i = i + 1
   local value = list[i]
@@ -404,7 +406,8 @@ function base.ipairs(list, i)
   end
 end
 
--- All that a function gives, piece by piece; or nil and an error.
+-- Reads everything that a reader function returns, piece by piece; returns nil and an error if it
+-- fails.
 local function read_all(fn)
   local parts, size = {}, 0
   while true do

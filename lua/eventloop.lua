@@ -1,11 +1,13 @@
--- `eventloop`: private loops.  Gets the module's table, the class of tasks, and what is private to us:
---   where()   where the script is that calls, when that is to be remembered; else nil
---   owner()   who calls, when tests are run that ask what it has left behind; else nil
+-- `eventloop`: private loops. The chunk's arguments are the module's table, the class of tasks, and
+-- a private table:
+--   where()   the position of the calling script if it is to be remembered, else nil
+--   owner()   the owner of the calling task while a test runner checks for leaks, else nil
 --
--- A private loop is a scope on the one real loop.  While it runs, a task, the server, is in that scope; timers and
--- callbacks are its children, whoever asked for them, so what asks leaves a note in `fresh` or `queued` and rings
--- `changed`.  What has not begun when the loop stops is kept for the next run, in the loop's own lists alone: one that
--- does not run costs the real one nothing.
+-- A private loop is a scope on the one real loop. While it runs, one task, the server, is in that
+-- scope. Timers and callbacks are children of the server, whoever asked for them. So a request goes
+-- into `fresh` or `queued` and sets the event `changed`, which wakes the server. What has not begun
+-- when the loop stops is kept for the next run, only in the loop's own lists: a loop that does not
+-- run costs the real loop nothing.
 
 local orrery, Task, private = ...
 local async, loop = orrery.async, orrery.loop
@@ -18,13 +20,13 @@ local error, ipairs, next, pairs, pcall, setmetatable, type = error, ipairs, nex
 local format, floor, huge, min, max, sort = string.format, math.floor, math.huge, math.min, math.max, table.sort
 local pack, unpack = table.pack, table.unpack
 
-local MOST_MS = 4e12 -- so that the sum of two deadlines is an integer, too
+local MOST_MS = 4e12 -- the sum of two deadlines must be an integer, too
 
--------------------------------------------------------------------------------------------------------------- checks
+--------------------------------------------------------------------------------------------- checks
 
 local function check_usable(self, method)
   if self.disposed then
-    error(format("eventloop.%s: the loop is disposed", method), 3)
+    error(format("eventloop.%s: the loop is disposed; create another with eventloop()", method), 3)
   end
 end
 
@@ -41,7 +43,7 @@ local function check_name(method, name)
   end
 end
 
--- Milliseconds, in nanoseconds.
+-- Converts milliseconds to nanoseconds.
 local function check_ms(method, ms)
   if type(ms) ~= "number" then
     error(format("eventloop.%s: expected milliseconds, got %s", method, type(ms)), 3)
@@ -51,9 +53,9 @@ local function check_ms(method, ms)
   return floor(min(ms, MOST_MS) * 1e6 + 0.5)
 end
 
---------------------------------------------------------------------------------------------------------------- lists
+---------------------------------------------------------------------------------------------- lists
 
--- Lists that are gone through while others change them: nobody changes one that is there already.
+-- Lists that may be iterated while others change them: a change makes a new list.
 
 local function without(list, item)
   local shorter = {}
@@ -71,7 +73,7 @@ local function with(list, item)
   return longer
 end
 
--- The keys of a table, in order.
+-- Returns the keys of a table, in order.
 local function sorted_keys(set, is_before)
   local list = {}
   for key in pairs(set) do
@@ -85,9 +87,10 @@ local function is_due_before(a, b)
   return a.deadline < b.deadline or a.deadline == b.deadline and a.id < b.id
 end
 
------------------------------------------------------------------------------------------------------------ callbacks
+------------------------------------------------------------------------------------------ callbacks
 
--- Calls back, as a task of the server's, which is over when all is that the callback has started.
+-- Calls back in a child task of the server. The task is done when everything that the callback has
+-- started is done.
 local function call(self, fn, ...)
   local calls = self.calls
   calls.last = calls.last + 1
@@ -97,7 +100,7 @@ local function call(self, fn, ...)
   scope(fn, ...)
 end
 
--- A repeat keeps its rate, and skips what it missed.
+-- A repeating timer keeps its rate, and skips the calls that it missed.
 local function skip_missed(timer)
   local late = hrtime() - timer.deadline
   if late > 0 then
@@ -113,7 +116,7 @@ local function remove_timer(self, timer)
   end
 end
 
--- Each timer is a task: asleep, or calling back.
+-- Each timer is a task: it sleeps or calls back.
 local function run_timer(self, timer)
   repeat
     if timer.every then
@@ -156,7 +159,8 @@ local function start_fresh(self)
   end
 end
 
--- What is queued now; what its handlers queue is for the next turn.  An event that is taken reaches all its handlers.
+-- Delivers the events that are queued now; events that their handlers queue wait for the next turn.
+-- A delivered event reaches all its handlers.
 local function deliver(self)
   for _ = self.first, self.last do
     if self.stopping then
@@ -173,7 +177,7 @@ local function deliver(self)
   end
 end
 
-------------------------------------------------------------------------------------------------------------- running
+-------------------------------------------------------------------------------------------- running
 
 local function count_pending(self)
   return self.timer_count + self.handler_count + (self.last - self.first + 1) + self.calls.count + #self.fresh
@@ -201,7 +205,7 @@ local function drop_all(self)
   self.queued, self.first, self.last = {}, 1, 0
 end
 
--- Callbacks in the order in which they began.
+-- Closes the callbacks in the order in which they began.
 local function close_tasks(self)
   for timer in pairs(self.timers) do
     wake_for_good(timer)
@@ -232,8 +236,9 @@ local function serve(self)
   close_tasks(self)
 end
 
--- The server has a task of its own, so that its errors and those of the hooks are of one kind: the first is raised, and
--- the others are to be had from task:errors().  Awaiting it would be to have seen its error.
+-- Runs the server in a task of its own, so that its errors and those of the hooks are treated
+-- alike: the first is raised, and task:errors() has the others. Awaiting the task would observe its
+-- error.
 local function serve_to_the_end(self, over)
   local _ <close> = over
   scope(serve, self)
@@ -252,15 +257,15 @@ local function serve_and_stop(self)
   end
 end
 
--- What every wait does in a task that is being closed.
+-- Raises "closed" in a task that is being closed, as every wait does.
 local function check_open()
   if is_closing() then
     error("closed", 0)
   end
 end
 
--- Raises "C stack overflow" if there is little left of it.  What the server closes, also when it fails at once, must
--- not fail for that.
+-- Raises "C stack overflow" if little of the C stack is left. What the server closes, even if it
+-- fails at once, must not fail for that reason.
 local function check_c_stack(levels)
   if levels > 0 then
     local ok, err = pcall(check_c_stack, levels - 1)
@@ -270,7 +275,7 @@ local function check_c_stack(levels)
   end
 end
 
--- As a task, or in the one that has called.
+-- Runs the loop in the current task.
 local function run_loop(self)
   check_c_stack(20)
   self.running, self.stopping, self.stop_asked, self.outcome = true, false, false, "failed"
@@ -280,7 +285,8 @@ local function run_loop(self)
   check_open()
 end
 
--- Plain code drives the real loop.  It cannot ask for the errors after the first: they are reported.
+-- Plain code of the host drives the real loop. It cannot ask for the errors after the first, so
+-- they are reported.
 local function run_loop_in_plain_code(self)
   local task = run({ name = "eventloop", detached = true }, run_loop, self)
   local waited, ok, err = pcall(pwait, task)
@@ -299,7 +305,7 @@ local function run_loop_in_plain_code(self)
   error(err, 0)
 end
 
-------------------------------------------------------------------------------------------------------------- methods
+-------------------------------------------------------------------------------------------- methods
 
 local methods = {}
 
@@ -328,7 +334,7 @@ function methods:setInterval(ms, fn)
   check_usable(self, "setInterval")
   local ns = check_ms("setInterval", ms)
   check_function("setInterval", fn)
-  ns = ns == 0 and 1000000 or ns -- as loop.set_interval
+  ns = ns == 0 and 1000000 or ns -- as in loop.set_interval
   return add_timer(self, ns, ns, fn)
 end
 
@@ -359,7 +365,7 @@ function methods:queueEvent(name, ...)
   self.changed:set()
 end
 
--- Of a loop that runs already, at once.
+-- A loop that runs already calls back at once.
 function methods:onStart(fn)
   check_usable(self, "onStart")
   check_function("onStart", fn)
@@ -390,7 +396,7 @@ end
 function methods:runLoop()
   check_usable(self, "runLoop")
   if self.running then
-    error("eventloop.runLoop: the loop runs already", 2)
+    error("eventloop.runLoop: the loop is running already", 2)
   end
   check_open()
   if current() then
@@ -409,8 +415,8 @@ function methods:isRunning()
   return self.running
 end
 
--- "new", "running", "disposed", or how the last run has ended: "stopped", "dry" (nothing was pending any more), or
--- "failed".
+-- Returns "new", "running", "disposed", or how the last run ended: "stopped", "dry" (nothing was
+-- pending) or "failed".
 function methods:state()
   if self.disposed then
     return "disposed"
@@ -418,7 +424,7 @@ function methods:state()
   return self.running and "running" or self.outcome
 end
 
--- Timers, handlers, events that are queued, and callbacks that are not done, but for the one that asks.
+-- Counts timers, handlers, queued events and unfinished callbacks, without the callback that asks.
 function methods:pending()
   local asks = self.calls.ids[current() or false]
   return count_pending(self) - #self.fresh - (asks and 1 or 0)
@@ -430,9 +436,9 @@ function methods:dispose()
   methods.stopLoop(self)
 end
 
------------------------------------------------------------------------------------------------------------- left over
+------------------------------------------------------------------------------------------ left over
 
-local made = {} -- owner -> the loops that it has made, while somebody is going to ask
+local made = {} -- owner -> the loops that it has created, while a test runner checks for leaks
 
 local function keep_in_mind(self)
   local who = owner()
@@ -446,7 +452,8 @@ local function is_older(a, b)
   return a.id < b.id
 end
 
--- What a loop was stopped beside is no leak: a time limit that did not come to pass.
+-- A timeout that was set when the loop was stopped is not a leak: it is a time limit that was not
+-- reached.
 local function is_let_go(self, timer)
   return not self.running and timer.id <= self.last_run_id and not timer.every
 end
@@ -471,7 +478,7 @@ end
 
 private.host = {}
 
--- Appends what the loops of one have left.
+-- Appends what the loops of one owner have left behind.
 function private.host.list_of(who, list)
   for _, self in ipairs(made[who] or {}) do
     if methods.state(self) == "new" then
@@ -486,7 +493,7 @@ function private.host.forget(who)
   made[who] = nil
 end
 
--- Those that run have tasks, which are ended anyway.
+-- Disposes of the loops that do not run. Loops that run have tasks, which are ended anyway.
 function private.host.dispose_of(who)
   for _, self in ipairs(made[who] or {}) do
     if not self.running then
@@ -497,20 +504,20 @@ function private.host.dispose_of(who)
   made[who] = nil
 end
 
------------------------------------------------------------------------------------------------------------------ new
+------------------------------------------------------------------------------------------------ new
 
 local function new()
   local self = {
-    timers = {}, timer_count = 0, last_id = 0,    -- a set
-    handlers = {}, handler_count = 0,             -- name -> list
-    queued = {}, first = 1, last = 0,             -- events
-    fresh = {},                                   -- what the server is to start
-    calls = { ids = {}, count = 0, last = 0 },    -- the tasks of callbacks
+    timers = {}, timer_count = 0, last_id = 0, -- a set
+    handlers = {}, handler_count = 0, -- name -> list
+    queued = {}, first = 1, last = 0, -- events
+    fresh = {}, -- what the server has to start
+    calls = { ids = {}, count = 0, last = 0 }, -- the tasks of callbacks
     on_start = {}, on_stop = {},
     running = false, stopping = false, stop_asked = false, disposed = false,
     outcome = "new",
     created = where(),
-    last_run_id = 0,                              -- of the timers that were set when the last run ended
+    last_run_id = 0, -- the last timer that was set when the last run ended
     changed = new_event(),
   }
   self.call_ends = setmetatable({}, {
@@ -533,7 +540,7 @@ local function new()
     end,
   })
   keep_in_mind(self)
-  -- With a dot or with a colon.
+  -- Methods may be called with a dot or with a colon.
   local public = {}
   for name, method in next, methods do
     public[name] = function(first, ...)
@@ -546,7 +553,7 @@ local function new()
   return setmetatable(public, { __close = public.dispose, __name = "orrery.eventloop" })
 end
 
--- The module itself is a factory, too: `eventloop()`.
+-- The module itself can be called: `eventloop()`.
 orrery.eventloop = setmetatable({ new = new }, {
   __call = function()
     return new()

@@ -1,37 +1,45 @@
--- `events`: handlers by name, in the order of their registration.  Gets the module's table and what is private to us:
---   new_handler(id)             what counts the time-outs of one handler
---   start(handler, soon, name, fn, ...)   starts it as a task, at once or in the next turn; false if it is disabled
---   is_held()                   whether events have to wait: for a task in mid-slice, or for a script's body to begin
+-- `events`: handlers by name, in the order of their registration. The chunk's arguments are the
+-- module's table and a private table:
+--   new_handler(id)        an object that counts the timeouts of one handler
+--   start(handler, soon, name, fn, ...)   starts a task, now or soon; false if it is disabled
+--   is_held()              whether events must wait: for a preempted task or a script's body
 --   enable(handler), is_disabled(handler), is_of(handler, script)
---   is_own(handler)             whether it belongs to the script that runs now
---   where()                     where the script is that calls, when that is to be remembered; else nil
---   limit, policy               of the host's events that come meanwhile
+--   is_own(handler)        whether it belongs to the script that runs now
+--   where()                the position of the calling script if it is to be remembered, else nil
+--   limit                  how many events of the host may be queued
+--   drops_oldest, coalesces   what to do when the queue is full; else the event is refused
+--   STARTED, QUEUED, DROPPED, COALESCED, REFUSED   the results of host.emit()
 --
--- An entry is one registration.  What matches a name is looked up once, and kept until somebody registers or leaves:
--- nobody changes such a list, so an emit goes through it whatever its handlers do.
+-- An entry is one registration. The entries that match a name are looked up once, and kept until a
+-- handler is registered or removed. Such a list never changes, so an emit iterates over it whatever
+-- its handlers do.
 --
--- A registration belongs to the script that made it.  Every script's emits reach all handlers, but a script lists,
--- turns off and clears only its own; an id of another's is to it like one that nobody has.
+-- A registration belongs to the script that made it. Every script's events reach all handlers, but
+-- a script lists, turns off and clears only its own; the id of another script's handler is like an
+-- unknown id.
 
 local orrery, private = ...
 local error, ipairs, next, pairs, type, sort = error, ipairs, next, pairs, type, table.sort
 local find, format, sub = string.find, string.format, string.sub
 local new_handler, start, is_held = private.new_handler, private.start, private.is_held
+local STARTED, QUEUED, DROPPED = private.STARTED, private.QUEUED, private.DROPPED
+local COALESCED, REFUSED = private.COALESCED, private.REFUSED
 local enable, is_disabled, is_own, where = private.enable, private.is_disabled, private.is_own, private.where
 
 local events = {}
-local entries = {}  -- id -> entry
-local by_name = {}  -- name, or prefix with its star -> set of entries
-local stars = {}    -- those that are prefixes
+local entries = {} -- id -> entry
+local by_name = {} -- name, or prefix with its star -> set of entries
+local stars = {} -- the names that are prefixes
 local matching = {} -- name -> list of entries, made when needed
-local open = {}     -- the same lists, of names that scripts may emit
+local open = {} -- the same lists, for names that scripts may emit
 local reserved = {} -- names, or prefixes with their star, that only the host may emit
 local last_id = 0
 
--- Scripts with globals of their own call the methods on a read-only view of the table, which has the same functions.
+-- Scripts with their own globals call the methods on a read-only view of the table, which has the
+-- same functions.
 local function check_self(self, method)
   if self ~= events and (type(self) ~= "table" or self[method] ~= events[method]) then
-    error(format("events:%s: call it with a colon", method), 3)
+    error(format("events:%s: call it with a colon, as in events:%s(...)", method, method), 3)
   end
 end
 
@@ -42,7 +50,7 @@ local function check_name(name, method, may_have_star, level)
   end
   local star = find(name, "*", 1, true)
   if star and not (may_have_star and star == #name) then
-    local message = "events:%s: '%s': a star stands only at the end of a name, to listen to all that begin with it"
+    local message = "events:%s: '%s': a star is allowed only at the end of a name, and only to listen to events"
     error(format(message, method, name), level)
   end
 end
@@ -133,7 +141,7 @@ function events:once(names, fn)
   return register("once", names, fn, true)
 end
 
--- The registration with this id, if the script that runs now has made it.
+-- Returns the registration with this id if the running script has made it.
 local function find_own(id)
   local entry = entries[id]
   if entry and is_own(entry.handler) then
@@ -141,7 +149,7 @@ local function find_own(id)
   end
 end
 
--- off(name, id), or off(id) for all names of it.
+-- off(name, id), or off(id) for all its names.
 function events:off(name, id)
   check_self(self, "off")
   if id == nil and type(name) == "number" then
@@ -170,7 +178,8 @@ function events:clear(name)
   end
 end
 
--- Those under a name, or all, of which `includes(handler, ...)` is true; in the order of registration.
+-- Returns the registrations under a name, or all, for which `includes(handler, ...)` is true, in
+-- the order of registration.
 local function list_registrations(name, includes, ...)
   local list = {}
   for id, entry in pairs(entries) do
@@ -192,19 +201,20 @@ function events:list(name)
   return list_registrations(name, is_own)
 end
 
--- Handlers that the host's events start run a little later: one may have left by then, or timed out once too often.
+-- Handlers of the host's events start a little later: by then one may have been removed or
+-- disabled.
 local function run_entry(entry, data)
   if (not entry.gone or entry.once) and not is_disabled(entry.handler) then
     return entry.fn(data)
   end
 end
 
--- Checks a name that a script emits for the first time since anything changed.
+-- Checks a name that a script emits for the first time since a change.
 local function find_open(name)
   check_name(name, "emit", false, 4)
   for pattern in pairs(reserved) do
     if pattern == name or prefix_matches(pattern, name) then
-      error(format("events:emit: '%s' is an event that only the host may emit", name), 3)
+      error(format("events:emit: only the host may emit '%s'", name), 3)
     end
   end
   local list = matching[name] or find_matching(name)
@@ -212,7 +222,7 @@ local function find_open(name)
   return list
 end
 
--- Starts each handler at once; answers how many.
+-- Starts each handler at once; returns how many.
 function events:emit(name, data)
   check_self(self, "emit")
   local count, list = 0, name ~= nil and open[name] or find_open(name)
@@ -230,7 +240,7 @@ function events:emit(name, data)
   return count
 end
 
--- --- For the host --------------------------------------------------------------------------------------------------
+-- --- For the host --------------------------------------------------------------------------------
 
 local queue, first, last = {}, 1, 0
 
@@ -242,20 +252,20 @@ local function find_queued(name)
   end
 end
 
--- What comes while the isolate is held waits, in order.
+-- Queues an event that comes while the isolate is held.
 local function enqueue(name, data)
-  local answer = "queued"
+  local answer = QUEUED
   if last - first + 1 >= private.limit then
-    local same = private.policy == "coalesce" and find_queued(name)
+    local same = private.coalesces and find_queued(name)
     if same then
       same.data = data
-      return "coalesced"
-    elseif private.policy ~= "drop" then
-      return "refused"
+      return COALESCED
+    elseif not private.drops_oldest then
+      return REFUSED
     end
     queue[first] = nil
     first = first + 1
-    answer = "dropped"
+    answer = DROPPED
   end
   last = last + 1
   queue[last] = { name = name, data = data }
@@ -283,10 +293,10 @@ function host.emit(name, data)
     return enqueue(name, data)
   end
   dispatch(name, data)
-  return "started"
+  return STARTED
 end
 
--- The isolate is held no more.
+-- Called when the isolate is no longer held.
 function host.flush()
   while first <= last do
     local event = queue[first]
@@ -294,10 +304,6 @@ function host.flush()
     first = first + 1
     dispatch(event.name, event.data)
   end
-end
-
-function host.queued()
-  return last - first + 1
 end
 
 function host.reserve(name)
@@ -313,7 +319,7 @@ function host.remove(script)
   end
 end
 
--- For leak checks: appends to a list what tells of each of a script's.
+-- For leak checks: appends a description of each handler of a script to a list.
 function host.list_of(script, list)
   if next(entries) == nil then
     return

@@ -1,7 +1,7 @@
--- `load`, `require` and globals for untrusted scripts: those that they share, and for each that is to have its own, a
--- table that reads through to a view of the shared ones, which nothing can be changed through.
--- Gets what is written in C, the module, what makes a `require`, and what the host has registered; answers a function
--- that makes new globals.
+-- `load`, `require` and globals for untrusted scripts. Scripts share globals, or have their own: a
+-- table that reads from a read-only view of the shared ones. The chunk's arguments are C functions,
+-- the module, the maker of `require`, and the modules that the host has registered. It returns a
+-- function that makes new globals.
 
 local tools, orrery, make_require, registered = ...
 local error, format, next, setmetatable, tostring, type = error, string.format, next, setmetatable, tostring, type
@@ -9,9 +9,10 @@ local metamethod = tools.metamethod
 local shared = _G
 local async = orrery.async
 
-------------------------------------------------------------------------------------------------------------- the API
+-------------------------------------------------------------------------------------------- the API
 
--- What reaches beyond the isolate: descriptors are the host's, and the tree has all tasks of the worker.
+-- These reach beyond the isolate: descriptors belong to the host, and the tree shows all tasks of
+-- the worker.
 async.readable, async.writable = nil, nil
 
 local inspect_tree, current = async.inspect_tree, async.current
@@ -21,9 +22,9 @@ function async.inspect_tree(task)
   return task and inspect_tree(task) or ""
 end
 
---------------------------------------------------------------------------------------------------------------- views
+---------------------------------------------------------------------------------------------- views
 
-local views = setmetatable({}, { __mode = "k" }) -- table -> its view, or itself if it is one
+local views = setmetatable({}, { __mode = "k" }) -- table -> its view; a view -> itself
 local hidden = {} -- functions that work on the shared globals
 
 local make_view
@@ -36,7 +37,7 @@ local function view(value, name)
   end
 end
 
--- `copy`, if there is one, has what is in the table, seen already: so reading from it is quick.
+-- `copy`, if given, holds the views of the table's contents, so that reading from it is fast.
 function make_view(real, name, copy)
   name = tostring(name)
   local function read(_, key)
@@ -76,9 +77,9 @@ function make_view(real, name, copy)
   return made
 end
 
--- What is read often has copies, which are brought up to date whenever there are new globals.
+-- Tables that are read often have copies, which are updated whenever new globals are made.
 local copies = {} -- table -> its copy
-local names = {} -- of the shared globals that are Lua's
+local names = {} -- shared globals that are Lua's own
 
 local function copy_from(real, copy)
   for key in next, copy do
@@ -116,9 +117,10 @@ local function bring_up_to_date()
   end
 end
 
-------------------------------------------------------------------------------------------------------------- require
+-------------------------------------------------------------------------------------------- require
 
--- Looks among what the host has registered, then in its folders.  `see` is how the script sees a value of the host's.
+-- Looks among the host's modules, then in its folders. `see` turns a value of the host into what
+-- the script sees.
 local function finder(globals, see)
   return function(name)
     local value = registered[name]

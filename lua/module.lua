@@ -1,6 +1,6 @@
--- `orrery.run`: for a Lua that has loaded Orrery as a module (src/module/), and has no loop yet.
--- Gets the module's table, what drives the loop, and what watches the task that it is driven for, in C.
--- Answers the table.
+-- `orrery.run`, for a Lua that has loaded Orrery as a module (src/module/) and has no loop. The
+-- chunk's arguments are the module's table, a C function that drives the loop, and one that watches
+-- the task for which it is driven. It returns the table.
 
 local orrery, drive, watch = ...
 local async = orrery.async
@@ -21,11 +21,11 @@ local function drive_or_raise(...)
 end
 
 local main -- the task that is being run
-local exiting -- with what status, packed; nil for not
+local exiting -- the exit status, packed; nil if the script does not exit
 local exit = os and os.exit
 
--- The task at the top awaits the function as a child, so that its results and its error, whatever they are, come back
--- as they are.
+-- The top task awaits the function as a child, so that its results or its error come back
+-- unchanged.
 function orrery.run(...)
   if current() then
     error(INSIDE, 2)
@@ -52,8 +52,8 @@ function orrery.run(...)
   return unpack(outcome, 2, outcome.n)
 end
 
--- `os.exit(status, true)` in a task: the state is closed when everything has been cancelled and has cleaned up.  The
--- caller waits for that, and so does not come back.
+-- `os.exit(status, true)` in a task: the state is closed when everything has been cancelled and has
+-- cleaned up. The caller waits for that, and so never continues.
 if exit then
   function os.exit(status, close)
     if not (close and main and current()) then

@@ -1,6 +1,6 @@
--- `require`, as Lua's own, except that a module may wait while it loads.  Another task that wants the same module
--- meanwhile waits for it; a module that needs itself is told so.
--- Gets the module's table; answers a function that makes a `require`.
+-- `require` works as Lua's own, except that a module may wait while it loads. Another task that
+-- requires the same module in the meantime waits for it; a module that requires itself gets an
+-- error. The chunk's argument is the module's table; it returns a function that makes a `require`.
 
 local orrery = ...
 local error, format, ipairs, pcall, select, setmetatable = error, string.format, ipairs, pcall, select, setmetatable
@@ -8,9 +8,9 @@ local tostring, type = tostring, type
 local concat = table.concat
 local current, new_event = orrery.async.current, orrery.async.event
 
--- Where Lua's own looks: the loader of a module and what is passed to it besides the name; or nil and why not.
--- Searchers are called by a C function, as Lua's own calls them: else their errors would begin with a line of this
--- file.
+-- Searches where Lua's own `require` does. Returns the loader of a module and its second argument,
+-- or nil and the reason. A C function calls the searchers, as in Lua: else their errors would begin
+-- with a line of this file.
 local function find_in(package)
   return function(name)
     local tried = {}
@@ -28,10 +28,11 @@ local function find_in(package)
   end
 end
 
--- `loaded` is what is there, by name; `find_loader` finds the loader for what is not.  Without them they are Lua's own.
+-- `loaded` has the loaded modules by name; `find_loader` finds the loader of any other. Without
+-- these arguments, Lua's own are used.
 return function(loaded, find_loader)
   loaded, find_loader = loaded or package.loaded, find_loader or find_in(package)
-  local loading = {} -- name -> { task = who loads it, done = an event }
+  local loading = {} -- name -> { task = the task that loads it, done = an event }
 
   local function load(name, loader, extra)
     local value = loader(name, extra)

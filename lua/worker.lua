@@ -1,9 +1,9 @@
--- `worker`: scripts that run on other cores.  Gets the module's table and what is written in C
--- (src/lua/worker/module.c).
+-- `worker`: scripts that run on other threads. The chunk's arguments are the module's table and the
+-- C functions of src/lua/worker/module.c.
 --
--- A worker is a program and the jobs of it that are under way.  Somebody waits for each job, always: whoever calls,
--- or a task of ours that will call the callback.  So a job belongs to the script whose task that is, ends with it,
--- and its time-out is that of a wait.
+-- A worker is a program and its jobs that are under way. Some task always waits for each job: the
+-- caller, or a task of ours that will call the callback. So a job belongs to the script of that
+-- task, ends with it, and its timeout is the timeout of a wait.
 
 local orrery, core = ...
 local async = orrery.async
@@ -18,7 +18,7 @@ local pack, unpack = table.pack, table.unpack
 
 local TIMEOUT_MS = 300000
 local LONGEST_PLACE = 40
-local MODULE = "^[%a_][%w_.]*$" -- the name of one
+local MODULE = "^[%a_][%w_.]*$" -- the name of a module
 
 local worker = {}
 orrery.worker = worker
@@ -27,9 +27,9 @@ local Worker, Pool = {}, {}
 local methods_of_worker = { __index = Worker, __metatable = false, __name = "orrery.worker" }
 local methods_of_pool = { __index = Pool, __metatable = false, __name = "orrery.worker_pool" }
 local weak = { __mode = "k" }
-local private = setmetatable({}, weak) -- worker or pool -> what is its own
+local private = setmetatable({}, weak) -- worker or pool -> its private data
 
--------------------------------------------------------------------------------------------------------------- checks
+--------------------------------------------------------------------------------------------- checks
 
 local function own(self, class, method)
   local mine = private[self]
@@ -80,14 +80,15 @@ local function check_count(what, name, value, least, most)
   return value
 end
 
-------------------------------------------------------------------------------------------------------------- workers
+-------------------------------------------------------------------------------------------- workers
 
 local registered = {} -- modules for all workers: { name, script, name of the chunk, name, ... }
 
--- What messages call a script: where it was given to us, `level` functions out from who asks.
+-- Returns the name of a script in messages: where it was given to us, `level` functions out from
+-- the caller.
 local function chunk_name(kind, level)
   local where = gsub(core.where(level + 1), ":%s*$", "")
-  if #where > LONGEST_PLACE then -- Lua would cut it off at its end, where the line is
+  if #where > LONGEST_PLACE then -- Lua would cut the end off, where the line is
     where = "..." .. sub(where, -LONGEST_PLACE)
   end
   return where == "" and format("=[%s]", kind) or format("=[%s %s]", kind, where)
@@ -112,7 +113,7 @@ end
 
 local options_of_worker = { name = true, modules = true, timeout = true }
 
--- `level` functions out from here is who asks.
+-- `level` counts the functions between here and the caller in the script.
 local function new_worker(what, script, options, pool, level)
   local timeout = check_timeout(what, options.timeout, pool and pool.timeout or TIMEOUT_MS, level + 1)
   check_names(what, options, level + 1)
@@ -131,7 +132,7 @@ local function new_worker(what, script, options, pool, level)
     program = program,
     pool = pool,
     timeout = timeout,
-    jobs = setmetatable({}, weak), -- those under way, which are held by whoever waits
+    jobs = setmetatable({}, weak), -- jobs under way; the tasks that wait hold them
   }
   if pool then
     pool.workers[self] = true
@@ -142,7 +143,7 @@ end
 function worker.new(script, options)
   check_script("worker.new", script)
   local self = new_worker("worker.new", script, check_options("worker.new", options, options_of_worker), nil, 3)
-  return self -- not by a tail call: messages are to name our caller
+  return self -- no tail call: messages must name our caller
 end
 
 function worker.register(name, script)
@@ -159,9 +160,9 @@ function worker.register(name, script)
   registered[#registered + 1], registered[#registered + 2], registered[#registered + 3] = name, script, chunk
 end
 
----------------------------------------------------------------------------------------------------------------- jobs
+----------------------------------------------------------------------------------------------- jobs
 
--- A job of the worker; or nil and why not.
+-- Starts a job of the worker; returns nil and the reason if it cannot.
 local function begin(what, mine, bounded, timeout, ...)
   if mine.closed then
     error(format("%s: the worker is closed", what), 3)
@@ -173,7 +174,8 @@ local function begin(what, mine, bounded, timeout, ...)
   return job, err
 end
 
--- Waits for it: true and the results; false, the error and its report; or nil and why nothing has come of it.
+-- Waits for a job. Returns true and the results; false, the error and its report; or nil and the
+-- reason why there is no result.
 local function finish(mine, job, ended, ok, ...)
   mine.jobs[job] = nil
   if ended then
@@ -183,7 +185,7 @@ local function finish(mine, job, ended, ok, ...)
   if ok == "timeout" then
     return nil, "timeout"
   end
-  error(ok, 0) -- whoever waits is cancelled, or a child of it has failed
+  error(ok, 0) -- the waiting task is cancelled, or one of its children has failed
 end
 
 local function await(mine, job, timeout)
@@ -201,7 +203,7 @@ local function call_back(callback, tell, ok, ...)
   end
 end
 
--- The callback is never called before worker:run has returned, however quick the job is.
+-- The callback is never called before worker:run has returned, however fast the job is.
 local function deliver(mine, job, timeout, callback, tell)
   local going_on, err = pcall(checkpoint)
   if not going_on then
@@ -246,7 +248,7 @@ function Worker:run(...)
   return task
 end
 
--- Of the last argument: whether it is there to say how, and not what.
+-- Returns whether the last argument is a table of options, and not an argument of the job.
 local function is_options(value)
   if type(value) ~= "table" or rawget(value, "timeout") == nil then
     return false
@@ -254,7 +256,8 @@ local function is_options(value)
   return next(value) == "timeout" and next(value, "timeout") == nil
 end
 
--- The error of a worker, as whoever called it is to see it.  A time-out is one and the same, whoever noticed it first.
+-- Raises a job's error as its caller should see it. A timeout looks the same whoever noticed it
+-- first.
 local function raise(err, report)
   local told = type(err) == "string" and err ~= "timeout" and report
   local stack = told and find(report, "stack traceback:", 1, true)
@@ -314,7 +317,7 @@ end
 
 methods_of_worker.__close = Worker.close
 
------------------------------------------------------------------------------------------------------------------ map
+------------------------------------------------------------------------------------------------ map
 
 local options_of_map = { concurrency = true, timeout = true }
 
@@ -357,7 +360,7 @@ function worker.map(script, list, options)
   return results
 end
 
---------------------------------------------------------------------------------------------------------------- pools
+---------------------------------------------------------------------------------------------- pools
 
 local options_of_pool = { size = true, queue = true, memory = true, timeout = true }
 

@@ -29,7 +29,9 @@ struct orr_runtime *runtime_on(enum orr_clock clock, unsigned workers);
 /* Moves a manual clock forward and turns until the runtime has nothing to do. */
 void advance(struct orr_runtime *rt, uint64_t ns);
 
-/* The poll function of a task that starts `count` alarms, from `deadline` on, a millisecond apart. */
+/*
+ * The poll function of a task that starts `count` alarms, from `deadline` on, a millisecond apart.
+ */
 struct starter {
     struct alarm *alarms;
     unsigned count;

@@ -1,6 +1,7 @@
 /*
- * For tests in which memory runs out.  The test defines may_allocate().  While that returns false, calloc() and
- * aligned_alloc() of the library and of libc fail, and so does failing_alloc(), the runtime's allocator.
+ * For tests in which memory runs out.  The test defines may_allocate().  While that returns false,
+ * calloc() and aligned_alloc() of the library and of libc fail, and so does failing_alloc(), the
+ * runtime's allocator.
  *
  * The program is linked with --wrap for both functions: see tests/meson.build.
  */
@@ -25,7 +26,10 @@ void *__wrap_aligned_alloc(size_t alignment, size_t size)
     return may_allocate() ? __real_aligned_alloc(alignment, size) : NULL;
 }
 
-/* Asks may_allocate() when a block is new or grows: Lua relies on it that a block can always shrink. */
+/*
+ * Asks may_allocate() when a block is new or grows: Lua relies on it that a block can always
+ * shrink.
+ */
 static void *failing_alloc(void *data, void *block, size_t old_size, size_t size)
 {
     if (size && (!block || size > old_size) && !may_allocate())

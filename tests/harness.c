@@ -1,6 +1,7 @@
 #include "harness.h"
 
 #include <dirent.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <sched.h>
 #include <stdio.h>
@@ -77,6 +78,22 @@ void *counting_alloc(void *data, void *block, size_t old_size, size_t size)
         return realloc(block, size);
     free(block);
     return NULL;
+}
+
+uint64_t harness_seed(uint64_t otherwise)
+{
+    const char *given = getenv("ORR_TEST_SEED");
+    uint64_t seed = given ? strtoull(given, NULL, 0) : otherwise;
+    print_message("ORR_TEST_SEED=%" PRIu64 "\n", seed);
+    return seed;
+}
+
+uint64_t random_bits(uint64_t *state)
+{
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    return *state;
 }
 
 enum orr_poll probe_poll(struct orr_task *task, void *data)

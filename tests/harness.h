@@ -1,6 +1,6 @@
 /*
- * The fixtures that all C tests share: the main program, a runtime on the reactor under test, its log, an allocator
- * that counts, a task that counts its polls.  tests/README.md lists all fixtures.
+ * The fixtures that all C tests share: the main program, a runtime on the reactor under test, its
+ * log, an allocator that counts, a task that counts its polls.  tests/README.md lists all fixtures.
  */
 #ifndef ORR_TESTS_HARNESS_H
 #define ORR_TESTS_HARNESS_H
@@ -42,8 +42,8 @@
 extern enum orr_reactor harness_reactor;
 
 /*
- * The main program of a test: PROGRAM [uring|epoll] [PATTERN].  Runs the tests on the reactor; a pattern, which may
- * have `*`, selects tests by name.
+ * The main program of a test: PROGRAM [uring|epoll] [PATTERN].  Runs the tests on the reactor; a
+ * pattern, which may have `*`, selects tests by name.
  */
 int harness_main(int argc, char **argv, const char *name, const struct CMUnitTest *tests, size_t count);
 #define HARNESS_MAIN(tests) \
@@ -53,8 +53,9 @@ int harness_main(int argc, char **argv, const char *name, const struct CMUnitTes
     }
 
 /*
- * A runtime on the reactor under test.  Its log goes to harness_log(), unless the options have a log of their own.
- * harness_runtime() fails the test when there is no runtime; harness_runtime_with() returns NULL.
+ * A runtime on the reactor under test.  Its log goes to harness_log(), unless the options have a
+ * log of their own. harness_runtime() fails the test when there is no runtime;
+ * harness_runtime_with() returns NULL.
  */
 struct orr_runtime *harness_runtime(unsigned workers);
 struct orr_runtime *harness_runtime_with(struct orr_options options);
@@ -64,11 +65,19 @@ const char *harness_log(void);
 unsigned harness_log_lines(void);
 
 /*
- * An allocator for struct orr_options.alloc, any thread: counts the bytes in use.  A test that frees everything finds
- * 0 at its end.
+ * An allocator for struct orr_options.alloc, any thread: counts the bytes in use.  A test that
+ * frees everything finds 0 at its end.
  */
 extern _Atomic long long allocated_bytes;
 void *counting_alloc(void *data, void *block, size_t old_size, size_t size);
+
+/*
+ * ORR_TEST_SEED from the environment, else `otherwise`; printed, so that a failure can be repeated.
+ */
+uint64_t harness_seed(uint64_t otherwise);
+
+/* The next number of a sequence (xorshift); `*state` is not 0. */
+uint64_t random_bits(uint64_t *state);
 
 /* A probe is a task that counts its polls and drops, and publishes its waker. */
 struct probe {

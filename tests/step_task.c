@@ -107,7 +107,7 @@ int note_end(const struct step_task *self, int error)
     return error;
 }
 
-/* --- Bodies that many tests use ---------------------------------------------------------------------------------- */
+/* --- Bodies that many tests use --------------------------------------------------------------- */
 
 int do_nothing(struct orr_task *task, struct step_task *self)
 {

@@ -1,6 +1,7 @@
 /*
- * A step task is a task of the test whose body is a C function.  Each poll calls the function again; `step` says where
- * it goes on.  So a test reads as the list of things that its tasks do, one after the other, on the virtual clock.
+ * A step task is a task of the test whose body is a C function.  Each poll calls the function
+ * again; `step` says where it goes on.  So a test reads as the list of things that its tasks do,
+ * one after the other, on the virtual clock.
  */
 #ifndef ORR_TESTS_STEP_TASK_H
 #define ORR_TESTS_STEP_TASK_H
@@ -12,7 +13,9 @@
 
 struct step_task;
 
-/* -EAGAIN: the body waits, call it again at the next poll.  0: success.  Any other value: failure. */
+/*
+ * -EAGAIN: the body waits, call it again at the next poll.  0: success.  Any other value: failure.
+ */
 typedef int step_fn(struct orr_task *task, struct step_task *self);
 
 enum { STEP_TASK_CHILDREN = 8 };
@@ -41,8 +44,8 @@ const char *notes(void);
 void notes_clear(void);
 
 /*
- * Spawns the task and keeps a reference in `task`.  Called inside a task, it spawns a child; `what` may ask for a
- * detached one.  Called outside, it spawns a task without a parent.
+ * Spawns the task and keeps a reference in `task`.  Called inside a task, it spawns a child; `what`
+ * may ask for a detached one.  Called outside, it spawns a task without a parent.
  */
 void step_task_start(struct orr_runtime *rt, struct step_task *self);
 void step_task_start_with(struct orr_runtime *rt, struct step_task *self, struct orr_spawn what);
@@ -54,8 +57,8 @@ void step_task_start_children(struct step_task *self);
 void step_task_unref_children(struct step_task *self);
 
 /*
- * The fixture: a runtime with one worker on a virtual clock, which the test's thread has entered.  fixture_open()
- * clears the notes.  fixture_run() runs everything to its end and enters again.
+ * The fixture: a runtime with one worker on a virtual clock, which the test's thread has entered.
+ * fixture_open() clears the notes.  fixture_run() runs everything to its end and enters again.
  */
 struct orr_runtime *fixture_open(void);
 void fixture_run(struct orr_runtime *rt);
@@ -67,7 +70,7 @@ unsigned long long fixture_ms(struct orr_runtime *rt);
 /* Adds the note "name:error@ms"; returns `error`. */
 int note_end(const struct step_task *self, int error);
 
-/* --- Bodies that many tests use ---------------------------------------------------------------------------------- */
+/* --- Bodies that many tests use --------------------------------------------------------------- */
 
 /* Ends at the first poll. */
 step_fn do_nothing;
@@ -87,9 +90,12 @@ step_fn start_and_sleep;
 /* Sleeps for a second.  When it is cancelled, it cleans up inside a shield for 30 ms. */
 step_fn clean_up;
 
-/* --- Writing a body ---------------------------------------------------------------------------------------------- */
+/* --- Writing a body --------------------------------------------------------------------------- */
 
-/* `error = AWAIT(call)`: returns -EAGAIN from the body until the wait is over, then yields the wait's result. */
+/*
+ * `error = AWAIT(call)`: returns -EAGAIN from the body until the wait is over, then yields the
+ * wait's result.
+ */
 #define AWAIT(call) \
     __extension__({ \
         int answer_ = (call); \
@@ -98,7 +104,10 @@ step_fn clean_up;
         answer_; \
     })
 
-/* A body with several waits: STEPS(self) { ... STEP(self, 1) ... STEP(self, 2) ... }.  A poll goes on at the last STEP. */
+/*
+ * A body with several waits: STEPS(self) { ... STEP(self, 1) ... STEP(self, 2) ... }.  A poll goes
+ * on at the last STEP.
+ */
 #define STEPS(self) \
     switch ((self)->step) \
     case 0:

@@ -1,4 +1,4 @@
-/* Scopes inside a body: children of a block, deadlines that nest, shields, supervision. */
+/* Scopes inside a task's body: children of a block, nested deadlines, shields, supervision. */
 #include "step_task.h"
 
 #include <errno.h>
@@ -18,7 +18,8 @@ static int sleep_in_scopes(struct orr_task *task, struct step_task *self)
     {
         assert_int_equal(orr_scope_enter(task, &self->scope, &bounds->outer), 0);
         assert_int_equal(orr_scope_enter(task, &self->scope2, &bounds->inner), 0);
-        assert_int_equal(orr_scope_leave(task, &self->wait, &self->scope, 0), -EINVAL); /* not the innermost */
+        /* Not the innermost scope. */
+        assert_int_equal(orr_scope_leave(task, &self->wait, &self->scope, 0), -EINVAL);
         STEP(self, 1);
         self->caught = AWAIT(orr_sleep(task, &self->wait, bounds->sleep * MS));
         note("slept:%s@%llu", self->caught ? strerrorname_np(-self->caught) : "0", fixture_ms(orr_task_runtime(task)));
@@ -45,7 +46,7 @@ static void check_scopes(struct bounds bounds, const char *expected)
     fixture_close(rt);
 }
 
-static void deadlines_nest_and_the_one_that_passed_says_so(void **state)
+static void nested_deadlines_tell_which_one_has_passed(void **state)
 {
     (void)state;
     check_scopes((struct bounds){ { .timeout_ns = 100 * MS }, { .timeout_ns = 10 * MS }, 50 },
@@ -56,7 +57,7 @@ static void deadlines_nest_and_the_one_that_passed_says_so(void **state)
                  "slept:0@50 inner:0 outer:0@50");
 }
 
-static void moving_on_ends_the_block_and_not_the_task(void **state)
+static void move_on_ends_the_block_but_not_the_task(void **state)
 {
     (void)state;
     check_scopes((struct bounds){ { .timeout_ns = 100 * MS }, { .timeout_ns = 10 * MS, .move_on = true }, 50 },
@@ -65,7 +66,7 @@ static void moving_on_ends_the_block_and_not_the_task(void **state)
                  "slept:ECANCELED@10 inner:ECANCELED outer:0@10");
 }
 
-static void shield_holds_an_outer_deadline_but_not_its_own(void **state)
+static void shield_holds_back_an_outer_deadline_but_not_its_own(void **state)
 {
     (void)state;
     check_scopes((struct bounds){ { .timeout_ns = 10 * MS }, { .shield = true }, 50 }, "slept:0@50 inner:0 outer:0@50");
@@ -94,7 +95,7 @@ static void shield_lets_cleanup_wait(void **state)
 
 struct block {
     struct orr_scope_options options;
-    int error; /* what the block ends with */
+    int error; /* the error with which the body leaves the block */
     bool cancel;
 };
 
@@ -160,7 +161,7 @@ static void child_that_fails_in_a_scope_ends_it_with_its_failure(void **state)
     check_block((struct block){ { 0 }, 0, false }, &one, &two, expected);
 }
 
-static void supervising_scope_waits_for_all_and_then_tells(void **state)
+static void supervising_scope_waits_for_all_children_and_then_reports_failures(void **state)
 {
     (void)state;
     struct step_task one = { .name = "one", .body = fail_after, .data = (void *)10 };
@@ -168,7 +169,7 @@ static void supervising_scope_waits_for_all_and_then_tells(void **state)
     check_block((struct block){ { .supervise = true }, 0, false }, &one, &two, "two:0@20 left:ECHILD@20 by:one");
 }
 
-static void scope_cut_short_by_its_deadline_while_it_waits_for_children_says_so(void **state)
+static void scope_whose_deadline_passes_while_it_waits_for_children_reports_a_timeout(void **state)
 {
     (void)state;
     struct step_task one = { .name = "one", .body = sleep_for, .data = (void *)5 };
@@ -178,7 +179,7 @@ static void scope_cut_short_by_its_deadline_while_it_waits_for_children_says_so(
     check_block((struct block){ { .timeout_ns = 10 * MS }, 0, false }, &one, &two, expected);
 }
 
-static void scope_cancelled_by_hand_ends_quietly(void **state)
+static void cancelled_scope_is_left_without_an_error(void **state)
 {
     (void)state;
     struct step_task one = { .name = "one", .body = sleep_for, .data = (void *)5 };
@@ -189,16 +190,16 @@ static void scope_cancelled_by_hand_ends_quietly(void **state)
 }
 
 static const struct CMUnitTest block[] = {
-    cmocka_unit_test(deadlines_nest_and_the_one_that_passed_says_so),
-    cmocka_unit_test(moving_on_ends_the_block_and_not_the_task),
-    cmocka_unit_test(shield_holds_an_outer_deadline_but_not_its_own),
+    cmocka_unit_test(nested_deadlines_tell_which_one_has_passed),
+    cmocka_unit_test(move_on_ends_the_block_but_not_the_task),
+    cmocka_unit_test(shield_holds_back_an_outer_deadline_but_not_its_own),
     cmocka_unit_test(shield_lets_cleanup_wait),
     cmocka_unit_test(scope_is_left_when_its_children_are_done),
     cmocka_unit_test(scope_that_fails_cancels_its_children_first),
     cmocka_unit_test(child_that_fails_in_a_scope_ends_it_with_its_failure),
-    cmocka_unit_test(supervising_scope_waits_for_all_and_then_tells),
-    cmocka_unit_test(scope_cut_short_by_its_deadline_while_it_waits_for_children_says_so),
-    cmocka_unit_test(scope_cancelled_by_hand_ends_quietly),
+    cmocka_unit_test(supervising_scope_waits_for_all_children_and_then_reports_failures),
+    cmocka_unit_test(scope_whose_deadline_passes_while_it_waits_for_children_reports_a_timeout),
+    cmocka_unit_test(cancelled_scope_is_left_without_an_error),
 };
 
 HARNESS_MAIN(block)

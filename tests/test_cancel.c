@@ -1,10 +1,11 @@
 /*
- * The cancellation matrix: each kind of wait, cut short at each point of its life, in each way there is, alone and with
- * others behind it in line.  Whatever happens, what was granted is had by exactly one who lives, or is back where it
- * came from, those behind are served in order, and the primitive can be freed.
+ * The cancellation matrix.  Each kind of wait is interrupted at each point of its life, in each
+ * possible way, alone and with other waiters behind it in line.  Whatever happens: a grant reaches
+ * exactly one living waiter or goes back to the primitive; the waiters behind are served in order;
+ * the primitive can be freed.
  *
- * All of it on a clock moved by hand.  Grants and interruptions come from timers, which fire before any task is polled:
- * so what is to happen between two polls of a task does.
+ * The clock is moved by hand.  Grants and interruptions come from timers.  Timers fire before any
+ * task is polled, so both can happen between two polls of a task.
  */
 #include "step_task.h"
 
@@ -15,13 +16,13 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-/* NOTHING: no answer yet. */
+/* NOTHING means that the wait has not answered yet. */
 enum { NOTHING = 1, BEHIND = 2, WAITERS = 1 + BEHIND, FAR_AWAY = 1000 };
 
 enum phase { BEFORE, WAITING, GRANTED, GRANTED_TOO_LATE, PICKED_UP, PHASES };
 enum method { CANCEL, DEADLINE, CHILD, DROP, METHODS, FREE = METHODS };
 
-/* When the grant comes, when the interruption, and whether tasks are polled in between. */
+/* When the grant comes, when the interruption comes, and whether both come in one turn. */
 static const struct timing {
     const char *name;
     unsigned grant_ms, interrupt_ms;
@@ -45,12 +46,12 @@ struct waiter {
     struct orr_io io;
     char byte;
     int step;
-    int answer; /* of the wait; NOTHING until it has one */
-    int after;  /* what it is told next */
+    int answer; /* what the wait returned; NOTHING until it has */
+    int after;  /* what the next wait or checkpoint returned */
     bool has, locked, victim;
-    unsigned order; /* in which it was served */
+    unsigned order; /* its position among the waiters that were served; 0 if it was not */
     unsigned drops;
-    struct orr_task *doomed, *inside; /* its children */
+    struct orr_task *doomed, *inside; /* children: `doomed` fails, `inside` is in the block */
 };
 
 struct kind {
@@ -58,12 +59,17 @@ struct kind {
     void (*make)(struct trial *trial);
     int (*wait)(struct orr_task *task, struct waiter *self);
     void (*grant)(struct trial *trial);
-    void (*give_back)(struct waiter *self);   /* what a waiter has; NULL if it is used up */
-    bool (*sound)(const struct trial *trial); /* whether all is accounted for at the end; may be NULL */
+    /* Returns what a waiter holds; NULL if nothing is returned. */
+    void (*give_back)(struct waiter *self);
+    /* Whether everything is accounted for at the end; may be NULL. */
+    bool (*sound)(const struct trial *trial);
     int (*unmake)(struct trial *trial);
-    void (*begin)(struct orr_task *task, struct waiter *self); /* before it may idle; may be NULL */
-    bool by_time;                                              /* time grants it */
-    bool racy;                                                 /* the kernel decides who comes first */
+    /* Runs in the first poll, before the wait; may be NULL. */
+    void (*begin)(struct orr_task *task, struct waiter *self);
+    /* The passing of time is the grant. */
+    bool by_time;
+    /* The kernel decides who is served first. */
+    bool racy;
 };
 
 struct trial {
@@ -72,24 +78,24 @@ struct trial {
     enum method method;
     unsigned behind;
     struct orr_runtime *rt;
-    struct orr_task *owner;  /* of all others, so its destructor is the last */
-    struct orr_task *helper; /* one that has a mutex, or is waited for */
+    struct orr_task *owner;  /* the parent of all other tasks, so its destructor runs last */
+    struct orr_task *helper; /* holds the mutex, or is the task that is awaited */
     struct orr_timer *grant, *interrupt;
     uint64_t start;
     void *thing;
     struct orr_mutex *mutex;
     int pipe[2];
     struct waiter waiters[WAITERS];
-    unsigned granted; /* by all grants together */
+    unsigned granted; /* the number of grants that were accepted */
     unsigned served;
     unsigned values_dropped;
     bool sound;
-    int unmade; /* what freeing the primitive answered */
+    int unmade; /* what freeing the primitive returned */
 };
 
-static char items[8]; /* whose addresses are what goes through queues */
+static char items[8]; /* the addresses of these go through queues */
 
-/* --- Who is there ------------------------------------------------------------------------------------------------- */
+/* --- Tasks ------------------------------------------------------------------------------------ */
 
 static enum orr_poll sleep_on(struct orr_task *task, void *data)
 {
@@ -173,7 +179,7 @@ static void waiter_drop(void *data)
     self->drops++;
 }
 
-/* --- Each kind ---------------------------------------------------------------------------------------------------- */
+/* --- Kinds of waits --------------------------------------------------------------------------- */
 
 static unsigned successes(const struct trial *trial)
 {
@@ -188,7 +194,7 @@ static bool victim_ended_with_it(const struct trial *trial)
     return trial->method == DROP && trial->phase == GRANTED;
 }
 
-/* A wake is had by one, or gone if the one it was for is, and nobody else is there. */
+/* A wake reaches one waiter.  It is lost only if its waiter was dropped and nobody else waits. */
 static bool each_wake_is_had_once(const struct trial *trial)
 {
     return trial->granted == successes(trial) + (victim_ended_with_it(trial) && !trial->behind);
@@ -258,7 +264,7 @@ static void full_queue_grant(struct trial *trial)
     trial->granted += !orr_queue_try_get(trial->thing, &item);
 }
 
-/* What was there at first, and what was put by those who were told so, or ended before they could be. */
+/* Counts the first item and the items of putters that were let in, told so or not. */
 static bool each_item_went_in_once(const struct trial *trial)
 {
     unsigned put = 1 + successes(trial) + victim_ended_with_it(trial);
@@ -351,14 +357,14 @@ static void condition_make(struct trial *trial)
     assert_int_equal(orr_condition_new((struct orr_condition **)&trial->thing), 0);
 }
 
-/* One that idles before it waits idles with the mutex. */
+/* A victim that idles before its wait holds the mutex meanwhile. */
 static void condition_begin(struct orr_task *task, struct waiter *self)
 {
     if (self->victim && self->trial->phase == BEFORE)
         self->has = self->locked = !orr_mutex_try(task, self->trial->mutex);
 }
 
-/* The mutex is had again whatever the wait answers. */
+/* The waiter holds the mutex again, whatever the wait returns. */
 static int condition_wait(struct orr_task *task, struct waiter *self)
 {
     struct trial *trial = self->trial;
@@ -410,7 +416,7 @@ static void future_grant(struct trial *trial)
 static int future_unmake(struct trial *trial)
 {
     orr_future_unref(trial->thing);
-    return trial->values_dropped == trial->granted ? 0 : -EBUSY; /* unless a wait has kept it */
+    return trial->values_dropped == trial->granted ? 0 : -EBUSY; /* a wait has kept the future */
 }
 
 static void task_make(struct trial *trial)
@@ -434,7 +440,7 @@ static int sleep_wait(struct orr_task *task, struct waiter *self)
     return orr_sleep_until(task, &self->wait, deadline);
 }
 
-/* Time does it. */
+/* The clock grants a sleep. */
 static void sleep_grant(struct trial *trial)
 {
     (void)trial;
@@ -467,7 +473,7 @@ static void group_grant(struct trial *trial)
     event_grant(trial);
 }
 
-/* Of two members, the one never comes. */
+/* A group of two waits.  The sleep never ends. */
 static void group_begin(struct orr_task *task, struct waiter *self)
 {
     orr_group_add(&self->group, &self->holding);
@@ -513,7 +519,7 @@ static void pipe_begin(struct orr_task *task, struct waiter *self)
         self->locked = !orr_io_read(task, &self->io, self->trial->pipe[0], &self->byte, 1);
 }
 
-/* One for each, as it is not said whose read is served first. */
+/* Writes one byte for each waiter: the kernel does not say whose read is served first. */
 static void pipe_grant(struct trial *trial)
 {
     trial->granted += (unsigned)write(trial->pipe[1], "xxx", 1 + trial->behind);
@@ -557,7 +563,7 @@ static const struct kind kinds[] = {
                 .racy = true },
 };
 
-/* --- The trial ---------------------------------------------------------------------------------------------------- */
+/* --- One trial -------------------------------------------------------------------------------- */
 
 static void interrupt(struct trial *trial)
 {
@@ -591,7 +597,7 @@ static enum orr_poll owner_poll(struct orr_task *task, void *data)
     if (orr_checkpoint(task) != -ECANCELED)
         return ORR_PENDING;
     if (trial->method == FREE && trial->phase == GRANTED_TOO_LATE)
-        trial->kind->grant(trial); /* the others have been cancelled with it, and are yet to be polled */
+        trial->kind->grant(trial); /* the others are cancelled with it, and not polled yet */
     return ORR_DONE;
 }
 
@@ -626,7 +632,7 @@ static void start_timer(struct trial *trial, orr_timer_fn *fire, unsigned ms, st
     assert_int_equal(orr_timer_start_at(*timer, trial->start + ms * MS, 0), 0);
 }
 
-/* All are in line, the victim first, unless it idles. */
+/* All waiters are in line, the victim first, unless the victim idles. */
 static void trial_open(struct trial *trial)
 {
     trial->rt = runtime_on(ORR_CLOCK_MANUAL, 1);
@@ -646,7 +652,7 @@ static void trial_open(struct trial *trial)
     harness_settle(trial->rt);
 }
 
-/* What the kernel grants takes its time. */
+/* The kernel needs some time for its grants. */
 static void trial_advance(struct trial *trial, unsigned ms)
 {
     assert_int_equal(orr_runtime_advance(trial->rt, ms * MS), 0);
@@ -660,7 +666,7 @@ static void trial_run(struct trial *trial, unsigned ms, bool at_once)
         trial_advance(trial, at_once ? ms : 1);
 }
 
-/* Whoever is still in line is served, one after the other, by as many grants as it takes. */
+/* Grants until every waiter that is still in line has been served, in order. */
 static void serve_the_others(struct trial *trial)
 {
     for (unsigned i = 1; i <= trial->behind; i++) {
@@ -690,7 +696,7 @@ static void trial_close(struct trial *trial)
         assert_int_equal(trial->waiters[i].drops, 1);
 }
 
-/* --- What is expected --------------------------------------------------------------------------------------------- */
+/* --- Expected results ------------------------------------------------------------------------- */
 
 static int interruption(const struct trial *trial)
 {
@@ -700,9 +706,9 @@ static int interruption(const struct trial *trial)
 static bool has_it(const struct trial *trial)
 {
     if (trial->kind->by_time && trial->phase != PICKED_UP)
-        return false; /* time that has passed is nothing to be had */
+        return false; /* a sleep that was cut short has granted nothing */
     if (trial->phase == GRANTED_TOO_LATE)
-        return trial->method == CHILD; /* which withdraws when the task is polled, and not before */
+        return trial->method == CHILD; /* withdraws the wait at the poll, not before */
     return trial->phase == GRANTED || trial->phase == PICKED_UP;
 }
 
@@ -720,9 +726,9 @@ static void check_victim(const struct trial *trial)
     }
 }
 
-/* --- The matrix --------------------------------------------------------------------------------------------------- */
+/* --- The matrix ------------------------------------------------------------------------------- */
 
-static const struct trial *running; /* NULL when it came to its end */
+static const struct trial *running; /* for print_trial(); NULL when the trial has passed */
 
 static void run_trial(struct trial *trial)
 {
@@ -733,7 +739,7 @@ static void run_trial(struct trial *trial)
     trial_close(trial);
 }
 
-/* All are cancelled, so nobody is served but the victim. */
+/* The end of the runtime cancels all, so only the victim can be served. */
 static void run_until_runtime_is_freed(struct trial *trial)
 {
     trial_open(trial);
@@ -760,7 +766,7 @@ static void run_trials(void **state)
         for (unsigned behind = 0; behind <= BEHIND; behind++) {
             struct trial trial = { .kind = set->kind, .phase = phase, .method = set->method, .behind = behind };
             if (set->method == FREE && phase == GRANTED && set->kind->by_time)
-                continue; /* it comes to an end before time does */
+                continue; /* the runtime ends before the sleep does */
             running = &trial;
             set->method == FREE ? run_until_runtime_is_freed(&trial) : run_trial(&trial);
             running = NULL;

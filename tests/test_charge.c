@@ -1,6 +1,6 @@
 /*
- * What C holds for a script: that it is on the script's account while it is held, and off it afterwards; that names and texts are cut; and
- * that failures which nobody saw are told a few at a time, in the order in which they happened.
+ * Memory that C holds for a script is charged to the script while C holds it.  Names and texts are
+ * cut to a length.  Failures that nobody observed are reported a few at a time, in order.
  */
 #include "lua_host.h"
 
@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- Texts ------------------------------------------------------------------------------------------------------------ */
+/* --- Texts ------------------------------------------------------------------------------------ */
 
 static void names_are_cut_between_characters(void **state)
 {
@@ -40,7 +40,7 @@ static void names_are_cut_between_characters(void **state)
     assert_string_equal(shown + 122, "\xc3\xa9...");
 }
 
-/* --- Reports ------------------------------------------------------------------------------------------------------------ */
+/* --- Reports ---------------------------------------------------------------------------------- */
 
 static unsigned told, longest, in_order, marked;
 
@@ -57,7 +57,7 @@ static void take_report(void *data, struct orr_task *task)
     told++;
 }
 
-static void failures_are_told_a_few_a_turn_in_their_order_and_cut(void **state)
+static void failures_are_reported_in_order_a_few_in_each_turn_and_cut_to_length(void **state)
 {
     (void)state;
     told = longest = in_order = marked = 0;
@@ -83,7 +83,7 @@ static void failures_are_told_a_few_a_turn_in_their_order_and_cut(void **state)
     finish(rt, L);
 }
 
-static void error_value_stays_whole(void **state)
+static void error_value_is_not_cut(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
@@ -100,9 +100,12 @@ static void error_value_stays_whole(void **state)
     finish(rt, L);
 }
 
-/* --- The account ----------------------------------------------------------------------------------------------------------- */
+/* --- Charges ---------------------------------------------------------------------------------- */
 
-/* Runs a script that makes something, keeps it in `kept`, and lets go of it: what it costs, and what is left of that. */
+/*
+ * A script makes 100 things with `make` and keeps them.  Each must be charged with at least `least`
+ * bytes, and closing the isolate must return the whole charge.
+ */
 static void assert_charged(const char *make, size_t least)
 {
     struct orr_runtime *rt = host_runtime();
@@ -130,7 +133,7 @@ static void assert_charged(const char *make, size_t least)
     quota_unref(quota);
 }
 
-static void what_c_holds_is_charged_and_given_back(void **state)
+static void memory_that_c_holds_for_a_script_is_charged_until_it_is_freed(void **state)
 {
     (void)state;
     assert_charged("return game.async.mutex()", 144);
@@ -144,7 +147,7 @@ static void what_c_holds_is_charged_and_given_back(void **state)
                    200 + 100 + CHARGE_TASK);
 }
 
-static void quota_is_shared_and_the_scripts_own_part_is_kept(void **state)
+static void quota_is_shared_and_keeps_a_part_for_the_script(void **state)
 {
     (void)state;
     struct alloc alloc = alloc_from(NULL, NULL);
@@ -168,8 +171,8 @@ static void quota_is_shared_and_the_scripts_own_part_is_kept(void **state)
     assert_true(quota_take(NULL, SIZE_MAX));
 }
 
-/* Whoever waits for a job that has run out of memory finds that memory free. */
-static void job_that_runs_out_of_memory_leaves_it_to_the_next(void **state)
+/* The caller of a job that ran out of memory finds that memory free again. */
+static void memory_of_a_job_that_ran_out_of_it_is_free_for_the_next_job(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime_with((struct orr_options){ .pool_threads = 1 });
@@ -191,11 +194,11 @@ static void job_that_runs_out_of_memory_leaves_it_to_the_next(void **state)
 
 static const struct CMUnitTest charge_tests[] = {
     cmocka_unit_test(names_are_cut_between_characters),
-    cmocka_unit_test(failures_are_told_a_few_a_turn_in_their_order_and_cut),
-    cmocka_unit_test(error_value_stays_whole),
-    cmocka_unit_test(what_c_holds_is_charged_and_given_back),
-    cmocka_unit_test(quota_is_shared_and_the_scripts_own_part_is_kept),
-    cmocka_unit_test(job_that_runs_out_of_memory_leaves_it_to_the_next),
+    cmocka_unit_test(failures_are_reported_in_order_a_few_in_each_turn_and_cut_to_length),
+    cmocka_unit_test(error_value_is_not_cut),
+    cmocka_unit_test(memory_that_c_holds_for_a_script_is_charged_until_it_is_freed),
+    cmocka_unit_test(quota_is_shared_and_keeps_a_part_for_the_script),
+    cmocka_unit_test(memory_of_a_job_that_ran_out_of_it_is_free_for_the_next_job),
 };
 
 HARNESS_MAIN(charge_tests)

@@ -1,6 +1,6 @@
 /*
- * Garbage, and the limits that keep collecting it short.  What is checked is what came of it, in which turn, and how many cycles it
- * took: never how long.
+ * Garbage, and the limits that keep each step of the collector short.  The tests check results,
+ * turns and numbers of cycles, never durations.
  */
 #include "lua_host.h"
 
@@ -37,7 +37,7 @@ static int host_tick(lua_State *L)
     return 0;
 }
 
-/* Milliseconds of this thread's own time. */
+/* Milliseconds of this thread's CPU time. */
 static double cpu_time(void)
 {
     struct timespec now;
@@ -45,9 +45,9 @@ static double cpu_time(void)
     return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
 }
 
-static double hook_time; /* that setting hooks took */
+static double hook_time; /* CPU time spent on setting hooks */
 
-/* cpu(): both. */
+/* cpu(): CPU time, and the part of it that was spent on setting hooks. */
 static int host_cpu(lua_State *L)
 {
     lua_pushnumber(L, cpu_time());
@@ -83,7 +83,10 @@ static lua_State *patient_trusted(struct orr_runtime *rt, struct orr_lua_options
     return with_functions(open_trusted(rt, options));
 }
 
-/* How long a step takes is the machine's matter: no script is ended for it, unless the test says so. */
+/*
+ * No script is ended for a long step, unless the test asks for that: a step is long on a slow
+ * machine.
+ */
 static lua_State *patient_untrusted(struct orr_runtime *rt, struct orr_lua_options options)
 {
     if (!options.longest_step_ns)
@@ -92,9 +95,9 @@ static lua_State *patient_untrusted(struct orr_runtime *rt, struct orr_lua_optio
     return with_functions(open_isolate(rt, options));
 }
 
-static char message[8192]; /* of the last script that has failed */
+static char message[8192]; /* the message of the last script that failed */
 
-/* Runs a script to its end, in turns of 4 ms; answers its error. */
+/* Runs a script to its end, in turns of 4 ms; returns its error. */
 static int run(struct orr_runtime *rt, lua_State *L, const char *code)
 {
     struct orr_task *task = start(L, code);
@@ -126,7 +129,7 @@ static bool is_done(struct orr_runtime *rt, struct orr_task *task)
     return done;
 }
 
-/* --- Pace -------------------------------------------------------------------------------------------------------------- */
+/* --- Pace ------------------------------------------------------------------------------------- */
 
 static const char steady[] = "local keep = {} for i = 1, 20000 do keep[i] = { i } end\n"
                              "collectgarbage 'step' note(game.runtime.memory_used)\n"
@@ -182,15 +185,16 @@ static void state_without_limits_on_time_keeps_luas_own_collector(void **state)
     finish(rt, L);
 }
 
-static void plain_code_of_the_host_collects_too(void **state)
+static void garbage_is_collected_while_the_host_runs_lua_outside_of_tasks(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
     lua_State *L = patient_trusted(rt, (struct orr_lua_options){ 0 });
     load(L, "for i = 1, 300000 do local t = { i, {} } end");
     assert_int_equal(lua_pcall(L, 0, 0, 0), LUA_OK);
-    assert_true(stats_of(L).memory_peak < 8 * MB);                   /* of some 40 */
-    run_well(rt, L, "for i = 1, 300000 do local t = { i, {} } end"); /* and then it is ours again */
+    assert_true(stats_of(L).memory_peak < 8 * MB); /* of about 40 MB allocated */
+    /* Afterwards the runtime steps the collector again. */
+    run_well(rt, L, "for i = 1, 300000 do local t = { i, {} } end");
     assert_true(collector_of(L)->cycles > 0);
     assert_false(collector_of(L)->left_to_lua);
     finish(rt, L);
@@ -198,8 +202,8 @@ static void plain_code_of_the_host_collects_too(void **state)
 
 static const char makes_a_heap[] = "heap = {} for i = 1, 100000 do heap[i] = { i } end collectgarbage() note 'made'";
 
-/* While something is owed, none of the isolate's Lua runs: not the next task's either. */
-static void what_is_owed_is_paid_before_any_lua_of_the_isolate_goes_on(void **state)
+/* While collector work is owed, no Lua of the isolate runs, not even the next task. */
+static void owed_collector_work_is_done_before_any_lua_of_the_isolate_goes_on(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
@@ -229,7 +233,7 @@ static void what_is_owed_is_paid_before_any_lua_of_the_isolate_goes_on(void **st
     finish(rt, L);
 }
 
-static void paying_is_charged_to_the_deadline_of_who_owes(void **state)
+static void collector_work_counts_against_the_deadline_of_the_script(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
@@ -261,9 +265,9 @@ static void script_that_only_collects_meets_its_deadline(void **state)
     finish(rt, L);
 }
 
-/* --- At the memory limit ------------------------------------------------------------------------------------------------ */
+/* --- At the memory limit ---------------------------------------------------------------------- */
 
-/* The collector is stopped, so that all garbage is there when the limit is. */
+/* The script stops the collector, so all garbage is still there when the limit is reached. */
 static void limit_is_no_error_when_collecting_helps(void **state)
 {
     (void)state;
@@ -286,8 +290,8 @@ static void limit_is_no_error_when_collecting_helps(void **state)
     assert_int_equal(error_of(rt, task), 0);
     expect_noted("through;");
     assert_true(collector_of(L)->cycles >= 1);
-    assert_true(paying >= 3);     /* turns in which it was suspended for that */
-    assert_true(neighbours >= 3); /* and others were not */
+    assert_true(paying >= 3);     /* turns in which the script was suspended to collect */
+    assert_true(neighbours >= 3); /* turns in which other tasks ran */
     assert_true(stats_of(L).memory_peak < 18 * MB);
     orr_runtime_enter(rt);
     orr_task_unref(neighbour);
@@ -341,7 +345,7 @@ static void finalizers_may_allocate_at_the_limit(void **state)
     finish(rt, L);
 }
 
-/* --- Limits on one thing ------------------------------------------------------------------------------------------------ */
+/* --- Limits of one object --------------------------------------------------------------------- */
 
 static void list_that_is_too_long_is_an_error(void **state)
 {
@@ -377,7 +381,7 @@ static void too_many_short_strings_are_an_error(void **state)
     struct orr_runtime *rt = host_runtime();
     lua_State *L = patient_untrusted(rt, (struct orr_lua_options){ .most_strings = 8192 });
     run_well(rt, L,
-             "local n = 0 for i = 1, 1e5 do n = n + #('s' .. i) end note(n)\n" /* not at once */
+             "local n = 0 for i = 1, 1e5 do n = n + #('s' .. i) end note(n)\n"
              "note(select(2, pcall(function() local t = {} for i = 1, 1e5 do t[i] = 's' .. i end end)))\n"
              "note 'on'");
     expect_noted("588895;script:2: too many different short strings: more than 8192;on;");
@@ -400,7 +404,10 @@ static void string_that_is_too_long_is_an_error(void **state)
     finish(rt, L);
 }
 
-/* Lua doubles stacks, gives them what a call needs, and shrinks them to twice what is in use: the sizes are odd after the first error. */
+/*
+ * Lua doubles stacks, gives them what a call needs, and shrinks them to twice what is in use.  So
+ * the sizes are irregular after the first error.
+ */
 static void stack_that_is_too_deep_is_an_error_each_time(void **state)
 {
     (void)state;
@@ -418,7 +425,7 @@ static void stack_that_is_too_deep_is_an_error_each_time(void **state)
         "  if err:find 'more than 8192 values on one stack' then count = count + 1 else note(err) end\n"
         "end\n"
         "for i = 1, 20000 do list[i] = i end\n"
-        "note(count) note(#{ 0, table.unpack(list, 1, 7000) })\n" /* a list of the size of such a stack is none */
+        "note(count) note(#{ 0, table.unpack(list, 1, 7000) })\n" /* a list is no stack */
         "local s = {} for i = 1, 300 do s[i] = ('x'):rep(1000) end note(#table.concat(s))");
     expect_noted("30;7001;300000;");
     assert_int_equal(notices[ORR_LUA_ENDED], 0);
@@ -490,7 +497,7 @@ static void longest_step_is_limited_by_default_only_where_nobody_is_trusted(void
     finish(rt, L);
 }
 
-/* The sizes of what a large table has, made of bytes that look like the tags of values. */
+/* The string's buffers have the sizes of a large table, and bytes that look like tags of values. */
 static void buffer_of_a_string_is_not_taken_for_a_table(void **state)
 {
     (void)state;
@@ -512,7 +519,7 @@ static void buffer_of_a_string_is_not_taken_for_a_table(void **state)
     finish(rt, L);
 }
 
-/* --- Objects with finalizers -------------------------------------------------------------------------------------------- */
+/* --- Objects with finalizers ------------------------------------------------------------------ */
 
 static const char makes_objects[] =
     "local async, makers = game.async, {}\n"
@@ -559,7 +566,10 @@ static void objects_that_are_garbage_do_not_count(void **state)
     finish(rt, L);
 }
 
-/* Or they would be garbage all at once, and that is one step of the collector's. */
+/*
+ * Otherwise all objects would become garbage at once, and the collector would finalize them in one
+ * step.
+ */
 static void cycle_is_forced_after_some_thousand_objects(void **state)
 {
     (void)state;
@@ -572,7 +582,7 @@ static void cycle_is_forced_after_some_thousand_objects(void **state)
     finish(rt, L);
 }
 
-static void trusted_state_has_as_many_objects_as_it_likes(void **state)
+static void trusted_state_has_no_limit_of_objects(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
@@ -586,14 +596,14 @@ static void trusted_state_has_as_many_objects_as_it_likes(void **state)
     finish(rt, L);
 }
 
-/* --- Being ended -------------------------------------------------------------------------------------------------------- */
+/* --- Ended scripts ---------------------------------------------------------------------------- */
 
 static const char insists[] = "game.events:on('e', function() note 'handled' end)\n"
                               "game.loop.set_interval(1, function() note 'timer' end)\n"
                               "game.async.run({ detached = true }, function() game.async.sleep(1) note 'task' end)\n"
                               "t = {} while true do pcall(function() while true do t[#t + 1] = 1 end end) end";
 
-static void script_that_insists_is_ended(void **state)
+static void script_that_hits_a_limit_again_and_again_is_ended(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
@@ -629,7 +639,7 @@ static void job_that_is_ended_tells_its_caller_why(void **state)
     finish(rt, L);
 }
 
-static void nothing_of_an_ended_script_runs_any_more(void **state)
+static void no_lua_of_an_ended_script_runs(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
@@ -676,8 +686,8 @@ static void script_whose_garbage_takes_too_long_in_one_piece_is_ended(void **sta
         0);
     assert_int_equal(notices[ORR_LUA_ENDED], 1);
     assert_non_null(strstr(notice_text, "in one piece"));
-    assert_true(collector_of(L)->cycles <
-                before + 3); /* at once: not because it has become longer from cycle to cycle */
+    /* At once, not after a growth from cycle to cycle. */
+    assert_true(collector_of(L)->cycles < before + 3);
     if (!strstr(message, "Script ended: its garbage took"))
         fail_msg("%s", message);
     finish(rt, L);
@@ -698,7 +708,7 @@ static void neighbour_of_an_ended_script_goes_on(void **state)
     finish(rt, L);
 }
 
-/* --- collectgarbage ------------------------------------------------------------------------------------------------------ */
+/* --- collectgarbage --------------------------------------------------------------------------- */
 
 static void collecting_suspends_the_script(void **state)
 {
@@ -717,7 +727,7 @@ static void collecting_suspends_the_script(void **state)
     finish(rt, L);
 }
 
-static void collecting_is_done_where_the_script_cannot_be_suspended(void **state)
+static void script_that_cannot_be_suspended_collects_at_once(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
@@ -789,7 +799,7 @@ static void stopped_collector_stands_still_until_it_is_restarted(void **state)
     finish(rt, L);
 }
 
-static void what_a_script_sets_is_remembered(void **state)
+static void collectgarbage_remembers_what_a_script_sets(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
@@ -822,7 +832,7 @@ static void untrusted_script_can_only_count_and_step(void **state)
     finish(rt, L);
 }
 
-/* --- What a script cannot tell ------------------------------------------------------------------------------------------ */
+/* --- What a script does not notice ------------------------------------------------------------ */
 
 static const char counts_events[] =
     "local pressure = ...\n"
@@ -848,7 +858,7 @@ static const char counts_events[] =
 
 static bool makes_garbage;
 
-/* In C, so that the script's own events are the same with and without. */
+/* Written in C, so that hooks of the script see the same events with and without garbage. */
 static int host_garbage(lua_State *L)
 {
     for (int i = 0; makes_garbage && i < 20; i++) {
@@ -902,8 +912,11 @@ static void weak_tables_keep_metatables_that_they_are_given_meanwhile(void **sta
     finish(rt, L);
 }
 
-/* Setting a hook goes through all frames of a coroutine: each slice does, and garbage must not add much to that. */
-static void deep_recursion_that_allocates_is_not_all_hooks(void **state)
+/*
+ * Setting a hook visits all frames of a coroutine.  Each slice does it; garbage must add little to
+ * that.
+ */
+static void deep_recursion_that_allocates_spends_little_time_on_hooks(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
@@ -927,9 +940,9 @@ static const struct CMUnitTest collector_tests[] = {
     cmocka_unit_test(memory_stays_bounded_in_a_trusted_state),
     cmocka_unit_test(memory_stays_bounded_where_instructions_are_counted),
     cmocka_unit_test(state_without_limits_on_time_keeps_luas_own_collector),
-    cmocka_unit_test(plain_code_of_the_host_collects_too),
-    cmocka_unit_test(what_is_owed_is_paid_before_any_lua_of_the_isolate_goes_on),
-    cmocka_unit_test(paying_is_charged_to_the_deadline_of_who_owes),
+    cmocka_unit_test(garbage_is_collected_while_the_host_runs_lua_outside_of_tasks),
+    cmocka_unit_test(owed_collector_work_is_done_before_any_lua_of_the_isolate_goes_on),
+    cmocka_unit_test(collector_work_counts_against_the_deadline_of_the_script),
     cmocka_unit_test(script_that_only_collects_meets_its_deadline),
     cmocka_unit_test(limit_is_no_error_when_collecting_helps),
     cmocka_unit_test(limit_is_an_error_after_whole_cycles_that_did_not_help),
@@ -947,23 +960,23 @@ static const struct CMUnitTest collector_tests[] = {
     cmocka_unit_test(too_many_objects_are_an_error_until_some_are_garbage),
     cmocka_unit_test(objects_that_are_garbage_do_not_count),
     cmocka_unit_test(cycle_is_forced_after_some_thousand_objects),
-    cmocka_unit_test(trusted_state_has_as_many_objects_as_it_likes),
-    cmocka_unit_test(script_that_insists_is_ended),
+    cmocka_unit_test(trusted_state_has_no_limit_of_objects),
+    cmocka_unit_test(script_that_hits_a_limit_again_and_again_is_ended),
     cmocka_unit_test(list_is_not_taken_for_a_stack),
     cmocka_unit_test(job_that_is_ended_tells_its_caller_why),
-    cmocka_unit_test(nothing_of_an_ended_script_runs_any_more),
+    cmocka_unit_test(no_lua_of_an_ended_script_runs),
     cmocka_unit_test(script_whose_garbage_takes_too_long_in_one_piece_is_ended),
     cmocka_unit_test(neighbour_of_an_ended_script_goes_on),
     cmocka_unit_test(collecting_suspends_the_script),
-    cmocka_unit_test(collecting_is_done_where_the_script_cannot_be_suspended),
+    cmocka_unit_test(script_that_cannot_be_suspended_collects_at_once),
     cmocka_unit_test(finalizer_cannot_collect_and_is_told_so),
     cmocka_unit_test(step_is_true_at_the_end_of_a_cycle),
     cmocka_unit_test(stopped_collector_stands_still_until_it_is_restarted),
-    cmocka_unit_test(what_a_script_sets_is_remembered),
+    cmocka_unit_test(collectgarbage_remembers_what_a_script_sets),
     cmocka_unit_test(untrusted_script_can_only_count_and_step),
     cmocka_unit_test(hooks_of_a_script_see_the_same_events_while_garbage_is_collected),
     cmocka_unit_test(weak_tables_keep_metatables_that_they_are_given_meanwhile),
-    cmocka_unit_test(deep_recursion_that_allocates_is_not_all_hooks),
+    cmocka_unit_test(deep_recursion_that_allocates_spends_little_time_on_hooks),
 };
 
 HARNESS_MAIN(collector_tests)

@@ -1,7 +1,7 @@
 /*
- * Trees that are very deep or very wide.  Depth must cost no stack: the runtime is driven on one that would hold a few
- * hundred frames.  Width must cost nothing beside the children themselves: what is counted is polls, which are the same
- * for each child however many there are.
+ * Trees of tasks that are very deep or very wide.  Depth must cost no stack: the runtime runs on a
+ * stack with room for a few hundred frames.  Width must cost nothing per sibling: the number of
+ * polls of each child is the same, however many children there are.
  */
 #include "alarm.h"
 #include "harness.h"
@@ -15,13 +15,13 @@ enum {
     CHAIN = 100000,
     NESTED = 10000,
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    STACK = 512 * 1024, /* their frames are larger, and so is what they keep on it */
+    STACK = 512 * 1024, /* sanitizers make frames larger */
 #else
     STACK = 64 * 1024,
 #endif
 };
 
-/* --- A small stack --------------------------------------------------------------------------------------- */
+/* --- A small stack ---------------------------------------------------------------------------- */
 
 struct drive {
     struct orr_runtime *rt;
@@ -49,7 +49,7 @@ static int on_a_small_stack(struct orr_runtime *rt, int (*fn)(struct orr_runtime
     return what.answer;
 }
 
-/* --- A chain --------------------------------------------------------------------------------------------- */
+/* --- A chain ---------------------------------------------------------------------------------- */
 
 struct chain;
 
@@ -60,14 +60,16 @@ struct link {
     bool begun;
 };
 
-/* A hundred thousand tasks, each the child of the one before.  Nothing is asserted on the driver's thread. */
+/*
+ * A hundred thousand tasks, each the child of the one before.  The driver's thread asserts nothing.
+ */
 struct chain {
     struct orr_runtime *rt;
     struct link *links;
     unsigned begun, dropped, out_of_order, last_dropped;
-    int error;    /* with which the last one ends */
-    bool joining; /* the bodies of all others are over at once */
-    bool endless; /* the last one waits, too */
+    int error;    /* the error of the last task */
+    bool joining; /* all tasks but the last end their body at once, and join */
+    bool endless; /* the last task waits for ever */
     void (*at_end)(struct chain *chain);
     struct orr_task *top;
     unsigned seen, sunk, cause_length;
@@ -193,7 +195,7 @@ static void deep_chain_is_cancelled_in_one_go(void **state)
     chain_close(&chain);
 }
 
-static void failure_at_the_bottom_of_a_deep_chain_reaches_the_top_through_those_who_join(void **state)
+static void failure_at_the_bottom_of_a_deep_chain_reaches_the_top_through_joining_tasks(void **state)
 {
     (void)state;
     struct chain chain = { .joining = true, .error = -EIO };
@@ -207,7 +209,7 @@ static void failure_at_the_bottom_of_a_deep_chain_reaches_the_top_through_those_
     chain_close(&chain);
 }
 
-static void failure_at_the_bottom_of_a_deep_chain_is_told_to_each_who_waits(void **state)
+static void failure_at_the_bottom_of_a_deep_chain_is_told_to_each_waiting_task(void **state)
 {
     (void)state;
     struct chain chain = { .error = -EIO };
@@ -221,7 +223,7 @@ static void failure_at_the_bottom_of_a_deep_chain_is_told_to_each_who_waits(void
     chain_close(&chain);
 }
 
-static void log_tells_of_a_deep_chain_in_a_line(void **state)
+static void log_shows_a_deep_chain_in_one_line(void **state)
 {
     (void)state;
     struct chain chain = { .joining = true, .error = -EIO };
@@ -242,7 +244,7 @@ static int turn_for_a_while(struct orr_runtime *rt)
     return more;
 }
 
-static void deep_chain_is_shut_down_while_it_lives(void **state)
+static void deep_chain_of_living_tasks_is_shut_down(void **state)
 {
     (void)state;
     struct chain chain = { .endless = true };
@@ -271,8 +273,10 @@ static enum orr_poll deaf_poll(struct orr_task *task, void *data)
     return ORR_PENDING;
 }
 
-/* Nothing moves them any more: their bodies are dropped, parents before children, and their tasks end the other way. */
-static void deep_chain_of_tasks_that_do_not_listen_is_dropped(void **state)
+/*
+ * The tasks ignore their cancellation.  Bodies are dropped parents first, tasks end children first.
+ */
+static void deep_chain_of_tasks_that_ignore_cancellation_is_dropped(void **state)
 {
     (void)state;
     struct chain chain = { .endless = true };
@@ -287,7 +291,7 @@ static void deep_chain_of_tasks_that_do_not_listen_is_dropped(void **state)
     chain_close(&chain);
 }
 
-/* --- Looking at a chain ---------------------------------------------------------------------------------- */
+/* --- Visiting and printing a chain ------------------------------------------------------------ */
 
 struct view {
     unsigned count, deepest, wrong, longest, deep_lines;
@@ -339,7 +343,7 @@ static void deep_chain_is_visited_and_printed(void **state)
     chain_close(&chain);
 }
 
-/* --- Many children --------------------------------------------------------------------------------------- */
+/* --- Many children ---------------------------------------------------------------------------- */
 
 struct family;
 
@@ -348,11 +352,11 @@ struct child {
     struct orr_wait wait;
 };
 
-/* One parent and its children, in a scope of its own or not, that end in one way or another. */
+/* A parent with many children, in a scope or not, that end in one of several ways. */
 struct family {
     unsigned size, dropped, told, drops_out_of_order;
     bool scope, supervise, cancel;
-    int error; /* of each child */
+    int error; /* the error of each child */
     unsigned step;
     int left_with;
     struct orr_wait wait;
@@ -402,7 +406,7 @@ static enum orr_poll parent_poll(struct orr_task *task, void *data)
     struct family *family = data;
     if (!family->step++) {
         begin_family(task, family);
-        return orr_task_yield(task); /* so that all of them sleep */
+        return orr_task_yield(task); /* lets all children begin to sleep */
     }
     if (family->cancel && family->step == 2)
         family->scope ? orr_scope_cancel(&family->block, "enough") : orr_task_cancel(task, "enough");
@@ -415,7 +419,7 @@ static void forget_failure(void *data, struct orr_task *task)
     (void)task;
 }
 
-/* How many polls, those of the parent not counted. */
+/* Returns the number of polls, without those of the parent. */
 static uint64_t raise_family(struct family family, unsigned size)
 {
     family.size = size;
@@ -456,12 +460,12 @@ static void each_of_many_children_is_polled_as_often_as_each_of_few(void **state
     }
 }
 
-/* --- Nested scopes --------------------------------------------------------------------------------------- */
+/* --- Nested scopes ---------------------------------------------------------------------------- */
 
 struct nesting {
     struct orr_scope *scopes;
     unsigned entered, left, wrong;
-    int error; /* that goes from scope to scope, outwards */
+    int error; /* goes from scope to scope, outwards */
     struct orr_wait wait;
     struct child *children;
     struct family family;
@@ -511,11 +515,11 @@ static void many_scopes_nest_in_one_task(void **state)
 static const struct CMUnitTest depth[] = {
     cmocka_unit_test(deep_chain_completes_from_the_leaf_up),
     cmocka_unit_test(deep_chain_is_cancelled_in_one_go),
-    cmocka_unit_test(failure_at_the_bottom_of_a_deep_chain_reaches_the_top_through_those_who_join),
-    cmocka_unit_test(failure_at_the_bottom_of_a_deep_chain_is_told_to_each_who_waits),
-    cmocka_unit_test(log_tells_of_a_deep_chain_in_a_line),
-    cmocka_unit_test(deep_chain_is_shut_down_while_it_lives),
-    cmocka_unit_test(deep_chain_of_tasks_that_do_not_listen_is_dropped),
+    cmocka_unit_test(failure_at_the_bottom_of_a_deep_chain_reaches_the_top_through_joining_tasks),
+    cmocka_unit_test(failure_at_the_bottom_of_a_deep_chain_is_told_to_each_waiting_task),
+    cmocka_unit_test(log_shows_a_deep_chain_in_one_line),
+    cmocka_unit_test(deep_chain_of_living_tasks_is_shut_down),
+    cmocka_unit_test(deep_chain_of_tasks_that_ignore_cancellation_is_dropped),
     cmocka_unit_test(deep_chain_is_visited_and_printed),
     cmocka_unit_test(each_of_many_children_is_polled_as_often_as_each_of_few),
     cmocka_unit_test(many_scopes_nest_in_one_task),

@@ -1,6 +1,6 @@
 /*
- * What if there is none?  Every allocation is made to fail in turn, the library's own by the hook, the pool's by
- * standing in front of libc; descriptors run out; the kernel forbids io_uring.
+ * Resources run out.  Every allocation fails in turn: the runtime's own through its allocator, the
+ * others through replaced functions of libc.  Descriptors run out.  The kernel forbids io_uring.
  */
 #include "failing.h"
 #include "harness.h"
@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Counts down with each allocation; the one that finds 0 fails. */
+/* Each allocation decrements this; an allocation that finds 0 or less fails. */
 static _Atomic int allowed = INT32_MAX;
 
 static bool may_allocate(void)
@@ -67,7 +67,7 @@ static enum orr_poll end_at_once(struct orr_task *task, void *data)
 static enum orr_poll spawn_many(struct orr_task *task, void *data)
 {
     struct workload *workload = data;
-    for (int i = 0; i < 300; i++) { /* several chunks of the table */
+    for (int i = 0; i < 300; i++) { /* enough for several chunks of the waker table */
         struct orr_spawn what = { .poll = end_at_once, .data = workload, .drop = count_drop };
         int error = orr_spawn(orr_task_runtime(task), &what);
         if (!error)
@@ -78,7 +78,7 @@ static enum orr_poll spawn_many(struct orr_task *task, void *data)
     return ORR_DONE;
 }
 
-/* A bit of everything that allocates.  True if nothing failed. */
+/* Does a little of everything that allocates.  True if nothing failed. */
 static bool run_workload(void)
 {
     struct workload workload = { 0 };
@@ -127,7 +127,7 @@ static void every_allocation_fails_in_turn_and_nothing_is_lost(void **state)
     assert_true(run_workload());
 }
 
-/* Leaves at most so many descriptors to be opened. */
+/* Lets the process open at most `spare` more descriptors. */
 static void limit_descriptors(unsigned spare)
 {
     struct rlimit limit;
@@ -138,7 +138,7 @@ static void limit_descriptors(unsigned spare)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
 }
 
-static void running_out_of_descriptors_is_an_error_that_says_so(void **state)
+static void running_out_of_descriptors_is_a_clear_error(void **state)
 {
     (void)state;
     struct rlimit before;
@@ -148,13 +148,14 @@ static void running_out_of_descriptors_is_an_error_that_says_so(void **state)
     do {
         unsigned open_before = harness_open_fds();
         limit_descriptors(spare++);
-        rt = harness_runtime_with((struct orr_options){ .workers = 40 }); /* more places than the pool has */
+        /* More waker tables than the pool has. */
+        rt = harness_runtime_with((struct orr_options){ .workers = 40 });
         if (!rt) {
             assert_true(errno == EMFILE || errno == ENFILE);
             assert_non_null(strstr(harness_log(), "Too many open files"));
         }
         setrlimit(RLIMIT_NOFILE, &before);
-        if (!rt) /* only the pool may have grown, and it keeps what it has */
+        if (!rt) /* only the pool of waker tables may have grown, and it keeps its descriptors */
             assert_true(harness_open_fds() <= open_before + 40);
         assert_true(spare < 200);
     } while (!rt);
@@ -163,7 +164,7 @@ static void running_out_of_descriptors_is_an_error_that_says_so(void **state)
     int fd = orr_runtime_fd(rt);
     setrlimit(RLIMIT_NOFILE, &before);
     if (harness_reactor == ORR_REACTOR_URING)
-        assert_int_equal(fd, -EMFILE); /* it has to make one */
+        assert_int_equal(fd, -EMFILE); /* io_uring needs one more descriptor */
     else
         assert_true(fd >= 0);
     assert_true(orr_runtime_fd(rt) >= 0);
@@ -189,7 +190,7 @@ static void keep_line(void *data, enum orr_log level, const char *message)
     snprintf(data, 200, "%s", message);
 }
 
-/* In a child, because a filter is for good.  Exit status 0 if all is as it should be. */
+/* Runs in a child process, because a seccomp filter cannot be removed.  Returns 0 for success. */
 static int without_io_uring(int error)
 {
     char line[200] = "";
@@ -208,13 +209,13 @@ static int without_io_uring(int error)
     orr_spawn(rt, &(struct orr_spawn){ .poll = probe_poll, .data = &probe });
     if (orr_runtime_run(rt) || probe.polls != 1 || orr_runtime_free(rt))
         return 4;
-    options.reactor = ORR_REACTOR_URING; /* asked for by name, it must not be replaced */
+    options.reactor = ORR_REACTOR_URING; /* a reactor that is asked for by name is not replaced */
     if (orr_runtime_new(&options) || errno != error || !strstr(line, "no runtime"))
         return 5;
     return 0;
 }
 
-static void seccomp_that_denies_io_uring_leads_to_epoll(void **state)
+static void epoll_is_used_where_seccomp_denies_io_uring(void **state)
 {
     (void)state;
     static const int errors[] = { EPERM, ENOSYS, EACCES };
@@ -231,8 +232,8 @@ static void seccomp_that_denies_io_uring_leads_to_epoll(void **state)
 
 static const struct CMUnitTest fault_tests[] = {
     cmocka_unit_test(every_allocation_fails_in_turn_and_nothing_is_lost),
-    cmocka_unit_test(running_out_of_descriptors_is_an_error_that_says_so),
-    cmocka_unit_test(seccomp_that_denies_io_uring_leads_to_epoll),
+    cmocka_unit_test(running_out_of_descriptors_is_a_clear_error),
+    cmocka_unit_test(epoll_is_used_where_seccomp_denies_io_uring),
 };
 
 HARNESS_MAIN(fault_tests)

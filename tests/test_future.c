@@ -1,7 +1,7 @@
 /* Futures, from any thread, at any time. */
 #include "wait_fixture.h"
 
-/* --- Futures ------------------------------------------------------------------------------------------------------ */
+/* --- Futures ---------------------------------------------------------------------------------- */
 
 static int await_future(struct orr_task *task, struct step_task *self)
 {
@@ -37,7 +37,7 @@ static void future_is_waited_for_by_several_tasks(void **state)
     fixture_close(rt);
 }
 
-static void future_completed_by_another_thread_wakes_those_who_wait(void **state)
+static void future_completed_by_another_thread_wakes_waiting_tasks(void **state)
 {
     (void)state;
     open_fixture();
@@ -99,7 +99,7 @@ static void future_is_completed_when_its_runtime_is_gone(void **state)
     }
 }
 
-/* The worker's place is another's by then. */
+/* By then another runtime uses the same waker table. */
 static void future_of_a_runtime_that_is_gone_leaves_the_next_one_alone(void **state)
 {
     (void)state;
@@ -121,7 +121,7 @@ static void future_of_a_runtime_that_is_gone_leaves_the_next_one_alone(void **st
     fixture_close(rt);
 }
 
-static void one_who_waits_keeps_a_future(void **state)
+static void waiting_task_keeps_its_future_alive(void **state)
 {
     (void)state;
     open_fixture();
@@ -203,6 +203,7 @@ struct sleeper {
     struct orr_wait wait;
     bool awake;
 };
+
 static enum orr_poll sleep_an_hour(struct orr_task *task, void *data)
 {
     struct sleeper *self = data;
@@ -212,7 +213,7 @@ static enum orr_poll sleep_an_hour(struct orr_task *task, void *data)
     return ORR_DONE;
 }
 
-/* Whoever was to hear of its end is gone, but the runtime is not. */
+/* The worker that would be told of the end is gone, but the runtime is not. */
 static void foreign_future_of_a_worker_that_has_stopped_holds_back_no_clock(void **state)
 {
     (void)state;
@@ -228,7 +229,7 @@ static void foreign_future_of_a_worker_that_has_stopped_holds_back_no_clock(void
     assert_int_equal(orr_spawn(rt, &(struct orr_spawn){ .poll = sleep_an_hour, .data = &sleeper }), 0);
     for (int turns = 0; turns < 100000 && !sleeper.awake; turns++) {
         harness_settle(rt);
-        sched_yield(); /* the worker's thread has its last steps to go */
+        sched_yield(); /* the worker's thread is about to end */
     }
     bool awake = sleeper.awake;
     assert_int_equal(orr_runtime_free(rt), 0);
@@ -273,35 +274,41 @@ static void misuse_of_futures_is_refused(void **state)
     fixture_close(rt);
 }
 
-/* --- Futures under fire ------------------------------------------------------------------------------------------- */
+/* --- Races ------------------------------------------------------------------------------------ */
 
 /*
- * Threads complete futures, in an order of their own, that tasks on three workers wait for, while others cancel those
- * tasks, and now and then the runtime is freed under them.  Each value must be dropped once, each task end once, and
- * whoever was told that a future is completed must find its result.
+ * Threads complete futures in random order while tasks on three workers wait for them, other
+ * threads cancel those tasks, and now and then the runtime is freed meanwhile.  Each value must be
+ * dropped once, each task must end once, and a task that was told of a completion must find the
+ * result.
  */
-enum { FIRE_WORKERS = 3, FIRE_THREADS = 3, FIRE_TASKS = 32, FIRE_FUTURES = FIRE_WORKERS * FIRE_TASKS };
+enum { RACE_WORKERS = 3, RACE_THREADS = 3, RACE_TASKS = 32, RACE_FUTURES = RACE_WORKERS * RACE_TASKS };
 struct target {
     struct orr_future *future;
     struct orr_wait wait;
     struct orr_task *task;
 };
-struct fire {
+
+struct race {
     struct orr_runtime *rt;
-    struct target targets[FIRE_FUTURES];
+    struct target targets[RACE_FUTURES];
     _Atomic unsigned ends, losses, completed;
     _Atomic bool begin;
 };
-struct gun {
-    struct fire *fire;
+
+struct completer {
+    struct race *race;
     unsigned number, seed;
 };
-struct squad {
-    struct fire *fire;
+
+struct spawner {
+    struct race *race;
     unsigned worker, seed, step;
 };
-static struct fire *field;
-static _Atomic unsigned told, cancelled; /* how the waits have ended, so that one sees what was tried */
+
+static struct race *current_race;
+/* How the waits ended: shows what the test has covered. */
+static _Atomic unsigned told, cancelled;
 
 static enum orr_poll target_poll(struct orr_task *task, void *data)
 {
@@ -312,7 +319,7 @@ static enum orr_poll target_poll(struct orr_task *task, void *data)
     const struct orr_result *result = orr_future_result(self->future);
     atomic_fetch_add(error ? &cancelled : &told, 1);
     if (!error && (!result || result->value != ITEM(1)))
-        atomic_fetch_add(&field->losses, 1);
+        atomic_fetch_add(&current_race->losses, 1);
     return orr_task_fail(task, error);
 }
 
@@ -320,138 +327,137 @@ static void target_drop(void *data)
 {
     struct target *self = data;
     orr_future_unref(self->future);
-    atomic_fetch_add(&field->ends, 1);
+    atomic_fetch_add(&current_race->ends, 1);
 }
 
-static void squad_start(struct orr_task *task, struct squad *self)
+static void spawner_start(struct orr_task *task, struct spawner *self)
 {
-    for (unsigned i = 0; i < FIRE_TASKS; i++) {
-        struct target *target = &field->targets[(self->worker - 1) * FIRE_TASKS + i];
+    for (unsigned i = 0; i < RACE_TASKS; i++) {
+        struct target *target = &current_race->targets[(self->worker - 1) * RACE_TASKS + i];
         struct orr_spawn what = { .poll = target_poll, .data = target, .drop = target_drop, .task = &target->task };
         if (orr_spawn(orr_task_runtime(task), &what))
             target_drop(target);
     }
 }
 
-/* Starts its tasks, then cancels some of them, one in a poll. */
-static enum orr_poll squad_poll(struct orr_task *task, void *data)
+/* Starts its tasks, then cancels some of them, one in each poll. */
+static enum orr_poll spawner_poll(struct orr_task *task, void *data)
 {
-    struct squad *self = data;
+    struct spawner *self = data;
     if (orr_checkpoint(task))
         return ORR_DONE;
     if (!self->step++)
-        squad_start(task, self);
+        spawner_start(task, self);
     struct target *target =
-        &field->targets[(self->worker - 1) * FIRE_TASKS + (unsigned)rand_r(&self->seed) % FIRE_TASKS];
+        &current_race->targets[(self->worker - 1) * RACE_TASKS + (unsigned)rand_r(&self->seed) % RACE_TASKS];
     if (target->task)
         orr_task_cancel(target->task, NULL);
-    return self->step < FIRE_TASKS ? orr_task_yield(task) : ORR_DONE;
+    return self->step < RACE_TASKS ? orr_task_yield(task) : ORR_DONE;
 }
 
-/* What the runtime ended before it began. */
-static void squad_drop(void *data)
+/* Releases the futures of tasks that the runtime dropped before they started. */
+static void spawner_drop(void *data)
 {
-    struct squad *self = data;
-    for (unsigned i = 0; !self->step && i < FIRE_TASKS; i++)
-        target_drop(&field->targets[(self->worker - 1) * FIRE_TASKS + i]);
+    struct spawner *self = data;
+    for (unsigned i = 0; !self->step && i < RACE_TASKS; i++)
+        target_drop(&current_race->targets[(self->worker - 1) * RACE_TASKS + i]);
 }
 
-static void *shoot(void *data)
+static void *complete_futures(void *data)
 {
-    struct gun *self = data;
+    struct completer *self = data;
     struct orr_result result = { .value = ITEM(1), .drop = drop_value };
-    while (!atomic_load(&self->fire->begin))
+    while (!atomic_load(&self->race->begin))
         sched_yield();
     unsigned first = (unsigned)rand_r(&self->seed);
-    for (unsigned i = 0; i < FIRE_FUTURES; i++) {
-        /* Two threads at each future, so that one of them comes too late. */
-        unsigned at = (first + i) % FIRE_FUTURES;
-        if (at % FIRE_THREADS == self->number)
+    for (unsigned i = 0; i < RACE_FUTURES; i++) {
+        /* Two threads complete each future, so one of them is too late. */
+        unsigned at = (first + i) % RACE_FUTURES;
+        if (at % RACE_THREADS == self->number)
             continue;
-        int error = orr_future_complete(self->fire->targets[at].future, result);
-        atomic_fetch_add(&self->fire->completed, !error);
+        int error = orr_future_complete(self->race->targets[at].future, result);
+        atomic_fetch_add(&self->race->completed, !error);
     }
     return NULL;
 }
 
-static void fire_open(struct fire *fire, struct squad *squads, unsigned *seed)
+static void race_open(struct race *race, struct spawner *spawners, unsigned *seed)
 {
-    fire->rt = harness_runtime(FIRE_WORKERS);
-    for (unsigned i = 0; i < FIRE_FUTURES; i++) {
-        struct orr_future_options options = { .worker = 1 + i / FIRE_TASKS, .foreign = i % 2 };
-        assert_int_equal(orr_future_new(fire->rt, &options, &fire->targets[i].future), 0);
-        orr_future_ref(fire->targets[i].future); /* for those who complete it */
+    race->rt = harness_runtime(RACE_WORKERS);
+    for (unsigned i = 0; i < RACE_FUTURES; i++) {
+        struct orr_future_options options = { .worker = 1 + i / RACE_TASKS, .foreign = i % 2 };
+        assert_int_equal(orr_future_new(race->rt, &options, &race->targets[i].future), 0);
+        orr_future_ref(race->targets[i].future); /* the completing threads own this reference */
     }
-    for (unsigned i = 0; i < FIRE_WORKERS; i++) {
-        squads[i] = (struct squad){ .fire = fire, .worker = i + 1, .seed = (unsigned)rand_r(seed) };
-        struct orr_spawn what = { .poll = squad_poll, .data = &squads[i], .drop = squad_drop, .worker = i + 1 };
+    for (unsigned i = 0; i < RACE_WORKERS; i++) {
+        spawners[i] = (struct spawner){ .race = race, .worker = i + 1, .seed = (unsigned)rand_r(seed) };
+        struct orr_spawn what = { .poll = spawner_poll, .data = &spawners[i], .drop = spawner_drop, .worker = i + 1 };
         what.supervise = true;
-        assert_int_equal(orr_spawn(fire->rt, &what), 0);
+        assert_int_equal(orr_spawn(race->rt, &what), 0);
     }
 }
 
-/* To the end, or a few turns and then no more. */
-static void fire_drive(struct fire *fire, unsigned *seed)
+/* Runs to the end, or stops after a few turns. */
+static void race_drive(struct race *race, unsigned *seed)
 {
     if (rand_r(seed) % 2)
-        assert_int_equal(orr_runtime_run(fire->rt), 0);
+        assert_int_equal(orr_runtime_run(race->rt), 0);
     else
         for (int turns = rand_r(seed) % 8; turns--;)
-            orr_runtime_turn(fire->rt, ORR_NEVER);
-    assert_int_equal(orr_runtime_free(fire->rt), 0);
+            orr_runtime_turn(race->rt, ORR_NEVER);
+    assert_int_equal(orr_runtime_free(race->rt), 0);
 }
 
-static void fire_once(unsigned *seed)
+static void race_once(unsigned *seed)
 {
-    struct fire *fire = field = calloc(1, sizeof *fire);
-    struct squad squads[FIRE_WORKERS];
-    struct gun guns[FIRE_THREADS];
-    pthread_t threads[FIRE_THREADS];
+    struct race *race = current_race = calloc(1, sizeof *race);
+    struct spawner spawners[RACE_WORKERS];
+    struct completer completers[RACE_THREADS];
+    pthread_t threads[RACE_THREADS];
     values_dropped = 0;
-    fire_open(fire, squads, seed);
-    for (unsigned i = 0; i < FIRE_THREADS; i++) {
-        guns[i] = (struct gun){ .fire = fire, .number = i, .seed = (unsigned)rand_r(seed) };
-        assert_int_equal(pthread_create(&threads[i], NULL, shoot, &guns[i]), 0);
+    race_open(race, spawners, seed);
+    for (unsigned i = 0; i < RACE_THREADS; i++) {
+        completers[i] = (struct completer){ .race = race, .number = i, .seed = (unsigned)rand_r(seed) };
+        assert_int_equal(pthread_create(&threads[i], NULL, complete_futures, &completers[i]), 0);
     }
-    atomic_store(&fire->begin, true);
-    fire_drive(fire, seed);
-    for (unsigned i = 0; i < FIRE_THREADS; i++)
+    atomic_store(&race->begin, true);
+    race_drive(race, seed);
+    for (unsigned i = 0; i < RACE_THREADS; i++)
         pthread_join(threads[i], NULL);
-    assert_int_equal(fire->ends, FIRE_FUTURES);
-    assert_int_equal(fire->losses, 0);
-    assert_int_equal(fire->completed, FIRE_FUTURES);
-    for (unsigned i = 0; i < FIRE_FUTURES; i++)
-        orr_future_unref(fire->targets[i].future);
-    assert_int_equal(values_dropped, FIRE_FUTURES);
-    free(fire);
+    assert_int_equal(race->ends, RACE_FUTURES);
+    assert_int_equal(race->losses, 0);
+    assert_int_equal(race->completed, RACE_FUTURES);
+    for (unsigned i = 0; i < RACE_FUTURES; i++)
+        orr_future_unref(race->targets[i].future);
+    assert_int_equal(values_dropped, RACE_FUTURES);
+    free(race);
 }
 
-static void futures_under_fire_are_completed_once_and_dropped_once(void **state)
+static void futures_raced_by_many_threads_are_completed_once_and_dropped_once(void **state)
 {
     (void)state;
-    unsigned seed = getenv("SEED") ? (unsigned)strtoul(getenv("SEED"), NULL, 0) : 1;
-    print_message("SEED=%u\n", seed);
+    unsigned seed = (unsigned)harness_seed(1);
     for (int i = 0; i < WORK(2000); i++)
-        fire_once(&seed);
+        race_once(&seed);
     print_message("%u waits were told, %u were cancelled\n", told, cancelled);
     assert_true(told && cancelled);
 }
 
 static const struct CMUnitTest future[] = {
     cmocka_unit_test(future_is_waited_for_by_several_tasks),
-    cmocka_unit_test(future_completed_by_another_thread_wakes_those_who_wait),
+    cmocka_unit_test(future_completed_by_another_thread_wakes_waiting_tasks),
     cmocka_unit_test(future_tells_the_error_that_it_was_completed_with),
     cmocka_unit_test(future_is_completed_once),
     cmocka_unit_test(future_is_completed_when_its_runtime_is_gone),
     cmocka_unit_test(future_of_a_runtime_that_is_gone_leaves_the_next_one_alone),
-    cmocka_unit_test(one_who_waits_keeps_a_future),
+    cmocka_unit_test(waiting_task_keeps_its_future_alive),
     cmocka_unit_test(foreign_future_holds_back_the_virtual_clock_until_it_is_completed),
     cmocka_unit_test(foreign_future_holds_back_the_virtual_clock_until_it_is_given_up),
     cmocka_unit_test(future_that_is_not_foreign_holds_back_no_clock),
     cmocka_unit_test(foreign_future_of_a_worker_that_has_stopped_holds_back_no_clock),
     cmocka_unit_test(future_is_waited_for_on_its_own_worker),
     cmocka_unit_test(misuse_of_futures_is_refused),
-    cmocka_unit_test(futures_under_fire_are_completed_once_and_dropped_once),
+    cmocka_unit_test(futures_raced_by_many_threads_are_completed_once_and_dropped_once),
 };
 
 HARNESS_MAIN(future)

@@ -1,7 +1,7 @@
-/* Waiting for many, for tasks, for time and for I/O. */
+/* Waits for many things at once, for tasks, for time and for I/O. */
 #include "wait_fixture.h"
 
-/* --- Groups ------------------------------------------------------------------------------------------------------- */
+/* --- Groups ----------------------------------------------------------------------------------- */
 
 struct trio {
     struct orr_group group;
@@ -17,7 +17,7 @@ static void trio_open(struct trio *trio)
     }
 }
 
-/* Each permit is back. */
+/* Each semaphore must have its permit back. */
 static void trio_close(struct trio *trio)
 {
     for (int i = 0; i < 3; i++) {
@@ -39,7 +39,7 @@ static void trio_begin(struct orr_task *task, struct trio *trio)
     }
 }
 
-/* Takes the permit of a wait that has come out, and gives it back. */
+/* Takes the permit of a finished wait and releases it. */
 static void pick_up(struct orr_task *task, struct trio *trio, struct orr_wait *wait)
 {
     int i = (int)(wait - trio->waits);
@@ -112,7 +112,7 @@ static void group_hands_out_its_waits_in_the_order_in_which_they_were_granted(vo
     fixture_close(rt);
 }
 
-static void first_of_a_group_withdraws_the_others(void **state)
+static void first_finished_wait_of_a_group_withdraws_the_others(void **state)
 {
     (void)state;
     open_fixture();
@@ -121,11 +121,11 @@ static void first_of_a_group_withdraws_the_others(void **state)
     struct step_task waiter = { .name = "first", .body = first_of_all, .data = &trio };
     start_tasks(&waiter, 1);
     trio_release(&trio, 1);
-    trio_release(&trio, 0); /* granted too, so it is given back */
+    trio_release(&trio, 0); /* granted too, so the group releases it */
     assert_int_equal(orr_semaphore_free_permits(trio.semaphores[0]), 0);
     settle();
     assert_string_equal(notes(), "1 first");
-    trio_release(&trio, 2); /* nobody waits for it any more */
+    trio_release(&trio, 2); /* no task waits for it */
     trio_close(&trio);
     fixture_close(rt);
 }
@@ -201,7 +201,7 @@ static int use_a_wait_that_has_failed(struct orr_task *task, struct step_task *s
     self->caught = orr_group_next(task, &group, &next);
     orr_group_clear(&group);
     assert_int_equal(orr_mutex_free(mutex), 0);
-    note("%d", self->caught); /* -EAGAIN, if the sleep has gone into the group */
+    note("%d", self->caught); /* -EAGAIN if the sleep has joined the group */
     return 0;
 }
 
@@ -236,7 +236,7 @@ static void tell_what_it_waits_for(void *data, const struct orr_task_info *info)
     *(const char **)data = info->waits_for;
 }
 
-/* Its memory may be used for something else. */
+/* The memory of the group may be used again. */
 static void group_that_all_have_left_is_not_waited_for(void **state)
 {
     (void)state;
@@ -294,14 +294,17 @@ static void misuse_of_groups_is_refused(void **state)
     fixture_close(rt);
 }
 
-/* --- Tasks -------------------------------------------------------------------------------------------------------- */
+/* --- Tasks ------------------------------------------------------------------------------------ */
 
 static int await_task(struct orr_task *task, struct step_task *self)
 {
     return note_result(self, AWAIT(orr_task_await(task, &self->wait, self->other->task)));
 }
 
-/* Has a child in a scope of its own, supervised if `caught` says so, and leaves it when its event is set. */
+/*
+ * Keeps a child in a scope, supervised if `caught` is set, and leaves the scope when its event is
+ * set.
+ */
 static int keep_a_child(struct orr_task *task, struct step_task *self)
 {
     STEPS(self)
@@ -324,7 +327,7 @@ static void fail_at_once(struct step_task *waiter)
     drop_task(waiter);
 }
 
-static void failure_goes_up_if_whoever_awaited_the_task_was_cancelled(void **state)
+static void failure_goes_to_the_parent_if_the_awaiting_task_was_cancelled(void **state)
 {
     (void)state;
     open_fixture();
@@ -342,8 +345,8 @@ static void failure_goes_up_if_whoever_awaited_the_task_was_cancelled(void **sta
     fixture_close(rt);
 }
 
-/* As if nobody had awaited it: the scope keeps it, and tells when it is left. */
-static void failure_that_nobody_picked_up_goes_to_the_scope_of_the_child(void **state)
+/* The scope keeps the failure, as if no task had awaited the child, and reports it on leaving. */
+static void failure_that_the_awaiting_task_did_not_pick_up_goes_to_the_childs_scope(void **state)
 {
     (void)state;
     open_fixture();
@@ -367,7 +370,7 @@ static void failure_that_nobody_picked_up_goes_to_the_scope_of_the_child(void **
     fixture_close(rt);
 }
 
-/* --- Sleep -------------------------------------------------------------------------------------------------------- */
+/* --- Sleep ------------------------------------------------------------------------------------ */
 
 static int sleep_for_or_until(struct orr_task *task, struct step_task *self)
 {
@@ -433,7 +436,7 @@ static int sleep_in_a_scope(struct orr_task *task, struct step_task *self)
     return note_result(self, self->caught);
 }
 
-/* Both are due in the same turn, the deadline first; the sleep is taken out from under the clock's hands. */
+/* Both are due in the same turn, the deadline first, which cancels the timer of the sleep. */
 static void sleep_that_is_due_with_its_scopes_deadline_is_cut_short(void **state)
 {
     (void)state;
@@ -444,7 +447,7 @@ static void sleep_that_is_due_with_its_scopes_deadline_is_cut_short(void **state
     fixture_close(rt);
 }
 
-/* --- I/O ---------------------------------------------------------------------------------------------------------- */
+/* --- I/O -------------------------------------------------------------------------------------- */
 
 struct reading {
     struct orr_io io;
@@ -475,7 +478,7 @@ static void reading_start(struct reading *reading, struct step_task *reader)
     assert_string_equal(notes(), "");
 }
 
-/* What the kernel does takes as long as it takes. */
+/* Turns until the kernel has completed the read. */
 static void reading_end(struct reading *reading, struct step_task *reader)
 {
     while (!orr_task_done(reader->task))
@@ -484,7 +487,7 @@ static void reading_end(struct reading *reading, struct step_task *reader)
     close(reading->pipe[1]);
 }
 
-static void input_is_awaited(void **state)
+static void task_waits_for_input(void **state)
 {
     (void)state;
     open_fixture();
@@ -529,7 +532,7 @@ static void input_is_given_up_when_a_child_fails(void **state)
     fixture_close(rt);
 }
 
-/* Asks for its byte when it is cancelled, and not before. */
+/* Starts to read when it is cancelled. */
 static int read_byte_late(struct orr_task *task, struct step_task *self)
 {
     struct reading *reading = self->data;
@@ -538,7 +541,7 @@ static int read_byte_late(struct orr_task *task, struct step_task *self)
     return orr_task_cancelled(task) ? note_result(self, AWAIT(orr_io_await(task, &reading->io))) : -EAGAIN;
 }
 
-static void input_that_was_there_before_the_task_was_cancelled_is_had(void **state)
+static void input_that_came_before_the_cancellation_is_read(void **state)
 {
     (void)state;
     open_fixture();
@@ -579,22 +582,22 @@ static void misuse_of_io_await_is_refused(void **state)
 
 static const struct CMUnitTest group[] = {
     cmocka_unit_test(group_hands_out_its_waits_in_the_order_in_which_they_were_granted),
-    cmocka_unit_test(first_of_a_group_withdraws_the_others),
+    cmocka_unit_test(first_finished_wait_of_a_group_withdraws_the_others),
     cmocka_unit_test(all_of_a_group_are_waited_for),
     cmocka_unit_test(end_of_a_body_gives_back_what_its_group_was_granted),
     cmocka_unit_test(cancelled_task_is_told_by_its_group),
     cmocka_unit_test(wait_that_has_failed_has_left_its_group),
     cmocka_unit_test(group_that_all_have_left_is_not_waited_for),
     cmocka_unit_test(misuse_of_groups_is_refused),
-    cmocka_unit_test(failure_goes_up_if_whoever_awaited_the_task_was_cancelled),
-    cmocka_unit_test(failure_that_nobody_picked_up_goes_to_the_scope_of_the_child),
+    cmocka_unit_test(failure_goes_to_the_parent_if_the_awaiting_task_was_cancelled),
+    cmocka_unit_test(failure_that_the_awaiting_task_did_not_pick_up_goes_to_the_childs_scope),
     cmocka_unit_test(sleepers_wake_in_the_order_of_their_times),
     cmocka_unit_test(sleep_of_no_time_lets_others_go_first),
     cmocka_unit_test(sleep_that_is_due_with_its_scopes_deadline_is_cut_short),
-    cmocka_unit_test(input_is_awaited),
+    cmocka_unit_test(task_waits_for_input),
     cmocka_unit_test(input_of_a_cancelled_task_is_given_up),
     cmocka_unit_test(input_is_given_up_when_a_child_fails),
-    cmocka_unit_test(input_that_was_there_before_the_task_was_cancelled_is_had),
+    cmocka_unit_test(input_that_came_before_the_cancellation_is_read),
     cmocka_unit_test(misuse_of_io_await_is_refused),
 };
 

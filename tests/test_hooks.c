@@ -1,6 +1,6 @@
 /*
- * Hooks of scripts, coroutines that die of errors, and what slices must not change about either.  What a script sees is compared with what
- * the same script sees where nothing interrupts it.
+ * Hooks of scripts, and coroutines that fail, under slices.  Each script must see exactly what it
+ * sees where nothing interrupts it.
  */
 #include "lua_host.h"
 
@@ -9,12 +9,12 @@
 
 #define CLOSES "local x <close> = setmetatable({}, { __close = function(_, e) note('closed', e) end })\n"
 
-/* All that a function answers. */
+/* Notes everything that a function returns. */
 #define NOTE_ALL \
     "local one = note " \
     "local function note(...) for i = 1, select('#', ...) do one((select(i, ...))) end end "
 
-/* Runs a script in a state, to its end, and leaves what it has noted. */
+/* Runs a script to its end in a state of its own. */
 static void run(struct orr_lua_options options, const char *script)
 {
     char code[4096];
@@ -34,7 +34,7 @@ static const struct orr_lua_options ways[] = {
     { .mode = ORR_LUA_SIGNAL, .slice_ns = MS / 10 },
 };
 
-/* The first way is Lua's own. */
+/* The first way is Lua without slices; the others must give the same notes. */
 static void is_the_same_in_all_ways(const char *code)
 {
     char expected[sizeof noted] = "";
@@ -46,7 +46,7 @@ static void is_the_same_in_all_ways(const char *code)
     }
 }
 
-/* --- Coroutines that fail ------------------------------------------------------------------------------------------- */
+/* --- Coroutines that fail --------------------------------------------------------------------- */
 
 #define FAILS \
     "local co = coroutine.create(function() " CLOSES "error('boom', 0) end)\n" \
@@ -73,7 +73,7 @@ static void coroutine_that_fails_where_instructions_are_counted_is_closed(void *
     assert_string_equal(noted, expected);
 }
 
-/* The error is Lua's own text, also where the end of the slice is being waited for. */
+/* The error is Lua's own text, also while the end of a slice is pending. */
 static void coroutine_that_resumes_itself_gets_a_text(void **state)
 {
     (void)state;
@@ -92,7 +92,7 @@ static void coroutine_that_resumes_itself_gets_a_text(void **state)
     }
 }
 
-/* As Lua has it; it is one that can be killed like that, and not what runs beside it. */
+/* As in Lua: the hook kills its own coroutine, not the one beside it. */
 static void coroutine_that_its_own_hook_has_killed_is_closed(void **state)
 {
     (void)state;
@@ -109,14 +109,16 @@ static void coroutine_that_its_own_hook_has_killed_is_closed(void **state)
     assert_non_null(strstr(noted, "false;hooked;dead;closed;hooked;false;hooked;"));
 }
 
-/* What a hook of ours has killed has its hooks off: nothing could interrupt what is closed there. */
+/*
+ * A coroutine that our hook has killed has its hooks off, so nothing could interrupt its closing.
+ */
 static void coroutine_that_runs_out_of_its_memory_is_not_closed(void **state)
 {
     (void)state;
     static const char grow[] = "local function grow() local t = {} while true do t[#t + 1] = {} end end\n"
                                "local co = coroutine.create(function() " CLOSES "grow() end)\n"
                                "note(coroutine.resume(co)) note(coroutine.status(co)) note(coroutine.close(co))\n"
-                               /* one that has caught the same error fails as any other does */
+                               /* A coroutine that catches the same error fails like any other. */
                                "co = coroutine.create(function() " CLOSES "pcall(grow) error('boom', 0) end)\n"
                                "note(coroutine.resume(co)) note(coroutine.close(co))";
     for (int i = 0; i < 2; i++) {
@@ -129,9 +131,9 @@ static void coroutine_that_runs_out_of_its_memory_is_not_closed(void **state)
     }
 }
 
-/* --- What a hook sees ------------------------------------------------------------------------------------------------ */
+/* --- What a hook sees ------------------------------------------------------------------------- */
 
-static void first_line_after_a_hook_is_set_is_told(void **state)
+static void line_hook_is_called_for_the_first_line_after_it_is_set(void **state)
 {
     (void)state;
     run((struct orr_lua_options){ .slice_ns = MS / 10 }, "local stats = game.runtime.stats\n"
@@ -169,7 +171,7 @@ static void setting_a_hook_is_one_call(void **state)
                         105);
 }
 
-static void all_events_are_told_and_each_once(void **state)
+static void hook_is_called_once_for_each_event(void **state)
 {
     (void)state;
     static const char *const masks[] = { "'l'", "'c'", "'r'", "'crl'", "'', 1", "'l', 1" };
@@ -201,7 +203,7 @@ static void all_events_are_told_and_each_once(void **state)
     }
 }
 
-static void count_goes_on_from_slice_to_slice(void **state)
+static void count_of_a_hook_goes_on_from_slice_to_slice(void **state)
 {
     (void)state;
     is_the_same_in_all_ways("local counts = 0\n"
@@ -258,9 +260,9 @@ static void script_with_a_hook_is_suspended_and_ended(void **state)
     }
 }
 
-/* --- Full stacks ---------------------------------------------------------------------------------------------------- */
+/* --- Full stacks ------------------------------------------------------------------------------ */
 
-/* Runs `work` with so many values on the stack, twice; Lua's ends at a million. */
+/* Runs `work` twice with a filled stack.  Lua's stack ends at a million values. */
 #define FILLED \
     "local function filled(n, work)\n" \
     "  return coroutine.wrap(pcall)(function(...)\n" \
@@ -270,10 +272,10 @@ static void script_with_a_hook_is_suspended_and_ended(void **state)
     "end\n"
 
 /*
- * A signal that comes in the moment between the growth of a stack and its use finds room that is about to be used up.  AddressSanitizer
- * makes that moment long.
+ * A signal that arrives between the growth of a stack and its use finds room that is about to be
+ * used.  AddressSanitizer makes that moment long.
  */
-static void full_stack_overflows_where_it_would_anyway(void **state)
+static void full_stack_overflows_at_the_same_depth_with_slices(void **state)
 {
     (void)state;
 #ifdef __SANITIZE_ADDRESS__
@@ -314,8 +316,8 @@ static void script_is_ended_where_its_stack_is_full(void **state)
     }
 }
 
-/* Its frame used to grow by a slot each time. */
-static void coroutine_takes_no_more_stack_for_being_suspended(void **state)
+/* The frame must not grow by a slot with each suspension. */
+static void suspended_coroutine_takes_no_more_stack(void **state)
 {
     (void)state;
     run((struct orr_lua_options){ .slice_ns = MS / 10 },
@@ -335,16 +337,16 @@ static const struct CMUnitTest hooks[] = {
     cmocka_unit_test(coroutine_that_resumes_itself_gets_a_text),
     cmocka_unit_test(coroutine_that_its_own_hook_has_killed_is_closed),
     cmocka_unit_test(coroutine_that_runs_out_of_its_memory_is_not_closed),
-    cmocka_unit_test(first_line_after_a_hook_is_set_is_told),
+    cmocka_unit_test(line_hook_is_called_for_the_first_line_after_it_is_set),
     cmocka_unit_test(setting_a_hook_is_one_call),
-    cmocka_unit_test(all_events_are_told_and_each_once),
-    cmocka_unit_test(count_goes_on_from_slice_to_slice),
+    cmocka_unit_test(hook_is_called_once_for_each_event),
+    cmocka_unit_test(count_of_a_hook_goes_on_from_slice_to_slice),
     cmocka_unit_test(hook_is_not_inherited),
     cmocka_unit_test(script_with_a_hook_is_suspended_and_ended),
-    cmocka_unit_test(full_stack_overflows_where_it_would_anyway),
+    cmocka_unit_test(full_stack_overflows_at_the_same_depth_with_slices),
     cmocka_unit_test(nearly_full_stack_is_suspended),
     cmocka_unit_test(script_is_ended_where_its_stack_is_full),
-    cmocka_unit_test(coroutine_takes_no_more_stack_for_being_suspended),
+    cmocka_unit_test(suspended_coroutine_takes_no_more_stack),
 };
 
 HARNESS_MAIN(hooks)

@@ -1,7 +1,7 @@
 /*
- * The scripts of tests/hostile, each with one trick, in an untrusted isolate of its own: each must end as its first lines say, leave
- * the host its turns meanwhile, and harm nobody: a neighbour on the same worker goes on and gets its results right, and when the
- * isolate is closed, all of its memory is back.
+ * The scripts of tests/hostile, each with one trick.  Each runs in an untrusted isolate of its own,
+ * and must end as its first lines say.  The host keeps getting its turns.  A neighbour on the same
+ * worker goes on and computes the right results.  Closing the isolate returns all of its memory.
  */
 #include "harness.h"
 
@@ -25,7 +25,7 @@ static void ignore_failure(void *data, struct orr_task *task)
     (void)task;
 }
 
-/* --- A script ----------------------------------------------------------------------------------------------------- */
+/* --- A script --------------------------------------------------------------------------------- */
 
 struct script {
     char path[512];
@@ -58,9 +58,12 @@ static void read_script(struct script *script)
         fail_msg("%s does not say what is expected", script->path);
 }
 
-/* --- Running one ------------------------------------------------------------------------------------------------------ */
+/* --- Running a script ------------------------------------------------------------------------- */
 
-/* Some are told apart by their time, on a machine that may be slow at the moment: what fails is tried again with more. */
+/*
+ * Some outcomes depend on time, and the machine may be slow: a failure is tried again with more
+ * time.
+ */
 enum { TIMES_MORE = 20 };
 
 static const struct orr_lua_options untrusted = {
@@ -75,7 +78,7 @@ static const struct orr_lua_options untrusted = {
         [ORR_LUA_SCHEDULED] = 100 * MS,
     },
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    .longest_step_ns = 400 * MS, /* what is slow here is not the script's fault */
+    .longest_step_ns = 400 * MS, /* a slow machine is not the script's fault */
 #endif
 };
 
@@ -90,7 +93,7 @@ static void take_turn(struct orr_runtime *rt)
     assert_true(orr_runtime_turn(rt, 4 * MS) >= 0);
 }
 
-/* -EINPROGRESS if it does not end. */
+/* Turns until the task is done; -EINPROGRESS if it does not end. */
 static struct outcome run_to_the_end(struct orr_runtime *rt, struct orr_task *task)
 {
     struct outcome outcome = { .error = -EINPROGRESS };
@@ -134,7 +137,7 @@ static bool matches(const char *text, const char *pattern)
     return found;
 }
 
-/* NULL if all is as expected; else what is not. */
+/* NULL if the outcome is as expected, else what is wrong. */
 static const char *judge(const struct script *script, const struct outcome *outcome)
 {
     if (outcome->error == -EINPROGRESS)
@@ -142,13 +145,13 @@ static const char *judge(const struct script *script, const struct outcome *outc
     if (!strcmp(script->expected, "any end"))
         return NULL;
     if (!strcmp(script->expected, "ended") && untrusted.longest_step_ns)
-        return NULL; /* nothing is too slow here */
+        return NULL; /* with a limit that long, no step is too slow */
     if (!strcmp(script->expected, "ended"))
         return outcome->error == -ETIME && !strncmp(outcome->message, "Script ended", 12) ? NULL : "it is not ended";
     if (!strcmp(script->expected, "ok"))
         return outcome->error ? "it fails" : NULL;
     if (!strncmp(outcome->message, "Script ended", 12) && strstr(outcome->message, "in one piece"))
-        return NULL; /* on a busy machine, what is short takes longer than it may now and then */
+        return NULL; /* on a busy machine, a short script may time out now and then */
     if (!strcmp(script->expected, "memory"))
         return strstr(outcome->message, "not enough memory") ? NULL : "it does not run out of memory";
     if (!strncmp(script->expected, "error ", 6))
@@ -163,7 +166,7 @@ static const char *judge(const struct script *script, const struct outcome *outc
     return NULL;
 }
 
-/* --- The neighbour ------------------------------------------------------------------------------------------------------ */
+/* --- The neighbour ---------------------------------------------------------------------------- */
 
 static const char neighbours_code[] =
     "local log = {}\n"
@@ -175,9 +178,12 @@ static const char neighbours_code[] =
     "end)()\n"
     "assert(table.concat(log, ' ') == '1 2 3 a<1>b<2>c<3> 0.67312 359 xy', table.concat(log, ' '))\n";
 
-static const char *only; /* part of the name of those to run */
+static const char *only; /* runs only scripts whose name contains this */
 
-/* Runs one in a state of its own, and the neighbour's beside what it leaves behind; answers what is wrong, and says it, or NULL. */
+/*
+ * Runs a script in its own state and then the neighbour beside what the script left behind. Returns
+ * NULL, or prints and returns what is wrong.
+ */
 static const char *try_script(struct orr_runtime *rt, lua_State *neighbour, const struct script *script, unsigned times)
 {
     struct orr_lua_options options = untrusted;
@@ -186,7 +192,7 @@ static const char *try_script(struct orr_runtime *rt, lua_State *neighbour, cons
     lua_State *L;
     assert_int_equal(orr_lua_new(rt, &options, &L), 0);
     struct outcome outcome = run_text(rt, L, script->text, script->size);
-    for (int turns = 0; turns < 5; turns++) /* of what it has left behind */
+    for (int turns = 0; turns < 5; turns++) /* for what the script has left behind */
         take_turn(rt);
     const char *wrong = judge(script, &outcome);
     struct outcome others = run_text(rt, neighbour, neighbours_code, strlen(neighbours_code));

@@ -1,7 +1,8 @@
 /*
- * Interruptions that get lost.  Lua, about to find that there is no hook, reads the mask and then clears `trap`, the flag in the running
- * function's frame that makes it look: a hook that is set between the two is there, and is not called.  Here that happens as often
- * as a test wants: what sets a hook for our handler comes by, and the flag is cleared behind it.
+ * Requests for an interruption that get lost.  Before Lua finds that there is no hook, it reads the
+ * hook mask and then clears `trap`, the flag in the running function's frame that makes it look. A
+ * hook that is set between the two is not called.  Here this happens as often as a test wants: the
+ * replaced lua_sethook() clears the flag after our handler has set the hook.
  */
 #include "lua_host.h"
 
@@ -16,8 +17,8 @@ void __wrap_lua_sethook(lua_State *L, lua_Hook hook, int mask, int count);
 static volatile unsigned to_lose, lost;
 
 /*
- * Where Lua 5.4 has the flag: behind four pointers of the frame and the saved position.  It is 1 in a Lua function's frame once a hook
- * is set, and the test fails if it is not.
+ * The address of `trap` in Lua 5.4: behind four pointers of the frame and the saved position. Once
+ * a hook is set, the flag is 1 in the frame of a Lua function; the test fails if it is not.
  */
 static volatile int *trap_of(lua_State *L)
 {
@@ -31,7 +32,7 @@ static bool handling_signal(void)
 {
     sigset_t mask;
     pthread_sigmask(SIG_SETMASK, NULL, &mask);
-    return sigismember(&mask, SIGUSR2); /* our handler blocks all others */
+    return sigismember(&mask, SIGUSR2); /* our handler blocks all other signals */
 }
 
 void __wrap_lua_sethook(lua_State *L, lua_Hook hook, int mask, int count)
@@ -51,7 +52,7 @@ static void lose(unsigned count)
 {
     to_lose = count;
     lost = 0;
-    alarm(60); /* a script that is never interrupted is to end the test */
+    alarm(60); /* ends the test if a script is never interrupted */
 }
 
 static void a_loop_is_interrupted_though_requests_get_lost(void **state)
@@ -92,7 +93,7 @@ static void count_hit(lua_State *L, lua_Debug *event)
     hits++;
 }
 
-/* As a C library sets its hook: set_hook(mask, count). */
+/* set_hook(mask, count): sets a hook as a C library does. */
 static int set_hook(lua_State *L)
 {
     lua_sethook(L, count_hit, (int)luaL_checkinteger(L, 1), (int)luaL_checkinteger(L, 2));
@@ -111,8 +112,8 @@ static int push_lost(lua_State *L)
     return 1;
 }
 
-/* The hook is set a second time on a coroutine that has it already. */
-static void a_request_that_is_repeated_keeps_the_hook_of_a_library(void **state)
+/* The hook is set again on a coroutine that already has it. */
+static void a_repeated_request_keeps_the_hook_of_a_library(void **state)
 {
     (void)state;
     static const int masks[] = { LUA_MASKLINE, LUA_MASKCOUNT, LUA_MASKCALL };
@@ -147,7 +148,7 @@ static void a_request_that_is_repeated_keeps_the_hook_of_a_library(void **state)
 static const struct CMUnitTest interruption[] = {
     cmocka_unit_test(a_loop_is_interrupted_though_requests_get_lost),
     cmocka_unit_test(a_call_that_cannot_be_suspended_is_ended_though_a_request_got_lost),
-    cmocka_unit_test(a_request_that_is_repeated_keeps_the_hook_of_a_library),
+    cmocka_unit_test(a_repeated_request_keeps_the_hook_of_a_library),
 };
 
 HARNESS_MAIN(interruption)

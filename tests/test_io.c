@@ -1,4 +1,4 @@
-/* I/O of tasks, the same on both reactors. */
+/* I/O of tasks; both reactors must behave the same. */
 #include "harness.h"
 
 #include <errno.h>
@@ -12,71 +12,72 @@
 /* A task that does one operation, or several in a row, and keeps the results. */
 enum op { OP_WAIT, OP_READ, OP_WRITE };
 
-struct worker_bee {
+struct io_task {
     enum op op;
     int fd;
     unsigned events;
     char buffer[64];
     size_t length;
-    unsigned repeat; /* operations to do; 0 is 1 */
+    unsigned repeat; /* number of operations; 0 means 1 */
     int start_error;
     bool started;
     bool finished;
-    bool abandon; /* be done right after the start */
+    bool abandon; /* end right after the start */
     int drops;
     unsigned done;
     struct orr_io io;
     struct orr_waker waker;
 };
 
-static int start_op(struct orr_task *task, struct worker_bee *bee)
+static int start_op(struct orr_task *task, struct io_task *io_task)
 {
-    switch (bee->op) {
+    switch (io_task->op) {
     case OP_WAIT:
-        return orr_io_wait(task, &bee->io, bee->fd, bee->events);
+        return orr_io_wait(task, &io_task->io, io_task->fd, io_task->events);
     case OP_READ:
-        return orr_io_read(task, &bee->io, bee->fd, bee->buffer, bee->length);
+        return orr_io_read(task, &io_task->io, io_task->fd, io_task->buffer, io_task->length);
     case OP_WRITE:
-        return orr_io_write(task, &bee->io, bee->fd, bee->buffer, bee->length);
+        return orr_io_write(task, &io_task->io, io_task->fd, io_task->buffer, io_task->length);
     }
     return -ENOSYS;
 }
 
-static enum orr_poll bee_poll(struct orr_task *task, void *data)
+static enum orr_poll io_task_poll(struct orr_task *task, void *data)
 {
-    struct worker_bee *bee = data;
-    bee->waker = orr_task_waker(task);
+    struct io_task *io_task = data;
+    io_task->waker = orr_task_waker(task);
     for (;;) {
-        if (!bee->started) {
-            bee->started = true;
-            bee->start_error = start_op(task, bee);
-            if (bee->start_error || bee->abandon)
+        if (!io_task->started) {
+            io_task->started = true;
+            io_task->start_error = start_op(task, io_task);
+            if (io_task->start_error || io_task->abandon)
                 return ORR_DONE;
         }
-        if (!orr_io_done(&bee->io))
+        if (!orr_io_done(&io_task->io))
             return ORR_PENDING;
-        if (bee->io.result < 0 || ++bee->done >= bee->repeat) {
-            bee->finished = true;
+        if (io_task->io.result < 0 || ++io_task->done >= io_task->repeat) {
+            io_task->finished = true;
             return ORR_DONE;
         }
-        bee->started = false;
+        io_task->started = false;
     }
 }
 
-static void bee_drop(void *data)
+static void io_task_drop(void *data)
 {
-    struct worker_bee *bee = data;
-    bee->drops++;
+    struct io_task *io_task = data;
+    io_task->drops++;
 }
 
-static void send_bee(struct orr_runtime *rt, struct worker_bee *bee)
+static void io_task_start(struct orr_runtime *rt, struct io_task *io_task)
 {
-    if (!bee->length)
-        bee->length = sizeof bee->buffer;
-    assert_int_equal(orr_spawn(rt, &(struct orr_spawn){ .poll = bee_poll, .data = bee, .drop = bee_drop }), 0);
+    if (!io_task->length)
+        io_task->length = sizeof io_task->buffer;
+    assert_int_equal(orr_spawn(rt, &(struct orr_spawn){ .poll = io_task_poll, .data = io_task, .drop = io_task_drop }),
+                     0);
 }
 
-/* Turns until `*flag`; I/O takes its time in the kernel. */
+/* Turns until `*flag` is set: the kernel needs some time for I/O. */
 static void turn_until(struct orr_runtime *rt, const bool *flag)
 {
     int fd = orr_runtime_fd(rt);
@@ -117,30 +118,30 @@ static void read_waits_for_data(void **state)
     for (size_t i = 0; i < LENGTH(modes); i++) {
         struct orr_runtime *rt = harness_runtime(1);
         struct pipe_ends ends = open_pipe(modes[i]);
-        struct worker_bee bee = { .op = OP_READ, .fd = ends.read };
-        send_bee(rt, &bee);
+        struct io_task io_task = { .op = OP_READ, .fd = ends.read };
+        io_task_start(rt, &io_task);
         harness_settle(rt);
-        assert_false(bee.finished);
+        assert_false(io_task.finished);
         put(ends.write, "hello");
-        turn_until(rt, &bee.finished);
-        assert_int_equal(bee.io.result, 5);
-        assert_memory_equal(bee.buffer, "hello", 5);
-        assert_int_equal(bee.drops, 1);
+        turn_until(rt, &io_task.finished);
+        assert_int_equal(io_task.io.result, 5);
+        assert_memory_equal(io_task.buffer, "hello", 5);
+        assert_int_equal(io_task.drops, 1);
         assert_int_equal(orr_runtime_free(rt), 0);
         close_pipe(ends);
     }
 }
 
-static void read_of_what_is_there_needs_no_waiting_but_still_a_wake(void **state)
+static void read_of_available_data_completes_with_a_wake(void **state)
 {
     (void)state;
     struct orr_runtime *rt = harness_runtime(1);
     struct pipe_ends ends = open_pipe(0);
     put(ends.write, "abc");
-    struct worker_bee bee = { .op = OP_READ, .fd = ends.read };
-    send_bee(rt, &bee);
+    struct io_task io_task = { .op = OP_READ, .fd = ends.read };
+    io_task_start(rt, &io_task);
     assert_int_equal(orr_runtime_run(rt), 0);
-    assert_int_equal(bee.io.result, 3);
+    assert_int_equal(io_task.io.result, 3);
     assert_int_equal(harness_stats(rt, 0).polls, 2);
     assert_int_equal(orr_runtime_free(rt), 0);
     close_pipe(ends);
@@ -151,12 +152,12 @@ static void end_of_input_is_a_read_of_nothing(void **state)
     (void)state;
     struct orr_runtime *rt = harness_runtime(1);
     struct pipe_ends ends = open_pipe(0);
-    struct worker_bee bee = { .op = OP_READ, .fd = ends.read };
-    send_bee(rt, &bee);
+    struct io_task io_task = { .op = OP_READ, .fd = ends.read };
+    io_task_start(rt, &io_task);
     harness_settle(rt);
     close(ends.write);
     assert_int_equal(orr_runtime_run(rt), 0);
-    assert_int_equal(bee.io.result, 0);
+    assert_int_equal(io_task.io.result, 0);
     assert_int_equal(orr_runtime_free(rt), 0);
     close(ends.read);
 }
@@ -173,14 +174,14 @@ static void write_waits_for_room(void **state)
         while (write(ends.write, junk, sizeof junk) > 0)
             pages++;
         fcntl(ends.write, F_SETFL, modes[i]);
-        struct worker_bee bee = { .op = OP_WRITE, .fd = ends.write, .buffer = "tail", .length = 4 };
-        send_bee(rt, &bee);
+        struct io_task io_task = { .op = OP_WRITE, .fd = ends.write, .buffer = "tail", .length = 4 };
+        io_task_start(rt, &io_task);
         harness_settle(rt);
-        assert_false(bee.finished);
+        assert_false(io_task.finished);
         while (pages--)
             assert_int_equal(read(ends.read, junk, sizeof junk), sizeof junk);
-        turn_until(rt, &bee.finished);
-        assert_int_equal(bee.io.result, 4);
+        turn_until(rt, &io_task.finished);
+        assert_int_equal(io_task.io.result, 4);
         assert_int_equal(read(ends.read, junk, sizeof junk), 4);
         assert_memory_equal(junk, "tail", 4);
         assert_int_equal(orr_runtime_free(rt), 0);
@@ -194,18 +195,18 @@ static void wait_tells_what_a_descriptor_is_ready_for(void **state)
     struct orr_runtime *rt = harness_runtime(1);
     int ends[2];
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
-    struct worker_bee reader = { .op = OP_WAIT, .fd = ends[0], .events = POLLIN };
-    struct worker_bee either = { .op = OP_WAIT, .fd = ends[0], .events = POLLIN | POLLOUT };
-    send_bee(rt, &reader);
-    send_bee(rt, &either);
+    struct io_task reader = { .op = OP_WAIT, .fd = ends[0], .events = POLLIN };
+    struct io_task either = { .op = OP_WAIT, .fd = ends[0], .events = POLLIN | POLLOUT };
+    io_task_start(rt, &reader);
+    io_task_start(rt, &either);
     turn_until(rt, &either.finished);
     assert_int_equal(either.io.result, POLLOUT);
     assert_false(reader.finished);
     put(ends[1], "x");
     turn_until(rt, &reader.finished);
     assert_int_equal(reader.io.result, POLLIN);
-    struct worker_bee hangup = { .op = OP_WAIT, .fd = ends[0], .events = POLLRDHUP };
-    send_bee(rt, &hangup);
+    struct io_task hangup = { .op = OP_WAIT, .fd = ends[0], .events = POLLRDHUP };
+    io_task_start(rt, &hangup);
     harness_settle(rt);
     assert_false(hangup.finished);
     close(ends[1]);
@@ -216,17 +217,17 @@ static void wait_tells_what_a_descriptor_is_ready_for(void **state)
     close(ends[0]);
 }
 
-static void wait_is_for_one_time(void **state)
+static void wait_for_a_descriptor_is_one_shot(void **state)
 {
     (void)state;
     struct orr_runtime *rt = harness_runtime(1);
     struct pipe_ends ends = open_pipe(0);
     put(ends.write, "x");
-    struct worker_bee bee = { .op = OP_WAIT, .fd = ends.read, .events = POLLIN, .repeat = 5 };
-    send_bee(rt, &bee); /* nobody reads, so it is ready each time it asks */
+    struct io_task io_task = { .op = OP_WAIT, .fd = ends.read, .events = POLLIN, .repeat = 5 };
+    io_task_start(rt, &io_task); /* nobody reads, so the pipe is ready each time */
     assert_int_equal(orr_runtime_run(rt), 0);
-    assert_int_equal(bee.done, 5);
-    assert_int_equal(bee.io.result, POLLIN);
+    assert_int_equal(io_task.done, 5);
+    assert_int_equal(io_task.io.result, POLLIN);
     assert_int_equal(orr_runtime_free(rt), 0);
     close_pipe(ends);
 }
@@ -237,10 +238,10 @@ static void reader_and_writer_share_a_descriptor(void **state)
     struct orr_runtime *rt = harness_runtime(1);
     int ends[2];
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
-    struct worker_bee reader = { .op = OP_READ, .fd = ends[0] };
-    struct worker_bee writer = { .op = OP_WRITE, .fd = ends[0], .buffer = "ping", .length = 4 };
-    send_bee(rt, &reader);
-    send_bee(rt, &writer);
+    struct io_task reader = { .op = OP_READ, .fd = ends[0] };
+    struct io_task writer = { .op = OP_WRITE, .fd = ends[0], .buffer = "ping", .length = 4 };
+    io_task_start(rt, &reader);
+    io_task_start(rt, &writer);
     turn_until(rt, &writer.finished);
     assert_false(reader.finished);
     char got[8];
@@ -258,10 +259,10 @@ static void two_readers_of_one_descriptor_both_get_something(void **state)
     (void)state;
     struct orr_runtime *rt = harness_runtime(1);
     struct pipe_ends ends = open_pipe(0);
-    struct worker_bee first = { .op = OP_READ, .fd = ends.read, .length = 1 };
-    struct worker_bee second = { .op = OP_READ, .fd = ends.read, .length = 1 };
-    send_bee(rt, &first);
-    send_bee(rt, &second);
+    struct io_task first = { .op = OP_READ, .fd = ends.read, .length = 1 };
+    struct io_task second = { .op = OP_READ, .fd = ends.read, .length = 1 };
+    io_task_start(rt, &first);
+    io_task_start(rt, &second);
     harness_settle(rt);
     put(ends.write, "a");
     while (!first.finished && !second.finished) /* the kernel may serve either */
@@ -281,15 +282,15 @@ static void regular_file_is_read_and_written_at_its_position(void **state)
     int fd = mkostemp(path, O_CLOEXEC);
     assert_true(fd >= 0);
     unlink(path);
-    struct worker_bee writer = { .op = OP_WRITE, .fd = fd, .buffer = "0123456789", .length = 5, .repeat = 2 };
-    send_bee(rt, &writer);
+    struct io_task writer = { .op = OP_WRITE, .fd = fd, .buffer = "0123456789", .length = 5, .repeat = 2 };
+    io_task_start(rt, &writer);
     assert_int_equal(orr_runtime_run(rt), 0);
     assert_int_equal(lseek(fd, 0, SEEK_CUR), 10);
     assert_int_equal(lseek(fd, 3, SEEK_SET), 3);
-    struct worker_bee reader = { .op = OP_READ, .fd = fd };
-    struct worker_bee waiter = { .op = OP_WAIT, .fd = fd, .events = POLLIN };
-    send_bee(rt, &reader);
-    send_bee(rt, &waiter);
+    struct io_task reader = { .op = OP_READ, .fd = fd };
+    struct io_task waiter = { .op = OP_WAIT, .fd = fd, .events = POLLIN };
+    io_task_start(rt, &reader);
+    io_task_start(rt, &waiter);
     assert_int_equal(orr_runtime_run(rt), 0);
     assert_int_equal(reader.io.result, 7);
     assert_memory_equal(reader.buffer, "3401234", 7);
@@ -305,16 +306,16 @@ static void closed_descriptor_is_an_error_of_the_operation(void **state)
     static const int bad[] = { -1, 1000000, 900 };
     for (enum op op = OP_WAIT; op <= OP_WRITE; op++) {
         for (size_t i = 0; i < LENGTH(bad); i++) {
-            struct worker_bee bee = { .op = op, .fd = bad[i], .events = POLLIN };
-            send_bee(rt, &bee);
+            struct io_task io_task = { .op = op, .fd = bad[i], .events = POLLIN };
+            io_task_start(rt, &io_task);
             assert_int_equal(orr_runtime_run(rt), 0);
-            assert_int_equal(bee.start_error, 0);
-            assert_int_equal(bee.io.result, -EBADF);
+            assert_int_equal(io_task.start_error, 0);
+            assert_int_equal(io_task.io.result, -EBADF);
         }
     }
     struct pipe_ends ends = open_pipe(0);
-    struct worker_bee wrong_way = { .op = OP_READ, .fd = ends.write };
-    send_bee(rt, &wrong_way);
+    struct io_task wrong_way = { .op = OP_READ, .fd = ends.write };
+    io_task_start(rt, &wrong_way);
     assert_int_equal(orr_runtime_run(rt), 0);
     assert_int_equal(wrong_way.io.result, -EBADF);
     close_pipe(ends);
@@ -322,7 +323,7 @@ static void closed_descriptor_is_an_error_of_the_operation(void **state)
 }
 
 struct canceller {
-    struct worker_bee *victim;
+    struct io_task *victim;
     int results[2];
 };
 
@@ -331,7 +332,7 @@ static enum orr_poll cancel_it(struct orr_task *task, void *data)
     (void)task;
     struct canceller *self = data;
     self->results[0] = orr_io_cancel(&self->victim->io);
-    self->results[1] = orr_io_cancel(&self->victim->io); /* again is harmless */
+    self->results[1] = orr_io_cancel(&self->victim->io); /* a second cancel does nothing */
     return ORR_DONE;
 }
 
@@ -341,16 +342,16 @@ static void cancelled_operation_comes_back_and_leaves_the_data(void **state)
     for (enum op op = OP_WAIT; op <= OP_READ; op++) {
         struct orr_runtime *rt = harness_runtime(1);
         struct pipe_ends ends = open_pipe(0);
-        struct worker_bee bee = { .op = op, .fd = ends.read, .events = POLLIN };
-        send_bee(rt, &bee);
+        struct io_task io_task = { .op = op, .fd = ends.read, .events = POLLIN };
+        io_task_start(rt, &io_task);
         harness_settle(rt);
-        struct canceller canceller = { .victim = &bee };
+        struct canceller canceller = { .victim = &io_task };
         assert_int_equal(orr_spawn(rt, &(struct orr_spawn){ .poll = cancel_it, .data = &canceller }), 0);
         assert_int_equal(orr_runtime_run(rt), 0);
         assert_int_equal(canceller.results[0], 0);
         assert_int_equal(canceller.results[1], 0);
-        assert_int_equal(bee.io.result, -ECANCELED);
-        assert_int_equal(orr_io_cancel(&bee.io), -EALREADY);
+        assert_int_equal(io_task.io.result, -ECANCELED);
+        assert_int_equal(orr_io_cancel(&io_task.io), -EALREADY);
         put(ends.write, "left");
         char got[8];
         assert_int_equal(read(ends.read, got, sizeof got), 4);
@@ -359,14 +360,14 @@ static void cancelled_operation_comes_back_and_leaves_the_data(void **state)
     }
 }
 
-static void number_used_again_after_a_cancel_is_a_new_descriptor(void **state)
+static void reused_descriptor_number_after_a_cancel_is_a_new_descriptor(void **state)
 {
     (void)state;
     struct orr_runtime *rt = harness_runtime(1);
     for (int round = 0; round < 3; round++) {
-        struct pipe_ends ends = open_pipe(0); /* the same two numbers each time */
-        struct worker_bee first = { .op = OP_WAIT, .fd = ends.read, .events = POLLIN };
-        send_bee(rt, &first);
+        struct pipe_ends ends = open_pipe(0); /* the same two descriptor numbers each time */
+        struct io_task first = { .op = OP_WAIT, .fd = ends.read, .events = POLLIN };
+        io_task_start(rt, &first);
         harness_settle(rt);
         struct canceller canceller = { .victim = &first };
         assert_int_equal(orr_spawn(rt, &(struct orr_spawn){ .poll = cancel_it, .data = &canceller }), 0);
@@ -374,8 +375,8 @@ static void number_used_again_after_a_cancel_is_a_new_descriptor(void **state)
         close_pipe(ends);
 
         ends = open_pipe(0);
-        struct worker_bee second = { .op = OP_WAIT, .fd = ends.read, .events = POLLIN };
-        send_bee(rt, &second);
+        struct io_task second = { .op = OP_WAIT, .fd = ends.read, .events = POLLIN };
+        io_task_start(rt, &second);
         harness_settle(rt);
         assert_false(second.finished);
         put(ends.write, "x");
@@ -391,14 +392,14 @@ static void task_that_ends_with_io_in_flight_is_dropped_when_the_kernel_is_done(
     (void)state;
     struct orr_runtime *rt = harness_runtime(1);
     struct pipe_ends ends = open_pipe(0);
-    struct worker_bee bee = { .op = OP_READ, .fd = ends.read, .abandon = true };
-    send_bee(rt, &bee);
-    assert_int_equal(orr_runtime_run(rt), 0); /* and run waits for that */
-    assert_int_equal(bee.drops, 1);
+    struct io_task io_task = { .op = OP_READ, .fd = ends.read, .abandon = true };
+    io_task_start(rt, &io_task);
+    assert_int_equal(orr_runtime_run(rt), 0); /* the run waits for the kernel */
+    assert_int_equal(io_task.drops, 1);
     assert_int_equal(harness_stats(rt, 0).tasks_live, 0);
     put(ends.write, "x");
     char got;
-    assert_int_equal(read(ends.read, &got, 1), 1); /* nobody else took it */
+    assert_int_equal(read(ends.read, &got, 1), 1); /* nobody else has read it */
     assert_int_equal(orr_runtime_free(rt), 0);
     close_pipe(ends);
 }
@@ -409,16 +410,16 @@ static void runtime_is_freed_with_io_in_flight(void **state)
     enum { MANY = 600 }; /* more than the ring has entries */
     struct orr_runtime *rt = harness_runtime(1);
     struct pipe_ends ends = open_pipe(0);
-    struct worker_bee *bees = calloc(MANY, sizeof *bees);
+    struct io_task *tasks = calloc(MANY, sizeof *tasks);
     for (int i = 0; i < MANY; i++) {
-        bees[i] = (struct worker_bee){ .op = i % 2 ? OP_READ : OP_WAIT, .fd = ends.read, .events = POLLIN };
-        send_bee(rt, &bees[i]);
+        tasks[i] = (struct io_task){ .op = i % 2 ? OP_READ : OP_WAIT, .fd = ends.read, .events = POLLIN };
+        io_task_start(rt, &tasks[i]);
     }
     harness_settle(rt);
     assert_int_equal(orr_runtime_free(rt), 0);
     for (int i = 0; i < MANY; i++)
-        assert_int_equal(bees[i].drops, 1);
-    free(bees);
+        assert_int_equal(tasks[i].drops, 1);
+    free(tasks);
     close_pipe(ends);
 }
 
@@ -429,16 +430,16 @@ static void many_operations_at_once_all_finish(void **state)
     struct orr_runtime *rt = harness_runtime(1);
     struct pipe_ends ends = open_pipe(0);
     put(ends.write, "x");
-    struct worker_bee *bees = calloc(MANY, sizeof *bees);
+    struct io_task *tasks = calloc(MANY, sizeof *tasks);
     for (int i = 0; i < MANY; i++) {
-        bees[i] = (struct worker_bee){ .op = OP_WAIT, .fd = ends.read, .events = POLLIN, .repeat = 3 };
-        send_bee(rt, &bees[i]);
+        tasks[i] = (struct io_task){ .op = OP_WAIT, .fd = ends.read, .events = POLLIN, .repeat = 3 };
+        io_task_start(rt, &tasks[i]);
     }
     assert_int_equal(orr_runtime_run(rt), 0);
     for (int i = 0; i < MANY; i++)
-        assert_int_equal(bees[i].done, 3);
+        assert_int_equal(tasks[i].done, 3);
     assert_int_equal(orr_runtime_free(rt), 0);
-    free(bees);
+    free(tasks);
     close_pipe(ends);
 }
 
@@ -452,14 +453,14 @@ static void io_goes_on_when_the_thread_that_started_it_is_gone(void **state)
     (void)state;
     struct orr_runtime *rt = harness_runtime(1);
     struct pipe_ends ends = open_pipe(0);
-    struct worker_bee bee = { .op = OP_READ, .fd = ends.read };
-    send_bee(rt, &bee);
-    harness_on_thread(settle_here, rt); /* io_uring cancels what a thread leaves behind */
+    struct io_task io_task = { .op = OP_READ, .fd = ends.read };
+    io_task_start(rt, &io_task);
+    harness_on_thread(settle_here, rt); /* io_uring cancels the operations of a thread that ends */
     harness_settle(rt);
-    assert_false(bee.finished);
+    assert_false(io_task.finished);
     put(ends.write, "still");
-    turn_until(rt, &bee.finished);
-    assert_int_equal(bee.io.result, 5);
+    turn_until(rt, &io_task.finished);
+    assert_int_equal(io_task.io.result, 5);
     assert_int_equal(orr_runtime_free(rt), 0);
     close_pipe(ends);
 }
@@ -469,10 +470,10 @@ static void wake_reaches_a_worker_that_waits_for_io(void **state)
     (void)state;
     struct orr_runtime *rt = harness_runtime(2);
     struct pipe_ends ends = open_pipe(0);
-    struct worker_bee bee = { .op = OP_READ, .fd = ends.read };
-    bee.length = sizeof bee.buffer;
+    struct io_task io_task = { .op = OP_READ, .fd = ends.read };
+    io_task.length = sizeof io_task.buffer;
     struct probe probe = { .done_after = 2 };
-    assert_int_equal(orr_spawn(rt, &(struct orr_spawn){ .poll = bee_poll, .data = &bee, .worker = 2 }), 0);
+    assert_int_equal(orr_spawn(rt, &(struct orr_spawn){ .poll = io_task_poll, .data = &io_task, .worker = 2 }), 0);
     probe_spawn(rt, &probe, 2);
     harness_await(&probe.polls, 1);
     uint64_t sleeps = harness_stats(rt, 2).sleeps;
@@ -490,18 +491,18 @@ static int misuse_results[10];
 
 static enum orr_poll misuse(struct orr_task *task, void *data)
 {
-    struct worker_bee *bee = data;
+    struct io_task *io_task = data;
     int *result = misuse_results;
-    *result++ = orr_io_wait(NULL, &bee->io, bee->fd, POLLIN);
-    *result++ = orr_io_wait(task, NULL, bee->fd, POLLIN);
-    *result++ = orr_io_wait(task, &bee->io, bee->fd, 0);
-    *result++ = orr_io_wait(task, &bee->io, bee->fd, POLLNVAL);
-    *result++ = orr_io_read(task, &bee->io, bee->fd, NULL, 1);
-    *result++ = orr_io_read(task, &bee->io, bee->fd, bee->buffer, (size_t)INT32_MAX + 1);
+    *result++ = orr_io_wait(NULL, &io_task->io, io_task->fd, POLLIN);
+    *result++ = orr_io_wait(task, NULL, io_task->fd, POLLIN);
+    *result++ = orr_io_wait(task, &io_task->io, io_task->fd, 0);
+    *result++ = orr_io_wait(task, &io_task->io, io_task->fd, POLLNVAL);
+    *result++ = orr_io_read(task, &io_task->io, io_task->fd, NULL, 1);
+    *result++ = orr_io_read(task, &io_task->io, io_task->fd, io_task->buffer, (size_t)INT32_MAX + 1);
     *result++ = orr_io_cancel(NULL);
-    *result++ = orr_io_cancel(&bee->io);
-    *result++ = orr_io_wait(task, &bee->io, bee->fd, POLLIN);
-    *result++ = orr_io_wait(task, &bee->io, bee->fd, POLLIN);
+    *result++ = orr_io_cancel(&io_task->io);
+    *result++ = orr_io_wait(task, &io_task->io, io_task->fd, POLLIN);
+    *result++ = orr_io_wait(task, &io_task->io, io_task->fd, POLLIN);
     return ORR_DONE;
 }
 
@@ -510,10 +511,10 @@ static void misuse_is_refused(void **state)
     (void)state;
     struct orr_runtime *rt = harness_runtime(1);
     struct pipe_ends ends = open_pipe(0);
-    struct worker_bee bee = { .fd = ends.read };
-    assert_false(orr_io_done(&bee.io));
+    struct io_task io_task = { .fd = ends.read };
+    assert_false(orr_io_done(&io_task.io));
     assert_false(orr_io_done(NULL));
-    assert_int_equal(orr_spawn(rt, &(struct orr_spawn){ .poll = misuse, .data = &bee }), 0);
+    assert_int_equal(orr_spawn(rt, &(struct orr_spawn){ .poll = misuse, .data = &io_task }), 0);
     assert_int_equal(orr_runtime_run(rt), 0);
     static const int expected[] = {
         -EINVAL, -EINVAL, -EINVAL, -EINVAL, -EINVAL, -EINVAL, -EINVAL, -EALREADY, 0, -EBUSY
@@ -563,17 +564,17 @@ static void io_of_a_task_on_another_thread_is_refused(void **state)
 
 static const struct CMUnitTest io_tests[] = {
     cmocka_unit_test(read_waits_for_data),
-    cmocka_unit_test(read_of_what_is_there_needs_no_waiting_but_still_a_wake),
+    cmocka_unit_test(read_of_available_data_completes_with_a_wake),
     cmocka_unit_test(end_of_input_is_a_read_of_nothing),
     cmocka_unit_test(write_waits_for_room),
     cmocka_unit_test(wait_tells_what_a_descriptor_is_ready_for),
-    cmocka_unit_test(wait_is_for_one_time),
+    cmocka_unit_test(wait_for_a_descriptor_is_one_shot),
     cmocka_unit_test(reader_and_writer_share_a_descriptor),
     cmocka_unit_test(two_readers_of_one_descriptor_both_get_something),
     cmocka_unit_test(regular_file_is_read_and_written_at_its_position),
     cmocka_unit_test(closed_descriptor_is_an_error_of_the_operation),
     cmocka_unit_test(cancelled_operation_comes_back_and_leaves_the_data),
-    cmocka_unit_test(number_used_again_after_a_cancel_is_a_new_descriptor),
+    cmocka_unit_test(reused_descriptor_number_after_a_cancel_is_a_new_descriptor),
     cmocka_unit_test(task_that_ends_with_io_in_flight_is_dropped_when_the_kernel_is_done),
     cmocka_unit_test(runtime_is_freed_with_io_in_flight),
     cmocka_unit_test(many_operations_at_once_all_finish),

@@ -1,6 +1,6 @@
 /*
- * Values and JSON inside an isolate's limits: what scripts make of them is theirs, and on their account; what is needed meanwhile is
- * bounded, and given back whatever happens.
+ * Values and JSON within the limits of an isolate.  Results belong to the script and are charged to
+ * it.  Temporary buffers are bounded, and always freed.
  */
 #include "lua_host.h"
 
@@ -29,7 +29,7 @@ static lua_State *open_limited(size_t memory, size_t longest_string)
                                                       .longest_string = longest_string });
 }
 
-/* Runs a script that notes something, and closes all; whatever it has allocated is free again. */
+/* Runs a script that notes something, then closes everything: all memory must be free again. */
 static void is_noted(lua_State *L, const char *code, const char *expected)
 {
     start(L, code);
@@ -39,7 +39,7 @@ static void is_noted(lua_State *L, const char *code, const char *expected)
     finish_counting(rt, L);
 }
 
-static void untrusted_scripts_have_them(void **state)
+static void untrusted_scripts_have_values_and_json(void **state)
 {
     (void)state;
     is_noted(open_limited(0, 0),
@@ -50,8 +50,8 @@ static void untrusted_scripts_have_them(void **state)
              "x;[[],{}];false;false;false;");
 }
 
-/* 100,000 empty arrays take some 7 MB. */
-static void what_is_read_is_on_the_account(void **state)
+/* 100,000 empty arrays take about 7 MB. */
+static void memory_of_read_json_is_charged_to_the_script(void **state)
 {
     (void)state;
     is_noted(open_limited(2 << 20, 0),
@@ -64,7 +64,7 @@ static void what_is_read_is_on_the_account(void **state)
     is_noted(open_limited(16 << 20, 0), "note(#game.json.decode('[' .. ('[],'):rep(100000) .. '1]'))\n", "100001;");
 }
 
-/* Two to the hundredth, if nobody stopped it. */
+/* The text would have 2^100 elements. */
 static void a_text_is_never_longer_than_a_string_may_be(void **state)
 {
     (void)state;
@@ -76,7 +76,7 @@ static void a_text_is_never_longer_than_a_string_may_be(void **state)
     assert_true(peak_bytes < 8 << 20);
 }
 
-static void what_is_written_for_a_string_that_is_refused_is_given_back(void **state)
+static void buffer_of_a_refused_string_is_freed(void **state)
 {
     (void)state;
     is_noted(open_limited(0, 100000),
@@ -87,7 +87,7 @@ static void what_is_written_for_a_string_that_is_refused_is_given_back(void **st
              "false;50000;");
 }
 
-static void a_host_may_withhold_them(void **state)
+static void a_host_may_withhold_values(void **state)
 {
     (void)state;
     allocated_bytes = peak_bytes = 0;
@@ -97,11 +97,11 @@ static void a_host_may_withhold_them(void **state)
 }
 
 static const struct CMUnitTest json_tests[] = {
-    cmocka_unit_test(untrusted_scripts_have_them),
-    cmocka_unit_test(what_is_read_is_on_the_account),
+    cmocka_unit_test(untrusted_scripts_have_values_and_json),
+    cmocka_unit_test(memory_of_read_json_is_charged_to_the_script),
     cmocka_unit_test(a_text_is_never_longer_than_a_string_may_be),
-    cmocka_unit_test(what_is_written_for_a_string_that_is_refused_is_given_back),
-    cmocka_unit_test(a_host_may_withhold_them),
+    cmocka_unit_test(buffer_of_a_refused_string_is_freed),
+    cmocka_unit_test(a_host_may_withhold_values),
 };
 
 HARNESS_MAIN(json_tests)

@@ -1,5 +1,6 @@
 /*
- * Time and memory: slices, deadlines, accounts.  What is checked is who got a turn and what came of it, never how long it took.
+ * Limits of time and memory: slices, deadlines, memory accounts.  The tests check who got a turn
+ * and what came out, never how long it took.
  */
 #include "lua_host.h"
 
@@ -12,7 +13,7 @@
 
 static const char endless[] = "while true do end";
 
-/* --- Slices ------------------------------------------------------------------------------------------------------- */
+/* --- Slices ----------------------------------------------------------------------------------- */
 
 static void host_goes_on_while_a_script_loops_without_end(void **state)
 {
@@ -62,7 +63,7 @@ static void other_isolates_run_meanwhile(void **state)
     assert_string_equal(noted, "1;2;3;");
     assert_int_equal(error_of(rt, quick), 0);
     assert_int_equal(orr_runtime_enter(rt), 0);
-    assert_false(orr_task_done(task)); /* it loops still */
+    assert_false(orr_task_done(task)); /* it still loops */
     orr_task_unref(task);
     assert_int_equal(orr_runtime_leave(rt), 0);
     assert_int_equal(orr_lua_close(other), 0);
@@ -71,7 +72,7 @@ static void other_isolates_run_meanwhile(void **state)
 
 static const char takes_long[] = "local n = 0 for i = 1, 3e6 do n = n + i end\n";
 
-static void what_lies_between_two_waits_is_not_interleaved(void **state)
+static void code_between_two_waits_is_not_interleaved(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
@@ -104,8 +105,8 @@ static void what_lies_between_two_waits_is_not_interleaved(void **state)
     finish(rt, L);
 }
 
-/* A task has come to its first wait when async.run returns, however long that takes. */
-static void starting_a_task_that_is_suspended_suspends_whoever_starts_it(void **state)
+/* async.run returns when the task has reached its first wait, however long that takes. */
+static void starting_a_task_that_uses_up_the_slice_suspends_the_starter(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
@@ -128,7 +129,7 @@ static void starting_a_task_that_is_suspended_suspends_whoever_starts_it(void **
     finish(rt, L);
 }
 
-static void fair_tasks_run_beside_one_another(void **state)
+static void fair_tasks_take_turns(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
@@ -200,9 +201,9 @@ static void isolate_is_closed_in_mid_slice(void **state)
     finish(rt, NULL);
 }
 
-/* --- Deadlines ------------------------------------------------------------------------------------------------------ */
+/* --- Deadlines -------------------------------------------------------------------------------- */
 
-/* Each is a way to survive an error.  What follows in the isolate finds it as it was. */
+/* Each script tries to survive the error that ends it.  The isolate must be usable afterwards. */
 static const char *const survivors[] = {
     "while true do pcall(function() while true do end end) end",
     "xpcall(function() while true do end end, function() while true do end end)",
@@ -233,7 +234,7 @@ static const char *const survivors[] = {
     "load(function() while true do end end)",
     "while true do load(function() return ' ' end) end",
     "print(setmetatable({}, { __tostring = function() while true do end end }))",
-    /* These are for tasks only. */
+    /* The rest is for tasks only. */
     "error(setmetatable({}, { __tostring = function() while true do end end }))",
     "game.async.shield(function() while true do end end)",
     "game.async.supervise(function() while true do pcall(error) end end)",
@@ -327,19 +328,19 @@ static void calls_from_the_host_are_ended_at_their_deadline(void **state)
     finish(rt, L);
 }
 
-/* A call inside another has no more time than is left of the outer one's. */
-static void limits_stack(void **state)
+/* A nested call has no more time than is left of the outer call's. */
+static void nested_limits_all_hold(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
     lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 });
     lua_register(L, "call_back", host_call_back);
-    /* The inner one has no limit of its own, but the outer one has; ending the first does not save the second. */
+    /* The inner call has no limit of its own.  The outer limit ends both. */
     load(L, "note(call_back(function() while true do end end)) note 'alive'");
     assert_int_equal(orr_lua_call(L, 0, 0, 20 * MS), -ETIME);
     assert_string_equal(noted, "");
     lua_pop(L, 1);
-    /* A task inside another: the one that ran out ends, the other has its own time. */
+    /* A task started inside another has its own deadline; its end leaves the other task alone. */
     struct orr_task *task = start(L, "local a = game.async\n"
                                      "local t = a.run({ deadline = 10 }, function() while true do end end)\n"
                                      "note(select(2, pcall(a.await, t))) note(game.runtime.stats().timeouts)");
@@ -349,7 +350,7 @@ static void limits_stack(void **state)
     finish(rt, L);
 }
 
-static void waiting_gives_a_task_its_time_anew(void **state)
+static void waiting_resets_the_deadline_of_a_task(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
@@ -415,7 +416,7 @@ static void few_instructions_that_take_long_are_interrupted_where_they_are_count
     finish(rt, L);
 }
 
-static void without_limits_nothing_is_interrupted(void **state)
+static void scripts_without_limits_are_not_interrupted(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
@@ -496,7 +497,7 @@ static void trusted_scripts_may_have_patterns_that_can_be_interrupted(void **sta
     finish(rt, L);
 }
 
-/* --- Handlers ------------------------------------------------------------------------------------------------------- */
+/* --- Handlers --------------------------------------------------------------------------------- */
 
 static void handler_that_times_out_thrice_is_disabled(void **state)
 {
@@ -510,12 +511,12 @@ static void handler_that_times_out_thrice_is_disabled(void **state)
            "timer:start(1, 1, bad)\n"
            "while timer:is_active() do game.async.sleep(1) end\n"
            "note(calls) calls = 1\n"
-           "timer:start(1, 1, bad)\n" /* it may be tried again */
+           "timer:start(1, 1, bad)\n" /* it may be started again */
            "while calls < 2 do game.async.sleep(1) end\n"
            "timer:close() note 'again'");
     turn_until_done(rt, task, ORR_NEVER);
     assert_int_equal(error_of(rt, task), 0);
-    assert_string_equal(noted, "5;again;"); /* one, one that was well, three */
+    assert_string_equal(noted, "5;again;"); /* one timeout, a success, three timeouts in a row */
     assert_int_equal(notices[ORR_LUA_DISABLED], 1);
     assert_int_equal(notices[ORR_LUA_TIMED_OUT], 4);
     finish(rt, L);
@@ -574,7 +575,7 @@ static void events_of_the_host_keep_their_order_while_a_handler_is_suspended(voi
     finish(rt, L);
 }
 
-static void events_that_find_the_queue_full_meet_the_policy(void **state)
+static void full_event_queue_applies_the_policy(void **state)
 {
     (void)state;
     static const struct {
@@ -631,7 +632,7 @@ static void handlers_of_events_are_disabled_and_enabled(void **state)
     assert_int_equal(notices[ORR_LUA_DISABLED], 1);
     assert_int_equal(disabled_handler, id);
     assert_non_null(strstr(notice_text, "of the event 'x' has timed out 3 times in a row"));
-    assert_int_equal(orr_events_disabled(L), 0); /* it was for the notice */
+    assert_int_equal(orr_events_disabled(L), 0); /* it can be asked only inside the notice */
     assert_int_equal(orr_events_enable(L, id), 0);
     assert_int_equal(orr_events_enable(L, 999), -ENOENT);
     emit(L, "x", 6, 0);
@@ -640,7 +641,7 @@ static void handlers_of_events_are_disabled_and_enabled(void **state)
     assert_int_equal(orr_events_reserve(L, "window:*"), 0);
     load(L, "game.events:emit('window:open')");
     assert_int_equal(orr_lua_call(L, 0, 0, 0), -EREMOTEIO);
-    assert_non_null(strstr(lua_tostring(L, -1), "'window:open' is an event that only the host may emit"));
+    assert_non_null(strstr(lua_tostring(L, -1), "only the host may emit 'window:open'"));
     lua_pop(L, 1);
     emit(L, "window:open", 1, 0);
     emit(L, "a*", 1, -EINVAL);
@@ -651,9 +652,9 @@ static void handlers_of_events_are_disabled_and_enabled(void **state)
     finish(rt, L);
 }
 
-/* --- The report ---------------------------------------------------------------------------------------------------------- */
+/* --- The report ------------------------------------------------------------------------------- */
 
-/* Takes so many milliseconds of the thread's own time. */
+/* dawdle(ms): uses this much CPU time of the thread. */
 static int dawdle(lua_State *L)
 {
     struct timespec begun, now;
@@ -694,9 +695,9 @@ static void report_says_what_took_the_time(void **state)
     finish(rt, L);
 }
 
-/* --- Memory -------------------------------------------------------------------------------------------------------------- */
+/* --- Memory ----------------------------------------------------------------------------------- */
 
-static void memory_has_a_limit(void **state)
+static void script_over_its_memory_limit_gets_an_error(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
@@ -731,7 +732,7 @@ static void memory_error_that_was_caught_is_not_raised_again(void **state)
     finish(rt, L);
 }
 
-/* It is suspended while the collector works, and others run meanwhile. */
+/* The task is suspended while the collector works, and others run meanwhile. */
 static void fair_task_is_told_of_its_memory_limit_too(void **state)
 {
     (void)state;
@@ -739,7 +740,7 @@ static void fair_task_is_told_of_its_memory_limit_too(void **state)
     struct orr_lua_options options = {
         .memory_limit = 16 << 20,
         .deadline_ns = { [ORR_LUA_TASK] = ORR_NEVER, [ORR_LUA_SCRIPT] = ORR_NEVER },
-        .longest_step_ns = ORR_NEVER, /* sanitizers make them long */
+        .longest_step_ns = ORR_NEVER, /* sanitizers make steps long */
     };
     lua_State *L = open_isolate(rt, options);
     struct orr_task *task = start(L, "local function fill() local all while true do all = { all } end end\n"
@@ -755,7 +756,7 @@ static void fair_task_is_told_of_its_memory_limit_too(void **state)
     finish(rt, L);
 }
 
-/* The coroutine that overdraws the account is over before its next instruction. */
+/* The coroutine that exceeds the limit ends before its next instruction. */
 static void counting_goes_on_after_a_coroutine_has_met_the_memory_limit(void **state)
 {
     (void)state;
@@ -781,7 +782,7 @@ static void counting_goes_on_after_a_coroutine_has_met_the_memory_limit(void **s
     finish(rt, L);
 }
 
-/* Each of these calls was a whole collection, in one piece, and an error. */
+/* Such a call must not need a whole collection in one piece. */
 static void host_can_call_a_script_that_is_at_its_memory_limit(void **state)
 {
     (void)state;
@@ -789,7 +790,7 @@ static void host_can_call_a_script_that_is_at_its_memory_limit(void **state)
     struct orr_lua_options options = {
         .memory_limit = 8 << 20,
         .deadline_ns = { [ORR_LUA_TASK] = ORR_NEVER, [ORR_LUA_SCRIPT] = ORR_NEVER },
-        .longest_step_ns = ORR_NEVER, /* sanitizers make them long */
+        .longest_step_ns = ORR_NEVER, /* sanitizers make steps long */
     };
     lua_State *L = open_isolate(rt, options);
     struct orr_task *task = start(L, "local last\n"
@@ -808,7 +809,8 @@ static void host_can_call_a_script_that_is_at_its_memory_limit(void **state)
         assert_int_equal(orr_lua_stats(L, &stats), 0);
         at_limit += stats.memory_used > 8 << 20;
         int error = orr_lua_call_values(L, "keep", &argument, 1, NULL, NULL, 0);
-        assert_int_not_equal(error, -ENOMEM); /* what is called may be told so, at its first instruction */
+        /* The called function may get the error at its first instruction. */
+        assert_int_not_equal(error, -ENOMEM);
         assert_int_equal(orr_runtime_enter(rt), 0);
         done = orr_task_done(task);
         assert_int_equal(orr_runtime_leave(rt), 0);
@@ -818,7 +820,7 @@ static void host_can_call_a_script_that_is_at_its_memory_limit(void **state)
     finish(rt, L);
 }
 
-/* Giving back 100 KB takes it two milliseconds. */
+/* Takes two milliseconds to free 100 KB. */
 static void *free_slowly(void *data, void *block, size_t old_size, size_t size)
 {
     (void)data;
@@ -835,7 +837,7 @@ static void *free_slowly(void *data, void *block, size_t old_size, size_t size)
     return NULL;
 }
 
-/* A single step of the collector frees them all. */
+/* One step of the collector could free them all. */
 static void large_blocks_are_freed_one_by_one(void **state)
 {
     (void)state;
@@ -868,7 +870,7 @@ static void strings_have_a_longest_length(void **state)
     finish(rt, L);
 }
 
-static void time_that_the_host_has_left_is_used_to_collect(void **state)
+static void unused_time_of_a_turn_is_used_to_collect(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
@@ -884,14 +886,14 @@ static void time_that_the_host_has_left_is_used_to_collect(void **state)
     assert_int_equal(more, 0);
     assert_int_equal(orr_lua_stats(L, &after), 0);
     assert_true(after.memory_used + (1 << 19) < before.memory_used);
-    assert_int_equal(orr_runtime_idle(rt, MS), 0); /* there is nothing left to do */
+    assert_int_equal(orr_runtime_idle(rt, MS), 0); /* nothing is left to do */
     assert_int_equal(orr_runtime_idle(NULL, MS), -EINVAL);
     finish(rt, L);
 }
 
-/* --- Hooks and signals of others ------------------------------------------------------------------------------------------ */
+/* --- Hooks and signals of others -------------------------------------------------------------- */
 
-static void hooks_of_a_script_see_what_they_would_see_anyway(void **state)
+static void hooks_of_a_script_see_the_same_events_with_slices(void **state)
 {
     (void)state;
     static const char code[] = "local lines, calls, returns = 0, 0, 0\n"
@@ -939,12 +941,12 @@ static void count_stranger(int number)
     strangers++;
 }
 
-static void signal_may_be_the_hosts_too(void **state)
+static void host_may_use_the_same_signal(void **state)
 {
     (void)state;
     int number = SIGRTMIN + 9;
     strangers = 0;
-    signal(number, count_stranger); /* before ours */
+    signal(number, count_stranger); /* before our handler is set */
     struct orr_runtime *rt = host_runtime_with((struct orr_options){ .preempt_signal = number });
     lua_State *L = open_trusted(rt, (struct orr_lua_options){ .deadline_ns = { [ORR_LUA_SCRIPT] = 30 * MS } });
     struct orr_task *task = start(L, endless);
@@ -955,11 +957,11 @@ static void signal_may_be_the_hosts_too(void **state)
     assert_int_equal(error_of(rt, task), -ETIME);
     raise(number);
     assert_int_equal(strangers, 2);
-    signal(number, count_stranger); /* and after */
+    signal(number, count_stranger); /* after our handler was set */
     task = start(L, endless);
     turn_until_done(rt, task, MS);
     assert_int_equal(error_of(rt, task), -ETIME);
-    int before = strangers; /* it may have met one of ours, between the turns */
+    int before = strangers; /* one may have arrived together with ours, between two turns */
     raise(number);
     assert_int_equal(strangers, before + 1);
     assert_non_null(strstr(harness_log(), "another handler was installed"));
@@ -994,9 +996,11 @@ static void worker_may_move_from_thread_to_thread(void **state)
     finish(rt, L);
 }
 
-/* --- Ordinary programs ------------------------------------------------------------------------------------------------------ */
+/* --- Ordinary programs ------------------------------------------------------------------------ */
 
-/* All of them, interrupted ten thousand times a second, come to what they come to undisturbed. */
+/*
+ * Programs that are interrupted ten thousand times a second give the same results as undisturbed.
+ */
 static const char ordinary[] = "local programs = dofile(os.getenv 'ORR_ORDINARY')\n"
                                "local results = {}\n"
                                "for round = 1, ... do\n"
@@ -1008,7 +1012,7 @@ static const char ordinary[] = "local programs = dofile(os.getenv 'ORR_ORDINARY'
                                "end\n"
                                "note(table.concat(results, ' '))";
 
-static void ordinary_programs_come_to_the_same_however_often_they_are_interrupted(void **state)
+static void ordinary_programs_give_the_same_results_when_interrupted_often(void **state)
 {
     (void)state;
     char expected[sizeof noted] = "";
@@ -1056,20 +1060,20 @@ static const struct CMUnitTest limits[] = {
     cmocka_unit_test(host_goes_on_while_a_script_loops_without_end),
     cmocka_unit_test(deadline_that_the_host_sets_later_ends_what_loops_without_end),
     cmocka_unit_test(other_isolates_run_meanwhile),
-    cmocka_unit_test(what_lies_between_two_waits_is_not_interleaved),
-    cmocka_unit_test(starting_a_task_that_is_suspended_suspends_whoever_starts_it),
-    cmocka_unit_test(fair_tasks_run_beside_one_another),
+    cmocka_unit_test(code_between_two_waits_is_not_interleaved),
+    cmocka_unit_test(starting_a_task_that_uses_up_the_slice_suspends_the_starter),
+    cmocka_unit_test(fair_tasks_take_turns),
     cmocka_unit_test(call_into_an_isolate_in_mid_slice_is_refused),
     cmocka_unit_test(isolate_is_closed_in_mid_slice),
     cmocka_unit_test(nothing_survives_its_deadline_by_the_clock),
     cmocka_unit_test(nothing_survives_its_limit_of_instructions),
     cmocka_unit_test(calls_from_the_host_are_ended_at_their_deadline),
-    cmocka_unit_test(limits_stack),
-    cmocka_unit_test(waiting_gives_a_task_its_time_anew),
+    cmocka_unit_test(nested_limits_all_hold),
+    cmocka_unit_test(waiting_resets_the_deadline_of_a_task),
     cmocka_unit_test(count_of_instructions_is_the_same_each_time),
     cmocka_unit_test(coroutines_do_not_escape_the_count),
     cmocka_unit_test(few_instructions_that_take_long_are_interrupted_where_they_are_counted),
-    cmocka_unit_test(without_limits_nothing_is_interrupted),
+    cmocka_unit_test(scripts_without_limits_are_not_interrupted),
     cmocka_unit_test(scripts_deadlines_are_no_longer_than_the_hosts),
     cmocka_unit_test(scheduled_callbacks_have_a_deadline),
     cmocka_unit_test(compiling_has_a_deadline),
@@ -1077,21 +1081,21 @@ static const struct CMUnitTest limits[] = {
     cmocka_unit_test(handler_that_times_out_thrice_is_disabled),
     cmocka_unit_test(host_chooses_how_often_a_handler_may_time_out),
     cmocka_unit_test(events_of_the_host_keep_their_order_while_a_handler_is_suspended),
-    cmocka_unit_test(events_that_find_the_queue_full_meet_the_policy),
+    cmocka_unit_test(full_event_queue_applies_the_policy),
     cmocka_unit_test(handlers_of_events_are_disabled_and_enabled),
     cmocka_unit_test(report_says_what_took_the_time),
-    cmocka_unit_test(memory_has_a_limit),
+    cmocka_unit_test(script_over_its_memory_limit_gets_an_error),
     cmocka_unit_test(memory_error_that_was_caught_is_not_raised_again),
     cmocka_unit_test(fair_task_is_told_of_its_memory_limit_too),
     cmocka_unit_test(counting_goes_on_after_a_coroutine_has_met_the_memory_limit),
     cmocka_unit_test(host_can_call_a_script_that_is_at_its_memory_limit),
     cmocka_unit_test(large_blocks_are_freed_one_by_one),
     cmocka_unit_test(strings_have_a_longest_length),
-    cmocka_unit_test(time_that_the_host_has_left_is_used_to_collect),
-    cmocka_unit_test(hooks_of_a_script_see_what_they_would_see_anyway),
-    cmocka_unit_test(signal_may_be_the_hosts_too),
+    cmocka_unit_test(unused_time_of_a_turn_is_used_to_collect),
+    cmocka_unit_test(hooks_of_a_script_see_the_same_events_with_slices),
+    cmocka_unit_test(host_may_use_the_same_signal),
     cmocka_unit_test(worker_may_move_from_thread_to_thread),
-    cmocka_unit_test(ordinary_programs_come_to_the_same_however_often_they_are_interrupted),
+    cmocka_unit_test(ordinary_programs_give_the_same_results_when_interrupted_often),
     cmocka_unit_test(options_out_of_range_are_refused),
 };
 

@@ -1,6 +1,7 @@
 /*
- * Where limits meet the rest: coroutines that are not a script's own, tasks that end while they are held, hooks and signals of
- * others, ways around the count.  Loops that are to be interrupted come to an end all the same, so that a test fails and does not hang.
+ * Limits in unusual situations: coroutines that do not belong to a script, tasks that end while
+ * they are parked, hooks and signals of others, ways around the count of instructions.  Loops that
+ * should be interrupted have an end, so that a failing test does not hang.
  */
 #include "lua_host.h"
 
@@ -10,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Longer than any limit here. */
+/* Longer than any deadline here. */
 #define FOR_LONG "for i = 1, 3e8 do end "
 
 /* Longer than any slice here. */
@@ -18,7 +19,7 @@
 
 static const char a_task_like_any_other[] = "game.async.sleep(1) note 'another'";
 
-/* The isolate goes on. */
+/* Checks that the isolate still runs scripts. */
 static void goes_on(struct orr_runtime *rt, lua_State *L)
 {
     noted[0] = '\0';
@@ -68,7 +69,7 @@ static void assert_contains(const char *text, const char *part)
         fail_msg("no \"%s\" in: %s", part, text);
 }
 
-/* --- Coroutines that are not a script's own --------------------------------------------------------------------- */
+/* --- Coroutines that do not belong to a script ------------------------------------------------ */
 
 static const char meddles[] = "game.async.sleep(1)\n"
                               "local ok, e = coroutine.resume(saved) note(ok) note(e:match 'is a task.s')\n"
@@ -77,7 +78,7 @@ static const char meddles[] = "game.async.sleep(1)\n"
 
 static const char refused[] = "false;is a task's;false;is a task's;";
 
-static void coroutine_of_a_call_is_no_handle_of_a_later_task(void **state)
+static void saved_coroutine_of_a_call_gives_no_power_over_a_later_task(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
@@ -150,7 +151,10 @@ static void starting_a_task_in_a_coroutine_that_lua_itself_resumed_runs_it_to_it
     finish(rt, L);
 }
 
-/* The allocator refuses so many requests in a row, the collector's second try among them, after so many it has granted. */
+/*
+ * The allocator grants a number of requests, then refuses some in a row: Lua collects and asks
+ * again after the first refusal.
+ */
 static struct {
     bool on;
     long granted, refused;
@@ -214,7 +218,7 @@ static void coroutine_that_could_not_wait_for_lack_of_memory_leaves_the_others_a
     assert_true(failed);
 }
 
-/* --- Calls from the host, and to it -------------------------------------------------------------------------------- */
+/* --- Calls from the host, and to it ----------------------------------------------------------- */
 
 static void call_inside_a_task_cannot_wait(void **state)
 {
@@ -274,7 +278,8 @@ static void isolate_closed_in_a_notice_is_closed_when_the_call_has_returned(void
     closed_with = 0;
     call(L, FOR_LONG, 5 * MS, -ETIME);
     assert_int_equal(closed_with, -EINPROGRESS);
-    assert_string_equal(lua_tostring(L, -1), "Script execution timeout"); /* the state is there yet */
+    /* The state still exists. */
+    assert_string_equal(lua_tostring(L, -1), "Script execution timeout");
     assert_string_equal(noted, "");
     harness_settle(rt);
     assert_string_equal(noted, "gone;");
@@ -282,9 +287,12 @@ static void isolate_closed_in_a_notice_is_closed_when_the_call_has_returned(void
     finish(rt, NULL);
 }
 
-/* --- Tasks that are held by what they wait for ----------------------------------------------------------------------- */
+/* --- Tasks that only their event keeps alive -------------------------------------------------- */
 
-/* Waits through so many cycles of the collector that who waits for an event is held by that alone. */
+/*
+ * Waits through several cycles of the collector, so that only the event holds the task that waits
+ * for it.
+ */
 #define COLLECT "for i = 1, 4 do collectgarbage() game.async.sleep(1) end "
 
 static void task_that_was_woken_goes_on_though_nobody_can_reach_it(void **state)
@@ -306,7 +314,7 @@ static void task_that_was_woken_goes_on_though_nobody_can_reach_it(void **state)
     finish(rt, L);
 }
 
-static void lost_task_is_collected_while_its_isolate_closes(void **state)
+static void orphan_task_is_collected_while_its_isolate_closes(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
@@ -326,7 +334,7 @@ static void lost_task_is_collected_while_its_isolate_closes(void **state)
     finish(rt, NULL);
 }
 
-static void dropped_task_may_be_one_that_is_held_weakly(void **state)
+static void task_held_by_a_weak_table_may_be_dropped(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
@@ -345,9 +353,9 @@ static void dropped_task_may_be_one_that_is_held_weakly(void **state)
     finish(rt, L);
 }
 
-/* --- Tasks that are held up ----------------------------------------------------------------------------------------- */
+/* --- Parked tasks ----------------------------------------------------------------------------- */
 
-static void task_that_is_to_run_at_once_may_be_parked(void **state)
+static void task_that_should_run_next_may_be_parked(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
@@ -364,7 +372,7 @@ static void task_that_is_to_run_at_once_may_be_parked(void **state)
     finish(rt, L);
 }
 
-static void task_dropped_in_mid_slice_holds_nobody_up(void **state)
+static void task_dropped_in_mid_slice_does_not_block_others(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
@@ -380,7 +388,7 @@ static void task_dropped_in_mid_slice_holds_nobody_up(void **state)
     finish(rt, L);
 }
 
-static void tasks_that_were_held_up_go_on_in_the_order_they_would_have(void **state)
+static void parked_tasks_go_on_in_their_original_order(void **state)
 {
     (void)state;
     char expected[sizeof noted] = "";
@@ -403,7 +411,7 @@ static void tasks_that_were_held_up_go_on_in_the_order_they_would_have(void **st
     }
 }
 
-/* --- Other isolates --------------------------------------------------------------------------------------------------- */
+/* --- Other isolates --------------------------------------------------------------------------- */
 
 static int call_other(lua_State *L)
 {
@@ -432,7 +440,7 @@ static void short_calls_into_another_isolate_do_not_put_off_a_deadline(void **st
     finish(rt, L);
 }
 
-/* --- Ways around the count ----------------------------------------------------------------------------------------------- */
+/* --- Ways around the count of instructions ---------------------------------------------------- */
 
 enum { COUNT = 1000000 };
 
@@ -451,7 +459,7 @@ static void coroutine_made_outside_does_not_escape_the_count(void **state)
     finish(rt, L);
 }
 
-/* Each piece is shorter than what lies between two looks at the count. */
+/* Each piece is shorter than the interval between two checks of the count. */
 static void assert_counted(struct orr_lua_options options, const char *code)
 {
     struct orr_runtime *rt = host_runtime();
@@ -475,7 +483,7 @@ static void short_tasks_do_not_escape_the_count(void **state)
                    "end");
 }
 
-static void going_over_the_limit_of_memory_does_not_escape_the_count(void **state)
+static void going_over_the_memory_limit_does_not_escape_the_count(void **state)
 {
     (void)state;
     assert_counted((struct orr_lua_options){ .memory_limit = 1 << 20 },
@@ -487,7 +495,7 @@ static void going_over_the_limit_of_memory_does_not_escape_the_count(void **stat
                    "end");
 }
 
-/* --- Hooks of others -------------------------------------------------------------------------------------------------------- */
+/* --- Hooks of others -------------------------------------------------------------------------- */
 
 static void hook_for_calls_does_not_switch_off_the_deadline_of_a_call(void **state)
 {
@@ -505,7 +513,7 @@ static void hook_for_calls_and_lines_does_not_switch_off_deadlines(void **state)
     (void)state;
     static const char *const scripts[] = {
         "while true do math.abs(1) end",
-        "local function f() return f() end f()", /* every instruction is the first of a function, or a call */
+        "local function f() return f() end f()", /* only calls and first instructions */
     };
     for (size_t i = 0; i < LENGTH(scripts); i++) {
         struct orr_runtime *rt = host_runtime();
@@ -536,12 +544,13 @@ static void hook_of_a_task_is_not_a_hook_of_the_next(void **state)
     finish(rt, L);
 }
 
-/* --- Signals of others ------------------------------------------------------------------------------------------------------- */
+/* --- Signals of others ------------------------------------------------------------------------ */
 
-static void signal_that_is_not_the_hosts_to_give_is_refused(void **state)
+static void signal_that_the_host_may_not_choose_is_refused(void **state)
 {
     (void)state;
-    static const int numbers[] = { 33, SIGSEGV, SIGKILL, SIGALRM, -1, 1000 }; /* the first is the C library's */
+    /* 33 belongs to the C library. */
+    static const int numbers[] = { 33, SIGSEGV, SIGKILL, SIGALRM, -1, 1000 };
     for (size_t i = 0; i < LENGTH(numbers); i++) {
         assert_null(harness_runtime_with((struct orr_options){ .preempt_signal = numbers[i] }));
         assert_int_equal(errno, EINVAL);
@@ -563,7 +572,8 @@ static void calls_are_ended_though_the_host_has_put_its_own_handler_in_place_of_
     lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 });
     call(L, "return 1", 20 * MS, 0);
     signal(number, ignore);
-    struct timespec ticks = { .tv_nsec = 30000000 }; /* of the kernel, in one of which we look */
+    /* Several ticks of the kernel; we look in one of them. */
+    struct timespec ticks = { .tv_nsec = 30000000 };
     while (nanosleep(&ticks, &ticks))
         continue;
     call(L, FOR_LONG, 50 * MS, -ETIME);
@@ -575,7 +585,7 @@ static void calls_are_ended_though_the_host_has_put_its_own_handler_in_place_of_
 static struct sigaction predecessor;
 static volatile sig_atomic_t chained;
 
-/* As many handlers do: calls the one that was there before it. */
+/* Calls the handler that was there before, as many handlers do. */
 static void chain(int number, siginfo_t *info, void *context)
 {
     if (++chained < 100 && predecessor.sa_flags & SA_SIGINFO)
@@ -604,7 +614,7 @@ static void handler_that_passes_on_to_ours_is_called_once(void **state)
 }
 
 static const struct CMUnitTest limits_edges[] = {
-    cmocka_unit_test(coroutine_of_a_call_is_no_handle_of_a_later_task),
+    cmocka_unit_test(saved_coroutine_of_a_call_gives_no_power_over_a_later_task),
     cmocka_unit_test(coroutine_that_a_script_has_from_a_call_is_not_used_for_a_task),
     cmocka_unit_test(hosts_own_thread_is_not_a_scripts_to_resume_or_close),
     cmocka_unit_test(starting_a_task_in_a_coroutine_that_lua_itself_resumed_runs_it_to_its_first_wait),
@@ -613,19 +623,19 @@ static const struct CMUnitTest limits_edges[] = {
     cmocka_unit_test(call_that_cannot_wait_leaves_other_tasks_alone),
     cmocka_unit_test(isolate_closed_in_a_notice_is_closed_when_the_call_has_returned),
     cmocka_unit_test(task_that_was_woken_goes_on_though_nobody_can_reach_it),
-    cmocka_unit_test(lost_task_is_collected_while_its_isolate_closes),
-    cmocka_unit_test(dropped_task_may_be_one_that_is_held_weakly),
-    cmocka_unit_test(task_that_is_to_run_at_once_may_be_parked),
-    cmocka_unit_test(task_dropped_in_mid_slice_holds_nobody_up),
-    cmocka_unit_test(tasks_that_were_held_up_go_on_in_the_order_they_would_have),
+    cmocka_unit_test(orphan_task_is_collected_while_its_isolate_closes),
+    cmocka_unit_test(task_held_by_a_weak_table_may_be_dropped),
+    cmocka_unit_test(task_that_should_run_next_may_be_parked),
+    cmocka_unit_test(task_dropped_in_mid_slice_does_not_block_others),
+    cmocka_unit_test(parked_tasks_go_on_in_their_original_order),
     cmocka_unit_test(short_calls_into_another_isolate_do_not_put_off_a_deadline),
     cmocka_unit_test(coroutine_made_outside_does_not_escape_the_count),
     cmocka_unit_test(short_tasks_do_not_escape_the_count),
-    cmocka_unit_test(going_over_the_limit_of_memory_does_not_escape_the_count),
+    cmocka_unit_test(going_over_the_memory_limit_does_not_escape_the_count),
     cmocka_unit_test(hook_for_calls_does_not_switch_off_the_deadline_of_a_call),
     cmocka_unit_test(hook_for_calls_and_lines_does_not_switch_off_deadlines),
     cmocka_unit_test(hook_of_a_task_is_not_a_hook_of_the_next),
-    cmocka_unit_test(signal_that_is_not_the_hosts_to_give_is_refused),
+    cmocka_unit_test(signal_that_the_host_may_not_choose_is_refused),
     cmocka_unit_test(calls_are_ended_though_the_host_has_put_its_own_handler_in_place_of_ours),
     cmocka_unit_test(handler_that_passes_on_to_ours_is_called_once),
 };

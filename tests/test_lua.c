@@ -1,6 +1,6 @@
 /*
- * Lua from the host's side: states of its own and of ours, closed at any moment; functions that scripts await; plain code that
- * waits; and memory that is not there.
+ * Lua from the host's side: isolates and states of the host's own, closed at any moment; host
+ * functions that scripts await; code outside of tasks that waits; memory that runs out.
  */
 #include "harness.h"
 
@@ -14,11 +14,11 @@
 #include <string.h>
 #include <unistd.h>
 
-/* --- Help ----------------------------------------------------------------------------------------------------- */
+/* --- Fixtures --------------------------------------------------------------------------------- */
 
 static const struct orr_lua_options trusted = { .mount = "game", .profile = ORR_LUA_TRUSTED };
 
-/* How many that ask for more are served, and how many after them are not. */
+/* How many requests for more memory are served, and how many after them are refused. */
 struct supply {
     int served, refused;
 };
@@ -75,14 +75,14 @@ static lua_State *lua_open(struct orr_runtime *rt)
     return L;
 }
 
-/* Starts a script; it runs in the turns of the runtime. */
+/* Starts a script, which runs in the turns of the runtime. */
 static void start(lua_State *L, const char *code)
 {
     assert_int_equal(luaL_loadstring(L, code), LUA_OK);
     assert_int_equal(orr_lua_start(L, 0, "script", NULL), 0);
 }
 
-/* --- Running and closing ------------------------------------------------------------------------------------------ */
+/* --- Running and closing ---------------------------------------------------------------------- */
 
 static void script_runs_as_a_task_of_the_runtime(void **state)
 {
@@ -97,7 +97,7 @@ static void script_runs_as_a_task_of_the_runtime(void **state)
     assert_int_equal(allocated_bytes, 0);
 }
 
-static void closing_cancels_what_is_left_and_lets_it_clean_up(void **state)
+static void closing_an_isolate_cancels_its_tasks_and_lets_them_clean_up(void **state)
 {
     (void)state;
     struct orr_runtime *rt = lua_runtime(NULL);
@@ -106,7 +106,7 @@ static void closing_cancels_what_is_left_and_lets_it_clean_up(void **state)
              "a.run(function() local _, e = pcall(a.sleep, 1e6) a.shield(a.sleep, 10) note(e) end)\n"
              "local x <close> = setmetatable({}, { __close = function() note 'closed x' end })\n"
              "a.event():wait()");
-    assert_true(orr_runtime_turn(rt, ORR_NEVER) >= 0); /* and no time passes */
+    assert_true(orr_runtime_turn(rt, ORR_NEVER) >= 0); /* no time passes in it */
     assert_int_equal(orr_lua_close(L), 0);
     assert_string_equal(noted, "closed x;closed;");
     assert_int_equal(orr_runtime_free(rt), 0);
@@ -120,14 +120,14 @@ static int close_isolate(lua_State *L)
     return 1;
 }
 
-static void isolate_closed_from_inside_goes_when_that_has_unwound(void **state)
+static void isolate_closed_from_inside_is_freed_after_the_call_has_returned(void **state)
 {
     (void)state;
     struct orr_runtime *rt = lua_runtime(NULL);
     lua_State *L = lua_open(rt);
     lua_register(L, "close", close_isolate);
     start(L, "note(close()) note(close()) note(pcall(game.async.run, { detached = true }, print))\n"
-             "game.async.run(note, 'child')\n" /* for a cleanup may need some */
+             "game.async.run(note, 'child')\n" /* a cleanup may start tasks */
              "local ok, e = pcall(game.async.sleep, 1000) note(e)");
     assert_int_equal(orr_runtime_run(rt), 0);
     char expected[64];
@@ -203,14 +203,15 @@ static void isolate_lives_on_the_worker_whose_task_made_it(void **state)
     assert_int_equal(orr_runtime_run(rt), 0);
     assert_int_equal(elsewhere.worker, 2);
     assert_true(elsewhere.error);
-    assert_int_equal(elsewhere.closed, -EINPROGRESS); /* when the task that asked has unwound */
+    /* It is freed after the task that asked has returned. */
+    assert_int_equal(elsewhere.closed, -EINPROGRESS);
     assert_int_equal(harness_stats(rt, 0).tasks_live, 0);
     assert_int_equal(orr_runtime_free(rt), 0);
 }
 
-/* --- The host's own state -------------------------------------------------------------------------------------------- */
+/* --- The host's own state --------------------------------------------------------------------- */
 
-static void state_of_the_hosts_gets_the_api_and_keeps_the_rest(void **state)
+static void hosts_own_state_gets_the_api_and_keeps_its_globals(void **state)
 {
     (void)state;
     struct orr_runtime *rt = lua_runtime(NULL);
@@ -233,7 +234,7 @@ static void state_of_the_hosts_gets_the_api_and_keeps_the_rest(void **state)
     assert_int_equal(allocated_bytes, 0);
 }
 
-static void plain_code_waits_by_driving_the_loop(void **state)
+static void code_outside_of_tasks_waits_by_driving_the_loop(void **state)
 {
     (void)state;
     struct orr_runtime *rt = lua_runtime(NULL);
@@ -259,7 +260,7 @@ static int stop_runtime(lua_State *L)
     return 0;
 }
 
-static void plain_code_that_waits_is_interrupted_by_a_stop_and_told_of_what_cannot_come(void **state)
+static void wait_outside_of_tasks_ends_with_an_error_on_stop_and_on_deadlock(void **state)
 {
     (void)state;
     struct orr_runtime *rt = lua_runtime(NULL);
@@ -279,7 +280,7 @@ static void plain_code_that_waits_is_interrupted_by_a_stop_and_told_of_what_cann
     assert_int_equal(allocated_bytes, 0);
 }
 
-static void plain_code_runs_a_private_loop_by_driving_the_real_one(void **state)
+static void private_loop_outside_of_tasks_drives_the_real_loop(void **state)
 {
     (void)state;
     struct orr_runtime *rt = lua_runtime(NULL);
@@ -305,7 +306,7 @@ static void plain_code_runs_a_private_loop_by_driving_the_real_one(void **state)
     assert_int_equal(sunk, 0);
 }
 
-static void plain_code_gets_the_first_error_of_a_private_loop_and_the_others_are_reported(void **state)
+static void private_loop_raises_its_first_error_and_reports_the_others(void **state)
 {
     (void)state;
     struct orr_runtime *rt = lua_runtime(NULL);
@@ -322,7 +323,7 @@ static void plain_code_gets_the_first_error_of_a_private_loop_and_the_others_are
     assert_int_equal(sunk, 2);
 }
 
-static void private_loop_of_plain_code_that_nothing_can_reach_is_a_deadlock_and_can_be_run_again(void **state)
+static void deadlocked_private_loop_is_an_error_and_can_be_run_again(void **state)
 {
     (void)state;
     struct orr_runtime *rt = lua_runtime(NULL);
@@ -340,7 +341,7 @@ static void private_loop_of_plain_code_that_nothing_can_reach_is_a_deadlock_and_
     assert_int_equal(allocated_bytes, 0);
 }
 
-/* advance(ms): as if what the script does took so long. */
+/* advance(ms): moves the clock, as if the script had taken so long. */
 static int advance(lua_State *L)
 {
     uint64_t ns = (uint64_t)luaL_checkinteger(L, 1) * 1000000;
@@ -384,7 +385,7 @@ static void repeat_keeps_its_rate_and_skips_what_it_missed(void **state)
     assert_int_equal(sunk, 0);
 }
 
-static void error_in_the_callback_of_a_timer_is_reported_and_stops_neither_it_nor_others(void **state)
+static void error_in_a_timer_callback_is_reported_and_stops_no_timer(void **state)
 {
     (void)state;
     struct orr_runtime *rt = lua_runtime(NULL);
@@ -437,7 +438,7 @@ static void scripts_wait_for_descriptors(void **state)
     close(ends[1]);
 }
 
-static void state_closed_by_the_host_under_its_tasks_ends_them(void **state)
+static void hosts_own_state_may_be_closed_while_it_has_tasks(void **state)
 {
     (void)state;
     struct orr_runtime *rt = lua_runtime(NULL);
@@ -451,7 +452,7 @@ static void state_closed_by_the_host_under_its_tasks_ends_them(void **state)
     assert_int_equal(allocated_bytes, 0);
 }
 
-/* --- Functions that scripts await --------------------------------------------------------------------------------------- */
+/* --- Host functions that scripts await -------------------------------------------------------- */
 
 struct doubling {
     struct orr_future *future;
@@ -494,7 +495,7 @@ static int double_push(lua_State *L, const struct orr_result *result)
     return 1;
 }
 
-static void function_of_the_hosts_is_awaited_by_calling_it(void **state)
+static void calling_an_asynchronous_host_function_awaits_it(void **state)
 {
     (void)state;
     struct orr_runtime *rt = lua_runtime(NULL);
@@ -512,11 +513,12 @@ static void function_of_the_hosts_is_awaited_by_calling_it(void **state)
     assert_string_equal(noted, "2550;negative;true;true;");
     assert_int_equal(orr_lua_close(L), 0);
     assert_int_equal(orr_runtime_free(rt), 0);
-    harness_await(&doublings_done, 52); /* the last may complete its future when all this is gone */
+    /* The last one may complete its future after everything is gone. */
+    harness_await(&doublings_done, 52);
     assert_int_equal(allocated_bytes, 0);
 }
 
-/* --- Without memory ----------------------------------------------------------------------------------------------------- */
+/* --- Without memory --------------------------------------------------------------------------- */
 
 static const char busy_script[] =
     "local a = game.async\n"
@@ -540,8 +542,8 @@ static const char busy_script[] =
     "safely(coroutine.wrap(function() a.sleep(1) end))\n"
     "c:notify_all()\n";
 
-/* True if there was enough. */
-static bool play_with(int served, int refused)
+/* True if there was enough memory. */
+static bool run_with_memory_for(int served, int refused)
 {
     struct supply supply = { served, refused };
     struct orr_runtime *rt = lua_runtime(&supply);
@@ -554,7 +556,8 @@ static bool play_with(int served, int refused)
         if (luaL_loadstring(L, busy_script) == LUA_OK)
             orr_lua_start(L, 0, "script", NULL);
         error = orr_runtime_run(rt);
-        assert_true(error == 0 || error == -EDEADLK); /* who would have woken somebody may not have been made */
+        /* The task that would have woken the others may not have been made. */
+        assert_true(error == 0 || error == -EDEADLK);
         assert_int_equal(orr_lua_close(L), 0);
     }
     bool enough = supply.served > 0;
@@ -565,7 +568,7 @@ static bool play_with(int served, int refused)
     return enough;
 }
 
-static void play_all(int refused)
+static void run_at_every_point(int refused)
 {
     int points = 0;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -573,7 +576,7 @@ static void play_all(int refused)
 #else
     int step = 1;
 #endif
-    while (!play_with(points, refused))
+    while (!run_with_memory_for(points, refused))
         points += step;
     print_message("%d points of failure\n", points);
     assert_true(points > 500);
@@ -582,14 +585,14 @@ static void play_all(int refused)
 static void memory_that_runs_out_at_any_point_is_an_error_and_loses_nothing(void **state)
 {
     (void)state;
-    play_all(INT32_MAX);
+    run_at_every_point(INT32_MAX);
 }
 
-/* Lua collects and tries again, so one refusal is none. */
-static void memory_that_is_lacking_for_a_moment_is_an_error_and_the_rest_goes_on(void **state)
+/* Lua collects and tries again after one refusal, so two are refused. */
+static void one_failed_allocation_is_an_error_and_other_tasks_go_on(void **state)
 {
     (void)state;
-    play_all(2);
+    run_at_every_point(2);
 }
 
 static void misuse_is_refused(void **state)
@@ -606,7 +609,8 @@ static void misuse_is_refused(void **state)
     assert_int_equal(orr_lua_start(bare, 0, NULL, NULL), -EINVAL);
     assert_int_equal(orr_lua_push_async(bare, double_start, NULL), -EINVAL);
     L = lua_open(rt);
-    assert_int_equal(orr_lua_start(L, 0, NULL, NULL), -EINVAL); /* no function there */
+    /* There is no function on the stack. */
+    assert_int_equal(orr_lua_start(L, 0, NULL, NULL), -EINVAL);
     assert_int_equal(orr_lua_push_async(L, NULL, NULL), -EINVAL);
     assert_int_equal(orr_lua_close(L), 0);
     lua_close(bare);
@@ -615,23 +619,23 @@ static void misuse_is_refused(void **state)
 
 static const struct CMUnitTest lua[] = {
     cmocka_unit_test(script_runs_as_a_task_of_the_runtime),
-    cmocka_unit_test(closing_cancels_what_is_left_and_lets_it_clean_up),
-    cmocka_unit_test(isolate_closed_from_inside_goes_when_that_has_unwound),
+    cmocka_unit_test(closing_an_isolate_cancels_its_tasks_and_lets_them_clean_up),
+    cmocka_unit_test(isolate_closed_from_inside_is_freed_after_the_call_has_returned),
     cmocka_unit_test(isolate_can_be_closed_after_any_number_of_turns),
     cmocka_unit_test(isolate_lives_on_the_worker_whose_task_made_it),
-    cmocka_unit_test(state_of_the_hosts_gets_the_api_and_keeps_the_rest),
-    cmocka_unit_test(plain_code_waits_by_driving_the_loop),
-    cmocka_unit_test(plain_code_that_waits_is_interrupted_by_a_stop_and_told_of_what_cannot_come),
-    cmocka_unit_test(plain_code_runs_a_private_loop_by_driving_the_real_one),
-    cmocka_unit_test(plain_code_gets_the_first_error_of_a_private_loop_and_the_others_are_reported),
-    cmocka_unit_test(private_loop_of_plain_code_that_nothing_can_reach_is_a_deadlock_and_can_be_run_again),
+    cmocka_unit_test(hosts_own_state_gets_the_api_and_keeps_its_globals),
+    cmocka_unit_test(code_outside_of_tasks_waits_by_driving_the_loop),
+    cmocka_unit_test(wait_outside_of_tasks_ends_with_an_error_on_stop_and_on_deadlock),
+    cmocka_unit_test(private_loop_outside_of_tasks_drives_the_real_loop),
+    cmocka_unit_test(private_loop_raises_its_first_error_and_reports_the_others),
+    cmocka_unit_test(deadlocked_private_loop_is_an_error_and_can_be_run_again),
     cmocka_unit_test(repeat_keeps_its_rate_and_skips_what_it_missed),
-    cmocka_unit_test(error_in_the_callback_of_a_timer_is_reported_and_stops_neither_it_nor_others),
+    cmocka_unit_test(error_in_a_timer_callback_is_reported_and_stops_no_timer),
     cmocka_unit_test(scripts_wait_for_descriptors),
-    cmocka_unit_test(state_closed_by_the_host_under_its_tasks_ends_them),
-    cmocka_unit_test(function_of_the_hosts_is_awaited_by_calling_it),
+    cmocka_unit_test(hosts_own_state_may_be_closed_while_it_has_tasks),
+    cmocka_unit_test(calling_an_asynchronous_host_function_awaits_it),
     cmocka_unit_test(memory_that_runs_out_at_any_point_is_an_error_and_loses_nothing),
-    cmocka_unit_test(memory_that_is_lacking_for_a_moment_is_an_error_and_the_rest_goes_on),
+    cmocka_unit_test(one_failed_allocation_is_an_error_and_other_tasks_go_on),
     cmocka_unit_test(misuse_is_refused),
 };
 

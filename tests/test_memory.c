@@ -1,4 +1,7 @@
-/* The memory account of an isolate: where blocks come from, what becomes of them when they are resized, and what is counted. */
+/*
+ * The memory account of an isolate: where blocks come from, what happens when they are resized, and
+ * what is counted.
+ */
 #include "lua_host.h"
 
 #include "lua/isolate/slab.h"
@@ -9,7 +12,7 @@
 #include <sys/mman.h>
 
 #if defined(__SANITIZE_ADDRESS__)
-enum { POOLED = 0 }; /* all blocks are malloc's then */
+enum { POOLED = 0 }; /* under AddressSanitizer, all blocks come from malloc() */
 #else
 enum { POOLED = 1 };
 #endif
@@ -91,7 +94,7 @@ static void blocks_keep_their_contents_when_they_are_resized(void **state)
 
 enum { MANY = 100 };
 
-/* There is not a page to be had for them. */
+/* No page can be had for the smaller blocks. */
 static void shrinking_never_fails(void **state)
 {
     (void)state;
@@ -116,7 +119,7 @@ static void shrinking_never_fails(void **state)
         assert_non_null(blocks[i]);
         check_marks(blocks[i], 200);
     }
-    for (int i = 0; i < MANY; i++) { /* once more, and then it grows again */
+    for (int i = 0; i < MANY; i++) { /* once more, so that it grows again */
         blocks[i] = a.fn(a.data, blocks[i], 200, 199 - (size_t)i);
         assert_non_null(blocks[i]);
         check_marks(blocks[i], 199 - (size_t)i);
@@ -157,7 +160,7 @@ static void host_with_an_allocator_sees_every_block(void **state)
     finish_counting(rt, L);
 }
 
-static void all_memory_is_back_at_the_end_whatever_a_script_still_has(void **state)
+static void closing_frees_all_memory_that_a_script_still_holds(void **state)
 {
     (void)state;
     allocated_bytes = 0;
@@ -169,7 +172,7 @@ static void all_memory_is_back_at_the_end_whatever_a_script_still_has(void **sta
     finish_counting(rt, L);
 }
 
-/* As Lua itself counts it, to the byte, beside what C holds for the script, which stays the same here. */
+/* Exactly what Lua itself counts, plus what C holds for the script, which stays the same here. */
 static void script_sees_how_much_it_uses_exactly(void **state)
 {
     (void)state;
@@ -177,7 +180,7 @@ static void script_sees_how_much_it_uses_exactly(void **state)
     lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 });
     struct orr_task *task = start(
         L, "local runtime = game.runtime\n"
-           "collectgarbage 'stop'\n" /* or it may collect between the two readings */
+           "collectgarbage 'stop'\n" /* it must not run between the two readings */
            "local function others() return runtime.memory_used - collectgarbage 'count' * 1024 end\n"
            "local first, keep = others(), {}\n"
            "for i = 1, 2000 do\n"
@@ -200,7 +203,7 @@ static const struct CMUnitTest memory_tests[] = {
     cmocka_unit_test(blocks_keep_their_contents_when_they_are_resized),
     cmocka_unit_test(shrinking_never_fails),
     cmocka_unit_test(host_with_an_allocator_sees_every_block),
-    cmocka_unit_test(all_memory_is_back_at_the_end_whatever_a_script_still_has),
+    cmocka_unit_test(closing_frees_all_memory_that_a_script_still_holds),
     cmocka_unit_test(script_sees_how_much_it_uses_exactly),
 };
 

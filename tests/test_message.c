@@ -1,6 +1,6 @@
 /*
- * Messages: what is copied from one state to another, what that costs in memory when all goes well and when it does not, and what bytes
- * of anybody's making can do, which is nothing but to be refused.
+ * Messages: what is copied from one state to another, the memory that this needs, in success and in
+ * failure, and bytes from anywhere, which are refused and do no harm.
  */
 #include "harness.h"
 
@@ -12,11 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- Memory that is counted, and that runs out ------------------------------------------------------------------------ */
+/* --- An allocator that counts and fails ------------------------------------------------------- */
 
 static long long held, peak;
-static int allowed = INT32_MAX; /* allocations, until one fails */
-static bool for_good;           /* and all after it: Lua tries twice */
+static int allowed = INT32_MAX; /* allocations until one fails */
+static bool for_good;           /* all later ones fail as well: Lua tries twice */
 
 static void *counted(void *data, void *block, size_t old_size, size_t size)
 {
@@ -30,7 +30,8 @@ static void *counted(void *data, void *block, size_t old_size, size_t size)
         result = realloc(block, size);
     else
         free(block);
-    held += (long long)size - (block ? (long long)old_size : 0); /* Lua says in the other what it makes */
+    /* For a new block, `old_size` is the kind of object. */
+    held += (long long)size - (block ? (long long)old_size : 0);
     if (held > peak)
         peak = held;
     return result;
@@ -47,7 +48,7 @@ static lua_State *new_state(void)
     return L;
 }
 
-/* Pushes what an expression is. */
+/* Pushes the value of an expression. */
 static void push(lua_State *L, const char *expression)
 {
     lua_pushfstring(L, "return %s", expression);
@@ -56,7 +57,7 @@ static void push(lua_State *L, const char *expression)
     lua_remove(L, -2);
 }
 
-/* Whether an expression about `v` holds, which is at the top. */
+/* Asserts an expression about `v`, the value at the top. */
 static void holds(lua_State *L, const char *expression)
 {
     lua_pushvalue(L, -1);
@@ -81,7 +82,7 @@ static void is_refused(lua_State *L, int count, const char *root, int error, con
     lua_settop(L, 0);
 }
 
-/* --- Copying ----------------------------------------------------------------------------------------------------------- */
+/* --- Copying ---------------------------------------------------------------------------------- */
 
 static void a_message_outlives_the_state_it_came_from(void **state)
 {
@@ -105,7 +106,7 @@ static void a_message_outlives_the_state_it_came_from(void **state)
     assert_int_equal(held, 0);
 }
 
-static void nils_are_kept_wherever_they_are(void **state)
+static void nils_are_copied_in_every_position(void **state)
 {
     (void)state;
     struct message m;
@@ -123,7 +124,7 @@ static void nils_are_kept_wherever_they_are(void **state)
     assert_int_equal(values_encode(&m, L, 1, 0, "args"), 0);
     assert_int_equal(values_decode(&m, L), 0);
     message_free(&m);
-    assert_int_equal(values_decode(&m, L), 0); /* of one that was never filled */
+    assert_int_equal(values_decode(&m, L), 0); /* an empty message */
     lua_close(L);
 }
 
@@ -153,7 +154,7 @@ static void what_cannot_be_copied_is_named_by_its_path(void **state)
     assert_int_equal(held, 0);
 }
 
-static void as_deep_as_can_be_is_copied(void **state)
+static void deepest_allowed_table_is_copied(void **state)
 {
     (void)state;
     struct message m;
@@ -167,7 +168,7 @@ static void as_deep_as_can_be_is_copied(void **state)
     lua_close(L);
 }
 
-/* --- Long strings ------------------------------------------------------------------------------------------------------- */
+/* --- Long strings ----------------------------------------------------------------------------- */
 
 static void long_strings_are_copied_once_and_never_moved(void **state)
 {
@@ -207,7 +208,7 @@ static void a_string_that_is_met_often_takes_little_room(void **state)
     lua_close(L);
 }
 
-/* --- Attachments --------------------------------------------------------------------------------------------------------- */
+/* --- Attachments ------------------------------------------------------------------------------ */
 
 struct thing {
     struct attachment head;
@@ -254,7 +255,7 @@ static struct thing new_thing(void)
     return (struct thing){ .head = { .ref = thing_ref, .unref = thing_unref, .push = thing_push }, .references = 1 };
 }
 
-static void attachments_are_referred_to(void **state)
+static void attachments_are_copied_by_reference(void **state)
 {
     (void)state;
     struct thing thing = new_thing();
@@ -278,7 +279,7 @@ static void attachments_are_referred_to(void **state)
     assert_int_equal(thing.references, 1);
 }
 
-static void attachments_are_given_up_with_what_could_not_be_copied(void **state)
+static void attachments_are_released_when_a_copy_fails(void **state)
 {
     (void)state;
     struct thing thing = new_thing();
@@ -311,7 +312,7 @@ static void a_metatable_that_only_looks_right_attaches_nothing(void **state)
     lua_close(L);
 }
 
-/* --- Memory that runs out ------------------------------------------------------------------------------------------------ */
+/* --- Memory that runs out --------------------------------------------------------------------- */
 
 static const char sample[] =
     "{ 1, -2, 300, 70000, 1 << 40, 0.5, true, false, 'name', 'name', ('long'):rep(20), ('x'):rep(70000),"
@@ -334,11 +335,14 @@ static int decode_protected(lua_State *L)
 
 struct outcome {
     bool ran_out;
-    int error;  /* of encoding */
-    int status; /* of decoding */
+    int error;  /* what encoding returned */
+    int status; /* what decoding returned */
 };
 
-/* There and back, with memory for so many allocations, of Lua's and of the message's. */
+/*
+ * Encodes and decodes while only `allocations` allocations succeed, those of Lua and of the
+ * message.
+ */
 static struct outcome run_out_after(int allocations, struct thing *thing)
 {
     struct outcome outcome = { 0 };
@@ -367,7 +371,7 @@ static struct outcome run_out_after(int allocations, struct thing *thing)
     return outcome;
 }
 
-/* At each allocation in turn. */
+/* Each allocation fails in turn. */
 static void nothing_is_lost_when_memory_runs_out(void **state)
 {
     (void)state;
@@ -394,7 +398,7 @@ static void nothing_is_lost_when_memory_runs_out(void **state)
     }
 }
 
-/* --- Bytes of anybody's ---------------------------------------------------------------------------------------------------- */
+/* --- Malformed bytes -------------------------------------------------------------------------- */
 
 struct bytes {
     const unsigned char *start;
@@ -407,7 +411,10 @@ static int decode_bytes(lua_State *L)
     return values_decode_bytes(L, bytes->start, bytes->size);
 }
 
-/* From a block with nothing behind it, so that sanitizers see who reads on.  Whether they were good; leaves the stack as it was. */
+/*
+ * Copies the bytes into a block of exactly their size, so that sanitizers see reads beyond it.
+ * Returns whether they were accepted; leaves the stack as it was.
+ */
 static bool reads(lua_State *L, const unsigned char *start, size_t size)
 {
     unsigned char *copy = malloc(size ? size : 1);
@@ -439,7 +446,7 @@ static void flat_sample(struct message *m, lua_State *L)
     assert_int_equal(values_encode(m, L, 1, 1, "v"), 0);
 }
 
-static void bytes_that_were_cut_off_are_refused(void **state)
+static void truncated_bytes_are_refused(void **state)
 {
     (void)state;
     struct message m;
@@ -455,7 +462,7 @@ static void bytes_that_were_cut_off_are_refused(void **state)
     lua_close(L);
 }
 
-static void bytes_that_were_changed_do_no_harm(void **state)
+static void changed_bytes_do_no_harm(void **state)
 {
     (void)state;
     struct message m;
@@ -472,17 +479,19 @@ static void bytes_that_were_changed_do_no_harm(void **state)
         m.bytes[i] = was;
         lua_gc(L, LUA_GCCOLLECT);
     }
-    assert_true(peak - before < 4 << 20); /* garbage of 256 reads, not what a length may have said */
+    /* The garbage of 256 reads, not what a changed length claims. */
+    assert_true(peak - before < 4 << 20);
     message_free(&m);
     lua_close(L);
     assert_int_equal(held, 0);
 }
 
-static void counts_claim_no_more_than_there_is(void **state)
+static void malformed_messages_are_refused_without_large_allocations(void **state)
 {
     (void)state;
     lua_State *L = new_state();
-    static unsigned char bytes[1 << 16]; /* tables in one another, each of which claims all that is left */
+    /* Nested tables, each of which claims all the bytes that are left. */
+    static unsigned char bytes[1 << 16];
     size_t at = FORMAT_HEADER;
     memset(bytes, TAG_NIL, sizeof bytes);
     bytes[0] = FORMAT_VERSION;
@@ -499,21 +508,24 @@ static void counts_claim_no_more_than_there_is(void **state)
         unsigned char bytes[24];
         size_t size;
     } wrong[] = {
-        { { 1, 0, 255, 255, 255, 255, 0 }, 7 },                   /* more values than bytes */
-        { { 1, 200, 1, 0, 0, 0, 0 }, 7 },                         /* more slots than there are */
-        { { 2, 0, 1, 0, 0, 0, 0 }, 7 },                           /* of another version */
-        { { 1, 1, 1, 0, 0, 0, TAG_SAME_NAME, 0 }, 8 },            /* a name that never was */
-        { { 1, 0, 1, 0, 0, 0, TAG_NAME, 0, 0 }, 9 },              /* in no slot */
-        { { 1, 0, 1, 0, 0, 0, TAG_SEGMENT, 0, 0, 0, 0 }, 11 },    /* of a message without */
-        { { 1, 0, 1, 0, 0, 0, TAG_ATTACHMENT, 0, 0, 0, 0 }, 11 }, /* the same */
-        { { 1, 0, 1, 0, 0, 0, TAG_REFERENCE, 6, 0, 0, 0 }, 11 },  /* to itself */
+        { { 1, 0, 255, 255, 255, 255, 0 }, 7 },        /* more values than bytes */
+        { { 1, 200, 1, 0, 0, 0, 0 }, 7 },              /* more slots than there are */
+        { { 2, 0, 1, 0, 0, 0, 0 }, 7 },                /* unknown version */
+        { { 1, 1, 1, 0, 0, 0, TAG_SAME_NAME, 0 }, 8 }, /* refers to a name that was not there */
+        { { 1, 0, 1, 0, 0, 0, TAG_NAME, 0, 0 }, 9 },   /* a name in a slot that does not exist */
+        /* A segment, but the message has none. */
+        { { 1, 0, 1, 0, 0, 0, TAG_SEGMENT, 0, 0, 0, 0 }, 11 },
+        /* An attachment, but the message has none. */
+        { { 1, 0, 1, 0, 0, 0, TAG_ATTACHMENT, 0, 0, 0, 0 }, 11 },
+        { { 1, 0, 1, 0, 0, 0, TAG_REFERENCE, 6, 0, 0, 0 }, 11 }, /* a reference to itself */
         { { 1, 0, 1, 0, 0, 0, TAG_TABLE | SHARED, 1, 0, 0, 0, 0, 0, 0, 0, TAG_REFERENCE, 6, 0, 0, 0 },
           20 },                                                                            /* a cycle */
         { { 1, 0, 1, 0, 0, 0, TAG_TABLE, 0, 0, 0, 0, 1, 0, 0, 0, TAG_NIL, TAG_NIL }, 17 }, /* a nil key */
         { { 1, 0, 1, 0, 0, 0, TAG_TABLE, 0, 0, 0, 0, 1, 0, 0, 0, TAG_FLOAT, 1, 0, 0, 0, 0, 0, 0xf8, 0x7f },
-          24 },                                                            /* NaN */
-        { { 1, 0, 1, 0, 0, 0, TAG_NIL | SHARED }, 7 },                     /* not to be shared */
-        { { 1, 0, 1, 0, 0, 0, TAG_STRING, 255, 255, 255, 255, 'x' }, 12 }, /* longer than the rest */
+          24 },                                        /* NaN */
+        { { 1, 0, 1, 0, 0, 0, TAG_NIL | SHARED }, 7 }, /* a nil cannot be shared */
+        /* A string longer than the message. */
+        { { 1, 0, 1, 0, 0, 0, TAG_STRING, 255, 255, 255, 255, 'x' }, 12 },
     };
     for (size_t i = 0; i < LENGTH(wrong); i++)
         if (reads(L, wrong[i].bytes, wrong[i].size))
@@ -522,7 +534,7 @@ static void counts_claim_no_more_than_there_is(void **state)
     assert_int_equal(held, 0);
 }
 
-/* So many tables in one another, and a nil. */
+/* Reads `depth` nested tables around a nil. */
 static bool reads_nested(lua_State *L, int depth)
 {
     unsigned char bytes[FORMAT_HEADER + (VALUES_DEPTH_MAX + 1) * TABLE_HEADER + 1] = { FORMAT_VERSION, 0, 1 };
@@ -535,7 +547,7 @@ static bool reads_nested(lua_State *L, int depth)
     return reads(L, bytes, size);
 }
 
-static void bytes_are_read_to_the_same_depth_as_written(void **state)
+static void reading_has_the_same_depth_limit_as_writing(void **state)
 {
     (void)state;
     lua_State *L = new_state();
@@ -546,19 +558,19 @@ static void bytes_are_read_to_the_same_depth_as_written(void **state)
 
 static const struct CMUnitTest message_tests[] = {
     cmocka_unit_test(a_message_outlives_the_state_it_came_from),
-    cmocka_unit_test(nils_are_kept_wherever_they_are),
+    cmocka_unit_test(nils_are_copied_in_every_position),
     cmocka_unit_test(what_cannot_be_copied_is_named_by_its_path),
-    cmocka_unit_test(as_deep_as_can_be_is_copied),
+    cmocka_unit_test(deepest_allowed_table_is_copied),
     cmocka_unit_test(long_strings_are_copied_once_and_never_moved),
     cmocka_unit_test(a_string_that_is_met_often_takes_little_room),
-    cmocka_unit_test(attachments_are_referred_to),
-    cmocka_unit_test(attachments_are_given_up_with_what_could_not_be_copied),
+    cmocka_unit_test(attachments_are_copied_by_reference),
+    cmocka_unit_test(attachments_are_released_when_a_copy_fails),
     cmocka_unit_test(a_metatable_that_only_looks_right_attaches_nothing),
     cmocka_unit_test(nothing_is_lost_when_memory_runs_out),
-    cmocka_unit_test(bytes_that_were_cut_off_are_refused),
-    cmocka_unit_test(bytes_that_were_changed_do_no_harm),
-    cmocka_unit_test(counts_claim_no_more_than_there_is),
-    cmocka_unit_test(bytes_are_read_to_the_same_depth_as_written),
+    cmocka_unit_test(truncated_bytes_are_refused),
+    cmocka_unit_test(changed_bytes_do_no_harm),
+    cmocka_unit_test(malformed_messages_are_refused_without_large_allocations),
+    cmocka_unit_test(reading_has_the_same_depth_limit_as_writing),
 };
 
 HARNESS_MAIN(message_tests)

@@ -1,7 +1,7 @@
-/* What makes no sense is refused, by every function. */
+/* Every function refuses arguments that make no sense. */
 #include "wait_fixture.h"
 
-/* One of each. */
+/* One primitive of each kind. */
 struct things {
     struct orr_event *event;
     struct orr_semaphore *semaphore;
@@ -30,7 +30,7 @@ static void things_close(struct things *things)
     orr_future_unref(things->future);
 }
 
-/* Every wait there is must answer this. */
+/* Every kind of wait must return `expected`. */
 static void assert_waits(struct things *things, struct orr_task *task, struct orr_wait *wait, int expected)
 {
     void *item;

@@ -1,7 +1,8 @@
 /*
- * Systems that refuse what interrupts Lua: the kernel's timer, the signal's handler, its mask.  Each test runs in a process of its own,
- * which is denied system calls by seccomp or has a limit of 0, and runs scripts that never wait: they are suspended and ended in time all
- * the same, and the log and the host are told why.
+ * Systems that refuse what interrupts Lua: the kernel's timer, the signal's handler, its mask.
+ * Each test runs in a child process in which seccomp denies system calls or a resource limit is 0.
+ * Scripts that never wait are still suspended and ended in time, and the log and the host are told
+ * why.
  */
 #include "lua_host.h"
 
@@ -19,7 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* In a child process, where cmocka's own checks would go on with the next test. */
+/* For child processes: cmocka's own assertions would continue with the next test there. */
 #define CHECK(condition) \
     do { \
         if (!(condition)) { \
@@ -31,7 +32,10 @@
 
 enum { CANNOT_DENY = 77 };
 
-/* From now on, in the calling thread and those it makes, the system call fails with EPERM. */
+/*
+ * From now on the system call fails with EPERM in the calling thread and in threads that it
+ * creates.
+ */
 static void deny(int call)
 {
     struct sock_filter code[] = {
@@ -45,7 +49,7 @@ static void deny(int call)
         _exit(CANNOT_DENY);
 }
 
-/* Runs it in a process that ends when it hangs. */
+/* Runs the function in a child process, which is killed when it hangs. */
 static void in_a_process(void (*fn)(int call), int call)
 {
     fflush(NULL);
@@ -81,7 +85,7 @@ static const char *name_of(int call)
     }
 }
 
-/* With short limits. */
+/* An isolate with short limits. */
 static lua_State *open_limited(struct orr_runtime *rt, enum orr_lua_profile profile)
 {
     return open_isolate(
@@ -92,7 +96,7 @@ static lua_State *open_limited(struct orr_runtime *rt, enum orr_lua_profile prof
                 .deadline_ns = { [ORR_LUA_SCRIPT] = 50 * MS, [ORR_LUA_TASK] = 50 * MS, [ORR_LUA_CALL] = 20 * MS } });
 }
 
-/* A script that is to be ended at its deadline, and not to hold up the turns until then. */
+/* The script must be ended at its deadline, and must leave the host its turns until then. */
 static void ends_in_time(struct orr_runtime *rt, lua_State *L, const char *code)
 {
     int before = runtime_stat(L, "preemptions");
@@ -145,7 +149,7 @@ static void is_told_why(const char *call)
     CHECK(notices[ORR_LUA_COUNTED] == 1);
 }
 
-/* The text of the notice: the last of another kind comes later. */
+/* Keeps the text of this notice; a later notice is of another kind. */
 static void keep_counted(void *data, lua_State *L, enum orr_lua_notice notice, const char *text)
 {
     (void)L;
@@ -225,7 +229,7 @@ static void the_limit_of_pending_signals_does_not_matter(void **state)
     in_a_process(no_pending_signals, 0);
 }
 
-/* --- Later ------------------------------------------------------------------------------------------------------------ */
+/* --- Denied later ----------------------------------------------------------------------------- */
 
 static int to_deny;
 
@@ -236,7 +240,10 @@ static int deny_it(lua_State *L)
     return 0;
 }
 
-/* The timer has been set by a slice before, and the one that runs is found by it, or by the next. */
+/*
+ * An earlier slice has set the timer.  The failure is found by the running slice or by the next
+ * one.
+ */
 static void denied_in_mid_slice(int call)
 {
     struct orr_runtime *rt = host_runtime();
@@ -250,13 +257,13 @@ static void denied_in_mid_slice(int call)
     CHECK(error_of(rt, task) == 0);
     ends_in_time(rt, L, "deny() while true do end");
     all_end_in_time(rt, L);
-    if (call != SYS_timer_create) { /* of which none is needed any more */
+    if (call != SYS_timer_create) { /* no new timer is needed any more */
         is_told_why(name_of(call));
     }
     finish(rt, L);
 }
 
-static void what_is_denied_later_is_noticed(void **state)
+static void system_calls_denied_later_are_noticed(void **state)
 {
     (void)state;
     static const int calls[] = { SYS_timer_create, SYS_timer_settime, SYS_rt_sigaction, SYS_rt_sigprocmask };
@@ -264,7 +271,7 @@ static void what_is_denied_later_is_noticed(void **state)
         in_a_process(denied_in_mid_slice, calls[i]);
 }
 
-/* A call inside another, with a deadline so short that the timer is set for it. */
+/* A nested call with a deadline so short that the timer is set for it. */
 static int call_shortly(lua_State *L)
 {
     deny(to_deny);
@@ -299,7 +306,7 @@ struct elsewhere {
 static void run_elsewhere(void *data)
 {
     struct elsewhere *elsewhere = data;
-    deny(to_deny); /* to this thread alone */
+    deny(to_deny); /* for this thread only */
     all_end_in_time(elsewhere->rt, elsewhere->L);
     is_told_why(name_of(to_deny));
 }
@@ -312,7 +319,7 @@ static void denied_to_another_thread(int call)
     all_end_in_time(rt, L);
     CHECK(harness_log_lines() == 0);
     harness_on_thread(run_elsewhere, &(struct elsewhere){ rt, L });
-    all_end_in_time(rt, L); /* where there is a timer again */
+    all_end_in_time(rt, L); /* on a thread that has a timer again */
     CHECK(notices[ORR_LUA_COUNTED] == 1);
     finish(rt, L);
 }
@@ -325,7 +332,7 @@ static void turns_may_move_to_a_thread_without_a_timer_and_back(void **state)
     in_a_process(denied_to_another_thread, SYS_timer_delete);
 }
 
-/* --- What a host does itself -------------------------------------------------------------------------------------------- */
+/* --- Hosts that take the signal away ---------------------------------------------------------- */
 
 static int preempting_signal;
 
@@ -348,7 +355,7 @@ static void disturbed(int by_mask)
     struct orr_runtime *rt = host_runtime();
     lua_State *L = open_limited(rt, ORR_LUA_UNTRUSTED);
     for (int i = 0; i < 3; i++) {
-        struct orr_task *task = start(L, "local x = 1"); /* has the timer set, and leaves it so */
+        struct orr_task *task = start(L, "local x = 1"); /* sets the timer and leaves it set */
         turn_until_done(rt, task, 4 * MS);
         CHECK(error_of(rt, task) == 0);
         if (by_mask)
@@ -368,7 +375,7 @@ static void a_host_that_takes_the_signal_away_between_turns_is_noticed(void **st
     in_a_process(disturbed, true);
 }
 
-/* Takes the handler away while the timer is set, and comes back once the signal has gone astray. */
+/* Removes the handler while the timer is set, and returns after the signal has been lost. */
 static enum orr_poll take_handler(struct orr_task *task, void *data)
 {
     (void)task;
@@ -399,11 +406,11 @@ static void a_task_that_takes_the_signal_away_in_a_run_is_noticed(void **state)
     in_a_process(disturbed_in_a_run, 0);
 }
 
-/* --- Workers ----------------------------------------------------------------------------------------------------------- */
+/* --- Workers ---------------------------------------------------------------------------------- */
 
 static void denied_to_jobs(int call)
 {
-    deny(call); /* to the threads that are made from now on, too */
+    deny(call); /* for threads that are created from now on, too */
     struct orr_runtime *rt = host_runtime_with((struct orr_options){ .workers = 1 });
     lua_State *L = open_limited(rt, ORR_LUA_UNTRUSTED);
     struct orr_task *task = start(L, "local w = game.worker.new('while true do end', { timeout = 50 })\n"
@@ -425,7 +432,7 @@ static const struct CMUnitTest no_timer[] = {
     cmocka_unit_test(untrusted_scripts_are_ended_without_a_timer),
     cmocka_unit_test(trusted_scripts_are_ended_and_keep_their_hooks),
     cmocka_unit_test(the_limit_of_pending_signals_does_not_matter),
-    cmocka_unit_test(what_is_denied_later_is_noticed),
+    cmocka_unit_test(system_calls_denied_later_are_noticed),
     cmocka_unit_test(a_timer_that_cannot_be_set_inside_a_slice_ends_it),
     cmocka_unit_test(turns_may_move_to_a_thread_without_a_timer_and_back),
     cmocka_unit_test(a_host_that_takes_the_signal_away_between_turns_is_noticed),

@@ -1,6 +1,7 @@
 /*
- * Our patterns beside Lua's own, in one state: cases made by chance and by hand, undisturbed, paused at every moment and at some,
- * with callbacks that yield, and without memory.  The cases are in lua/patterns.lua.
+ * Our patterns compared with Lua's own, in one state: random and written cases; undisturbed, paused
+ * at every point and at random points; with callbacks that yield; without memory.  The cases are in
+ * lua/patterns.lua.
  */
 #include "harness.h"
 
@@ -14,19 +15,17 @@
 extern const char patterns_lua[];
 extern const size_t patterns_lua_size;
 
-/* --- A budget that is used up as the test likes -------------------------------------------------------------------------- */
+/* --- A budget that the test controls ---------------------------------------------------------- */
 
-static uint32_t pause_one_in; /* so many questions, by chance, is answered yes; 0: none */
+/* One in this many questions, at random, is answered with yes; 0: none. */
+static uint32_t pause_one_in;
 static unsigned pauses, questions;
 static bool ending;
 
 static uint64_t draw(void)
 {
     static uint64_t random_state = 88172645463325252u;
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return random_state;
+    return random_bits(&random_state);
 }
 
 bool __wrap_budget_wants_pause(lua_State *L);
@@ -45,7 +44,7 @@ int __wrap_budget_pause(lua_State *L, lua_KFunction k, lua_KContext context)
     return lua_yieldk(L, 0, context, k);
 }
 
-/* set_pauses(one_in, steps) */
+/* set_pauses(one_in, steps): `steps` is the number of steps between two questions. */
 static int set_pauses(lua_State *L)
 {
     pause_one_in = (uint32_t)luaL_checkinteger(L, 1);
@@ -66,11 +65,11 @@ static int set_ending(lua_State *L)
     return 0;
 }
 
-/* --- A state ----------------------------------------------------------------------------------------------------------------- */
+/* --- A state ---------------------------------------------------------------------------------- */
 
 struct supply {
     long long held;
-    long long served; /* how many more requests; negative: any number */
+    long long served; /* how many more requests are served; negative: all */
 };
 
 static void *supply_alloc(void *data, void *block, size_t old_size, size_t size)
@@ -79,7 +78,7 @@ static void *supply_alloc(void *data, void *block, size_t old_size, size_t size)
     if (!block)
         old_size = 0;
     if (size > old_size && supply->served >= 0 && supply->served-- == 0) {
-        supply->served = 0; /* and nothing from now on */
+        supply->served = 0; /* nothing is served from now on */
         return NULL;
     }
     supply->held += (long long)size - (long long)old_size;
@@ -124,18 +123,19 @@ static int traceback(lua_State *L)
     return 1;
 }
 
-static lua_Integer setting(const char *name, lua_Integer otherwise)
+/* ORR_TEST_SCALE makes a test longer. */
+static lua_Integer scale(void)
 {
-    const char *value = getenv(name);
-    return value ? strtoll(value, NULL, 10) : otherwise;
+    const char *value = getenv("ORR_TEST_SCALE");
+    return value ? strtoll(value, NULL, 10) : 1;
 }
 
 /* Calls cases[name](count, seed). */
 static void run_cases(const char *name, lua_Integer count)
 {
-    lua_Integer seed = setting("ORR_TEST_SEED", 20261116);
-    count = WORK(count) * setting("ORR_TEST_SCALE", 1);
-    printf("%s: %lld cases, ORR_TEST_SEED=%lld\n", name, (long long)count, (long long)seed);
+    lua_Integer seed = (lua_Integer)harness_seed(20261116);
+    count = WORK(count) * scale();
+    printf("%s: %lld cases\n", name, (long long)count);
     lua_State *L = open_state();
     lua_pushcfunction(L, traceback);
     lua_getglobal(L, "cases");
@@ -148,7 +148,7 @@ static void run_cases(const char *name, lua_Integer count)
     close_state(L);
 }
 
-/* --- Tests ---------------------------------------------------------------------------------------------------------------------- */
+/* --- Tests ------------------------------------------------------------------------------------ */
 
 static void random_cases_give_what_lua_gives(void **state)
 {
@@ -174,13 +174,13 @@ static void long_subjects_give_the_same_when_paused(void **state)
     run_cases("long", 60);
 }
 
-static void cases_by_hand_hold(void **state)
+static void written_cases_give_what_lua_gives(void **state)
 {
     (void)state;
     run_cases("by_hand", 1);
 }
 
-static void arguments_are_checked_as_lua_does(void **state)
+static void arguments_are_checked_as_in_lua(void **state)
 {
     (void)state;
     run_cases("arguments", 1);
@@ -192,7 +192,7 @@ static void callbacks_may_yield(void **state)
     run_cases("callbacks", 1);
 }
 
-static void depth_has_a_bound_but_not_that_of_the_c_stack(void **state)
+static void depth_of_a_pattern_does_not_depend_on_the_c_stack(void **state)
 {
     (void)state;
     run_cases("depth", 1);
@@ -216,7 +216,10 @@ static void changes_by_the_debug_library_are_noticed(void **state)
     run_cases("tampering", 1);
 }
 
-/* Each case of cases.memory(), with every allocation failing in turn, paused at all moments and at none. */
+/*
+ * Each case of cases.memory() runs while every allocation fails in turn, paused everywhere or
+ * never.
+ */
 static void no_memory_is_an_error_that_leaves_nothing_behind(void **state)
 {
     (void)state;
@@ -256,10 +259,10 @@ static void no_memory_is_an_error_that_leaves_nothing_behind(void **state)
 }
 
 static const struct CMUnitTest pattern[] = {
-    cmocka_unit_test(cases_by_hand_hold),
-    cmocka_unit_test(arguments_are_checked_as_lua_does),
+    cmocka_unit_test(written_cases_give_what_lua_gives),
+    cmocka_unit_test(arguments_are_checked_as_in_lua),
     cmocka_unit_test(callbacks_may_yield),
-    cmocka_unit_test(depth_has_a_bound_but_not_that_of_the_c_stack),
+    cmocka_unit_test(depth_of_a_pattern_does_not_depend_on_the_c_stack),
     cmocka_unit_test(a_match_can_be_ended_from_outside),
     cmocka_unit_test(iterator_may_be_called_while_a_call_of_it_is_paused),
     cmocka_unit_test(changes_by_the_debug_library_are_noticed),

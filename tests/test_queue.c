@@ -1,7 +1,7 @@
-/* Queues, and that nothing is freed while somebody needs it. */
+/* Queues; and primitives that cannot be freed while a task still needs them. */
 #include "wait_fixture.h"
 
-/* --- Queues ------------------------------------------------------------------------------------------------------- */
+/* --- Queues ----------------------------------------------------------------------------------- */
 
 static int get(struct orr_task *task, struct step_task *self)
 {
@@ -13,7 +13,7 @@ static int get(struct orr_task *task, struct step_task *self)
     return 0;
 }
 
-/* Puts `caught`. */
+/* Puts the item `caught`. */
 static int put(struct orr_task *task, struct step_task *self)
 {
     return note_result(self, AWAIT(orr_queue_put(task, &self->wait, self->data, ITEM(self->caught))));
@@ -26,7 +26,7 @@ static void assert_got(struct orr_queue *queue, int expected)
     assert_int_equal((int)(uintptr_t)item, expected);
 }
 
-static void queue_without_a_bound_gives_what_it_was_given_in_order(void **state)
+static void unbounded_queue_keeps_the_order_of_its_items(void **state)
 {
     (void)state;
     enum { MANY = 1000 };
@@ -46,7 +46,7 @@ static void queue_without_a_bound_gives_what_it_was_given_in_order(void **state)
     fixture_close(rt);
 }
 
-static void bounded_queue_holds_back_putters_and_lets_them_in_in_order(void **state)
+static void full_queue_lets_putters_in_in_order_of_arrival(void **state)
 {
     (void)state;
     open_fixture();
@@ -69,7 +69,7 @@ static void bounded_queue_holds_back_putters_and_lets_them_in_in_order(void **st
     fixture_close(rt);
 }
 
-static void putter_in_line_is_let_in_when_a_getter_has_picked_up_its_item(void **state)
+static void waiting_putter_is_let_in_when_a_getter_has_picked_up_its_item(void **state)
 {
     (void)state;
     open_fixture();
@@ -77,7 +77,7 @@ static void putter_in_line_is_let_in_when_a_getter_has_picked_up_its_item(void *
     struct step_task gets = { .name = "gets", .body = get, .data = queue };
     struct step_task puts = { .name = "puts", .body = put, .data = queue, .caught = 2 };
     start_tasks(&gets, 1);
-    step_task_start(rt, &puts); /* it runs before the getter */
+    step_task_start(rt, &puts); /* runs before the getter */
     assert_int_equal(orr_queue_try_put(queue, ITEM(1)), 0);
     settle();
     assert_string_equal(notes(), "gets=1 puts");
@@ -104,7 +104,7 @@ static void getters_are_served_in_order_of_arrival(void **state)
     fixture_close(rt);
 }
 
-static void item_for_one_in_line_cannot_be_taken_by_another(void **state)
+static void item_granted_to_a_waiting_getter_cannot_be_taken_by_another(void **state)
 {
     (void)state;
     open_fixture();
@@ -112,7 +112,7 @@ static void item_for_one_in_line_cannot_be_taken_by_another(void **state)
     struct step_task tasks[] = THREE_TASKS(get, queue);
     void *item;
     start_tasks(tasks, 1);
-    step_task_start(rt, &tasks[1]); /* it runs before the one in line */
+    step_task_start(rt, &tasks[1]); /* runs before the waiting task */
     assert_int_equal(orr_queue_try_put(queue, ITEM(1)), 0);
     assert_int_equal(orr_queue_try_get(queue, &item), -EAGAIN);
     settle();
@@ -122,7 +122,7 @@ static void item_for_one_in_line_cannot_be_taken_by_another(void **state)
     fixture_close(rt);
 }
 
-static void closed_queue_gives_what_is_left_then_ends(void **state)
+static void closed_queue_gives_its_last_items_and_then_ends(void **state)
 {
     (void)state;
     open_fixture();
@@ -141,7 +141,7 @@ static void closed_queue_gives_what_is_left_then_ends(void **state)
     fixture_close(rt);
 }
 
-static void getters_in_line_are_told_when_a_queue_is_closed(void **state)
+static void waiting_getters_are_told_when_a_queue_is_closed(void **state)
 {
     (void)state;
     open_fixture();
@@ -156,7 +156,7 @@ static void getters_in_line_are_told_when_a_queue_is_closed(void **state)
     fixture_close(rt);
 }
 
-static void last_item_of_a_closed_queue_passes_to_the_next_if_its_getter_ends(void **state)
+static void last_item_of_a_closed_queue_passes_to_the_next_getter_if_its_getter_ends(void **state)
 {
     (void)state;
     open_fixture();
@@ -172,7 +172,7 @@ static void last_item_of_a_closed_queue_passes_to_the_next_if_its_getter_ends(vo
     fixture_close(rt);
 }
 
-static void closed_queue_has_not_ended_while_an_item_is_promised_but_not_got(void **state)
+static void closed_queue_has_not_ended_while_a_granted_item_is_not_picked_up(void **state)
 {
     (void)state;
     open_fixture();
@@ -208,7 +208,7 @@ static void putters_turned_away_by_a_close_keep_their_items(void **state)
     fixture_close(rt);
 }
 
-static void freed_queue_drops_what_is_left(void **state)
+static void freed_queue_drops_its_items(void **state)
 {
     (void)state;
     open_fixture();
@@ -221,10 +221,10 @@ static void freed_queue_drops_what_is_left(void **state)
     fixture_close(rt);
 }
 
-/* --- Nothing is freed while somebody needs it --------------------------------------------------------------------- */
+/* --- Primitives in use are not freed ---------------------------------------------------------- */
 
-/* Those who were granted what they wait for look at it once more. */
-static void event_is_not_freed_before_those_it_has_woken_know(void **state)
+/* A task that was granted something looks at the primitive once more. */
+static void event_is_not_freed_before_the_tasks_it_woke_have_run(void **state)
 {
     (void)state;
     open_fixture();
@@ -303,18 +303,18 @@ static void queue_is_not_freed_before_its_getters_know_that_it_is_closed(void **
 }
 
 static const struct CMUnitTest queue[] = {
-    cmocka_unit_test(queue_without_a_bound_gives_what_it_was_given_in_order),
-    cmocka_unit_test(bounded_queue_holds_back_putters_and_lets_them_in_in_order),
-    cmocka_unit_test(putter_in_line_is_let_in_when_a_getter_has_picked_up_its_item),
+    cmocka_unit_test(unbounded_queue_keeps_the_order_of_its_items),
+    cmocka_unit_test(full_queue_lets_putters_in_in_order_of_arrival),
+    cmocka_unit_test(waiting_putter_is_let_in_when_a_getter_has_picked_up_its_item),
     cmocka_unit_test(getters_are_served_in_order_of_arrival),
-    cmocka_unit_test(item_for_one_in_line_cannot_be_taken_by_another),
-    cmocka_unit_test(closed_queue_gives_what_is_left_then_ends),
-    cmocka_unit_test(getters_in_line_are_told_when_a_queue_is_closed),
-    cmocka_unit_test(last_item_of_a_closed_queue_passes_to_the_next_if_its_getter_ends),
-    cmocka_unit_test(closed_queue_has_not_ended_while_an_item_is_promised_but_not_got),
+    cmocka_unit_test(item_granted_to_a_waiting_getter_cannot_be_taken_by_another),
+    cmocka_unit_test(closed_queue_gives_its_last_items_and_then_ends),
+    cmocka_unit_test(waiting_getters_are_told_when_a_queue_is_closed),
+    cmocka_unit_test(last_item_of_a_closed_queue_passes_to_the_next_getter_if_its_getter_ends),
+    cmocka_unit_test(closed_queue_has_not_ended_while_a_granted_item_is_not_picked_up),
     cmocka_unit_test(putters_turned_away_by_a_close_keep_their_items),
-    cmocka_unit_test(freed_queue_drops_what_is_left),
-    cmocka_unit_test(event_is_not_freed_before_those_it_has_woken_know),
+    cmocka_unit_test(freed_queue_drops_its_items),
+    cmocka_unit_test(event_is_not_freed_before_the_tasks_it_woke_have_run),
     cmocka_unit_test(semaphore_is_not_freed_before_its_permit_has_been_picked_up),
     cmocka_unit_test(mutex_is_not_freed_before_its_next_owner_has_picked_it_up),
     cmocka_unit_test(queue_is_not_freed_before_its_putters_know_that_they_were_let_in),

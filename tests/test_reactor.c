@@ -1,4 +1,4 @@
-/* The reactor by itself: what a worker sees of it. */
+/* The reactor on its own, as a worker sees it. */
 #include "harness.h"
 
 #include "base/bell.h"
@@ -39,7 +39,7 @@ static void wait_lasts_no_shorter_than_asked(void **state)
 {
     (void)state;
     struct rig rig = rig_open();
-    reactor_wait(rig.reactor, 1000000); /* the bell may show once, before anybody has rung it */
+    reactor_wait(rig.reactor, 1000000); /* the bell may show once before it has been rung */
     for (int i = 0; i < 5; i++) {
         uint64_t start = clock_now();
         assert_int_equal(reactor_wait(rig.reactor, 3500000), 0);
@@ -70,7 +70,7 @@ static void deadline_shows_on_the_descriptor_when_it_has_come(void **state)
     assert_int_equal(reactor_show_deadline(rig.reactor, deadline), 0);
     assert_true(readable_within(fd, -1));
     assert_true(clock_now() >= deadline);
-    assert_true(readable_within(fd, 0)); /* until somebody looks */
+    assert_true(readable_within(fd, 0)); /* until the reactor is asked */
     reactor_wait(rig.reactor, 0);
     assert_false(readable_within(fd, 0));
 
@@ -83,7 +83,7 @@ static void deadline_shows_on_the_descriptor_when_it_has_come(void **state)
     rig_close(&rig);
 }
 
-static void nothing_in_flight_means_nothing_to_collect(void **state)
+static void reactor_with_nothing_in_flight_has_nothing_to_collect(void **state)
 {
     (void)state;
     struct rig rig = rig_open();
@@ -108,7 +108,7 @@ static const struct CMUnitTest reactor_tests[] = {
     cmocka_unit_test(wait_lasts_no_shorter_than_asked),
     cmocka_unit_test(bell_ends_a_wait_that_began_after_it_rang),
     cmocka_unit_test(deadline_shows_on_the_descriptor_when_it_has_come),
-    cmocka_unit_test(nothing_in_flight_means_nothing_to_collect),
+    cmocka_unit_test(reactor_with_nothing_in_flight_has_nothing_to_collect),
 };
 
 HARNESS_MAIN(reactor_tests)

@@ -1,4 +1,7 @@
-/* What hosts and people are told: once, in the order in which it happened, and in words that they would use themselves. */
+/*
+ * Reports to hosts and people: each once, in the order of what they report, in words that people
+ * use.
+ */
 #include "base/text.h"
 #include "lua_host.h"
 
@@ -8,7 +11,7 @@
 
 #define FOR_LONG "for i = 1, 3e8 do end "
 
-static char told[65536]; /* all that the log was told, a line each */
+static char told[65536]; /* every line that was logged */
 
 static void keep_line(void *data, enum orr_log level, const char *message)
 {
@@ -26,7 +29,7 @@ static unsigned count(const char *text, const char *part)
     return found;
 }
 
-/* A host that has neither a notice nor, unless it is given, a sink: all goes to the log. */
+/* A host without a notice and, unless it is given, without a sink: everything goes to the log. */
 static struct orr_runtime *open_plain(orr_sink_fn *sink, struct orr_lua_options options, lua_State **L)
 {
     told[0] = noted[0] = '\0';
@@ -39,7 +42,7 @@ static struct orr_runtime *open_plain(orr_sink_fn *sink, struct orr_lua_options 
     return rt;
 }
 
-/* --- Calls of the host's that time out ---------------------------------------------------------------------------- */
+/* --- Calls from the host that time out -------------------------------------------------------- */
 
 static const struct orr_lua_options timed = {
     .deadline_ns = { [ORR_LUA_CALL] = 5 * MS, [ORR_LUA_SCRIPT] = 5 * MS, [ORR_LUA_HANDLER] = 5 * MS }
@@ -63,7 +66,7 @@ static void call_that_times_out_is_logged_with_its_report(void **state)
     }
 }
 
-static void call_that_times_out_is_told_to_the_notice_alone(void **state)
+static void call_that_times_out_is_reported_to_the_notice_only(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
@@ -84,8 +87,11 @@ static void count_failure(void *data, struct orr_task *task)
     failures++;
 }
 
-/* The sink, or whoever awaits it, hears of a task; and of a call that ends because the task around it does, the task's says it all. */
-static void time_out_that_somebody_else_hears_of_is_not_logged(void **state)
+/*
+ * The sink or the awaiting task is told of a task's timeout.  A call that ends because the task
+ * around it timed out adds nothing.
+ */
+static void timeout_that_is_reported_elsewhere_is_not_logged(void **state)
 {
     (void)state;
     static const char *const scripts[] = { FOR_LONG, "call_back(function() " FOR_LONG " end)" };
@@ -113,9 +119,9 @@ static void time_out_that_somebody_else_hears_of_is_not_logged(void **state)
     finish(rt, L);
 }
 
-/* --- Order --------------------------------------------------------------------------------------------------------- */
+/* --- Order ------------------------------------------------------------------------------------ */
 
-/* The words that stand, in this order, in what was told. */
+/* The log has these words in this order. */
 static void assert_in_order(const char *const *words, size_t length)
 {
     const char *at = told;
@@ -127,7 +133,7 @@ static void assert_in_order(const char *const *words, size_t length)
     }
 }
 
-static void handler_is_said_to_be_disabled_after_what_it_did(void **state)
+static void log_reports_a_disabled_handler_after_its_timeouts(void **state)
 {
     (void)state;
     static const char *const words[] = { "task x failed: Script execution timeout",
@@ -165,7 +171,7 @@ static void note_notice(void *data, lua_State *L, enum orr_lua_notice notice, co
         keep_line(data, ORR_LOG_WARNING, orr_events_disabled(L) == 1 ? "disabled" : "which?");
 }
 
-static void host_hears_that_a_handler_is_disabled_after_what_it_did(void **state)
+static void host_is_told_of_a_disabled_handler_after_its_timeouts(void **state)
 {
     (void)state;
     lua_State *L;
@@ -183,24 +189,34 @@ static void host_hears_that_a_handler_is_disabled_after_what_it_did(void **state
     finish(rt, L);
 }
 
-/* Reports of tasks come some in a turn, so that whoever has started one can still await it; what happens meanwhile comes after them. */
-static void all_is_reported_in_the_order_in_which_it_happened(void **state)
+/* Schedules callbacks that fail, turns until all have, and then a call of the host times out. */
+static void fail_and_time_out(struct orr_runtime *rt, lua_State *L, unsigned failures)
+{
+    char code[100];
+    snprintf(code, sizeof code, "for i = 1, %u do game.schedule(error, tostring(i), 0) end", failures);
+    load(L, code);
+    assert_int_equal(orr_lua_call(L, 0, 0, 0), 0);
+    struct orr_lua_stats stats;
+    do {
+        assert_true(orr_runtime_turn(rt, 1) >= 0);
+        assert_int_equal(orr_lua_stats(L, &stats), 0);
+    } while (stats.schedule_errors < failures);
+    load(L, FOR_LONG);
+    assert_int_equal(orr_lua_call(L, 0, 0, 0), -ETIME);
+}
+
+/*
+ * A turn sends only some of the reports of tasks, so that a task that was started can still be
+ * awaited.  Reports of later failures come after them.
+ */
+static void reports_come_in_the_order_of_what_they_report(void **state)
 {
     (void)state;
     static const char *const words[] = { "failed: 1", "failed: 2", "failed: 3",          "failed: 4",
                                          "failed: 5", "failed: 6", "call from the host", "failed: 7" };
     lua_State *L;
     struct orr_runtime *rt = open_plain(NULL, counting, &L);
-    load(L, "for i = 1, 6 do game.schedule(error, tostring(i), 0) end");
-    assert_int_equal(orr_lua_call(L, 0, 0, 0), 0);
-    for (uint64_t errors = 0; errors < 6;) { /* until they have failed */
-        struct orr_lua_stats stats;
-        assert_true(orr_runtime_turn(rt, 1) >= 0);
-        assert_int_equal(orr_lua_stats(L, &stats), 0);
-        errors = stats.schedule_errors;
-    }
-    load(L, FOR_LONG);
-    assert_int_equal(orr_lua_call(L, 0, 0, 0), -ETIME);
+    fail_and_time_out(rt, L, 6);
     load(L, "game.schedule(error, '7', 0)");
     assert_int_equal(orr_lua_call(L, 0, 0, 0), 0);
     assert_int_equal(orr_runtime_run(rt), 0);
@@ -208,22 +224,13 @@ static void all_is_reported_in_the_order_in_which_it_happened(void **state)
     finish(rt, L);
 }
 
-/* What waits to be told is told when the isolate closes, and nothing leaks. */
-static void closing_tells_what_is_left(void **state)
+/* Pending reports are sent when the isolate closes, and nothing leaks. */
+static void closing_an_isolate_sends_the_reports_that_are_left(void **state)
 {
     (void)state;
     lua_State *L;
     struct orr_runtime *rt = open_plain(NULL, counting, &L);
-    load(L, "for i = 1, 8 do game.schedule(error, tostring(i), 0) end");
-    assert_int_equal(orr_lua_call(L, 0, 0, 0), 0);
-    for (uint64_t errors = 0; errors < 8;) {
-        struct orr_lua_stats stats;
-        assert_true(orr_runtime_turn(rt, 1) >= 0);
-        assert_int_equal(orr_lua_stats(L, &stats), 0);
-        errors = stats.schedule_errors;
-    }
-    load(L, FOR_LONG);
-    assert_int_equal(orr_lua_call(L, 0, 0, 0), -ETIME);
+    fail_and_time_out(rt, L, 8);
     finish(rt, L);
     assert_int_equal(count(told, "failed: "), 8);
     assert_int_equal(count(told, "call from the host"), 1);
@@ -231,9 +238,9 @@ static void closing_tells_what_is_left(void **state)
     assert_in_order(words, LENGTH(words));
 }
 
-/* --- Words ---------------------------------------------------------------------------------------------------------- */
+/* --- Words ------------------------------------------------------------------------------------ */
 
-static void amounts_of_time_are_written_as_people_do(void **state)
+static void durations_are_written_in_the_largest_fitting_unit(void **state)
 {
     (void)state;
     static const struct {
@@ -279,13 +286,13 @@ static void amounts_of_time_are_written_as_people_do(void **state)
 
 static const struct CMUnitTest reports[] = {
     cmocka_unit_test(call_that_times_out_is_logged_with_its_report),
-    cmocka_unit_test(call_that_times_out_is_told_to_the_notice_alone),
-    cmocka_unit_test(time_out_that_somebody_else_hears_of_is_not_logged),
-    cmocka_unit_test(handler_is_said_to_be_disabled_after_what_it_did),
-    cmocka_unit_test(host_hears_that_a_handler_is_disabled_after_what_it_did),
-    cmocka_unit_test(all_is_reported_in_the_order_in_which_it_happened),
-    cmocka_unit_test(closing_tells_what_is_left),
-    cmocka_unit_test(amounts_of_time_are_written_as_people_do),
+    cmocka_unit_test(call_that_times_out_is_reported_to_the_notice_only),
+    cmocka_unit_test(timeout_that_is_reported_elsewhere_is_not_logged),
+    cmocka_unit_test(log_reports_a_disabled_handler_after_its_timeouts),
+    cmocka_unit_test(host_is_told_of_a_disabled_handler_after_its_timeouts),
+    cmocka_unit_test(reports_come_in_the_order_of_what_they_report),
+    cmocka_unit_test(closing_an_isolate_sends_the_reports_that_are_left),
+    cmocka_unit_test(durations_are_written_in_the_largest_fitting_unit),
 };
 
 HARNESS_MAIN(reports)

@@ -1,4 +1,4 @@
-/* Runtimes: their options, their turns, and their manners in a host. */
+/* Runtimes: their options, their turns, and their behaviour inside a host. */
 #include "harness.h"
 
 #include "base/clock.h"
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static void defaults_make_one_worker(void **state)
+static void default_options_make_one_worker(void **state)
 {
     (void)state;
     struct orr_runtime *rt = orr_runtime_new(NULL);
@@ -19,7 +19,7 @@ static void defaults_make_one_worker(void **state)
     struct orr_stats stats = harness_stats(rt, 0);
     assert_int_equal(stats.workers, 1);
     assert_true(stats.reactor == ORR_REACTOR_URING || stats.reactor == ORR_REACTOR_EPOLL);
-    assert_int_equal(orr_runtime_run(rt), 0); /* nothing to do: done */
+    assert_int_equal(orr_runtime_run(rt), 0); /* returns at once, with nothing to do */
     assert_int_equal(orr_runtime_free(rt), 0);
 }
 
@@ -30,7 +30,7 @@ static void refuse(struct orr_options options, const char *why)
     assert_non_null(strstr(harness_log(), why));
 }
 
-static void options_that_make_no_sense_are_refused_by_name(void **state)
+static void invalid_options_are_refused_by_name(void **state)
 {
     (void)state;
     refuse((struct orr_options){ .workers = 1001 }, "option workers is 1001, expected 1 to 1000");
@@ -60,7 +60,7 @@ static void version_is_that_of_the_header(void **state)
     assert_int_equal(patch, ORR_VERSION_PATCH);
 }
 
-static void what_is_not_a_runtime_is_refused(void **state)
+static void invalid_runtime_is_refused(void **state)
 {
     (void)state;
     uint64_t words[64] = { 1, 2, 3 };
@@ -99,7 +99,7 @@ static void call_back_into_the_runtime(struct probe *probe, struct orr_task *tas
     assert_int_equal(orr_runtime_free(rt), -EBUSY);
 }
 
-static void turn_inside_a_turn_is_busy(void **state)
+static void turn_inside_a_turn_is_refused(void **state)
 {
     (void)state;
     struct orr_runtime *rt = harness_runtime(2);
@@ -124,7 +124,7 @@ static void let_another_thread_try(struct probe *probe, struct orr_task *task)
     harness_on_thread(turn_elsewhere, orr_task_runtime(task));
 }
 
-static void turn_on_a_second_thread_at_once_is_busy(void **state)
+static void turn_on_a_second_thread_at_the_same_time_is_refused(void **state)
 {
     (void)state;
     struct orr_runtime *rt = harness_runtime(1);
@@ -189,7 +189,7 @@ static void turn_ends_when_its_budget_is_used_up(void **state)
         probe_spawn(rt, &probes[i], ORR_HERE);
     }
     assert_int_equal(orr_runtime_turn(rt, 3000000), 1);
-    assert_in_range(harness_stats(rt, 0).polls, 1, 2); /* after two of them, 4 ms have passed for certain */
+    assert_in_range(harness_stats(rt, 0).polls, 1, 2); /* two tasks take at least 4 ms */
     assert_int_equal(orr_runtime_free(rt), 0);
 }
 
@@ -212,7 +212,7 @@ static enum orr_poll start_pair(struct orr_task *task, void *data)
     return ORR_DONE;
 }
 
-static void tasks_that_wake_each_other_for_ever_do_not_hold_a_turn(void **state)
+static void turn_ends_while_tasks_wake_each_other_for_ever(void **state)
 {
     (void)state;
     struct orr_runtime *rt = harness_runtime(1);
@@ -241,7 +241,7 @@ static void descriptor_is_readable_exactly_while_there_is_something_to_do(void *
     struct probe probe = { 0 };
     probe_spawn(rt, &probe, ORR_HERE);
     assert_true(harness_readable(fd));
-    assert_true(harness_readable(fd)); /* level */
+    assert_true(harness_readable(fd)); /* level-triggered */
     assert_int_equal(orr_runtime_next_deadline(rt), 0);
     assert_int_equal(orr_runtime_turn(rt, ORR_NEVER), 0);
     assert_int_equal(probe.polls, 1);
@@ -280,7 +280,7 @@ static void descriptor_stays_readable_while_tasks_are_left_for_the_next_turn(voi
     assert_int_equal(orr_runtime_free(rt), 0);
 }
 
-static void descriptor_asked_for_late_shows_what_is_there(void **state)
+static void descriptor_that_is_asked_for_late_is_readable_if_there_is_work(void **state)
 {
     (void)state;
     struct orr_runtime *rt = harness_runtime(1);
@@ -300,7 +300,7 @@ static void foreign_wakes_cost_an_eventfd_write_only_when_the_worker_sleeps(void
     for (size_t i = 0; i < LENGTH(probes); i++)
         probe_spawn(rt, &probes[i], ORR_HERE);
     harness_settle(rt);
-    assert_true(orr_runtime_fd(rt) >= 0); /* from here on, the host may sleep on it */
+    assert_true(orr_runtime_fd(rt) >= 0); /* from now on, the host may sleep on the descriptor */
     uint64_t before = harness_stats(rt, 0).eventfd_writes;
     for (size_t i = 0; i < LENGTH(probes); i++)
         orr_waker_wake(probe_waker(&probes[i]));
@@ -334,7 +334,7 @@ static void stop_ends_a_run_that_sleeps(void **state)
     pthread_create(&thread, NULL, stop_soon, rt);
     assert_int_equal(orr_runtime_run(rt), -ECANCELED);
     pthread_join(thread, NULL);
-    assert_int_equal(orr_runtime_run(rt), -ECANCELED); /* for good */
+    assert_int_equal(orr_runtime_run(rt), -ECANCELED); /* a stopped runtime stays stopped */
     assert_int_equal(orr_runtime_turn(rt, 0), -ESHUTDOWN);
     assert_int_equal(orr_runtime_free(rt), 0);
     for (unsigned i = 0; i < 3; i++)
@@ -349,7 +349,7 @@ static void stop_makes_the_descriptor_readable(void **state)
     harness_on_thread(stop_from, rt);
     assert_true(harness_readable(fd));
     assert_int_equal(orr_runtime_turn(rt, 0), -ESHUTDOWN);
-    assert_true(harness_readable(fd)); /* it goes on saying so */
+    assert_true(harness_readable(fd)); /* it stays readable */
     assert_int_equal(orr_runtime_free(rt), 0);
 }
 
@@ -415,7 +415,8 @@ static void every_descriptor_is_close_on_exec(void **state)
     bool before[1024];
     for (int fd = 0; fd < 1024; fd++)
         before[fd] = fcntl(fd, F_GETFD) >= 0;
-    struct orr_runtime *rt = harness_runtime(30); /* more workers than any test before, so the pool grows */
+    /* More workers than any test before, so the pool of waker tables grows. */
+    struct orr_runtime *rt = harness_runtime(30);
     assert_true(orr_runtime_fd(rt) >= 0);
     unsigned seen = 0;
     for (int fd = 0; fd < 1024; fd++) {
@@ -449,7 +450,7 @@ static void threads_take_no_signals_of_the_host(void **state)
     assert_int_equal(orr_runtime_free(rt), 0);
 }
 
-static void worker_that_spins_before_it_sleeps_works_the_same(void **state)
+static void worker_that_spins_before_it_sleeps_sees_every_wake(void **state)
 {
     (void)state;
     struct orr_runtime *rt = harness_runtime_with((struct orr_options){ .workers = 2, .spin_us = 1000 });
@@ -466,21 +467,21 @@ static void worker_that_spins_before_it_sleeps_works_the_same(void **state)
 }
 
 static const struct CMUnitTest runtime_tests[] = {
-    cmocka_unit_test(defaults_make_one_worker),
-    cmocka_unit_test(options_that_make_no_sense_are_refused_by_name),
+    cmocka_unit_test(default_options_make_one_worker),
+    cmocka_unit_test(invalid_options_are_refused_by_name),
     cmocka_unit_test(reactor_is_the_one_asked_for),
     cmocka_unit_test(version_is_that_of_the_header),
-    cmocka_unit_test(what_is_not_a_runtime_is_refused),
+    cmocka_unit_test(invalid_runtime_is_refused),
     cmocka_unit_test(stats_of_no_worker_are_refused),
-    cmocka_unit_test(turn_inside_a_turn_is_busy),
-    cmocka_unit_test(turn_on_a_second_thread_at_once_is_busy),
+    cmocka_unit_test(turn_inside_a_turn_is_refused),
+    cmocka_unit_test(turn_on_a_second_thread_at_the_same_time_is_refused),
     cmocka_unit_test(turns_move_from_thread_to_thread),
     cmocka_unit_test(turn_without_budget_polls_one_task),
     cmocka_unit_test(turn_ends_when_its_budget_is_used_up),
-    cmocka_unit_test(tasks_that_wake_each_other_for_ever_do_not_hold_a_turn),
+    cmocka_unit_test(turn_ends_while_tasks_wake_each_other_for_ever),
     cmocka_unit_test(descriptor_is_readable_exactly_while_there_is_something_to_do),
     cmocka_unit_test(descriptor_stays_readable_while_tasks_are_left_for_the_next_turn),
-    cmocka_unit_test(descriptor_asked_for_late_shows_what_is_there),
+    cmocka_unit_test(descriptor_that_is_asked_for_late_is_readable_if_there_is_work),
     cmocka_unit_test(foreign_wakes_cost_an_eventfd_write_only_when_the_worker_sleeps),
     cmocka_unit_test(stop_ends_a_run_that_sleeps),
     cmocka_unit_test(stop_makes_the_descriptor_readable),
@@ -489,7 +490,7 @@ static const struct CMUnitTest runtime_tests[] = {
     cmocka_unit_test(freeing_gives_back_all_descriptors_but_the_pools),
     cmocka_unit_test(every_descriptor_is_close_on_exec),
     cmocka_unit_test(threads_take_no_signals_of_the_host),
-    cmocka_unit_test(worker_that_spins_before_it_sleeps_works_the_same),
+    cmocka_unit_test(worker_that_spins_before_it_sleeps_sees_every_wake),
 };
 
 HARNESS_MAIN(runtime_tests)

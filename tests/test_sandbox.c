@@ -1,6 +1,7 @@
 /*
- * Untrusted scripts: what they can reach, that what they have is as Lua's own and never takes long, what they can require, and that
- * those with globals of their own cannot change anything for others.
+ * Untrusted scripts: what they can reach, that their library behaves as Lua's own and never takes
+ * long, what they can require, and that scripts with their own globals cannot change anything for
+ * others.
  */
 #include "harness.h"
 
@@ -15,9 +16,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* --- Help ----------------------------------------------------------------------------------------------------- */
+/* --- Fixtures --------------------------------------------------------------------------------- */
 
-static int served = INT32_MAX; /* of those that ask for memory */
+static int served = INT32_MAX; /* how many requests for memory are served */
 
 static void *refusing_alloc(void *data, void *block, size_t old_size, size_t size)
 {
@@ -70,7 +71,7 @@ static void run(lua_State *L, const char *code)
     lua_settop(L, 0);
 }
 
-/* Loads a script, with globals of its own or not, and runs it as a task. */
+/* Loads a script, with its own globals or not, and runs it as a task. */
 static void run_task(lua_State *L, const char *code, bool own_globals)
 {
     struct orr_lua_source source = { .name = "script", .text = code, .own_globals = own_globals };
@@ -87,7 +88,7 @@ static void run_task(lua_State *L, const char *code, bool own_globals)
     assert_int_equal(orr_runtime_leave(rt), 0);
 }
 
-/* --- What can be reached ------------------------------------------------------------------------------------------ */
+/* --- What can be reached ---------------------------------------------------------------------- */
 
 static const char *const allowed[] = {
     "_G.",
@@ -237,7 +238,10 @@ static void scripts_have_every_name_on_the_list_and_no_other(void **state)
     close_all(L);
 }
 
-/* Marks all that can be reached from the value at the top, through upvalues too, in the table at 1. */
+/*
+ * Marks everything that can be reached from the value at the top, also through upvalues, in the
+ * table at 1.
+ */
 static void walk(lua_State *L)
 {
     luaL_checkstack(L, 8, NULL);
@@ -270,7 +274,7 @@ static void walk(lua_State *L)
         }
 }
 
-/* Functions in C of the libraries of a plain Lua that must not be reached in any way. */
+/* C functions of the libraries of a plain Lua that must not be reachable. */
 static int forbidden(lua_State *plain, lua_CFunction *list)
 {
     static const char code[] = "local list, safe = {}, {}\n"
@@ -299,7 +303,7 @@ static int forbidden(lua_State *plain, lua_CFunction *list)
     return count;
 }
 
-static void nothing_forbidden_is_behind_what_scripts_have(void **state)
+static void nothing_forbidden_can_be_reached_from_what_scripts_have(void **state)
 {
     (void)state;
     lua_State *plain = luaL_newstate();
@@ -350,7 +354,7 @@ static void metatables_are_out_of_reach_and_finalizers_refused(void **state)
     close_all(L);
 }
 
-/* --- The same as Lua's own --------------------------------------------------------------------------------------- */
+/* --- The same as Lua's own -------------------------------------------------------------------- */
 
 static const char *answers(lua_State *L, int seed)
 {
@@ -373,12 +377,10 @@ static void compare_lines(const char *expected, const char *got)
     }
 }
 
-static void functions_answer_and_raise_what_lua_s_own_do(void **state)
+static void functions_return_and_raise_what_luas_own_do(void **state)
 {
     (void)state;
-    const char *given = getenv("ORR_TEST_SEED");
-    int seed = given ? atoi(given) : 1;
-    print_message("seed %d\n", seed);
+    int seed = (int)harness_seed(1);
     for (int i = 0; i < 3; i++) {
         lua_State *plain = luaL_newstate();
         luaL_openlibs(plain);
@@ -390,9 +392,9 @@ static void functions_answer_and_raise_what_lua_s_own_do(void **state)
     }
 }
 
-/* --- Bombs ---------------------------------------------------------------------------------------------------------- */
+/* --- Calls that never end --------------------------------------------------------------------- */
 
-/* Every so many instructions; in the end, enough. */
+/* How often the hook is called before it raises an error. */
 static int instructions;
 
 static void count_down(lua_State *L, lua_Debug *info)
@@ -413,7 +415,7 @@ static const char *raised(lua_State *L, const char *code)
     return lua_tostring(L, -1);
 }
 
-static void what_would_never_end_is_interrupted_or_refused(void **state)
+static void endless_library_calls_are_interrupted_or_refused(void **state)
 {
     (void)state;
     static const char *const bombs[][2] = {
@@ -472,8 +474,8 @@ static void yield_now(lua_State *L, lua_Debug *info)
     }
 }
 
-/* As a host does that takes turns with the script. */
-static void what_takes_long_can_be_suspended_in_its_middle(void **state)
+/* A host that takes turns with the script. */
+static void long_library_calls_can_be_suspended(void **state)
 {
     (void)state;
     static const char *const works[] = {
@@ -548,7 +550,7 @@ static void metamethods_that_functions_call_may_wait(void **state)
     close_all(L);
 }
 
-static void functions_of_ours_do_not_depend_on_globals(void **state)
+static void library_functions_do_not_depend_on_globals(void **state)
 {
     (void)state;
     lua_State *L = open_untrusted();
@@ -567,7 +569,7 @@ static void functions_of_ours_do_not_depend_on_globals(void **state)
     close_all(L);
 }
 
-/* --- require --------------------------------------------------------------------------------------------------------- */
+/* --- require ---------------------------------------------------------------------------------- */
 
 static char folder[64];
 
@@ -680,7 +682,7 @@ static void modules_may_wait_while_they_load(void **state)
     close_all(L);
 }
 
-static void roots_that_are_not_there_are_an_error(void **state)
+static void missing_roots_are_an_error(void **state)
 {
     (void)state;
     unsigned fds = harness_open_fds();
@@ -726,9 +728,9 @@ static void host_registers_modules_in_both_profiles(void **state)
     }
 }
 
-/* --- Globals of a script's own ------------------------------------------------------------------------------------------ */
+/* --- Scripts with their own globals ----------------------------------------------------------- */
 
-static void scripts_with_their_own_globals_do_not_see_each_other_s(void **state)
+static void scripts_with_their_own_globals_do_not_see_those_of_others(void **state)
 {
     (void)state;
     lua_State *L = open_rooted();
@@ -804,7 +806,7 @@ static void scripts_with_their_own_globals_have_events(void **state)
     close_all(L);
 }
 
-/* Loaded by hand, with globals of their own or not: those that have them are scripts of their own. */
+/* Scripts loaded by hand.  Those with their own globals are scripts of their own. */
 static void scripts_with_their_own_globals_have_their_own_handlers(void **state)
 {
     (void)state;
@@ -822,7 +824,7 @@ static void scripts_with_their_own_globals_have_their_own_handlers(void **state)
     close_all(L);
 }
 
-static void what_the_host_changes_is_seen(void **state)
+static void changes_by_the_host_are_seen_by_scripts(void **state)
 {
     (void)state;
     lua_State *L = open_untrusted();
@@ -879,10 +881,10 @@ static void scripts_are_loaded_from_text_and_from_files(void **state)
     close_all(L);
 }
 
-/* --- Memory -------------------------------------------------------------------------------------------------------------- */
+/* --- Memory ----------------------------------------------------------------------------------- */
 
-/* True if there was enough. */
-static bool play_with(int allocations)
+/* True if there was enough memory. */
+static bool run_with_memory_for(int allocations)
 {
     static const char code[] =
         "local t = {} for i = 1, 9000 do t[i] = i end\n"
@@ -926,7 +928,7 @@ static void memory_that_runs_out_at_any_point_is_an_error_and_loses_nothing(void
     (void)state;
     unsigned fds = harness_open_fds();
     int points = 0;
-    while (!play_with(points))
+    while (!run_with_memory_for(points))
         points += 7;
     print_message("%d points of failure\n", points);
     assert_true(points > 500);
@@ -935,23 +937,24 @@ static void memory_that_runs_out_at_any_point_is_an_error_and_loses_nothing(void
 
 static const struct CMUnitTest sandbox[] = {
     cmocka_unit_test(scripts_have_every_name_on_the_list_and_no_other),
-    cmocka_unit_test(nothing_forbidden_is_behind_what_scripts_have),
+    cmocka_unit_test(nothing_forbidden_can_be_reached_from_what_scripts_have),
     cmocka_unit_test(metatables_are_out_of_reach_and_finalizers_refused),
-    cmocka_unit_test(functions_answer_and_raise_what_lua_s_own_do),
-    cmocka_unit_test(what_would_never_end_is_interrupted_or_refused),
-    cmocka_unit_test(what_takes_long_can_be_suspended_in_its_middle),
+    cmocka_unit_test(functions_return_and_raise_what_luas_own_do),
+    cmocka_unit_test(endless_library_calls_are_interrupted_or_refused),
+    cmocka_unit_test(long_library_calls_can_be_suspended),
     cmocka_unit_test(sort_ends_whatever_the_comparison_answers),
     cmocka_unit_test(metamethods_that_functions_call_may_wait),
-    cmocka_unit_test(functions_of_ours_do_not_depend_on_globals),
+    cmocka_unit_test(library_functions_do_not_depend_on_globals),
     cmocka_unit_test_setup_teardown(modules_come_from_the_roots_and_from_nowhere_else, make_files, remove_files),
     cmocka_unit_test_setup_teardown(modules_may_wait_while_they_load, make_files, remove_files),
-    cmocka_unit_test_setup_teardown(roots_that_are_not_there_are_an_error, make_files, remove_files),
+    cmocka_unit_test_setup_teardown(missing_roots_are_an_error, make_files, remove_files),
     cmocka_unit_test(host_registers_modules_in_both_profiles),
-    cmocka_unit_test_setup_teardown(scripts_with_their_own_globals_do_not_see_each_other_s, make_files, remove_files),
+    cmocka_unit_test_setup_teardown(scripts_with_their_own_globals_do_not_see_those_of_others, make_files,
+                                    remove_files),
     cmocka_unit_test(scripts_with_their_own_globals_change_nothing_for_others),
     cmocka_unit_test(scripts_with_their_own_globals_have_events),
     cmocka_unit_test(scripts_with_their_own_globals_have_their_own_handlers),
-    cmocka_unit_test(what_the_host_changes_is_seen),
+    cmocka_unit_test(changes_by_the_host_are_seen_by_scripts),
     cmocka_unit_test_setup_teardown(scripts_are_loaded_from_text_and_from_files, make_files, remove_files),
     cmocka_unit_test_setup_teardown(memory_that_runs_out_at_any_point_is_an_error_and_loses_nothing, make_files,
                                     remove_files),

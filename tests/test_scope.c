@@ -1,6 +1,6 @@
 /*
- * The tree of tasks: parents wait for children, errors go up, cancellation comes down.  The examples are those of
- * structured concurrency as people know it, acted out by C tasks on the virtual clock.
+ * The tree of tasks: parents wait for children, errors go up, cancellation goes down.  These are
+ * the well-known examples of structured concurrency, as C tasks on the virtual clock.
  */
 #include "step_task.h"
 
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- Parents wait for children --------------------------------------------------------------------------- */
+/* --- Parents wait for children ---------------------------------------------------------------- */
 
 static void parent_is_done_when_its_children_are(void **state)
 {
@@ -29,7 +29,7 @@ static void parent_is_done_when_its_children_are(void **state)
     fixture_close(rt);
 }
 
-/* --- Errors go up ------------------------------------------------------------------------------------------ */
+/* --- Errors go up ----------------------------------------------------------------------------- */
 
 static void childs_failure_interrupts_the_parents_wait_and_cancels_its_siblings(void **state)
 {
@@ -52,7 +52,7 @@ static void childs_failure_interrupts_the_parents_wait_and_cancels_its_siblings(
     fixture_close(rt);
 }
 
-/* Sleeps twice, and takes no notice of what interrupts it. */
+/* Sleeps twice and ignores interruptions. */
 static int start_and_catch(struct orr_task *task, struct step_task *self)
 {
     STEPS(self)
@@ -71,7 +71,7 @@ static int start_and_catch(struct orr_task *task, struct step_task *self)
     return 0;
 }
 
-static void failure_that_is_caught_is_told_once_and_the_parent_goes_on(void **state)
+static void caught_failure_is_told_once_and_the_parent_goes_on(void **state)
 {
     (void)state;
     struct orr_runtime *rt = fixture_open();
@@ -84,7 +84,7 @@ static void failure_that_is_caught_is_told_once_and_the_parent_goes_on(void **st
     snprintf(expected, sizeof expected, "parent:%d@10 by:fails parent:0@11 other:0@30", -ECHILD);
     assert_string_equal(notes(), expected);
     assert_int_equal(orr_task_result(parent.task)->error, 0);
-    assert_int_equal(harness_log_lines(), 0); /* it was seen */
+    assert_int_equal(harness_log_lines(), 0); /* the parent has observed the failure */
     orr_task_unref(parent.task);
     orr_task_unref(fails.task);
     orr_task_unref(other.task);
@@ -150,13 +150,13 @@ static void count_error(void *data, struct orr_task *origin, const struct orr_re
     counted->errors[counted->count++] = result->error;
 }
 
-/* Cancelled, it fails in its cleanup. */
+/* Fails in its cleanup when it is cancelled. */
 static int fail_when_cancelled(struct orr_task *task, struct step_task *self)
 {
     return AWAIT(orr_sleep(task, &self->wait, 1000 * MS)) ? -EPROTO : 0;
 }
 
-static void later_failures_are_secondary_and_all_reachable(void **state)
+static void later_failures_are_kept_as_secondary_failures(void **state)
 {
     (void)state;
     struct orr_runtime *rt = fixture_open();
@@ -185,7 +185,7 @@ static int fail_at_once(struct orr_task *task, struct step_task *self)
     return -EIO;
 }
 
-/* Lets its child fail first, then fails by itself. */
+/* Lets its child fail first, then fails on its own. */
 static int yield_then_fail(struct orr_task *task, struct step_task *self)
 {
     if (!self->step++) {
@@ -215,7 +215,7 @@ static void body_that_fails_after_its_child_keeps_its_error_as_a_secondary(void 
     fixture_close(rt);
 }
 
-static void supervisor_lets_the_others_go_on_and_fails_at_its_end(void **state)
+static void supervisor_lets_other_children_go_on_and_fails_at_its_end(void **state)
 {
     (void)state;
     struct orr_runtime *rt = fixture_open();
@@ -232,9 +232,9 @@ static void supervisor_lets_the_others_go_on_and_fails_at_its_end(void **state)
     fixture_close(rt);
 }
 
-/* --- Cancellation comes down --------------------------------------------------------------------------------- */
+/* --- Cancellation goes down ------------------------------------------------------------------- */
 
-static void cancelling_a_parent_cancels_all_below_it_at_once_a_task_before_its_children(void **state)
+static void cancelling_a_parent_cancels_its_subtree_at_once_parents_first(void **state)
 {
     (void)state;
     struct orr_runtime *rt = fixture_open();
@@ -245,7 +245,8 @@ static void cancelling_a_parent_cancels_all_below_it_at_once_a_task_before_its_c
     step_task_start(rt, &parent);
     assert_int_equal(orr_runtime_leave(rt), 0);
     for (int turns = 0; turns < 4; turns++)
-        assert_true(orr_runtime_turn(rt, 0) >= 0); /* one poll each: all wait, and no time has passed */
+        /* One poll each: all tasks wait, and no time has passed. */
+        assert_true(orr_runtime_turn(rt, 0) >= 0);
     assert_int_equal(orr_runtime_enter(rt), 0);
     assert_int_equal(orr_task_cancel(parent.task, "enough"), 0);
     assert_string_equal(orr_task_cancelled(grandchild.task), "enough");
@@ -260,17 +261,17 @@ static void cancelling_a_parent_cancels_all_below_it_at_once_a_task_before_its_c
     orr_task_unref(first.task);
     orr_task_unref(second.task);
     orr_task_unref(grandchild.task);
-    assert_int_equal(harness_log_lines(), 0); /* on purpose is not a failure */
+    assert_int_equal(harness_log_lines(), 0); /* a cancellation is not a failure */
     fixture_close(rt);
 }
 
-static void cancellation_stays_every_wait_says_so(void **state)
+static void every_wait_of_a_cancelled_task_reports_the_cancellation(void **state)
 {
     (void)state;
     struct orr_runtime *rt = fixture_open();
     struct step_task waiter = { .name = "a", .body = start_and_catch };
     step_task_start(rt, &waiter);
-    orr_task_cancel(waiter.task, NULL); /* before it has begun: it runs up to its first wait */
+    orr_task_cancel(waiter.task, NULL); /* before its first poll: it runs up to its first wait */
     fixture_run(rt);
     char expected[64];
     snprintf(expected, sizeof expected, "a:%d@0 a:%d@0", -ECANCELED, -ECANCELED);
@@ -279,7 +280,7 @@ static void cancellation_stays_every_wait_says_so(void **state)
     fixture_close(rt);
 }
 
-static void child_made_by_a_cancelled_task_is_born_cancelled(void **state)
+static void child_of_a_cancelled_task_starts_cancelled(void **state)
 {
     (void)state;
     struct orr_runtime *rt = fixture_open();
@@ -294,7 +295,7 @@ static void child_made_by_a_cancelled_task_is_born_cancelled(void **state)
     fixture_close(rt);
 }
 
-static void task_cancelled_while_it_waits_for_its_children_was_cut_short(void **state)
+static void task_cancelled_while_it_waits_for_its_children_ends_as_cancelled(void **state)
 {
     (void)state;
     struct orr_runtime *rt = fixture_open();
@@ -312,7 +313,7 @@ static void task_cancelled_while_it_waits_for_its_children_was_cut_short(void **
     fixture_close(rt);
 }
 
-/* --- Results ---------------------------------------------------------------------------------------------------- */
+/* --- Results ---------------------------------------------------------------------------------- */
 
 static unsigned values_dropped;
 
@@ -329,7 +330,7 @@ static enum orr_poll answer_42(struct orr_task *task, void *data)
     return orr_task_finish(task, (struct orr_result){ .value = &answer, .drop = drop_value });
 }
 
-static void result_outlives_the_task_as_long_as_somebody_holds_it(void **state)
+static void result_lives_as_long_as_a_reference_to_the_task(void **state)
 {
     (void)state;
     struct orr_runtime *rt = fixture_open();
@@ -358,7 +359,7 @@ static int await_other(struct orr_task *task, struct step_task *self)
     return error;
 }
 
-static void those_who_watch_are_told_in_order_of_arrival(void **state)
+static void observers_are_called_in_order_of_arrival(void **state)
 {
     (void)state;
     struct orr_runtime *rt = fixture_open();
@@ -374,16 +375,18 @@ static void those_who_watch_are_told_in_order_of_arrival(void **state)
     step_task_start(rt, &waits);
     assert_int_equal(orr_task_observe(watched.task, &last), 0);
     fixture_run(rt);
-    assert_string_equal(notes(), "watched:0@10 first last waiter"); /* who waits is woken; who observes is called */
+    /* A waiter is woken later, an observer is called at once. */
+    assert_string_equal(notes(), "watched:0@10 first last waiter");
     notes_clear();
     assert_int_equal(orr_task_observe(watched.task, &gone), 0);
-    assert_string_equal(notes(), "gone"); /* at once */
+    /* The task is done already, so the observer is called at once. */
+    assert_string_equal(notes(), "gone");
     orr_task_unref(watched.task);
     orr_task_unref(waits.task);
     fixture_close(rt);
 }
 
-/* Completes its parent with a value, as the first of several racers. */
+/* Completes its parent with a value; the first child to do so wins. */
 static int win_after(struct orr_task *task, struct step_task *self)
 {
     int error = AWAIT(orr_sleep(task, &self->wait, (uintptr_t)self->data * MS));
@@ -401,7 +404,7 @@ static int start_and_wait_for_ever(struct orr_task *task, struct step_task *self
     return AWAIT(orr_sleep_until(task, &self->wait, ORR_NEVER));
 }
 
-static void task_completed_from_outside_has_that_result_and_cancels_the_rest(void **state)
+static void task_completed_from_outside_has_that_result_and_cancels_its_children(void **state)
 {
     (void)state;
     struct orr_runtime *rt = fixture_open();
@@ -447,7 +450,7 @@ static void awaiting_oneself_or_an_ancestor_is_refused(void **state)
     fixture_close(rt);
 }
 
-/* --- Detached, and failures that nobody sees -------------------------------------------------------------------- */
+/* --- Detached tasks and unobserved failures --------------------------------------------------- */
 
 static int start_and_detach(struct orr_task *task, struct step_task *self)
 {
@@ -474,7 +477,7 @@ static void detached_task_is_not_waited_for(void **state)
     fixture_close(rt);
 }
 
-static void failure_nobody_sees_reaches_the_log_with_the_chain_of_names(void **state)
+static void unobserved_failure_is_logged_with_the_chain_of_task_names(void **state)
 {
     (void)state;
     struct orr_runtime *rt = fixture_open();
@@ -485,7 +488,7 @@ static void failure_nobody_sees_reaches_the_log_with_the_chain_of_names(void **s
     fixture_run(rt);
     orr_task_unref(inner.task);
     orr_task_unref(middle.task);
-    assert_int_equal(harness_log_lines(), 0); /* somebody may still look */
+    assert_int_equal(harness_log_lines(), 0); /* the test still holds a reference, and may look */
     orr_task_unref(outer.task);
     assert_string_equal(harness_log(), "task outer > middle > inner failed: Input/output error");
     fixture_close(rt);
@@ -501,7 +504,7 @@ static void sink(void *data, struct orr_task *task)
     sunk++;
 }
 
-static void failure_nobody_sees_reaches_the_hosts_sink_once(void **state)
+static void unobserved_failure_reaches_the_sink_once(void **state)
 {
     (void)state;
     struct orr_runtime *rt = harness_runtime_with((struct orr_options){ .sink = sink, .sink_data = &sunk });
@@ -552,23 +555,23 @@ static void detaching_a_task_that_has_failed_withdraws_the_failure_from_its_pare
 static const struct CMUnitTest scope[] = {
     cmocka_unit_test(parent_is_done_when_its_children_are),
     cmocka_unit_test(childs_failure_interrupts_the_parents_wait_and_cancels_its_siblings),
-    cmocka_unit_test(failure_that_is_caught_is_told_once_and_the_parent_goes_on),
+    cmocka_unit_test(caught_failure_is_told_once_and_the_parent_goes_on),
     cmocka_unit_test(failure_of_a_child_whose_parents_body_is_over_fails_the_parent),
     cmocka_unit_test(awaiting_a_child_observes_its_failure),
-    cmocka_unit_test(later_failures_are_secondary_and_all_reachable),
+    cmocka_unit_test(later_failures_are_kept_as_secondary_failures),
     cmocka_unit_test(body_that_fails_after_its_child_keeps_its_error_as_a_secondary),
-    cmocka_unit_test(supervisor_lets_the_others_go_on_and_fails_at_its_end),
-    cmocka_unit_test(cancelling_a_parent_cancels_all_below_it_at_once_a_task_before_its_children),
-    cmocka_unit_test(cancellation_stays_every_wait_says_so),
-    cmocka_unit_test(child_made_by_a_cancelled_task_is_born_cancelled),
-    cmocka_unit_test(task_cancelled_while_it_waits_for_its_children_was_cut_short),
-    cmocka_unit_test(result_outlives_the_task_as_long_as_somebody_holds_it),
-    cmocka_unit_test(those_who_watch_are_told_in_order_of_arrival),
-    cmocka_unit_test(task_completed_from_outside_has_that_result_and_cancels_the_rest),
+    cmocka_unit_test(supervisor_lets_other_children_go_on_and_fails_at_its_end),
+    cmocka_unit_test(cancelling_a_parent_cancels_its_subtree_at_once_parents_first),
+    cmocka_unit_test(every_wait_of_a_cancelled_task_reports_the_cancellation),
+    cmocka_unit_test(child_of_a_cancelled_task_starts_cancelled),
+    cmocka_unit_test(task_cancelled_while_it_waits_for_its_children_ends_as_cancelled),
+    cmocka_unit_test(result_lives_as_long_as_a_reference_to_the_task),
+    cmocka_unit_test(observers_are_called_in_order_of_arrival),
+    cmocka_unit_test(task_completed_from_outside_has_that_result_and_cancels_its_children),
     cmocka_unit_test(awaiting_oneself_or_an_ancestor_is_refused),
     cmocka_unit_test(detached_task_is_not_waited_for),
-    cmocka_unit_test(failure_nobody_sees_reaches_the_log_with_the_chain_of_names),
-    cmocka_unit_test(failure_nobody_sees_reaches_the_hosts_sink_once),
+    cmocka_unit_test(unobserved_failure_is_logged_with_the_chain_of_task_names),
+    cmocka_unit_test(unobserved_failure_reaches_the_sink_once),
     cmocka_unit_test(detaching_a_task_that_has_failed_withdraws_the_failure_from_its_parent),
 };
 

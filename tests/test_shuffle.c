@@ -1,4 +1,7 @@
-/* Ready tasks in a random order: the same for the same seed, another for another, and none without. */
+/*
+ * Ready tasks run in a random order: the same order for the same seed, another for another seed,
+ * and in order of arrival without a seed.
+ */
 #include "harness.h"
 
 #include <string.h>
@@ -16,7 +19,7 @@ struct runner {
     bool begun;
 };
 
-/* Its first poll only makes it ready again, together with all others. */
+/* The first poll only makes the task ready again, together with all others. */
 static enum orr_poll run(struct orr_task *task, void *data)
 {
     struct runner *self = data;
@@ -43,7 +46,7 @@ static struct trace trace_of(uint64_t seed)
     return trace;
 }
 
-static void without_a_seed_it_is_first_come_first_served(void **state)
+static void ready_tasks_run_in_order_without_a_seed(void **state)
 {
     (void)state;
     struct trace trace = trace_of(0);
@@ -63,7 +66,7 @@ static void the_same_seed_gives_the_same_order_and_each_task_its_turn(void **sta
 }
 
 static const struct CMUnitTest shuffle[] = {
-    cmocka_unit_test(without_a_seed_it_is_first_come_first_served),
+    cmocka_unit_test(ready_tasks_run_in_order_without_a_seed),
     cmocka_unit_test(the_same_seed_gives_the_same_order_and_each_task_its_turn),
 };
 

@@ -1,4 +1,4 @@
-/* Small blocks: the slab against a model that is obviously right, and what becomes of its pages and chunks. */
+/* Small blocks: the slab compared with a simple model, and what happens to its pages and chunks. */
 #include "harness.h"
 
 #include "lua/isolate/slab.h"
@@ -35,20 +35,10 @@ int __wrap_munmap(void *address, size_t size)
 
 static uint64_t random_state;
 
-static uint64_t random_bits(void)
-{
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return random_state;
-}
-
 static void seed_randomness(void)
 {
-    const char *seed = getenv("ORR_TEST_SEED");
-    random_state = seed ? strtoull(seed, NULL, 0) : 20240229;
+    random_state = harness_seed(20240229);
     random_state = random_state ? random_state : 1;
-    print_message("ORR_TEST_SEED=%llu\n", (unsigned long long)random_state);
 }
 
 static void open_slab(struct slab *slab)
@@ -58,7 +48,7 @@ static void open_slab(struct slab *slab)
     slab_open(slab);
 }
 
-/* Takes `count` blocks of a size into a list of their own making; answers the first. */
+/* Takes `count` blocks of a size and links them into a list; returns the first. */
 static void *take_chain(struct slab *slab, size_t size, unsigned count)
 {
     void *first = NULL;
@@ -98,7 +88,7 @@ static void block_of_every_size_is_aligned_and_large_enough(void **state)
     slab_close(&slab);
 }
 
-static void block_that_was_given_back_is_taken_next(void **state)
+static void freed_block_is_taken_next(void **state)
 {
     (void)state;
     struct slab slab;
@@ -127,7 +117,7 @@ static void steady_use_takes_no_more_pages(void **state)
     slab_close(&slab);
 }
 
-/* The page that blocks are taken from at the moment stays with its class. */
+/* The page from which blocks are being taken stays with its size class. */
 static void page_that_empties_serves_another_class(void **state)
 {
     (void)state;
@@ -175,7 +165,7 @@ static void trim_gives_empty_chunks_back_to_the_system(void **state)
     slab_trim(&slab, false);
     assert_int_equal(unmaps, 0); /* all of it is in use */
     give_chain(&slab, chain);
-    assert_true(slab.mapped >= 16 * MB); /* kept until somebody says that a cycle is over */
+    assert_true(slab.mapped >= 16 * MB); /* kept until the end of a collector cycle is reported */
     slab_trim(&slab, false);
     assert_true(unmaps > 0);
     assert_true(slab.mapped <= 3 * MB);
@@ -199,7 +189,7 @@ static void trim_leaves_room_for_half_of_what_is_in_use(void **state)
     slab_close(&slab);
 }
 
-static void close_unmaps_everything_whatever_is_taken(void **state)
+static void close_unmaps_pages_that_are_in_use(void **state)
 {
     (void)state;
     struct slab slab;
@@ -209,11 +199,11 @@ static void close_unmaps_everything_whatever_is_taken(void **state)
     assert_true(maps > 1);
     slab_close(&slab);
     assert_int_equal(maps, unmaps);
-    assert_non_null(slab_take(&slab, 16)); /* and it can be used again */
+    assert_non_null(slab_take(&slab, 16)); /* it can be used again */
     slab_close(&slab);
 }
 
-static void without_memory_there_is_no_block_and_nothing_breaks(void **state)
+static void slab_without_memory_returns_null(void **state)
 {
     (void)state;
     struct slab slab;
@@ -237,7 +227,7 @@ static void without_memory_there_is_no_block_and_nothing_breaks(void **state)
     slab_close(&slab);
 }
 
-/* --- A random walk beside a model ------------------------------------------------------------------------------------- */
+/* --- A random sequence compared with a model -------------------------------------------------- */
 
 enum { BLOCKS = 5000 };
 
@@ -255,8 +245,8 @@ static void check_mark(const struct taken *taken)
 
 static void take_one(struct slab *slab, struct taken *taken)
 {
-    taken->size = 1 + random_bits() % SLAB_LARGEST;
-    taken->mark = (unsigned char)random_bits();
+    taken->size = 1 + random_bits(&random_state) % SLAB_LARGEST;
+    taken->mark = (unsigned char)random_bits(&random_state);
     taken->block = slab_take(slab, taken->size);
     assert_non_null(taken->block);
     assert_int_equal((uintptr_t)taken->block % 16, 0);
@@ -276,7 +266,7 @@ static int by_address(const void *a, const void *b)
     return (one->block > other->block) - (one->block < other->block);
 }
 
-/* Pages in use are those with a block, and at most one more for each class. */
+/* Pages in use are those with a block, and at most one more for each size class. */
 static void check_held(const struct slab *slab, struct taken *taken)
 {
     qsort(taken, BLOCKS, sizeof *taken, by_address);
@@ -293,7 +283,7 @@ static void check_held(const struct slab *slab, struct taken *taken)
     assert_int_equal(slab->mapped % (64 * KB), 0);
 }
 
-static void blocks_keep_what_is_in_them_on_a_random_walk(void **state)
+static void blocks_keep_their_contents_in_a_random_sequence(void **state)
 {
     (void)state;
     static struct taken taken[BLOCKS];
@@ -302,12 +292,12 @@ static void blocks_keep_what_is_in_them_on_a_random_walk(void **state)
     open_slab(&slab);
     memset(taken, 0, sizeof taken);
     for (unsigned i = 0, mood = 50; i < WORK(2000000); i++) {
-        if (i % 20000 == 0) /* now it grows, now it shrinks */
-            mood = (unsigned)(10 + random_bits() % 81);
-        struct taken *one = &taken[random_bits() % BLOCKS];
-        if (one->block && random_bits() % 100 >= mood)
+        if (i % 20000 == 0) /* alternates between growth and shrinking */
+            mood = (unsigned)(10 + random_bits(&random_state) % 81);
+        struct taken *one = &taken[random_bits(&random_state) % BLOCKS];
+        if (one->block && random_bits(&random_state) % 100 >= mood)
             give_one(&slab, one);
-        else if (!one->block && random_bits() % 100 < mood)
+        else if (!one->block && random_bits(&random_state) % 100 < mood)
             take_one(&slab, one);
         if (i % 10007 == 0)
             slab_trim(&slab, false);
@@ -324,15 +314,15 @@ static void blocks_keep_what_is_in_them_on_a_random_walk(void **state)
 
 static const struct CMUnitTest slab_tests[] = {
     cmocka_unit_test(block_of_every_size_is_aligned_and_large_enough),
-    cmocka_unit_test(block_that_was_given_back_is_taken_next),
+    cmocka_unit_test(freed_block_is_taken_next),
     cmocka_unit_test(steady_use_takes_no_more_pages),
     cmocka_unit_test(page_that_empties_serves_another_class),
     cmocka_unit_test(held_counts_pages_in_use_and_mapped_counts_chunks),
     cmocka_unit_test(trim_gives_empty_chunks_back_to_the_system),
     cmocka_unit_test(trim_leaves_room_for_half_of_what_is_in_use),
-    cmocka_unit_test(close_unmaps_everything_whatever_is_taken),
-    cmocka_unit_test(without_memory_there_is_no_block_and_nothing_breaks),
-    cmocka_unit_test(blocks_keep_what_is_in_them_on_a_random_walk),
+    cmocka_unit_test(close_unmaps_pages_that_are_in_use),
+    cmocka_unit_test(slab_without_memory_returns_null),
+    cmocka_unit_test(blocks_keep_their_contents_in_a_random_sequence),
 };
 
 HARNESS_MAIN(slab_tests)

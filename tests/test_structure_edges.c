@@ -1,4 +1,7 @@
-/* What structure promises when things happen at once: a failure and somebody who looks, an end and a handle. */
+/*
+ * Structured concurrency when two things happen at once: a failure and an observer, an end and a
+ * handle.
+ */
 #include "step_task.h"
 
 #include <errno.h>
@@ -7,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* --- Failures, once -------------------------------------------------------------------------------------- */
+/* --- Each failure once ------------------------------------------------------------------------ */
 
 static unsigned sunk;
 static struct orr_task *kept;
@@ -63,7 +66,7 @@ static void failure_that_went_to_the_sink_with_its_parent_does_not_go_there_agai
     assert_int_equal(orr_spawn(rt, &(struct orr_spawn){ .poll = join_poll, .data = &couple }), 0);
     fixture_run(rt);
     assert_int_equal(sunk, 1);
-    orr_task_unref(couple.child); /* nobody looked at it, but it was part of what the sink was told */
+    orr_task_unref(couple.child); /* nobody observed the child, but the sink was given its parent */
     assert_int_equal(sunk, 1);
     fixture_close(rt);
 }
@@ -81,7 +84,7 @@ static enum orr_poll fail_with_value(struct orr_task *task, void *data)
     return orr_task_finish(task, (struct orr_result){ .error = -EIO, .value = data, .drop = drop_value });
 }
 
-static void task_that_the_sink_keeps_can_be_read_as_long(void **state)
+static void task_can_be_read_as_long_as_the_sink_keeps_it(void **state)
 {
     (void)state;
     values_dropped = 0;
@@ -96,7 +99,7 @@ static void task_that_the_sink_keeps_can_be_read_as_long(void **state)
     fixture_close(rt);
 }
 
-/* --- Completed from outside ------------------------------------------------------------------------------ */
+/* --- Completed from outside ------------------------------------------------------------------- */
 
 static int edge_sleep(struct orr_task *task, struct step_task *self)
 {
@@ -117,7 +120,7 @@ static int cancel_and_complete(struct orr_task *task, struct step_task *self)
     return 0;
 }
 
-static void completed_task_has_its_result_though_it_was_cancelled_while_it_joined(void **state)
+static void completed_task_keeps_its_result_when_cancelled_while_it_joins(void **state)
 {
     (void)state;
     struct orr_runtime *rt = fixture_open();
@@ -135,7 +138,7 @@ static void completed_task_has_its_result_though_it_was_cancelled_while_it_joine
     fixture_close(rt);
 }
 
-/* --- An observer that cancels whoever waits beside it ---------------------------------------------------- */
+/* --- An observer that cancels a waiter -------------------------------------------------------- */
 
 struct meddler {
     struct orr_task *parent, *child;
@@ -172,7 +175,7 @@ static enum orr_poll meddled_poll(struct orr_task *task, void *data)
     return ORR_PENDING;
 }
 
-/* In a process of its own, because it might never end. */
+/* Runs in a child process, because a defect would make it hang. */
 static int meddle(void)
 {
     alarm(5);
@@ -201,7 +204,7 @@ static void observer_may_cancel_a_task_that_waits_for_the_same_child_and_for_mor
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-/* --- Leaving a scope while something fails around it ----------------------------------------------------- */
+/* --- Leaving a scope while something fails around it ------------------------------------------ */
 
 static int edge_fail(struct orr_task *task, struct step_task *self)
 {
@@ -238,9 +241,9 @@ static void failure_outside_a_scope_that_is_being_left_cancels_what_is_in_it(voi
     assert_int_equal(took, 10);
 }
 
-/* --- The first failure ----------------------------------------------------------------------------------- */
+/* --- The first failure ------------------------------------------------------------------------ */
 
-/* Asks only when both have failed, and somebody wakes it. */
+/* Looks only after both children have failed and it has been woken. */
 static int look_late(struct orr_task *task, struct step_task *self)
 {
     if (!self->step++) {
@@ -256,7 +259,7 @@ static int look_late(struct orr_task *task, struct step_task *self)
     return 0;
 }
 
-static void first_of_two_failures_is_told_first_though_it_is_of_an_outer_scope(void **state)
+static void earlier_failure_of_an_outer_scope_is_told_first(void **state)
 {
     (void)state;
     struct orr_runtime *rt = fixture_open();
@@ -279,7 +282,7 @@ static void first_of_two_failures_is_told_first_though_it_is_of_an_outer_scope(v
     assert_true(right);
 }
 
-/* --- Interrupted for nothing ----------------------------------------------------------------------------- */
+/* --- Failures that another task observed ------------------------------------------------------ */
 
 static int edge_start(struct orr_task *task, struct step_task *self)
 {
@@ -296,7 +299,7 @@ static void look_at_once(struct orr_task *task, void *data)
     orr_task_result(task);
 }
 
-static void sleep_is_no_longer_for_a_failure_that_another_has_looked_at(void **state)
+static void failure_that_another_task_observed_does_not_end_a_sleep(void **state)
 {
     (void)state;
     struct orr_runtime *rt = fixture_open();
@@ -316,7 +319,7 @@ static void sleep_is_no_longer_for_a_failure_that_another_has_looked_at(void **s
     assert_string_equal(notes(), "woke@100");
 }
 
-/* --- Detached in time ------------------------------------------------------------------------------------ */
+/* --- Detached failed tasks -------------------------------------------------------------------- */
 
 static int start_detach_later(struct orr_task *task, struct step_task *self)
 {
@@ -331,7 +334,7 @@ static int await_other(struct orr_task *task, struct step_task *self)
     return AWAIT(orr_task_await(task, &self->wait, self->other->children[0]->task));
 }
 
-/* When the child is done: it belongs to nobody any more, and who waits for it will not look. */
+/* Called when the child is done: detaches it and drops the task that awaits it. */
 static void detach_and_drop(struct orr_task *task, void *data)
 {
     struct step_task *waiter = data;
@@ -339,7 +342,7 @@ static void detach_and_drop(struct orr_task *task, void *data)
     orr_task_drop(orr_task_waker(waiter->task));
 }
 
-static void failed_task_that_is_detached_is_not_its_parents_though_another_waits_for_it(void **state)
+static void detached_failed_task_does_not_fail_its_parent_while_another_awaits_it(void **state)
 {
     (void)state;
     struct orr_runtime *rt = fixture_open();
@@ -362,14 +365,14 @@ static void failed_task_that_is_detached_is_not_its_parents_though_another_waits
     assert_int_equal(parent.caught, 0);
 }
 
-/* --- Primitives that somebody has yet to come back to ---------------------------------------------------- */
+/* --- Primitives that a woken task still needs ------------------------------------------------- */
 
 static int wait_for_event(struct orr_task *task, struct step_task *self)
 {
     return AWAIT(orr_event_wait(task, &self->wait, self->data));
 }
 
-static void event_is_not_freed_before_those_it_woke_have_come_back(void **state)
+static void event_is_not_freed_before_the_tasks_it_woke_have_returned(void **state)
 {
     (void)state;
     struct orr_runtime *rt = fixture_open();
@@ -383,7 +386,7 @@ static void event_is_not_freed_before_those_it_woke_have_come_back(void **state)
     assert_int_equal(orr_event_set(event), 1);
     int freed = orr_event_free(event);
     if (freed == 0)
-        orr_task_drop(orr_task_waker(waiter.task)); /* it must not touch what is gone */
+        orr_task_drop(orr_task_waker(waiter.task)); /* the drop must not touch the freed event */
     fixture_run(rt);
     if (freed)
         assert_int_equal(orr_event_free(event), 0);
@@ -403,7 +406,7 @@ static int reuse_wait(struct orr_task *task, struct step_task *self)
     return error;
 }
 
-static void wait_that_was_refused_has_left_its_group(void **state)
+static void refused_wait_has_left_its_group(void **state)
 {
     (void)state;
     struct orr_runtime *rt = fixture_open();
@@ -422,15 +425,15 @@ static void wait_that_was_refused_has_left_its_group(void **state)
 
 static const struct CMUnitTest structure_edges[] = {
     cmocka_unit_test(failure_that_went_to_the_sink_with_its_parent_does_not_go_there_again),
-    cmocka_unit_test(task_that_the_sink_keeps_can_be_read_as_long),
-    cmocka_unit_test(completed_task_has_its_result_though_it_was_cancelled_while_it_joined),
+    cmocka_unit_test(task_can_be_read_as_long_as_the_sink_keeps_it),
+    cmocka_unit_test(completed_task_keeps_its_result_when_cancelled_while_it_joins),
     cmocka_unit_test(observer_may_cancel_a_task_that_waits_for_the_same_child_and_for_more),
     cmocka_unit_test(failure_outside_a_scope_that_is_being_left_cancels_what_is_in_it),
-    cmocka_unit_test(first_of_two_failures_is_told_first_though_it_is_of_an_outer_scope),
-    cmocka_unit_test(sleep_is_no_longer_for_a_failure_that_another_has_looked_at),
-    cmocka_unit_test(failed_task_that_is_detached_is_not_its_parents_though_another_waits_for_it),
-    cmocka_unit_test(event_is_not_freed_before_those_it_woke_have_come_back),
-    cmocka_unit_test(wait_that_was_refused_has_left_its_group),
+    cmocka_unit_test(earlier_failure_of_an_outer_scope_is_told_first),
+    cmocka_unit_test(failure_that_another_task_observed_does_not_end_a_sleep),
+    cmocka_unit_test(detached_failed_task_does_not_fail_its_parent_while_another_awaits_it),
+    cmocka_unit_test(event_is_not_freed_before_the_tasks_it_woke_have_returned),
+    cmocka_unit_test(refused_wait_has_left_its_group),
 };
 
 HARNESS_MAIN(structure_edges)

@@ -1,7 +1,7 @@
 /*
- * Memory runs out at every point of a workload that has everything structure is made of: a tree, scopes, every primitive,
- * futures, groups, spawns with handles.  Whoever asked for memory is told so by -ENOMEM, the others go on, and
- * nothing is lost.
+ * Memory runs out at every point of a workload that uses all of structured concurrency: a tree,
+ * scopes, every primitive, futures, groups, spawns with handles.  The caller that asked for memory
+ * gets -ENOMEM, the other tasks go on, and nothing is lost.
  */
 #include "alarm.h"
 #include "failing.h"
@@ -13,7 +13,10 @@
 
 enum { CHILDREN = 300, ITEMS = 200 };
 
-/* Counts down with each allocation; the one that finds 0 fails, and with `for_good` all after it. */
+/*
+ * Each allocation decrements this.  The one that finds 0 fails; with `for_good`, so do all after
+ * it.
+ */
 static int allowed = INT32_MAX;
 static bool for_good, ran_out;
 
@@ -25,11 +28,11 @@ static bool may_allocate(void)
     return may;
 }
 
-/* --- The workload ------------------------------------------------------------------------------------------- */
+/* --- The workload ----------------------------------------------------------------------------- */
 
 struct workload;
 
-/* A child that tries one thing, waits for another, and perhaps fails. */
+/* A child that uses one primitive, waits, and perhaps fails. */
 struct child {
     struct workload *workload;
     unsigned number, step;
@@ -57,7 +60,7 @@ struct workload {
 
 static struct workload workload;
 
-/* Whether it was done; if not, there was no memory. */
+/* True on success.  The only error allowed is -ENOMEM. */
 static bool accepted(int error)
 {
     if (error)
@@ -104,7 +107,7 @@ static bool spawn(struct orr_spawn what)
     return made;
 }
 
-/* For the event or some time, whichever is first. */
+/* Waits for the event or for 20 ms, whichever comes first. */
 static int wait_in_group(struct orr_task *task, struct child *self)
 {
     struct orr_wait *first;
@@ -152,7 +155,7 @@ static int hold_a_permit(struct orr_task *task, struct child *self)
     return error;
 }
 
-/* More than a segment of the queue. */
+/* Puts more items than a segment of the queue holds. */
 static int put_items(struct orr_task *task, struct child *self)
 {
     for (; workload.queue && self->put < ITEMS; self->put++) {
@@ -176,7 +179,7 @@ static int get_items(struct orr_task *task, struct child *self)
     return error == -EPIPE ? 0 : error;
 }
 
-/* Children of its own, in a scope that has a deadline. */
+/* Starts children in a scope that has a deadline. */
 static int begin_a_family(struct orr_task *task, struct child *self)
 {
     if (self->step == 0) {
@@ -214,7 +217,7 @@ static enum orr_poll child_poll(struct orr_task *task, void *data)
     return orr_task_finish(task, some_value(error));
 }
 
-/* --- The director, which makes everything, ends it, and puts it away ------------------------------------- */
+/* --- The parent, which makes everything, ends it, and frees it -------------------------------- */
 
 static void make_everything(void)
 {
@@ -296,7 +299,7 @@ static void count_sunk(void *data, struct orr_task *task)
     workload.sunk++;
 }
 
-/* When there is memory again, the runtime does as it always did. */
+/* With memory again, the runtime works as before. */
 static void run_again(void)
 {
     allowed = INT32_MAX;
@@ -324,7 +327,7 @@ static void run_workload_on(struct orr_runtime *rt)
     assert_int_equal(orr_runtime_free(rt), 0);
 }
 
-/* True if nothing was refused. */
+/* True if no allocation failed. */
 static bool run_workload(void)
 {
     memset(&workload, 0, sizeof workload);
@@ -359,8 +362,8 @@ static void fail_at_every_point(void)
     assert_true(run_workload());
 }
 
-/* First, because what the process keeps for all runtimes is allocated only once. */
-static void one_allocation_fails_and_all_others_go_on(void **state)
+/* Runs first: memory that the process keeps for all runtimes is allocated only once. */
+static void one_failed_allocation_is_an_error_for_its_caller_only(void **state)
 {
     (void)state;
     for_good = false;
@@ -375,7 +378,7 @@ static void memory_runs_out_for_good_and_nothing_is_lost(void **state)
 }
 
 static const struct CMUnitTest structure_faults[] = {
-    cmocka_unit_test(one_allocation_fails_and_all_others_go_on),
+    cmocka_unit_test(one_failed_allocation_is_an_error_for_its_caller_only),
     cmocka_unit_test(memory_runs_out_for_good_and_nothing_is_lost),
 };
 

@@ -1,9 +1,9 @@
-/* What tasks wait for: events, semaphores, mutexes, conditions. */
+/* Events, semaphores, mutexes, conditions. */
 #include "wait_fixture.h"
 
-/* --- Events ------------------------------------------------------------------------------------------------------- */
+/* --- Events ----------------------------------------------------------------------------------- */
 
-static void event_that_is_set_wakes_all_who_wait(void **state)
+static void set_event_wakes_all_waiting_tasks(void **state)
 {
     (void)state;
     open_fixture();
@@ -18,7 +18,7 @@ static void event_that_is_set_wakes_all_who_wait(void **state)
     fixture_close(rt);
 }
 
-static void event_that_is_set_lets_everybody_through_until_it_is_cleared(void **state)
+static void set_event_lets_every_task_through_until_it_is_cleared(void **state)
 {
     (void)state;
     open_fixture();
@@ -37,7 +37,7 @@ static void event_that_is_set_lets_everybody_through_until_it_is_cleared(void **
     fixture_close(rt);
 }
 
-static void event_wakes_at_most_so_many_in_order_and_stays_unset(void **state)
+static void event_wake_wakes_at_most_the_given_number_in_order(void **state)
 {
     (void)state;
     open_fixture();
@@ -56,7 +56,7 @@ static void event_wakes_at_most_so_many_in_order_and_stays_unset(void **state)
     fixture_close(rt);
 }
 
-static void those_woken_by_an_event_stay_woken_when_it_is_cleared_before_they_run(void **state)
+static void tasks_woken_by_an_event_stay_woken_when_it_is_cleared(void **state)
 {
     (void)state;
     open_fixture();
@@ -79,8 +79,8 @@ static int await_event_and_drop_other(struct orr_task *task, struct step_task *s
     return error == -EAGAIN ? error : note_result(self, error);
 }
 
-/* Everybody who was there has been woken, so there is nothing to pass on. */
-static void one_who_came_after_an_event_was_cleared_is_not_woken_by_it(void **state)
+/* All tasks that waited have been woken, so there is nothing to pass on. */
+static void task_that_came_after_the_clear_is_not_woken(void **state)
 {
     (void)state;
     open_fixture();
@@ -88,7 +88,7 @@ static void one_who_came_after_an_event_was_cleared_is_not_woken_by_it(void **st
     struct step_task early = { .name = "early", .body = await_event, .data = event };
     struct step_task late = { .name = "late", .body = await_event_and_drop_other, .data = event, .other = &early };
     start_tasks(&early, 1);
-    step_task_start(rt, &late); /* so it runs before the early one, which is woken now */
+    step_task_start(rt, &late); /* runs before the early task, which is woken now */
     assert_int_equal(orr_event_set(event), 1);
     assert_int_equal(orr_event_clear(event), 0);
     settle();
@@ -98,7 +98,7 @@ static void one_who_came_after_an_event_was_cleared_is_not_woken_by_it(void **st
     fixture_close(rt);
 }
 
-/* --- Semaphores --------------------------------------------------------------------------------------------------- */
+/* --- Semaphores ------------------------------------------------------------------------------- */
 
 static void semaphore_serves_in_order_of_arrival(void **state)
 {
@@ -118,14 +118,14 @@ static void semaphore_serves_in_order_of_arrival(void **state)
     fixture_close(rt);
 }
 
-static void permit_released_to_one_in_line_cannot_be_taken_by_another(void **state)
+static void permit_granted_to_a_waiting_task_cannot_be_taken_by_another(void **state)
 {
     (void)state;
     open_fixture();
     struct orr_semaphore *semaphore = new_semaphore(1);
     struct step_task tasks[] = THREE_TASKS(acquire, semaphore);
     start_tasks(tasks, 2);
-    step_task_start(rt, &tasks[2]); /* it runs before the one in line */
+    step_task_start(rt, &tasks[2]); /* runs before the waiting task */
     assert_int_equal(orr_semaphore_release(semaphore), 0);
     assert_int_equal(orr_semaphore_free_permits(semaphore), 0);
     assert_int_equal(orr_semaphore_try(semaphore), -EAGAIN);
@@ -162,7 +162,7 @@ static void semaphore_without_permits_is_not_made(void **state)
     fixture_close(rt);
 }
 
-/* --- Mutexes ------------------------------------------------------------------------------------------------------ */
+/* --- Mutexes ---------------------------------------------------------------------------------- */
 
 static void mutex_is_handed_over_in_order_of_arrival(void **state)
 {
@@ -190,7 +190,7 @@ static int try_others_mutex(struct orr_task *task, struct step_task *self)
     return 0;
 }
 
-static void mutex_unlocked_for_one_in_line_cannot_be_taken_or_unlocked_by_another(void **state)
+static void mutex_granted_to_a_waiting_task_cannot_be_taken_or_unlocked_by_another(void **state)
 {
     (void)state;
     open_fixture();
@@ -198,7 +198,7 @@ static void mutex_unlocked_for_one_in_line_cannot_be_taken_or_unlocked_by_anothe
     struct step_task tasks[] = THREE_TASKS(lock_and_unlock, &fixture);
     struct step_task other = { .body = try_others_mutex, .other = &tasks[0] };
     start_tasks(tasks, 2);
-    step_task_start(rt, &other); /* it runs before the one in line */
+    step_task_start(rt, &other); /* runs before the waiting task */
     assert_int_equal(orr_mutex_unlock(tasks[0].task, fixture.mutex), 0);
     settle();
     assert_true(orr_task_done(other.task));
@@ -233,7 +233,7 @@ static void mutex_knows_its_owner(void **state)
     fixture_close(rt);
 }
 
-static void one_who_gets_the_mutex_of_a_task_that_has_ended_is_told_once(void **state)
+static void next_owner_is_told_once_that_the_owner_of_the_mutex_has_ended(void **state)
 {
     (void)state;
     open_fixture();
@@ -251,7 +251,7 @@ static void one_who_gets_the_mutex_of_a_task_that_has_ended_is_told_once(void **
     fixture_close(rt);
 }
 
-static void one_who_comes_later_is_told_too_that_the_owner_has_ended(void **state)
+static void later_owner_is_told_too_that_the_owner_of_the_mutex_has_ended(void **state)
 {
     (void)state;
     open_fixture();
@@ -267,8 +267,11 @@ static void one_who_comes_later_is_told_too_that_the_owner_has_ended(void **stat
     fixture_close(rt);
 }
 
-/* The one in line has it only when it has picked it up; else there would be two who think so. */
-static void mutex_granted_to_one_who_does_not_know_it_yet_is_not_unlocked(void **state)
+/*
+ * A waiting task owns the mutex only after it has picked it up; otherwise there could be two
+ * owners.
+ */
+static void granted_mutex_cannot_be_unlocked_before_it_is_picked_up(void **state)
 {
     (void)state;
     open_fixture();
@@ -285,7 +288,7 @@ static void mutex_granted_to_one_who_does_not_know_it_yet_is_not_unlocked(void *
     fixture_close(rt);
 }
 
-/* --- Conditions --------------------------------------------------------------------------------------------------- */
+/* --- Conditions ------------------------------------------------------------------------------- */
 
 static bool has_mutex(struct orr_task *task, struct orr_mutex *mutex)
 {
@@ -307,7 +310,7 @@ static int await_condition(struct orr_task *task, struct step_task *self)
     return 0;
 }
 
-static void condition_notifies_at_most_so_many_in_order(void **state)
+static void condition_notifies_at_most_the_given_number_in_order(void **state)
 {
     (void)state;
     open_fixture();
@@ -369,7 +372,8 @@ static void cancelled_wait_for_a_condition_goes_on_until_it_has_the_mutex(void *
     start_tasks(&waits, 1);
     start_tasks(&has, 1);
     assert_int_equal(orr_task_cancel(waits.task, NULL), 0);
-    assert_int_equal(orr_condition_notify(fixture.condition, 1), 0); /* it is in line no more */
+    /* It does not wait for the condition any more. */
+    assert_int_equal(orr_condition_notify(fixture.condition, 1), 0);
     settle();
     assert_string_equal(notes(), "has");
     orr_event_set(fixture.go_on);
@@ -379,7 +383,7 @@ static void cancelled_wait_for_a_condition_goes_on_until_it_has_the_mutex(void *
     fixture_close(rt);
 }
 
-static void one_notified_who_ends_before_it_has_the_mutex_passes_it_on(void **state)
+static void notified_task_that_ends_before_it_has_the_mutex_passes_the_notification_on(void **state)
 {
     (void)state;
     open_fixture();
@@ -414,7 +418,7 @@ static void condition_wants_its_mutex_locked(void **state)
     fixture_close(rt);
 }
 
-static void mutex_that_those_who_wait_for_a_condition_will_lock_again_is_not_freed(void **state)
+static void mutex_that_waiters_of_a_condition_will_lock_again_is_not_freed(void **state)
 {
     (void)state;
     open_fixture();
@@ -428,27 +432,27 @@ static void mutex_that_those_who_wait_for_a_condition_will_lock_again_is_not_fre
 }
 
 static const struct CMUnitTest primitives[] = {
-    cmocka_unit_test(event_that_is_set_wakes_all_who_wait),
-    cmocka_unit_test(event_that_is_set_lets_everybody_through_until_it_is_cleared),
-    cmocka_unit_test(event_wakes_at_most_so_many_in_order_and_stays_unset),
-    cmocka_unit_test(those_woken_by_an_event_stay_woken_when_it_is_cleared_before_they_run),
-    cmocka_unit_test(one_who_came_after_an_event_was_cleared_is_not_woken_by_it),
+    cmocka_unit_test(set_event_wakes_all_waiting_tasks),
+    cmocka_unit_test(set_event_lets_every_task_through_until_it_is_cleared),
+    cmocka_unit_test(event_wake_wakes_at_most_the_given_number_in_order),
+    cmocka_unit_test(tasks_woken_by_an_event_stay_woken_when_it_is_cleared),
+    cmocka_unit_test(task_that_came_after_the_clear_is_not_woken),
     cmocka_unit_test(semaphore_serves_in_order_of_arrival),
-    cmocka_unit_test(permit_released_to_one_in_line_cannot_be_taken_by_another),
+    cmocka_unit_test(permit_granted_to_a_waiting_task_cannot_be_taken_by_another),
     cmocka_unit_test(semaphore_takes_back_no_more_than_it_gave),
     cmocka_unit_test(semaphore_without_permits_is_not_made),
     cmocka_unit_test(mutex_is_handed_over_in_order_of_arrival),
-    cmocka_unit_test(mutex_unlocked_for_one_in_line_cannot_be_taken_or_unlocked_by_another),
+    cmocka_unit_test(mutex_granted_to_a_waiting_task_cannot_be_taken_or_unlocked_by_another),
     cmocka_unit_test(mutex_knows_its_owner),
-    cmocka_unit_test(one_who_gets_the_mutex_of_a_task_that_has_ended_is_told_once),
-    cmocka_unit_test(one_who_comes_later_is_told_too_that_the_owner_has_ended),
-    cmocka_unit_test(mutex_granted_to_one_who_does_not_know_it_yet_is_not_unlocked),
-    cmocka_unit_test(condition_notifies_at_most_so_many_in_order),
+    cmocka_unit_test(next_owner_is_told_once_that_the_owner_of_the_mutex_has_ended),
+    cmocka_unit_test(later_owner_is_told_too_that_the_owner_of_the_mutex_has_ended),
+    cmocka_unit_test(granted_mutex_cannot_be_unlocked_before_it_is_picked_up),
+    cmocka_unit_test(condition_notifies_at_most_the_given_number_in_order),
     cmocka_unit_test(notified_task_runs_when_it_has_the_mutex_again),
     cmocka_unit_test(cancelled_wait_for_a_condition_goes_on_until_it_has_the_mutex),
-    cmocka_unit_test(one_notified_who_ends_before_it_has_the_mutex_passes_it_on),
+    cmocka_unit_test(notified_task_that_ends_before_it_has_the_mutex_passes_the_notification_on),
     cmocka_unit_test(condition_wants_its_mutex_locked),
-    cmocka_unit_test(mutex_that_those_who_wait_for_a_condition_will_lock_again_is_not_freed),
+    cmocka_unit_test(mutex_that_waiters_of_a_condition_will_lock_again_is_not_freed),
 };
 
 HARNESS_MAIN(primitives)

@@ -1,4 +1,4 @@
-/* Tasks: how they are made, polled, and end. */
+/* Tasks: how they are spawned, polled, and end. */
 #include "harness.h"
 
 #include <errno.h>
@@ -125,9 +125,9 @@ static void spawn_past_the_limit_is_refused_and_possible_again_after(void **stat
         assert_int_equal(orr_spawn(rt, &what), 0);
     }
     what.data = &probes[3];
-    assert_int_equal(orr_spawn(rt, &what), -EAGAIN); /* three on their way */
+    assert_int_equal(orr_spawn(rt, &what), -EAGAIN); /* three are on their way */
     harness_settle(rt);
-    assert_int_equal(orr_spawn(rt, &what), -EAGAIN); /* three there */
+    assert_int_equal(orr_spawn(rt, &what), -EAGAIN); /* three are alive */
     assert_int_equal(probes[3].drops, 0);
     orr_waker_wake(probe_waker(&probes[0]));
     harness_settle(rt);
@@ -175,9 +175,9 @@ static void million_tasks_live_at_once_and_the_next_is_refused(void **state)
     crowd_drops = 0;
     assert_int_equal(orr_spawn(rt, &(struct orr_spawn){ .poll = gather_crowd, .data = &crowd }), 0);
     harness_settle(rt);
-    assert_int_equal(crowd.made, limit - 1); /* the one that makes them is the millionth */
+    assert_int_equal(crowd.made, limit - 1); /* the task that makes them is the millionth */
     assert_int_equal(crowd.refused, -EAGAIN);
-    assert_int_equal(harness_stats(rt, 0).tasks_live, limit); /* and waits for them */
+    assert_int_equal(harness_stats(rt, 0).tasks_live, limit); /* it waits for them */
     assert_int_equal(orr_runtime_free(rt), 0);
     assert_int_equal(crowd_drops, limit - 1);
 }
@@ -188,7 +188,7 @@ static void drop_neighbour(struct probe *probe, struct orr_task *task)
     struct orr_waker waker = probe_waker(other);
     assert_int_equal(orr_task_drop(orr_task_waker(task)), -EBUSY);
     if (probe->polls == 0) {
-        orr_waker_wake(waker); /* in the ready queue when it ends */
+        orr_waker_wake(waker); /* it is in the ready queue when it ends */
         assert_int_equal(orr_task_drop(waker), 0);
         assert_int_equal(other->drops, 1);
     }
@@ -238,7 +238,7 @@ static enum orr_poll answer_nonsense(struct orr_task *task, void *data)
     return (enum orr_poll)7;
 }
 
-static void poll_function_that_answers_nonsense_is_reported_and_ended(void **state)
+static void task_whose_poll_returns_nonsense_is_reported_and_ended(void **state)
 {
     (void)state;
     struct orr_runtime *rt = harness_runtime(1);
@@ -251,7 +251,7 @@ static void poll_function_that_answers_nonsense_is_reported_and_ended(void **sta
     assert_int_equal(orr_runtime_free(rt), 0);
 }
 
-static void spawn_refuses_what_makes_no_sense(void **state)
+static void spawn_refuses_invalid_arguments(void **state)
 {
     (void)state;
     struct orr_runtime *rt = harness_runtime(2);
@@ -270,7 +270,7 @@ static void spawn_refuses_what_makes_no_sense(void **state)
     assert_int_equal(orr_runtime_free(rt), 0);
 }
 
-static void questions_about_no_task_have_answers(void **state)
+static void queries_about_a_null_task_have_answers(void **state)
 {
     (void)state;
     assert_int_equal(orr_task_waker(NULL).bits, 0);
@@ -289,9 +289,9 @@ static const struct CMUnitTest task_tests[] = {
     cmocka_unit_test(million_tasks_live_at_once_and_the_next_is_refused),
     cmocka_unit_test(task_dropped_by_another_ends_once_and_a_second_time_is_an_error),
     cmocka_unit_test(drop_from_another_thread_is_refused),
-    cmocka_unit_test(poll_function_that_answers_nonsense_is_reported_and_ended),
-    cmocka_unit_test(spawn_refuses_what_makes_no_sense),
-    cmocka_unit_test(questions_about_no_task_have_answers),
+    cmocka_unit_test(task_whose_poll_returns_nonsense_is_reported_and_ended),
+    cmocka_unit_test(spawn_refuses_invalid_arguments),
+    cmocka_unit_test(queries_about_a_null_task_have_answers),
 };
 
 HARNESS_MAIN(task_tests)

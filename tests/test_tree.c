@@ -1,9 +1,10 @@
 /*
- * Trees of tasks that do at random whatever tasks can do to each other, on the virtual clock, against a model of what
- * must come of it.  The model shares nothing with the library but what a user can see: it is told of every act, and
- * says what each wait has to answer, which failure is told to whom, and what is left when a task is done.
+ * Random trees of tasks, compared with a model.  Tasks do at random everything that tasks can do to
+ * each other, on the virtual clock.  The model is told of every action.  It says what each wait
+ * must return, which failure is told to whom, and what is left when a task is done.  It shares
+ * nothing with the library except what a user can see.
  *
- * ORR_TEST_SEED chooses another course of events.
+ * ORR_TEST_SEED chooses another sequence of actions.
  */
 #include "alarm.h"
 #include "tree_model.h"
@@ -16,33 +17,30 @@
 
 enum {
     NODES = 6000,     /* tasks in one tree */
-    LIVE = 1500,      /* at once */
-    STEPS = 15000000, /* in all trees together */
+    LIVE = 1500,      /* tasks alive at once */
+    STEPS = 15000000, /* actions in all trees together */
     PERMITS = 3,      /* of each semaphore */
     SOURCES = 4,      /* events, and as many semaphores and queues */
-    DEPTH = 60,       /* the model recurses; the library must not, but that is another test's affair */
+    DEPTH = 60,       /* the model recurses; test_depth.c checks that the library does not */
 };
 
 static struct {
     struct orr_runtime *rt;
     uint64_t random, order, polled_order;
     struct node *nodes[NODES];
-    struct node *claimed; /* the last that failed while somebody waited for it */
+    struct node *claimed; /* the last task that failed while another awaited it */
     unsigned made, live;
     uint64_t steps;
     struct orr_event *events[SOURCES];
     struct orr_semaphore *semaphores[SOURCES];
     struct orr_queue *queues[SOURCES];
     uint64_t put, got;
-    bool closing; /* there is enough: whoever is left comes to an end */
+    bool closing; /* the tree is large enough: every task ends soon */
 } w;
 
 static uint64_t pick(uint64_t below)
 {
-    w.random ^= w.random << 13;
-    w.random ^= w.random >> 7;
-    w.random ^= w.random << 17;
-    return (w.random >> 11) % below;
+    return (random_bits(&w.random) >> 11) % below;
 }
 
 static bool one_in(unsigned n)
@@ -56,7 +54,7 @@ static void drop_value(void *data)
     assert_int_equal(value->drops++, 0);
 }
 
-/* --- What tasks have come to ------------------------------------------------------------------------------ */
+/* --- Results of tasks ------------------------------------------------------------------------- */
 
 struct listing {
     struct node *origins[512];
@@ -91,7 +89,7 @@ static void list_shown(void *data, struct orr_task *task, const struct orr_resul
     list_add(data, node);
 }
 
-/* Every error in a done task can be reached, the first one first. */
+/* Every error of a done task can be reached, the first one first. */
 static void check_errors(struct orr_task *task, struct node *node)
 {
     struct listing expected = { .count = 0 }, shown = { .count = 0 };
@@ -102,7 +100,7 @@ static void check_errors(struct orr_task *task, struct node *node)
     assert_memory_equal(shown.origins, expected.origins, shown.count * sizeof *shown.origins);
 }
 
-/* The task's destructor: children first, once, and its failure is on its way. */
+/* The task's destructor: runs once, after its children's; the failure is already on its way. */
 static void node_done(void *data)
 {
     struct node *node = data;
@@ -140,7 +138,7 @@ static void look(struct node *node)
     assert_ptr_equal(result->value, model_origin(node)->value);
 }
 
-/* --- Acts ------------------------------------------------------------------------------------------------ */
+/* --- Actions ---------------------------------------------------------------------------------- */
 
 static enum orr_poll node_poll(struct orr_task *task, void *data);
 
@@ -149,14 +147,14 @@ static bool is_valid(const struct node *node)
     return !node->done || node->held;
 }
 
-/* One of those made of late, itself too. */
+/* One of the tasks that were spawned lately; it may be the caller itself. */
 static struct node *pick_node(void)
 {
     unsigned recent = w.made < LIVE ? w.made : LIVE;
     return w.nodes[w.made - 1 - pick(recent)];
 }
 
-/* A child of `parent`; of nobody if that is NULL. */
+/* Spawns a child of `parent`; NULL makes a task without a parent. */
 static void spawn(struct node *parent)
 {
     if (w.closing || w.made == NODES || w.live >= LIVE || (parent && parent->depth >= DEPTH))
@@ -183,7 +181,7 @@ static void spawn(struct node *parent)
     w.live++;
     node->held = !one_in(3);
     if (!node->held)
-        orr_task_unref(node->task); /* the tree has one of its own */
+        orr_task_unref(node->task); /* the tree holds a reference of its own */
 }
 
 struct snapshot {
@@ -204,7 +202,7 @@ static void snapshot_add(void *data, const struct orr_task_info *info)
     into->nodes[into->count++] = node;
 }
 
-/* Each before its children, those from the outermost scope to the innermost. */
+/* Parents come before children, and outer scopes before inner ones. */
 static void check_walk(struct node *node)
 {
     assert_ptr_equal(snapshot.nodes[snapshot.checked++], node);
@@ -221,7 +219,7 @@ static void before_cancelling(struct node *node)
     assert_int_equal(snapshot.checked, snapshot.count);
 }
 
-/* All that it reached, and nobody else, has been interrupted, and will be polled in the order of the walk. */
+/* The cancellation has interrupted exactly the tasks it reached; they are polled in this order. */
 static void after_cancelling(void)
 {
     for (unsigned i = 0; i < snapshot.count; i++) {
@@ -296,7 +294,7 @@ static void unwatch(struct node *node)
         *at = node->next_watcher;
 }
 
-/* What a task has of ours goes back, and what it was given without having picked it up is counted. */
+/* Returns what the task holds, and counts grants that it did not pick up. */
 static void forget_waits(struct node *node)
 {
     if (node->permit >= 0)
@@ -306,12 +304,12 @@ static void forget_waits(struct node *node)
     if (node->pending == AWAIT_TASK) {
         unwatch(node);
         model_unclaim(node->other);
-        orr_task_unref(node->other->task); /* the wait has one of its own, as long as it is not free */
+        orr_task_unref(node->other->task); /* a wait that is in use holds a reference of its own */
     }
     node->pending = NOTHING;
 }
 
-/* Somebody who is to look at a failure, and has not yet. */
+/* A task that awaits a failed task and has not been polled since. */
 static struct node *claimant(void)
 {
     return w.claimed && w.claimed->claimed ? w.claimed->watchers : NULL;
@@ -364,7 +362,7 @@ static void cancel_some_scope(struct node *node)
     after_cancelling();
 }
 
-/* --- Waits ----------------------------------------------------------------------------------------------- */
+/* --- Waits ------------------------------------------------------------------------------------ */
 
 static bool is_above(const struct node *other, const struct node *node)
 {
@@ -400,7 +398,7 @@ static int call_wait(struct node *node)
     }
 }
 
-/* What was waited for is there. */
+/* The wait was granted. */
 static void wait_got(struct node *node)
 {
     if (node->pending == SEMAPHORE)
@@ -411,7 +409,7 @@ static void wait_got(struct node *node)
     w.put += node->pending == QUEUE_PUT;
 }
 
-/* Whether what it waits for is a failure of its own child that it has not been told of. */
+/* Whether it awaits its own child, whose failure it was not told of. */
 static bool awaits_failure(const struct node *node)
 {
     const struct node *other = node->pending == AWAIT_TASK ? node->other : NULL;
@@ -439,7 +437,7 @@ static void check_wait(struct node *node, uint8_t before, int answer)
     }
 }
 
-/* Goes on with the wait that is pending, or begins it. */
+/* Continues the pending wait, or begins it. */
 static int go_on_waiting(struct node *node)
 {
     uint8_t before = node->wait.state;
@@ -468,11 +466,11 @@ static struct node *pick_awaited(struct node *node)
 
 static int begin_waiting(struct node *node)
 {
-    node->pending = SLEEP + (enum act)pick(is_shielded(node) ? 2 : 6);
+    node->pending = SLEEP + (enum action)pick(is_shielded(node) ? 2 : 6);
     if (model_news(node) && one_in(2))
         node->pending = AWAIT_TASK;
     if (node->pending == SEMAPHORE && node->permit >= 0)
-        node->pending = SLEEP; /* one at a time: there is another test for philosophers */
+        node->pending = SLEEP; /* a task holds one permit at a time, so there is no deadlock */
     node->source = (int)pick(SOURCES);
     if (node->pending == AWAIT_TASK) {
         node->other = pick_awaited(node);
@@ -484,7 +482,7 @@ static int begin_waiting(struct node *node)
     return go_on_waiting(node);
 }
 
-/* --- Leaving --------------------------------------------------------------------------------------------- */
+/* --- Leaving ---------------------------------------------------------------------------------- */
 
 static int go_on_leaving(struct node *node)
 {
@@ -518,12 +516,12 @@ static int begin_leaving(struct node *node)
     return go_on_leaving(node);
 }
 
-/* --- Bodies ---------------------------------------------------------------------------------------------- */
+/* --- Bodies ----------------------------------------------------------------------------------- */
 
-static int act(struct node *node)
+static int do_something(struct node *node)
 {
     switch (pick(20)) {
-    case 6: { /* a stranger's, or nobody's */
+    case 6: { /* a task that is not a child, or none */
         struct node *other = pick_node();
         spawn(one_in(3) || other->done ? NULL : other);
         return 0;
@@ -543,7 +541,8 @@ static int act(struct node *node)
     case 10:
     case 11:
         enter(node);
-        if (claimant() && one_in(2)) /* perhaps for a failure in another scope that was here before */
+        /* Perhaps for a failure in another scope that was at the same address. */
+        if (claimant() && one_in(2))
             drop(claimant());
         return 0;
     case 12:
@@ -602,7 +601,7 @@ static enum orr_poll finish(struct node *node)
     return ORR_DONE;
 }
 
-/* A body goes on until something is not there yet. */
+/* A body goes on until a wait is pending. */
 static enum orr_poll node_poll(struct orr_task *task, void *data)
 {
     struct node *node = data;
@@ -610,7 +609,8 @@ static enum orr_poll node_poll(struct orr_task *task, void *data)
     model_hear_of_deadlines();
     assert_false(node->over);
     assert_int_equal(!!orr_task_cancelled(task), model_cancelled(node));
-    bool overtakes = model_news(node); /* it is to hear of a failure before anybody goes on */
+    /* The task must be told of a failure before any other task goes on. */
+    bool overtakes = model_news(node);
     assert_true(!node->order || overtakes || node->order > w.polled_order);
     w.polled_order = node->order && !overtakes ? node->order : w.polled_order;
     node->order = 0;
@@ -618,15 +618,15 @@ static enum orr_poll node_poll(struct orr_task *task, void *data)
     if (node->pending)
         answer = node->pending == LEAVE ? go_on_leaving(node) : go_on_waiting(node);
     for (; !answer && node->budget; node->budget--, w.steps++)
-        answer = act(node);
+        answer = do_something(node);
     while (!answer && node->nested && !one_in(8))
         answer = begin_leaving(node);
     return answer ? ORR_PENDING : finish(node);
 }
 
-/* --- The world ------------------------------------------------------------------------------------------- */
+/* --- The driver ------------------------------------------------------------------------------- */
 
-/* Time goes on only when all who have to hear of a failure have been polled since. */
+/* Time may move only after every task that must be told of a failure has been polled. */
 static void check_woken(struct node *node)
 {
     if (node->over || node->wait.state != WAIT_WAITS || model_cancelled(node))
@@ -636,7 +636,7 @@ static void check_woken(struct node *node)
         assert_true(node->pending == LEAVE && model_innermost(node)->over);
 }
 
-/* Nobody waits for ever: now and then there is an item, a place, a wake, or the end. */
+/* No task waits for ever: now and then it makes an item, room in a queue, a wake, or an end. */
 static void stir(void)
 {
     for (unsigned i = 0; i < w.made; i++)
@@ -697,7 +697,7 @@ static void sources_close(void)
     assert_int_equal(w.put, w.got + left);
 }
 
-/* Each failure has reached somebody, and nobody twice; each value has been dropped. */
+/* Each failure has been delivered exactly once; each value has been dropped. */
 static void check_fate(const struct node *node)
 {
     assert_true(node->done);
@@ -710,7 +710,7 @@ static void check_fate(const struct node *node)
     assert_int_equal(node->outside.drops, node->outside.given);
 }
 
-static void play_one_tree(uint64_t random)
+static void run_one_tree(uint64_t random)
 {
     uint64_t steps = w.steps;
     memset(&w, 0, sizeof w);
@@ -740,20 +740,18 @@ static void play_one_tree(uint64_t random)
     assert_int_equal(allocated_bytes, 0);
 }
 
-static void random_trees_keep_what_structure_promises(void **state)
+static void random_trees_behave_as_the_model(void **state)
 {
     (void)state;
-    const char *given = getenv("ORR_TEST_SEED");
-    uint64_t seed = given ? strtoull(given, NULL, 0) : 20240229;
-    print_message("ORR_TEST_SEED=%" PRIu64 "\n", seed);
+    uint64_t seed = harness_seed(20240229);
     w.steps = 0;
     for (uint64_t tree = 1; w.steps < WORK(STEPS); tree++)
-        play_one_tree(((seed << 20) + tree) * UINT64_C(0x9e3779b97f4a7c15) | 1);
+        run_one_tree(((seed << 20) + tree) * UINT64_C(0x9e3779b97f4a7c15) | 1);
     print_message("%" PRIu64 " steps\n", w.steps);
 }
 
 static const struct CMUnitTest tree[] = {
-    cmocka_unit_test(random_trees_keep_what_structure_promises),
+    cmocka_unit_test(random_trees_behave_as_the_model),
 };
 
 HARNESS_MAIN(tree)

@@ -1,6 +1,6 @@
 /*
- * The host's side of Lua without its stack: values there and back, calls with them, functions of the host's, what of the API scripts
- * have, and figures.
+ * The C API for Lua without its stack: values in both directions, calls with values, host
+ * functions, the modules that scripts have, statistics.
  */
 #include "lua_host.h"
 
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- Help ----------------------------------------------------------------------------------------------------- */
+/* --- Fixtures --------------------------------------------------------------------------------- */
 
 #if defined(__SANITIZE_THREAD__)
 enum { SIGNALS_ARE_LATE = 1 };
@@ -18,7 +18,7 @@ enum { SIGNALS_ARE_LATE = 1 };
 enum { SIGNALS_ARE_LATE = 0 };
 #endif
 
-static int served = -1; /* how many that ask for more are served yet; -1 for all */
+static int served = -1; /* how many more requests for memory are served; -1 for all */
 
 static void *refusing_alloc(void *data, void *block, size_t old_size, size_t size)
 {
@@ -38,7 +38,7 @@ static struct orr_runtime *refusing_runtime(void)
     return rt;
 }
 
-/* Closes everything; and nothing was lost. */
+/* Closes everything: the stack must be empty and all memory free. */
 static void finish_clean(struct orr_runtime *rt, lua_State *L)
 {
     assert_int_equal(lua_gettop(L), 0);
@@ -58,7 +58,7 @@ static struct orr_value table_of(const struct orr_value *items, size_t length, c
     return (struct orr_value){ .type = ORR_TABLE, .table = { items, length, pairs, count } };
 }
 
-/* What a function of the script's makes of one value, which is owned. */
+/* Passes a value through a function of the script; the caller owns the result. */
 static struct orr_value pass(lua_State *L, const char *function, struct orr_value value)
 {
     struct orr_value result;
@@ -77,9 +77,9 @@ static void assert_text(const struct orr_value *value, const char *text)
 
 static const char echo[] = "function echo(...) return ... end";
 
-/* --- There and back ------------------------------------------------------------------------------------------- */
+/* --- Round trips ------------------------------------------------------------------------------ */
 
-static void every_scalar_comes_back_as_it_went(void **state)
+static void every_scalar_survives_the_round_trip(void **state)
 {
     (void)state;
     struct orr_runtime *rt = refusing_runtime();
@@ -103,7 +103,7 @@ static void every_scalar_comes_back_as_it_went(void **state)
     assert_true(out[5].number == 3);
     assert_text(&out[6], "text");
     assert_int_equal(out[7].string.length, 3);
-    assert_memory_equal(out[7].string.bytes, "a\0b", 4); /* and a NUL behind */
+    assert_memory_equal(out[7].string.bytes, "a\0b", 4); /* including the NUL behind it */
     assert_text(&out[8], "");
     orr_values_free(out, room);
     assert_int_equal(out[6].type, ORR_NIL);
@@ -180,7 +180,7 @@ static void table_with_holes_is_no_longer_than_what_is_in_it(void **state)
     finish_clean(rt, L);
 }
 
-/* So many tables, one in the other. */
+/* Pushes `depth` nested tables. */
 static void push_nested(lua_State *L, struct orr_value *levels, unsigned depth, int expected)
 {
     levels[0] = table_of(NULL, 0, NULL, 0);
@@ -232,7 +232,7 @@ static void copies_of_what_an_untrusted_script_made_are_no_larger_than_its_longe
     finish_clean(rt, L);
 }
 
-static void what_is_no_value_is_refused_and_nothing_pushed(void **state)
+static void invalid_value_is_refused_and_nothing_is_pushed(void **state)
 {
     (void)state;
     struct orr_runtime *rt = refusing_runtime();
@@ -285,13 +285,13 @@ static void reading_looks_at_the_stack_and_copies_nothing(void **state)
     assert_int_equal(orr_lua_read_value(L, 1, &value), 0);
     assert_ptr_equal(value.string.bytes, text);
     assert_int_equal(orr_lua_read_value(L, -2, &value), 0);
-    assert_int_equal(value.type, ORR_INTEGER); /* and a number does not become a string */
+    assert_int_equal(value.type, ORR_INTEGER); /* a number is not converted to a string */
     assert_int_equal(orr_lua_read_value(L, 3, &value), -ENOTSUP);
     lua_settop(L, 0);
     finish_clean(rt, L);
 }
 
-/* --- Calls ---------------------------------------------------------------------------------------------------- */
+/* --- Calls ------------------------------------------------------------------------------------ */
 
 static void path_leads_to_a_function_and_asks_no_metamethod(void **state)
 {
@@ -316,7 +316,7 @@ static void path_leads_to_a_function_and_asks_no_metamethod(void **state)
     finish_clean(rt, L);
 }
 
-static void results_beyond_the_room_are_lost(void **state)
+static void results_that_do_not_fit_are_discarded(void **state)
 {
     (void)state;
     struct orr_runtime *rt = refusing_runtime();
@@ -463,10 +463,10 @@ static void isolate_that_another_thread_drives_is_busy(void **state)
     assert_int_equal(self.copied, -EBUSY);
     assert_int_equal(self.set, -EBUSY);
     assert_int_equal(self.counted, -EBUSY);
-    finish_clean(rt, L); /* and the visit that was under way has ended as it should */
+    finish_clean(rt, L); /* the visit that was under way has ended properly */
 }
 
-/* --- Functions of scripts --------------------------------------------------------------------------------------- */
+/* --- Functions of scripts --------------------------------------------------------------------- */
 
 static void function_is_kept_called_and_passed_back(void **state)
 {
@@ -498,7 +498,7 @@ static void function_is_kept_called_and_passed_back(void **state)
     finish_counting(rt, NULL);
 }
 
-static void function_outlives_a_state_of_the_hosts(void **state)
+static void function_outlives_the_hosts_own_state(void **state)
 {
     (void)state;
     struct orr_runtime *rt = refusing_runtime();
@@ -541,7 +541,7 @@ static void function_outlives_a_state_closed_while_another_thread_has_the_worker
     finish_counting(rt, NULL);
 }
 
-/* --- Functions of the host's -------------------------------------------------------------------------------------- */
+/* --- Host functions --------------------------------------------------------------------------- */
 
 static unsigned drops;
 
@@ -569,7 +569,7 @@ static int size_of_screen(void *data, struct orr_call *call)
     return 0;
 }
 
-/* Makes a string that is freed again. */
+/* Returns a string that the runtime frees. */
 static int name_of_screen(void *data, struct orr_call *call)
 {
     (void)data;
@@ -608,7 +608,7 @@ static int keep_function(void *data, struct orr_call *call)
     return 0;
 }
 
-static void script_calls_functions_of_the_hosts(void **state)
+static void script_calls_host_functions(void **state)
 {
     (void)state;
     struct orr_runtime *rt = refusing_runtime();
@@ -631,7 +631,7 @@ static void script_calls_functions_of_the_hosts(void **state)
     finish_counting(rt, NULL);
 }
 
-static void errors_of_the_hosts_functions_are_raised(void **state)
+static void errors_of_host_functions_are_raised(void **state)
 {
     (void)state;
     struct orr_runtime *rt = refusing_runtime();
@@ -671,7 +671,7 @@ static void callback_of_a_script_is_kept_beyond_the_call(void **state)
     finish_clean(rt, L);
 }
 
-/* Calls its argument, from inside a task, in a coroutine of the script's. */
+/* Calls its argument inside a task, in a coroutine of the script. */
 static int call_argument(void *data, struct orr_call *call)
 {
     (void)data;
@@ -702,7 +702,7 @@ static void host_calls_back_from_inside_a_task(void **state)
     finish_clean(rt, L);
 }
 
-static void path_of_a_function_is_made_but_nothing_is_put_into_what_is_no_table(void **state)
+static void path_of_a_function_is_created_but_nothing_that_exists_is_replaced(void **state)
 {
     (void)state;
     struct orr_runtime *rt = refusing_runtime();
@@ -723,10 +723,10 @@ static void path_of_a_function_is_made_but_nothing_is_put_into_what_is_no_table(
     finish_clean(rt, L);
 }
 
-/* --- Without memory ------------------------------------------------------------------------------------------------- */
+/* --- Without memory --------------------------------------------------------------------------- */
 
-/* True if there was enough. */
-static bool play_with(int points)
+/* True if there was enough memory. */
+static bool run_with_memory_for(int points)
 {
     struct orr_runtime *rt = refusing_runtime();
     lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 });
@@ -762,7 +762,7 @@ static void memory_that_runs_out_at_any_point_is_an_error_and_loses_nothing(void
 {
     (void)state;
     int points = 0;
-    while (!play_with(points))
+    while (!run_with_memory_for(points))
         points++;
     print_message("%d points of failure\n", points);
     assert_true(points > 30);
@@ -788,7 +788,7 @@ static void memory_limit_of_an_isolate_holds_for_values(void **state)
     finish_clean(rt, L);
 }
 
-/* --- What of the API there is ------------------------------------------------------------------------------------------ */
+/* --- Modules of the API ----------------------------------------------------------------------- */
 
 static const char list_modules[] =
     "local names, orrery = {}, require 'orrery'\n"
@@ -832,11 +832,11 @@ static void scripts_with_globals_of_their_own_have_them_too(void **state)
                                      "note(pcall(require, 'orrery.loop'))");
     turn_until_done(rt, task, ORR_NEVER);
     assert_int_equal(error_of(rt, task), 0);
-    assert_string_equal(noted, "false;false;"); /* what async itself needs of the others, it has */
+    assert_string_equal(noted, "false;false;"); /* async has the modules it needs itself */
     finish_clean(rt, L);
 }
 
-static void module_that_there_is_not_is_refused_by_name(void **state)
+static void unknown_module_is_refused_by_name(void **state)
 {
     (void)state;
     struct orr_runtime *rt = refusing_runtime();
@@ -849,9 +849,9 @@ static void module_that_there_is_not_is_refused_by_name(void **state)
     finish_clean(rt, L);
 }
 
-/* --- Figures ------------------------------------------------------------------------------------------------------------ */
+/* --- Statistics ------------------------------------------------------------------------------- */
 
-static void figures_tell_of_schedules_and_events(void **state)
+static void statistics_count_schedules_and_events(void **state)
 {
     (void)state;
     struct orr_runtime *rt = refusing_runtime();
@@ -876,34 +876,34 @@ static void figures_tell_of_schedules_and_events(void **state)
 }
 
 static const struct CMUnitTest values[] = {
-    cmocka_unit_test(every_scalar_comes_back_as_it_went),
+    cmocka_unit_test(every_scalar_survives_the_round_trip),
     cmocka_unit_test(tables_have_items_and_pairs_and_nest),
     cmocka_unit_test(table_with_holes_is_no_longer_than_what_is_in_it),
     cmocka_unit_test(depth_has_a_limit_both_ways),
     cmocka_unit_test(copies_of_what_an_untrusted_script_made_are_no_larger_than_its_longest_string),
-    cmocka_unit_test(what_is_no_value_is_refused_and_nothing_pushed),
+    cmocka_unit_test(invalid_value_is_refused_and_nothing_is_pushed),
     cmocka_unit_test(reading_looks_at_the_stack_and_copies_nothing),
     cmocka_unit_test(path_leads_to_a_function_and_asks_no_metamethod),
-    cmocka_unit_test(results_beyond_the_room_are_lost),
+    cmocka_unit_test(results_that_do_not_fit_are_discarded),
     cmocka_unit_test(error_of_a_script_is_the_result),
     cmocka_unit_test(call_ends_at_its_deadline),
     cmocka_unit_test(call_ends_at_its_count_of_instructions),
     cmocka_unit_test(isolate_in_mid_slice_is_busy_and_events_wait),
     cmocka_unit_test(isolate_that_another_thread_drives_is_busy),
     cmocka_unit_test(function_is_kept_called_and_passed_back),
-    cmocka_unit_test(function_outlives_a_state_of_the_hosts),
+    cmocka_unit_test(function_outlives_the_hosts_own_state),
     cmocka_unit_test(function_outlives_a_state_closed_while_another_thread_has_the_worker),
-    cmocka_unit_test(script_calls_functions_of_the_hosts),
-    cmocka_unit_test(errors_of_the_hosts_functions_are_raised),
+    cmocka_unit_test(script_calls_host_functions),
+    cmocka_unit_test(errors_of_host_functions_are_raised),
     cmocka_unit_test(callback_of_a_script_is_kept_beyond_the_call),
     cmocka_unit_test(host_calls_back_from_inside_a_task),
-    cmocka_unit_test(path_of_a_function_is_made_but_nothing_is_put_into_what_is_no_table),
+    cmocka_unit_test(path_of_a_function_is_created_but_nothing_that_exists_is_replaced),
     cmocka_unit_test(memory_that_runs_out_at_any_point_is_an_error_and_loses_nothing),
     cmocka_unit_test(memory_limit_of_an_isolate_holds_for_values),
     cmocka_unit_test(scripts_have_the_modules_that_the_host_lists),
     cmocka_unit_test(scripts_with_globals_of_their_own_have_them_too),
-    cmocka_unit_test(module_that_there_is_not_is_refused_by_name),
-    cmocka_unit_test(figures_tell_of_schedules_and_events),
+    cmocka_unit_test(unknown_module_is_refused_by_name),
+    cmocka_unit_test(statistics_count_schedules_and_events),
 };
 
 HARNESS_MAIN(values)

@@ -1,4 +1,4 @@
-/* The wheel against a list that is obviously right, and the corners of time. */
+/* The wheel compared with a simple sorted list, and special cases of time. */
 #include "harness.h"
 
 #include "time/histogram.h"
@@ -9,7 +9,7 @@
 
 struct item {
     struct wheel_entry entry;
-    uint64_t order; /* of insertion; 0 when it is in no wheel */
+    uint64_t order; /* order of insertion; 0 when it is in no wheel */
 };
 
 static bool keep_all(void *data, struct wheel_entry *entry)
@@ -27,22 +27,14 @@ static struct item *pop(struct wheel *wheel, uint64_t now)
     return entry ? container_of(entry, struct item, entry) : NULL;
 }
 
-/* --- a random walk beside a model ------------------------------------------------------------------------- */
+/* --- A random sequence compared with a model -------------------------------------------------- */
 
 static uint64_t random_state;
 
-static uint64_t random_bits(void)
-{
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return random_state;
-}
-
-/* From a nanosecond to years, each magnitude as likely as the next. */
+/* From a nanosecond to years, each magnitude with the same probability. */
 static uint64_t random_span(unsigned bits)
 {
-    return random_bits() >> (64 - 1 - random_bits() % bits);
+    return random_bits(&random_state) >> (64 - 1 - random_bits(&random_state) % bits);
 }
 
 enum { ITEMS = 200 };
@@ -67,7 +59,7 @@ static struct item *soonest(struct walk *walk)
 
 static void walk_pop(struct walk *walk)
 {
-    unsigned steps = (unsigned)(random_bits() % 40);
+    unsigned steps = (unsigned)(random_bits(&random_state) % 40);
     while (steps) {
         struct wheel_entry *entry = wheel_pop(&walk->wheel, walk->now, &steps, keep_all, NULL);
         struct item *expected = soonest(walk);
@@ -85,15 +77,15 @@ static void walk_pop(struct walk *walk)
 static void walk_insert(struct walk *walk, struct item *item)
 {
     uint64_t deadline = walk->now + random_span(60);
-    switch (random_bits() % 8) {
+    switch (random_bits(&random_state) % 8) {
     case 0: /* in the past */
         deadline = walk->now - random_span(30) % (walk->now + 1);
         break;
-    case 1: /* the same as another's */
-        deadline = walk->items[random_bits() % ITEMS].entry.deadline;
+    case 1: /* equal to that of another entry */
+        deadline = walk->items[random_bits(&random_state) % ITEMS].entry.deadline;
         break;
-    case 2: /* close to another's */
-        deadline = walk->items[random_bits() % ITEMS].entry.deadline + random_bits() % 20000;
+    case 2: /* close to that of another entry */
+        deadline = walk->items[random_bits(&random_state) % ITEMS].entry.deadline + random_bits(&random_state) % 20000;
         break;
     }
     wheel_insert(&walk->wheel, &item->entry, deadline);
@@ -103,17 +95,17 @@ static void walk_insert(struct walk *walk, struct item *item)
 
 static void walk_step(struct walk *walk)
 {
-    struct item *item = &walk->items[random_bits() % ITEMS];
-    switch (random_bits() % 8) {
+    struct item *item = &walk->items[random_bits(&random_state) % ITEMS];
+    switch (random_bits(&random_state) % 8) {
     case 0:
-        walk->now += random_span(random_bits() % 16 ? 34 : 58);
+        walk->now += random_span(random_bits(&random_state) % 16 ? 34 : 58);
         /* fall through */
     case 1:
     case 2:
         walk_pop(walk);
         break;
     case 3:
-        wheel_scrub(&walk->wheel, (unsigned)(random_bits() % 8), keep_all, NULL);
+        wheel_scrub(&walk->wheel, (unsigned)(random_bits(&random_state) % 8), keep_all, NULL);
         break;
     default:
         if (item->order) {
@@ -131,10 +123,7 @@ static void walk_step(struct walk *walk)
 static void wheel_agrees_with_a_sorted_list_at_every_step(void **state)
 {
     (void)state;
-    const char *given = getenv("ORR_TEST_SEED");
-    uint64_t seed = given ? strtoull(given, NULL, 0) : 20261115;
-    print_message("seed %llu (ORR_TEST_SEED)\n", (unsigned long long)seed);
-    random_state = seed * 2 + 1;
+    random_state = harness_seed(20261115) * 2 + 1;
     struct walk *walk = malloc(sizeof *walk);
     for (int round = 0; round < 40; round++) {
         walk->now = random_span(50);
@@ -148,9 +137,9 @@ static void wheel_agrees_with_a_sorted_list_at_every_step(void **state)
     free(walk);
 }
 
-/* --- corners ------------------------------------------------------------------------------------------------ */
+/* --- Special cases ---------------------------------------------------------------------------- */
 
-static void entry_is_never_given_out_early_and_at_its_time_for_certain(void **state)
+static void entry_is_due_at_its_deadline_and_never_early(void **state)
 {
     (void)state;
     static const uint64_t delays[] = { 1,         8191, 8192,       8193,      1 * MS, SECOND, 20 * 60 * SECOND,
@@ -161,7 +150,8 @@ static void entry_is_never_given_out_early_and_at_its_time_for_certain(void **st
         struct item item = { 0 };
         wheel_init(&wheel, now);
         wheel_insert(&wheel, &item.entry, now + delays[i]);
-        assert_int_equal(wheel_next(&wheel), now + delays[i]); /* exactly: nobody needs to wake before */
+        /* Exact, so that no wake comes too early. */
+        assert_int_equal(wheel_next(&wheel), now + delays[i]);
         assert_null(pop(&wheel, now));
         assert_null(pop(&wheel, now + delays[i] / 2));
         assert_null(pop(&wheel, now + delays[i] - 1));
@@ -171,7 +161,7 @@ static void entry_is_never_given_out_early_and_at_its_time_for_certain(void **st
     }
 }
 
-static void equal_deadlines_keep_their_order_however_far_they_come(void **state)
+static void equal_deadlines_keep_their_order_in_every_ring(void **state)
 {
     (void)state;
     static struct wheel wheel;
@@ -181,7 +171,7 @@ static void equal_deadlines_keep_their_order_however_far_they_come(void **state)
     uint64_t now = 0;
     for (size_t i = 0; i < LENGTH(items); i++) {
         wheel_insert(&wheel, &items[i].entry, deadline);
-        now += (deadline - now) / 2; /* closer each time, by way of every ring */
+        now += (deadline - now) / 2; /* closer each time, through every ring */
         assert_null(pop(&wheel, now));
     }
     for (size_t i = 0; i < LENGTH(items); i++)
@@ -196,7 +186,8 @@ static void entries_of_one_tick_come_in_the_order_of_their_deadlines(void **stat
     wheel_init(&wheel, 0);
     uint64_t base = 100 << WHEEL_TICK_BITS;
     for (unsigned i = 0; i < LENGTH(items); i++)
-        wheel_insert(&wheel, &items[i].entry, base + (i * 7919) % 5000); /* each nanosecond once */
+        /* Every deadline differs. */
+        wheel_insert(&wheel, &items[i].entry, base + (i * 7919) % 5000);
     for (unsigned i = 0; i < LENGTH(items); i++) {
         assert_null(pop(&wheel, base + i - 1));
         struct item *item = pop(&wheel, base + i);
@@ -205,7 +196,7 @@ static void entries_of_one_tick_come_in_the_order_of_their_deadlines(void **stat
     }
 }
 
-static void long_pause_costs_what_is_due_and_skips_nothing(void **state)
+static void long_pause_costs_only_the_due_entries(void **state)
 {
     (void)state;
     static const uint64_t pauses[] = { HOUR, DAY, YEAR };
@@ -215,13 +206,14 @@ static void long_pause_costs_what_is_due_and_skips_nothing(void **state)
         wheel_init(&wheel, 0);
         for (unsigned i = 0; i < LENGTH(items); i++)
             wheel_insert(&wheel, &items[i].entry, pauses[p] / 100 * i + 1);
-        unsigned steps = 100 + 100 * WHEEL_RINGS; /* each is taken once, and spilled once a ring at the most */
+        /* Each entry is taken once, and spilled at most once in each ring. */
+        unsigned steps = 100 + 100 * WHEEL_RINGS;
         for (unsigned i = 0; i < LENGTH(items); i++)
             assert_ptr_equal(wheel_pop(&wheel, pauses[p], &steps, keep_all, NULL), &items[i].entry);
     }
 }
 
-static void budget_that_runs_out_keeps_its_place(void **state)
+static void advance_continues_where_its_budget_ran_out(void **state)
 {
     (void)state;
     static struct wheel wheel;
@@ -235,13 +227,14 @@ static void budget_that_runs_out_keeps_its_place(void **state)
         struct wheel_entry *entry;
         while ((entry = wheel_pop(&wheel, 2 * HOUR, &steps, keep_all, NULL)))
             assert_ptr_equal(entry, &items[taken++].entry);
-        assert_true(wheel_next(&wheel) <= 2 * HOUR || taken == LENGTH(items)); /* there is more to do */
+        /* There is more to do. */
+        assert_true(wheel_next(&wheel) <= 2 * HOUR || taken == LENGTH(items));
         calls++;
     }
     assert_true(calls > 1000 / 7);
 }
 
-static void entry_set_while_its_bucket_is_being_spilled_keeps_its_turn(void **state)
+static void entry_added_while_its_bucket_is_spilled_keeps_its_order(void **state)
 {
     (void)state;
     static struct wheel wheel;
@@ -279,7 +272,7 @@ static void scrub_reaches_every_bucket_and_leaves_the_rest_in_order(void **state
     for (unsigned i = 0; i < LENGTH(items); i += 2)
         assert_ptr_equal(pop(&wheel, ORR_NEVER), &items[i]);
     assert_null(pop(&wheel, ORR_NEVER));
-    wheel_scrub(&wheel, 16, drop_odd, items); /* nothing there */
+    wheel_scrub(&wheel, 16, drop_odd, items); /* there is nothing to scrub */
 }
 
 static void scrub_gets_to_the_end_of_a_long_list_while_buckets_are_opened(void **state)
@@ -291,7 +284,7 @@ static void scrub_gets_to_the_end_of_a_long_list_while_buckets_are_opened(void *
     for (unsigned i = 0; i < LENGTH(items); i++)
         wheel_insert(&wheel, &items[i].entry, HOUR);
     uint64_t now = 0;
-    for (int turn = 0; turn < 400; turn++) { /* enough for one round and a bit */
+    for (int turn = 0; turn < 400; turn++) { /* enough for a little more than one round */
         wheel_insert(&wheel, &ticker.entry, now + 100000);
         now += 100000;
         assert_ptr_equal(pop(&wheel, now), &ticker);
@@ -323,7 +316,7 @@ static void drain_empties_a_wheel_in_any_state(void **state)
     wheel_init(&wheel, 0);
     for (unsigned i = 0; i < LENGTH(items); i++)
         wheel_insert(&wheel, &items[i].entry, (i % 3) * HOUR + i);
-    unsigned steps = 20; /* some due, some half spilled, some untouched */
+    unsigned steps = 20; /* some are due, some half spilled, some untouched */
     assert_non_null(wheel_pop(&wheel, HOUR, &steps, keep_all, NULL));
     unsigned drained = 0;
     while (wheel_drain(&wheel))
@@ -335,12 +328,12 @@ static void drain_empties_a_wheel_in_any_state(void **state)
 
 static const struct CMUnitTest wheel_tests[] = {
     cmocka_unit_test(wheel_agrees_with_a_sorted_list_at_every_step),
-    cmocka_unit_test(entry_is_never_given_out_early_and_at_its_time_for_certain),
-    cmocka_unit_test(equal_deadlines_keep_their_order_however_far_they_come),
+    cmocka_unit_test(entry_is_due_at_its_deadline_and_never_early),
+    cmocka_unit_test(equal_deadlines_keep_their_order_in_every_ring),
     cmocka_unit_test(entries_of_one_tick_come_in_the_order_of_their_deadlines),
-    cmocka_unit_test(long_pause_costs_what_is_due_and_skips_nothing),
-    cmocka_unit_test(budget_that_runs_out_keeps_its_place),
-    cmocka_unit_test(entry_set_while_its_bucket_is_being_spilled_keeps_its_turn),
+    cmocka_unit_test(long_pause_costs_only_the_due_entries),
+    cmocka_unit_test(advance_continues_where_its_budget_ran_out),
+    cmocka_unit_test(entry_added_while_its_bucket_is_spilled_keeps_its_order),
     cmocka_unit_test(scrub_reaches_every_bucket_and_leaves_the_rest_in_order),
     cmocka_unit_test(scrub_gets_to_the_end_of_a_long_list_while_buckets_are_opened),
     cmocka_unit_test(histogram_has_a_class_for_every_duration),

@@ -1,9 +1,10 @@
 /*
- * Memory runs out once, at every point of a worker's whole life: when it is made, when its job is sent, while an isolate is made for
- * it on another thread, while that runs, and on the way back.  Whoever asked is told, the job comes to one outcome, the next one is
- * what it always was, and nothing is lost.
+ * Memory runs out once, at every point in the life of a worker: when it is created, when a job is
+ * sent, while its isolate is created on another thread, while the job runs, and on the way back.
+ * The caller gets an error, the job has one outcome, the next job works, and nothing is lost.
  *
- * The collectors rest meanwhile: a finalizer for whose call there is no memory, Lua does not call, and what it would have freed is lost.
+ * The scripts stop their collectors: Lua skips a finalizer when it has no memory to call it, and
+ * what that finalizer would have freed is lost.
  */
 #include "failing.h"
 #include "harness.h"
@@ -14,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Counts down with each allocation, on any thread; the one that finds 0 fails. */
+/* Each allocation on any thread decrements this; the one that finds 0 fails. */
 static _Atomic int allowed = INT32_MAX;
 static _Atomic bool ran_out;
 
@@ -61,7 +62,8 @@ static const char epilogue[] = "while game.worker.stats().running > 0 do game.as
 
 static void run_code(struct orr_runtime *rt, lua_State *L, const char *code, int point)
 {
-    if (luaL_loadstring(L, code) != LUA_OK) /* what was refused last may be refused a second time */
+    /* The allocation that was refused last may be refused once more. */
+    if (luaL_loadstring(L, code) != LUA_OK)
         load(L, code);
     allowed = point;
     struct orr_task *task;
@@ -75,7 +77,7 @@ static void run_code(struct orr_runtime *rt, lua_State *L, const char *code, int
     error_of(rt, task);
 }
 
-/* True if nothing was refused. */
+/* True if no allocation failed. */
 static bool run_workload(int point)
 {
     allowed = INT32_MAX;
@@ -100,11 +102,12 @@ static bool run_workload(int point)
     return !lacking;
 }
 
-static void memory_that_lacks_once_in_a_workers_life_is_told_and_loses_nothing(void **state)
+static void one_failed_allocation_in_the_life_of_a_worker_is_an_error_and_loses_nothing(void **state)
 {
     (void)state;
     alarm(250);
-    assert_true(run_workload(INT32_MAX)); /* what the process keeps for all runtimes is there from now on */
+    /* From now on the process has what it keeps for all runtimes. */
+    assert_true(run_workload(INT32_MAX));
     int last = 0, step = WORK(100) == 100 ? 1 : 13;
     while (!run_workload(last))
         last += step;
@@ -114,7 +117,7 @@ static void memory_that_lacks_once_in_a_workers_life_is_told_and_loses_nothing(v
 }
 
 static const struct CMUnitTest worker_faults[] = {
-    cmocka_unit_test(memory_that_lacks_once_in_a_workers_life_is_told_and_loses_nothing),
+    cmocka_unit_test(one_failed_allocation_in_the_life_of_a_worker_is_an_error_and_loses_nothing),
 };
 
 HARNESS_MAIN(worker_faults)

@@ -1,6 +1,7 @@
 /*
- * The fixture of tests about waits: step tasks on the fixture's runtime, which note how their waits end.  The note is
- * "a" for 0, "a:EPIPE" for an error, "a=3" for an item.  A test includes this file once: it has variables of its own.
+ * The fixture of tests about waits: step tasks on the fixture's runtime, which note how their waits
+ * end.  The note is "a" for 0, "a:EPIPE" for an error, "a=3" for an item.  A test includes this
+ * file once: it has variables of its own.
  */
 #ifndef ORR_TESTS_WAIT_FIXTURE_H
 #define ORR_TESTS_WAIT_FIXTURE_H
@@ -104,7 +105,7 @@ static inline struct orr_semaphore *new_semaphore(uint32_t permits)
     return semaphore;
 }
 
-/* A mutex, a condition that goes with it, and an event that tells the owner of the mutex to unlock it. */
+/* A mutex, its condition, and an event that tells the owner to unlock the mutex. */
 struct mutex_fixture {
     struct orr_mutex *mutex;
     struct orr_event *go_on;

@@ -540,7 +540,7 @@ function PrivateLoop.register(name, fn) end
 ---@param ... any arguments of the handlers
 function PrivateLoop.queueEvent(name, ...) end
 
----Calls back at the start of each run; soon, if the loop runs already.
+---Calls back at the start of each run; soon, if the loop is running already.
 ---@param fn fun()
 ---@return fun() cancel
 function PrivateLoop.onStart(fn) end

@@ -83,7 +83,7 @@ local function async_one()
   end)
 end
 
--- --- Ours ----------------------------------------
+-- --- Ours ----------------------------------------------------------------------------------------
 
 -- The same, until the function's argument is called.
 local function timed_until(fn)

@@ -28,7 +28,7 @@ local function timed(count, fn, ...)
   return (hrtime() - start) / count
 end
 
--- --- Making ----------------------------------------
+-- --- Making --------------------------------------------------------------------------------------
 
 local function spawn()
   return timed(COUNT, function()
@@ -80,7 +80,7 @@ local function raw_children()
   end)
 end
 
--- --- Waiting ----------------------------------------
+-- --- Waiting -------------------------------------------------------------------------------------
 
 local function call_back(done)
   done()
@@ -190,7 +190,7 @@ local function raw_close()
   end)
 end
 
--- --- Passing on ----------------------------------------
+-- --- Passing on ----------------------------------------------------------------------------------
 
 -- One task puts, another gets: with a bound of 1, each waits for the other every time.
 local function queue_of(bound)
@@ -231,7 +231,7 @@ local function semaphore()
   end)
 end
 
--- --- Among others ----------------------------------------
+-- --- Among others --------------------------------------------------------------------------------
 
 local function with_sleepers(count, subject)
   return function()
@@ -261,7 +261,7 @@ local function with_suspended(count, subject)
   end
 end
 
--- --- Weight ----------------------------------------
+-- --- Weight --------------------------------------------------------------------------------------
 
 -- What the core has for a task: its struct and its slot, by bench_structure's `task_bytes`.  A wait and a sleeping
 -- task's timer are in the handle, which is Lua's, and so in what collectgarbage counts.  One run, since nothing varies.
@@ -302,7 +302,7 @@ local function weigh_raw()
   end))
 end
 
--- --- All of it ----------------------------------------
+-- --- All of it -----------------------------------------------------------------------------------
 
 local figures = {
   { "lua_spawn", spawn, "raw_create_run", raw_run },

@@ -1,14 +1,16 @@
--- Values as people like to see them: `pretty(value, options)` is a string that looks like the Lua it was written in.
+-- Prints values for people: `pretty(value, options)` returns a string that looks like Lua code.
 --
 --   { 1, 2, name = "moon", inner = { ... } }
 --
--- Tables are looked at raw, so that looking changes nothing; but one that says what it is (`__tostring`) is believed.
--- What fits a line is on one, what does not has a line for each field.  The order of keys is always the same: numbers,
--- strings, the rest.  A table inside itself is `<cycle>`, one that is too deep `{ ... }`.
+-- Tables are read raw, so that printing changes nothing; but a table with `__tostring` is printed
+-- as that says. A table that fits on one line is on one line; else each field has its own. Keys are
+-- always in the same order: numbers, strings, the rest. A table inside itself is `<cycle>`, one
+-- that is too deep `{ ... }`.
 
-local duration = ... -- writes milliseconds as people do
+local duration = ... -- writes milliseconds for people
 local coroutine, debug, math, table, utf8 = coroutine, debug, math, table, utf8
-local getmetatable, next, pcall, rawget, tonumber, tostring, type = -- whoever prints may have changed the globals
+-- The script may have changed the globals.
+local getmetatable, next, pcall, rawget, tonumber, tostring, type =
   getmetatable, next, pcall, rawget, tonumber, tostring, type
 
 local M = {}
@@ -25,7 +27,7 @@ local COLOURS = {
 }
 local PLAIN = "\27[0m"
 
----How many columns a text takes, as far as counting characters says.
+---Returns how many columns a text takes, counted in characters.
 local function columns(text)
   return utf8.len(text) or #text
 end
@@ -36,7 +38,7 @@ local function escape_byte(byte)
   return ("\\x%02X"):format(byte:byte())
 end
 
----A string in quotes, as Lua would read it.
+---Returns a string in quotes, as Lua would read it.
 function M.quote(text)
   local quoted = text:gsub('[%c\\"\127]', function(c) return ESCAPES[c] or escape_byte(c) end)
   if not utf8.len(quoted) then
@@ -59,7 +61,7 @@ local function number(value)
   return long:find("^-?%d+$") and long .. ".0" or long
 end
 
----How each kind of handle of the API says how it is.
+---For each kind of handle of the API, how to get its state.
 local STATES = {
   task = function(task) return ("%s: %s"):format(M.quote(task.name or "(unnamed)"), task:status()) end,
   future = function(future) return future:is_completed() and "completed" or "pending" end,
@@ -74,7 +76,7 @@ local STATES = {
   end,
 }
 
----Handles of the API are `<kind: state>`; other userdata what they say they are.
+---Returns `<kind: state>` for a handle of the API; for other userdata, their tostring().
 local function handle(value)
   local words = tostring(value)
   local kind = words:match("^orrery%.(%l+)") or words:match("^(task) ")
@@ -121,7 +123,7 @@ local function comes_before(a, b)
   return tostring(a) < tostring(b)
 end
 
----The keys of a table that are not in its list part, sorted.
+---Returns the keys of a table that are not in its list part, sorted.
 local function other_keys(value, length, sorted)
   local keys = {}
   for key in next, value do
@@ -157,7 +159,7 @@ local function render_key(state, key)
   return "[" .. text .. "]", width and width + 2
 end
 
----Every field as text, and how wide they all are on one line; nil if they cannot be on one.
+---Returns every field as text, and their width on one line; nil if they cannot be on one.
 local function render_fields(state, value, level)
   local fields, total = {}, 0
   local function add(text, width)
@@ -200,7 +202,7 @@ local function render_table(state, value, level)
   return "{\n" .. indent .. table.concat(fields, ",\n" .. indent) .. ",\n" .. ("  "):rep(level) .. "}"
 end
 
----What a table says of itself; nil if it says nothing, or fails.
+---Returns the result of a table's `__tostring`; nil if it has none, or it fails.
 local function own_words(value)
   local meta = getmetatable(value)
   if type(meta) ~= "table" or not rawget(meta, "__tostring") then
@@ -210,7 +212,7 @@ local function own_words(value)
   return ok and text or nil
 end
 
----The text, and how many columns it takes; nil for that if it has several lines.
+---Returns the text, and how many columns it takes; nil for the columns if it has several lines.
 function render(state, value, level)
   local text
   if type(value) == "table" then
@@ -225,11 +227,11 @@ function render(state, value, level)
 end
 
 ---@class pretty.options
----@field depth? integer  how many tables inside one another are opened; 6
+---@field depth? integer  how many nested tables are opened; 6
 ---@field width? integer  the longest line; 80
 ---@field items? integer  how many fields of a table are shown; 100
 ---@field colour? boolean with the colours of a terminal; false
----@field sorted? boolean false: keys in whatever order they come
+---@field sorted? boolean false: keys in any order
 
 ---@param value any
 ---@param options? pretty.options

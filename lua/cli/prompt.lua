@@ -1,11 +1,11 @@
--- The part of the prompt that runs where the scripts do: it shows values, and completes names.
--- Gets the printer of values, whether it may use colours, and what writes milliseconds as people do; answers a table of
--- functions for C.
+-- The part of the prompt that runs in the scripts' Lua state: it shows values and completes names.
+-- The chunk's arguments are the printer of values, whether it may use colours, and a function that
+-- writes milliseconds for people. It returns a table of functions for C.
 
 local pretty, coloured, duration = ...
 local getmetatable, ipairs, next, pairs, print, rawget, rawset, type =
   getmetatable, ipairs, next, pairs, print, rawget, rawset, type
-local concat, select, sort = table.concat, select, table.sort -- whoever types may change the globals
+local concat, select, sort = table.concat, select, table.sort -- the user may change the globals
 local globals = _G
 
 local M = {}
@@ -29,7 +29,7 @@ is done.  The value of an expression is printed.  A line that is not complete is
 
 Locals live as long as their line, as in lua: leave out `local` to keep something.  Tab completes names.]]
 
----Makes the modules of the API globals, but takes no name that is in use.
+---Makes the modules of the API globals, unless the name is in use.
 function M.provide(orrery)
   for name, module in pairs(orrery) do
     if type(name) == "string" and rawget(globals, name) == nil and name ~= "version" then
@@ -60,10 +60,11 @@ function M.timers(timers)
     lines[i] = "due in " .. duration(timer:get_due_in()) .. (every > 0 and ", every " .. duration(every) or "")
   end
   sort(lines)
-  print(#lines > 0 and concat(lines, "\n") or "no timers are set")
+  print(#lines > 0 and concat(lines, "\n") or "no timer is active")
 end
 
--- Where else than in a value itself its fields are looked up; no function of anybody's is called for that.
+-- Returns where the fields of a value are looked up besides in the value itself. Calls no function
+-- of the user.
 local function behind(value)
   local meta = getmetatable(value)
   if type(meta) ~= "table" then
@@ -88,7 +89,7 @@ local function field(value, name)
   end
 end
 
----The names in a value that begin so, with what they stand for.
+---Returns the names in a value that begin with `start`, and their values.
 local function fields(value, start, only_functions)
   local found = {}
   for _ = 1, 8 do
@@ -146,7 +147,7 @@ local function common(a, b)
   return a:sub(1, length)
 end
 
----What to insert, and behind newlines what can be meant; nil for nothing.
+---Returns what to insert and, after newlines, the possible names; nil for nothing.
 function M.complete(text)
   local found, start = candidates(text)
   local names, shared = {}, nil

@@ -1,12 +1,13 @@
--- Dresses the text of an error for people:
+-- Formats the text of an error for people:
 --
 --   orrery: script.lua:3: attempt to call a nil value (field 'slep')
 --       3 | async.slep(10)
 --         |       ^^^^ did you mean 'sleep'?
 --   stack traceback: ...
 --
--- Gets what C gives it, `line_of(path, number)` and `nearest(word, names)`; answers a function of the report, whether
--- it may have colours, and the names that there are (see src/cli/names.h), that answers the text to be printed.
+-- The chunk's arguments are two C functions, `line_of(path, number)` and `nearest(word, names)`. It
+-- returns a function of the report, whether it may use colours, and the known names (see
+-- src/cli/names.h); that function returns the text to print.
 
 local given = ...
 
@@ -17,7 +18,7 @@ local function escape(name)
   return (name:gsub("%p", "%%%0"))
 end
 
----All places of a name, as a word of its own, in a line.
+---Returns all positions of a name in a line, as a word of its own.
 local function places(line, name)
   local found, at = {}, 1
   while true do
@@ -30,7 +31,7 @@ local function places(line, name)
   end
 end
 
----Where in its line the name is that the message speaks of; nil if that is not for sure.
+---Returns where in the line the name of the message is; nil if that is not certain.
 local function place_of_name(line, kind, name)
   local found = places(line, name)
   local fit = {}
@@ -47,13 +48,13 @@ local function place_of_name(line, kind, name)
   return #found == 1 and found[1] or nil
 end
 
----Where the token is that a syntax error is near; only if it is there once.
+---Returns where the token of a syntax error is; only if it occurs once.
 local function place_of_token(line, token)
   local first = line:find(token, 1, true)
   return first and not line:find(token, first + 1, true) and first or nil
 end
 
----The names that could have been meant, where `name` was written.
+---Returns the names that could have been meant by `name`.
 local function candidates(names, line, kind, name)
   if kind == "global" then
     return names[""]
@@ -67,11 +68,11 @@ local function candidates(names, line, kind, name)
   if base and names[base] then
     return names[base]
   end
-  local all = {} -- under a name of the script's own, it can be any module of the API
+  local all = {} -- under an unknown name, it can be any module of the API
   for _, module in ipairs(names.orrery or {}) do
     table.move(names[module] or {}, 1, #(names[module] or {}), #all + 1, all)
   end
-  for module, fields in pairs(line and {} or names) do -- without the line, of Lua's own too
+  for module, fields in pairs(line and {} or names) do -- without the line, Lua's own names too
     if module ~= "" and module ~= ":" then
       table.move(fields, 1, #fields, #all + 1, all)
     end
@@ -79,7 +80,8 @@ local function candidates(names, line, kind, name)
   return all
 end
 
----The one that was meant, most likely.  If there is one of that very name, it was not mistyped, but is another thing's.
+---Returns the name that was most likely meant. If a name is in the list already, it was not
+---mistyped.
 local function meant(list, name)
   for _, other in ipairs(list) do
     if other == name then
@@ -89,7 +91,8 @@ local function meant(list, name)
   return given.nearest(name, list)
 end
 
----What the message points at: where in the line, how long, and what may have been meant.
+---Returns what the message points at: the position in the line, the length, and what may have been
+---meant.
 local function point_at(message, line, names)
   local kind, name = message:match("%((%a+) '([^']+)'%)")
   if kind then
@@ -103,12 +106,12 @@ local function point_at(message, line, names)
   end
 end
 
----As many columns of blanks as the text takes; tabs stay.
+---Returns as many blanks as the text has columns; tabs stay.
 local function blanks(text)
   return (text:gsub("[\128-\191]", ""):gsub("[^\t]", " "))
 end
 
----The stack without what is always at its bottom, and says nothing; nil if nothing is left of it.
+---Returns the stack without its bottom, which is always the same; nil if nothing is left of it.
 local function without_bottom(stack)
   stack = stack:gsub("\n\t%[C%]: in %?%f[\n\0]", "")
   return not stack:find("^stack traceback:\ntask '[^\n]*$") and stack or nil

@@ -26,9 +26,9 @@ void chunk_push_text(lua_State *L, const char *text, const char *name)
     push_source(L, &(struct orr_lua_source){ .text = text, .name = name });
 }
 
-/* --- Files ------------------------------------------------------------------------------------------------------------ */
+/* --- Files ------------------------------------------------------------------------------------ */
 
-/* What may have been meant: a command, or the same with Lua's ending. */
+/* Pushes a hint about what may have been meant: a command, or the same path with Lua's ending. */
 static const char *push_hint(lua_State *L, const char *path)
 {
     static const char *const commands[] = { "info", "repl", "test" };
@@ -45,7 +45,7 @@ static int refuse(lua_State *L, const char *path, int error)
     return luaL_error(L, "cannot open '%s': %s%s", path, strerror(error), hint);
 }
 
-/* Reads all of it into a buffer that Lua owns, and leaves the string on the stack. */
+/* Reads the whole file into a buffer that Lua owns, and leaves the string on the stack. */
 static void push_contents(lua_State *L, int fd, const char *path)
 {
     enum { PIECE = 8192 };
@@ -68,7 +68,10 @@ static void push_contents(lua_State *L, int fd, const char *path)
         close(fd);
 }
 
-/* Past what editors put before UTF-8, and past a line for the shell, but for its end, so that lines are counted right. */
+/*
+ * Skips the byte order mark that editors put before UTF-8, and a first line for the shell, but not
+ * its newline, so that lines are counted right.
+ */
 static const char *skip_first(const char *text, size_t *size)
 {
     static const char mark[] = "\xEF\xBB\xBF";

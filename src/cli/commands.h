@@ -1,4 +1,7 @@
-/* What the program can be told to do: each command has a file of its own, is given what main() was, and answers the exit status. */
+/*
+ * The commands of the program.  Each has its own file, gets the arguments of main(), and returns
+ * the exit status.
+ */
 #ifndef ORR_CLI_COMMANDS_H
 #define ORR_CLI_COMMANDS_H
 

@@ -1,10 +1,10 @@
-/* Amounts of time, written as in all messages, for what of the program is written in Lua. */
+/* Writes amounts of time as in all messages, for the Lua code of the program. */
 #ifndef ORR_CLI_DURATION_H
 #define ORR_CLI_DURATION_H
 
 struct lua_State;
 
-/* A function of Lua's: duration(ms) -> "1.5 ms" */
+/* A Lua function: duration(ms) -> "1.5 ms" */
 int duration_text(struct lua_State *L);
 
 #endif

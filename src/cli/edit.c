@@ -13,7 +13,7 @@
 
 enum { HISTORY_LINES = 1000 };
 
-/* What we use of libedit. */
+/* The functions of libedit that we use. */
 static struct {
     EditLine *(*el_init)(const char *name, FILE *in, FILE *out, FILE *err);
     void (*el_end)(EditLine *el);
@@ -31,18 +31,18 @@ static struct {
 struct edit {
     EditLine *el;
     History *history;
-    FILE *out;  /* the terminal itself: stdout may be something else by then */
-    char *file; /* of the history; NULL for none */
+    FILE *out;  /* the terminal itself: stdout may be another stream by then */
+    char *file; /* the history file; NULL for none */
     const char *prompt;
-    bool active; /* between begin and stop */
-    char *line;  /* the last one that was given out */
+    bool active; /* between edit_begin() and edit_stop() */
+    char *line;  /* the last line that was returned */
     edit_complete_fn *complete;
     void *data;
 };
 
 static struct edit *opened; /* a process has one terminal */
 
-/* A task in the background may call os.exit while somebody types. */
+/* A background task may call os.exit while the user types. */
 static void give_terminal_back(void)
 {
     if (opened)
@@ -72,7 +72,8 @@ static bool load_library(void)
         void *symbol = dlsym(library, symbols[i].name);
         if (!symbol)
             return false;
-        memcpy(symbols[i].place, &symbol, sizeof symbol); /* the way from an object to a function */
+        /* Converts an object pointer to a function pointer. */
+        memcpy(symbols[i].place, &symbol, sizeof symbol);
     }
     return library != NULL;
 }
@@ -89,9 +90,9 @@ static char *prompt_of(EditLine *el)
     return (char *)edit_of(el)->prompt;
 }
 
-/* --- Completion ------------------------------------------------------------------------------------------------------------ */
+/* --- Completion ------------------------------------------------------------------------------- */
 
-/* In columns, as a shell does. */
+/* Shows them in columns, as a shell does. */
 static void show_candidates(struct edit *edit, const char *list)
 {
     enum { WIDTH = 24, COLUMNS = 3 };
@@ -105,7 +106,7 @@ static void show_candidates(struct edit *edit, const char *list)
     }
 }
 
-/* Bound to the tabulator. */
+/* Bound to the tab key. */
 static unsigned char complete(EditLine *el, int key)
 {
     struct edit *edit = edit_of(el);
@@ -128,7 +129,7 @@ static unsigned char complete(EditLine *el, int key)
     return answer;
 }
 
-/* --- Life ------------------------------------------------------------------------------------------------------------------- */
+/* --- Life ------------------------------------------------------------------------------------- */
 
 static void open_history(struct edit *edit)
 {
@@ -151,7 +152,7 @@ struct edit *edit_open(edit_complete_fn *complete_with, void *data)
     struct edit *edit = calloc(1, sizeof *edit);
     if (!edit)
         return NULL;
-    setlocale(LC_CTYPE, ""); /* so that letters of several bytes are one */
+    setlocale(LC_CTYPE, ""); /* letters of several bytes count as one */
     edit->complete = complete_with;
     edit->data = data;
     int terminal = dup(STDOUT_FILENO);
@@ -167,7 +168,7 @@ struct edit *edit_open(edit_complete_fn *complete_with, void *data)
     lib.el_set(edit->el, EL_PROMPT, prompt_of);
     lib.el_set(edit->el, EL_EDITOR, "emacs");
     lib.el_set(edit->el, EL_SIGNAL, 0);
-    lib.el_set(edit->el, EL_ADDFN, "complete", "complete what was begun", complete);
+    lib.el_set(edit->el, EL_ADDFN, "complete", "complete a name", complete);
     lib.el_set(edit->el, EL_BIND, "^I", "complete", NULL);
     lib.el_set(edit->el, EL_BIND, "^R", "em-inc-search-prev", NULL);
     open_history(edit);
@@ -213,7 +214,7 @@ void edit_stop(struct edit *edit)
 
 const char *edit_key(struct edit *edit, bool *end)
 {
-    enum { CTRL_D = 4 }; /* on an empty line, it is all that there is in it */
+    enum { CTRL_D = 4 }; /* the only byte of an empty line at the end of input */
     int count = 0;
     const char *text = lib.el_gets(edit->el, &count); /* NULL while the line is empty */
     *end = text && count == 1 && text[0] == CTRL_D;
@@ -225,7 +226,7 @@ const char *edit_key(struct edit *edit, bool *end)
     return edit->line;
 }
 
-/* --- Making room -------------------------------------------------------------------------------------------------------------- */
+/* --- Making room ------------------------------------------------------------------------------ */
 
 void edit_hide(struct edit *edit)
 {
@@ -252,7 +253,7 @@ void edit_renew(struct edit *edit)
     if (!edit->active)
         return;
     lib.el_resize(edit->el);
-    lib.el_set(edit->el, EL_PREP_TERM, 0); /* it believes that it still has it */
+    lib.el_set(edit->el, EL_PREP_TERM, 0); /* libedit believes that it still has the terminal */
     lib.el_set(edit->el, EL_PREP_TERM, 1);
     lib.el_set(edit->el, EL_REFRESH);
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* All folders on the way to a file, as far as they can be made. */
+/* Creates all folders on the path of a file, as far as possible. */
 static void make_folders(char *path)
 {
     for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {

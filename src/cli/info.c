@@ -1,4 +1,4 @@
-/* `orrery info`: what this machine offers. */
+/* `orrery info`: prints the versions and what this machine offers. */
 #include "cli/commands.h"
 
 #include <orrery.h>

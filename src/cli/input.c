@@ -25,7 +25,7 @@ void input_close(struct input *input)
 static void write_prompt(const char *prompt)
 {
     ssize_t written = write(STDOUT_FILENO, prompt, strlen(prompt));
-    (void)written; /* who cannot be asked answers all the same */
+    (void)written; /* without a terminal to show it, lines are read all the same */
 }
 
 void input_begin(struct input *input, const char *prompt)
@@ -44,9 +44,9 @@ void input_stop(struct input *input)
         edit_stop(input->edit);
 }
 
-/* --- Without editing ------------------------------------------------------------------------------------------------------------ */
+/* --- Without editing -------------------------------------------------------------------------- */
 
-/* Reads what is there. */
+/* Reads the bytes that are there. */
 static void fill(struct input *input)
 {
     enum { PIECE = 4096, GROWTH = 2 * PIECE };
@@ -69,7 +69,7 @@ static void fill(struct input *input)
         input->end = true;
 }
 
-/* The next line of what was read; at the end, what is left of it. */
+/* Returns the next line of what was read; at the end of input, the rest. */
 static const char *take_line(struct input *input)
 {
     char *start = input->text + input->given;
@@ -78,7 +78,7 @@ static const char *take_line(struct input *input)
     if (!newline && (!input->end || !left))
         return NULL;
     if (!newline)
-        newline = start + left; /* there is always room for one more */
+        newline = start + left; /* the buffer always has room for one more byte */
     *newline = '\0';
     input->given = (size_t)(newline - input->text) + 1;
     if (input->given > input->length)
@@ -100,7 +100,7 @@ static const char *read_plain(struct input *input)
     return input->text ? take_line(input) : NULL;
 }
 
-/* --- With or without ------------------------------------------------------------------------------------------------------------ */
+/* --- With or without -------------------------------------------------------------------------- */
 
 bool input_waiting(const struct input *input)
 {
@@ -108,7 +108,7 @@ bool input_waiting(const struct input *input)
            memchr(input->text + input->given, '\n', input->length - input->given) != NULL;
 }
 
-/* Whether there is another key.  A terminal that is gone is the end. */
+/* Returns whether there is another key.  A terminal that is gone counts as the end. */
 static bool readable(struct input *input)
 {
     struct pollfd fd = { .fd = STDIN_FILENO, .events = POLLIN };

@@ -1,4 +1,6 @@
-/* The program: picks the command.  What is none is a script, or an option of one. */
+/*
+ * The program: chooses the command.  A first argument that is no command is a script, or an option.
+ */
 #include "cli/commands.h"
 
 #include <string.h>

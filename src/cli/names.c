@@ -7,15 +7,15 @@
 #include <string.h>
 
 struct names {
-    lua_State *to; /* the table is on its top */
-    bool failed;   /* no memory there: the rest is left out */
+    lua_State *to; /* the table is on top of its stack */
+    bool failed;   /* that state is out of memory: the rest is left out */
 };
 
 struct entry {
     const char *place, *name;
 };
 
-/* On the other state, protected: [names] [entry] */
+/* Runs on the other state, protected: [names] [entry] */
 static int add_protected(lua_State *L)
 {
     const struct entry *entry = lua_touserdata(L, 2);
@@ -38,7 +38,7 @@ static void add(struct names *names, const char *place, const char *name)
     }
 }
 
-/* The fields of the table at the top, raw; tables among them too, to the depth given. */
+/* Adds the fields of the table on top, raw; tables among them too, to the given depth. */
 static void add_fields(lua_State *L, struct names *names, const char *place, int depth)
 {
     for (lua_pushnil(L); lua_next(L, -2) && !names->failed; lua_pop(L, 1)) {
@@ -53,7 +53,7 @@ static void add_fields(lua_State *L, struct names *names, const char *place, int
     }
 }
 
-/* What objects of the API can do: Lua keeps their classes in the registry. */
+/* Adds the methods of the API's objects: Lua keeps their classes in the registry. */
 static void add_methods(lua_State *L, struct names *names)
 {
     for (lua_pushnil(L); lua_next(L, LUA_REGISTRYINDEX) && !names->failed; lua_pop(L, 1)) {

@@ -2,14 +2,17 @@
 
 #include <string.h>
 
-enum { LONGEST = 40 }; /* nobody mistypes longer names by so little that it helps */
+enum { LONGEST = 40 }; /* longer names are not compared */
 
 static unsigned least(unsigned a, unsigned b)
 {
     return a < b ? a : b;
 }
 
-/* Counts the letters left out, put in, changed, or swapped with their neighbour.  Both are at most LONGEST long. */
+/*
+ * Counts letters that were left out, added, changed, or swapped with their neighbour.  Both names
+ * have at most LONGEST letters.
+ */
 static unsigned distance(const char *from, size_t from_length, const char *to, size_t to_length)
 {
     unsigned rows[3][LONGEST + 1];
@@ -36,7 +39,7 @@ const char *nearest(const char *word, const char *const *names, size_t count)
 {
     size_t length = strlen(word);
     const char *best = NULL;
-    unsigned limit = length <= 3 ? 2 : length <= 6 ? 3 : 4; /* less than this is near */
+    unsigned limit = length <= 3 ? 2 : length <= 6 ? 3 : 4; /* a smaller distance counts as near */
     if (length < 2 || length > LONGEST)
         return NULL;
     for (size_t i = 0; i < count; i++) {

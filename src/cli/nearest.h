@@ -1,12 +1,12 @@
-/* What somebody may have meant who wrote a word that is not there. */
+/* Finds the name that was probably meant by a mistyped word. */
 #ifndef ORR_CLI_NEAREST_H
 #define ORR_CLI_NEAREST_H
 
 #include <stddef.h>
 
 /*
- * The one of the names that takes the fewest letters left out, put in, changed or swapped to come from the word; the first of equals.
- * NULL if none is near enough to be worth a mention.
+ * Returns the name that differs from the word by the fewest letters left out, added, changed or
+ * swapped; the first of equals.  NULL if no name is near enough.
  */
 const char *nearest(const char *word, const char *const *names, size_t count);
 

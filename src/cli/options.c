@@ -16,35 +16,36 @@ static const char usage[] =
     "       orrery test [options] [files and directories]\n"
     "       orrery info\n"
     "\n"
-    "Runs a Lua script as a task.  Ends when the script and all tasks that it has started are done: with 0, or\n"
-    "with 1 and a report on stderr if it failed.  Without a script: a prompt on a terminal, else what is piped in.\n"
+    "Runs a Lua script as a task.  Ends when the script and all its tasks are done: with status 0, or\n"
+    "with 1 and a report on stderr if it failed.  Without a script, opens a prompt on a terminal, or\n"
+    "runs standard input.\n"
     "\n"
     "options of lua:\n"
-    "  -e CODE           run this first\n"
-    "  -l [NAME=]MODULE  require a module first, as a global of its name, or of another\n"
-    "  -i                go on with a prompt after the script\n"
+    "  -e CODE           run this code first\n"
+    "  -l [NAME=]MODULE  require a module first, as a global with its own name or another\n"
+    "  -i                open a prompt after the script\n"
     "  -v                print the version\n"
     "  -E                ignore LUA_INIT, LUA_PATH and LUA_CPATH\n"
     "  -W                turn warnings on\n"
-    "  -                 the script comes from standard input\n"
-    "  --                no more options\n"
+    "  -                 read the script from standard input\n"
+    "  --                end the options\n"
     "\n"
     "options of orrery:\n"
-    "  --mount NAME           have the API as a global of this name, besides require \"orrery\"\n"
-    "  --untrusted            run the script in the sandbox, with the limits of untrusted scripts; implies -E\n"
-    "  --slice MS             how long Lua may run before others get a turn (2)\n"
-    "  --deadline MS          end every call and task that runs so long without waiting\n"
-    "  --instructions N       end what runs so many instructions without waiting, in place of time\n"
-    "  --check-interval N     how many instructions run between two looks at that (10000)\n"
-    "  --strikes N            disable a handler that times out so often in a row (3); or never\n"
-    "  --schedule-limit N     how many callbacks may wait in schedule() (1000)\n"
-    "  --schedule-per-turn N  how many of them are started in a turn (16)\n"
-    "  --memory SIZE          what Lua may use at most: bytes, or with K, M or G\n"
-    "  --grace MS             what cleaning up may take at the end (1000)\n"
+    "  --mount NAME           make the API a global with this name, besides require \"orrery\"\n"
+    "  --untrusted            run the script in the sandbox, with its limits; implies -E\n"
+    "  --slice MS             suspend Lua after this time, so that others can run (2)\n"
+    "  --deadline MS          end every call and task that runs for this long without waiting\n"
+    "  --instructions N       end every call and task after N instructions without waiting\n"
+    "  --check-interval N     check that limit every N instructions (10000)\n"
+    "  --strikes N            disable a handler after N timeouts in a row (3); or never\n"
+    "  --schedule-limit N     let at most N callbacks wait in schedule() (1000)\n"
+    "  --schedule-per-turn N  start at most N of them in a turn (16)\n"
+    "  --memory SIZE          limit the memory of Lua: bytes, or with K, M or G\n"
+    "  --grace MS             limit the cleanup at the end (1000)\n"
     "  --reactor R            auto, uring or epoll\n"
-    "  --virtual              run on a virtual clock, on which waiting takes no time\n"
-    "  --stats                print what it took, at the end, on stderr\n"
-    "  --color WHEN           auto, always or never; auto is on a terminal, unless NO_COLOR is set\n"
+    "  --virtual              run on a virtual clock, where waiting takes no time\n"
+    "  --stats                print statistics at the end, on stderr\n"
+    "  --color WHEN           auto, always or never; auto: on a terminal, unless NO_COLOR is set\n"
     "  --version              print the version\n"
     "  --help                 print this\n";
 
@@ -52,12 +53,11 @@ enum { GRACE_MS = 1000 };
 
 static int refuse(const char *what, const char *value)
 {
-    fprintf(stderr, "orrery: %s%s%s\norrery: 'orrery --help' shows how it is called\n", what, value ? " " : "",
-            value ? value : "");
+    fprintf(stderr, "orrery: %s%s%s\norrery: see 'orrery --help'\n", what, value ? " " : "", value ? value : "");
     return 2;
 }
 
-/* --- Values ---------------------------------------------------------------------------------------------------------- */
+/* --- Values ----------------------------------------------------------------------------------- */
 
 static bool set_mount(struct options *options, const char *value)
 {
@@ -65,7 +65,7 @@ static bool set_mount(struct options *options, const char *value)
     return *value != '\0';
 }
 
-/* Milliseconds, with fractions. */
+/* Parses milliseconds, with fractions. */
 static bool parse_ms(const char *value, uint64_t *ns)
 {
     char *end;
@@ -91,7 +91,7 @@ static bool set_deadline(struct options *options, const char *value)
     return true;
 }
 
-/* A whole number from 1 to a most. */
+/* Parses a whole number from 1 to `most`. */
 static bool parse_count(const char *value, unsigned long long most, unsigned long long *count)
 {
     char *end;
@@ -157,7 +157,7 @@ static bool set_memory(struct options *options, const char *value)
     char *end;
     errno = 0;
     unsigned long long size = strtoull(value, &end, 10);
-    const char *unit = *end ? strchr(units, *end & ~0x20) : NULL; /* small letters, too */
+    const char *unit = *end ? strchr(units, *end & ~0x20) : NULL; /* lower case letters, too */
     unsigned shift = unit ? 10 * (unsigned)(unit - units + 1) : 0;
     if (unit)
         end++;
@@ -210,12 +210,13 @@ static bool set_stats(struct options *options, const char *value)
     return true;
 }
 
-/* --- Words -------------------------------------------------------------------------------------------------------------- */
+/* --- Words ------------------------------------------------------------------------------------ */
 
 static const struct word {
     const char *name;
-    bool (*set)(struct options *options, const char *value); /* false: not a value for it */
-    const char *expected;                                    /* NULL: it takes none */
+    /* Returns false if the value is wrong. */
+    bool (*set)(struct options *options, const char *value);
+    const char *expected; /* NULL: the option takes no value */
 } words[] = {
     { "--mount", set_mount, "a name" },
     { "--untrusted", set_untrusted, NULL },
@@ -223,7 +224,7 @@ static const struct word {
     { "--deadline", set_deadline, "a number of milliseconds above 0" },
     { "--instructions", set_instructions, "a number of instructions, at least 1" },
     { "--check-interval", set_check_interval, "a number of instructions, at least 1" },
-    { "--strikes", set_strikes, "a number of time-outs, at least 1, or never" },
+    { "--strikes", set_strikes, "a number of timeouts, at least 1, or never" },
     { "--schedule-limit", set_schedule_limit, "a number of callbacks, at least 1" },
     { "--schedule-per-turn", set_schedule_per_turn, "a number of callbacks, at least 1" },
     { "--memory", set_memory, "a size, such as 64M" },
@@ -250,7 +251,7 @@ static int refuse_unknown(const char *argument)
     return refuse(text, NULL);
 }
 
-/* One that is spelled out, at *at, which is moved on if its value is the next argument. */
+/* Parses a long option at *at, which moves on if its value is the next argument. */
 static int parse_word(int argc, char **argv, int *at, struct options *options)
 {
     const char *argument = argv[*at];
@@ -276,7 +277,7 @@ static int parse_word(int argc, char **argv, int *at, struct options *options)
     return -1;
 }
 
-/* --- Letters, as lua has them ----------------------------------------------------------------------------------------------- */
+/* --- Letters, as lua has them ----------------------------------------------------------------- */
 
 static int parse_letter(int argc, char **argv, int *at, struct options *options)
 {
@@ -323,7 +324,7 @@ static int parse_one(int argc, char **argv, int *at, struct options *options)
     return argv[*at][1] == '-' ? parse_word(argc, argv, at, options) : parse_letter(argc, argv, at, options);
 }
 
-/* What was asked for stands; for the rest, a trusted script has no deadlines. */
+/* Sets defaults for what the command line leaves open: a trusted script has no deadlines. */
 static void set_defaults(struct options *options)
 {
     if (!options->runtime.grace_ms)
@@ -340,7 +341,7 @@ int options_parse(int argc, char **argv, int first, struct options *options)
     *options = (struct options){ .lua.profile = ORR_LUA_TRUSTED };
     options->steps = calloc((size_t)argc + 1, sizeof *options->steps);
     if (!options->steps)
-        return refuse("no memory for the options", NULL);
+        return refuse("not enough memory for the options", NULL);
     int i = first, status = -1;
     for (; status < 0 && i < argc && argv[i][0] == '-' && argv[i][1]; i++) {
         if (!strcmp(argv[i], "--")) {
@@ -351,7 +352,7 @@ int options_parse(int argc, char **argv, int first, struct options *options)
     }
     options->script = i;
     if (status < 0 && options->lua.mode == ORR_LUA_COUNT && options->lua.deadline_ns[0])
-        status = refuse("--deadline and --instructions exclude each other: either time is limited, or a count", NULL);
+        status = refuse("--deadline and --instructions exclude each other: choose one of them", NULL);
     set_defaults(options);
     return status;
 }

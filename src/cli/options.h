@@ -1,15 +1,15 @@
 /*
- * The command line of `orrery [options] script [arguments]`, and of `orrery repl [options]`.
+ * The command line of `orrery [options] script [arguments]` and `orrery repl [options]`.
  *
- * Options are those of `lua`, with the same letters and in the same order, and ours, which are words.  Texts are those of argv and
- * live as long.
+ * The options are those of `lua`, with the same letters and in the same order, and our own, which
+ * are words.  Texts point into argv and live as long.
  */
 #ifndef ORR_CLI_OPTIONS_H
 #define ORR_CLI_OPTIONS_H
 
 #include <orrery.h>
 
-/* What is done before the script, in the order given. */
+/* Steps before the script, in the order given. */
 enum step_kind {
     STEP_CODE,   /* -e code */
     STEP_MODULE, /* -l module, or -l global=module */
@@ -33,7 +33,7 @@ struct options {
     struct step *steps;
     int step_count;
     int script;              /* its index in argv; argc if there is none */
-    bool interactive;        /* -i: a prompt when the script has returned */
+    bool interactive;        /* -i: open a prompt when the script has returned */
     bool version;            /* -v */
     bool ignore_environment; /* -E, or untrusted */
     bool stats;
@@ -41,8 +41,8 @@ struct options {
 };
 
 /*
- * Reads argv from index `first` on.  Answers -1 to go on; else the exit status: something was asked for that has been printed, or something
- * is wrong, and that was said.  Either way options_free() is due.
+ * Reads argv from index `first` on.  Returns -1 to go on; else the exit status: it has printed what
+ * was asked for, or an error message.  Call options_free() in either case.
  */
 int options_parse(int argc, char **argv, int first, struct options *options);
 void options_free(struct options *options);

@@ -25,9 +25,9 @@ static int push_failure(lua_State *L, int error)
     return 2;
 }
 
-/* --- Starting and ending ---------------------------------------------------------------------------------------------- */
+/* --- Starting and ending ---------------------------------------------------------------------- */
 
-/* The two pipes of a process: its own ends go with it, ours stay and do not block. */
+/* The two pipes of a process: it gets its own ends; ours stay here and do not block. */
 struct pipes {
     int records[2], output[2];
 };
@@ -53,8 +53,8 @@ static int open_pipes(struct pipes *pipes)
 }
 
 /*
- * It begins with every signal as usual, whatever we have blocked for ourselves; and in a group of its own, so that Ctrl-C comes to us
- * alone, and what it starts in turn can be ended with it.
+ * The process starts with default signal handling, whatever we have blocked for ourselves.  It has
+ * its own process group, so that only we get Ctrl-C, and what it starts can be ended with it.
  */
 static int spawn_with(const struct pipes *pipes, char *const *argv, pid_t *pid)
 {
@@ -80,7 +80,7 @@ static int spawn_with(const struct pipes *pipes, char *const *argv, pid_t *pid)
     return error;
 }
 
-/* spawn(words) -> pid, records, output; or nil and why not */
+/* spawn(words) -> pid, records, output; or nil and the reason */
 static int spawn(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TTABLE);
@@ -112,7 +112,7 @@ static int spawn(lua_State *L)
     return 3;
 }
 
-/* kill(pid, "stop"): asks; kill(pid, "kill"): ends it, and what it has started. */
+/* kill(pid, "stop") asks it to end; kill(pid, "kill") ends it, with what it has started. */
 static int kill_process(lua_State *L)
 {
     static const char *const ways[] = { "stop", "kill", NULL };
@@ -124,7 +124,7 @@ static int kill_process(lua_State *L)
     return 0;
 }
 
-/* reap(pid) -> how it has ended, and whether that is well; nil if it has not */
+/* reap(pid) -> how it ended, and whether well; nil if it has not ended */
 static int reap(lua_State *L)
 {
     int status;
@@ -132,7 +132,7 @@ static int reap(lua_State *L)
     if (!pid)
         return 0;
     if (pid < 0)
-        lua_pushfstring(L, "it cannot be waited for: %s", strerror(errno));
+        lua_pushfstring(L, "cannot wait for the process: %s", strerror(errno));
     else if (WIFSIGNALED(status))
         lua_pushfstring(L, "killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
     else
@@ -141,7 +141,7 @@ static int reap(lua_State *L)
     return 2;
 }
 
-/* --- Descriptors -------------------------------------------------------------------------------------------------------- */
+/* --- Descriptors ------------------------------------------------------------------------------ */
 
 /* read(fd) -> bytes; "" at the end; nil if there are none yet */
 static int read_some(lua_State *L)
@@ -160,7 +160,10 @@ static int close_descriptor(lua_State *L)
     return 0;
 }
 
-/* signals() -> a descriptor that is readable when the user wants it all to end; from now on nothing else happens then */
+/*
+ * signals() -> a descriptor that is readable when the user asks to end.  From then on these signals
+ * do nothing else.
+ */
 static int signals(lua_State *L)
 {
     sigset_t set;
@@ -191,7 +194,7 @@ static int is_terminal(lua_State *L)
     return 1;
 }
 
-/* --- The rest ------------------------------------------------------------------------------------------------------------ */
+/* --- The rest --------------------------------------------------------------------------------- */
 
 struct directory {
     DIR *dir;
@@ -206,7 +209,7 @@ static int close_directory(lua_State *L)
     return 0;
 }
 
-/* Pushes what is to be closed even if something is raised. */
+/* Pushes an object that is closed even if an error is raised. */
 static struct directory *push_directory(lua_State *L)
 {
     struct directory *self = lua_newuserdatauv(L, sizeof *self, 0);
@@ -218,7 +221,7 @@ static struct directory *push_directory(lua_State *L)
     return self;
 }
 
-/* entries(path) -> "file"; "directory" and the names in it; nil and why not */
+/* entries(path) -> "file"; "directory" and the names in it; or nil and the reason */
 static int entries(lua_State *L)
 {
     const char *path = luaL_checkstring(L, 1);

@@ -1,13 +1,13 @@
 /*
- * What the runner of tests needs of the system: processes of this very program, what is in directories, signals, the clock.
- * Each is a small C function for Lua; lua/cli/test/ has the sense in them.
+ * System functions for the test runner: processes of this program, directories, signals, the clock.
+ * Each is a small C function for Lua; lua/cli/test/ uses them.
  */
 #ifndef ORR_CLI_PROCESS_H
 #define ORR_CLI_PROCESS_H
 
 struct lua_State;
 
-enum { PROCESS_RECORDS = 3 }; /* the descriptor on which a process that was started tells its own story */
+enum { PROCESS_RECORDS = 3 }; /* the descriptor on which a started process sends its records */
 
 /* Pushes a table of the functions.  May raise. */
 int process_push_functions(struct lua_State *L);

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- os.exit ------------------------------------------------------------------------------------------------------------- */
+/* --- os.exit ---------------------------------------------------------------------------------- */
 
 static int exit_status(lua_State *L)
 {
@@ -33,8 +33,9 @@ static int exit_over(lua_State *L, int status, lua_KContext context)
 }
 
 /*
- * os.exit([status [, close]]): at once, or, if it is to close, after everything has been cancelled and has cleaned up.  The caller
- * waits for that, and so does not come back.  Upvalues: the program, async.sleep.
+ * os.exit([status [, close]]) ends the process at once; with `close`, after everything was
+ * cancelled and has cleaned up.  The caller waits for that, and so never continues.  Upvalues: the
+ * program, async.sleep.
  */
 static int exit_program(lua_State *L)
 {
@@ -59,7 +60,7 @@ static int prepare_trusted(lua_State *L)
     lua_pushvalue(L, 1);
     lua_getfield(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
     lua_getfield(L, -1, "orrery");
-    lua_call(L, 0, 1); /* the module, which is not loaded by that */
+    lua_call(L, 0, 1); /* the module, without loading it */
     lua_getfield(L, -1, "async");
     lua_getfield(L, -1, "sleep");
     lua_replace(L, -4);
@@ -76,7 +77,7 @@ static int prepare_trusted(lua_State *L)
     return 0;
 }
 
-/* --- Life ---------------------------------------------------------------------------------------------------------------- */
+/* --- Life ------------------------------------------------------------------------------------- */
 
 static void on_failure(void *data, struct orr_task *task)
 {
@@ -87,8 +88,8 @@ static void on_failure(void *data, struct orr_task *task)
 }
 
 /*
- * A script that has been ended runs no more Lua: what waits in it would wait for ever, so all of it ends.  Of the other notices, the
- * log is told of those that nobody else hears of.
+ * A script that was ended runs no more Lua: its tasks would wait for ever, so everything ends.  Of
+ * the other notices, those that nobody else receives go to the log.
  */
 static void on_notice(void *data, lua_State *L, enum orr_lua_notice kind, const char *text)
 {
@@ -98,7 +99,7 @@ static void on_notice(void *data, lua_State *L, enum orr_lua_notice kind, const 
         report_line("%s", text);
     if (kind != ORR_LUA_ENDED)
         return;
-    program->failed = program->over = true;
+    program->failed = program->script_failed = true;
     orr_runtime_interrupt(program->rt);
 }
 
@@ -125,7 +126,7 @@ int program_open(struct program *program, const struct options *options)
     runtime.sink_data = program;
     program->rt = orr_runtime_new(&runtime);
     if (!program->rt)
-        return 1; /* the log has said why */
+        return 1; /* the log has the reason */
     struct orr_lua_options lua = options->lua;
     lua.notice = on_notice;
     lua.notice_data = program;
@@ -136,14 +137,14 @@ int program_open(struct program *program, const struct options *options)
         return 0;
     }
     if (error)
-        report_line("no Lua state: %s", strerror(-error));
+        report_line("cannot create a Lua state: %s", strerror(-error));
     else
         orr_lua_close(program->L);
     orr_runtime_free(program->rt);
     return 1;
 }
 
-/* --- Ending --------------------------------------------------------------------------------------------------------------- */
+/* --- Ending ----------------------------------------------------------------------------------- */
 
 static void isolate_closed(void *data)
 {
@@ -156,22 +157,22 @@ struct cancelling {
     const char *reason;
 };
 
-/* The prompt, and C tasks of modules; those of Lua hear of the reason, too. */
+/* Cancels the prompt, and C tasks of modules; Lua tasks get the reason, too. */
 static void cancel_top(void *data, const struct orr_task_info *info)
 {
     const struct cancelling *cancelling = data;
     if (!info->depth)
-        scope_cancel(&info->task->own, cancelling->reason);
+        task_cancel(info->task, cancelling->reason);
 }
 
-/* Ends everything, in the turns that follow.  Inside the runtime. */
+/* Begins to end everything; later turns do it.  Inside the runtime. */
 static void begin_to_end(struct program *program, const char *reason)
 {
     struct orr_isolate *iso = isolate_find(program->L);
     struct cancelling cancelling = { .reason = reason };
     program->ending = true;
-    orr_timer_free(program->patience);
-    program->patience = NULL;
+    orr_timer_free(program->failure_timer);
+    program->failure_timer = NULL;
     if (program->options->stats)
         stats_print(program->rt, program->L);
     signals_begin_last_resort(program->exiting ? program->exit_status : EXIT_FAILURE);
@@ -179,13 +180,13 @@ static void begin_to_end(struct program *program, const char *reason)
     iso->on_closed.call = isolate_closed;
     iso->on_closed.data = program;
     if (isolate_close_soon(iso))
-        orr_runtime_stop(program->rt); /* there is no memory: it is closed in program_close() */
+        orr_runtime_stop(program->rt); /* no memory: program_close() closes it */
 }
 
 static void script_failed(void *data)
 {
     struct program *program = data;
-    program->over = true;
+    program->script_failed = true;
     orr_runtime_interrupt(program->rt);
 }
 
@@ -196,15 +197,18 @@ static void patience_is_over(struct orr_timer *timer, void *data, int status)
         script_failed(data);
 }
 
-/* It raised an error, and closes what it has to: that is cleanup, too, and has its time. */
+/*
+ * The script has raised an error and closes its variables: that is cleanup, and has the grace
+ * period.
+ */
 static void script_fails(void *data)
 {
     struct program *program = data;
     struct orr_timer_options options = { .fire = patience_is_over, .data = program };
     const char *report = task_finalizer_report(program->body.body);
     program->failure = report ? strdup(report) : NULL;
-    if (!orr_timer_new(program->rt, &options, &program->patience))
-        orr_timer_start(program->patience, program->options->runtime.grace_ms * UINT64_C(1000000), 0);
+    if (!orr_timer_new(program->rt, &options, &program->failure_timer))
+        orr_timer_start(program->failure_timer, program->options->runtime.grace_ms * UINT64_C(1000000), 0);
 }
 
 void program_watch(struct program *program, struct orr_task *script)
@@ -213,7 +217,7 @@ void program_watch(struct program *program, struct orr_task *script)
     body_watch(&program->body, ltask_of(script));
 }
 
-/* Inside the runtime. */
+/* Handles a signal.  Inside the runtime. */
 static void look_to_signal(struct program *program, int number)
 {
     if (number == SIGQUIT)
@@ -233,7 +237,7 @@ static void look_to_signal(struct program *program, int number)
     }
 }
 
-/* The run was interrupted.  False if it is over. */
+/* Called when the run was interrupted.  Returns false if the run is over. */
 static bool look(struct program *program)
 {
     int number;
@@ -242,7 +246,7 @@ static bool look(struct program *program)
         look_to_signal(program, number);
     if (program->exiting && !program->ending)
         begin_to_end(program, "exit");
-    if (program->over && !program->ending && !program->until)
+    if (program->script_failed && !program->ending && !program->until)
         begin_to_end(program, "the script has failed");
     bool done = program->until && orr_task_done(program->until);
     orr_runtime_leave(program->rt);
@@ -258,7 +262,7 @@ int program_run(struct program *program)
     return error;
 }
 
-/* What was written and cannot be is not lost in silence. */
+/* Reports output that cannot be written. */
 static int flush_output(int status)
 {
     if (!fflush(stdout) && !ferror(stdout))
@@ -276,7 +280,7 @@ int program_close(struct program *program, int status)
         orr_lua_close(program->L);
         program->L = NULL;
     }
-    orr_timer_free(program->patience);
+    orr_timer_free(program->failure_timer);
     orr_runtime_free(program->rt);
     free(program->failure);
     signals_release();

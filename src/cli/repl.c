@@ -1,9 +1,11 @@
 /*
- * The prompt: a task of the runtime, in C, that waits for standard input, starts what was typed as a task of its own, waits for that,
- * shows what came of it, and asks again.  Everything else in the runtime goes on meanwhile.
+ * The prompt: a C task of the runtime.  It waits for standard input, starts each line as a task of
+ * its own, waits for that, shows the result, and asks again.  Everything else in the runtime goes
+ * on in between.
  *
- * Ctrl-C forgets what is being typed, or ends the tasks of the line that runs, with the grace period to clean up; a second one does not
- * wait for that.  For this each line has a number of its own, as scripts have (lua/script.h).
+ * Ctrl-C discards what was typed, or ends the tasks of the running line, which have the grace
+ * period to clean up; a second one does not wait for that.  For this purpose each line has its own
+ * number, as scripts have (lua/task/scripts.h).
  */
 #include "cli/repl.h"
 
@@ -23,17 +25,17 @@
 #include <string.h>
 #include <unistd.h>
 
-#define BUSY_NS UINT64_C(100000000) /* what a line may run without waiting once it is cancelled */
+#define BUSY_NS UINT64_C(100000000) /* how long a cancelled line may run without waiting */
 
 struct repl {
     struct program *program;
     struct input *input;
     char *pending;                /* lines that are not complete yet; NULL for none */
-    struct orr_task *line;        /* that runs; NULL for none */
-    struct orr_observer observer; /* of that: how it ends is ours to report */
-    bool interrupted;             /* it was cancelled */
-    struct shutdown shutdown;     /* of a line that was */
-    struct orr_waker ender;       /* who sees to that */
+    struct orr_task *line;        /* the line that runs; NULL for none */
+    struct orr_observer observer; /* of that line: we report how it ends */
+    bool interrupted;             /* the line was cancelled */
+    struct shutdown shutdown;     /* of a cancelled line */
+    struct orr_waker ender;       /* the task that does the shutdown */
     unsigned number;
     char name[32];
     struct orr_wait wait;
@@ -41,7 +43,7 @@ struct repl {
     bool waiting; /* for input */
 };
 
-/* --- Commands ------------------------------------------------------------------------------------------------------------------- */
+/* --- Commands --------------------------------------------------------------------------------- */
 
 static void print_task(void *data, const char *text)
 {
@@ -87,7 +89,7 @@ static const struct {
 
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
-/* True if the line is one, known or not: no Lua begins with a dot and a letter. */
+/* Returns true if the line is a command, known or not: no Lua begins with a dot and a letter. */
 static bool run_command(struct repl *repl, const char *line)
 {
     char word[32];
@@ -102,12 +104,12 @@ static bool run_command(struct repl *repl, const char *line)
         }
     }
     const char *near = nearest(word, names, COMMANDS);
-    report_line("there is no '%s'; %s%s%s", word, near ? "did you mean '" : "see .help", near ? near : "",
+    report_line("unknown command '%s'; %s%s%s", word, near ? "did you mean '" : "see .help", near ? near : "",
                 near ? "'?" : "");
     return true;
 }
 
-/* --- Lines ---------------------------------------------------------------------------------------------------------------------- */
+/* --- Lines ------------------------------------------------------------------------------------ */
 
 static void ask(struct repl *repl)
 {
@@ -115,7 +117,7 @@ static void ask(struct repl *repl)
     input_begin(repl->input, repl->pending ? ">> " : "> ");
 }
 
-/* Adds a line to those that are not complete; false without memory. */
+/* Adds a line to the incomplete ones; returns false without memory. */
 static bool append(struct repl *repl, const char *line)
 {
     size_t before = repl->pending ? strlen(repl->pending) : 0;
@@ -165,7 +167,7 @@ static void finish_line(struct repl *repl)
 {
     const struct orr_result *result = orr_task_result(repl->line);
     if (result->error && repl->program->L)
-        unhandled_report_all(isolate_find(repl->program->L)); /* what has failed before it */
+        unhandled_report_all(isolate_find(repl->program->L)); /* earlier failures come first */
     bool ended = result->error == -ECANCELED || result->error == -ETIME;
     if (repl->interrupted && ended)
         report_line("interrupted");
@@ -190,7 +192,10 @@ static enum orr_poll end_line(struct orr_task *task, void *data)
     return ORR_DONE;
 }
 
-/* All tasks that the line has begun.  If those of an earlier one are still being ended, the line itself. */
+/*
+ * Ends all tasks that the line has started.  If those of an earlier line are still being ended,
+ * ends the line itself.
+ */
 static void begin_to_end_line(struct repl *repl)
 {
     struct orr_isolate *iso = isolate_find(repl->program->L);
@@ -201,7 +206,7 @@ static void begin_to_end_line(struct repl *repl)
     orr_tree_visit(repl->line, bound, NULL);
     orr_task_cancel(repl->line, "interrupted");
     if (line && !repl->shutdown.phase && !orr_spawn(repl->program->rt, &what))
-        shutdown_begin(&repl->shutdown, iso, line->script, iso->worker->grace_ns);
+        shutdown_begin(&repl->shutdown, iso, line->script, worker_grace_ns(iso->worker));
 }
 
 static void stop_waiting_for_line(struct repl *repl)
@@ -235,9 +240,9 @@ static void on_terminal_changed(void *data)
     input_renew(repl->input);
 }
 
-/* --- The task ------------------------------------------------------------------------------------------------------------------- */
+/* --- The task --------------------------------------------------------------------------------- */
 
-/* 0 when there is something to read; else as any wait. */
+/* Returns 0 when there is something to read; else as any wait. */
 static int await_input(struct repl *repl, struct orr_task *task)
 {
     if (input_waiting(repl->input) || repl->input->end)

@@ -6,7 +6,7 @@
 
 struct input;
 
-/* Reads and runs lines until there are no more, or .exit.  Answers the exit status. */
+/* Reads and runs lines until there are no more, or until .exit.  Returns the exit status. */
 int repl_run(struct program *program, struct input *input);
 
 #endif

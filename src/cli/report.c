@@ -21,7 +21,8 @@ extern const size_t orrery_cli_report_size;
 
 static enum colour wanted;
 static void (*write_elsewhere)(const char *text);
-static lua_State *dresser; /* a state with the function of report.lua on its stack; NULL before it is needed */
+/* A state with report.lua's function on its stack; NULL before the first report. */
+static lua_State *formatter;
 
 void report_open(enum colour colour)
 {
@@ -30,9 +31,9 @@ void report_open(enum colour colour)
 
 void report_close(void)
 {
-    if (dresser)
-        lua_close(dresser);
-    dresser = NULL;
+    if (formatter)
+        lua_close(formatter);
+    formatter = NULL;
 }
 
 bool report_coloured(int fd)
@@ -48,7 +49,7 @@ void report_through(void (*write)(const char *text))
     write_elsewhere = write;
 }
 
-/* After what the script has printed itself. */
+/* Writes after everything that the script has printed. */
 static void put(const char *text)
 {
     if (write_elsewhere) {
@@ -74,9 +75,9 @@ void report_line(const char *format, ...)
     put(text);
 }
 
-/* --- What report.lua is given ------------------------------------------------------------------------------------------ */
+/* --- For report.lua --------------------------------------------------------------------------- */
 
-/* A line of a regular file; others can be read only once. */
+/* Reads a line of a regular file; other files can be read only once. */
 static int line_of(lua_State *L)
 {
     const char *path = luaL_checkstring(L, 1);
@@ -99,7 +100,8 @@ static int line_of(lua_State *L)
     if (length > 0 && line[length - 1] == '\n')
         length--;
     if (length >= 0)
-        lua_pushlstring(L, line, (size_t)length); /* without memory, the line leaks, and the report is bare */
+        /* Without memory the line leaks, and the report is plain. */
+        lua_pushlstring(L, line, (size_t)length);
     free(line);
     return length >= 0;
 }
@@ -112,14 +114,14 @@ static int nearest_of(lua_State *L)
     const char **names = lua_newuserdatauv(L, (count + 1) * sizeof *names, 0);
     for (lua_Unsigned i = 0; i < count; i++) {
         lua_rawgeti(L, 2, (lua_Integer)i + 1);
-        names[i] = lua_tostring(L, -1); /* the list keeps it */
+        names[i] = lua_tostring(L, -1); /* the list keeps the text */
         lua_pop(L, 1);
     }
     lua_pushstring(L, nearest(word, names, count));
     return 1;
 }
 
-static int open_dresser(lua_State *L)
+static int open_formatter(lua_State *L)
 {
     luaL_openlibs(L);
     if (luaL_loadbufferx(L, orrery_cli_report, orrery_cli_report_size, "=orrery/report.lua", "t") != LUA_OK)
@@ -133,25 +135,25 @@ static int open_dresser(lua_State *L)
     return 1;
 }
 
-static lua_State *find_dresser(void)
+static lua_State *find_formatter(void)
 {
-    if (dresser)
-        return dresser;
+    if (formatter)
+        return formatter;
     lua_State *L = luaL_newstate();
     if (!L)
         return NULL;
-    lua_pushcfunction(L, open_dresser);
+    lua_pushcfunction(L, open_formatter);
     if (lua_pcall(L, 0, 1, 0) != LUA_OK) {
         lua_close(L);
         return NULL;
     }
-    dresser = L;
+    formatter = L;
     return L;
 }
 
 void report_text(lua_State *script, const char *text)
 {
-    lua_State *L = find_dresser();
+    lua_State *L = find_formatter();
     if (!L) {
         report_line("%s", text);
         return;

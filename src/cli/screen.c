@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 static struct input *asking; /* NULL while it is not open */
-static FILE *before;         /* what stdout was */
-static bool in_a_line;       /* the last thing printed was not the end of one */
+static FILE *before;         /* the original stdout */
+static bool in_a_line;       /* the last output did not end with a newline */
 
 static size_t write_all(int fd, const char *bytes, size_t size)
 {
@@ -41,7 +41,7 @@ static size_t write_above(int fd, const char *bytes, size_t size)
 static ssize_t on_write(void *cookie, const char *bytes, size_t size)
 {
     (void)cookie;
-    return (ssize_t)write_above(STDOUT_FILENO, bytes, size); /* 0 is an error, for such streams */
+    return (ssize_t)write_above(STDOUT_FILENO, bytes, size); /* 0 means an error for such streams */
 }
 
 void screen_open(struct input *input)

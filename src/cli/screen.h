@@ -1,22 +1,23 @@
 /*
- * What scripts print while somebody types: it goes above the prompt, and the prompt comes back below it.
+ * Shows what scripts print while the user types: it goes above the prompt, and the prompt comes
+ * back below it.
  *
- * stdout becomes a stream that does so, which works for all that goes through stdio: print, io.write, io.stdout.  It must be opened before
- * the Lua state, which keeps the stream that it finds.
+ * stdout becomes a stream that does this, for everything that uses stdio: print, io.write,
+ * io.stdout.  Open it before the Lua state, which keeps the stream that it finds.
  */
 #ifndef ORR_CLI_SCREEN_H
 #define ORR_CLI_SCREEN_H
 
 #include "cli/input.h"
 
-/* Nothing changes where input does not come from a terminal. */
+/* Changes nothing if input does not come from a terminal. */
 void screen_open(struct input *input);
 void screen_close(void);
 
-/* To stderr, above the prompt likewise. */
+/* Writes to stderr, above the prompt, too. */
 void screen_complain(const char *text);
 
-/* Ends a line that something has printed only in part, so that a prompt begins on its own. */
+/* Ends an unfinished line of output, so that the prompt begins on its own line. */
 void screen_fresh_line(void);
 
 #endif

@@ -15,18 +15,18 @@
 extern const char orrery_cli_pretty[];
 extern const char orrery_cli_prompt[];
 
-static const char functions; /* its address is the place of prompt.lua's table in the registry */
+static const char functions; /* its address is the registry key of prompt.lua's table */
 
-#define LONGEST_NS UINT64_C(200000000) /* that completing may take */
+#define LONGEST_NS UINT64_C(200000000) /* the longest time for a completion */
 
-/* --- Opening ----------------------------------------------------------------------------------------------------------------- */
+/* --- Opening ---------------------------------------------------------------------------------- */
 
 static int push_chunk(lua_State *L, const char *text, const char *name)
 {
     return orr_lua_load(L, &(struct orr_lua_source){ .text = text, .name = name });
 }
 
-/* The API: from where `require` finds it, or else from the sandbox. */
+/* Pushes the API: from where `require` finds it, or from the sandbox. */
 static void push_api(lua_State *L)
 {
     lua_getglobal(L, "require");
@@ -60,7 +60,7 @@ int session_open(struct program *program, bool coloured)
     lua_pushboolean(L, coloured);
     if (push_chunk(L, orrery_cli_pretty, "=orrery/pretty.lua") ||
         push_chunk(L, orrery_cli_prompt, "=orrery/prompt.lua") || orr_lua_call(L, 3, 0, ORR_NEVER)) {
-        report_line("no prompt: %s", lua_isstring(L, -1) ? lua_tostring(L, -1) : "not enough memory");
+        report_line("cannot open the prompt: %s", lua_isstring(L, -1) ? lua_tostring(L, -1) : "not enough memory");
         lua_settop(L, 0);
         return 1;
     }
@@ -74,7 +74,7 @@ static void push_function(lua_State *L, const char *name)
     lua_remove(L, -2);
 }
 
-/* --- Lines ------------------------------------------------------------------------------------------------------------------- */
+/* --- Lines ------------------------------------------------------------------------------------ */
 
 enum { AT_ONCE = 64 };
 
@@ -127,7 +127,7 @@ static int line_over(lua_State *L, int status, lua_KContext context)
     return 0;
 }
 
-/* The task.  Upvalue: the chunk. */
+/* The body of the task.  Upvalue: the chunk. */
 static int run_line(lua_State *L)
 {
     lua_pushvalue(L, lua_upvalueindex(1));
@@ -142,7 +142,7 @@ static bool ends_too_early(const char *message)
     return length >= tail && !strcmp(message + length - tail, mark);
 }
 
-/* As an expression, if it is one; else as it is. */
+/* Compiles the line as an expression if it is one, else as statements. */
 static enum session_answer push_line(lua_State *L, const char *text)
 {
     char *expression;
@@ -188,11 +188,11 @@ enum session_answer session_start(struct program *program, const char *text, con
         return SESSION_STARTED;
     }
     lua_settop(L, 0);
-    report_line("not enough memory to run this");
+    report_line("not enough memory to run this line");
     return SESSION_REFUSED;
 }
 
-/* --- What else Lua is asked ----------------------------------------------------------------------------------------------------- */
+/* --- Other calls into Lua --------------------------------------------------------------------- */
 
 char *session_complete(void *data, const char *text, size_t length)
 {
@@ -217,7 +217,7 @@ void session_print_help(struct program *program)
     lua_pop(L, 1);
 }
 
-/* Those that are set are anchored, somewhere in the registry. */
+/* Active timers are anchored in the registry. */
 static int collect_timers(lua_State *L)
 {
     lua_Integer count = 0;
@@ -241,7 +241,10 @@ void session_print_timers(struct program *program)
     int top = lua_gettop(L);
     push_function(L, "timers");
     lua_pushcfunction(L, collect_timers);
-    if (lua_pcall(L, 0, 1, 0) != LUA_OK || orr_lua_call(L, 1, 0, LONGEST_NS))
-        report_line("the timers cannot be shown now");
+    int error = lua_pcall(L, 0, 1, 0) == LUA_OK ? orr_lua_call(L, 1, 0, LONGEST_NS) : -ENOMEM;
+    if (error == -EBUSY)
+        report_line("cannot show the timers while a task is suspended in the middle of a slice; try again");
+    else if (error)
+        report_line("cannot show the timers: %s", strerror(-error));
     lua_settop(L, top);
 }

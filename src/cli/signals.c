@@ -11,18 +11,19 @@
 
 static const int caught[] = { SIGINT, SIGTERM, SIGQUIT, SIGWINCH, SIGCONT };
 
-enum { CAUGHT = sizeof caught / sizeof *caught, ENDING = 3 }; /* the first ones are for all programs */
+/* The first ones are for all programs. */
+enum { CAUGHT = sizeof caught / sizeof *caught, ENDING = 3 };
 
 static _Atomic(struct orr_runtime *) runtime; /* lock-free, as a handler needs it */
-static _Atomic bool waiting[CAUGHT];          /* to be taken */
+static _Atomic bool waiting[CAUGHT];          /* signals that have come and were not taken yet */
 static bool handled[CAUGHT];
 
 static _Atomic unsigned last_resort_ms;
 static _Atomic bool at_prompt;
-static _Atomic int last_signal; /* that is to end it; 0 for none */
-static _Atomic int last_status; /* with which it ends, if no signal does */
+static _Atomic int last_signal; /* the signal that ends the process; 0 for none */
+static _Atomic int last_status; /* the exit status if no signal ends it */
 
-/* Only what a handler may call. */
+/* Calls only what a handler may call. */
 static void write_text(const char *text)
 {
     size_t left = strlen(text);
@@ -59,24 +60,27 @@ _Noreturn void signals_die(int number)
     sigaddset(&set, number);
     signal(number, SIG_DFL);
     raise(number);
-    sigprocmask(SIG_UNBLOCK, &set, NULL); /* a handler of it may be running */
+    sigprocmask(SIG_UNBLOCK, &set, NULL); /* its handler may be running */
     _exit(128 + number);
 }
 
-/* --- The last resort ----------------------------------------------------------------------------------------------------------- */
+/* --- The last resort -------------------------------------------------------------------------- */
 
-/* Where everything else has failed: a C function does not return, so nothing of ours gets to run. */
+/*
+ * Ends the process when everything else has failed: a C function does not return, so none of our
+ * code runs.
+ */
 static void on_last_resort(int number)
 {
     (void)number;
-    write_text("orrery: it has not ended in its grace period, since a C function does not return: ended by force\n");
+    write_text("orrery: a C function did not return within the grace period: the process is ended by force\n");
     int signal = atomic_load(&last_signal);
     if (signal)
         signals_die(signal);
     _exit(atomic_load(&last_status));
 }
 
-/* Only what a handler may call.  The first one counts. */
+/* Calls only what a handler may call.  The first call counts. */
 static void begin_last_resort(void)
 {
     static _Atomic bool begun;
@@ -105,9 +109,9 @@ void signals_at_prompt(bool is)
     atomic_store(&at_prompt, is);
 }
 
-/* --- Catching ---------------------------------------------------------------------------------------------------------------- */
+/* --- Catching --------------------------------------------------------------------------------- */
 
-/* timeout(1) and others signal a process, and then its group: that is one wish, not two. */
+/* timeout(1) and others signal a process and then its group: that counts as one signal. */
 static bool comes_right_after(void)
 {
     enum { ONE_WISH_MS = 20 };
@@ -131,7 +135,8 @@ static void on_signal(int number)
         if (!atomic_exchange(&waiting[i], true) || i >= ENDING)
             continue;
         if (number != SIGQUIT)
-            signal(number, SIG_DFL); /* whatever comes of showing the tree, another one ends it */
+            /* If showing the tree fails, another signal ends the process. */
+            signal(number, SIG_DFL);
         signals_show_tree();
         if (number != SIGQUIT)
             signals_die(number);
@@ -154,7 +159,7 @@ static void handle(int first, int end, int flags)
 void signals_catch(struct orr_runtime *rt)
 {
     atomic_store(&runtime, rt);
-    handle(0, ENDING, 0); /* without SA_RESTART: whoever blocks in a read is to hear of it */
+    handle(0, ENDING, 0); /* no SA_RESTART: a blocking read must return */
 }
 
 void signals_catch_terminal(void)

@@ -19,7 +19,7 @@ static void row_of(const char *what, double amount, const char *unit)
     fprintf(stderr, "  %-28s %12.3f %s\n", what, amount, unit);
 }
 
-/* As in all messages; the number is below those of other rows. */
+/* Writes a time as in all messages, with the number aligned with other rows. */
 static void row_of_time(const char *what, uint64_t ns)
 {
     char text[TEXT_DURATION_ROOM];
@@ -42,7 +42,7 @@ void stats_print(struct orr_runtime *rt, struct lua_State *L)
         return;
     fflush(stdout);
     fprintf(stderr, "orrery: statistics (reactor: %s)\n", orr_reactor_name(stats.reactor));
-    row_of_time("processor time, own", nanoseconds(usage.ru_utime));
+    row_of_time("processor time, user", nanoseconds(usage.ru_utime));
     row_of_time("processor time, system", nanoseconds(usage.ru_stime));
     row_of("memory of Lua, peak", (double)lua.memory_peak / 1024, "KB");
     row_of("memory of Lua, at the end", (double)lua.memory_used / 1024, "KB");
@@ -63,7 +63,7 @@ void stats_print(struct orr_runtime *rt, struct lua_State *L)
     row("timers dropped", stats.timers_dropped + lua.timers_dropped);
     if (stats.timers_fired) {
         row_of_time("timers late by, median", stats.lateness_p50_ns);
-        row_of_time("timers late by, 99th in 100", stats.lateness_p99_ns);
-        row_of_time("timers late by, at most", stats.lateness_max_ns);
+        row_of_time("timers late by, 99th percentile", stats.lateness_p99_ns);
+        row_of_time("timers late by, maximum", stats.lateness_max_ns);
     }
 }

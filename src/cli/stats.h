@@ -1,4 +1,4 @@
-/* --stats: what running a script took, as a table on stderr. */
+/* --stats: prints statistics about a run as a table on stderr. */
 #ifndef ORR_CLI_STATS_H
 #define ORR_CLI_STATS_H
 

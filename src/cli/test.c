@@ -1,11 +1,11 @@
 /*
- * `orrery test`: the process that finds the test files and starts a process for each.  All of that is a Lua task on the machine's clock
- * (lua/cli/test/main.lua); here is only what it stands on.
+ * `orrery test`: the process that finds the test files and starts a process for each.  A Lua task
+ * on the machine's clock does this (lua/cli/test/main.lua); this file starts it.
  */
 #include "cli/test.h"
 
 #include "cli/commands.h"
-#include "cli/parts.h"
+#include "cli/lua_modules.h"
 #include "cli/process.h"
 
 #include <orrery.h>
@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What `main` has come to: it keeps its status here, for a task's results are not the host's to read. */
+/* Keeps the result of `main`: a host cannot read the results of a Lua task. */
 static int set_status(lua_State *L)
 {
     int *status = lua_touserdata(L, lua_upvalueindex(1));
@@ -24,7 +24,7 @@ static int set_status(lua_State *L)
     return 0;
 }
 
-/* The body of the task: [what C has] [the words] [set_status] */
+/* The body of the task: [C functions] [command line] [set_status] */
 static int run_over(lua_State *L, int status, lua_KContext context)
 {
     (void)status;
@@ -46,7 +46,7 @@ static int run(lua_State *L)
     return run_over(L, LUA_OK, 0);
 }
 
-/* [status] [argc] [argv] -> what the task begins with */
+/* [status] [argc] [argv] -> the task's function and arguments */
 static int prepare(lua_State *L)
 {
     int *status = lua_touserdata(L, 1);
@@ -70,7 +70,7 @@ static int start(lua_State *L, int argc, char **argv, int *status)
     lua_pushlightuserdata(L, status);
     lua_pushinteger(L, argc);
     lua_pushlightuserdata(L, argv);
-    int error = parts_preload(L) ? LUA_ERRMEM : lua_pcall(L, 3, 4, 0);
+    int error = lua_modules_preload(L) ? LUA_ERRMEM : lua_pcall(L, 3, 4, 0);
     if (error == LUA_OK && !orr_lua_start(L, 3, "orrery test", NULL))
         return 0;
     fprintf(stderr, "orrery test: %s\n", lua_gettop(L) ? lua_tostring(L, -1) : "not enough memory");
@@ -88,10 +88,10 @@ int test_main(int argc, char **argv)
     for (int entry = 0; entry < ORR_LUA_ENTRIES; entry++)
         options.deadline_ns[entry] = ORR_NEVER;
     lua_State *L;
-    int status = 1; /* unless it says otherwise */
+    int status = 1; /* unless set_status() changes it */
     int error = orr_lua_new(rt, &options, &L);
     if (error) {
-        fprintf(stderr, "orrery test: no Lua state: %s\n", strerror(-error));
+        fprintf(stderr, "orrery test: cannot create a Lua state: %s\n", strerror(-error));
     } else {
         if (!start(L, argc, argv, &status))
             orr_runtime_run(rt);

@@ -1,15 +1,17 @@
 /*
- * The process of one test file: a runtime on a virtual clock, one isolate, and a loop of turns that looks at the real time after
- * each.  Lua decides (lua/cli/test/file.lua); it is called from here when something has come from outside it: a deadlock in virtual
- * time, a time limit, the wish of the other process that this one end.
+ * The process of one test file: a runtime on a virtual clock, one isolate, and a loop of turns that
+ * checks the real time after each.  Lua decides (lua/cli/test/file.lua).  This file calls it for
+ * what comes from outside: a deadlock in virtual time, a time limit, or the parent process that
+ * asks this one to end.
  *
- * A time limit can only be told when no Lua is in the middle of a slice.  Lua that never waits is ended by the deadline that every task has
- * here, the time limit of a test, and then it can.
+ * Lua can be told of a time limit only when no Lua is in the middle of a slice.  Lua that never
+ * waits is ended by the deadline of its task, which is the time limit of a test; then it can be
+ * told.
  */
-#include "cli/parts.h"
+#include "cli/lua_modules.h"
 #include "cli/process.h"
 #include "cli/test.h"
-#include "cli/test_words.h"
+#include "cli/test_options.h"
 
 #include <orrery.h>
 
@@ -38,19 +40,19 @@ struct texts {
 };
 
 struct runner {
-    struct test_words words;
+    struct test_options options;
     struct orr_runtime *rt;
     lua_State *L;
-    int handlers;           /* a reference to the table of what file.lua answers */
-    uint64_t limit_at;      /* of what runs now */
-    uint64_t file_limit_at; /* ORR_NEVER once it was told */
+    int handlers;           /* a reference to the table that file.lua returns */
+    uint64_t limit_at;      /* for what runs now */
+    uint64_t file_limit_at; /* ORR_NEVER once it was reported */
     unsigned deadlocks;     /* since anything began */
     bool finished;
-    bool overran;          /* something was ended at its deadline in the turn that is over */
-    bool postponed;        /* the limit was, because of that: once is enough */
-    struct texts strays;   /* failures that nobody saw, */
-    struct texts overruns; /* and of these, what was ended at its deadline */
-    struct texts notices;  /* of all that was ended at its deadline, seen or not */
+    bool overran;           /* something was ended at its deadline in the last turn */
+    bool postponed;         /* the limit was postponed because of that; once is enough */
+    struct texts unhandled; /* failures that nobody saw */
+    struct texts overruns;  /* those of them that were ended at a deadline */
+    struct texts notices;   /* everything that was ended at a deadline, seen or not */
 };
 
 static volatile sig_atomic_t asked_to_stop;
@@ -67,7 +69,7 @@ static uint64_t from_now(uint64_t ms)
     return ms ? real_now() + ms * MS : ORR_NEVER;
 }
 
-/* --- What Lua has of C -------------------------------------------------------------------------------------------------------- */
+/* --- C functions for Lua ---------------------------------------------------------------------- */
 
 static struct runner *runner_of(lua_State *L)
 {
@@ -81,7 +83,7 @@ static int send_records(lua_State *L)
     while (length) {
         ssize_t written = write(PROCESS_RECORDS, bytes, length);
         if (written < 0 && errno != EINTR)
-            return luaL_error(L, "nobody hears: %s", strerror(errno));
+            return luaL_error(L, "cannot send results to the test runner: %s", strerror(errno));
         bytes += written > 0 ? written : 0;
         length -= written > 0 ? (size_t)written : 0;
     }
@@ -113,7 +115,7 @@ static void keep_text(struct texts *texts, const char *text)
     texts->count += texts->list[texts->count] != NULL;
 }
 
-/* -> a list of them; nil if there are none */
+/* Returns a list of the texts; nil if there are none. */
 static int take_texts(lua_State *L, struct texts *texts)
 {
     if (!texts->count)
@@ -128,9 +130,9 @@ static int take_texts(lua_State *L, struct texts *texts)
     return 1;
 }
 
-static int take_strays(lua_State *L)
+static int take_unhandled(lua_State *L)
 {
-    return take_texts(L, &runner_of(L)->strays);
+    return take_texts(L, &runner_of(L)->unhandled);
 }
 
 static int take_notices(lua_State *L)
@@ -147,7 +149,7 @@ static void push_functions(lua_State *L, struct runner *self)
 {
     static const luaL_Reg functions[] = {
         { "send", send_records },      { "limit", set_limit },
-        { "finish", finish },          { "strays", take_strays },
+        { "finish", finish },          { "unhandled", take_unhandled },
         { "overruns", take_overruns }, { "notices", take_notices },
         { "clock", process_clock },    { NULL, NULL },
     };
@@ -156,19 +158,19 @@ static void push_functions(lua_State *L, struct runner *self)
     luaL_setfuncs(L, functions, 1);
 }
 
-/* [runner] -> `run`; the handlers are kept. */
+/* [runner] -> `run`; keeps the handlers. */
 static int prepare(lua_State *L)
 {
     struct runner *self = lua_touserdata(L, 1);
     lua_createtable(L, 0, 1);
-    lua_pushstring(L, self->words.file);
+    lua_pushstring(L, self->options.file);
     lua_rawseti(L, -2, 0);
     lua_setglobal(L, "arg");
     lua_getglobal(L, "require");
     lua_pushliteral(L, "orrery.test.file");
     lua_call(L, 1, 1);
     push_functions(L, self);
-    test_words_push(L, &self->words, GRACE_MS);
+    test_options_push(L, &self->options, GRACE_MS);
     lua_call(L, 2, 1);
     lua_getfield(L, -1, "run");
     lua_insert(L, -2);
@@ -176,9 +178,9 @@ static int prepare(lua_State *L)
     return 1;
 }
 
-/* --- From outside ------------------------------------------------------------------------------------------------------------- */
+/* --- From outside ----------------------------------------------------------------------------- */
 
-/* -EBUSY: not now. */
+/* Returns -EBUSY if the handler cannot be called now. */
 static int call_handler(struct runner *self, const char *name, const char *argument)
 {
     lua_State *L = self->L;
@@ -200,7 +202,7 @@ static void on_deadlock(void *data)
     if (self->finished)
         return;
     if (++self->deadlocks > DEADLOCKS_MAX) {
-        fprintf(stderr, "orrery test: a deadlock that nothing can end\n");
+        fprintf(stderr, "orrery test: a deadlock that cannot be ended\n");
         _exit(1);
     }
     call_handler(self, "deadlock", NULL);
@@ -212,13 +214,13 @@ static void on_unhandled(void *data, struct orr_task *task)
     if (!self->L || orr_lua_push_report(self->L, task))
         return;
     bool overran = orr_task_result(task) && orr_task_result(task)->error == -ETIME;
-    keep_text(overran ? &self->overruns : &self->strays, lua_tostring(self->L, -1));
+    keep_text(overran ? &self->overruns : &self->unhandled, lua_tostring(self->L, -1));
     lua_pop(self->L, 1);
 }
 
 /*
- * What was ended at its deadline has failed, like anything else: if somebody sees that, it is the test's own business, and if nobody does, the
- * sink is told.  The notice only explains it.
+ * A task that was ended at its deadline has failed like any other.  If the test sees the failure,
+ * it may expect it; if nobody does, the sink gets it.  The notice only explains it.
  */
 static void on_notice(void *data, lua_State *L, enum orr_lua_notice notice, const char *text)
 {
@@ -238,7 +240,10 @@ static void on_signal(int signal)
     asked_to_stop = 1;
 }
 
-/* A task that has run until its deadline has often brought its test to the limit, too: whoever is to hear of that hears of it first. */
+/*
+ * A task that ran until its deadline has often brought its test to the limit, too: its failure is
+ * reported first.
+ */
 static bool postpones_limits(struct runner *self)
 {
     bool postpones = self->overran && !self->postponed;
@@ -255,7 +260,7 @@ static void look_at_limits(struct runner *self)
     if (now >= self->file_limit_at && !call_handler(self, "limit", "file"))
         self->file_limit_at = ORR_NEVER;
     if (now >= self->limit_at)
-        call_handler(self, "limit", "test"); /* which sets another */
+        call_handler(self, "limit", "test"); /* it sets the next limit */
 }
 
 static void print_line(void *data, const char *text)
@@ -263,7 +268,7 @@ static void print_line(void *data, const char *text)
     fprintf(data, "%s\n", text);
 }
 
-/* In the middle of a slice, Lua cannot tell what is running: then the tree is printed. */
+/* In the middle of a slice, Lua cannot report what is running: then the tree is printed. */
 static void stop_now(struct runner *self)
 {
     if (call_handler(self, "stop", NULL) == -EBUSY && !orr_runtime_enter(self->rt)) {
@@ -274,14 +279,16 @@ static void stop_now(struct runner *self)
     _exit(1);
 }
 
-/* --- The loop ------------------------------------------------------------------------------------------------------------------ */
+/* --- The loop --------------------------------------------------------------------------------- */
 
-/* Something outside is to come: I/O, another thread, a time of the machine's clock. */
+/*
+ * Sleeps while something may come from outside: I/O, another thread, a time of the machine's clock.
+ */
 static void sleep_until_needed(struct runner *self)
 {
     struct pollfd ready = { .fd = orr_runtime_fd(self->rt), .events = POLLIN };
     uint64_t now = real_now(), next = orr_runtime_next_deadline(self->rt);
-    next = self->words.real_time ? next : ORR_NEVER;
+    next = self->options.real_time ? next : ORR_NEVER;
     next = self->limit_at < next ? self->limit_at : next;
     next = self->file_limit_at < next ? self->file_limit_at : next;
     uint64_t ms = next == ORR_NEVER ? 1000 : next > now ? (next - now) / MS + 1 : 0;
@@ -293,7 +300,7 @@ static void run_turns(struct runner *self)
     while (!self->finished) {
         int more = orr_runtime_turn(self->rt, TURN_MS * MS);
         if (more < 0) {
-            fprintf(stderr, "orrery test: no turn: %s\n", strerror(-more));
+            fprintf(stderr, "orrery test: cannot run a turn: %s\n", strerror(-more));
             _exit(1);
         }
         if (asked_to_stop)
@@ -307,7 +314,7 @@ static void run_turns(struct runner *self)
 static int start(struct runner *self)
 {
     lua_State *L = self->L;
-    int status = parts_preload(L);
+    int status = lua_modules_preload(L);
     if (status == LUA_OK) {
         lua_pushcfunction(L, prepare);
         lua_pushlightuserdata(L, self);
@@ -323,18 +330,21 @@ static int open_state(struct runner *self)
 {
     struct orr_lua_options options = {
         .profile = ORR_LUA_TRUSTED,
-        .mount = self->words.mount,
+        .mount = self->options.mount,
         .notice = on_notice,
         .notice_data = self,
         .testing = true,
     };
     for (int entry = 0; entry < ORR_LUA_ENTRIES; entry++)
-        options.deadline_ns[entry] = self->words.test_limit ? self->words.test_limit * MS : ORR_NEVER;
-    options.deadline_ns[ORR_LUA_SCRIPT] = ORR_NEVER; /* the runner of tests itself */
+        options.deadline_ns[entry] = self->options.test_limit ? self->options.test_limit * MS : ORR_NEVER;
+    options.deadline_ns[ORR_LUA_SCRIPT] = ORR_NEVER; /* the test runner itself */
     return orr_lua_new(self->rt, &options, &self->L);
 }
 
-/* It must not outlive the other process, nor hand the records on to processes of the test's. */
+/*
+ * The process must not outlive its parent, nor pass the records' descriptor on to processes of the
+ * test.
+ */
 static bool settle_in(void)
 {
     struct sigaction action = { .sa_handler = on_signal };
@@ -347,14 +357,14 @@ static bool settle_in(void)
 int test_file_main(int argc, char **argv)
 {
     struct runner self = { .handlers = LUA_NOREF, .limit_at = ORR_NEVER };
-    if (!test_words_parse(&self.words, argc, argv) || !settle_in()) {
-        fprintf(stderr, "orrery test --child: this is for orrery test itself\n");
+    if (!test_options_parse(&self.options, argc, argv) || !settle_in()) {
+        fprintf(stderr, "orrery test: --child is for internal use; name the file instead: orrery test FILE\n");
         return 2;
     }
-    self.file_limit_at = from_now(self.words.file_limit);
+    self.file_limit_at = from_now(self.options.file_limit);
     self.rt = orr_runtime_new(&(struct orr_options){
-        .reactor = self.words.reactor,
-        .clock = self.words.real_time ? ORR_CLOCK_MONOTONIC : ORR_CLOCK_VIRTUAL,
+        .reactor = self.options.reactor,
+        .clock = self.options.real_time ? ORR_CLOCK_MONOTONIC : ORR_CLOCK_VIRTUAL,
         .sink = on_unhandled,
         .sink_data = &self,
         .deadlock = on_deadlock,
@@ -373,7 +383,7 @@ int test_file_main(int argc, char **argv)
         orr_lua_close(L);
     }
     orr_runtime_free(self.rt);
-    free(self.strays.list);
+    free(self.unhandled.list);
     free(self.overruns.list);
     free(self.notices.list);
     return status;

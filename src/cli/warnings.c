@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* There is one isolate in a program. */
-static bool on, in_the_middle; /* of a message in pieces */
+/* A program has one isolate. */
+static bool on, in_the_middle; /* in a message that comes in pieces */
 
 static void warn(void *data, const char *text, int to_be_continued)
 {

@@ -1,4 +1,4 @@
-/* Lua's warnings, as `lua` has them: on stderr, if they are turned on by -W or warn("@on"). */
+/* Lua's warnings, as in `lua`: on stderr, if -W or warn("@on") turns them on. */
 #ifndef ORR_CLI_WARNINGS_H
 #define ORR_CLI_WARNINGS_H
 

@@ -213,6 +213,18 @@ int runtime_grow(struct orr_runtime *rt, void (*on_close)(struct worker *worker)
     return runtime_open_workers(rt) > rt->worker_count ? 0 : error;
 }
 
+void *runtime_extension(struct orr_runtime *rt, void *(*make)(struct orr_runtime *rt), void (*free)(void *extension))
+{
+    pthread_mutex_lock(&rt->growing);
+    if (!rt->extension) {
+        rt->extension = make(rt);
+        rt->extension_free = free;
+    }
+    void *extension = rt->extension;
+    pthread_mutex_unlock(&rt->growing);
+    return extension;
+}
+
 static int start_threads(struct orr_runtime *rt)
 {
     for (unsigned number = 2; number <= rt->worker_count; number++) {
@@ -369,8 +381,8 @@ int orr_runtime_free(struct orr_runtime *rt)
     unsigned open = runtime_open_workers(rt);
     pthread_mutex_unlock(&rt->growing);
     close_workers(rt, open);
-    if (rt->pools)
-        rt->pools_free(rt->pools);
+    if (rt->extension)
+        rt->extension_free(rt->extension);
     while (atomic_load_explicit(&rt->stoppers, memory_order_acquire))
         sched_yield();
     rt->magic = 0;

@@ -41,13 +41,19 @@ struct orr_runtime {
     pthread_mutex_t growing;   /* around the opening of the crew */
     struct worker_config crew; /* what it is opened with */
     struct worker *workers;
-    struct pools *pools; /* of the layer above: its own */
-    void (*pools_free)(struct pools *pools);
+    void *extension; /* of the layer above; made under `growing` */
+    void (*extension_free)(void *extension);
 };
 
 static inline bool runtime_valid(const struct orr_runtime *rt)
 {
     return rt && rt->magic == RUNTIME_MAGIC;
+}
+
+/* How many workers the host has; the pool threads have higher numbers.  Any thread. */
+static inline unsigned runtime_host_workers(const struct orr_runtime *rt)
+{
+    return rt->worker_count;
 }
 
 static inline bool runtime_stopping(struct orr_runtime *rt)
@@ -72,6 +78,12 @@ static inline struct worker *runtime_worker(struct orr_runtime *rt, unsigned num
  * there is none at all.  Any thread.
  */
 int runtime_grow(struct orr_runtime *rt, void (*on_close)(struct worker *worker));
+
+/*
+ * The one object that a layer above keeps with a runtime.  The first call has `make` make it; `free` is called at the end of the
+ * runtime, after all workers are closed.  NULL if `make` answers NULL.  Any thread.
+ */
+void *runtime_extension(struct orr_runtime *rt, void *(*make)(struct orr_runtime *rt), void (*free)(void *extension));
 
 /*
  * Turns worker 1, of which the calling thread is the owner, until `done(data)`, for at most so long by the runtime's clock.

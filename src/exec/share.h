@@ -63,6 +63,15 @@ struct share {
     bool late_owed; /* the last pass had no time for one */
 };
 
+/*
+ * Tasks of one share that were polled too early and held back by the layer above, until it queues them again.  They count as
+ * `queued`.  Zeroed is empty.  See held_push() in extend.h.
+ */
+struct held_tasks {
+    struct queue ready;
+    struct queue late; /* had used up their time slice */
+};
+
 /* A poll under way, of a task of a share. */
 struct share_visit {
     struct share *share; /* NULL if it was closed meanwhile */

@@ -79,7 +79,8 @@ static int choose_nest(struct worker *worker, const struct orr_spawn *what, stru
     return 0;
 }
 
-int spawn_unqueued(struct worker *worker, const struct orr_spawn *what, struct orr_task **out)
+/* In no queue yet; in the parent's share. */
+static int make(struct worker *worker, const struct orr_spawn *what, struct orr_task **out)
 {
     struct orr_nest *nest;
     struct share *share;
@@ -98,12 +99,22 @@ int spawn_unqueued(struct worker *worker, const struct orr_spawn *what, struct o
     return 0;
 }
 
+int spawn_unqueued(struct worker *worker, struct share *share, const struct orr_spawn *what, struct orr_task **out)
+{
+    if (runtime_stopping(worker->runtime) && !worker->grace)
+        return -ESHUTDOWN;
+    int error = make(worker, what, out);
+    if (!error)
+        (*out)->share = share;
+    return error;
+}
+
 int spawn_for(struct worker *worker, struct share *share, const struct orr_spawn *what)
 {
     struct orr_task *task;
     if (runtime_stopping(worker->runtime) && !(worker->grace && worker->polling))
         return -ESHUTDOWN;
-    int error = spawn_unqueued(worker, what, &task);
+    int error = make(worker, what, &task);
     if (error)
         return error;
     task->share = share;
@@ -114,7 +125,7 @@ int spawn_for(struct worker *worker, struct share *share, const struct orr_spawn
 static int spawn_here(struct worker *worker, const struct orr_spawn *what)
 {
     struct orr_task *task;
-    int error = spawn_unqueued(worker, what, &task);
+    int error = make(worker, what, &task);
     if (error)
         return error;
     worker_ready(worker, task);

@@ -4,10 +4,14 @@
 
 #include "exec/worker.h"
 
-/* As orr_spawn() on the calling thread's own worker, except that the task is not queued: whoever makes it polls it. */
-int spawn_unqueued(struct worker *worker, const struct orr_spawn *what, struct orr_task **out);
+/*
+ * Spawns a task on the calling thread's own worker, in a share that need not be the parent's, and does not queue it: the caller
+ * polls it, or queues it by worker_ready().  Hands out no reference.  -ESHUTDOWN while the runtime stops, except while tasks
+ * clean up; else as orr_spawn().
+ */
+int spawn_unqueued(struct worker *worker, struct share *share, const struct orr_spawn *what, struct orr_task **out);
 
-/* As orr_spawn() on the calling thread's own worker, without a waker or a reference, in a share that need not be the parent's. */
+/* Spawns a task as orr_spawn() does on the calling thread's own worker, without waker or reference, in the given share. */
 int spawn_for(struct worker *worker, struct share *share, const struct orr_spawn *what);
 
 #endif

@@ -90,6 +90,31 @@ static inline bool watch_failed(const struct watch *watch)
     return !watch->thread;
 }
 
+/* Why the slice that was begun is not interrupted: the call that failed, and its errno.  NULL if it is interrupted. */
+static inline const char *watch_failed_call(const struct watch *watch, int *error)
+{
+    *error = watch->error;
+    return watch->failed_call;
+}
+
+/* When the timer of the slice under way was set; 0 if it was set in an earlier slice. */
+static inline uint64_t watch_timer_set_at(const struct watch *watch)
+{
+    return watch->slice == watch->set_in ? watch->set_at : 0;
+}
+
+/* When the worker's turn began; 0 for one without an end. */
+static inline uint64_t watch_turn_began(const struct watch *watch)
+{
+    return watch->turn_began;
+}
+
+/* When the worker's turn is to end; WATCH_NO_END for never. */
+static inline uint64_t watch_turn_end(const struct watch *watch)
+{
+    return watch->turn_end;
+}
+
 /* The calling thread drives the worker from now on: the timer is to be its own. */
 void watch_move(struct watch *watch);
 

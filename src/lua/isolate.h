@@ -8,7 +8,7 @@
 #ifndef ORR_LUA_ISOLATE_H
 #define ORR_LUA_ISOLATE_H
 
-#include "exec/runtime.h"
+#include "exec/extend.h"
 #include "lua/api/events.h"
 #include "lua/api/schedule.h"
 #include "lua/api/script_timers.h"
@@ -71,12 +71,12 @@ struct orr_isolate {
     struct shutdowns shutdowns;         /* task/shutdown.c */
     struct discard discard;
     struct objects objects;
-    struct scripts scripts;     /* task/script.c */
-    struct body_watches bodies; /* task/body_watch.c */
-    struct event_queue events;
-    struct schedule schedule;
-    struct script_timers timers;
-    struct settings *settings; /* a reference */
+    struct scripts scripts;      /* task/script.c */
+    struct body_watches bodies;  /* task/body_watch.c */
+    struct event_queue events;   /* api/events.c */
+    struct schedule schedule;    /* api/schedule.c */
+    struct script_timers timers; /* api/script_timers.c */
+    struct settings *settings;   /* a reference */
     struct alloc alloc;
 
     /* Hooks of the layers above. */
@@ -96,7 +96,7 @@ static inline struct orr_isolate *isolate_of(lua_State *L)
 /* Whether it, or a script in it, may be being ended: then shutdown.h knows more. */
 static inline bool isolate_ends(const struct orr_isolate *iso)
 {
-    return iso->closing || iso->shutdowns.first || iso->worker->grace_end;
+    return iso->closing || iso->shutdowns.first || worker_grace_end(iso->worker);
 }
 
 /*

@@ -4,9 +4,10 @@
 #include <signal.h>
 #include <stdatomic.h>
 
-static _Atomic(struct orr_runtime *) owner; /* whom to interrupt; lock-free, as a handler needs it */
-static atomic_bool come;                    /* and not taken yet */
-static atomic_bool again;                   /* it has come before */
+/* The runtime to interrupt; lock-free, as a handler needs it. */
+static _Atomic(struct orr_runtime *) owner;
+static atomic_bool come;  /* it has come and was not taken yet */
+static atomic_bool again; /* it has come before */
 static struct sigaction before;
 
 static void on_interrupt(int number)
@@ -14,7 +15,7 @@ static void on_interrupt(int number)
     int saved = errno;
     if (atomic_exchange(&again, true)) {
         signal(number, SIG_DFL);
-        raise(number); /* held back until we return */
+        raise(number); /* blocked until we return */
     }
     atomic_store(&come, true);
     orr_runtime_interrupt(atomic_load(&owner));

@@ -1,18 +1,23 @@
 /*
- * The API as a module of a stock Lua: `require "orrery"`, and `orrery.run` to drive it (lua/module.lua).
+ * The API as a module for a stock Lua: `require "orrery"`, and `orrery.run` to drive it
+ * (lua/module.lua).
  *
- * Each state has a runtime of its own, with one worker, which is driven by whoever calls `run`, on that thread; between two runs nothing
- * of it moves.  It lives as long as the state, and a little longer (grave.h).  When the state is closed, a finalizer, made after all
- * of the library's own and so called before them, closes the isolate: tasks are cancelled and clean up while everything is still there.
+ * Each state has its own runtime, with one worker.  The thread that calls `run` drives it; between
+ * two runs nothing of it moves.  It lives as long as the state, and a little longer
+ * (deferred_free.h).  When the state is closed, a finalizer closes the isolate.  It was created
+ * after all objects of the library and so is called before their finalizers: tasks are cancelled
+ * and clean up while everything still exists.
  *
- * The state is the user's own, so it is trusted and has no deadlines but those that tasks are given.  A signal watches slices, as in the
- * program: without it a task could neither be fair nor have a deadline, and Ctrl-C could not end a loop that never waits.
+ * The state belongs to the user, so it is trusted and has no deadlines except those that tasks are
+ * given.  A signal ends slices, as in the program: without it a task could neither be fair nor have
+ * a deadline, and Ctrl-C could not end a loop that never waits.
  */
-#include "module/grave.h"
+#include "module/deferred_free.h"
 #include "module/interrupt.h"
 
 #include "lua/api/registrations.h"
 #include "lua/isolate.h"
+#include "lua/isolate/embedded.h"
 #include "lua/task/body_watch.h"
 #include "lua/task/script.h"
 #include "lua/task/task.h"
@@ -26,29 +31,31 @@ extern const size_t orrery_lua_module_size;
 ORR_API int luaopen_orrery(lua_State *L);
 
 /*
- * A function that is being run.  It is a top task, in the sense of a script (lua/script.h): what it makes has its number.  When it fails, or
- * is interrupted, all of that ends, and has the grace period to clean up.
+ * A function that is being run.  It is a top task, as a script is (lua/task/scripts.h): what it
+ * creates has its number.  When it fails or is interrupted, all of that ends, with the grace period
+ * to clean up.
  */
 struct run {
     struct orr_runtime *rt;
     struct orr_isolate *iso;
-    struct orr_task *top; /* a reference; awaits the function, and makes its outcome known; NULL for none */
+    /* A reference; it awaits the function and passes its outcome on; NULL for none. */
+    struct orr_task *top;
     uint32_t number;
     bool interrupted, failed;
-    bool ending; /* what it has made is being ended */
+    bool ending; /* what it has created is being ended */
     struct shutdown shutdown;
-    struct orr_waker ender; /* the task that sees to that */
+    struct orr_waker ender; /* the task that does this */
     struct body_watch body;
 };
 
-/* What a state has of ours: a userdata. */
-struct home {
+/* The module's data for one state: a userdata. */
+struct module_state {
     struct orr_runtime *rt; /* NULL when the state is being closed */
-    struct grave *grave;
+    struct deferred_free *deferred;
     struct run *run; /* under way; NULL for none */
 };
 
-/* --- Running ----------------------------------------------------------------------------------------------------------- */
+/* --- Running ---------------------------------------------------------------------------------- */
 
 static void top_is_done(struct orr_task *task, void *data)
 {
@@ -63,7 +70,7 @@ static void main_failed(void *data)
     orr_runtime_interrupt(run->rt);
 }
 
-/* An error was raised, and what is to be closed is being closed: without waiting, for the grace period at most. */
+/* An error was raised, and variables are being closed: without waiting, within the grace period. */
 static void main_fails(void *data)
 {
     (void)data;
@@ -81,7 +88,7 @@ static enum orr_poll end_poll(struct orr_task *task, void *data)
     return ORR_DONE;
 }
 
-/* Inside the runtime.  The task at the top is not ended: it is to tell what has become of the function. */
+/* Inside the runtime.  The top task is not ended: it passes the function's outcome on. */
 static void begin_to_end(struct run *run)
 {
     struct orr_spawn what = {
@@ -94,10 +101,10 @@ static void begin_to_end(struct run *run)
         top->script = 0;
     run->ending = true;
     registrations_remove(run->iso, run->number);
-    shutdown_begin(&run->shutdown, run->iso, run->number, run->iso->worker->grace_ns);
+    shutdown_begin(&run->shutdown, run->iso, run->number, worker_grace_ns(run->iso->worker));
 }
 
-/* Whether the run goes on after it was interrupted between two turns. */
+/* Returns whether the run goes on after it was interrupted between two turns. */
 static bool goes_on(struct run *run)
 {
     bool now = interrupt_take();
@@ -115,7 +122,7 @@ static bool goes_on(struct run *run)
     return !done;
 }
 
-/* Runs until the task at the top is done, or without one until nothing is left. */
+/* Runs until the top task is done; without one, until nothing is left. */
 static int drive(struct run *run)
 {
     struct orr_runtime *rt = run->rt;
@@ -138,26 +145,26 @@ static int drive(struct run *run)
         shutdown_end(&run->shutdown);
         body_unwatch(run->iso, &run->body);
         orr_task_unobserve(&observer);
-        orr_task_result(run->top); /* it is seen: what has become of it is told by what it has left behind */
+        orr_task_result(run->top); /* observes the result: lua/module.lua has its outcome */
         orr_task_unref(run->top);
         orr_runtime_leave(rt);
     }
     return error == -EINTR ? 0 : error;
 }
 
-/* watch(task): the function's.  Upvalues: the isolate, the home. */
+/* watch(task) watches the function's task.  Upvalues: the isolate, the module state. */
 static int watch_main(lua_State *L)
 {
-    const struct home *home = lua_touserdata(L, lua_upvalueindex(2));
+    const struct module_state *state = lua_touserdata(L, lua_upvalueindex(2));
     struct ltask *self = ltask_check(L, 1);
-    struct run *run = home->run;
+    struct run *run = state->run;
     if (!run || !self->task)
         return 0;
     run->body = (struct body_watch){ .failing = main_fails, .failed = main_failed, .data = run };
-    int error = self->task->result.error;
+    int error = task_error(self->task);
     if (!ltask_is_over(self))
         body_watch(&run->body, self);
-    else if (error && error != -ECANCELED) /* before it came to its first wait */
+    else if (error && error != -ECANCELED) /* it failed before its first wait */
         main_failed(run);
     return 0;
 }
@@ -169,16 +176,16 @@ static int answer(lua_State *L, const char *trouble)
 }
 
 /*
- * drive([fn, ...]): runs `fn` as a task until its tree is done; without it, until nothing is left.  Answers what went wrong, if
- * anything did.  Upvalue: the home.
+ * drive([fn, ...]) runs `fn` as a task until its tree is done; without it, until nothing is left.
+ * Returns what went wrong, if anything did.  Upvalue: the module state.
  */
 static int run_loop(lua_State *L)
 {
-    struct home *home = lua_touserdata(L, lua_upvalueindex(1));
-    struct run run = { .rt = home->rt, .iso = isolate_find(L) };
+    struct module_state *state = lua_touserdata(L, lua_upvalueindex(1));
+    struct run run = { .rt = state->rt, .iso = isolate_find(L) };
     if (!run.rt)
         return answer(L, "the state is being closed");
-    struct run *outer = home->run;
+    struct run *outer = state->run;
     int error = orr_runtime_enter(run.rt);
     if (!error) {
         error = lua_gettop(L) ? orr_lua_start(L, lua_gettop(L) - 1, "orrery.run", &run.top) : 0;
@@ -188,30 +195,30 @@ static int run_loop(lua_State *L)
         }
         orr_runtime_leave(run.rt);
     }
-    home->run = &run;
+    state->run = &run;
     if (!error)
         error = drive(&run);
-    home->run = outer;
+    state->run = outer;
     if (run.interrupted)
-        return answer(L, "interrupted!"); /* as `lua` says it */
+        return answer(L, "interrupted!"); /* the message of `lua` */
     if (error == -EBUSY)
         return answer(L, "the loop is running already");
     return error ? answer(L, strerror(-error)) : 0;
 }
 
-/* --- From the beginning to the end -------------------------------------------------------------------------------------- */
+/* --- Opening and closing ---------------------------------------------------------------------- */
 
-static int close_shard(lua_State *L)
+static int close_state(lua_State *L)
 {
-    struct home *home = lua_touserdata(L, 1);
+    struct module_state *state = lua_touserdata(L, 1);
     orr_lua_close(L);
-    grave_close(home->grave);
-    *home = (struct home){ 0 };
+    deferred_free_queue(state->deferred);
+    *state = (struct module_state){ 0 };
     return 0;
 }
 
-/* Raises nothing: what it has made is freed if it fails. */
-static int open_shard(lua_State *L, struct home *home)
+/* Does not raise.  Frees what it has created if it fails. */
+static int open_state(lua_State *L, struct module_state *state)
 {
     struct orr_lua_options options = { .profile = ORR_LUA_TRUSTED };
     for (int entry = 0; entry < ORR_LUA_ENTRIES; entry++)
@@ -219,19 +226,19 @@ static int open_shard(lua_State *L, struct home *home)
     struct orr_runtime *rt = orr_runtime_new(NULL);
     if (!rt)
         return -errno;
-    struct grave *grave = grave_dig(rt);
-    int error = grave ? orr_lua_open(rt, L, &options) : -ENOMEM;
+    struct deferred_free *deferred = deferred_free_new(rt);
+    int error = deferred ? orr_lua_open(rt, L, &options) : -ENOMEM;
     if (error) {
-        grave_fill(grave);
+        deferred_free_discard(deferred);
         orr_runtime_free(rt);
         return error;
     }
-    grave_keep(grave, isolate_find(L));
-    *home = (struct home){ .rt = rt, .grave = grave };
+    deferred_free_hold(deferred, isolate_find(L));
+    *state = (struct module_state){ .rt = rt, .deferred = deferred };
     return 0;
 }
 
-/* The module's table, from where the library has put it. */
+/* Pushes the module's table, from where the library has put it. */
 static void push_module(lua_State *L)
 {
     luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
@@ -242,20 +249,19 @@ static void push_module(lua_State *L)
 
 int luaopen_orrery(lua_State *L)
 {
-    grave_clear();
+    deferred_free_run();
     lua_settop(L, 0);
-    struct home *home = lua_newuserdatauv(L, sizeof *home, 0);
+    struct module_state *state = lua_newuserdatauv(L, sizeof *state, 0);
     lua_pushvalue(L, 1);
     luaL_ref(L, LUA_REGISTRYINDEX);
     lua_createtable(L, 0, 1);
-    lua_pushcfunction(L, close_shard);
+    lua_pushcfunction(L, close_state);
     lua_setfield(L, -2, "__gc");
-    int error = open_shard(L, home);
+    int error = open_state(L, state);
     if (error)
-        return luaL_error(L, "orrery: cannot be opened in this state: %s", strerror(-error));
-    lua_setmetatable(L, 1); /* which does not fail, and makes it the first to be finalized */
-    if (luaL_loadbufferx(L, orrery_lua_module, orrery_lua_module_size, "=orrery/module.lua", "b") != LUA_OK)
-        return lua_error(L);
+        return luaL_error(L, "orrery: cannot open the module in this state: %s", strerror(-error));
+    lua_setmetatable(L, 1); /* cannot fail, and makes it the first object to be finalized */
+    embedded_push(L, &(struct embedded){ "=orrery/module.lua", orrery_lua_module, &orrery_lua_module_size });
     push_module(L);
     lua_pushvalue(L, 1);
     lua_pushcclosure(L, run_loop, 1);

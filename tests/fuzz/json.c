@@ -1,6 +1,9 @@
 /*
- * Any text is read as JSON, or refused, without harm; read in steps of any size, it is the same; what is read can be written, at once
- * or in steps, and read again; and what it takes in memory is in proportion to the text.  A target of libFuzzer: see tests/fuzz/run.
+ * Fuzzes the JSON reader and writer.  Any text is read or refused without harm.  Reading in steps
+ * of any size gives the same result.  What was read can be written, at once or in steps, and read
+ * again.  The memory needed is proportional to the text.
+ *
+ * A target for libFuzzer: see tests/fuzz/run.
  */
 #include "lua/json/json.h"
 
@@ -11,7 +14,10 @@
 
 int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size);
 
-/* What a text asks for at most: two bytes of it may be an array of its own, whose elements are gathered on the stack first. */
+/*
+ * The most memory a text may need: two bytes may be an array, whose elements are first collected on
+ * the stack.
+ */
 enum { STATE_MEMORY = 64 * 1024, MEMORY_A_BYTE = 600 };
 
 static const volatile bool never = false;
@@ -42,7 +48,7 @@ static void must(bool holds, const char *what)
 struct input {
     const char *text;
     size_t size;
-    int steps; /* at once; 0: all */
+    int steps; /* values in one step; 0: all */
 };
 
 static int read_text(lua_State *L)
@@ -58,7 +64,7 @@ static int read_text(lua_State *L)
     return answer;
 }
 
-/* Pushes the value, or why there is none. */
+/* Pushes the value, or the error message. */
 static bool reads(lua_State *L, const void *text, size_t size, int steps)
 {
     struct input input = { .text = text, .size = size, .steps = steps };

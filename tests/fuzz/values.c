@@ -1,6 +1,9 @@
 /*
- * Bytes of anybody's making are read, or refused, without harm; what is read can be written and read again; and what it takes in memory
- * is in proportion to the bytes, whatever lengths they claim.  A target of libFuzzer: see tests/fuzz/run.
+ * Fuzzes the reader of encoded values.  Any bytes are read or refused without harm.  What was read
+ * can be written and read again.  The memory needed is proportional to the bytes, whatever lengths
+ * they claim.
+ *
+ * A target for libFuzzer: see tests/fuzz/run.
  */
 #include "lua/values/message.h"
 
@@ -10,7 +13,10 @@
 
 int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size);
 
-/* What the bytes ask for at most: half of a table of pairs is free, a pair takes two bytes, and its node 24. */
+/*
+ * The most memory that bytes may need: half of a table of pairs is free, a pair takes two bytes,
+ * and its node 24.
+ */
 enum { STATE_MEMORY = 64 * 1024, MEMORY_A_BYTE = 160 };
 
 static size_t held, most;

@@ -12,7 +12,7 @@ local function later(ms, fn, ...)
   end)
 end
 
--- --- Callbacks ---------------------------------------------------------------------------------------------
+-- --- Callbacks -----------------------------------------------------------------------------------
 
 test("a callback that fires at once gives its arguments, nils included", function()
   local values = table.pack(async.await(function(callback)
@@ -143,7 +143,7 @@ test("a position says where the callback goes, and arguments come before it", fu
   equal(sum(3, 4), 7)
 end)
 
--- --- Misuse ---------------------------------------------------------------------------------------------------
+-- --- Misuse --------------------------------------------------------------------------------------
 
 test("what cannot be awaited is refused with words", function()
   raises("got nil", async.await, nil)
@@ -174,7 +174,7 @@ test("a task cannot await itself, nor one that it is part of", function()
   end))
 end)
 
--- --- Futures --------------------------------------------------------------------------------------------------------
+-- --- Futures -------------------------------------------------------------------------------------
 
 test("a future gives its results to all who await it, before and after", function()
   local future = async.future()
@@ -200,7 +200,7 @@ test("a future raises its error as it is, false included", function()
   equal(select("#", async.await(none)), 0)
 end)
 
--- --- Closables -----------------------------------------------------------------------------------------------------
+-- --- Closables -----------------------------------------------------------------------------------
 
 local function closable(name, fail)
   local self = { closed = 0 }
@@ -332,7 +332,7 @@ test("a task, a timer or a plain value may be returned", function()
   equal(async.await(function(callback) callback(1) return io.stdout.write end), 1)
 end)
 
--- --- Lists -------------------------------------------------------------------------------------------------------------
+-- --- Lists ---------------------------------------------------------------------------------------
 
 local function sleeper(ms, ...)
   local results = table.pack(...)
@@ -434,7 +434,7 @@ test("closing what was returned may wait", function()
   equal(check.elapsed(), 5)
 end)
 
--- --- Order of completion ------------------------------------------------------------------------------------------------
+-- --- Order of completion -------------------------------------------------------------------------
 
 local function done_in_order(...)
   local tasks = {}
@@ -483,7 +483,7 @@ test("many that are done come in order, and none is lost", function()
   equal(#order, 0)
 end)
 
--- --- Futures that are not waited for to the end -----------------------------------------------------------------------------
+-- --- Futures that are not waited for to the end --------------------------------------------------
 
 test("closing a task in future:wait(callback) raises closed, and nothing is called back", function()
   local future = async.future()

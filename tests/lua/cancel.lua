@@ -160,7 +160,7 @@ for _, name in ipairs(names) do
   end)
 end
 
--- --- Who closes whom ----------------------------------------------------------------------------------------------
+-- --- Who closes whom -----------------------------------------------------------------------------
 
 test("a task that closes itself hears of it at its next wait, and at every one after", function()
   local task = async.run(function()
@@ -272,7 +272,7 @@ test("a task closed in its cleanup goes on with it", function()
   check.notes "10"
 end)
 
--- --- It stays so --------------------------------------------------------------------------------------------------------------
+-- --- It stays so ---------------------------------------------------------------------------------
 
 test("a task that was closed ends as closed, whatever its function returns", function()
   local function catches()

@@ -118,7 +118,7 @@ test("cleanup in a coroutine may wait in a shield", function()
   equal(check.elapsed(), 5)
 end)
 
--- --- What is not for scripts -------------------------------------------------------------------------------------
+-- --- What is not for scripts ---------------------------------------------------------------------
 
 test("a task's own coroutine cannot be yielded, resumed or closed, and the error says what to do", function()
   raises("async.checkpoint", coroutine.yield)
@@ -179,7 +179,7 @@ test("bad arguments to coroutine's functions are refused as Lua does", function(
   raises("dead", coroutine.wrap(function() end) and function() local f = coroutine.wrap(print) f() f() end)
 end)
 
--- --- Through what ----------------------------------------------------------------------------------------------------
+-- --- Through what --------------------------------------------------------------------------------
 
 local function slow(value)
   async.sleep(1)

@@ -137,7 +137,7 @@ test("a task keeps its name when it is done", function()
   check.truthy(tostring(task):find("worker", 1, true))
 end)
 
--- --- Tracebacks ------------------------------------------------------------------------------------------------------
+-- --- Tracebacks ----------------------------------------------------------------------------------
 
 test("a traceback names the file, the line and the tasks", function()
   local task = async.run("outer", function()
@@ -175,7 +175,7 @@ test("a stack overflow in a task is an error like others", function()
   check.truthy(tostring(err):find "overflow", err)
 end)
 
--- --- Errors in odd places ------------------------------------------------------------------------------------------------
+-- --- Errors in odd places ------------------------------------------------------------------------
 
 test("an observer is told the outcome, and its error harms nobody", { errors = true }, function()
   local object = {}
@@ -253,7 +253,7 @@ test("a child that fails inside a coroutine's wait is raised in there", function
   equal(err, "child")
 end)
 
--- --- detach and complete ------------------------------------------------------------------------------------------------
+-- --- detach and complete -------------------------------------------------------------------------
 
 test("detaching a failed task takes its failure from the parent", function()
   local task = async.run(function() error("detached", 0) end)
@@ -371,7 +371,7 @@ test("a traceback of tasks that wait for each other, or for very many, has an en
   check.truthy(text:find("'level50'", 1, true) and not text:find("'level20'", 1, true), text)
 end)
 
--- --- misuse --------------------------------------------------------------------------------------------------------------
+-- --- misuse --------------------------------------------------------------------------------------
 
 test("what is wrong with an argument is told where it was given, and by the name that was called", function()
   local task = async.run(async.sleep, 1)

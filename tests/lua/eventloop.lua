@@ -31,7 +31,7 @@ local function cleanup(word, ms)
   })
 end
 
--- --- Timers --------------------------------------------------------------------------------------------------------
+-- --- Timers --------------------------------------------------------------------------------------
 
 test("timers call back in order of time, then of their setting, and the loop ends after the last", function()
   local loop = eventloop.new()
@@ -174,7 +174,7 @@ test("an interval of 0 is a millisecond", function()
   check.notes "tick 1; tick 2"
 end)
 
--- --- Events --------------------------------------------------------------------------------------------------------
+-- --- Events --------------------------------------------------------------------------------------
 
 test("a queued event reaches its handlers in the order of their registration, with all its arguments", function()
   local loop = eventloop.new()
@@ -257,7 +257,7 @@ test("a handler that queues events for ever leaves others their turn", function(
   equal(loop.pending(), 2)
 end)
 
--- --- Starting and stopping -----------------------------------------------------------------------------------------
+-- --- Starting and stopping -----------------------------------------------------------------------
 
 test("what is to be done at the start comes first, what is to be done at the end last", function()
   local loop = eventloop.new()
@@ -403,19 +403,19 @@ end)
 test("a loop that runs cannot be run once more, by its callbacks or by others", function()
   local loop = eventloop.new()
   loop.setTimeout(5, function()
-    raises("eventloop.runLoop: the loop runs already", loop.runLoop)
+    raises("eventloop.runLoop: the loop is running already", loop.runLoop)
     note "refused"
   end)
   async.run(function()
     async.sleep(1)
-    raises("eventloop.runLoop: the loop runs already", loop.runLoop)
+    raises("eventloop.runLoop: the loop is running already", loop.runLoop)
     note "refused"
   end)
   loop.runLoop()
   check.notes "refused; refused"
 end)
 
--- --- Dispose -------------------------------------------------------------------------------------------------------
+-- --- Dispose -------------------------------------------------------------------------------------
 
 test("a disposed loop has nothing left, and refuses everything but to be asked", function()
   local loop = eventloop.new()
@@ -467,7 +467,7 @@ test("a loop can be closed at the end of a block", function()
   raises("disposed", outer.runLoop)
 end)
 
--- --- One real loop -------------------------------------------------------------------------------------------------
+-- --- One real loop -------------------------------------------------------------------------------
 
 test("runLoop suspends the task that calls it, and nobody else", function()
   local other = async.run(function()
@@ -575,7 +575,7 @@ test("two tasks run two loops at once", function()
   check.notes "10 10; over 10; 20 20; over 20"
 end)
 
--- --- Callbacks that wait -------------------------------------------------------------------------------------------
+-- --- Callbacks that wait -------------------------------------------------------------------------
 
 test("callbacks may wait, side by side, and the loop waits for them", function()
   local loop = eventloop.new()
@@ -614,7 +614,7 @@ test("pending counts callbacks that wait, but not the one that asks", function()
   check.notes "1; 0"
 end)
 
--- --- Errors --------------------------------------------------------------------------------------------------------
+-- --- Errors --------------------------------------------------------------------------------------
 
 test("an error in a callback reaches the caller of runLoop as it is, and what waits is closed", function()
   local loop = eventloop.new()
@@ -699,7 +699,7 @@ test("a task that a callback has started fails the loop", function()
   equal(select(2, pcall(loop.runLoop)), "below")
 end)
 
--- --- Cancellation --------------------------------------------------------------------------------------------------
+-- --- Cancellation --------------------------------------------------------------------------------
 
 test("closing the task that runs the loop cleans up everything of it", function()
   local loop = eventloop.new()
@@ -786,7 +786,7 @@ test("a callback that closes the task that runs its loop ends both", function()
   equal(loop.pending(), 0)
 end)
 
--- --- A factory -----------------------------------------------------------------------------------------------------
+-- --- A factory -----------------------------------------------------------------------------------
 
 -- A library that polls, and takes a factory of loops, as those do that must not sleep.
 local function new_poller(fetch, new_loop)
@@ -834,7 +834,7 @@ test("a library takes a factory, and its test sees what is left on the virtual c
   equal(new_poller(function() return "at once" end, eventloop.new)(10), "at once")
 end)
 
--- --- Misuse --------------------------------------------------------------------------------------------------------
+-- --- Misuse --------------------------------------------------------------------------------------
 
 test("methods are called with a dot or with a colon", function()
   local loop <close> = eventloop.new()
@@ -886,7 +886,7 @@ test("the longest time is not too long", function()
   check.notes ""
 end)
 
--- --- How it stands --------------------------------------------------------------------------------------------------------------
+-- --- How it stands -------------------------------------------------------------------------------
 
 test("a state tells apart what was never run, runs, was stopped, ran dry, failed, and is disposed", function()
   local loop = eventloop()
@@ -924,7 +924,7 @@ test("a loop whose task was closed was stopped", function()
   equal(loop.pending(), 0)
 end)
 
--- --- What it leaves behind ---------------------------------------------------------------------------------------------------------
+-- --- What it leaves behind -----------------------------------------------------------------------
 
 local testing = orrery.testing
 

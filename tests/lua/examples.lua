@@ -8,7 +8,7 @@ local async = require("orrery").async
 local test, equal, note = check.test, check.equal, check.note
 local time_is = example.time_is
 
--- --- Three core guarantees -----------------------------------------------------------------------------------------
+-- --- Three core guarantees -----------------------------------------------------------------------
 
 local parents_wait = [[
 local parent = vim.async.run(function()
@@ -113,7 +113,7 @@ test("closing a parent from outside closes it and its child at once", function()
   time_is(0)
 end)
 
--- --- Tasks and scopes ----------------------------------------------------------------------------------------------
+-- --- Tasks and scopes ----------------------------------------------------------------------------
 
 local a_scope = [[
 local task = vim.async.run(function()
@@ -219,7 +219,7 @@ test("a parent completes without waiting for a task that was detached", function
   time_is(70)
 end)
 
--- --- Stackful coroutines -------------------------------------------------------------------------------------------
+-- --- Stackful coroutines -------------------------------------------------------------------------
 
 local coloring = [[
 -- Regular Lua functions - no special marking
@@ -258,7 +258,7 @@ test("a wait deep in plain functions suspends the task", function()
   time_is(20)
 end)
 
--- --- How tasks execute ---------------------------------------------------------------------------------------------
+-- --- How tasks execute ---------------------------------------------------------------------------
 
 local how_tasks_execute = [[
 local task = vim.async.run(function()

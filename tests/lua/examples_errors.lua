@@ -12,7 +12,7 @@ local function compute_something()
   return 1
 end
 
--- --- Error handling ------------------------------------------------------------------------------------------------
+-- --- Error handling ------------------------------------------------------------------------------
 
 local error_ends_a_sleep = [[
 local parent = vim.async.run(function()
@@ -302,7 +302,7 @@ test("a traceback goes through all the tasks involved", function()
   outer:wait()
 end)
 
--- --- Cancellation --------------------------------------------------------------------------------------------------
+-- --- Cancellation --------------------------------------------------------------------------------
 
 local cancelled_now = [[
 local task = vim.async.run(function()

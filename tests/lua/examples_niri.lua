@@ -21,7 +21,7 @@ local function with_events(name, fn)
   end)
 end
 
--- --- The problem ---------------------------------------------------------------------------------------------------
+-- --- The problem ---------------------------------------------------------------------------------
 
 local freezes = [[
 -- This freezes niri completely
@@ -37,7 +37,7 @@ with_events("a handler that never returns can be registered, and is called by it
   equal(events:emit "another", 0)
 end)
 
--- --- Nested events -------------------------------------------------------------------------------------------------
+-- --- Nested events -------------------------------------------------------------------------------
 
 local nested = [[
 niri.events:on("window:open", function(ev)
@@ -59,7 +59,7 @@ with_events("a handler may emit another event, whose handlers run at once", func
   check.notes "nested table; opened 7; emitted"
 end)
 
--- --- Limits --------------------------------------------------------------------------------------------------------
+-- --- Limits --------------------------------------------------------------------------------------
 
 local limits = [[
 -- Allow scripts to check their limits (read-only)
@@ -83,7 +83,7 @@ test("limits are only to be read", function()
   equal(orrery.runtime.execution_limit, 0)
 end)
 
--- --- schedule ------------------------------------------------------------------------------------------------------
+-- --- schedule ------------------------------------------------------------------------------------
 
 local scheduled = [[
 -- API
@@ -164,7 +164,7 @@ test("more callbacks than a turn has room for all run, in order", function()
   end
 end)
 
--- --- loop ----------------------------------------------------------------------------------------------------------
+-- --- loop ----------------------------------------------------------------------------------------
 
 local timers = [[
 -- Timers
@@ -278,7 +278,7 @@ test("a timer does not expire, however long it takes", function()
   check.notes "24; 25; 26"
 end)
 
--- --- Tests by hand -------------------------------------------------------------------------------------------------
+-- --- Tests by hand -------------------------------------------------------------------------------
 
 local a_flag = [[
     __scheduled = false
@@ -339,7 +339,7 @@ test("a script schedules, starts a timer and has a worker compute, and all of it
   check.notes(said .. "; Timer fired after 1 second")
 end)
 
--- --- Migration -----------------------------------------------------------------------------------------------------
+-- --- Migration -----------------------------------------------------------------------------------
 
 local before = [[
 -- Before (might timeout)
@@ -404,7 +404,7 @@ test("work in chunks lets others run between any two", function()
   time_is(0)
 end)
 
--- --- Private loops -------------------------------------------------------------------------------------------------
+-- --- Private loops -------------------------------------------------------------------------------
 
 -- What the document takes from elsewhere, made of tasks.
 local parallel = {}
@@ -587,7 +587,7 @@ test("a test gives a library loops of its own, on the virtual clock, and sees th
   end
 end)
 
--- --- Workers -------------------------------------------------------------------------------------------------------
+-- --- Workers -------------------------------------------------------------------------------------
 
 -- Waits until nothing is left of an example's workers.
 local function until_workers_rest()
@@ -691,7 +691,7 @@ test("a worker has a state of its own", function()
   equal(orrery.worker.new("return 1 + 1"):call(), 2)
 end)
 
--- --- Migration -----------------------------------------------------------------------------------------------------
+-- --- Migration -----------------------------------------------------------------------------------
 
 local migrated = [[
 -- After (runs in background)

@@ -34,7 +34,7 @@ local function in_order(list, count)
   end
 end
 
--- --- Practical patterns --------------------------------------------------------------------------------------------
+-- --- Practical patterns --------------------------------------------------------------------------
 
 local a_race = [[
 local parent_task

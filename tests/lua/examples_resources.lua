@@ -29,7 +29,7 @@ local function in_order(list, count)
   end
 end
 
--- --- Resource management -------------------------------------------------------------------------------------------
+-- --- Resource management -------------------------------------------------------------------------
 
 local a_timer = [[
 vim.async.run(function()
@@ -233,7 +233,7 @@ test("inside async.scope all workers complete before the body goes on", function
   time_is(10)
 end)
 
--- --- Synchronization primitives ------------------------------------------------------------------------------------
+-- --- Synchronization primitives ------------------------------------------------------------------
 
 local a_future = [[
 local future = vim.async._future()
@@ -455,7 +455,7 @@ test("workers of a pool that gets no nil wait until they are closed", function()
   end
 end)
 
--- --- Implementation notes ------------------------------------------------------------------------------------------
+-- --- Implementation notes ------------------------------------------------------------------------
 
 test("callbacks that complete at once do not grow the stack", function()
   for i = 1, 100000 do

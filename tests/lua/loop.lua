@@ -20,7 +20,7 @@ local function noting_time(word)
   end
 end
 
--- --- Starting ------------------------------------------------------------------------------------------------------
+-- --- Starting ------------------------------------------------------------------------------------
 
 test("a timer calls back once, after its delay, with nothing", function()
   local timer = loop.new_timer()
@@ -104,7 +104,7 @@ test("a callback may wait, and is a task of its own that belongs to nobody", fun
   check.notes "callback 20"
 end)
 
--- --- Lifetime ------------------------------------------------------------------------------------------------------
+-- --- Lifetime ------------------------------------------------------------------------------------
 
 test("a timer goes on when its handle is collected", function()
   local held = setmetatable({}, { __mode = "v" })
@@ -206,7 +206,7 @@ test("a timer stopped or started anew by another's callback at the same time doe
   check.notes "restarted 20; again 25"
 end)
 
--- --- Stopping and going on -----------------------------------------------------------------------------------------
+-- --- Stopping and going on -----------------------------------------------------------------------
 
 test("a timer that is stopped does not fire, and can be started again", function()
   local timer = loop.new_timer()
@@ -334,7 +334,7 @@ test("a timer is active from its start until it has fired or is stopped", functi
   check.notes "false; true"
 end)
 
--- --- The short forms -----------------------------------------------------------------------------------------------
+-- --- The short forms -----------------------------------------------------------------------------
 
 test("set_timeout calls back once, and has cleaned up after itself by then", function()
   local timer
@@ -397,7 +397,7 @@ test("the clock is told in milliseconds and in nanoseconds", function()
   equal(loop.hrtime() - ns, 2500000)
 end)
 
--- --- Misuse --------------------------------------------------------------------------------------------------------
+-- --- Misuse --------------------------------------------------------------------------------------
 
 local wrong = {
   { -1, "expected milliseconds, at least 0, got -1" },

@@ -5,7 +5,7 @@ local random, pack, unpack, concat = math.random, table.pack, table.unpack, tabl
 
 local cases = {}
 
--- --- Running -----------------------------------------------------------------------------------------------------------
+-- --- Running -------------------------------------------------------------------------------------
 
 -- Calls a function in a coroutine that is resumed until it has ended.
 local function through_pauses(f, ...)
@@ -78,7 +78,7 @@ local function compare(name, paused, arguments, mine)
    end
 end
 
--- --- Chance -------------------------------------------------------------------------------------------------------------
+-- --- Chance --------------------------------------------------------------------------------------
 
 local alphabets = { "ab", "ab(", "a1 _", "ab\0", "\0\200\255a", "()a", "x=1;y ", "a.%]-^[" }
 local specials = { ".", "%a", "%d", "%s", "%w", "%A", "%W", "%p", "%c", "%x", "%u", "%l", "%g", "%z", "%Z", "%D", "%S", "%.", "%%", "%(",
@@ -273,7 +273,7 @@ function cases.long(count, seed)
    compare("find", true, pack(("a"):rep(300000) .. "ba", "ba", 1, true))
 end
 
--- --- By hand ---------------------------------------------------------------------------------------------------------------
+-- --- By hand -------------------------------------------------------------------------------------
 
 local function returns(expected, f, ...)
    local results = pack(f(...))

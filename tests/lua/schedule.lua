@@ -182,7 +182,7 @@ test("misuse is told", function()
   raises("function expected", schedule, 5)
 end)
 
--- --- Letting it run --------------------------------------------------------------------------------------------------------------
+-- --- Letting it run ------------------------------------------------------------------------------
 
 local waits = { checkpoint = async.checkpoint, ["sleep(0)"] = function() async.sleep(0) end }
 

@@ -1,11 +1,13 @@
--- One stretch of a test file's code, as a task: loading the file, a test with what runs before and after it, the hooks
--- of a block.  All that it makes is its own (`owner`), so that what it leaves behind can be told, and taken away.
+-- An attempt is one piece of a test file's code that runs as a task: loading the file, a test with
+-- its hooks, or the hooks of a block. It owns everything that it creates (`owner`), so that leaks
+-- can be reported and removed.
 --
--- Only one runs at a time, `attempt.current`.  What comes from outside falls to it: a deadlock, a time limit.  It is
--- then cancelled; if it will not end for that, it is ended by force.  Either way the cause stands in its failures.
+-- Only one attempt runs at a time, `attempt.current`. A deadlock or a time limit ends the current
+-- attempt: it is cancelled, and if it does not end, it is ended by force. Either way the cause is
+-- among its failures.
 
 local orrery = require "orrery"
-local duration = ... -- writes milliseconds as people do
+local duration = ... -- writes milliseconds for people
 local show = require "orrery.test.show"
 local expect = require "orrery.test.expect"
 local async, testing = orrery.async, orrery.testing
@@ -13,13 +15,14 @@ local async, testing = orrery.async, orrery.testing
 local attempt = {}
 local TRACE_LINES = 12
 local NEVER = 1e12
-local TIMEOUT = "Script execution timeout" -- what is raised when a task was ended at its deadline
-local STRAYS = 3 -- are told in full
-local STEPS, STEP = 100, 10 -- how often, and for how many milliseconds, what was cancelled is waited for
+local TIMEOUT = "Script execution timeout" -- raised when a task was ended at its deadline
+local UNHANDLED_SHOWN = 3 -- reports shown in full
+-- How often, and for how many milliseconds, to wait for a cancelled attempt.
+local STEPS, STEP = 100, 10
 
------------------------------------------------------------------------------------------------------------- as text
+-------------------------------------------------------------------------------------------- as text
 
--- Whether a line of a stack is the test's own.
+-- Returns whether a line of a stack is the test's own.
 local function is_own(line)
   return not (line:find "^%[C%]" or line:find "^orrery/" or line:find "^%(?%.%.%.")
 end
@@ -34,7 +37,7 @@ local function trim_trace(trace)
   return lines
 end
 
--- What was raised, as text, and where.
+-- Returns an error value as text, and where it was raised.
 local function describe_error(value, trace)
   local text
   if type(value) == "string" or getmetatable(value) == expect.Failure then
@@ -50,7 +53,7 @@ local function describe_error(value, trace)
   return text
 end
 
--- The report of a failure without what is not the test's own.
+-- Returns the report of a failure without lines that are not the test's own.
 local function describe_report(report)
   local lines = {}
   for line in (report .. "\n"):gmatch "(.-)\n" do
@@ -61,7 +64,7 @@ local function describe_report(report)
   return table.concat(lines, "\n")
 end
 
--- Of the report of a deadline: who ran for how long, where, and the stack.
+-- Returns, from the report of a deadline, who ran for how long, where, and the stack.
 local function describe_overrun(report, what)
   local who, where = report:match "^[^:]*: ([^\n]*)\n([^\n]*)"
   local text = (what or "a deadline") .. " has passed: " .. (who or report) .. "\n" .. (where or "")
@@ -91,7 +94,7 @@ local function describe_things(things)
   return table.concat(lines, "\n")
 end
 
-------------------------------------------------------------------------------------------------------------- running
+-------------------------------------------------------------------------------------------- running
 
 local Attempt = {}
 Attempt.__index = Attempt
@@ -100,12 +103,12 @@ function Attempt:fail(text)
   self.failures[#self.failures + 1] = text
 end
 
----The tasks of it that are not done, as a tree.
+---Returns the attempt's tasks that are not done, as a tree.
 function Attempt:tree()
   return describe_things(testing.tasks(self.owner))
 end
 
----Calls a function inside the attempt's task; false if it fails, which is noted.
+---Calls a function inside the attempt's task. Returns false and notes the failure if it fails.
 function Attempt:guard(fn)
   local told = false
   local ok, err = xpcall(fn, function(value)
@@ -115,13 +118,13 @@ function Attempt:guard(fn)
       self.timed_out = value == TIMEOUT and #self.failures
     end
   end)
-  if not ok and not told then -- no handler is called for lack of memory
+  if not ok and not told then -- no handler is called when memory runs out
     self:fail(describe_error(err))
   end
   return ok
 end
 
--- Something outside has ended it.
+-- Ends the attempt from outside.
 function Attempt:cut(text)
   if self.cut_short then
     testing.drop(self.owner)
@@ -132,8 +135,8 @@ function Attempt:cut(text)
   end
 end
 
----Starts it: `body(self)` runs as a task.  It may run for `limit` milliseconds without waiting, if that is given; 0 for
----as long as it likes.
+---Starts an attempt: `body(self)` runs as a task. It may run for `limit` milliseconds without
+---waiting; 0 for no limit.
 function attempt.start(name, natives, body, limit)
   local self = setmetatable({ name = name, natives = natives, failures = {}, limit = limit }, Attempt)
   attempt.current = self
@@ -150,18 +153,18 @@ function Attempt:finish()
   async.checkpoint()
   async.checkpoint()
   local notices = self.natives.notices()
-  if notices and self.timed_out then -- of a task that the test has awaited, or that is its child
+  if notices and self.timed_out then -- a task that the test has awaited, or its child
     local text = describe_overrun(notices[#notices])
-    if self.cut_short then -- at the same time, and that says less
+    if self.cut_short then -- both happened at once, and this one says less
       self.failures = { text }
     else
       self.failures[self.timed_out] = text
     end
   end
   if not ok and testing.timed_out(self.task) then
-    -- All others follow from it.
+    -- All other failures follow from this one.
     self.failures = { describe_overrun(testing.report(self.task), "the time limit of a test") }
-    self.natives.strays()
+    self.natives.unhandled()
   elseif not ok and not (self.cut_short and err == "closed") then
     local report = testing.report(self.task) or ""
     self:fail(describe_error(err, report))
@@ -169,25 +172,26 @@ function Attempt:finish()
   return ok
 end
 
----Fails it for errors of detached tasks, timers and handlers, and for those that were ended at their deadlines.
-function Attempt:take_strays(allowed)
-  local strays, overruns = self.natives.strays(), self.natives.overruns()
+---Fails the attempt for errors of detached tasks, timers and handlers, and for those that were
+---ended at their deadlines.
+function Attempt:take_unhandled(allowed)
+  local unhandled, overruns = self.natives.unhandled(), self.natives.overruns()
   if allowed then
     return
   end
   for _, report in ipairs(overruns or {}) do
     self:fail(describe_overrun(report))
   end
-  strays = strays or {}
-  for i = 1, math.min(#strays, STRAYS) do
-    self:fail("an error that nobody saw: " .. describe_report(strays[i]))
+  unhandled = unhandled or {}
+  for i = 1, math.min(#unhandled, UNHANDLED_SHOWN) do
+    self:fail("an error that nobody saw: " .. describe_report(unhandled[i]))
   end
-  if #strays > STRAYS then
-    self:fail(string.format("and %d more errors that nobody saw", #strays - STRAYS))
+  if #unhandled > UNHANDLED_SHOWN then
+    self:fail(string.format("and %d more errors that nobody saw", #unhandled - UNHANDLED_SHOWN))
   end
 end
 
----Fails it for what it has left behind, and takes that away.
+---Fails the attempt for what it has left behind, and removes that.
 function Attempt:take_leaks(allowed)
   local left = testing.leaks(self.owner)
   if #left == 0 then
@@ -195,7 +199,7 @@ function Attempt:take_leaks(allowed)
     return
   end
   if not allowed and not self.cut_short then
-    self:fail("it leaves behind\n" .. describe_things(left))
+    self:fail("the test left these behind:\n" .. describe_things(left))
   end
   testing.close(self.owner)
   async.checkpoint()
@@ -208,21 +212,21 @@ function Attempt:take_leaks(allowed)
   testing.drop(self.owner)
 end
 
-------------------------------------------------------------------------------------------------------- from outside
+--------------------------------------------------------------------------------------- from outside
 
 function attempt.deadlock()
   local current = attempt.current
   if current then
-    local text = "deadlock: nothing is ready, no timer is set, and nothing is to come from outside, but these wait:\n"
+    local text = "deadlock: no task is ready, no timer is set, and nothing will come from outside, but these wait:\n"
     current:cut(text .. current:tree())
   end
 end
 
----`which` limit, and how many milliseconds that is.
+---`which` names the limit; `ms` is its length in milliseconds.
 function attempt.limit(which, ms)
   local current = attempt.current
   if current then
-    local text = string.format("the time limit of a %s, %s, has passed; there are\n", which, duration(ms))
+    local text = string.format("the time limit of a %s, %s, has passed; these are not done:\n", which, duration(ms))
     current:cut(text .. current:tree())
   end
 end

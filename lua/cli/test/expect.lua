@@ -1,9 +1,9 @@
--- `expect(x):to_equal(y)` and `assert.equal(y, x)`: two ways to say the same, over one table of matchers.
+-- `expect(x):to_equal(y)` and `assert.equal(y, x)`: two styles over one table of matchers.
 --
--- A matcher is two functions.  `holds` gets the value and what it is compared with, and answers whether it holds, and
--- what else it has found out.  `says` is asked only if it does not: it gets what was found out, the value and the rest,
--- and answers what was expected ("to equal 5"), and more to tell, or nil.  What fails is raised as a table that says so
--- as text, with the place of the test's line.
+-- A matcher is two functions. `holds` gets the value and what it is compared with, and returns
+-- whether it holds, and details. `says` is called only if it does not hold: it gets the details,
+-- the value and the rest, and returns what was expected ("to equal 5") and more to report, or nil.
+-- A failed expectation raises a table whose text has the position of the test's line.
 
 local show = require "orrery.test.show"
 local value_text = show.value
@@ -15,7 +15,7 @@ function Failure:__tostring()
   return (self.place ~= "" and self.place .. ": " or "") .. self.message
 end
 
--- Where the innermost function is that is not ours.
+-- Returns the position of the innermost function that is not ours.
 local function place()
   for level = 2, 50 do
     local info = debug.getinfo(level, "Sl")
@@ -32,7 +32,7 @@ local function fail(message)
   error(setmetatable({ message = message, place = place() }, Failure), 0)
 end
 
------------------------------------------------------------------------------------------------------------- matchers
+------------------------------------------------------------------------------------------- matchers
 
 local holds, says = {}, {}
 
@@ -166,7 +166,7 @@ function says.contain(_, _, part)
   return "to contain " .. value_text(part)
 end
 
--- What it raises is a text in which another is, or that matches a pattern, or the value itself.
+-- The error contains a text, matches a pattern, or is the value itself.
 function holds.raise(fn, expected)
   local ok, err = pcall(fn)
   local more = ok and "it raised nothing" or "it raised " .. value_text(err)
@@ -199,7 +199,7 @@ local function check(matcher, negative, value, ...)
   fail(more and not negative and message .. "\n" .. more or message)
 end
 
--------------------------------------------------------------------------------------------------------------- expect
+--------------------------------------------------------------------------------------------- expect
 
 local Expectation = {}
 
@@ -213,7 +213,7 @@ function Expectation.__index(self, name)
       names[#names + 1] = "to_" .. known
     end
     table.sort(names)
-    fail(string.format("expect: there is no '%s'; there are %s, and the same with not_to_", name,
+    fail(string.format("expect: unknown expectation '%s'; expected one of %s, or the same with not_to_", name,
       table.concat(names, ", ")))
   end
   return function(called_on, ...)
@@ -232,9 +232,9 @@ local function expect(...)
   return setmetatable({ value = (...) }, Expectation)
 end
 
--------------------------------------------------------------------------------------------------------------- assert
+--------------------------------------------------------------------------------------------- assert
 
--- What busted and luassert call them: the matcher, and whether what is expected comes first.
+-- The names in busted and luassert: the matcher, and whether the expected value comes first.
 local aliases = {
   equal = { "be", true }, equals = { "be", true }, same = { "equal", true }, truthy = { "be_truthy" },
   falsy = { "be_falsy" }, ["nil"] = { "be_nil" }, ["true"] = { "be_true" }, ["false"] = { "be_false" },
@@ -270,7 +270,7 @@ function Words.__index(self, name)
   end
   local alias, _, incomplete = resolve(list)
   if not alias and not incomplete then
-    fail(string.format("assert: there is no '%s'", table.concat(list, "_")))
+    fail(string.format("assert: unknown assertion '%s'", table.concat(list, "_")))
   end
   return words(list)
 end
@@ -288,7 +288,7 @@ function Words.__call(self, ...)
   return check(alias[1], negative, ...)
 end
 
--- Still Lua's own when it is called.
+-- A call is still Lua's own `assert`.
 local root = words {}
 local assertions = setmetatable({}, {
   __call = function(_, ...)

@@ -1,25 +1,26 @@
--- The process of one test file: loads it, runs its tests one after the other, and tells what becomes of each.
--- The module is a function: it gets what is written in C, and the options, and answers the functions that C calls.
+-- The process of one test file: loads it, runs its tests one after the other, and reports each
+-- result. The module is a function: it gets the C functions and the options, and returns the
+-- functions that C calls.
 --
---   natives.send(bytes)    to the process that has started this one
+--   natives.send(bytes)    sends bytes to the process that has started this one
 --   natives.clock()        real milliseconds
---   natives.limit(ms)      calls `limit` when so many real milliseconds have passed from now on; 0 for never
---   natives.strays()       reports of failures that nobody saw, since last asked; nil for none
---   natives.overruns()     the same, of those that were ended at their deadlines
---   natives.notices()      reports of all that was ended at its deadline, seen or not
+--   natives.limit(ms)      calls `limit` after this many real milliseconds; 0 for never
+--   natives.unhandled()    reports of failures that nobody saw, since the last call; nil for none
+--   natives.overruns()     such reports of tasks that were ended at their deadlines
+--   natives.notices()      reports of everything that was ended at its deadline, seen or not
 --   natives.finish()       ends the process
 
 local natives, options
-local duration = ... -- writes milliseconds as people do
+local duration = ... -- writes milliseconds for people
 local orrery = require "orrery"
 local attempt = require "orrery.test.attempt"
 local suite = require "orrery.test.suite"
 local wire = require "orrery.test.wire"
 local async, testing = orrery.async, orrery.testing
 
-local file_ended -- by its time limit, or from outside
+local file_ended -- ended by its time limit, or from outside
 
--- Records are sent when the next test begins, or none follows: one write a test.
+-- Records are sent when the next test begins, or when none follows: one write for each test.
 local pending = {}
 
 local function note(...)
@@ -33,7 +34,7 @@ local function send(...)
   pending = {}
 end
 
--- Different for each test, and the same in each run, alone or among others.
+-- The seed differs for each test, and is the same in each run, alone or with other tests.
 local function seed_of(name)
   local hash = options.seed
   for i = 1, #name do
@@ -54,10 +55,10 @@ local function text_of(failures)
   return table.concat(failures, "\n\n")
 end
 
---------------------------------------------------------------------------------------------------------------- blocks
+--------------------------------------------------------------------------------------------- blocks
 
--- A block with hooks for all its tests is a task that lasts as long as they do: what before_all starts lives until
--- after_all has run.
+-- A block with before_all or after_all is a task that lasts as long as its tests: tasks that
+-- before_all starts live until after_all has run.
 local function enter(block)
   local ready = async.event()
   block.leave = async.event()
@@ -89,7 +90,7 @@ local function leave(block)
   attempt.current = self
   block.leave:set()
   self:finish()
-  self:take_strays(false)
+  self:take_unhandled(false)
   self:take_leaks(false)
   natives.limit(0)
   attempt.current = nil
@@ -140,9 +141,10 @@ local function move_to(test)
   end
 end
 
----------------------------------------------------------------------------------------------------------------- tests
+---------------------------------------------------------------------------------------------- tests
 
--- Those of all blocks around a test: before_each from the outside in, after_each from the inside out.
+-- Returns the hooks of all blocks around a test: before_each with outer blocks first, after_each
+-- with inner blocks first.
 local function hooks_of(test)
   local own = test.block
   if not own.all_before then
@@ -197,13 +199,14 @@ local function run_test(test)
   end
   natives.limit(limit)
   self:take_leaks(test.options.leaks)
-  self:take_strays(test.options.errors)
+  self:take_unhandled(test.options.errors)
   natives.limit(0)
   attempt.current = nil
   return self.failures
 end
 
--- A test is told when it begins, lest nobody know what ran when the process ends in the middle of it.
+-- The start of a test is reported, too, so that a process that ends in the middle has named what
+-- ran.
 local function run_and_tell(test)
   local broken = move_to(test)
   send("begin", test.full_name, test.place, limit_of(test))
@@ -217,14 +220,14 @@ local function run_and_tell(test)
   note("end", #failures == 0 and "passed" or "failed", natives.clock() - began, text_of(failures))
 end
 
------------------------------------------------------------------------------------------------------------------ file
+----------------------------------------------------------------------------------------------- file
 
 local function load_file(definitions)
   for name, value in pairs(definitions.globals) do
     _G[name] = value
   end
   local directory = options.file:match "^(.*/)" or "./"
-  package.path = directory .. "?.lua;" .. package.path -- what tests share lies beside them
+  package.path = directory .. "?.lua;" .. package.path -- tests share modules next to them
   natives.limit(options.limits.file)
   local self = attempt.start(options.file, natives, function(self)
     local chunk, message = loadfile(options.file)
@@ -235,7 +238,7 @@ local function load_file(definitions)
     self:guard(function() chunk(options.file) end)
   end)
   self:finish()
-  self:take_strays(false)
+  self:take_unhandled(false)
   natives.limit(0)
   attempt.current = nil
   definitions.close()
@@ -271,11 +274,11 @@ local function run()
   natives.finish()
 end
 
----------------------------------------------------------------------------------------------------------- called by C
+---------------------------------------------------------------------------------------- called by C
 
 local handlers = { run = run, deadlock = attempt.deadlock }
 
--- After a time limit there is a little more time to clean up; then what is left is ended.
+-- After a time limit there is a little more time to clean up; then the rest is ended.
 function handlers.limit(which)
   if which == "file" then
     file_ended = string.format("the time limit of a file, %s, has passed", duration(options.limits.file))
@@ -285,7 +288,7 @@ function handlers.limit(which)
   natives.limit(options.limits.grace)
 end
 
----From outside: what was running is told, and that is the end.
+---Ends the file from outside, after reporting what was running.
 function handlers.stop()
   local current = attempt.current
   send("stopped", current and current.owner and current:tree() or "")

@@ -1,5 +1,5 @@
--- Which files are test files.  natives.entries(path) answers "file", or "directory" and the names in it, or nil and
--- why not.
+-- Finds the test files. natives.entries(path) returns "file", or "directory" and the names in it,
+-- or nil and the reason.
 
 local defaults = { "tests", "spec", "test" }
 
@@ -25,7 +25,8 @@ local function collect(natives, path, list)
   end
 end
 
----The test files, in order, each once.  Raises { usage = ... } for a path that is not there, and if there are none.
+---Returns the test files, in order, each once. Raises { usage = ... } if a path does not exist, or
+---if there are none.
 return function(natives, paths)
   local found = {}
   local given = #paths > 0

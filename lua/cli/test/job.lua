@@ -1,18 +1,19 @@
--- One test file, from outside: its process, what that tells, and how it ends.
+-- A job runs one test file in its own process, and collects what the process reports and how it
+-- ends.
 --
---   natives.spawn(words)   starts this program with them -> pid, a descriptor with records, one with what it prints
---   natives.read(fd)       what is there; "" at the end; nil if there is nothing yet
---   natives.reap(pid)      how it has ended, as words, and whether well; nil if it has not
---   natives.kill(pid, how) "stop" asks, "kill" does not
+--   natives.spawn(words)   starts this program -> pid, descriptor of records, descriptor of output
+--   natives.read(fd)       the bytes that are there; "" at the end; nil if there are none yet
+--   natives.reap(pid)      how it ended, as text, and whether well; nil if it has not ended
+--   natives.kill(pid, how) "stop" asks it to end, "kill" ends it
 --   natives.close(fd), natives.clock()
 
-local duration = ... -- writes milliseconds as people do
+local duration = ... -- writes milliseconds for people
 local async = require("orrery").async
 local wire = require "orrery.test.wire"
 local Job = {}
 Job.__index = Job
 
-local LOOK_MS = 50 -- between looks at the time
+local LOOK_MS = 50 -- between two checks of the time
 local PATIENCE_MS = 1000 -- how much later than its own limits a process is ended from outside
 
 local function words_for(options, file)
@@ -85,7 +86,7 @@ local function read_all(self, fd, take)
   end
 end
 
--- What its own limits have not ended: it is in a C function, or refuses.
+-- Ends a process that its own limits have not ended: it is in a C function, or refuses.
 local function watch(self)
   local limits, clock = self.options.limits, self.natives.clock
   while true do
@@ -95,7 +96,8 @@ local function watch(self)
     local limit = self.running and self.running.limit or 0
     if limits.file > 0 and now - self.began > limits.file + slack then
       self.killed = string.format("the time limit of a file, %s, has passed", duration(limits.file))
-    elseif limit > 0 and now - self.test_began > 2 * limit + slack then -- a loop's time counts from its last wait on
+    -- A loop's time counts from its last wait.
+    elseif limit > 0 and now - self.test_began > 2 * limit + slack then
       self.killed = string.format("the time limit of a test, %s, has passed", duration(limit))
     end
     if self.killed then
@@ -121,7 +123,7 @@ local function reap(self)
   return how, well
 end
 
--- The process has ended; what it has not told is told for it.
+-- Records the end of the process, and what it could not report itself.
 local function judge(self, how, well)
   if self.stopping or (self.done and well) then
     return
@@ -140,7 +142,7 @@ local function judge(self, how, well)
   end
 end
 
----Runs it to its end.
+---Runs the job to its end.
 function Job:run()
   self.began = self.natives.clock()
   local pid, records, output = self.natives.spawn(words_for(self.options, self.file))
@@ -159,7 +161,7 @@ function Job:run()
   read_all(self, records, decode)
   local how, well = reap(self)
   guard:close()
-  printed:close() -- others may have what it has printed to, and keep it open
+  printed:close() -- other processes may keep its output open
   async.pawait(printed)
   drain(self, output)
   self.natives.close(records)
@@ -169,7 +171,7 @@ function Job:run()
   judge(self, how, well)
 end
 
----Ends it from outside, asking first.
+---Ends the process from outside; asks first.
 function Job:stop()
   self.stopping = true
   if self.pid then

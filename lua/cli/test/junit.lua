@@ -1,5 +1,6 @@
--- XML as JUnit writes it, and servers of continuous integration read it.  The sums stand at the top, so all is written
--- at the end.  XML has no way to say most control characters: they are shown as escapes.
+-- Writes XML as JUnit does, for continuous integration servers. The totals are at the top, so
+-- everything is written at the end. XML cannot express most control characters: they are shown as
+-- escapes.
 
 local printable = require("orrery.test.text").printable
 

@@ -1,8 +1,9 @@
--- `orrery test`: finds the files, runs each in a process of its own, some at a time, and reports them in their order.
--- The module is a function: it gets what is written in C and the words of the command line; answers the exit status.
+-- `orrery test`: finds the files, runs each in its own process, several at a time, and reports them
+-- in order. The module is a function: it gets the C functions and the words of the command line,
+-- and returns the exit status.
 
 local natives
-local duration = ... -- writes milliseconds as people do
+local duration = ... -- writes milliseconds for people
 local orrery = require "orrery"
 local async = orrery.async
 local find_files = require "orrery.test.files"
@@ -23,7 +24,7 @@ local function choose_seed(options)
   end
 end
 
--- In the order of the files, whichever ends first.
+-- Reports in the order of the files, whichever ends first.
 local function reporter(jobs, format, totals)
   local at = 1
   return function()
@@ -60,7 +61,7 @@ local function run_jobs(jobs, options, report)
   end)
 end
 
--- What was running when it all ended, in the order of the files.
+-- Reports what was running at the end, in the order of the files.
 local function tell_running(jobs, why)
   io.stderr:write("orrery test: ", why, "\n")
   for _, job in ipairs(jobs) do
@@ -74,7 +75,7 @@ local function tell_running(jobs, why)
   end
 end
 
--- Ends all processes; those that will not, by force.
+-- Ends all processes; those that refuse, by force.
 local function stop_all(jobs, runner)
   jobs.stopping = true
   for _, job in ipairs(jobs) do
@@ -126,7 +127,8 @@ local function wait_for_signal()
   return natives.read_signal(fd)
 end
 
--- Until all have ended, the time is up, or somebody wants it to end: then why, and the exit status.
+-- Runs until all have ended, the time is up, or a signal asks for the end: then returns the reason
+-- and the exit status.
 local function run_to_end(jobs, options, report)
   local runner = async.run({ name = "files", detached = true }, run_jobs, jobs, options, report)
   local ways = {

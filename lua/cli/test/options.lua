@@ -5,27 +5,27 @@ local options = {}
 options.usage = [[
 usage: orrery test [options] [files and directories]
 
-Runs test files: those named, and in directories all whose names are like *_test.lua, *_spec.lua or test_*.lua.
-Without any, looks in tests, spec and test.  Each file has a process and a Lua state to itself; each test is a task
-on a virtual clock, on which waiting takes no time.
+Runs test files: the files that are named, and in directories all files with names like
+*_test.lua, *_spec.lua or test_*.lua.  Without any, looks in tests, spec and test.  Each file has
+its own process and Lua state.  Each test is a task on a virtual clock, where waiting takes no time.
 
 options:
-  --filter PATTERN    only tests whose full name contains it, as it is or as a Lua pattern
-  --list              print the tests' names, and run none
-  --format F          pretty, tap or junit
-  --jobs N            so many files at once; default: one for each processor
-  --shuffle           files and tests in a random order
-  --shuffle-tasks     ready tasks in a random order, where none is promised
-  --seed N            for both, and for math.random; default: another each time
-  --timeout LIMITS    of real time: test=10s,file=5m,run=1h, or only a test's; ms, s, m; 0 for none
-  --real-time         on the machine's clock
+  --filter PATTERN    run only tests whose full name contains this text or Lua pattern
+  --list              print the names of the tests, and run none
+  --format F          report as pretty, tap or junit
+  --jobs N            run N files at once; default: one for each processor
+  --shuffle           run files and tests in a random order
+  --shuffle-tasks     poll ready tasks in a random order, where none is promised
+  --seed N            seed for both, and for math.random; default: a new one each time
+  --timeout LIMITS    real time, such as test=10s,file=5m,run=1h or 10s for a test; 0 for no limit
+  --real-time         use the machine's clock
   --color WHEN        auto, always or never; default: on a terminal, unless NO_COLOR is set
-  --mount NAME        have the API as a global of this name, besides require "orrery"
+  --mount NAME        make the API a global with this name, besides require "orrery"
   --reactor R         auto, uring or epoll
   --help              print this
 
-Ends with 0 if all passed, with 1 if any failed, and with 2 if there was nothing to run, or a mistake in the words
-above.  Ctrl-C tells what was running.
+The exit status is 0 if all tests passed, 1 if any failed, and 2 if there was nothing to run or the
+command line is wrong.  Ctrl-C ends the run and reports what was running.
 ]]
 
 local formats = { pretty = true, tap = true, junit = true }
@@ -87,7 +87,7 @@ local with_value = {
   ["--reactor"] = function(self, text) self.reactor = one_of("--reactor", text, reactors, "auto, uring or epoll") end,
 }
 
----The options that a list of words says.  Raises { usage = what is wrong with it }.
+---Returns the options of a list of words. Raises { usage = what is wrong with it }.
 function options.parse(words)
   local self = {
     paths = {}, format = "pretty", reactor = "auto", color = "auto",
@@ -112,7 +112,7 @@ function options.parse(words)
       table.move(words, at + 1, #words, #self.paths + 1, self.paths)
       break
     elseif word:sub(1, 1) == "-" and word ~= "-" then
-      refuse("there is no option %s", word)
+      refuse("unknown option %s; see orrery test --help", word)
     else
       self.paths[#self.paths + 1] = word
     end
@@ -121,7 +121,7 @@ function options.parse(words)
   return self
 end
 
--- As a shell reads it.
+-- Quotes a word for a shell.
 local function quote(word)
   if word:find "^[%w%-_=./:,+@%%]+$" then
     return word
@@ -133,7 +133,7 @@ local function quote(word)
   end) .. "'"
 end
 
----The command that repeats one test's run.
+---Returns the command that runs one test again.
 function options.repeat_command(self, file, name)
   local words = { "orrery", "test" }
   local function add(...)

@@ -1,7 +1,7 @@
--- For people: a line a file, what failed below it, and the sums.  Colour on a terminal only, and not where NO_COLOR
--- is set.
+-- Reports for people: a line for each file, its failures below it, and the totals. Colours only on
+-- a terminal, and not if NO_COLOR is set.
 
-local duration = ... -- writes milliseconds as people do
+local duration = ... -- writes milliseconds for people
 local options_of = require "orrery.test.options"
 local text_of = require "orrery.test.text"
 
@@ -16,7 +16,7 @@ return function(write, options, natives)
     return colourful and "\27[" .. codes[colour] .. "m" .. text .. "\27[0m" or text
   end
 
-  -- Lines of a difference in their colours.
+  -- Colours the lines of a difference.
   local function paint_text(text)
     return (text:gsub("([^\n]*)", function(line)
       if line:find "^%- " then
@@ -67,7 +67,7 @@ return function(write, options, natives)
     end
   end
 
-  -- The line of sums stands alone, for those who count.
+  -- The totals are on a line of their own, for programs that read it.
   function format.finish(totals, ms)
     if options.shuffle or options.shuffle_tasks or totals.failed > 0 then
       write(paint("dim", string.format("seed %d", options.seed)) .. "\n")

@@ -1,17 +1,18 @@
--- Two values, for people who compare them: whether they are the same, where they differ first, and how.
+-- Compares two values for people: whether they are equal, where they first differ, and how.
 
 local pretty = require "orrery.pretty"
 
 local show = {}
 local DEPTH, ITEMS = 12, 1000
-local LINES = 400 -- more are not compared line by line: that takes the product of their numbers
+-- Longer texts are not compared line by line: the time grows with the product of their lengths.
+local LINES = 400
 
----A value as text, in several lines if it is long.
+---Returns a value as text, in several lines if it is long.
 function show.value(value)
   return pretty(value, { depth = DEPTH, items = ITEMS })
 end
 
--- How a field is written behind its table.
+-- Returns how a field is written after its table.
 local function step(key)
   if type(key) == "string" and key:find "^[%a_][%w_]*$" then
     return "." .. key
@@ -25,7 +26,7 @@ local function same(a, b, seen)
   elseif type(a) ~= "table" or type(b) ~= "table" then
     return false
   elseif seen[a] and seen[a][b] then
-    return true -- being compared already: what differs is found there
+    return true -- they are being compared already, and a difference is found there
   end
   seen[a] = seen[a] or {}
   seen[a][b] = true
@@ -43,7 +44,8 @@ local function same(a, b, seen)
   return true
 end
 
----Whether two values are equal all the way down; if not, and they are tables, where they differ first.
+---Returns whether two values are deeply equal; if not, and they are tables, where they first
+---differ.
 function show.same(a, b)
   return same(a, b, {})
 end
@@ -56,7 +58,7 @@ local function split(text)
   return lines
 end
 
--- How long the longest common rest of two lists is, from each place on.
+-- Returns the length of the longest common rest of two lists, from each pair of positions.
 local function common_rests(a, b)
   local rests = { [#a + 1] = {} }
   for j = 1, #b + 1 do
@@ -88,7 +90,8 @@ local function diff_lines(a, b)
   return out
 end
 
----What tells two values apart: lines, those expected with a minus, those there are with a plus.
+---Returns the difference of two values as lines: expected lines with a minus, actual ones with a
+---plus.
 function show.diff(expected, actual)
   local texts = type(expected) == "string" and type(actual) == "string"
   local a = split(texts and expected or show.value(expected))

@@ -1,5 +1,5 @@
--- What a test file defines: blocks of `describe`, one inside another, with tests in them and what runs before and
--- after.  Definitions are taken while the file is loaded, and refused later: a test inside a test would never run.
+-- What a test file defines: nested blocks of `describe`, with tests and hooks. Definitions are
+-- accepted while the file is loaded, and refused later: a test inside a test would never run.
 
 local expect = require "orrery.test.expect"
 
@@ -25,7 +25,7 @@ local function check_type(what, value, kind)
   end
 end
 
----A new suite: its functions are the test file's globals.
+---Creates a suite; its functions are the test file's globals.
 local function new()
   local root = new_block()
   local block, open = root, true
@@ -49,7 +49,7 @@ local function new()
     block = inner.parent
   end
 
-  -- it(name, [options,] fn); without a function it is pending.
+  -- it(name, [options,] fn); without a function the test is pending.
   function globals.it(name, options, fn)
     check_open "it"
     check_type("it: expected a sentence", name, "string")
@@ -94,7 +94,7 @@ local function new()
   return { root = root, globals = globals, close = function() open = false end }
 end
 
--- A generator of its own, so that the order of tests depends on the seed alone.
+-- A separate random generator, so that the order of tests depends on the seed only.
 local function generator(seed)
   local state = seed ~ 0x2545f4914f6cdd1d
   return function(n)
@@ -103,7 +103,7 @@ local function generator(seed)
   end
 end
 
--- In place.
+-- Shuffles a list in place.
 local function shuffle(list, random)
   for i = #list, 2, -1 do
     local j = random(i)
@@ -111,7 +111,8 @@ local function shuffle(list, random)
   end
 end
 
----The tests of a suite whose names `wanted` accepts, in order; blocks stay together.  With a seed, in a random order.
+---Returns the tests of a suite whose names `wanted` accepts, in order; blocks stay together. With
+---a seed, the order is random.
 local function order(root, wanted, seed)
   local random = seed and generator(seed)
   local tests = {}

@@ -1,4 +1,5 @@
--- The Test Anything Protocol, version 13: a line a test, what is known of a failure as a YAML block below it.
+-- Writes the Test Anything Protocol, version 13: a line for each test, and details of a failure as
+-- a YAML block below it.
 
 local options_of = require "orrery.test.options"
 local text_of = require "orrery.test.text"
@@ -8,7 +9,7 @@ local function clean(name)
   return (text_of.one_line(name:gsub("\\", "\\\\")):gsub("#", "\\#"))
 end
 
--- Escape sequences of YAML's double quotes, for what cannot stand in a block of text.
+-- Writes a text in YAML's double quotes, if it cannot be in a block.
 local function quote(text)
   return '"' .. text_of.printable(text):gsub('[%c"\\]', function(c)
     return string.format("\\x%02x", c:byte())

@@ -1,10 +1,11 @@
--- What the process of a test file tells the one that has started it: records of texts, each with its length before it,
--- so that a reader knows a whole record from the beginning of one, and no text needs escaping.
+-- The records that the process of a test file sends to the process that has started it. A record is
+-- texts with their lengths, so that a reader knows when a record is complete, and no text needs
+-- escaping.
 
 local wire = {}
 local pack, unpack = string.pack, string.unpack
 
----One record: what it is, and its fields, as texts.
+---Encodes one record: its kind and its fields, as texts.
 function wire.encode(...)
   local count = select("#", ...)
   local fields = { ... }
@@ -23,7 +24,8 @@ local function decode(body)
   return fields
 end
 
----A function that is given bytes as they come, and calls `each` with the fields of every record that they complete.
+---Returns a function that takes bytes as they come, and calls `each` with the fields of every
+---complete record.
 function wire.decoder(each)
   local rest = ""
   return function(bytes)

@@ -1,8 +1,8 @@
-/* The module `async`: tasks, and waiting for time. */
 #include "lua/api/async.h"
 
 #include "lua/api/duration.h"
 #include "lua/api/schedule.h"
+#include "lua/api/wait_step.h"
 #include "lua/isolate.h"
 #include "lua/task/create.h"
 #include "lua/task/report.h"
@@ -14,7 +14,7 @@
 #include <poll.h>
 #include <string.h>
 
-/* --- run ------------------------------------------------------------------------------------------------------------ */
+/* --- run -------------------------------------------------------------------------------------- */
 
 static bool option_flag(lua_State *L, const char *name)
 {
@@ -24,7 +24,7 @@ static bool option_flag(lua_State *L, const char *name)
     return set;
 }
 
-/* Options at 1; the name, if there is one, stays on the stack at 1 instead. */
+/* Reads the options at 1, and leaves the name there instead, which keeps it alive.  May raise. */
 static struct ltask_options read_options(lua_State *L)
 {
     static const char *const known[] = { "name", "detached", "fair", "deadline", NULL };
@@ -53,7 +53,6 @@ static struct ltask_options read_options(lua_State *L)
     return options;
 }
 
-/* [function] [arguments...], after an optional name or options. */
 static int run_over(lua_State *L, int status, lua_KContext context)
 {
     (void)status;
@@ -62,6 +61,7 @@ static int run_over(lua_State *L, int status, lua_KContext context)
     return 1;
 }
 
+/* run([name or options,] function, arguments...) -> handle */
 static int async_run(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
@@ -81,57 +81,42 @@ static int async_run(lua_State *L)
     return ltask_run_first(L, task, run_over, 0);
 }
 
-/* --- Small ones ------------------------------------------------------------------------------------------------------- */
+/* --- The running task ------------------------------------------------------------------------- */
 
-/* The task has let the others go first; and once more, until the schedule has got as far as `mark`. */
-static int checkpoint_over(lua_State *L, int status, lua_KContext mark)
-{
-    (void)status;
-    struct ltask *self = ltask_current(L, "async.checkpoint");
-    int error = orr_checkpoint(self->task);
-    if (error)
-        return wait_raise(L, error);
-    if (schedule_has_passed(self->iso, (uint64_t)mark))
-        return 0;
-    orr_task_yield(self->task);
-    return suspend(L, checkpoint_over, mark);
-}
-
-/* Lets the others go first, and what was scheduled, as far as one turn gets. */
+/* Lets other tasks run, and as many scheduled callbacks as one turn begins. */
 static int async_checkpoint(lua_State *L)
 {
     struct ltask *self = ltask_current(L, "async.checkpoint");
-    int error = orr_checkpoint(self->task);
-    if (error)
-        return wait_raise(L, error);
-    orr_task_yield(self->task);
-    return suspend(L, checkpoint_over, (lua_KContext)schedule_next_mark(self->iso));
+    lua_settop(L, 0);
+    return schedule_yield(L, schedule_next_mark(self->iso));
 }
 
-/* [ms] [how far the schedule is to get] */
+/* [mark]: when the time is up, the schedule has to pass the mark, too. */
 static int sleep_until(lua_State *L, int status, lua_KContext deadline)
 {
     (void)status;
     struct ltask *self = ltask_current(L, "async.sleep");
     int error = orr_sleep_until(self->task, &self->wait, (uint64_t)deadline);
-    if (error == -EAGAIN)
-        return suspend(L, sleep_until, deadline);
-    return error ? wait_raise(L, error) : checkpoint_over(L, LUA_OK, (lua_KContext)lua_tointeger(L, 2));
+    if (error)
+        return wait_step(L, error, sleep_until, deadline);
+    lua_KContext mark = (lua_KContext)lua_tointeger(L, 1);
+    lua_settop(L, 0);
+    return schedule_pass(L, LUA_OK, mark);
 }
 
 static int async_sleep(lua_State *L)
 {
     uint64_t ns = duration_check(L, 1);
     struct ltask *self = ltask_current(L, "async.sleep");
-    lua_settop(L, 1);
+    lua_settop(L, 0);
     lua_pushinteger(L, (lua_Integer)schedule_next_mark(self->iso));
-    return sleep_until(L, LUA_OK, (lua_KContext)clock_after(timers_now(self->task->worker->timers), ns));
+    return sleep_until(L, LUA_OK, (lua_KContext)clock_after(worker_now(self->iso->worker), ns));
 }
 
 static int async_is_closing(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
-    lua_pushboolean(L, iso->execution.current && iso->execution.current->task->cancelled);
+    lua_pushboolean(L, iso->execution.current && task_is_cancelled_here(iso->execution.current->task));
     return 1;
 }
 
@@ -145,7 +130,7 @@ static int async_current(lua_State *L)
     return 1;
 }
 
-/* async.debug(on): tasks remember where they were made. */
+/* debug(on): tasks, timers, callbacks and handlers remember where they were made. */
 static int async_debug(lua_State *L)
 {
     isolate_of(L)->debug = lua_toboolean(L, 1);
@@ -158,6 +143,7 @@ static void add_line(void *data, const char *text)
     luaL_addchar((luaL_Buffer *)data, '\n');
 }
 
+/* inspect_tree([task]) -> the tree of tasks below it, or all of them, as text */
 static int async_inspect_tree(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
@@ -173,21 +159,19 @@ static int async_inspect_tree(lua_State *L)
     return 1;
 }
 
-/* --- Descriptors ---------------------------------------------------------------------------------------------------------- */
+/* --- File descriptors ------------------------------------------------------------------------- */
 
-/* [1] the descriptor, [2] the operation. */
+/* [file descriptor] [operation] */
 static int wait_for_fd(lua_State *L, int status, lua_KContext events)
 {
     (void)status;
     struct ltask *self = ltask_current(L, "async.readable");
     struct orr_io *io = lua_touserdata(L, 2);
     int error = orr_io_await(self->task, io);
-    if (error == -EAGAIN)
-        return suspend(L, wait_for_fd, events);
     if (error)
-        return wait_raise(L, error);
+        return wait_step(L, error, wait_for_fd, events);
     if (io->result < 0)
-        return luaL_error(L, "descriptor %d: %s", (int)lua_tointeger(L, 1), strerror(-io->result));
+        return luaL_error(L, "file descriptor %d: %s", (int)lua_tointeger(L, 1), strerror(-io->result));
     lua_pushboolean(L, true);
     return 1;
 }
@@ -196,7 +180,7 @@ static int begin_wait_for_fd(lua_State *L, const char *what, unsigned events)
 {
     struct ltask *self = ltask_waiting(L, what);
     lua_Integer fd = luaL_checkinteger(L, 1);
-    luaL_argcheck(L, fd >= 0 && fd <= INT_MAX, 1, "expected a file descriptor");
+    luaL_argcheck(L, fd >= 0 && fd <= INT_MAX, 1, "expected a file descriptor, an integer of at least 0");
     lua_settop(L, 1);
     int error = orr_checkpoint(self->task);
     if (error)

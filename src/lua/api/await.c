@@ -18,7 +18,7 @@
 
 #include <string.h>
 
-/* --- Tasks ---------------------------------------------------------------------------------------------------- */
+/* --- Tasks ------------------------------------------------------------------------------------ */
 
 /* Drops `true` and answers the results, or raises the error: [handle] [ok] [values...] at the top. */
 static int outcome_or_raise(lua_State *L, int count)
@@ -43,7 +43,7 @@ static int await_task(lua_State *L, int status, lua_KContext context)
     return outcome_or_raise(L, ltask_push_outcome(L, other, 1));
 }
 
-/* --- Callbacks -------------------------------------------------------------------------------------------------- */
+/* --- Callbacks -------------------------------------------------------------------------------- */
 
 static void callback_withdraw(struct orr_wait *wait, bool granted)
 {
@@ -217,7 +217,7 @@ static int start_failing(lua_State *L)
     ltask_start_soon(iso, L, 1,
                      &(struct ltask_options){ .name = "close of an awaited resource",
                                               .name_lasts = true,
-                                              .detached = task->cancelled && !(task->own.flags & NEST_CANCELLED) });
+                                              .detached = task_is_cancelled_here(task) && !task_is_cancelled(task) });
     return 0;
 }
 
@@ -225,7 +225,7 @@ static int start_failing(lua_State *L)
 static void keep_close_error(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
-    if (cancellation_is_error(L, -1) && iso->execution.current->task->cancelled)
+    if (cancellation_is_error(L, -1) && task_is_cancelled_here(iso->execution.current->task))
         return; /* it has waited, and was told what everybody here is told */
     lua_pushlightuserdata(L, iso);
     lua_pushcclosure(L, start_failing, 1);
@@ -324,7 +324,7 @@ static int await_function(lua_State *L, int position)
     return function_returned(L, LUA_OK, serial);
 }
 
-/* --- The form of it ------------------------------------------------------------------------------------------------- */
+/* --- The form of it --------------------------------------------------------------------------- */
 
 static int async_await(lua_State *L)
 {

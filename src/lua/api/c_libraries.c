@@ -21,7 +21,7 @@ static int load_library(lua_State *L)
 void c_libraries_may_sleep(struct orr_isolate *iso)
 {
     if (iso->limits.mode == ORR_LUA_SIGNAL)
-        watch_be_careful(iso->worker->watch);
+        watch_be_careful(worker_watch(iso->worker));
 }
 
 /* Puts ours around the function at the top. */

@@ -104,7 +104,7 @@ static const char *status_of(struct orr_isolate *iso, lua_State *L, lua_State *c
     (void)iso;
 }
 
-/* --- Resuming -------------------------------------------------------------------------------------------------------- */
+/* --- Resuming --------------------------------------------------------------------------------- */
 
 /*
  * Resumes `co` with so many arguments on its stack.  Answers how many results there are on L; -1 for an error, which is there
@@ -209,7 +209,7 @@ static int resume_result(lua_State *L, lua_State *co, int results)
     if (results == PASS_ON)
         return pass_on(L, co, resume_k);
     struct ltask *self = isolate_of(L)->execution.current;
-    if (results < 0 && self && self->task->cancelled)
+    if (results < 0 && self && task_is_cancelled_here(self->task))
         close_dead(L, co); /* cancelling closes it, with what it has to close */
     lua_pushboolean(L, results >= 0);
     results = results < 0 ? 1 : results;
@@ -223,7 +223,7 @@ static int co_resume(lua_State *L)
     return resume_result(L, co, resume_first(L, isolate_of(L), co, lua_gettop(L) - 1));
 }
 
-/* --- wrap ---------------------------------------------------------------------------------------------------------------- */
+/* --- wrap ------------------------------------------------------------------------------------- */
 
 static int wrap_result(lua_State *L, lua_State *co, int results);
 
@@ -281,7 +281,7 @@ static int co_wrap(lua_State *L)
     return 1;
 }
 
-/* --- The rest -------------------------------------------------------------------------------------------------------------- */
+/* --- The rest --------------------------------------------------------------------------------- */
 
 static int co_yield (lua_State *L)
 {

@@ -1,6 +1,7 @@
 /*
- * The Lua module `eventloop`, the C part: which script makes a private loop, and where.  For test runners
- * it also knows what is left of a script's private loops; only isolates made for testing remember them.
+ * The Lua module `eventloop`: private loops.  lua/eventloop.lua is nearly all of it.  The C part knows
+ * which script makes a private loop, and where; and what is left of a script's private loops, for test
+ * runners.  Only isolates made for testing remember private loops.
  *
  * The isolate's worker's thread.
  */
@@ -13,13 +14,13 @@
 
 struct orr_isolate;
 
-/* Pushes the table of functions that lua/eventloop.lua calls.  May raise. */
-void eventloop_push_private(struct orr_isolate *iso, lua_State *L);
+/* Adds the module to the table at the top of L, as its field `eventloop`.  May raise. */
+void eventloop_open(struct orr_isolate *iso, lua_State *L);
 
-/* Keeps the field `host` of that table, at the top of L: the functions that C calls.  May raise. */
-void eventloop_keep_host(lua_State *L);
-
-/* Appends a description of what is left in each private loop of a script to the list at the top of L.  May raise. */
+/*
+ * Appends to the list at the top of L a description of each thing that is left in the private loops of a
+ * script.  May raise.
+ */
 void eventloop_list(lua_State *L, uint32_t script);
 
 /* Drops what is left in the private loops of a script that do not run.  May raise. */

@@ -1,13 +1,29 @@
 /*
- * `events`, the part in C: what starts handlers as tasks, and the host's side.  The registry is in lua/events.lua.
+ * An event of the host takes this path.  Every step runs in the thread of the isolate's worker.
  *
- * A host's event starts its handlers soon, as tasks in their order; they run in the turn.  While the isolate is held, or a script was loaded whose
- * body, which registers handlers, has not begun, events are queued;
- * events_flush() starts them when it is not any more, behind the tasks that were parked meanwhile.
+ *   C    orr_events_emit()      checks the name, enters the isolate, calls Lua protected
+ *   C    call_part()            turns the name into a Lua string
+ *   Lua  host.emit()            looks up the handlers; each is started by
+ *   C    start()                which makes a task of the handler, ready for this turn
+ *   Lua  host.emit()            returns an enum answer
+ *   C    count_answer()         counts it, and turns it into what the host gets
+ *   ...
+ *   C    ltask_poll()           in the turn: runs the task
+ *   Lua  run_entry()            calls the handler, unless it was removed or disabled meanwhile
+ *   C    ltask_drop()           the call is over: task/handler.c counts time-outs in a row
+ *
+ * host.emit() queues the event instead while the isolate is held, or while a script is loaded whose body
+ * has not begun: the body is what registers handlers.  events_flush() starts the handlers of queued
+ * events once neither is the case, behind the tasks that were parked meanwhile.
+ *
+ * A script's own events:emit() starts the handlers at once, before it returns.
  */
 #include "lua/api/events.h"
 
+#include "lua/api/creation.h"
+#include "lua/api/lua_part.h"
 #include "lua/isolate.h"
+#include "lua/isolate/embedded.h"
 #include "lua/task/callback.h"
 #include "lua/task/create.h"
 #include "lua/task/handler.h"
@@ -22,9 +38,25 @@
 
 #define HANDLER "orrery.handler"
 
-enum { EMITS_MAX = 32 }; /* inside one another */
+enum { EMITS_MAX = 32 }; /* handlers that emit inside one another */
 
-static const char host_key; /* in the registry: the functions for the host */
+/* What host.emit() answers. */
+enum answer {
+    STARTED,
+    QUEUED,
+    DROPPED,   /* queued, and the oldest event was dropped */
+    COALESCED, /* the data of a queued event of the same name was replaced */
+    REFUSED,   /* the queue is full */
+};
+
+static const char part_key; /* in the registry: the functions of lua/events.lua */
+
+/* --- Functions for lua/events.lua ------------------------------------------------------------- */
+
+static struct handler *check_handler(lua_State *L)
+{
+    return isolate_check(L, 1, OBJECT_HANDLER, HANDLER);
+}
 
 /* new_handler(id) */
 static int new_handler(lua_State *L)
@@ -37,16 +69,13 @@ static int new_handler(lua_State *L)
 
 static int is_disabled(lua_State *L)
 {
-    const struct handler *self = isolate_check(L, 1, OBJECT_HANDLER, HANDLER);
-    lua_pushboolean(L, self->disabled);
+    lua_pushboolean(L, handler_is_disabled(check_handler(L)));
     return 1;
 }
 
 static int enable(lua_State *L)
 {
-    struct handler *self = isolate_check(L, 1, OBJECT_HANDLER, HANDLER);
-    self->strikes = 0;
-    self->disabled = false;
+    handler_enable(check_handler(L));
     return 0;
 }
 
@@ -58,20 +87,22 @@ static int started(lua_State *L, int status, lua_KContext context)
     return 1;
 }
 
-/* Says where the script emits it: events:emit, which is ours, has called us. */
+/* Says where the script has called events:emit, which has called us. */
 static int refuse_to_nest(lua_State *L, const char *name)
 {
     report_push_location(L, L, 2);
-    lua_pushfstring(L, "%s%sevents:emit: '%s': events are emitted inside one another's handlers, more than %d deep",
+    lua_pushfstring(L,
+                    "%s%sevents:emit: '%s': handlers emit events inside one another, more than %d deep; "
+                    "emit it later, with schedule()",
                     lua_tostring(L, -1), *lua_tostring(L, -1) ? ": " : "", name, EMITS_MAX);
     return lua_error(L);
 }
 
-/* [handler] [soon] [name] [function] [arguments...] -> whether it was started */
+/* [handler] [soon] [name] [function] [arguments...] -> whether it was started: not if it is disabled */
 static int start(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
-    const struct handler *handler = isolate_check(L, 1, OBJECT_HANDLER, HANDLER);
+    const struct handler *handler = check_handler(L);
     bool soon = lua_toboolean(L, 2);
     struct ltask_options options = { .name = lua_tostring(L, 3),
                                      .detached = true,
@@ -79,7 +110,7 @@ static int start(lua_State *L)
                                      .handler = 1,
                                      .script = handler->script,
                                      .name_at = 3 };
-    if (handler->disabled) {
+    if (handler_is_disabled(handler)) {
         lua_pushboolean(L, false);
         return 1;
     }
@@ -97,19 +128,10 @@ static int start(lua_State *L)
     return ltask_run_first(L, task, started, 0);
 }
 
-/* where() -> where the script is that has called us, if it is to be remembered. */
-static int where(lua_State *L)
-{
-    if (!isolate_of(L)->debug)
-        return 0;
-    report_push_location(L, L, 1);
-    return 1;
-}
-
 /* is_of(handler, script) */
 static int is_of(lua_State *L)
 {
-    const struct handler *self = isolate_check(L, 1, OBJECT_HANDLER, HANDLER);
+    const struct handler *self = check_handler(L);
     lua_pushboolean(L, self->script == lua_tointeger(L, 2));
     return 1;
 }
@@ -117,11 +139,12 @@ static int is_of(lua_State *L)
 /* is_own(handler): whether it belongs to the script that runs now. */
 static int is_own(lua_State *L)
 {
-    const struct handler *self = isolate_check(L, 1, OBJECT_HANDLER, HANDLER);
+    const struct handler *self = check_handler(L);
     lua_pushboolean(L, self->script == script_running(isolate_of(L)));
     return 1;
 }
 
+/* Whether the host's events have to be queued. */
 static int is_held(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
@@ -129,55 +152,15 @@ static int is_held(lua_State *L)
     return 1;
 }
 
-/* --- The host ------------------------------------------------------------------------------------------------------ */
-
-static void push_host_function(lua_State *L, const char *name)
-{
-    lua_rawgetp(L, LUA_REGISTRYINDEX, &host_key);
-    lua_getfield(L, -1, name);
-    lua_remove(L, -2);
-}
-
-/* Starts the handlers of events that were queued while the isolate was held. */
+/* Starts the handlers of the events that were queued while the isolate was held.  Never raises. */
 static void events_flush(struct orr_isolate *iso);
 
-/* Counts what became of an event; answers the host. */
-static int judge(struct orr_isolate *iso, const char *answer)
-{
-    struct event_queue *figures = &iso->events;
-    figures->emitted++;
-    if (!strcmp(answer, "refused")) {
-        figures->refused++;
-        return -ENOBUFS;
-    }
-    figures->dropped += !strcmp(answer, "dropped");
-    figures->coalesced += !strcmp(answer, "coalesced");
-    if (strcmp(answer, "started") != 0)
-        hold_call_on_release(&iso->hold, events_flush);
-    return 0;
-}
+/* --- Calling lua/events.lua ------------------------------------------------------------------- */
 
-/* Calls one of the functions for the host with what is on the stack above; answers a negative errno, or leaves one result. */
-static int call_host_function(struct orr_isolate *iso, lua_State *L, int arguments)
+/* [name of a function] [arguments...]; a first argument that is a light userdata is a C string. */
+static int call_part(lua_State *L)
 {
-    int error = isolate_visit(iso);
-    if (error) {
-        lua_pop(L, arguments + 1);
-        return error;
-    }
-    int status = lua_pcall(L, arguments, 1, 0);
-    isolate_leave(iso);
-    if (status == LUA_OK)
-        return 0;
-    log_line(&iso->rt->log, ORR_LOG_ERROR, "events: %s", lua_tostring(L, -1));
-    lua_pop(L, 1);
-    return status == LUA_ERRMEM ? -ENOMEM : -EINVAL;
-}
-
-/* [function's name] [arguments...]; an argument that is a light userdata is a text of C's. */
-static int call_protected(lua_State *L)
-{
-    push_host_function(L, lua_touserdata(L, 1));
+    lua_part_push(L, &part_key, lua_touserdata(L, 1));
     lua_replace(L, 1);
     if (lua_islightuserdata(L, 2)) {
         lua_pushstring(L, lua_touserdata(L, 2));
@@ -187,10 +170,62 @@ static int call_protected(lua_State *L)
     return 1;
 }
 
+/*
+ * Calls a function of the Lua part with the arguments at the top, which are popped; call_part() and the
+ * name are below them.  Leaves one result; or nothing, and returns a negative errno.  Never raises.
+ */
+static int call_protected(struct orr_isolate *iso, lua_State *L, int arguments)
+{
+    int error = isolate_visit(iso);
+    if (error) {
+        lua_pop(L, arguments + 2);
+        return error;
+    }
+    int status = lua_pcall(L, arguments + 1, 1, 0);
+    isolate_leave(iso);
+    if (status == LUA_OK)
+        return 0;
+    log_line(&iso->rt->log, ORR_LOG_ERROR, "events: %s", lua_tostring(L, -1));
+    lua_pop(L, 1);
+    return status == LUA_ERRMEM ? -ENOMEM : -EINVAL;
+}
+
+static void push_call(lua_State *L, const char *function)
+{
+    lua_pushcfunction(L, call_part);
+    lua_pushlightuserdata(L, (void *)function);
+}
+
+/* Calls a function whose result does not matter. */
+static int call_and_pop(struct orr_isolate *iso, lua_State *L, int arguments)
+{
+    int error = call_protected(iso, L, arguments);
+    if (!error)
+        lua_pop(L, 1);
+    return error;
+}
+
+/* --- The host --------------------------------------------------------------------------------- */
+
+/* The isolate of a state that is open and has room for a call; or NULL. */
 static struct orr_isolate *usable(lua_State *L)
 {
     struct orr_isolate *iso = L ? isolate_find(L) : NULL;
     return iso && !iso->closing && lua_checkstack(L, 6) ? iso : NULL;
+}
+
+static int count_answer(struct orr_isolate *iso, enum answer answer)
+{
+    struct event_figures *figures = &iso->events.figures;
+    figures->emitted++;
+    figures->refused += answer == REFUSED;
+    figures->dropped += answer == DROPPED;
+    figures->coalesced += answer == COALESCED;
+    if (answer == REFUSED)
+        return -ENOBUFS;
+    if (answer != STARTED)
+        hold_call_on_release(&iso->hold, events_flush);
+    return 0;
 }
 
 int orr_events_emit(lua_State *L, const char *name)
@@ -198,14 +233,13 @@ int orr_events_emit(lua_State *L, const char *name)
     struct orr_isolate *iso = usable(L);
     if (!iso || !name || !*name || strchr(name, '*') || lua_gettop(L) < 1)
         return -EINVAL;
-    lua_pushcfunction(L, call_protected);
-    lua_pushlightuserdata(L, (void *)"emit");
+    push_call(L, "emit");
     lua_pushlightuserdata(L, (void *)name);
     lua_rotate(L, -4, 3); /* below the data */
-    int error = call_host_function(iso, L, 3);
+    int error = call_protected(iso, L, 2);
     if (error)
         return error;
-    error = judge(iso, lua_tostring(L, -1));
+    error = count_answer(iso, (enum answer)lua_tointeger(L, -1));
     lua_pop(L, 1);
     return error;
 }
@@ -215,13 +249,9 @@ int orr_events_reserve(lua_State *L, const char *name)
     struct orr_isolate *iso = usable(L);
     if (!iso || !name || !*name)
         return -EINVAL;
-    lua_pushcfunction(L, call_protected);
-    lua_pushlightuserdata(L, (void *)"reserve");
+    push_call(L, "reserve");
     lua_pushlightuserdata(L, (void *)name);
-    int error = call_host_function(iso, L, 2);
-    if (!error)
-        lua_pop(L, 1);
-    return error;
+    return call_and_pop(iso, L, 1);
 }
 
 int orr_events_enable(lua_State *L, int64_t id)
@@ -229,10 +259,9 @@ int orr_events_enable(lua_State *L, int64_t id)
     struct orr_isolate *iso = usable(L);
     if (!iso)
         return -EINVAL;
-    lua_pushcfunction(L, call_protected);
-    lua_pushlightuserdata(L, (void *)"enable");
+    push_call(L, "enable");
     lua_pushinteger(L, id);
-    int error = call_host_function(iso, L, 2);
+    int error = call_protected(iso, L, 1);
     if (error)
         return error;
     bool found = lua_toboolean(L, -1);
@@ -251,17 +280,14 @@ void events_remove(struct orr_isolate *iso, uint32_t script)
     lua_State *L = iso->L;
     if (!lua_checkstack(L, 6))
         return;
-    lua_pushcfunction(L, call_protected);
-    lua_pushlightuserdata(L, (void *)"remove");
+    push_call(L, "remove");
     lua_pushinteger(L, script);
-    if (!call_host_function(iso, L, 2))
-        lua_pop(L, 1);
+    call_and_pop(iso, L, 1);
 }
 
 void events_list(lua_State *L, uint32_t script)
 {
-    luaL_checkstack(L, 4, NULL);
-    push_host_function(L, "list_of");
+    lua_part_push(L, &part_key, "list_of");
     lua_pushinteger(L, script);
     lua_pushvalue(L, -3);
     lua_call(L, 2, 0);
@@ -272,28 +298,25 @@ static void events_flush(struct orr_isolate *iso)
     lua_State *L = iso->L;
     if (iso->closing || !lua_checkstack(L, 6))
         return;
-    lua_pushcfunction(L, call_protected);
-    lua_pushlightuserdata(L, (void *)"flush");
-    if (!call_host_function(iso, L, 1))
-        lua_pop(L, 1);
+    push_call(L, "flush");
+    call_and_pop(iso, L, 0);
 }
 
-/* --- Opening ---------------------------------------------------------------------------------------------------------- */
+/* --- Opening ---------------------------------------------------------------------------------- */
 
-/* [module] [private] -> [module]; `run` has made private.host of it. */
-void events_keep_host(lua_State *L)
+static void set_integer(lua_State *L, const char *field, lua_Integer value)
 {
-    lua_getfield(L, -1, "host");
-    lua_rawsetp(L, LUA_REGISTRYINDEX, &host_key);
+    lua_pushinteger(L, value);
+    lua_setfield(L, -2, field);
 }
 
-void events_forget_host(lua_State *L)
+static void set_boolean(lua_State *L, const char *field, bool value)
 {
-    lua_pushnil(L);
-    lua_rawsetp(L, LUA_REGISTRYINDEX, &host_key);
+    lua_pushboolean(L, value);
+    lua_setfield(L, -2, field);
 }
 
-void events_push_private(struct orr_isolate *iso, lua_State *L)
+void events_open(struct orr_isolate *iso, lua_State *L)
 {
     static const luaL_Reg functions[] = {
         { "new_handler", new_handler },
@@ -303,18 +326,25 @@ void events_push_private(struct orr_isolate *iso, lua_State *L)
         { "is_of", is_of },
         { "is_own", is_own },
         { "is_held", is_held },
-        { "where", where },
+        { "where", creation_where },
         { NULL, NULL },
     };
     static const luaL_Reg none[] = { { NULL, NULL } };
-    static const char *const policies[] = {
-        [ORR_EVENTS_REFUSE] = "refuse", [ORR_EVENTS_DROP_OLDEST] = "drop", [ORR_EVENTS_COALESCE] = "coalesce"
-    };
     isolate_object_class(iso, L, OBJECT_HANDLER, HANDLER, none);
     lua_newtable(L);
     isolate_register(iso, L, functions);
-    lua_pushinteger(L, iso->limits.events_limit);
-    lua_setfield(L, -2, "limit");
-    lua_pushstring(L, policies[iso->limits.events_policy]);
-    lua_setfield(L, -2, "policy");
+    set_integer(L, "STARTED", STARTED);
+    set_integer(L, "QUEUED", QUEUED);
+    set_integer(L, "DROPPED", DROPPED);
+    set_integer(L, "COALESCED", COALESCED);
+    set_integer(L, "REFUSED", REFUSED);
+    set_integer(L, "limit", iso->limits.events_limit);
+    set_boolean(L, "drops_oldest", iso->limits.events_policy == ORR_EVENTS_DROP_OLDEST);
+    set_boolean(L, "coalesces", iso->limits.events_policy == ORR_EVENTS_COALESCE);
+    lua_part_open(L, &embedded_events, 1, &part_key);
+}
+
+void events_forget(lua_State *L)
+{
+    lua_part_forget(L, &part_key);
 }

@@ -1,6 +1,9 @@
 /*
  * The Lua module `events`, the C part: starting handlers as tasks, and the host's side.  lua/events.lua
- * keeps the registrations.
+ * is the Lua part: it keeps the registrations and the queue of the host's events.
+ *
+ * The host's functions are orr_events_emit(), orr_events_reserve(), orr_events_enable() and
+ * orr_events_disabled(): see orrery.h.
  *
  * The isolate's worker's thread.
  */
@@ -14,21 +17,28 @@
 
 struct orr_isolate;
 
-/* Part of the isolate: statistics of the events that the host has emitted. */
-struct event_queue {
+/* What became of the events that the host has emitted. */
+struct event_figures {
     uint64_t emitted, refused, dropped, coalesced;
 };
 
-/* Pushes the table of functions that lua/events.lua calls.  May raise. */
-void events_push_private(struct orr_isolate *iso, lua_State *L);
+/* Part of the isolate. */
+struct event_queue {
+    struct event_figures figures;
+};
 
-/* Keeps the field `host` of that table, at the top of L: the functions that C calls.  May raise. */
-void events_keep_host(lua_State *L);
+static inline const struct event_figures *events_figures(const struct event_queue *self)
+{
+    return &self->figures;
+}
+
+/* Adds the module to the table at the top of L, as its field `events`.  May raise. */
+void events_open(struct orr_isolate *iso, lua_State *L);
 
 /* Releases all handlers: the state is about to be closed.  May raise. */
-void events_forget_host(lua_State *L);
+void events_forget(lua_State *L);
 
-/* Removes the registrations of a script. */
+/* Removes the registrations of a script.  Never raises. */
 void events_remove(struct orr_isolate *iso, uint32_t script);
 
 /* Appends a description of each registration of a script to the list at the top of L.  May raise. */

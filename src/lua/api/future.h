@@ -10,6 +10,8 @@
 
 #include <stdbool.h>
 
+#define FUTURE_CLASS "orrery.future"
+
 struct orr_isolate;
 
 /* Adds `future` to the table of the module `async`, at the top of L.  May raise. */

@@ -28,7 +28,7 @@ struct done {
     size_t index; /* in the list, from 0 */
 };
 
-/* --- The heap ---------------------------------------------------------------------------------------------------------- */
+/* --- The heap --------------------------------------------------------------------------------- */
 
 static bool is_before(const struct done *one, const struct done *other)
 {
@@ -64,7 +64,7 @@ static size_t pop_first(struct group_object *self)
     return index;
 }
 
-/* --- The group --------------------------------------------------------------------------------------------------------- */
+/* --- The group -------------------------------------------------------------------------------- */
 
 /* The task at an index of the list at 2. */
 static struct ltask *member(lua_State *L, size_t index)

@@ -38,7 +38,7 @@ static int option_indent(lua_State *L, int index)
     return (int)indent;
 }
 
-/* --- Writing -------------------------------------------------------------------------------------------------------- */
+/* --- Writing ---------------------------------------------------------------------------------- */
 
 static int writing_step(struct paced *paced, lua_State *L, int steps, const volatile bool *hurry)
 {
@@ -104,7 +104,7 @@ static int encode(lua_State *L)
     return run_writing(L, &work.paced);
 }
 
-/* --- Reading -------------------------------------------------------------------------------------------------------- */
+/* --- Reading ---------------------------------------------------------------------------------- */
 
 static int reading_step(struct paced *paced, lua_State *L, int steps, const volatile bool *hurry)
 {
@@ -160,7 +160,7 @@ static int decode(lua_State *L)
     return run_reading(L, &work.paced);
 }
 
-/* --- Arrays --------------------------------------------------------------------------------------------------------- */
+/* --- Arrays ----------------------------------------------------------------------------------- */
 
 /* array([table]): the same, marked */
 static int array(lua_State *L)

@@ -1,6 +1,10 @@
 /* The module `runtime`: what a script may know of its limits.  Fields are looked up when they are read. */
 #include "lua/api/runtime_info.h"
 
+#include "lua/api/duration.h"
+#include "lua/api/events.h"
+#include "lua/api/schedule.h"
+#include "lua/api/script_timers.h"
 #include "lua/isolate.h"
 #include "lua/limits/budget.h"
 #include "lua/task/task.h"
@@ -10,6 +14,8 @@
 static int stats(lua_State *L)
 {
     const struct orr_isolate *iso = isolate_of(L);
+    const struct event_figures *events = events_figures(&iso->events);
+    const struct timer_figures *timers = script_timers_figures(&iso->timers);
     lua_createtable(L, 0, 17);
     const struct {
         const char *name;
@@ -20,29 +26,24 @@ static int stats(lua_State *L)
         { "memory_peak", iso->memory.peak },
         { "preemptions", iso->preemption.count },
         { "timeouts", iso->preemption.timeouts },
-        { "scheduled", iso->schedule.count },
+        { "scheduled", schedule_count(&iso->schedule) },
         { "schedule_errors", task_set_scheduled_failed(&iso->tasks) },
-        { "schedule_run", iso->schedule.run },
-        { "timers_pending", iso->timers.figures.pending },
-        { "timers_fired", iso->timers.figures.fired },
-        { "timers_cancelled", iso->timers.figures.cancelled },
-        { "timers_rearmed", iso->timers.figures.rearmed },
+        { "schedule_run", schedule_run(&iso->schedule) },
+        { "timers_pending", timers->pending },
+        { "timers_fired", timers->fired },
+        { "timers_cancelled", timers->cancelled },
+        { "timers_rearmed", timers->rearmed },
         { "timers_migrated", 0 }, /* they stay with their isolate's worker */
-        { "timers_dropped", iso->timers.figures.dropped },
-        { "events_refused", iso->events.refused },
-        { "events_dropped", iso->events.dropped },
-        { "events_coalesced", iso->events.coalesced },
+        { "timers_dropped", timers->dropped },
+        { "events_refused", events->refused },
+        { "events_dropped", events->dropped },
+        { "events_coalesced", events->coalesced },
     };
     for (size_t i = 0; i < sizeof figures / sizeof *figures; i++) {
         lua_pushinteger(L, (lua_Integer)figures[i].value);
         lua_setfield(L, -2, figures[i].name);
     }
     return 1;
-}
-
-static void push_ms(lua_State *L, uint64_t ns)
-{
-    lua_pushnumber(L, (lua_Number)ns / 1e6);
 }
 
 /* [runtime] [name] */
@@ -69,9 +70,9 @@ static int read_field(lua_State *L)
     else if (!strcmp(name, "schedule_per_turn"))
         lua_pushinteger(L, iso->limits.schedule_per_turn);
     else if (!strcmp(name, "time_limit"))
-        push_ms(L, !counts && level ? level->limit : 0);
+        duration_push(L, !counts && level ? level->limit : 0);
     else if (!strcmp(name, "time_used"))
-        push_ms(L, !counts && level ? budget_used(iso, level) : 0);
+        duration_push(L, !counts && level ? budget_used(iso, level) : 0);
     else
         lua_pushnil(L);
     return 1;

@@ -1,21 +1,23 @@
 /*
- * schedule(fn, ...): callbacks that run in the next turn, first come, first served, some in each turn.
+ * Callbacks wait in a list, each anchored until it has begun.  While there are any, a task of the core, the
+ * dispatcher, takes its turns: in each turn it starts some callbacks as tasks of their own (callback.h),
+ * behind what was ready before it.  No callback begins in the turn in which it was scheduled.
  *
- * They wait in a list, each anchored until it has begun.  While there are any, a task of ours takes its turns: in each it starts a
- * number of them as tasks of their own (callback.h), after what was ready before it; none in the turn in which it was scheduled.
- *
- * They begin in the order in which they were scheduled, so two numbers tell which have: how many there have been, and how many of these, the first
- * ones, are settled.  A task that lets others go first, by async.checkpoint() or async.sleep(), waits for a mark in between.
+ * Callbacks begin in the order in which they were scheduled.  So two numbers tell which have begun: how
+ * many were ever scheduled, and how many of these, from the first on, are settled.  A task that lets
+ * others run first, by async.checkpoint() or async.sleep(), waits for a mark: a number of settled ones.
  */
 #include "lua/api/schedule.h"
 
 #include "exec/spawn.h"
+#include "lua/api/creation.h"
 #include "lua/isolate.h"
 #include "lua/task/callback.h"
 #include "lua/task/hold.h"
 #include "lua/task/report.h"
 #include "lua/task/script.h"
 #include "lua/task/shutdown.h"
+#include "lua/task/suspend.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -23,11 +25,11 @@
 
 #define SCHEDULED "orrery.scheduled"
 
-/* The user values are the function and its arguments. */
+/* A handle of a script.  Its user values are the function, its arguments, and where it was scheduled. */
 struct scheduled {
     struct callback callback;
     struct scheduled *next;
-    uint64_t turn; /* in which it was scheduled, or after which */
+    uint64_t turn; /* the turn of the worker in which it was scheduled */
     int arguments;
     bool waiting; /* in the list, and not cancelled */
 };
@@ -54,7 +56,7 @@ static void scheduled_over(struct callback *callback)
     isolate_unanchor(callback->iso, callback->iso->L, callback->anchor);
 }
 
-/* It will not begin. */
+/* The callback will not begin. */
 static void skip_scheduled(struct callback *callback)
 {
     callback->iso->schedule.settled++;
@@ -66,7 +68,6 @@ static const struct callback_kind scheduled_kind = { .name = "scheduled",
                                                      .skip = skip_scheduled,
                                                      .let_go = scheduled_over };
 
-/* Takes the first off the list. */
 static struct scheduled *take_first(struct schedule *queue)
 {
     struct scheduled *first = queue->first;
@@ -76,12 +77,12 @@ static struct scheduled *take_first(struct schedule *queue)
     return first;
 }
 
-/* The next, if there is one that is not of this turn.  Cancelled ones are let go of on the way. */
+/* The next callback that was not scheduled in this turn, or NULL.  Releases cancelled ones on the way. */
 static struct scheduled *take_next(struct orr_isolate *iso)
 {
     struct schedule *queue = &iso->schedule;
     while (queue->first) {
-        if (queue->first->waiting && queue->first->turn == counter_read(&iso->worker->turns))
+        if (queue->first->waiting && queue->first->turn == worker_turn_number(iso->worker))
             break;
         struct scheduled *next = take_first(queue);
         if (next->waiting)
@@ -107,13 +108,13 @@ static enum orr_poll dispatch(struct orr_task *task, void *data)
     struct orr_isolate *iso = data;
     struct schedule *queue = &iso->schedule;
     if (!iso->L || iso->closing || !queue->first) {
-        if (queue->first) /* none of them begins any more; with the state, they are gone */
+        if (queue->first) /* none of them begins any more; Lua frees them with the state */
             queue->settled = queue->made;
         queue->first = queue->last = NULL;
         queue->dispatching = false;
         return ORR_DONE;
     }
-    if (isolate_is_held(iso)) /* nothing of it begins before that has gone on */
+    if (isolate_is_held(iso)) /* nothing of the isolate begins before the held task has gone on */
         return orr_task_yield(task);
     for (unsigned started = 0; started < iso->limits.schedule_per_turn; started++) {
         struct scheduled *next = take_next(iso);
@@ -130,6 +131,7 @@ static void unref_isolate(void *data)
     isolate_unref(data);
 }
 
+/* Starts the dispatcher unless it is there. */
 static int wake_dispatcher(struct orr_isolate *iso)
 {
     if (iso->schedule.dispatching)
@@ -161,25 +163,22 @@ static int schedule(lua_State *L)
         return luaL_error(L, "schedule: %s", iso->closing ? "the isolate is closing" : "the script is being ended");
     int arguments = lua_gettop(L) - 1;
     if (arguments >= USHRT_MAX - 2)
-        return luaL_error(L, "schedule: too many arguments");
-    struct scheduled *self = lua_newuserdatauv(L, sizeof *self, arguments + 1 + iso->debug);
+        return luaL_error(L, "schedule: too many arguments; pass a table instead");
+    struct scheduled *self = lua_newuserdatauv(L, sizeof *self, arguments + 1 + creation_slots(iso));
     *self = (struct scheduled){
         .callback = { .kind = &scheduled_kind, .iso = iso, .script = script_running(iso) },
-        .turn = counter_read(&iso->worker->turns),
+        .turn = worker_turn_number(iso->worker),
         .arguments = arguments,
     };
     isolate_set_class(L, OBJECT_SCHEDULED);
-    if (iso->debug) { /* where it was made */
-        report_push_location(L, L, 1);
-        lua_setiuservalue(L, -2, arguments + 2);
-    }
+    creation_keep(iso, L, arguments + 2);
     lua_insert(L, 1);
     for (int i = arguments + 1; i; i--)
         lua_setiuservalue(L, 1, i);
     int error = wake_dispatcher(iso);
     if (error)
         return luaL_error(L, "schedule: %s", strerror(-error));
-    self->callback.anchor = isolate_anchor(iso, L); /* may raise: then nothing has changed */
+    self->callback.anchor = isolate_anchor(iso, L); /* may raise: then nothing has changed, and the dispatcher ends */
     self->waiting = true;
     if (queue->last)
         queue->last->next = self;
@@ -191,7 +190,7 @@ static int schedule(lua_State *L)
     return 1;
 }
 
-/* handle:cancel() -> whether it was in time */
+/* handle:cancel() -> whether the callback had not begun */
 static int scheduled_cancel(lua_State *L)
 {
     struct scheduled *self = isolate_check(L, 1, OBJECT_SCHEDULED, SCHEDULED);
@@ -231,9 +230,27 @@ uint64_t schedule_last_mark(const struct orr_isolate *iso)
     return iso->schedule.made;
 }
 
-bool schedule_has_passed(const struct orr_isolate *iso, uint64_t mark)
+int schedule_pass(lua_State *L, int status, lua_KContext mark)
 {
-    return iso->schedule.settled >= mark;
+    (void)status;
+    struct ltask *self = ltask_current(L, "async.checkpoint");
+    int error = orr_checkpoint(self->task);
+    if (error)
+        return wait_raise(L, error);
+    if (self->iso->schedule.settled >= (uint64_t)mark)
+        return lua_gettop(L);
+    orr_task_yield(self->task);
+    return suspend(L, schedule_pass, mark);
+}
+
+int schedule_yield(lua_State *L, uint64_t mark)
+{
+    struct ltask *self = ltask_current(L, "async.checkpoint");
+    int error = orr_checkpoint(self->task);
+    if (error)
+        return wait_raise(L, error);
+    orr_task_yield(self->task);
+    return suspend(L, schedule_pass, (lua_KContext)mark);
 }
 
 void schedule_list(struct orr_isolate *iso, lua_State *L, uint32_t script)

@@ -21,8 +21,20 @@ struct schedule {
     uint64_t made;    /* callbacks ever scheduled */
     uint64_t settled; /* callbacks, from the first on, that have begun or never will */
     uint64_t run;     /* callbacks that have begun */
-    bool dispatching;
+    bool dispatching; /* the task that begins callbacks is alive */
 };
+
+/* How many callbacks wait. */
+static inline unsigned schedule_count(const struct schedule *self)
+{
+    return self->count;
+}
+
+/* How many callbacks have begun. */
+static inline uint64_t schedule_run(const struct schedule *self)
+{
+    return self->run;
+}
 
 /* Adds `schedule` to the table at the top of L.  May raise. */
 void schedule_open(struct orr_isolate *iso, lua_State *L);
@@ -40,7 +52,12 @@ void schedule_list(struct orr_isolate *iso, lua_State *L, uint32_t script);
 uint64_t schedule_next_mark(const struct orr_isolate *iso);
 uint64_t schedule_last_mark(const struct orr_isolate *iso);
 
-/* Whether every callback before the mark has begun or never will. */
-bool schedule_has_passed(const struct orr_isolate *iso, uint64_t mark);
+/*
+ * Lets others run until every callback before the mark has begun or never will.  The first yields at least
+ * once; the second, a continuation, does not if the mark is passed already.  A C function of a task
+ * returns what these return: the values on its stack.
+ */
+int schedule_yield(lua_State *L, uint64_t mark);
+int schedule_pass(lua_State *L, int status, lua_KContext mark);
 
 #endif

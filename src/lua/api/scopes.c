@@ -24,13 +24,14 @@ struct block {
 
 bool scopes_contain(const struct ltask *self, const lua_State *L)
 {
-    return self->task->scope && container_of(self->task->scope, struct block, scope)->L == L;
+    struct orr_scope *scope = task_scope(self->task);
+    return scope && container_of(scope, struct block, scope)->L == L;
 }
 
 /* What a Lua error means to the core. */
 static int classify(lua_State *L, struct ltask *self)
 {
-    if (self->task->cancelled && cancellation_is_error(L, -1))
+    if (task_is_cancelled_here(self->task) && cancellation_is_error(L, -1))
         return -ECANCELED;
     return -ESCRIPT;
 }

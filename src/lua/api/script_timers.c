@@ -9,6 +9,7 @@
 #include "lua/api/script_timers.h"
 
 #include "base/text.h"
+#include "lua/api/creation.h"
 #include "lua/api/duration.h"
 #include "lua/isolate.h"
 #include "lua/isolate/charge.h"
@@ -54,7 +55,7 @@ static void let_go(struct timer_object *self)
     isolate_unanchor(self->iso, self->iso->L, anchor);
 }
 
-/* --- Calling back ---------------------------------------------------------------------------------------------------- */
+/* --- Calling back ----------------------------------------------------------------------------- */
 
 static struct timer_object *timer_of(struct callback *callback)
 {
@@ -108,7 +109,7 @@ static void timer_fires(struct orr_timer *timer, void *data, int status)
     (void)timer;
     if (status || !self->started || (isolate_ends(iso) && shutdown_refuses(iso, self->script)))
         return;
-    if (self->handler.disabled || iso->verdict.condemned) { /* none of its callbacks would run */
+    if (handler_is_disabled(&self->handler) || iso->verdict.condemned) { /* none of its callbacks would run */
         iso->timers.figures.dropped++;
         stop(self);
         return;
@@ -129,7 +130,7 @@ static int loop_new_timer(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
     objects_check(iso, L);
-    struct timer_object *self = lua_newuserdatauv(L, sizeof *self, iso->debug ? 2 : 1);
+    struct timer_object *self = lua_newuserdatauv(L, sizeof *self, 1 + creation_slots(iso));
     uint32_t script = script_running(iso);
     *self = (struct timer_object){
         .iso = iso,
@@ -138,10 +139,7 @@ static int loop_new_timer(lua_State *L)
     };
     isolate_set_class(L, OBJECT_TIMER);
     objects_made(iso);
-    if (iso->debug) { /* where it was made */
-        report_push_location(L, L, 1);
-        lua_setiuservalue(L, -2, 2);
-    }
+    creation_keep(iso, L, 2);
     if (charge_take(iso, sizeof(struct orr_timer)))
         return charge_raise(L);
     int error = orr_timer_new(iso->rt, &(struct orr_timer_options){ .fire = timer_fires, .data = self, .local = true },
@@ -162,7 +160,7 @@ static int loop_new_timer(lua_State *L)
 static int start_core(const struct timer_object *self, uint64_t delay)
 {
     if (!delay && !self->repeat)
-        return orr_timer_start_at(self->timer, self->iso->worker->now, 0);
+        return orr_timer_start_at(self->timer, worker_last_now(self->iso->worker), 0);
     return orr_timer_start(self->timer, delay, self->repeat);
 }
 

@@ -26,6 +26,11 @@ struct script_timers {
     struct timer_figures figures;
 };
 
+static inline const struct timer_figures *script_timers_figures(const struct script_timers *self)
+{
+    return &self->figures;
+}
+
 /* Adds `new_timer` to the table of the module `loop`, at the top of L.  May raise. */
 void script_timers_open(struct orr_isolate *iso, lua_State *L);
 

@@ -1,8 +1,11 @@
-/* async.event, queue, semaphore, mutex and condition. */
+/* async.event, semaphore, mutex and condition. */
 #ifndef ORR_LUA_API_SYNC_H
 #define ORR_LUA_API_SYNC_H
 
 #include "lua/isolate/compat.h"
+
+#define SEMAPHORE_CLASS "orrery.semaphore"
+#define MUTEX_CLASS "orrery.mutex"
 
 struct orr_isolate;
 

@@ -20,9 +20,9 @@ static int handle_status(lua_State *L)
     struct orr_isolate *iso = isolate_of(L);
     const char *status = "completed";
     if (self->task && !orr_task_done(self->task))
-        status = self == iso->execution.current                     ? "running"
-                 : self->task->running || self->held == HELD_PAUSED ? "normal"
-                                                                    : "awaiting";
+        status = self == iso->execution.current                             ? "running"
+                 : task_is_running(self->task) || self->held == HELD_PAUSED ? "normal"
+                                                                            : "awaiting";
     lua_pushstring(L, status);
     return 1;
 }
@@ -68,7 +68,7 @@ static int handle_complete(lua_State *L)
     return ltask_complete(L, self);
 }
 
-/* --- Errors --------------------------------------------------------------------------------------------------------- */
+/* --- Errors ----------------------------------------------------------------------------------- */
 
 static int handle_traceback(lua_State *L)
 {
@@ -100,7 +100,7 @@ static int handle_errors(lua_State *L)
     return 1;
 }
 
-/* --- Observers ---------------------------------------------------------------------------------------------------------- */
+/* --- Observers -------------------------------------------------------------------------------- */
 
 /* A userdata, anchored until it has been told, whose user values are the function and the handle. */
 struct watcher {
@@ -164,7 +164,7 @@ static int handle_on_complete(lua_State *L)
     return 1;
 }
 
-/* --- Waiting for it --------------------------------------------------------------------------------------------------------- */
+/* --- Waiting for it --------------------------------------------------------------------------- */
 
 static bool is_done(void *data)
 {
@@ -178,17 +178,16 @@ static bool drive_until_done(lua_State *L, struct ltask *self, uint64_t timeout)
     struct orr_isolate *iso = isolate_of(L);
     if (is_done(self))
         return true;
-    if (iso->execution.level || iso->worker->polling)
+    if (iso->execution.level || worker_is_polling(iso->worker))
         luaL_error(
             L,
             "task:wait: a call from the host cannot wait, since the host waits for it; start a task, and wait there");
     int error = isolate_visit(iso);
     if (!error) {
         struct orr_task *core = orr_task_ref(self->task);
-        bool observed = core->observed;
-        core->observed = true; /* by us, as soon as there is something to see */
+        bool seen = task_set_seen(core, true); /* by us, as soon as there is something to see */
         error = runtime_run_until(iso->rt, is_done, self, timeout);
-        core->observed = observed || orr_task_done(core);
+        task_set_seen(core, seen || orr_task_done(core));
         orr_task_unref(core);
         isolate_leave(iso);
     }

@@ -39,7 +39,7 @@ static int mark(lua_State *L)
     return 1;
 }
 
-/* --- What is left ---------------------------------------------------------------------------------------------------- */
+/* --- What is left ----------------------------------------------------------------------------- */
 
 struct listing {
     lua_State *L; /* with the list at the top */
@@ -59,7 +59,7 @@ static void set_text(lua_State *L, const char *key, const char *text)
 static void set_place(lua_State *L, const struct ltask *self)
 {
     lua_State *co = self->suspended ? self->suspended : self->co;
-    if (self->phase != LTASK_BEGUN || !co || self->task->running)
+    if (self->phase != LTASK_BEGUN || !co || task_is_running(self->task))
         return;
     report_push_location(L, co, 0);
     lua_setfield(L, -2, "at");
@@ -131,7 +131,7 @@ static int drop(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
     struct shutdown shutdown;
-    shutdown_begin(&shutdown, iso, check_owner(L, 1), iso->worker->grace_ns);
+    shutdown_begin(&shutdown, iso, check_owner(L, 1), worker_grace_ns(iso->worker));
     shutdown_drop(&shutdown);
     shutdown_end(&shutdown);
     return 0;
@@ -152,16 +152,16 @@ static int report(lua_State *L)
 static int timed_out(lua_State *L)
 {
     struct ltask *self = ltask_check(L, 1);
-    bool failed = self->task && orr_task_done(self->task) && self->task->failed;
+    bool failed = self->task && orr_task_done(self->task) && task_has_failed(self->task);
     lua_pushboolean(L, failed && outcome_of(self->task)->error == -ETIME);
     return 1;
 }
 
-/* --- Time and order ---------------------------------------------------------------------------------------------------- */
+/* --- Time and order --------------------------------------------------------------------------- */
 
 static int is_virtual(lua_State *L)
 {
-    lua_pushboolean(L, isolate_of(L)->worker->timers->clock != ORR_CLOCK_MONOTONIC);
+    lua_pushboolean(L, !worker_has_real_clock(isolate_of(L)->worker));
     return 1;
 }
 
@@ -174,30 +174,13 @@ static int advance(lua_State *L)
     return 0;
 }
 
-static int flushed(lua_State *L, int status, lua_KContext mark)
-{
-    (void)status;
-    struct ltask *self = ltask_current(L, "testing.flush");
-    int error = orr_checkpoint(self->task);
-    if (error)
-        return wait_raise(L, error);
-    if (schedule_has_passed(self->iso, (uint64_t)mark))
-        return 1;
-    orr_task_yield(self->task);
-    return suspend(L, flushed, mark);
-}
-
 /* flush() -> how many: goes on when all that is scheduled now has run, as far as its first wait. */
 static int flush(lua_State *L)
 {
     struct ltask *self = ltask_waiting(L, "testing.flush");
     lua_settop(L, 0);
-    lua_pushinteger(L, self->iso->schedule.count);
-    int error = orr_checkpoint(self->task);
-    if (error)
-        return wait_raise(L, error);
-    orr_task_yield(self->task);
-    return suspend(L, flushed, (lua_KContext)schedule_last_mark(self->iso));
+    lua_pushinteger(L, schedule_count(&self->iso->schedule));
+    return schedule_yield(L, schedule_last_mark(self->iso));
 }
 
 /* shuffle(seed): the order of ready tasks depends on this alone from now on; 0 for first come, first served. */

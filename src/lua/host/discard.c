@@ -37,7 +37,7 @@ static int clear_roots(lua_State *L)
     lua_setfield(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
     lua_pushnil(L);
     lua_setfield(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
-    events_forget_host(L);
+    events_forget(L);
     lua_gc(L, LUA_GCINC, 200, 16, 10); /* about a thousand objects a step */
     return 0;
 }

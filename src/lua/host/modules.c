@@ -12,6 +12,7 @@
 #include "lua/api/group.h"
 #include "lua/api/json.h"
 #include "lua/api/loop.h"
+#include "lua/api/queue.h"
 #include "lua/api/runtime_info.h"
 #include "lua/api/schedule.h"
 #include "lua/api/scopes.h"
@@ -21,6 +22,7 @@
 #include "lua/api/values.h"
 #include "lua/isolate.h"
 #include "lua/isolate/api_modules.h"
+#include "lua/isolate/embedded.h"
 #include "lua/isolate/settings.h"
 #include "lua/limits/hooks.h"
 #include "lua/limits/paced.h"
@@ -32,54 +34,16 @@
 #include "lua/worker/library.h"
 #include "lua/worker/module.h"
 
-/* What is written in Lua, compiled and embedded at build time: see lua/. */
-extern const char orrery_lua_async[];
-extern const size_t orrery_lua_async_size;
-extern const char orrery_lua_eventloop[];
-extern const size_t orrery_lua_eventloop_size;
-extern const char orrery_lua_events[];
-extern const size_t orrery_lua_events_size;
-extern const char orrery_lua_require[];
-extern const size_t orrery_lua_require_size;
-
-/* Calls a chunk of ours with the module's table, at the top, and with what is private to us: [module] -> [module] [result]. */
-static void run_chunk(lua_State *L, const char *code, size_t size, const char *name)
+/* What lua/async.lua adds to the module `async` and to classes: [module] -> [module]. */
+static void run_async(lua_State *L)
 {
-    if (luaL_loadbufferx(L, code, size, name, "b") != LUA_OK)
-        lua_error(L);
+    static const char *const classes[] = { LTASK_CLASS, SEMAPHORE_CLASS, MUTEX_CLASS, FUTURE_CLASS };
+    enum { CLASSES = sizeof classes / sizeof *classes };
+    embedded_push(L, &embedded_async);
     lua_pushvalue(L, -2);
-    isolate_push_methods(L, LTASK_CLASS);
-    isolate_push_methods(L, "orrery.semaphore");
-    isolate_push_methods(L, "orrery.mutex");
-    isolate_push_methods(L, "orrery.future");
-    lua_call(L, 5, 1);
-}
-
-/* [module] -> [module] */
-static void open_events(struct orr_isolate *iso, lua_State *L)
-{
-    events_push_private(iso, L);
-    if (luaL_loadbufferx(L, orrery_lua_events, orrery_lua_events_size, "=orrery/events.lua", "b") != LUA_OK)
-        lua_error(L);
-    lua_pushvalue(L, -3);
-    lua_pushvalue(L, -3);
-    lua_call(L, 2, 0);
-    events_keep_host(L);
-    lua_pop(L, 1);
-}
-
-/* [module] -> [module] */
-static void open_eventloop(struct orr_isolate *iso, lua_State *L)
-{
-    eventloop_push_private(iso, L);
-    if (luaL_loadbufferx(L, orrery_lua_eventloop, orrery_lua_eventloop_size, "=orrery/eventloop.lua", "b") != LUA_OK)
-        lua_error(L);
-    lua_pushvalue(L, -3);
-    isolate_push_methods(L, LTASK_CLASS);
-    lua_pushvalue(L, -4);
-    lua_call(L, 3, 0);
-    eventloop_keep_host(L);
-    lua_pop(L, 1);
+    for (int i = 0; i < CLASSES; i++)
+        isolate_push_methods(L, classes[i]);
+    lua_call(L, 1 + CLASSES, 0);
 }
 
 static int return_module(lua_State *L)
@@ -124,6 +88,7 @@ void modules_open(struct orr_isolate *iso, lua_State *L)
     await_open(iso, L);
     scopes_open(iso, L);
     sync_open(iso, L);
+    queue_open(iso, L);
     future_open(iso, L);
     group_open(iso, L);
     lua_setfield(L, -2, "async");
@@ -134,10 +99,9 @@ void modules_open(struct orr_isolate *iso, lua_State *L)
     collectgarbage_open(iso, L);
     if (iso->limits.safe_patterns)
         put_patterns(iso, L);
-    run_chunk(L, orrery_lua_async, orrery_lua_async_size, "=orrery/async.lua");
-    lua_pop(L, 1);
-    open_eventloop(iso, L);
-    open_events(iso, L);
+    run_async(L);
+    eventloop_open(iso, L);
+    events_open(iso, L);
     worker_module_open(iso, L);
     if (iso->limits.testing)
         testing_open(iso, L);
@@ -147,7 +111,9 @@ void modules_open(struct orr_isolate *iso, lua_State *L)
         lua_pushvalue(L, -1);
         lua_setglobal(L, settings->mount);
     }
-    run_chunk(L, orrery_lua_require, orrery_lua_require_size, "=orrery/require.lua");
+    embedded_push(L, &embedded_require);
+    lua_pushvalue(L, -2);
+    lua_call(L, 1, 1); /* [module] [function that makes a `require`] */
     if (sandbox_applies(iso))
         sandbox_finish(iso, L);
     else

@@ -36,7 +36,7 @@ static int guard_gc(lua_State *L)
     isolate_forget_found();
     if (!iso->closing && !isolate_visit(iso)) { /* by the host, under its tasks */
         iso->closing = true;
-        shutdown_begin(&iso->shutdowns.all, iso, EVERY_SCRIPT, iso->worker->grace_ns);
+        shutdown_begin(&iso->shutdowns.all, iso, EVERY_SCRIPT, worker_grace_ns(iso->worker));
         shutdown_drop(&iso->shutdowns.all);
         shutdown_end(&iso->shutdowns.all);
         unhandled_report_all(iso);
@@ -98,11 +98,11 @@ static int open_protected(lua_State *L)
 static int isolate_init(struct orr_isolate *iso, struct orr_runtime *rt, lua_State *L)
 {
     iso->rt = rt;
-    iso->worker = worker_current && worker_current->runtime == rt ? worker_current : runtime_worker(rt, 1);
+    iso->worker = worker_current && worker_runtime(worker_current) == rt ? worker_current : runtime_worker(rt, 1);
     share_open(&iso->share);
     lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);
     iso->L = iso->execution.running = lua_tothread(L, -1);
-    iso->worker->task_freed = ltask_freed;
+    worker_set_task_freed(iso->worker, ltask_freed);
     isolate_forget_found();
     lua_pop(L, 1);
     lua_pushcfunction(L, open_protected);
@@ -191,7 +191,7 @@ static int isolate_new(struct orr_runtime *rt, struct settings *settings, lua_St
         goto not_opened;
     collector_begin(iso);
     iso->collector.idle.work = collect_idly;
-    idle_add(&iso->worker->idle, &iso->collector.idle);
+    worker_add_idle_work(iso->worker, &iso->collector.idle);
     *out = L;
     return 0;
 not_opened:
@@ -235,7 +235,7 @@ static void dispose(struct orr_isolate *iso)
     task_set_forget_errors(iso);
     isolate_forget_found();
     worker_close_share(iso->worker, &iso->share);
-    idle_remove(&iso->worker->idle, &iso->collector.idle);
+    worker_remove_idle_work(iso->worker, &iso->collector.idle);
     if (!iso->owned) {
         shutdown_end_all(iso);
         return;
@@ -264,7 +264,7 @@ static enum orr_poll close_poll(struct orr_task *task, void *data)
     struct orr_isolate *iso = data;
     if (!shutdown_poll(&iso->shutdowns.all, task))
         return ORR_PENDING;
-    if (iso->owned && !task->cancelled) {
+    if (iso->owned && !task_is_cancelled_here(task)) {
         unhandled_report_all(iso); /* while there is a state that has them */
         if (!discard_step(iso, &iso->discard, shutdown_stretch(iso->worker)))
             return orr_task_yield(task);
@@ -276,7 +276,7 @@ static enum orr_poll close_poll(struct orr_task *task, void *data)
 static void begin_closing(struct orr_isolate *iso)
 {
     iso->closing = true;
-    shutdown_begin(&iso->shutdowns.all, iso, EVERY_SCRIPT, iso->worker->grace_ns);
+    shutdown_begin(&iso->shutdowns.all, iso, EVERY_SCRIPT, worker_grace_ns(iso->worker));
     if (iso->owned)
         finalizers_bound(iso);
 }
@@ -296,7 +296,8 @@ int orr_lua_close(lua_State *L)
     if (!iso || iso->closing)
         return -EINVAL;
     struct orr_runtime *rt = iso->rt;
-    if (worker_current == iso->worker && (iso->worker->polling || iso->execution.depth || iso->execution.calls)) {
+    if (worker_current == iso->worker &&
+        (worker_is_polling(iso->worker) || iso->execution.depth || iso->execution.calls)) {
         int error = isolate_close_soon(iso);
         return error ? error : -EINPROGRESS;
     }

@@ -40,7 +40,7 @@ static void begin_to_end(struct orr_script *script)
 {
     registrations_remove(script->iso, script->number);
     script->begun = true;
-    shutdown_begin(&script->shutdown, script->iso, script->number, script->iso->worker->grace_ns);
+    shutdown_begin(&script->shutdown, script->iso, script->number, worker_grace_ns(script->iso->worker));
 }
 
 /* Nothing of it runs any more.  If its shutdown is over already, the host has closed the isolate that it shares. */
@@ -63,7 +63,7 @@ static enum orr_poll end_failed_poll(struct orr_task *task, void *data)
 {
     struct orr_script *script = data;
     if (!script->begun) {
-        if (script->body.body && orr_sleep(task, &script->patience, script->iso->worker->grace_ns) == -EAGAIN)
+        if (script->body.body && orr_sleep(task, &script->patience, worker_grace_ns(script->iso->worker)) == -EAGAIN)
             return ORR_PENDING;
         orr_wait_withdraw(&script->patience);
         begin_to_end(script);
@@ -286,7 +286,8 @@ static enum orr_poll end_poll(struct orr_task *task, void *data)
 static int end_shared(struct orr_script *script)
 {
     struct orr_isolate *iso = script->iso;
-    if (worker_current == iso->worker && (iso->worker->polling || iso->execution.depth || iso->execution.calls)) {
+    if (worker_current == iso->worker &&
+        (worker_is_polling(iso->worker) || iso->execution.depth || iso->execution.calls)) {
         struct orr_spawn what = { .poll = end_poll, .data = script, .name = "unloading a script", .detached = true };
         int error = orr_spawn(script->rt, &what);
         if (!error)

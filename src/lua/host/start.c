@@ -170,7 +170,7 @@ int orr_lua_set_deadline(struct orr_task *task, uint64_t deadline_ns)
     struct ltask *self = ltask_of(task);
     if (!self || !deadline_ns)
         return -EINVAL;
-    if (task->life != TASK_LIVE)
+    if (!task_is_live(task))
         return -ESRCH;
     if (self->iso->limits.mode != ORR_LUA_SIGNAL)
         return -ENOTSUP;

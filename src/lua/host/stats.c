@@ -1,9 +1,12 @@
-/* An isolate's figures, for the host.  Scripts have theirs in `runtime`: see info.c. */
+/* An isolate's statistics, for the host.  Scripts read theirs in `runtime`: see api/runtime_info.c. */
+#include "lua/api/events.h"
+#include "lua/api/schedule.h"
+#include "lua/api/script_timers.h"
 #include "lua/isolate.h"
 
 #include <errno.h>
 
-/* A state of the host's own has no account with us. */
+/* Of a state that the host has made, Orrery does not count the memory: Lua does. */
 static size_t memory_used(const struct orr_isolate *iso)
 {
     if (iso->owned)
@@ -19,6 +22,8 @@ int orr_lua_stats(lua_State *L, struct orr_lua_stats *stats)
     int error = isolate_visit(iso);
     if (error)
         return error;
+    const struct event_figures *events = events_figures(&iso->events);
+    const struct timer_figures *timers = script_timers_figures(&iso->timers);
     *stats = (struct orr_lua_stats){
         .tasks = task_set_count(&iso->tasks),
         .memory_used = memory_used(iso),
@@ -26,18 +31,18 @@ int orr_lua_stats(lua_State *L, struct orr_lua_stats *stats)
         .memory_limit = iso->owned ? iso->limits.memory : 0,
         .preemptions = iso->preemption.count,
         .timeouts = iso->preemption.timeouts,
-        .events_emitted = iso->events.emitted,
-        .events_refused = iso->events.refused,
-        .events_dropped = iso->events.dropped,
-        .events_coalesced = iso->events.coalesced,
-        .schedule_waiting = iso->schedule.count,
+        .events_emitted = events->emitted,
+        .events_refused = events->refused,
+        .events_dropped = events->dropped,
+        .events_coalesced = events->coalesced,
+        .schedule_waiting = schedule_count(&iso->schedule),
         .schedule_errors = task_set_scheduled_failed(&iso->tasks),
-        .schedule_run = iso->schedule.run,
-        .timers_pending = iso->timers.figures.pending,
-        .timers_fired = iso->timers.figures.fired,
-        .timers_cancelled = iso->timers.figures.cancelled,
-        .timers_rearmed = iso->timers.figures.rearmed,
-        .timers_dropped = iso->timers.figures.dropped,
+        .schedule_run = schedule_run(&iso->schedule),
+        .timers_pending = timers->pending,
+        .timers_fired = timers->fired,
+        .timers_cancelled = timers->cancelled,
+        .timers_rearmed = timers->rearmed,
+        .timers_dropped = timers->dropped,
     };
     isolate_leave(iso);
     return 0;

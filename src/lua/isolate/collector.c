@@ -240,17 +240,18 @@ struct payment {
 static bool has_time(const struct orr_isolate *iso, const struct payment *payment)
 {
     const struct collector *self = &iso->collector;
-    const struct watch *watch = iso->worker->watch;
+    const struct watch *watch = worker_watch(iso->worker);
     if (payment->anyway)
         return payment->now < payment->until;
-    uint64_t turn = watch->turn_end - watch->turn_began;
+    uint64_t turn_began = watch_turn_began(watch), turn_end = watch_turn_end(watch);
+    uint64_t turn = turn_end - turn_began;
     if (!payment->steps && !iso->preemption.slicing && turn < SHORT_TURN)
         return true;
-    if (payment->now >= payment->until || payment->now >= watch->turn_end ||
+    if (payment->now >= payment->until || payment->now >= turn_end ||
         (iso->preemption.slicing && iso->preemption.slice_over))
         return false;
     uint64_t expected = self->longest < self->before / 2 ? self->before : 0;
-    return payment->now + expected <= watch->turn_end || payment->now - watch->turn_began < turn / 4;
+    return payment->now + expected <= turn_end || payment->now - turn_began < turn / 4;
 }
 
 static void judge_step(struct orr_isolate *iso, uint64_t ns)

@@ -340,7 +340,6 @@ static void watch_memory(struct orr_isolate *iso)
 /* No timer interrupts what follows: the hook is there from the start, and looks at the clock now and then. */
 static void count_instead(struct orr_isolate *iso)
 {
-    const struct watch *watch = iso->worker->watch;
     iso->preemption.requested_at = clock_now();
     iso->preemption.slice_end = clock_after(iso->preemption.requested_at, iso->limits.slice_ns);
     iso->preemption.counted = iso->preemption.requested = true;
@@ -348,18 +347,20 @@ static void count_instead(struct orr_isolate *iso)
     if (iso->preemption.counted_told)
         return;
     iso->preemption.counted_told = true;
+    int error;
+    const char *call = watch_failed_call(worker_watch(iso->worker), &error);
     char text[160];
     snprintf(text, sizeof text,
-             "Lua cannot be interrupted by a timer, and its instructions are counted instead: %s: %s",
-             watch->failed_call, strerror(watch->error));
+             "Lua cannot be interrupted by a timer, and its instructions are counted instead: %s: %s", call,
+             strerror(error));
     budget_notice(iso, ORR_LUA_COUNTED, text);
 }
 
 static void begin_watching(struct orr_isolate *iso)
 {
-    watch_begin(iso->worker->watch, &iso->preemption.outer, budget_over, iso, iso->limits.slice_ns);
+    watch_begin(worker_watch(iso->worker), &iso->preemption.outer, budget_over, iso, iso->limits.slice_ns);
     iso->preemption.counted = false;
-    if (watch_failed(iso->worker->watch))
+    if (watch_failed(worker_watch(iso->worker)))
         count_instead(iso);
 }
 
@@ -380,7 +381,7 @@ static void end_watching(struct orr_isolate *iso)
 {
     struct orr_isolate *outer = iso->preemption.outer.data;
     bool over = iso->preemption.slice_over;
-    watch_end(iso->worker->watch, &iso->preemption.outer);
+    watch_end(worker_watch(iso->worker), &iso->preemption.outer);
     if (!iso->preemption.requested)
         return;
     disarm(iso);
@@ -445,8 +446,8 @@ static void measure(struct orr_isolate *iso, struct level *level)
     level->since = clock_now();
     if (left >= iso->limits.slice_ns || iso->preemption.counted)
         return;
-    watch_set(iso->worker->watch, left);
-    if (watch_failed(iso->worker->watch) && !iso->preemption.requested)
+    watch_set(worker_watch(iso->worker), left);
+    if (watch_failed(worker_watch(iso->worker)) && !iso->preemption.requested)
         budget_over(iso); /* early, for there is no later */
 }
 
@@ -489,11 +490,10 @@ void level_leave(struct orr_isolate *iso, struct level *level)
 /* The innermost level whose time is up.  From the outermost's beginning of the slice, as far as that is known, it is counted. */
 static struct level *find_expired(struct orr_isolate *iso)
 {
-    const struct watch *watch = iso->worker->watch;
-    uint64_t now = clock_now();
+    uint64_t now = clock_now(), timer_set_at = watch_timer_set_at(worker_watch(iso->worker));
     for (struct level *level = iso->execution.level; level; level = level->outer) {
         if (iso->limits.mode == ORR_LUA_SIGNAL && !level->since)
-            level->since = !level->outer && watch->slice == watch->set_in ? watch->set_at : now;
+            level->since = !level->outer && timer_set_at ? timer_set_at : now;
         if (iso->verdict.condemned && !level->outer)
             return level;
         if (level->limit && budget_used(iso, level) >= level->limit + (iso->limits.mode == ORR_LUA_COUNT))
@@ -746,7 +746,7 @@ static bool slice_is_over(const struct orr_isolate *iso)
     if (iso->limits.mode == ORR_LUA_SIGNAL && !iso->preemption.counted)
         return iso->preemption.slice_over;
     uint64_t now = clock_now();
-    return now >= iso->preemption.slice_end || now >= iso->worker->watch->turn_end;
+    return now >= iso->preemption.slice_end || now >= watch_turn_end(worker_watch(iso->worker));
 }
 
 /* Where instructions are counted, and where they are not. */

@@ -95,7 +95,7 @@ static bool run(struct orr_isolate *iso, lua_State *L, lua_State *co, uint64_t l
 static int finalize(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
-    uint64_t left = shutdown_left(iso, EVERY_SCRIPT), longest = iso->worker->grace_ns / 2;
+    uint64_t left = shutdown_left(iso, EVERY_SCRIPT), longest = worker_grace_ns(iso->worker) / 2;
     if (!left)
         return 0;
     lua_settop(L, 1);

@@ -1,13 +1,11 @@
 /* What the bounded libraries share, and putting them in the place of Lua's own. */
 #include "lua/sandbox/bounded.h"
 
+#include "lua/isolate/embedded.h"
 #include "lua/pattern/pattern.h"
 #include "lua/sandbox/bounded_library.h"
 
 #include <string.h>
-
-extern const char orrery_lua_bounded[];
-extern const size_t orrery_lua_bounded_size;
 
 /* --- What they share -------------------------------------------------------------------------------------------- */
 
@@ -109,8 +107,7 @@ void bounded_open(struct orr_isolate *iso, lua_State *L)
 {
     static const luaL_Reg tools[] = { { "argument_error", tool_argument_error }, { NULL, NULL } };
     static const struct bounded *const libraries[] = { bounded_base, bounded_string, bounded_table, NULL };
-    if (luaL_loadbufferx(L, orrery_lua_bounded, orrery_lua_bounded_size, "=orrery/bounded.lua", "b") != LUA_OK)
-        lua_error(L);
+    embedded_push(L, &embedded_bounded);
     lua_newtable(L);
     isolate_register(iso, L, tools);
     isolate_register(iso, L, bounded_string_tools);

@@ -1,12 +1,10 @@
 #include "lua/sandbox/sandbox.h"
 
+#include "lua/isolate/embedded.h"
 #include "lua/sandbox/bounded.h"
 #include "lua/sandbox/chunk.h"
 
 #include <string.h>
-
-extern const char orrery_lua_globals[];
-extern const size_t orrery_lua_globals_size;
 
 /* Of Lua's libraries, untrusted scripts have these and nothing else.  What is new in a later Lua is not among them. */
 static const struct {
@@ -160,8 +158,7 @@ static void make_globals(struct orr_isolate *iso, lua_State *L)
     static const luaL_Reg tools[] = {
         { "load_module", chunk_load_module }, { "make_load", make_load }, { "metamethod", metamethod }, { NULL, NULL }
     };
-    if (luaL_loadbufferx(L, orrery_lua_globals, orrery_lua_globals_size, "=orrery/globals.lua", "b") != LUA_OK)
-        lua_error(L);
+    embedded_push(L, &embedded_globals);
     lua_newtable(L);
     isolate_register(iso, L, tools);
     lua_pushvalue(L, -4);

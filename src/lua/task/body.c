@@ -70,7 +70,7 @@ static int handle_message(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
     struct ltask *self = iso->execution.current;
-    if (!self || iso->execution.level->ending || (self->task->cancelled && cancellation_is_error(L, 1)))
+    if (!self || iso->execution.level->ending || (task_is_cancelled_here(self->task) && cancellation_is_error(L, 1)))
         return 1;
     report_keep(self, L, 1);
     if (self->watched)
@@ -139,7 +139,7 @@ static enum orr_poll finish_with_error(struct ltask *self)
     lua_State *co = self->co;
     struct orr_task *task = self->task;
     int error = -ESCRIPT;
-    if (task->own.flags & NEST_CANCELLED && cancellation_is_error(co, -1))
+    if (task_is_cancelled(task) && cancellation_is_error(co, -1))
         error = -ECANCELED;
     else if (is_childs_error(co, self))
         error = -ECHILD;
@@ -162,7 +162,7 @@ enum orr_poll body_over(struct ltask *self, bool failed, int results)
         self->co = NULL; /* a coroutine that has failed is not used again */
     } else if (self->pooled) {
         self->results = 0; /* nobody asks for them, and the coroutine goes back to the pool with the handle */
-    } else if (self->task->own.flags & NEST_CANCELLED && !self->completed_with) {
+    } else if (task_is_cancelled(self->task) && !self->completed_with) {
         answer = orr_task_fail(self->task, -ECANCELED); /* it was closed, whatever it returns */
         lua_settop(self->co, 0);
         result_keep(self, self->co, 0);

@@ -37,7 +37,7 @@ void body_unwatch(struct orr_isolate *iso, struct body_watch *watch)
 /* From now on the body may compute no longer than the grace period. */
 static void limit_cleanup(struct orr_isolate *iso, struct ltask *body)
 {
-    uint64_t limit = budget_used(iso, iso->execution.level) + iso->worker->grace_ns;
+    uint64_t limit = budget_used(iso, iso->execution.level) + worker_grace_ns(iso->worker);
     body->limit = body->limit && body->limit < limit ? body->limit : limit;
     iso->execution.level->limit = body->limit;
 }
@@ -58,7 +58,7 @@ void body_is_failing(struct ltask *body)
 
 void body_is_over(struct ltask *body)
 {
-    int error = body->task->result.error;
+    int error = task_error(body->task);
     struct body_watch *watch = take(&body->iso->bodies, body);
     body->watched = false;
     if (watch && error && error != -ECANCELED)

@@ -58,8 +58,8 @@ static void settle_handler(struct callback *callback, struct ltask *self, const 
                            enum orr_poll answer)
 {
     lua_State *L = callback->iso->L;
-    if (answer == ORR_DONE && !task->result.error && !task->children && !task->own.failures) {
-        callback->handler->strikes = 0;
+    if (answer == ORR_DONE && !task_error(task) && !task_has_children(task) && !task_has_failures(task)) {
+        handler_clear(callback->handler);
     } else if (lua_checkstack(L, 4)) {
         isolate_push_anchored(callback->iso, L, self->anchor);
         isolate_push_anchored(callback->iso, L, callback->anchor);
@@ -74,9 +74,7 @@ static enum orr_poll begin(struct callback *callback, struct orr_task *task, str
 {
     charge_force(callback->iso, CHARGE_TASK);
     ltask_bind(self, task);
-    task->poll = ltask_poll;
-    task->data = self;
-    task->drop = ltask_drop;
+    task_become(task, ltask_poll, self, ltask_drop);
     enum orr_poll answer = ltask_poll(task, self);
     if (callback->handler)
         settle_handler(callback, self, task, answer);
@@ -95,12 +93,12 @@ static enum orr_poll callback_poll(struct orr_task *task, void *data)
         hold_park(iso, task, false);
         return ORR_PENDING;
     }
-    if (task->cancelled || (isolate_ends(iso) && shutdown_refuses(iso, callback->script)))
+    if (task_is_cancelled_here(task) || (isolate_ends(iso) && shutdown_refuses(iso, callback->script)))
         return orr_task_fail(task, -ECANCELED); /* unloading a script does not make anything of it begin */
     struct ltask *self = task_pool_try_take(iso);
     if (!self)
         return orr_task_fail(task, -ENOMEM);
-    task->drop = not_called;
+    task_set_drop(task, not_called);
     int arguments = prepare(callback, self);
     if (arguments >= 0) {
         self->arguments = arguments + BODY_BASE;
@@ -125,12 +123,12 @@ int callback_start(struct callback *self)
         return error;
     }
     self->pending++;
-    task->in_order = true;
+    task_keep_order(task);
     worker_ready(iso->worker, task);
     return 0;
 }
 
 struct callback *callback_of(const struct orr_task *task)
 {
-    return task->poll == callback_poll ? task->data : NULL;
+    return task_data_if(task, callback_poll);
 }

@@ -30,13 +30,12 @@ int ltask_spawn_core(struct orr_isolate *iso, const struct orr_spawn *what, cons
     int error = isolate_visit(iso);
     if (error)
         return error;
-    error = runtime_stopping(iso->rt) && !iso->worker->grace ? -ESHUTDOWN : spawn_unqueued(iso->worker, what, out);
+    error = spawn_unqueued(iso->worker, &iso->share, what, out);
     isolate_leave(iso);
     if (error)
         return error;
     if (lasting_name)
         task_lend_name(*out, lasting_name);
-    (*out)->share = &iso->share;
     task_set_add(&iso->tasks);
     return 0;
 }
@@ -161,7 +160,7 @@ void ltask_start_soon(struct orr_isolate *iso, lua_State *L, int arguments, cons
     pooled.pooled = true;
     struct ltask *self = ltask_new(iso, L, arguments, &pooled);
     if (!isolate_visit(iso)) {
-        self->task->in_order = true;
+        task_keep_order(self->task);
         worker_ready(iso->worker, self->task);
         isolate_leave(iso);
     }

@@ -31,7 +31,8 @@ static void close_body(struct ltask *self)
 static struct task_finalizer *leave_core(struct ltask *self)
 {
     struct orr_task *core = self->task;
-    struct task_finalizer *finalizer = core->failed || core->own.failures ? task_finalizer_try(self) : NULL;
+    struct task_finalizer *finalizer = task_has_failed(core) || task_has_failures(core) ? task_finalizer_try(self)
+                                                                                        : NULL;
     if (finalizer) {
         finalizer->task = core;
         return finalizer;
@@ -46,7 +47,7 @@ static struct task_finalizer *leave_core(struct ltask *self)
 /* Whether others than the tree and the handle refer to a core task that ends, or may. */
 static bool is_kept(const struct orr_task *core)
 {
-    return core->references > 2 || core->failed || core->own.failures;
+    return task_is_shared(core, 2) || task_has_failed(core) || task_has_failures(core);
 }
 
 static void drop(struct ltask *self)
@@ -61,22 +62,22 @@ static void drop(struct ltask *self)
     script_body_began(self);
     close_body(self);
     int error = outcome_of(core)->error;
-    self->phase = core->failed ? LTASK_FAILED : error ? LTASK_CLOSED : LTASK_OK;
+    self->phase = task_has_failed(core) ? LTASK_FAILED : error ? LTASK_CLOSED : LTASK_OK;
     self->done_as = ++iso->tasks.done;
-    iso->tasks.scheduled_failed += self->entry == ORR_LUA_SCHEDULED && core->failed;
-    char verdict[HANDLER_VERDICT] = "";
+    iso->tasks.scheduled_failed += self->entry == ORR_LUA_SCHEDULED && task_has_failed(core);
+    char verdict[HANDLER_TEXT];
     int64_t handler = self->handler ? self->handler->id : 0;
-    if (self->handler)
-        handler_judge(iso, self->handler, error, core->name, verdict);
+    bool disabled = self->handler &&
+                    handler_judge(self->handler, error, iso->limits.strikes, orr_task_name(core), verdict);
     task_set_remove(&iso->tasks);
     if (self->name_on_stack && is_kept(core))
         task_pool_copy_name(self);
     bool failed = leave_core(self);
     if (self->pooled && task_pool_keep(self))
         return;
-    if (failed && !nest_task(core->parent))
+    if (failed && !task_parent(core))
         unhandled_report_soon(self);
-    if (*verdict)
+    if (disabled)
         budget_notice_disabled(iso, verdict, handler);
     ltask_release(self);
     if ((self->held || (never_began && iso->hold.on_release)) && !iso->preemption.slicing)

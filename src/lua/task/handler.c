@@ -1,20 +1,23 @@
 #include "lua/task/handler.h"
 
-#include "lua/isolate.h"
-
 #include <errno.h>
 #include <stdio.h>
 
-void handler_judge(const struct orr_isolate *iso, struct handler *self, int error, const char *name,
-                   char verdict[HANDLER_VERDICT])
+bool handler_judge(struct handler *self, int error, unsigned limit, const char *event, char text[HANDLER_TEXT])
 {
     self->strikes = error == -ETIME ? self->strikes + 1 : 0;
-    if (!iso->limits.strikes || self->strikes < iso->limits.strikes || self->disabled)
-        return;
+    if (!limit || self->strikes < limit || self->disabled)
+        return false;
     self->disabled = true;
-    char who[96] = "a timer's callback";
     if (self->id)
-        snprintf(who, sizeof who, "handler %lld of the event '%.60s'", (long long)self->id, name);
-    snprintf(verdict, HANDLER_VERDICT, "%s has timed out %u times in a row, and is not called any more", who,
-             self->strikes);
+        snprintf(text, HANDLER_TEXT,
+                 "handler %lld of the event '%.60s' has timed out %u times in a row, and is not called any more; "
+                 "fix it, then enable it with orr_events_enable()",
+                 (long long)self->id, event, self->strikes);
+    else
+        snprintf(text, HANDLER_TEXT,
+                 "a timer's callback has timed out %u times in a row, and is not called any more; "
+                 "fix it, then start the timer again",
+                 self->strikes);
+    return true;
 }

@@ -1,9 +1,17 @@
 /*
- * Handlers: functions that are called again and again, by a timer or for an event.
+ * A handler is a function that is called again and again: a handler of events, or a timer's callback.
+ * Each call is a task of its own.
  *
- * A handler whose calls time out several times in a row is disabled.  A call that ends in time resets the count.
+ * This file holds the whole policy of strikes.  A call that times out is a strike; a call that ends in
+ * any other way clears the strikes.  A handler whose strikes reach the limit of its isolate (`strikes` in
+ * struct orr_lua_options) is disabled: the host is told (ORR_LUA_DISABLED), and those who start calls
+ * start none.  A disabled handler is enabled again by orr_events_enable(), a timer by timer:start().
  *
- * The isolate's worker's thread.
+ *   api/events.c, api/script_timers.c   ask handler_is_disabled() before a call, and enable
+ *   task/callback.c                     handler_clear() after a timer's call that ended in its first slice
+ *   task/task.c                         handler_judge() when any other call is over, and tells the host
+ *
+ * The isolate's worker's thread.  Nothing here allocates.
  */
 #ifndef ORR_LUA_TASK_HANDLER_H
 #define ORR_LUA_TASK_HANDLER_H
@@ -11,23 +19,37 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct orr_isolate;
-
-/* The first member of the userdata that keeps the function. */
+/* The first member of the userdata that it is part of. */
 struct handler {
-    int64_t id;       /* of a handler of an event; 0 for a timer */
-    uint32_t script;  /* whose it is */
-    unsigned strikes; /* calls in a row that have timed out */
-    bool disabled;    /* it is not called any more */
+    int64_t id;       /* the number of an event's handler; 0 for a timer */
+    uint32_t script;  /* the script that it belongs to: see script.h */
+    unsigned strikes; /* time-outs in a row */
+    bool disabled;
 };
 
-enum { HANDLER_VERDICT = 160 };
+enum { HANDLER_TEXT = 256 }; /* bytes that handler_judge() writes at most */
+
+static inline bool handler_is_disabled(const struct handler *self)
+{
+    return self->disabled;
+}
+
+/* A call has ended without a time-out. */
+static inline void handler_clear(struct handler *self)
+{
+    self->strikes = 0;
+}
+
+static inline void handler_enable(struct handler *self)
+{
+    self->strikes = 0;
+    self->disabled = false;
+}
 
 /*
- * A call has ended with an error of the core, or 0.  Writes why the handler is disabled if it has just been; `name`
- * is the event's.  Never allocates.
+ * A call of the handler is over, with 0 or a negative errno; -ETIME is a time-out.  True if that disables
+ * the handler: then `text` says so.  `limit` is the isolate's, 0 for none; `event` names the event.
  */
-void handler_judge(const struct orr_isolate *iso, struct handler *self, int error, const char *name,
-                   char verdict[HANDLER_VERDICT]);
+bool handler_judge(struct handler *self, int error, unsigned limit, const char *event, char text[HANDLER_TEXT]);
 
 #endif

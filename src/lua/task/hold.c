@@ -5,7 +5,7 @@
 
 static bool is_live(const struct ltask *self)
 {
-    return self->task && self->task->life == TASK_LIVE;
+    return self->task && task_is_live(self->task);
 }
 
 bool isolate_is_held(const struct orr_isolate *iso)
@@ -74,11 +74,7 @@ void hold_run(struct orr_isolate *iso, const struct ltask *mark)
 
 void hold_park(struct orr_isolate *iso, struct orr_task *task, bool late)
 {
-    if (task->queued)
-        return; /* it was interrupted, and is in a queue from before */
-    task->queued = true;
-    task->late = late;
-    queue_push(late ? &iso->hold.parked_late : &iso->hold.parked, task);
+    held_push(&iso->hold.parked, task, late);
 }
 
 /* Takes tasks that have ended off the top.  The first live task; NULL if there is none. */
@@ -92,20 +88,12 @@ static struct ltask *find_live(struct orr_isolate *iso)
 /* The parked tasks come before those that have become ready since. */
 static void release(struct orr_isolate *iso)
 {
-    share_put_back(&iso->worker->shares, &iso->share, &iso->hold.parked, &iso->hold.parked_late);
+    worker_requeue_held(iso->worker, &iso->share, &iso->hold.parked);
     void (*call)(struct orr_isolate * iso) = iso->hold.on_release;
     if (call && !script_any_loading(&iso->scripts)) {
         iso->hold.on_release = NULL;
         call(iso);
     }
-}
-
-/* A task on the stack may have been woken or parked meanwhile: takes it out of every queue. */
-static void unqueue(struct orr_isolate *iso, struct orr_task *task)
-{
-    if (task->queued && !queue_remove(&iso->hold.parked, task) && !queue_remove(&iso->hold.parked_late, task))
-        worker_unqueue(iso->worker, task);
-    task->queued = task->late = false;
 }
 
 void hold_settle(struct orr_isolate *iso, bool late)
@@ -115,7 +103,7 @@ void hold_settle(struct orr_isolate *iso, bool late)
         release(iso);
         return;
     }
-    unqueue(iso, first->task);
+    worker_unqueue_held(iso->worker, &iso->hold.parked, first->task); /* it may have been woken or parked */
     if (late)
         worker_ready_late(iso->worker, first->task);
     else

@@ -16,7 +16,7 @@
 #ifndef ORR_LUA_TASK_HOLD_H
 #define ORR_LUA_TASK_HOLD_H
 
-#include "exec/task.h"
+#include "exec/extend.h"
 
 struct ltask;
 struct orr_isolate;
@@ -24,8 +24,7 @@ struct orr_isolate;
 /* Part of the isolate. */
 struct hold {
     struct ltask *first;                         /* top of the stack */
-    struct queue parked;                         /* tasks that were polled while the isolate was held */
-    struct queue parked_late;                    /* fair tasks among them that had used up their time slice */
+    struct held_tasks parked;                    /* tasks that were polled while the isolate was held */
     void (*on_release)(struct orr_isolate *iso); /* called once, when nothing is held any more; NULL for none */
 };
 
@@ -55,13 +54,13 @@ static inline struct ltask *hold_first(const struct hold *self)
 /* Whether hold_settle() would do anything. */
 static inline bool hold_has_work(const struct hold *self)
 {
-    return self->first || self->parked.first || self->parked_late.first || self->on_release;
+    return self->first || held_any(&self->parked) || self->on_release;
 }
 
 /* Whether no task is on the stack or parked. */
 static inline bool hold_is_empty(const struct hold *self)
 {
-    return !self->first && !self->parked.first && !self->parked_late.first;
+    return !self->first && !held_any(&self->parked);
 }
 
 /* Puts a task on top of the stack. */
@@ -82,7 +81,10 @@ void hold_pause_above(struct orr_isolate *iso, struct ltask *task, struct ltask 
 /* Runs what is on the stack above `mark`, here and now, until the slice is over. */
 void hold_run(struct orr_isolate *iso, const struct ltask *mark);
 
-/* A task was polled while the isolate is held: it waits until that is over. */
+/*
+ * A task was polled while the isolate is held: it waits until that is over.  A fair task that has used up its time
+ * slice is `late`.
+ */
 void hold_park(struct orr_isolate *iso, struct orr_task *task, bool late);
 
 #endif

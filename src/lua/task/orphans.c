@@ -114,17 +114,16 @@ static int scan(lua_State *L)
 {
     enum { AT_A_TIME = 4096, LIVE = 32 }; /* a free slot costs 1, a live task LIVE more */
     struct orr_isolate *iso = isolate_find(L);
-    struct tasks *tasks = &iso->worker->tasks;
     luaL_checkstack(L, 16, NULL);
-    for (int cost = 0; cost < AT_A_TIME && iso->orphans.next < tasks->used; cost++) {
-        struct orr_task *task = tasks_at(tasks, iso->orphans.next++);
-        struct ltask *self = task->life == TASK_LIVE ? ltask_of(task) : NULL;
-        if (self && self->iso == iso && self->phase != LTASK_NEW && !task->running) {
+    for (int cost = 0; cost < AT_A_TIME && iso->orphans.next < worker_slots(iso->worker); cost++) {
+        struct orr_task *task = worker_task_in(iso->worker, iso->orphans.next++);
+        struct ltask *self = task_is_live(task) ? ltask_of(task) : NULL;
+        if (self && self->iso == iso && self->phase != LTASK_NEW && !task_is_running(task)) {
             consider(self, L);
             cost += LIVE;
         }
     }
-    if (iso->orphans.next >= tasks->used) {
+    if (iso->orphans.next >= worker_slots(iso->worker)) {
         iso->orphans.next = 0;
         iso->orphans.due = false;
     }
@@ -162,7 +161,7 @@ void orphans_anchor(struct ltask *self)
 static void lost(lua_State *L, struct ltask *self)
 {
     struct orr_isolate *iso = self->iso;
-    const char *name = self->task->name;
+    const char *name = orr_task_name(self->task);
     const char *kind = self->wait.state == WAIT_WAITING ? self->wait.kind->name : "";
     isolate_set_anchor(iso, L, self->anchor, true);
     self->reach = REACH_SEEN_WAITING;
@@ -172,7 +171,7 @@ static void lost(lua_State *L, struct ltask *self)
              "task %s waits for %s that nobody can reach any more: it can never go on, and is closed",
              name ? name : "(unnamed)", kind);
     if (!isolate_visit(iso)) {
-        scope_cancel(&self->task->own, "nobody can reach what it waits for");
+        task_cancel(self->task, "nobody can reach what it waits for");
         isolate_leave(iso);
     }
 }

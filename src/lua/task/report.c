@@ -218,7 +218,7 @@ static const char *stack_of(const struct ltask *self)
 static void add_heading(luaL_Buffer *text, const struct orr_task *task)
 {
     luaL_addstring(text, "\ntask '");
-    luaL_addstring(text, task->name ? task->name : "(unnamed)");
+    luaL_addstring(text, orr_task_name(task) ? orr_task_name(task) : "(unnamed)");
     luaL_addstring(text, "'");
     struct ltask *lua = ltask_of(task);
     if (lua && lua->task_finalizer && lua->task_finalizer->created) {
@@ -285,7 +285,7 @@ static void add_those_below(lua_State *L, luaL_Buffer *text, struct orr_isolate 
     for (int i = awaited.count; --i > 0;) {
         add_heading(text, awaited.tasks[i]);
         luaL_addstring(text, ", awaited by '");
-        luaL_addstring(text, awaited.by[i]->name ? awaited.by[i]->name : "(unnamed)");
+        luaL_addstring(text, orr_task_name(awaited.by[i]) ? orr_task_name(awaited.by[i]) : "(unnamed)");
         luaL_addstring(text, "'");
         add_task(L, text, iso, awaited.tasks[i]);
     }
@@ -304,15 +304,15 @@ void report_push_traceback(lua_State *L, struct ltask *self, const char *message
         luaL_addstring(&text, stack_of(self));
     }
     struct orr_task *at = self->task;
-    if (at && at->life != TASK_DONE)
+    if (at && !orr_task_done(at))
         add_those_below(L, &text, iso, at);
     int shown = 0;
-    for (; at && at->life != TASK_DONE && shown < CHAIN_SHOWN; shown++) {
+    for (; at && !orr_task_done(at) && shown < CHAIN_SHOWN; shown++) {
         add_heading(&text, at);
         add_task(L, &text, iso, at);
-        at = at->parent ? nest_task(at->parent) : NULL;
+        at = task_parent(at);
     }
-    if (at && at->life != TASK_DONE)
+    if (at && !orr_task_done(at))
         luaL_addstring(&text, "\n... and tasks above it");
     luaL_pushresult(&text);
 }
@@ -356,7 +356,7 @@ static void add_other(void *data, struct orr_task *origin, const struct orr_resu
     struct others *others = data;
     if (!others->first && others->count++ < OTHERS_SHOWN) {
         luaL_addstring(others->text, "\nand in ");
-        luaL_addstring(others->text, origin->name ? origin->name : "(unnamed)");
+        luaL_addstring(others->text, orr_task_name(origin) ? orr_task_name(origin) : "(unnamed)");
         luaL_addstring(others->text, ": ");
         luaL_addstring(others->text, words_of(result));
     }
@@ -367,8 +367,8 @@ void report_push_failure(lua_State *L, struct orr_task *task)
 {
     luaL_Buffer text;
     luaL_buffinit(L, &text);
-    struct others others = { .text = &text, .first = task->failed };
-    if (task->failed) {
+    struct others others = { .text = &text, .first = task_has_failed(task) };
+    if (task_has_failed(task)) {
         luaL_addstring(&text, words_of(outcome_of(task)));
         add_chain(&text, task);
     } else {
@@ -428,10 +428,10 @@ static void add_who(lua_State *L, const struct level *level)
         [ORR_LUA_JOB] = "job",
     };
     const struct orr_task *task = level->self ? level->self->task : NULL;
-    bool named = task && task->name &&
+    bool named = orr_task_name(task) &&
                  (level->entry == ORR_LUA_TASK || level->entry == ORR_LUA_SCRIPT || level->entry == ORR_LUA_HANDLER);
-    lua_pushfstring(L, TIMEOUT_TEXT ": the %s %s%s%s", kinds[level->entry], named ? "'" : "", named ? task->name : "",
-                    named ? "' " : "");
+    lua_pushfstring(L, TIMEOUT_TEXT ": the %s %s%s%s", kinds[level->entry], named ? "'" : "",
+                    named ? orr_task_name(task) : "", named ? "' " : "");
 }
 
 static void add_how_long(lua_State *L, const struct orr_isolate *iso, const struct level *level)

@@ -145,7 +145,7 @@ enum orr_poll ltask_poll(struct orr_task *task, void *data)
             return ORR_PENDING;
         hold_pop(iso);
     } else if (self->held == HELD_PAUSED ||
-               (self->phase != LTASK_NEW && self->wait.state == WAIT_WAITING && !task->child_failed)) {
+               (self->phase != LTASK_NEW && self->wait.state == WAIT_WAITING && !task_child_has_failed(task))) {
         return ORR_PENDING;
     } else if (held) {
         if (self->reach == REACH_WEAK)
@@ -204,8 +204,8 @@ struct task_list {
 static void add_woken(struct task_list *list, const struct orr_isolate *iso, const struct orr_task *task)
 {
     struct ltask *self = ltask_of(task);
-    bool woken = self && self->iso == iso && task->life == TASK_LIVE && !task->running && self->phase != LTASK_NEW &&
-                 !self->held && self->wait.state != WAIT_WAITING && task->cancelled;
+    bool woken = self && self->iso == iso && task_is_live(task) && !task_is_running(task) && self->phase != LTASK_NEW &&
+                 !self->held && self->wait.state != WAIT_WAITING && task_is_cancelled_here(task);
     if (!woken)
         return;
     self->next = NULL;
@@ -222,12 +222,11 @@ int ltask_close(lua_State *L, struct ltask *self, const char *reason, lua_KFunct
     if (error)
         return luaL_error(L, "task:close: %s", strerror(-error));
     struct task_list woken = { 0 };
-    struct orr_nest *top = &self->task->own;
-    bool before = self->task->cancelled;
-    scope_cancel(top, reason);
+    bool before = task_is_cancelled_here(self->task);
+    task_cancel(self->task, reason);
     if (!before)
         add_woken(&woken, iso, self->task);
-    for (struct orr_task *at = scope_walk_first(top, true); at; at = scope_walk_next(top, at, true, true))
+    for (struct orr_task *at = NULL; (at = task_next_below(self->task, at));)
         add_woken(&woken, iso, at);
     isolate_leave(iso);
     return woken.first ? ltask_run_first(L, woken.first, k, context) : k(L, LUA_OK, context);

@@ -34,12 +34,6 @@ static bool belongs(const struct orr_task *task, const struct shutdown *to)
     return callback && callback->iso == to->iso && (to->script == EVERY_SCRIPT || callback->script == to->script);
 }
 
-/* Whether anything that the runtime knows of will wake a task. */
-static bool can_go_on(const struct orr_task *task)
-{
-    return task->queued || task->interrupted || task->waits || task->ios;
-}
-
 /*
  * Whether a task is worth waiting for.  The search begins at the task that was found last time: so asking often does
  * not go over all tasks often.
@@ -47,14 +41,14 @@ static bool can_go_on(const struct orr_task *task)
 static bool any_can_go_on(void *data)
 {
     struct shutdown *self = data;
-    const struct tasks *tasks = &self->iso->worker->tasks;
+    const struct worker *worker = self->iso->worker;
     if (!task_set_count(&self->iso->tasks))
         return false;
-    for (uint32_t seen = 0; seen < tasks->used; seen++) {
-        if (self->waiting_slot >= tasks->used)
+    for (uint32_t seen = 0; seen < worker_slots(worker); seen++) {
+        if (self->waiting_slot >= worker_slots(worker))
             self->waiting_slot = 0;
-        const struct orr_task *task = tasks_at(tasks, self->waiting_slot);
-        if (task->life == TASK_LIVE && belongs(task, self) && can_go_on(task))
+        const struct orr_task *task = worker_task_in(worker, self->waiting_slot);
+        if (task_is_live(task) && belongs(task, self) && task_can_go_on(task))
             return true;
         self->waiting_slot++;
     }
@@ -64,19 +58,18 @@ static bool any_can_go_on(void *data)
 /* Goes on with a pass over the tasks that are not done, until a time.  True if it has come to the end. */
 static bool pass(struct shutdown *self, unsigned (*each)(struct shutdown *self, struct orr_task *task), uint64_t until)
 {
-    const struct tasks *tasks = &self->iso->worker->tasks;
+    const struct worker *worker = self->iso->worker;
     unsigned cost = 0;
-    while (self->slot < tasks->used) {
-        struct orr_task *task = tasks_at(tasks, self->slot++);
-        bool is_there = task->life == TASK_LIVE || task->life == TASK_ENDING;
-        cost += is_there && belongs(task, self) ? each(self, task) : 1;
+    while (self->slot < worker_slots(worker)) {
+        struct orr_task *task = worker_task_in(worker, self->slot++);
+        cost += task_is_unfinished(task) && belongs(task, self) ? each(self, task) : 1;
         if (cost < LOOK)
             continue;
         cost = 0;
         if (until != ORR_NEVER && clock_now() >= until)
             break;
     }
-    return self->slot >= tasks->used;
+    return self->slot >= worker_slots(worker);
 }
 
 /* --- Cancelling ---------------------------------------------------------------------------------------- */
@@ -84,14 +77,14 @@ static bool pass(struct shutdown *self, unsigned (*each)(struct shutdown *self, 
 /* A task whose parent is cancelled, too, hears of it from there: else a shield would not shield it. */
 static unsigned cancel(struct shutdown *self, struct orr_task *task)
 {
-    const struct orr_task *parent = nest_task(task->parent);
+    const struct orr_task *parent = task_parent(task);
     struct ltask *lua = ltask_of(task);
     if (lua && self->grace_ns != ORR_NEVER && self->iso->limits.mode == ORR_LUA_SIGNAL) {
         uint64_t longest = self->grace_ns / 2 ? self->grace_ns / 2 : 1;
         lua->limit = lua->limit && lua->limit < longest ? lua->limit : longest;
     }
     if (!parent || !belongs(parent, self))
-        scope_cancel(&task->own, CANCELLATION_TEXT);
+        task_cancel(task, CANCELLATION_TEXT);
     return CANCELLED;
 }
 
@@ -115,15 +108,15 @@ static void name_forced(const struct shutdown *self, const struct orr_task *task
         snprintf(what, sizeof what, "it is shielded from cancellation,");
     log_line(&self->iso->rt->log, ORR_LOG_WARNING,
              "task '%.100s' was ended by force %s after it had been cancelled: %s and %s%s%s",
-             task->name ? task->name : "(unnamed)", grace, what, waits ? "waits for " : "was",
+             orr_task_name(task) ? orr_task_name(task) : "(unnamed)", grace, what, waits ? "waits for " : "was",
              waits ? lua->wait.kind->name : "", place);
 }
 
 static unsigned drop(struct shutdown *self, struct orr_task *task)
 {
-    if (task->life != TASK_LIVE)
+    if (!task_is_live(task))
         return 1; /* its body is over, and it ends with its children */
-    if (task->running) {
+    if (task_is_running(task)) {
         self->found_running = true;
         return 1;
     }
@@ -227,8 +220,8 @@ static bool waits(struct shutdown *self, struct orr_task *task)
         return false;
     }
     hold_release_if_over(self->iso);
-    bool stands_still = worker->timers->clock != ORR_CLOCK_MONOTONIC; /* while there is anything to do */
-    if (stands_still && (shares_any_queued(&worker->shares) || isolate_is_held(self->iso)))
+    bool stands_still = !worker_has_real_clock(worker); /* while there is anything to do */
+    if (stands_still && (worker_has_ready_tasks(worker) || isolate_is_held(self->iso)))
         orr_task_yield(task);
     return true;
 }
@@ -236,15 +229,16 @@ static bool waits(struct shutdown *self, struct orr_task *task)
 uint64_t shutdown_stretch(const struct worker *worker)
 {
     uint64_t until = clock_after(clock_now(), STRETCH_NS);
-    return worker->watch->turn_end < until ? worker->watch->turn_end : until;
+    uint64_t turn_end = watch_turn_end(worker_watch(worker));
+    return turn_end < until ? turn_end : until;
 }
 
 bool shutdown_poll(struct shutdown *self, struct orr_task *task)
 {
     if (!self->phase)
         return true;
-    uint64_t until = task->cancelled ? ORR_NEVER /* there may be no other turn */
-                                     : shutdown_stretch(self->iso->worker);
+    uint64_t until = task_is_cancelled_here(task) ? ORR_NEVER /* there may be no other turn */
+                                                  : shutdown_stretch(self->iso->worker);
     self->watch.waker = orr_task_waker(task);
     if (self->phase == SHUTDOWN_CANCEL) {
         if (!pass(self, cancel, until)) {
@@ -293,7 +287,7 @@ bool shutdown_refuses(const struct orr_isolate *iso, uint32_t script)
 
 uint64_t shutdown_left(const struct orr_isolate *iso, uint32_t script)
 {
-    uint64_t end = iso->worker->grace_end ? iso->worker->grace_end : ORR_NEVER;
+    uint64_t end = worker_grace_end(iso->worker) ? worker_grace_end(iso->worker) : ORR_NEVER;
     for (const struct shutdown *at = iso->shutdowns.first; at; at = at->next)
         if ((at->script == EVERY_SCRIPT || at->script == script) && at->end < end)
             end = at->end;
@@ -305,5 +299,5 @@ uint64_t shutdown_left(const struct orr_isolate *iso, uint32_t script)
 
 bool shutdown_is_over(const struct orr_isolate *iso, uint32_t script)
 {
-    return (iso->shutdowns.first || iso->worker->grace_end) && !shutdown_left(iso, script);
+    return (iso->shutdowns.first || worker_grace_end(iso->worker)) && !shutdown_left(iso, script);
 }

@@ -2,8 +2,6 @@
 
 #include "lua/isolate/charge.h"
 
-#include <string.h>
-
 void ltask_open(struct orr_isolate *iso, lua_State *L)
 {
     static const luaL_Reg none[] = { { NULL, NULL } };
@@ -17,7 +15,7 @@ void ltask_open(struct orr_isolate *iso, lua_State *L)
 /* A destructor says what a task's data is. */
 struct ltask *ltask_of(const struct orr_task *task)
 {
-    return task && task->drop == ltask_drop ? task->data : NULL;
+    return task ? task_data_if_dropped_by(task, ltask_drop) : NULL;
 }
 
 struct ltask *ltask_test(lua_State *L, int index)
@@ -43,8 +41,9 @@ void ltask_push(lua_State *L, struct ltask *self)
     isolate_push_anchored(self->iso, L, self->anchor);
     if (!self->pooled)
         return;
-    if (self->task && self->task->name) {
-        lua_pushstring(L, self->task->name);
+    const char *name = self->task ? orr_task_name(self->task) : NULL;
+    if (name) {
+        lua_pushstring(L, name);
         lua_setiuservalue(L, -2, LTASK_NAME);
     }
     self->pooled = false;
@@ -77,11 +76,6 @@ void ltask_bind(struct ltask *self, struct orr_task *core)
     self->task = orr_task_ref(core);
 }
 
-static size_t cost_of(const struct orr_task *core)
-{
-    return CHARGE_TASK + (core->name && !core->name_lent ? strlen(core->name) + 1 : 0);
-}
-
 /* The poll function of a core task without a handle.  Never called: its body is over. */
 static enum orr_poll gone_poll(struct orr_task *core, void *data)
 {
@@ -92,18 +86,16 @@ static enum orr_poll gone_poll(struct orr_task *core, void *data)
 void ltask_freed(struct orr_task *core)
 {
     struct ltask *self = ltask_of(core);
-    struct orr_isolate *iso = self ? self->iso : core->poll == gone_poll ? core->data : NULL;
+    struct orr_isolate *iso = self ? self->iso : task_data_if(core, gone_poll);
     if (!iso)
         return;
-    charge_give(iso, cost_of(core));
+    charge_give(iso, CHARGE_TASK + task_name_size(core));
     isolate_unref(iso);
 }
 
 void ltask_forget_handle(struct orr_task *core, struct orr_isolate *iso)
 {
-    core->poll = gone_poll;
-    core->data = iso;
-    core->drop = NULL;
+    task_become(core, gone_poll, iso, NULL);
 }
 
 void ltask_leave_core(struct orr_task *core, struct orr_isolate *iso)

@@ -34,9 +34,8 @@
 #ifndef ORR_LUA_TASK_TASK_H
 #define ORR_LUA_TASK_TASK_H
 
+#include "exec/extend.h"
 #include "exec/outcome.h"
-#include "exec/scope.h"
-#include "exec/wait.h"
 #include "lua/isolate.h"
 
 #define LTASK_CLASS "orrery.task"

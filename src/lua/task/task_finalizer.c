@@ -38,7 +38,7 @@ static int task_finalizer_gc(lua_State *L)
     lua_getiuservalue(L, 1, 1);
     struct ltask *handle = lua_touserdata(L, -1);
     task_lost_fn *on_lost = self->on_lost;
-    if (on_lost && handle && handle->task && handle->task->life == TASK_LIVE) {
+    if (on_lost && handle && handle->task && task_is_live(handle->task)) {
         self->on_lost = NULL;
         lua_pushvalue(L, 1);
         finalize_again(L);

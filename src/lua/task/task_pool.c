@@ -107,10 +107,8 @@ void task_pool_push_base(struct ltask *self)
 
 void task_pool_copy_name(struct ltask *self)
 {
-    struct orr_task *task = self->task;
     self->name_on_stack = false;
-    task->name = alloc_copy(&task->worker->alloc, task->name); /* without memory it has no name */
-    if (task->name)
-        charge_force(self->iso, strlen(task->name) + 1);
-    task->name_lent = false;
+    size_t size = task_copy_name(self->task);
+    if (size)
+        charge_force(self->iso, size);
 }

@@ -56,21 +56,21 @@ void task_set_unwatch(struct task_set *self, struct task_set_watch *watch)
 /* The error of a task that the host keeps is a value of the state: a text takes its place. */
 static void forget_error(const struct orr_isolate *iso, struct orr_task *task)
 {
-    int error = task->result.error;
-    const struct ltask *origin = error == -ESCRIPT || error == -ETIME ? task->result.value : NULL;
+    int error = task_error(task);
+    const struct ltask *origin = error == -ESCRIPT || error == -ETIME ? task_value(task) : NULL;
     if (origin && origin->iso == iso)
-        task->result = (struct orr_result){
-            .error = error,
-            .message = error == -ETIME ? TIMEOUT_TEXT : "a Lua error, of a state that is closed",
-        };
+        task_replace_result(task,
+                            (struct orr_result){
+                                .error = error,
+                                .message = error == -ETIME ? TIMEOUT_TEXT : "a Lua error, of a state that is closed",
+                            });
 }
 
 void task_set_forget_errors(struct orr_isolate *iso)
 {
-    struct tasks *tasks = &iso->worker->tasks;
-    for (uint32_t index = 0; index < tasks->used; index++) {
-        struct orr_task *task = tasks_at(tasks, index);
-        if (task->life != TASK_DONE)
+    for (uint32_t index = 0; index < worker_slots(iso->worker); index++) {
+        struct orr_task *task = worker_task_in(iso->worker, index);
+        if (!orr_task_done(task))
             continue;
         struct ltask *handle = ltask_of(task);
         if (handle && handle->iso == iso)

@@ -17,7 +17,7 @@ static void report_first(struct orr_isolate *iso)
     if (!list->first)
         list->last = NULL;
     self->unhandled = false;
-    bool unseen = self->task && !self->task->observed && !self->task->claims;
+    bool unseen = self->task && !task_is_seen(self->task);
     if (unseen && list->sink.call)
         list->sink.call(list->sink.data, self->task);
     else if (unseen)

@@ -1,5 +1,6 @@
 #include "lua/worker/job_isolate.h"
 
+#include "lua/api/schedule.h"
 #include "lua/api/script_timers.h"
 #include "lua/isolate/api_modules.h"
 #include "lua/isolate/charge.h"
@@ -71,7 +72,7 @@ static struct job_isolate *job_isolate_new(struct job_thread *job_thread, struct
     job_isolate->job_thread = job_thread;
     job_isolate->job = job;
     job_isolate->program = program_ref(program);
-    if (program->settings->maker->open(job_thread->worker->runtime, program->settings, &job_isolate->L)) {
+    if (program->settings->maker->open(worker_runtime(job_thread->worker), program->settings, &job_isolate->L)) {
         job_isolate_free(job_isolate);
         return NULL;
     }
@@ -96,7 +97,7 @@ struct job_isolate *job_isolate_get(struct job_thread *job_thread, struct job *j
         job_isolate->job = job;
         return job_isolate;
     }
-    struct pools *pools = job_thread->worker->runtime->pools;
+    struct pools *pools = job->pool->all;
     pthread_mutex_lock(&pools->lock);
     pools->made++;
     pthread_mutex_unlock(&pools->lock);
@@ -152,7 +153,7 @@ static void isolate_forget(struct orr_isolate *iso)
 static bool is_at_rest(const struct orr_isolate *iso)
 {
     return !task_set_count(&iso->tasks) && !unhandled_any(&iso->unhandled) && hold_is_empty(&iso->hold) &&
-           !iso->schedule.count;
+           !schedule_count(&iso->schedule);
 }
 
 /* Makes it as it was.  False if that cannot be. */
@@ -207,16 +208,16 @@ void job_isolate_leave(struct job_isolate *job_isolate)
 
 /* --- The thread ----------------------------------------------------------------------------------------------------------------- */
 
-struct job_thread *job_thread_of(struct worker *worker)
+struct job_thread *job_thread_of(struct worker *worker, struct pools *pools)
 {
-    if (worker->extension)
-        return worker->extension;
-    struct pools *pools = worker->runtime->pools;
-    struct job_thread *job_thread = alloc_zeroed(&worker->alloc, sizeof *job_thread);
+    if (worker_extension(worker))
+        return worker_extension(worker);
+    struct job_thread *job_thread = alloc_zeroed(worker_alloc(worker), sizeof *job_thread);
     if (!job_thread)
         return NULL;
     job_thread->worker = worker;
-    worker->extension = pools->berths[worker->number - pools->first].job_thread = job_thread;
+    pools->berths[worker_number(worker) - pools->first].job_thread = job_thread;
+    worker_set_extension(worker, job_thread);
     return job_thread;
 }
 
@@ -232,7 +233,7 @@ static void free_all(struct job_isolate **first)
 /* Jobs that run are ended when their tasks are polled, which are cancelled next. */
 void job_thread_on_close(struct worker *worker)
 {
-    struct job_thread *job_thread = worker->extension;
+    struct job_thread *job_thread = worker_extension(worker);
     if (!job_thread)
         return;
     job_thread->ending = true;

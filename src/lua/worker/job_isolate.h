@@ -47,7 +47,7 @@ struct job_thread {
 };
 
 /* The calling thread's own.  NULL for lack of memory. */
-struct job_thread *job_thread_of(struct worker *worker);
+struct job_thread *job_thread_of(struct worker *worker, struct pools *pools);
 
 /* A spare job_isolate of the job's program, or a new one.  NULL for lack of memory. */
 struct job_isolate *job_isolate_get(struct job_thread *job_thread, struct job *job);

@@ -6,6 +6,7 @@
 #include "lua/worker/module.h"
 
 #include "lua/isolate/charge.h"
+#include "lua/isolate/embedded.h"
 #include "lua/limits/budget.h"
 #include "lua/task/suspend.h"
 #include "lua/task/task.h"
@@ -19,9 +20,6 @@
 #define PROGRAM "orrery.worker_program"
 #define POOL "orrery.worker_pool"
 #define JOB "orrery.worker_job"
-
-extern const char orrery_lua_worker[];
-extern const size_t orrery_lua_worker_size;
 
 /* A userdata with a pointer, of a class. */
 static void **new_handle(lua_State *L, const char *class)
@@ -414,8 +412,7 @@ void worker_module_open(struct orr_isolate *iso, lua_State *L)
     isolate_class(iso, L, PROGRAM, of_program);
     isolate_class(iso, L, POOL, of_pool);
     isolate_class(iso, L, JOB, of_job);
-    if (luaL_loadbufferx(L, orrery_lua_worker, orrery_lua_worker_size, "=orrery/worker.lua", "b") != LUA_OK)
-        lua_error(L);
+    embedded_push(L, &embedded_worker);
     lua_pushvalue(L, -2);
     lua_newtable(L);
     isolate_register(iso, L, functions);

@@ -7,8 +7,9 @@
 
 /* --- All of a runtime's --------------------------------------------------------------------------------------------- */
 
-static void pools_free(struct pools *pools)
+static void pools_free(void *extension)
 {
+    struct pools *pools = extension;
     struct alloc alloc = pools->rt->alloc;
     for (unsigned i = 0; i < pools->count && pools->berths; i++)
         job_thread_free(pools->berths[i].job_thread, &alloc);
@@ -20,7 +21,7 @@ static void pools_free(struct pools *pools)
     alloc_free(&alloc, pools, sizeof *pools);
 }
 
-static struct pools *pools_new(struct orr_runtime *rt)
+static void *pools_new(struct orr_runtime *rt)
 {
     const struct alloc *alloc = &rt->alloc;
     struct pools *pools = alloc_zeroed(alloc, sizeof *pools);
@@ -28,8 +29,8 @@ static struct pools *pools_new(struct orr_runtime *rt)
         return NULL;
     pthread_mutex_init(&pools->lock, NULL);
     pools->rt = rt;
-    pools->first = rt->worker_count + 1;
-    pools->count = runtime_open_workers(rt) - rt->worker_count;
+    pools->first = runtime_host_workers(rt) + 1;
+    pools->count = runtime_open_workers(rt) - runtime_host_workers(rt);
     pools->berths = alloc_zeroed(alloc, pools->count * sizeof *pools->berths);
     pools->standard = pools->berths ? pool_new(pools, 0, 0) : NULL;
     if (pools->standard)
@@ -43,13 +44,7 @@ int pools_get(struct orr_runtime *rt, struct pools **out)
     int error = runtime_grow(rt, job_thread_on_close);
     if (error)
         return error;
-    pthread_mutex_lock(&rt->growing);
-    if (!rt->pools) {
-        rt->pools = pools_new(rt);
-        rt->pools_free = pools_free;
-    }
-    *out = rt->pools;
-    pthread_mutex_unlock(&rt->growing);
+    *out = runtime_extension(rt, pools_new, pools_free);
     return *out ? 0 : -ENOMEM;
 }
 

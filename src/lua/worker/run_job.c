@@ -14,10 +14,6 @@
  *
  * All of it on one thread; what others may touch is in pool.h.
  */
-#include "lua/task/create.h"
-#include "lua/task/hold.h"
-#include "lua/task/result.h"
-#include "lua/task/shutdown.h"
 #include "lua/worker/job_isolate.h"
 
 #include "lua/api/schedule.h"
@@ -25,6 +21,10 @@
 #include "lua/isolate/charge.h"
 #include "lua/isolate/settings.h"
 #include "lua/limits/budget.h"
+#include "lua/task/create.h"
+#include "lua/task/hold.h"
+#include "lua/task/result.h"
+#include "lua/task/shutdown.h"
 #include "lua/task/task.h"
 #include "lua/values/work.h"
 #include "lua/worker/library.h"
@@ -164,7 +164,7 @@ static int take_stray(lua_State *L)
 void run_job_note_unhandled(void *data, struct orr_task *task)
 {
     struct job_isolate *job_isolate = data;
-    task->observed = true;
+    task_set_seen(task, true);
     if (!job_isolate->job || job_isolate->stopping)
         return;
     protect(job_isolate, take_stray, task, 0);
@@ -407,7 +407,7 @@ static void stop(struct job_isolate *job_isolate)
     bool computes = isolate_is_held(iso);
     script_timers_close(iso, EVERY_SCRIPT);
     schedule_cancel(iso, EVERY_SCRIPT);
-    uint64_t grace = iso->worker->grace_ns;
+    uint64_t grace = worker_grace_ns(iso->worker);
     shutdown_begin(&iso->shutdowns.all, iso, EVERY_SCRIPT, grace < CLEANUP_NS ? grace : CLEANUP_NS);
     if (computes || job_isolate->job_thread->ending)
         shutdown_force(&iso->shutdowns.all);
@@ -440,7 +440,7 @@ static bool goes_on(struct job_isolate *job_isolate, struct orr_task *task)
     if (unhandled_any(&iso->unhandled))
         orr_task_yield(task);
     return task_set_count(&iso->tasks) || unhandled_any(&iso->unhandled) ||
-           (!job_isolate->stopping && (iso->schedule.count || script_timers_any_active(iso)));
+           (!job_isolate->stopping && (schedule_count(&iso->schedule) || script_timers_any_active(iso)));
 }
 
 /* --- The task --------------------------------------------------------------------------------------------------------------- */
@@ -532,7 +532,7 @@ static bool start_job(struct job_thread *job_thread, struct job *job)
     struct orr_spawn what = {
         .poll = run_poll, .data = job, .drop = job_isolate_drop, .name = "a worker's job", .detached = true
     };
-    if (!orr_spawn(job_thread->worker->runtime, &what))
+    if (!orr_spawn(worker_runtime(job_thread->worker), &what))
         return true;
     job->job_isolate = NULL;
     job_isolate->job = NULL;
@@ -556,12 +556,13 @@ static void start_jobs(struct job_thread *job_thread, struct job *job)
 void job_arrives(struct worker *worker, struct mail *mail)
 {
     struct job *job = container_of(mail, struct job, mail);
-    struct job_thread *job_thread = worker->closing ? NULL : job_thread_of(worker);
+    struct job_thread *job_thread = worker_refuses_letters(worker) ? NULL : job_thread_of(worker, job->pool->all);
     if (job_thread) {
         start_jobs(job_thread, job);
         return;
     }
-    orr_future_complete(job->future, (struct orr_result){ .error = worker->closing ? -ESHUTDOWN : -ENOMEM });
+    orr_future_complete(job->future,
+                        (struct orr_result){ .error = worker_refuses_letters(worker) ? -ESHUTDOWN : -ENOMEM });
     job_leave(job);
     job_unref(job);
 }

@@ -1,6 +1,7 @@
 /*
- * Calls of C functions that take long: they look at the budget every so many values, can be suspended there, and come to the same whatever
- * happens in between.  The questions are answered by the test where it says so; else by the budget.
+ * C functions that take long.  They ask the budget after a number of values, can be suspended
+ * there, and give the same results whatever happens in between.  The test answers these questions
+ * where it says so; elsewhere the budget does.
  */
 #include "lua_host.h"
 
@@ -12,22 +13,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-extern const char paced_lua[];
-extern const size_t paced_lua_size;
+extern const char long_calls_lua[];
+extern const size_t long_calls_lua_size;
 
-/* --- A budget that is used up as the test likes -------------------------------------------------------------------------- */
+/* --- A budget that the test controls ---------------------------------------------------------- */
 
-static _Atomic uint32_t pause_one_in; /* one in so many questions, by chance, is answered yes; 0: the budget decides */
+/* One in this many questions, at random, is answered with yes; 0: ask the budget. */
+static _Atomic uint32_t pause_one_in;
 static _Atomic unsigned questions;
-static void (*meddle)(lua_State *L); /* what happens at a question */
+static void (*meddle)(lua_State *L); /* called at each question; may be NULL */
 
 static uint64_t draw(void)
 {
     static _Thread_local uint64_t random_state = 88172645463325252u;
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return random_state;
+    return random_bits(&random_state);
 }
 
 bool __real_budget_wants_hold(lua_State *L);
@@ -37,11 +36,11 @@ bool __wrap_budget_wants_hold(lua_State *L)
     questions++;
     if (meddle)
         meddle(L);
-    bool wants = __real_budget_wants_hold(L); /* which raises at the deadline */
+    bool wants = __real_budget_wants_hold(L); /* raises at the deadline */
     return pause_one_in ? can_suspend(L) && draw() % pause_one_in == 0 : wants;
 }
 
-/* set_pauses(one_in, steps) */
+/* set_pauses(one_in, steps): `steps` is the number of values between two questions. */
 static int set_pauses(lua_State *L)
 {
     pause_one_in = (uint32_t)luaL_checkinteger(L, 1);
@@ -59,11 +58,11 @@ static int restore(void **state)
     return 0;
 }
 
-/* --- What is allocated ---------------------------------------------------------------------------------------------------- */
+/* --- Fixtures --------------------------------------------------------------------------------- */
 
 static const struct orr_lua_options trusted = { .profile = ORR_LUA_TRUSTED };
 
-/* Runs a script to its end, and closes all: nothing of it is left. */
+/* Runs a script to its end and closes everything: no memory may be left. */
 static void is_noted(struct orr_lua_options options, const char *code, const char *expected)
 {
     struct orr_runtime *rt = host_counting_runtime();
@@ -80,20 +79,19 @@ static void is_noted(struct orr_lua_options options, const char *code, const cha
     finish_counting(rt, L);
 }
 
-/* --- The tests -------------------------------------------------------------------------------------------------------------- */
+/* --- The tests -------------------------------------------------------------------------------- */
 
-static void what_is_suspended_by_chance_comes_to_the_same(void **state)
+static void calls_suspended_at_random_give_the_same_results(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_counting_runtime();
     lua_State *L = open_trusted(rt, (struct orr_lua_options){ .deadline_ns = { [ORR_LUA_SCRIPT] = ORR_NEVER } });
-    assert_int_equal(luaL_loadbuffer(L, paced_lua, paced_lua_size, "=paced.lua"), LUA_OK);
+    assert_int_equal(luaL_loadbuffer(L, long_calls_lua, long_calls_lua_size, "=long_calls.lua"), LUA_OK);
     lua_getglobal(L, "game");
     lua_pushcfunction(L, set_pauses);
-    const char *seed = getenv("ORR_TEST_SEED");
-    lua_pushinteger(L, seed ? atoi(seed) : 20261117);
+    lua_pushinteger(L, (lua_Integer)harness_seed(20261117));
     struct orr_task *task;
-    assert_int_equal(orr_lua_start(L, 3, "paced", &task), 0);
+    assert_int_equal(orr_lua_start(L, 3, "long_calls", &task), 0);
     turn_until_done(rt, task, 4 * MS);
     const struct orr_result *result = orr_task_result(task);
     assert_string_equal(result->error ? result->message : "", "");
@@ -102,7 +100,7 @@ static void what_is_suspended_by_chance_comes_to_the_same(void **state)
     finish_counting(rt, L);
 }
 
-/* How often the budget is looked at in one call. */
+/* How often one call asks the budget. */
 static unsigned questions_of(const char *setup, const char *call)
 {
     char code[1024];
@@ -128,11 +126,11 @@ static void a_long_call_looks_at_the_budget_every_few_thousand_values(void **sta
     assert_true(questions_of("local t = ('\\1'):rep(1000000)", "game.json.encode, t") >= 5);
     assert_true(questions_of("local t = '\"' .. ('\\\\n'):rep(500000) .. '\"'", "game.json.decode, t") >= 5);
     assert_true(questions_of("local t = (' '):rep(1000000)", "game.json.decode, t") >= 5);
-    /* Without a value that is not a table, and without one that is not empty. */
+    /* Only nested tables: no other values, and empty at the deepest level. */
     assert_true(questions_of("local t = {} for i = 1, 60 do t = { t, t } end", "game.json.encode, t") >= 100);
 }
 
-/* The host gets its turns back: all of these take longer than a slice. */
+/* Each call takes longer than a slice, and the host still gets its turns. */
 static void a_long_call_is_suspended_at_the_end_of_its_slice(void **state)
 {
     (void)state;
@@ -156,7 +154,7 @@ static void a_long_call_is_suspended_at_the_end_of_its_slice(void **state)
     }
 }
 
-/* Two to the hundredth, and no limit but time. */
+/* The result would have 2^100 elements, and only time is limited. */
 static void a_call_that_would_never_end_is_ended_at_its_deadline(void **state)
 {
     (void)state;
@@ -184,8 +182,8 @@ static void a_call_uses_up_instructions(void **state)
     finish_counting(rt, L);
 }
 
-/* A task that is fair is overtaken between two instructions, and not inside such a call. */
-static void nobody_of_the_isolate_overtakes_a_call(void **state)
+/* Another task may overtake a fair task between two instructions, but not inside such a call. */
+static void no_task_of_the_isolate_overtakes_a_long_call(void **state)
 {
     (void)state;
     is_noted(trusted,
@@ -220,7 +218,7 @@ static void take_away(lua_State *L)
 }
 
 /* A finalizer could do that. */
-static void a_table_that_is_changed_meanwhile_is_an_error(void **state)
+static void changing_a_table_during_a_long_call_is_an_error(void **state)
 {
     (void)state;
     static const char *const calls[][2] = {
@@ -244,8 +242,8 @@ static void a_table_that_is_changed_meanwhile_is_an_error(void **state)
     }
 }
 
-/* The isolate is closed while a call is suspended: nothing is sent, and nothing left. */
-static void a_call_that_is_dropped_leaves_nothing_behind(void **state)
+/* The isolate is closed while a call is suspended: nothing is sent and nothing is left. */
+static void a_dropped_call_leaves_nothing_behind(void **state)
 {
     (void)state;
     static const char *const calls[] = {
@@ -283,8 +281,8 @@ static void a_call_that_is_dropped_leaves_nothing_behind(void **state)
     }
 }
 
-/* Whoever was given an item, and was ended before it had read all of it, gives it back. */
-static void an_item_that_was_half_read_is_not_lost(void **state)
+/* A task that is ended before it has read all of an item gives the item back. */
+static void an_item_whose_read_was_suspended_is_not_lost(void **state)
 {
     (void)state;
     is_noted(trusted,
@@ -301,7 +299,7 @@ static void an_item_that_was_half_read_is_not_lost(void **state)
              "false;2;20000;next;");
 }
 
-static void caps_are_named(void **state)
+static void error_names_the_limit_that_was_reached(void **state)
 {
     (void)state;
     is_noted((struct orr_lua_options){ .profile = ORR_LUA_UNTRUSTED, .longest_string = 100000 },
@@ -314,8 +312,8 @@ static void caps_are_named(void **state)
              "a capacity from 0 to 10000 expected, which is the most that an untrusted script may have;");
 }
 
-/* As long and as odd as it may be. */
-static void a_long_string_is_quoted_as_luas_own_does_it(void **state)
+/* Strings that are as long and as unusual as possible. */
+static void a_long_string_is_quoted_as_in_lua(void **state)
 {
     (void)state;
     is_noted((struct orr_lua_options){ .longest_string = 250000, .deadline_ns = { [ORR_LUA_SCRIPT] = ORR_NEVER } },
@@ -335,18 +333,18 @@ static void a_long_string_is_quoted_as_luas_own_does_it(void **state)
              "200002;false;");
 }
 
-static const struct CMUnitTest paced_tests[] = {
-    cmocka_unit_test_setup(what_is_suspended_by_chance_comes_to_the_same, restore),
+static const struct CMUnitTest long_calls[] = {
+    cmocka_unit_test_setup(calls_suspended_at_random_give_the_same_results, restore),
     cmocka_unit_test_setup(a_long_call_looks_at_the_budget_every_few_thousand_values, restore),
     cmocka_unit_test_setup(a_long_call_is_suspended_at_the_end_of_its_slice, restore),
     cmocka_unit_test_setup(a_call_that_would_never_end_is_ended_at_its_deadline, restore),
     cmocka_unit_test_setup(a_call_uses_up_instructions, restore),
-    cmocka_unit_test_setup(nobody_of_the_isolate_overtakes_a_call, restore),
-    cmocka_unit_test_setup(a_table_that_is_changed_meanwhile_is_an_error, restore),
-    cmocka_unit_test_setup(a_call_that_is_dropped_leaves_nothing_behind, restore),
-    cmocka_unit_test_setup(an_item_that_was_half_read_is_not_lost, restore),
-    cmocka_unit_test_setup(caps_are_named, restore),
-    cmocka_unit_test_setup(a_long_string_is_quoted_as_luas_own_does_it, restore),
+    cmocka_unit_test_setup(no_task_of_the_isolate_overtakes_a_long_call, restore),
+    cmocka_unit_test_setup(changing_a_table_during_a_long_call_is_an_error, restore),
+    cmocka_unit_test_setup(a_dropped_call_leaves_nothing_behind, restore),
+    cmocka_unit_test_setup(an_item_whose_read_was_suspended_is_not_lost, restore),
+    cmocka_unit_test_setup(error_names_the_limit_that_was_reached, restore),
+    cmocka_unit_test_setup(a_long_string_is_quoted_as_in_lua, restore),
 };
 
-HARNESS_MAIN(paced_tests)
+HARNESS_MAIN(long_calls)

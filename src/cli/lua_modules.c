@@ -1,4 +1,4 @@
-#include "cli/parts.h"
+#include "cli/lua_modules.h"
 
 #include "cli/duration.h"
 
@@ -7,31 +7,31 @@
 
 #include <stddef.h>
 
-#define PARTS(X) \
+#define MODULES(X) \
     X(attempt) \
     X(expect) X(file) X(files) X(job) X(junit) X(main) X(options) X(pretty) X(show) X(suite) X(tap) X(text) X(wire)
 
 #define DECLARE(name) \
     extern const char orrery_test_##name[]; \
     extern const size_t orrery_test_##name##_size;
-PARTS(DECLARE)
+MODULES(DECLARE)
 extern const char orrery_cli_pretty[];
 extern const size_t orrery_cli_pretty_size;
 
-static const struct part {
-    const char *module, *chunk, *code;
+static const struct lua_module {
+    const char *name, *chunk, *code;
     const size_t *size;
-} parts[] = {
+} modules[] = {
 #define ROW(name) \
     { "orrery.test." #name, "=orrery/test/" #name ".lua", orrery_test_##name, &orrery_test_##name##_size },
-    PARTS(ROW){ "orrery.pretty", "=orrery/pretty.lua", orrery_cli_pretty, &orrery_cli_pretty_size },
+    MODULES(ROW){ "orrery.pretty", "=orrery/pretty.lua", orrery_cli_pretty, &orrery_cli_pretty_size },
 };
 
-/* The loader.  What is written in Lua gets what writes amounts of time. */
-static int load_part(lua_State *L)
+/* Loads a module.  Its argument is the function that writes amounts of time. */
+static int load_module(lua_State *L)
 {
-    const struct part *part = lua_touserdata(L, lua_upvalueindex(1));
-    if (luaL_loadbufferx(L, part->code, *part->size, part->chunk, "t") != LUA_OK)
+    const struct lua_module *module = lua_touserdata(L, lua_upvalueindex(1));
+    if (luaL_loadbufferx(L, module->code, *module->size, module->chunk, "t") != LUA_OK)
         return lua_error(L);
     lua_pushcfunction(L, duration_text);
     lua_call(L, 1, 1);
@@ -41,15 +41,15 @@ static int load_part(lua_State *L)
 static int preload(lua_State *L)
 {
     luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-        lua_pushlightuserdata(L, (void *)&parts[i]);
-        lua_pushcclosure(L, load_part, 1);
-        lua_setfield(L, -2, parts[i].module);
+    for (size_t i = 0; i < sizeof modules / sizeof *modules; i++) {
+        lua_pushlightuserdata(L, (void *)&modules[i]);
+        lua_pushcclosure(L, load_module, 1);
+        lua_setfield(L, -2, modules[i].name);
     }
     return 0;
 }
 
-int parts_preload(lua_State *L)
+int lua_modules_preload(lua_State *L)
 {
     lua_pushcfunction(L, preload);
     return lua_pcall(L, 0, 0, 0);

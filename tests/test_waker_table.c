@@ -1,4 +1,7 @@
-/* The pool behind the wakers: slots, generations, zombies, and what one holder of a place leaves to the next. */
+/*
+ * The tables behind the wakers: slots, generations, zombies, and what one owner of a table leaves
+ * to the next.
+ */
 #include "harness.h"
 
 #include "exec/waker_table.h"
@@ -38,7 +41,7 @@ static void chunks_cover_every_index_without_gaps(void **state)
     assert_true(chunk < CHUNK_COUNT);
 }
 
-static void waker_word_keeps_its_parts(void **state)
+static void waker_keeps_its_table_index_and_generation(void **state)
 {
     (void)state;
     struct orr_waker waker = waker_make(1000, 4194303, UINT32_MAX);
@@ -47,7 +50,7 @@ static void waker_word_keeps_its_parts(void **state)
     assert_int_equal(waker_generation(waker), UINT32_MAX);
 }
 
-static void place_is_used_again_and_generations_go_on(void **state)
+static void waker_table_is_reused_and_its_generations_go_on(void **state)
 {
     (void)state;
     struct waker_table *place = acquire();
@@ -105,7 +108,7 @@ static void slot_that_ends_in_the_inbox_is_a_zombie_until_it_is_taken_out(void *
     assert_false(slot_vacant(slot));
     waker_table_release(place);
 
-    place = acquire(); /* the next holder finds it */
+    place = acquire(); /* the next owner finds the zombie */
     assert_false(slot_vacant(first_slot(place)));
     assert_int_equal(waker_table_take(place), 1);
     assert_false(slot_opened(slot));
@@ -126,7 +129,7 @@ static void slot_with_no_generation_left_is_retired(void **state)
     assert_false(slot_vacate(slot, last, false));
     assert_false(slot_vacant(slot));
 
-    /* A runtime in this place passes the slot by. */
+    /* A runtime that uses this table skips the slot. */
     waker_table_release(place);
     struct orr_runtime *rt = harness_runtime(1);
     struct probe probe = { 0 };
@@ -138,13 +141,13 @@ static void slot_with_no_generation_left_is_retired(void **state)
     atomic_store(&slot->state, before);
 }
 
-static void zombie_that_a_predecessor_left_is_used_again_later(void **state)
+static void zombie_of_an_earlier_owner_is_reused_later(void **state)
 {
     (void)state;
     struct waker_table *place = acquire();
     struct slot *slot = first_slot(place);
     uint32_t generation = generation_of(slot);
-    /* A waker on its way: it has set the flag, and not yet pushed the slot. */
+    /* A wake that is under way: it has set the flag, but has not pushed the slot yet. */
     atomic_fetch_or(&slot->state, SLOT_NOTIFIED);
     assert_false(slot_vacate(slot, generation, false));
     waker_table_release(place);
@@ -154,7 +157,7 @@ static void zombie_that_a_predecessor_left_is_used_again_later(void **state)
     probe_spawn(rt, &first, ORR_HERE);
     harness_settle(rt);
     assert_int_equal(waker_slot(probe_waker(&first)), 1);
-    slot->next = 0; /* now it arrives */
+    slot->next = 0; /* the wake arrives now */
     atomic_store(&place->inbox, 1);
     harness_settle(rt);
     probe_spawn(rt, &second, ORR_HERE);
@@ -165,15 +168,15 @@ static void zombie_that_a_predecessor_left_is_used_again_later(void **state)
     assert_int_equal(orr_runtime_free(rt), 0);
 }
 
-static const struct CMUnitTest place_tests[] = {
+static const struct CMUnitTest waker_table[] = {
     cmocka_unit_test(chunks_cover_every_index_without_gaps),
-    cmocka_unit_test(waker_word_keeps_its_parts),
-    cmocka_unit_test(place_is_used_again_and_generations_go_on),
+    cmocka_unit_test(waker_keeps_its_table_index_and_generation),
+    cmocka_unit_test(waker_table_is_reused_and_its_generations_go_on),
     cmocka_unit_test(second_wake_is_coalesced_and_counted),
     cmocka_unit_test(count_of_coalesced_wakes_does_not_overflow_into_the_generation),
     cmocka_unit_test(slot_that_ends_in_the_inbox_is_a_zombie_until_it_is_taken_out),
     cmocka_unit_test(slot_with_no_generation_left_is_retired),
-    cmocka_unit_test(zombie_that_a_predecessor_left_is_used_again_later),
+    cmocka_unit_test(zombie_of_an_earlier_owner_is_reused_later),
 };
 
-HARNESS_MAIN(place_tests)
+HARNESS_MAIN(waker_table)

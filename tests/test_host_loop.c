@@ -1,6 +1,7 @@
 /*
- * A host's life with Lua in its loop: when it must turn, what becomes of it when it turns late, early or never, runtimes inside one
- * another, small stacks, calls through many levels, and many lives one after the other.
+ * Lua in the loop of a host: when the host must turn; what happens when it turns late, early or
+ * never; runtimes inside one another; small stacks; calls through many levels; many isolates one
+ * after the other.
  *
  * ORR_TEST_SEED chooses other programs.
  */
@@ -14,42 +15,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-extern const char living_lua[];
-extern const size_t living_lua_size;
+extern const char host_loop_lua[];
+extern const size_t host_loop_lua_size;
 
-/* --- Help --------------------------------------------------------------------------------------------------------- */
+/* --- Fixtures --------------------------------------------------------------------------------- */
 
 static uint64_t random_state;
 
 static unsigned pick(unsigned below)
 {
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return (unsigned)((random_state >> 11) % below);
+    return (unsigned)((random_bits(&random_state) >> 11) % below);
 }
 
-static uint64_t first_seed(void)
-{
-    const char *given = getenv("ORR_TEST_SEED");
-    uint64_t seed = given ? strtoull(given, NULL, 0) : 20261116;
-    print_message("seed %" PRIu64 " (ORR_TEST_SEED)\n", seed);
-    return seed;
-}
-
-/* --- When to turn --------------------------------------------------------------------------------------------------- */
+/* --- When to turn ----------------------------------------------------------------------------- */
 
 enum { ASKED_MAX = 64, STEPS = 60, LOG_SIZE = 1 << 18 };
 
 enum habit {
-    TURNS,    /* all the time, and has no descriptor */
+    TURNS,    /* turns all the time, and has no descriptor */
     WATCHES,  /* turns only when the descriptor is readable */
-    WAITS,    /* turns only when the next deadline has come, and has no descriptor */
-    COMPARES, /* turns all the time, and compares each turn with what it was told before it */
+    WAITS,    /* turns only when the next deadline has passed, and has no descriptor */
+    COMPARES, /* turns all the time, and compares each turn with what it was told before */
     HABITS,
 };
 
-/* A host, and all that is known of its life. */
+/* A simulated host and what is known about it. */
 struct host {
     enum habit habit;
     struct orr_runtime *rt;
@@ -59,7 +49,7 @@ struct host {
     unsigned askers;
     size_t logged;
     unsigned turns, idle;
-    bool moved; /* the clock, since the last turn: which is a reason to look, whatever is due */
+    bool moved; /* the clock has moved since the last turn, which is a reason to turn */
     char log[LOG_SIZE];
 };
 
@@ -102,7 +92,7 @@ static void answer_future(void *data)
     orr_future_unref(data);
 }
 
-/* From another thread, or from the host's own. */
+/* Completes one of the futures that scripts wait for, on another thread or on this one. */
 static void answer_one(struct host *host, bool elsewhere)
 {
     if (!host->askers)
@@ -120,14 +110,14 @@ static bool has_come(struct host *host)
     return deadline != ORR_NEVER && deadline <= orr_runtime_now(host->rt);
 }
 
-/* What a turn can have done. */
+/* A number that changes when a turn has done anything. */
 static uint64_t deeds(struct host *host)
 {
     struct orr_stats stats = harness_stats(host->rt, 0);
     return stats.polls + stats.timers_fired + stats.tasks_spawned + stats.timers_cancelled;
 }
 
-/* Whether to turn, as far as this host knows. */
+/* Whether this host has a reason to turn, as far as it knows. */
 static bool is_told(struct host *host)
 {
     return (host->fd >= 0 && harness_readable(host->fd)) || (host->habit != WATCHES && has_come(host));
@@ -149,7 +139,7 @@ static int turn_and_compare(struct host *host)
     return more;
 }
 
-/* At most so many turns, unless the host has nothing more to do. */
+/* Takes at most `most` turns; stops when the host has no reason to turn. */
 static void take_turns(struct host *host, unsigned most)
 {
     for (unsigned i = 0; i < most; i++) {
@@ -230,7 +220,7 @@ static void open_host(struct host *host, enum habit habit, uint64_t seed)
         assert_true((host->fd = orr_runtime_fd(host->rt)) >= 0);
     lua_pushlightuserdata(host->L, host);
     lua_setfield(host->L, LUA_REGISTRYINDEX, "host");
-    assert_int_equal(luaL_loadbuffer(host->L, living_lua, living_lua_size, "=living"), LUA_OK);
+    assert_int_equal(luaL_loadbuffer(host->L, host_loop_lua, host_loop_lua_size, "=host_loop"), LUA_OK);
     lua_getglobal(host->L, "game");
     lua_pushcfunction(host->L, log_note);
     assert_int_equal(orr_lua_push_async(host->L, ask_start, ask_push), 0);
@@ -245,7 +235,7 @@ static void close_host(struct host *host)
         orr_future_unref(host->asked[--host->askers]);
 }
 
-/* `late` in percent: how often time goes on though not all has been done. */
+/* Runs a random program.  `late` is how often, in percent, the clock moves before all is done. */
 static void live(struct host *host, enum habit habit, uint64_t seed, unsigned late)
 {
     open_host(host, habit, seed);
@@ -264,7 +254,7 @@ static void live(struct host *host, enum habit habit, uint64_t seed, unsigned la
         answer_one(host, pick(2));
         take_turns(host, UINT_MAX);
     }
-    for (int i = 0; i < 200; i++) { /* all there is to wait for */
+    for (int i = 0; i < 200; i++) { /* until nothing is left to wait for */
         move_clock(host, 5 * MS);
         take_turns(host, UINT_MAX);
         while (host->askers)
@@ -284,11 +274,11 @@ static void assert_same_log(const struct host *a, const struct host *b, uint64_t
     fail_msg("seed %" PRIu64 ": '%.40s' and '%.40s' at %zu", seed, a->log + line, b->log + line, line);
 }
 
-static void hosts_that_turn_when_told_see_what_hosts_see_that_turn_all_the_time(void **state)
+static void host_that_turns_when_told_sees_the_same_as_one_that_turns_always(void **state)
 {
     (void)state;
     static struct host hosts[HABITS];
-    uint64_t seed = first_seed();
+    uint64_t seed = harness_seed(20261116);
     unsigned turns = 0, idle = 0, over = 0;
     for (int i = 0; i < WORK(100); i++, seed++) {
         for (enum habit habit = TURNS; habit < HABITS; habit++) {
@@ -306,7 +296,7 @@ static void hosts_that_turn_when_told_see_what_hosts_see_that_turn_all_the_time(
     assert_true(idle * 20 < turns); /* the wheel looks at far timers now and then */
 }
 
-static void host_that_sleeps_in_poll_is_woken_for_all_there_is(void **state)
+static void host_that_sleeps_in_poll_is_woken_for_everything(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
@@ -338,7 +328,7 @@ static void host_that_sleeps_in_poll_is_woken_for_all_there_is(void **state)
     finish(rt, L);
 }
 
-/* --- Late, early, never ----------------------------------------------------------------------------------------------- */
+/* --- Late, early, never ----------------------------------------------------------------------- */
 
 static const char busy_script[] =
     "local a, loop, events = game.async, game.loop, game.events\n"
@@ -366,7 +356,7 @@ static void emit_numbers(lua_State *L, int count)
     }
 }
 
-static void host_that_turns_late_gets_all_of_it_in_order(void **state)
+static void host_that_turns_late_sees_everything_in_order(void **state)
 {
     (void)state;
     struct orr_runtime *rt = counted_runtime(ORR_CLOCK_MANUAL);
@@ -380,7 +370,8 @@ static void host_that_turns_late_gets_all_of_it_in_order(void **state)
     assert_string_equal(noted, "e1;e2;e3;s1;s2;i1;t;s3;s4;s5;c10;c20;");
     assert_int_equal(orr_runtime_advance(rt, 2 * MS), 0);
     harness_settle(rt);
-    assert_string_equal(noted, "e1;e2;e3;s1;s2;i1;t;s3;s4;s5;c10;c20;i2;"); /* what it missed is skipped */
+    /* The missed repeats are skipped. */
+    assert_string_equal(noted, "e1;e2;e3;s1;s2;i1;t;s3;s4;s5;c10;c20;i2;");
     finish_counting(rt, L);
 }
 
@@ -414,7 +405,7 @@ static void host_that_never_turns_can_close_everything(void **state)
         struct orr_runtime *rt = counted_runtime(round % 2 ? ORR_CLOCK_MONOTONIC : ORR_CLOCK_MANUAL);
         lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 });
         assert_true(orr_runtime_fd(rt) >= 0);
-        load(L, busy_script); /* what plain code starts runs at once, until it waits */
+        load(L, busy_script); /* a task started outside of tasks runs at once, until it waits */
         assert_int_equal(orr_lua_call(L, 0, 0, 0), 0);
         for (int i = 0; i < 50; i++) {
             load(L, "note 'never'");
@@ -423,7 +414,7 @@ static void host_that_never_turns_can_close_everything(void **state)
         emit_numbers(L, 100);
         assert_string_equal(noted, "");
         finish(rt, L);
-        assert_string_equal(noted, ""); /* what never ran does not begin now */
+        assert_string_equal(noted, ""); /* a task that never ran does not begin now */
         assert_string_equal(sink_text, "");
         assert_int_equal(allocated_bytes, 0);
         if (round)
@@ -432,7 +423,7 @@ static void host_that_never_turns_can_close_everything(void **state)
     }
 }
 
-/* --- Two runtimes ------------------------------------------------------------------------------------------------------- */
+/* --- Two runtimes ----------------------------------------------------------------------------- */
 
 static int turn_other(lua_State *L)
 {
@@ -500,7 +491,7 @@ static void runtime_is_turned_inside_a_task_of_another(void **state)
     finish(outer, L);
 }
 
-static void slices_and_deadlines_hold_inside_and_outside(void **state)
+static void slices_and_deadlines_hold_for_nested_runtimes(void **state)
 {
     (void)state;
     struct orr_runtime *outer = host_runtime(), *inner = host_runtime();
@@ -519,7 +510,7 @@ static void slices_and_deadlines_hold_inside_and_outside(void **state)
     finish(outer, L);
 }
 
-/* --- A small stack -------------------------------------------------------------------------------------------------------- */
+/* --- A small stack ---------------------------------------------------------------------------- */
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 enum { SMALL_STACK = 2 << 20, DEEP = 40 };
@@ -554,7 +545,7 @@ static void *live_on_a_small_stack(void *data)
     lua_pushinteger(L, 50);
     lua_setglobal(L, "DEEP");
     task = start(
-        L, "local a = game.async\n" /* where it cannot suspend itself */
+        L, "local a = game.async\n" /* inside a call that cannot be suspended */
            "local function nest(n)\n"
            "  if n > 0 then\n"
            "    table.sort({ 1, 2 }, function() a.run(nest, n - 1) return false end)\n"
@@ -598,11 +589,11 @@ static void thread_with_a_small_stack_is_enough(void **state)
     assert_string_equal(noted, expected);
 }
 
-/* --- Down and up again ------------------------------------------------------------------------------------------------------ */
+/* --- Nested calls ----------------------------------------------------------------------------- */
 
 enum { DEPTH = 10 };
 
-/* descend(level): what has the deadline or raises the error is one of the levels. */
+/* descend(level) calls the next level.  One of the levels has the deadline, or raises the error. */
 static struct {
     int depth, timed, failing;
     int answers[DEPTH + 1];
@@ -615,7 +606,7 @@ static int descend(lua_State *L)
     lua_pushinteger(L, level + 1);
     int error = orr_lua_call(L, 1, 1, level + 1 == descent.timed ? 10 * MS : ORR_NEVER);
     descent.answers[level + 1] = error;
-    return 1; /* the result, or why there is none */
+    return 1; /* the result or the error */
 }
 
 static const char visit[] =
@@ -632,7 +623,9 @@ static const char visit[] =
     "end\n"
     "closes = 0";
 
-/* Calls down to the bottom, from a task or from plain code; answers what came back to the top. */
+/*
+ * Calls down to the deepest level, from a task or from outside; returns what came back to the top.
+ */
 static const char *go_down(struct orr_runtime *rt, lua_State *L, bool in_task, bool endless)
 {
     static char result[64];
@@ -667,7 +660,7 @@ static const char *go_down(struct orr_runtime *rt, lua_State *L, bool in_task, b
     return result;
 }
 
-/* Which levels noted something: from `last` up to the first, after their calls. */
+/* The levels from `last` up to the first have noted something, after their calls. */
 static void assert_noted_from(int last)
 {
     char expected[128] = "";
@@ -693,7 +686,7 @@ static void error_at_any_depth_reaches_the_call_above_it(void **state)
     for (int i = 0; i <= 2 * DEPTH + 1; i++) {
         descent.depth = DEPTH;
         descent.timed = 0;
-        descent.failing = i / 2; /* 0: none */
+        descent.failing = i / 2; /* 0: no level fails */
         char expected[32];
         snprintf(expected, sizeof expected, descent.failing ? "caught %d" : "bottom", descent.failing);
         assert_string_equal(go_down(rt, L, i % 2, false), expected);
@@ -728,7 +721,7 @@ static void deadline_at_any_depth_ends_what_is_below_and_nothing_above(void **st
     finish(rt, L);
 }
 
-/* --- Many lives ---------------------------------------------------------------------------------------------------------------- */
+/* --- Many isolates and runtimes --------------------------------------------------------------- */
 
 static const char life[] = "local a, loop, events = game.async, game.loop, game.events\n"
                            "local q = a.queue(1)\n"
@@ -749,7 +742,10 @@ static const char life[] = "local a, loop, events = game.async, game.loop, game.
 static void live_once(struct orr_runtime *rt, unsigned turns, enum orr_lua_profile profile)
 {
     noted[0] = '\0';
-    /* No slice is cut short, on a busy machine either: closing a script in the middle of its beginning is another test. */
+    /*
+     * No slice ends early, even on a busy machine: closing a script in the middle of its start is
+     * another test.
+     */
     lua_State *L = open_isolate(rt, (struct orr_lua_options){ .profile = profile, .slice_ns = 60000 * MS });
     assert_int_equal(orr_lua_load(L, &(struct orr_lua_source){ .name = "life", .text = life }), 0);
     assert_int_equal(orr_lua_start(L, 0, "life", NULL), 0);
@@ -775,7 +771,7 @@ static void ten_thousand_isolates_leave_nothing_behind(void **state)
     unsigned fds = 0, threads = 0;
     for (unsigned i = 0; i < WORK(10000); i++) {
         live_once(rt, i % 8, i % 2 ? ORR_LUA_UNTRUSTED : ORR_LUA_TRUSTED);
-        if (i < 16) { /* by then each kind has been */
+        if (i < 16) { /* each kind has been there once */
             before = allocated_bytes;
             fds = harness_open_fds();
             threads = harness_threads();
@@ -807,15 +803,15 @@ static void thousand_runtimes_leave_nothing_behind(void **state)
     assert_int_equal(harness_threads(), threads);
 }
 
-static const struct CMUnitTest living[] = {
-    cmocka_unit_test(hosts_that_turn_when_told_see_what_hosts_see_that_turn_all_the_time),
-    cmocka_unit_test(host_that_sleeps_in_poll_is_woken_for_all_there_is),
-    cmocka_unit_test(host_that_turns_late_gets_all_of_it_in_order),
+static const struct CMUnitTest host_loop[] = {
+    cmocka_unit_test(host_that_turns_when_told_sees_the_same_as_one_that_turns_always),
+    cmocka_unit_test(host_that_sleeps_in_poll_is_woken_for_everything),
+    cmocka_unit_test(host_that_turns_late_sees_everything_in_order),
     cmocka_unit_test(turns_with_nothing_to_do_do_nothing),
     cmocka_unit_test(host_that_never_turns_can_close_everything),
     cmocka_unit_test(two_runtimes_are_turned_by_one_host),
     cmocka_unit_test(runtime_is_turned_inside_a_task_of_another),
-    cmocka_unit_test(slices_and_deadlines_hold_inside_and_outside),
+    cmocka_unit_test(slices_and_deadlines_hold_for_nested_runtimes),
     cmocka_unit_test(thread_with_a_small_stack_is_enough),
     cmocka_unit_test(error_at_any_depth_reaches_the_call_above_it),
     cmocka_unit_test(deadline_at_any_depth_ends_what_is_below_and_nothing_above),
@@ -823,4 +819,4 @@ static const struct CMUnitTest living[] = {
     cmocka_unit_test(thousand_runtimes_leave_nothing_behind),
 };
 
-HARNESS_MAIN(living)
+HARNESS_MAIN(host_loop)

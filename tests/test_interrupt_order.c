@@ -1,4 +1,7 @@
-/* What is interrupted comes before what is merely ready, whatever queue it is in, and at a price that does not depend on the others. */
+/*
+ * Interrupted tasks run before ready tasks, whichever queue they are in.  The cost of that does not
+ * depend on how many tasks are ready.
+ */
 #include "step_task.h"
 
 #include "exec/worker.h"
@@ -8,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void failure_overtakes_siblings_that_are_ready(void **state)
+static void failure_reaches_the_parent_before_ready_siblings_run(void **state)
 {
     (void)state;
     struct orr_runtime *rt = fixture_open();
@@ -30,21 +33,21 @@ static void failure_overtakes_siblings_that_are_ready(void **state)
     fixture_close(rt);
 }
 
-/* The parent is in the ready queue, behind its children: its own sleep is over in the same turn. */
+/* The parent's own sleep ends in the same turn, so it is in the ready queue behind its children. */
 static int start_and_sleep_as_long(struct orr_task *task, struct step_task *self)
 {
     STEPS(self)
     {
         step_task_start_children(self);
         STEP(self, 1);
-        AWAIT(orr_sleep(task, &self->wait, MS)); /* they begin to sleep before it does */
+        AWAIT(orr_sleep(task, &self->wait, MS)); /* the children begin to sleep first */
         STEP(self, 2);
         return note_end(self, AWAIT(orr_sleep(task, &self->wait, 9 * MS)));
     }
     return 0;
 }
 
-static void parent_that_is_ready_itself_is_taken_out_of_turn(void **state)
+static void ready_parent_of_a_failed_child_runs_before_other_ready_tasks(void **state)
 {
     (void)state;
     struct orr_runtime *rt = fixture_open();
@@ -61,7 +64,7 @@ static void parent_that_is_ready_itself_is_taken_out_of_turn(void **state)
     fixture_close(rt);
 }
 
-static void what_is_cancelled_below_a_failure_ends_before_siblings_above_it_run(void **state)
+static void tasks_cancelled_by_a_failure_end_before_siblings_above_run(void **state)
 {
     (void)state;
     struct orr_runtime *rt = fixture_open();
@@ -82,11 +85,11 @@ static void what_is_cancelled_below_a_failure_ends_before_siblings_above_it_run(
     fixture_close(rt);
 }
 
-/* --- Other shares ------------------------------------------------------------------------------------------------ */
+/* --- Other shares ----------------------------------------------------------------------------- */
 
 static struct share other_share;
 
-/* Its children have a share of their own: they are an isolate's, and it is the host's. */
+/* The children get a share of their own, as tasks of an isolate; the parent is the host's. */
 static int start_elsewhere_and_sleep(struct orr_task *task, struct step_task *self)
 {
     int first = !self->step;
@@ -118,7 +121,7 @@ static void parent_in_a_share_that_has_nothing_else_to_do_goes_first(void **stat
     fixture_close(rt);
 }
 
-/* Interrupts another in a share that is gone before it goes on. */
+/* Interrupts a task whose share is closed before the task goes on. */
 static int interrupt_and_close(struct orr_task *task, struct step_task *self)
 {
     AWAIT(orr_sleep(task, &self->wait, 5 * MS));
@@ -130,7 +133,7 @@ static int interrupt_and_close(struct orr_task *task, struct step_task *self)
     return 0;
 }
 
-static void interrupted_tasks_of_a_closed_share_are_left_to_the_hosts(void **state)
+static void interrupted_tasks_of_a_closed_share_move_to_the_hosts_share(void **state)
 {
     (void)state;
     struct orr_runtime *rt = fixture_open();
@@ -149,7 +152,7 @@ static void interrupted_tasks_of_a_closed_share_are_left_to_the_hosts(void **sta
     fixture_close(rt);
 }
 
-/* --- The price ------------------------------------------------------------------------------------------------------- */
+/* --- Cost ------------------------------------------------------------------------------------- */
 
 enum { MANY = 20000 };
 
@@ -192,8 +195,11 @@ static enum orr_poll catch_all(struct orr_task *task, void *data)
     return ORR_DONE;
 }
 
-/* All of them are ready at once, and the parent hears of each failure alone, by going first each time. */
-static void price_of_a_failure_does_not_depend_on_those_that_are_ready(void **state)
+/*
+ * All children are ready at once.  The parent runs first each time, and is told of each failure
+ * alone.
+ */
+static void cost_of_a_failure_does_not_depend_on_the_number_of_ready_tasks(void **state)
 {
     (void)state;
     struct orr_runtime *rt = fixture_open();
@@ -209,7 +215,7 @@ static void price_of_a_failure_does_not_depend_on_those_that_are_ready(void **st
     free(crowd.members);
 }
 
-/* --- Fairness -------------------------------------------------------------------------------------------------------- */
+/* --- Fairness --------------------------------------------------------------------------------- */
 
 struct quarrel {
     struct orr_wait wait;
@@ -217,7 +223,7 @@ struct quarrel {
     struct orr_wait child;
     unsigned rounds;
     bool inside, over;
-    unsigned bystander_ran_at; /* in which round; 0 for never */
+    unsigned bystander_ran_at; /* the round in which it ran; 0 for never */
 };
 
 static enum orr_poll fail_when_cancelled(struct orr_task *task, void *data)
@@ -227,7 +233,10 @@ static enum orr_poll fail_when_cancelled(struct orr_task *task, void *data)
 
 enum { ROUNDS = 3 * TURN_POLLS };
 
-/* Makes a child, cancels it, is told of its failure, and so on: none of that leaves the queue of interrupted tasks. */
+/*
+ * Makes a child, cancels it, is told of its failure, and repeats.  All of that happens in the queue
+ * of interrupted tasks.
+ */
 static enum orr_poll quarrel_poll(struct orr_task *task, void *data)
 {
     struct quarrel *self = data;
@@ -257,7 +266,7 @@ static enum orr_poll stand_by(struct orr_task *task, void *data)
     return ORR_DONE;
 }
 
-static void those_who_interrupt_each_other_for_ever_do_not_starve_the_ready(void **state)
+static void tasks_that_interrupt_each_other_for_ever_do_not_starve_ready_tasks(void **state)
 {
     (void)state;
     struct orr_runtime *rt = fixture_open();
@@ -270,14 +279,14 @@ static void those_who_interrupt_each_other_for_ever_do_not_starve_the_ready(void
     fixture_close(rt);
 }
 
-static const struct CMUnitTest prompt[] = {
-    cmocka_unit_test(failure_overtakes_siblings_that_are_ready),
-    cmocka_unit_test(parent_that_is_ready_itself_is_taken_out_of_turn),
-    cmocka_unit_test(what_is_cancelled_below_a_failure_ends_before_siblings_above_it_run),
+static const struct CMUnitTest interrupt_order[] = {
+    cmocka_unit_test(failure_reaches_the_parent_before_ready_siblings_run),
+    cmocka_unit_test(ready_parent_of_a_failed_child_runs_before_other_ready_tasks),
+    cmocka_unit_test(tasks_cancelled_by_a_failure_end_before_siblings_above_run),
     cmocka_unit_test(parent_in_a_share_that_has_nothing_else_to_do_goes_first),
-    cmocka_unit_test(interrupted_tasks_of_a_closed_share_are_left_to_the_hosts),
-    cmocka_unit_test(price_of_a_failure_does_not_depend_on_those_that_are_ready),
-    cmocka_unit_test(those_who_interrupt_each_other_for_ever_do_not_starve_the_ready),
+    cmocka_unit_test(interrupted_tasks_of_a_closed_share_move_to_the_hosts_share),
+    cmocka_unit_test(cost_of_a_failure_does_not_depend_on_the_number_of_ready_tasks),
+    cmocka_unit_test(tasks_that_interrupt_each_other_for_ever_do_not_starve_ready_tasks),
 };
 
-HARNESS_MAIN(prompt)
+HARNESS_MAIN(interrupt_order)

@@ -1,4 +1,4 @@
-/* Looking at the tree from outside, and what is shown of tasks that refuse to end. */
+/* Printing the tree of tasks, and what is logged about tasks that refuse to end. */
 #include "step_task.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@ static void keep_line(void *data, const char *text)
     snprintf(picture + length, sizeof picture - length, "%s\n", text);
 }
 
-static void tree_can_be_looked_at(void **state)
+static void tree_is_printed_with_what_each_task_waits_for(void **state)
 {
     (void)state;
     struct orr_runtime *rt = harness_runtime_with((struct orr_options){ .clock = ORR_CLOCK_MANUAL });
@@ -54,7 +54,7 @@ static void all_log_lines(void *data, enum orr_log level, const char *message)
     keep_line(NULL, message);
 }
 
-/* Sleeps behind a shield, however often it is cancelled. */
+/* Sleeps inside a shield, however often it is cancelled. */
 static int refuse_to_end(struct orr_task *task, struct step_task *self)
 {
     if (!self->step++)
@@ -62,7 +62,7 @@ static int refuse_to_end(struct orr_task *task, struct step_task *self)
     return AWAIT(orr_sleep(task, &self->wait, HOUR));
 }
 
-static void tasks_that_refuse_to_end_are_shown_when_the_grace_is_over(void **state)
+static void tasks_that_outlast_the_grace_period_are_logged(void **state)
 {
     (void)state;
     struct orr_runtime *rt = harness_runtime_with((struct orr_options){ .grace_ms = 20, .log = all_log_lines });
@@ -99,10 +99,10 @@ static void tasks_that_clean_up_in_time_end_by_themselves(void **state)
     assert_string_equal(picture, "");
 }
 
-static const struct CMUnitTest look[] = {
-    cmocka_unit_test(tree_can_be_looked_at),
-    cmocka_unit_test(tasks_that_refuse_to_end_are_shown_when_the_grace_is_over),
+static const struct CMUnitTest tree_print[] = {
+    cmocka_unit_test(tree_is_printed_with_what_each_task_waits_for),
+    cmocka_unit_test(tasks_that_outlast_the_grace_period_are_logged),
     cmocka_unit_test(tasks_that_clean_up_in_time_end_by_themselves),
 };
 
-HARNESS_MAIN(look)
+HARNESS_MAIN(tree_print)

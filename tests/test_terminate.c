@@ -1,6 +1,7 @@
 /*
- * Ending scripts that do not want to end: all cleanup together has one grace period, past it no Lua runs, and a host's turn stays short
- * meanwhile.  What is counted is how many cleanups were begun, for time depends on the machine.
+ * Ending scripts that refuse to end.  All cleanup together has one grace period.  After it no Lua
+ * runs, and the host's turns stay short meanwhile.  The tests count the cleanups that began,
+ * because time depends on the machine.
  */
 #include "harness.h"
 #include "lua_host.h"
@@ -12,8 +13,8 @@
 
 enum { TASKS = 9000, FEW = TASKS / 50, GRACE_MS = 100 };
 
-static _Atomic unsigned begun; /* cleanups */
-static char logged[16384];     /* all lines */
+static _Atomic unsigned begun; /* cleanups that began */
+static char logged[16384];     /* every logged line */
 
 static void keep_log(void *data, enum orr_log level, const char *message)
 {
@@ -88,7 +89,7 @@ static lua_State *open_shared(struct orr_runtime *rt)
     return L;
 }
 
-/* Runs code of the host's own. */
+/* Runs code outside of tasks. */
 static void run_code(lua_State *L, const char *code)
 {
     load(L, code);
@@ -113,7 +114,7 @@ static void turn_until(struct orr_runtime *rt, lua_State *L, uint64_t tasks)
         turn(rt);
 }
 
-/* --- One grace period --------------------------------------------------------------------------------------------------- */
+/* --- One grace period ------------------------------------------------------------------------- */
 
 static void cleanup_of_an_isolate_has_one_grace_period(void **state)
 {
@@ -144,7 +145,7 @@ static void cleanup_of_a_script_that_shares_has_one_grace_period(void **state)
     assert_int_equal(orr_runtime_free(rt), 0);
 }
 
-static void *volatile left_behind; /* the state, which nobody can free when its runtime is gone */
+static void *volatile left_behind; /* the state: nothing can free it after its runtime is gone */
 
 static void cleanup_has_one_grace_period_when_the_runtime_ends(void **state)
 {
@@ -157,7 +158,7 @@ static void cleanup_has_one_grace_period_when_the_runtime_ends(void **state)
     assert_int_equal(orr_runtime_free(rt), 0);
     assert_in_range(begun, 1, FEW);
     assert_non_null(strstr(logged, "tasks were still there 100 ms after they had been cancelled"));
-    assert_non_null(strstr(logged, "more\n")); /* and not nine thousand lines */
+    assert_non_null(strstr(logged, "more\n")); /* a summary instead of nine thousand lines */
 }
 
 static void task_that_computes_leaves_others_time_to_clean_up(void **state)
@@ -181,7 +182,7 @@ static void task_that_computes_leaves_others_time_to_clean_up(void **state)
     assert_int_equal(allocated_bytes, 0);
 }
 
-static void what_swallows_its_cancellation_is_ended_and_named(void **state)
+static void task_that_swallows_its_cancellation_is_ended_and_named(void **state)
 {
     (void)state;
     struct orr_runtime *rt = ending_runtime((struct orr_options){ 0 });
@@ -209,7 +210,7 @@ static void keep_notice(void *data, lua_State *L, enum orr_lua_notice notice, co
     snprintf(data, 1024, "%s", text);
 }
 
-static void what_swallows_it_without_ever_waiting_is_told_so(void **state)
+static void task_that_swallows_its_cancellation_without_waiting_is_told_so(void **state)
 {
     (void)state;
     char report[1024] = "";
@@ -227,7 +228,7 @@ static void what_swallows_it_without_ever_waiting_is_told_so(void **state)
     assert_int_equal(allocated_bytes, 0);
 }
 
-/* --- By turns ------------------------------------------------------------------------------------------------------------- */
+/* --- Termination in many turns ---------------------------------------------------------------- */
 
 static enum orr_poll unload(struct orr_task *task, void *data)
 {
@@ -245,8 +246,8 @@ static uint64_t cpu_ms(void)
 
 struct course {
     unsigned turns;
-    uint64_t worst_ms;    /* of the thread's time, in one turn of 4 ms */
-    long long most_freed; /* in one turn */
+    uint64_t worst_ms;    /* the longest turn of 4 ms, in CPU time of the thread */
+    long long most_freed; /* most bytes freed in one turn */
 };
 
 static struct course unload_by_turns(struct orr_runtime *rt, struct orr_script *script)
@@ -266,7 +267,7 @@ static struct course unload_by_turns(struct orr_runtime *rt, struct orr_script *
     return course;
 }
 
-/* It was 18 seconds. */
+/* A turn must not free everything at once. */
 static void turn_stays_short_while_a_script_is_unloaded(void **state)
 {
     (void)state;
@@ -305,7 +306,7 @@ static void large_state_is_freed_in_many_turns(void **state)
     }
 }
 
-/* Lua, refused a table, would collect everything at once. */
+/* Lua would collect everything at once when it is refused a table. */
 static void state_at_its_memory_limit_is_freed_in_many_turns(void **state)
 {
     (void)state;
@@ -352,7 +353,7 @@ static void neighbours_go_on_while_a_script_is_unloaded(void **state)
     assert_int_equal(allocated_bytes, 0);
 }
 
-/* --- Finalizers ----------------------------------------------------------------------------------------------------------- */
+/* --- Finalizers ------------------------------------------------------------------------------- */
 
 static lua_State *run_trusted(struct orr_runtime *rt, const char *code)
 {
@@ -424,7 +425,7 @@ static void setmetatable_of_trusted_scripts_is_as_lua_has_it(void **state)
     assert_int_equal(orr_runtime_free(rt), 0);
 }
 
-/* --- Jobs ------------------------------------------------------------------------------------------------------------------- */
+/* --- Jobs ------------------------------------------------------------------------------------- */
 
 static void job_that_will_not_end_frees_its_thread(void **state)
 {
@@ -461,7 +462,7 @@ static void job_that_will_not_end_frees_its_thread(void **state)
     assert_int_equal(allocated_bytes, 0);
 }
 
-/* --- A body that fails -------------------------------------------------------------------------------------------------------- */
+/* --- A body that fails ------------------------------------------------------------------------ */
 
 static const char failing[] = "local a = game.async\n"
                               "game.loop.set_interval(1, function() note 'tick' end)\n"
@@ -473,7 +474,7 @@ static const char failing[] = "local a = game.async\n"
                               "game.schedule(function() note 'scheduled' end)\n"
                               "error 'the body fails'";
 
-static void play_failing(bool ends, bool shares, const char *expected)
+static void run_failing_script(bool ends, bool shares, const char *expected)
 {
     struct orr_runtime *rt = ending_runtime((struct orr_options){ .clock = ORR_CLOCK_MANUAL });
     lua_State *L = shares ? open_shared(rt) : NULL;
@@ -484,7 +485,7 @@ static void play_failing(bool ends, bool shares, const char *expected)
     assert_int_equal(orr_runtime_advance(rt, 1000000), 0);
     for (int i = 0; i < 3; i++)
         turn(rt);
-    lua_pushnil(orr_script_state(script)); /* which is there until it is unloaded */
+    lua_pushnil(orr_script_state(script)); /* the state exists until the script is unloaded */
     assert_int_equal(orr_events_emit(orr_script_state(script), "x"), 0);
     for (int i = 0; i < 3; i++)
         turn(rt);
@@ -500,15 +501,15 @@ static void play_failing(bool ends, bool shares, const char *expected)
 static void script_whose_body_fails_goes_on(void **state)
 {
     (void)state;
-    play_failing(false, false, "scheduled;tick;handler;");
-    play_failing(false, true, "scheduled;tick;handler;");
+    run_failing_script(false, false, "scheduled;tick;handler;");
+    run_failing_script(false, true, "scheduled;tick;handler;");
 }
 
-static void script_whose_body_fails_ends_if_it_is_to(void **state)
+static void script_whose_body_fails_ends_if_the_host_asked_for_that(void **state)
 {
     (void)state;
-    play_failing(true, false, "closed;");
-    play_failing(true, true, "closed;");
+    run_failing_script(true, false, "closed;");
+    run_failing_script(true, true, "closed;");
 }
 
 static void script_that_ends_for_its_failure_can_be_unloaded_meanwhile(void **state)
@@ -541,13 +542,13 @@ static void script_that_ends_for_its_failure_can_be_unloaded_meanwhile(void **st
     }
 }
 
-static const struct CMUnitTest endings[] = {
+static const struct CMUnitTest terminate[] = {
     cmocka_unit_test(cleanup_of_an_isolate_has_one_grace_period),
     cmocka_unit_test(cleanup_of_a_script_that_shares_has_one_grace_period),
     cmocka_unit_test(cleanup_has_one_grace_period_when_the_runtime_ends),
     cmocka_unit_test(task_that_computes_leaves_others_time_to_clean_up),
-    cmocka_unit_test(what_swallows_its_cancellation_is_ended_and_named),
-    cmocka_unit_test(what_swallows_it_without_ever_waiting_is_told_so),
+    cmocka_unit_test(task_that_swallows_its_cancellation_is_ended_and_named),
+    cmocka_unit_test(task_that_swallows_its_cancellation_without_waiting_is_told_so),
     cmocka_unit_test(turn_stays_short_while_a_script_is_unloaded),
     cmocka_unit_test(large_state_is_freed_in_many_turns),
     cmocka_unit_test(state_at_its_memory_limit_is_freed_in_many_turns),
@@ -557,8 +558,8 @@ static const struct CMUnitTest endings[] = {
     cmocka_unit_test(setmetatable_of_trusted_scripts_is_as_lua_has_it),
     cmocka_unit_test(job_that_will_not_end_frees_its_thread),
     cmocka_unit_test(script_whose_body_fails_goes_on),
-    cmocka_unit_test(script_whose_body_fails_ends_if_it_is_to),
+    cmocka_unit_test(script_whose_body_fails_ends_if_the_host_asked_for_that),
     cmocka_unit_test(script_that_ends_for_its_failure_can_be_unloaded_meanwhile),
 };
 
-HARNESS_MAIN(endings)
+HARNESS_MAIN(terminate)

@@ -1,4 +1,7 @@
-/* C functions that sleep in system calls in the middle of Lua: the signal that ends slices leaves them alone, and still ends slices. */
+/*
+ * C functions that sleep in system calls inside Lua: if the host asks for it, the signal that ends
+ * slices does not interrupt them, and slices still end.
+ */
 #include "lua_host.h"
 
 #include <errno.h>
@@ -44,7 +47,7 @@ static void is_not_interrupted(struct orr_runtime *rt, lua_State *L)
     assert_string_equal(noted, "0;0;");
 }
 
-/* A script that is never suspended does not end. */
+/* The script would never end if it were not suspended. */
 static void slices_end(struct orr_runtime *rt, lua_State *L)
 {
     run(rt, L,
@@ -59,8 +62,8 @@ static void slices_end(struct orr_runtime *rt, lua_State *L)
 
 #define OPTIONS .deadline_ns = { [ORR_LUA_SCRIPT] = ORR_NEVER }
 
-/* What the others are to be told from. */
-static void call_that_sleeps_is_interrupted_unless_the_host_says_so(void **state)
+/* What happens without the option. */
+static void blocking_call_is_interrupted_by_default(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
@@ -70,7 +73,7 @@ static void call_that_sleeps_is_interrupted_unless_the_host_says_so(void **state
     finish(rt, L);
 }
 
-static void call_that_sleeps_is_not_interrupted_if_the_host_says_so(void **state)
+static void blocking_call_is_not_interrupted_if_the_host_asked_for_that(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
@@ -111,8 +114,8 @@ static void slices_end_where_calls_may_sleep(void **state)
     }
 }
 
-/* A state that is careful, and one that is not, on the same worker. */
-static void others_of_the_worker_are_ended_too(void **state)
+/* An isolate with the option and one without, on the same worker. */
+static void other_isolates_of_the_worker_are_ended_too(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
@@ -138,7 +141,7 @@ static void *turn_elsewhere(void *data)
     return NULL;
 }
 
-static void signal_goes_where_the_worker_goes(void **state)
+static void signal_follows_the_worker_to_another_thread(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
@@ -171,7 +174,7 @@ static void child_process_has_a_sentinel_of_its_own(void **state)
     assert_int_equal(status, 0);
 }
 
-static void without_a_timer_for_it_slices_end_as_before(void **state)
+static void slices_end_by_signal_where_the_sentinel_has_no_timer(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
@@ -183,15 +186,15 @@ static void without_a_timer_for_it_slices_end_as_before(void **state)
     finish(rt, L);
 }
 
-static const struct CMUnitTest sleepers[] = {
-    cmocka_unit_test(call_that_sleeps_is_interrupted_unless_the_host_says_so),
-    cmocka_unit_test(call_that_sleeps_is_not_interrupted_if_the_host_says_so),
+static const struct CMUnitTest blocking_calls[] = {
+    cmocka_unit_test(blocking_call_is_interrupted_by_default),
+    cmocka_unit_test(blocking_call_is_not_interrupted_if_the_host_asked_for_that),
     cmocka_unit_test(library_that_a_script_loads_is_not_interrupted),
     cmocka_unit_test(slices_end_where_calls_may_sleep),
-    cmocka_unit_test(others_of_the_worker_are_ended_too),
-    cmocka_unit_test(signal_goes_where_the_worker_goes),
+    cmocka_unit_test(other_isolates_of_the_worker_are_ended_too),
+    cmocka_unit_test(signal_follows_the_worker_to_another_thread),
     cmocka_unit_test(child_process_has_a_sentinel_of_its_own),
-    cmocka_unit_test(without_a_timer_for_it_slices_end_as_before),
+    cmocka_unit_test(slices_end_by_signal_where_the_sentinel_has_no_timer),
 };
 
-HARNESS_MAIN(sleepers)
+HARNESS_MAIN(blocking_calls)

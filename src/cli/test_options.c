@@ -1,4 +1,4 @@
-#include "cli/test_words.h"
+#include "cli/test_options.h"
 
 #include <lua.h>
 
@@ -15,8 +15,8 @@ static bool read_reactor(const char *name, enum orr_reactor *reactor)
     return false;
 }
 
-/* True if the word was one of these. */
-static bool read_flag(struct test_words *self, const char *word)
+/* Returns true if the word is a flag. */
+static bool read_flag(struct test_options *self, const char *word)
 {
     const struct {
         const char *word;
@@ -36,7 +36,7 @@ static bool read_flag(struct test_words *self, const char *word)
     return false;
 }
 
-static bool read_value(struct test_words *self, const char *word, const char *value)
+static bool read_value(struct test_options *self, const char *word, const char *value)
 {
     if (!strcmp(word, "--child"))
         self->file = value;
@@ -55,7 +55,7 @@ static bool read_value(struct test_words *self, const char *word, const char *va
     return true;
 }
 
-bool test_words_parse(struct test_words *self, int argc, char **argv)
+bool test_options_parse(struct test_options *self, int argc, char **argv)
 {
     for (int i = 2; i < argc; i++) {
         if (read_flag(self, argv[i]))
@@ -85,7 +85,7 @@ static void set_flag(lua_State *L, const char *name, bool flag)
     lua_setfield(L, -2, name);
 }
 
-void test_words_push(lua_State *L, const struct test_words *self, unsigned grace_ms)
+void test_options_push(lua_State *L, const struct test_options *self, unsigned grace_ms)
 {
     lua_newtable(L);
     set_option(L, "file", self->file);

@@ -1,0 +1,25 @@
+#include "lua/api/creation.h"
+
+#include "lua/isolate.h"
+#include "lua/task/report.h"
+
+int creation_slots(const struct orr_isolate *iso)
+{
+    return iso->debug;
+}
+
+void creation_keep(const struct orr_isolate *iso, lua_State *L, int slot)
+{
+    if (!iso->debug)
+        return;
+    report_push_location(L, L, 1);
+    lua_setiuservalue(L, -2, slot);
+}
+
+int creation_where(lua_State *L)
+{
+    if (!isolate_of(L)->debug)
+        return 0;
+    report_push_location(L, L, 1);
+    return 1;
+}

@@ -1,0 +1,20 @@
+#include "lua/isolate/embedded.h"
+
+#define EMBED(file) \
+    extern const char orrery_lua_##file[]; \
+    extern const size_t orrery_lua_##file##_size; \
+    const struct embedded embedded_##file = { "=orrery/" #file ".lua", orrery_lua_##file, &orrery_lua_##file##_size }
+
+EMBED(async);
+EMBED(bounded);
+EMBED(eventloop);
+EMBED(events);
+EMBED(globals);
+EMBED(require);
+EMBED(worker);
+
+void embedded_push(lua_State *L, const struct embedded *file)
+{
+    if (luaL_loadbufferx(L, file->code, *file->size, file->name, "b") != LUA_OK)
+        lua_error(L);
+}
