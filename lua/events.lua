@@ -39,7 +39,7 @@ local last_id = 0
 -- same functions.
 local function check_self(self, method)
   if self ~= events and (type(self) ~= "table" or self[method] ~= events[method]) then
-    error(format("events:%s: call it with a colon, as in events:%s(...)", method, method), 3)
+    error(format("events:%s: call it with a colon", method), 3)
   end
 end
 

@@ -102,6 +102,9 @@ void harness_await(_Atomic unsigned *value, unsigned expected);
 /* Runs `fn(data)` on another thread and joins that thread. */
 void harness_on_thread(void (*fn)(void *data), void *data);
 
+/* The thread has a stack of this size; 0 is the default. */
+void harness_on_stack(size_t stack_size, void (*fn)(void *data), void *data);
+
 /* Wakes a task; `data` points to its struct orr_waker. */
 void harness_wake(void *data);
 

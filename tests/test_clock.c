@@ -15,12 +15,7 @@ static void all_due_timers_fire_while_the_clock_stands_still(void **state)
     (void)state;
     enum { MANY = 3000 };
     struct orr_runtime *rt = runtime_on(ORR_CLOCK_MANUAL, 1);
-    struct alarm *alarms = calloc(MANY, sizeof *alarms);
-    for (int i = 0; i < MANY; i++) {
-        alarm_new(&alarms[i], rt);
-        assert_int_equal(orr_timer_start(alarms[i].timer, HOUR, 0), 0);
-    }
-    harness_settle(rt);
+    struct alarm *alarms = alarms_start(rt, MANY, HOUR);
     assert_int_equal(orr_runtime_advance(rt, HOUR), 0);
     /* Never returns if the worker sleeps while timers are due. */
     assert_int_equal(orr_runtime_run(rt), 0);

@@ -190,17 +190,17 @@ static void host_is_told_of_a_disabled_handler_after_its_timeouts(void **state)
 }
 
 /* Schedules callbacks that fail, turns until all have, and then a call of the host times out. */
-static void fail_and_time_out(struct orr_runtime *rt, lua_State *L, unsigned failures)
+static void fail_and_time_out(struct orr_runtime *rt, lua_State *L, unsigned wanted)
 {
     char code[100];
-    snprintf(code, sizeof code, "for i = 1, %u do game.schedule(error, tostring(i), 0) end", failures);
+    snprintf(code, sizeof code, "for i = 1, %u do game.schedule(error, tostring(i), 0) end", wanted);
     load(L, code);
     assert_int_equal(orr_lua_call(L, 0, 0, 0), 0);
     struct orr_lua_stats stats;
     do {
         assert_true(orr_runtime_turn(rt, 1) >= 0);
         assert_int_equal(orr_lua_stats(L, &stats), 0);
-    } while (stats.schedule_errors < failures);
+    } while (stats.schedule_errors < wanted);
     load(L, FOR_LONG);
     assert_int_equal(orr_lua_call(L, 0, 0, 0), -ETIME);
 }

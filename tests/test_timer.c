@@ -412,12 +412,7 @@ static void timers_beside_scrubbed_ones_can_be_cancelled(void **state)
     (void)state;
     enum { MANY = 1000 };
     struct orr_runtime *rt = runtime_on(ORR_CLOCK_MANUAL, 1);
-    struct alarm *alarms = calloc(MANY, sizeof *alarms);
-    for (int i = 0; i < MANY; i++) {
-        alarm_new(&alarms[i], rt);
-        assert_int_equal(orr_timer_start(alarms[i].timer, HOUR, 0), 0);
-    }
-    harness_settle(rt);
+    struct alarm *alarms = alarms_start(rt, MANY, HOUR);
     for (int i = 0; i < MANY; i += 2)
         /* This thread runs no worker, so the entries stay in the wheel. */
         orr_timer_free(alarms[i].timer);

@@ -1,6 +1,7 @@
 /*
- * The allocator a runtime was given.  Sizes are passed back when freeing, as lua_Alloc does, so that a host
- * can keep an account without headers of its own.  As thread-safe as the host's function is.
+ * The allocator a runtime was given.  Sizes are passed back when freeing, as lua_Alloc does, so
+ * that a host can keep an account without headers of its own.  As thread-safe as the host's
+ * function is.
  */
 #ifndef ORR_BASE_ALLOC_H
 #define ORR_BASE_ALLOC_H
@@ -20,7 +21,10 @@ struct alloc alloc_from(orr_alloc_fn *fn, void *data);
 /* libc's, called as the host's is. */
 orr_alloc_fn alloc_libc;
 
-/* As the function itself; but for libc's, which Lua calls for all that it makes, without going through a pointer. */
+/*
+ * As the function itself; but for libc's, which Lua calls for all that it makes, without going
+ * through a pointer.
+ */
 static inline void *alloc_resize(const struct alloc *alloc, void *block, size_t old_size, size_t size)
 {
     if (alloc->fn != alloc_libc)

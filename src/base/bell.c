@@ -42,7 +42,10 @@ void bell_wake(struct bell *bell, uint32_t mode)
 void bell_wait(struct bell *bell, uint64_t timeout_ns)
 {
     struct timespec timeout = clock_timespec(timeout_ns);
-    /* A bell that has rung since we looked is not BELL_FUTEX any more, and the call returns at once. */
+    /*
+     * A bell that has rung since we looked is not BELL_FUTEX any more, and the call returns at
+     * once.
+     */
     syscall(SYS_futex, &bell->mode, FUTEX_WAIT_PRIVATE, BELL_FUTEX, timeout_ns == UINT64_MAX ? NULL : &timeout, NULL,
             0);
 }

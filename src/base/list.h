@@ -1,6 +1,7 @@
 /*
- * Intrusive, circular, doubly linked lists.  A head is a link whose neighbours are the last and the first
- * element; an empty head, and an element in no list, point at themselves.  Nothing here allocates.
+ * Intrusive, circular, doubly linked lists.  A head is a link whose neighbours are the last and the
+ * first element; an empty head, and an element in no list, point at themselves.  Nothing here
+ * allocates.
  */
 #ifndef ORR_BASE_LIST_H
 #define ORR_BASE_LIST_H

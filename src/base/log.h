@@ -1,4 +1,7 @@
-/* Where a runtime says, in words, what has no caller to be returned to.  Any thread; never blocks on us. */
+/*
+ * Where a runtime says, in words, what has no caller to be returned to.  Any thread; never blocks
+ * on us.
+ */
 #ifndef ORR_BASE_LOG_H
 #define ORR_BASE_LOG_H
 

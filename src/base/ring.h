@@ -1,6 +1,6 @@
 /*
- * A ring is a list like those of list.h whose head is a single pointer to its first element, NULL when it is empty: for
- * structures of which there are many.  Nothing here allocates.
+ * A ring is a list like those of list.h whose head is a single pointer to its first element, NULL
+ * when it is empty: for structures of which there are many.  Nothing here allocates.
  */
 #ifndef ORR_BASE_RING_H
 #define ORR_BASE_RING_H

@@ -4,8 +4,8 @@
 #include "base/text.h"
 #include "exec/scope.h"
 #include "exec/tree.h"
+#include "exec/turn.h"
 #include "exec/virtual.h"
-#include "exec/wait.h"
 
 /* Whether anything that the runtime knows of will ever move a task again. */
 static bool has_hopes(void *data)
@@ -25,7 +25,7 @@ static bool has_hopes(void *data)
 static void complain(struct worker *worker)
 {
     char grace[TEXT_DURATION_ROOM];
-    text_duration(grace, worker->grace_ns);
+    text_duration(grace, worker->grace.ns);
     log_line(&worker->log, ORR_LOG_WARNING,
              "worker %u: tasks were still there %s after they had been cancelled:", worker->number, grace);
     tree_log(worker);
@@ -46,12 +46,11 @@ bool grace_wait(struct worker *worker, uint64_t end, bool (*hopes)(void *data), 
 
 void grace_give(struct worker *worker)
 {
-    worker->grace_end = clock_after(clock_now(), worker->grace_ns);
+    worker->grace.end = clock_after(clock_now(), worker->grace.ns);
     if (!worker->top.children)
         return;
-    worker->grace = true;
+    worker->phase = WORKER_GRACE;
     scope_cancel(&worker->top, "shutdown");
-    if (!grace_wait(worker, worker->grace_end, has_hopes, worker))
+    if (!grace_wait(worker, worker->grace.end, has_hopes, worker))
         complain(worker);
-    worker->grace = false;
 }

@@ -1,4 +1,7 @@
-/* What a reactor and its backends share: the table of functions, the struct that all begin with, finished operations. */
+/*
+ * What a reactor and its backends share: the table of functions, the struct that all begin with,
+ * finished operations.
+ */
 #ifndef ORR_REACTOR_BACKEND_H
 #define ORR_REACTOR_BACKEND_H
 

@@ -1,14 +1,15 @@
 /*
- * The reactor on epoll.  Reads and writes are tried first, without blocking, and wait for readiness only when
- * the kernel says EAGAIN.
+ * The reactor on epoll.  Reads and writes are tried first, without blocking, and wait for readiness
+ * only when the kernel says EAGAIN.
  *
- * A descriptor has a watch: those who wait on it, in order, and what epoll has been told.  Watches are armed
- * for one shot, and stay registered but silent afterwards, so that waiting again costs one system call.  epoll
- * forgets a descriptor by itself when its file is closed; a watch finds out when it arms the next time.  A stale
- * event, for a file that is gone from under its number, is told from a fresh one by the watch's generation.
+ * A descriptor has a watch: those who wait on it, in order, and what epoll has been told.  Watches
+ * are armed for one shot, and stay registered but silent afterwards, so that waiting again costs
+ * one system call.  epoll forgets a descriptor by itself when its file is closed; a watch finds out
+ * when it arms the next time.  A stale event, for a file that is gone from under its number, is
+ * told from a fresh one by the watch's generation.
  *
- * Waiting on a descriptor for which an event is due gives all who wait for it a try, oldest first; who is not
- * served waits on.
+ * Waiting on a descriptor for which an event is due gives all who wait for it a try, oldest first;
+ * who is not served waits on.
  */
 #include "base/chunks.h"
 #include "base/clock.h"
@@ -146,7 +147,10 @@ static ssize_t transfer(const struct orr_io *io, int flags)
     return count < 0 ? -errno : count;
 }
 
-/* For what does not know RWF_NOWAIT: ready, it does not block, if one does not write more than it promises to take. */
+/*
+ * For what does not know RWF_NOWAIT: ready, it does not block, if one does not write more than it
+ * promises to take.
+ */
 static ssize_t transfer_when_ready(const struct orr_io *io)
 {
     struct pollfd ready = { .fd = io->fd, .events = (short)io->events };
@@ -200,7 +204,10 @@ static ssize_t always_ready(const struct orr_io *io)
     return seen ? (ssize_t)seen : -EINVAL;
 }
 
-/* epoll cannot watch this descriptor.  A file that is always ready is served at once; anything else fails. */
+/*
+ * epoll cannot watch this descriptor.  A file that is always ready is served at once; anything else
+ * fails.
+ */
 static void serve_unwatched(struct epoll_reactor *self, struct orr_io *io, int error)
 {
     ssize_t result = error;
@@ -243,7 +250,10 @@ static void epoll_cancel(struct reactor *reactor, struct orr_io *io)
     struct epoll_reactor *self = epoll_of(reactor);
     struct watch *watch = watch_at(self, io->fd);
     finish_waiting(self, io, -ECANCELED);
-    /* The descriptor may be closed now and its number used again: do not count on what epoll was told. */
+    /*
+     * The descriptor may be closed now and its number used again: do not count on what epoll was
+     * told.
+     */
     if (list_empty(&watch->waiters))
         watch->armed = 0;
 }
@@ -287,7 +297,9 @@ static int epoll_block(int fd, struct epoll_event *events, uint64_t timeout_ns)
     int count = epoll_pwait2(fd, events, EVENTS_AT_ONCE, &timeout, NULL);
     if (count >= 0 || (errno != ENOSYS && errno != EPERM))
         return count;
-    /* Before Linux 5.11, or where a filter does not know the call: whole milliseconds, rounded up. */
+    /*
+     * Before Linux 5.11, or where a filter does not know the call: whole milliseconds, rounded up.
+     */
     uint64_t ms = timeout_ns / 1000000 + (timeout_ns % 1000000 != 0);
     return epoll_wait(fd, events, EVENTS_AT_ONCE, ms > 1u << 30 ? 1 << 30 : (int)ms);
 }

@@ -1,10 +1,11 @@
 /*
- * A reactor carries a worker's I/O to the kernel and back.  One backend a file, behind a table of functions;
- * what can be seen from here is the same for all of them.
+ * A reactor carries a worker's I/O to the kernel and back.  One backend a file, behind a table of
+ * functions; what can be seen from here is the same for all of them.
  *
- * An operation is the caller's `orr_io`, in flight from reactor_start() until reactor_next_done() gives it
- * back; in between, struct and buffer are the kernel's or ours.  Every operation that was started comes back
- * exactly once, cancelled or not.  One that cannot be done comes back with its error.
+ * An operation is the caller's `orr_io`, in flight from reactor_start() until reactor_next_done()
+ * gives it back; in between, struct and buffer are the kernel's or ours.  Every operation that was
+ * started comes back exactly once, cancelled or not.  One that cannot be done comes back with its
+ * error.
  *
  * Belongs to the worker's owner: no call here is thread-safe, and none but reactor_wait() blocks.
  */
@@ -15,8 +16,8 @@
 #include "reactor/backend.h"
 
 /*
- * Whoever waits is woken by an edge on `bell`.  AUTO tries io_uring, and falls back to epoll with a line to
- * the log.  Negative errno on failure.
+ * Whoever waits is woken by an edge on `bell`.  AUTO tries io_uring, and falls back to epoll with a
+ * line to the log.  Negative errno on failure.
  */
 int reactor_open(struct reactor **out, enum orr_reactor kind, const struct alloc *alloc, const struct log *log,
                  int bell);
@@ -60,8 +61,9 @@ static inline int reactor_submit(struct reactor *reactor)
 }
 
 /*
- * Submits, waits up to `timeout_ns` (0: not at all, ORR_NEVER: without end) for the bell or for a completion, and
- * collects what has finished.  May return early.  Negative errno if the kernel refuses for good.
+ * Submits, waits up to `timeout_ns` (0: not at all, ORR_NEVER: without end) for the bell or for a
+ * completion, and collects what has finished.  May return early.  Negative errno if the kernel
+ * refuses for good.
  */
 int reactor_wait(struct reactor *reactor, uint64_t timeout_ns);
 
@@ -70,7 +72,9 @@ static inline bool reactor_has_done(const struct reactor *reactor)
     return !list_empty(&reactor->done);
 }
 
-/* Whether anything is between its start and its return.  If not, a wait can only end by the bell. */
+/*
+ * Whether anything is between its start and its return.  If not, a wait can only end by the bell.
+ */
 static inline bool reactor_in_flight(const struct reactor *reactor)
 {
     return reactor->in_flight;
@@ -82,7 +86,10 @@ struct orr_io *reactor_next_done(struct reactor *reactor);
 /* For the host's loop: readable when a wait would return at once.  Negative errno. */
 int reactor_fd(struct reactor *reactor);
 
-/* From `deadline` on, a time of CLOCK_MONOTONIC, that descriptor is readable.  ORR_NEVER: not at all. */
+/*
+ * From `deadline` on, a time of CLOCK_MONOTONIC, that descriptor is readable.  ORR_NEVER: not at
+ * all.
+ */
 int reactor_show_deadline(struct reactor *reactor, uint64_t deadline);
 
 #endif

@@ -1,17 +1,19 @@
 /*
- * The reactor on io_uring.  What tasks start in a turn goes to the kernel in one io_uring_enter, at the turn's
- * end or with the wait; what has finished is read from shared memory.
+ * The reactor on io_uring.  What tasks start in a turn goes to the kernel in one io_uring_enter, at
+ * the turn's end or with the wait; what has finished is read from shared memory.
  *
- * A request's user_data is its operation's address; the reactor's own address marks the bell, and 0 what
- * nobody waits for.  An operation has one request in the kernel at a time, and is given back only when that
- * one has ended, so the kernel never holds a buffer that its owner has back.
+ * A request's user_data is its operation's address; the reactor's own address marks the bell, and 0
+ * what nobody waits for.  An operation has one request in the kernel at a time, and is given back
+ * only when that one has ended, so the kernel never holds a buffer that its owner has back.
  *
- * A read or write on a descriptor in non-blocking mode may end with EAGAIN; then the operation polls, and tries
- * again.  Requests die with the thread that made them, and a host may move its turns to another thread:
- * a request that ends with ECANCELED although nobody cancelled it is made again.
+ * A read or write on a descriptor in non-blocking mode may end with EAGAIN; then the operation
+ * polls, and tries again.  Requests die with the thread that made them, and a host may move its
+ * turns to another thread: a request that ends with ECANCELED although nobody cancelled it is made
+ * again.
  *
- * The bell is watched by a multishot poll, armed with the first wait.  A host that polls a descriptor gets an
- * epoll of bell and ring instead, because whatever completes on the ring interrupts the host's own waiting.
+ * The bell is watched by a multishot poll, armed with the first wait.  A host that polls a
+ * descriptor gets an epoll of bell and ring instead, because whatever completes on the ring
+ * interrupts the host's own waiting.
  */
 #include "base/clock.h"
 #include "reactor/backend.h"
@@ -54,7 +56,10 @@ static const unsigned needed_features = IORING_FEAT_NODROP | IORING_FEAT_RW_CUR_
 
 static int ring_open(struct io_uring *ring)
 {
-    /* Completions wait for our next system call instead of interrupting; older kernels do not know how. */
+    /*
+     * Completions wait for our next system call instead of interrupting; older kernels do not know
+     * how.
+     */
     struct io_uring_params params = { .flags = IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG };
     int error = io_uring_queue_init_params(RING_ENTRIES, ring, &params);
     if (error == -EINVAL) {

@@ -1,9 +1,10 @@
 /*
- * A condition.  A wait of it has two parts: it is in the condition's line until it is notified or interrupted, then
- * in the mutex's line until it has the mutex again.  It moves from one to the other directly, so a notified task runs
- * only when it can.  The second part cannot be interrupted.
+ * A condition.  A wait of it has two parts: it is in the condition's line until it is notified or
+ * interrupted, then in the mutex's line until it has the mutex again.  It moves from one to the
+ * other directly, so a notified task runs only when it can.  The second part cannot be interrupted.
  *
- * A notification belongs to whom it was given.  Should that task end before it has run, it passes to another.
+ * A notification belongs to whom it was given.  Should that task end before it has run, it passes
+ * to another.
  */
 #include "sync/mutex.h"
 

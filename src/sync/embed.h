@@ -1,7 +1,9 @@
 /*
- * Primitives in memory of their user's, who knows how long they live: the userdata of a script, for instance.  `size` bytes, zeroed or
- * not, become a primitive of the calling thread's worker by init, and are nobody's any more after end, which answers -EBUSY while somebody
- * waits for it.  Ending what is zeroed, or was ended, does nothing.  Everything else as for those that orr_..._new() made.
+ * Primitives in memory of their user's, who knows how long they live: the userdata of a script, for
+ * instance.  `size` bytes, zeroed or not, become a primitive of the calling thread's worker by
+ * init, and are nobody's any more after end, which answers -EBUSY while somebody waits for it.
+ * Ending what is zeroed, or was ended, does nothing.  Everything else as for those that
+ * orr_..._new() made.
  */
 #ifndef ORR_SYNC_EMBED_H
 #define ORR_SYNC_EMBED_H

@@ -1,22 +1,24 @@
 /*
- * A future.  Those who wait for it are tasks of one worker, its home, and their line is touched on that worker's thread
- * only.  The rest is one word:
+ * A future.  Those who wait for it are tasks of one worker, its home, and their line is touched on
+ * that worker's thread only.  The rest is one word:
  *
  *     PENDING -> WRITING -> DONE
  *
- * Whoever changes PENDING to WRITING is the one who completes it; the result is written, then DONE is stored, with
- * release, so whoever reads DONE with acquire reads the result.  If that is not the home's own thread, the future then
- * sends itself, as a letter, to the home, where those in line are granted.
+ * Whoever changes PENDING to WRITING is the one who completes it; the result is written, then DONE
+ * is stored, with release, so whoever reads DONE with acquire reads the result.  If that is not the
+ * home's own thread, the future then sends itself, as a letter, to the home, where those in line
+ * are granted.
  *
- * The home may have ended by then.  The letter goes to the worker's place, which is never freed: a place without a holder
- * refuses it, and another holder sees by the identity that it is meant for somebody else.  So nothing of a runtime is
- * touched when that is gone; the future itself lives by its references, of which the letter is one, and so is every wait.
+ * The home may have ended by then.  The letter goes to the worker's place, which is never freed: a
+ * place without a holder refuses it, and another holder sees by the identity that it is meant for
+ * somebody else.  So nothing of a runtime is touched when that is gone; the future itself lives by
+ * its references, of which the letter is one, and so is every wait.
  *
- * `foreign` futures are counted in the home from the time they are made until it has heard of their end.  If it does not hear
- * of it, it has ended before, and its count with it.
+ * `foreign` futures are counted in the home from the time they are made until it has heard of their
+ * end.  If it does not hear of it, it has ended before, and its count with it.
  */
+#include "exec/await.h"
 #include "exec/runtime.h"
-#include "exec/wait.h"
 
 enum state {
     PENDING,
@@ -26,7 +28,7 @@ enum state {
 
 struct orr_future {
     struct mail mail;
-    struct waker_table *place;
+    struct waker_table *table;
     uint64_t home; /* the worker's identity */
     struct alloc alloc;
     _Atomic unsigned references;
@@ -48,14 +50,16 @@ static bool at_home(const struct orr_future *future)
     return worker_current && worker_current->identity == future->home;
 }
 
-/* On the home's thread: nothing is outstanding any more, and those in line have what they wait for. */
+/*
+ * On the home's thread: nothing is outstanding any more, and those in line have what they wait for.
+ */
 static void tell(struct orr_future *future)
 {
     struct worker *worker = future->counted;
     future->counted = NULL;
     while (wait_grant_first(&future->line))
         continue;
-    if (worker && atomic_fetch_sub(&worker->foreign, 1) == 1)
+    if (worker && atomic_fetch_sub(&worker->remote.foreign_futures, 1) == 1)
         worker_nudge(runtime_worker(worker->runtime, 1)); /* whose clock may have stood still for it */
 }
 
@@ -79,20 +83,20 @@ int orr_future_new(struct orr_runtime *rt, const struct orr_future_options *opti
     if (options->worker != ORR_HERE)
         home = runtime_worker(rt, options->worker);
     bool ended = runtime_stopping(rt) || (home->number > 1 && !atomic_load(&home->shard->living));
-    bool cleaning_up = worker_current && worker_current == home && home->grace;
+    bool cleaning_up = worker_current && worker_current == home && home->phase == WORKER_GRACE;
     if (ended && !cleaning_up)
         return -ESHUTDOWN;
     struct orr_future *future = alloc_zeroed(&rt->alloc, sizeof *future);
     if (!future)
         return -ENOMEM;
     future->mail.arrive = arrives;
-    future->place = home->table;
+    future->table = home->table;
     future->home = home->identity;
     future->alloc = rt->alloc;
     future->references = 1;
     if (options->foreign) {
         future->counted = home;
-        atomic_fetch_add(&home->foreign, 1);
+        atomic_fetch_add(&home->remote.foreign_futures, 1);
     }
     *out = future;
     return 0;
@@ -115,14 +119,16 @@ static void dispose(struct orr_future *future)
 
 void orr_future_unref(struct orr_future *future)
 {
-    /* Release, so that all that was done with it comes before its end; acquire in whoever ends it. */
+    /*
+     * Release, so that all that was done with it comes before its end; acquire in whoever ends it.
+     */
     if (!future || atomic_fetch_sub_explicit(&future->references, 1, memory_order_acq_rel) != 1)
         return;
     if (future->counted && at_home(future)) {
         tell(future); /* given up: nothing is outstanding */
     } else if (future->counted) {
         atomic_store_explicit(&future->references, 1, memory_order_relaxed);
-        if (waker_table_post(future->place, &future->mail.letter))
+        if (waker_table_post(future->table, &future->mail.letter))
             return;
     }
     dispose(future);
@@ -141,7 +147,7 @@ int orr_future_complete(struct orr_future *future, struct orr_result result)
     atomic_store_explicit(&future->state, DONE, memory_order_release);
     if (at_home(future))
         tell(future);
-    else if (waker_table_post(future->place, &future->mail.letter))
+    else if (waker_table_post(future->table, &future->mail.letter))
         return 0;
     orr_future_unref(future);
     return 0;

@@ -1,11 +1,12 @@
 /*
- * A mutex belongs to a task, or to a wait that it was granted to and that has not been picked up.  It observes its owner:
- * should that end and not have unlocked it, the next in line gets it, and is told.
+ * A mutex belongs to a task, or to a wait that it was granted to and that has not been picked up.
+ * It observes its owner: should that end and not have unlocked it, the next in line gets it, and is
+ * told.
  */
 #ifndef ORR_SYNC_MUTEX_H
 #define ORR_SYNC_MUTEX_H
 
-#include "exec/outcome.h"
+#include "exec/observer.h"
 #include "sync/primitive.h"
 
 struct orr_mutex {
@@ -16,7 +17,10 @@ struct orr_mutex {
     struct orr_observer death;
 };
 
-/* Hands it to the first in line, or to nobody.  A wait that was granted it, and is given up, does the same. */
+/*
+ * Hands it to the first in line, or to nobody.  A wait that was granted it, and is given up, does
+ * the same.
+ */
 void mutex_pass_on(struct orr_mutex *mutex);
 
 /* 0, or -EOWNERDEAD, which is said once: how the new owner has come by it. */

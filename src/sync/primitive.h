@@ -1,12 +1,13 @@
 /*
- * What events, semaphores, mutexes, conditions and queues have in common: each belongs to the worker on whose thread it
- * was made, is used on that thread only, and keeps a line of those who wait.  So none of them needs an atomic operation.
- * It is needed, and cannot be freed, while somebody is in line, or was granted something and has not picked it up.
+ * What events, semaphores, mutexes, conditions and queues have in common: each belongs to the
+ * worker on whose thread it was made, is used on that thread only, and keeps a line of those who
+ * wait.  So none of them needs an atomic operation. It is needed, and cannot be freed, while
+ * somebody is in line, or was granted something and has not picked it up.
  */
 #ifndef ORR_SYNC_PRIMITIVE_H
 #define ORR_SYNC_PRIMITIVE_H
 
-#include "exec/wait.h"
+#include "exec/await.h"
 #include "sync/embed.h"
 
 /* The first member of each: so a wait's source is this, too. */
@@ -16,7 +17,10 @@ struct primitive {
     unsigned granted; /* and not picked up */
 };
 
-/* Makes memory a primitive of the calling thread's worker, zeroed but for what is common.  -EINVAL, -EPERM. */
+/*
+ * Makes memory a primitive of the calling thread's worker, zeroed but for what is common.  -EINVAL,
+ * -EPERM.
+ */
 static inline int primitive_init(void *memory, size_t size)
 {
     if (!memory)

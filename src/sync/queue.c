@@ -1,14 +1,16 @@
 /*
- * A queue of items.  They are in a list of segments, so that a long queue never has to be moved, and one empty segment is
- * kept, so that a short one allocates nothing.
+ * A queue of items.  They are in a list of segments, so that a long queue never has to be moved,
+ * and one empty segment is kept, so that a short one allocates nothing.
  *
- * An item stays in its segment until it is picked up.  A getter in line is granted the *right* to one: `promised` counts
- * those rights, there are never more of them than items, and whoever comes fresh may only take what is not promised.  So an
- * item need not be put back if its getter ends: the right passes to the next in line.  (A getter that is polled without need may
- * so be first to pick up; items still leave in order.)
+ * An item stays in its segment until it is picked up.  A getter in line is granted the *right* to
+ * one: `promised` counts those rights, there are never more of them than items, and whoever comes
+ * fresh may only take what is not promised.  So an item need not be put back if its getter ends:
+ * the right passes to the next in line.  (A getter that is polled without need may so be first to
+ * pick up; items still leave in order.)
  *
- * A putter in line has its item with it.  `length` is at the capacity while there are any, unless memory for a segment was
- * not to be had; then its item is taken from the line when the segments are empty.
+ * A putter in line has its item with it.  `length` is at the capacity while there are any, unless
+ * memory for a segment was not to be had; then its item is taken from the line when the segments
+ * are empty.
  */
 #include "sync/primitive.h"
 
@@ -33,7 +35,7 @@ struct orr_queue {
     struct alloc alloc; /* of the segments */
 };
 
-/* --- Segments ------------------------------------------------------------------------------------------------ */
+/* --- Segments --------------------------------------------------------------------------------- */
 
 static int grow(struct orr_queue *queue)
 {
@@ -88,7 +90,7 @@ static void *pop(struct orr_queue *queue)
     return item;
 }
 
-/* --- Lines ----------------------------------------------------------------------------------------------------- */
+/* --- Lines ------------------------------------------------------------------------------------ */
 
 /* Each item that is not promised, to the first getter in line. */
 static void promise(struct orr_queue *queue)
@@ -160,7 +162,7 @@ static void put_withdraw(struct orr_wait *wait, bool granted)
 
 static const struct orr_wait_kind put_kind = { .name = "queue put", .withdraw = put_withdraw };
 
-/* --- For users --------------------------------------------------------------------------------------------------- */
+/* --- For users -------------------------------------------------------------------------------- */
 
 const size_t queue_size = sizeof(struct orr_queue);
 

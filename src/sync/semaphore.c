@@ -1,6 +1,6 @@
 /*
- * A semaphore.  `free` is 0 while anybody waits: a permit that is released goes straight to the first in line, so
- * nobody can come in between.
+ * A semaphore.  `free` is 0 while anybody waits: a permit that is released goes straight to the
+ * first in line, so nobody can come in between.
  */
 #include "sync/primitive.h"
 

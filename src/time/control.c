@@ -9,9 +9,10 @@
 #include <errno.h>
 
 /*
- * Garbage by the dozen is worth a look, also if the owner sleeps.  So is the last timer of a shard that has not many:
- * somebody may be waiting for that.  The owner publishes its load before it looks how many are scheduled, and we
- * change that before we look at the load, so one of us sees it.
+ * Garbage by the dozen is worth a look, also if the owner sleeps.  So is the last timer of a shard
+ * that has not many: somebody may be waiting for that.  The owner publishes its load before it
+ * looks how many are scheduled, and we change that before we look at the load, so one of us sees
+ * it.
  */
 static void leave_garbage(struct timer_shard *shard)
 {
@@ -65,7 +66,10 @@ int timer_new(struct timers *timers, const struct orr_timer_options *what, struc
     return 0;
 }
 
-/* Changes what is LINKED: at once if the shard is ours, else by letter if the wheel would be too late. */
+/*
+ * Changes what is LINKED: at once if the shard is ours, else by letter if the wheel would be too
+ * late.
+ */
 static uint64_t restart_linked(struct orr_timer *timer, uint64_t word, uint64_t deadline, bool *post)
 {
     struct timer_shard *shard = timers_shard(timer->timers, timer_shard_number(word));
@@ -101,7 +105,10 @@ static uint64_t start_homeless(struct orr_timer *timer, uint64_t word, uint64_t 
     return timer_with_shard(word, shard) | TIMER_POSTED;
 }
 
-/* A timer that was freed while its callback runs is over.  A local one needs a worker, and one that lives. */
+/*
+ * A timer that was freed while its callback runs is over.  A local one needs a worker, and one that
+ * lives.
+ */
 static int may_start(const struct orr_timer *timer, uint64_t word)
 {
     if (word & TIMER_FREED)
@@ -189,7 +196,9 @@ static bool cancel_foreign(struct timer_shard *shard, struct orr_timer *timer, u
     uint64_t next = (word & ~TIMER_SCHEDULED) + TIMER_GENERATION;
     if (word & TIMER_RUNNING)
         next |= TIMER_STOPPED;
-    /* Release and acquire: what fires later sees what we did before, and we see what fired before. */
+    /*
+     * Release and acquire: what fires later sees what we did before, and we see what fired before.
+     */
     if (!atomic_compare_exchange_strong_explicit(&timer->word, &word, next, memory_order_acq_rel, memory_order_relaxed))
         return false;
     timer_count(shard, false, -1);

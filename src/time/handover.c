@@ -35,7 +35,10 @@ struct timer_shard *timers_least_loaded(struct timers *timers)
     return best;
 }
 
-/* Worker 1 listens to its bell before it looks whether anything is in transit: so either it sees that nothing is, or it is rung. */
+/*
+ * Worker 1 listens to its bell before it looks whether anything is in transit: so either it sees
+ * that nothing is, or it is rung.
+ */
 void timers_arrived(struct timers *timers, uint64_t count)
 {
     if (count && atomic_fetch_sub(&timers->in_transit, count) == count && timers->clock == ORR_CLOCK_VIRTUAL)

@@ -45,7 +45,10 @@ int timers_open(struct timers **out, const struct timers_config *config)
 
 bool timers_idle(struct timers *timers)
 {
-    /* A timer that moves while we add up may be seen in neither shard; but then a move has begun, and we look again. */
+    /*
+     * A timer that moves while we add up may be seen in neither shard; but then a move has begun,
+     * and we look again.
+     */
     for (;;) {
         uint64_t moves = atomic_load(&timers->moves);
         int64_t sum = 0;

@@ -21,7 +21,10 @@ void timers_close(struct timers *timers);
 /* Whether no timer of any shard is scheduled, or runs.  Any thread. */
 bool timers_idle(struct timers *timers);
 
-/* The time that a shard's owner last published, fresh to about a millisecond from now on.  Any thread. */
+/*
+ * The time that a shard's owner last published, fresh to about a millisecond from now on.  Any
+ * thread.
+ */
 uint64_t timers_published(struct timers *timers, unsigned number);
 
 #endif

@@ -13,9 +13,11 @@ enum {
 };
 
 /*
- * A shard weighs what is in its wheel: timers that are to fire, and garbage, which others have cancelled and the owner has not removed yet.
- * An owner that has much of that has been too busy to scrub, or is about to, at the price of a look at every entry: what is handed to it
- * would fire late, and be looked at in vain.  So a dirty wheel gets nothing new until the others weigh as much, or it has been cleaned.
+ * A shard weighs what is in its wheel: timers that are to fire, and garbage, which others have
+ * cancelled and the owner has not removed yet. An owner that has much of that has been too busy to
+ * scrub, or is about to, at the price of a look at every entry: what is handed to it would fire
+ * late, and be looked at in vain.  So a dirty wheel gets nothing new until the others weigh as
+ * much, or it has been cleaned.
  */
 static void weigh(struct timers *timers)
 {
@@ -39,7 +41,10 @@ static struct timer_shard *choose(struct timers *timers)
     return best;
 }
 
-/* The letter is ours: the timer is linked nowhere; or where its shard, which is closing, is about to send it away. */
+/*
+ * The letter is ours: the timer is linked nowhere; or where its shard, which is closing, is about
+ * to send it away.
+ */
 static void count_at(struct letter *letter, struct timer_shard *shard)
 {
     struct orr_timer *timer = container_of(letter, struct orr_timer, letter);
@@ -80,8 +85,9 @@ static void hand_on(struct timers *timers, struct letter *letter, bool in_transi
 }
 
 /*
- * Tries again with what is held, while there is a shard that could take it.  A shard that has become attended has said so before it looked
- * whether anything is held; and here, that is counted before we look for such a shard.
+ * Tries again with what is held, while there is a shard that could take it.  A shard that has
+ * become attended has said so before it looked whether anything is held; and here, that is counted
+ * before we look for such a shard.
  */
 static void hand_on_held(struct timers *timers)
 {
@@ -101,7 +107,9 @@ static void publish_times(struct timers *timers, uint64_t now)
         if (!atomic_load_explicit(&shard->turning, memory_order_relaxed))
             continue;
         uint64_t published = atomic_load_explicit(&shard->now, memory_order_relaxed);
-        /* Its owner may publish a later reading meanwhile; an earlier one must not take its place. */
+        /*
+         * Its owner may publish a later reading meanwhile; an earlier one must not take its place.
+         */
         while (published < now && !atomic_compare_exchange_weak_explicit(&shard->now, &published, now,
                                                                          memory_order_relaxed, memory_order_relaxed))
             continue;

@@ -1,6 +1,6 @@
 /*
- * The thread of the time service; what it is for, see timers.h.  Any thread may call these, except that
- * service_stop() is the last.
+ * The thread of the time service; what it is for, see timers.h.  Any thread may call these, except
+ * that service_stop() is the last.
  */
 #ifndef ORR_TIME_SERVICE_H
 #define ORR_TIME_SERVICE_H

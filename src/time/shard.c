@@ -22,12 +22,13 @@ static struct orr_timer *timer_of_letter(struct letter *letter)
     return container_of(letter, struct orr_timer, letter);
 }
 
-/* --- Attended or not ------------------------------------------------------------------------------------------------ */
+/* --- Attended or not -------------------------------------------------------------------------- */
 
 /*
- * The service holds timers while no shard is attended.  It counts them as held, then looks once more whether a shard is attended; we say
- * that we are, then look whether it holds any.  All of it is sequentially consistent, so one of us sees the other.  Until the service has
- * seen to it, they are in transit, and a virtual clock stands still.
+ * The service holds timers while no shard is attended.  It counts them as held, then looks once
+ * more whether a shard is attended; we say that we are, then look whether it holds any.  All of it
+ * is sequentially consistent, so one of us sees the other.  Until the service has seen to it, they
+ * are in transit, and a virtual clock stands still.
  */
 void shard_attend(struct timer_shard *shard)
 {
@@ -49,9 +50,10 @@ static void stop_attending(struct timer_shard *shard)
 }
 
 /*
- * The service says that it sends, then looks whether the shard is attended; the owner says that it is not, then looks whether the service
- * sends.  All four are sequentially consistent: so either the service sees that nobody attends, and does not post; or the owner sees that
- * it sends, waits for the few instructions that it takes, and finds the letter.
+ * The service says that it sends, then looks whether the shard is attended; the owner says that it
+ * is not, then looks whether the service sends.  All four are sequentially consistent: so either
+ * the service sees that nobody attends, and does not post; or the owner sees that it sends, waits
+ * for the few instructions that it takes, and finds the letter.
  */
 bool shard_send(struct timer_shard *shard, struct letter *letter)
 {
@@ -287,7 +289,10 @@ void shard_scrub(struct timer_shard *shard)
     wheel_scrub(&shard->wheel, steps, keep_unless_garbage, shard);
 }
 
-/* For a timer that is still to fire, locked, in no wheel: off to the service.  A local one has nowhere to go. */
+/*
+ * For a timer that is still to fire, locked, in no wheel: off to the service.  A local one has
+ * nowhere to go.
+ */
 static void send_away(struct timer_shard *shard, struct orr_timer *timer, uint64_t word)
 {
     if (!(word & TIMER_LOCAL))

@@ -1,6 +1,6 @@
 /*
- * The owner's side of timers: what a worker does with its shard in a turn, and when it ends.  All of it on the thread of
- * the shard's owner.
+ * The owner's side of timers: what a worker does with its shard in a turn, and when it ends.  All
+ * of it on the thread of the shard's owner.
  */
 #ifndef ORR_TIME_SHARD_H
 #define ORR_TIME_SHARD_H
@@ -19,19 +19,25 @@ enum {
 void shard_open(struct timer_shard *shard, struct timers *timers, unsigned number, uint64_t now);
 
 /*
- * Somebody turns the shard's owner from now on; or nobody does.  Then the timers that the time service has sent here go back to it, and it
- * hands them on.  But if no other shard is attended, this one stays so: there is no better place.  The owner's thread, or before there is one.
+ * Somebody turns the shard's owner from now on; or nobody does.  Then the timers that the time
+ * service has sent here go back to it, and it hands them on.  But if no other shard is attended,
+ * this one stays so: there is no better place.  The owner's thread, or before there is one.
  */
 void shard_attend(struct timer_shard *shard);
 void shard_unattend(struct timer_shard *shard);
 
-/* Posts a letter if the shard is attended.  False if it did not: the letter is the caller's still.  The time service. */
+/*
+ * Posts a letter if the shard is attended.  False if it did not: the letter is the caller's still.
+ * The time service.
+ */
 bool shard_send(struct timer_shard *shard, struct letter *letter);
 
 /* What others have cancelled, and is still in the wheel.  Any thread. */
 uint64_t shard_garbage(struct timer_shard *shard);
 
-/* Whether others have left something here.  Sequentially consistent, as leaving it is.  Any thread. */
+/*
+ * Whether others have left something here.  Sequentially consistent, as leaving it is.  Any thread.
+ */
 static inline bool shard_has_news(struct timer_shard *shard)
 {
     return !mailbox_empty(&shard->mailbox) || atomic_load(&shard->littered);
@@ -43,7 +49,10 @@ void shard_receive(struct timer_shard *shard);
 /* Fires what is due at `now`, up to so many.  Callbacks run here. */
 void shard_fire(struct timer_shard *shard, uint64_t now, unsigned fires);
 
-/* Has `sleeper`, which is not set, handed to the timers's `rouse` at its time, with what it is part of. */
+/*
+ * Has `sleeper`, which is not set, handed to the timers's `rouse` at its time, with what it is part
+ * of.
+ */
 static inline void shard_sleep(struct timer_shard *shard, struct sleeper *sleeper, unsigned part_of, uint64_t deadline)
 {
     sleeper->word = TIMER_LOCAL | TIMER_SLEEPER | TIMER_SCHEDULED | part_of * TIMER_GENERATION;
@@ -77,7 +86,10 @@ static inline uint64_t shard_next(const struct timer_shard *shard)
 /* How many timers are set here, on their way here included, and what others have cancelled not. */
 uint64_t shard_pending(struct timer_shard *shard);
 
-/* When the owner has nothing to do.  True if a timer has come or gone since the last time, and none is left. */
+/*
+ * When the owner has nothing to do.  True if a timer has come or gone since the last time, and none
+ * is left.
+ */
 bool shard_comes_to_rest(struct timer_shard *shard);
 
 /* For all to see. */
@@ -88,7 +100,10 @@ static inline void shard_publish(struct timer_shard *shard, uint64_t now, bool t
     atomic_store_explicit(&shard->turning, turning, memory_order_relaxed);
 }
 
-/* Ends the shard: nothing reaches it from now on, and what is still to fire goes to the time service. */
+/*
+ * Ends the shard: nothing reaches it from now on, and what is still to fire goes to the time
+ * service.
+ */
 void shard_close(struct timer_shard *shard);
 
 #endif

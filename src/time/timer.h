@@ -1,38 +1,40 @@
 /*
  * Timers, and where they live.
  *
- * A timer is held by a shard: one for each worker, with the worker's wheel.  The shard's owner alone touches the wheel.
- * Every thread may start, cancel or free any timer, and all that they settle between them is one word:
+ * A timer is held by a shard: one for each worker, with the worker's wheel.  The shard's owner
+ * alone touches the wheel. Every thread may start, cancel or free any timer, and all that they
+ * settle between them is one word:
  *
  *     generation (40 bits) | shard (10) | flags
  *
- *     SCHEDULED   it will fire at `deadline`
- *     LINKED      its entry is in its shard's wheel; only the shard's owner may touch the entry
- *     POSTED      its letter is in a mailbox, its shard's or the time service's, and will be read
- *     RUNNING     its callback runs now
- *     STOPPED     when the callback returns, it does not repeat
- *     FREED       its user has let go of it: it is released when it is neither linked, posted nor running
- *     LOCKED      somebody is changing more than the word, and nobody else may
- *     LOCAL       only its shard's owner uses it, so nothing here needs to be atomic
- *     CALLS       it runs a callback; otherwise it wakes a waker
- *     SLEEPER     it is no timer at all, but a sleeper: see below
- *     GUEST       the time service has sent it to its shard, and gets it back when nobody turns that any more
+ *     SCHEDULED   it will fire at `deadline` LINKED      its entry is in its shard's wheel; only
+ *     the shard's owner may touch the entry POSTED      its letter is in a mailbox, its shard's or
+ *     the time service's, and will be read RUNNING     its callback runs now STOPPED     when the
+ *     callback returns, it does not repeat FREED       its user has let go of it: it is released
+ *     when it is neither linked, posted nor running LOCKED      somebody is changing more than the
+ *     word, and nobody else may LOCAL       only its shard's owner uses it, so nothing here needs
+ *     to be atomic CALLS       it runs a callback; otherwise it wakes a waker SLEEPER     it is no
+ *     timer at all, but a sleeper: see below GUEST       the time service has sent it to its shard,
+ *     and gets it back when nobody turns that any more
  *
- * Cancelling is one compare-and-swap that takes SCHEDULED away; so is firing, by the lock.  Whichever comes first
- * wins, and when cancel says *cancelled*, the timer does not fire.  The owner unlinks the entry at once.  Another
- * thread leaves it in the wheel: LINKED without SCHEDULED is garbage, counted in stripes so that cancelling threads
- * do not meet, and removed by the owner when it comes across it, or by scrubbing.
+ * Cancelling is one compare-and-swap that takes SCHEDULED away; so is firing, by the lock.
+ * Whichever comes first wins, and when cancel says *cancelled*, the timer does not fire.  The owner
+ * unlinks the entry at once.  Another thread leaves it in the wheel: LINKED without SCHEDULED is
+ * garbage, counted in stripes so that cancelling threads do not meet, and removed by the owner when
+ * it comes across it, or by scrubbing.
  *
- * Re-arming from another thread changes `deadline` under the lock.  The wheel may hold an entry for an earlier time
- * than is wanted: when that comes, the owner puts it back for later.  For an earlier time, the letter tells the owner.
+ * Re-arming from another thread changes `deadline` under the lock.  The wheel may hold an entry for
+ * an earlier time than is wanted: when that comes, the owner puts it back for later.  For an
+ * earlier time, the letter tells the owner.
  *
  * A timer that is due while its callback still runs, on whichever worker, waits for that to return.
  *
- * A shard is *attended* while somebody turns its owner: always, for a worker with a thread; for the one that the host drives, while the
- * host does.  The time service sends timers only to shards that are, and one that is not any more gives them back: see shard_unattend().
+ * A shard is *attended* while somebody turns its owner: always, for a worker with a thread; for the
+ * one that the host drives, while the host does.  The time service sends timers only to shards that
+ * are, and one that is not any more gives them back: see shard_unattend().
  *
- * The lock is held for some dozen instructions, never over a callback, a system call or a wait.  An owner that finds it
- * taken while firing does not wait, but comes again.
+ * The lock is held for some dozen instructions, never over a callback, a system call or a wait.  An
+ * owner that finds it taken while firing does not wait, but comes again.
  */
 #ifndef ORR_TIME_TIMER_H
 #define ORR_TIME_TIMER_H
@@ -87,9 +89,9 @@ struct orr_timer {
 };
 
 /*
- * A sleeper is a timer that the owner of a shard keeps inside something of its own, such as a task's wait: it fires
- * once, is used by nobody else, and costs no allocation.  It looks to the wheel as the beginning of a timer does, and
- * its word says that it goes no further.
+ * A sleeper is a timer that the owner of a shard keeps inside something of its own, such as a
+ * task's wait: it fires once, is used by nobody else, and costs no allocation.  It looks to the
+ * wheel as the beginning of a timer does, and its word says that it goes no further.
  */
 struct sleeper {
     uint64_t word; /* 0: not set */

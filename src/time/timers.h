@@ -1,13 +1,16 @@
 /*
  * The timers of a runtime: its clock, the shards of its timers, and the time service.
  *
- * Every timer holds a reference to its timers, so that a timer may be used after its runtime is gone: the timers then
- * is closed, and refuses.
+ * Every timer holds a reference to its timers, so that a timer may be used after its runtime is
+ * gone: the timers then is closed, and refuses.
  *
- * The time service is a thread, started when it is first needed.  It takes in the timers of shards that have closed, or are attended no
- * more, and hands each to an attended shard; while there is none it holds them, and when the timers closes they complete as
- * cancelled.  Until they have another shard, they count in the *limbo*, a shard that nobody owns and that is never attended.  While somebody reads the time that workers publish, it keeps that fresh for workers in the middle of
- * a long turn, from the clock, and nudges those that have overslept a deadline.  Otherwise it sleeps without end.
+ * The time service is a thread, started when it is first needed.  It takes in the timers of shards
+ * that have closed, or are attended no more, and hands each to an attended shard; while there is
+ * none it holds them, and when the timers closes they complete as cancelled.  Until they have
+ * another shard, they count in the *limbo*, a shard that nobody owns and that is never attended.
+ * While somebody reads the time that workers publish, it keeps that fresh for workers in the middle
+ * of a long turn, from the clock, and nudges those that have overslept a deadline.  Otherwise it
+ * sleeps without end.
  */
 #ifndef ORR_TIME_TIMERS_H
 #define ORR_TIME_TIMERS_H

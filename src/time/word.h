@@ -1,6 +1,6 @@
 /*
- * The word of a timer: its lock, its flags, the shard that it counts in.  timer.h has the rules.  Any thread,
- * except where a comment names the owner.
+ * The word of a timer: its lock, its flags, the shard that it counts in.  timer.h has the rules.
+ * Any thread, except where a comment names the owner.
  */
 #ifndef ORR_TIME_WORD_H
 #define ORR_TIME_WORD_H
@@ -41,18 +41,28 @@ static inline uint64_t timer_with_shard(uint64_t word, const struct timer_shard 
 struct timer_stripe *timer_own_stripe(struct timer_shard *shard);
 
 /*
- * Every scheduled timer counts in the shard that its word names, and one whose callback runs, in the shard that runs it.  The
- * sum over all shards is what is still to happen.  `own`: the calling thread is the owner of `shard`.
+ * Every scheduled timer counts in the shard that its word names, and one whose callback runs, in
+ * the shard that runs it.  The sum over all shards is what is still to happen.  `own`: the calling
+ * thread is the owner of `shard`.
  */
 void timer_count(struct timer_shard *shard, bool own, int change);
 
-/* How many are scheduled in a shard.  Exact when nothing changes, and never 0 by mistake for one thread's timers.  Any thread. */
+/*
+ * How many are scheduled in a shard.  Exact when nothing changes, and never 0 by mistake for one
+ * thread's timers.  Any thread.
+ */
 int64_t timer_scheduled(struct timer_shard *shard);
 
-/* Frees the timer if its user has let go of it and nothing else holds it.  `word` is what it was unlocked with. */
+/*
+ * Frees the timer if its user has let go of it and nothing else holds it.  `word` is what it was
+ * unlocked with.
+ */
 void timer_settle(struct orr_timer *timer, uint64_t word);
 
-/* The first deadline after `now` that is a whole number of `repeat` after `deadline`; counts those skipped. */
+/*
+ * The first deadline after `now` that is a whole number of `repeat` after `deadline`; counts those
+ * skipped.
+ */
 uint64_t timer_next_repeat(struct orr_timer *timer, uint64_t deadline, uint64_t now);
 
 #endif

@@ -1,4 +1,3 @@
-/* The module `json`: see json.h. */
 #include "lua/api/json.h"
 
 #include "lua/isolate.h"
@@ -9,7 +8,7 @@
 
 #include <errno.h>
 
-/* The work of a call: see paced.h. */
+/* The work of one call, done in steps: see paced.h. */
 struct writing {
     struct paced paced;
     struct message text;
@@ -21,7 +20,7 @@ struct reading {
     struct json_reader reader;
 };
 
-enum { WORK = 2 }; /* the slot, which was that of the options */
+enum { WORK = 2 }; /* the stack slot of the work; the options were there */
 
 static int option_indent(lua_State *L, int index)
 {
@@ -32,8 +31,8 @@ static int option_indent(lua_State *L, int index)
     int is_integer = 1;
     lua_Integer indent = lua_isnil(L, -1) ? 0 : lua_tointegerx(L, -1, &is_integer);
     if (!is_integer || indent < 0 || indent > JSON_INDENT_MAX)
-        luaL_error(L, "option indent is %s, expected a number of spaces from 0 to %d", luaL_tolstring(L, -1, NULL),
-                   JSON_INDENT_MAX);
+        luaL_error(L, "json.encode: option indent is %s, expected a number of spaces from 0 to %d",
+                   luaL_tolstring(L, -1, NULL), JSON_INDENT_MAX);
     lua_pop(L, 1);
     return (int)indent;
 }
@@ -56,7 +55,7 @@ static void writing_free(struct paced *paced)
     message_free(&container_of(paced, struct writing, paced)->text);
 }
 
-/* [writing] */
+/* Pushes the text: [writing]. */
 static int push_text(lua_State *L)
 {
     const struct writing *work = lua_touserdata(L, 1);
@@ -84,7 +83,7 @@ static int encode_on(lua_State *L, int status, lua_KContext context)
     return run_writing(L, paced_kept(L, WORK, context));
 }
 
-/* encode(value[, options]) */
+/* encode(value[, options]) -> string */
 static int encode(lua_State *L)
 {
     static const struct paced_kind kind = {
@@ -139,7 +138,7 @@ static int decode_on(lua_State *L, int status, lua_KContext context)
     return run_reading(L, work);
 }
 
-/* decode(text[, options]) */
+/* decode(text[, options]) -> value */
 static int decode(lua_State *L)
 {
     static const struct paced_kind kind = {
@@ -162,7 +161,7 @@ static int decode(lua_State *L)
 
 /* --- Arrays ----------------------------------------------------------------------------------- */
 
-/* array([table]): the same, marked */
+/* array([table]) -> table, marked as an array */
 static int array(lua_State *L)
 {
     lua_settop(L, 1);
@@ -179,7 +178,7 @@ static int array(lua_State *L)
     return 1;
 }
 
-/* is_array(value): whether it is marked */
+/* is_array(value) -> whether it is marked as an array */
 static int is_array(lua_State *L)
 {
     values_push_array_mark(L);

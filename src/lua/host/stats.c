@@ -1,4 +1,6 @@
-/* An isolate's statistics, for the host.  Scripts read theirs in `runtime`: see api/runtime_info.c. */
+/*
+ * An isolate's statistics, for the host.  Scripts read theirs in `runtime`: see api/runtime_info.c.
+ */
 #include "lua/api/events.h"
 #include "lua/api/schedule.h"
 #include "lua/api/script_timers.h"

@@ -35,7 +35,6 @@
 #define ORR_LUA_TASK_TASK_H
 
 #include "exec/extend.h"
-#include "exec/outcome.h"
 #include "lua/isolate.h"
 
 #define LTASK_CLASS "orrery.task"

@@ -1,6 +1,6 @@
 #include "lua/task/unhandled.h"
 
-#include "exec/scope.h"
+#include "exec/sink.h"
 #include "exec/spawn.h"
 #include "lua/limits/budget.h"
 #include "lua/task/hold.h"
