@@ -9,6 +9,7 @@
 #include "lua/isolate/charge.h"
 #include "lua/isolate/quota.h"
 #include "lua/isolate/settings.h"
+#include "lua/limits/stack_trace.h"
 #include "lua/task/report.h"
 
 #include <errno.h>
@@ -79,7 +80,7 @@ static void failures_are_reported_in_order_a_few_in_each_turn_and_cut_to_length(
     assert_true(turns >= 15);
     assert_int_equal(in_order, 120);
     assert_int_equal(marked, 120);
-    assert_true(longest <= REPORT_TEXT + REPORT_STACK + 128);
+    assert_true(longest <= REPORT_TEXT + STACK_TRACE_MAX + 128);
     finish(rt, L);
 }
 
@@ -123,9 +124,9 @@ static void assert_charged(const char *make, size_t least)
     turn_until_done(rt, task, ORR_NEVER);
     assert_int_equal(error_of(rt, task), 0);
     assert_string_equal(noted, "true;");
-    assert_true(iso->charge.drawn >= iso->memory.used);
+    assert_true(iso->charge.drawn >= iso->account.used);
     struct quota *quota = quota_ref(iso->settings->quota);
-    assert_true(quota->used >= iso->memory.used);
+    assert_true(quota->used >= iso->account.used);
     finish(rt, L);
     assert_int_equal(quota->used, 0);
     assert_int_equal(quota->overdrawn, 0);

@@ -547,7 +547,8 @@ static void too_many_objects_are_an_error_until_some_are_garbage(void **state)
     char *at = noted;
     for (size_t i = 0; i < LENGTH(kinds); i++) {
         char expected[128];
-        snprintf(expected, sizeof expected, "%s 1000; there are 1000, and may be no more;", kinds[i]);
+        snprintf(expected, sizeof expected, "%s 1000; the limit is 1000; close or drop those that are not needed;",
+                 kinds[i]);
         if (strncmp(at, expected, strlen(expected)) != 0)
             fail_msg("expected %s, got %s", expected, at);
         at += strlen(expected);

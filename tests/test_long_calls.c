@@ -5,7 +5,7 @@
  */
 #include "lua_host.h"
 
-#include "lua/limits/budget.h"
+#include "lua/limits/preempt.h"
 #include "lua/limits/paced.h"
 #include "lua/task/suspend.h"
 
@@ -29,14 +29,14 @@ static uint64_t draw(void)
     return random_bits(&random_state);
 }
 
-bool __real_budget_wants_hold(lua_State *L);
-bool __wrap_budget_wants_hold(lua_State *L);
-bool __wrap_budget_wants_hold(lua_State *L)
+bool __real_preempt_hold_is_due(lua_State *L);
+bool __wrap_preempt_hold_is_due(lua_State *L);
+bool __wrap_preempt_hold_is_due(lua_State *L)
 {
     questions++;
     if (meddle)
         meddle(L);
-    bool wants = __real_budget_wants_hold(L); /* raises at the deadline */
+    bool wants = __real_preempt_hold_is_due(L); /* raises at the deadline */
     return pause_one_in ? can_suspend(L) && draw() % pause_one_in == 0 : wants;
 }
 

@@ -5,7 +5,7 @@
  */
 #include "harness.h"
 
-#include "lua/limits/budget.h"
+#include "lua/limits/preempt.h"
 #include "lua/pattern/pattern.h"
 
 #include <stdio.h>
@@ -28,8 +28,8 @@ static uint64_t draw(void)
     return random_bits(&random_state);
 }
 
-bool __wrap_budget_wants_pause(lua_State *L);
-bool __wrap_budget_wants_pause(lua_State *L)
+bool __wrap_preempt_is_due(lua_State *L);
+bool __wrap_preempt_is_due(lua_State *L)
 {
     questions++;
     if (ending)
@@ -37,8 +37,8 @@ bool __wrap_budget_wants_pause(lua_State *L)
     return pause_one_in && lua_isyieldable(L) && draw() % pause_one_in == 0;
 }
 
-int __wrap_budget_pause(lua_State *L, lua_KFunction k, lua_KContext context);
-int __wrap_budget_pause(lua_State *L, lua_KFunction k, lua_KContext context)
+int __wrap_preempt_yield(lua_State *L, lua_KFunction k, lua_KContext context);
+int __wrap_preempt_yield(lua_State *L, lua_KFunction k, lua_KContext context)
 {
     pauses++;
     return lua_yieldk(L, 0, context, k);

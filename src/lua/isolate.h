@@ -13,18 +13,28 @@
 #include "lua/api/schedule.h"
 #include "lua/api/script_timers.h"
 #include "lua/host/discard.h"
+#include "lua/isolate/account.h"
+#include "lua/isolate/ban.h"
 #include "lua/isolate/charge.h"
 #include "lua/isolate/collector.h"
 #include "lua/isolate/compat.h"
 #include "lua/isolate/execution.h"
+#include "lua/isolate/interrupt.h"
+#include "lua/isolate/late_free.h"
 #include "lua/isolate/limits.h"
 #include "lua/isolate/memory.h"
+#include "lua/isolate/memory_alarm.h"
 #include "lua/isolate/objects.h"
+#include "lua/isolate/oversized.h"
 #include "lua/isolate/registry.h"
+#include "lua/isolate/slab.h"
 #include "lua/isolate/visit.h"
+#include "lua/limits/grace_period.h"
+#include "lua/limits/memory_limit.h"
 #include "lua/limits/notices.h"
-#include "lua/limits/preemption.h"
-#include "lua/limits/verdict.h"
+#include "lua/limits/slice.h"
+#include "lua/limits/statistics.h"
+#include "lua/limits/timeout_report.h"
 #include "lua/task/body.h"
 #include "lua/task/body_watch.h"
 #include "lua/task/cancellation.h"
@@ -49,34 +59,44 @@ struct orr_isolate {
     bool debug;          /* tasks remember where they were made */
 
     /* Touched by every slice. */
-    struct execution execution;
-    struct hold hold;           /* task/hold.c */
-    struct task_pool task_pool; /* task/task_pool.c */
-    struct share share;         /* of the worker's time */
-    struct preemption preemption;
-    struct limits limits;
-    struct task_set tasks;      /* task/task_set.c, task/task.c, task/handle.c, task/drop.c */
-    struct body_functions body; /* task/body.c */
-    struct registry registry;
-    struct memory_account memory;
-    struct charge charge;
-    struct collector collector;
+    struct execution execution;       /* isolate/execution, limits/level.c, task/run.c, host/call.c */
+    struct interrupt interrupt;       /* isolate/interrupt */
+    struct hold hold;                 /* task/hold */
+    struct task_pool task_pool;       /* task/task_pool */
+    struct share share;               /* of the worker's time */
+    struct slice slice;               /* limits/slice.c */
+    struct limits limits;             /* chosen when the isolate is made, then constant: every file may read them */
+    struct task_set tasks;            /* task/task_set, task/task.c, task/handle.c, task/drop.c */
+    struct body_functions body;       /* task/body.c */
+    struct registry registry;         /* isolate/registry */
+    struct account account;           /* isolate/account.h */
+    struct memory memory;             /* isolate/memory.c */
+    struct slab slab;                 /* isolate/slab */
+    struct oversized oversized;       /* isolate/oversized */
+    struct late_free late_free;       /* isolate/late_free */
+    struct memory_alarm memory_alarm; /* isolate/memory_alarm */
+    struct charge charge;             /* isolate/charge */
+    struct collector collector;       /* isolate/collector, api/collectgarbage.c */
 
     /* Touched now and then. */
-    struct verdict verdict;
-    struct notices notices;
-    struct orphan_scan orphans;         /* task/orphans.c */
-    struct unhandled unhandled;         /* task/unhandled.c */
-    struct cancellations cancellations; /* task/cancellation.c */
-    struct shutdowns shutdowns;         /* task/shutdown.c */
+    struct ban ban;                       /* isolate/ban */
+    struct notices notices;               /* limits/notices */
+    struct grace_periods grace_periods;   /* limits/grace_period */
+    struct memory_limit memory_limit;     /* limits/memory_limit.c */
+    struct timeout_report timeout_report; /* limits/timeout_report */
+    struct limit_statistics statistics;   /* limits/statistics.h */
+    struct orphan_scan orphans;           /* task/orphans */
+    struct unhandled unhandled;           /* task/unhandled */
+    struct cancellations cancellations;   /* task/cancellation.c */
+    struct shutdowns shutdowns;           /* task/shutdown */
     struct discard discard;
-    struct objects objects;
+    struct objects objects;      /* isolate/objects */
     struct scripts scripts;      /* task/script.c */
     struct body_watches bodies;  /* task/body_watch.c */
     struct event_queue events;   /* api/events.c */
     struct schedule schedule;    /* api/schedule.c */
     struct script_timers timers; /* api/script_timers.c */
-    struct settings *settings;   /* a reference */
+    struct settings *settings;   /* a reference; they never change, and every file may read them */
     struct alloc alloc;
 
     /* Hooks of the layers above. */
@@ -93,10 +113,22 @@ static inline struct orr_isolate *isolate_of(lua_State *L)
     return lua_touserdata(L, lua_upvalueindex(1));
 }
 
-/* Whether it, or a script in it, may be being ended: then shutdown.h knows more. */
+/* Whether the isolate, or a script in it, may be being ended: then limits/grace_period.h knows more.  Async-signal-safe. */
 static inline bool isolate_ends(const struct orr_isolate *iso)
 {
-    return iso->closing || iso->shutdowns.first || worker_grace_end(iso->worker);
+    return iso->closing || grace_period_any(&iso->grace_periods) || worker_grace_end(iso->worker);
+}
+
+/* Whether scripts run in the sandbox: in a state that the library has made for an untrusted script. */
+static inline bool isolate_is_sandboxed(const struct orr_isolate *iso)
+{
+    return iso->owned && iso->limits.profile == ORR_LUA_UNTRUSTED;
+}
+
+/* Whether some task must go on before any other Lua of the isolate. */
+static inline bool isolate_has_urgent(const struct orr_isolate *iso)
+{
+    return hold_first(&iso->hold);
 }
 
 /*
@@ -104,7 +136,5 @@ static inline bool isolate_ends(const struct orr_isolate *iso)
  * Negative errno, and nothing done.  The worker's thread.
  */
 int isolate_close_soon(struct orr_isolate *iso);
-
-void isolate_unref(struct orr_isolate *iso);
 
 #endif

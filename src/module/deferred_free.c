@@ -1,6 +1,7 @@
 #include "module/deferred_free.h"
 
 #include "lua/isolate.h"
+#include "lua/isolate/life.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -47,7 +48,7 @@ void deferred_free_discard(struct deferred_free *deferred)
 void deferred_free_hold(struct deferred_free *deferred, struct orr_isolate *iso)
 {
     deferred->iso = iso;
-    iso->references++;
+    isolate_ref(iso);
 }
 
 void deferred_free_queue(struct deferred_free *deferred)

@@ -13,7 +13,7 @@
 
 #include "lua/isolate.h"
 #include "lua/isolate/collector.h"
-#include "lua/limits/budget.h"
+#include "lua/limits/preempt.h"
 #include "lua/sandbox/sandbox.h"
 
 enum option { COLLECT, COUNT, STEP, STOP, RESTART, SETPAUSE, SETSTEPMUL, ISRUNNING, GENERATIONAL, INCREMENTAL };
@@ -28,12 +28,12 @@ static int pay(lua_State *L, int status, lua_KContext context)
 {
     (void)status;
     struct orr_isolate *iso = isolate_of(L);
-    if (budget_pay(L))
-        return budget_pause(L, pay, context);
+    if (preempt_to_collect(L))
+        return preempt_yield(L, pay, context);
     if (context < 0)
         lua_pushinteger(L, 0);
     else
-        lua_pushboolean(L, iso->collector.cycles != (uint64_t)context);
+        lua_pushboolean(L, collector_cycles(&iso->collector) != (uint64_t)context);
     return 1;
 }
 
@@ -105,7 +105,7 @@ static int collect(lua_State *L)
 
 void collectgarbage_open(struct orr_isolate *iso, lua_State *L)
 {
-    if (!iso->collector.managed)
+    if (!collector_is_managed(&iso->collector))
         return;
     lua_pushlightuserdata(L, iso);
     lua_pushcclosure(L, collect, 1);

@@ -9,7 +9,11 @@
 
 #include "lua/api/scopes.h"
 #include "lua/isolate.h"
-#include "lua/limits/budget.h"
+#include "lua/isolate/execution.h"
+#include "lua/isolate/interrupt.h"
+#include "lua/isolate/registry.h"
+#include "lua/isolate/resumers.h"
+#include "lua/limits/level.h"
 #include "lua/limits/terminate.h"
 #include "lua/task/cancellation.h"
 #include "lua/task/suspend.h"
@@ -17,64 +21,28 @@
 
 #include <string.h>
 
-static const char waiting_key; /* in the registry: the coroutines that wait inside tasks, and who resumed them */
-static const char exposed_key; /* and those of tasks that scripts have seen */
+static const char exposed_key; /* in the registry: the coroutines of tasks that scripts have seen */
 
-/*
- * Pushes a coroutine on L.  There is no way to do that but by its own stack.  That may be full, and lua_checkstack() would make the frame of
- * one that was suspended in mid-slice larger each time: so the value goes onto one of the few slots that Lua has beyond the last, for values that do not
- * stay.
- */
-static void push_coroutine(lua_State *L, lua_State *co)
+static bool is_exposed(lua_State *L, lua_State *co)
 {
-    lua_pushthread(co);
-    lua_xmove(co, L, 1);
-}
-
-/* L has resumed it. */
-static void set_waiting(lua_State *L, lua_State *co, bool waiting)
-{
-    lua_rawgetp(L, LUA_REGISTRYINDEX, &waiting_key);
-    push_coroutine(L, co);
-    if (waiting)
-        lua_pushthread(L);
-    else
-        lua_pushnil(L);
-    lua_rawset(L, -3);
-    lua_pop(L, 1);
-}
-
-static bool is_in(lua_State *L, lua_State *co, const char *key)
-{
-    lua_rawgetp(L, LUA_REGISTRYINDEX, key);
-    push_coroutine(L, co);
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &exposed_key);
+    execution_push_coroutine(L, co);
     lua_rawget(L, -2);
-    bool in = lua_toboolean(L, -1);
+    bool exposed = lua_toboolean(L, -1);
     lua_pop(L, 2);
-    return in;
+    return exposed;
 }
 
-lua_State *coroutine_resumer(lua_State *L, lua_State *co)
-{
-    if (!lua_checkstack(L, 2))
-        return NULL;
-    lua_rawgetp(L, LUA_REGISTRYINDEX, &waiting_key);
-    push_coroutine(L, co);
-    lua_rawget(L, -2);
-    lua_State *resumer = lua_tothread(L, -1);
-    lua_pop(L, 2);
-    return resumer;
-}
-
+/* Whether a coroutine waits inside a task. */
 static bool is_waiting(lua_State *L, lua_State *co)
 {
-    return lua_status(co) == LUA_YIELD && is_in(L, co, &waiting_key);
+    return lua_status(co) == LUA_YIELD && resumers_has(L, co);
 }
 
-/* Whether a coroutine is a task's, or the host's.  Scripts have it from coroutine.running(), or they have not got it. */
+/* Whether a coroutine is a task's, or the host's.  Scripts can have it from coroutine.running() alone. */
 static bool is_tasks(struct orr_isolate *iso, lua_State *L, lua_State *co)
 {
-    return co == iso->L || (iso->execution.level && iso->execution.level->co == co) || is_in(L, co, &exposed_key);
+    return co == iso->L || execution_is_base(&iso->execution, co) || is_exposed(L, co);
 }
 
 static lua_State *check_coroutine(lua_State *L)
@@ -84,7 +52,7 @@ static lua_State *check_coroutine(lua_State *L)
     return co;
 }
 
-static const char *status_of(struct orr_isolate *iso, lua_State *L, lua_State *co)
+static const char *status_of(lua_State *L, lua_State *co)
 {
     if (L == co)
         return "running";
@@ -97,34 +65,30 @@ static const char *status_of(struct orr_isolate *iso, lua_State *L, lua_State *c
     case LUA_OK:
         if (lua_getstack(co, 0, &info))
             return "normal";
-        return lua_gettop(co) == 0 || is_in(L, co, &exposed_key) ? "dead" : "suspended";
+        return lua_gettop(co) == 0 || is_exposed(L, co) ? "dead" : "suspended";
     default:
         return "dead";
     }
-    (void)iso;
 }
 
 /* --- Resuming --------------------------------------------------------------------------------- */
 
 /*
- * Resumes `co` with so many arguments on its stack.  Answers how many results there are on L; -1 for an error, which is there
- * instead; PASS_ON if the coroutine has to wait.
+ * Resumes `co` with so many arguments on its stack.  Answers how many results there are on L; -1 for an error,
+ * which is there instead; PASS_ON if the coroutine has to wait.
  */
 enum { PASS_ON = -2 };
 
 static int resume(lua_State *L, struct orr_isolate *iso, lua_State *co, int arguments)
 {
-    struct chain chain = { .outer = iso->execution.chain, .L = L, .co = co };
-    lua_State *running = iso->execution.running;
-    iso->execution.chain = &chain;
-    iso->execution.running = co;
-    budget_enter_coroutine(iso, co);
+    struct chain chain;
+    lua_State *running = execution_enter_chain(&iso->execution, &chain, L, co);
+    level_enter_coroutine(iso, co);
     int results;
     int status = lua_resume(co, L, arguments, &results);
-    iso->execution.chain = chain.outer;
-    iso->execution.running = running;
-    budget_switched(iso);
-    if (status == LUA_YIELD && iso->execution.suspending)
+    execution_leave_chain(&iso->execution, &chain, running);
+    interrupt_switched(&iso->interrupt, iso);
+    if (status == LUA_YIELD && execution_yields(&iso->execution))
         return PASS_ON;
     if (status == LUA_OK || status == LUA_YIELD) {
         if (!lua_checkstack(L, results + 1)) {
@@ -136,7 +100,7 @@ static int resume(lua_State *L, struct orr_isolate *iso, lua_State *co, int argu
         return results;
     }
     lua_xmove(co, L, 1);
-    mark_ended(iso, co, chain.in_hook);
+    terminate_mark(iso, co, chain.in_hook);
     return -1;
 }
 
@@ -163,24 +127,17 @@ static int resume_first(lua_State *L, struct orr_isolate *iso, lua_State *co, in
 /* The task that waits goes on: so does the coroutine. */
 static int resume_again(lua_State *L, lua_State *co)
 {
-    set_waiting(L, co, false);
+    resumers_remove(L, co);
     return resume(L, isolate_of(L), co, 0); /* what a callback has left for it is on its stack already */
 }
 
-/* If there is no memory to remember it, the wait is an error where the coroutine was resumed, and nobody is on the way out. */
+/* If there is no memory to remember it, the wait is an error where the coroutine was resumed: nothing yields any more. */
 static int pass_on(lua_State *L, lua_State *co, lua_KFunction k)
 {
-    struct orr_isolate *iso = isolate_of(L);
-    struct ltask *self = iso->execution.current;
-    bool preempting = iso->preemption.preempting, preempted = self && self->preempted;
-    iso->execution.suspending = iso->preemption.preempting = false;
-    if (self)
-        self->preempted = false;
-    set_waiting(L, co, true);
-    iso->execution.suspending = true;
-    iso->preemption.preempting = preempting;
-    if (self)
-        self->preempted = preempted;
+    struct execution *execution = &isolate_of(L)->execution;
+    struct yield_state before = execution_stop_yield(execution);
+    resumers_add(L, co);
+    execution_go_on_yielding(execution, before);
     return lua_yieldk(L, 0, (lua_KContext)(intptr_t)co, k);
 }
 
@@ -189,9 +146,9 @@ static void close_dead(lua_State *L, lua_State *co)
 {
     if (lua_status(co) == LUA_OK || lua_status(co) == LUA_YIELD)
         return; /* it was not resumed at all */
-    if (close_refusal(isolate_of(L), co))
+    if (terminate_refusal(isolate_of(L), co))
         return;
-    close_coroutine(isolate_of(L), L, co);
+    terminate_close(isolate_of(L), L, co);
     lua_settop(co, 0);
 }
 
@@ -208,7 +165,7 @@ static int resume_result(lua_State *L, lua_State *co, int results)
 {
     if (results == PASS_ON)
         return pass_on(L, co, resume_k);
-    struct ltask *self = isolate_of(L)->execution.current;
+    struct ltask *self = execution_task(&isolate_of(L)->execution);
     if (results < 0 && self && task_is_cancelled_here(self->task))
         close_dead(L, co); /* cancelling closes it, with what it has to close */
     lua_pushboolean(L, results >= 0);
@@ -242,8 +199,8 @@ static int wrap_result(lua_State *L, lua_State *co, int results)
     if (results >= 0)
         return results;
     int status = lua_status(co);
-    if (status != LUA_OK && status != LUA_YIELD && !close_refusal(isolate_of(L), co) &&
-        close_coroutine(isolate_of(L), L, co) != LUA_OK && lua_gettop(co)) {
+    if (status != LUA_OK && status != LUA_YIELD && !terminate_refusal(isolate_of(L), co) &&
+        terminate_close(isolate_of(L), L, co) != LUA_OK && lua_gettop(co)) {
         lua_pop(L, 1);
         lua_xmove(co, L, 1);
     }
@@ -265,8 +222,8 @@ static int co_create(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TFUNCTION);
     lua_State *co = lua_newthread(L);
-    budget_made_coroutine(isolate_of(L), L, co);
-    budget_charge_coroutine(isolate_of(L));
+    interrupt_made_coroutine(isolate_of(L), L, co);
+    level_charge_coroutine(isolate_of(L));
     lua_pushvalue(L, 1);
     lua_xmove(L, co, 1);
     return 1;
@@ -286,7 +243,7 @@ static int co_wrap(lua_State *L)
 static int co_yield (lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
-    if (iso->execution.level && iso->execution.level->co == L)
+    if (execution_is_base(&iso->execution, L))
         return luaL_error(L, "coroutine.yield in a task's body: there is nobody to yield to; "
                              "use async.checkpoint() to let others run, or async.await() to wait");
     if (iso->execution.current && scopes_contain(iso->execution.current, L))
@@ -298,7 +255,7 @@ static int co_yield (lua_State *L)
 
 static int co_status(lua_State *L)
 {
-    lua_pushstring(L, status_of(isolate_of(L), L, check_coroutine(L)));
+    lua_pushstring(L, status_of(L, check_coroutine(L)));
     return 1;
 }
 
@@ -306,13 +263,14 @@ static int co_status(lua_State *L)
 static int co_running(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
-    if (iso->execution.level && iso->execution.level->co == L && !iso->execution.level->exposed) {
+    struct level *level = execution_level(&iso->execution);
+    if (execution_is_base(&iso->execution, L) && !level->exposed) {
         lua_rawgetp(L, LUA_REGISTRYINDEX, &exposed_key);
         lua_pushthread(L);
         lua_pushboolean(L, true);
         lua_rawset(L, -3);
         lua_pop(L, 1);
-        iso->execution.level->exposed = true;
+        level->exposed = true;
     }
     int main = lua_pushthread(L);
     lua_pushboolean(L, main);
@@ -323,8 +281,8 @@ static int co_isyieldable(lua_State *L)
 {
     lua_State *co = lua_isnone(L, 1) ? L : check_coroutine(L);
     struct orr_isolate *iso = isolate_of(L);
-    bool body = iso->execution.current &&
-                iso->execution.current->co == co; /* which can wait, but has nobody to yield to */
+    const struct ltask *self = execution_task(&iso->execution);
+    bool body = self && self->co == co; /* it can wait, but has nobody to yield to */
     lua_pushboolean(L, lua_isyieldable(co) && !body);
     return 1;
 }
@@ -335,11 +293,11 @@ static int co_close(lua_State *L)
     lua_State *co = check_coroutine(L);
     if (is_tasks(iso, L, co))
         return luaL_error(L, "this coroutine is a task's, or the host's: close the task, with task:close()");
-    const char *status = status_of(iso, L, co);
+    const char *status = status_of(L, co);
     if (strcmp(status, "suspended") != 0 && strcmp(status, "dead") != 0)
         return luaL_error(L, "cannot close a %s coroutine", status);
-    const char *refusal = close_refusal(iso, co);
-    if (!refusal && close_coroutine(iso, L, co) == LUA_OK) {
+    const char *refusal = terminate_refusal(iso, co);
+    if (!refusal && terminate_close(iso, L, co) == LUA_OK) {
         lua_pushboolean(L, true);
         return 1;
     }
@@ -358,14 +316,9 @@ void coroutine_open(struct orr_isolate *iso, lua_State *L)
         { "resume", co_resume }, { "running", co_running }, { "status", co_status },
         { "wrap", co_wrap },     { "yield", co_yield },     { NULL, NULL },
     };
-    for (int i = 0; i < 2; i++) {
-        lua_newtable(L);
-        lua_createtable(L, 0, 1);
-        lua_pushliteral(L, "k");
-        lua_setfield(L, -2, "__mode");
-        lua_setmetatable(L, -2);
-        lua_rawsetp(L, LUA_REGISTRYINDEX, i ? &waiting_key : &exposed_key);
-    }
+    registry_push_weak_table(L);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &exposed_key);
+    resumers_open(L);
     if (lua_getglobal(L, LUA_COLIBNAME) != LUA_TTABLE) {
         lua_pop(L, 1);
         lua_newtable(L);

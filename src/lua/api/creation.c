@@ -1,7 +1,7 @@
 #include "lua/api/creation.h"
 
 #include "lua/isolate.h"
-#include "lua/task/report.h"
+#include "lua/limits/stack_trace.h"
 
 int creation_slots(const struct orr_isolate *iso)
 {
@@ -12,7 +12,7 @@ void creation_keep(const struct orr_isolate *iso, lua_State *L, int slot)
 {
     if (!iso->debug)
         return;
-    report_push_location(L, L, 1);
+    stack_trace_push_location(L, L, 1);
     lua_setiuservalue(L, -2, slot);
 }
 
@@ -29,6 +29,6 @@ int creation_where(lua_State *L)
 {
     if (!isolate_of(L)->debug)
         return 0;
-    report_push_location(L, L, 1);
+    stack_trace_push_location(L, L, 1);
     return 1;
 }

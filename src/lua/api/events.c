@@ -24,11 +24,11 @@
 #include "lua/api/lua_part.h"
 #include "lua/isolate.h"
 #include "lua/isolate/embedded.h"
+#include "lua/limits/stack_trace.h"
 #include "lua/task/callback.h"
 #include "lua/task/create.h"
 #include "lua/task/handler.h"
 #include "lua/task/hold.h"
-#include "lua/task/report.h"
 #include "lua/task/run.h"
 #include "lua/task/script.h"
 #include "lua/task/task.h"
@@ -90,7 +90,7 @@ static int started(lua_State *L, int status, lua_KContext context)
 /* Says where the script has called events:emit, which has called us. */
 static int refuse_to_nest(lua_State *L, const char *name)
 {
-    report_push_location(L, L, 2);
+    stack_trace_push_location(L, L, 2);
     lua_pushfstring(L,
                     "%s%sevents:emit: '%s': handlers emit events inside one another, more than %d deep; "
                     "emit it later, with schedule()",
@@ -276,7 +276,7 @@ int orr_events_enable(lua_State *L, int64_t id)
 int64_t orr_events_disabled(lua_State *L)
 {
     const struct orr_isolate *iso = L ? isolate_find(L) : NULL;
-    return iso ? iso->notices.disabled : 0;
+    return iso ? notices_disabled_handler(&iso->notices) : 0;
 }
 
 void events_remove(struct orr_isolate *iso, uint32_t script)

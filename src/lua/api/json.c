@@ -3,8 +3,8 @@
 #include "lua/isolate.h"
 #include "lua/isolate/charge.h"
 #include "lua/json/json.h"
-#include "lua/limits/budget.h"
 #include "lua/limits/paced.h"
+#include "lua/limits/preempt.h"
 
 #include <errno.h>
 
@@ -69,7 +69,7 @@ static int run_writing(lua_State *L, struct paced *work)
 {
     int error = paced_run(L, &work);
     if (error == -EAGAIN)
-        return budget_hold(L, encode_on, (lua_KContext)work);
+        return preempt_hold(L, encode_on, (lua_KContext)work);
     if (error)
         return paced_fail(L, work);
     paced_finish(L, work, push_text, 1);
@@ -125,7 +125,7 @@ static int decode_on(lua_State *L, int status, lua_KContext context);
 static int run_reading(lua_State *L, struct paced *work)
 {
     int count = paced_run(L, &work);
-    return count == -EAGAIN ? budget_hold(L, decode_on, (lua_KContext)work) : count;
+    return count == -EAGAIN ? preempt_hold(L, decode_on, (lua_KContext)work) : count;
 }
 
 /* [text] [work] */

@@ -5,7 +5,7 @@
 #include "lua/api/schedule.h"
 #include "lua/api/script_timers.h"
 #include "lua/isolate.h"
-#include "lua/limits/budget.h"
+#include "lua/limits/level.h"
 #include "lua/task/task.h"
 
 #include <string.h>
@@ -21,10 +21,10 @@ static int stats(lua_State *L)
         uint64_t value;
     } figures[] = {
         { "tasks", task_set_count(&iso->tasks) },
-        { "memory_used", iso->memory.used },
-        { "memory_peak", iso->memory.peak },
-        { "preemptions", iso->preemption.count },
-        { "timeouts", iso->preemption.timeouts },
+        { "memory_used", account_used(&iso->account) },
+        { "memory_peak", account_peak(&iso->account) },
+        { "preemptions", iso->statistics.preemptions },
+        { "timeouts", iso->statistics.timeouts },
         { "scheduled", schedule_count(&iso->schedule) },
         { "schedule_errors", task_set_scheduled_failed(&iso->tasks) },
         { "schedule_run", schedule_run(&iso->schedule) },
@@ -53,7 +53,7 @@ static int read_field(lua_State *L)
     const char *name = luaL_checkstring(L, 2);
     bool counts = iso->limits.mode == ORR_LUA_COUNT;
     if (!strcmp(name, "memory_used"))
-        lua_pushinteger(L, (lua_Integer)iso->memory.used);
+        lua_pushinteger(L, (lua_Integer)account_used(&iso->account));
     else if (!strcmp(name, "memory_limit"))
         lua_pushinteger(L, (lua_Integer)iso->limits.memory);
     else if (!strcmp(name, "execution_limit"))
@@ -71,7 +71,7 @@ static int read_field(lua_State *L)
     else if (!strcmp(name, "time_limit"))
         duration_push(L, !counts && level ? level->limit : 0);
     else if (!strcmp(name, "time_used"))
-        duration_push(L, !counts && level ? budget_used(iso, level) : 0);
+        duration_push(L, !counts && level ? level_used(iso, level) : 0);
     else
         lua_pushnil(L);
     return 1;

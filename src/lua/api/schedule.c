@@ -14,6 +14,7 @@
 #include "exec/spawn.h"
 #include "lua/api/creation.h"
 #include "lua/isolate.h"
+#include "lua/isolate/life.h"
 #include "lua/task/callback.h"
 #include "lua/task/hold.h"
 #include "lua/task/report.h"
@@ -154,7 +155,7 @@ static int wake_dispatcher(struct orr_isolate *iso)
     isolate_leave(iso);
     if (error)
         return error;
-    iso->references++;
+    isolate_ref(iso);
     iso->schedule.dispatching = true;
     return 0;
 }
@@ -167,7 +168,7 @@ static int schedule(lua_State *L)
     luaL_checktype(L, 1, LUA_TFUNCTION);
     if (queue->count >= iso->limits.schedule_limit)
         return luaL_error(L, "Schedule queue full (max %d callbacks)", (int)iso->limits.schedule_limit);
-    if (shutdown_refuses(iso, script_running(iso)))
+    if (grace_period_refuses(iso, script_running(iso)))
         return luaL_error(L, "schedule: %s", iso->closing ? "the isolate is closing" : "the script is being ended");
     int arguments = lua_gettop(L) - 1;
     if (arguments >= USHRT_MAX - 2)

@@ -112,9 +112,9 @@ static void timer_fires(struct orr_timer *timer, void *data, int status)
     struct timer_object *self = data;
     struct orr_isolate *iso = self->iso;
     (void)timer;
-    if (status || !self->started || (isolate_ends(iso) && shutdown_refuses(iso, self->callback.script)))
+    if (status || !self->started || (isolate_ends(iso) && grace_period_refuses(iso, self->callback.script)))
         return;
-    if (handler_is_disabled(&self->handler) || iso->verdict.condemned) { /* no callback would run */
+    if (handler_is_disabled(&self->handler) || ban_is_imposed(&iso->ban)) { /* no callback would run */
         iso->timers.figures.dropped++;
         stop(self);
         return;

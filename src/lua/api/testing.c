@@ -11,6 +11,7 @@
 #include "lua/api/registrations.h"
 #include "lua/api/schedule.h"
 #include "lua/isolate.h"
+#include "lua/limits/stack_trace.h"
 #include "lua/task/report.h"
 #include "lua/task/script.h"
 #include "lua/task/shutdown.h"
@@ -62,7 +63,7 @@ static void set_place(lua_State *L, const struct ltask *self)
     lua_State *co = self->suspended ? self->suspended : self->co;
     if (self->phase != LTASK_BEGUN || !co || task_is_running(self->task))
         return;
-    report_push_location(L, co, 0);
+    stack_trace_push_location(L, co, 0);
     lua_setfield(L, -2, "at");
 }
 

@@ -2,7 +2,7 @@
 
 #include "lua/isolate.h"
 #include "lua/isolate/charge.h"
-#include "lua/limits/budget.h"
+#include "lua/limits/preempt.h"
 #include "lua/values/work.h"
 
 #include <errno.h>
@@ -26,7 +26,7 @@ static int run_encoding(lua_State *L, struct paced *work)
 {
     int error = paced_run(L, &work);
     if (error == -EAGAIN)
-        return budget_hold(L, encode_on, (lua_KContext)work);
+        return preempt_hold(L, encode_on, (lua_KContext)work);
     if (error)
         return paced_fail(L, work);
     paced_finish(L, work, push_bytes, 1);
@@ -57,7 +57,7 @@ static int decode_on(lua_State *L, int status, lua_KContext context);
 static int run_decoding(lua_State *L, struct paced *work)
 {
     int count = paced_run(L, &work);
-    return count == -EAGAIN ? budget_hold(L, decode_on, (lua_KContext)work) : count;
+    return count == -EAGAIN ? preempt_hold(L, decode_on, (lua_KContext)work) : count;
 }
 
 static int decode_on(lua_State *L, int status, lua_KContext context)

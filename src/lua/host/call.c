@@ -12,7 +12,10 @@
  */
 #include "lua/host/call.h"
 
-#include "lua/limits/budget.h"
+#include "lua/limits/level.h"
+#include "lua/limits/notices.h"
+#include "lua/limits/slice.h"
+#include "lua/limits/statistics.h"
 #include "lua/limits/terminate.h"
 #include "lua/task/body.h"
 #include "lua/task/hold.h"
@@ -32,8 +35,8 @@ struct call {
 /* Its time was up. */
 static int timed_out(struct orr_isolate *iso, const struct level *level)
 {
-    iso->preemption.timeouts++;
-    budget_notice_call(iso, level);
+    statistics_count_timeout(&iso->statistics);
+    notices_add_call(iso, level->report ? level->report : TIMEOUT_TEXT, level->end == LEVEL_ENDS_WITH_OUTER);
     return -ETIME;
 }
 
@@ -42,26 +45,26 @@ enum { CALLS_MAX = 64 };
 
 static int call_here(struct orr_isolate *iso, lua_State *L, int arguments, int results, uint64_t limit)
 {
-    struct level level = { .co = L, .plain = true, .entry = ORR_LUA_CALL, .limit = limit };
+    struct level level = { .co = L, .host_waits = true, .entry = ORR_LUA_CALL, .limit = limit };
     int function = lua_gettop(L) - arguments;
     if (iso->execution.calls > CALLS_MAX) {
         lua_settop(L, function - 1);
         lua_pushliteral(L, "C stack overflow"); /* as Lua says, too */
         return -ESCRIPT;
     }
-    bool outermost = budget_begin_slice(iso);
+    bool outermost = slice_begin(iso);
     level_enter(iso, &level, NULL);
     iso->execution.depth++;
     int error = lua_pcall(L, arguments, results, 0) == LUA_OK ? 0 : -ESCRIPT;
     iso->execution.depth--;
-    if (level.ending) { /* whatever it has come to meanwhile */
+    if (level.end != LEVEL_GOES_ON) { /* whatever it has come to meanwhile */
         error = timed_out(iso, &level);
         lua_settop(L, function - 1);
         lua_pushliteral(L, TIMEOUT_TEXT);
     }
     level_leave(iso, &level);
     if (outermost)
-        budget_end_slice(iso);
+        slice_end(iso);
     return error;
 }
 
@@ -71,26 +74,26 @@ static int call_here(struct orr_isolate *iso, lua_State *L, int arguments, int r
 static int run(struct call *call, lua_State *L, lua_State *co, int arguments)
 {
     struct orr_isolate *iso = call->iso;
-    struct level level = { .co = co, .plain = true, .entry = ORR_LUA_CALL, .limit = call->limit };
+    struct level level = { .co = co, .host_waits = true, .entry = ORR_LUA_CALL, .limit = call->limit };
     int results;
-    budget_charge_coroutine(iso);
+    level_charge_coroutine(iso);
     level_enter(iso, &level, NULL);
     iso->execution.depth++;
     int status = lua_resume(co, L, arguments, &results);
     iso->execution.depth--;
-    iso->execution.suspending = false;
-    if (level.ending) {
+    execution_take_yield(&iso->execution);
+    if (level.end != LEVEL_GOES_ON) {
         call->error = timed_out(iso, &level);
     } else if (status == LUA_YIELD) {
         call->error = -EPROTO;
-        iso->execution.ended_in = co;
+        iso->execution.yielded_in = co;
     } else if (status != LUA_OK || level.raised) {
         call->error = -ESCRIPT;
     }
     call->exposed = level.exposed;
     level_leave(iso, &level);
     if (call->error && status == LUA_YIELD)
-        close_chain(iso, iso->execution.ended_in, co, script_running(iso));
+        terminate_close_chain(iso, iso->execution.yielded_in, co, script_running(iso));
     return results;
 }
 
@@ -106,10 +109,10 @@ static int call_protected(lua_State *L)
         return luaL_error(L, "too many arguments");
     body_push_base(&iso->body, co);
     lua_xmove(L, co, arguments + 1);
-    bool outermost = budget_begin_slice(iso);
+    bool outermost = slice_begin(iso);
     int results = run(call, L, co, arguments + BODY_BASE);
     if (outermost)
-        budget_end_slice(iso);
+        slice_end(iso);
     if (call->error == -ETIME || call->error == -EPROTO) {
         lua_pushstring(L, call->error == -ETIME ? TIMEOUT_TEXT : YIELDED_TEXT);
         return 1;

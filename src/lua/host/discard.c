@@ -46,7 +46,7 @@ static bool begin(struct orr_isolate *iso, struct discard *self)
 {
     lua_State *L = iso->L;
     self->begun = true;
-    if (iso->memory.used < SMALL || finalizers_any(iso) || !lua_checkstack(L, 4))
+    if (account_used(&iso->account) < SMALL || finalizers_any(iso) || !lua_checkstack(L, 4))
         return false;
     lua_settop(L, 0);
     lua_pushcfunction(L, clear_roots);
@@ -59,7 +59,7 @@ static bool begin(struct orr_isolate *iso, struct discard *self)
 /* True if nothing is left of it. */
 static bool free_late(struct orr_isolate *iso, uint64_t until)
 {
-    while (memory_free_late(iso))
+    while (late_free_one(&iso->late_free, &iso->alloc))
         if (clock_now() >= until)
             return false;
     return true;
@@ -69,10 +69,10 @@ bool discard_step(struct orr_isolate *iso, struct discard *self, uint64_t until)
 {
     if (!self->begun && !begin(iso, self))
         self->cycles = CYCLES;
-    for (unsigned steps = 1; self->cycles < CYCLES && iso->memory.used >= SMALL; steps++) {
-        memory_defer(iso, true);
+    for (unsigned steps = 1; self->cycles < CYCLES && account_used(&iso->account) >= SMALL; steps++) {
+        late_free_switch(&iso->late_free, true);
         self->cycles += lua_gc(iso->L, LUA_GCSTEP, 0);
-        memory_defer(iso, false);
+        late_free_switch(&iso->late_free, false);
         if (!free_late(iso, until) || (steps % STEPS_PER_LOOK == 0 && clock_now() >= until))
             return false;
     }

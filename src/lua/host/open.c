@@ -2,14 +2,18 @@
 
 #include "lua/host/modules.h"
 #include "lua/isolate/charge.h"
+#include "lua/isolate/collector.h"
+#include "lua/isolate/life.h"
 #include "lua/isolate/settings.h"
-#include "lua/limits/budget.h"
 #include "lua/limits/finalizers.h"
+#include "lua/limits/preempt.h"
+#include "lua/limits/timeout_report.h"
 #include "lua/sandbox/sandbox.h"
 #include "lua/task/body.h"
 #include "lua/task/cancellation.h"
 #include "lua/task/drop.h"
 #include "lua/task/orphans.h"
+#include "lua/task/report.h"
 #include "lua/task/shutdown.h"
 #include "lua/task/task.h"
 #include "lua/task/task_finalizer.h"
@@ -60,7 +64,7 @@ static void bind_life(struct orr_isolate *iso, lua_State *L)
     lua_setmetatable(L, -2);
     luaL_ref(L, LUA_REGISTRYINDEX);
     guard->iso = iso;
-    iso->references++;
+    isolate_ref(iso);
 }
 
 /* Texts that must be there when no memory is: Lua makes some of them where nothing protects it. */
@@ -120,18 +124,14 @@ static int isolate_init(struct orr_isolate *iso, struct orr_runtime *rt, lua_Sta
 static int isolate_new(struct orr_runtime *rt, struct settings *settings, lua_State **out);
 static void isolate_free(struct orr_isolate *iso);
 
-static struct orr_isolate *isolate_alloc(struct orr_runtime *rt, struct settings *settings)
+/* An isolate whose limits are in place, before it has a state; NULL for lack of memory. */
+static struct orr_isolate *isolate_begin(struct orr_runtime *rt, struct settings *settings)
 {
-    struct orr_isolate *iso = alloc_zeroed(&rt->alloc, sizeof *iso);
+    struct orr_isolate *iso = isolate_alloc(rt, settings);
     if (!iso)
         return NULL;
-    iso->alloc = rt->alloc;
-    iso->settings = settings_ref(settings);
-    iso->limits = settings->limits;
-    iso->charge.quota = settings->quota;
-    iso->charge.own = !settings->for_jobs;
-    memory_open(iso);
-    iso->references = 1;
+    preempt_open(iso);
+    timeout_report_open(&iso->timeout_report, report_describe);
     return iso;
 }
 
@@ -147,7 +147,7 @@ int orr_lua_open(struct orr_runtime *rt, lua_State *L, const struct orr_lua_opti
     int error = settings_new(options, &maker, &rt->alloc, &rt->log, &settings);
     if (error)
         return error;
-    struct orr_isolate *iso = isolate_alloc(rt, settings);
+    struct orr_isolate *iso = isolate_begin(rt, settings);
     settings_unref(settings);
     if (!iso)
         return -ENOMEM;
@@ -167,14 +167,9 @@ static int open_libraries(lua_State *L)
     return 0;
 }
 
-static bool collect_idly(struct idle_work *work, uint64_t until)
-{
-    return collector_idle(container_of(work, struct orr_isolate, collector.idle), until);
-}
-
 static int isolate_new(struct orr_runtime *rt, struct settings *settings, lua_State **out)
 {
-    struct orr_isolate *iso = isolate_alloc(rt, settings);
+    struct orr_isolate *iso = isolate_begin(rt, settings);
     if (!iso)
         return -ENOMEM;
     iso->owned = true;
@@ -190,8 +185,6 @@ static int isolate_new(struct orr_runtime *rt, struct settings *settings, lua_St
     if (error)
         goto not_opened;
     collector_begin(iso);
-    iso->collector.idle.work = collect_idly;
-    worker_add_idle_work(iso->worker, &iso->collector.idle);
     *out = L;
     return 0;
 not_opened:
@@ -217,17 +210,6 @@ int orr_lua_new(struct orr_runtime *rt, const struct orr_lua_options *options, l
 
 /* --- Closing ------------------------------------------------------------------------------------------------------ */
 
-void isolate_unref(struct orr_isolate *iso)
-{
-    if (--iso->references)
-        return;
-    struct alloc alloc = iso->alloc;
-    charge_close(iso);
-    settings_unref(iso->settings);
-    memory_close(iso);
-    alloc_free(&alloc, iso, sizeof *iso);
-}
-
 /* No task is left.  What the host's own state still has of the API finds it closed. */
 static void dispose(struct orr_isolate *iso)
 {
@@ -235,7 +217,7 @@ static void dispose(struct orr_isolate *iso)
     task_set_forget_errors(iso);
     isolate_forget_found();
     worker_close_share(iso->worker, &iso->share);
-    worker_remove_idle_work(iso->worker, &iso->collector.idle);
+    collector_end(iso);
     if (!iso->owned) {
         shutdown_end_all(iso);
         return;

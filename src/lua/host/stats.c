@@ -12,7 +12,7 @@
 static size_t memory_used(const struct orr_isolate *iso)
 {
     if (iso->owned)
-        return iso->memory.used;
+        return account_used(&iso->account);
     return ((size_t)lua_gc(iso->L, LUA_GCCOUNT) << 10) + (size_t)lua_gc(iso->L, LUA_GCCOUNTB);
 }
 
@@ -29,10 +29,10 @@ int orr_lua_stats(lua_State *L, struct orr_lua_stats *stats)
     *stats = (struct orr_lua_stats){
         .tasks = task_set_count(&iso->tasks),
         .memory_used = memory_used(iso),
-        .memory_peak = iso->memory.peak,
+        .memory_peak = account_peak(&iso->account),
         .memory_limit = iso->owned ? iso->limits.memory : 0,
-        .preemptions = iso->preemption.count,
-        .timeouts = iso->preemption.timeouts,
+        .preemptions = iso->statistics.preemptions,
+        .timeouts = iso->statistics.timeouts,
         .events_emitted = events->emitted,
         .events_refused = events->refused,
         .events_dropped = events->dropped,

@@ -1,4 +1,5 @@
 #include "lua/host/value.h"
+#include "lua/isolate/life.h"
 #include "lua/task/script.h"
 
 #include <errno.h>
@@ -42,7 +43,7 @@ static struct orr_function *function_new(struct orr_isolate *iso)
         return NULL;
     *function =
         (struct orr_function){ .iso = iso, .reference = LUA_NOREF, .script = script_running(iso), .references = 1 };
-    iso->references++;
+    isolate_ref(iso);
     return function;
 }
 

@@ -1,8 +1,11 @@
 #include "lua/isolate/charge.h"
 
 #include "lua/isolate.h"
+#include "lua/isolate/account.h"
+#include "lua/isolate/collector.h"
+#include "lua/isolate/execution.h"
+#include "lua/isolate/memory_alarm.h"
 #include "lua/isolate/quota.h"
-#include "lua/limits/budget.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -11,15 +14,21 @@
 enum {
     CHUNK_MIN = 16 << 10,
     CHUNK_MAX = 256 << 10,
-    CHUNKS = 256,       /* of the limit */
-    TELL = 16 << 10,    /* the collector is told of so much at a time */
-    OVERDRAFT = 2,      /* times the limit may be in use, for a moment */
-    PATIENCE_SHARE = 8, /* of the limit: how far the next error is from the last */
-    COLLECT_SHARE = 32, /* of the limit: what must have been allocated between two collections */
-    PLAIN_SHARE = 32,   /* of the limit: what plain code of the host's may overdraw between two slices */
+    CHUNKS = 256,         /* a chunk is the limit divided by this, between the two above */
+    TELL = 16 << 10,      /* bytes of which the collector is told at a time */
+    OVERDRAFT = 2,        /* times the limit may be in use, for a moment */
+    NEXT_ERROR_SHARE = 8, /* the next error is the limit divided by this away from the last */
+    COLLECT_SHARE = 32,   /* between two collections, the limit divided by this must have been allocated */
+    HOST_SHARE = 32,      /* plain code of the host may overdraw the limit divided by this, between two slices */
 };
 
 /* --- Drawing from the quota ------------------------------------------------------------------------------------------------ */
+
+void charge_open(struct charge *self, struct quota *quota, bool for_script)
+{
+    self->quota = quota;
+    self->for_script = for_script;
+}
 
 static size_t chunk_of(const struct quota *quota)
 {
@@ -29,7 +38,7 @@ static size_t chunk_of(const struct quota *quota)
 
 static bool take(const struct charge *charge, size_t bytes)
 {
-    return charge->own ? quota_take_own(charge->quota, bytes) : quota_take(charge->quota, bytes);
+    return charge->for_script ? quota_take_own(charge->quota, bytes) : quota_take(charge->quota, bytes);
 }
 
 /* How much more a total needs than the isolate has. */
@@ -65,11 +74,11 @@ static bool overdraw(struct charge *charge, size_t total, bool force)
     return true;
 }
 
-/* What was overdrawn is given back as far as it is not in use, and drawn if there is room for it by now. */
+/* Gives back what is overdrawn and not in use; draws the rest, if the quota has room for it by now. */
 static void repay(struct orr_isolate *iso)
 {
     struct charge *charge = &iso->charge;
-    size_t excess = charge->drawn + charge->overdrawn - iso->memory.used;
+    size_t excess = charge->drawn + charge->overdrawn - account_used(&iso->account);
     size_t unused = excess < charge->overdrawn ? excess : charge->overdrawn;
     quota_repay(charge->quota, unused);
     charge->overdrawn -= unused;
@@ -80,22 +89,17 @@ static void repay(struct orr_isolate *iso)
     }
 }
 
-/* The allocator is not to take more than is drawn without a look. */
+/* The allocator must not take more than is drawn without a look. */
 static void limit_credit(struct orr_isolate *iso)
 {
-    struct memory_account *account = &iso->memory;
-    size_t room = charge_room(iso);
-    if (account->credit <= room)
-        return;
-    account->given -= account->credit - room;
-    account->credit = room;
+    account_limit_credit(&iso->account, charge_room(iso));
 }
 
-/* Gives back what is not in use, but for so much, if it is more than twice that.  False if there was nothing. */
+/* If more than twice `slack` is drawn and not in use, gives back all but `slack`.  False if there was nothing. */
 static bool trim(struct orr_isolate *iso, size_t slack)
 {
     struct charge *charge = &iso->charge;
-    size_t had = charge->drawn + charge->overdrawn, kept = iso->memory.used + slack;
+    size_t had = charge->drawn + charge->overdrawn, kept = account_used(&iso->account) + slack;
     if (charge->overdrawn)
         repay(iso);
     if (!charge->overdrawn && charge->drawn > kept + slack) {
@@ -113,80 +117,80 @@ static void give_back(struct orr_isolate *iso)
         trim(iso, chunk_of(iso->charge.quota));
 }
 
-/* --- For the account ---------------------------------------------------------------------------------------------------------- */
+/* --- For the allocator ---------------------------------------------------------------------------------------------------------- */
 
-bool charge_overdraws_plainly(const struct orr_isolate *iso, size_t more)
+bool charge_host_may_overdraw(const struct orr_isolate *iso, size_t more)
 {
-    size_t total = iso->memory.used + more;
-    return !iso->execution.level &&
-           (iso->closing || (total <= iso->charge.plain && total / OVERDRAFT <= iso->limits.memory));
+    size_t total = account_used(&iso->account) + more;
+    return !execution_level(&iso->execution) &&
+           (iso->closing || (total <= iso->charge.host_overdraft && total / OVERDRAFT <= iso->limits.memory));
 }
 
 /*
- * At the limit, Lua is not refused what it asks for: it would collect its garbage then and there, and up to 5.4.7 there are stores into
- * tables that this pulls the ground from under.  Instead the hook is asked for (budget.h), which at the next instruction collects, and
- * raises the error if that has not helped.  One instruction, or one C function of ours, can overdraw the account; what goes beyond twice
- * the limit is refused after all.
+ * At the limit Lua is not refused what it asks for (memory.h says why).  Instead the alarm is raised, and the
+ * account overdrawn, by one instruction or one C function of ours.  A request beyond twice the limit is
+ * refused after all.
  *
- * In plain code of the host's no hook looks.  It may overdraw a little, for what it needs to call Lua, which is told at its first
- * instruction, and what closes the state may at any rate: refused, each such call would be a whole collection in one piece.
+ * In plain code of the host no hook looks.  It may overdraw a little, for what it needs to call Lua, which is
+ * told at its first instruction.  The code that closes the state may overdraw in any case.  Refused, each such call
+ * would be a whole collection in one piece.
  */
 bool charge_may_have(struct orr_isolate *iso, size_t more)
 {
     struct charge *charge = &iso->charge;
     size_t limit = iso->limits.memory;
-    size_t total = iso->memory.used + more;
+    size_t total = account_used(&iso->account) + more;
     if (!limit)
         return true;
-    if (charge->reports) {
+    if (charge->writes_report) {
         charge_cover(iso, more);
         return true;
     }
-    if (more <= limit && total <= iso->memory.next && draw(charge, total))
+    if (more <= limit && total <= account_look_at(&iso->account) && draw(charge, total))
         return true;
-    if (charge_overdraws_plainly(iso, more)) {
+    if (charge_host_may_overdraw(iso, more)) {
         charge_cover(iso, more);
         return true;
     }
     if (more > limit || total / OVERDRAFT > limit)
         return false;
-    bool told = total <= charge->patience;
-    return (told || budget_ask_for_memory(iso)) && overdraw(charge, total, false);
+    bool told = total <= charge->overdraft_end;
+    return (told || memory_alarm_raise(iso)) && overdraw(charge, total, false);
 }
 
 size_t charge_room(const struct orr_isolate *iso)
 {
     size_t has = iso->charge.drawn + iso->charge.overdrawn;
-    return !iso->charge.quota ? SIZE_MAX : has > iso->memory.used ? has - iso->memory.used : 0;
+    return !iso->charge.quota ? SIZE_MAX : has > account_used(&iso->account) ? has - account_used(&iso->account) : 0;
 }
 
 void charge_cover(struct orr_isolate *iso, size_t more)
 {
-    size_t total = iso->memory.used + more;
+    size_t total = account_used(&iso->account) + more;
     if (!draw(&iso->charge, total))
         overdraw(&iso->charge, total, true);
 }
 
-/* The next error is some way off: or what cleans up after this one would be made to collect again and again. */
+/* The next error is some way off: else the code that cleans up after this one would collect again and again. */
 bool charge_settle(struct orr_isolate *iso)
 {
     struct charge *charge = &iso->charge;
     size_t limit = iso->limits.memory;
     give_back(iso);
-    charge->patience = iso->memory.used + limit / PATIENCE_SHARE;
-    iso->memory.next = charge->patience > limit ? charge->patience : limit;
-    return iso->memory.used > limit || charge->overdrawn;
+    charge->overdraft_end = account_used(&iso->account) + limit / NEXT_ERROR_SHARE;
+    account_set_look_at(&iso->account, charge->overdraft_end > limit ? charge->overdraft_end : limit);
+    return account_used(&iso->account) > limit || charge->overdrawn;
 }
 
 void charge_end_slice(struct orr_isolate *iso)
 {
     struct charge *charge = &iso->charge;
-    if (iso->memory.next > iso->limits.memory && iso->memory.used < iso->limits.memory / 8 * 7)
-        iso->memory.next = iso->limits.memory;
+    if (account_look_at(&iso->account) > iso->limits.memory && account_used(&iso->account) < iso->limits.memory / 8 * 7)
+        account_set_look_at(&iso->account, iso->limits.memory);
     give_back(iso);
     if (!charge->overdrawn)
-        charge->patience = 0;
-    charge->plain = iso->memory.used + iso->limits.memory / PLAIN_SHARE;
+        charge->overdraft_end = 0;
+    charge->host_overdraft = account_used(&iso->account) + iso->limits.memory / HOST_SHARE;
 }
 
 void charge_close(struct orr_isolate *iso)
@@ -200,32 +204,31 @@ void charge_close(struct orr_isolate *iso)
 
 static void count(struct orr_isolate *iso, size_t bytes)
 {
-    iso->memory.used += bytes;
-    if (iso->memory.used > iso->memory.peak)
-        iso->memory.peak = iso->memory.used;
+    account_add(&iso->account, bytes);
+    account_note_peak(&iso->account);
     limit_credit(iso);
 }
 
-/* As if Lua had allocated as much. */
-void charge_tell(struct orr_isolate *iso, size_t bytes)
+/* The collector treats it as if Lua had allocated as much. */
+void charge_tell_collector(struct orr_isolate *iso, size_t bytes)
 {
     size_t untold = iso->charge.untold + bytes;
     iso->charge.untold = untold;
     if (untold < TELL)
         return;
     iso->charge.untold = 0;
-    if (iso->collector.managed)
-        collector_hear(iso, untold);
+    if (collector_is_managed(&iso->collector))
+        collector_note_allocated(iso, untold);
     else
-        lua_gc(iso->execution.running, LUA_GCSTEP, (int)(untold >> 10 < INT_MAX ? untold >> 10 : INT_MAX));
+        lua_gc(execution_running(&iso->execution), LUA_GCSTEP, (int)(untold >> 10 < INT_MAX ? untold >> 10 : INT_MAX));
 }
 
-/* In plain code of the host's no hook will look: it is collected here. */
+/* In plain code of the host no hook looks: so the collection is here. */
 static bool may_have_after_all(struct orr_isolate *iso, size_t bytes)
 {
-    if (iso->execution.level && iso->limits.mode != ORR_LUA_OFF)
+    if (execution_level(&iso->execution) && iso->limits.mode != ORR_LUA_OFF)
         return false;
-    return charge_collect(iso, iso->execution.running) && charge_may_have(iso, bytes);
+    return charge_collect(iso, execution_running(&iso->execution)) && charge_may_have(iso, bytes);
 }
 
 int charge_take(struct orr_isolate *iso, size_t bytes)
@@ -233,7 +236,7 @@ int charge_take(struct orr_isolate *iso, size_t bytes)
     if (!charge_may_have(iso, bytes) && !may_have_after_all(iso, bytes))
         return -ENOMEM;
     count(iso, bytes);
-    charge_tell(iso, bytes);
+    charge_tell_collector(iso, bytes);
     return 0;
 }
 
@@ -247,7 +250,7 @@ void charge_force(struct orr_isolate *iso, size_t bytes)
 
 void charge_give(struct orr_isolate *iso, size_t bytes)
 {
-    iso->memory.used -= bytes;
+    account_remove(&iso->account, bytes);
 }
 
 static void *resize(void *data, void *block, size_t old_size, size_t size)
@@ -262,7 +265,7 @@ static void *resize(void *data, void *block, size_t old_size, size_t size)
     void *result = alloc_resize(&iso->alloc, block, old_size, size);
     if (!result && size)
         return NULL;
-    iso->memory.used -= old_size;
+    account_remove(&iso->account, old_size);
     count(iso, size);
     iso->charge.untold += size > old_size ? size - old_size : 0;
     return result;
@@ -291,7 +294,8 @@ void charge_free_text(struct orr_isolate *iso, char **text)
 static bool may_help(const struct orr_isolate *iso)
 {
     const struct charge *charge = &iso->charge;
-    return !charge->collected_at || iso->memory.used >= charge->collected_at + iso->limits.memory / COLLECT_SHARE;
+    return !charge->collected_at ||
+           account_used(&iso->account) >= charge->collected_at + iso->limits.memory / COLLECT_SHARE;
 }
 
 bool charge_collect(struct orr_isolate *iso, lua_State *L)
@@ -300,21 +304,21 @@ bool charge_collect(struct orr_isolate *iso, lua_State *L)
     bool trimmed = trim(iso, 0);
     if (!may_help(iso))
         return trimmed;
-    if (iso->collector.managed && iso->execution.level) { /* for a slice's time: what is left is done in later turns */
+    if (collector_is_managed(&iso->collector) && execution_level(&iso->execution)) {
         collector_force(iso, 2);
-        collector_pay_anyway(iso, iso->limits.slice_ns);
+        collector_pay_anyway(iso, iso->limits.slice_ns); /* the rest is done in later turns */
     } else {
         lua_gc(L, LUA_GCCOLLECT);
     }
     trim(iso, 0);
-    charge->collected_at = iso->memory.used;
+    charge->collected_at = account_used(&iso->account);
     return true;
 }
 
-bool charge_collects(struct orr_isolate *iso)
+bool charge_begin_to_collect(struct orr_isolate *iso)
 {
     bool trimmed = trim(iso, 0);
-    if (!may_help(iso) || !iso->collector.managed)
+    if (!may_help(iso) || !collector_is_managed(&iso->collector))
         return trimmed;
     collector_force(iso, 2);
     return true;
@@ -323,23 +327,23 @@ bool charge_collects(struct orr_isolate *iso)
 void charge_collected(struct orr_isolate *iso)
 {
     trim(iso, 0);
-    iso->charge.collected_at = iso->memory.used;
+    iso->charge.collected_at = account_used(&iso->account);
 }
 
 size_t charge_overdraw_begin(struct orr_isolate *iso)
 {
-    size_t before = iso->charge.patience;
-    iso->charge.patience = SIZE_MAX;
+    size_t before = iso->charge.overdraft_end;
+    iso->charge.overdraft_end = SIZE_MAX;
     return before;
 }
 
 void charge_overdraw_end(struct orr_isolate *iso, size_t before)
 {
-    iso->charge.patience = before;
+    iso->charge.overdraft_end = before;
 }
 
 int charge_raise(lua_State *L)
 {
-    lua_pushliteral(L, "not enough memory"); /* which every state has: it is not made */
+    lua_pushliteral(L, "not enough memory"); /* every state has this text: it needs no memory */
     return lua_error(L);
 }

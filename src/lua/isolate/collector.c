@@ -2,21 +2,27 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "lua/limits/budget.h"
+#include "lua/isolate.h"
+#include "lua/isolate/account.h"
+#include "lua/isolate/ban.h"
+#include "lua/isolate/execution.h"
+#include "lua/isolate/interrupt.h"
+#include "lua/isolate/late_free.h"
+#include "lua/isolate/slab.h"
 
 #include <stdio.h>
 #include <string.h>
 
 enum {
-    STEP_MULTIPLIER = 16, /* of Lua's: with the size below, about a thousand units a step */
-    STEP_SIZE = 10,       /* the logarithm of what Lua calls a step's bytes */
-    STEP_UNITS = 1088,    /* that is so many */
+    STEP_MULTIPLIER = 16, /* Lua's `stepmul`: with the size below, about a thousand units a step */
+    STEP_SIZE = 10,       /* Lua's `stepsize`: the logarithm of a step's bytes */
+    STEP_UNITS = 1088,    /* units of work in such a step */
     RESERVE_KB = 1 << 20, /* what is allocated before Lua's own collector would begin */
     UNITS_PER_BYTE = 2,
     PAUSE = 200, /* percent */
     LEAST_PAUSE = 105,
     LEAST_GROWTH = 64 << 10,
-    ASKING_SHARE = 50,   /* of the time may go into asking for the hook, which takes long where calls are deep */
+    REQUEST_SHARE = 50,  /* one part in this of the time may go into requests, which take long where calls are deep */
     SHORT_TURN = 500000, /* nanoseconds */
     LONG_STEP = 1000000, /* nanoseconds from which on marking is done in one go */
 };
@@ -25,23 +31,24 @@ enum {
 
 /* --- Pace ---------------------------------------------------------------------------------------------------------------- */
 
-/* Lua's own collector is not to begin. */
+/* Keeps Lua's own collector from beginning. */
 static void hold_off(struct collector *self)
 {
-    lua_gc(self->keeper, LUA_GCSTEP, -RESERVE_KB);
+    lua_gc(self->stack, LUA_GCSTEP, -RESERVE_KB);
     self->left_to_lua = false;
 }
 
-/* What was found to be in use may grow by so much before the next cycle, in percent. */
+/* The next cycle begins at this percentage of the memory in use. */
 static unsigned allowed_growth(const struct orr_isolate *iso)
 {
     const struct collector *self = &iso->collector;
     uint64_t longest = iso->limits.longest_step_ns;
-    if (!longest || self->before < longest / 64)
+    if (!longest || self->longest_before < longest / 64)
         return self->pause;
-    /* What grows with a power of the memory must not come to more than the limit unnoticed. */
+    /* A step whose time grows with a power of the memory must not pass the limit unnoticed. */
     unsigned growth = self->pause < LEAST_PAUSE ? LEAST_PAUSE : self->pause;
-    while (growth > LEAST_PAUSE && self->before / 10000 * growth * growth / 10000 * growth * growth > longest / 2)
+    while (growth > LEAST_PAUSE &&
+           self->longest_before / 10000 * growth * growth / 10000 * growth * growth > longest / 2)
         growth -= 5;
     return growth;
 }
@@ -49,11 +56,11 @@ static unsigned allowed_growth(const struct orr_isolate *iso)
 static void set_threshold(struct orr_isolate *iso)
 {
     struct collector *self = &iso->collector;
-    size_t used = iso->memory.used, limit = iso->limits.memory;
+    size_t used = account_used(&iso->account), limit = iso->limits.memory;
     size_t threshold = used / 100 * allowed_growth(iso);
     if (limit && threshold > limit) /* somewhat below the limit, but not again and again */
         threshold = limit - used > used / 4 ? used + (limit - used) / 2 : used + used / 8;
-    size_t least = self->before < LONG_STEP ? LEAST_GROWTH : LEAST_GROWTH / 8;
+    size_t least = self->longest_before < LONG_STEP ? LEAST_GROWTH : LEAST_GROWTH / 8;
     self->threshold = threshold < used + least ? used + least : threshold;
 }
 
@@ -61,51 +68,54 @@ static void begin_cycle(struct collector *self)
 {
     self->in_cycle = true;
     self->longest = 0;
-    self->hurry = self->before >= LONG_STEP;
+    self->in_one_go = self->longest_before >= LONG_STEP;
 }
 
-static void condemn(struct orr_isolate *iso, uint64_t ns)
+static void ban(struct orr_isolate *iso, uint64_t ns)
 {
     char text[160], took[TEXT_DURATION_ROOM], longest[TEXT_DURATION_ROOM];
     text_duration(took, ns);
     text_duration(longest, iso->limits.longest_step_ns);
     snprintf(text, sizeof text, "its garbage took %s to collect in one piece, and may take %s", took, longest);
-    budget_condemn(iso, text);
+    ban_impose(iso, text);
 }
 
-/* Whether a step has become longer by more than the square of what the memory has. */
+/* Whether a step has grown by more than the square of what the memory has grown by. */
 static bool is_out_of_proportion(const struct collector *self, size_t left)
 {
-    double time = (double)self->longest / (double)(self->before + 1);
+    double time = (double)self->longest / (double)(self->longest_before + 1);
     double memory = (double)left / (double)(self->left_before + 1);
     return time > 1.15 && time > memory * memory;
 }
 
-/* Something in the heap takes time that grows with a power of its size.  The next cycle would tell for sure, and take too long. */
+/*
+ * Something in the heap takes time that grows with a power of its size.  The next cycle would tell for sure,
+ * and take too long.
+ */
 static void judge_cycle(struct orr_isolate *iso)
 {
     enum { RISES_MAX = 3 };
     struct collector *self = &iso->collector;
     uint64_t longest = iso->limits.longest_step_ns;
-    self->rises = is_out_of_proportion(self, iso->memory.used) ? self->rises + 1 : 0;
+    self->rises = is_out_of_proportion(self, account_used(&iso->account)) ? self->rises + 1 : 0;
     if (longest && self->rises >= RISES_MAX && self->longest > longest / 2)
-        condemn(iso, self->longest);
+        ban(iso, self->longest);
 }
 
 static void end_cycle(struct orr_isolate *iso)
 {
     struct collector *self = &iso->collector;
     judge_cycle(iso);
-    self->in_cycle = self->hurry = false;
+    self->in_cycle = self->in_one_go = false;
     self->owed = 0;
-    self->before = self->longest;
-    self->left_before = iso->memory.used;
+    self->longest_before = self->longest;
+    self->left_before = account_used(&iso->account);
     self->cycles++;
-    slab_trim(&iso->memory.slab, self->forced);
+    slab_trim(&iso->slab, self->forced);
     set_threshold(iso);
     if (!self->forced)
         return;
-    bool low = iso->limits.memory && iso->memory.used < iso->limits.memory / 8 * 7;
+    bool low = iso->limits.memory && account_used(&iso->account) < iso->limits.memory / 8 * 7;
     self->forced = low ? 0 : self->forced - 1;
     if (self->forced) {
         begin_cycle(self);
@@ -114,13 +124,13 @@ static void end_cycle(struct orr_isolate *iso)
 }
 
 /*
- * Plain code of the host's runs Lua, and there is no hook: Lua's own collector begins, until we step it again.  In the allocator;
- * this only sets the debt to nothing.
+ * Plain code of the host runs Lua, where there is no hook: Lua's own collector works, until we step it again.
+ * In the allocator: this only sets the debt to nothing.
  */
 static void let_lua_collect(struct collector *self)
 {
     if (!self->left_to_lua)
-        lua_gc(self->keeper, LUA_GCRESTART);
+        lua_gc(self->stack, LUA_GCRESTART);
     self->left_to_lua = true;
 }
 
@@ -131,28 +141,30 @@ void collector_take_back(struct orr_isolate *iso)
 }
 
 /*
- * Measures what asking takes, by the thread's own clock: what the kernel gives to others meanwhile does not count.  A machine that
- * is busy makes one measurement a thousand times too long now and then, and a script that nobody collects after for that much time makes a
- * great deal of garbage.  So what is believed at most doubles from one measurement to the next.
+ * Measures how long the request takes, by the thread's own clock: what the kernel gives to other threads
+ * meanwhile does not count.  On a busy machine a measurement is a thousand times too long now and then, and a script
+ * that nobody collects after for that much time makes a great deal of garbage.  So what is believed at most
+ * doubles from one measurement to the next.  Where instructions are counted, the hook comes soon enough.
  */
-static void ask_for_the_hook(struct orr_isolate *iso)
+static void request_hook(struct orr_isolate *iso)
 {
-    enum { ASKING_LEAST = 1000 }; /* nanoseconds */
+    enum { REQUEST_LEAST = 1000 }; /* nanoseconds */
     struct collector *self = &iso->collector;
     uint64_t cpu = clock_thread();
-    budget_ask_to_collect(iso);
-    uint64_t ns = clock_thread() - cpu, most = 2 * self->asking_ns + ASKING_LEAST;
-    self->asking_ns = ns < most ? ns : most;
+    if (iso->limits.mode == ORR_LUA_SIGNAL)
+        interrupt_request(iso);
+    uint64_t ns = clock_thread() - cpu, most = 2 * self->request_ns + REQUEST_LEAST;
+    self->request_ns = ns < most ? ns : most;
 }
 
-void collector_hear(struct orr_isolate *iso, size_t bytes)
+void collector_note_allocated(struct orr_isolate *iso, size_t bytes)
 {
     struct collector *self = &iso->collector;
-    if (!self->managed || self->stopped || self->paying)
+    if (!self->managed || self->stopped || self->at_work)
         return;
-    if (!self->in_cycle && iso->memory.used < self->threshold)
+    if (!self->in_cycle && account_used(&iso->account) < self->threshold)
         return;
-    if (!iso->execution.level) {
+    if (!execution_level(&iso->execution)) {
         let_lua_collect(self);
         return;
     }
@@ -163,13 +175,13 @@ void collector_hear(struct orr_isolate *iso, size_t bytes)
     uint64_t now = clock_now();
     if (now < self->quiet_until)
         return;
-    ask_for_the_hook(iso);
-    self->quiet_until = now + ASKING_SHARE * self->asking_ns;
+    request_hook(iso);
+    self->quiet_until = now + REQUEST_SHARE * self->request_ns;
 }
 
 bool collector_owes(const struct orr_isolate *iso)
 {
-    return iso->collector.owed || iso->collector.hurry || iso->memory.late;
+    return iso->collector.owed || iso->collector.in_one_go || late_free_any(&iso->late_free);
 }
 
 void collector_force(struct orr_isolate *iso, unsigned cycles)
@@ -215,7 +227,7 @@ void collector_keep(struct orr_isolate *iso, lua_State *L, int index)
     *last = metatable;
 }
 
-void collector_relent(struct orr_isolate *iso)
+void collector_stop_forcing(struct orr_isolate *iso)
 {
     struct collector *self = &iso->collector;
     self->forced = 0;
@@ -226,31 +238,32 @@ void collector_relent(struct orr_isolate *iso)
 /* --- Steps --------------------------------------------------------------------------------------------------------------- */
 
 struct payment {
-    uint64_t now; /* by the clock, */
-    uint64_t cpu; /* and by the thread's own, which does not count what the kernel gives to others */
+    uint64_t now; /* by the clock */
+    uint64_t cpu; /* by the thread's own, which does not count what the kernel gives to other threads */
     uint64_t until;
     unsigned steps; /* so far */
-    bool anyway;
+    bool anyway;    /* even if the turn or the slice is over */
 };
 
 /*
- * One step may take as long as the longest of the last cycle.  A turn that has just begun has to do; and one that is hardly longer than a
- * step gets one done, or nothing ever would be.
+ * One step may take as long as the longest of the last cycle.  In a turn that has just begun a step is taken
+ * all the same.  In a turn that is hardly longer than a step, one is taken: or nothing ever would be done.
  */
 static bool has_time(const struct orr_isolate *iso, const struct payment *payment)
 {
     const struct collector *self = &iso->collector;
     const struct watch *watch = worker_watch(iso->worker);
+    bool in_slice = execution_in_slice(&iso->execution);
     if (payment->anyway)
         return payment->now < payment->until;
     uint64_t turn_began = watch_turn_began(watch), turn_end = watch_turn_end(watch);
     uint64_t turn = turn_end - turn_began;
-    if (!payment->steps && !iso->preemption.slicing && turn < SHORT_TURN)
+    if (!payment->steps && !in_slice && turn < SHORT_TURN)
         return true;
     if (payment->now >= payment->until || payment->now >= turn_end ||
-        (iso->preemption.slicing && iso->preemption.slice_over))
+        (in_slice && interrupt_time_is_over(&iso->interrupt)))
         return false;
-    uint64_t expected = self->longest < self->before / 2 ? self->before : 0;
+    uint64_t expected = self->longest < self->longest_before / 2 ? self->longest_before : 0;
     return payment->now + expected <= turn_end || payment->now - turn_began < turn / 4;
 }
 
@@ -258,7 +271,7 @@ static void judge_step(struct orr_isolate *iso, uint64_t ns)
 {
     uint64_t longest = iso->limits.longest_step_ns;
     if (longest && ns > longest)
-        condemn(iso, ns);
+        ban(iso, ns);
 }
 
 static int make_object(lua_State *L)
@@ -268,28 +281,29 @@ static int make_object(lua_State *L)
 }
 
 /*
- * When marking ends, Lua frees, in the same piece of work, all that is garbage among the newest objects, up to the first that is not.  A
- * script can have made a hundred thousand since.  So the newest is always one that is not: a stack, which is looked at again when
- * marking ends, holds it until the next.  Without memory for it, the step may take long.
+ * When marking ends, Lua frees, in the same piece of work, all garbage among the newest objects, up to the
+ * first object that is alive.  A script can have made a hundred thousand since.  So the newest object is always
+ * alive: our stack, which is marked again when marking ends, holds it until the next.  Without memory for it,
+ * the step may take long.
  *
- * That stack is also what the collector runs its finalizers on: a call on the stack that a hook was called on would have Lua forget
- * which line it was at.
+ * The collector runs finalizers on that stack, too: a call on the stack that a hook was called on would have
+ * Lua forget which line it was at.
  */
-static void set_milestone(lua_State *keeper)
+static void set_milestone(lua_State *stack)
 {
-    lua_pushcfunction(keeper, make_object);
-    lua_pcall(keeper, 0, 1, 0);
-    lua_replace(keeper, 1);
+    lua_pushcfunction(stack, make_object);
+    lua_pcall(stack, 0, 1, 0);
+    lua_replace(stack, 1);
 }
 
 /* False if Lua's collector cannot be stepped now: we are in a finalizer. */
 static bool take_step(struct orr_isolate *iso, struct payment *payment)
 {
     struct collector *self = &iso->collector;
-    set_milestone(self->keeper);
-    memory_defer(iso, true);
-    int over = lua_gc(self->keeper, LUA_GCSTEP, 0);
-    memory_defer(iso, false);
+    set_milestone(self->stack);
+    late_free_switch(&iso->late_free, true);
+    int over = lua_gc(self->stack, LUA_GCSTEP, 0);
+    late_free_switch(&iso->late_free, false);
     if (over < 0)
         return false;
     uint64_t cpu = clock_thread(), ns = cpu - payment->cpu;
@@ -303,17 +317,17 @@ static bool take_step(struct orr_isolate *iso, struct payment *payment)
     judge_step(iso, ns);
     if (over)
         end_cycle(iso);
-    else if (self->longest >= self->before / 2)
-        self->hurry = false;
+    else if (self->longest >= self->longest_before / 2)
+        self->in_one_go = false;
     if (self->owed < OWED_ALL)
         self->owed -= self->owed < STEP_UNITS ? self->owed : STEP_UNITS;
     return true;
 }
 
-/* What steps have left to be freed is part of them, but each block is one for itself. */
+/* A block that a step has left to be freed counts as a step of its own. */
 static bool free_one(struct orr_isolate *iso, struct payment *payment)
 {
-    if (!memory_free_late(iso))
+    if (!late_free_one(&iso->late_free, &iso->alloc))
         return false;
     payment->now = clock_now();
     payment->cpu = clock_thread();
@@ -326,10 +340,10 @@ static bool pay(struct orr_isolate *iso, uint64_t until, bool anyway)
     struct collector *self = &iso->collector;
     struct payment payment = { .now = clock_now(), .cpu = clock_thread(), .until = until, .anyway = anyway };
     bool can = true;
-    self->paying = true;
+    self->at_work = true;
     while (can && collector_owes(iso) && has_time(iso, &payment))
         can = free_one(iso, &payment) || take_step(iso, &payment);
-    self->paying = false;
+    self->at_work = false;
     hold_off(self);
     return !can || !collector_owes(iso);
 }
@@ -345,13 +359,43 @@ void collector_pay_anyway(struct orr_isolate *iso, uint64_t ns)
         pay(iso, clock_after(clock_now(), ns), true);
 }
 
-/* A quarter more than the last cycle has left is enough to begin the next. */
-bool collector_idle(struct orr_isolate *iso, uint64_t until)
+void collector_reset(struct orr_isolate *iso, lua_State *L)
 {
+    struct collector *self = &iso->collector;
+    self->stopped = self->generational = false;
+    self->pause = PAUSE;
+    self->rate = 100;
+    if (!lua_gc(L, LUA_GCISRUNNING))
+        lua_gc(L, LUA_GCRESTART); /* this also makes a step due: so only if it is needed */
+    lua_gc(L, LUA_GCINC, PAUSE, STEP_MULTIPLIER, STEP_SIZE);
+    if (self->managed)
+        hold_off(self);
+}
+
+void collector_open(struct orr_isolate *iso, lua_State *L)
+{
+    struct collector *self = &iso->collector;
+    self->stack = lua_newthread(L);
+    lua_pushnil(self->stack);
+    luaL_ref(L, LUA_REGISTRYINDEX);
+    lua_newtable(L);
+    self->kept = luaL_ref(L, LUA_REGISTRYINDEX);
+    self->managed = iso->limits.mode != ORR_LUA_OFF;
+    self->threshold = SIZE_MAX;
+    collector_reset(iso, L);
+}
+
+/*
+ * Takes steps in time that the host has left.  True if there is more that it could do.  A cycle begins here when
+ * a quarter more is in use than the last cycle has left.
+ */
+static bool work_idly(struct idle_work *work, uint64_t until)
+{
+    struct orr_isolate *iso = container_of(work, struct orr_isolate, collector.idle);
     struct collector *self = &iso->collector;
     if (!self->managed || self->stopped || iso->closing)
         return false;
-    if (!self->in_cycle && iso->memory.used < self->left_before + self->left_before / 4)
+    if (!self->in_cycle && account_used(&iso->account) < self->left_before + self->left_before / 4)
         return false;
     if (!self->in_cycle)
         begin_cycle(self);
@@ -363,34 +407,16 @@ bool collector_idle(struct orr_isolate *iso, uint64_t until)
     return self->in_cycle;
 }
 
-void collector_reset(struct orr_isolate *iso, lua_State *L)
-{
-    struct collector *self = &iso->collector;
-    self->stopped = self->generational = false;
-    self->pause = PAUSE;
-    self->rate = 100;
-    if (!lua_gc(L, LUA_GCISRUNNING))
-        lua_gc(L, LUA_GCRESTART); /* which also makes a step due: so not for nothing */
-    lua_gc(L, LUA_GCINC, PAUSE, STEP_MULTIPLIER, STEP_SIZE);
-    if (self->managed)
-        hold_off(self);
-}
-
-void collector_open(struct orr_isolate *iso, lua_State *L)
-{
-    struct collector *self = &iso->collector;
-    self->keeper = lua_newthread(L);
-    lua_pushnil(self->keeper);
-    luaL_ref(L, LUA_REGISTRYINDEX);
-    lua_newtable(L);
-    self->kept = luaL_ref(L, LUA_REGISTRYINDEX);
-    self->managed = iso->limits.mode != ORR_LUA_OFF;
-    self->threshold = SIZE_MAX;
-    collector_reset(iso, L);
-}
-
 void collector_begin(struct orr_isolate *iso)
 {
-    iso->collector.left_before = iso->memory.used;
+    struct collector *self = &iso->collector;
+    self->left_before = account_used(&iso->account);
     set_threshold(iso);
+    self->idle.work = work_idly;
+    worker_add_idle_work(iso->worker, &self->idle);
+}
+
+void collector_end(struct orr_isolate *iso)
+{
+    worker_remove_idle_work(iso->worker, &iso->collector.idle);
 }

@@ -1,10 +1,16 @@
 /*
  * What runs in an isolate at this moment.
  *
- * `running` is the coroutine whose Lua runs; a signal handler reads it, so it is volatile.  `current` is
- * the Lua task that it runs for, NULL in plain calls of the host.  `chain` leads from the running
- * coroutine out through the coroutines of the script's own to the task.  `level` leads out through Lua
- * inside Lua: a poll inside a call inside a poll.
+ * Lua runs in *slices*: from when a worker polls a task, or the host makes a call, until that returns.
+ * Inside a slice, Lua runs in *levels*: a poll of a task inside a call inside a poll of another task.
+ * Inside a level, coroutines of the script's own form a *chain* from the running one out to the level's.
+ *
+ * Tasks and calls are left by yielding.  Before Lua is made to yield, `yield` says why.  Each coroutine
+ * on the way out passes the yield on; the level takes the reason with execution_take_yield().
+ *
+ * A signal handler on the worker's thread reads `running`, `level` and `yield`: `running` and `yield` are
+ * volatile.  A level is complete before `level` points to it and stays so until `level` is reset, and no
+ * function inlined here lets the compiler see both sides.
  *
  * The isolate's worker's thread.
  */
@@ -14,8 +20,8 @@
 #include "lua/isolate/compat.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
-struct level;
 struct ltask;
 
 /* One resume of a coroutine of the script's own, inside a task or a call. */
@@ -26,18 +32,238 @@ struct chain {
     bool in_hook;  /* our hook runs on it, or has raised an error there: Lua then leaves hooks off */
 };
 
-struct execution {
-    struct ltask *current;
-    lua_State *volatile running;
-    struct chain *chain;
-    struct level *level; /* the innermost */
-    unsigned depth;      /* polls inside polls */
-    unsigned visits;     /* nested isolate_visit() calls that entered the worker; 0 in ordinary turns */
-    unsigned calls;      /* calls from and to the host under way */
-    unsigned closes;     /* nested closes of coroutines */
-    bool host_waits;     /* plain code of the host waits for the Lua that runs */
-    bool suspending;     /* a task's coroutines are yielding outwards, because the task waits */
-    lua_State *ended_in; /* the coroutine in which a call was ended */
+/* Whether the limits let a level go on. */
+enum level_end {
+    LEVEL_GOES_ON,
+    LEVEL_TIMED_OUT,       /* its own time is up */
+    LEVEL_ENDS_WITH_OUTER, /* the time of a level outside is up: that one ends, and is reported, too */
 };
+
+/* A stretch of Lua inside another: a poll of a task, or a call from the host. */
+struct level {
+    struct level *outer;
+    lua_State *co;      /* the coroutine that it runs on */
+    bool host_waits;    /* the caller waits for it on the C stack: it cannot be suspended */
+    bool fair;          /* other Lua of the isolate may run while it is suspended */
+    uint8_t entry;      /* enum orr_lua_entry */
+    uint32_t script;    /* the script whose task it is; 0 for none */
+    uint64_t limit;     /* nanoseconds, or instructions where those are counted; 0 for none */
+    uint64_t used;      /* of the limit, before this stretch */
+    uint64_t since;     /* when it began, once that matters; 0 before */
+    bool exposed;       /* a script has the coroutine */
+    bool raised;        /* the body has ended with an error */
+    uint8_t end;        /* enum level_end */
+    char *report;       /* the report of its end; NULL for none */
+    struct ltask *task; /* the task that is polled; NULL for a call */
+    lua_State *outer_running;
+    struct chain *outer_chain;
+};
+
+enum slice_state {
+    SLICE_NONE,
+    SLICE_RUNS,
+    SLICE_UNWINDS, /* its time is over, and every task out to the worker yields */
+};
+
+/* Why the coroutines of a level yield, from the innermost out. */
+enum yield_reason {
+    YIELD_NONE,      /* they do not; or a C function that is not ours has yielded */
+    YIELD_WAIT,      /* the task waits */
+    YIELD_PREEMPTED, /* the slice is over */
+    YIELD_HOLDING,   /* the slice is over, and no other Lua of the isolate may run first, even if the task is fair */
+    YIELD_ENDED,     /* the level has ended, and is not resumed */
+};
+
+struct execution {
+    struct ltask *current;       /* the task that the running coroutine works for; NULL in plain calls of the host */
+    lua_State *volatile running; /* the coroutine whose Lua runs */
+    struct chain *chain;         /* leads from the running coroutine out to the level's */
+    struct level *level;         /* the innermost; NULL if no Lua runs under limits */
+    unsigned depth;              /* polls inside polls */
+    unsigned visits;             /* nested isolate_visit() calls that entered the worker; 0 in ordinary turns */
+    unsigned calls;              /* calls from and to the host under way */
+    unsigned closes;             /* nested closes of coroutines */
+    bool host_waits;             /* plain code of the host waits for the Lua that runs */
+    uint8_t slice;               /* enum slice_state */
+    volatile uint8_t yield;      /* enum yield_reason */
+    lua_State *yielded_in;       /* the innermost coroutine that yielded last */
+};
+
+/* --- Questions ---------------------------------------------------------------------------------------- */
+
+static inline struct ltask *execution_task(const struct execution *self)
+{
+    return self->current;
+}
+
+static inline lua_State *execution_running(const struct execution *self)
+{
+    return self->running;
+}
+
+static inline struct chain *execution_chain(const struct execution *self)
+{
+    return self->chain;
+}
+
+static inline struct level *execution_level(const struct execution *self)
+{
+    return self->level;
+}
+
+/* Whether Lua runs in a slice. */
+static inline bool execution_in_slice(const struct execution *self)
+{
+    return self->slice != SLICE_NONE;
+}
+
+/* Whether the slice is over, and every task out to the worker yields. */
+static inline bool execution_unwinds(const struct execution *self)
+{
+    return self->slice == SLICE_UNWINDS;
+}
+
+/* Whether the coroutines of the running level are on their way out. */
+static inline bool execution_yields(const struct execution *self)
+{
+    return self->yield != YIELD_NONE;
+}
+
+/* Whether the limits end the innermost level: the script gets no further turn there. */
+static inline bool execution_is_ending(const struct execution *self)
+{
+    return self->level && self->level->end != LEVEL_GOES_ON;
+}
+
+/* Whether L is the coroutine of the innermost level itself, and not one of the script's own. */
+static inline bool execution_is_base(const struct execution *self, const lua_State *L)
+{
+    return self->level && self->level->co == L;
+}
+
+/* Whether a call from or to the host, or a poll, is under way. */
+static inline bool execution_is_busy(const struct execution *self)
+{
+    return self->depth || self->calls;
+}
+
+/* The coroutine that keeps L, out through a chain, from yielding; NULL if all of them can. */
+lua_State *chain_find_stuck(lua_State *L, const struct chain *chain);
+
+static inline bool chain_can_yield(lua_State *L, const struct chain *chain)
+{
+    return !chain_find_stuck(L, chain);
+}
+
+/*
+ * Pushes a coroutine on L.  There is no way to do that but by its own stack.  That may be full, and
+ * lua_checkstack() would enlarge the frame of a coroutine that was suspended in mid-slice each time.  So the
+ * value goes onto one of the few slots that Lua has beyond the last, for values that do not stay.
+ */
+void execution_push_coroutine(lua_State *L, lua_State *co);
+
+/* Whether L is the running coroutine and can yield, out to its level. */
+static inline bool execution_can_yield(const struct execution *self, const lua_State *L)
+{
+    return L == self->running && chain_can_yield(self->running, self->chain);
+}
+
+/* --- Changes ------------------------------------------------------------------------------------------ */
+
+/* The coroutines of the running level are about to yield, from L out. */
+static inline void execution_begin_yield(struct execution *self, enum yield_reason reason, lua_State *L)
+{
+    self->yielded_in = L;
+    self->yield = (uint8_t)reason;
+}
+
+/* Why the level has yielded.  From now on nothing yields. */
+static inline enum yield_reason execution_take_yield(struct execution *self)
+{
+    enum yield_reason reason = (enum yield_reason)self->yield;
+    self->yield = YIELD_NONE;
+    return reason;
+}
+
+/* A yield that was stopped on its way out. */
+struct yield_state {
+    uint8_t reason, slice;
+};
+
+/* Nothing yields any more, until execution_go_on_yielding() gets the answer of this: an error may be raised. */
+static inline struct yield_state execution_stop_yield(struct execution *self)
+{
+    struct yield_state before = { .reason = self->yield, .slice = self->slice };
+    self->yield = YIELD_NONE;
+    if (self->slice == SLICE_UNWINDS)
+        self->slice = SLICE_RUNS;
+    return before;
+}
+
+static inline void execution_go_on_yielding(struct execution *self, struct yield_state before)
+{
+    self->yield = before.reason;
+    self->slice = before.slice;
+}
+
+static inline void execution_set_slice(struct execution *self, enum slice_state state)
+{
+    self->slice = (uint8_t)state;
+}
+
+/* Where instructions are counted: charges them to every level, innermost to outermost. */
+static inline void execution_charge(struct execution *self, uint64_t instructions)
+{
+    for (struct level *level = self->level; level; level = level->outer)
+        level->used += instructions;
+}
+
+/* Nested closes of coroutines. */
+static inline unsigned execution_closes(const struct execution *self)
+{
+    return self->closes;
+}
+
+/* A coroutine is being closed, and runs, until execution_end_close() gets the answer of this. */
+static inline lua_State *execution_begin_close(struct execution *self, lua_State *co)
+{
+    lua_State *running = self->running;
+    self->closes++;
+    self->running = co;
+    return running;
+}
+
+static inline void execution_end_close(struct execution *self, lua_State *running)
+{
+    self->running = running;
+    self->closes--;
+}
+
+/* A coroutine of the script's own is resumed by L, and runs, until execution_leave_chain() gets the answer of this. */
+static inline lua_State *execution_enter_chain(struct execution *self, struct chain *chain, lua_State *L, lua_State *co)
+{
+    lua_State *running = self->running;
+    *chain = (struct chain){ .outer = self->chain, .L = L, .co = co };
+    self->chain = chain;
+    self->running = co;
+    return running;
+}
+
+static inline void execution_leave_chain(struct execution *self, const struct chain *chain, lua_State *running)
+{
+    self->chain = chain->outer;
+    self->running = running;
+}
+
+/* A call from the host, or to it, is under way until execution_end_call(). */
+static inline void execution_begin_call(struct execution *self)
+{
+    self->calls++;
+}
+
+static inline void execution_end_call(struct execution *self)
+{
+    self->calls--;
+}
 
 #endif

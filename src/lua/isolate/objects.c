@@ -1,7 +1,8 @@
 #include "lua/isolate/objects.h"
 
 #include "lua/isolate.h"
-#include "lua/limits/budget.h"
+#include "lua/isolate/collector.h"
+#include "lua/isolate/interrupt.h"
 
 enum { FRESH_MAX = 8192 }; /* objects between two cycles */
 
@@ -9,7 +10,7 @@ static void force_cycle(struct orr_isolate *iso)
 {
     struct objects *self = &iso->objects;
     self->fresh = 0;
-    if (iso->collector.managed && budget_ask(iso))
+    if (collector_is_managed(&iso->collector) && interrupt_request(iso))
         collector_force(iso, 1);
 }
 
@@ -18,8 +19,10 @@ void objects_check(struct orr_isolate *iso, lua_State *L)
     unsigned most = iso->limits.max_objects;
     if (!most || iso->objects.count < most)
         return;
-    force_cycle(iso); /* whoever catches the error and tries again has the collector's help */
-    luaL_error(L, "too many events, futures, channels, timers and the like: there are %d, and may be no more",
+    force_cycle(iso); /* a script that catches the error and tries again has the collector's help */
+    luaL_error(L,
+               "too many events, futures, channels, timers and other objects: the limit is %d; "
+               "close or drop those that are not needed",
                (int)most);
 }
 
@@ -29,12 +32,12 @@ void objects_made(struct orr_isolate *iso)
     self->count++;
     if (!iso->limits.max_objects)
         return;
-    if (self->cycles != iso->collector.cycles) {
-        self->cycles = iso->collector.cycles;
+    if (self->cycles != collector_cycles(&iso->collector)) {
+        self->cycles = collector_cycles(&iso->collector);
         self->fresh = 0;
     }
-    if (++self->fresh >= FRESH_MAX ||
-        self->count >= iso->limits.max_objects) /* so that the next finds room, if there is any */
+    bool full = self->count >= iso->limits.max_objects; /* the next should find room, if there is any */
+    if (++self->fresh >= FRESH_MAX || full)
         force_cycle(iso);
 }
 

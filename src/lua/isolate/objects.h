@@ -1,9 +1,9 @@
 /*
  * How many objects with a finalizer an isolate has: events, mutexes, futures, channels, timers and so on.
  *
- * When marking ends, Lua's collector walks over all of them, and marks again those that are garbage, in one piece.  So an untrusted
- * script may have only so many (`max_objects`).  After every few thousand new ones a cycle of the collector is forced, so that not
- * many of them become garbage at once, and those that are garbage do not count for long.
+ * When marking ends, Lua's collector walks over all of them, and marks those that are garbage again, in one
+ * piece.  So an untrusted script may have `max_objects` of them.  After every few thousand new objects a cycle
+ * of the collector is forced: so not many become garbage at once, and garbage does not count for long.
  *
  * The isolate's worker's thread.
  */
@@ -18,15 +18,17 @@ struct orr_isolate;
 
 struct objects {
     unsigned count;  /* made, and not finalized yet */
-    unsigned fresh;  /* made since a cycle was forced for their sake, or another has ended */
-    uint64_t cycles; /* of the collector that were over when the last was made */
+    unsigned fresh;  /* made since the last cycle of the collector was forced or has ended */
+    uint64_t cycles; /* cycles of the collector that were over when the last object was made */
 };
 
-/* Before one is made: raises an error if there are too many. */
+/* To be called before an object is made: raises an error if there are too many. */
 void objects_check(struct orr_isolate *iso, lua_State *L);
 
-/* The object has its metatable, so its finalizer will run; and now it has run. */
+/* An object has its metatable, so its finalizer will run. */
 void objects_made(struct orr_isolate *iso);
+
+/* The finalizer of an object has run. */
 void objects_gone(struct orr_isolate *iso);
 
 #endif

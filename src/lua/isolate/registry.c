@@ -1,9 +1,8 @@
 #include "lua/isolate/registry.h"
 
 #include "lua/isolate.h"
+#include "lua/isolate/interrupt.h"
 #include "lua/isolate/settings.h"
-#include "lua/limits/budget.h"
-#include "lua/sandbox/sandbox.h"
 
 #include <string.h>
 
@@ -17,6 +16,15 @@ void registry_open(struct orr_isolate *iso, lua_State *L)
         lua_rawseti(L, -2, i);
     }
     iso->registry.coroutines = luaL_ref(L, LUA_REGISTRYINDEX);
+}
+
+void registry_push_weak_table(lua_State *L)
+{
+    lua_newtable(L);
+    lua_createtable(L, 0, 1);
+    lua_pushliteral(L, "k");
+    lua_setfield(L, -2, "__mode");
+    lua_setmetatable(L, -2);
 }
 
 /* --- Registration ------------------------------------------------------------------------------------------ */
@@ -40,7 +48,7 @@ void isolate_class(struct orr_isolate *iso, lua_State *L, const char *name, cons
     }
     lua_pushvalue(L, -1);
     lua_setfield(L, -3, "methods");
-    if (sandbox_applies(iso) || iso->settings->for_jobs)
+    if (isolate_is_sandboxed(iso) || iso->settings->for_jobs)
         lua_pushboolean(L, false); /* or one script, or job, could change them for all */
     else
         lua_pushvalue(L, -1);
@@ -89,11 +97,11 @@ void *isolate_check(lua_State *L, int index, enum object_class which, const char
 
 /* --- Anchors and coroutines --------------------------------------------------------------------------------- */
 
-/* Some free indices are at hand; the rest are a list in the table itself. */
+/* A few free anchors are in an array; the rest are a list in the table itself. */
 static int take_free_anchor(struct orr_isolate *iso, lua_State *L)
 {
-    if (iso->registry.handy)
-        return iso->registry.handy_anchors[--iso->registry.handy];
+    if (iso->registry.spare_count)
+        return iso->registry.spare_anchors[--iso->registry.spare_count];
     int index = iso->registry.free_anchor;
     if (!index)
         return 0;
@@ -105,7 +113,7 @@ static int take_free_anchor(struct orr_isolate *iso, lua_State *L)
 
 int isolate_anchor(struct orr_isolate *iso, lua_State *L)
 {
-    lua_rawgeti(L, LUA_REGISTRYINDEX, iso->registry.anchors);
+    registry_push_anchors(&iso->registry, L);
     int index = take_free_anchor(iso, L);
     bool grows = !index;
     if (grows)
@@ -120,20 +128,20 @@ int isolate_anchor(struct orr_isolate *iso, lua_State *L)
 
 void isolate_push_anchored(struct orr_isolate *iso, lua_State *L, int anchor)
 {
-    lua_rawgeti(L, LUA_REGISTRYINDEX, iso->registry.anchors);
+    registry_push_anchors(&iso->registry, L);
     lua_rawgeti(L, -1, anchor);
     lua_remove(L, -2);
 }
 
 void isolate_unanchor(struct orr_isolate *iso, lua_State *L, int anchor)
 {
-    lua_rawgeti(L, LUA_REGISTRYINDEX, iso->registry.anchors);
-    bool handy = iso->registry.handy < HANDY_ANCHORS;
-    lua_pushinteger(L, handy ? 0 : iso->registry.free_anchor);
+    registry_push_anchors(&iso->registry, L);
+    bool spare = iso->registry.spare_count < SPARE_ANCHORS;
+    lua_pushinteger(L, spare ? 0 : iso->registry.free_anchor);
     lua_rawseti(L, -2, anchor); /* in place of what is there */
     lua_pop(L, 1);
-    if (handy)
-        iso->registry.handy_anchors[iso->registry.handy++] = anchor;
+    if (spare)
+        iso->registry.spare_anchors[iso->registry.spare_count++] = anchor;
     else
         iso->registry.free_anchor = anchor;
 }
@@ -142,7 +150,7 @@ void isolate_set_anchor(struct orr_isolate *iso, lua_State *L, int anchor, bool 
 {
     if (!value)
         lua_pushboolean(L, false);
-    lua_rawgeti(L, LUA_REGISTRYINDEX, iso->registry.anchors);
+    registry_push_anchors(&iso->registry, L);
     lua_insert(L, -2);
     lua_rawseti(L, -2, anchor);
     lua_pop(L, 1);
@@ -152,7 +160,7 @@ lua_State *isolate_coroutine(struct orr_isolate *iso, lua_State *L)
 {
     if (!iso->registry.coroutine_count) {
         lua_State *co = lua_newthread(L);
-        budget_made_coroutine(iso, L, co);
+        interrupt_made_coroutine(iso, L, co);
         return co;
     }
     lua_rawgeti(L, LUA_REGISTRYINDEX, iso->registry.coroutines);

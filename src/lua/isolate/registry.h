@@ -18,7 +18,7 @@ struct orr_isolate;
 
 enum {
     COROUTINES_MAX = 256, /* coroutines kept for the next tasks */
-    HANDY_ANCHORS = 16,   /* free anchors kept outside the table */
+    SPARE_ANCHORS = 16,   /* free anchors kept outside the table */
 };
 
 enum object_class {
@@ -39,8 +39,8 @@ struct registry {
     int anchors;     /* reference to the table of anchored values */
     int free_anchor; /* head of the list of free anchors in that table; 0 for none */
     int last_anchor; /* the highest anchor ever used */
-    int handy;       /* how many of `handy_anchors` are filled */
-    int handy_anchors[HANDY_ANCHORS];
+    int spare_count; /* how many of `spare_anchors` are filled */
+    int spare_anchors[SPARE_ANCHORS];
     int coroutines;                         /* reference to the table of spare coroutines */
     int coroutine_count;                    /* how many it holds */
     int classes[OBJECT_CLASSES];            /* references to the metatables */
@@ -49,6 +49,15 @@ struct registry {
 
 /* Makes the tables.  May raise. */
 void registry_open(struct orr_isolate *iso, lua_State *L);
+
+/* Pushes the table of anchored values, by anchor.  Never allocates. */
+static inline void registry_push_anchors(const struct registry *self, lua_State *L)
+{
+    lua_rawgeti(L, LUA_REGISTRYINDEX, self->anchors);
+}
+
+/* Pushes a new table whose keys are weak.  May raise. */
+void registry_push_weak_table(lua_State *L);
 
 /* Registers C functions with the isolate as their first upvalue, into the table at the top of L. */
 void isolate_register(struct orr_isolate *iso, lua_State *L, const luaL_Reg *functions);

@@ -54,6 +54,12 @@ void slab_trim(struct slab *slab, bool all);
 /* Whether a block is in one of the slab's chunks.  Walks over all of them. */
 bool slab_has(const struct slab *slab, const void *block);
 
+/* Bytes in pages that are in use. */
+static inline size_t slab_held(const struct slab *slab)
+{
+    return slab->held;
+}
+
 /* Unmaps everything, whatever is still taken. */
 void slab_close(struct slab *slab);
 

@@ -1,6 +1,12 @@
 #include "lua/limits/finalizers.h"
 
-#include "lua/limits/budget.h"
+#include "lua/isolate/execution.h"
+#include "lua/isolate/interrupt.h"
+#include "lua/isolate/registry.h"
+#include "lua/isolate/visit.h"
+#include "lua/limits/grace_period.h"
+#include "lua/limits/level.h"
+#include "lua/limits/slice.h"
 
 static const char noted_key; /* in the registry: metatables with a finalizer, as weak keys */
 
@@ -57,11 +63,7 @@ static int set_any_metatable(lua_State *L)
 
 void finalizers_open(lua_State *L)
 {
-    lua_newtable(L);
-    lua_createtable(L, 0, 1);
-    lua_pushliteral(L, "k");
-    lua_setfield(L, -2, "__mode");
-    lua_setmetatable(L, -2);
+    registry_push_weak_table(L);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &noted_key);
     lua_pushcfunction(L, set_metatable);
     lua_setglobal(L, "setmetatable");
@@ -77,17 +79,17 @@ void finalizers_open(lua_State *L)
 /* Runs what is on the coroutine: [finalizer] [object].  Answers whether it has raised an error, which is on top then. */
 static bool run(struct orr_isolate *iso, lua_State *L, lua_State *co, uint64_t limit)
 {
-    struct level level = { .co = co, .plain = true, .entry = ORR_LUA_CALL };
+    struct level level = { .co = co, .host_waits = true, .entry = ORR_LUA_CALL };
     level.limit = iso->limits.mode == ORR_LUA_SIGNAL ? limit : 10 * (uint64_t)iso->limits.check_interval;
     int results;
-    bool outermost = budget_begin_slice(iso);
+    bool outermost = slice_begin(iso);
     level_enter(iso, &level, NULL);
     int status = lua_resume(co, L, 1, &results);
-    bool ended = level.ending || status == LUA_YIELD;
-    iso->execution.suspending = false;
+    bool ended = level.end != LEVEL_GOES_ON || status == LUA_YIELD;
+    execution_take_yield(&iso->execution);
     level_leave(iso, &level);
     if (outermost)
-        budget_end_slice(iso);
+        slice_end(iso);
     return !ended && status != LUA_OK;
 }
 
@@ -95,12 +97,12 @@ static bool run(struct orr_isolate *iso, lua_State *L, lua_State *co, uint64_t l
 static int finalize(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
-    uint64_t left = shutdown_left(iso, EVERY_SCRIPT), longest = worker_grace_ns(iso->worker) / 2;
+    uint64_t left = grace_period_left(iso, EVERY_SCRIPT), longest = worker_grace_ns(iso->worker) / 2;
     if (!left)
         return 0;
     lua_settop(L, 1);
     lua_State *co = lua_newthread(L);
-    budget_made_coroutine(iso, L, co);
+    interrupt_made_coroutine(iso, L, co);
     lua_pushvalue(L, lua_upvalueindex(2));
     lua_pushvalue(L, 1);
     lua_xmove(L, co, 2);

@@ -1,6 +1,10 @@
 #include "lua/limits/hooks.h"
 
-#include "lua/limits/budget.h"
+#include "lua/isolate/execution.h"
+#include "lua/isolate/interrupt.h"
+#include "lua/isolate/registry.h"
+#include "lua/isolate/visit.h"
+#include "lua/limits/preempt.h"
 
 #include <string.h>
 
@@ -105,11 +109,11 @@ static void look(struct orr_isolate *iso, lua_State *L, struct script_hook *hook
 {
     enum { LINES = 100 };
     bool lines = hook->mask & LUA_MASKLINE;
-    if (event != (lines ? LUA_HOOKLINE : LUA_HOOKCOUNT) || !iso->preemption.requested || skips(hook))
+    if (event != (lines ? LUA_HOOKLINE : LUA_HOOKCOUNT) || !interrupt_is_requested(&iso->interrupt) || skips(hook))
         return;
-    if (hook->looks_left > 0 && hook->looks_left-- && !iso->execution.level->ending)
+    if (hook->looks_left > 0 && hook->looks_left-- && !execution_is_ending(&iso->execution))
         return;
-    if (!budget_look_in_hook(iso, L) && lines)
+    if (!preempt_in_script_hook(iso, L) && lines)
         hook->looks_left = LINES;
 }
 
@@ -129,22 +133,22 @@ static void on_event(lua_State *L, lua_Debug *event)
     if (!hook || !iso) { /* it is inherited */
         lua_sethook(L, NULL, 0, 0);
         if (iso)
-            budget_switched(iso);
+            interrupt_switched(&iso->interrupt, iso);
         return;
     }
-    bool ending = iso->execution.level && iso->execution.level->ending;
+    bool ending = execution_is_ending(&iso->execution);
     bool wanted = is_wanted(L, hook, event->event);
     if (event->event == LUA_HOOKCOUNT) {
         hook->late = 0;
         if (!ending)
             set_piece(iso, L, on_event, hook);
-    } else if (iso->preemption.requested) {
+    } else if (interrupt_is_requested(&iso->interrupt)) {
         hurry(L, on_event, hook);
     }
     if (wanted && !ending)
         tell(L, event);
     note_beginning(L, hook, event);
-    if (iso->execution.level && lua_gethook(L) == on_event) /* the script has not taken it away */
+    if (execution_level(&iso->execution) && lua_gethook(L) == on_event) /* the script has not taken it away */
         look(iso, L, hook, event->event);
 }
 
@@ -184,16 +188,16 @@ static void push_mask(lua_State *L, int mask)
                     mask & LUA_MASKLINE ? "l" : "");
 }
 
-/* Nothing between the two calls of the budget raises. */
+/* Nothing raises while the hook is locked. */
 static void set(struct orr_isolate *iso, lua_State *co, const struct script_hook *hook)
 {
-    budget_hands_off(iso);
+    interrupt_lock_hook(iso);
     if (hook)
         lua_sethook(co, on_event, hook->mask | (iso->limits.mode == ORR_LUA_SIGNAL ? LUA_MASKCOUNT : 0),
                     next_piece(iso, hook));
     else
         lua_sethook(co, NULL, 0, 0);
-    budget_hands_on(iso);
+    interrupt_unlock_hook(iso);
 }
 
 /* [thread] [function] [mask] [count] */
@@ -233,7 +237,7 @@ static int hook_get(lua_State *L)
     refuse_counted(L, iso);
     int before, mask, count;
     lua_State *co = meant(L, &before);
-    lua_Hook hook = budget_others_hook(iso, co, &mask, &count);
+    lua_Hook hook = interrupt_foreign_hook(iso, co, &mask, &count);
     struct script_hook *own = NULL;
     if (hook == on_event) {
         push_meant(L, before);
@@ -269,14 +273,10 @@ static bool replace(struct orr_isolate *iso, lua_State *L, const char *name, lua
 void hooks_open(struct orr_isolate *iso, lua_State *L)
 {
     if (lua_getglobal(L, LUA_DBLIBNAME) == LUA_TTABLE) {
-        lua_newtable(L);
-        lua_createtable(L, 0, 1);
-        lua_pushliteral(L, "k");
-        lua_setfield(L, -2, "__mode");
-        lua_setmetatable(L, -2);
+        registry_push_weak_table(L);
         lua_rawsetp(L, LUA_REGISTRYINDEX, &hooks_key);
         if (replace(iso, L, "sethook", hook_set))
-            iso->preemption.script_hook = on_event;
+            interrupt_set_script_hook(&iso->interrupt, on_event);
         replace(iso, L, "gethook", hook_get);
     }
     lua_pop(L, 1);

@@ -1,6 +1,8 @@
 #include "lua/limits/paced.h"
 
-#include "lua/limits/budget.h"
+#include "lua/isolate/interrupt.h"
+#include "lua/isolate/registry.h"
+#include "lua/limits/preempt.h"
 
 #include <errno.h>
 
@@ -49,15 +51,15 @@ int paced_run(lua_State *L, struct paced **work)
 {
     static const volatile bool never = false;
     const struct orr_isolate *iso = isolate_of(L);
-    const volatile bool *hurry = iso->limits.mode == ORR_LUA_SIGNAL ? &iso->preemption.requested : &never;
+    const volatile bool *hurry = iso->limits.mode == ORR_LUA_SIGNAL ? interrupt_flag(&iso->interrupt) : &never;
     for (;;) {
         int answer = (*work)->kind->step(*work, L, paced_steps, hurry);
         if (answer != -EAGAIN)
             return answer;
         *work = keep(L, *work);
-        if (budget_wants_hold(L))
+        if (preempt_hold_is_due(L))
             return -EAGAIN;
-        if (iso->preemption.requested) /* and it cannot be suspended: it is asked again after as many steps */
+        if (interrupt_is_requested(&iso->interrupt)) /* and it cannot be suspended: all steps, then the next look */
             hurry = &never;
     }
 }

@@ -4,7 +4,7 @@
  *
  * The work begins in the C function's own frame, where small work also ends.  After its first steps it moves into a userdata, at a slot of
  * the Lua stack that the caller has reserved.  From then on Lua owns it, so that errors, and tasks that are dropped, leave nothing behind.
- * While the function is suspended no other Lua of the isolate runs (budget_hold()), so what the work walks over stays as it is.
+ * While the function is suspended no other Lua of the isolate runs (preempt_hold()), so what the work walks over stays as it is.
  */
 #ifndef ORR_LUA_LIMITS_PACED_H
 #define ORR_LUA_LIMITS_PACED_H
@@ -36,7 +36,7 @@ struct paced {
 
 /*
  * Works until it is done, or the function is to suspend itself: then the answer is -EAGAIN, and the function returns
- * `budget_hold(L, k, (lua_KContext)*work)`.  `*work` changes when the work moves.  Where `step` answers anything else, so does this, and
+ * `preempt_hold(L, k, (lua_KContext)*work)`.  `*work` changes when the work moves.  Where `step` answers anything else, so does this, and
  * the caller frees the work.
  *
  * May raise: what is kept is Lua's, and what is not has been freed by then, if it is raised here.  A `step` that raises before it has

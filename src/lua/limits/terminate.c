@@ -1,22 +1,65 @@
 #include "lua/limits/terminate.h"
 
-#include "lua/api/coroutine.h"
-#include "lua/isolate.h"
-#include "lua/limits/budget.h"
+#include "lua/isolate/execution.h"
+#include "lua/isolate/interrupt.h"
+#include "lua/isolate/resumers.h"
+#include "lua/limits/grace_period.h"
+#include "lua/limits/level.h"
+#include "lua/limits/slice.h"
+#include "lua/limits/timeout_report.h"
 
 enum {
-    CLOSES_MAX = 16, /* inside one another: before 5.4.6 Lua does not count the C stack for them */
-    DEEP = 200,      /* frames; what is deeper is not closed, since each may have hundreds of values to close */
+    CLOSES_MAX = 16, /* nested closes: before 5.4.6 Lua does not count the C stack for them */
+    DEEP = 200, /* frames; deeper coroutines are not closed, since each frame may have hundreds of values to close */
 };
+
+/* --- Ending ------------------------------------------------------------------------------------------------- */
+
+static void begin_to_end(struct orr_isolate *iso, lua_State *L, const struct level *expired)
+{
+    struct level *level = execution_level(&iso->execution);
+    if (level->end != LEVEL_GOES_ON)
+        return;
+    level->end = expired == level ? LEVEL_TIMED_OUT : LEVEL_ENDS_WITH_OUTER;
+    timeout_report_keep(iso, L, expired);
+}
+
+static void raise_timeout(lua_State *L)
+{
+    lua_pushliteral(L, TIMEOUT_TEXT);
+    lua_error(L);
+}
+
+/* If the script catches the error, hooks are on again in L, and that must be noticed at the next instruction. */
+void terminate_in_hook(struct orr_isolate *iso, lua_State *L, const struct level *expired, bool may_yield)
+{
+    begin_to_end(iso, L, expired);
+    if (!may_yield || !execution_can_yield(&iso->execution, L)) {
+        interrupt_hurry(iso, L);
+        raise_timeout(L);
+    }
+    interrupt_take_off(iso);
+    execution_begin_yield(&iso->execution, YIELD_ENDED, L);
+    lua_yield(L, 0);
+}
+
+/* If the script catches the error where instructions are counted, it gets none. */
+void terminate_in_function(struct orr_isolate *iso, lua_State *L, const struct level *expired)
+{
+    begin_to_end(iso, L, expired);
+    if (iso->limits.mode == ORR_LUA_COUNT)
+        interrupt_count(iso, L, 1);
+    raise_timeout(L);
+}
 
 /* --- Closing ------------------------------------------------------------------------------------------------------ */
 
-static const char ended; /* its address, on top of a coroutine */
+static const char ended; /* its address, on top of a coroutine, marks it */
 
-void mark_ended(struct orr_isolate *iso, lua_State *co, bool in_hook)
+void terminate_mark(struct orr_isolate *iso, lua_State *co, bool in_hook)
 {
     bool died = lua_status(co) > LUA_YIELD; /* else it was not resumed at all */
-    if (died && (in_hook || (iso->execution.level && iso->execution.level->ending)))
+    if (died && (in_hook || execution_is_ending(&iso->execution)))
         lua_pushlightuserdata(co, (void *)&ended); /* in the place of its error: needs no memory */
 }
 
@@ -25,23 +68,21 @@ static bool is_ended(lua_State *co)
     return lua_status(co) > LUA_YIELD && lua_touserdata(co, -1) == &ended;
 }
 
-const char *close_refusal(struct orr_isolate *iso, lua_State *co)
+const char *terminate_refusal(struct orr_isolate *iso, lua_State *co)
 {
     if (is_ended(co))
         return "this coroutine was ended from outside";
-    return iso->execution.closes >= CLOSES_MAX ? "too many coroutines are being closed inside one another" : NULL;
+    return execution_closes(&iso->execution) >= CLOSES_MAX ? "too many coroutines are being closed inside one another"
+                                                           : NULL;
 }
 
-int close_coroutine(struct orr_isolate *iso, lua_State *L, lua_State *co)
+int terminate_close(struct orr_isolate *iso, lua_State *L, lua_State *co)
 {
-    lua_State *running = iso->execution.running;
-    iso->execution.closes++;
-    iso->execution.running = co;
-    budget_enter_coroutine(iso, co);
+    lua_State *running = execution_begin_close(&iso->execution, co);
+    level_enter_coroutine(iso, co);
     int status = compat_close_thread(co, L);
-    iso->execution.running = running;
-    iso->execution.closes--;
-    budget_switched(iso);
+    execution_end_close(&iso->execution, running);
+    interrupt_switched(&iso->interrupt, iso);
     return status;
 }
 
@@ -51,30 +92,35 @@ static bool is_deep(lua_State *co)
     return lua_getstack(co, DEEP, &info);
 }
 
-void close_chain(struct orr_isolate *iso, lua_State *innermost, lua_State *outermost, uint32_t script)
+/* The limit of closing, in the unit of the isolate's mode, if `left` nanoseconds are left of a grace period. */
+static uint64_t closing_limit(const struct orr_isolate *iso, uint64_t left)
 {
-    uint64_t left = shutdown_left(iso, script);
+    if (iso->limits.mode == ORR_LUA_COUNT)
+        return 10 * (uint64_t)iso->limits.check_interval;
+    return iso->limits.slice_ns < left ? iso->limits.slice_ns : left;
+}
+
+void terminate_close_chain(struct orr_isolate *iso, lua_State *innermost, lua_State *outermost, uint32_t script)
+{
+    uint64_t left = grace_period_left(iso, script);
     if (!left)
         return;
-    bool counts = iso->limits.mode == ORR_LUA_COUNT;
     struct level level = {
         .co = innermost,
-        .plain = true,
+        .host_waits = true,
         .entry = ORR_LUA_CALL,
-        .limit = counts                        ? 10 * (uint64_t)iso->limits.check_interval
-                 : iso->limits.slice_ns < left ? iso->limits.slice_ns
-                                               : left,
+        .limit = closing_limit(iso, left),
     };
-    bool outermost_slice = budget_begin_slice(iso);
+    bool outermost_slice = slice_begin(iso);
     level_enter(iso, &level, NULL);
     for (lua_State *co = innermost, *next; co; co = next) {
-        next = co == outermost ? NULL : coroutine_resumer(iso->L, co);
-        if (!is_deep(co) && !close_refusal(iso, co))
-            close_coroutine(iso, iso->L, co);
+        next = co == outermost ? NULL : resumers_find(iso->L, co);
+        if (!is_deep(co) && !terminate_refusal(iso, co))
+            terminate_close(iso, iso->L, co);
     }
     level_leave(iso, &level);
     if (outermost_slice)
-        budget_end_slice(iso);
+        slice_end(iso);
 }
 
 /* --- xpcall --------------------------------------------------------------------------------------------------------- */
@@ -82,8 +128,7 @@ void close_chain(struct orr_isolate *iso, lua_State *innermost, lua_State *outer
 /* The script's message handler, at upvalue 2, is not called while the call is being ended. */
 static int handle_message(lua_State *L)
 {
-    const struct orr_isolate *iso = isolate_of(L);
-    if (iso->execution.level && iso->execution.level->ending)
+    if (execution_is_ending(&isolate_of(L)->execution))
         return 1;
     lua_settop(L, 1);
     lua_pushvalue(L, lua_upvalueindex(2));

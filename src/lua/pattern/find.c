@@ -1,5 +1,5 @@
 /* string.find, string.match and string.gmatch. */
-#include "lua/limits/budget.h"
+#include "lua/limits/preempt.h"
 #include "lua/pattern/pattern.h"
 
 #include <string.h>
@@ -58,8 +58,8 @@ static int find_plain(lua_State *L, const char *subject, size_t length, size_t f
         if (to == length)
             break;
         from = to - needle.length + 1;
-        if (budget_wants_pause(L))
-            return budget_pause(L, find_plain_on, (lua_KContext)from);
+        if (preempt_is_due(L))
+            return preempt_yield(L, find_plain_on, (lua_KContext)from);
     }
     luaL_pushfail(L);
     return 1;
@@ -107,7 +107,7 @@ static int search(lua_State *L, struct match *m, lua_KFunction k, bool find)
 {
     switch (match_search(L, m)) {
     case MATCH_PAUSE:
-        return budget_pause(L, k, (lua_KContext)match_keep(L, m));
+        return preempt_yield(L, k, (lua_KContext)match_keep(L, m));
     case MATCH_NONE:
         luaL_pushfail(L);
         return 1;
@@ -186,7 +186,7 @@ static int next_match(lua_State *L, struct match *m)
 {
     enum match_verdict verdict = match_search(L, m);
     if (verdict == MATCH_PAUSE)
-        return budget_pause(L, next_match_on, (lua_KContext)match_keep(L, m));
+        return preempt_yield(L, next_match_on, (lua_KContext)match_keep(L, m));
     if (verdict == MATCH_NONE)
         return 0;
     struct gmatch *self = lua_touserdata(L, lua_upvalueindex(GMATCH_STATE));

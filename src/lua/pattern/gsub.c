@@ -3,7 +3,7 @@
  * calls a function of the script.  Then it moves into a userdata on the Lua stack.  The last such userdata stays in an upvalue
  * for the next to use.  One whose call ended with an error stays marked as busy, and is replaced there by the next.
  */
-#include "lua/limits/budget.h"
+#include "lua/limits/preempt.h"
 #include "lua/pattern/pattern.h"
 
 #include <string.h>
@@ -258,7 +258,7 @@ static int go_on(lua_State *L, struct gsub *g, struct match *m)
         enum match_verdict verdict = match_search(L, m);
         if (verdict == MATCH_PAUSE) {
             m->owner = keep(L, g);
-            return budget_pause(L, paused, (lua_KContext)match_keep(L, m));
+            return preempt_yield(L, paused, (lua_KContext)match_keep(L, m));
         }
         if (verdict == MATCH_NONE)
             break;

@@ -1,6 +1,6 @@
 #include "lua/pattern/pattern.h"
 
-#include "lua/limits/budget.h"
+#include "lua/limits/preempt.h"
 #include "lua/pattern/charset.h"
 
 #include <string.h>
@@ -241,7 +241,7 @@ static const uint8_t *take_more(struct match *m, struct match_choice *choice)
 static bool must_pause(lua_State *L, struct match *m)
 {
     m->steps = match_steps;
-    return budget_wants_pause(L);
+    return preempt_is_due(L);
 }
 
 /* Goes on in a %b from `m->at`.  MATCH_FOUND: it ends at `m->at`. */

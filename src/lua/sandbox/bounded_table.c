@@ -4,7 +4,7 @@
  */
 #include "lua/sandbox/bounded_library.h"
 
-#include "lua/limits/budget.h"
+#include "lua/limits/preempt.h"
 
 #include <limits.h>
 
@@ -121,7 +121,7 @@ static int table_concat(lua_State *L)
 static int tool_join(lua_State *L)
 {
     lua_Integer bad;
-    budget_check(isolate_of(L), L);
+    preempt_check(isolate_of(L), L);
     if (join(L, luaL_checkinteger(L, 3), luaL_checkinteger(L, 4), &bad))
         return 1;
     lua_pushnil(L);

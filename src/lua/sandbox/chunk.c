@@ -1,6 +1,7 @@
 #include "lua/sandbox/chunk.h"
 
-#include "lua/limits/budget.h"
+#include "lua/limits/level.h"
+#include "lua/limits/slice.h"
 
 #include "lua/isolate/roots.h"
 #include "lua/isolate/settings.h"
@@ -207,14 +208,14 @@ static int pcall_watched(struct orr_isolate *iso, lua_State *L)
     if (iso->limits.mode != ORR_LUA_SIGNAL) /* the parser runs no instructions */
         return lua_pcall(L, 1, LUA_MULTRET, 0);
     struct level level = {
-        .co = L, .plain = true, .entry = ORR_LUA_SCRIPT, .limit = iso->limits.deadline_ns[ORR_LUA_SCRIPT]
+        .co = L, .host_waits = true, .entry = ORR_LUA_SCRIPT, .limit = iso->limits.deadline_ns[ORR_LUA_SCRIPT]
     };
-    bool outermost = budget_begin_slice(iso);
+    bool outermost = slice_begin(iso);
     level_enter(iso, &level, NULL);
     int status = lua_pcall(L, 1, LUA_MULTRET, 0);
     level_leave(iso, &level);
     if (outermost)
-        budget_end_slice(iso);
+        slice_end(iso);
     return status;
 }
 

@@ -9,7 +9,7 @@
 
 static inline bool sandbox_applies(const struct orr_isolate *iso)
 {
-    return iso->owned && iso->limits.profile == ORR_LUA_UNTRUSTED;
+    return isolate_is_sandboxed(iso);
 }
 
 /* All three may raise. */

@@ -1,6 +1,6 @@
 #include "lua/sandbox/source.h"
 
-#include "lua/limits/budget.h"
+#include "lua/limits/preempt.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -34,7 +34,7 @@ static const char *read_text(lua_State *L, void *data, size_t *size)
 {
     struct text *text = data;
     const char *piece = text->at;
-    budget_check(text->iso, L);
+    preempt_check(text->iso, L);
     *size = text->left < PIECE ? text->left : PIECE;
     text->at += *size;
     text->left -= *size;
@@ -94,7 +94,7 @@ static const char *read_file(lua_State *L, void *data, size_t *size)
     struct file *file = data;
     const char *start;
     do {
-        budget_check(file->iso, L);
+        preempt_check(file->iso, L);
         size_t length = next_piece(file, &start);
         if (!length)
             return NULL;

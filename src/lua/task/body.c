@@ -1,7 +1,9 @@
 #include "lua/task/body.h"
 
 #include "lua/isolate/charge.h"
-#include "lua/limits/budget.h"
+#include "lua/limits/notices.h"
+#include "lua/limits/statistics.h"
+#include "lua/limits/timeout_report.h"
 #include "lua/task/body_watch.h"
 #include "lua/task/cancellation.h"
 #include "lua/task/report.h"
@@ -69,8 +71,9 @@ static bool is_text(lua_State *L, int index, const char *text)
 static int handle_message(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
-    struct ltask *self = iso->execution.current;
-    if (!self || iso->execution.level->ending || (task_is_cancelled_here(self->task) && cancellation_is_error(L, 1)))
+    struct ltask *self = execution_task(&iso->execution);
+    if (!self || execution_is_ending(&iso->execution) ||
+        (task_is_cancelled_here(self->task) && cancellation_is_error(L, 1)))
         return 1;
     report_keep(self, L, 1);
     if (self->watched)
@@ -197,8 +200,8 @@ enum orr_poll body_timed_out(struct ltask *self, struct level *level, int status
         if (self->completed_with)
             result_keep_completed(self);
     }
-    iso->preemption.timeouts++;
-    budget_notice(iso, ORR_LUA_TIMED_OUT, text);
+    statistics_count_timeout(&iso->statistics);
+    notices_add(iso, ORR_LUA_TIMED_OUT, text);
     self->keeps_error = true;
     return orr_task_finish(
         self->task, (struct orr_result){ .error = -ETIME, .message = text, .value = self, .drop = give_up_error });

@@ -1,6 +1,6 @@
 #include "lua/task/body_watch.h"
 
-#include "lua/limits/budget.h"
+#include "lua/limits/level.h"
 #include "lua/task/task.h"
 
 void body_watch(struct body_watch *watch, struct ltask *body)
@@ -37,7 +37,7 @@ void body_unwatch(struct orr_isolate *iso, struct body_watch *watch)
 /* From now on the body may compute no longer than the grace period. */
 static void limit_cleanup(struct orr_isolate *iso, struct ltask *body)
 {
-    uint64_t limit = budget_used(iso, iso->execution.level) + worker_grace_ns(iso->worker);
+    uint64_t limit = level_used(iso, iso->execution.level) + worker_grace_ns(iso->worker);
     body->limit = body->limit && body->limit < limit ? body->limit : limit;
     iso->execution.level->limit = body->limit;
 }

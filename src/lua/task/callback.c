@@ -2,12 +2,12 @@
 
 #include "base/log.h"
 #include "lua/isolate/charge.h"
+#include "lua/limits/grace_period.h"
 #include "lua/task/body.h"
 #include "lua/task/create.h"
 #include "lua/task/handler.h"
 #include "lua/task/hold.h"
 #include "lua/task/run.h"
-#include "lua/task/shutdown.h"
 #include "lua/task/task.h"
 #include "lua/task/task_pool.h"
 #include "lua/task/task_set.h"
@@ -93,7 +93,7 @@ static enum orr_poll callback_poll(struct orr_task *task, void *data)
         hold_park(iso, task, false);
         return ORR_PENDING;
     }
-    if (task_is_cancelled_here(task) || (isolate_ends(iso) && shutdown_refuses(iso, callback->script)))
+    if (task_is_cancelled_here(task) || (isolate_ends(iso) && grace_period_refuses(iso, callback->script)))
         return orr_task_fail(task, -ECANCELED); /* unloading a script does not make anything of it begin */
     struct ltask *self = task_pool_try_take(iso);
     if (!self)

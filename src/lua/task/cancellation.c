@@ -1,6 +1,6 @@
 #include "lua/task/cancellation.h"
 
-#include "lua/task/report.h"
+#include "lua/limits/stack_trace.h"
 #include "lua/task/task.h"
 
 #include <stdio.h>
@@ -15,13 +15,8 @@ void cancellation_find_place(lua_State *co, char *text, size_t size)
 {
     lua_Debug at;
     *text = '\0';
-    for (int level = 0; co && lua_getstack(co, level, &at); level++) {
-        lua_getinfo(co, "Sl", &at);
-        if (at.currentline <= 0 || !report_is_of_script(&at))
-            continue;
+    if (co && stack_trace_find_script(co, 0, &at))
         snprintf(text, size, " at %s:%d", at.short_src, at.currentline);
-        return;
-    }
 }
 
 void cancellation_note(struct ltask *task, lua_State *L)

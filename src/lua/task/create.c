@@ -3,11 +3,11 @@
 #include "base/text.h"
 #include "exec/spawn.h"
 #include "lua/isolate/charge.h"
+#include "lua/limits/grace_period.h"
 #include "lua/task/body.h"
 #include "lua/task/handle.h"
 #include "lua/task/run.h"
 #include "lua/task/script.h"
-#include "lua/task/shutdown.h"
 #include "lua/task/task_pool.h"
 #include "lua/task/task_set.h"
 
@@ -143,7 +143,7 @@ struct ltask *ltask_new(struct orr_isolate *iso, lua_State *L, int arguments, co
     self->entry = (uint8_t)options->entry;
     self->limit = ltask_limit(iso, options->entry, options->deadline_ns);
     self->script = options->script || options->handler ? options->script : script_running(iso);
-    self->cleanup = isolate_ends(iso) && shutdown_refuses(iso, self->script);
+    self->cleanup = isolate_ends(iso) && grace_period_refuses(iso, self->script);
     int error = spawn(self, &name, options->detached);
     if (!error)
         return self;

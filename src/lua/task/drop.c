@@ -1,6 +1,6 @@
 #include "lua/task/drop.h"
 
-#include "lua/limits/budget.h"
+#include "lua/limits/notices.h"
 #include "lua/limits/terminate.h"
 #include "lua/task/body_watch.h"
 #include "lua/task/handler.h"
@@ -20,7 +20,7 @@ static void close_body(struct ltask *self)
     if (!self->co || ltask_is_over(self))
         return;
     if (self->phase != LTASK_NEW)
-        close_chain(self->iso, self->suspended, self->co, self->script);
+        terminate_close_chain(self->iso, self->suspended, self->co, self->script);
     self->co = NULL;
     self->phase = LTASK_OVER;
     if (self->completed_with)
@@ -78,9 +78,9 @@ static void drop(struct ltask *self)
     if (failed && !task_parent(core))
         unhandled_report_soon(self);
     if (disabled)
-        budget_notice_disabled(iso, verdict, handler);
+        notices_add_disabled(iso, verdict, handler);
     ltask_release(self);
-    if ((self->held || (never_began && iso->hold.on_release)) && !iso->preemption.slicing)
+    if ((self->held || (never_began && iso->hold.on_release)) && !execution_in_slice(&iso->execution))
         hold_settle(iso, false);
 }
 

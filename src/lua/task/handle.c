@@ -1,13 +1,13 @@
 #include "lua/task/handle.h"
 
 #include "lua/isolate/charge.h"
-#include "lua/task/report.h"
+#include "lua/limits/stack_trace.h"
 #include "lua/task/task_finalizer.h"
 
 /* [handle]: remembers where the script is that makes the task, if a script does.  May raise. */
 static void remember_creation(lua_State *L, struct ltask *self)
 {
-    report_push_location(L, L, 1);
+    stack_trace_push_location(L, L, 1);
     if (lua_rawlen(L, -1)) {
         lua_pushvalue(L, -2);
         struct task_finalizer *finalizer = task_finalizer_make(L, self);

@@ -10,7 +10,7 @@ static bool is_live(const struct ltask *self)
 
 bool isolate_is_held(const struct orr_isolate *iso)
 {
-    if (iso->preemption.slicing)
+    if (execution_in_slice(&iso->execution))
         return false;
     for (const struct ltask *at = iso->hold.first; at; at = at->next)
         if (is_live(at))
@@ -63,7 +63,7 @@ void hold_pause_above(struct orr_isolate *iso, struct ltask *task, struct ltask 
 
 void hold_run(struct orr_isolate *iso, const struct ltask *mark)
 {
-    while (iso->hold.first != mark && !iso->preemption.preempting) {
+    while (iso->hold.first != mark && !execution_unwinds(&iso->execution)) {
         struct ltask *next = hold_pop(iso);
         if (is_live(next))
             task_run_now(iso->worker, next->task); /* which may be its end */
@@ -112,6 +112,6 @@ void hold_settle(struct orr_isolate *iso, bool late)
 
 void hold_release_if_over(struct orr_isolate *iso)
 {
-    if (iso->hold.first && !iso->preemption.slicing && !find_live(iso))
+    if (iso->hold.first && !execution_in_slice(&iso->execution) && !find_live(iso))
         release(iso);
 }

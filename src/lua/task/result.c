@@ -1,6 +1,6 @@
 #include "lua/task/result.h"
 
-#include "lua/limits/budget.h"
+#include "lua/limits/timeout_report.h"
 #include "lua/task/cancellation.h"
 
 #include <string.h>
@@ -17,10 +17,11 @@ static void push_value(lua_State *L, struct ltask *self)
 
 void result_set_value(lua_State *L, struct ltask *self)
 {
-    isolate_push_anchored(self->iso, L, self->anchor);
-    lua_pushvalue(L, -2);
+    registry_push_anchors(&self->iso->registry, L);
+    lua_rawgeti(L, -1, self->anchor);
+    lua_pushvalue(L, -3);
     lua_setiuservalue(L, -2, LTASK_VALUE);
-    lua_pop(L, 2);
+    lua_pop(L, 3);
 }
 
 void result_keep(struct ltask *self, lua_State *co, int results)

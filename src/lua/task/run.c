@@ -1,13 +1,15 @@
 #include "lua/task/run.h"
 
 #include "base/clock.h"
-#include "lua/limits/budget.h"
+#include "lua/isolate/collector.h"
+#include "lua/limits/grace_period.h"
+#include "lua/limits/level.h"
+#include "lua/limits/slice.h"
 #include "lua/task/body.h"
 #include "lua/task/body_watch.h"
 #include "lua/task/hold.h"
 #include "lua/task/orphans.h"
 #include "lua/task/script.h"
-#include "lua/task/shutdown.h"
 #include "lua/task/suspend.h"
 #include "lua/task/task_pool.h"
 
@@ -20,17 +22,15 @@ enum {
 
 /* --- A slice --------------------------------------------------------------------------------------------- */
 
-/* The slice of a task was over before it waited. */
-static void requeue(struct ltask *self)
+/* The slice was over before the task waited.  A fair task lets others run first, unless it holds the isolate. */
+static void requeue(struct ltask *self, enum yield_reason yield)
 {
     struct orr_isolate *iso = self->iso;
-    bool holds = self->holds || !self->fair;
-    self->preempted = self->holds = false;
-    if (holds) {
-        hold_push(iso, self);
-    } else {
-        iso->preemption.preempting = false;
+    if (self->fair && yield != YIELD_HOLDING) {
+        execution_set_slice(&iso->execution, SLICE_RUNS);
         worker_ready_late(iso->worker, self->task);
+    } else {
+        hold_push(iso, self);
     }
 }
 
@@ -39,20 +39,22 @@ static enum orr_poll step_over(struct ltask *self, struct level *level, int stat
 {
     struct orr_isolate *iso = self->iso;
     self->exposed |= level->exposed;
-    bool suspending = iso->execution.suspending;
-    iso->execution.suspending = false;
-    if (level->ending)
+    enum yield_reason yield = execution_take_yield(&iso->execution);
+    if (yield != YIELD_NONE)
+        self->suspended = iso->execution.yielded_in;
+    if (level->end != LEVEL_GOES_ON)
         return body_timed_out(self, level, status);
     if (status != LUA_YIELD)
         return body_over(self, status != LUA_OK || level->raised, results);
-    if (!suspending)
+    if (yield == YIELD_NONE)
         return body_foreign_yield(self);
-    bool waits = !self->preempted && self->held != HELD_PAUSED; /* of its own accord */
-    self->used = waits ? 0 : budget_used(iso, level);
+    bool preempted = yield == YIELD_PREEMPTED || yield == YIELD_HOLDING;
+    bool waits = !preempted && self->held != HELD_PAUSED; /* of its own accord */
+    self->used = waits ? 0 : level_used(iso, level);
     if (waits)
         self->emit_depth = 0;
-    if (self->preempted)
-        requeue(self);
+    if (preempted)
+        requeue(self, yield);
     return ORR_PENDING;
 }
 
@@ -63,14 +65,16 @@ static enum orr_poll step(struct ltask *self)
     bool begins = self->phase == LTASK_NEW;
     struct level level = {
         .co = self->co,
-        .plain = iso->execution.host_waits,
+        .host_waits = iso->execution.host_waits,
+        .fair = self->fair,
         .entry = self->entry,
+        .script = self->script,
         .limit = self->limit,
         .used = self->used,
     };
     lua_State *outer_running = iso->execution.running;
     if (begins)
-        budget_charge_coroutine(iso);
+        level_charge_coroutine(iso);
     level_enter(iso, &level, self);
     level.exposed = self->exposed;
     iso->execution.depth++;
@@ -114,12 +118,11 @@ static bool pay_collector(struct ltask *self)
 static enum orr_poll run_slice(struct ltask *self)
 {
     struct orr_isolate *iso = self->iso;
-    bool outermost = budget_begin_slice(iso);
+    bool outermost = slice_begin(iso);
     enum orr_poll answer = step(self);
     if (outermost) {
-        bool over = iso->preemption.preempting;
-        iso->preemption.preempting = false;
-        budget_end_slice(iso);
+        bool over = execution_unwinds(&iso->execution);
+        slice_end(iso);
         if (!iso->execution.host_waits && hold_has_work(&iso->hold))
             hold_settle(iso, over);
         if (orphans_scan_is_due(&iso->orphans))
@@ -136,9 +139,9 @@ enum orr_poll ltask_poll(struct orr_task *task, void *data)
         hold_release_if_over(iso);
     bool held = isolate_is_held(iso) && !iso->execution.host_waits;
     bool ends = isolate_ends(iso);
-    if (ends && self->phase == LTASK_NEW && !self->cleanup && shutdown_refuses(iso, self->script))
+    if (ends && self->phase == LTASK_NEW && !self->cleanup && grace_period_refuses(iso, self->script))
         return orr_task_fail(task, -ECANCELED); /* unloading a script does not make anything of it begin */
-    if (ends && shutdown_is_over(iso, self->script))
+    if (ends && grace_period_is_over(iso, self->script))
         return ORR_PENDING; /* its grace period is over: it is about to be ended by force */
     if (held && hold_first(&iso->hold) == self) {
         if (collector_owes(iso) && !pay_collector(self))
@@ -156,7 +159,8 @@ enum orr_poll ltask_poll(struct orr_task *task, void *data)
     if (self->reach == REACH_WEAK)
         orphans_anchor(self);
     self->reach = REACH_ANCHORED;
-    if (collector_owes(iso) && !iso->preemption.slicing && !iso->execution.host_waits && !pay_collector(self))
+    if (collector_owes(iso) && !execution_in_slice(&iso->execution) && !iso->execution.host_waits &&
+        !pay_collector(self))
         return ORR_PENDING;
     return run_slice(self);
 }
@@ -183,12 +187,12 @@ int ltask_run_first(lua_State *L, struct ltask *first, lua_KFunction k, lua_KCon
     hold_push_all(iso, first, NULL); /* a caller that cannot suspend nests as deep as ltask_check_depth() allows */
     if (!isolate_visit(iso)) {
         bool host_waits = iso->execution.host_waits;
-        iso->execution.host_waits |= !iso->preemption.slicing || !can;
+        iso->execution.host_waits |= !execution_in_slice(&iso->execution) || !can;
         hold_run(iso, mark);
         iso->execution.host_waits = host_waits;
         isolate_leave(iso);
     }
-    if (!iso->preemption.preempting)
+    if (!execution_unwinds(&iso->execution))
         return k(L, LUA_OK, context);
     hold_pause_above(iso, self, mark); /* the slice was over in one of them: it goes on after those that are left */
     return suspend(L, k, context);

@@ -18,8 +18,6 @@
 struct ltask;
 struct orr_isolate;
 
-#define EVERY_SCRIPT UINT32_MAX /* where the number of one script, or all of them, is asked for */
-
 /* Part of the isolate. */
 struct scripts {
     uint32_t last_number; /* the highest number given so far */

@@ -29,9 +29,10 @@ static bool belongs(const struct orr_task *task, const struct shutdown *to)
 {
     const struct ltask *self = ltask_of(task);
     if (self)
-        return self->iso == to->iso && (to->script == EVERY_SCRIPT || self->script == to->script);
+        return self->iso == to->iso && (to->period.script == EVERY_SCRIPT || self->script == to->period.script);
     const struct callback *callback = callback_of(task);
-    return callback && callback->iso == to->iso && (to->script == EVERY_SCRIPT || callback->script == to->script);
+    return callback && callback->iso == to->iso &&
+           (to->period.script == EVERY_SCRIPT || callback->script == to->period.script);
 }
 
 /*
@@ -122,7 +123,7 @@ static unsigned drop(struct shutdown *self, struct orr_task *task)
     }
     if (self->forced++ < NAMED_MAX)
         name_forced(self, task);
-    bool may_run = clock_now() < self->end;
+    bool may_run = clock_now() < self->period.end;
     scope_drop_body(task);
     return may_run ? LOOK : DROPPED;
 }
@@ -130,7 +131,7 @@ static unsigned drop(struct shutdown *self, struct orr_task *task)
 static void begin_dropping(struct shutdown *self, bool late)
 {
     self->phase = SHUTDOWN_DROP;
-    self->late = late || clock_now() >= self->end;
+    self->late = late || clock_now() >= self->period.end;
     self->slot = 0;
     self->found_running = false;
 }
@@ -154,21 +155,14 @@ static bool drop_all(struct shutdown *self, uint64_t until)
 
 void shutdown_begin(struct shutdown *self, struct orr_isolate *iso, uint32_t script, uint64_t grace_ns)
 {
-    *self = (struct shutdown){
-        .next = iso->shutdowns.first,
-        .iso = iso,
-        .script = script,
-        .phase = SHUTDOWN_CANCEL,
-        .grace_ns = grace_ns,
-        .end = clock_after(clock_now(), grace_ns),
-    };
-    iso->shutdowns.first = self;
+    *self = (struct shutdown){ .iso = iso, .phase = SHUTDOWN_CANCEL, .grace_ns = grace_ns };
+    grace_period_begin(iso, &self->period, script, grace_ns);
     task_set_watch(&iso->tasks, &self->watch);
 }
 
 void shutdown_cancel(struct orr_isolate *iso, uint32_t script)
 {
-    struct shutdown once = { .iso = iso, .script = script, .grace_ns = ORR_NEVER };
+    struct shutdown once = { .iso = iso, .period.script = script, .grace_ns = ORR_NEVER };
     pass(&once, cancel, ORR_NEVER);
 }
 
@@ -176,10 +170,7 @@ void shutdown_end(struct shutdown *self)
 {
     if (!self->phase)
         return;
-    struct shutdown **at = &self->iso->shutdowns.first;
-    while (*at != self)
-        at = &(*at)->next;
-    *at = self->next;
+    grace_period_end(self->iso, &self->period);
     task_set_unwatch(&self->iso->tasks, &self->watch);
     orr_wait_withdraw(&self->grace);
     *self = (struct shutdown){ 0 };
@@ -187,8 +178,8 @@ void shutdown_end(struct shutdown *self)
 
 void shutdown_end_all(struct orr_isolate *iso)
 {
-    while (iso->shutdowns.first)
-        shutdown_end(iso->shutdowns.first);
+    for (struct grace_period *first; (first = grace_period_first(&iso->grace_periods));)
+        shutdown_end(container_of(first, struct shutdown, period));
 }
 
 void shutdown_force(struct shutdown *self)
@@ -215,7 +206,7 @@ static bool waits(struct shutdown *self, struct orr_task *task)
         begin_dropping(self, false);
         return false;
     }
-    if (clock_now() >= self->end || orr_sleep(task, &self->grace, self->grace_ns) != -EAGAIN) {
+    if (clock_now() >= self->period.end || orr_sleep(task, &self->grace, self->grace_ns) != -EAGAIN) {
         begin_dropping(self, true);
         return false;
     }
@@ -253,7 +244,8 @@ bool shutdown_poll(struct shutdown *self, struct orr_task *task)
         orr_task_yield(task);
         return false;
     }
-    return self->script != EVERY_SCRIPT || !task_set_count(&self->iso->tasks); /* else the kernel still has their I/O */
+    return self->period.script != EVERY_SCRIPT ||
+           !task_set_count(&self->iso->tasks); /* else the kernel still has their I/O */
 }
 
 void shutdown_now(struct shutdown *self)
@@ -264,40 +256,12 @@ void shutdown_now(struct shutdown *self)
         self->phase = SHUTDOWN_GRACE;
     }
     if (self->phase == SHUTDOWN_GRACE)
-        begin_dropping(self, !grace_wait(worker, self->end, any_can_go_on, self));
+        begin_dropping(self, !grace_wait(worker, self->period.end, any_can_go_on, self));
     drop_all(self, ORR_NEVER);
-    while (self->script == EVERY_SCRIPT && task_set_count(&self->iso->tasks)) { /* the kernel still has their I/O */
+    while (self->period.script == EVERY_SCRIPT &&
+           task_set_count(&self->iso->tasks)) { /* the kernel still has their I/O */
         worker_turn(worker, ORR_NEVER);
         if (task_set_count(&self->iso->tasks) && !worker_busy(worker))
             worker_sleep(worker, ORR_NEVER);
     }
-}
-
-/* --- What others ask ----------------------------------------------------------------------------------- */
-
-bool shutdown_refuses(const struct orr_isolate *iso, uint32_t script)
-{
-    if (iso->closing)
-        return true;
-    for (const struct shutdown *at = iso->shutdowns.first; at; at = at->next)
-        if (at->script == EVERY_SCRIPT || at->script == script)
-            return true;
-    return false;
-}
-
-uint64_t shutdown_left(const struct orr_isolate *iso, uint32_t script)
-{
-    uint64_t end = worker_grace_end(iso->worker) ? worker_grace_end(iso->worker) : ORR_NEVER;
-    for (const struct shutdown *at = iso->shutdowns.first; at; at = at->next)
-        if ((at->script == EVERY_SCRIPT || at->script == script) && at->end < end)
-            end = at->end;
-    if (end == ORR_NEVER)
-        return ORR_NEVER;
-    uint64_t now = clock_now();
-    return end > now ? end - now : 0;
-}
-
-bool shutdown_is_over(const struct orr_isolate *iso, uint32_t script)
-{
-    return (iso->shutdowns.first || worker_grace_end(iso->worker)) && !shutdown_left(iso, script);
 }

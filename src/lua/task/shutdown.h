@@ -16,7 +16,7 @@
 #define ORR_LUA_TASK_SHUTDOWN_H
 
 #include "lua/isolate/compat.h"
-#include "lua/task/script.h"
+#include "lua/limits/grace_period.h"
 #include "lua/task/task_set.h"
 #include "orrery.h"
 
@@ -32,9 +32,8 @@ enum shutdown_phase {
 };
 
 struct shutdown {
-    struct shutdown *next; /* of the same isolate */
+    struct grace_period period; /* its script, or EVERY_SCRIPT, and when the grace period ends */
     struct orr_isolate *iso;
-    uint32_t script;       /* or EVERY_SCRIPT */
     uint8_t phase;         /* enum shutdown_phase */
     bool late;             /* the grace period was over before the tasks had ended */
     bool found_running;    /* this pass has met a task that cannot be ended yet, because it runs */
@@ -42,15 +41,13 @@ struct shutdown {
     uint32_t waiting_slot; /* of the task that was last seen to be able to go on by itself */
     unsigned forced;       /* tasks that were ended by force so far */
     uint64_t grace_ns;
-    uint64_t end;                /* of the grace period, by the machine's clock */
     struct task_set_watch watch; /* wakes the task that polls the shutdown */
     struct orr_wait grace;
 };
 
 /* Part of the isolate. */
 struct shutdowns {
-    struct shutdown *first; /* those under way */
-    struct shutdown all;    /* of all scripts */
+    struct shutdown all; /* of all scripts */
 };
 
 /* Begins the grace period.  From now on nothing of the script begins but cleanup. */
@@ -94,14 +91,5 @@ static inline bool shutdown_has_forced(const struct shutdown *self)
 {
     return self->forced;
 }
-
-/* Whether nothing of a script may begin any more but cleanup. */
-bool shutdown_refuses(const struct orr_isolate *iso, uint32_t script);
-
-/* How much longer the Lua of a script may run, in nanoseconds; ORR_NEVER if it is not being ended. */
-uint64_t shutdown_left(const struct orr_isolate *iso, uint32_t script);
-
-/* Whether the Lua of a script may not run any more. */
-bool shutdown_is_over(const struct orr_isolate *iso, uint32_t script);
 
 #endif

@@ -1,47 +1,12 @@
 #include "lua/task/suspend.h"
 
+#include "lua/isolate/execution.h"
+#include "lua/limits/stack_trace.h"
 #include "lua/task/cancellation.h"
 #include "lua/task/result.h"
 
+#include <limits.h>
 #include <string.h>
-
-/* The coroutine, from L out to the task, that cannot yield; NULL if all can. */
-static lua_State *cannot_yield(lua_State *L, const struct chain *chain)
-{
-    if (!lua_isyieldable(L))
-        return L;
-    for (const struct chain *at = chain; at; at = at->outer)
-        if (!lua_isyieldable(at->L))
-            return at->L;
-    return NULL;
-}
-
-bool chain_can_yield(lua_State *L, const struct chain *chain)
-{
-    return !cannot_yield(L, chain);
-}
-
-bool push_function_name(lua_State *L)
-{
-    int function = lua_gettop(L);
-    lua_getfield(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
-    for (lua_pushnil(L); lua_next(L, function + 1); lua_settop(L, function + 2)) {
-        if (!lua_istable(L, -1) || lua_type(L, -2) != LUA_TSTRING)
-            continue;
-        for (lua_pushnil(L); lua_next(L, function + 3); lua_pop(L, 1)) {
-            if (lua_type(L, -2) != LUA_TSTRING || !lua_rawequal(L, -1, function))
-                continue;
-            const char *module = lua_tostring(L, function + 2), *name = lua_tostring(L, -2);
-            bool global = !strcmp(module, LUA_GNAME);
-            lua_pushfstring(L, "'%s%s%s'", global ? "" : module, global ? "" : ".", name);
-            lua_replace(L, function);
-            lua_settop(L, function);
-            return true;
-        }
-    }
-    lua_settop(L, function - 1);
-    return false;
-}
 
 /* Whether Lua can suspend the function at the top: it is ours.  Ours have the isolate as their first upvalue. */
 static bool can_be_suspended(lua_State *L, struct orr_isolate *iso)
@@ -57,6 +22,7 @@ static bool can_be_suspended(lua_State *L, struct orr_isolate *iso)
 static const char *push_c_function(lua_State *L, struct orr_isolate *iso, lua_State *stuck)
 {
     lua_Debug info;
+    int fields = INT_MAX;
     for (int level = 0; lua_getstack(stuck, level, &info) && lua_checkstack(stuck, 2); level++) {
         lua_getinfo(stuck, "Snf", &info);
         lua_xmove(stuck, L, 1);
@@ -64,10 +30,10 @@ static const char *push_c_function(lua_State *L, struct orr_isolate *iso, lua_St
         const char *name = info.name;
         if (!candidate) {
             lua_pop(L, 1);
-        } else if (push_function_name(L)) {
+        } else if (stack_trace_push_name(L, &fields)) {
             name = lua_tostring(L, -1);
-            if (strcmp(name, "'pcall'") != 0 && strcmp(name, "'xpcall'") != 0)
-                return name;
+            if (strcmp(name, "pcall") != 0 && strcmp(name, "xpcall") != 0)
+                return lua_pushfstring(L, "'%s'", name);
             lua_pop(L, 1);
         } else if (name) {
             return lua_pushfstring(L, "'%s'", name);
@@ -78,17 +44,17 @@ static const char *push_c_function(lua_State *L, struct orr_isolate *iso, lua_St
 
 static int refuse_to_suspend(lua_State *L, struct orr_isolate *iso)
 {
-    if (L != iso->execution.running)
+    if (L != execution_running(&iso->execution))
         return luaL_error(L, "cannot wait here: this coroutine was resumed by something other than coroutine.resume");
     luaL_checkstack(L, 16, NULL);
-    const char *name = push_c_function(L, iso, cannot_yield(L, iso->execution.chain));
+    const char *name = push_c_function(L, iso, chain_find_stuck(L, execution_chain(&iso->execution)));
     return luaL_error(L, "cannot wait here: %s, a C function, is on the stack and cannot be suspended", name);
 }
 
 bool can_suspend(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
-    return iso->execution.current && L == iso->execution.running && chain_can_yield(L, iso->execution.chain);
+    return execution_task(&iso->execution) && execution_can_yield(&iso->execution, L);
 }
 
 struct ltask *ltask_waiting(lua_State *L, const char *what)
@@ -104,18 +70,17 @@ int suspend(lua_State *L, lua_KFunction k, lua_KContext context)
 {
     struct orr_isolate *iso = isolate_of(L);
     if (!can_suspend(L)) {
-        orr_wait_withdraw(&iso->execution.current->wait);
+        orr_wait_withdraw(&execution_task(&iso->execution)->wait);
         return refuse_to_suspend(L, iso);
     }
-    iso->execution.suspending = true;
-    iso->execution.current->suspended = L;
+    execution_begin_yield(&iso->execution, YIELD_WAIT, L);
     return lua_yieldk(L, 0, context, k);
 }
 
 void wait_push_error(lua_State *L, int error)
 {
     struct orr_isolate *iso = isolate_of(L);
-    struct ltask *self = iso->execution.current;
+    struct ltask *self = execution_task(&iso->execution);
     struct orr_task *child = error == -ECHILD ? orr_task_failed_child(self->task) : NULL;
     if (error == -ECANCELED && self)
         cancellation_note(self, L);

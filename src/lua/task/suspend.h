@@ -33,10 +33,4 @@ void wait_push_error(lua_State *L, int error);
 /* Raises that value. */
 int wait_raise(lua_State *L, int error);
 
-/* Replaces the function at the top by "'module.name'", if a loaded module has it; else takes it off. */
-bool push_function_name(lua_State *L);
-
-/* Whether every coroutine from L out through the chain can yield. */
-bool chain_can_yield(lua_State *L, const struct chain *chain);
-
 #endif

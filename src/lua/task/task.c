@@ -1,6 +1,7 @@
 #include "lua/task/task.h"
 
 #include "lua/isolate/charge.h"
+#include "lua/isolate/life.h"
 
 void ltask_open(struct orr_isolate *iso, lua_State *L)
 {
@@ -31,9 +32,9 @@ struct ltask *ltask_check(lua_State *L, int index)
 struct ltask *ltask_current(lua_State *L, const char *what)
 {
     struct orr_isolate *iso = isolate_of(L);
-    if (!iso->execution.current)
+    if (!execution_task(&iso->execution))
         luaL_error(L, "%s: not inside a task; start one with async.run(fn)", what);
-    return iso->execution.current;
+    return execution_task(&iso->execution);
 }
 
 void ltask_push(lua_State *L, struct ltask *self)
@@ -72,7 +73,7 @@ void ltask_drop(void *data)
 
 void ltask_bind(struct ltask *self, struct orr_task *core)
 {
-    self->iso->references++;
+    isolate_ref(self->iso);
     self->task = orr_task_ref(core);
 }
 

@@ -104,8 +104,6 @@ struct ltask {
     uint8_t stack_base;        /* values below its body's on the coroutine: see task_pool.h */
     uint8_t cancellations;     /* waits that have raised "closed" in it; stays at the highest number */
     bool fair : 1;             /* other Lua of the isolate may run while its slice is suspended */
-    bool preempted : 1;        /* its time slice ended before it waited */
-    bool holds : 1;            /* and no other Lua of the isolate may run before it goes on, even if it is fair */
     bool pooled : 1;           /* no script has its handle */
     bool name_on_stack : 1;    /* its name is a string on its coroutine */
     bool exposed : 1;          /* a script has its coroutine */

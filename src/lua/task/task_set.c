@@ -1,8 +1,8 @@
 #include "lua/task/task_set.h"
 
-#include "lua/limits/budget.h"
+#include "lua/limits/grace_period.h"
+#include "lua/limits/timeout_report.h"
 #include "lua/task/script.h"
-#include "lua/task/shutdown.h"
 #include "lua/task/task.h"
 
 void task_set_push_methods(const struct task_set *self, lua_State *L)
@@ -18,10 +18,11 @@ void task_set_reset(struct task_set *self)
 
 void task_set_check_room(struct orr_isolate *iso, lua_State *L, bool detached)
 {
-    if ((detached || !iso->execution.current) && isolate_ends(iso) && shutdown_refuses(iso, script_running(iso)))
+    if ((detached || !execution_task(&iso->execution)) && isolate_ends(iso) &&
+        grace_period_refuses(iso, script_running(iso)))
         luaL_error(L, "async.run: %s", iso->closing ? "the isolate is closing" : "the script is being ended");
-    if (iso->verdict.condemned)
-        luaL_error(L, "async.run: the script has been ended: %s", iso->verdict.reason);
+    if (ban_is_imposed(&iso->ban))
+        luaL_error(L, "async.run: the script has been ended: %s", ban_reason(&iso->ban));
     if (iso->tasks.count >= iso->limits.max_tasks)
         luaL_error(L, "async.run: there are %d tasks already, and may be no more", (int)iso->limits.max_tasks);
 }

@@ -2,7 +2,8 @@
 
 #include "exec/sink.h"
 #include "exec/spawn.h"
-#include "lua/limits/budget.h"
+#include "lua/isolate/life.h"
+#include "lua/limits/notices.h"
 #include "lua/task/hold.h"
 #include "lua/task/task.h"
 
@@ -22,10 +23,9 @@ static void report_first(struct orr_isolate *iso)
         list->sink.call(list->sink.data, self->task);
     else if (unseen)
         sink_report(self->task);
-    list->reported++;
+    notices_count_report(&iso->notices);
     ltask_release(self);
-    if (iso->notices.first && !iso->preemption.slicing)
-        budget_deliver_notices(iso);
+    notices_deliver_soon(iso);
 }
 
 void unhandled_report_all(struct orr_isolate *iso)
@@ -59,7 +59,6 @@ static void append(struct unhandled *list, struct ltask *self)
     self->next_unhandled = NULL;
     *(list->first ? &list->last->next_unhandled : &list->first) = self;
     list->last = self;
-    list->failed++;
 }
 
 void unhandled_report_soon(struct ltask *self)
@@ -67,12 +66,13 @@ void unhandled_report_soon(struct ltask *self)
     struct orr_isolate *iso = self->iso;
     bool reporting = iso->unhandled.first;
     append(&iso->unhandled, self);
+    notices_count_failure(&iso->notices);
     struct orr_spawn what = {
         .poll = report_some, .data = iso, .drop = unref_isolate, .name = "housekeeping", .detached = true
     };
     if (reporting)
         return;
-    iso->references++;
+    isolate_ref(iso);
     if (spawn_for(iso->worker, &iso->share, &what)) {
         isolate_unref(iso);
         unhandled_report_all(iso);

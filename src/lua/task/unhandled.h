@@ -21,7 +21,6 @@ struct orr_isolate;
 /* Part of the isolate. */
 struct unhandled {
     struct ltask *first, *last;
-    uint64_t failed, reported; /* tasks that ever entered the list, and tasks that have left it */
     struct {
         void (*call)(void *data, struct orr_task *task);
         void *data;

@@ -17,7 +17,7 @@
 #include "lua/isolate.h"
 #include "lua/isolate/charge.h"
 #include "lua/isolate/settings.h"
-#include "lua/limits/budget.h"
+#include "lua/limits/preempt.h"
 #include "lua/task/suspend.h"
 #include "lua/task/task.h"
 #include "lua/values/work.h"
@@ -334,7 +334,7 @@ static int run_delivery(lua_State *L, struct waiter *waiter, struct paced *work)
 {
     int count = paced_run(L, &work);
     if (count == -EAGAIN)
-        return budget_hold(L, deliver_on, (lua_KContext)work);
+        return preempt_hold(L, deliver_on, (lua_KContext)work);
     item_free(waiter->item, &waiter->channel->alloc);
     waiter->item = NULL;
     return count;
@@ -486,9 +486,9 @@ static int run_copying(lua_State *L, struct waiter *waiter, struct paced *work, 
 {
     int error = paced_run(L, &work);
     if (error == -EAGAIN)
-        return budget_hold(L, waits ? copy_on : try_copy_on, (lua_KContext)work);
+        return preempt_hold(L, waits ? copy_on : try_copy_on, (lua_KContext)work);
     work->kind->free(work);
-    if (error == -ENOMEM && !waiter->collected && charge_collects(isolate_of(L))) {
+    if (error == -ENOMEM && !waiter->collected && charge_begin_to_collect(isolate_of(L))) {
         waiter->collected = true;
         lua_pop(L, 1);
         return collect_and_copy(L, LUA_OK, waits);
@@ -535,8 +535,8 @@ static int begin_copying(lua_State *L, struct waiter *waiter, bool waits)
 static int collect_and_copy(lua_State *L, int status, lua_KContext waits)
 {
     (void)status;
-    if (budget_pay(L))
-        return budget_hold(L, collect_and_copy, waits);
+    if (preempt_to_collect(L))
+        return preempt_hold(L, collect_and_copy, waits);
     charge_collected(isolate_of(L));
     struct waiter *waiter = luaL_testudata(L, 1, WAITER);
     if (!waiter || !waiter->item)

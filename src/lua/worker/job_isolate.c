@@ -25,7 +25,7 @@ static void unspare(struct job_isolate *job_isolate)
 /* What is kept for the next job takes memory from its script, so it may not be much. */
 static bool spare(struct job_isolate *job_isolate)
 {
-    size_t memory = job_isolate->iso->memory.used;
+    size_t memory = account_used(&job_isolate->iso->account);
     charge_end_slice(job_isolate->iso);
     if (!quota_take_spare(job_isolate->program->settings->quota, memory))
         return false;
@@ -126,7 +126,7 @@ bool job_isolate_init(struct job_isolate *job_isolate)
     lua_insert(L, 2);
     if (lua_pcall(L, 2, 2, 0) != LUA_OK)
         return false;
-    job_isolate->newborn = job_isolate->iso->memory.used;
+    job_isolate->newborn = account_used(&job_isolate->iso->account);
     job_isolate->born = true;
     return true;
 }
@@ -147,7 +147,7 @@ static void isolate_forget(struct orr_isolate *iso)
 {
     task_set_reset(&iso->tasks);
     iso->debug = false;
-    iso->preemption.count = iso->preemption.timeouts = 0;
+    statistics_reset(&iso->statistics);
 }
 
 static bool is_at_rest(const struct orr_isolate *iso)
@@ -162,7 +162,7 @@ static bool job_isolate_renew(struct job_isolate *job_isolate)
     lua_State *L = job_isolate->L;
     script_timers_close(job_isolate->iso, 0);
     if (!job_isolate->born || job_isolate->single || job_isolate->spoiled || !is_at_rest(job_isolate->iso) ||
-        job_isolate->iso->memory.over_limit)
+        memory_alarm_is_on(&job_isolate->iso->memory_alarm))
         return false;
     isolate_forget(job_isolate->iso);
     lua_settop(L, JOB_ISOLATE_SNAPSHOT);
@@ -173,10 +173,10 @@ static bool job_isolate_renew(struct job_isolate *job_isolate)
     lua_pushvalue(L, JOB_ISOLATE_SNAPSHOT);
     if (lua_pcall(L, 4, 0, 0) != LUA_OK)
         return false;
-    if (job_isolate->iso->memory.used > job_isolate->newborn + GARBAGE_MAX)
+    if (account_used(&job_isolate->iso->account) > job_isolate->newborn + GARBAGE_MAX)
         lua_gc(L, LUA_GCCOLLECT);
-    slab_trim(&job_isolate->iso->memory.slab, true);
-    return job_isolate->iso->memory.used <= job_isolate->newborn + GARBAGE_MAX;
+    slab_trim(&job_isolate->iso->slab, true);
+    return account_used(&job_isolate->iso->account) <= job_isolate->newborn + GARBAGE_MAX;
 }
 
 bool job_isolate_is_large(const struct job_isolate *job_isolate)

@@ -7,7 +7,7 @@
 
 #include "lua/isolate/charge.h"
 #include "lua/isolate/embedded.h"
-#include "lua/limits/budget.h"
+#include "lua/limits/preempt.h"
 #include "lua/task/suspend.h"
 #include "lua/task/task.h"
 #include "lua/values/work.h"
@@ -76,7 +76,7 @@ static int compile(lua_State *L)
         return 2;
     }
     lua_settop(L, 5);
-    charge_tell(iso, ((struct program *)*handle)->charged);
+    charge_tell_collector(iso, ((struct program *)*handle)->charged);
     return 1;
 }
 
@@ -221,11 +221,11 @@ static int run_submission(lua_State *L, struct job *job, struct paced *work)
 {
     int error = paced_run(L, &work);
     if (error == -EAGAIN)
-        return budget_hold(L, submit_on, (lua_KContext)work);
+        return preempt_hold(L, submit_on, (lua_KContext)work);
     work->kind->free(work);
     if (!error)
         return send_job(L, job);
-    if (error == -ENOMEM && !job->collected && charge_collects(isolate_of(L))) {
+    if (error == -ENOMEM && !job->collected && charge_begin_to_collect(isolate_of(L))) {
         job->collected = true;
         lua_pop(L, 1);
         return collect_and_copy(L, LUA_OK, 0);
@@ -256,8 +256,8 @@ static int begin_submission(lua_State *L, struct job *job)
 static int collect_and_copy(lua_State *L, int status, lua_KContext context)
 {
     (void)status;
-    if (budget_pay(L))
-        return budget_hold(L, collect_and_copy, context);
+    if (preempt_to_collect(L))
+        return preempt_hold(L, collect_and_copy, context);
     charge_collected(isolate_of(L));
     void **handle = luaL_testudata(L, 1, JOB);
     if (!handle || !*handle)
@@ -271,8 +271,8 @@ static int make_and_submit(lua_State *L, bool collected);
 static int collect_and_submit(lua_State *L, int status, lua_KContext context)
 {
     (void)status;
-    if (budget_pay(L))
-        return budget_hold(L, collect_and_submit, context);
+    if (preempt_to_collect(L))
+        return preempt_hold(L, collect_and_submit, context);
     charge_collected(isolate_of(L));
     return make_and_submit(L, true);
 }
@@ -288,7 +288,7 @@ static int make_and_submit(lua_State *L, bool collected)
     lua_insert(L, 1);
     struct pool *pool = pool_at(L, POOL_GIVEN);
     struct job *job = *handle = job_new(pool, *(void **)lua_touserdata(L, PROGRAM_GIVEN));
-    if (!job && !collected && !runtime_stopping(pool->all->rt) && charge_collects(isolate_of(L))) {
+    if (!job && !collected && !runtime_stopping(pool->all->rt) && charge_begin_to_collect(isolate_of(L))) {
         lua_remove(L, 1);
         return collect_and_submit(L, LUA_OK, 0);
     }
@@ -313,7 +313,7 @@ static int run_outcome(lua_State *L, const struct job *job, struct paced *work)
 {
     int count = paced_run(L, &work);
     if (count == -EAGAIN)
-        return budget_hold(L, outcome_on, (lua_KContext)work);
+        return preempt_hold(L, outcome_on, (lua_KContext)work);
     if (!job->failed)
         return count + 1;
     if (!count)

@@ -20,7 +20,7 @@
 #include "lua/api/script_timers.h"
 #include "lua/isolate/charge.h"
 #include "lua/isolate/settings.h"
-#include "lua/limits/budget.h"
+#include "lua/limits/preempt.h"
 #include "lua/task/create.h"
 #include "lua/task/hold.h"
 #include "lua/task/result.h"
@@ -142,8 +142,8 @@ static void fail_with_task(struct job_isolate *job_isolate, lua_State *L, struct
     if (result && result->error == -ETIME && job_isolate->main && task == job_isolate->main->task) {
         job_isolate->spoiled = true;
         lua_pop(L, 1);
-        if (job_isolate->iso->verdict.condemned)
-            lua_pushfstring(L, "Script ended: %s", job_isolate->iso->verdict.reason);
+        if (ban_is_imposed(&job_isolate->iso->ban))
+            lua_pushfstring(L, "Script ended: %s", ban_reason(&job_isolate->iso->ban));
         else
             lua_pushliteral(L, "timeout");
     }
@@ -212,7 +212,7 @@ static int run_collecting(lua_State *L, struct paced *work)
     struct job_isolate *job_isolate = lua_touserdata(L, 2);
     int error = paced_run(L, &work);
     if (error == -EAGAIN)
-        return budget_hold(L, collect_on, (lua_KContext)work);
+        return preempt_hold(L, collect_on, (lua_KContext)work);
     work->kind->free(work);
     if (error)
         fail(job_isolate, L, NULL);
@@ -252,7 +252,7 @@ static int run_calling(lua_State *L, struct paced *work)
     struct job_isolate *job_isolate = lua_touserdata(L, 1);
     int count = paced_run(L, &work);
     if (count == -EAGAIN)
-        return budget_hold(L, call_on, (lua_KContext)work);
+        return preempt_hold(L, call_on, (lua_KContext)work);
     message_free(&job_isolate->job->arguments);
     lua_remove(L, 1);
     lua_remove(L, 1);

@@ -1,4 +1,4 @@
-#include "lua/limits/stack_room.h"
+#include "lua/isolate/stack_room.h"
 
 #include <lauxlib.h>
 

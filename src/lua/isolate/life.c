@@ -1,0 +1,36 @@
+#include "lua/isolate/life.h"
+
+#include "lua/isolate.h"
+#include "lua/isolate/charge.h"
+#include "lua/isolate/memory.h"
+#include "lua/isolate/settings.h"
+
+struct orr_isolate *isolate_alloc(struct orr_runtime *rt, struct settings *settings)
+{
+    struct orr_isolate *iso = alloc_zeroed(&rt->alloc, sizeof *iso);
+    if (!iso)
+        return NULL;
+    iso->alloc = rt->alloc;
+    iso->settings = settings_ref(settings);
+    iso->limits = settings->limits;
+    charge_open(&iso->charge, settings->quota, !settings->for_jobs);
+    memory_open(iso);
+    iso->references = 1;
+    return iso;
+}
+
+void isolate_ref(struct orr_isolate *iso)
+{
+    iso->references++;
+}
+
+void isolate_unref(struct orr_isolate *iso)
+{
+    if (--iso->references)
+        return;
+    struct alloc alloc = iso->alloc;
+    charge_close(iso);
+    settings_unref(iso->settings);
+    memory_close(iso);
+    alloc_free(&alloc, iso, sizeof *iso);
+}

@@ -1,0 +1,158 @@
+#include "lua/isolate/oversized.h"
+
+#include "lua/isolate.h"
+#include "lua/isolate/ban.h"
+#include "lua/isolate/collector.h"
+#include "lua/isolate/execution.h"
+#include "lua/isolate/interrupt.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    STRING_OVERHEAD = 25, /* bytes that a string needs besides, in the releases that we know */
+    STACK_EXTRA = 5,      /* slots that every stack has besides */
+    SLOT = 16,            /* bytes of a list's or a stack's slot */
+    NODE = 24,            /* bytes of a hash part's node */
+};
+
+/* --- In the allocator ------------------------------------------------------------------------------------ */
+
+static bool is_power_of_two(size_t n)
+{
+    return n && !(n & (n - 1));
+}
+
+/* The caller has granted the block. */
+static void suspect(struct orr_isolate *iso, enum suspect what, const void *block, size_t size, bool twice_too_large)
+{
+    struct oversized *self = &iso->oversized;
+    if (!interrupt_request(iso))
+        return;
+    self->what = what;
+    self->block = block;
+    self->size = size;
+    self->twice_too_large = twice_too_large;
+    self->collected = false;
+}
+
+/* No table has such a size. */
+bool oversized_is_last_stack(size_t size)
+{
+    enum { LITTLE = 512 };
+    size_t slots = size / SLOT - STACK_EXTRA;
+    return size % SLOT == 0 && slots + LITTLE >= LUAI_MAXSTACK && slots <= LUAI_MAXSTACK;
+}
+
+void oversized_look(struct orr_isolate *iso, const void *block, size_t old_size, size_t size, size_t kind)
+{
+    const struct limits *limits = &iso->limits;
+    size_t slots = size % SLOT ? 0 : size / SLOT, nodes = size % NODE ? 0 : size / NODE;
+    size_t strings = size / sizeof(void *);
+    if (block == iso->oversized.string_table) {
+        if (limits->most_strings && strings > limits->most_strings)
+            suspect(iso, SUSPECT_STRINGS, block, size, strings / 2 > limits->most_strings);
+    } else if (kind == LUA_TSTRING) {
+        if (limits->longest_string && size > limits->longest_string + OVERSIZED_STRING_HEADER)
+            suspect(iso, SUSPECT_STRING, block, size, false);
+    } else if (kind) {
+        return;
+    } else if (limits->longest_list && old_size && is_power_of_two(slots) && slots > limits->longest_list) {
+        suspect(iso, SUSPECT_LIST, block, size, slots / 2 > limits->longest_list);
+    } else if (limits->most_keys && !old_size && is_power_of_two(nodes) && nodes > limits->most_keys) {
+        suspect(iso, SUSPECT_HASH, block, size, nodes / 2 > limits->most_keys);
+    } else if (limits->deepest_stack && slots > limits->deepest_stack + STACK_EXTRA && !iso->oversized.what) {
+        suspect(iso, SUSPECT_STACK, block, size, slots / 2 > limits->deepest_stack + STACK_EXTRA);
+    }
+}
+
+/* --- In the hook ----------------------------------------------------------------------------------------- */
+
+/*
+ * How many slots of a block are below the innermost call's function; 0 if that is elsewhere, for then the
+ * block is not the stack of this coroutine.  In Lua 5.4, a call's first field says where its function is.  The
+ * size of a block does not tell what it is: Lua doubles stacks, gives them just what a call needs, shrinks
+ * them to twice what is in use, and in some releases makes a new block each time.
+ */
+static size_t slots_in_use(lua_State *L, const void *block, size_t size)
+{
+    lua_Debug call;
+    if (!lua_getstack(L, 0, &call))
+        return 0;
+    uintptr_t function = 0, begin = (uintptr_t)block;
+    memcpy(&function, call.i_ci, sizeof function);
+    return function > begin && function - begin < size ? (function - begin) / SLOT : 0;
+}
+
+/* Whether a byte can be the tag of a value in Lua 5.4: the list part of a table is full of those. */
+static bool is_tag(unsigned char byte)
+{
+    unsigned type = byte & 0x0f, variant = byte >> 4 & 3;
+    return !(byte & 0x80) && type <= LUA_TTHREAD && variant <= 2;
+}
+
+/* A block that is no table's, such as a string buffer, hardly looks like one in all these samples. */
+static bool looks_like_a_table(const unsigned char *block, size_t size, size_t step)
+{
+    enum { SAMPLES = 64 };
+    size_t count = size / step;
+    for (size_t i = 0; i < SAMPLES; i++) {
+        const unsigned char *at = block + count / SAMPLES * i * step;
+        if (!is_tag(at[8]) || (step == NODE && !is_tag(at[9])))
+            return false;
+    }
+    return true;
+}
+
+bool oversized_collects_first(struct orr_isolate *iso)
+{
+    struct oversized *self = &iso->oversized;
+    if (self->what != SUSPECT_STRINGS || self->twice_too_large)
+        return false;
+    if (!self->collected)
+        collector_force(iso, 1);
+    self->collected = true;
+    return true;
+}
+
+bool oversized_confirm(struct orr_isolate *iso, lua_State *L, char *text, size_t size)
+{
+    struct oversized *self = &iso->oversized;
+    enum suspect what = self->what;
+    const void *block = self->block;
+    size_t bytes = self->size;
+    self->what = SUSPECT_NONE;
+    if ((what == SUSPECT_LIST || what == SUSPECT_HASH) && slots_in_use(L, block, bytes))
+        what = SUSPECT_STACK; /* of such a size by chance */
+    switch (what) {
+    case SUSPECT_NONE:
+        return false;
+    case SUSPECT_STRING:
+        snprintf(text, size, "string too long: %zu bytes, and may have %zu", bytes - STRING_OVERHEAD,
+                 iso->limits.longest_string);
+        return true;
+    case SUSPECT_LIST:
+        snprintf(text, size, "table too large: a list grew beyond %u elements", iso->limits.longest_list);
+        if (!looks_like_a_table(block, bytes, SLOT))
+            return false;
+        break;
+    case SUSPECT_HASH:
+        snprintf(text, size, "table too large: it has more than %u keys", iso->limits.most_keys);
+        if (!looks_like_a_table(block, bytes, NODE))
+            return false;
+        break;
+    case SUSPECT_STACK:
+        snprintf(text, size, "stack overflow: more than %u values on one stack", iso->limits.deepest_stack);
+        /* A stack that has grown by recursion is half full.  A C function may have needed much for a moment. */
+        if (slots_in_use(L, block, bytes) < iso->limits.deepest_stack / 2)
+            return false;
+        collector_force(iso, 1); /* it shrinks the stack: else the next recursion would look twice too large */
+        break;
+    case SUSPECT_STRINGS:
+        snprintf(text, size, "too many different short strings: more than %u", iso->limits.most_strings);
+        break;
+    }
+    if (self->twice_too_large)
+        ban_impose(iso, text);
+    return true;
+}

@@ -1,0 +1,131 @@
+#include "lua/limits/level.h"
+
+#include "base/clock.h"
+#include "lua/isolate/ban.h"
+#include "lua/isolate/charge.h"
+#include "lua/isolate/execution.h"
+#include "lua/isolate/interrupt.h"
+#include "lua/limits/grace_period.h"
+#include "lua/limits/memory_limit.h"
+
+uint64_t level_used(const struct orr_isolate *iso, const struct level *level)
+{
+    bool timed = iso->limits.mode == ORR_LUA_SIGNAL && level->since;
+    return level->used + (timed ? clock_now() - level->since : 0);
+}
+
+int level_next_count(const struct orr_isolate *iso)
+{
+    uint64_t count = iso->limits.check_interval;
+    for (const struct level *level = execution_level(&iso->execution); level; level = level->outer) {
+        uint64_t left = level->limit > level->used ? level->limit - level->used + 1 : 1;
+        count = level->limit && left < count ? left : count;
+    }
+    return (int)count;
+}
+
+/* A limit that is short, or partly used, is measured from the start. */
+static void measure(struct orr_isolate *iso, struct level *level)
+{
+    uint64_t left = !level->limit ? ORR_NEVER : level->limit > level->used ? level->limit - level->used : 1;
+    if (!level->used && left >= 2 * iso->limits.slice_ns)
+        return;
+    level->since = clock_now();
+    if (left >= iso->limits.slice_ns || interrupt_is_counted(&iso->interrupt))
+        return;
+    watch_set(worker_watch(iso->worker), left);
+    if (watch_failed(worker_watch(iso->worker)) && !interrupt_is_requested(&iso->interrupt))
+        interrupt_slice_over(iso); /* early, for there is no later */
+}
+
+/*
+ * A coroutine that goes on after its counting hook has yielded is due another call of it, which Lua leaves
+ * out: so its count is not touched.
+ */
+static void begin_to_count(struct orr_isolate *iso, const struct level *level)
+{
+    if (!level->used || !interrupt_counts(iso, level->co))
+        interrupt_count(iso, level->co, level_next_count(iso));
+}
+
+void level_enter(struct orr_isolate *iso, struct level *level, struct ltask *task)
+{
+    struct execution *execution = &iso->execution;
+    level->outer = execution->level;
+    level->task = task;
+    level->outer_running = execution->running;
+    level->outer_chain = execution->chain;
+    level->since = 0;
+    level->raised = level->exposed = false;
+    level->end = LEVEL_GOES_ON;
+    level->report = NULL;
+    execution->level = level;
+    execution->current = task;
+    execution->chain = NULL;
+    execution->running = level->co;
+    if (iso->limits.mode == ORR_LUA_COUNT)
+        begin_to_count(iso, level);
+    else if (iso->limits.mode == ORR_LUA_SIGNAL)
+        measure(iso, level);
+    if (memory_limit_is_pending(iso) || ban_is_imposed(&iso->ban))
+        interrupt_request(iso);
+    interrupt_switched(&iso->interrupt, iso);
+}
+
+void level_leave(struct orr_isolate *iso, struct level *level)
+{
+    struct execution *execution = &iso->execution;
+    charge_free_text(iso, &level->report);
+    execution->level = level->outer;
+    execution->current = level->outer ? level->outer->task : NULL;
+    execution->running = level->outer_running;
+    execution->chain = level->outer_chain;
+    interrupt_switched(&iso->interrupt, iso);
+}
+
+/* The outermost level counts from the beginning of the slice, as far as that is known. */
+struct level *level_find_expired(struct orr_isolate *iso)
+{
+    uint64_t now = clock_now(), timer_set_at = watch_timer_set_at(worker_watch(iso->worker));
+    for (struct level *level = execution_level(&iso->execution); level; level = level->outer) {
+        if (iso->limits.mode == ORR_LUA_SIGNAL && !level->since)
+            level->since = !level->outer && timer_set_at ? timer_set_at : now;
+        if (ban_is_imposed(&iso->ban) && !level->outer)
+            return level;
+        if (level->limit && level_used(iso, level) >= level->limit + (iso->limits.mode == ORR_LUA_COUNT))
+            return level;
+    }
+    return NULL;
+}
+
+struct level *level_find_past_grace(struct orr_isolate *iso)
+{
+    for (struct level *level = execution_level(&iso->execution); level; level = level->outer)
+        if (grace_period_is_over(iso, level->script))
+            return level;
+    return NULL;
+}
+
+bool level_is_overdue(const struct orr_isolate *iso)
+{
+    if (!interrupt_time_is_over(&iso->interrupt))
+        return false;
+    uint64_t passed = interrupt_time_over_for(&iso->interrupt);
+    for (const struct level *level = execution_level(&iso->execution); level; level = level->outer)
+        if (level->limit && passed >= level->limit)
+            return true;
+    return ban_is_imposed(&iso->ban) || isolate_ends(iso);
+}
+
+void level_enter_coroutine(struct orr_isolate *iso, lua_State *co)
+{
+    if (iso->limits.mode == ORR_LUA_COUNT && execution_level(&iso->execution) && !interrupt_counts(iso, co))
+        interrupt_count(iso, co, level_next_count(iso));
+    interrupt_switched(&iso->interrupt, iso);
+}
+
+void level_charge_coroutine(struct orr_isolate *iso)
+{
+    if (iso->limits.mode == ORR_LUA_COUNT)
+        execution_charge(&iso->execution, iso->limits.check_interval);
+}
