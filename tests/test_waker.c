@@ -321,16 +321,16 @@ static void invalid_wakers_do_nothing(void **state)
     struct probe probe = { 0 };
     probe_spawn(rt, &probe, ORR_HERE);
     harness_settle(rt);
-    unsigned place = waker_table_number(probe_waker(&probe));
+    unsigned table = waker_table_number(probe_waker(&probe));
     uint32_t slot = waker_slot(probe_waker(&probe));
     struct orr_waker made_up[] = {
         { 0 },
         { UINT64_MAX },
         waker_make(0, 0, 0),
-        waker_make(PLACES - 1, 0, 0),
-        waker_make(place, (1 << WAKER_SLOT_BITS) - 1, 0),
-        waker_make(place, slot, waker_generation(probe_waker(&probe)) + 1),
-        waker_make(place, slot + 1, 0), /* a slot that exists and has no task */
+        waker_make(WAKER_TABLES - 1, 0, 0),
+        waker_make(table, (1 << WAKER_SLOT_BITS) - 1, 0),
+        waker_make(table, slot, waker_generation(probe_waker(&probe)) + 1),
+        waker_make(table, slot + 1, 0), /* a slot that exists and has no task */
     };
     for (size_t i = 0; i < LENGTH(made_up); i++) {
         orr_waker_wake(made_up[i]);

@@ -122,8 +122,8 @@ static void unlink_scope(struct orr_scope *scope)
 {
     struct orr_task *task = scope->task;
     scope_forget_deadline(scope);
+    /* This scope is the innermost: its `inner` is the outermost. */
     if (scope->outer)
-        /* This scope is the innermost: its `inner` is the outermost. */
         scope->outer->inner = scope->inner;
     task->scope = scope->outer;
     scope->task = NULL;

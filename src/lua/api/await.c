@@ -220,7 +220,7 @@ static int raise_argument(lua_State *L)
 static int start_failing(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
-    const struct orr_task *task = iso->execution.current->task;
+    const struct orr_task *task = execution_task(&iso->execution)->task;
     lua_pushcfunction(L, raise_argument);
     lua_insert(L, 1);
     ltask_start_soon(iso, L, 1,
@@ -236,7 +236,7 @@ static int start_failing(lua_State *L)
 static void keep_close_error(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
-    if (cancellation_is_error(L, -1) && task_is_cancelled_here(iso->execution.current->task))
+    if (cancellation_is_error(L, -1) && task_is_cancelled_here(execution_task(&iso->execution)->task))
         return; /* closing has waited, and was told of the cancellation that is raised anyway */
     lua_pushlightuserdata(L, iso);
     lua_pushcclosure(L, start_failing, 1);
@@ -350,7 +350,7 @@ static int async_await(lua_State *L)
         return await_function(L, 1);
     if (lua_isinteger(L, 1) && lua_isfunction(L, 2)) {
         lua_Integer position = lua_tointeger(L, 1);
-        luaL_argcheck(L, position >= 1 && position <= 200, 1, "the callback's position is from 1 to 200");
+        luaL_argcheck(L, position >= 1 && position <= 200, 1, "expected the callback's position, from 1 to 200");
         lua_remove(L, 1);
         return await_function(L, (int)position);
     }

@@ -121,7 +121,7 @@ static int start(lua_State *L)
         ltask_start_soon(iso, L, lua_gettop(L) - 4, &options);
         return started(L, LUA_OK, 0);
     }
-    int depth = iso->execution.current ? iso->execution.current->emit_depth + 1 : 1;
+    int depth = execution_task(&iso->execution) ? execution_task(&iso->execution)->emit_depth + 1 : 1;
     if (depth > EMITS_MAX)
         return refuse_to_nest(L, options.name);
     ltask_check_depth(L);
@@ -189,7 +189,7 @@ static int call_protected(struct orr_isolate *iso, lua_State *L, int arguments)
     isolate_leave(iso);
     if (status == LUA_OK)
         return 0;
-    log_line(&iso->rt->log, ORR_LOG_ERROR, "events: %s", lua_tostring(L, -1));
+    log_line(&iso->rt->log, ORR_LOG_ERROR, "a call of the host on events has failed: %s", lua_tostring(L, -1));
     lua_pop(L, 1);
     return status == LUA_ERRMEM ? -ENOMEM : -EINVAL;
 }

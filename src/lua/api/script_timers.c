@@ -19,7 +19,6 @@
 #include "lua/task/hold.h"
 #include "lua/task/report.h"
 #include "lua/task/script.h"
-#include "lua/task/shutdown.h"
 
 #include <errno.h>
 #include <string.h>
@@ -114,8 +113,8 @@ static void timer_fires(struct orr_timer *timer, void *data, int status)
     (void)timer;
     if (status || !self->started || (isolate_ends(iso) && grace_period_refuses(iso, self->callback.script)))
         return;
-    if (handler_is_disabled(&self->handler) || ban_is_imposed(&iso->ban)) { /* no callback would run */
-        iso->timers.figures.dropped++;
+    if (handler_is_disabled(&self->handler) || ban_is_imposed(&iso->ban)) {
+        iso->timers.figures.dropped++; /* no callback would run */
         stop(self);
         return;
     }

@@ -40,9 +40,9 @@ static int guard_gc(lua_State *L)
     isolate_forget_found();
     if (!iso->closing && !isolate_visit(iso)) { /* by the host, under its tasks */
         iso->closing = true;
-        shutdown_begin(&iso->shutdowns.all, iso, EVERY_SCRIPT, worker_grace_ns(iso->worker));
-        shutdown_drop(&iso->shutdowns.all);
-        shutdown_end(&iso->shutdowns.all);
+        shutdown_begin(shutdown_of_all(&iso->shutdowns), iso, EVERY_SCRIPT, worker_grace_ns(iso->worker));
+        shutdown_drop(shutdown_of_all(&iso->shutdowns));
+        shutdown_end(shutdown_of_all(&iso->shutdowns));
         unhandled_report_all(iso);
         task_set_forget_errors(iso); /* which are values of the state */
         worker_close_share(iso->worker, &iso->share);
@@ -105,7 +105,8 @@ static int isolate_init(struct orr_isolate *iso, struct orr_runtime *rt, lua_Sta
     iso->worker = worker_current && worker_runtime(worker_current) == rt ? worker_current : runtime_worker(rt, 1);
     share_open(&iso->share);
     lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);
-    iso->L = iso->execution.running = lua_tothread(L, -1);
+    iso->L = lua_tothread(L, -1);
+    execution_open(&iso->execution, iso->L);
     worker_set_task_freed(iso->worker, ltask_freed);
     isolate_forget_found();
     lua_pop(L, 1);
@@ -244,7 +245,7 @@ static void isolate_free(struct orr_isolate *iso)
 static enum orr_poll close_poll(struct orr_task *task, void *data)
 {
     struct orr_isolate *iso = data;
-    if (!shutdown_poll(&iso->shutdowns.all, task))
+    if (!shutdown_poll(shutdown_of_all(&iso->shutdowns), task))
         return ORR_PENDING;
     if (iso->owned && !task_is_cancelled_here(task)) {
         unhandled_report_all(iso); /* while there is a state that has them */
@@ -258,7 +259,7 @@ static enum orr_poll close_poll(struct orr_task *task, void *data)
 static void begin_closing(struct orr_isolate *iso)
 {
     iso->closing = true;
-    shutdown_begin(&iso->shutdowns.all, iso, EVERY_SCRIPT, worker_grace_ns(iso->worker));
+    shutdown_begin(shutdown_of_all(&iso->shutdowns), iso, EVERY_SCRIPT, worker_grace_ns(iso->worker));
     if (iso->owned)
         finalizers_bound(iso);
 }
@@ -278,8 +279,7 @@ int orr_lua_close(lua_State *L)
     if (!iso || iso->closing)
         return -EINVAL;
     struct orr_runtime *rt = iso->rt;
-    if (worker_current == iso->worker &&
-        (worker_is_polling(iso->worker) || iso->execution.depth || iso->execution.calls)) {
+    if (worker_current == iso->worker && (worker_is_polling(iso->worker) || execution_is_busy(&iso->execution))) {
         int error = isolate_close_soon(iso);
         return error ? error : -EINPROGRESS;
     }
@@ -288,7 +288,7 @@ int orr_lua_close(lua_State *L)
     if (error)
         return error;
     begin_closing(iso);
-    shutdown_now(&iso->shutdowns.all); /* the worker goes on turning for them meanwhile */
+    shutdown_now(shutdown_of_all(&iso->shutdowns)); /* the worker goes on turning for them meanwhile */
     dispose(iso);
     if (!entered)
         orr_runtime_leave(rt);

@@ -26,13 +26,14 @@ int orr_lua_stats(lua_State *L, struct orr_lua_stats *stats)
         return error;
     const struct event_figures *events = events_figures(&iso->events);
     const struct timer_figures *timers = script_timers_figures(&iso->timers);
+    struct limit_statistics limits = statistics_read(&iso->statistics);
     *stats = (struct orr_lua_stats){
         .tasks = task_set_count(&iso->tasks),
         .memory_used = memory_used(iso),
         .memory_peak = account_peak(&iso->account),
         .memory_limit = iso->owned ? iso->limits.memory : 0,
-        .preemptions = iso->statistics.preemptions,
-        .timeouts = iso->statistics.timeouts,
+        .preemptions = limits.preemptions,
+        .timeouts = limits.timeouts,
         .events_emitted = events->emitted,
         .events_refused = events->refused,
         .events_dropped = events->dropped,

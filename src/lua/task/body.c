@@ -19,7 +19,7 @@
 static int base_over(lua_State *L, int status, lua_KContext context)
 {
     (void)context;
-    isolate_of(L)->execution.level->raised = status != LUA_OK && status != LUA_YIELD;
+    execution_level(&isolate_of(L)->execution)->raised = status != LUA_OK && status != LUA_YIELD;
     return lua_gettop(L) - 1;
 }
 
@@ -47,11 +47,11 @@ static int go_on_with_steps(lua_State *L, int status, lua_KContext stage)
             stage = STEP_IS_OVER;
             status = lua_pcallk(L, lua_gettop(L) - 3, 0, 1, stage, go_on_with_steps);
         } else {
-            isolate_of(L)->execution.level->raised = false;
+            execution_level(&isolate_of(L)->execution)->raised = false;
             return 0;
         }
     }
-    isolate_of(L)->execution.level->raised = true;
+    execution_level(&isolate_of(L)->execution)->raised = true;
     return 1;
 }
 

@@ -89,7 +89,7 @@ static enum orr_poll callback_poll(struct orr_task *task, void *data)
     struct orr_isolate *iso = callback->iso;
     if (hold_first(&iso->hold))
         hold_release_if_over(iso);
-    if (isolate_is_held(iso) && !iso->execution.host_waits) {
+    if (isolate_is_held(iso) && !execution_host_waits(&iso->execution)) {
         hold_park(iso, task, false);
         return ORR_PENDING;
     }

@@ -80,7 +80,7 @@ static void drop(struct ltask *self)
     if (disabled)
         notices_add_disabled(iso, verdict, handler);
     ltask_release(self);
-    if ((self->held || (never_began && iso->hold.on_release)) && !execution_in_slice(&iso->execution))
+    if ((self->held || (never_began && hold_has_caller(&iso->hold))) && !execution_in_slice(&iso->execution))
         hold_settle(iso, false);
 }
 

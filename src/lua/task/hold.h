@@ -46,6 +46,12 @@ static inline void hold_call_on_release(struct hold *self, void (*call)(struct o
     self->on_release = call;
 }
 
+/* Whether a function waits for the hold to end. */
+static inline bool hold_has_caller(const struct hold *self)
+{
+    return self->on_release;
+}
+
 static inline struct ltask *hold_first(const struct hold *self)
 {
     return self->first;

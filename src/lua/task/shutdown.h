@@ -50,6 +50,12 @@ struct shutdowns {
     struct shutdown all; /* of all scripts */
 };
 
+/* The shutdown of all scripts of an isolate. */
+static inline struct shutdown *shutdown_of_all(struct shutdowns *self)
+{
+    return &self->all;
+}
+
 /* Begins the grace period.  From now on nothing of the script begins but cleanup. */
 void shutdown_begin(struct shutdown *self, struct orr_isolate *iso, uint32_t script, uint64_t grace_ns);
 
