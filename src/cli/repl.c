@@ -16,6 +16,7 @@
 #include "cli/session.h"
 #include "cli/signals.h"
 #include "lua/task/task.h"
+#include "lua/task/unhandled.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -166,7 +167,7 @@ static void finish_line(struct repl *repl)
 {
     const struct orr_result *result = orr_task_result(repl->line);
     if (result->error && repl->program->L)
-        ltask_report_unseen(isolate_find(repl->program->L)); /* earlier failures come first */
+        unhandled_report_all(isolate_find(repl->program->L)); /* earlier failures come first */
     bool ended = result->error == -ECANCELED || result->error == -ETIME;
     if (repl->interrupted && ended)
         report_line("interrupted");

@@ -14,6 +14,7 @@
 #include "cli/session.h"
 #include "lua/host/start.h"
 #include "lua/task/task.h"
+#include "lua/task/unhandled.h"
 
 #include <lauxlib.h>
 #include <lua.h>
@@ -190,8 +191,8 @@ static int conclude(const struct program *program, struct orr_task *task)
     const struct orr_result *result = orr_task_result(task);
     bool ended = result->error == -ECANCELED || result->error == -ETIME;
     if (result->error)
-        ltask_report_unseen(isolate_find(program->L)); /* earlier failures come first */
-    if (ended && program->failure)                     /* it failed while it cleaned up */
+        unhandled_report_all(isolate_find(program->L)); /* earlier failures come first */
+    if (ended && program->failure)                      /* it failed while it cleaned up */
         report_text(program->L, program->failure);
     if (!result->error || (program->ending && result->error == -ECANCELED))
         return program->failure && result->error ? EXIT_FAILURE : 0;

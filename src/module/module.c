@@ -162,7 +162,7 @@ static int watch_main(lua_State *L)
         return 0;
     run->body = (struct body_watch){ .failing = main_fails, .failed = main_failed, .data = run };
     int error = task_error(self->task);
-    if (!self->over)
+    if (!ltask_is_over(self))
         body_watch(&run->body, self);
     else if (error && error != -ECANCELED) /* it failed before its first wait */
         main_failed(run);

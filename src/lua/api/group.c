@@ -8,6 +8,7 @@
 
 #include "lua/api/wait_step.h"
 #include "lua/isolate.h"
+#include "lua/task/suspend.h"
 #include "lua/task/task.h"
 
 #include <errno.h>

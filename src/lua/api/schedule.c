@@ -16,8 +16,11 @@
 #include "lua/isolate.h"
 #include "lua/isolate/life.h"
 #include "lua/task/callback.h"
+#include "lua/task/hold.h"
 #include "lua/task/report.h"
 #include "lua/task/script.h"
+#include "lua/task/shutdown.h"
+#include "lua/task/suspend.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -14,6 +14,8 @@
 #include "lua/limits/stack_trace.h"
 #include "lua/task/report.h"
 #include "lua/task/script.h"
+#include "lua/task/shutdown.h"
+#include "lua/task/suspend.h"
 #include "lua/task/task.h"
 #include "lua/task/task_finalizer.h"
 
@@ -56,7 +58,7 @@ static void set_text(lua_State *L, const char *key, const char *text)
 static void set_place(lua_State *L, const struct ltask *self)
 {
     lua_State *co = self->suspended ? self->suspended : self->co;
-    if (self->over || !self->begun || !co || task_is_running(self->task))
+    if (self->phase != LTASK_BEGUN || !co || task_is_running(self->task))
         return;
     stack_trace_push_location(L, co, 0);
     lua_setfield(L, -2, "at");
@@ -75,7 +77,7 @@ static void add_task(void *data, const struct orr_task_info *info)
     set_text(L, "name", info->name);
     set_text(L, "state", states[info->state]);
     set_text(L, "waits_for", info->state == ORR_TASK_WAITING ? info->waits_for : NULL);
-    set_text(L, "created", self->task_finalizer ? self->task_finalizer->created : NULL);
+    set_text(L, "created", task_finalizer_created(self));
     set_place(L, self);
     lua_pushinteger(L, info->depth);
     lua_setfield(L, -2, "depth");

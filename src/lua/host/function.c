@@ -5,6 +5,7 @@
  */
 #include "lua/host/call.h"
 #include "lua/host/value.h"
+#include "lua/task/hold.h"
 #include "lua/task/task.h"
 
 #include <errno.h>
