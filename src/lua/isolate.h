@@ -61,35 +61,36 @@ struct orr_isolate {
     bool debug;          /* tasks remember where they were made */
 
     /* Touched by every slice. */
-    struct execution execution; /* isolate/execution, limits/level.c, task/run.c, host/call.c */
-    struct interrupt interrupt; /* isolate/interrupt */
+    struct execution execution; /* isolate/execution.h */
+    struct visits visits;       /* isolate/visit.c */
+    struct interrupt interrupt; /* isolate/interrupt.c */
     struct hold hold;
     struct task_pool task_pool;
     struct share share;   /* of the worker's time */
     struct slice slice;   /* limits/slice.c */
     struct limits limits; /* chosen when the isolate is made, then constant: every file may read them */
     struct task_set tasks;
-    struct registry registry;         /* isolate/registry */
+    struct registry registry;         /* isolate/registry.c */
     struct account account;           /* isolate/account.h */
     struct memory memory;             /* isolate/memory.c */
-    struct slab slab;                 /* isolate/slab */
-    struct oversized oversized;       /* isolate/oversized */
-    struct late_free late_free;       /* isolate/late_free */
-    struct memory_alarm memory_alarm; /* isolate/memory_alarm */
-    struct charge charge;             /* isolate/charge */
-    struct collector collector;       /* isolate/collector, api/collectgarbage.c */
+    struct slab slab;                 /* isolate/slab.c */
+    struct oversized oversized;       /* isolate/oversized.c */
+    struct late_free late_free;       /* isolate/late_free.c */
+    struct memory_alarm memory_alarm; /* isolate/memory_alarm.c */
+    struct charge charge;             /* isolate/charge.c */
+    struct collector collector;       /* isolate/collector.c */
 
     /* Touched now and then. */
-    struct ban ban;                       /* isolate/ban */
-    struct notices notices;               /* limits/notices */
-    struct grace_periods grace_periods;   /* limits/grace_period */
+    struct ban ban;                       /* isolate/ban.c */
+    struct notices notices;               /* limits/notices.c */
+    struct grace_periods grace_periods;   /* limits/grace_period.c */
     struct memory_limit memory_limit;     /* limits/memory_limit.c */
-    struct timeout_report timeout_report; /* limits/timeout_report */
+    struct timeout_report timeout_report; /* limits/timeout_report.c */
     struct limit_statistics statistics;   /* limits/statistics.h */
     struct orphan_scan orphans;
     struct shutdowns shutdowns;
     struct discard discard;
-    struct objects objects;      /* isolate/objects */
+    struct objects objects;      /* isolate/objects.c */
     struct scripts scripts;      /* task/script.c */
     struct body_watches bodies;  /* task/body_watch.c */
     struct event_queue events;   /* api/events.c */

@@ -114,15 +114,16 @@ static int async_sleep(lua_State *L)
 static int async_is_closing(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
-    lua_pushboolean(L, iso->execution.current && task_is_cancelled_here(iso->execution.current->task));
+    lua_pushboolean(L,
+                    execution_task(&iso->execution) && task_is_cancelled_here(execution_task(&iso->execution)->task));
     return 1;
 }
 
 static int async_current(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
-    if (iso->execution.current)
-        ltask_push(L, iso->execution.current);
+    if (execution_task(&iso->execution))
+        ltask_push(L, execution_task(&iso->execution));
     else
         lua_pushnil(L);
     return 1;

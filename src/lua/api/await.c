@@ -207,7 +207,7 @@ static int raise_argument(lua_State *L)
 static int start_failing(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
-    const struct orr_task *task = iso->execution.current->task;
+    const struct orr_task *task = execution_task(&iso->execution)->task;
     lua_pushcfunction(L, raise_argument);
     lua_insert(L, 1);
     ltask_start_soon(iso, L, 1,
@@ -222,7 +222,7 @@ static void keep_close_error(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
     bool closed = lua_type(L, -1) == LUA_TSTRING && !strcmp(lua_tostring(L, -1), "closed");
-    if (closed && task_is_cancelled_here(iso->execution.current->task))
+    if (closed && task_is_cancelled_here(execution_task(&iso->execution)->task))
         return; /* it has waited, and was told what everybody here is told */
     lua_pushlightuserdata(L, iso);
     lua_pushcclosure(L, start_failing, 1);

@@ -244,7 +244,7 @@ static int co_yield (lua_State *L)
     if (execution_is_base(&iso->execution, L))
         return luaL_error(L, "coroutine.yield in a task's body: there is nobody to yield to; "
                              "use async.checkpoint() to let others run, or async.await() to wait");
-    if (iso->execution.current && scopes_contain(iso->execution.current, L))
+    if (execution_task(&iso->execution) && scopes_contain(execution_task(&iso->execution), L))
         return luaL_error(
             L, "coroutine.yield inside async.scope, shield or a time limit: whoever is yielded to might never "
                "come back, and nothing may be left open");

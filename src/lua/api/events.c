@@ -113,7 +113,7 @@ static int start(lua_State *L)
         ltask_start_soon(iso, L, lua_gettop(L) - 4, &options);
         return started(L, LUA_OK, 0);
     }
-    int depth = iso->execution.current ? iso->execution.current->emits + 1 : 1;
+    int depth = execution_task(&iso->execution) ? execution_task(&iso->execution)->emits + 1 : 1;
     if (depth > EMITS_MAX)
         return refuse_to_nest(L, options.name);
     ltask_check_depth(L);

@@ -24,8 +24,8 @@ static int stats(lua_State *L)
         { "tasks", iso->tasks.count },
         { "memory_used", account_used(&iso->account) },
         { "memory_peak", account_peak(&iso->account) },
-        { "preemptions", iso->statistics.preemptions },
-        { "timeouts", iso->statistics.timeouts },
+        { "preemptions", statistics_preemptions(&iso->statistics) },
+        { "timeouts", statistics_timeouts(&iso->statistics) },
         { "scheduled", schedule_count(&iso->schedule) },
         { "schedule_errors", iso->tasks.scheduled_failed },
         { "schedule_run", schedule_run(&iso->schedule) },
@@ -50,7 +50,7 @@ static int stats(lua_State *L)
 static int read_field(lua_State *L)
 {
     const struct orr_isolate *iso = isolate_of(L);
-    const struct level *level = iso->execution.level;
+    const struct level *level = execution_level(&iso->execution);
     const char *name = luaL_checkstring(L, 2);
     bool counts = iso->limits.mode == ORR_LUA_COUNT;
     if (!strcmp(name, "memory_used"))

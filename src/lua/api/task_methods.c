@@ -15,7 +15,7 @@ static int handle_status(lua_State *L)
     struct orr_isolate *iso = isolate_of(L);
     const char *status = "completed";
     if (self->task && !orr_task_done(self->task))
-        status = self == iso->execution.current                ? "running"
+        status = self == execution_task(&iso->execution)       ? "running"
                  : task_is_running(self->task) || self->paused ? "normal"
                                                                : "awaiting";
     lua_pushstring(L, status);
@@ -173,7 +173,7 @@ static bool drive_until_done(lua_State *L, struct ltask *self, uint64_t timeout)
     struct orr_isolate *iso = isolate_of(L);
     if (is_done(self))
         return true;
-    if (iso->execution.level || worker_is_polling(iso->worker))
+    if (execution_level(&iso->execution) || worker_is_polling(iso->worker))
         luaL_error(
             L,
             "task:wait: a call from the host cannot wait, since the host waits for it; start a task, and wait there");

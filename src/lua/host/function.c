@@ -142,7 +142,7 @@ int orr_function_call(struct orr_function *function, const struct orr_value *arg
     int error = isolate_visit(iso);
     if (error)
         return error;
-    error = call(iso->execution.running, &calling, results, &room, deadline_ns);
+    error = call(execution_running(&iso->execution), &calling, results, &room, deadline_ns);
     isolate_leave(iso);
     if (result_count)
         *result_count = room;
@@ -212,9 +212,9 @@ static int invoke(struct orr_isolate *iso, lua_State *L, const struct host_funct
     if (!error) {
         call->arguments = arguments;
         call->count = count;
-        iso->execution.calls++;
+        execution_begin_call(&iso->execution);
         error = function->fn(function->data, call);
-        iso->execution.calls--;
+        execution_end_call(&iso->execution);
         error = error ? error : answer(iso, L, call);
         if (call->drop)
             call->drop(call->drop_data);

@@ -97,7 +97,8 @@ static int isolate_init(struct orr_isolate *iso, struct orr_runtime *rt, lua_Sta
     iso->worker = worker_current && worker_runtime(worker_current) == rt ? worker_current : runtime_worker(rt, 1);
     share_open(&iso->share);
     lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);
-    iso->L = iso->execution.running = lua_tothread(L, -1);
+    iso->L = lua_tothread(L, -1);
+    execution_open(&iso->execution, iso->L);
     worker_set_task_freed(iso->worker, ltask_freed);
     isolate_forget_found();
     lua_pop(L, 1);
@@ -270,8 +271,7 @@ int orr_lua_close(lua_State *L)
     if (!iso || iso->closing)
         return -EINVAL;
     struct orr_runtime *rt = iso->rt;
-    if (worker_current == iso->worker &&
-        (worker_is_polling(iso->worker) || iso->execution.depth || iso->execution.calls)) {
+    if (worker_current == iso->worker && (worker_is_polling(iso->worker) || execution_is_busy(&iso->execution))) {
         int error = isolate_close_soon(iso);
         return error ? error : -EINPROGRESS;
     }

@@ -79,8 +79,7 @@ struct execution {
     lua_State *volatile running; /* the coroutine whose Lua runs */
     struct chain *chain;         /* leads from the running coroutine out to the level's */
     struct level *level;         /* the innermost; NULL if no Lua runs under limits */
-    unsigned depth;              /* polls inside polls */
-    unsigned visits;             /* nested isolate_visit() calls that entered the worker; 0 in ordinary turns */
+    unsigned depth;              /* polls and calls inside one another */
     unsigned calls;              /* calls from and to the host under way */
     unsigned closes;             /* nested closes of coroutines */
     bool host_waits;             /* plain code of the host waits for the Lua that runs */
@@ -141,6 +140,30 @@ static inline bool execution_is_base(const struct execution *self, const lua_Sta
     return self->level && self->level->co == L;
 }
 
+/* Polls and calls inside one another. */
+static inline unsigned execution_depth(const struct execution *self)
+{
+    return self->depth;
+}
+
+/* Calls from and to the host under way. */
+static inline unsigned execution_calls(const struct execution *self)
+{
+    return self->calls;
+}
+
+/* Whether plain code of the host waits for the Lua that runs. */
+static inline bool execution_host_waits(const struct execution *self)
+{
+    return self->host_waits;
+}
+
+/* The innermost coroutine that yielded last. */
+static inline lua_State *execution_yielded_in(const struct execution *self)
+{
+    return self->yielded_in;
+}
+
 /* Whether a call from or to the host, or a poll, is under way. */
 static inline bool execution_is_busy(const struct execution *self)
 {
@@ -169,6 +192,52 @@ static inline bool execution_can_yield(const struct execution *self, const lua_S
 }
 
 /* --- Changes ------------------------------------------------------------------------------------------ */
+
+/* The state is made: its main thread runs. */
+static inline void execution_open(struct execution *self, lua_State *L)
+{
+    self->running = L;
+}
+
+/* Lua runs on `level->co`, for a task or a call, until execution_leave_level(). */
+static inline void execution_enter_level(struct execution *self, struct level *level, struct ltask *task)
+{
+    level->outer = self->level;
+    level->outer_running = self->running;
+    level->outer_chain = self->chain;
+    level->task = task;
+    self->level = level;
+    self->current = task;
+    self->chain = NULL;
+    self->running = level->co;
+}
+
+static inline void execution_leave_level(struct execution *self, const struct level *level)
+{
+    self->level = level->outer;
+    self->current = level->outer ? level->outer->task : NULL;
+    self->running = level->outer_running;
+    self->chain = level->outer_chain;
+}
+
+/* A poll or a call is under way until execution_end_nested(). */
+static inline void execution_begin_nested(struct execution *self)
+{
+    self->depth++;
+}
+
+static inline void execution_end_nested(struct execution *self)
+{
+    self->depth--;
+}
+
+/* Whether plain code of the host waits for the Lua that runs from now on.  Answers what it was before. */
+static inline bool execution_set_host_waits(struct execution *self, bool waits)
+{
+    bool before = self->host_waits;
+    self->host_waits = waits;
+    return before;
+}
 
 /* The coroutines of the running level are about to yield, from L out. */
 static inline void execution_begin_yield(struct execution *self, enum yield_reason reason, lua_State *L)

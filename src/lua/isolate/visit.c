@@ -55,19 +55,19 @@ void isolate_unpublish(lua_State *L)
 int isolate_visit(struct orr_isolate *iso)
 {
     if (worker_current == iso->worker) {
-        iso->execution.visits += iso->execution.visits > 0; /* inside another visit */
+        iso->visits.depth += iso->visits.depth > 0; /* inside another visit */
         return 0;
     }
     if (iso->worker != runtime_worker(iso->rt, 1))
         return -EPERM;
     int error = orr_runtime_enter(iso->rt);
     if (!error) /* else the count is another thread's */
-        iso->execution.visits = 1;
+        iso->visits.depth = 1;
     return error;
 }
 
 void isolate_leave(struct orr_isolate *iso)
 {
-    if (iso->execution.visits && !--iso->execution.visits)
+    if (iso->visits.depth && !--iso->visits.depth)
         orr_runtime_leave(iso->rt);
 }

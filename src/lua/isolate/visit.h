@@ -6,6 +6,10 @@
 
 struct orr_isolate;
 
+struct visits {
+    unsigned depth; /* nested visits, the outermost of which has entered the worker; 0 in ordinary turns */
+};
+
 /* The isolate of a state; NULL if it has none. */
 struct orr_isolate *isolate_find(lua_State *L);
 

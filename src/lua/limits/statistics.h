@@ -24,10 +24,14 @@ static inline void statistics_reset(struct limit_statistics *self)
     *self = (struct limit_statistics){ 0 };
 }
 
-/* What they are, for the host and for scripts to read. */
-static inline struct limit_statistics statistics_read(const struct limit_statistics *self)
+static inline uint64_t statistics_preemptions(const struct limit_statistics *self)
 {
-    return *self;
+    return self->preemptions;
+}
+
+static inline uint64_t statistics_timeouts(const struct limit_statistics *self)
+{
+    return self->timeouts;
 }
 
 #endif

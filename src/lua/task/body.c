@@ -107,9 +107,9 @@ int ltask_push_results(lua_State *L, struct ltask *self, int handle)
 void wait_push_error(lua_State *L, int error)
 {
     struct orr_isolate *iso = isolate_of(L);
-    struct orr_task *child = error == -ECHILD ? orr_task_failed_child(iso->execution.current->task) : NULL;
-    if (error == -ECANCELED && iso->execution.current)
-        shutdown_note_told(iso->execution.current, L);
+    struct orr_task *child = error == -ECHILD ? orr_task_failed_child(execution_task(&iso->execution)->task) : NULL;
+    if (error == -ECANCELED && execution_task(&iso->execution))
+        shutdown_note_told(execution_task(&iso->execution), L);
     if (child) {
         push_error(L, iso, child);
     } else if (error == -ECANCELED) {
@@ -138,7 +138,7 @@ int wait_raise(lua_State *L, int error)
 static int base_over(lua_State *L, int status, lua_KContext context)
 {
     (void)context;
-    isolate_of(L)->execution.level->raised = status != LUA_OK && status != LUA_YIELD;
+    execution_level(&isolate_of(L)->execution)->raised = status != LUA_OK && status != LUA_YIELD;
     return lua_gettop(L) - 1;
 }
 
@@ -166,11 +166,11 @@ static int go_on_with_steps(lua_State *L, int status, lua_KContext stage)
             stage = STEP_IS_OVER;
             status = lua_pcallk(L, lua_gettop(L) - 3, 0, 1, stage, go_on_with_steps);
         } else {
-            isolate_of(L)->execution.level->raised = false;
+            execution_level(&isolate_of(L)->execution)->raised = false;
             return 0;
         }
     }
-    isolate_of(L)->execution.level->raised = true;
+    execution_level(&isolate_of(L)->execution)->raised = true;
     return 1;
 }
 
@@ -195,7 +195,7 @@ static bool is_closed(lua_State *L, int index)
 int ltask_handle_message(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
-    struct ltask *self = iso->execution.current;
+    struct ltask *self = execution_task(&iso->execution);
     if (!self || execution_is_ending(&iso->execution) || (task_is_cancelled_here(self->task) && is_closed(L, 1)))
         return 1;
     report_keep(self, L, 1);

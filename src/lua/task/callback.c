@@ -272,7 +272,7 @@ static enum orr_poll callback_poll(struct orr_task *task, void *data)
 {
     struct callback *callback = data;
     struct orr_isolate *iso = callback->iso;
-    if (isolate_is_held(iso) && !iso->execution.host_waits) {
+    if (isolate_is_held(iso) && !execution_host_waits(&iso->execution)) {
         held_push(&iso->hold.parked, task, false);
         return ORR_PENDING;
     }

@@ -98,7 +98,7 @@ static enum orr_poll step_over(struct ltask *self, struct level *level, int stat
     self->exposed |= level->exposed;
     enum yield_reason yield = execution_take_yield(&iso->execution);
     if (yield != YIELD_NONE)
-        self->suspended = iso->execution.yielded_in;
+        self->suspended = execution_yielded_in(&iso->execution);
     if (level->end != LEVEL_GOES_ON)
         return ltask_timed_out(self, level, status);
     if (status != LUA_YIELD)
@@ -128,19 +128,19 @@ static enum orr_poll step(struct ltask *self)
     struct orr_isolate *iso = self->iso;
     struct level level = {
         .co = self->co,
-        .host_waits = iso->execution.host_waits,
+        .host_waits = execution_host_waits(&iso->execution),
         .fair = self->fair,
         .entry = self->entry,
         .script = self->script,
         .limit = self->limit,
         .used = self->used,
     };
-    lua_State *outer_running = iso->execution.running;
+    lua_State *outer_running = execution_running(&iso->execution);
     if (!self->begun)
         level_charge_coroutine(iso);
     level_enter(iso, &level, self);
     level.exposed = self->exposed;
-    iso->execution.depth++;
+    execution_begin_nested(&iso->execution);
     int arguments = self->begun ? 0 : self->arguments;
     int results;
     self->begun = true;
@@ -151,7 +151,7 @@ static enum orr_poll step(struct ltask *self)
     enum orr_poll answer = step_over(self, &level, status, results);
     if (self->watched && answer == ORR_DONE)
         body_is_over(self);
-    iso->execution.depth--;
+    execution_end_nested(&iso->execution);
     level_leave(iso, &level);
     return answer;
 }
@@ -188,14 +188,14 @@ enum orr_poll ltask_poll(struct orr_task *task, void *data)
         return orr_task_fail(task, -ECANCELED); /* none of a script runs for the first time because it is unloaded */
     if (ends && grace_period_is_over(iso, self->script))
         return ORR_PENDING; /* and none after its grace period: it is about to be ended by force */
-    if (held && iso->hold.urgent == self && !iso->execution.host_waits) { /* it goes on, a turn later */
+    if (held && iso->hold.urgent == self && !execution_host_waits(&iso->execution)) { /* it goes on, a turn later */
         if (collector_owes(iso) && !pay_first(self))
             return ORR_PENDING;
         iso->hold.urgent = self->next_urgent;
         self->urgent = self->paused = false;
     } else if (self->paused || (self->begun && self->wait.state == WAIT_WAITING && !task_child_has_failed(task))) {
         return ORR_PENDING;
-    } else if (held && !iso->execution.host_waits) {
+    } else if (held && !execution_host_waits(&iso->execution)) {
         if (self->weak)
             orphans_anchor(self);
         park(iso, self);
@@ -204,14 +204,16 @@ enum orr_poll ltask_poll(struct orr_task *task, void *data)
     if (self->weak)
         orphans_anchor(self);
     self->looked_at = false;
-    if (collector_owes(iso) && !execution_in_slice(&iso->execution) && !iso->execution.host_waits && !pay_first(self))
+    if (collector_owes(iso) && !execution_in_slice(&iso->execution) && !execution_host_waits(&iso->execution) &&
+        !pay_first(self))
         return ORR_PENDING;
     bool outermost = slice_begin(iso);
     enum orr_poll answer = step(self);
     if (outermost) {
         bool over = execution_unwinds(&iso->execution);
         slice_end(iso);
-        if (!iso->execution.host_waits && (iso->hold.urgent || held_any(&iso->hold.parked) || iso->hold.on_release))
+        if (!execution_host_waits(&iso->execution) &&
+            (iso->hold.urgent || held_any(&iso->hold.parked) || iso->hold.on_release))
             ltask_settle_hold(iso, over);
         if (iso->orphans.due)
             orphans_look(iso);
@@ -224,7 +226,7 @@ enum orr_poll ltask_poll(struct orr_task *task, void *data)
 void ltask_check_depth(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
-    if (!can_suspend(L) && iso->execution.depth >= NEST_HARD_MAX)
+    if (!can_suspend(L) && execution_depth(&iso->execution) >= NEST_HARD_MAX)
         luaL_error(L, "too many tasks are being started inside one another, where none of them can wait");
 }
 
@@ -244,8 +246,9 @@ int ltask_run_first(lua_State *L, struct ltask *first, lua_KFunction k, lua_KCon
     struct orr_isolate *iso = isolate_of(L);
     struct ltask *mark = iso->hold.urgent;
     bool can = can_suspend(L);
-    bool nest = iso->execution.depth < NEST_MAX || !can; /* who cannot, goes as deep as ltask_check_depth() lets it */
-    struct ltask *self = iso->execution.current;
+    bool nest = execution_depth(&iso->execution) < NEST_MAX ||
+                !can; /* who cannot, goes as deep as ltask_check_depth() lets it */
+    struct ltask *self = execution_task(&iso->execution);
     struct ltask *below = mark;
     if (!nest) {
         self->next_urgent = mark;
@@ -263,10 +266,10 @@ int ltask_run_first(lua_State *L, struct ltask *first, lua_KFunction k, lua_KCon
     if (!nest)
         return suspend(L, k, context);
     if (!isolate_visit(iso)) {
-        bool plain = iso->execution.host_waits;
-        iso->execution.host_waits |= !execution_in_slice(&iso->execution) || !can;
+        bool waits = execution_host_waits(&iso->execution) || !execution_in_slice(&iso->execution) || !can;
+        bool before = execution_set_host_waits(&iso->execution, waits);
         run_urgent(iso, mark);
-        iso->execution.host_waits = plain;
+        execution_set_host_waits(&iso->execution, before);
         isolate_leave(iso);
     }
     if (!execution_unwinds(&iso->execution))

@@ -36,9 +36,9 @@ struct ltask *ltask_check(lua_State *L, int index)
 struct ltask *ltask_current(lua_State *L, const char *what)
 {
     struct orr_isolate *iso = isolate_of(L);
-    if (!iso->execution.current)
+    if (!execution_task(&iso->execution))
         luaL_error(L, "%s: not inside a task; start one with async.run(fn)", what);
-    return iso->execution.current;
+    return execution_task(&iso->execution);
 }
 
 /* --- Making and ending --------------------------------------------------------------------------------------------- */
@@ -257,7 +257,8 @@ uint64_t ltask_limit(const struct orr_isolate *iso, enum orr_lua_entry entry, ui
 
 void ltask_check_room(struct orr_isolate *iso, lua_State *L, bool detached)
 {
-    if ((detached || !iso->execution.current) && isolate_ends(iso) && grace_period_refuses(iso, script_running(iso)))
+    if ((detached || !execution_task(&iso->execution)) && isolate_ends(iso) &&
+        grace_period_refuses(iso, script_running(iso)))
         luaL_error(L, "async.run: %s", iso->closing ? "the isolate is closing" : "the script is being ended");
     if (ban_is_imposed(&iso->ban))
         luaL_error(L, "async.run: the script has been ended: %s", ban_reason(&iso->ban));

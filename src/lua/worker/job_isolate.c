@@ -185,7 +185,7 @@ bool job_isolate_is_large(const struct job_isolate *job_isolate)
 {
     enum { PARTS = 16 };
     const struct quota *quota = job_isolate->program->settings->quota;
-    return quota && job_isolate->iso->charge.drawn > quota->limit / PARTS;
+    return quota && charge_drawn(&job_isolate->iso->charge) > quota->limit / PARTS;
 }
 
 void job_isolate_leave(struct job_isolate *job_isolate)
