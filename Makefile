@@ -1,4 +1,5 @@
-# A thin front for Meson: every target installs what is missing, sets up its build, and does its job.
+# A thin front for Meson: every target installs missing packages, sets up its build, and does its
+# job.
 
 BUILD := build
 # In CI, a warning is an error.
@@ -27,7 +28,8 @@ test: all
 bench: all
 	bench/run $(BUILD) $(ONLY)
 
-# The same tests under AddressSanitizer and UndefinedBehaviorSanitizer, under ThreadSanitizer, and some under valgrind.
+# The same tests under AddressSanitizer with UndefinedBehaviorSanitizer, under ThreadSanitizer, and
+# some under valgrind.
 sanitize: asan tsan valgrind
 
 asan: | setup
@@ -41,23 +43,23 @@ tsan: | setup
 	$(NINJA) build-tsan
 	tools/run-tests build-tsan
 
-# Memory that is used before it is set, which no sanitizer above sees.  valgrind does not know io_uring well enough,
-# and is too slow for the tests by the million.
+# Finds reads of uninitialised memory, which no sanitizer above sees. valgrind does not know
+# io_uring well enough, and is too slow for tests with millions of operations.
 valgrind: all
 	tools/run-valgrind $(BUILD)
 
-# The site, from what is written in Markdown, the header and the types.
+# Builds the site from the Markdown pages, the header and the types.
 docs: | setup
 	tools/make-docs . $(BUILD)/site
 
-# What the README shows, recorded anew.
+# Records the README's picture again.
 pictures: all
 	tools/record docs/runaway.svg --columns 84 --show "orrery runaway.lua" -- $(BUILD)/orrery docs/runaway.lua
 
 install: all
 	meson install -C $(BUILD)
 
-# The Debian packages, in build/deb.
+# Builds the Debian packages in build/deb.
 deb: | setup
 	tools/build-deb $(BUILD)/deb
 

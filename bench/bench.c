@@ -13,6 +13,25 @@ uint64_t bench_now(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+uint64_t bench_cpu_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+size_t bench_allocated;
+
+void *bench_alloc(void *data, void *block, size_t old_size, size_t size)
+{
+    (void)data;
+    bench_allocated += size - old_size;
+    if (size)
+        return realloc(block, size);
+    free(block);
+    return NULL;
+}
+
 static int by_value(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;

@@ -1,9 +1,11 @@
 /*
- * Who gets how much: ten fair tasks of one isolate, and ten isolates, all busy, and by how many percent the one that is farthest off
- * is off the mean; driven by orr_runtime_run(), and by turns of 4 ms, of 3 ms, which cut every second slice short, and of 1 ms, which
- * cut every slice.  Then how late a task that sleeps some 10 ms is beside ten busy fair tasks of its isolate, and beside nothing; a sleep
- * during which the kernel gave the core to somebody else is left out.  Last, how late a timer of 10 ms is beside another isolate that has
- * 9,000 tasks, each of which runs for 1.5 ms at a time.
+ * How evenly time is shared.  First, ten fair tasks of one isolate, and ten isolates, all busy: by
+ * how many percent the one that is farthest from the mean differs from it.  The runtime is driven
+ * by orr_runtime_run(), and by turns of 4 ms, of 3 ms, which cut every second slice short, and of 1
+ * ms, which cut every slice.  Then, how late a task that sleeps for about 10 ms is, beside ten busy
+ * fair tasks of its isolate, and alone; a sleep during which the kernel gave the core to another
+ * process is left out.  Last, how late a timer of 10 ms is beside another isolate that has 9,000
+ * tasks, each of which runs for 1.5 ms at a time.
  */
 #include "isolate.h"
 
@@ -26,7 +28,7 @@ static const char counting_tasks[] = "for i = 1, 10 do\n"
                                      "  end)\n"
                                      "end";
 
-/* Turns for the span; a budget of ORR_NEVER stands for orr_runtime_run(), which is turns without an end. */
+/* Drives the runtime for the whole span.  A budget of ORR_NEVER stands for orr_runtime_run(). */
 static void drive(struct orr_runtime *rt, uint64_t budget)
 {
     uint64_t end = bench_now() + SPAN;
@@ -93,7 +95,7 @@ static const char sleeper[] = "local hrtime, sleep = orrery.loop.hrtime, orrery.
                               "    orrery.async.run({ fair = true }, function() while not stop do end end)\n"
                               "  end\n"
                               "  for i = 1, 60 do\n"
-                              "    local ms = 9 + 2 * math.random()\n" /* or it is in step with the slices */
+                              "    local ms = 9 + 2 * math.random()\n" /* not in step with slices */
                               "    local due = hrtime() + ms * 1e6\n"
                               "    sleep(ms)\n"
                               "    sample(hrtime() - due)\n"

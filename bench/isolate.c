@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-/* The tasks that are left at the end are many, and no news. */
+/* Many tasks are left at the end on purpose, so the log is ignored. */
 static void ignore_log(void *data, enum orr_log level, const char *message)
 {
     (void)data;
@@ -15,7 +15,7 @@ static void ignore_log(void *data, enum orr_log level, const char *message)
         fprintf(stderr, "%s\n", message);
 }
 
-static bool closing; /* an isolate; a script that is busy then, and does not hear of it, fails */
+static bool closing; /* an isolate is being closed: a busy script may fail then */
 
 static void fail(void *data, struct orr_task *task)
 {

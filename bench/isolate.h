@@ -1,4 +1,6 @@
-/* What the benchmarks of Lua's limits share: isolates that are not to end by themselves, their scripts, and percentiles. */
+/*
+ * What the benchmarks of Lua's limits share: isolates whose scripts run for ever, and percentiles.
+ */
 #ifndef ORR_BENCH_ISOLATE_H
 #define ORR_BENCH_ISOLATE_H
 
@@ -8,14 +10,20 @@
 
 #define BENCH_MS UINT64_C(1000000)
 
-/* With the machine's reactor, or that of the option; what is left of its tasks at the end is dropped, not waited for. */
+/*
+ * A runtime on this reactor.  Tasks that are left at the end are dropped; the runtime does not wait
+ * for them.
+ */
 struct orr_runtime *isolate_runtime(enum orr_reactor reactor);
 
-/* Trusted, interrupted by the signal after `slice_ns`; `deadline_ns` for its script and its tasks; the API is the global `orrery`. */
+/*
+ * A trusted isolate.  The signal interrupts it after `slice_ns`; its script and its tasks have this
+ * deadline.  The API is the global `orrery`.
+ */
 lua_State *isolate_open(struct orr_runtime *rt, uint64_t slice_ns, uint64_t deadline_ns);
 void isolate_close(lua_State *L);
 
-/* Pushes the chunk; exits with the message if there is none. */
+/* Pushes the chunk; prints the message and exits if it does not compile. */
 void isolate_load(lua_State *L, const char *code);
 
 /* Starts the function at the top of the stack, or a chunk. */
@@ -25,10 +33,13 @@ void isolate_start(lua_State *L, const char *code);
 /* A global number of the isolate. */
 double isolate_number(lua_State *L, const char *name);
 
-/* How often the kernel has taken the core from the calling thread: what lay between two different answers was disturbed. */
+/*
+ * How often the kernel has taken the core from the calling thread.  Work during which this number
+ * changed was disturbed.
+ */
 long disturbances(void);
 
-/* Sorts.  `part` of 0.5 is the median, of 1 the largest. */
+/* Sorts the values.  `part` 0.5 is the median, 1 the largest. */
 double percentile(double *values, unsigned count, double part);
 
 #endif

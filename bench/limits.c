@@ -1,11 +1,12 @@
 /*
- * What limits cost Lua that keeps them: six ordinary programs in an isolate, interrupted every two milliseconds and with a deadline,
- * beside a plain state, beside a plain state with as much in its heap as the library has in an isolate's, and plain states with a count hook that
- * does nothing.  Each runs in a coroutine.  Time is the
- * thread's own, so that others on the machine do not count; a ratio is the median of those of pairs that ran one after the other.
+ * What limits cost Lua code that keeps them.  Six ordinary programs run in an isolate, interrupted
+ * every two milliseconds and with a deadline.  The peers are a plain state, a plain state whose
+ * heap is as large as an isolate's, and plain states with a count hook that does nothing.  Each
+ * program runs in a coroutine.  Time is CPU time of the thread, so that other processes do not
+ * count.  A ratio is the median of the ratios of pairs that ran one after the other.
  *
- *     bench_limits                                    all of it
- *     bench_limits PROGRAM plain|isolate TIMES [MS]   one program, so many times, in slices of so long: for counting instructions
+ * bench_limits                                    everything bench_limits PROGRAM plain|isolate
+ * TIMES [MS]   one program TIMES times, in slices of MS milliseconds: to count instructions
  */
 #include "isolate.h"
 
@@ -16,7 +17,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { PAIRS = 30 };
 
@@ -71,13 +71,6 @@ static const struct program {
 
 enum { PROGRAMS = sizeof programs / sizeof *programs };
 
-static double cpu_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
-}
-
 /* --- Where a program runs --------------------------------------------------------------------- */
 
 /* A state with a program on its stack. */
@@ -96,7 +89,10 @@ static lua_State *plain_open(void)
     return L;
 }
 
-/* What lives sets how much garbage the collector lets come together, and with that how well the caches do. */
+/*
+ * The size of the live heap decides how much garbage the collector lets gather, and so how well the
+ * caches work.
+ */
 static void fill_heap(lua_State *L, int kilobytes)
 {
     lua_newtable(L);
@@ -143,13 +139,13 @@ static void run(const struct ground *ground)
         run_plain(ground);
 }
 
-/* From a heap without garbage. */
+/* Times a run that starts without garbage. */
 static double time_of(const struct ground *ground)
 {
     lua_gc(ground->L, LUA_GCCOLLECT);
-    double start = cpu_ns();
+    double start = (double)bench_cpu_now();
     run(ground);
-    return cpu_ns() - start;
+    return (double)bench_cpu_now() - start;
 }
 
 /* --- All of it -------------------------------------------------------------------------------- */
@@ -157,7 +153,7 @@ static double time_of(const struct ground *ground)
 struct comparison {
     const char *subject_name, *peer_name;
     struct ground subject, peer;
-    double logs; /* of the ratios, added */
+    double logs; /* sum of the logarithms of the ratios */
 };
 
 static void print(const struct program *program, const char *subject, double ns, double ratio, const char *peer)
@@ -167,7 +163,7 @@ static void print(const struct program *program, const char *subject, double ns,
     bench_line(name, ns / 1000, "us", ratio, peer);
 }
 
-/* Only the two by turns, so that both find the caches alike. */
+/* Alternates only these two, so that both find the caches alike. */
 static void compare(const struct program *program, struct comparison *two)
 {
     double times[PAIRS], ratios[PAIRS];
@@ -233,18 +229,18 @@ static const struct program *find_program(const char *name)
     return NULL;
 }
 
-/* On epoll, since what counts instructions does not know io_uring. */
+/* On epoll, because callgrind does not know io_uring. */
 static void repeat(const struct program *program, bool plain, int times, uint64_t slice_ns)
 {
     struct ground ground = { .rt = plain ? NULL : isolate_runtime(ORR_REACTOR_EPOLL) };
     ground.L = plain ? plain_open() : isolate_open(ground.rt, slice_ns, 100 * DEADLINE);
     isolate_load(ground.L, program->code);
-    double start = cpu_ns();
+    double start = (double)bench_cpu_now();
     for (int i = 0; i < times; i++) {
         lua_gc(ground.L, LUA_GCCOLLECT);
         run(&ground);
     }
-    printf("%.0f\n", (cpu_ns() - start) / 1000);
+    printf("%.0f\n", ((double)bench_cpu_now() - start) / 1000);
     if (plain) {
         lua_close(ground.L);
     } else {

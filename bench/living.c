@@ -1,9 +1,11 @@
 /*
- * What a host's life with Lua costs: events to 1, 10 and 1,000 handlers, from Lua and from the host; schedules; timers; a turn with
- * nothing to do; and a call of a function, beside a bare lua_pcall() of the same function in the same state.
+ * What Lua in the loop of a host costs: events to 1, 10 and 1,000 handlers, from Lua and from the
+ * host; schedules; timers; a turn with nothing to do; and a call of a function, beside a bare
+ * lua_pcall() of the same function in the same state.
  *
- * Handlers, callbacks and the function called do nothing, so that what is measured is the way there.  What takes longer than the kernel gives a
- * thread on a busy machine is measured by the thread's own time: nothing here waits.
+ * Handlers, callbacks and the called function do nothing, so the overhead is measured.  Whatever
+ * takes longer than a time slice of the kernel is measured in CPU time of the thread; nothing here
+ * waits.
  */
 #include "isolate.h"
 
@@ -17,29 +19,21 @@ enum { CALLS = 1000, BATCHES = 101, HANDLED = 50000, SCHEDULED = 20000, TIMERS =
 static struct orr_runtime *rt;
 static lua_State *L;
 
-/* Nanoseconds that the thread has run. */
-static uint64_t own_time(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 static void turn(void)
 {
     while (orr_runtime_turn(rt, ORR_NEVER) > 0)
         continue;
 }
 
-/* Runs a chunk as a task, until nothing is left to do; answers nanoseconds of one of `count`. */
+/* Runs a chunk as a task until nothing is left to do; returns nanoseconds for one of `count`. */
 static double run_chunk(const char *code, double count)
 {
     isolate_load(L, code);
     lua_gc(L, LUA_GCCOLLECT);
-    uint64_t start = own_time();
+    uint64_t start = bench_cpu_now();
     isolate_start_function(L);
     bench_must(orr_runtime_run(rt), "orr_runtime_run");
-    return (double)(own_time() - start) / count;
+    return (double)(bench_cpu_now() - start) / count;
 }
 
 static void do_chunk(const char *code)
@@ -50,7 +44,7 @@ static void do_chunk(const char *code)
 
 /* --- Calls ------------------------------------------------------------------------------------ */
 
-/* In batches that are shorter than what the kernel gives a thread on a busy machine. */
+/* The median of batches that are shorter than a time slice of the kernel. */
 static double median_batch(double (*batch)(void))
 {
     double values[BATCHES];
@@ -59,7 +53,7 @@ static double median_batch(double (*batch)(void))
     return percentile(values, BATCHES, 0.5);
 }
 
-/* The function is at 1. */
+/* The function is at index 1. */
 static double batch_ours(void)
 {
     uint64_t start = bench_now();
@@ -84,7 +78,7 @@ static double batch_bare(void)
     return (double)(bench_now() - start) / CALLS;
 }
 
-/* What is to be ended from outside needs a coroutine: the least that could be done. */
+/* A call that can be ended from outside needs a coroutine: the least that any solution must do. */
 static double batch_resumed(void)
 {
     lua_State *co = lua_newthread(L);
@@ -118,7 +112,7 @@ static double call_resumed(void)
     return median_batch(batch_resumed);
 }
 
-/* By a host that has entered the runtime, or from inside a task. */
+/* Called by a host that has entered the runtime, or inside a task. */
 static double call_inside(void)
 {
     bench_must(orr_runtime_enter(rt), "orr_runtime_enter");
@@ -173,17 +167,17 @@ static double emit_in_lua(void)
     return ns;
 }
 
-/* With the turn in which the handlers run. */
+/* Includes the turn in which the handlers run. */
 static double emit_in_c(void)
 {
     lua_gc(L, LUA_GCCOLLECT);
-    uint64_t start = own_time();
+    uint64_t start = bench_cpu_now();
     for (int i = 0; i < HANDLED / handlers; i++) {
         lua_pushinteger(L, i);
         bench_must(orr_events_emit(L, "e"), "orr_events_emit");
         turn();
     }
-    double ns = (double)(own_time() - start) / (HANDLED / handlers * handlers);
+    double ns = (double)(bench_cpu_now() - start) / (HANDLED / handlers * handlers);
     check_handled();
     return ns;
 }
@@ -253,13 +247,13 @@ static double timer_many(void)
 static double idle_turn(void)
 {
     turn();
-    uint64_t start = own_time();
+    uint64_t start = bench_cpu_now();
     for (int i = 0; i < IDLE; i++)
         orr_runtime_turn(rt, ORR_NEVER);
-    return (double)(own_time() - start) / IDLE;
+    return (double)(bench_cpu_now() - start) / IDLE;
 }
 
-/* The same for a host that watches the descriptor: it has to be told of the deadline. */
+/* An idle turn of a host that watches the descriptor, which must be told of the deadline. */
 static double idle_turn_watched(void)
 {
     static bool watched;
@@ -272,10 +266,10 @@ static double idle_turn_watched(void)
 static double isolate_life(void)
 {
     enum { LIVES = 100 };
-    uint64_t start = own_time();
+    uint64_t start = bench_cpu_now();
     for (int i = 0; i < LIVES; i++)
         isolate_close(isolate_open(rt, 0, ORR_NEVER));
-    return (double)(own_time() - start) / LIVES / 1000;
+    return (double)(bench_cpu_now() - start) / LIVES / 1000;
 }
 
 int main(void)

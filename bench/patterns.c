@@ -1,6 +1,7 @@
 /*
- * string.find and the others beside Lua's own, on what scripts do with them.  Figures are for one call, or for one pass over the
- * subject.  The last line is the geometric mean of the ratios.
+ * string.find and the other functions of patterns beside Lua's own, on typical uses.  Figures are
+ * for one call, or for one pass over the subject.  The last line is the geometric mean of the
+ * ratios.
  */
 #include "bench.h"
 #include "lua/pattern/pattern.h"
@@ -8,7 +9,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 static const char prepare[] =
     "local words = ('the quick brown fox jumps over the lazy dog '):rep(20)\n"
@@ -46,23 +46,18 @@ static lua_State *L;
 static struct orr_isolate isolate;
 static int passes;
 
-/* Of this thread alone: rounds are longer than what a busy machine leaves in one piece. */
-static uint64_t cpu_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-/* Calls the case at the top with the functions of a global; nanoseconds a pass. */
+/*
+ * Calls the case at the top of the stack with the functions of a global; returns nanoseconds for
+ * one pass.
+ */
 static double measure(const char *functions)
 {
     lua_pushvalue(L, -1);
     lua_getglobal(L, functions);
     lua_pushinteger(L, passes);
-    uint64_t start = cpu_now();
+    uint64_t start = bench_cpu_now();
     lua_call(L, 2, 0);
-    double ns = (double)(cpu_now() - start) / passes;
+    double ns = (double)(bench_cpu_now() - start) / passes;
     lua_gc(L, LUA_GCCOLLECT);
     return ns;
 }

@@ -1,9 +1,10 @@
 /*
- * By how much a host's turn of 4 ms takes longer while untrusted scripts, with the limits that they have by default, do all they
- * can to their garbage collector: p99.9 and the worst, in the thread's own processor time.  A script that has ended, or was ended, is
- * started again in a new state, between two turns; making and closing the state is not part of a turn.
+ * How much longer a host's turn of 4 ms takes while untrusted scripts, with their default limits,
+ * burden their garbage collector as much as they can: p99.9 and the worst, in CPU time of the
+ * thread. A script that has ended, or was ended, is started again in a new state, between two
+ * turns.  Making and closing the state is not part of a turn.
  *
- *     bench_pauses [TURNS [NAME]]   for each script; 1000
+ * bench_pauses [TURNS [NAME]]   TURNS of each script; 1000
  */
 #include "isolate.h"
 
@@ -12,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define BUDGET (4 * BENCH_MS)
 
@@ -81,13 +81,6 @@ static const struct {
     { "timers_and_handlers", "while true do pcall(function() for i = 1, 1e5 do orrery.loop.new_timer() end end) end" },
 };
 
-static uint64_t thread_time(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 static void ignore_failure(void *data, struct orr_task *task)
 {
     (void)data;
@@ -135,9 +128,9 @@ static void measure(const char *name, const char *code, unsigned turns)
     lua_State *L = begin(rt, code, &task);
     unsigned restarts = 0, longer = 0;
     for (unsigned i = 0; i < turns; i++) {
-        uint64_t start = thread_time();
+        uint64_t start = bench_cpu_now();
         bench_must(orr_runtime_turn(rt, BUDGET), "orr_runtime_turn");
-        overruns[i] = ((double)(thread_time() - start) - (double)BUDGET) / 1000;
+        overruns[i] = ((double)(bench_cpu_now() - start) - (double)BUDGET) / 1000;
         longer += overruns[i] > 500;
         if (orr_task_done(task)) {
             end(rt, L, task);

@@ -1,21 +1,12 @@
-/* The life of a task that does nothing: spawn, poll once, finish; and what a million live tasks weigh. */
+/*
+ * The life of a task that does nothing: spawn, poll once, finish; and the memory of a million
+ * tasks.
+ */
 #include "bench.h"
 
 #include <stdlib.h>
 
 enum { BATCH = 64, BATCHES = 50000, MILLION = 1000000 };
-
-static size_t allocated;
-
-static void *counting_alloc(void *data, void *block, size_t old_size, size_t size)
-{
-    (void)data;
-    allocated += size - old_size;
-    if (size)
-        return realloc(block, size);
-    free(block);
-    return NULL;
-}
 
 static enum orr_poll finish(struct orr_task *task, void *data)
 {
@@ -63,11 +54,11 @@ static double spawn_poll_finish(void)
 
 static void weigh_a_million(void)
 {
-    struct orr_runtime *rt = orr_runtime_new(&(struct orr_options){ .alloc = counting_alloc });
-    size_t before = allocated;
+    struct orr_runtime *rt = orr_runtime_new(&(struct orr_options){ .alloc = bench_alloc });
+    size_t before = bench_allocated;
     bench_must(orr_spawn(rt, &(struct orr_spawn){ .poll = spawn_million }), "orr_spawn");
     bench_must(orr_runtime_turn(rt, ORR_NEVER), "orr_runtime_turn");
-    double bytes = (double)(allocated - before) / MILLION;
+    double bytes = (double)(bench_allocated - before) / MILLION;
     bench_line("task_bytes_of_a_million", bytes, "bytes", 0, NULL);
     bench_line("task_bytes_kept_by_the_process", 16.0 * 1048512 / MILLION, "bytes", 0, NULL);
     orr_runtime_free(rt);

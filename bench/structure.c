@@ -1,6 +1,6 @@
 /*
- * The tree of tasks: a child spawned and awaited, alone and among so many siblings, tasks that wait cancelled one by one
- * and by the tree, and what a task weighs.  Figures are for one task.
+ * The tree of tasks: a child is spawned and awaited, alone and beside many siblings; waiting tasks
+ * are cancelled one by one and as a tree; and the memory of a task.  Figures are for one task.
  */
 #include "bench.h"
 
@@ -14,18 +14,19 @@ enum {
     BRANCHES = 100,
     LEAVES = CANCELLED / BRANCHES - 1,
     SIBLINGS_MAX = 100000,
-    WEIGHED = 64 * 2047 - 1, /* with their parent they fill the table, so that no empty place is weighed */
+    /* With their parent they fill the table, so that no empty slot is counted. */
+    WEIGHED = 64 * 2047 - 1,
 };
 
-/* A task that waits until it is cancelled: for an event that nobody sets. */
+/* A task that waits for an event that is never set, until it is cancelled. */
 struct idler {
     struct orr_wait wait;
     struct orr_task *task;
-    bool spawned; /* of a branch: its leaves */
+    bool spawned; /* a branch has spawned its leaves */
 };
 
 static struct idler idlers[SIBLINGS_MAX];
-static unsigned idle_now; /* how many have begun to wait */
+static unsigned idle_now; /* how many tasks have begun to wait */
 static struct orr_event *never;
 
 static enum orr_poll idle(struct orr_task *task, void *data)
@@ -57,17 +58,19 @@ static void spawn_idlers(struct orr_task *task, unsigned count)
         spawn(task, idle, &idlers[i], &idlers[i].task);
 }
 
-/* What a benchmark's task has between its polls. */
+/* The state of a benchmark's task between its polls. */
 struct run {
     enum { FIRST, SETTLING, MEASURING } phase;
     unsigned siblings, done;
     struct orr_wait wait;
     struct orr_task *child;
     uint64_t start;
-    double ns; /* for one operation */
+    double ns; /* nanoseconds for one operation */
 };
 
-/* Lets idlers begin to wait; true, and the clock runs, when so many do. */
+/*
+ * Lets idlers begin to wait.  When `idlers_wanted` of them wait, starts the clock and returns true.
+ */
 static bool settled(struct run *run, unsigned idlers_wanted)
 {
     if (run->phase == SETTLING && idle_now == idlers_wanted) {
@@ -92,7 +95,7 @@ static double measure(orr_poll_fn *poll, struct run *run)
 
 /* --- A child, spawned and awaited ------------------------------------------------------------- */
 
-/* False while the task has to wait. */
+/* False while the task must wait. */
 static bool spawn_and_await_all(struct orr_task *task, struct run *run)
 {
     while (run->done < CHILDREN) {
@@ -161,10 +164,10 @@ static double spawn_await_100000(void)
 
 /* --- Cancellation ----------------------------------------------------------------------------- */
 
-/* One after another, each awaited before the next, in an order that no list has them in. */
+/* Cancels and awaits each task before the next, in an order that no list has. */
 static enum orr_poll cancel_one_by_one(struct orr_task *task, void *data)
 {
-    enum { STRIDE = 7919 }; /* a prime, so every one is met once */
+    enum { STRIDE = 7919 }; /* a prime, so that each task is met once */
     struct run *run = data;
     if (run->phase == FIRST) {
         spawn_idlers(task, CANCELLED);
@@ -240,18 +243,6 @@ static double cancel_tree(void)
 
 /* --- Weight ----------------------------------------------------------------------------------- */
 
-static size_t allocated;
-
-static void *counting_alloc(void *data, void *block, size_t old_size, size_t size)
-{
-    (void)data;
-    allocated += size - old_size;
-    if (size)
-        return realloc(block, size);
-    free(block);
-    return NULL;
-}
-
 static enum orr_poll spawn_the_weighed(struct orr_task *task, void *data)
 {
     for (unsigned i = 0; i < WEIGHED; i++)
@@ -261,11 +252,11 @@ static enum orr_poll spawn_the_weighed(struct orr_task *task, void *data)
 
 static void weigh(void)
 {
-    struct orr_runtime *rt = orr_runtime_new(&(struct orr_options){ .alloc = counting_alloc });
-    size_t before = allocated;
+    struct orr_runtime *rt = orr_runtime_new(&(struct orr_options){ .alloc = bench_alloc });
+    size_t before = bench_allocated;
     bench_must(orr_spawn(rt, &(struct orr_spawn){ .poll = spawn_the_weighed }), "orr_spawn");
     bench_must(orr_runtime_turn(rt, 0), "orr_runtime_turn");
-    bench_line("task_bytes", (double)(allocated - before) / (WEIGHED + 1), "bytes", 0, NULL);
+    bench_line("task_bytes", (double)(bench_allocated - before) / (WEIGHED + 1), "bytes", 0, NULL);
     bench_line("wait_bytes", sizeof(struct orr_wait), "bytes", 0, NULL);
     orr_runtime_free(rt);
 }

@@ -1,6 +1,6 @@
 /*
- * What tasks of one worker wait for.  A figure is for one round, one item, or one pair of taking and giving back; where two
- * tasks take part, the polls that this causes are in it.
+ * What tasks of one worker wait for.  A figure is for one round, for one item, or for one acquire
+ * and release.  Where two tasks take part, it includes their polls.
  */
 #include "bench.h"
 
@@ -8,7 +8,7 @@
 
 enum { ROUNDS = 1000000, BATCH = 64 };
 
-/* Two tasks, alike or not, and what is between them. */
+/* One of two tasks, and what they share. */
 struct side {
     struct orr_wait wait;
     struct side *other;
@@ -21,7 +21,7 @@ struct side {
     struct orr_future *future;
 };
 
-/* Nanoseconds for one of the rounds that the two make together. */
+/* Nanoseconds for one of the rounds that both tasks make together. */
 static double run_pair(struct orr_runtime *rt, orr_poll_fn *first, struct side *a, orr_poll_fn *second, struct side *b)
 {
     bench_must(orr_spawn(rt, &(struct orr_spawn){ .poll = first, .data = a, .waker = &a->waker }), "orr_spawn");
@@ -72,7 +72,8 @@ static enum orr_poll produce(struct orr_task *task, void *data)
             return ORR_PENDING;
         bench_must(error, "orr_queue_put");
         if (++self->done % BATCH == 0)
-            return orr_task_yield(task); /* else all that an unbounded queue is to take is in it before any is got */
+            /* Otherwise an unbounded queue gets all items before one is taken. */
+            return orr_task_yield(task);
     }
     return ORR_DONE;
 }
@@ -125,7 +126,10 @@ static enum orr_poll acquire_alone(struct orr_task *task, void *data)
     return ORR_DONE;
 }
 
-/* Whoever holds the one permit releases it only when the other is in line, so each acquisition but the first waits. */
+/*
+ * The owner of the permit releases it only when the other task waits, so that each acquisition but
+ * the first waits.
+ */
 static enum orr_poll acquire_in_turn(struct orr_task *task, void *data)
 {
     struct side *self = data;
@@ -140,7 +144,7 @@ static enum orr_poll acquire_in_turn(struct orr_task *task, void *data)
     return ORR_DONE;
 }
 
-/* Holds the permit until the other has begun to wait. */
+/* Holds the permit until the other task has begun to wait. */
 static enum orr_poll acquire_first(struct orr_task *task, void *data)
 {
     struct side *self = data;
@@ -205,7 +209,7 @@ static double mutex_uncontended(void)
 
 /* --- Futures ---------------------------------------------------------------------------------- */
 
-/* Makes a future, has the other complete it, and awaits it. */
+/* Makes a future, lets the other task complete it, and awaits it. */
 static enum orr_poll await_futures(struct orr_task *task, void *data)
 {
     struct side *self = data;

@@ -1,7 +1,8 @@
 /*
- * How late a sleep ends, for sleeps of 1, 10 and 100 ms: ours, libuv's, and clock_nanosleep's, which is all that the
- * kernel does.  Then what a far timer costs an idle process, what the time service costs while 10,000 timers repeat
- * every 10 ms, and how many timers other threads cancel in a second.
+ * How late a sleep ends, for sleeps of 1, 10 and 100 ms: ours, libuv's, and that of
+ * clock_nanosleep(), which is the kernel alone.  Then what a far timer costs an idle process, what
+ * the time service costs while 10,000 timers repeat every 10 ms, and how many timers other threads
+ * cancel in a second.
  */
 #include "bench.h"
 
@@ -146,7 +147,7 @@ static void idle_with_a_far_timer(void)
     getrusage(RUSAGE_SELF, &before);
     sleep(2);
     getrusage(RUSAGE_SELF, &after);
-    /* Our own sleep is one switch. */
+    /* The sleep of this thread is one switch. */
     bench_line("idle_wake_ups_a_second", (double)(after.ru_nvcsw - before.ru_nvcsw - 1) / 2, "1/s", 0, NULL);
     orr_timer_free(timer);
     orr_runtime_free(rt);

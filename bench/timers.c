@@ -1,9 +1,11 @@
 /*
- * Timers with so many outstanding: insert, start and stop, re-arm and cancel at random, fire.  Each figure is for one
- * operation.  Ours are the handles of the public API, those that any thread may use and those made local; the peers
- * are libuv's and libev's, in the same run, with the same deadlines in the same order.
+ * Timers, with many outstanding: insert, start and stop, re-arm and cancel at random, fire.  Each
+ * figure is for one operation.  Ours are the handles of the public API, those for any thread and
+ * local ones.  The peers are libuv's and libev's, in the same run, with the same deadlines in the
+ * same order.
  *
- * Deadlines are spread over a minute.  Ours are absolute; the peers add theirs to a time they have read before.
+ * Deadlines are spread over a minute.  Ours are absolute; the peers add theirs to a time that they
+ * have read before.
  */
 #include "bench.h"
 
@@ -23,7 +25,7 @@ enum { MILLION = 1000000, SPREAD_MS = 60000 };
 enum { INSERT, START_STOP, REARM, CANCEL, FIRE, OPERATIONS };
 static const char *const operations[] = { "insert", "start_stop", "rearm_random", "cancel_random", "fire" };
 
-static unsigned count;           /* outstanding */
+static unsigned count;           /* outstanding timers */
 static uint32_t delays[MILLION]; /* in milliseconds */
 static uint32_t shuffled[MILLION];
 
@@ -50,7 +52,7 @@ static void shuffle(void)
     }
 }
 
-/* One run of a contender: nanoseconds for each operation. */
+/* One run of one implementation: nanoseconds for each operation. */
 typedef void contender(double *ns);
 
 static double each(uint64_t start, unsigned operations_done)
@@ -71,7 +73,7 @@ static void our_fire(struct orr_timer *timer, void *data, int status)
     fired += status == 0;
 }
 
-/* In a task, since that is where timers are used. */
+/* Runs inside a task, because that is where timers are used. */
 static enum orr_poll run_ours(struct orr_task *task, void *data)
 {
     double *ns = data;
@@ -175,7 +177,7 @@ static void run_uv(double *ns)
     for (unsigned i = 0; i < count; i++)
         uv_timer_stop(&uv_timers[shuffled[i]]);
     ns[CANCEL] = each(start, count);
-    /* All due at once, in the order of their deadlines: a loop whose time is a minute behind. */
+    /* All are due at once, in the order of their deadlines: the loop's time is a minute behind. */
     for (unsigned i = 0; i < count; i++)
         uv_timer_start(&uv_timers[i], uv_fire, delays[i] / 1000, 0);
     struct timespec pause = { 0, SPREAD_MS / 1000 * 1000000 + 2000000 };

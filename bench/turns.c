@@ -1,9 +1,10 @@
 /*
- * By how much a host's turn of 4 ms takes longer while Lua loops without end: a hundred isolates, a hundred fair tasks in one
- * isolate, one isolate; beside a loop in C that a bare kernel timer of 4 ms ends, by turns.  A turn in
- * which the kernel gave the core to somebody else is left out, of theirs as of ours; the last line of a case is of all.
+ * How much longer a host's turn of 4 ms takes while Lua loops for ever: in a hundred isolates, in a
+ * hundred fair tasks of one isolate, in one isolate.  The peer, in turn, is a loop in C that a bare
+ * kernel timer ends after 4 ms.  A turn in which the kernel gave the core to another process is
+ * left out, on both sides; the last line of a case is about all turns.
  *
- *     bench_turns [SECONDS]   for each of the three; 10
+ * bench_turns [SECONDS]   for each of the three cases; 10
  */
 #include "isolate.h"
 
@@ -129,7 +130,7 @@ static void measure(const char *name, unsigned count, const char *code, double s
     static struct samples ours, bare;
     struct orr_runtime *rt = isolate_runtime(ORR_REACTOR_AUTO);
     open_isolates(rt, count, code);
-    for (int i = 0; i < MANY; i++) /* all have begun */
+    for (int i = 0; i < MANY; i++) /* until all have begun */
         bench_must(orr_runtime_turn(rt, BUDGET), "orr_runtime_turn");
     ours.taken = ours.undisturbed = bare.taken = bare.undisturbed = 0;
     uint64_t end = bench_now() + (uint64_t)(seconds * 1e9);

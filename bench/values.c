@@ -1,17 +1,18 @@
 /*
- * Tables of about a megabyte, there and back: as a message between isolates, as a string of values.encode(), as JSON text of ours, and
- * beside them lua-cjson, all in the same state.  A last shape is small, as arguments of a worker are.  The collector runs as it does in
- * any program, and its work is in the figures of all: hence several passes, for in one it may or may not have its turn.
+ * Tables of about a megabyte, encoded and decoded: as a message between isolates, as a string of
+ * values.encode(), as our JSON, and as JSON of lua-cjson, all in the same state.  The last shape is
+ * small, as the arguments of a worker are.  The collector runs as in any program, and its work is
+ * part of all figures.  One pass may or may not contain a collection, so there are several.
  */
 #include "isolate.h"
-#include "lua/values/message.h"
+#include "lua/values/decode.h"
+#include "lua/values/encode.h"
 
 #include <lauxlib.h>
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 static const char prepare[] =
     "local function list(count, make) local t = {} for i = 1, count do t[i] = make(i) end return t end\n"
@@ -41,17 +42,9 @@ static const char prepare[] =
     "local found, cjson = pcall(require, 'cjson')\n"
     "if found then function as_cjson(value) return cjson.decode(cjson.encode(value)) end end\n";
 
-static lua_State *L; /* at the top of its stack is the shape */
+static lua_State *L; /* the shape is at the top of its stack */
 static int passes;
 static const char *subject;
-
-/* Of this thread alone: rounds are longer than what a busy machine leaves in one piece. */
-static uint64_t cpu_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 static void copy_by_message(void)
 {
@@ -67,23 +60,23 @@ static void copy_by_message(void)
 static double by_message(void)
 {
     lua_gc(L, LUA_GCCOLLECT);
-    uint64_t start = cpu_now();
+    uint64_t start = bench_cpu_now();
     for (int i = 0; i < passes; i++)
         copy_by_message();
-    return (double)(cpu_now() - start) / passes / 1000;
+    return (double)(bench_cpu_now() - start) / passes / 1000;
 }
 
-/* By the function of a global's name. */
+/* Runs the global function of this name. */
 static double by_call(const char *name)
 {
     lua_gc(L, LUA_GCCOLLECT);
-    uint64_t start = cpu_now();
+    uint64_t start = bench_cpu_now();
     for (int i = 0; i < passes; i++) {
         lua_getglobal(L, name);
         lua_pushvalue(L, -2);
         lua_call(L, 1, 0);
     }
-    return (double)(cpu_now() - start) / passes / 1000;
+    return (double)(bench_cpu_now() - start) / passes / 1000;
 }
 
 static double by_subject(void)

@@ -1,9 +1,11 @@
 /*
- * Waking a thread that sleeps, there and back: two workers, a task on each, each waking the other's.  The
- * peers are two threads with an eventfd each and nothing else, and two libuv loops with uv_async_send.
+ * Waking a sleeping thread, there and back: two workers with a task each, and each task wakes the
+ * other.  The peers are two bare threads with an eventfd each, and two libuv loops with
+ * uv_async_send.
  *
- * Where the scheduler puts the threads decides more than what they do, so they are pinned: both on one core, then
- * each on its own.  The last lines have a read in flight, so that the worker sleeps in its reactor, not on a futex.
+ * The placement of the threads matters more than what they do, so they are pinned: both on one
+ * core, then each on its own.  In the last lines a read is in flight, so that the worker sleeps in
+ * its reactor and not on a futex.
  */
 #include "bench.h"
 
@@ -18,11 +20,11 @@
 
 enum { ROUNDS = 5000 };
 
-struct player {
+struct side {
     struct orr_waker *other;
     struct orr_waker *self;
-    _Atomic bool *ball; /* ours to hit when true */
-    _Atomic bool *others;
+    _Atomic bool *turn; /* true: this side wakes the other next */
+    _Atomic bool *others_turn;
     int left;
 };
 
@@ -34,30 +36,30 @@ struct reader {
 };
 
 static struct orr_waker wakers[2];
-static _Atomic bool balls[2];
-static struct player players[2];
+static _Atomic bool turns[2];
+static struct side sides[2];
 static enum orr_reactor reactor;
 static bool with_io;
 static int second_core;
 
-static enum orr_poll play(struct orr_task *task, void *data)
+static enum orr_poll wake_other(struct orr_task *task, void *data)
 {
-    struct player *self = data;
+    struct side *self = data;
     if (!self->self->bits)
         *self->self = orr_task_waker(task);
-    if (!*self->ball)
+    if (!*self->turn)
         return ORR_PENDING;
-    *self->ball = false;
-    *self->others = true;
+    *self->turn = false;
+    *self->others_turn = true;
     orr_waker_wake(*self->other);
     if (--self->left)
         return ORR_PENDING;
-    if (self == &players[1])
-        orr_runtime_stop(orr_task_runtime(task)); /* the last to play */
+    if (self == &sides[1])
+        orr_runtime_stop(orr_task_runtime(task)); /* this was the last wake */
     return ORR_DONE;
 }
 
-/* Keeps a read in flight until it is dropped. */
+/* Keeps a read in flight until the task is dropped. */
 static enum orr_poll read_for_ever(struct orr_task *task, void *data)
 {
     struct reader *reader = data;
@@ -68,7 +70,7 @@ static enum orr_poll read_for_ever(struct orr_task *task, void *data)
     return orr_io_done(&reader->io) ? ORR_DONE : ORR_PENDING;
 }
 
-/* Makes worker 2's thread on the second core, and stays on the first. */
+/* Creates the thread of worker 2 on the second core and stays on the first. */
 static struct orr_runtime *open_runtime(void)
 {
     bench_pin(second_core);
@@ -91,12 +93,13 @@ static double workers(void)
     }
     for (int i = 0; i < 2; i++) {
         wakers[i].bits = 0;
-        balls[i] = false;
-        players[i] = (struct player){
-            .other = &wakers[!i], .self = &wakers[i], .ball = &balls[i], .others = &balls[!i], .left = ROUNDS
+        turns[i] = false;
+        sides[i] = (struct side){
+            .other = &wakers[!i], .self = &wakers[i], .turn = &turns[i], .others_turn = &turns[!i], .left = ROUNDS
         };
-        bench_must(orr_spawn(rt, &(struct orr_spawn){ .poll = play, .data = &players[i], .worker = (unsigned)i + 1 }),
-                   "orr_spawn");
+        bench_must(
+            orr_spawn(rt, &(struct orr_spawn){ .poll = wake_other, .data = &sides[i], .worker = (unsigned)i + 1 }),
+            "orr_spawn");
     }
     struct orr_stats stats;
     do {
@@ -104,10 +107,10 @@ static double workers(void)
         orr_runtime_stats(rt, 0, &stats);
     } while (stats.polls < (with_io ? 4 : 2));
     usleep(1000);
-    balls[0] = true;
+    turns[0] = true;
     orr_waker_wake(wakers[0]);
     uint64_t start = bench_now();
-    orr_runtime_run(rt); /* until it is stopped */
+    orr_runtime_run(rt); /* until the runtime is stopped */
     double ns = (double)(bench_now() - start) / ROUNDS;
     orr_runtime_free(rt);
     for (int i = 0; i < 2 && with_io; i++) {
@@ -157,20 +160,20 @@ static double eventfds(void)
 }
 
 #ifdef HAVE_UV
-struct uv_player {
+struct uv_side {
     uv_loop_t loop;
     uv_async_t async;
-    struct uv_player *other;
+    struct uv_side *other;
     int left;
 };
 
-static struct uv_player uv_players[2];
+static struct uv_side uv_sides[2];
 
-static void uv_play(uv_async_t *async)
+static void uv_wake_other(uv_async_t *async)
 {
-    struct uv_player *self = async->data;
+    struct uv_side *self = async->data;
     bool last = !--self->left;
-    if (!last || self == &uv_players[1]) /* the first player has the last word, which is none */
+    if (!last || self == &uv_sides[1]) /* side 0 does not answer the last wake */
         uv_async_send(&self->other->async);
     if (last)
         uv_close((uv_handle_t *)async, NULL);
@@ -178,7 +181,7 @@ static void uv_play(uv_async_t *async)
 
 static void *uv_thread(void *data)
 {
-    uv_run(&((struct uv_player *)data)->loop, UV_RUN_DEFAULT);
+    uv_run(&((struct uv_side *)data)->loop, UV_RUN_DEFAULT);
     return NULL;
 }
 
@@ -186,24 +189,24 @@ static double uv_asyncs(void)
 {
     pthread_t thread;
     for (int i = 0; i < 2; i++) {
-        struct uv_player *player = &uv_players[i];
-        player->other = &uv_players[!i];
-        player->left = ROUNDS + !i;
-        uv_loop_init(&player->loop);
-        uv_async_init(&player->loop, &player->async, uv_play);
-        player->async.data = player;
+        struct uv_side *side = &uv_sides[i];
+        side->other = &uv_sides[!i];
+        side->left = ROUNDS + !i;
+        uv_loop_init(&side->loop);
+        uv_async_init(&side->loop, &side->async, uv_wake_other);
+        side->async.data = side;
     }
     bench_pin(second_core);
-    pthread_create(&thread, NULL, uv_thread, &uv_players[1]);
+    pthread_create(&thread, NULL, uv_thread, &uv_sides[1]);
     bench_pin(0);
     usleep(1000);
     uint64_t start = bench_now();
-    uv_async_send(&uv_players[0].async);
-    uv_thread(&uv_players[0]);
+    uv_async_send(&uv_sides[0].async);
+    uv_thread(&uv_sides[0]);
     double ns = (double)(bench_now() - start) / ROUNDS;
     pthread_join(thread, NULL);
     for (int i = 0; i < 2; i++)
-        uv_loop_close(&uv_players[i].loop);
+        uv_loop_close(&uv_sides[i].loop);
     return ns;
 }
 #endif

@@ -1,6 +1,7 @@
 /*
- * What a wake costs the thread that makes it, when the worker is awake.  The peer is what one writes first: a mutex,
- * a vector of task numbers, and a write to an eventfd, all inside the lock.  Each has a consumer that never sleeps.
+ * What a wake costs the waking thread while the worker is awake.  The peer is the obvious solution:
+ * a mutex, a vector of task numbers, and a write to an eventfd, all inside the lock.  Both have a
+ * consumer that never sleeps.
  */
 #include "bench.h"
 
@@ -58,7 +59,7 @@ static void close_tasks(struct orr_runtime *rt)
     orr_runtime_free(rt);
 }
 
-/* Wakes the first `distinct` tasks over and over: many find their task in the inbox. */
+/* Wakes the first `distinct` tasks over and over: often the task is in the inbox already. */
 static double wake_over_and_over(unsigned distinct)
 {
     struct orr_runtime *rt = open_tasks();
@@ -70,7 +71,9 @@ static double wake_over_and_over(unsigned distinct)
     return ns;
 }
 
-/* Wakes every task once, and waits until all have been polled: each wake is an entry in the inbox. */
+/*
+ * Wakes every task once and waits until all have been polled: each wake is an entry in the inbox.
+ */
 static double ours_all_pushed(void)
 {
     struct orr_runtime *rt = open_tasks();
@@ -87,7 +90,7 @@ static double ours_all_pushed(void)
             sched_yield();
             bench_must(orr_runtime_stats(rt, 2, &stats), "orr_runtime_stats");
         } while (stats.wakes_foreign - before < (uint64_t)round * TASKS);
-        usleep(3000); /* taken from the inbox; let them be polled */
+        usleep(3000); /* the inbox is empty; lets the tasks be polled */
     }
     bench_must(stats.wakes_coalesced ? -1 : 0, "a wake was coalesced");
     close_tasks(rt);

@@ -1,12 +1,12 @@
 /*
- * A wake on the worker's own thread, and the poll it causes: two tasks wake each other in turn.  With a
- * number as argument it only does that many, for counting instructions.
+ * A wake on the worker's own thread, and the poll that follows: two tasks wake each other in turn.
+ * With a number as argument, the program only makes that many wakes, to count instructions.
  */
 #include "bench.h"
 
 #include <stdlib.h>
 
-struct player {
+struct side {
     struct orr_waker *other;
     uint64_t left;
 };
@@ -14,23 +14,23 @@ struct player {
 static struct orr_runtime *rt;
 static uint64_t rounds = 5000000;
 
-static enum orr_poll play(struct orr_task *task, void *data)
+static enum orr_poll wake_other(struct orr_task *task, void *data)
 {
     (void)task;
-    struct player *self = data;
+    struct side *self = data;
     orr_waker_wake(*self->other);
     return --self->left ? ORR_PENDING : ORR_DONE;
 }
 
-static enum orr_poll kick_off(struct orr_task *task, void *data)
+static enum orr_poll start_both(struct orr_task *task, void *data)
 {
     static struct orr_waker wakers[2];
-    static struct player players[2];
+    static struct side sides[2];
     (void)data;
     for (int i = 0; i < 2; i++) {
-        players[i] = (struct player){ .other = &wakers[!i], .left = rounds };
+        sides[i] = (struct side){ .other = &wakers[!i], .left = rounds };
         bench_must(orr_spawn(orr_task_runtime(task),
-                             &(struct orr_spawn){ .poll = play, .data = &players[i], .waker = &wakers[i] }),
+                             &(struct orr_spawn){ .poll = wake_other, .data = &sides[i], .waker = &wakers[i] }),
                    "orr_spawn");
     }
     return ORR_DONE;
@@ -38,7 +38,7 @@ static enum orr_poll kick_off(struct orr_task *task, void *data)
 
 static double wake_and_poll(void)
 {
-    bench_must(orr_spawn(rt, &(struct orr_spawn){ .poll = kick_off }), "orr_spawn");
+    bench_must(orr_spawn(rt, &(struct orr_spawn){ .poll = start_both }), "orr_spawn");
     uint64_t start = bench_now();
     bench_must(orr_runtime_run(rt), "orr_runtime_run");
     return (double)(bench_now() - start) / (double)(2 * rounds);

@@ -1,6 +1,6 @@
 /*
- * How many wakes a second one worker takes from 1, 2 and 4 threads, each waking a task of its own, or all the
- * same one.  Every producer waits for nothing, so most wakes find their task in the inbox already.
+ * How many wakes a second one worker takes from 1, 2 and 4 threads, each waking its own task, or
+ * all the same task.  No producer waits, so most wakes find their task in the inbox already.
  */
 #include "bench.h"
 

@@ -1,7 +1,8 @@
 /*
- * Workers.  A call there and back with a small value, beside two threads that have an eventfd each and nothing else: on two cores as
- * the scheduler puts them, and on one.  Jobs a second, by how many are under way at once.  A map that only computes, on one thread and on
- * two, beside the same work done in place.  From cancelling an endless loop to its thread being free.
+ * Workers.  A call there and back with a small value, beside two bare threads with an eventfd each:
+ * on two cores as the scheduler places them, and on one.  Jobs a second, by the number of jobs
+ * under way.  A map that only computes, on one thread and on two, beside the same work done in
+ * place. The time from the cancellation of an endless loop until its thread is free.
  */
 #include "isolate.h"
 
@@ -51,7 +52,7 @@ static double eventfd_trip(void)
 
 static unsigned threads;
 
-/* Runs a script to its end in a runtime of its own; answers the global `figure`. */
+/* Runs a script to its end in a runtime of its own; returns the global `figure`. */
 static double run_script(const char *code)
 {
     struct orr_runtime *rt = orr_runtime_new(&(struct orr_options){ .pool_threads = threads });

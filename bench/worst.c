@@ -1,7 +1,8 @@
 /*
- * The longest turn of 4 ms where Lua cannot be interrupted: the collector's steps, a whole collection, the compiler.  An isolate that
- * has so many sleeping tasks, or so many megabytes of live tables and strings in one list, makes garbage until the collector has been
- * round three times, or for three seconds; then it collects all at once.  Milliseconds, and nothing to compare them with.
+ * The longest turn of 4 ms where Lua cannot be interrupted: steps of the collector, a whole
+ * collection, the compiler.  An isolate with many sleeping tasks, or with many megabytes of live
+ * tables and strings in one list, makes garbage for three cycles of the collector or for three
+ * seconds; then it collects everything at once.  Milliseconds; there is no peer.
  */
 #include "isolate.h"
 
@@ -20,7 +21,10 @@ static int say_over(lua_State *L)
     return 0;
 }
 
-/* Turns until the script, which `amount` is given to, says that it is over.  Answers the milliseconds of the longest turn. */
+/*
+ * Runs a script with `amount` until it says that it is over; returns the milliseconds of the
+ * longest turn.
+ */
 static double longest_turn(struct orr_runtime *rt, lua_State *L, const char *code, unsigned amount)
 {
     uint64_t longest = 0;
@@ -48,7 +52,7 @@ static void print(const char *what, unsigned amount, const char *of, double ms)
 static const char sleepers[] = "for i = 1, ... do orrery.async.run(orrery.async.sleep, 1e12) end\n"
                                "over()";
 
-/* A record and its string have some 150 bytes, with their place in the list. */
+/* A record, its string and its slot in the list take about 150 bytes. */
 static const char records[] = "live = {}\n"
                               "for i = 1, ... * 2^20 // 150 do live[i] = { i, 'string ' .. i } end\n"
                               "over()";

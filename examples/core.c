@@ -1,6 +1,7 @@
 /*
- * A tour of the core: tasks on two workers hand a ball to and fro, a task reads what another wrote, a thread
- * that knows nothing of the runtime wakes a task, a timer ticks, and the runtime says what all that cost.
+ * A tour of the core: tasks on two workers pass a ball to each other, a task reads what another
+ * wrote, a thread that knows nothing of the runtime wakes a task, a timer ticks, and the runtime
+ * prints its statistics.
  */
 #include <orrery.h>
 
@@ -15,12 +16,12 @@ static void say(const char *who, const char *what)
     fflush(stdout);
 }
 
-/* --- Two tasks on two workers: each wakes the other from its own thread. ------------------------------- */
+/* --- Two tasks on two workers: each wakes the other from its own thread. ---------------------- */
 
 struct player {
     const char *name;
     struct player *other;
-    _Atomic uint64_t waker; /* its bits, once the player is on the court */
+    _Atomic uint64_t waker; /* its bits, once the player has started */
     _Atomic bool has_ball;
     int hits;
 };
@@ -30,7 +31,7 @@ static enum orr_poll play(struct orr_task *task, void *data)
     struct player *self = data;
     if (!self->waker) {
         self->waker = orr_task_waker(task).bits;
-        orr_waker_wake((struct orr_waker){ self->other->waker }); /* who may be waiting for us to come */
+        orr_waker_wake((struct orr_waker){ self->other->waker }); /* it may be waiting for us */
     }
     if (!self->other->waker || !self->has_ball)
         return ORR_PENDING;
@@ -43,7 +44,7 @@ static enum orr_poll play(struct orr_task *task, void *data)
     return --self->hits ? ORR_PENDING : ORR_DONE;
 }
 
-/* --- A task that waits for a pipe, and one that fills it. ----------------------------------------------- */
+/* --- A task that waits for a pipe, and one that fills it. ------------------------------------- */
 
 struct pipe_end {
     int fd;
@@ -79,7 +80,7 @@ static enum orr_poll write_pipe(struct orr_task *task, void *data)
     return orr_io_done(&self->io) ? ORR_DONE : ORR_PENDING;
 }
 
-/* --- A task that waits for a thread of the host's. ------------------------------------------------------ */
+/* --- A task that waits for a thread of the host's. -------------------------------------------- */
 
 struct errand {
     pthread_t thread;
@@ -114,7 +115,7 @@ static enum orr_poll await_thread(struct orr_task *task, void *data)
     return ORR_DONE;
 }
 
-/* --- A timer that repeats, until it has had enough. ------------------------------------------------------ */
+/* --- A timer that repeats, until it has had enough. ------------------------------------------- */
 
 static void tick(struct orr_timer *timer, void *data, int status)
 {

@@ -1,19 +1,20 @@
--- A crawler: follows links through a network of pages, politely.  At most eight pages are under way at once, at most
--- two of one host, and each host is asked at most ten times a second; a page that hangs is given up after half a
--- second, one that fails is tried again; none is visited twice.
+-- A crawler follows links through a network of pages, politely. At most eight pages are fetched at
+-- once, at most two of one host, and each host is asked at most ten times a second. A page that
+-- hangs is given up after half a second; one that fails is tried again; none is visited twice.
 --
 --     orrery examples/crawler.lua
 --     orrery --virtual examples/crawler.lua    the same in no time, and the same each time
 --
--- A page and all that is found through it is one task: it is done when its links have been visited, too.  So there is
--- no queue to watch, and whoever cancels the crawl, with a time limit say, ends all of it.
+-- A page and everything that is found through it is one task: it is done when its links have been
+-- visited, too. So there is no queue to watch, and cancelling the crawl, with a time limit for
+-- example, ends all of it.
 
 local orrery = require "orrery"
 local async, loop = orrery.async, orrery.loop
 
--------------------------------------------------------------------------------------------------- a simulated network
+-------------------------------------------------------------------------------- a simulated network
 
--- A number from 0 to n - 1 that depends on the text alone.
+-- Returns a number from 0 to n - 1 that depends only on the text.
 local function pick(text, n)
   local hash = 5381
   for i = 1, #text do
@@ -29,7 +30,7 @@ local function link(text)
   return ("%s/%d"):format(hosts[pick(text .. "host", #hosts) + 1], pick(text .. "page", 14))
 end
 
--- The links of a page, after a while; or an error.
+-- Returns the links of a page after a while, or raises an error.
 local function get(url, attempt)
   local kind = pick(url, 12)
   async.sleep(20 + pick(url .. attempt, 180))
@@ -47,9 +48,9 @@ local function get(url, attempt)
   return links
 end
 
-------------------------------------------------------------------------------------------------------------- manners
+-------------------------------------------------------------------------------------------- manners
 
--- A function that waits until it is polite to go on: `interval` after whoever came before.
+-- Returns a function that waits until `interval` after the previous caller.
 local function rate_limit(interval)
   local free_at = 0
   return function()
@@ -61,12 +62,12 @@ local function rate_limit(interval)
 end
 
 local everywhere = async.semaphore(8)
-local manners = {} -- host -> how to behave there
+local manners = {} -- host -> its limits
 for _, host in ipairs(hosts) do
   manners[host] = { permits = async.semaphore(2), wait = rate_limit(100) }
 end
 
----------------------------------------------------------------------------------------------------------- the crawler
+---------------------------------------------------------------------------------------- the crawler
 
 local begin = loop.now()
 local requests, most, under_way = 0, 0, 0
@@ -75,7 +76,8 @@ local function say(what, ...)
   print(("%6.2f s  %s"):format((loop.now() - begin) / 1000, what:format(...)))
 end
 
--- First the host's permit, then one of those for all: nobody waits for a slow host with a permit that others could use.
+-- Takes the host's permit first, then one of those for all: nobody waits for a slow host with a
+-- permit that others could use.
 local function fetch_politely(url, attempt)
   local manner = manners[url:match("^[^/]+")]
   return manner.permits:with(function()
@@ -89,7 +91,7 @@ local function fetch_politely(url, attempt)
   end)
 end
 
--- The links of a page; or nil and why not.
+-- Returns the links of a page; or nil and the reason.
 local function fetch(url)
   for attempt = 1, 3 do
     local ok, links = pcall(fetch_politely, url, attempt)
@@ -114,7 +116,7 @@ local function visit(url, depth)
   results[url] = err or "ok"
   for _, next_url in ipairs(depth > 0 and links or {}) do
     if not seen[next_url] then
-      seen[next_url] = true -- before anybody else finds it
+      seen[next_url] = true -- before another task finds it
       async.run(next_url, visit, next_url, depth - 1)
     end
   end
@@ -122,7 +124,7 @@ end
 
 local finished = pcall(async.with_timeout, 60000, visit, "mercury/0", 6)
 
------------------------------------------------------------------------------------------------------------- the result
+----------------------------------------------------------------------------------------- the result
 
 local counts, pages = {}, 0
 for _, result in pairs(results) do

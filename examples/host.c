@@ -1,6 +1,6 @@
 /*
- * A host with an asynchronous function of its own: `primes(n)` counts on a thread, and scripts simply call it.  The task that
- * calls is suspended meanwhile, and the others go on.
+ * A host with an asynchronous function: `primes(n)` counts on a thread, and scripts simply call it.
+ * The task that calls it is suspended, and the others go on.
  */
 #include <orrery.h>
 
@@ -44,7 +44,7 @@ static void *count_primes(void *data)
 /* Begins the work: the script's arguments are on the stack from `first` on. */
 static int primes_start(lua_State *L, struct orr_future *future, int first)
 {
-    long below = (long)luaL_checkinteger(L, first); /* raises, if it does, before anything is ours to free */
+    long below = (long)luaL_checkinteger(L, first); /* if it raises, there is nothing to free yet */
     struct count *count = malloc(sizeof *count);
     pthread_t thread;
     if (!count)
@@ -59,7 +59,7 @@ static int primes_start(lua_State *L, struct orr_future *future, int first)
     return -pthread_detach(thread);
 }
 
-/* What the call returns, when the future is completed. */
+/* Pushes the results of the call when the future is completed. */
 static int primes_push(lua_State *L, const struct orr_result *result)
 {
     lua_pushinteger(L, ((struct count *)result->value)->primes);

@@ -1,19 +1,20 @@
--- A job scheduler: jobs by the clock, as cron has them, with retries, time limits and no more than two at once.  Ctrl-C
--- stops it in good order: nothing new is started, what is under way is finished.
+-- A job scheduler runs jobs by the clock, like cron, with retries, time limits and at most two at
+-- once. Ctrl-C stops it in good order: nothing new is started, and running jobs finish.
 --
 --     orrery examples/scheduler.lua [HOURS]              a minute of the jobs' day takes 10 ms
 --     orrery --virtual examples/scheduler.lua [HOURS]    or no time at all
 --
--- How it stops is the shape of the program, not a flag that everybody looks at.  Each job is kept by a task, all of
--- them are children of one block, and when that is cancelled, by Ctrl-C or because the day is over, every wait ends:
--- for the clock, for a permit, for the next attempt.  Only the work itself is shielded, and so is waited for.
+-- It stops because of its structure, not because of a flag that everybody checks. Each job has a
+-- task, and all of them are children of one block. When the block is cancelled, by Ctrl-C or
+-- because the day is over, every wait ends: for the clock, for a permit, for the next attempt. Only
+-- the work itself is shielded, so the block waits for it.
 
 local orrery = require "orrery"
 local async, loop = orrery.async, orrery.loop
 
 io.stdout:setvbuf("line")
 
------------------------------------------------------------------------------------------------------------- the clock
+------------------------------------------------------------------------------------------ the clock
 
 local MINUTE = 10 -- milliseconds
 local begin = loop.now()
@@ -31,7 +32,7 @@ local function say(who, what, ...)
   print(("%02d:%02d  %-9s %s"):format(minute // 60, minute % 60, who, what:format(...)))
 end
 
--- Of a field such as "*", "*/15", "8-18" or "0,30": the set of numbers from 0 to `last` that it names.
+-- Parses a field such as "*", "*/15", "8-18" or "0,30" into the set of numbers from 0 to `last`.
 local function parse_field(field, last)
   local set = {}
   for part in field:gmatch("[^,]+") do
@@ -50,7 +51,7 @@ local function parse_field(field, last)
   return set
 end
 
--- Of "minute hour": a function from a time, in minutes, to the first one after it that fits.
+-- Parses "minute hour" into a function from a time, in minutes, to the next time that fits.
 local function parse_schedule(text)
   local minutes, hours = text:match("^(%S+) (%S+)$")
   assert(minutes, ("'%s' is not a schedule: expected \"minute hour\""):format(text))
@@ -65,7 +66,7 @@ local function parse_schedule(text)
   end
 end
 
-------------------------------------------------------------------------------------------------------- the scheduler
+-------------------------------------------------------------------------------------- the scheduler
 
 local permits = async.semaphore(2)
 local running = {} -- the names of jobs, in order
@@ -79,14 +80,14 @@ local function remove(list, item)
   end
 end
 
--- Nothing interrupts it from outside but its own time limit.
+-- Only its own time limit interrupts it.
 local function work(job, attempt)
   running[#running + 1] = job.name
   local _ <close> = setmetatable({}, { __close = function() remove(running, job.name) end })
   async.shield(function() async.with_timeout(job.limit * MINUTE, job.work, attempt) end)
 end
 
--- Tries again and again, and waits twice as long each time.
+-- Tries again, and waits twice as long each time.
 local function try(job)
   local delay = 5
   for attempt = 1, job.attempts do
@@ -108,7 +109,7 @@ local function try(job)
   failed = failed + 1
 end
 
--- One at a time of each kind: a time that comes while the last is still at it is missed.
+-- Runs one job at a time: a start that comes while the last one still runs is missed.
 local function keep(job)
   local next_after = parse_schedule(job.at)
   local due = next_after(-1)
@@ -137,7 +138,7 @@ local function run_jobs(jobs)
   async.sleep(1e12)
 end
 
----------------------------------------------------------------------------------------------------------- an example
+----------------------------------------------------------------------------------------- an example
 
 local hours = tonumber(arg and arg[1] or 6)
 
@@ -153,7 +154,8 @@ local ok, err = pcall(async.move_on_after, hours * 60 * MINUTE, run_jobs, {
     end,
   },
   { name = "backup", at = "30 1-23/4", attempts = 1, limit = 120, work = function() pause(50) end },
-  { name = "sync", at = "15 3", attempts = 3, limit = 10, work = function() pause(1e9) end }, -- the other side hangs
+  -- The other side hangs.
+  { name = "sync", at = "15 3", attempts = 3, limit = 10, work = function() pause(1e9) end },
 })
 
 say("scheduler", "%d done, %d failed, %d missed", done, failed, missed)

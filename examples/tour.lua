@@ -1,5 +1,6 @@
--- A tour of Orrery, in a few seconds: tasks, failures, cancellation, time limits, timers, events, a worker on another
--- core, and a task that never stops.  It prints what happens when it happens, with the seconds since the start.
+-- A tour of Orrery, in a few seconds: tasks, failures, cancellation, time limits, timers, events, a
+-- worker on another core, and a task that never stops. It prints what happens, with the seconds
+-- since the start.
 --
 --     orrery examples/tour.lua              or: make run
 --     orrery --virtual examples/tour.lua    in no time: the clock jumps from one event to the next
@@ -20,7 +21,7 @@ local function chapter(title)
   async.sleep(300)
 end
 
--- Something that takes time and may fail.  There is no `async` keyword: any function may wait.
+-- This function takes time and may fail. There is no `async` keyword: any function may wait.
 local function fetch(what, ms, failure)
   say(what, "is asked for")
   async.sleep(ms)
@@ -54,7 +55,7 @@ chapter "What is closed ends at once, and may take its time to say goodbye"
 local server = async.run("server", function()
   local _ <close> = setmetatable({}, {
     __close = function()
-      async.shield(function() -- waits although it is being closed
+      async.shield(function() -- it may wait although it is being closed
         say("server", "says goodbye to its client")
         async.sleep(200)
       end)

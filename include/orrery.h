@@ -432,6 +432,7 @@ enum orr_poll {
     ORR_PENDING, /* the body waits for a wake */
 };
 
+/* Polls a task: runs its body until it waits or is done.  `data` is that of struct orr_spawn. */
 typedef enum orr_poll orr_poll_fn(struct orr_task *task, void *data);
 
 #define ORR_HERE 0 /* the calling thread's worker; in plain code, worker 1 */
@@ -1118,7 +1119,7 @@ struct lua_State;
 
 /* What scripts may use. */
 enum orr_lua_profile {
-    /* An allow-list: nothing that could harm or block the host; see docs/limits.md. */
+    /* An allow-list: nothing that could harm or block the host; see docs/sandbox.md. */
     ORR_LUA_UNTRUSTED,
     ORR_LUA_TRUSTED, /* all of Lua */
 };
@@ -1171,8 +1172,10 @@ enum orr_events_policy {
     ORR_EVENTS_COALESCE,
 };
 
+/* Receives a notice; `text` is for people.  See `notice` in struct orr_lua_options. */
 typedef void orr_lua_notice_fn(void *data, struct lua_State *L, enum orr_lua_notice notice, const char *text);
 
+/* Prepares a new Lua state of a worker.  See `worker_prepare` in struct orr_lua_options. */
 typedef void orr_lua_prepare_fn(void *data, struct lua_State *L);
 
 /*
@@ -1353,21 +1356,22 @@ ORR_API int orr_lua_register(struct lua_State *L, const char *name);
 /*
  * Calls a function and returns when it has returned.  The function and its arguments are on top of
  * the stack, and are popped.  It works as lua_pcall(), with a deadline: `deadline_ns`; 0 for the
- * isolate's ORR_LUA_CALL deadline, ORR_NEVER for none.  The function cannot wait, but may start
- * tasks.  The isolate's thread.
+ * isolate's ORR_LUA_CALL deadline, ORR_NEVER for none.  With ORR_LUA_COUNT, `max_instructions`
+ * limits the call instead.  The function cannot wait, but may start tasks.  The isolate's thread.
  *
  * Returns 0 with `results` results on the stack.  These errors push one value that says why:
- *   -EREMOTEIO   the function raised that value
+ *   -EREMOTEIO   the function raised that value; without memory, "not enough memory"
  *   -ETIME       it was ended at its deadline: "Script execution timeout".  The notice, or the log,
  *                has the report
  *   -EPROTO      with ORR_LUA_COUNT: a C function yielded to the host
- *   -ENOMEM
+ *   -ENOMEM      with ORR_LUA_COUNT: there is no memory for the call
  *
  * These change nothing:
  *   -EBUSY    the isolate is held: a preempted task must continue first.  Or another thread drives
  *             its worker
  *   -EPERM    not the isolate's thread
  *   -EINVAL   not an isolate, it is closing, or no function there
+ *   -ENOMEM   Lua's stack has no room for the results
  */
 ORR_API int orr_lua_call(struct lua_State *L, int arguments, int results, uint64_t deadline_ns);
 

@@ -7,8 +7,8 @@
 --   is_own(handler)        whether it belongs to the script that runs now
 --   where()                the position of the calling script if it is to be remembered, else nil
 --   limit                  how many events of the host may be queued
---   drops_oldest, coalesces   what to do when the queue is full; otherwise the event is refused
---   STARTED, QUEUED, DROPPED, COALESCED, REFUSED   the answers of host.emit()
+--   drops_oldest, coalesces   what to do when the queue is full; else the event is refused
+--   STARTED, QUEUED, DROPPED, COALESCED, REFUSED   the results of host.emit()
 --
 -- An entry is one registration. The entries that match a name are looked up once, and kept until a
 -- handler is registered or removed. Such a list never changes, so an emit iterates over it whatever
@@ -39,7 +39,7 @@ local last_id = 0
 -- same functions.
 local function check_self(self, method)
   if self ~= events and (type(self) ~= "table" or self[method] ~= events[method]) then
-    error(format("events:%s: call it with a colon, as in events:%s(...)", method, method), 3)
+    error(format("events:%s: call it with a colon", method), 3)
   end
 end
 

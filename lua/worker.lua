@@ -165,7 +165,7 @@ end
 -- Starts a job of the worker; returns nil and the reason if it cannot.
 local function begin(what, mine, bounded, timeout, ...)
   if mine.closed then
-    error(format("%s: the worker is closed", what), 3)
+    error(format("%s: the worker is closed; create another with worker.new()", what), 3)
   end
   local job, err = submit(mine.jobs, mine.program, mine.pool and mine.pool.core, bounded, timeout, ...)
   if job == false then
@@ -383,7 +383,7 @@ end
 local function open_pool(self, method)
   local mine = own(self, "pool", method)
   if mine.closed then
-    error(format("%s: the pool is closed", method), 3)
+    error(format("%s: the pool is closed; create another with worker.pool()", method), 3)
   end
   return mine
 end

@@ -1,6 +1,7 @@
 #include "alarm.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 _Atomic unsigned alarms_fired;
 
@@ -32,6 +33,18 @@ void alarm_new(struct alarm *alarm, struct orr_runtime *rt)
     alarm->rt = rt;
     assert_int_equal(orr_timer_new(rt, &(struct orr_timer_options){ .fire = alarm_ring, .data = alarm }, &alarm->timer),
                      0);
+}
+
+struct alarm *alarms_start(struct orr_runtime *rt, unsigned count, uint64_t delay_ns)
+{
+    struct alarm *alarms = calloc(count, sizeof *alarms);
+    assert_non_null(alarms);
+    for (unsigned i = 0; i < count; i++) {
+        alarm_new(&alarms[i], rt);
+        assert_int_equal(orr_timer_start(alarms[i].timer, delay_ns, 0), 0);
+    }
+    harness_settle(rt);
+    return alarms;
 }
 
 void advance(struct orr_runtime *rt, uint64_t ns)

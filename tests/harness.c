@@ -149,12 +149,22 @@ static void *run_thread_call(void *data)
     return NULL;
 }
 
-void harness_on_thread(void (*fn)(void *data), void *data)
+void harness_on_stack(size_t stack_size, void (*fn)(void *data), void *data)
 {
     pthread_t thread;
+    pthread_attr_t attributes;
     struct thread_call call = { .fn = fn, .data = data };
-    assert_int_equal(pthread_create(&thread, NULL, run_thread_call, &call), 0);
+    pthread_attr_init(&attributes);
+    if (stack_size)
+        assert_int_equal(pthread_attr_setstacksize(&attributes, stack_size), 0);
+    assert_int_equal(pthread_create(&thread, &attributes, run_thread_call, &call), 0);
     pthread_join(thread, NULL);
+    pthread_attr_destroy(&attributes);
+}
+
+void harness_on_thread(void (*fn)(void *data), void *data)
+{
+    harness_on_stack(0, fn, data);
 }
 
 void harness_wake(void *data)

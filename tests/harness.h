@@ -71,7 +71,9 @@ unsigned harness_log_lines(void);
 extern _Atomic long long allocated_bytes;
 void *counting_alloc(void *data, void *block, size_t old_size, size_t size);
 
-/* ORR_TEST_SEED from the environment, else `otherwise`; printed, so that a failure can be repeated. */
+/*
+ * ORR_TEST_SEED from the environment, else `otherwise`; printed, so that a failure can be repeated.
+ */
 uint64_t harness_seed(uint64_t otherwise);
 
 /* The next number of a sequence (xorshift); `*state` is not 0. */
@@ -99,6 +101,9 @@ void harness_await(_Atomic unsigned *value, unsigned expected);
 
 /* Runs `fn(data)` on another thread and joins that thread. */
 void harness_on_thread(void (*fn)(void *data), void *data);
+
+/* The thread has a stack of this size; 0 is the default. */
+void harness_on_stack(size_t stack_size, void (*fn)(void *data), void *data);
 
 /* Wakes a task; `data` points to its struct orr_waker. */
 void harness_wake(void *data);

@@ -1,4 +1,7 @@
-/* A C library for scripts, whose functions sleep in system calls, and say whether they were interrupted. */
+/*
+ * A C library for scripts.  Its functions sleep in system calls, and say whether they were
+ * interrupted.
+ */
 #include <lauxlib.h>
 #include <lua.h>
 
@@ -38,7 +41,7 @@ static int by_epoll(void)
 
 static int (*const ways[])(void) = { by_poll, by_select, by_nanosleep, by_epoll };
 
-/* How many of the calls were interrupted. */
+/* doze(...): returns how many of the calls were interrupted. */
 static int doze(lua_State *L)
 {
     lua_Integer interrupted = 0;

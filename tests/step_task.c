@@ -74,6 +74,12 @@ void step_task_unref_children(struct step_task *self)
         orr_task_unref(self->children[i]->task);
 }
 
+void step_tasks_unref(struct step_task **tasks)
+{
+    for (; *tasks; tasks++)
+        orr_task_unref((*tasks)->task);
+}
+
 struct orr_runtime *fixture_open(void)
 {
     notes_clear();

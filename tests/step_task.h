@@ -56,6 +56,10 @@ void step_task_start_children(struct step_task *self);
 /* Gives up the test's reference to each child. */
 void step_task_unref_children(struct step_task *self);
 
+/* STEP_TASKS_UNREF(&a, &b): gives up the test's references to these tasks. */
+void step_tasks_unref(struct step_task **tasks);
+#define STEP_TASKS_UNREF(...) step_tasks_unref((struct step_task *[]){ __VA_ARGS__, NULL })
+
 /*
  * The fixture: a runtime with one worker on a virtual clock, which the test's thread has entered.
  * fixture_open() clears the notes.  fixture_run() runs everything to its end and enters again.

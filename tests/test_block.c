@@ -88,8 +88,7 @@ static void shield_lets_cleanup_wait(void **state)
     fixture_run(rt);
     assert_string_equal(notes(), "parent:done cleaned:0@30 then:ECANCELED");
     assert_int_equal(parent.done_at, cleans.done_at);
-    orr_task_unref(parent.task);
-    orr_task_unref(cleans.task);
+    STEP_TASKS_UNREF(&parent, &cleans);
     fixture_close(rt);
 }
 

@@ -1,4 +1,7 @@
-/* C functions that sleep in system calls in the middle of Lua: the signal that ends slices leaves them alone, and still ends slices. */
+/*
+ * C functions that sleep in system calls inside Lua: if the host asks for it, the signal that ends
+ * slices does not interrupt them, and slices still end.
+ */
 #include "lua_host.h"
 
 #include <errno.h>
@@ -44,7 +47,7 @@ static void is_not_interrupted(struct orr_runtime *rt, lua_State *L)
     assert_string_equal(noted, "0;0;");
 }
 
-/* A script that is never suspended does not end. */
+/* The script would never end if it were not suspended. */
 static void slices_end(struct orr_runtime *rt, lua_State *L)
 {
     run(rt, L,
@@ -59,7 +62,7 @@ static void slices_end(struct orr_runtime *rt, lua_State *L)
 
 #define OPTIONS .deadline_ns = { [ORR_LUA_SCRIPT] = ORR_NEVER }
 
-/* What the others are to be told from. */
+/* What happens without the option. */
 static void blocking_call_is_interrupted_by_default(void **state)
 {
     (void)state;
@@ -111,7 +114,7 @@ static void slices_end_where_calls_may_sleep(void **state)
     }
 }
 
-/* A state that is careful, and one that is not, on the same worker. */
+/* An isolate with the option and one without, on the same worker. */
 static void other_isolates_of_the_worker_are_ended_too(void **state)
 {
     (void)state;

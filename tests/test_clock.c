@@ -15,12 +15,7 @@ static void all_due_timers_fire_while_the_clock_stands_still(void **state)
     (void)state;
     enum { MANY = 3000 };
     struct orr_runtime *rt = runtime_on(ORR_CLOCK_MANUAL, 1);
-    struct alarm *alarms = calloc(MANY, sizeof *alarms);
-    for (int i = 0; i < MANY; i++) {
-        alarm_new(&alarms[i], rt);
-        assert_int_equal(orr_timer_start(alarms[i].timer, HOUR, 0), 0);
-    }
-    harness_settle(rt);
+    struct alarm *alarms = alarms_start(rt, MANY, HOUR);
     assert_int_equal(orr_runtime_advance(rt, HOUR), 0);
     /* Never returns if the worker sleeps while timers are due. */
     assert_int_equal(orr_runtime_run(rt), 0);
@@ -371,14 +366,24 @@ static void timers_handed_to_a_host_that_stops_turning_fire_elsewhere(void **sta
 
 static _Atomic bool blocked, let_go;
 
-/* Keeps its worker from scrubbing. */
-static enum orr_poll block_its_worker(struct orr_task *task, void *data)
+/* Starts alarms and keeps its worker in this poll: it neither fires nor scrubs a timer meanwhile. */
+static enum orr_poll start_and_block(struct orr_task *task, void *data)
 {
     start_all(task, data);
     atomic_store(&blocked, true);
     while (!let_go)
         sched_yield();
     return ORR_DONE;
+}
+
+/* Returns when the task blocks its worker, until `let_go` is set. */
+static void spawn_blocker(struct orr_runtime *rt, struct starter *starter, unsigned worker)
+{
+    struct orr_spawn what = { .poll = start_and_block, .data = starter, .worker = worker };
+    blocked = let_go = false;
+    assert_int_equal(orr_spawn(rt, &what), 0);
+    while (!blocked)
+        sched_yield();
 }
 
 static void dirty_wheel_is_handed_no_timers_before_a_clean_one(void **state)
@@ -388,11 +393,8 @@ static void dirty_wheel_is_handed_no_timers_before_a_clean_one(void **state)
     struct alarm *alarms = calloc(CROWD, sizeof *alarms), *garbage = calloc(CROWD, sizeof *garbage);
     crowd_new(rt, alarms);
     crowd_new(rt, garbage);
-    blocked = let_go = false;
     struct starter starter = { garbage, CROWD, orr_runtime_now(rt) + HOUR };
-    assert_int_equal(orr_spawn(rt, &(struct orr_spawn){ .poll = block_its_worker, .data = &starter, .worker = 3 }), 0);
-    while (!blocked)
-        sched_yield();
+    spawn_blocker(rt, &starter, 3);
     for (int i = 0; i < CROWD; i++)
         assert_int_equal(orr_timer_cancel(garbage[i].timer), ORR_CANCELLED);
     assert_int_equal(harness_stats(rt, 3).timers_stale, CROWD);
@@ -471,19 +473,6 @@ static void local_timer_of_a_worker_that_ends_is_dropped(void **state)
     orr_timer_free(alarm.timer);
 }
 
-static _Atomic unsigned at_the_gate;
-static _Atomic bool gate;
-
-/* Keeps its worker in one turn until it is let go, so that nothing fires there. */
-static enum orr_poll start_and_wait_at_the_gate(struct orr_task *task, void *data)
-{
-    start_all(task, data);
-    atomic_store(&at_the_gate, 1);
-    while (!gate)
-        sched_yield();
-    return ORR_DONE;
-}
-
 static void timer_adopted_after_its_time_fires_at_once(void **state)
 {
     (void)state;
@@ -491,14 +480,10 @@ static void timer_adopted_after_its_time_fires_at_once(void **state)
     struct alarm alarm = { 0 };
     alarm_new(&alarm, rt);
     struct starter starter = { &alarm, 1, orr_runtime_now(rt) + HOUR };
-    gate = false;
-    at_the_gate = 0;
-    struct orr_spawn what = { .poll = start_and_wait_at_the_gate, .data = &starter, .worker = 2 };
-    assert_int_equal(orr_spawn(rt, &what), 0);
-    harness_await(&at_the_gate, 1);
+    spawn_blocker(rt, &starter, 2);
     assert_int_equal(orr_runtime_advance(rt, 2 * HOUR), 0);
     assert_int_equal(orr_worker_stop(rt, 2), 0);
-    gate = true;
+    let_go = true;
     /* Never returns if the timer is put one turn of the wheel later. */
     assert_int_equal(orr_runtime_run(rt), 0);
     assert_int_equal(alarm.fired, 1);

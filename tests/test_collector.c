@@ -381,7 +381,7 @@ static void too_many_short_strings_are_an_error(void **state)
     struct orr_runtime *rt = host_runtime();
     lua_State *L = patient_untrusted(rt, (struct orr_lua_options){ .most_strings = 8192 });
     run_well(rt, L,
-             "local n = 0 for i = 1, 1e5 do n = n + #('s' .. i) end note(n)\n" /* never many at once */
+             "local n = 0 for i = 1, 1e5 do n = n + #('s' .. i) end note(n)\n"
              "note(select(2, pcall(function() local t = {} for i = 1, 1e5 do t[i] = 's' .. i end end)))\n"
              "note 'on'");
     expect_noted("588895;script:2: too many different short strings: more than 8192;on;");

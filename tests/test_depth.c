@@ -29,23 +29,16 @@ struct drive {
     int answer;
 };
 
-static void *drive(void *data)
+static void drive(void *data)
 {
     struct drive *drive = data;
     drive->answer = drive->fn(drive->rt);
-    return NULL;
 }
 
 static int on_a_small_stack(struct orr_runtime *rt, int (*fn)(struct orr_runtime *rt))
 {
     struct drive what = { .rt = rt, .fn = fn };
-    pthread_attr_t attributes;
-    pthread_t thread;
-    pthread_attr_init(&attributes);
-    assert_int_equal(pthread_attr_setstacksize(&attributes, STACK), 0);
-    assert_int_equal(pthread_create(&thread, &attributes, drive, &what), 0);
-    pthread_join(thread, NULL);
-    pthread_attr_destroy(&attributes);
+    harness_on_stack(STACK, drive, &what);
     return what.answer;
 }
 

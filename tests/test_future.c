@@ -274,7 +274,7 @@ static void misuse_of_futures_is_refused(void **state)
     fixture_close(rt);
 }
 
-/* --- Races ------------------------------------------------------------------------------------- */
+/* --- Races ------------------------------------------------------------------------------------ */
 
 /*
  * Threads complete futures in random order while tasks on three workers wait for them, other

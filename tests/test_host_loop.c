@@ -523,7 +523,7 @@ struct small_life {
     unsigned preempted;
 };
 
-static void *live_on_a_small_stack(void *data)
+static void live_on_a_small_stack(void *data)
 {
     struct small_life *life = data;
     struct orr_runtime *rt = host_runtime();
@@ -565,20 +565,13 @@ static void *live_on_a_small_stack(void *data)
     turn_until_done(rt, task, ORR_NEVER);
     life->strings = error_of(rt, task);
     finish(rt, L);
-    return NULL;
 }
 
 static void thread_with_a_small_stack_is_enough(void **state)
 {
     (void)state;
     struct small_life life = { 0 };
-    pthread_attr_t small;
-    pthread_t thread;
-    pthread_attr_init(&small);
-    assert_int_equal(pthread_attr_setstacksize(&small, SMALL_STACK), 0);
-    assert_int_equal(pthread_create(&thread, &small, live_on_a_small_stack, &life), 0);
-    pthread_join(thread, NULL);
-    pthread_attr_destroy(&small);
+    harness_on_stack(SMALL_STACK, live_on_a_small_stack, &life);
     assert_int_equal(life.endless, -ETIME);
     assert_true(life.preempted > 0);
     assert_int_equal(life.deep, 0);

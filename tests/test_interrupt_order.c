@@ -4,7 +4,7 @@
  */
 #include "step_task.h"
 
-#include "exec/worker.h"
+#include "exec/turn.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -147,8 +147,7 @@ static void interrupted_tasks_of_a_closed_share_move_to_the_hosts_share(void **s
     char expected[64];
     snprintf(expected, sizeof expected, "sleeper:%d@5", -ECANCELED);
     assert_string_equal(notes(), expected);
-    orr_task_unref(sleeper.task);
-    orr_task_unref(closer.task);
+    STEP_TASKS_UNREF(&sleeper, &closer);
     fixture_close(rt);
 }
 

@@ -26,10 +26,7 @@ static void (*meddle)(lua_State *L); /* called at each question; may be NULL */
 static uint64_t draw(void)
 {
     static _Thread_local uint64_t random_state = 88172645463325252u;
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return random_state;
+    return random_bits(&random_state);
 }
 
 bool __real_preempt_hold_is_due(lua_State *L);
@@ -157,12 +154,11 @@ static void a_long_call_is_suspended_at_the_end_of_its_slice(void **state)
     }
 }
 
-/* The result would have 2^100 elements, and only time is limited. */
-static void a_call_that_would_never_end_is_ended_at_its_deadline(void **state)
+/* Encodes a value whose text would have 2^100 elements: these limits must end the script. */
+static void ends_an_endless_call(struct orr_lua_options options)
 {
-    (void)state;
     struct orr_runtime *rt = host_counting_runtime();
-    lua_State *L = open_trusted(rt, (struct orr_lua_options){ .deadline_ns = { [ORR_LUA_SCRIPT] = 50 * MS } });
+    lua_State *L = open_trusted(rt, options);
     struct orr_task *task = start(L, "local t = { 1 } for _ = 1, 100 do t = { t, t } end\n"
                                      "pcall(game.json.encode, t) note 'never'");
     turn_until_done(rt, task, 4 * MS);
@@ -171,18 +167,17 @@ static void a_call_that_would_never_end_is_ended_at_its_deadline(void **state)
     finish_counting(rt, L);
 }
 
+static void a_call_that_would_never_end_is_ended_at_its_deadline(void **state)
+{
+    (void)state;
+    ends_an_endless_call((struct orr_lua_options){ .deadline_ns = { [ORR_LUA_SCRIPT] = 50 * MS } });
+}
+
 /* Where instructions are counted, work in C counts, too. */
 static void a_call_uses_up_instructions(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = host_counting_runtime();
-    lua_State *L = open_trusted(rt, (struct orr_lua_options){ .mode = ORR_LUA_COUNT, .max_instructions = 100000 });
-    struct orr_task *task = start(L, "local t = { 1 } for _ = 1, 100 do t = { t, t } end\n"
-                                     "pcall(game.json.encode, t) note 'never'");
-    turn_until_done(rt, task, 4 * MS);
-    assert_int_equal(error_of(rt, task), -ETIME);
-    assert_string_equal(noted, "");
-    finish_counting(rt, L);
+    ends_an_endless_call((struct orr_lua_options){ .mode = ORR_LUA_COUNT, .max_instructions = 100000 });
 }
 
 /* Another task may overtake a fair task between two instructions, but not inside such a call. */

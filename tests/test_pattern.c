@@ -6,6 +6,7 @@
 #include "harness.h"
 
 #include "lua/limits/preempt.h"
+#include "lua/pattern/match.h"
 #include "lua/pattern/pattern.h"
 
 #include <stdio.h>
@@ -25,10 +26,7 @@ static bool ending;
 static uint64_t draw(void)
 {
     static uint64_t random_state = 88172645463325252u;
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return random_state;
+    return random_bits(&random_state);
 }
 
 bool __wrap_preempt_is_due(lua_State *L);

@@ -46,15 +46,21 @@ static void unbounded_queue_keeps_the_order_of_its_items(void **state)
     fixture_close(rt);
 }
 
+/* Starts three tasks that put the items 1, 2 and 3. */
+static void start_putters(struct step_task *tasks)
+{
+    for (int i = 0; i < 3; i++)
+        tasks[i].caught = i + 1;
+    start_tasks(tasks, 3);
+}
+
 static void full_queue_lets_putters_in_in_order_of_arrival(void **state)
 {
     (void)state;
     open_fixture();
     struct orr_queue *queue = new_queue(1);
     struct step_task tasks[] = THREE_TASKS(put, queue);
-    for (int i = 0; i < 3; i++)
-        tasks[i].caught = i + 1;
-    start_tasks(tasks, 3);
+    start_putters(tasks);
     assert_string_equal(notes(), "a");
     assert_int_equal(orr_queue_try_put(queue, ITEM(9)), -EAGAIN);
     assert_got(queue, 1);
@@ -196,9 +202,7 @@ static void putters_turned_away_by_a_close_keep_their_items(void **state)
     open_fixture();
     struct orr_queue *queue = new_queue(1);
     struct step_task tasks[] = THREE_TASKS(put, queue);
-    for (int i = 0; i < 3; i++)
-        tasks[i].caught = i + 1;
-    start_tasks(tasks, 3);
+    start_putters(tasks);
     assert_int_equal(orr_queue_close(queue), 0);
     settle();
     assert_string_equal(notes(), "a b:EPIPE c:EPIPE");

@@ -189,6 +189,22 @@ static void host_is_told_of_a_disabled_handler_after_its_timeouts(void **state)
     finish(rt, L);
 }
 
+/* Schedules callbacks that fail, turns until all have, and then a call of the host times out. */
+static void fail_and_time_out(struct orr_runtime *rt, lua_State *L, unsigned wanted)
+{
+    char code[100];
+    snprintf(code, sizeof code, "for i = 1, %u do game.schedule(error, tostring(i), 0) end", wanted);
+    load(L, code);
+    assert_int_equal(orr_lua_call(L, 0, 0, 0), 0);
+    struct orr_lua_stats stats;
+    do {
+        assert_true(orr_runtime_turn(rt, 1) >= 0);
+        assert_int_equal(orr_lua_stats(L, &stats), 0);
+    } while (stats.schedule_errors < wanted);
+    load(L, FOR_LONG);
+    assert_int_equal(orr_lua_call(L, 0, 0, 0), -ETIME);
+}
+
 /*
  * A turn sends only some of the reports of tasks, so that a task that was started can still be
  * awaited.  Reports of later failures come after them.
@@ -200,16 +216,7 @@ static void reports_come_in_the_order_of_what_they_report(void **state)
                                          "failed: 5", "failed: 6", "call from the host", "failed: 7" };
     lua_State *L;
     struct orr_runtime *rt = open_plain(NULL, counting, &L);
-    load(L, "for i = 1, 6 do game.schedule(error, tostring(i), 0) end");
-    assert_int_equal(orr_lua_call(L, 0, 0, 0), 0);
-    for (uint64_t errors = 0; errors < 6;) { /* until all tasks have failed */
-        struct orr_lua_stats stats;
-        assert_true(orr_runtime_turn(rt, 1) >= 0);
-        assert_int_equal(orr_lua_stats(L, &stats), 0);
-        errors = stats.schedule_errors;
-    }
-    load(L, FOR_LONG);
-    assert_int_equal(orr_lua_call(L, 0, 0, 0), -ETIME);
+    fail_and_time_out(rt, L, 6);
     load(L, "game.schedule(error, '7', 0)");
     assert_int_equal(orr_lua_call(L, 0, 0, 0), 0);
     assert_int_equal(orr_runtime_run(rt), 0);
@@ -223,16 +230,7 @@ static void closing_an_isolate_sends_the_reports_that_are_left(void **state)
     (void)state;
     lua_State *L;
     struct orr_runtime *rt = open_plain(NULL, counting, &L);
-    load(L, "for i = 1, 8 do game.schedule(error, tostring(i), 0) end");
-    assert_int_equal(orr_lua_call(L, 0, 0, 0), 0);
-    for (uint64_t errors = 0; errors < 8;) {
-        struct orr_lua_stats stats;
-        assert_true(orr_runtime_turn(rt, 1) >= 0);
-        assert_int_equal(orr_lua_stats(L, &stats), 0);
-        errors = stats.schedule_errors;
-    }
-    load(L, FOR_LONG);
-    assert_int_equal(orr_lua_call(L, 0, 0, 0), -ETIME);
+    fail_and_time_out(rt, L, 8);
     finish(rt, L);
     assert_int_equal(count(told, "failed: "), 8);
     assert_int_equal(count(told, "call from the host"), 1);

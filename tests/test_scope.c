@@ -23,9 +23,7 @@ static void parent_is_done_when_its_children_are(void **state)
     assert_int_equal(parent.done_at - parent.ended_at, 100 * MS);
     assert_true(orr_task_done(parent.task));
     assert_int_equal(orr_task_result(parent.task)->error, 0);
-    orr_task_unref(parent.task);
-    orr_task_unref(slow.task);
-    orr_task_unref(quick.task);
+    STEP_TASKS_UNREF(&parent, &slow, &quick);
     fixture_close(rt);
 }
 
@@ -46,9 +44,7 @@ static void childs_failure_interrupts_the_parents_wait_and_cancels_its_siblings(
     assert_int_equal(orr_task_result(parent.task)->error, -EIO);
     assert_ptr_equal(orr_task_cause(parent.task), fails.task);
     assert_int_equal(orr_task_result(other.task)->error, -ECANCELED);
-    orr_task_unref(parent.task);
-    orr_task_unref(fails.task);
-    orr_task_unref(other.task);
+    STEP_TASKS_UNREF(&parent, &fails, &other);
     fixture_close(rt);
 }
 
@@ -85,9 +81,7 @@ static void caught_failure_is_told_once_and_the_parent_goes_on(void **state)
     assert_string_equal(notes(), expected);
     assert_int_equal(orr_task_result(parent.task)->error, 0);
     assert_int_equal(harness_log_lines(), 0); /* the parent has observed the failure */
-    orr_task_unref(parent.task);
-    orr_task_unref(fails.task);
-    orr_task_unref(other.task);
+    STEP_TASKS_UNREF(&parent, &fails, &other);
     fixture_close(rt);
 }
 
@@ -104,9 +98,7 @@ static void failure_of_a_child_whose_parents_body_is_over_fails_the_parent(void 
     snprintf(expected, sizeof expected, "parent:done other:%d@10", -ECANCELED);
     assert_string_equal(notes(), expected);
     assert_int_equal(orr_task_result(parent.task)->error, -EIO);
-    orr_task_unref(parent.task);
-    orr_task_unref(fails.task);
-    orr_task_unref(other.task);
+    STEP_TASKS_UNREF(&parent, &fails, &other);
     fixture_close(rt);
 }
 
@@ -131,8 +123,7 @@ static void awaiting_a_child_observes_its_failure(void **state)
     fixture_run(rt);
     assert_int_equal(parent.caught, -EIO);
     assert_int_equal(orr_task_result(parent.task)->error, 0);
-    orr_task_unref(parent.task);
-    orr_task_unref(fails.task);
+    STEP_TASKS_UNREF(&parent, &fails);
     assert_int_equal(harness_log_lines(), 0);
     fixture_close(rt);
 }
@@ -172,9 +163,7 @@ static void later_failures_are_kept_as_secondary_failures(void **state)
     assert_ptr_equal(counted.origins[0], fails.task);
     assert_ptr_equal(counted.origins[1], also.task);
     assert_int_equal(counted.errors[1], -EPROTO);
-    orr_task_unref(parent.task);
-    orr_task_unref(fails.task);
-    orr_task_unref(also.task);
+    STEP_TASKS_UNREF(&parent, &fails, &also);
     fixture_close(rt);
 }
 
@@ -210,8 +199,7 @@ static void body_that_fails_after_its_child_keeps_its_error_as_a_secondary(void 
     assert_int_equal(counted.count, 2);
     assert_ptr_equal(counted.origins[1], parent.task);
     assert_int_equal(counted.errors[1], -EPROTO);
-    orr_task_unref(parent.task);
-    orr_task_unref(fails.task);
+    STEP_TASKS_UNREF(&parent, &fails);
     fixture_close(rt);
 }
 
@@ -226,9 +214,7 @@ static void supervisor_lets_other_children_go_on_and_fails_at_its_end(void **sta
     fixture_run(rt);
     assert_string_equal(notes(), "parent:0@100 other:0@300");
     assert_int_equal(orr_task_result(parent.task)->error, -EIO);
-    orr_task_unref(parent.task);
-    orr_task_unref(fails.task);
-    orr_task_unref(other.task);
+    STEP_TASKS_UNREF(&parent, &fails, &other);
     fixture_close(rt);
 }
 
@@ -257,10 +243,7 @@ static void cancelling_a_parent_cancels_its_subtree_at_once_parents_first(void *
     assert_string_equal(notes(), expected);
     assert_int_equal(orr_task_result(parent.task)->error, -ECANCELED);
     assert_int_equal(orr_task_cancel(parent.task, NULL), -ESRCH);
-    orr_task_unref(parent.task);
-    orr_task_unref(first.task);
-    orr_task_unref(second.task);
-    orr_task_unref(grandchild.task);
+    STEP_TASKS_UNREF(&parent, &first, &second, &grandchild);
     assert_int_equal(harness_log_lines(), 0); /* a cancellation is not a failure */
     fixture_close(rt);
 }
@@ -290,8 +273,7 @@ static void child_of_a_cancelled_task_starts_cancelled(void **state)
     orr_task_cancel(parent.task, NULL);
     fixture_run(rt);
     assert_int_equal(child.error, -ECANCELED);
-    orr_task_unref(parent.task);
-    orr_task_unref(child.task);
+    STEP_TASKS_UNREF(&parent, &child);
     fixture_close(rt);
 }
 
@@ -308,8 +290,7 @@ static void task_cancelled_while_it_waits_for_its_children_ends_as_cancelled(voi
     orr_task_cancel(parent.task, NULL);
     fixture_run(rt);
     assert_int_equal(orr_task_result(parent.task)->error, -ECANCELED);
-    orr_task_unref(parent.task);
-    orr_task_unref(child.task);
+    STEP_TASKS_UNREF(&parent, &child);
     fixture_close(rt);
 }
 
@@ -381,8 +362,7 @@ static void observers_are_called_in_order_of_arrival(void **state)
     assert_int_equal(orr_task_observe(watched.task, &gone), 0);
     /* The task is done already, so the observer is called at once. */
     assert_string_equal(notes(), "gone");
-    orr_task_unref(watched.task);
-    orr_task_unref(waits.task);
+    STEP_TASKS_UNREF(&watched, &waits);
     fixture_close(rt);
 }
 
@@ -420,9 +400,7 @@ static void task_completed_from_outside_has_that_result_and_cancels_its_children
     assert_int_equal(network.error, -ECANCELED);
     assert_ptr_equal(orr_task_result(parent.task)->value, &cache);
     assert_int_equal(orr_task_complete(parent.task, (struct orr_result){ 0 }), -EALREADY);
-    orr_task_unref(cache.task);
-    orr_task_unref(network.task);
-    orr_task_unref(parent.task);
+    STEP_TASKS_UNREF(&cache, &network, &parent);
     assert_int_equal(values_dropped, 1);
     fixture_close(rt);
 }
@@ -445,8 +423,7 @@ static void awaiting_oneself_or_an_ancestor_is_refused(void **state)
     assert_int_equal(child.caught, -EDEADLK);
     assert_int_equal(child.error, -EDEADLK);
     assert_int_equal(orr_task_result(parent.task)->error, -EDEADLK);
-    orr_task_unref(parent.task);
-    orr_task_unref(child.task);
+    STEP_TASKS_UNREF(&parent, &child);
     fixture_close(rt);
 }
 
@@ -471,9 +448,7 @@ static void detached_task_is_not_waited_for(void **state)
     fixture_run(rt);
     assert_int_equal(parent.done_at, parent.ended_at);
     assert_int_equal(one.done_at - parent.done_at, 50 * MS);
-    orr_task_unref(parent.task);
-    orr_task_unref(one.task);
-    orr_task_unref(two.task);
+    STEP_TASKS_UNREF(&parent, &one, &two);
     fixture_close(rt);
 }
 
@@ -486,8 +461,7 @@ static void unobserved_failure_is_logged_with_the_chain_of_task_names(void **sta
     struct step_task outer = { .name = "outer", .body = start_and_sleep, .children = { &middle } };
     step_task_start(rt, &outer);
     fixture_run(rt);
-    orr_task_unref(inner.task);
-    orr_task_unref(middle.task);
+    STEP_TASKS_UNREF(&inner, &middle);
     assert_int_equal(harness_log_lines(), 0); /* the test still holds a reference, and may look */
     orr_task_unref(outer.task);
     assert_string_equal(harness_log(), "task outer > middle > inner failed: Input/output error");

@@ -1,4 +1,7 @@
-/* Scripts that come and go: what they made ends with them, whoever asks for it and whenever. */
+/*
+ * Scripts that are loaded and unloaded: everything that a script made ends with it, whoever unloads
+ * it and whenever.
+ */
 #include "harness.h"
 #include "lua_host.h"
 
@@ -50,7 +53,7 @@ static struct orr_script *load_script(struct orr_runtime *rt, lua_State *shared,
 
 static struct orr_function *taken;
 
-/* A function of the host's: keeps the function that it is given. */
+/* A host function: keeps the function that it is given. */
 static int take_function(void *data, struct orr_call *call)
 {
     (void)data;
@@ -73,7 +76,8 @@ static void unloaded_script_with_its_own_isolate_leaves_nothing(void **state)
 {
     (void)state;
     struct orr_runtime *rt = script_runtime();
-    struct orr_script *warm = load_script(rt, NULL, everything); /* what the worker keeps for next time */
+    /* Makes what the worker keeps for the next script. */
+    struct orr_script *warm = load_script(rt, NULL, everything);
     for (int i = 0; i < 5; i++)
         turn(rt);
     assert_int_equal(orr_script_unload(warm), 0);
@@ -103,7 +107,7 @@ static void events_wait_until_the_body_of_a_new_script_has_run(void **state)
     struct orr_script *script = load_script(rt, NULL,
                                             "game.events:on('x', function() note 'first' end)\n"
                                             "game.async.run(function() note 'body' end)");
-    emit(orr_script_state(script)); /* nobody is registered yet */
+    emit(orr_script_state(script)); /* no handler is registered yet */
     emit(orr_script_state(script));
     assert_string_equal(noted, "");
     assert_int_equal(orr_runtime_run(rt), 0);
@@ -116,7 +120,10 @@ static void events_wait_until_the_body_of_a_new_script_has_run(void **state)
     assert_int_equal(allocated_bytes, 0);
 }
 
-/* Also in a callback, and in a handler that another's emit has started; and what the host registers is the host's. */
+/*
+ * Also in a callback, and in a handler that another script's emit has started.  Handlers that the
+ * host registers belong to the host.
+ */
 static void a_script_lists_and_removes_only_its_own_handlers(void **state)
 {
     (void)state;
@@ -149,7 +156,7 @@ static void a_script_lists_and_removes_only_its_own_handlers(void **state)
     assert_int_equal(allocated_bytes, 0);
 }
 
-/* What the host calls acts for the script that has the isolate to itself, or that has given it the function. */
+/* A function that the host calls acts for the script that gave it, or that owns the isolate. */
 static void function_called_by_the_host_may_remove_handlers_of_its_script(void **state)
 {
     (void)state;
@@ -170,7 +177,8 @@ static void function_called_by_the_host_may_remove_handlers_of_its_script(void *
     assert_int_equal(orr_lua_set_function(L, "give", take_function, NULL), 0);
     script = load_script(rt, L, text);
     turn(rt);
-    assert_int_equal(orr_lua_call_values(L, "off", NULL, 0, NULL, NULL, 0), 0); /* which acts for the host */
+    /* This call acts for the host. */
+    assert_int_equal(orr_lua_call_values(L, "off", NULL, 0, NULL, NULL, 0), 0);
     assert_int_equal(orr_function_call(taken, NULL, 0, NULL, NULL, 0), 0);
     orr_function_unref(taken);
     assert_string_equal(noted, "true;false;0;true;0;");
@@ -180,7 +188,7 @@ static void function_called_by_the_host_may_remove_handlers_of_its_script(void *
     assert_int_equal(allocated_bytes, 0);
 }
 
-/* Those of one script are dropped with it; the figures are of the isolate. */
+/* Unloading a script drops its timers and callbacks; the statistics belong to the isolate. */
 static void statistics_count_timers_and_scheduled_callbacks(void **state)
 {
     (void)state;
@@ -217,7 +225,10 @@ static void statistics_count_timers_and_scheduled_callbacks(void **state)
     assert_int_equal(allocated_bytes, 0);
 }
 
-/* In an isolate that goes on, one that is unloaded before its body has begun holds the events of the others up no longer. */
+/*
+ * In a shared isolate, a script that is unloaded before its body has begun delays no events of
+ * others.
+ */
 static void events_do_not_wait_for_a_script_that_never_begins(void **state)
 {
     (void)state;
@@ -239,7 +250,7 @@ static void events_do_not_wait_for_a_script_that_never_begins(void **state)
     assert_int_equal(orr_runtime_free(rt), 0);
 }
 
-/* A callback that is due when its script is unloaded, from inside, never begins. */
+/* A callback that is due when its script is unloaded from inside never begins. */
 static int unload_it(lua_State *L)
 {
     lua_pushinteger(L, orr_script_unload(lua_touserdata(L, lua_upvalueindex(1))));
@@ -364,7 +375,7 @@ static void script_may_be_reloaded(void **state)
     assert_int_equal(orr_script_reload(own_script), 0); /* from outside */
     turn(rt);
     assert_string_equal(noted, "loaded;loaded;");
-    reloads = true; /* and from inside */
+    reloads = true; /* from inside */
     emit(orr_script_state(own_script));
     assert_int_equal(orr_runtime_run(rt), 0);
     assert_non_null(strstr(noted, "closed;loaded;"));
@@ -411,7 +422,8 @@ static void misuse_is_refused(void **state)
     assert_int_equal(orr_script_reload(NULL), -EINVAL);
     assert_null(orr_script_state(NULL));
     script = load_script(rt, NULL, everything);
-    assert_int_equal(orr_lua_close(orr_script_state(script)), 0); /* under it */
+    /* While the script still uses the state. */
+    assert_int_equal(orr_lua_close(orr_script_state(script)), 0);
     assert_null(orr_script_state(script));
     assert_int_equal(orr_script_unload(script), 0);
     assert_int_equal(orr_runtime_free(rt), 0);

@@ -1,6 +1,7 @@
 /*
- * A worker shares its time between isolates first, with the host's tasks as one more, and then between the tasks of one.  What runs is counted,
- * not how long it takes: polls of others between a timer's time and its callback, and pieces of work that each has done.
+ * A worker shares its time between isolates first, with the host's tasks as one more, and then
+ * between the tasks of an isolate.  The tests count instead of measuring time: polls of others
+ * between a timer's deadline and its callback, and pieces of work that each isolate has done.
  */
 #include "lua_host.h"
 
@@ -14,18 +15,19 @@
 #define SLICE (2 * MS)
 
 /*
- * The pieces that may begin between the time of a timer and its callback: one, when the time comes just before a piece begins, and one, when the
- * worker has not learned yet how long they are.  When the kernel gives the core to somebody else at the wrong moment, more may be counted: some
- * firings are spared.
+ * The number of pieces that may begin between the deadline of a timer and its callback: one if the
+ * deadline passes just before a piece begins, and one if the worker does not know yet how long they
+ * are.  More are counted when the kernel gives the core to another process at the wrong moment, so
+ * some firings are ignored.
  */
 enum { ALLOWED = 2, FIRINGS = 15, SPARED = 3, ISOLATES_MAX = 4 };
 
 static uint64_t piece_ns;
-static uint64_t due_at;    /* when the sleeper is to go on; 0 while it runs */
+static uint64_t due_at;    /* when the sleeping task should go on; 0 while it runs */
 static unsigned overtook;  /* pieces that began after that */
-static unsigned overtaken; /* the same, when it last went on */
+static unsigned overtaken; /* the value of `overtook` when the task last went on */
 static unsigned exceeded, firings;
-static unsigned done[ISOLATES_MAX]; /* pieces, by isolate */
+static unsigned done[ISOLATES_MAX]; /* pieces of work, by isolate */
 
 static void burn(void)
 {
@@ -69,7 +71,7 @@ static void reset(uint64_t piece)
         done[i] = 0;
 }
 
-/* An isolate with so many tasks that work, one piece at a time. */
+/* An isolate with this many tasks that work, one piece at a time. */
 static lua_State *open_busy(struct orr_runtime *rt, int number, int tasks)
 {
     lua_State *L = open_trusted(rt, (struct orr_lua_options){ .slice_ns = SLICE });
@@ -117,7 +119,7 @@ static void sleeper_beside(const int *tasks, int count, uint64_t budget)
     reset(PIECE);
     for (int i = 0; i < count; i++)
         isolates[i] = open_busy(rt, i, tasks[i]);
-    orr_runtime_turn(rt, ORR_NEVER); /* how long they run is not known before */
+    orr_runtime_turn(rt, ORR_NEVER); /* the worker learns how long they run */
     isolates[count] = open_sleeper(rt);
     while (firings < FIRINGS && overtook < 200)
         assert_true(orr_runtime_turn(rt, budget) >= 0);
@@ -162,7 +164,7 @@ static void timer_fires_before_busy_tasks_of_the_host_run(void **state)
     orr_runtime_turn(rt, ORR_NEVER);
     piece_ns = PIECE;
     for (int i = 0; i < 20; i++)
-        orr_runtime_turn(rt, 4 * MS); /* how long they run is not known before */
+        orr_runtime_turn(rt, 4 * MS); /* the worker learns how long they run */
     exceeded = firings = 0;
     while (firings < FIRINGS && overtook < 200)
         assert_true(orr_runtime_turn(rt, ORR_NEVER) >= 0);
@@ -173,7 +175,9 @@ static void timer_fires_before_busy_tasks_of_the_host_run(void **state)
         fail_msg("a timer fired %u times, of which %u after more than %d pieces", fired, late, ALLOWED);
 }
 
-/* On a manual clock it is exact: a timer that is due when a pass begins comes before anything else. */
+/*
+ * A manual clock makes it exact: a timer that is due at the start of a turn fires before all else.
+ */
 static void timer_fires_first_while_the_clock_stands_still(void **state)
 {
     (void)state;
@@ -188,7 +192,7 @@ static void timer_fires_first_while_the_clock_stands_still(void **state)
         for (int turn = 0; turn < 50; turn++)
             assert_true(orr_runtime_turn(rt, ORR_NEVER) >= 0);
         assert_int_equal(firings, i);
-        due_at = 1; /* each piece from now on is one too many */
+        due_at = 1; /* no piece may begin from now on */
         overtook = 0;
         assert_int_equal(orr_runtime_advance(rt, 10 * MS), 0);
         while (firings == i && overtook < 1000)
@@ -230,7 +234,7 @@ static void share_of_an_isolate_does_not_depend_on_its_number_of_tasks(void **st
     }
 }
 
-/* Whoever has slept comes first; that is no way to get more than one's share. */
+/* A task that has slept runs first.  That must not give it more than its share. */
 static void short_sleeps_do_not_enlarge_a_share(void **state)
 {
     (void)state;
@@ -258,7 +262,7 @@ static void short_sleeps_do_not_enlarge_a_share(void **state)
         fail_msg("one that sleeps now and then has done %u of 3000 pieces", pieces[2]);
 }
 
-/* On a virtual clock polls are counted, so this is exact, and the same each time. */
+/* On a virtual clock polls are counted, so the result is exact and always the same. */
 static void polls_are_shared_while_the_clock_stands_still(void **state)
 {
     (void)state;
@@ -282,7 +286,7 @@ static void polls_are_shared_while_the_clock_stands_still(void **state)
     }
 }
 
-/* Ones that never wait, fair ones among them, beside many that do. */
+/* Tasks that never wait, fair ones among them, beside many that do. */
 static void tasks_that_never_wait_have_their_isolates_share(void **state)
 {
     (void)state;
@@ -327,7 +331,7 @@ static void isolates_may_be_closed_while_they_wait_for_their_turn(void **state)
     for (int i = 0; i < ISOLATES_MAX - 1; i++) {
         assert_int_equal(orr_lua_close(isolates[i]), 0);
         unsigned before = done[ISOLATES_MAX - 1];
-        isolates[i] = open_busy(rt, i, 10); /* which may have the place of the other */
+        isolates[i] = open_busy(rt, i, 10); /* may get the address of the closed isolate */
         for (int turn = 0; turn < 200; turn++)
             orr_runtime_turn(rt, ORR_NEVER);
         assert_true(done[ISOLATES_MAX - 1] > before);
@@ -367,7 +371,7 @@ static void isolates_may_be_closed_by_a_task(void **state)
     close_all(rt, isolates, 1);
 }
 
-/* A task of C that a script's task made, and that has left it: it outlives the isolate. */
+/* A C task that a script's task made and that was detached: it outlives the isolate. */
 static struct orr_task *leaver;
 static struct orr_runtime *leavers_runtime;
 

@@ -1,4 +1,7 @@
-/* Ready tasks in a random order: the same for the same seed, another for another, and none without. */
+/*
+ * Ready tasks run in a random order: the same order for the same seed, another for another seed,
+ * and in order of arrival without a seed.
+ */
 #include "harness.h"
 
 #include <string.h>
@@ -16,7 +19,7 @@ struct runner {
     bool begun;
 };
 
-/* Its first poll only makes it ready again, together with all others. */
+/* The first poll only makes the task ready again, together with all others. */
 static enum orr_poll run(struct orr_task *task, void *data)
 {
     struct runner *self = data;

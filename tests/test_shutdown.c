@@ -1,4 +1,7 @@
-/* Ending a runtime at any time: every destructor once, on its worker's thread, while others fire at it. */
+/*
+ * Ending a runtime at any time: every destructor runs once, on its worker's thread, while other
+ * threads wake its tasks.
+ */
 #include "harness.h"
 
 #include <errno.h>
@@ -29,7 +32,8 @@ static void target_drop(void *data)
     struct target *target = data;
     if (target->shard_known && !pthread_equal(target->home, pthread_self()))
         atomic_store(&target->wrong_thread, true);
-    orr_waker_wake((struct orr_waker){ atomic_load(&target->waker) }); /* its own, too late */
+    /* The task's own waker, too late. */
+    orr_waker_wake((struct orr_waker){ atomic_load(&target->waker) });
     atomic_fetch_add(&target->drops, 1);
 }
 
@@ -121,7 +125,7 @@ static void spawn_that_races_with_stop_is_either_refused_or_dropped(void **state
         while (spawner.accepted < 10)
             sched_yield();
         assert_int_equal(orr_runtime_stop(spawner.rt), 0);
-        pthread_join(thread, NULL); /* before the runtime goes: spawning needs it alive */
+        pthread_join(thread, NULL); /* the runtime must exist as long as a thread spawns */
         assert_int_equal(orr_runtime_free(spawner.rt), 0);
         assert_true(spawner.refused);
         assert_int_equal(spawner.accepted, spawner.dropped);
@@ -190,7 +194,7 @@ static void stop_is_seen_whenever_it_comes(void **state)
         assert_non_null(rt);
         for (int spin = 0; spin < round * 37 % 5000; spin++)
             atomic_signal_fence(memory_order_seq_cst);
-        assert_int_equal(orr_runtime_free(rt), 0); /* hangs if a thread sleeps over it */
+        assert_int_equal(orr_runtime_free(rt), 0); /* hangs if a thread misses the stop */
     }
 }
 

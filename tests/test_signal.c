@@ -1,4 +1,4 @@
-/* Signal handlers: wakes that interrupt the worker anywhere, and a stop. */
+/* Signal handlers that wake tasks while they interrupt the worker anywhere, and that stop it. */
 #include "harness.h"
 
 #include "base/clock.h"
@@ -37,14 +37,16 @@ static void handle(int number, void (*handler)(int))
     assert_int_equal(sigaction(number, &action, NULL), 0);
 }
 
-/* ThreadSanitizer holds signals back until a system call that it knows, which a sleeping worker makes none of. */
+/*
+ * ThreadSanitizer delays signals until a system call that it knows.  A sleeping worker makes none.
+ */
 #ifdef __SANITIZE_THREAD__
 #define NEEDS_PROMPT_SIGNALS() skip()
 #else
 #define NEEDS_PROMPT_SIGNALS() ((void)0)
 #endif
 
-/* Signals this thread every so often. */
+/* Signals this thread at a fixed interval. */
 static timer_t start_timer(int number, long every_ns)
 {
     timer_t timer;
@@ -79,7 +81,8 @@ static void handler_on_the_workers_own_thread_wakes_its_task(void **state)
     assert_int_equal(orr_runtime_run(rt), 0);
     assert_int_equal(probe.polls, 2);
     struct orr_stats stats = harness_stats(rt, 0);
-    assert_int_equal(stats.wakes_foreign, 1); /* by the inbox, though it is the same thread */
+    /* Through the inbox, although it is the same thread. */
+    assert_int_equal(stats.wakes_foreign, 1);
     assert_int_equal(stats.wakes_local, 0);
     assert_int_equal(orr_runtime_free(rt), 0);
     signal(SIGUSR1, SIG_IGN);
@@ -102,7 +105,7 @@ static void handler_ends_the_sleep_it_interrupts(void **state)
     assert_int_equal(orr_runtime_free(rt), 0);
 }
 
-/* Two tasks that wake each other without end, while a handler wakes a third all over the place. */
+/* Two tasks wake each other for ever while a handler wakes a third task at any moment. */
 struct bystander {
     _Atomic uint64_t waker;
     _Atomic uint64_t partner;
@@ -145,7 +148,7 @@ static void handler_that_interrupts_the_worker_everywhere_breaks_nothing(void **
     timer_t timer = start_timer(SIGUSR1, 50000);
     assert_int_equal(orr_runtime_run(rt), -ECANCELED);
     stop_timer(timer);
-    assert_true(signals >= polls - 1); /* each poll after the first came from one */
+    assert_true(signals >= polls - 1); /* each poll after the first came from a signal */
     assert_int_equal(orr_runtime_free(rt), 0);
 }
 
@@ -155,7 +158,7 @@ static void interrupt_handler(int number)
     orr_runtime_interrupt(handled_runtime);
 }
 
-/* Asleep, and without an end of its own: only the handler can have it return. */
+/* The run sleeps and has no end: only the handler can make it return. */
 static void run_interrupted_by_a_signal_handler_can_be_continued(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Small blocks: the slab against a model that is obviously right, and what becomes of its pages and chunks. */
+/* Small blocks: the slab compared with a simple model, and what happens to its pages and chunks. */
 #include "harness.h"
 
 #include "lua/isolate/slab.h"
@@ -48,7 +48,7 @@ static void open_slab(struct slab *slab)
     slab_open(slab);
 }
 
-/* Takes `count` blocks of a size into a list of their own making; answers the first. */
+/* Takes `count` blocks of a size and links them into a list; returns the first. */
 static void *take_chain(struct slab *slab, size_t size, unsigned count)
 {
     void *first = NULL;
@@ -117,7 +117,7 @@ static void steady_use_takes_no_more_pages(void **state)
     slab_close(&slab);
 }
 
-/* The page that blocks are taken from at the moment stays with its class. */
+/* The page from which blocks are being taken stays with its size class. */
 static void page_that_empties_serves_another_class(void **state)
 {
     (void)state;
@@ -165,7 +165,7 @@ static void trim_gives_empty_chunks_back_to_the_system(void **state)
     slab_trim(&slab, false);
     assert_int_equal(unmaps, 0); /* all of it is in use */
     give_chain(&slab, chain);
-    assert_true(slab.mapped >= 16 * MB); /* kept until somebody says that a cycle is over */
+    assert_true(slab.mapped >= 16 * MB); /* kept until the end of a collector cycle is reported */
     slab_trim(&slab, false);
     assert_true(unmaps > 0);
     assert_true(slab.mapped <= 3 * MB);
@@ -199,7 +199,7 @@ static void close_unmaps_pages_that_are_in_use(void **state)
     assert_true(maps > 1);
     slab_close(&slab);
     assert_int_equal(maps, unmaps);
-    assert_non_null(slab_take(&slab, 16)); /* and it can be used again */
+    assert_non_null(slab_take(&slab, 16)); /* it can be used again */
     slab_close(&slab);
 }
 
@@ -266,7 +266,7 @@ static int by_address(const void *a, const void *b)
     return (one->block > other->block) - (one->block < other->block);
 }
 
-/* Pages in use are those with a block, and at most one more for each class. */
+/* Pages in use are those with a block, and at most one more for each size class. */
 static void check_held(const struct slab *slab, struct taken *taken)
 {
     qsort(taken, BLOCKS, sizeof *taken, by_address);
@@ -292,7 +292,7 @@ static void blocks_keep_their_contents_in_a_random_sequence(void **state)
     open_slab(&slab);
     memset(taken, 0, sizeof taken);
     for (unsigned i = 0, mood = 50; i < WORK(2000000); i++) {
-        if (i % 20000 == 0) /* now it grows, now it shrinks */
+        if (i % 20000 == 0) /* alternates between growth and shrinking */
             mood = (unsigned)(10 + random_bits(&random_state) % 81);
         struct taken *one = &taken[random_bits(&random_state) % BLOCKS];
         if (one->block && random_bits(&random_state) % 100 >= mood)

@@ -1,6 +1,6 @@
 /*
- * The moments before a worker sleeps.  This program puts itself in front of bell_wait() and reactor_wait(), the
- * only two places in which a worker blocks, so that a wake can come at exactly the worst time.
+ * The moments before a worker sleeps.  This program replaces bell_wait() and reactor_wait(), the
+ * only two functions in which a worker blocks, so that a wake can come at exactly the worst time.
  */
 #include "harness.h"
 
@@ -16,7 +16,7 @@ void __wrap_bell_wait(struct bell *bell, uint64_t timeout_ns);
 int __real_reactor_wait(struct reactor *reactor, uint64_t timeout_ns);
 int __wrap_reactor_wait(struct reactor *reactor, uint64_t timeout_ns);
 
-/* What to do when worker 1 is about to block: the inbox was empty, and it has looked. */
+/* Called when worker 1 is about to block, after it has found its inbox empty. */
 static void (*before_blocking)(void);
 static unsigned blocked;
 
@@ -131,7 +131,7 @@ static void wake_between_the_check_and_the_wait_for_io_is_seen(void **state)
         probe_spawn(rt, &probe, ORR_HERE);
         before_blocking = actions[i];
         blocked = 0;
-        /* The reader never ends, so run until the probe has. */
+        /* The reader never ends, so the run is stopped when the probe has ended. */
         pthread_t stopper;
         pthread_create(&stopper, NULL, stop_when_done, NULL);
         assert_int_equal(orr_runtime_run(rt), -ECANCELED);
@@ -147,7 +147,8 @@ static void wake_from_elsewhere_in_poll(struct probe *self, struct orr_task *tas
 {
     struct orr_waker waker = orr_task_waker(task);
     if (self->polls == 0)
-        harness_on_thread(harness_wake, &waker); /* after the inbox was emptied, before the worker sleeps */
+        /* After the inbox was emptied, before the worker sleeps. */
+        harness_on_thread(harness_wake, &waker);
 }
 
 static void wake_between_the_inbox_and_the_check_is_seen(void **state)

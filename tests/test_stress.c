@@ -1,7 +1,8 @@
 /*
- * Foreign wakes by the million, none lost.  Each producer owns some tasks.  It raises a task's number, wakes it,
- * and goes on to the next; after its last round it waits until every task has seen its last number.  A wake
- * that was lost leaves a number unseen for ever, and the test hangs.
+ * Millions of wakes from other threads, none of which may be lost.  Each producer owns some tasks.
+ * It increments a task's number, wakes the task, and goes on to the next.  After its last round it
+ * waits until every task has seen its last number.  A lost wake leaves a number unseen, and the
+ * test hangs.
  */
 #include "harness.h"
 
@@ -12,8 +13,8 @@
 enum { PRODUCERS = 3, TASKS_EACH = 8 };
 
 struct cell {
-    _Alignas(64) _Atomic uint64_t wanted; /* by its producer */
-    _Atomic uint64_t seen;                /* by its task */
+    _Alignas(64) _Atomic uint64_t wanted; /* written by the producer */
+    _Atomic uint64_t seen;                /* written by the task */
     _Atomic uint64_t waker;
 };
 
@@ -21,7 +22,7 @@ static enum orr_poll run_poll(struct orr_task *task, void *data)
 {
     struct cell *cell = data;
     atomic_store_explicit(&cell->waker, orr_task_waker(task).bits, memory_order_release);
-    /* Relaxed on purpose: the wake must order it. */
+    /* Relaxed on purpose: the wake must order this load after the producer's store. */
     uint64_t wanted = atomic_load_explicit(&cell->wanted, memory_order_relaxed);
     atomic_store_explicit(&cell->seen, wanted, memory_order_release);
     return wanted == UINT64_MAX ? ORR_DONE : ORR_PENDING;
@@ -30,7 +31,7 @@ static enum orr_poll run_poll(struct orr_task *task, void *data)
 struct producer {
     struct cell *cells;
     uint64_t wakes;
-    bool pause; /* let the worker sleep now and then */
+    bool pause; /* pause now and then, so that the worker sleeps */
 };
 
 static void raise_and_wake(struct cell *cell, uint64_t number)
@@ -107,7 +108,7 @@ static void wakes_of_a_worker_that_sleeps_and_wakes_all_the_time_are_all_seen(vo
     bombard(WORK(1000000), true, 2);
 }
 
-/* A descriptor watched by a host, in place of a worker's own sleep. */
+/* A host watches the descriptor, instead of a worker that sleeps. */
 static void host_that_polls_the_descriptor_sees_every_wake(void **state)
 {
     (void)state;
@@ -144,7 +145,7 @@ static enum orr_poll churn_task(struct orr_task *task, void *data)
     struct churn *churn = data;
     uint64_t bits = orr_task_waker(task).bits;
     if (atomic_exchange(&churn->wakers[bits >> 32 & 63], bits) == bits)
-        return ORR_DONE; /* polled again, by a wake of its own */
+        return ORR_DONE; /* polled again, by its own wake */
     return ORR_PENDING;
 }
 

@@ -132,9 +132,7 @@ static void completed_task_keeps_its_result_when_cancelled_while_it_joins(void *
     fixture_run(rt);
     assert_int_equal(orr_task_result(parent.task)->error, 0);
     assert_ptr_equal(orr_task_result(parent.task)->value, &other);
-    orr_task_unref(child.task);
-    orr_task_unref(parent.task);
-    orr_task_unref(other.task);
+    STEP_TASKS_UNREF(&child, &parent, &other);
     fixture_close(rt);
 }
 
@@ -234,9 +232,7 @@ static void failure_outside_a_scope_that_is_being_left_cancels_what_is_in_it(voi
     fixture_run(rt);
     unsigned long long took = fixture_ms(rt);
     orr_task_result(parent.task);
-    orr_task_unref(parent.task);
-    orr_task_unref(fails.task);
-    orr_task_unref(slow.task);
+    STEP_TASKS_UNREF(&parent, &fails, &slow);
     fixture_close(rt);
     assert_int_equal(took, 10);
 }
@@ -275,9 +271,7 @@ static void earlier_failure_of_an_outer_scope_is_told_first(void **state)
     fixture_run(rt);
     bool right = parent.data == first.task;
     orr_task_result(parent.task);
-    orr_task_unref(parent.task);
-    orr_task_unref(first.task);
-    orr_task_unref(second.task);
+    STEP_TASKS_UNREF(&parent, &first, &second);
     fixture_close(rt);
     assert_true(right);
 }
@@ -312,8 +306,7 @@ static void failure_that_another_task_observed_does_not_end_a_sleep(void **state
     orr_runtime_enter(rt);
     assert_int_equal(orr_task_observe(child.task, &observer), 0);
     fixture_run(rt);
-    orr_task_unref(parent.task);
-    orr_task_unref(child.task);
+    STEP_TASKS_UNREF(&parent, &child);
     fixture_close(rt);
     assert_int_equal(parent.caught, 0);
     assert_string_equal(notes(), "woke@100");
@@ -357,9 +350,7 @@ static void detached_failed_task_does_not_fail_its_parent_while_another_awaits_i
     step_task_start(rt, &waiter);
     assert_int_equal(orr_task_observe(child.task, &observer), 0);
     fixture_run(rt);
-    orr_task_unref(parent.task);
-    orr_task_unref(child.task);
-    orr_task_unref(waiter.task);
+    STEP_TASKS_UNREF(&parent, &child, &waiter);
     fixture_close(rt);
     assert_int_equal(waiter.caught, 0);
     assert_int_equal(parent.caught, 0);

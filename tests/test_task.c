@@ -1,4 +1,4 @@
-/* Tasks: how they are made, polled, and end. */
+/* Tasks: how they are spawned, polled, and end. */
 #include "harness.h"
 
 #include <errno.h>
@@ -125,9 +125,9 @@ static void spawn_past_the_limit_is_refused_and_possible_again_after(void **stat
         assert_int_equal(orr_spawn(rt, &what), 0);
     }
     what.data = &probes[3];
-    assert_int_equal(orr_spawn(rt, &what), -EAGAIN); /* three on their way */
+    assert_int_equal(orr_spawn(rt, &what), -EAGAIN); /* three are on their way */
     harness_settle(rt);
-    assert_int_equal(orr_spawn(rt, &what), -EAGAIN); /* three there */
+    assert_int_equal(orr_spawn(rt, &what), -EAGAIN); /* three are alive */
     assert_int_equal(probes[3].drops, 0);
     orr_waker_wake(probe_waker(&probes[0]));
     harness_settle(rt);
@@ -175,9 +175,9 @@ static void million_tasks_live_at_once_and_the_next_is_refused(void **state)
     crowd_drops = 0;
     assert_int_equal(orr_spawn(rt, &(struct orr_spawn){ .poll = gather_crowd, .data = &crowd }), 0);
     harness_settle(rt);
-    assert_int_equal(crowd.made, limit - 1); /* the one that makes them is the millionth */
+    assert_int_equal(crowd.made, limit - 1); /* the task that makes them is the millionth */
     assert_int_equal(crowd.refused, -EAGAIN);
-    assert_int_equal(harness_stats(rt, 0).tasks_live, limit); /* and waits for them */
+    assert_int_equal(harness_stats(rt, 0).tasks_live, limit); /* it waits for them */
     assert_int_equal(orr_runtime_free(rt), 0);
     assert_int_equal(crowd_drops, limit - 1);
 }
@@ -188,7 +188,7 @@ static void drop_neighbour(struct probe *probe, struct orr_task *task)
     struct orr_waker waker = probe_waker(other);
     assert_int_equal(orr_task_drop(orr_task_waker(task)), -EBUSY);
     if (probe->polls == 0) {
-        orr_waker_wake(waker); /* in the ready queue when it ends */
+        orr_waker_wake(waker); /* it is in the ready queue when it ends */
         assert_int_equal(orr_task_drop(waker), 0);
         assert_int_equal(other->drops, 1);
     }

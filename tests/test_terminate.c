@@ -1,6 +1,7 @@
 /*
- * Ending scripts that do not want to end: all cleanup together has one grace period, past it no Lua runs, and a host's turn stays short
- * meanwhile.  What is counted is how many cleanups were begun, for time depends on the machine.
+ * Ending scripts that refuse to end.  All cleanup together has one grace period.  After it no Lua
+ * runs, and the host's turns stay short meanwhile.  The tests count the cleanups that began,
+ * because time depends on the machine.
  */
 #include "harness.h"
 #include "lua_host.h"
@@ -12,8 +13,8 @@
 
 enum { TASKS = 9000, FEW = TASKS / 50, GRACE_MS = 100 };
 
-static _Atomic unsigned begun; /* cleanups */
-static char logged[16384];     /* all lines */
+static _Atomic unsigned begun; /* cleanups that began */
+static char logged[16384];     /* every logged line */
 
 static void keep_log(void *data, enum orr_log level, const char *message)
 {
@@ -88,7 +89,7 @@ static lua_State *open_shared(struct orr_runtime *rt)
     return L;
 }
 
-/* Runs code of the host's own. */
+/* Runs code outside of tasks. */
 static void run_code(lua_State *L, const char *code)
 {
     load(L, code);
@@ -144,7 +145,7 @@ static void cleanup_of_a_script_that_shares_has_one_grace_period(void **state)
     assert_int_equal(orr_runtime_free(rt), 0);
 }
 
-static void *volatile left_behind; /* the state, which nobody can free when its runtime is gone */
+static void *volatile left_behind; /* the state: nothing can free it after its runtime is gone */
 
 static void cleanup_has_one_grace_period_when_the_runtime_ends(void **state)
 {
@@ -157,7 +158,7 @@ static void cleanup_has_one_grace_period_when_the_runtime_ends(void **state)
     assert_int_equal(orr_runtime_free(rt), 0);
     assert_in_range(begun, 1, FEW);
     assert_non_null(strstr(logged, "tasks were still there 100 ms after they had been cancelled"));
-    assert_non_null(strstr(logged, "more\n")); /* and not nine thousand lines */
+    assert_non_null(strstr(logged, "more\n")); /* a summary instead of nine thousand lines */
 }
 
 static void task_that_computes_leaves_others_time_to_clean_up(void **state)
@@ -245,8 +246,8 @@ static uint64_t cpu_ms(void)
 
 struct course {
     unsigned turns;
-    uint64_t worst_ms;    /* of the thread's time, in one turn of 4 ms */
-    long long most_freed; /* in one turn */
+    uint64_t worst_ms;    /* the longest turn of 4 ms, in CPU time of the thread */
+    long long most_freed; /* most bytes freed in one turn */
 };
 
 static struct course unload_by_turns(struct orr_runtime *rt, struct orr_script *script)
@@ -266,7 +267,7 @@ static struct course unload_by_turns(struct orr_runtime *rt, struct orr_script *
     return course;
 }
 
-/* It was 18 seconds. */
+/* A turn must not free everything at once. */
 static void turn_stays_short_while_a_script_is_unloaded(void **state)
 {
     (void)state;
@@ -305,7 +306,7 @@ static void large_state_is_freed_in_many_turns(void **state)
     }
 }
 
-/* Lua, refused a table, would collect everything at once. */
+/* Lua would collect everything at once when it is refused a table. */
 static void state_at_its_memory_limit_is_freed_in_many_turns(void **state)
 {
     (void)state;
@@ -484,7 +485,7 @@ static void run_failing_script(bool ends, bool shares, const char *expected)
     assert_int_equal(orr_runtime_advance(rt, 1000000), 0);
     for (int i = 0; i < 3; i++)
         turn(rt);
-    lua_pushnil(orr_script_state(script)); /* which is there until it is unloaded */
+    lua_pushnil(orr_script_state(script)); /* the state exists until the script is unloaded */
     assert_int_equal(orr_events_emit(orr_script_state(script), "x"), 0);
     for (int i = 0; i < 3; i++)
         turn(rt);

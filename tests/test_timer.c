@@ -1,4 +1,4 @@
-/* Timer handles: starting, firing, repeating, cancelling, freeing; from everywhere. */
+/* Timer handles: starting, firing, repeating, cancelling and freeing them, from every thread. */
 #include "alarm.h"
 
 #include "base/clock.h"
@@ -99,7 +99,7 @@ static void repeat_keeps_its_rate_and_counts_what_it_missed(void **state)
     assert_int_equal(alarm.fired, 1);
     advance(rt, 4 * MS); /* a millisecond late */
     assert_int_equal(alarm.fired, 2);
-    assert_int_equal(orr_timer_due_in(alarm.timer), 2 * MS); /* the next is not put off */
+    assert_int_equal(orr_timer_due_in(alarm.timer), 2 * MS); /* the next one is not delayed */
     advance(rt, 2 * MS + 30 * MS);                           /* this one, and ten after it */
     assert_int_equal(alarm.fired, 3);
     assert_int_equal(orr_timer_missed(alarm.timer), 10);
@@ -117,7 +117,7 @@ static void again_starts_one_repeat_from_now(void **state)
     struct orr_runtime *rt = runtime_on(ORR_CLOCK_MANUAL, 1);
     struct alarm alarm = { 0 };
     alarm_new(&alarm, rt);
-    assert_int_equal(orr_timer_again(alarm.timer), -EINVAL); /* never started */
+    assert_int_equal(orr_timer_again(alarm.timer), -EINVAL); /* it was never started */
     assert_int_equal(orr_timer_start(alarm.timer, MS, 5 * MS), 0);
     advance(rt, MS);
     advance(rt, 3 * MS);
@@ -185,7 +185,7 @@ static void callback_may_cancel_restart_or_free_its_own_timer(void **state)
         alarm_new(all[i], rt);
         assert_int_equal(orr_timer_start(all[i]->timer, MS, all[i] == &restarts ? 0 : MS), 0);
     }
-    assert_int_equal(orr_runtime_run(rt), 0); /* ends: none of them goes on for ever */
+    assert_int_equal(orr_runtime_run(rt), 0); /* returns, because none of them repeats for ever */
     assert_int_equal(cancels.fired, 1);
     assert_int_equal(cancels.answer, ORR_RUNNING);
     assert_int_equal(restarts.fired, 3);
@@ -242,7 +242,7 @@ static void local_timer_is_used_on_its_worker_and_refused_elsewhere(void **state
     assert_int_equal(alarm.fired, 3);
     struct orr_timer *timer;
     assert_int_equal(orr_timer_new(rt, &(struct orr_timer_options){ .fire = alarm_ring, .local = true }, &timer), 0);
-    assert_int_equal(orr_timer_start(timer, MS, 0), -EPERM); /* plain code runs no worker */
+    assert_int_equal(orr_timer_start(timer, MS, 0), -EPERM); /* this thread runs no worker */
     orr_timer_free(timer);
     assert_int_equal(orr_runtime_free(rt), 0);
 }
@@ -328,7 +328,8 @@ static void other_threads_cancel_and_rearm(void **state)
     assert_true(orr_timer_due_in(alarm.timer) == ORR_NEVER);
     harness_on_thread(cancel_it, &alarm);
     assert_int_equal(alarm.answer, ORR_TOO_LATE);
-    harness_on_thread(rearm_it_earlier, &alarm); /* while its entry is in the wheel still, or just gone */
+    /* While its entry is still in the wheel, or just removed. */
+    harness_on_thread(rearm_it_earlier, &alarm);
     advance(rt, MS);
     assert_int_equal(alarm.fired, 3);
     advance(rt, YEAR);
@@ -352,7 +353,7 @@ static void timer_outlives_its_runtime(void **state)
         alarm_new(all[i], rt);
     assert_int_equal(orr_timer_start(pending.timer, HOUR, HOUR), 0);
     assert_int_equal(orr_runtime_free(rt), 0);
-    assert_int_equal(pending.cancelled, 1); /* and its callback was told */
+    assert_int_equal(pending.cancelled, 1); /* its callback was told */
     assert_int_equal(pending.fired, 0);
     for (size_t i = 0; i < LENGTH(all); i++) {
         assert_int_equal(orr_timer_start(all[i]->timer, MS, 0), -ESHUTDOWN);
@@ -390,9 +391,9 @@ static void million_timers_cancelled_from_another_thread_are_soon_gone(void **st
     while (harness_stats(rt, 2).timers_pending < litter.count)
         sched_yield();
     for (unsigned i = 0; i < litter.count; i++)
-        orr_timer_free(litter.timers[i]); /* from this thread; they are in worker 2's wheel */
+        orr_timer_free(litter.timers[i]); /* from this thread, while they are in worker 2's wheel */
     uint64_t start = clock_now();
-    while (allocated_bytes > before + 100 * 1000) { /* hangs, for 30 s, if nobody scrubs */
+    while (allocated_bytes > before + 100 * 1000) { /* takes 30 s if the wheel is not scrubbed */
         assert_true(clock_now() - start < 20 * SECOND);
         sched_yield();
     }
@@ -411,14 +412,10 @@ static void timers_beside_scrubbed_ones_can_be_cancelled(void **state)
     (void)state;
     enum { MANY = 1000 };
     struct orr_runtime *rt = runtime_on(ORR_CLOCK_MANUAL, 1);
-    struct alarm *alarms = calloc(MANY, sizeof *alarms);
-    for (int i = 0; i < MANY; i++) {
-        alarm_new(&alarms[i], rt);
-        assert_int_equal(orr_timer_start(alarms[i].timer, HOUR, 0), 0);
-    }
-    harness_settle(rt);
+    struct alarm *alarms = alarms_start(rt, MANY, HOUR);
     for (int i = 0; i < MANY; i += 2)
-        orr_timer_free(alarms[i].timer); /* plain code is no worker: garbage in the wheel */
+        /* This thread runs no worker, so the entries stay in the wheel. */
+        orr_timer_free(alarms[i].timer);
     while (harness_stats(rt, 0).timers_stale)
         assert_true(orr_runtime_turn(rt, ORR_NEVER) >= 0);
     assert_int_equal(harness_stats(rt, 0).timers_scrubbed, MANY / 2);

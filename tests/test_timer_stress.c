@@ -1,6 +1,6 @@
 /*
- * Timers under fire: started, cancelled and re-armed from several threads while workers fire them, and while workers
- * shut down.  The one thing to hold: each start ends in exactly one way.
+ * Timers that several threads start, cancel and restart while workers fire them and while workers
+ * shut down.  Each start must end in exactly one way.
  */
 #include "harness.h"
 
@@ -48,7 +48,10 @@ static void cancel_that_says_cancelled_is_never_followed_by_the_callback(void **
     int rounds = WORK(10000000) / RACES;
     for (int round = 0; round < rounds; round++) {
         uint64_t now = clock_now();
-        /* Due at once, or in some microseconds: the worker fires the first ones while we cancel the last. */
+        /*
+         * Due at once, or in some microseconds: the worker fires the first while we cancel the
+         * last.
+         */
         for (int i = 0; i < RACES; i++)
             assert_int_equal(orr_timer_start_at(races[i].timer, now + (uint64_t)(i * 37 % 64) * US, 0), 0);
         for (int i = 0; i < RACES; i++) {
@@ -78,8 +81,9 @@ enum { WORKERS = 4, TIMERS = 400 };
 
 struct subject {
     struct orr_timer *timer;
-    _Atomic uint64_t started, fired, cancelled, ended; /* ended: told by the callback that the runtime was over */
-    _Atomic bool inside;                               /* the callback runs */
+    /* `ended`: the callback was told that the runtime ended. */
+    _Atomic uint64_t started, fired, cancelled, ended;
+    _Atomic bool inside; /* the callback runs now */
 };
 
 struct arena {
@@ -91,7 +95,7 @@ static void subject_fires(struct orr_timer *timer, void *data, int status)
 {
     (void)timer;
     struct subject *subject = data;
-    assert_false(atomic_exchange(&subject->inside, true)); /* never twice at once, on whichever workers */
+    assert_false(atomic_exchange(&subject->inside, true)); /* never twice at once, on any worker */
     atomic_fetch_add(status == 0 ? &subject->fired : &subject->ended, 1);
     atomic_store(&subject->inside, false);
 }
@@ -104,7 +108,7 @@ static void meddle(struct arena *arena, unsigned *seed)
         uint64_t ends = subject->fired + subject->cancelled + subject->ended;
         uint64_t starts = ends;
         if (!atomic_compare_exchange_strong(&subject->started, &starts, ends + 1))
-            return; /* running, or somebody else was quicker */
+            return; /* it runs, or another thread was quicker */
         if (orr_timer_start(subject->timer, (uint64_t)(rand_r(seed) % 300) * US, 0))
             atomic_fetch_add(&subject->ended, 1);
     } else if (orr_timer_cancel(subject->timer) == ORR_CANCELLED) {
@@ -211,7 +215,8 @@ static void timers_are_rearmed_by_many_threads_and_freed_while_they_run(void **s
     for (unsigned i = 0; i < 3; i++)
         pthread_join(ids[i], NULL);
     for (int i = 0; i < TIMERS; i++)
-        orr_timer_free(arena->subjects[i].timer); /* some repeat, some run at this moment on another thread */
+        /* Some repeat, and some run on another thread now. */
+        orr_timer_free(arena->subjects[i].timer);
     assert_int_equal(orr_runtime_run(arena->rt), 0);
     assert_int_equal(harness_stats(arena->rt, 0).timers_pending, 0);
     assert_int_equal(orr_runtime_free(arena->rt), 0);
@@ -241,7 +246,7 @@ static void run_ends_when_several_threads_have_cancelled_the_last_timers(void **
         pthread_t ids[2];
         for (int i = 0; i < 2; i++)
             pthread_create(&ids[i], NULL, cancel_half, &timers[i * 40]);
-        assert_int_equal(orr_runtime_run(rt), 0); /* for an hour, if nobody is told */
+        assert_int_equal(orr_runtime_run(rt), 0); /* takes an hour if the run is not told */
         for (int i = 0; i < 2; i++)
             pthread_join(ids[i], NULL);
         for (int i = 0; i < 80; i++)
@@ -288,7 +293,7 @@ struct driver {
     _Atomic bool stop;
 };
 
-/* A host that turns for a while, and does not for a while. */
+/* A host that turns for a while and then rests for a while. */
 static void *drive_now_and_then(void *data)
 {
     struct driver *driver = data;
@@ -314,8 +319,9 @@ static void *interrupt_all_the_time(void *data)
 }
 
 /*
- * Workers end while the host begins to turn and stops, again and again: the timers of theirs that worker 1 has been handed come and go.
- * They are cancelled and started anew meanwhile, from other threads.  Each start ends once, and none waits for a host that is gone.
+ * Workers end while the host starts and stops turning, again and again.  So their timers are handed
+ * to worker 1 and back.  Other threads cancel and restart them meanwhile.  Each start ends once,
+ * and no timer waits for a host that has stopped turning.
  */
 static void every_start_ends_once_while_the_host_turns_now_and_then(void **state)
 {

@@ -466,7 +466,7 @@ static struct node *pick_awaited(struct node *node)
 
 static int begin_waiting(struct node *node)
 {
-    node->pending = SLEEP + (enum act)pick(is_shielded(node) ? 2 : 6);
+    node->pending = SLEEP + (enum action)pick(is_shielded(node) ? 2 : 6);
     if (model_news(node) && one_in(2))
         node->pending = AWAIT_TASK;
     if (node->pending == SEMAPHORE && node->permit >= 0)
@@ -518,7 +518,7 @@ static int begin_leaving(struct node *node)
 
 /* --- Bodies ----------------------------------------------------------------------------------- */
 
-static int act(struct node *node)
+static int do_something(struct node *node)
 {
     switch (pick(20)) {
     case 6: { /* a task that is not a child, or none */
@@ -618,7 +618,7 @@ static enum orr_poll node_poll(struct orr_task *task, void *data)
     if (node->pending)
         answer = node->pending == LEAVE ? go_on_leaving(node) : go_on_waiting(node);
     for (; !answer && node->budget; node->budget--, w.steps++)
-        answer = act(node);
+        answer = do_something(node);
     while (!answer && node->nested && !one_in(8))
         answer = begin_leaving(node);
     return answer ? ORR_PENDING : finish(node);

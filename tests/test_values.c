@@ -1,6 +1,6 @@
 /*
- * The host's side of Lua without its stack: values there and back, calls with them, functions of the host's, what of the API scripts
- * have, and figures.
+ * The C API for Lua without its stack: values in both directions, calls with values, host
+ * functions, the modules that scripts have, statistics.
  */
 #include "lua_host.h"
 
@@ -18,7 +18,7 @@ enum { SIGNALS_ARE_LATE = 1 };
 enum { SIGNALS_ARE_LATE = 0 };
 #endif
 
-static int served = -1; /* how many that ask for more are served yet; -1 for all */
+static int served = -1; /* how many more requests for memory are served; -1 for all */
 
 static void *refusing_alloc(void *data, void *block, size_t old_size, size_t size)
 {
@@ -38,7 +38,7 @@ static struct orr_runtime *refusing_runtime(void)
     return rt;
 }
 
-/* Closes everything; and nothing was lost. */
+/* Closes everything: the stack must be empty and all memory free. */
 static void finish_clean(struct orr_runtime *rt, lua_State *L)
 {
     assert_int_equal(lua_gettop(L), 0);
@@ -58,7 +58,7 @@ static struct orr_value table_of(const struct orr_value *items, size_t length, c
     return (struct orr_value){ .type = ORR_TABLE, .table = { items, length, pairs, count } };
 }
 
-/* What a function of the script's makes of one value, which is owned. */
+/* Passes a value through a function of the script; the caller owns the result. */
 static struct orr_value pass(lua_State *L, const char *function, struct orr_value value)
 {
     struct orr_value result;
@@ -103,7 +103,7 @@ static void every_scalar_survives_the_round_trip(void **state)
     assert_true(out[5].number == 3);
     assert_text(&out[6], "text");
     assert_int_equal(out[7].string.length, 3);
-    assert_memory_equal(out[7].string.bytes, "a\0b", 4); /* and a NUL behind */
+    assert_memory_equal(out[7].string.bytes, "a\0b", 4); /* including the NUL behind it */
     assert_text(&out[8], "");
     orr_values_free(out, room);
     assert_int_equal(out[6].type, ORR_NIL);
@@ -180,7 +180,7 @@ static void table_with_holes_is_no_longer_than_what_is_in_it(void **state)
     finish_clean(rt, L);
 }
 
-/* So many tables, one in the other. */
+/* Pushes `depth` nested tables. */
 static void push_nested(lua_State *L, struct orr_value *levels, unsigned depth, int expected)
 {
     levels[0] = table_of(NULL, 0, NULL, 0);
@@ -285,7 +285,7 @@ static void reading_looks_at_the_stack_and_copies_nothing(void **state)
     assert_int_equal(orr_lua_read_value(L, 1, &value), 0);
     assert_ptr_equal(value.string.bytes, text);
     assert_int_equal(orr_lua_read_value(L, -2, &value), 0);
-    assert_int_equal(value.type, ORR_INTEGER); /* and a number does not become a string */
+    assert_int_equal(value.type, ORR_INTEGER); /* a number is not converted to a string */
     assert_int_equal(orr_lua_read_value(L, 3, &value), -ENOTSUP);
     lua_settop(L, 0);
     finish_clean(rt, L);
@@ -463,7 +463,7 @@ static void isolate_that_another_thread_drives_is_busy(void **state)
     assert_int_equal(self.copied, -EBUSY);
     assert_int_equal(self.set, -EBUSY);
     assert_int_equal(self.counted, -EBUSY);
-    finish_clean(rt, L); /* and the visit that was under way has ended as it should */
+    finish_clean(rt, L); /* the visit that was under way has ended properly */
 }
 
 /* --- Functions of scripts --------------------------------------------------------------------- */
@@ -569,7 +569,7 @@ static int size_of_screen(void *data, struct orr_call *call)
     return 0;
 }
 
-/* Makes a string that is freed again. */
+/* Returns a string that the runtime frees. */
 static int name_of_screen(void *data, struct orr_call *call)
 {
     (void)data;
@@ -648,7 +648,7 @@ static void errors_of_host_functions_are_raised(void **state)
     assert_string_equal(noted, "script:2: game.size: expected a number of a screen, argument 1;"
                                "game.size: No such device;"
                                "same: it returned more than 8 results;"
-                               "nonsense: what it returned is no value of Lua's: Invalid argument;"
+                               "nonsense: it returned a value that Lua cannot have: Invalid argument;"
                                "same: an argument is nested too deep;");
     assert_int_equal(drops, 1);
     finish_clean(rt, L);
@@ -671,7 +671,7 @@ static void callback_of_a_script_is_kept_beyond_the_call(void **state)
     finish_clean(rt, L);
 }
 
-/* Calls its argument, from inside a task, in a coroutine of the script's. */
+/* Calls its argument inside a task, in a coroutine of the script. */
 static int call_argument(void *data, struct orr_call *call)
 {
     (void)data;
@@ -725,7 +725,7 @@ static void path_of_a_function_is_created_but_nothing_that_exists_is_replaced(vo
 
 /* --- Without memory --------------------------------------------------------------------------- */
 
-/* True if there was enough. */
+/* True if there was enough memory. */
 static bool run_with_memory_for(int points)
 {
     struct orr_runtime *rt = refusing_runtime();
@@ -832,7 +832,7 @@ static void scripts_with_globals_of_their_own_have_them_too(void **state)
                                      "note(pcall(require, 'orrery.loop'))");
     turn_until_done(rt, task, ORR_NEVER);
     assert_int_equal(error_of(rt, task), 0);
-    assert_string_equal(noted, "false;false;"); /* what async itself needs of the others, it has */
+    assert_string_equal(noted, "false;false;"); /* async has the modules it needs itself */
     finish_clean(rt, L);
 }
 

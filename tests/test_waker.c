@@ -1,4 +1,4 @@
-/* Wakers: from every thread, at every time, also when there is nobody left to wake. */
+/* Wakers: from every thread, at every time, also after the task has ended. */
 #include "harness.h"
 
 #include "exec/waker_table.h"
@@ -107,7 +107,8 @@ static void waker_does_not_reach_a_new_runtime_with_the_same_waker_table(void **
     probe_spawn(rt, &fresh, ORR_HERE);
     harness_settle(rt);
     struct orr_waker waker = probe_waker(&fresh);
-    assert_int_equal(waker_table_number(waker), waker_table_number(stale)); /* or this test tests nothing */
+    /* Otherwise this test would check nothing. */
+    assert_int_equal(waker_table_number(waker), waker_table_number(stale));
     assert_int_equal(waker_slot(waker), waker_slot(stale));
     assert_int_not_equal(waker.bits, stale.bits);
     harness_on_thread(harness_wake, &stale);
@@ -157,7 +158,8 @@ static enum orr_poll respawn_in_one_slot(struct orr_task *task, void *data)
     assert_int_equal(waker_slot(self->last), waker_slot(self->first));
     if (self->last.bits != self->first.bits)
         orr_waker_wake(self->first);
-    return --self->left ? orr_task_yield(task) : ORR_DONE; /* the new one is done before we come again */
+    /* The new task is done before the next poll. */
+    return --self->left ? orr_task_yield(task) : ORR_DONE;
 }
 
 static void million_spawns_in_one_slot_do_not_revive_a_stale_waker(void **state)
@@ -247,9 +249,10 @@ static void wakes_come_in_the_order_in_which_they_were_made(void **state)
         probe_spawn(rt, &probes[i], ORR_HERE);
     harness_settle(rt);
     for (size_t i = LENGTH(probes); i-- > 0;)
-        orr_waker_wake(probe_waker(&probes[i])); /* outside a turn: by the inbox */
+        orr_waker_wake(probe_waker(&probes[i])); /* outside a turn: through the inbox */
     for (size_t i = LENGTH(probes); i-- > 0;) {
-        assert_int_equal(orr_runtime_turn(rt, 0), i > 0); /* no budget: one poll */
+        /* Without a budget, a turn polls one task. */
+        assert_int_equal(orr_runtime_turn(rt, 0), i > 0);
         assert_int_equal(probes[i].polls, 2);
     }
     assert_int_equal(orr_runtime_free(rt), 0);
@@ -274,7 +277,7 @@ static void wake_on_the_workers_own_thread_does_not_use_the_inbox(void **state)
     harness_settle(rt);
     assert_int_equal(target.polls, 2);
     struct orr_stats stats = harness_stats(rt, 0);
-    assert_int_equal(stats.wakes_local, 1); /* the second found it queued */
+    assert_int_equal(stats.wakes_local, 1); /* the second wake found it queued */
     assert_int_equal(stats.wakes_foreign, 0);
     assert_int_equal(orr_runtime_free(rt), 0);
 }
@@ -306,7 +309,7 @@ static void two_runtimes_wake_each_other(void **state)
     probe_spawn(two, &b, 2);
     harness_await(&a.polls, WORK(HITS));
     harness_await(&b.polls, WORK(HITS));
-    assert_int_equal(orr_runtime_free(one), 0); /* while the other goes on waking it */
+    assert_int_equal(orr_runtime_free(one), 0); /* while the other runtime goes on waking it */
     assert_int_equal(orr_runtime_free(two), 0);
     assert_int_equal(a.drops + b.drops, 2);
 }
@@ -318,16 +321,16 @@ static void invalid_wakers_do_nothing(void **state)
     struct probe probe = { 0 };
     probe_spawn(rt, &probe, ORR_HERE);
     harness_settle(rt);
-    unsigned place = waker_table_number(probe_waker(&probe));
+    unsigned table = waker_table_number(probe_waker(&probe));
     uint32_t slot = waker_slot(probe_waker(&probe));
     struct orr_waker made_up[] = {
         { 0 },
         { UINT64_MAX },
         waker_make(0, 0, 0),
-        waker_make(PLACES - 1, 0, 0),
-        waker_make(place, (1 << WAKER_SLOT_BITS) - 1, 0),
-        waker_make(place, slot, waker_generation(probe_waker(&probe)) + 1),
-        waker_make(place, slot + 1, 0), /* a slot that exists, and has no task */
+        waker_make(WAKER_TABLES - 1, 0, 0),
+        waker_make(table, (1 << WAKER_SLOT_BITS) - 1, 0),
+        waker_make(table, slot, waker_generation(probe_waker(&probe)) + 1),
+        waker_make(table, slot + 1, 0), /* a slot that exists and has no task */
     };
     for (size_t i = 0; i < LENGTH(made_up); i++) {
         orr_waker_wake(made_up[i]);
@@ -336,7 +339,7 @@ static void invalid_wakers_do_nothing(void **state)
         harness_settle(rt);
     }
     assert_int_equal(probe.polls, 1);
-    struct probe next = { .done_after = 1 }; /* lives in that slot, in good health */
+    struct probe next = { .done_after = 1 }; /* uses that slot normally */
     probe_spawn(rt, &next, ORR_HERE);
     harness_settle(rt);
     assert_int_equal(next.polls, 1);

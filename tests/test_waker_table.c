@@ -6,10 +6,10 @@
 
 #include "exec/waker_table.h"
 
-static struct slot *first_slot(struct waker_table *place)
+static struct slot *first_slot(struct waker_table *table)
 {
-    assert_int_equal(waker_table_reserve(place, 0), 0);
-    return waker_table_slot(place, 0);
+    assert_int_equal(waker_table_reserve(table, 0), 0);
+    return waker_table_slot(table, 0);
 }
 
 static uint32_t generation_of(struct slot *slot)
@@ -19,9 +19,9 @@ static uint32_t generation_of(struct slot *slot)
 
 static struct waker_table *acquire(void)
 {
-    struct waker_table *place;
-    assert_int_equal(waker_table_acquire(&place), 0);
-    return place;
+    struct waker_table *table;
+    assert_int_equal(waker_table_acquire(&table), 0);
+    return table;
 }
 
 static void chunks_cover_every_index_without_gaps(void **state)
@@ -53,13 +53,13 @@ static void waker_keeps_its_table_index_and_generation(void **state)
 static void waker_table_is_reused_and_its_generations_go_on(void **state)
 {
     (void)state;
-    struct waker_table *place = acquire();
-    struct slot *slot = first_slot(place);
+    struct waker_table *table = acquire();
+    struct slot *slot = first_slot(table);
     uint32_t generation = generation_of(slot);
     assert_true(slot_vacate(slot, generation, false));
-    waker_table_release(place);
+    waker_table_release(table);
     struct waker_table *again = acquire();
-    assert_ptr_equal(again, place);
+    assert_ptr_equal(again, table);
     assert_int_equal(generation_of(first_slot(again)), generation + 1);
     waker_table_release(again);
 }
@@ -67,61 +67,61 @@ static void waker_table_is_reused_and_its_generations_go_on(void **state)
 static void second_wake_is_coalesced_and_counted(void **state)
 {
     (void)state;
-    struct waker_table *place = acquire();
-    struct slot *slot = first_slot(place);
+    struct waker_table *table = acquire();
+    struct slot *slot = first_slot(table);
     uint32_t generation = generation_of(slot);
-    struct orr_waker waker = waker_make(place->number, 0, generation);
+    struct orr_waker waker = waker_make(table->number, 0, generation);
     for (int i = 0; i < 3; i++)
         waker_table_wake(waker);
-    assert_int_equal(waker_table_take(place), 1);
+    assert_int_equal(waker_table_take(table), 1);
     assert_int_equal(slot->next, 0);
     assert_true(slot_opened(slot));
     assert_int_equal(slot_acknowledge(slot, generation), 2);
-    assert_true(waker_table_inbox_empty(place));
-    waker_table_release(place);
+    assert_true(waker_table_inbox_empty(table));
+    waker_table_release(table);
 }
 
 static void count_of_coalesced_wakes_does_not_overflow_into_the_generation(void **state)
 {
     (void)state;
-    struct waker_table *place = acquire();
-    struct slot *slot = first_slot(place);
+    struct waker_table *table = acquire();
+    struct slot *slot = first_slot(table);
     uint32_t generation = generation_of(slot);
-    struct orr_waker waker = waker_make(place->number, 0, generation);
+    struct orr_waker waker = waker_make(table->number, 0, generation);
     waker_table_wake(waker);
     atomic_fetch_or(&slot->state, SLOT_COALESCED_MASK);
     waker_table_wake(waker);
     assert_int_equal(generation_of(slot), generation);
-    waker_table_take(place);
+    waker_table_take(table);
     assert_int_equal(slot_acknowledge(slot, generation), SLOT_COALESCED_MASK / SLOT_COALESCED);
-    waker_table_release(place);
+    waker_table_release(table);
 }
 
 static void slot_that_ends_in_the_inbox_is_a_zombie_until_it_is_taken_out(void **state)
 {
     (void)state;
-    struct waker_table *place = acquire();
-    struct slot *slot = first_slot(place);
+    struct waker_table *table = acquire();
+    struct slot *slot = first_slot(table);
     uint32_t generation = generation_of(slot);
-    waker_table_wake(waker_make(place->number, 0, generation));
+    waker_table_wake(waker_make(table->number, 0, generation));
     assert_false(slot_vacate(slot, generation, false));
     assert_false(slot_vacant(slot));
-    waker_table_release(place);
+    waker_table_release(table);
 
-    place = acquire(); /* the next owner finds the zombie */
-    assert_false(slot_vacant(first_slot(place)));
-    assert_int_equal(waker_table_take(place), 1);
+    table = acquire(); /* the next owner finds the zombie */
+    assert_false(slot_vacant(first_slot(table)));
+    assert_int_equal(waker_table_take(table), 1);
     assert_false(slot_opened(slot));
     assert_true(slot_vacant(slot));
     assert_int_equal(generation_of(slot), generation + 1);
-    waker_table_release(place);
+    waker_table_release(table);
 }
 
 static void slot_with_no_generation_left_is_retired(void **state)
 {
     (void)state;
-    struct waker_table *place = acquire();
-    struct slot *slot = first_slot(place);
+    struct waker_table *table = acquire();
+    struct slot *slot = first_slot(table);
     uint64_t before = atomic_load(&slot->state);
     uint32_t last = SLOT_LAST_GENERATION - 1;
     atomic_store(&slot->state, (uint64_t)last << 32);
@@ -130,12 +130,12 @@ static void slot_with_no_generation_left_is_retired(void **state)
     assert_false(slot_vacant(slot));
 
     /* A runtime that uses this table skips the slot. */
-    waker_table_release(place);
+    waker_table_release(table);
     struct orr_runtime *rt = harness_runtime(1);
     struct probe probe = { 0 };
     probe_spawn(rt, &probe, ORR_HERE);
     harness_settle(rt);
-    assert_int_equal(waker_table_number(probe_waker(&probe)), place->number);
+    assert_int_equal(waker_table_number(probe_waker(&probe)), table->number);
     assert_int_equal(waker_slot(probe_waker(&probe)), 1);
     assert_int_equal(orr_runtime_free(rt), 0);
     atomic_store(&slot->state, before);
@@ -144,13 +144,13 @@ static void slot_with_no_generation_left_is_retired(void **state)
 static void zombie_of_an_earlier_owner_is_reused_later(void **state)
 {
     (void)state;
-    struct waker_table *place = acquire();
-    struct slot *slot = first_slot(place);
+    struct waker_table *table = acquire();
+    struct slot *slot = first_slot(table);
     uint32_t generation = generation_of(slot);
     /* A wake that is under way: it has set the flag, but has not pushed the slot yet. */
     atomic_fetch_or(&slot->state, SLOT_NOTIFIED);
     assert_false(slot_vacate(slot, generation, false));
-    waker_table_release(place);
+    waker_table_release(table);
 
     struct orr_runtime *rt = harness_runtime(1);
     struct probe first = { 0 }, second = { 0 };
@@ -158,7 +158,7 @@ static void zombie_of_an_earlier_owner_is_reused_later(void **state)
     harness_settle(rt);
     assert_int_equal(waker_slot(probe_waker(&first)), 1);
     slot->next = 0; /* the wake arrives now */
-    atomic_store(&place->inbox, 1);
+    atomic_store(&table->inbox, 1);
     harness_settle(rt);
     probe_spawn(rt, &second, ORR_HERE);
     harness_settle(rt);

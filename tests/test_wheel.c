@@ -1,4 +1,4 @@
-/* The wheel against a list that is obviously right, and the corners of time. */
+/* The wheel compared with a simple sorted list, and special cases of time. */
 #include "harness.h"
 
 #include "time/histogram.h"
@@ -9,7 +9,7 @@
 
 struct item {
     struct wheel_entry entry;
-    uint64_t order; /* of insertion; 0 when it is in no wheel */
+    uint64_t order; /* order of insertion; 0 when it is in no wheel */
 };
 
 static bool keep_all(void *data, struct wheel_entry *entry)
@@ -31,7 +31,7 @@ static struct item *pop(struct wheel *wheel, uint64_t now)
 
 static uint64_t random_state;
 
-/* From a nanosecond to years, each magnitude as likely as the next. */
+/* From a nanosecond to years, each magnitude with the same probability. */
 static uint64_t random_span(unsigned bits)
 {
     return random_bits(&random_state) >> (64 - 1 - random_bits(&random_state) % bits);
@@ -81,10 +81,10 @@ static void walk_insert(struct walk *walk, struct item *item)
     case 0: /* in the past */
         deadline = walk->now - random_span(30) % (walk->now + 1);
         break;
-    case 1: /* the same as another's */
+    case 1: /* equal to that of another entry */
         deadline = walk->items[random_bits(&random_state) % ITEMS].entry.deadline;
         break;
-    case 2: /* close to another's */
+    case 2: /* close to that of another entry */
         deadline = walk->items[random_bits(&random_state) % ITEMS].entry.deadline + random_bits(&random_state) % 20000;
         break;
     }
@@ -150,7 +150,8 @@ static void entry_is_due_at_its_deadline_and_never_early(void **state)
         struct item item = { 0 };
         wheel_init(&wheel, now);
         wheel_insert(&wheel, &item.entry, now + delays[i]);
-        assert_int_equal(wheel_next(&wheel), now + delays[i]); /* exactly: nobody needs to wake before */
+        /* Exact, so that no wake comes too early. */
+        assert_int_equal(wheel_next(&wheel), now + delays[i]);
         assert_null(pop(&wheel, now));
         assert_null(pop(&wheel, now + delays[i] / 2));
         assert_null(pop(&wheel, now + delays[i] - 1));
@@ -170,7 +171,7 @@ static void equal_deadlines_keep_their_order_in_every_ring(void **state)
     uint64_t now = 0;
     for (size_t i = 0; i < LENGTH(items); i++) {
         wheel_insert(&wheel, &items[i].entry, deadline);
-        now += (deadline - now) / 2; /* closer each time, by way of every ring */
+        now += (deadline - now) / 2; /* closer each time, through every ring */
         assert_null(pop(&wheel, now));
     }
     for (size_t i = 0; i < LENGTH(items); i++)
@@ -185,7 +186,8 @@ static void entries_of_one_tick_come_in_the_order_of_their_deadlines(void **stat
     wheel_init(&wheel, 0);
     uint64_t base = 100 << WHEEL_TICK_BITS;
     for (unsigned i = 0; i < LENGTH(items); i++)
-        wheel_insert(&wheel, &items[i].entry, base + (i * 7919) % 5000); /* each nanosecond once */
+        /* Every deadline differs. */
+        wheel_insert(&wheel, &items[i].entry, base + (i * 7919) % 5000);
     for (unsigned i = 0; i < LENGTH(items); i++) {
         assert_null(pop(&wheel, base + i - 1));
         struct item *item = pop(&wheel, base + i);
@@ -204,7 +206,8 @@ static void long_pause_costs_only_the_due_entries(void **state)
         wheel_init(&wheel, 0);
         for (unsigned i = 0; i < LENGTH(items); i++)
             wheel_insert(&wheel, &items[i].entry, pauses[p] / 100 * i + 1);
-        unsigned steps = 100 + 100 * WHEEL_RINGS; /* each is taken once, and spilled once a ring at the most */
+        /* Each entry is taken once, and spilled at most once in each ring. */
+        unsigned steps = 100 + 100 * WHEEL_RINGS;
         for (unsigned i = 0; i < LENGTH(items); i++)
             assert_ptr_equal(wheel_pop(&wheel, pauses[p], &steps, keep_all, NULL), &items[i].entry);
     }
@@ -224,7 +227,8 @@ static void advance_continues_where_its_budget_ran_out(void **state)
         struct wheel_entry *entry;
         while ((entry = wheel_pop(&wheel, 2 * HOUR, &steps, keep_all, NULL)))
             assert_ptr_equal(entry, &items[taken++].entry);
-        assert_true(wheel_next(&wheel) <= 2 * HOUR || taken == LENGTH(items)); /* there is more to do */
+        /* There is more to do. */
+        assert_true(wheel_next(&wheel) <= 2 * HOUR || taken == LENGTH(items));
         calls++;
     }
     assert_true(calls > 1000 / 7);
@@ -268,7 +272,7 @@ static void scrub_reaches_every_bucket_and_leaves_the_rest_in_order(void **state
     for (unsigned i = 0; i < LENGTH(items); i += 2)
         assert_ptr_equal(pop(&wheel, ORR_NEVER), &items[i]);
     assert_null(pop(&wheel, ORR_NEVER));
-    wheel_scrub(&wheel, 16, drop_odd, items); /* nothing there */
+    wheel_scrub(&wheel, 16, drop_odd, items); /* there is nothing to scrub */
 }
 
 static void scrub_gets_to_the_end_of_a_long_list_while_buckets_are_opened(void **state)
@@ -280,7 +284,7 @@ static void scrub_gets_to_the_end_of_a_long_list_while_buckets_are_opened(void *
     for (unsigned i = 0; i < LENGTH(items); i++)
         wheel_insert(&wheel, &items[i].entry, HOUR);
     uint64_t now = 0;
-    for (int turn = 0; turn < 400; turn++) { /* enough for one round and a bit */
+    for (int turn = 0; turn < 400; turn++) { /* enough for a little more than one round */
         wheel_insert(&wheel, &ticker.entry, now + 100000);
         now += 100000;
         assert_ptr_equal(pop(&wheel, now), &ticker);
@@ -312,7 +316,7 @@ static void drain_empties_a_wheel_in_any_state(void **state)
     wheel_init(&wheel, 0);
     for (unsigned i = 0; i < LENGTH(items); i++)
         wheel_insert(&wheel, &items[i].entry, (i % 3) * HOUR + i);
-    unsigned steps = 20; /* some due, some half spilled, some untouched */
+    unsigned steps = 20; /* some are due, some half spilled, some untouched */
     assert_non_null(wheel_pop(&wheel, HOUR, &steps, keep_all, NULL));
     unsigned drained = 0;
     while (wheel_drain(&wheel))

@@ -1,9 +1,11 @@
 /*
- * Workers from the host's side: jobs that are cancelled at any moment, runtimes and isolates that end under them, what the host grants and
- * limits, and how many threads there are.  Everything that is allocated is counted, and given back.
+ * Workers from the host's side: jobs that are cancelled at any moment, runtimes and isolates that
+ * end while jobs run, what the host grants and limits, and how many threads there are.  All memory
+ * is counted, and must be free at the end.
  *
- * ThreadSanitizer holds signals back, and nothing is interrupted there: so what loops without end is left out, and the rest covers what
- * threads share.  It also keeps a frame for each yield, and gets slower with them: so there is less of all.
+ * ThreadSanitizer delays signals, so nothing is interrupted there: endless loops are left out, and
+ * the rest covers what threads share.  It also keeps a frame for each yield and becomes slower with
+ * them, so the tests do less.
  */
 #include "harness.h"
 #include "lua_host.h"
@@ -21,7 +23,7 @@
 #define JOBS 1000
 #endif
 
-enum { PATIENCE_S = 120 }; /* beyond it, something hangs */
+enum { PATIENCE_S = 120 }; /* a test that takes longer hangs */
 
 static struct orr_runtime *worker_runtime(struct orr_options options)
 {
@@ -33,7 +35,7 @@ static struct orr_runtime *worker_runtime(struct orr_options options)
     return rt;
 }
 
-/* Trusted, and with all the time that a busy machine may take. */
+/* A trusted isolate without deadlines: a busy machine may take any time. */
 static lua_State *open_without_deadlines(struct orr_runtime *rt, struct orr_lua_options options)
 {
     for (int entry = 0; entry < ORR_LUA_ENTRIES; entry++)
@@ -47,7 +49,7 @@ static void finish_all(struct orr_runtime *rt, lua_State *L)
     alarm(0);
 }
 
-/* Runs the code as a task, to the end of all that there is; it must not fail. */
+/* Runs the code as a task, until nothing is left to do; it must not fail. */
 static void run_script(struct orr_runtime *rt, lua_State *L, const char *code)
 {
     struct orr_task *task = start(L, code);
@@ -69,7 +71,7 @@ static void set_integer(lua_State *L, const char *name, lua_Integer value)
 
 /* --- Cancellation ----------------------------------------------------------------------------- */
 
-/* The caller spins for a while, the job too; so the one meets the other at any of its steps. */
+/* Both the caller and the job spin for a while, so that they meet at any of their steps. */
 static const char cancelled_anywhere[] =
     "local a, worker = game.async, game.worker\n"
     "local w = worker.new 'local n, bad = ... for i = 1, n do end if bad then error \"bad\" end return n'\n"
@@ -110,7 +112,7 @@ static void job_cancelled_at_any_moment_has_one_outcome(void **state)
     finish_all(rt, L);
 }
 
-/* Callers that are closed, by the hundred, each at another step of its job. */
+/* Hundreds of callers, each closed at another step of its job. */
 static void closing_the_caller_of_a_job_at_any_moment_loses_nothing(void **state)
 {
     (void)state;
@@ -137,7 +139,7 @@ static void closing_the_caller_of_a_job_at_any_moment_loses_nothing(void **state
     finish_all(rt, L);
 }
 
-/* A job sleeps for so long, its time-out and a cancellation come then too, in any order. */
+/* The job's sleep, its timeout and a cancellation all come at the same time, in any order. */
 static const char same_instant[] =
     "local a, worker, loop = game.async, game.worker, game.loop\n"
     "local w = worker.new 'require(\"orrery\").async.sleep(...) return \"done\"'\n"
@@ -247,7 +249,10 @@ static void give_note(void *data, lua_State *L)
     lua_register(L, "note", host_note);
 }
 
-/* Also those that are waited for behind a shield, when the grace period is over, and by workers that others hold. */
+/*
+ * Also jobs that are awaited inside a shield, after the grace period, and jobs of workers that are
+ * held elsewhere.
+ */
 static void jobs_end_with_their_script(void **state)
 {
     (void)state;
@@ -301,7 +306,8 @@ static void runtime_stopped_meanwhile_takes_no_more_jobs(void **state)
         pthread_t thread;
         assert_int_equal(pthread_create(&thread, NULL, stop_soon, rt), 0);
         int error = orr_runtime_run(rt);
-        assert_true(error == -ECANCELED || error == 0); /* 0: the script was told first, and has failed over it */
+        /* 0: the script was told first, and failed because of it. */
+        assert_true(error == -ECANCELED || error == 0);
         pthread_join(thread, NULL);
         assert_int_equal(orr_runtime_enter(rt), 0);
         orr_task_unref(task);
@@ -353,7 +359,7 @@ static void host_grants_functions_to_workers(void **state)
                "end\n"
                "note 'well'");
     assert_string_equal(noted, "well;");
-    assert_int_equal(prepared, 1); /* and used again: what it is granted was put back */
+    assert_int_equal(prepared, 1); /* used again: its grants were restored */
     finish_all(rt, L);
 }
 
@@ -448,7 +454,8 @@ static void limits_of_untrusted_jobs_end_only_the_job(void **state)
     assert_int_equal(orr_lua_new(rt,
                                  &(struct orr_lua_options){
                                      .mount = "game",
-                                     .longest_step_ns = ORR_NEVER, /* a slow machine is not their fault */
+                                     /* A slow machine is not the script's fault. */
+                                     .longest_step_ns = ORR_NEVER,
                                      .deadline_ns = { [ORR_LUA_TASK] = ORR_NEVER, [ORR_LUA_SCRIPT] = ORR_NEVER },
                                  },
                                  &L),
@@ -461,7 +468,7 @@ static void limits_of_untrusted_jobs_end_only_the_job(void **state)
     finish_all(rt, L);
 }
 
-/* What is neither here nor there is on an account, too. */
+/* Items that are neither in the sender nor in the receiver are charged, too. */
 static const char hoarding[] =
     "local worker = game.worker\n"
     "local megabyte = string.rep('x', 1 << 20)\n"
@@ -534,7 +541,7 @@ static void no_thread_is_made_for_a_run(void **state)
     unsigned before = harness_threads();
     struct orr_runtime *rt = worker_runtime((struct orr_options){ .pool_threads = 3 });
     lua_State *L = open_without_deadlines(rt, (struct orr_lua_options){ 0 });
-    assert_int_equal(harness_threads(), before); /* none before the first job */
+    assert_int_equal(harness_threads(), before); /* there are none before the first job */
     run_script(rt, L, "note(game.worker.new('return 1'):call()) note(game.worker.stats().threads)");
     assert_string_equal(noted, "1;3;");
     assert_int_equal(harness_threads(), before + 3);

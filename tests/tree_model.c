@@ -66,7 +66,6 @@ static void nest_remove(struct node *node)
     node->parent = NULL;
 }
 
-/* The nests of a task, from the outside in: 0 is its own. */
 struct nest *model_nest(struct node *node, unsigned index)
 {
     return index ? &node->scopes[index - 1] : &node->own;
@@ -85,7 +84,7 @@ void model_detach(struct node *node)
 
 /* --- Cancellation ----------------------------------------------------------------------------- */
 
-/* Whether what is in the nest of this index is cancelled, as far as a shield lets it know. */
+/* Whether tasks in this nest are cancelled; a shield hides what is outside of it. */
 static bool nest_cancelled(struct node *node, unsigned index)
 {
     for (;; index--) {
@@ -112,14 +111,13 @@ static bool has_failed(const struct nest *nest)
     return nest->error || (nest->fresh.first && !nest->supervise);
 }
 
-/* The block is over, and nothing in it is needed any more. */
+/* The block has ended, and its children are cancelled. */
 static void end_children(struct node *node)
 {
     model_innermost(node)->over = true;
     cancel_below(node, node->nested);
 }
 
-/* A body that leaves a scope looks at what has happened meanwhile. */
 void model_look_at_children(struct node *node)
 {
     struct nest *nest = model_innermost(node);
@@ -129,7 +127,7 @@ void model_look_at_children(struct node *node)
         end_children(node);
 }
 
-/* One that waits for the children in it hears at once that it is cancelled, if it was not before. */
+/* A body that waits for its children is told at once when it becomes cancelled. */
 static void cancel_body(struct node *node, bool before)
 {
     if (!before && is_leaving(node) && node->wait.state == WAIT_WAITS && model_cancelled(node))
@@ -148,7 +146,7 @@ void model_cancel(struct node *node)
     cancel_below(node, 0);
 }
 
-/* The children in a nest and in those inside it, up to a shield. */
+/* Cancels the children of a nest and of the nests inside it, up to a shield. */
 static void cancel_below(struct node *node, unsigned from)
 {
     for (unsigned i = from; i <= node->nested && (i == from || !model_nest(node, i)->shield); i++)
@@ -198,7 +196,6 @@ struct nest *model_enter(struct node *node, struct orr_scope_options *options)
     return nest;
 }
 
-/* Deadlines come from the library, between two of our functions. */
 void model_hear_of_deadlines(void)
 {
     for (unsigned i = 0; i < model.armed_count;) {
@@ -215,7 +212,6 @@ void model_hear_of_deadlines(void)
 
 /* --- Failure ---------------------------------------------------------------------------------- */
 
-/* The first of the failures that the next wait has to tell of; NULL if there is none. */
 struct node *model_news(struct node *node)
 {
     struct node *first = NULL;
@@ -281,7 +277,7 @@ static void judge(struct node *node)
     }
 }
 
-/* Of the scopes that a body has not left, nobody asks any more. */
+/* Moves the failures of scopes that the body has not left to the task, in the order of failing. */
 static void gather_failures(struct node *node)
 {
     struct failures all = { 0 };
@@ -314,7 +310,10 @@ void model_body_over(struct node *node)
     }
 }
 
-/* Somebody waits for the failed task, or has been granted that, and will look: it is not passed up. */
+/*
+ * Whether a task awaits this one, or was granted the wait and will look: then the parent is not
+ * told.
+ */
 static bool is_awaited(const struct node *node)
 {
     for (struct node *at = node->watchers; at; at = at->next_watcher)
@@ -323,7 +322,7 @@ static bool is_awaited(const struct node *node)
     return false;
 }
 
-/* Nobody will look any more, and the parent hears of it after all. */
+/* No task will look at the failure, so the parent is told after all. */
 void model_unclaim(struct node *node)
 {
     if (!node->claimed || is_awaited(node))
@@ -362,7 +361,6 @@ void model_done(struct node *node)
         fail_up(node, nest);
 }
 
-/* A failure that the parent was not told of is not its affair any more.  False if it has become so. */
 bool model_take(struct node *child)
 {
     struct nest *nest = child->kept;
@@ -375,7 +373,10 @@ bool model_take(struct node *child)
     return failures_remove(&nest->fresh, child);
 }
 
-/* The first of its failures is what a task failed with by a child; `seen` is all of them once it is done. */
+/*
+ * The first entry of `seen` is the failure that a task failed with; a done task has all of them
+ * there.
+ */
 const struct node *model_origin(const struct node *node)
 {
     while (node->by_child)
@@ -388,7 +389,7 @@ bool model_own_error(const struct node *node)
     return node->by_child && node->error && node->error != -ECHILD;
 }
 
-/* The failure is outside the scope, which has been left. */
+/* Whether a failure outside the scope, which has been left, cut it short. */
 static bool is_cut_by_failure(struct node *node, const struct nest *nest)
 {
     return nest->cut && !nest->error && !nest->cancelled && !model_cancelled(node);
@@ -402,7 +403,8 @@ int model_verdict(struct node *node, struct nest *nest)
     if (error == -ECANCELED && nest->cancelled && !model_cancelled(node))
         error = nest->expired && !nest->move_on ? -ETIMEDOUT : 0;
     if (is_cut_by_failure(node, nest))
-        error = model_news(node) ? -ECHILD : 0; /* if nobody else has seen it since */
+        /* Unless another task has taken the failure since. */
+        error = model_news(node) ? -ECHILD : 0;
     return !error && nest->fresh.first ? -ECHILD : error;
 }
 
@@ -415,5 +417,5 @@ void model_left(struct node *node, struct nest *nest, int answer)
         node->seen = (struct failures){ 0 };
     for (struct node *child = nest->fresh.first; child; child = child->next_failure)
         tell(child);
-    failures_move(&node->seen, &nest->fresh); /* behind what the body is told, or was told before */
+    failures_move(&node->seen, &nest->fresh); /* behind the failures that the body was told of */
 }

@@ -1,8 +1,10 @@
 /*
- * A model of the tree of tasks, for the test that compares it with the library: told of every act, it says what each
- * wait has to answer, which failure is told to whom, and what is left when a task is done.  It is slow, recurses, and
- * looks at the library's memory for three things only that no function tells: the state of a wait, whether a scope is
- * in use, and whether its deadline has cancelled it.
+ * A model of the tree of tasks, for the test that compares the library with it.  The test tells the
+ * model every action.  The model says what each wait must return, which failure is told to whom,
+ * and what is left when a task is done.  It is slow, and it recurses.
+ *
+ * No function tells three things, so the model reads them from the library's memory: the state of a
+ * wait, whether a scope is in use, and whether its deadline has cancelled it.
  */
 #ifndef ORR_TESTS_TREE_MODEL_H
 #define ORR_TESTS_TREE_MODEL_H
@@ -12,11 +14,11 @@
 #include <errno.h>
 
 enum {
-    SCOPES = 3,    /* of a task, one inside the other */
-    WAIT_FREE = 0, /* the states of a struct orr_wait */
+    SCOPES = 3,    /* nested scopes of a task */
+    WAIT_FREE = 0, /* states of a struct orr_wait */
     WAIT_WAITS = 1,
     WAIT_HAS = 2,
-    CANCELLED = 32, /* among the flags of a struct orr_nest */
+    CANCELLED = 32, /* a flag of a struct orr_nest */
 };
 
 struct node;
@@ -25,14 +27,19 @@ struct failures {
     struct node *first, *last;
 };
 
-/* What children hang in: of a task, or of a scope in it. */
+/* A nest holds children: a task has one, and so has each of its scopes. */
 struct nest {
     struct node *owner, *first, *last;
-    struct failures fresh; /* nobody has been told */
+    struct failures fresh; /* failures that no task was told of */
     bool shield, supervise, move_on, cancelled, expired;
-    bool over, cut;  /* it is being left, and its children are cancelled; from outside */
-    int error;       /* with which it is being left */
-    uint64_t serial; /* of the scope, 0 once it is left: another may have the same memory later */
+    /*
+     * `over`: the body leaves it, and its children are cancelled; `cut`: because of something
+     * outside.
+     */
+    bool over, cut;
+    int error; /* the error with which it is left */
+    /* Of the scope, 0 once it is left: another scope may use the same memory later. */
+    uint64_t serial;
     struct orr_scope scope;
 };
 
@@ -41,35 +48,37 @@ struct value {
     unsigned drops;
 };
 
-enum act { NOTHING, SLEEP, EVENT, SEMAPHORE, QUEUE_GET, QUEUE_PUT, AWAIT_TASK, LEAVE };
+enum action { NOTHING, SLEEP, EVENT, SEMAPHORE, QUEUE_GET, QUEUE_PUT, AWAIT_TASK, LEAVE };
 
 struct node {
-    char name[20]; /* its own address, in words: the library's name for the task leads back here */
+    /* Its own address as text: the name of the library's task leads back to the node. */
+    char name[20];
     struct orr_task *task;
-    bool held; /* a reference is */
+    bool held; /* the test holds a reference */
 
-    struct nest *parent; /* NULL at the top, and when it is done */
+    struct nest *parent; /* NULL without a parent, and when it is done */
     struct node *prev, *next;
     struct nest own, scopes[SCOPES];
     unsigned depth, nested, children;
 
-    enum act pending;
+    enum action pending;
     struct orr_wait wait;
     int source;
     struct node *other;
-    struct node *watchers, *next_watcher; /* those who wait for this one, and those beside this one */
+    struct node *watchers, *next_watcher; /* tasks that await this one; the next in that list */
     unsigned budget;
-    int permit;     /* of which semaphore, -1 for none */
-    int last;       /* what its last wait answered */
-    uint64_t order; /* in which it was cancelled while it waited; 0 once it has been polled */
+    int permit; /* the semaphore whose permit it holds, -1 for none */
+    int last;   /* what its last wait returned */
+    /* The order in which it was cancelled while it waited; 0 once it has been polled. */
+    uint64_t order;
 
     bool over, done, settled, failed, by_child, cut;
-    int error; /* its body's, or what it was settled with */
+    int error; /* the error of its body, or the one it was completed with */
     struct value body, outside, *value;
-    struct failures seen; /* the parent was told of them, or got them beside an error */
+    struct failures seen; /* failures that the body was told of, or got beside an error */
     struct node *next_failure;
-    struct nest *kept;  /* where its failure was put, or will be if none of those who wait for it looks */
-    uint64_t serial;    /* of that nest */
+    struct nest *kept;  /* where its failure is kept, or will be if no awaiting task looks at it */
+    uint64_t serial;    /* the serial of that nest */
     uint64_t failed_as; /* the order of failing */
     uint64_t failed_at; /* by the runtime's clock */
 
@@ -77,51 +86,54 @@ struct node {
     unsigned sunk;
 };
 
-/* Forgets everything. */
+/* Clears the model. */
 void model_reset(void);
 
 /* The nests of a task, from the outside in: 0 is its own. */
 struct nest *model_nest(struct node *node, unsigned index);
 struct nest *model_innermost(struct node *node);
 
-/* A new task; `parent` is NULL at the top.  One that is nobody's child any more. */
+/* A new task, or a task without a parent if that is NULL; and a task that is detached. */
 void model_spawn(struct node *node, struct node *parent, bool supervise);
 void model_detach(struct node *node);
 
-/* Its innermost nest from now on.  There may be too many deadlines: then this one is taken back. */
+/*
+ * Enters a scope, which is the innermost nest from now on.  If there are too many deadlines, the
+ * scope gets none.
+ */
 struct nest *model_enter(struct node *node, struct orr_scope_options *options);
 
-/* Whether the next wait has to say so. */
+/* Whether the next wait must return -ECANCELED. */
 bool model_cancelled(struct node *node);
 
 void model_cancel(struct node *node);
 void model_cancel_scope(struct node *node, unsigned index, bool expired);
 
-/* Deadlines come from the library, between two functions of the test: to be called first in each. */
+/* The library cancels scopes at their deadlines.  Every function of the test calls this first. */
 void model_hear_of_deadlines(void);
 
-/* The first of the failures that the next wait has to tell of; NULL if there is none.  It has been told. */
+/* The first failure that the next wait must tell, NULL for none; and that failure has been told. */
 struct node *model_news(struct node *node);
 struct node *model_told(struct node *node);
 
-/* The body is over, with `error`; the task is done. */
+/* The body has ended with `error`; the task is done. */
 void model_body_over(struct node *node);
 void model_done(struct node *node);
 
-/* Whose result a done task has; and whether its body had another error after that. */
+/* The task whose result a done task has; and whether its body failed with another error later. */
 const struct node *model_origin(const struct node *node);
 bool model_own_error(const struct node *node);
 
-/* A failure that the parent was not told of is not its affair any more.  False if it has become so. */
+/* Another task takes a failure that the parent was not told of.  False if the parent was told. */
 bool model_take(struct node *child);
 
-/* One of those who were to look at a failure will not. */
+/* A task that was about to look at a failure will not do it. */
 void model_unclaim(struct node *node);
 
-/* A body that leaves a scope, and finds children in it, looks at what has happened meanwhile. */
+/* A body leaves a scope that has children: checks for cancellations and failures so far. */
 void model_look_at_children(struct node *node);
 
-/* What leaving a scope has to answer, when the task has one less already; and what comes of it. */
+/* What leaving a scope must return, after the scope is gone; and what follows from that. */
 int model_verdict(struct node *node, struct nest *nest);
 void model_left(struct node *node, struct nest *nest, int answer);
 

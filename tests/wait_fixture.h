@@ -105,10 +105,7 @@ static inline struct orr_semaphore *new_semaphore(uint32_t permits)
     return semaphore;
 }
 
-/*
- * A mutex, a condition that goes with it, and an event that tells the owner of the mutex to unlock
- * it.
- */
+/* A mutex, its condition, and an event that tells the owner to unlock the mutex. */
 struct mutex_fixture {
     struct orr_mutex *mutex;
     struct orr_event *go_on;

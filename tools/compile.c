@@ -1,6 +1,8 @@
 /*
- * Compiles a Lua file of ours with the Lua that we are built for: parsing them was most of what starting took.
- * Usage: compile INPUT NAME OUTPUT; the name is what messages call it.
+ * Compiles a Lua file of the library with the Lua that it is built for: parsing would take most of
+ * the start time.
+ *
+ * Usage: compile INPUT NAME OUTPUT; messages use the name.
  */
 #include <lauxlib.h>
 #include <lua.h>
@@ -14,7 +16,7 @@ static int write_piece(lua_State *L, const void *piece, size_t size, void *file)
     return fwrite(piece, 1, size, file) != size;
 }
 
-/* Answers what is wrong; NULL if nothing is. */
+/* Returns what is wrong; NULL if nothing is. */
 static const char *compile(lua_State *L, const char *input, const char *name, const char *output)
 {
     static char text[1 << 20];

@@ -1,5 +1,6 @@
-// What Go does where we spawn, wait and cancel, for the figures beside ours: one line each, "name value unit - -". On one
-// processor (GOMAXPROCS(1)), since ours run on one worker: no figure gains or loses by a second core.
+// What Go needs to spawn, wait and cancel, for the figures beside ours: one line each, "name value
+// unit - -". On one processor (GOMAXPROCS(1)), because ours run on one worker: no figure gains or
+// loses by a second core.
 package main
 
 import (
@@ -27,14 +28,14 @@ func each(start time.Time, count int) float64 {
 func line(name string, unit string, figure func() float64) {
 	values := make([]float64, runs)
 	for i := range values {
-		runtime.GC() // of what the run before has left
+		runtime.GC() // frees what the run before has left
 		values[i] = figure()
 	}
 	sort.Float64s(values)
 	fmt.Printf("%-36s %10.1f %-8s       - -\n", "go_"+name, values[runs/2], unit)
 }
 
-// Until all that were started wait for something.
+// Returns when all that were started wait.
 func settle() {
 	time.Sleep(20 * time.Millisecond)
 }
@@ -117,7 +118,7 @@ func semaphoreUncontended() float64 {
 	return each(start, rounds)
 }
 
-// Whoever holds the one permit lets the other come and wait before it gives it back.
+// The owner of the permit lets the other goroutine wait before it releases the permit.
 func semaphoreContended() float64 {
 	permits := make(chan struct{}, 1)
 	var group sync.WaitGroup
@@ -147,7 +148,7 @@ func mutexUncontended() float64 {
 	return each(start, rounds)
 }
 
-// Each with a context of its own, below one that all have, and awaited before the next is cancelled.
+// Each has a context of its own below a common one, and is awaited before the next is cancelled.
 func cancelOne() float64 {
 	parent, end := context.WithCancel(context.Background())
 	defer end()
@@ -173,7 +174,8 @@ func cancelOne() float64 {
 	return each(start, cancelled)
 }
 
-// The same tree as ours: every goroutine has a context below that of its parent, and waits for it and its children.
+// The same tree as ours: each goroutine has a context below its parent's, and waits for it and for
+// its children.
 func cancelTree() float64 {
 	top, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup
@@ -206,7 +208,7 @@ func cancelTree() float64 {
 	return each(start, cancelled)
 }
 
-// From the operating system, while so many wait for one channel.
+// From the operating system, while many goroutines wait for one channel.
 func goroutineBytes() float64 {
 	var before, after runtime.MemStats
 	stop := make(chan struct{})
@@ -230,7 +232,7 @@ func goroutineBytes() float64 {
 
 func main() {
 	runtime.GOMAXPROCS(1)
-	// First, and once: goroutines that have ended are kept, and later ones use them again.
+	// Runs first, and once: Go keeps goroutines that have ended, and reuses them.
 	fmt.Printf("%-36s %10.1f %-8s       - -\n", "go_goroutine_bytes", goroutineBytes(), "bytes")
 	line("spawn_finish", "ns", spawnFinish)
 	line("spawn_await", "ns", spawnAwait)

@@ -1,5 +1,6 @@
-// Go's timers with so many outstanding, for the figures beside ours: one line each, "name value unit - -". How long it
-// takes to fire them cannot be told from outside: the runtime does that by itself, while they are being started.
+// Go's timers with many outstanding, for the figures beside ours: one line each, "name value unit -
+// -". The time to fire them cannot be measured from outside: the runtime fires them by itself while
+// others are started.
 package main
 
 import (

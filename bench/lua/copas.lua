@@ -1,11 +1,11 @@
--- The same figures as tasks.lua for copas, as far as it has them.
+-- The figures of tasks.lua for copas, as far as it has the features.
 
 package.path = package.path .. ";" .. (arg[0]:match("^(.*/)") or "./") .. "?.lua"
 local figure = require "figure"
 local copas = require "copas"
 local gettime = require("socket").gettime
 
-collectgarbage("incremental") -- as in our program; the interpreter's own choice is the other
+collectgarbage("incremental") -- as in our program; the interpreter's default is generational
 local COUNT = 20000
 
 -- Some versions of copas.loop() do not end when all threads have.
@@ -38,6 +38,6 @@ local function sleep_0()
 end
 
 figure.compare("copas_spawn", "ns", spawn)
-if copas.sleep then -- which old ones have not
+if copas.sleep then -- old versions lack it
   figure.compare("copas_sleep_0", "ns", sleep_0)
 end

@@ -1,15 +1,15 @@
--- The same figures as tasks.lua for cqueues, as far as it has them.
+-- The figures of tasks.lua for cqueues, as far as it has the features.
 
 package.path = package.path .. ";" .. (arg[0]:match("^(.*/)") or "./") .. "?.lua"
 local figure = require "figure"
 local cqueues = require "cqueues"
 local condition = require "cqueues.condition"
 
-collectgarbage("incremental") -- as in our program; the interpreter's own choice is the other
+collectgarbage("incremental") -- as in our program; the interpreter's default is generational
 local COUNT = 50000
 local MANY = 10000
 
--- Runs a function as a coroutine of a new queue; answers nanoseconds of one of `count`.
+-- Runs a function as a coroutine of a new queue; returns nanoseconds for one of `count`.
 local function timed(count, fn)
   local queue = cqueues.new()
   local start = cqueues.monotime()
@@ -28,7 +28,7 @@ local function spawn()
   end)
 end
 
--- It has no handle to await: the child signals.
+-- cqueues has no handle to await, so the child signals.
 local function spawn_await()
   return timed(COUNT, function(queue)
     local done = condition.new()

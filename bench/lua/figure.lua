@@ -18,7 +18,7 @@ function figure.line(name, value, unit, ratio, peer)
   io.flush()
 end
 
--- Each of a list of functions that answer their figures, by turns; answers the medians.
+-- Runs the functions of a list in turn; each returns its figure.  Returns the medians.
 function figure.alternate(subjects)
   local values, medians = {}, {}
   for run = 1, figure.RUNS do
@@ -34,7 +34,7 @@ function figure.alternate(subjects)
   return table.unpack(medians)
 end
 
--- Prints a line for the subject, and if it has a peer, one for that.
+-- Prints a line for the subject and, if there is one, a line for its peer.
 function figure.compare(name, unit, subject, peer_name, peer)
   local ours, theirs = figure.alternate({ subject, peer })
   figure.line(name, ours, unit, theirs and ours / theirs, peer_name)

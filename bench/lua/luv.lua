@@ -1,5 +1,6 @@
--- Timers and scheduling beside those of luv, by turns in the same process: the same counts, callbacks that do as little.  luv has no
--- schedule(): the three ways there are to run something in the next turn of its loop.
+-- Timers and scheduling beside luv's, in turn in one process, with equal counts and callbacks that
+-- do equally little.  luv has no schedule(), so the three ways to run something in the next turn of
+-- its loop are measured.
 
 local uv = require "luv" -- before this file itself can be found by that name
 package.path = package.path .. ";" .. (arg[0]:match("^(.*/)") or "./") .. "?.lua"
@@ -9,7 +10,7 @@ local async, new_timer, schedule = orrery.async, orrery.loop.new_timer, orrery.s
 
 local COUNT = 2000
 
--- Runs a function, and the loop until nothing is left; answers nanoseconds of one of COUNT.
+-- Runs a function, and the loop until nothing is left to do; returns nanoseconds for one of COUNT.
 local function timed(fn)
   uv.update_time()
   local start = uv.hrtime()
@@ -85,7 +86,7 @@ end
 
 -- --- Ours ----------------------------------------------------------------------------------------
 
--- The same, until the function's argument is called.
+-- Runs a function, and the loop until the function calls its argument.
 local function timed_until(fn)
   local over = async.event()
   local start = uv.hrtime()
@@ -141,7 +142,7 @@ local function our_schedule_one()
   end)
 end
 
--- As many at once as there may be.
+-- As many at once as allowed.
 local function our_schedule_many()
   return timed_until(function(done)
     local left = COUNT
@@ -161,7 +162,7 @@ local function our_schedule_many()
   end)
 end
 
-figure.RUNS = 51 -- of a few milliseconds each
+figure.RUNS = 51 -- runs of a few milliseconds each
 figure.compare("lua_timer_one_by_one", "ns", our_timer_one, "luv_timer_one_by_one", timer_one)
 figure.compare("lua_timer_2000", "ns", our_timer_many, "luv_timer_2000", timer_many)
 figure.compare("lua_schedule_one_by_one", "ns", our_schedule_one, "luv_idle_one_by_one", idle_one)

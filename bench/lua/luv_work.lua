@@ -1,4 +1,4 @@
--- A worker's call there and back with a small value, beside luv's new_work, by turns in the same process.
+-- A worker's call there and back with a small value, beside luv's new_work, in turn in one process.
 
 local uv = require "luv"
 package.path = package.path .. ";" .. (arg[0]:match("^(.*/)") or "./") .. "?.lua"
@@ -19,7 +19,7 @@ local function ours()
   return (uv.hrtime() - start) / COUNT / 1e3
 end
 
--- One after the other: each is queued by the callback of the one before.
+-- One after the other: the callback of each queues the next.
 local function theirs()
   local left, work = COUNT, nil
   work = uv.new_work(function(value) return value end, function(value)

@@ -1,4 +1,5 @@
--- Lua tasks beside bare coroutines of the same Lua in the same process.  Figures are for one task, one wait, one item.
+-- Lua tasks beside bare coroutines of the same Lua in the same process.  Figures are for one task,
+-- one wait, one item.
 
 local here = arg[0]:match("^(.*/)") or "./"
 package.path = here .. "?.lua;" .. package.path
@@ -7,7 +8,8 @@ local orrery = require "orrery"
 local async, hrtime = orrery.async, orrery.loop.hrtime
 local run, await, sleep, checkpoint = async.run, async.await, async.sleep, async.checkpoint
 
--- Inside the program `coroutine` is ours, which lets coroutines wait; the bare one is in the library that we run on.
+-- In the program, `coroutine` is our version, whose coroutines can wait.  The bare one is taken
+-- from the library that we run on.
 local function bare_coroutines()
   local open = package.loadlib("liblua5.4.so.0", "luaopen_coroutine")
   return open and open() or coroutine
@@ -21,7 +23,7 @@ local FOREVER = 1e12
 
 local function nothing() end
 
--- Nanoseconds of one of `count` calls.
+-- Nanoseconds for one of `count` calls.
 local function timed(count, fn, ...)
   local start = hrtime()
   fn(...)
@@ -54,7 +56,7 @@ local function raw_run()
   end)
 end
 
--- Children that wait once, all alive together, each awaited.
+-- Children that wait once, all alive at the same time, each awaited.
 local function children()
   return timed(MANY, function()
     local tasks = {}
@@ -119,7 +121,7 @@ local function repeated(wait, argument)
   end
 end
 
--- Two tasks by turns: one wait, one set and one clear for each of the two.
+-- Two tasks in turn: each makes one wait, one set and one clear.
 local function ping_pong()
   local mine, other = async.event(), async.event()
   local partner = run(function()
@@ -140,7 +142,7 @@ local function ping_pong()
   return ns
 end
 
--- All wait for one event, and then for the next.
+-- All tasks wait for one event, and then for the next.
 local function broadcast()
   local events, tasks, left = { async.event(), async.event() }, {}, 0
   for i = 1, MANY do
@@ -210,7 +212,7 @@ local function queue_of(bound)
   end
 end
 
--- Put and got by one task, so that nobody waits.
+-- One task puts and gets, so that nothing waits.
 local function queue_unbounded()
   local queue = async.queue()
   return timed(COUNT, function()
@@ -263,10 +265,12 @@ end
 
 -- --- Weight --------------------------------------------------------------------------------------
 
--- What the core has for a task: its struct and its slot, by bench_structure's `task_bytes`.  A wait and a sleeping
--- task's timer are in the handle, which is Lua's, and so in what collectgarbage counts.  One run, since nothing varies.
+-- What the core has for a task: its struct and its slot, as `task_bytes` of bench_structure.  A
+-- wait and the timer of a sleeping task are in the handle, which belongs to Lua, so collectgarbage
+-- counts them.  One run is enough, because nothing varies.
 local CORE_BYTES = 216.8
-local WEIGHED = 64 * 2047 -- fills the core's table and nearly that of the anchors: hardly an empty place is weighed
+-- Fills the core's table, and nearly that of the anchors: hardly an empty slot is counted.
+local WEIGHED = 64 * 2047
 
 local function weigh(make)
   collectgarbage()

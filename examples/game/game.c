@@ -1,13 +1,14 @@
 /*
- * A game at 60 frames a second whose monsters are scripts.  One of them is malicious: it loops without end, and catches every error.
- * It costs no frame.
+ * A game at 60 frames a second whose monsters are scripts.  One of them is malicious: it loops
+ * without end, and catches every error.  It costs no frame.
  *
- *     game MONSTERS [FRAMES [fast]]      MONSTERS is a folder of scripts; fast: does not wait for the next frame
+ *     game MONSTERS [FRAMES [fast]]      MONSTERS is a folder of scripts; fast: does not wait
  *
- * Time in the game is counted in frames: the runtime's clock is moved on by hand, a frame at a time, so scripts that sleep wake up in
- * the same frame on a slow machine as on a quick one.  In each frame all scripts together have four milliseconds of real time.  What is
- * not done by then is suspended, in the middle of an instruction if need be, and goes on in the next; what has run for a tenth of a
- * second without waiting is ended.
+ * Time in the game is counted in frames: the game moves the runtime's clock by hand, one frame at a
+ * time.  So scripts that sleep wake up in the same frame on a slow machine as on a fast one.  In
+ * each frame all scripts together have four milliseconds of real time.  A script that is not done
+ * by then is suspended between two instructions and goes on in the next frame.  A script that has
+ * run for a tenth of a second without waiting is ended.
  */
 #include "monster.h"
 
@@ -22,19 +23,18 @@
 #define FRAME_NS (1000 * MS / 60)
 #define SCRIPTS_NS (4 * MS)
 
-enum { MONSTERS_MAX = 16, DRAWN = 15 }; /* one frame of so many is printed */
+enum { MONSTERS_MAX = 16, DRAWN = 15 }; /* one frame of this many is printed */
 
 struct game {
     struct field field;
     struct monster monsters[MONSTERS_MAX];
     unsigned monster_count;
-    uint64_t
-        *work; /* what each frame took of the processor, in nanoseconds: other programs on the machine do not count */
-    unsigned late; /* frames that were not done when the next was due */
+    uint64_t *work; /* processor time of each frame, in nanoseconds: without other programs */
+    unsigned late;  /* frames that were not done when the next one was due */
     bool fast;
 };
 
-/* --- Frames ----------------------------------------------------------------------------------------------------------------- */
+/* --- Frames ----------------------------------------------------------------------------------- */
 
 static uint64_t read_clock(clockid_t clock)
 {
@@ -50,7 +50,7 @@ static void sleep_until(uint64_t ns)
         ;
 }
 
-/* The hero walks to and fro. */
+/* The hero walks back and forth. */
 static void move_hero(struct field *field)
 {
     int place = (int)(field->frame / 6) % (2 * (FIELD - 1));
@@ -97,7 +97,7 @@ static int play(struct game *game, unsigned frames)
     return 0;
 }
 
-/* --- The report --------------------------------------------------------------------------------------------------------------- */
+/* --- The report ------------------------------------------------------------------------------- */
 
 static int compare(const void *a, const void *b)
 {
@@ -117,13 +117,13 @@ static void report(struct game *game, unsigned frames)
            to_ms(FRAME_NS), game->late, to_ms(game->work[frames / 2]), to_ms(game->work[frames - 1]));
     for (unsigned i = 0; i < game->monster_count; i++) {
         const struct monster *monster = &game->monsters[i];
-        printf("%-8s steps %u, time-outs %u\n", monster->name, monster->steps, monster->timeouts);
+        printf("%-8s steps %u, timeouts %u\n", monster->name, monster->steps, monster->timeouts);
     }
 }
 
-/* --- From the beginning to the end ----------------------------------------------------------------------------------------------- */
+/* --- Start and end ---------------------------------------------------------------------------- */
 
-/* A script that has failed by itself.  Time-outs are noticed by the monster they belong to. */
+/* Reports a script that has failed by itself.  Each monster counts its own timeouts. */
 static void failure(void *data, struct orr_task *task)
 {
     const struct orr_result *result = orr_task_result(task);

@@ -6,7 +6,7 @@
 
 #define MS UINT64_C(1000000)
 
-/* --- What a script can do ------------------------------------------------------------------------------------------------- */
+/* --- What a script can do --------------------------------------------------------------------- */
 
 static int name(void *data, struct orr_call *call)
 {
@@ -60,7 +60,7 @@ static void prepare(void *data, struct lua_State *L)
     orr_lua_set_function(L, "monster.say", say, data);
 }
 
-/* --- Its life --------------------------------------------------------------------------------------------------------------- */
+/* --- Loading and unloading -------------------------------------------------------------------- */
 
 static void notice(void *data, struct lua_State *L, enum orr_lua_notice notice, const char *text)
 {
@@ -85,7 +85,8 @@ int monster_load(struct monster *monster, struct field *field, const char *path,
         .source = { .path = path, .name = monster->name },
         .prepare = prepare,
         .prepare_data = monster,
-        .lua = { .slice_ns = 1 * MS, /* of the four milliseconds that a frame has for all of them */
+        /* Of the four milliseconds that all monsters have in a frame. */
+        .lua = { .slice_ns = 1 * MS,
                  .deadline_ns = { [ORR_LUA_TASK] = 100 * MS, [ORR_LUA_SCRIPT] = 100 * MS },
                  .memory_limit = (size_t)1 << 20,
                  .max_tasks = 100,

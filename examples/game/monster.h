@@ -1,12 +1,13 @@
 /*
- * A monster: a place on the field, and a script of its own in a state of its own, which nobody trusts.  The script sees
+ * A monster: a position on the field, and an untrusted script in its own state.  The script has
  *
- *     monster.name()        who it is
- *     monster.look()        how far the hero is: columns, negative to the left
- *     monster.step(dx)      one column to a side, for each frame at most one; answers where it is now
+ *     monster.name()        its name
+ *     monster.look()        the distance to the hero: columns, negative to the left
+ *     monster.step(dx)      one column to a side, at most once in a frame; returns the new column
  *     monster.say(text)
  *
- * and all of Orrery, for waiting above all.  It is called from the thread of the game's loop, in the turns that the loop gives.
+ * and all of Orrery, mainly for waiting.  It runs on the thread of the game's loop, in the turns
+ * that the loop gives.
  */
 #ifndef MONSTER_H
 #define MONSTER_H
@@ -23,17 +24,20 @@ struct field {
 
 struct monster {
     struct field *field;
-    char name[32]; /* of the file, without its folder and ending */
+    char name[32]; /* the name of the file, without its folder and ending */
     int column;
-    unsigned stepped; /* the frame of its last step, so that it takes no two in one */
+    unsigned stepped; /* the frame of its last step: one step in each frame */
     unsigned steps, timeouts;
     struct orr_script *script;
 };
 
-/* Its script is started, and runs in the next turns.  A negative errno if it cannot be loaded; the log has said why. */
+/*
+ * Starts its script, which runs in the next turns.  Returns a negative errno if it cannot be
+ * loaded; the log has the reason.
+ */
 int monster_load(struct monster *monster, struct field *field, const char *path, int column);
 
-/* All that its script has made ends. */
+/* Ends everything that its script has created. */
 void monster_unload(struct monster *monster);
 
 #endif

@@ -1,10 +1,11 @@
 /*
- * A Wayland compositor with a script for its keys and windows, and how regular its frames are while that script runs: first without
- * any, then with each of those given, for so many seconds.
+ * A Wayland compositor with a script for its keys and windows.  It measures how regular its frames
+ * are: first without a script, then with each given script, for the given number of seconds.
  *
  *     compositor SECONDS [SCRIPT...]
  *
- * One line a figure, as the benchmarks have: "name value unit ratio peer"; the peer is the compositor without a script.
+ * It prints one line for each figure, as the benchmarks do: "name value unit ratio peer".  The peer
+ * is the compositor without a script.
  */
 #include "desktop.h"
 #include "frames.h"
@@ -20,7 +21,7 @@
 
 #define SHARE_NS (8 * MS) /* of each frame, for scripts */
 
-enum { KEY_EVERY_MS = 50 }; /* somebody types */
+enum { KEY_EVERY_MS = 50 }; /* how often a key is pressed */
 
 struct compositor {
     struct guest guest;
@@ -28,11 +29,11 @@ struct compositor {
     struct wl_event_source *runtime, *keys, *end;
     uint64_t spent; /* on scripts, since the last frame */
     struct frames frames;
-    bool measured, interrupted; /* this script's time is over; all is */
+    bool measured, interrupted; /* this script's time is over; the whole run is */
     bool failed;
 };
 
-/* --- What the desktop tells ----------------------------------------------------------------------------------- */
+/* --- Called by the desktop -------------------------------------------------------------------- */
 
 static void on_frame(void *data)
 {
@@ -56,12 +57,13 @@ static void on_window(void *data, const char *title, bool opened)
     guest_emit(&((struct compositor *)data)->guest, "window", fields, 2);
 }
 
-/* --- What the loop calls -------------------------------------------------------------------------------------- */
+/* --- Called by the loop ----------------------------------------------------------------------- */
 
 /*
- * A turn ends before the next frame is due: a compositor knows when that is, and the library keeps a turn to its budget, whatever the
- * script does.  And scripts have but a part of each frame.  A process that never sleeps is one that the kernel lets wait for its core when
- * others want it, too; this one sleeps for the rest, and is let in at once when the time has come.
+ * A turn ends before the next frame is due: a compositor knows when that is, and the library keeps
+ * a turn within its budget, whatever the script does.  Scripts have only a part of each frame.  If
+ * a process never sleeps, the kernel makes it wait when others want its core.  This one sleeps for
+ * the rest of the frame, and so gets the core at once when its time comes.
  */
 static uint64_t turn_budget(const struct compositor *compositor, uint64_t now)
 {
@@ -107,7 +109,7 @@ static int on_signal(int number, void *data)
     return 0;
 }
 
-/* --- The script ----------------------------------------------------------------------------------------------- */
+/* --- The script ------------------------------------------------------------------------------- */
 
 static int set_background(lua_State *L)
 {
@@ -117,7 +119,7 @@ static int set_background(lua_State *L)
     return 0;
 }
 
-/* Functions of the host's go where the API is mounted. */
+/* Adds functions of the host where the API is mounted. */
 static void prepare(void *data, lua_State *L)
 {
     lua_getglobal(L, "compositor");
@@ -127,7 +129,7 @@ static void prepare(void *data, lua_State *L)
     lua_pop(L, 1);
 }
 
-/* --- Measuring ------------------------------------------------------------------------------------------------ */
+/* --- Measuring -------------------------------------------------------------------------------- */
 
 /* `path` NULL: no script. */
 static int measure(struct compositor *compositor, int seconds, const char *path, struct frames_figures *bare)
@@ -176,13 +178,15 @@ static int run(struct compositor *compositor, int seconds, char **scripts)
         error = measure(compositor, seconds, *scripts, &bare);
     for (int i = 0; i < count; i++)
         if (sources[i])
-            wl_event_source_remove(sources[i]); /* before the runtime, whose descriptor one watches */
+            /* Before the runtime, whose descriptor one of them watches. */
+            wl_event_source_remove(sources[i]);
     return error;
 }
 
 int main(int argc, char **argv)
 {
-    static struct compositor compositor = { .guest = { .quiet = true, .forgive = true } }; /* it may loop to the end */
+    /* The script may loop until the end. */
+    static struct compositor compositor = { .guest = { .quiet = true, .forgive = true } };
     struct desktop_listener listener = { .frame = on_frame, .key = on_key, .window = on_window, .data = &compositor };
     int seconds = argc > 1 ? atoi(argv[1]) : 0;
     if (seconds <= 0)

@@ -44,14 +44,14 @@ static uint32_t now_ms(void)
     return (uint32_t)(now.tv_sec * 1000 + now.tv_nsec / 1000000);
 }
 
-/* --- Drawing -------------------------------------------------------------------------------------------------- */
+/* --- Drawing ---------------------------------------------------------------------------------- */
 
 static void on_frame(struct wl_listener *listener, void *data)
 {
     struct desktop *desktop = wl_container_of(listener, desktop, frame);
     (void)data;
     desktop->listener.frame(desktop->listener.data);
-    /* A bar that wanders, so that there is something to draw in every frame. */
+    /* A moving bar, so that there is something to draw in every frame. */
     wlr_scene_node_set_position(&desktop->bar->node, desktop->frames++ % (WIDTH - BAR), HEIGHT - BAR);
     wlr_scene_output_commit(desktop->scene_output);
     struct timespec now;
@@ -80,7 +80,7 @@ void desktop_set_background(struct desktop *desktop, float red, float green, flo
     wlr_scene_rect_set_color(desktop->background, (float[]){ red, green, blue, 1 });
 }
 
-/* --- Keys ----------------------------------------------------------------------------------------------------- */
+/* --- Keys ------------------------------------------------------------------------------------- */
 
 static void on_key(struct wl_listener *listener, void *data)
 {
@@ -121,9 +121,9 @@ static bool open_keyboard(struct desktop *desktop)
     return true;
 }
 
-/* --- The whole ------------------------------------------------------------------------------------------------ */
+/* --- Opening and closing ---------------------------------------------------------------------- */
 
-/* What clients see. */
+/* Creates what clients see. */
 static bool open_globals(struct desktop *desktop)
 {
     desktop->layout = wlr_output_layout_create();
@@ -155,7 +155,7 @@ struct desktop *desktop_open(const struct desktop_listener *listener)
     return NULL;
 }
 
-/* Users before what they use. */
+/* Destroys users before what they use. */
 void desktop_close(struct desktop *desktop)
 {
     if (!desktop)
@@ -167,13 +167,13 @@ void desktop_close(struct desktop *desktop)
     if (desktop->scene)
         wlr_scene_node_destroy(&desktop->scene->node);
     if (desktop->backend)
-        wlr_backend_destroy(desktop->backend); /* and with it the output and the keyboard */
+        wlr_backend_destroy(desktop->backend); /* also destroys the output and the keyboard */
     if (desktop->allocator)
         wlr_allocator_destroy(desktop->allocator);
     if (desktop->renderer)
         wlr_renderer_destroy(desktop->renderer);
     if (desktop->display)
-        wl_display_destroy(desktop->display); /* and with it the seat and the other globals */
+        wl_display_destroy(desktop->display); /* also destroys the seat and the other globals */
     free(desktop);
 }
 

@@ -1,13 +1,16 @@
-/* How regularly frames come: their intervals, and figures of them, in lines as those of the benchmarks: "name value unit ratio peer". */
+/*
+ * Measures how regularly frames come, and prints lines as the benchmarks do: "name value unit ratio
+ * peer".
+ */
 #ifndef FRAMES_H
 #define FRAMES_H
 
 #include <stdint.h>
 
-enum { FRAMES_MAX = 65536 }; /* a quarter of an hour at 60 Hz; those that come later are not counted */
+enum { FRAMES_MAX = 65536 }; /* a quarter of an hour at 60 Hz; later frames are not counted */
 
 struct frames {
-    uint64_t last; /* when the last one came, in nanoseconds; 0 before the first */
+    uint64_t last; /* the time of the last frame, in nanoseconds; 0 before the first */
     unsigned count;
     uint64_t intervals[FRAMES_MAX];
 };
@@ -23,10 +26,10 @@ struct frames_figures {
 /* Sorts the intervals. */
 struct frames_figures frames_figures(struct frames *frames);
 
-/* `bare` are those without a script, to compare with; may be NULL. */
+/* `bare` are the figures without a script, to compare with; may be NULL. */
 void frames_print(const char *mode, const struct frames_figures *figures, const struct frames_figures *bare);
 
-/* One more line; `bare` 0 for none. */
+/* Prints one more line; `bare` 0 for no comparison. */
 void frames_line(const char *mode, const char *what, double value, const char *unit, double bare);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * A host on GLib's main loop, as programs with GTK are.  The runtime is a GSource.
+ * A host on GLib's main loop, as GTK programs are.  The runtime is a GSource.
  *
  *     glib SCRIPT [SECONDS]
  */
@@ -17,7 +17,7 @@ struct host {
     int error;
 };
 
-/* --- The runtime, as a source --------------------------------------------------------------------------------- */
+/* --- The runtime, as a source ----------------------------------------------------------------- */
 
 struct source {
     GSource base;
@@ -25,11 +25,14 @@ struct source {
     gpointer tag; /* of the descriptor */
 };
 
-/* Asked before the loop sleeps: whether it need not.  Saves a poll(2) when a script has more to do. */
+/*
+ * Called before the loop sleeps: returns whether it need not.  Saves a poll(2) when a script has
+ * more to do.
+ */
 static gboolean source_prepare(GSource *base, gint *timeout)
 {
     struct source *source = (struct source *)base;
-    *timeout = -1; /* the descriptor knows of the runtime's timers */
+    *timeout = -1; /* the descriptor knows the runtime's timers */
     return orr_runtime_next_deadline(source->host->guest.rt) == 0;
 }
 
@@ -58,8 +61,9 @@ static GSourceFuncs source_functions = {
 };
 
 /*
- * Its priority is below that of the host's own sources, timers and drawing.  Of those that are ready, GLib dispatches only the ones
- * of the highest priority each time round: a script that is always ready never keeps one of the host's waiting for longer than a turn.
+ * Its priority is below that of the host's own sources, timers and drawing.  In each round GLib
+ * dispatches only the ready sources with the highest priority.  So a script that is always ready
+ * never keeps a source of the host waiting for longer than a turn.
  */
 static GSource *source_new(struct host *host, int fd)
 {
@@ -73,7 +77,7 @@ static GSource *source_new(struct host *host, int fd)
     return base;
 }
 
-/* --- The host's own ------------------------------------------------------------------------------------------- */
+/* --- The host's own sources ------------------------------------------------------------------- */
 
 static gboolean on_tick(gpointer data)
 {
@@ -97,7 +101,7 @@ static void run(struct host *host, int fd, guint seconds)
         g_unix_signal_add(SIGINT, on_end, host),
         g_unix_signal_add(SIGTERM, on_end, host),
     };
-    g_main_loop_run(host->loop); /* sees to EINTR itself */
+    g_main_loop_run(host->loop); /* handles EINTR itself */
     for (size_t i = 0; i < G_N_ELEMENTS(own); i++)
         g_source_remove(own[i]);
     g_source_destroy(source); /* before the runtime, whose descriptor it watches */

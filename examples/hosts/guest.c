@@ -10,7 +10,7 @@ static int failed(const char *what, int error)
     return error;
 }
 
-/* --- What the library tells the host -------------------------------------------------------------------------- */
+/* --- Called by the library -------------------------------------------------------------------- */
 
 static void log_line(void *data, enum orr_log level, const char *message)
 {
@@ -20,7 +20,7 @@ static void log_line(void *data, enum orr_log level, const char *message)
         fprintf(stderr, "host: %s: %s\n", names[level], message);
 }
 
-/* At once, when something of a script's is ended or disabled: for a message on the screen, say. */
+/* Called at once when something of a script is ended or disabled: a host could show a message. */
 static void notice(void *data, lua_State *L, enum orr_lua_notice notice, const char *text)
 {
     struct guest *guest = data;
@@ -29,10 +29,13 @@ static void notice(void *data, lua_State *L, enum orr_lua_notice notice, const c
     guest->disabled += notice == ORR_LUA_DISABLED;
     if (!guest->quiet)
         printf("notice: %.*s\n", (int)strcspn(text, "\n"),
-               text); /* the lines after the first say where, and the stack */
+               text); /* the first line; the others say where, and have the stack */
 }
 
-/* The failure of a task that nobody awaits.  A time-out is one too, and has been a notice already. */
+/*
+ * Called for the failure of a task that nobody awaits.  A timeout is one, too, and was a notice
+ * already.
+ */
 static void sink(void *data, struct orr_task *task)
 {
     struct guest *guest = data;
@@ -49,12 +52,13 @@ static void sink(void *data, struct orr_task *task)
     lua_pop(guest->L, 1);
 }
 
-/* --- From the beginning to the end ---------------------------------------------------------------------------- */
+/* --- Start and end ---------------------------------------------------------------------------- */
 
 int guest_open(struct guest *guest)
 {
-    setvbuf(stdout, NULL, _IOLBF, 0); /* a line is to be seen when it is printed */
-    /* Unloading a script waits for its clean-up, and the host with it: so the grace period is short. */
+    setvbuf(stdout, NULL, _IOLBF, 0); /* shows each line when it is printed */
+    /* Unloading a script waits for its cleanup, and the host waits, too: so the grace period is
+     * short. */
     guest->rt = orr_runtime_new(
         &(struct orr_options){ .log = log_line, .sink = sink, .sink_data = guest, .grace_ms = 50 });
     return guest->rt ? 0 : failed("cannot make a runtime", -errno);
@@ -67,11 +71,13 @@ int guest_load(struct guest *guest, const char *mount, const char *path, void (*
         .source = { .path = path },
         .prepare = prepare,
         .prepare_data = data,
-        /* Shorter deadlines than the default of a second: whoever pressed a key does not wait so long. */
+        /* Shorter deadlines than the default of a second: a user who has pressed a key does not
+         * wait that long. */
         .lua = { .mount = mount,
                  .deadline_ns = { [ORR_LUA_TASK] = 200 * MS, [ORR_LUA_HANDLER] = 200 * MS, [ORR_LUA_TIMER] = 200 * MS },
                  .strikes = guest->forgive ? UINT32_MAX : 0,
-                 .events_policy = ORR_EVENTS_DROP_OLDEST, /* old keys are worth less than new ones */
+                 /* Old keys are worth less than new ones. */
+                 .events_policy = ORR_EVENTS_DROP_OLDEST,
                  .notice = notice,
                  .notice_data = guest },
     };
@@ -79,7 +85,8 @@ int guest_load(struct guest *guest, const char *mount, const char *path, void (*
     if (error)
         return failed(path, error);
     guest->L = orr_script_state(guest->script);
-    /* Its first turn, in which it registers its handlers.  An event emitted before would find none, and be lost. */
+    /* The script's first turn, in which it registers its handlers.  An event emitted before
+     * would find none, and be lost. */
     int more = orr_runtime_turn(guest->rt, TURN_NS);
     return more < 0 ? failed(path, more) : 0;
 }
@@ -101,7 +108,7 @@ int guest_close(struct guest *guest)
     return error ? failed("cannot free the runtime", error) : 0;
 }
 
-/* --- Events --------------------------------------------------------------------------------------------------- */
+/* --- Events ----------------------------------------------------------------------------------- */
 
 void guest_emit(struct guest *guest, const char *event, const struct orr_pair *fields, unsigned count)
 {
@@ -113,12 +120,13 @@ void guest_emit(struct guest *guest, const char *event, const struct orr_pair *f
 void guest_tick(struct guest *guest)
 {
     guest->ticks++;
-    guest->busy_ticks += orr_runtime_next_deadline(guest->rt) == 0; /* there is something to do at this moment */
+    /* There is something to do at this moment. */
+    guest->busy_ticks += orr_runtime_next_deadline(guest->rt) == 0;
     guest_emit(guest, "tick", &(struct orr_pair){ orr_value_string("number"), orr_value_integer(guest->ticks) }, 1);
 }
 
 void guest_summary(const struct guest *guest)
 {
-    printf("host: ticks %u, while a script was busy %u, time-outs %u, disabled %u, failures %u, refused events %u\n",
+    printf("host: ticks %u, while a script was busy %u, timeouts %u, disabled %u, failures %u, refused events %u\n",
            guest->ticks, guest->busy_ticks, guest->timeouts, guest->disabled, guest->failures, guest->refused);
 }

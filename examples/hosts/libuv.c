@@ -1,5 +1,5 @@
 /*
- * A host on libuv, as Neovim and Node are.  The runtime's descriptor is watched by a uv_poll.
+ * A host on libuv, as Neovim and Node are.  A uv_poll watches the runtime's descriptor.
  *
  *     libuv SCRIPT [SECONDS]
  */
@@ -32,8 +32,9 @@ static void finish(struct host *host)
 }
 
 /*
- * One turn each time round.  libuv fires its timers once in every round, so those of the host come through between two turns however
- * long a script loops.  Errors of the descriptor itself arrive as `status`.
+ * Gives one turn in each round. libuv fires its timers once in every round, so the host's timers
+ * fire between two turns, however long a script loops.  Errors of the descriptor itself arrive as
+ * `status`.
  */
 static void on_runtime(uv_poll_t *handle, int status, int events)
 {
@@ -63,7 +64,7 @@ static void on_signal(uv_signal_t *handle, int number)
     finish(handle->data);
 }
 
-/* Which handles there are is known to the loop, so what has been made is closed by finish(), whatever fails here. */
+/* The loop knows its handles, so finish() closes those that were created, whatever fails here. */
 static int start_handles(struct host *host, int fd, uint64_t seconds)
 {
     host->runtime.data = host->tick.data = host->end.data = host->interrupt.data = host->terminate.data = host;

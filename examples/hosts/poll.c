@@ -1,6 +1,7 @@
 /*
- * A host with a loop of its own around poll(2).  It watches four descriptors: a timer for its ticks, the standard input, whose lines
- * become events for the script, signals that ask it to end, and the runtime's.
+ * A host with its own loop around poll(2).  It watches four descriptors: a timer for its ticks, the
+ * standard input, whose lines become events for the script, signals that ask it to end, and the
+ * runtime's.
  *
  *     poll SCRIPT [SECONDS]
  */
@@ -22,11 +23,11 @@ struct host {
     struct guest guest;
     struct pollfd watched[WATCHED];
     char line[256];
-    size_t length; /* of what has been read of a line */
+    size_t length; /* of the part of a line that has been read */
     bool over;
 };
 
-/* --- The host's own descriptors ------------------------------------------------------------------------------- */
+/* --- The host's own descriptors --------------------------------------------------------------- */
 
 static int open_ticks(void)
 {
@@ -39,7 +40,7 @@ static int open_ticks(void)
     return -1;
 }
 
-/* Blocks just these two: the signal that interrupts Lua, SIGRTMIN + 4, must get through. */
+/* Blocks only these two: the signal that interrupts Lua, SIGRTMIN + 4, must get through. */
 static int open_signals(void)
 {
     sigset_t set;
@@ -63,7 +64,7 @@ static void on_input(struct host *host)
     if (got < 0 && (errno == EINTR || errno == EAGAIN))
         return;
     if (got <= 0) {
-        host->watched[INPUT].fd = -1; /* the end: poll(2) passes over it from now on */
+        host->watched[INPUT].fd = -1; /* the end: poll(2) skips it from now on */
         return;
     }
     host->length += (size_t)got;
@@ -79,12 +80,13 @@ static void on_input(struct host *host)
     memmove(host->line, from, host->length);
 }
 
-/* --- The loop ------------------------------------------------------------------------------------------------- */
+/* --- The loop --------------------------------------------------------------------------------- */
 
 /*
- * The runtime's descriptor is readable while there is something to do, its timers included: so poll(2) needs no time limit on
- * their behalf.  A script that loops without end keeps it readable all the time, and is given a turn each time round, after what the
- * host has to do itself.  The signal that interrupts Lua may arrive a little late: EINTR is nothing special.
+ * The runtime's descriptor is readable while there is something to do, its timers included, so
+ * poll(2) needs no time limit for it.  A script that loops without end keeps it readable all the
+ * time, and gets a turn in each round, after the host's own work.  The signal that interrupts Lua
+ * may arrive a little late: EINTR is nothing special.
  */
 static int run(struct host *host, uint64_t seconds)
 {

@@ -1,5 +1,5 @@
 /*
- * A client for the compositor: a grey window that comes and goes, until the compositor does.
+ * A client for the compositor: a grey window that comes and goes, until the compositor ends.
  *
  *     WAYLAND_DISPLAY=... window TITLE
  */
@@ -74,7 +74,7 @@ static struct wl_buffer *make_buffer(struct client *client)
     return buffer;
 }
 
-/* False when the compositor is gone. */
+/* Returns false when the compositor is gone. */
 static bool show(struct client *client, struct wl_buffer *buffer, const char *title)
 {
     struct wl_surface *surface = wl_compositor_create_surface(client->compositor);
@@ -86,7 +86,7 @@ static bool show(struct client *client, struct wl_buffer *buffer, const char *ti
     bool there = wl_display_roundtrip(client->display) >= 0; /* it has been configured */
     wl_surface_attach(surface, buffer, 0, 0);
     wl_surface_commit(surface);
-    there = there && wl_display_roundtrip(client->display) >= 0; /* it is to be seen */
+    there = there && wl_display_roundtrip(client->display) >= 0; /* it is visible */
     nanosleep(&(struct timespec){ .tv_nsec = SHOWN_MS * 1000000L }, NULL);
     xdg_toplevel_destroy(toplevel);
     xdg_surface_destroy(shell_surface);

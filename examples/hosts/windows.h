@@ -1,4 +1,7 @@
-/* The windows of clients: puts them into the scene, gives the newest the keyboard, and tells when one comes or goes. */
+/*
+ * The windows of clients: adds them to the scene, gives the newest one the keyboard, and reports
+ * when one comes or goes.
+ */
 #ifndef WINDOWS_H
 #define WINDOWS_H
 
@@ -14,7 +17,7 @@ struct windows {
     struct wl_listener new_surface;
 };
 
-/* Ends with the display.  What it is given must live as long. */
+/* Ends with the display.  Its arguments must live as long. */
 bool windows_open(struct windows *windows, struct wl_display *display, struct wlr_scene *scene, struct wlr_seat *seat,
                   const struct desktop_listener *listener);
 

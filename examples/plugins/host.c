@@ -1,12 +1,12 @@
 /*
- * A host with plugins: loads every *.lua of a folder, loads one again when its file changes, and unloads it when the file is gone; until
- * it is told to end, by Ctrl-C or SIGTERM, or the time is up.
+ * A host with plugins.  It loads every *.lua of a folder, loads one again when its file changes,
+ * and unloads it when the file is gone.  It ends at Ctrl-C or SIGTERM, or when its time is up.
  *
  *     plugin-host FOLDER [SECONDS]
  *
- * Its loop waits for three things: a timer, on which it looks at the folder and emits a tick, signals, and the runtime.  The runtime has
- * a millisecond at a time, whatever a plugin does with it; so a plugin that loops for ever delays the next tick by that much, until it
- * is ended.
+ * Its loop waits for three things: a timer, on which it scans the folder and emits a tick, signals,
+ * and the runtime.  The runtime gets a millisecond at a time, whatever a plugin does with it.  So a
+ * plugin that loops for ever delays the next tick by that much, until it is ended.
  */
 #include "plugin.h"
 
@@ -34,7 +34,7 @@ struct host {
     int64_t ticks, last_tick;
 };
 
-/* --- The folder -------------------------------------------------------------------------------------------------------------- */
+/* --- The folder ------------------------------------------------------------------------------- */
 
 static struct plugin *find(const struct host *host, const char *name)
 {
@@ -68,7 +68,7 @@ static void look_at_file(struct host *host, const char *file)
     plugin->seen = true;
 }
 
-/* Those that the last scan has not seen. */
+/* Unloads the plugins that the last scan has not seen. */
 static void unload_unseen(struct host *host)
 {
     struct plugin **at = &host->plugins;
@@ -100,7 +100,7 @@ static void scan(struct host *host)
     unload_unseen(host);
 }
 
-/* --- The loop ------------------------------------------------------------------------------------------------------------------ */
+/* --- The loop --------------------------------------------------------------------------------- */
 
 static void tick(struct host *host, int timer)
 {
@@ -123,7 +123,7 @@ static int open_timer(void)
     return fd;
 }
 
-/* Blocks just these two: the signal that interrupts Lua must get through. */
+/* Blocks only these two: the signal that interrupts Lua must get through. */
 static int open_signals(void)
 {
     sigset_t set;
@@ -152,13 +152,13 @@ static int run(struct host *host)
         if (watched[RUNTIME].revents && orr_runtime_turn(host->rt, TURN_NS) < 0)
             error = -EIO;
     }
-    unload_unseen(host); /* as no scan has seen any since: all of them */
+    unload_unseen(host); /* no scan has marked any since: unloads all */
     close(watched[TIMER].fd);
     close(watched[SIGNALS].fd);
     return error;
 }
 
-/* --- From the beginning to the end ------------------------------------------------------------------------------------------------ */
+/* --- Start and end ---------------------------------------------------------------------------- */
 
 static void log_line(void *data, enum orr_log level, const char *message)
 {
@@ -167,7 +167,7 @@ static void log_line(void *data, enum orr_log level, const char *message)
         printf("host: %.*s\n", (int)strcspn(message, "\n"), message);
 }
 
-/* A plugin that has failed by itself.  Time-outs are noticed by the plugin that they belong to. */
+/* Reports a plugin that has failed by itself.  Each plugin counts its own timeouts. */
 static void failure(void *data, struct orr_task *task)
 {
     const struct orr_result *result = orr_task_result(task);

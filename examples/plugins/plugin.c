@@ -9,10 +9,11 @@
 
 static void say(const struct plugin *plugin, const char *what, const char *text)
 {
-    printf("[%s] %s%.*s\n", plugin->name, what, (int)strcspn(text, "\n"), text); /* its first line */
+    /* Its first line. */
+    printf("[%s] %s%.*s\n", plugin->name, what, (int)strcspn(text, "\n"), text);
 }
 
-/* --- What a plugin can do ------------------------------------------------------------------------------------------------- */
+/* --- What a plugin can do --------------------------------------------------------------------- */
 
 static int log_text(void *data, struct orr_call *call)
 {
@@ -30,12 +31,12 @@ static int version(void *data, struct orr_call *call)
     return 0;
 }
 
-/* Before each time that it is compiled: its state is new then. */
+/* Called each time before it is compiled: its state is new then. */
 static void prepare(void *data, struct lua_State *L)
 {
     if (orr_lua_set_function(L, "host.log", log_text, data) || orr_lua_set_function(L, "host.version", version, data))
         say(data, "", "has to do without the host's functions");
-    orr_events_reserve(L, "tick"); /* which only the host emits */
+    orr_events_reserve(L, "tick"); /* only the host emits it */
 }
 
 static void notice(void *data, struct lua_State *L, enum orr_lua_notice notice, const char *text)
@@ -44,7 +45,7 @@ static void notice(void *data, struct lua_State *L, enum orr_lua_notice notice, 
     say(data, notice == ORR_LUA_MEMORY_SOFT ? "hogs memory: " : "contained: ", text);
 }
 
-/* --- Its life --------------------------------------------------------------------------------------------------------------- */
+/* --- Loading and unloading -------------------------------------------------------------------- */
 
 static void remember(struct plugin *plugin, const struct stat *file)
 {
@@ -66,7 +67,8 @@ struct plugin *plugin_load(struct orr_runtime *rt, const char *name, const char 
     snprintf(plugin->name, sizeof plugin->name, "%s", name);
     remember(plugin, file);
     say(plugin, "", "is loaded");
-    static const char *const modules[] = { "async", "events", "json", "loop", NULL }; /* kept by the script */
+    /* Must live as long as the script. */
+    static const char *const modules[] = { "async", "events", "json", "loop", NULL };
     struct orr_script_options options = {
         .source = { .path = path, .name = plugin->name },
         .prepare = prepare,
@@ -99,7 +101,7 @@ void plugin_update(struct plugin *plugin, const struct stat *file)
     if (error == -EBUSY)
         return; /* the next scan tries again */
     remember(plugin, file);
-    if (!orr_script_state(plugin->script)) /* the log has said why */
+    if (!orr_script_state(plugin->script)) /* the log has the reason */
         say(plugin, "", "is not usable, until it changes again");
 }
 

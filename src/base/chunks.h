@@ -1,6 +1,7 @@
 /*
- * An array that grows without moving: chunk k holds 64 << k elements, so a handful of pointers reach four
- * million of them, an element's address never changes, and a reader needs no lock to find it.
+ * An array that grows without moving: chunk k holds 64 << k elements, so a handful of pointers
+ * reach four million of them, an element's address never changes, and a reader needs no lock to
+ * find it.
  *
  *     index    0..63   64..191   192..447   ...
  *     chunk      0        1         2

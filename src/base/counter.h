@@ -1,6 +1,6 @@
 /*
- * A counter that one thread writes and any may read.  A relaxed load and store compile to a plain add; there
- * is no read-modify-write, because there is no second writer.
+ * A counter that one thread writes and any may read.  A relaxed load and store compile to a plain
+ * add; there is no read-modify-write, because there is no second writer.
  */
 #ifndef ORR_BASE_COUNTER_H
 #define ORR_BASE_COUNTER_H

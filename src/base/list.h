@@ -1,6 +1,7 @@
 /*
- * Intrusive, circular, doubly linked lists.  A head is a link whose neighbours are the last and the first
- * element; an empty head, and an element in no list, point at themselves.  Nothing here allocates.
+ * Intrusive, circular, doubly linked lists.  A head is a link whose neighbours are the last and the
+ * first element; an empty head, and an element in no list, point at themselves.  Nothing here
+ * allocates.
  */
 #ifndef ORR_BASE_LIST_H
 #define ORR_BASE_LIST_H
@@ -29,7 +30,7 @@ static inline void list_append(struct orr_link *head, struct orr_link *link)
     head->prev = link;
 }
 
-/* Safe on a link that is in no list, as long as it was initialised. */
+/* Safe on a link in no list, if it was initialised. */
 static inline void list_remove(struct orr_link *link)
 {
     link->prev->next = link->next;

@@ -5,7 +5,7 @@
  *
  * Ctrl-C discards what was typed, or ends the tasks of the running line, which have the grace
  * period to clean up; a second one does not wait for that.  For this purpose each line has its own
- * number, as scripts have (lua/task/scripts.h).
+ * number, as scripts have (lua/task/script.h).
  */
 #include "cli/repl.h"
 

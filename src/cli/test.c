@@ -2,11 +2,10 @@
  * `orrery test`: the process that finds the test files and starts a process for each.  A Lua task
  * on the machine's clock does this (lua/cli/test/main.lua); this file starts it.
  */
-#include "cli/test.h"
-
 #include "cli/commands.h"
 #include "cli/lua_modules.h"
 #include "cli/process.h"
+#include "cli/test_file.h"
 
 #include <orrery.h>
 

@@ -8,9 +8,10 @@
  * waits is ended by the deadline of its task, which is the time limit of a test; then it can be
  * told.
  */
+#include "cli/test_file.h"
+
 #include "cli/lua_modules.h"
 #include "cli/process.h"
-#include "cli/test.h"
 #include "cli/test_options.h"
 
 #include <orrery.h>

@@ -1,37 +1,15 @@
 /*
  * Scopes: blocks of a body that have children, a deadline or a shield of their own (see scope.h).
  *
- * A scope is left when its block is over and its children are done.  That wait cannot be interrupted, because nothing may
- * outlive its scope; an interruption makes it shorter, by cancelling the children.  A cancellation that came from the
- * scope itself ends here: the task was not cancelled, only this block.
+ * A scope is left when its block is over and its children are done.  That wait cannot be
+ * interrupted, because nothing may outlive its scope; an interruption shortens it by cancelling the
+ * children.  A cancellation of the scope itself ends here: the block was cancelled, not the task.
  */
-#include "exec/scope.h"
-#include "exec/wait.h"
+#include "exec/block.h"
 
 #include "base/clock.h"
-
-static_assert(offsetof(struct orr_scope, in_wheel) - offsetof(struct orr_scope, word) ==
-                      offsetof(struct sleeper, entry.link) &&
-                  offsetof(struct orr_scope, deadline) - offsetof(struct orr_scope, word) ==
-                      offsetof(struct sleeper, entry.deadline),
-              "a scope has room for a sleeper");
-
-static struct sleeper *scope_sleeper(struct orr_scope *scope)
-{
-    return (struct sleeper *)&scope->word;
-}
-
-static void forget_deadline(struct orr_scope *scope)
-{
-    if (scope->word)
-        shard_wake_early(scope->task->worker->shard, scope_sleeper(scope));
-}
-
-void scope_forget_deadlines(struct orr_task *task)
-{
-    for (struct orr_scope *scope = task->scope; scope; scope = scope->outer)
-        forget_deadline(scope);
-}
+#include "exec/await.h"
+#include "exec/scope.h"
 
 void scope_expire(struct sleeper *sleeper)
 {
@@ -56,7 +34,7 @@ int orr_scope_enter(struct orr_task *task, struct orr_scope *scope, const struct
                      (options->move_on ? NEST_MOVE_ON : 0);
     *scope = (struct orr_scope){ .nest.flags = flags, .task = task, .outer = outer };
     scope->nest.serial = ++task->worker->scopes;
-    scope->inner = outer ? outer->inner : scope; /* round to the outermost */
+    scope->inner = outer ? outer->inner : scope; /* the innermost leads to the outermost */
     if (outer)
         outer->inner = scope;
     task->scope = scope;
@@ -82,7 +60,7 @@ int orr_scope_cancel(struct orr_scope *scope, const char *reason)
     return 0;
 }
 
-/* --- Leaving --------------------------------------------------------------------------------------------- */
+/* --- Leaving ---------------------------------------------------------------------------------- */
 
 static bool has_failed(const struct orr_scope *scope)
 {
@@ -95,13 +73,13 @@ static void leave_withdraw(struct orr_wait *wait, bool granted)
     ((struct orr_scope *)wait->source)->leaving = NULL;
 }
 
-/* Whether what happens outside the scope leaves its children nothing to live for. */
+/* Whether an interruption from outside the scope ends its children. */
 static bool is_cut(const struct orr_scope *scope)
 {
     return scope->nest.children && (scope->task->cancelled || scope->task->child_failed);
 }
 
-/* The children have been cancelled with the task, or are now; it waits for them all the same. */
+/* The children have been cancelled with the task, or are now.  The task still waits for them. */
 static void leave_interrupt(struct orr_wait *wait)
 {
     struct orr_scope *scope = wait->source;
@@ -125,7 +103,9 @@ static const struct orr_wait_kind leave_kind = {
     .awaited = leave_awaited,
 };
 
-/* The block is over: the children that are left are cancelled if it has failed, or is not to go on. */
+/*
+ * The block is over: cancels the children that are left, if the block has failed or is interrupted.
+ */
 static void look_at_children(struct orr_scope *scope)
 {
     if (has_failed(scope)) {
@@ -140,14 +120,15 @@ static void look_at_children(struct orr_scope *scope)
 static void unlink_scope(struct orr_scope *scope)
 {
     struct orr_task *task = scope->task;
-    forget_deadline(scope);
+    scope_forget_deadline(scope);
+    /* This scope is the innermost: its `inner` is the outermost. */
     if (scope->outer)
-        scope->outer->inner = scope->inner; /* which is the outermost, this being the innermost */
+        scope->outer->inner = scope->inner;
     task->scope = scope->outer;
     scope->task = NULL;
 }
 
-/* What it has come to, its children done. */
+/* The answer of a scope whose children are done. */
 static int verdict(struct orr_task *task, const struct orr_scope *scope, bool child_failed)
 {
     int error = scope->error;
@@ -160,14 +141,14 @@ static int verdict(struct orr_task *task, const struct orr_scope *scope, bool ch
     return !error && child_failed ? -ECHILD : error;
 }
 
-/* Out of the scope, in whatever way: what failed in it, and was not seen, is told now, or kept beside the error. */
+/* Leaves the scope.  Failures in it that were not seen are told now, or kept beside the error. */
 static int leave(struct orr_task *task, struct orr_scope *scope)
 {
     bool quiet = !(scope->nest.flags & (NEST_SHIELD | NEST_CANCELLED)) && !scope->nest.failures;
     unlink_scope(scope);
     int answer = verdict(task, scope, scope->nest.failures);
     if (quiet && !answer)
-        return 0; /* nothing has changed for what is outside */
+        return 0; /* nothing has changed for the task outside this scope */
     scope_refresh(task);
     bool cut = answer == -ECANCELED && !scope->error && !task->cancelled; /* by a failure outside */
     int outside = cut ? wait_interruption(task) : 0;

@@ -2,8 +2,9 @@
  * The door into exec for the layers above: src/lua, src/module and src/cli.
  *
  * A layer above touches no field of a task, a worker or a run queue.  It calls a function that says
- * what it wants: the ones below, those in spawn.h, wait.h, scope.h and watch.h, and those of the
- * public API.  Of struct orr_runtime it may read `alloc` and `log`, which never change.
+ * what it wants: one of those below, one of spawn.h, await.h, scope.h, watch.h, grace.h, tree.h or
+ * shuffle.h, or one of the public API.  Of struct orr_runtime it may read `alloc` and `log`, which
+ * never change.
  *
  * Exec knows nothing of the layers above.  It calls them by function pointer only:
  *
@@ -14,14 +15,18 @@
  *   - idle work: see worker_add_idle_work().
  *
  * Every function here is for the thread that drives the worker (`worker_current`), unless its
- * comment says *any thread*. None of them blocks; those that allocate or fail say so.
+ * comment says *any thread*.  None of them blocks; those that allocate or fail say so.
  */
 #ifndef ORR_EXEC_EXTEND_H
 #define ORR_EXEC_EXTEND_H
 
-#include "exec/runtime.h"
+#include "exec/await.h"
+#include "exec/drive.h"
+#include "exec/open.h"
+#include "exec/poll.h"
 #include "exec/scope.h"
-#include "exec/wait.h"
+#include "exec/sink.h"
+#include "exec/turn.h"
 
 #include <string.h>
 
@@ -301,7 +306,7 @@ static inline bool worker_has_ready_tasks(const struct worker *worker)
 /* The number of the turn under way. */
 static inline uint64_t worker_turn_number(const struct worker *worker)
 {
-    return counter_read(&worker->turns);
+    return counter_read(&worker->counters.turns);
 }
 
 /* The time by the runtime's clock. */
@@ -327,7 +332,7 @@ static inline bool worker_has_real_clock(const struct worker *worker)
 /* How long cancelled tasks may clean up. */
 static inline uint64_t worker_grace_ns(const struct worker *worker)
 {
-    return worker->grace_ns;
+    return worker->grace.ns;
 }
 
 /*
@@ -336,13 +341,13 @@ static inline uint64_t worker_grace_ns(const struct worker *worker)
  */
 static inline uint64_t worker_grace_end(const struct worker *worker)
 {
-    return worker->grace_end;
+    return worker->grace.end;
 }
 
 /* Whether the worker takes no more letters: a letter that arrives now is to be refused. */
 static inline bool worker_refuses_letters(const struct worker *worker)
 {
-    return worker->closing;
+    return worker->phase == WORKER_CLOSING;
 }
 
 /* The worker's tasks are in slots numbered from 0 to one below this.  It only goes up. */
@@ -362,18 +367,18 @@ static inline struct orr_task *worker_task_in(const struct worker *worker, uint3
 /* Calls `freed` last of each task that is freed, when nothing refers to it any more. */
 static inline void worker_set_task_freed(struct worker *worker, void (*freed)(struct orr_task *task))
 {
-    worker->task_freed = freed;
+    worker->tasks.freed = freed;
 }
 
 /* One pointer of the layer above; NULL at first. */
 static inline void *worker_extension(const struct worker *worker)
 {
-    return worker->extension;
+    return worker->extension.data;
 }
 
 static inline void worker_set_extension(struct worker *worker, void *extension)
 {
-    worker->extension = extension;
+    worker->extension.data = extension;
 }
 
 /* Has orr_runtime_idle() do some work, until worker_remove_idle_work().  The caller owns `work`. */

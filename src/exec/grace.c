@@ -4,11 +4,11 @@
 #include "base/text.h"
 #include "exec/scope.h"
 #include "exec/tree.h"
+#include "exec/turn.h"
 #include "exec/virtual.h"
-#include "exec/wait.h"
 
 /* Whether anything that the runtime knows of will ever move a task again. */
-static bool has_hopes(void *data)
+static bool can_go_on(void *data)
 {
     struct worker *worker = data;
     if (!worker->top.children)
@@ -25,20 +25,20 @@ static bool has_hopes(void *data)
 static void complain(struct worker *worker)
 {
     char grace[TEXT_DURATION_ROOM];
-    text_duration(grace, worker->grace_ns);
+    text_duration(grace, worker->grace.ns);
     log_line(&worker->log, ORR_LOG_WARNING,
              "worker %u: tasks were still there %s after they had been cancelled:", worker->number, grace);
     tree_log(worker);
 }
 
-bool grace_wait(struct worker *worker, uint64_t end, bool (*hopes)(void *data), void *data)
+bool grace_wait(struct worker *worker, uint64_t end, bool (*goes_on)(void *data), void *data)
 {
-    while (hopes(data)) {
+    while (goes_on(data)) {
         uint64_t now = clock_now();
         if (now >= end)
             return false;
         worker_turn(worker, end - now);
-        if (!worker_busy(worker) && !virtual_can_jump(worker) && hopes(data))
+        if (!worker_busy(worker) && !virtual_can_jump(worker) && goes_on(data))
             worker_sleep(worker, end - now);
     }
     return true;
@@ -46,12 +46,11 @@ bool grace_wait(struct worker *worker, uint64_t end, bool (*hopes)(void *data), 
 
 void grace_give(struct worker *worker)
 {
-    worker->grace_end = clock_after(clock_now(), worker->grace_ns);
+    worker->grace.end = clock_after(clock_now(), worker->grace.ns);
     if (!worker->top.children)
         return;
-    worker->grace = true;
+    worker->phase = WORKER_GRACE;
     scope_cancel(&worker->top, "shutdown");
-    if (!grace_wait(worker, worker->grace_end, has_hopes, worker))
+    if (!grace_wait(worker, worker->grace.end, can_go_on, worker))
         complain(worker);
-    worker->grace = false;
 }

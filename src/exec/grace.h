@@ -1,7 +1,7 @@
 /*
- * The last chance of tasks that have been cancelled: the worker goes on turning for them until they are done or the grace
- * period, in real time, is over.  A task that waits for nothing the runtime knows of, neither in a wait nor for I/O, with
- * nobody left below it who does, cannot be waited for either.
+ * The grace period of cancelled tasks: the worker keeps turning for them until they are done or the
+ * period, in real time, is over.  A task that waits for nothing the runtime knows of, neither in a
+ * wait nor for I/O, and has no descendant that does, is not waited for.
  */
 #ifndef ORR_EXEC_GRACE_H
 #define ORR_EXEC_GRACE_H
@@ -11,10 +11,16 @@
 
 struct worker;
 
-/* Turns while there are hopes for those who are left, until `end` of the machine's clock.  False if that comes first.  The owner, outside tasks. */
-bool grace_wait(struct worker *worker, uint64_t end, bool (*hopes)(void *data), void *data);
+/*
+ * Turns the worker while `goes_on(data)`, until `end` of the machine's clock.  False if `end` comes
+ * first.  The owner, outside tasks.
+ */
+bool grace_wait(struct worker *worker, uint64_t end, bool (*goes_on)(void *data), void *data);
 
-/* All tasks of a worker that is about to close, which are cancelled and, if they refuse to end, shown in the log. */
+/*
+ * Cancels all tasks of a worker that is about to close, and gives them the grace period.  Those
+ * that do not end are shown in the log.  The owner.
+ */
 void grace_give(struct worker *worker);
 
 #endif

@@ -1,64 +1,10 @@
 /*
- * Many waits together.  A group is itself in its task's list while it has members, so that the end of the body finds them.
- * Its members are in its own two lists, and move from *pending* to *granted* as they are granted: finding the next costs
- * the same however many there are.  A member that is handed out becomes an ordinary wait of the task.
+ * Many waits together.  A group is itself in its task's list of waits while it has members, so that
+ * the end of the body finds them.  Its members are in its own two lists, and move from *pending* to
+ * *granted* when they are granted: finding the next costs the same however many there are.  A
+ * member that is handed out becomes an ordinary wait of the task.  wait.c has the lists.
  */
-#include "exec/wait.h"
-
-static void withdraw_all(struct orr_link **members)
-{
-    while (*members)
-        wait_withdraw(container_of(*members, struct orr_wait, in_owner));
-}
-
-/* Nothing may be granted to a cancelled task.  The failure of a child can be dealt with, and the group go on. */
-static void group_interrupt(struct orr_wait *wait)
-{
-    struct orr_group *group = container_of(wait, struct orr_group, wait);
-    if (!((struct orr_task *)wait->owner)->cancelled || !group->pending)
-        return;
-    wait->value = true; /* it is not complete any more */
-    withdraw_all(&group->pending);
-}
-
-static void group_withdraw(struct orr_wait *wait, bool granted)
-{
-    (void)granted;
-    orr_group_clear(container_of(wait, struct orr_group, wait));
-}
-
-static bool group_awaited(const struct orr_wait *wait, task_each_fn *each, void *data)
-{
-    const struct orr_group *group = wait->source;
-    for (struct orr_link *link = group->pending; link; link = ring_next(group->pending, link)) {
-        const struct orr_wait *member = container_of(link, struct orr_wait, in_owner);
-        if (member->kind->awaited && !member->kind->awaited(member, each, data))
-            return false;
-    }
-    return true;
-}
-
-static const struct orr_wait_kind group_kind = {
-    .name = "any of several",
-    .withdraw = group_withdraw,
-    .interrupt = group_interrupt,
-    .awaited = group_awaited,
-};
-
-void group_enter(struct orr_task *task, struct orr_wait *wait)
-{
-    struct orr_group *group = wait->owner;
-    if (group->wait.state != WAIT_IDLE)
-        return;
-    group->wait.value = false;
-    wait_begin(task, &group->wait, group, &group_kind);
-}
-
-void group_left(struct orr_group *group)
-{
-    if (group->wait.state != WAIT_IDLE && !group->pending && !group->granted)
-        wait_pick_up(&group->wait);
-}
+#include "exec/await.h"
 
 int orr_group_add(struct orr_group *group, struct orr_wait *wait)
 {
@@ -82,7 +28,7 @@ static struct orr_wait *hand_out(struct orr_task *task, struct orr_group *group)
     return wait;
 }
 
-/* What orr_group_next() and its like answer before they look at the members; 1 to go on. */
+/* What the group functions check before they look at the members; 1 to go on. */
 static int group_poll(struct orr_task *task, struct orr_group *group)
 {
     if (!task || !group)
@@ -136,7 +82,5 @@ void orr_group_clear(struct orr_group *group)
 {
     if (!group)
         return;
-    withdraw_all(&group->pending);
-    withdraw_all(&group->granted);
-    group_left(group);
+    group_clear(group);
 }

@@ -1,6 +1,6 @@
 /*
- * Work that can wait until the host has time to spare (orr_runtime_idle()): what a layer above registers with a worker.  All of it on
- * the thread that drives the worker.
+ * Idle work: what a layer above has orr_runtime_idle() do when the host has time to spare.  All of
+ * it belongs to the worker's owner.
  */
 #ifndef ORR_EXEC_IDLE_H
 #define ORR_EXEC_IDLE_H
@@ -9,7 +9,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Embedded in whatever has such work.  `work` does some of it, until a time, and answers whether there is more. */
+/*
+ * Embedded in the object that has the work.  `work` does some of it, until a time of the machine's
+ * clock, and answers whether there is more.
+ */
 struct idle_work {
     struct idle_work *next, *previous;
     bool (*work)(struct idle_work *self, uint64_t until);

@@ -1,10 +1,9 @@
 /*
- * I/O as tasks see it.  An operation belongs to the task that started it: it is on the task's list while it
- * is in flight, its end wakes the task, and the end or cancellation of the task cancels it.
+ * I/O of tasks.  An operation belongs to the task that started it.  It is on the task's list while
+ * it is in flight, its end wakes the task, and the end or cancellation of the task cancels it.
  */
 #include "base/ring.h"
-#include "exec/wait.h"
-#include "exec/worker.h"
+#include "exec/await.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -15,7 +14,10 @@ static bool in_flight(const struct orr_io *io)
     return io->state == IO_IN_FLIGHT || io->state == IO_FINISHED;
 }
 
-/* Whether the task may start this now.  The thread first: what another thread's looks like is not ours to read. */
+/*
+ * Whether the task may start this now.  Checks the thread first: fields of another thread's task
+ * must not be read.
+ */
 static int check(const struct orr_task *task, const struct orr_io *io)
 {
     if (!task || !io)
@@ -87,12 +89,6 @@ int orr_io_cancel(struct orr_io *io)
         return -EALREADY;
     reactor_cancel(worker->reactor, io);
     return 0;
-}
-
-void io_cancel_all(struct orr_task *task)
-{
-    for (struct orr_link *link = task->ios; link; link = ring_next(task->ios, link))
-        reactor_cancel(task->worker->reactor, container_of(link, struct orr_io, in_task));
 }
 
 int orr_io_await(struct orr_task *task, struct orr_io *io)

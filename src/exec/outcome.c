@@ -1,28 +1,20 @@
-#include "exec/outcome.h"
-
+/*
+ * The public functions on one task: finishing it from inside; its result, cancellation and
+ * completion from outside; observing and awaiting it.  The worker's owner, except where the public
+ * header says otherwise.
+ */
+#include "exec/await.h"
+#include "exec/observer.h"
 #include "exec/scope.h"
 
 #include <string.h>
-
-/* The first of a task's failures, if it failed with that. */
-static struct orr_task *cause(const struct orr_task *task)
-{
-    return task->by_child && task->own.failures ? task_of_sibling(task->own.failures) : NULL;
-}
-
-const struct orr_result *outcome_of(struct orr_task *task)
-{
-    while (task->own_error)
-        task = cause(task);
-    return &task->result;
-}
 
 static bool on_its_thread(const struct orr_task *task)
 {
     return task->worker == worker_current;
 }
 
-/* --- From inside ------------------------------------------------------------------------------------------ */
+/* --- From inside ------------------------------------------------------------------------------ */
 
 enum orr_poll orr_task_finish(struct orr_task *task, struct orr_result result)
 {
@@ -32,7 +24,7 @@ enum orr_poll orr_task_finish(struct orr_task *task, struct orr_result result)
         return ORR_DONE;
     }
     if (!task->settled) {
-        struct orr_result before = task->result; /* of a body that finished twice in one poll */
+        struct orr_result before = task->result; /* set if the body finished twice in one poll */
         task->result = result;
         if (before.drop)
             before.drop(before.value);
@@ -51,7 +43,29 @@ enum orr_poll orr_task_fail(struct orr_task *task, int error)
     return orr_task_finish(task, (struct orr_result){ .error = error });
 }
 
-/* --- From outside ----------------------------------------------------------------------------------------- */
+/* --- Who it is -------------------------------------------------------------------------------- */
+
+unsigned orr_task_worker(const struct orr_task *task)
+{
+    return task ? task->worker->number : 0;
+}
+
+struct orr_runtime *orr_task_runtime(const struct orr_task *task)
+{
+    return task ? task->worker->runtime : NULL;
+}
+
+const char *orr_task_name(const struct orr_task *task)
+{
+    return task ? task->name : NULL;
+}
+
+struct orr_task *orr_task_current(void)
+{
+    return worker_current ? worker_current->polling : NULL;
+}
+
+/* --- From outside ----------------------------------------------------------------------------- */
 
 bool orr_task_done(const struct orr_task *task)
 {
@@ -68,7 +82,7 @@ const struct orr_result *orr_task_result(struct orr_task *task)
 
 struct orr_task *orr_task_cause(const struct orr_task *task)
 {
-    return orr_task_done(task) ? cause(task) : NULL;
+    return orr_task_done(task) ? task_cause(task) : NULL;
 }
 
 struct orr_task *orr_task_failed_child(const struct orr_task *task)
@@ -102,7 +116,7 @@ void orr_task_errors(struct orr_task *task,
     for (struct orr_task *at = task; at; at = next_failure(task, at))
         if (at->failed && at->life == TASK_DONE && !at->by_child)
             each(data, at, &at->result);
-    /* What a body came to after a child's failure had come first: behind all those. */
+    /* Behind all those: the errors of bodies that came after a child's failure. */
     for (struct orr_task *at = task; at; at = next_failure(task, at))
         if (at->own_error)
             each(data, at, &at->result);
@@ -155,24 +169,7 @@ int orr_task_detach(struct orr_task *task)
     return 0;
 }
 
-/* --- Observers --------------------------------------------------------------------------------------------- */
-
-static void unobserve(struct orr_wait *wait, bool granted)
-{
-    (void)granted;
-    ring_remove(&((struct orr_task *)wait->source)->watchers, &wait->in_source);
-}
-
-const struct orr_wait_kind observer_kind = { .name = "observer", .withdraw = unobserve };
-
-void outcome_observe(struct orr_task *task, struct orr_observer *observer, const struct orr_wait_kind *kind)
-{
-    observer->wait.owner = NULL;
-    observer->wait.kind = kind;
-    observer->wait.source = task;
-    observer->wait.state = WAIT_WAITING;
-    ring_append(&task->watchers, &observer->wait.in_source);
-}
+/* --- Observers -------------------------------------------------------------------------------- */
 
 int orr_task_observe(struct orr_task *task, struct orr_observer *observer)
 {
@@ -185,21 +182,19 @@ int orr_task_observe(struct orr_task *task, struct orr_observer *observer)
     if (task->life == TASK_DONE)
         observer->done(task, observer->data);
     else
-        outcome_observe(task, observer, &observer_kind);
+        observe(task, observer, &observer_kind);
     return 0;
 }
 
 void orr_task_unobserve(struct orr_observer *observer)
 {
-    if (!observer || observer->wait.state != WAIT_WAITING)
-        return;
-    observer->wait.state = WAIT_IDLE;
-    unobserve(&observer->wait, false);
+    if (observer && observer->wait.state == WAIT_WAITING)
+        unobserve(observer);
 }
 
-/* --- Awaiting ----------------------------------------------------------------------------------------------- */
+/* --- Awaiting --------------------------------------------------------------------------------- */
 
-/* Who waits for a task keeps it, and has a claim on its failure. */
+/* A waiter holds a reference to the task and a claim on its failure; both end here. */
 static void await_over(struct orr_task *other)
 {
     scope_unclaim(other);
@@ -223,7 +218,7 @@ static const struct orr_wait_kind await_kind = { .name = "a task",
                                                  .withdraw = await_withdraw,
                                                  .awaited = await_awaited };
 
-/* Whether `other` is `task`, or above it, and so cannot be done before it. */
+/* Whether `other` is `task` or an ancestor, and so cannot be done before it. */
 static bool is_above(const struct orr_task *other, struct orr_task *task)
 {
     while (task && task != other && task->depth > other->depth)
@@ -231,7 +226,10 @@ static bool is_above(const struct orr_task *other, struct orr_task *task)
     return task == other;
 }
 
-/* Whether the task is to begin to wait for a failure that is its own to hear of: then it hears of that, and of no other. */
+/*
+ * Whether the task begins to await a failed child whose failure it has not been told of: then the
+ * wait tells it of this failure, and of no other.
+ */
 static bool awaits_own_failure(const struct orr_task *task, const struct orr_wait *wait, const struct orr_task *other)
 {
     return task && wait && other && wait->state == WAIT_IDLE && wait_allowed(task) && !task->cancelled &&

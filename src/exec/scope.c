@@ -1,11 +1,12 @@
 #include "exec/scope.h"
 
-#include "exec/outcome.h"
+#include "exec/observer.h"
+#include "exec/tasks.h"
 #include "exec/wait.h"
 
-/* --- The walk ------------------------------------------------------------------------------------------- */
+/* --- The walk --------------------------------------------------------------------------------- */
 
-/* The first child in this nest, or in those inside it. */
+/* The first child in this nest, or in the nests inside it. */
 static struct orr_task *first_from(struct orr_nest *nest, bool shields)
 {
     for (; nest; nest = nest_inner(nest)) {
@@ -54,7 +55,7 @@ bool scope_each_child(const struct orr_nest *nest, bool (*each)(void *data, stru
     return true;
 }
 
-/* --- Down: cancellation ---------------------------------------------------------------------------------- */
+/* --- Down: cancellation ----------------------------------------------------------------------- */
 
 static bool has_fresh(const struct orr_nest *nest)
 {
@@ -69,7 +70,14 @@ const char *scope_reason(struct orr_nest *nest)
     return NULL;
 }
 
-/* What `by_failure` cancels comes before what is ready. */
+/* Asks for all I/O of a task to be given up. */
+static void cancel_ios(struct orr_task *task)
+{
+    for (struct orr_link *link = task->ios; link; link = ring_next(task->ios, link))
+        reactor_cancel(task->worker->reactor, container_of(link, struct orr_io, in_task));
+}
+
+/* `by_failure`: the task goes before ready ones. */
 static void refresh(struct orr_task *task, bool by_failure)
 {
     if (task->life != TASK_LIVE)
@@ -84,7 +92,7 @@ static void refresh(struct orr_task *task, bool by_failure)
     task->cancelled = scope_reason(task_innermost(task));
     task->child_failed = failed;
     if (task->cancelled && !was_cancelled) {
-        io_cancel_all(task);
+        cancel_ios(task);
         waits_interrupt(task, by_failure);
     } else if (failed && !had_failed) {
         worker_ready_interrupted(task->worker, task);
@@ -96,7 +104,7 @@ void scope_refresh(struct orr_task *task)
     refresh(task, false);
 }
 
-/* False if it was marked already: the first reason stays. */
+/* False if it was marked already: then the first reason stays. */
 static bool mark_cancelled(struct orr_nest *nest, const char *reason)
 {
     if (nest->flags & NEST_CANCELLED)
@@ -106,7 +114,7 @@ static bool mark_cancelled(struct orr_nest *nest, const char *reason)
     return true;
 }
 
-/* False if it was cancelled already, and with it all below. */
+/* False if the task was cancelled already, and all below it. */
 static bool cancel_one(struct orr_task *task, const char *reason, bool by_failure)
 {
     if (!mark_cancelled(&task->own, reason))
@@ -117,7 +125,7 @@ static bool cancel_one(struct orr_task *task, const char *reason, bool by_failur
     return true;
 }
 
-/* The children that there are, and all below them. */
+/* Cancels the children of a nest, and all below them. */
 static void cancel_below(struct orr_nest *nest, const char *reason, bool by_failure)
 {
     struct orr_task *task = scope_walk_first(nest, true);
@@ -140,7 +148,7 @@ void scope_cancel(struct orr_nest *nest, const char *reason)
     reason = reason ? reason : "cancelled";
     bool body = task && nest == &task->own;
     if (!(body ? cancel_one(task, reason, false) : mark_cancelled(nest, reason)))
-        return; /* and so was all below */
+        return; /* all below is cancelled, too */
     if (task && !body)
         scope_refresh(task);
     cancel_below(nest, reason, false);
@@ -162,9 +170,9 @@ void scope_adopt(struct orr_nest *nest, struct orr_task *task)
         task->cancelled = mark_cancelled(&task->own, reason);
 }
 
-/* --- Up: failure ------------------------------------------------------------------------------------------ */
+/* --- Up: failure ------------------------------------------------------------------------------ */
 
-/* Takes a failure out of the nest that keeps it.  The reference is the caller's now. */
+/* Takes a failure out of its nest.  The caller owns the reference now. */
 static void failure_take(struct orr_task *task)
 {
     assert(task->parent);
@@ -180,7 +188,7 @@ static void failure_put(struct orr_nest *nest, struct orr_task *task, enum failu
     task->parent = nest;
 }
 
-/* Those that a body was told of, and has gone on after. */
+/* Drops the failures that a body was told of and went on after. */
 static void forget_seen(struct orr_nest *nest)
 {
     while (nest->failures && task_of_sibling(nest->failures)->failure == FAILURE_SEEN) {
@@ -242,18 +250,18 @@ void scope_tell_all(struct orr_task *task, struct orr_nest *nest, bool news)
         child->parent = own;
         ring_append(&told, &child->sibling);
     }
-    ring_join(&told, &own->failures); /* in front of what is fresh */
+    ring_join(&told, &own->failures); /* before the fresh ones */
     own->failures = told;
 }
 
-/* Whatever becomes of the task, its children are not needed any more, nor are any that are yet to come. */
+/* The task needs its children no more, nor any that are still to come. */
 static void cancel_children(struct orr_task *task, const char *reason)
 {
     mark_cancelled(&task->own, reason);
     cancel_below(&task->own, reason, task->failed);
 }
 
-/* An ENDING task that has come to nothing worse yet fails with the first failure of its children. */
+/* An ENDING task without an error of its own fails with the first failure of its children. */
 static bool may_fail_by_child(const struct orr_task *task)
 {
     return !task->failed && !task->settled && !task->cut && task->result.error != -ECANCELED &&
@@ -266,7 +274,7 @@ static void fail_up(struct orr_task *task, struct orr_nest *nest)
     static const char reason[] = "a sibling has failed";
     struct orr_task *parent = nest_task(nest);
     if (parent->life == TASK_ENDING)
-        nest = &parent->own; /* of a scope that its body never left, nobody will ask again */
+        nest = &parent->own; /* nobody asks a scope that the body never left */
     failure_put(nest, task, FAILURE_FRESH);
     task->failed_as = task->worker->failures++;
     task->references++;
@@ -284,15 +292,16 @@ static void fail_up(struct orr_task *task, struct orr_nest *nest)
 }
 
 /*
- * Somebody waits for a failed task, and has been told, but has not looked yet.  Should nobody look, the parent is to hear of
- * it after all; so it is kept as long.
+ * A waiter of a failed task has been told, and has not looked yet.  If it never looks, the parent
+ * must hear of the failure after all; so the failure is kept until then.
  */
 static void claim_up(struct orr_task *task, struct orr_task *parent, struct orr_nest *nest)
 {
     task->failure = FAILURE_CLAIMED;
     task->parent = &orr_task_ref(parent)->own;
-    task->sibling.next = (struct orr_link *)nest; /* to be compared with, not looked at: it may be gone by then, */
-    task->failed_as = nest->serial;               /* or another in its place */
+    /* Only compared, never followed: the nest may be gone by then, or another be at its address. */
+    task->sibling.next = (struct orr_link *)nest;
+    task->failed_as = nest->serial;
 }
 
 static struct orr_task *claim_back(struct orr_task *task)
@@ -322,7 +331,7 @@ void scope_unclaim(struct orr_task *task)
     orr_task_unref(parent);
 }
 
-/* The last child of a scope that is being left has gone. */
+/* Ends the wait for a scope that is being left, if its last child is gone. */
 static void tell_leaver(struct orr_nest *nest)
 {
     if (!(nest->flags & NEST_BLOCK) || nest->children)
@@ -340,7 +349,7 @@ bool scope_disown_failure(struct orr_task *task)
     }
     struct orr_task *parent = task->failure == FAILURE_FRESH ? nest_task(task->parent) : NULL;
     if (!parent || parent->life == TASK_DONE || parent->by_child)
-        return false; /* it has become the parent's own, or is kept with it */
+        return false; /* the failure is the parent's own already, or kept with the parent */
     failure_take(task);
     scope_refresh(parent);
     orr_task_unref(task);
@@ -361,9 +370,9 @@ void scope_detach(struct orr_task *task)
     scope_settle(parent);
 }
 
-/* --- The end ------------------------------------------------------------------------------------------------ */
+/* --- The end ---------------------------------------------------------------------------------- */
 
-/* What the scopes that the body has not left keep becomes the task's own, the oldest first. */
+/* Moves the failures of scopes that the body has not left to the task's own nest, oldest first. */
 static void gather_failures(struct orr_task *task)
 {
     if (!task->scope)
@@ -382,7 +391,7 @@ static void gather_failures(struct orr_task *task)
         failure_put(&task->own, task_of_sibling(ring_pop(&all)), FAILURE_FRESH);
 }
 
-/* Whether the task has failed, as far as its body and the failures so far say. */
+/* Decides whether the task has failed, from its body and the failures so far. */
 static void judge(struct orr_task *task)
 {
     struct orr_nest *own = &task->own;
@@ -393,20 +402,32 @@ static void judge(struct orr_task *task)
     } else if (error == -ECHILD && told) {
         task->failed = task->by_child = true;
     } else if (error == -ECANCELED && own->flags & NEST_CANCELLED) {
-        return; /* on purpose: what failed meanwhile is kept, and fails nobody */
+        return; /* ended on purpose: what failed meanwhile is kept, and fails nobody */
     } else if (has_fresh(own) && !(own->flags & NEST_SUPERVISE)) {
         forget_seen(own);
-        task->failed = task->by_child = true; /* it came first */
+        task->failed = task->by_child = true; /* the child's failure came first */
     } else if (error) {
         task->failed = true;
     }
 }
 
+/* The body is over: nothing waits for it, no waker names it, and its I/O is being cancelled. */
+static void retire(struct orr_task *task)
+{
+    for (struct orr_scope *scope = task->scope; scope; scope = scope->outer)
+        scope_forget_deadline(scope);
+    if (task->waits)
+        waits_abandon(task);
+    task_retire(&task->worker->tasks, task);
+    if (task->ios) {
+        task->worker->tasks.io_ending++;
+        cancel_ios(task);
+    }
+}
+
 void scope_body_over(struct orr_task *task)
 {
-    if (task->scope)
-        scope_forget_deadlines(task);
-    task_retire(task->worker, task);
+    retire(task);
     gather_failures(task);
     judge(task);
     if (task->settled)
@@ -428,6 +449,13 @@ void scope_drop_body(struct orr_task *task)
     scope_body_over(task);
 }
 
+const struct orr_result *outcome_of(struct orr_task *task)
+{
+    while (task->own_error)
+        task = task_cause(task);
+    return &task->result;
+}
+
 static void drop_value(struct orr_task *task)
 {
     struct orr_result result = task->result;
@@ -436,7 +464,7 @@ static void drop_value(struct orr_task *task)
         result.drop(result.value);
 }
 
-/* Those who wait, and those who observe, in the order in which they came. */
+/* Tells waiters and observers, in the order in which they came. */
 static void tell_watchers(struct orr_task *task, bool top)
 {
     while (task->watchers) {
@@ -452,7 +480,10 @@ static void tell_watchers(struct orr_task *task, bool top)
     }
 }
 
-/* With the failure of a child, unless there is an error of its own to keep: then orr_task_result() goes and looks. */
+/*
+ * The task ends with the failure of its child, unless it has an error of its own: then outcome_of()
+ * finds the child's.
+ */
 static void take_over_result(struct orr_task *task)
 {
     task->own_error = task->result.error && task->result.error != -ECHILD;
@@ -460,7 +491,7 @@ static void take_over_result(struct orr_task *task)
         return;
     drop_value(task);
     task->result = *outcome_of(task_of_sibling(task->own.failures));
-    task->result.drop = NULL; /* the child's, which is kept as long */
+    task->result.drop = NULL; /* the value is the child's, which is kept as long */
 }
 
 static void conclude(struct orr_task *task)
@@ -470,18 +501,18 @@ static void conclude(struct orr_task *task)
         task->result.error = -ECANCELED;
     }
     if (task->own.failures && !task->failed && !task->settled && !task->result.error)
-        task->failed = task->by_child = true; /* a supervisor, at its end */
+        task->failed = task->by_child = true; /* a supervisor fails only at its end */
     if (task->by_child)
         take_over_result(task);
 }
 
-/* Nothing of the parent is touched after watchers have been told: they may end it. */
+/* After the watchers were told, the parent must not be touched: they may end it. */
 static void complete(struct orr_task *task)
 {
     struct orr_nest *nest = task->parent;
     struct orr_task *parent = nest_task(nest);
     conclude(task);
-    task_bury(task->worker, task);
+    task_finish(&task->worker->tasks, task);
     ring_remove(&nest->children, &task->sibling);
     task->parent = NULL;
     if (parent) {
@@ -507,7 +538,7 @@ void scope_settle(struct orr_task *task)
     }
 }
 
-/* --- References -------------------------------------------------------------------------------------------- */
+/* --- References ------------------------------------------------------------------------------- */
 
 struct orr_task *orr_task_ref(struct orr_task *task)
 {
@@ -516,13 +547,16 @@ struct orr_task *orr_task_ref(struct orr_task *task)
     return task;
 }
 
-/* Whether the last reference goes while there is an error in it that nobody has seen, and nobody else has. */
+/* Whether the task has an error that nobody has seen, and that no nest keeps. */
 static bool unseen(const struct orr_task *task)
 {
     return !task->observed && task->failure == FAILURE_NONE && (task->failed || task->own.failures);
 }
 
-/* Tasks whose last reference is gone, linked by `sibling`, so that a long chain of causes is freed in a loop. */
+/*
+ * Frees tasks whose last reference is gone.  They are linked by `sibling`, so a long chain of
+ * causes is freed in a loop.
+ */
 static void release(struct orr_task *task)
 {
     struct worker *worker = task->worker;
@@ -532,7 +566,7 @@ static void release(struct orr_task *task)
         task = task_of_sibling(ring_pop(&gone));
         task->references = 1; /* for the sink to use */
         if (unseen(task))
-            sink_report(task);
+            worker->report_unseen(task);
         if (task->references > 1) { /* the sink keeps it */
             task->references--;
             continue;
@@ -541,12 +575,12 @@ static void release(struct orr_task *task)
         while (task->own.failures) {
             struct orr_task *child = task_of_sibling(task->own.failures);
             failure_take(child);
-            child->observed = true; /* by whoever saw its parent, or the sink */
+            child->observed = true; /* its parent was seen, or the sink was told */
             if (!--child->references)
                 ring_append(&gone, &child->sibling);
         }
         if (!--task->references)
-            task_free(worker, task);
+            task_free(&worker->tasks, task);
     }
 }
 
@@ -555,7 +589,7 @@ void orr_task_unref(struct orr_task *task)
     if (!task || --task->references)
         return;
     if (!task->failed && !task->own.failures && !task->result.drop)
-        task_free(task->worker, task); /* nothing that anybody could have to be told */
+        task_free(&task->worker->tasks, task); /* nothing that anybody must be told */
     else
         release(task);
 }

@@ -20,20 +20,25 @@
 enum {
     PAUSE_FIRST = 50000, /* nanoseconds between looks at a thread that sleeps */
     PAUSE_LAST = 1000000,
-    TOO_LATE = 50000,  /* after a look, for what it has found */
-    RUN_LEAST = 30000, /* a thread that comes from one sleep and goes to the next runs for less than that, */
-    RUN_SHARE = 16,    /* or for less than this part of the time */
+    TOO_LATE = 50000, /* after a look, its finding is too old */
+    /*
+     * A thread that goes from one sleep to the next runs for less than RUN_LEAST, or for less than
+     * one RUN_SHARE-th of the time.
+     */
+    RUN_LEAST = 30000,
+    RUN_SHARE = 16,
     EVENTS = 16,
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pid_t process;    /* whose thread the sentinel is: a child of fork(2) has none */
-static int timers = -1;  /* its epoll, on the timers of all wards */
-static bool has_barrier; /* the sentinel's own; else a thread that is not busy gets the signal, too */
+static pid_t process;   /* the process that has the sentinel: a child of fork(2) has none */
+static int timers = -1; /* its epoll, on the timers of all wards */
+/* membarrier(2) works; without it a thread that is not busy gets the signal, too */
+static bool has_barrier;
 
-/* --- Looking --------------------------------------------------------------------------------------------------------- */
+/* --- Looking ---------------------------------------------------------------------------------- */
 
-/* Opens what the kernel tells of a thread, unless it is open already. */
+/* Opens the kernel's file about a thread, unless it is open already. */
 static int state_file(struct sentinel_ward *ward, pid_t thread)
 {
     char path[64];
@@ -47,7 +52,10 @@ static int state_file(struct sentinel_ward *ward, pid_t thread)
     return ward->state;
 }
 
-/* "123 (a name) S 1 ...": R is a thread that runs, or would if it had a processor.  One that nothing is known of is awake. */
+/*
+ * The file reads "123 (a name) S 1 ...": R is a thread that runs, or would run if it had a
+ * processor.  A thread that nothing is known of counts as awake.
+ */
 static bool is_awake(struct sentinel_ward *ward, pid_t thread)
 {
     char text[64]; /* a name has 15 bytes */
@@ -57,7 +65,7 @@ static bool is_awake(struct sentinel_ward *ward, pid_t thread)
     return !name_end || name_end + 2 >= text + size || name_end[2] == 'R';
 }
 
-/* What a thread has run so far; 0 if that cannot be known. */
+/* The CPU time of a thread so far; 0 if it cannot be known. */
 static uint64_t read_clock(int clock)
 {
     struct timespec time;
@@ -65,8 +73,8 @@ static uint64_t read_clock(int clock)
 }
 
 /*
- * Whether it runs, and will for some time: it is awake, and was at the last look, and has got something done meanwhile.  One that has just
- * woken up may be about to go to sleep again.
+ * Whether the thread runs, and will for some time: it is awake, was at the last look, and got
+ * something done meanwhile.  One that has just woken up may be about to sleep again.
  */
 static bool runs(struct sentinel_ward *ward, pid_t thread, uint64_t now)
 {
@@ -83,7 +91,7 @@ static bool runs(struct sentinel_ward *ward, pid_t thread, uint64_t now)
     return ward->awake && !cpu;
 }
 
-/* False if it is to be tried again: too many signals are pending. */
+/* Sends the signal.  False if it must be tried again: too many signals are pending. */
 static bool send(const struct sentinel_ward *ward, pid_t thread)
 {
     siginfo_t info;
@@ -96,7 +104,10 @@ static bool send(const struct sentinel_ward *ward, pid_t thread)
     return !syscall(SYS_rt_tgsigqueueinfo, getpid(), thread, ward->signal, &info) || errno != EAGAIN;
 }
 
-/* The thread is not busy.  Whether it sets the timer again when it is; if not, it has just become busy, and counts on the signal. */
+/*
+ * For a thread that is not busy: whether it will set the timer again when it is.  If not, it has
+ * just become busy, and counts on the signal.
+ */
 static bool is_let_go(const struct sentinel_ward *ward)
 {
     if (!has_barrier)
@@ -108,7 +119,10 @@ static bool is_let_go(const struct sentinel_ward *ward)
            atomic_load_explicit(ward->set, memory_order_relaxed) != SENTINEL_UNSET;
 }
 
-/* Whether there is nothing more to look for.  A thread that is gone gets no signal, and needs none. */
+/*
+ * Looks at one ward; true if there is nothing more to look for.  A thread that is gone gets no
+ * signal, and needs none.
+ */
 static bool look(struct sentinel_ward *ward, uint64_t now)
 {
     pid_t thread = atomic_load_explicit(&ward->thread, memory_order_relaxed);
@@ -125,7 +139,7 @@ static bool look(struct sentinel_ward *ward, uint64_t now)
     return false;
 }
 
-/* Looks where it is time to; answers when the next look is due. */
+/* Looks at all wards whose time it is; answers when the next look is due. */
 static uint64_t look_at_all(struct sentinel_ward **wards)
 {
     uint64_t next = UINT64_MAX;
@@ -178,7 +192,7 @@ static void *stand_guard(void *data)
     return NULL;
 }
 
-/* --- Starting --------------------------------------------------------------------------------------------------------- */
+/* --- Starting --------------------------------------------------------------------------------- */
 
 /* Under the lock.  Negative errno. */
 static int start(int fd)
@@ -221,7 +235,8 @@ int sentinel_open(struct sentinel_ward *ward, int signal, _Atomic(void *) volati
     int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     if (fd < 0)
         return -errno;
-    if (ward->signal != signal || ward->busy != busy) { /* a ward that is used again may be looked at by the sentinel */
+    /* The sentinel may be looking at a ward that is used again. */
+    if (ward->signal != signal || ward->busy != busy) {
         ward->signal = signal;
         ward->busy = busy;
         ward->set = set;
@@ -249,7 +264,8 @@ void sentinel_close(struct sentinel_ward *ward)
 
 void sentinel_move(struct sentinel_ward *ward)
 {
-    clockid_t clock = CLOCK_THREAD_CPUTIME_ID; /* of the sentinel's, if the thread's own is not to be had */
+    /* The sentinel's own clock, if the thread's cannot be had. */
+    clockid_t clock = CLOCK_THREAD_CPUTIME_ID;
     pthread_getcpuclockid(pthread_self(), &clock);
     atomic_store_explicit(&ward->clock, clock, memory_order_relaxed);
     atomic_store_explicit(&ward->thread, gettid(), memory_order_relaxed);

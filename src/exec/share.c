@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 
-/* --- The ring -------------------------------------------------------------------------------------------------- */
+/* --- The ring --------------------------------------------------------------------------------- */
 
 void shares_init(struct shares *shares)
 {
@@ -16,12 +16,15 @@ void share_open(struct share *share)
     share->open = true;
 }
 
-/* What it may run before the others, having had nothing to do: as if each had had the same part of the time since. */
+/*
+ * The credit of a share that had nothing to do: as if each share had had the same part of the time
+ * since.
+ */
 static void earn(struct shares *shares, struct share *share)
 {
     uint32_t others = shares->listed ? shares->listed : 1;
     if (others == 1 && shares->timed)
-        shares->mark = clock_now(); /* nobody has measured so far */
+        shares->mark = clock_now(); /* no time was measured while the share was alone */
     int64_t since = share->idle_since ? (int64_t)(shares->mark - share->idle_since) / others : SHARE_NS;
     int64_t missing = SHARE_NS - share->credit;
     if (missing > 0)
@@ -46,7 +49,7 @@ void share_enter(struct shares *shares, struct share *share)
         shares->changed = true;
         earn(shares, share);
     } else if (share->credit < SHARE_NS) {
-        share->credit = SHARE_NS; /* nobody waits */
+        share->credit = SHARE_NS; /* no other share waits */
     }
     if (shares->first && share->credit > 0) {
         insert(shares, share, shares->fresh);
@@ -118,7 +121,7 @@ void share_close(struct shares *shares, struct share *share)
         share_push_interrupted(shares, &shares->own, task);
 }
 
-/* --- Queues ---------------------------------------------------------------------------------------------------- */
+/* --- Queues ----------------------------------------------------------------------------------- */
 
 void share_push_late(struct shares *shares, struct share *share, struct orr_task *task, bool front)
 {
@@ -163,7 +166,7 @@ bool share_remove(struct shares *shares, struct share *share, struct orr_task *t
     return true;
 }
 
-/* --- Turns ------------------------------------------------------------------------------------------------------- */
+/* --- Turns ------------------------------------------------------------------------------------ */
 
 static int64_t stretch(const struct shares *shares)
 {
@@ -185,7 +188,7 @@ static void first_to_the_end(struct shares *shares)
     shares->last = share;
 }
 
-/* One that has run for too long is passed over, and has a little more each time. */
+/* A share without credit is passed over, and gets a little more each time. */
 struct share *shares_next(struct shares *shares)
 {
     struct share *share;

@@ -1,32 +1,37 @@
 /*
- * How a worker's time is shared.  Tasks belong to *shares*: each isolate is one, and the tasks of the host are one more.  The worker gives
- * its time to the shares first, in turn, and then, inside one, to its tasks, first come, first served.  However many tasks a share
- * has, it gets no more time than the others.
+ * How a worker's time is shared.  Tasks belong to *shares*: each isolate is one, and the tasks of
+ * the host are one more.  The worker gives its time to the shares in turn, and inside a share to
+ * its tasks, first come, first served.  However many tasks a share has, it gets no more time than
+ * the others.
  *
- * The ring holds the shares that have something to do.  The first of them is polled until its credit is used up: a stretch of SHARE_NS, or less
- * if there are many.  Then it goes to the end, and has a new stretch when it is first again.  A share that ran for longer has less the next time;
- * one whose tasks all wait for the next pass ends this one, and goes on in that with what is left.
+ * The ring holds the shares that have something to do.  The first share is polled until its credit
+ * is used up: a stretch of SHARE_NS, or less if there are many shares.  Then it goes to the end,
+ * and gets a new stretch when it is first again.  A share that ran for longer gets less the next
+ * time.  A share whose tasks all wait for the next pass ends this pass, and goes on in the next
+ * with the credit that is left.
  *
- * A share that has something to do again comes first, behind others of the same kind (they are *fresh*), so that a timer of it waits for the
- * poll under way and for no stretch of those that are always busy.  It brings the credit that it went away with, and as much as each of the
- * others may have had meanwhile, at most a stretch; without credit it goes to the end.  So nobody gets more by sleeping often.
+ * A share that has something to do again is *fresh*: it goes to the front, behind other fresh
+ * shares.  So its timer waits for the poll under way, and not for a stretch of shares that are
+ * always busy.  It keeps the credit with which it left, and gets what each other share may have had
+ * meanwhile, at most a stretch.  Without credit it goes to the end.  So no share gets more by
+ * sleeping often.
  *
- * Inside a share, tasks that were interrupted come first: because a child has failed, because a task that they await
- * has, or because they are cancelled after a failure.  So a parent hears of a failure before siblings that are ready run
- * on, and what is cancelled because of it ends before them.  Such a task may be in another queue as well, in the middle,
- * and stays there: it is polled once more from there, which does no harm, and so nothing is ever searched.  What one
- * failure can interrupt is bounded by the number of tasks; after about twice as many such polls in a row, one ready task
- * has its turn: tasks that go on interrupting each other do not keep the others waiting for ever.  Between shares, an
- * interruption changes nothing: a share that has nothing else to do comes first by being fresh, and another waits for
- * its turn.
+ * Inside a share, interrupted tasks come first: a child has failed, an awaited task has failed, or
+ * the task is cancelled after a failure.  So a parent hears of a failure before ready siblings run
+ * on, and the tasks that are cancelled for it end before them.  An interrupted task may also be in
+ * the middle of another queue, and stays there: it is polled once more from there, which does no
+ * harm, and nothing is ever searched.  One failure interrupts at most all tasks; after about twice
+ * as many such polls in a row, one ready task is polled.  So tasks that keep interrupting each
+ * other cannot starve the others.  Between shares, an interruption changes nothing.
  *
- * While only one share has something to do, no time is measured, and nothing differs from a single queue.  On a clock of the tests' own, or if
- * ready tasks are taken at random, polls are counted in place of time: the order is to be the same each time.
+ * While only one share has something to do, no time is measured, and the shares behave like a
+ * single queue.  On a virtual or manual clock, or when ready tasks are taken at random, polls are
+ * counted in place of time, so that the order is the same each time.
  *
- * A task belongs to the share of its parent, unless it is told otherwise.
+ * A task belongs to the share of its parent, unless its creator says otherwise.
  *
- * All of it belongs to the worker's owner.  A share is part of what it stands for, and must be closed before that is freed: see
- * worker_close_share().
+ * All of it belongs to the worker's owner.  A share is embedded in the object that it stands for,
+ * and must be closed before that is freed: see worker_close_share().
  */
 #ifndef ORR_EXEC_SHARE_H
 #define ORR_EXEC_SHARE_H
@@ -35,44 +40,50 @@
 
 #define SHARE_NS INT64_C(2000000)
 #define SHARE_SHORTEST_NS INT64_C(250000)
-#define SHARE_ROUND_NS INT64_C(16000000) /* all stretches together, until they are as short as that */
+/* All stretches together, until each is SHARE_SHORTEST_NS. */
+#define SHARE_ROUND_NS INT64_C(16000000)
 
 enum {
-    SHARE_POLLS = 16,  /* as much as SHARE_NS, where polls are counted */
-    SHARE_DEBT_MAX = 8 /* times SHARE_NS, that one which could not be interrupted has to wait */
+    SHARE_POLLS = 16, /* polls that stand for SHARE_NS, where polls are counted */
+    /* Times SHARE_NS: the most that a share can owe after a poll that nothing interrupted. */
+    SHARE_DEBT_MAX = 8
 };
 
 struct share {
     struct queue ready;
-    struct queue deferred; /* woken during their own poll: ready in the next pass */
+    struct queue deferred; /* woken during their own poll; ready in the next pass */
     struct {
-        struct orr_task *first, *last; /* linked by `next_interrupted` */
-        uint64_t polls_left;           /* before a ready task has its turn; 0 when one has just had it */
+        struct orr_task *first, *last; /* by `next_interrupted` */
+        uint64_t polls_left;           /* until a ready task is polled; 0: one has just been */
     } interrupted;
-    struct queue late;  /* have used up their time: go on when nothing else of the share is ready, one in each pass */
+    /*
+     * Have used up their time slice.  One goes on in each pass, when nothing else of the share is
+     * ready.
+     */
+    struct queue late;
     struct share *next; /* in the ring */
     struct share *next_deferring;
-    int64_t credit;      /* nanoseconds that it may run before the others */
-    uint64_t idle_since; /* when it left the ring; 0 if it was the only one there */
-    uint64_t late_pass;  /* in which one of the late ran last */
-    unsigned waited;     /* polls since then */
+    int64_t credit;      /* nanoseconds that the share may run before the others */
+    uint64_t idle_since; /* when it left the ring; 0 if it was alone there */
+    uint64_t late_pass;  /* the pass in which a late task last ran */
+    unsigned waited;     /* polls of the share since then */
     bool open;
-    bool listed;    /* in the ring; so it is whenever tasks are ready, interrupted or late */
-    bool spent;     /* its stretch is over, and it is to go to the end of the ring */
-    bool deferring; /* among those with deferred tasks */
-    bool late_owed; /* the last pass had no time for one */
+    bool listed;    /* in the ring; true while any task is ready, interrupted or late */
+    bool spent;     /* its stretch is over: it goes to the end of the ring */
+    bool deferring; /* in the list of shares with deferred tasks */
+    bool late_owed; /* the last pass had no time for a late task */
 };
 
 /*
- * Tasks of one share that were polled too early and held back by the layer above, until it queues them again.  They count as
- * `queued`.  Zeroed is empty.  See held_push() in extend.h.
+ * Tasks of one share that were polled too early and held back by the layer above, until it queues
+ * them again.  They count as `queued`.  Zeroed is empty.  See held_push() in extend.h.
  */
 struct held_tasks {
     struct queue ready;
     struct queue late; /* had used up their time slice */
 };
 
-/* A poll under way, of a task of a share. */
+/* A poll under way of a task of a share. */
 struct share_visit {
     struct share *share; /* NULL if it was closed meanwhile */
     struct share_visit *outer;
@@ -80,28 +91,32 @@ struct share_visit {
 
 struct shares {
     struct share *first, *last;
-    struct share *fresh; /* the last of the fresh ones, which are the first of the ring; NULL for none */
-    uint32_t listed;     /* in the ring */
-    uint32_t late;       /* shares with tasks that are late */
-    bool timed;          /* time is measured; else polls are counted */
-    bool
-        changed; /* since somebody cleared this: a second share has something to do, one was closed, or a task interrupted */
-    uint64_t mark; /* up to when time was charged, while there are two in the ring; never 0 */
+    /* The last fresh share; the fresh ones are first in the ring; NULL for none. */
+    struct share *fresh;
+    uint32_t listed; /* shares in the ring */
+    uint32_t late;   /* shares with tasks that are late */
+    bool timed;      /* time is measured; else polls are counted */
+    /*
+     * Set when a second share has something to do, a share was closed, or a task was interrupted.
+     * A pass clears it and watches it.
+     */
+    bool changed;
+    uint64_t mark; /* up to when time was charged, while two are in the ring; never 0 */
     struct share *deferring;
     struct share_visit *visits; /* innermost first */
     uint64_t passes;
-    struct share own; /* of the host's tasks */
+    struct share own; /* the share of the host's tasks */
 };
 
 void shares_init(struct shares *shares);
 
-/* Of a zeroed one. */
+/* Opens a zeroed share. */
 void share_open(struct share *share);
 
-/* No task names it any more.  Those that are still queued are left to the host's share. */
+/* Closes a share that no task names any more.  Tasks still queued in it go to the host's share. */
 void share_close(struct shares *shares, struct share *share);
 
-/* Puts one that has something to do into the ring, if it is not there. */
+/* Puts a share that has something to do into the ring.  It must not be there. */
 void share_enter(struct shares *shares, struct share *share);
 
 static inline void share_list(struct shares *shares, struct share *share)
@@ -116,14 +131,17 @@ static inline void share_push(struct shares *shares, struct share *share, struct
     share_list(shares, share);
 }
 
-/* Before all others of the share. */
+/* Queues a task before all others of the share. */
 static inline void share_push_front(struct shares *shares, struct share *share, struct orr_task *task)
 {
     queue_push_front(&share->ready, task);
     share_list(shares, share);
 }
 
-/* Before those that are ready, behind others that were interrupted.  It may be in another queue. */
+/*
+ * Queues an interrupted task: before ready ones, behind other interrupted ones.  It may be in
+ * another queue, too.
+ */
 static inline void share_push_interrupted(struct shares *shares, struct share *share, struct orr_task *task)
 {
     task->next_interrupted = NULL;
@@ -132,7 +150,7 @@ static inline void share_push_interrupted(struct shares *shares, struct share *s
     else
         share->interrupted.first = task;
     share->interrupted.last = task;
-    shares->changed = true; /* a pass that polls ready tasks is to notice */
+    shares->changed = true; /* a pass that polls ready tasks must notice */
     share_list(shares, share);
 }
 
@@ -154,7 +172,10 @@ static inline void share_push_deferred(struct shares *shares, struct share *shar
     shares->deferring = share;
 }
 
-/* Whether any task is queued.  The ring alone does not tell while one is polled: its share stays listed.  As long as the ring is. */
+/*
+ * Whether any task is queued.  The ring alone does not tell: the share of a task that is being
+ * polled stays in it.  Takes as long as the ring is.
+ */
 static inline bool shares_any_queued(const struct shares *shares)
 {
     for (const struct share *share = shares->first; share; share = share->next)
@@ -165,28 +186,37 @@ static inline bool shares_any_queued(const struct shares *shares)
 
 void share_push_late(struct shares *shares, struct share *share, struct orr_task *task, bool front);
 
-/* All tasks of a queue, before those that are ready; and behind those that are late. */
+/*
+ * Queues all tasks of `ready` before those that are ready, and all of `late` behind those that are
+ * late.
+ */
 void share_put_back(struct shares *shares, struct share *share, struct queue *ready, struct queue *late);
 
-/* Takes a task out of wherever it is queued; false if it is nowhere.  Takes as long as the queues are. */
+/*
+ * Takes a task out of the queue that it is in; false if it is in none.  Takes as long as the queues
+ * are.
+ */
 bool share_remove(struct shares *shares, struct share *share, struct orr_task *task);
 
-/* The next of the late ones; NULL if there is none. */
+/* Takes the next late task; NULL if there is none. */
 struct orr_task *share_pop_late(struct shares *shares, struct share *share);
 
-/* Whether another than this one has something to do. */
+/* Whether another share has something to do. */
 static inline bool share_has_rivals(const struct shares *shares, const struct share *share)
 {
     return shares->listed > share->listed;
 }
 
-/* Whose turn it is; NULL if none has anything to do. */
+/* The share to poll next; NULL if none has anything to do. */
 struct share *shares_next(struct shares *shares);
 
-/* Takes the first out of the ring. */
+/* Takes the first share out of the ring. */
 void share_leave_first(struct shares *shares);
 
-/* Takes one that has nothing to do any more out of the ring, if it is the first; else that is done when it is. */
+/*
+ * Takes a share that has nothing to do out of the ring, if it is the first.  Otherwise that happens
+ * when it becomes the first.
+ */
 static inline void share_unlist_empty(struct shares *shares, struct share *share)
 {
     if (share->ready.first || share->interrupted.first || share->deferred.first || share->late.first ||
@@ -195,10 +225,10 @@ static inline void share_unlist_empty(struct shares *shares, struct share *share
     share_leave_first(shares);
 }
 
-/* The share, which has rivals, has run for so long. */
+/* Charges a share that has rivals for `ns` of running. */
 void share_charge(struct share *share, int64_t ns);
 
-/* A pass ends: those that were deferred are ready. */
+/* A pass ends: deferred tasks become ready. */
 static inline void shares_end(struct shares *shares)
 {
     struct share *share;

@@ -1,8 +1,8 @@
 #include "exec/shuffle.h"
 
-enum { CHOICES = 64 }; /* a choice takes as long as it has steps */
+enum { CHOICES = 64 }; /* tasks among which one is chosen, at most: choosing walks over them */
 
-/* splitmix64: every state is a good one, so any seed is. */
+/* splitmix64: every state is good, so any seed is. */
 static uint64_t next_random(uint64_t *state)
 {
     *state += UINT64_C(0x9e3779b97f4a7c15);
@@ -33,5 +33,5 @@ struct orr_task *shuffle_pop(struct worker *worker, struct queue *ready)
 void shuffle_start(struct worker *worker, uint64_t seed)
 {
     worker->shuffle = seed;
-    worker->shares.changed = true; /* the pass under way is to notice */
+    worker->shares.changed = true; /* the pass under way must notice */
 }

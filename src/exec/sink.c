@@ -1,15 +1,16 @@
 /*
- * Where failures go that nobody has seen: to the host's function, or in words to the log, with the chain of tasks from the
- * one at the top down to the one in which the error arose.
+ * Where failures go that nobody has seen: to the host's function, or as text to the log, with the
+ * chain of tasks from the one at the top down to the one in which the error arose.
  */
-#include "exec/outcome.h"
+#include "exec/sink.h"
+
 #include "exec/runtime.h"
 #include "exec/scope.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static const size_t CHAIN_ENDS = 6; /* of a long chain, so many names at either end are shown */
+static const size_t CHAIN_ENDS = 6; /* names shown at either end of a long chain */
 
 struct text {
     char bytes[480];
@@ -51,7 +52,7 @@ static void describe_chain(struct text *text, const struct orr_task *task)
     }
 }
 
-enum { ERRORS_SHOWN = 16 }; /* of one failure, the first included */
+enum { ERRORS_SHOWN = 16 }; /* errors shown of one failure, the first included */
 
 struct errors {
     const struct log *log;

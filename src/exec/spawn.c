@@ -1,6 +1,7 @@
 /*
- * Spawning: a push on the own worker, a letter to another's.  A letter is counted against the receiver's limit from
- * the moment it is sent, so that a sender hears at once of a worker that is full, and what was accepted is let in.
+ * Spawning: a push on the thread's own worker, a letter to another.  A letter counts against the
+ * receiver's limit from the moment it is sent.  So a sender hears at once that a worker is full,
+ * and a spawn that was accepted is let in.
  */
 #include "exec/spawn.h"
 
@@ -13,7 +14,7 @@
 struct spawn_letter {
     struct mail mail;
     struct orr_spawn what;
-    size_t size; /* of all of it */
+    size_t size; /* bytes of the whole letter */
     char name[];
 };
 
@@ -23,17 +24,21 @@ static void spawn_arrives(struct worker *worker, struct mail *mail)
     struct orr_spawn what = letter->what;
     worker->spawns_by_letter++;
     struct orr_task *task;
-    int error = worker->closing ? -ESHUTDOWN : task_new(worker, &what, &task);
+    int error = worker->phase == WORKER_CLOSING ? -ESHUTDOWN
+                                                : task_new(&worker->tasks, &worker->shares.own, &what, &task);
     alloc_free(&worker->alloc, letter, letter->size);
-    /* After the task is counted as live: a sender sees it as one or the other.  Pairs with spawn_by_letter(). */
-    atomic_fetch_sub_explicit(&worker->expected, 1, memory_order_release);
+    /*
+     * After the task is counted as live: a sender counts it as one or the other.  Pairs with
+     * spawn_by_letter().
+     */
+    atomic_fetch_sub_explicit(&worker->remote.expected_spawns, 1, memory_order_release);
     if (!error) {
         scope_adopt(&worker->top, task);
         task->own.flags |= what.supervise ? NEST_SUPERVISE : 0;
         worker_ready(worker, task);
         return;
     }
-    if (!worker->closing)
+    if (worker->phase != WORKER_CLOSING)
         log_line(&worker->log, ORR_LOG_ERROR, "worker %u dropped a task sent to it: %s", worker->number,
                  error == -ENOMEM ? "out of memory" : "its table is full");
     if (what.drop)
@@ -44,7 +49,7 @@ static int spawn_by_letter(struct worker *worker, const struct orr_spawn *what)
 {
     struct orr_runtime *rt = worker->runtime;
     int error = -EAGAIN;
-    uint64_t before = atomic_fetch_add_explicit(&worker->expected, 1, memory_order_acquire);
+    uint64_t before = atomic_fetch_add_explicit(&worker->remote.expected_spawns, 1, memory_order_acquire);
     if (before + counter_read(&worker->tasks.live) >= worker->tasks.limit)
         goto unexpected;
     error = -ENOMEM;
@@ -63,11 +68,11 @@ static int spawn_by_letter(struct worker *worker, const struct orr_spawn *what)
     error = -ESHUTDOWN;
     alloc_free(&worker->alloc, letter, size);
 unexpected:
-    atomic_fetch_sub_explicit(&worker->expected, 1, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&worker->remote.expected_spawns, 1, memory_order_relaxed);
     return error;
 }
 
-/* Where a new task belongs: under the task that is being polled, unless something else was said. */
+/* Where a new task belongs: under the task that is being polled, unless `what` says otherwise. */
 static int choose_nest(struct worker *worker, const struct orr_spawn *what, struct orr_nest **nest,
                        struct share **share)
 {
@@ -79,21 +84,20 @@ static int choose_nest(struct worker *worker, const struct orr_spawn *what, stru
     return 0;
 }
 
-/* In no queue yet; in the parent's share. */
+/* Makes a task in the parent's share, not yet queued. */
 static int make(struct worker *worker, const struct orr_spawn *what, struct orr_task **out)
 {
     struct orr_nest *nest;
     struct share *share;
-    uint64_t expected = atomic_load_explicit(&worker->expected, memory_order_relaxed);
+    uint64_t expected = atomic_load_explicit(&worker->remote.expected_spawns, memory_order_relaxed);
     int error = choose_nest(worker, what, &nest, &share);
     if (error)
         return error;
     if (expected + counter_read(&worker->tasks.live) >= worker->tasks.limit)
         return -EAGAIN;
-    error = task_new(worker, what, out);
+    error = task_new(&worker->tasks, share, what, out);
     if (error)
         return error;
-    (*out)->share = share;
     scope_adopt(nest, *out);
     (*out)->own.flags |= what->supervise ? NEST_SUPERVISE : 0;
     return 0;
@@ -101,7 +105,7 @@ static int make(struct worker *worker, const struct orr_spawn *what, struct orr_
 
 int spawn_unqueued(struct worker *worker, struct share *share, const struct orr_spawn *what, struct orr_task **out)
 {
-    if (runtime_stopping(worker->runtime) && !worker->grace)
+    if (runtime_stopping(worker->runtime) && worker->phase != WORKER_GRACE)
         return -ESHUTDOWN;
     int error = make(worker, what, out);
     if (!error)
@@ -112,7 +116,7 @@ int spawn_unqueued(struct worker *worker, struct share *share, const struct orr_
 int spawn_for(struct worker *worker, struct share *share, const struct orr_spawn *what)
 {
     struct orr_task *task;
-    if (runtime_stopping(worker->runtime) && !(worker->grace && worker->polling))
+    if (runtime_stopping(worker->runtime) && !(worker->phase == WORKER_GRACE && worker->polling))
         return -ESHUTDOWN;
     int error = make(worker, what, &task);
     if (error)
@@ -143,7 +147,7 @@ int orr_spawn(struct orr_runtime *rt, const struct orr_spawn *what)
         return -EINVAL;
     struct worker *here = worker_current;
     bool own = here && here->runtime == rt && (what->worker == ORR_HERE || what->worker == here->number);
-    if (runtime_stopping(rt) && !(own && here->grace && here->polling))
+    if (runtime_stopping(rt) && !(own && here->phase == WORKER_GRACE && here->polling))
         return -ESHUTDOWN;
     if (own && (!what->parent || what->parent->worker == here))
         return spawn_here(here, what);

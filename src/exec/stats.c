@@ -1,4 +1,7 @@
-/* The counters of workers and of their timers, added up.  Each is written by one thread, and read here by any. */
+/*
+ * Adds up the counters of workers and of their timers.  Each is written by one thread, and read
+ * here by any.
+ */
 #include "exec/runtime.h"
 
 #include <errno.h>
@@ -8,15 +11,16 @@ static void add_worker(struct orr_stats *sum, struct worker *worker)
     struct bell *bell = &worker->table->bell;
     sum->tasks_spawned += counter_read(&worker->tasks.spawned);
     sum->tasks_live += counter_read(&worker->tasks.live);
-    sum->polls += counter_read(&worker->polls);
-    sum->wakes_local += counter_read(&worker->wakes_local);
-    sum->wakes_foreign += counter_read(&worker->wakes_foreign);
-    sum->wakes_coalesced += counter_read(&worker->wakes_coalesced);
+    sum->polls += counter_read(&worker->counters.polls);
+    sum->wakes_local += counter_read(&worker->counters.wakes_local);
+    sum->wakes_foreign += counter_read(&worker->counters.wakes_foreign);
+    sum->wakes_coalesced += counter_read(&worker->counters.wakes_coalesced);
     sum->eventfd_writes += atomic_load_explicit(&bell->eventfd_writes, memory_order_relaxed) -
-                           worker->eventfd_writes_before;
-    sum->futex_wakes += atomic_load_explicit(&bell->futex_wakes, memory_order_relaxed) - worker->futex_wakes_before;
-    sum->sleeps += counter_read(&worker->sleeps);
-    sum->turns += counter_read(&worker->turns);
+                           worker->counters.eventfd_writes_before;
+    sum->futex_wakes += atomic_load_explicit(&bell->futex_wakes, memory_order_relaxed) -
+                        worker->counters.futex_wakes_before;
+    sum->sleeps += counter_read(&worker->counters.sleeps);
+    sum->turns += counter_read(&worker->counters.turns);
 }
 
 static void add_shard(struct orr_stats *sum, struct timer_shard *shard)
@@ -35,7 +39,7 @@ static void add_shard(struct orr_stats *sum, struct timer_shard *shard)
     sum->timers_scrubbed += counter_read(&shard->scrubbed);
 }
 
-/* The quantiles of several workers' lateness, as of one. */
+/* The quantiles of the lateness on several workers together. */
 static void add_lateness(struct orr_stats *sum, struct orr_runtime *rt, unsigned first, unsigned last)
 {
     uint64_t seen = 0, fired = 0;
@@ -58,7 +62,7 @@ static void add_lateness(struct orr_stats *sum, struct orr_runtime *rt, unsigned
         if (longest > sum->lateness_max_ns)
             sum->lateness_max_ns = longest;
     }
-    /* Quantiles are the upper ends of classes, and nothing was later than the latest. */
+    /* A quantile is the upper end of a class; nothing was later than the latest. */
     if (sum->lateness_p50_ns > sum->lateness_max_ns)
         sum->lateness_p50_ns = sum->lateness_max_ns;
     if (sum->lateness_p99_ns > sum->lateness_max_ns)
@@ -67,12 +71,12 @@ static void add_lateness(struct orr_stats *sum, struct orr_runtime *rt, unsigned
 
 static void add_service(struct orr_stats *sum, struct timers *timers)
 {
-    struct orr_stats limbo = { 0 };
-    add_shard(&limbo, timers_limbo(timers)); /* where timers are cancelled and re-armed, too */
-    sum->timers_held = limbo.timers_pending;
-    sum->timers_pending += limbo.timers_pending;
-    sum->timers_cancelled += limbo.timers_cancelled;
-    sum->timers_rearmed += limbo.timers_rearmed;
+    struct orr_stats unowned = { 0 };
+    add_shard(&unowned, timers_unowned(timers)); /* where timers are cancelled and re-armed, too */
+    sum->timers_held = unowned.timers_pending;
+    sum->timers_pending += unowned.timers_pending;
+    sum->timers_cancelled += unowned.timers_cancelled;
+    sum->timers_rearmed += unowned.timers_rearmed;
     sum->timers_dropped = atomic_load_explicit(&timers->dropped, memory_order_relaxed);
     sum->service_wake_ups = atomic_load_explicit(&timers->wake_ups, memory_order_relaxed);
     sum->service_lag_ns = atomic_load_explicit(&timers->lag, memory_order_relaxed);

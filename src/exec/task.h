@@ -1,22 +1,20 @@
 /*
- * The tasks of one worker: a table of them by slot, and the life of each.
+ * A task, and queues of tasks.
  *
- * Life:   FREE -> LIVE -> ENDING -> DONE -> FREE
+ *   FREE -> LIVE -> ENDING -> DONE -> FREE
  *
- * A task is LIVE while its body is: from spawn until the body is over, or was dropped.  Its generation goes up at that
- * moment, so for every waker it is gone.  It is ENDING while children of it are not done or I/O of it is in flight.  Then
- * its destructor runs, and it is DONE, which lasts while somebody holds a reference (see scope.h, which has the tree).
- * Its slot goes to the free list when nothing refers to it any more: not the ready queue (`queued`), not the queue of
- * interrupted tasks (`interrupted`), and not the inbox (`reusable` is set once the inbox has let go of it).
+ * A task is LIVE from spawn until its body is over or was dropped.  At that moment its generation
+ * goes up, so no waker finds it any more.  It is ENDING while it has children that are not done, or
+ * I/O in flight.  Then its destructor runs, and it is DONE, for as long as somebody holds a
+ * reference (scope.h has the tree).  Its slot goes to the free list when nothing refers to it any
+ * more: not the run queue (`queued`), not the queue of interrupted tasks (`interrupted`), and not
+ * the inbox (`reusable` is set once the inbox has let go of the slot).
  *
- * All of it belongs to the worker's thread, and none of it is atomic.
+ * All of it belongs to the worker's owner, and none of it is atomic.
  */
 #ifndef ORR_EXEC_TASK_H
 #define ORR_EXEC_TASK_H
 
-#include "base/alloc.h"
-#include "base/chunks.h"
-#include "base/counter.h"
 #include "exec/waker_table.h"
 #include "orrery.h"
 
@@ -32,12 +30,12 @@ enum task_life {
     TASK_DONE,
 };
 
-/* Where the failure of a task is, as far as its parent goes. */
+/* Where the failure of a task is, seen from its parent. */
 enum failure {
     FAILURE_NONE,
-    FAILURE_FRESH,   /* among the parent's failures, and the parent has not been told */
-    FAILURE_SEEN,    /* the same, and it has; or it came after another that it was told of */
-    FAILURE_CLAIMED, /* with those who wait for the task, and have not looked yet */
+    FAILURE_FRESH,   /* among the parent's failures; the parent has not been told */
+    FAILURE_SEEN,    /* among them; the parent has been told of it, or of one before it */
+    FAILURE_CLAIMED, /* with those who wait for the task and have not looked yet */
 };
 
 struct orr_task {
@@ -45,60 +43,61 @@ struct orr_task {
     void *data;
     void (*drop)(void *data);
     struct worker *worker;
-    struct orr_task *next; /* in a queue, or in the free list */
+    struct orr_task *next; /* in a queue or the free list */
     struct orr_task *next_interrupted;
     uint32_t generation;
     uint32_t slot;
 
-    /* Bytes, not bits: what is read wider than it was just written has to wait for the store. */
+    /* Bytes, not bits: a read wider than the store just before it has to wait for that store. */
     uint8_t life;
     bool queued;
     bool opened; /* taken from the inbox, not yet acknowledged */
     bool reusable;
-    bool cancelled;    /* the next wait has to answer -ECANCELED */
-    bool child_failed; /* the next wait has to answer -ECHILD */
+    bool cancelled;    /* the next wait answers -ECANCELED */
+    bool child_failed; /* the next wait answers -ECHILD */
 
-    uint8_t failure : 5;  /* so that all bits are named, and cleared by one store */
-    bool interrupted : 1; /* in the share's queue of that name, perhaps besides another: see share.h */
+    /* Enum failure; five bits, so that all bits are named and one store clears them. */
+    uint8_t failure : 5;
+    bool interrupted : 1; /* in the share's queue of that name, perhaps in another, too */
     bool late : 1;        /* in the share's queue of that name */
-    bool settled : 1;     /* from outside, by orr_task_complete() */
-    bool failed : 1;      /* it is to count, or counts, as failed */
-    bool by_child : 1;    /* and with the first of its failures, not by itself */
-    bool own_error : 1;   /* that happened, and `result` is what the body came to afterwards */
-    bool cut : 1;         /* cancelled when its body was over and its children were not */
+    bool settled : 1;     /* its result was given from outside, by orr_task_complete() */
+    bool failed : 1;      /* counts as failed, now or when it is done */
+    bool by_child : 1;    /* failed with the first failure of its children */
+    bool own_error : 1;   /* failed by a child, but `result` is the body's own, later error */
+    bool cut : 1;         /* cancelled while only its children went on */
     bool observed : 1;
-    bool in_order : 1;  /* it keeps its place in the ready queue: see shuffle.h */
-    bool running : 1;   /* it is being polled, or has another polled inside its own poll */
-    bool name_lent : 1; /* and outlives the task */
+    bool in_order : 1;  /* keeps its position in the run queue: see shuffle.h */
+    bool running : 1;   /* is being polled, or polls another task inside its own poll */
+    bool name_lent : 1; /* the name is not a copy; it outlives the task */
 
-    struct share *share; /* which it belongs to: see share.h */
+    struct share *share; /* the share it belongs to */
 
-    struct orr_link *ios;   /* in flight */
-    struct orr_link *waits; /* begun and not picked up */
+    struct orr_link *ios;   /* operations in flight */
+    struct orr_link *waits; /* waits that have begun and were not picked up */
 
     /* The tree: scope.h. */
-    struct orr_nest own;     /* the children that were made in no scope */
-    struct orr_nest *parent; /* whose child it is, or whose failure; NULL once it is neither */
-    struct orr_link sibling; /* among the parent's children, then perhaps its failures */
-    struct orr_scope *scope; /* the innermost; NULL for none */
+    struct orr_nest own;     /* the children made outside all scopes */
+    struct orr_nest *parent; /* the nest it is a child or a failure of; NULL once it is neither */
+    struct orr_link sibling; /* in the parent's children, then perhaps in its failures */
+    struct orr_scope *scope; /* the innermost scope; NULL for none */
     char *name;
     uint32_t references;
-    uint32_t children; /* in all scopes */
+    uint32_t children; /* children in all scopes together */
     union {
         uint32_t depth;     /* greater than that of every ancestor */
-        uint32_t failed_as; /* a failure that is handed up: lower than those that came later */
+        uint32_t failed_as; /* of a failure handed up: lower than those handed up later */
     };
 
-    uint32_t claims; /* how many wait for it, or have done so and have not looked yet */
+    uint32_t claims; /* tasks that wait for it, or have waited and not looked yet */
 
-    /* What it has come to. */
-    struct orr_link *watchers; /* in order of arrival */
+    /* Its end. */
+    struct orr_link *watchers; /* waits and observers, in order of arrival */
     struct orr_result result;
 };
 
 static_assert(sizeof(struct orr_task) + sizeof(struct slot) <= 232, "what a task may cost");
 
-/* First in, first out, linked through the tasks.  Zeroed is empty. */
+/* A queue, first in, first out, linked through the tasks.  Zeroed is empty. */
 struct queue {
     struct orr_task *first, *last;
 };
@@ -129,7 +128,7 @@ static inline struct orr_task *queue_pop(struct queue *queue)
     return task;
 }
 
-/* Takes one out of the middle; false if it is not there. */
+/* Takes a task out of the middle; false if it is not there. */
 static inline bool queue_remove(struct queue *queue, struct orr_task *task)
 {
     struct orr_task *before = NULL;
@@ -160,68 +159,11 @@ static inline void queue_join(struct queue *to, struct queue *from)
     from->first = NULL;
 }
 
-struct tasks {
-    struct orr_task *chunks[CHUNK_COUNT];
-    struct orr_task *free;
-    uint32_t used; /* slots below this have been looked at by this worker */
-    uint32_t limit;
-    uint32_t io_ending;  /* ENDING, with I/O in flight */
-    struct counter live; /* LIVE or ENDING */
-    struct counter spawned;
-};
-
-/* `index` is below `used`. */
-static inline struct orr_task *tasks_at(const struct tasks *tasks, uint32_t index)
-{
-    struct chunk_position at = chunk_position(index);
-    return &tasks->chunks[at.chunk][at.offset];
-}
-
-/* The live task that a waker of this worker names; NULL if there is none. */
-static inline struct orr_task *tasks_find(const struct tasks *tasks, struct orr_waker waker)
-{
-    uint32_t index = waker_slot(waker);
-    if (index >= tasks->used)
-        return NULL;
-    struct orr_task *task = tasks_at(tasks, index);
-    return task->generation == waker_generation(waker) && task->life == TASK_LIVE ? task : NULL;
-}
-
-/* Makes a live task, not yet queued, and in no tree.  -ENOMEM; -EAGAIN if there is not a slot left.  The limit is the caller's. */
-int task_new(struct worker *worker, const struct orr_spawn *what, struct orr_task **out);
-
-/* Names a task that has no name, by a text that outlives it. */
+/* Names a task that has none, by a text that outlives it. */
 static inline void task_lend_name(struct orr_task *task, const char *name)
 {
     task->name = (char *)name;
     task->name_lent = true;
 }
-
-/* Polls a task that came off the ready queue.  False if it has ended meanwhile, and was not polled. */
-bool task_run(struct worker *worker, struct orr_task *task);
-
-/* The same for a task that came off the queue of interrupted ones; it may still be in another. */
-bool task_run_interrupted(struct worker *worker, struct orr_task *task);
-
-/* Polls a live task here and now, also inside the poll of another. */
-void task_run_now(struct worker *worker, struct orr_task *task);
-
-/* The body of a live task is over: no waker names it, nothing waits for it, its I/O is being cancelled. */
-void task_retire(struct worker *worker, struct orr_task *task);
-
-/* An ENDING task without children or I/O is DONE: its destructor runs. */
-void task_bury(struct worker *worker, struct orr_task *task);
-
-/* A DONE task is FREE. */
-void task_free(struct worker *worker, struct orr_task *task);
-
-/* A slot of this worker came out of the inbox. */
-void task_notified(struct worker *worker, uint32_t index);
-
-/* An operation of its task has finished. */
-void task_io_done(struct worker *worker, struct orr_io *io);
-
-/* Frees the table.  Every task must be FREE. */
-void tasks_close(struct tasks *tasks, const struct alloc *alloc);
 
 #endif

@@ -1,4 +1,4 @@
-/* What a runtime offers of its timers. */
+/* The public functions for a runtime's timers and clock. */
 #include "exec/runtime.h"
 #include "time/control.h"
 #include "time/open.h"

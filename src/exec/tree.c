@@ -1,4 +1,6 @@
-/* The tree of tasks for people to look at: as data, as a picture in text, and in the log when tasks refuse to end. */
+/*
+ * The tree of tasks for people to read: as data, as text, and in the log when tasks refuse to end.
+ */
 #include "exec/tree.h"
 
 #include "base/text.h"
@@ -48,7 +50,7 @@ static struct orr_task_info describe(struct orr_task *task, unsigned depth)
     return info;
 }
 
-/* How deep a task is, that comes after one `depth` deep. */
+/* The depth of a task that comes after `before`, which is `depth` deep. */
 static unsigned depth_after(const struct orr_task *before, unsigned depth, const struct orr_task *task)
 {
     const struct orr_task *parent = nest_task(task->parent);
@@ -96,9 +98,9 @@ void tree_awaited(struct orr_task *task, task_each_fn *each, void *data)
     }
 }
 
-/* --- As text ------------------------------------------------------------------------------------------------ */
+/* --- As text ---------------------------------------------------------------------------------- */
 
-enum { DEEPEST = 24 }; /* deeper levels are told by a number, not shown by indentation */
+enum { DEEPEST = 24 }; /* deeper levels are shown by a number, not by indentation */
 
 struct picture {
     void (*line)(void *data, const char *text);
@@ -112,7 +114,7 @@ static const char *state_name(enum orr_task_state state)
     return names[state];
 }
 
-/* Appends to a line that is cut off where it ends. */
+/* Appends to a line; what does not fit is cut off. */
 static void __attribute__((format(printf, 3, 4))) add(char *line, size_t size, const char *format, ...)
 {
     size_t length = strlen(line);
@@ -157,7 +159,7 @@ int orr_tree_print(struct orr_task *top, void (*line)(void *data, const char *te
     return orr_tree_visit(top, draw, &picture);
 }
 
-enum { LOGGED_MAX = 64 }; /* lines of a tree that the log is shown */
+enum { LOGGED_MAX = 64 }; /* lines of a tree in the log, at most */
 
 struct excerpt {
     const struct log *log;

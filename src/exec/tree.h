@@ -3,10 +3,13 @@
 
 #include "exec/wait.h"
 
-/* Draws the tree of the calling thread's worker into its log. */
+/* Writes the tree of the calling thread's worker into its log. */
 void tree_log(struct worker *worker);
 
-/* The tasks that a task waits for, because it awaits them, or because they are its children and it has nothing else to do. */
+/*
+ * Calls `each` for the tasks that a task waits for: those it awaits and, if its body is over, its
+ * children.
+ */
 void tree_awaited(struct orr_task *task, task_each_fn *each, void *data);
 
 #endif

@@ -44,12 +44,15 @@ static bool others_have_news(struct orr_runtime *rt)
     return false;
 }
 
-/* Whether something outside is to complete a future.  That of a worker that has ended concerns nobody. */
+/*
+ * Whether something outside is to complete a future.  Futures of a worker that has ended do not
+ * count.
+ */
 static bool foreign_outstanding(struct orr_runtime *rt)
 {
     for (unsigned number = 1; number <= runtime_open_workers(rt); number++) {
         struct worker *worker = runtime_worker(rt, number);
-        if (atomic_load(&worker->foreign) && (number == 1 || atomic_load(&worker->shard->living)))
+        if (atomic_load(&worker->remote.foreign_futures) && (number == 1 || atomic_load(&worker->shard->living)))
             return true;
     }
     return false;

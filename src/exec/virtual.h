@@ -1,12 +1,14 @@
 /*
- * Virtual time.  The clock of a whole runtime stands still while anything is ready or under way on any worker; then
- * it jumps to the next deadline of any.  Worker 1, driven by the host, does the jumping.
+ * Virtual time.  The clock of a whole runtime stands still while anything is ready or under way on
+ * any worker.  Then it jumps to the next deadline of any worker.  Worker 1, driven by the host,
+ * makes it jump.
  *
- * The others count themselves: `awake` is how many of them are not blocked, or are blocked with I/O in flight, and
- * `rises` how often one woke up.  A worker that falls asleep publishes its next deadline first.  It is quiet everywhere
- * if, in this order, nobody is awake, nobody has been left anything, and still nobody is awake or has been since.
- * For whoever leaves something is awake when it does (or is outside the runtime, where no order can be had), so
- * either it is still counted, or what it left is seen, or its finder has risen.
+ * The other workers count themselves: `awake` is how many of them are not blocked, or are blocked
+ * with I/O in flight, and `rises` how often one woke up.  A worker that falls asleep publishes its
+ * next deadline first.  All is quiet if, checked in this order, no worker is awake, no worker has
+ * been left anything, and still none is awake or has been since.  For a thread that leaves
+ * something for a worker is awake itself (or is outside the runtime, where no order can be had).
+ * So either it is still counted, or what it left is seen, or the worker that found it has risen.
  *
  * On the machine's clock all of this does nothing.
  */
@@ -20,27 +22,32 @@
 struct orr_runtime;
 struct worker;
 
-struct virtual_state {
-    _Atomic unsigned awake;
-    _Atomic uint64_t rises;
-    bool stuck; /* said already that nothing can ever happen */
-};
-
 /* Before the workers start: the threads count as awake. */
 void virtual_init(struct orr_runtime *rt);
 
-/* Around a worker's blocking, and after its last turn.  The owner. */
+/*
+ * Around a worker's blocking; virtual_ends() after its last turn.  `io`: with I/O in flight.  The
+ * owner.
+ */
 void virtual_falls_asleep(struct worker *worker, bool io);
 void virtual_wakes_up(struct worker *worker, bool io);
 void virtual_ends(struct worker *worker);
 
-/* Whether the clock would jump if worker 1 turned now.  The owner of worker 1; false for any other. */
+/*
+ * Whether the clock would jump if worker 1 turned now.  The owner of worker 1; false for any other.
+ */
 bool virtual_can_jump(struct worker *worker);
 
-/* Whether tasks wait and nothing can ever happen any more, whatever the host does when it is told; without a host that wants to be, says so, once.  The owner of worker 1; false for any other. */
+/*
+ * Whether tasks wait and nothing can ever happen any more.  Tells the host's deadlock function,
+ * which may mend it; without one, logs it once.  The owner of worker 1; false for any other.
+ */
 bool virtual_is_stuck(struct worker *worker);
 
-/* Jumps, if it would. */
+/*
+ * Has the clock jump, if all is quiet and a deadline is set.  The owner of worker 1; nothing for
+ * any other.
+ */
 void virtual_jump(struct worker *worker);
 
 #endif

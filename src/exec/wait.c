@@ -1,18 +1,5 @@
 #include "exec/wait.h"
 
-#include "base/clock.h"
-#include "exec/scope.h"
-
-int wait_interruption(struct orr_task *task)
-{
-    if (task->cancelled)
-        return -ECANCELED;
-    if (!task->child_failed)
-        return 0;
-    scope_deliver(task);
-    return -ECHILD;
-}
-
 static struct orr_link **owner_list(const struct orr_wait *wait)
 {
     if (!wait->grouped)
@@ -31,23 +18,81 @@ void wait_pick_up(struct orr_wait *wait)
         group_left(group);
 }
 
-/* A child has failed: the wait is withdrawn, unless it is of those that cannot be. */
-int wait_tell_failure(struct orr_task *task, struct orr_wait *wait)
-{
-    if (wait->kind->interrupt) {
-        wait->kind->interrupt(wait);
-        return -EAGAIN;
-    }
-    wait_withdraw(wait);
-    return wait_interruption(task);
-}
-
 void wait_withdraw(struct orr_wait *wait)
 {
     bool granted = wait->state == WAIT_GRANTED;
     wait_pick_up(wait);
     wait->kind->withdraw(wait, granted);
 }
+
+/* --- Groups ----------------------------------------------------------------------------------- */
+
+void group_left(struct orr_group *group)
+{
+    if (group->wait.state != WAIT_IDLE && !group->pending && !group->granted)
+        wait_pick_up(&group->wait);
+}
+
+static void withdraw_all(struct orr_link **members)
+{
+    while (*members)
+        wait_withdraw(container_of(*members, struct orr_wait, in_owner));
+}
+
+void group_clear(struct orr_group *group)
+{
+    withdraw_all(&group->pending);
+    withdraw_all(&group->granted);
+    group_left(group);
+}
+
+/*
+ * Nothing may be granted to a cancelled task.  After the failure of a child, the group may go on.
+ */
+static void group_interrupt(struct orr_wait *wait)
+{
+    struct orr_group *group = container_of(wait, struct orr_group, wait);
+    if (!((struct orr_task *)wait->owner)->cancelled || !group->pending)
+        return;
+    wait->value = true; /* the group is not complete any more */
+    withdraw_all(&group->pending);
+}
+
+static void group_withdraw(struct orr_wait *wait, bool granted)
+{
+    (void)granted;
+    group_clear(container_of(wait, struct orr_group, wait));
+}
+
+static bool group_awaited(const struct orr_wait *wait, task_each_fn *each, void *data)
+{
+    const struct orr_group *group = wait->source;
+    for (struct orr_link *link = group->pending; link; link = ring_next(group->pending, link)) {
+        const struct orr_wait *member = container_of(link, struct orr_wait, in_owner);
+        if (member->kind->awaited && !member->kind->awaited(member, each, data))
+            return false;
+    }
+    return true;
+}
+
+static const struct orr_wait_kind group_kind = {
+    .name = "any of several",
+    .withdraw = group_withdraw,
+    .interrupt = group_interrupt,
+    .awaited = group_awaited,
+};
+
+/* A member of the group begins to wait: so does the group, for the same task. */
+static void group_enter(struct orr_task *task, struct orr_wait *wait)
+{
+    struct orr_group *group = wait->owner;
+    if (group->wait.state != WAIT_IDLE)
+        return;
+    group->wait.value = false;
+    wait_begin(task, &group->wait, group, &group_kind);
+}
+
+/* --- Begin, grant, interrupt ------------------------------------------------------------------ */
 
 int wait_begin(struct orr_task *task, struct orr_wait *wait, void *source, const struct orr_wait_kind *kind)
 {
@@ -87,7 +132,7 @@ void wait_grant_failure(struct orr_wait *wait)
     worker_ready_interrupted(task->worker, task);
 }
 
-/* The first wait that an interruption can take away. */
+/* The first wait that an interruption can withdraw. */
 static struct orr_wait *first_to_withdraw(struct orr_task *task)
 {
     for (struct orr_link *link = task->waits; link; link = ring_next(task->waits, link)) {
@@ -101,7 +146,8 @@ static struct orr_wait *first_to_withdraw(struct orr_task *task)
 void waits_interrupt(struct orr_task *task, bool by_failure)
 {
     struct orr_wait *wait;
-    while ((wait = first_to_withdraw(task))) /* from the start each time: withdrawing one may withdraw others */
+    /* From the start each time: withdrawing one may withdraw others. */
+    while ((wait = first_to_withdraw(task)))
         wait_withdraw(wait);
     struct orr_link *link = task->waits;
     while (link) { /* each takes at most itself out of the list */
@@ -123,56 +169,4 @@ void orr_wait_withdraw(struct orr_wait *wait)
 {
     if (wait && wait->state != WAIT_IDLE)
         wait_withdraw(wait);
-}
-
-int orr_checkpoint(struct orr_task *task)
-{
-    if (!task)
-        return -EINVAL;
-    return wait_allowed(task) ? wait_interruption(task) : -EPERM;
-}
-
-/* --- Sleep ----------------------------------------------------------------------------------------------- */
-
-static void sleep_withdraw(struct orr_wait *wait, bool granted)
-{
-    if (!granted)
-        shard_wake_early(((struct worker *)wait->source)->shard, wait_sleeper(wait));
-}
-
-static const struct orr_wait_kind sleep_kind = { .name = "sleep", .withdraw = sleep_withdraw };
-
-void wait_rouse(struct sleeper *sleeper, unsigned part_of)
-{
-    if (part_of == SLEEPER_OF_SCOPE)
-        scope_expire(sleeper);
-    else if (part_of == SLEEPER_OF_WAIT)
-        wait_grant((struct orr_wait *)((char *)sleeper - offsetof(struct orr_wait, word)));
-}
-
-static int sleep_begin(struct orr_task *task, struct orr_wait *wait, uint64_t deadline)
-{
-    struct worker *worker = task->worker;
-    wait_begin(task, wait, worker, &sleep_kind);
-    shard_sleep(worker->shard, wait_sleeper(wait), SLEEPER_OF_WAIT, deadline);
-    return -EAGAIN;
-}
-
-/* Time that has passed is nothing one could lose: if something interrupts the task as well, it hears of that. */
-static int sleep_poll(struct orr_task *task, struct orr_wait *wait)
-{
-    int answer = wait_poll(task, wait, task ? task->worker : NULL, &sleep_kind);
-    return answer ? answer : wait_interruption(task);
-}
-
-int orr_sleep_until(struct orr_task *task, struct orr_wait *wait, uint64_t deadline)
-{
-    int answer = sleep_poll(task, wait);
-    return answer == 1 ? sleep_begin(task, wait, deadline) : answer;
-}
-
-int orr_sleep(struct orr_task *task, struct orr_wait *wait, uint64_t ns)
-{
-    int answer = sleep_poll(task, wait);
-    return answer == 1 ? sleep_begin(task, wait, clock_after(timers_now(task->worker->timers), ns)) : answer;
 }

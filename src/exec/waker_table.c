@@ -4,12 +4,13 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-static _Atomic(struct waker_table *) places[PLACES];
+static _Atomic(struct waker_table *) tables[WAKER_TABLES];
 
-/* Handing out places is rare, so the pool itself has a lock; no waker takes it. */
+/* Tables are handed out rarely, so the pool has a lock; no waker takes it. */
 static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct waker_table *pool_free;
-static unsigned pool_made; /* places ever made; numbers start at 1 so that no waker is all zeroes */
+/* Tables ever made; numbers start at 1, so that no waker is all zeroes. */
+static unsigned pool_made;
 
 static int pool_make(struct waker_table **out)
 {
@@ -26,12 +27,12 @@ static int pool_make(struct waker_table **out)
     }
     pool_made++;
     /* Release pairs with the load in waker_table_of(). */
-    atomic_store_explicit(&places[table->number], table, memory_order_release);
+    atomic_store_explicit(&tables[table->number], table, memory_order_release);
     *out = table;
     return 0;
 }
 
-static_assert(ORR_WORKERS_MAX < PLACES, "place numbers start at 1");
+static_assert(ORR_WORKERS_MAX < WAKER_TABLES, "table numbers start at 1");
 
 int waker_table_acquire(struct waker_table **out)
 {
@@ -75,8 +76,9 @@ static uint64_t notified_once_more(uint64_t state)
 {
     if (!(state & SLOT_NOTIFIED))
         return state | SLOT_NOTIFIED;
+    /* Written all the same: the proof in waker_table.h needs the write, not the count. */
     if ((state & SLOT_COALESCED_MASK) == SLOT_COALESCED_MASK)
-        return state; /* written all the same: the argument needs the write, not the count */
+        return state;
     return state + SLOT_COALESCED;
 }
 
@@ -91,7 +93,7 @@ static void inbox_push(struct waker_table *table, struct slot *slot, uint32_t in
 
 static struct waker_table *waker_table_of(struct orr_waker waker)
 {
-    return atomic_load_explicit(&places[waker_table_number(waker)], memory_order_acquire);
+    return atomic_load_explicit(&tables[waker_table_number(waker)], memory_order_acquire);
 }
 
 bool waker_table_names_task(struct orr_waker waker)

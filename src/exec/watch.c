@@ -11,11 +11,12 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SHORTEST = 50000 }; /* nanoseconds that even a turn without any time gives a slice, for something to get done */
+/* Nanoseconds that a slice gets even in a turn without time, so that something gets done. */
+enum { SHORTEST = 50000 };
 
 static_assert(SENTINEL_UNSET == ORR_NEVER, "what the sentinel writes into fires_at");
 
-static struct watch watches[PLACES];
+static struct watch watches[WAKER_TABLES];
 
 _Thread_local uint64_t watch_thread_number __attribute__((tls_model("initial-exec")));
 
@@ -27,7 +28,7 @@ uint64_t watch_thread(void)
     return watch_thread_number;
 }
 
-/* --- The timer ------------------------------------------------------------------------------------------------ */
+/* --- The timer -------------------------------------------------------------------------------- */
 
 /* From now on slices are not interrupted.  Async-signal-safe. */
 static void fail(struct watch *watch, const char *call, int error)
@@ -70,8 +71,9 @@ static bool set(struct watch *watch, uint64_t now, uint64_t after)
 }
 
 /*
- * Calls `over`, and has it called again while the slice goes on.  The timer does not count as set meanwhile: the next slice, or one
- * inside this, sets it for itself, and when this one was interrupted first stays known.  Async-signal-safe.
+ * Calls `over`, and has it called again while the slice goes on.  The timer does not count as set
+ * meanwhile: the next slice, or one inside this, sets it for itself, and the time of this slice's
+ * first interruption stays known.  Async-signal-safe.
  */
 static void tell(struct watch *watch, void *data)
 {
@@ -82,15 +84,15 @@ static void tell(struct watch *watch, void *data)
     set_timer(watch, watch->repeats_after);
 }
 
-/* --- The handler ----------------------------------------------------------------------------------------------- */
+/* --- The handler ------------------------------------------------------------------------------ */
 
 static pthread_mutex_t handlers_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* What was there before ours, by signal.  Written before ours is installed. */
+/* The handlers before ours, by signal.  Written before ours is installed. */
 static struct sigaction before[_NSIG];
 static bool installed[_NSIG];
 
-/* One that was installed after ours may pass on to us in turn. */
+/* A handler that was installed after ours may pass the signal on to us in turn. */
 static _Thread_local volatile bool passing_on __attribute__((tls_model("initial-exec")));
 
 static void pass_on(int number, siginfo_t *info, void *context)
@@ -106,7 +108,7 @@ static void pass_on(int number, siginfo_t *info, void *context)
     passing_on = false;
 }
 
-/* Whose signal it is; NULL for a signal that is not ours. */
+/* The watch that a signal is for; NULL for a signal that is not ours. */
 static struct watch *watch_of(const siginfo_t *info)
 {
     const char *value = info->si_value.sival_ptr;
@@ -115,10 +117,13 @@ static struct watch *watch_of(const siginfo_t *info)
         watch = (struct watch *)value;
     else if (info->si_code == SI_QUEUE && info->si_pid == getpid() && value)
         watch = (struct watch *)(value - offsetof(struct watch, ward));
-    return watch >= watches && watch < watches + PLACES ? watch : NULL;
+    return watch >= watches && watch < watches + WAKER_TABLES ? watch : NULL;
 }
 
-/* The sentinel has decided to send the signal just before the timer was set for another slice: that one's comes later. */
+/*
+ * Whether the sentinel decided to send this signal just before the timer was set for another slice,
+ * whose own signal comes later.
+ */
 static bool is_early(const struct watch *watch)
 {
     return watch->careful && watch->fires_at != ORR_NEVER && clock_now() < watch->fires_at;
@@ -132,7 +137,7 @@ static void handle(int number, siginfo_t *info, void *context)
         return;
     }
     if (watch->thread != watch_thread_number || is_early(watch))
-        return; /* else the worker has gone to another thread, and has another timer there */
+        return; /* the worker has gone to another thread, and has a timer there */
     int error = errno;
     watch->fires_at = ORR_NEVER;
     watch->ticks++;
@@ -142,7 +147,7 @@ static void handle(int number, siginfo_t *info, void *context)
         if (watch->slice == watch->set_in || now >= watch->turn_end)
             tell(watch, data);
         else if (!set(watch, now, watch->period))
-            watch->over(data); /* early, for there is no later */
+            watch->over(data); /* early: no later signal will come */
     }
     errno = error;
 }
@@ -157,7 +162,7 @@ static bool is_ours(int number)
 static int install_locked(int number, const struct log *log)
 {
     struct sigaction ours = { .sa_sigaction = handle, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART };
-    sigfillset(&ours.sa_mask); /* no other handler comes in between */
+    sigfillset(&ours.sa_mask); /* no other handler interrupts ours */
     if (is_ours(number))
         return 0;
     if (sigaction(number, NULL, &before[number]) || sigaction(number, &ours, NULL))
@@ -169,7 +174,7 @@ static int install_locked(int number, const struct log *log)
     return 0;
 }
 
-/* Sees to it that the signal comes to us.  An errno, or 0. */
+/* Installs our handler, unless it is there.  An errno, or 0. */
 static int install(int number, const struct log *log)
 {
     if (is_ours(number))
@@ -180,7 +185,7 @@ static int install(int number, const struct log *log)
     return error;
 }
 
-/* In the calling thread.  An errno, or 0. */
+/* Unblocks the signal in the calling thread.  An errno, or 0. */
 static int unblock(int number)
 {
     sigset_t set;
@@ -189,7 +194,7 @@ static int unblock(int number)
     return pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 }
 
-/* What cannot be found out is true. */
+/* Whether the signal reaches our handler; true if that cannot be found out. */
 static bool is_blocked(int number)
 {
     sigset_t set;
@@ -222,7 +227,10 @@ static void stop_being_careful(struct watch *watch)
     watch->careful = false;
 }
 
-/* Makes a timer that is directed at the calling thread.  False, and why, if there is none to be had. */
+/*
+ * Makes a timer that is directed at the calling thread.  False, with the reason kept, if there is
+ * none.
+ */
 static bool create(struct watch *watch)
 {
     if (watch->careful) {
@@ -248,7 +256,7 @@ static bool create(struct watch *watch)
     return true;
 }
 
-/* A signal that is on its way finds no thread of its own. */
+/* A signal on its way finds no thread of its own. */
 void watch_move(struct watch *watch)
 {
     uint64_t now = watch->failed_call ? tick() : 0;
@@ -258,7 +266,7 @@ void watch_move(struct watch *watch)
     if (watch->failed_call && watch->failed_at == now && watch->failed_thread == thread)
         return;
     if (create(watch)) {
-        watch->failed_call = NULL; /* until the timer is set */
+        watch->failed_call = NULL; /* unless setting the timer fails */
         watch->thread = thread;
         return;
     }
@@ -267,7 +275,10 @@ void watch_move(struct watch *watch)
     complain(watch);
 }
 
-/* A timer of the thread's own that is set, and a signal of it that is on its way, come too early for what is set here. */
+/*
+ * Deletes the thread's own timer: if it is set, or its signal is on its way, that would come too
+ * early for what is set here.
+ */
 void watch_be_careful(struct watch *watch)
 {
     if (watch->careful)
@@ -313,7 +324,7 @@ void watch_return(struct watch *watch)
 void watch_visit(struct watch *watch)
 {
     if (watch->fires_at == ORR_NEVER)
-        return; /* setting it comes with a look */
+        return; /* setting the timer checks the handler, too */
     uint64_t now = tick();
     if (now == watch->looked_at)
         return;
@@ -321,11 +332,11 @@ void watch_visit(struct watch *watch)
     watch_return(watch);
 }
 
-/* --- Life -------------------------------------------------------------------------------------------------------- */
+/* --- Life ------------------------------------------------------------------------------------- */
 
-struct watch *watch_open(unsigned place, int signal, const struct log *log)
+struct watch *watch_open(unsigned table, int signal, const struct log *log)
 {
-    struct watch *watch = &watches[place];
+    struct watch *watch = &watches[table];
     watch_set_data(watch, NULL);
     watch->thread = 0;
     watch->fires_at = ORR_NEVER;

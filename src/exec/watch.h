@@ -1,31 +1,41 @@
 /*
- * The watch of a worker: tells when something that the worker's thread does takes too long, from inside, by a signal.
+ * The watch of a worker: interrupts the worker's thread, by a signal, when a piece of its work
+ * takes too long.
  *
- * What is watched is a *slice*, from watch_begin() to watch_end().  A slice costs two stores; the kernel's timer, one-shot and directed
- * at the thread itself, is set only if it is not set already, and so at most once a period, however many slices that has.  Its
- * handler compares: if it finds the slice in which it was set, that has lasted a whole period, and `over` is called; if it finds a
- * later one, it sets the timer anew for that; if it finds none, it does nothing.  So a slice is interrupted after one period at
- * the earliest, two at the latest; after watch_renew(), after one; and at the end of a turn that has one.
+ * What is watched is a *slice*, from watch_begin() to watch_end().  A slice costs two stores.  The
+ * kernel's timer is one-shot and directed at the thread itself; it is set only if it is not set
+ * already, so at most once in a period, however many slices the period has.  The signal handler
+ * compares.  If it finds the slice in which the timer was set, that slice has lasted a whole
+ * period, and `over` is called.  If it finds a later slice, it sets the timer again for that one.
+ * If it finds none, it does nothing.  So a slice is interrupted after one period at the earliest
+ * and two at the latest; after watch_renew(), after one; and at the end of a turn that has an end.
  *
- * A slice that goes on after `over` was called is told again, after another period, then after two, four and so on up to
- * WATCH_REPEAT_MAX: what `over` asks for can get lost in what it interrupts, and must not get lost for good.
+ * For a slice that goes on after `over` was called, `over` is called again after another period,
+ * then after two, four and so on up to WATCH_REPEAT_MAX: the request that `over` makes can get lost
+ * in the code that it interrupts, and must not get lost for good.
  *
- * The handler runs on the worker's thread, between any two instructions of what it interrupts.  It touches nothing but the watch,
- * and `over` must be as careful.  Watches live in a table for the whole life of the process, so a signal that comes late finds
- * one; and one that reaches a thread which does not drive the worker any more goes away.
+ * The handler runs on the worker's thread, between any two instructions.  It touches nothing but
+ * the watch, and `over` must be as careful.  Watches live in a table for the whole life of the
+ * process, so a late signal still finds its watch.  A signal that reaches a thread which does not
+ * drive the worker any more is ignored.
  *
- * Without a timer, a slice is not interrupted, and whoever begins one is to see to its end by other means: watch_failed() says so after
- * watch_begin() and watch_set().  A timer that can no longer be set while a slice goes on makes the handler call `over` at once, and
- * the next slice finds out.  It is tried again, at most once in a tick of the kernel's clock.
+ * Without a timer, a slice is not interrupted, and the code that begins it must end it by other
+ * means: watch_failed() says so after watch_begin() and watch_set().  If the timer can no longer be
+ * set while a slice goes on, the handler calls `over` at once, and the next slice finds out.  The
+ * timer is tried again at most once in a tick of the kernel's clock.
  *
- * A watch may be *careful*: then the sentinel (sentinel.h) sends the signal, and only while the thread runs, so that system calls in the
- * middle of a slice are not interrupted.  What is said of the timer here holds then, too, but for a little time.
+ * A watch may be *careful*: then the sentinel (sentinel.h) sends the signal, and only while the
+ * thread runs, so that system calls in the middle of a slice are not interrupted.  Everything above
+ * holds then, too, only a little later.
  *
- * The handler is installed once for each signal and stays.  Signals that are not from our timers go on to the handler that
- * was there before.  A host that puts its own in place later, between turns, or blocks the signal in its thread, is noticed whenever the timer is set, and,
- * since one that is set already would go astray, when it turns.  To ask the kernel costs as much as ten short calls: so between turns, when the host calls into
- * Lua, it is asked once in a tick of its clock (1 to 10 ms).  What may not be interrupted is thus a call, before the next turn, in the very
- * tick in which another call had the timer set and the host then its handler.
+ * The handler is installed once for each signal and stays.  Signals that are not from our timers go
+ * on to the handler that was there before.  A host may install its own handler later, between
+ * turns, or block the signal in its thread.  That is noticed whenever the timer is set, and in each
+ * turn, since a timer that is set already would be lost.  Asking the kernel costs as much as ten
+ * short calls; so between turns, when the host calls into Lua, it is asked once in a tick of the
+ * kernel's clock (1 to 10 ms).  So one kind of call may go uninterrupted: a call before the next
+ * turn, in the very tick in which an earlier call set the timer and the host then replaced the
+ * handler.
  */
 #ifndef ORR_EXEC_WATCH_H
 #define ORR_EXEC_WATCH_H
@@ -37,60 +47,71 @@
 
 struct log;
 
-typedef void watch_fn(void *data); /* in a signal handler; again and again while the slice goes on */
+/* Called in a signal handler; again and again while the slice goes on. */
+typedef void watch_fn(void *data);
 
-enum { WATCH_REPEAT_MAX = 64 }; /* periods between two calls of it for the same slice */
+enum { WATCH_REPEAT_MAX = 64 }; /* periods between two calls of `over` for the same slice */
 
-#define WATCH_NO_END (ORR_NEVER - 1) /* a timer that is not set is later still */
+#define WATCH_NO_END (ORR_NEVER - 1) /* later than any deadline, earlier than an unset timer */
 
 struct watch {
     watch_fn *over;
-    _Atomic(void *) volatile data;       /* of the slice; NULL outside one.  The sentinel looks whether it is */
-    volatile uint64_t slice;             /* its number */
-    uint64_t slices;                     /* so far */
-    uint64_t set_in;                     /* the slice in which the timer was set, */
-    uint64_t set_at;                     /* and when */
-    _Atomic(uint64_t) volatile fires_at; /* ORR_NEVER while it is not set, or only to repeat */
-    volatile uint64_t ticks;             /* signals so far: while Lua runs, about one in a period */
-    uint64_t repeats_after;              /* the last call of `over`, in nanoseconds; 0 before the first */
-    uint64_t turn_began;                 /* the worker's turn; 0 for one without an end */
-    uint64_t turn_end;                   /* of it; WATCH_NO_END */
+    _Atomic(void *) volatile data; /* the slice's; NULL outside one; the sentinel reads it */
+    volatile uint64_t slice;       /* number of the slice under way */
+    uint64_t slices;               /* slices so far */
+    uint64_t set_in;               /* the slice in which the timer was set */
+    uint64_t set_at;               /* when it was set */
+    /* ORR_NEVER while the timer is not set, or only to repeat */
+    _Atomic(uint64_t) volatile fires_at;
+    volatile uint64_t ticks; /* signals so far: about one in a period while Lua runs */
+    /* Nanoseconds to the next call of `over`; 0 before the first. */
+    uint64_t repeats_after;
+    /* When the worker's turn began; 0 for one without an end. */
+    uint64_t turn_began;
+    uint64_t turn_end; /* when that turn ends; WATCH_NO_END */
     uint64_t period;
-    uint64_t looked_at;       /* in which tick of the kernel's, whether the handler is still ours */
-    volatile uint64_t thread; /* whose timer it is; 0 for none, and then slices are not interrupted */
+    uint64_t looked_at; /* the kernel's tick of the last check of the handler */
+    /* The thread that the timer is for; 0 for none: slices are not interrupted. */
+    volatile uint64_t thread;
     timer_t timer;
     int signal;
-    bool created; /* the timer, and it is to be deleted */
-    bool careful; /* there is none, but the sentinel's */
+    bool created; /* the timer exists and must be deleted */
+    bool careful; /* the sentinel's timer is used in its place */
     struct sentinel_ward ward;
-    const char *failed_call; /* why slices are not interrupted; NULL while they are */
-    int error;               /* of that call */
-    uint64_t failed_at;      /* in which tick of the kernel's it was tried last, */
-    uint64_t failed_thread;  /* and by whom */
-    const char *told;        /* the call whose failure the log was told of last */
+    const char *failed_call; /* the call because of which slices are not interrupted; or NULL */
+    int error;               /* its errno */
+    uint64_t failed_at;      /* the kernel's tick of the last try */
+    uint64_t failed_thread;  /* the thread of the last try */
+    const char *told;        /* the call whose failure was logged last */
     const struct log *log;
 };
 
-/* The number of the calling thread, unlike any other's, ever. */
+/* A number for the calling thread that no other thread ever has. */
 uint64_t watch_thread(void);
 
-/* The watch of the worker in a place. */
-struct watch *watch_open(unsigned place, int signal, const struct log *log);
+/* The watch of the worker that holds waker table number `table`. */
+struct watch *watch_open(unsigned table, int signal, const struct log *log);
 void watch_close(struct watch *watch);
 
-/* The thread has been elsewhere: if the signal would not come to us any more, the timer that may be set does not count. */
+/*
+ * The host has run since the last turn.  If the signal would not reach our handler any more, a
+ * timer that is set does not count.
+ */
 void watch_return(struct watch *watch);
 
-/* The same, for a visit that may be short: at most once in a tick of the kernel's clock. */
+/* Checks the handler as watch_return() does, at most once in a tick of the kernel's clock. */
 void watch_visit(struct watch *watch);
 
-/* Whether the slice that was begun is not interrupted. */
+/* Whether slices are not interrupted, for lack of a timer. */
 static inline bool watch_failed(const struct watch *watch)
 {
     return !watch->thread;
 }
 
-/* Why the slice that was begun is not interrupted: the call that failed, and its errno.  NULL if it is interrupted. */
+/*
+ * Why the slice that was begun is not interrupted: the call that failed, and its errno.  NULL if it
+ * is interrupted.
+ */
 static inline const char *watch_failed_call(const struct watch *watch, int *error)
 {
     *error = watch->error;
@@ -115,19 +136,19 @@ static inline uint64_t watch_turn_end(const struct watch *watch)
     return watch->turn_end;
 }
 
-/* The calling thread drives the worker from now on: the timer is to be its own. */
+/* The calling thread drives the worker from now on, and gets the timer. */
 void watch_move(struct watch *watch);
 
 /*
- * From now on, the thread gets no signal while it sleeps, if that can be had.  The worker's thread; what it can be called for is whatever may
- * sleep in a slice.
+ * From now on the thread gets no signal while it sleeps, if the sentinel can be started.  For code
+ * that may sleep in a slice.  The worker's owner.
  */
 void watch_be_careful(struct watch *watch);
 
-/* Sets the timer for the slice that has begun, at most `longest_ns` from now. */
+/* Sets the timer for the slice under way, at most `longest_ns` from now. */
 void watch_set(struct watch *watch, uint64_t longest_ns);
 
-/* The timer is to be set anew when the next slice begins, which then is interrupted after one period. */
+/* Has the next slice set the timer: that slice is interrupted after one period. */
 static inline void watch_renew(struct watch *watch)
 {
     atomic_store_explicit(&watch->fires_at, ORR_NEVER, memory_order_relaxed);
@@ -135,7 +156,10 @@ static inline void watch_renew(struct watch *watch)
 
 extern _Thread_local uint64_t watch_thread_number __attribute__((tls_model("initial-exec")));
 
-/* Relaxed: the handler is on the same thread, and the sentinel only wants to know what is likely.  Volatile, as what the handler reads. */
+/*
+ * Relaxed: the handler runs on the same thread, and the sentinel only wants a hint.  Volatile,
+ * since the handler reads it between any two instructions.
+ */
 static inline void *watch_data(const struct watch *watch)
 {
     return atomic_load_explicit(&watch->data, memory_order_relaxed);
@@ -146,13 +170,13 @@ static inline void watch_set_data(struct watch *watch, void *data)
     atomic_store_explicit(&watch->data, data, memory_order_relaxed);
 }
 
-/* What was watched before; for watch_end(). */
+/* The slice around this one, for watch_end(). */
 struct watch_outer {
     void *data;
     uint64_t slice, period;
 };
 
-/* What is watched from now on, for at most `period` at a stretch.  The thread comes first: see the handler. */
+/* Begins a slice of at most `period` at a stretch.  Sets the thread first: see the handler. */
 static inline void watch_begin(struct watch *watch, struct watch_outer *outer, watch_fn *over, void *data,
                                uint64_t period)
 {

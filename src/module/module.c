@@ -31,7 +31,7 @@ extern const size_t orrery_lua_module_size;
 ORR_API int luaopen_orrery(lua_State *L);
 
 /*
- * A function that is being run.  It is a top task, as a script is (lua/task/scripts.h): what it
+ * A function that is being run.  It is a top task, as a script is (lua/task/script.h): what it
  * creates has its number.  When it fails or is interrupted, all of that ends, with the grace period
  * to clean up.
  */

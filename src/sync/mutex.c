@@ -20,7 +20,7 @@ static void set_owner(struct orr_mutex *mutex, struct orr_task *task)
         return;
     mutex->death.done = owner_ended;
     mutex->death.data = mutex;
-    outcome_observe(task, &mutex->death, &death_kind);
+    observe(task, &mutex->death, &death_kind);
 }
 
 void mutex_pass_on(struct orr_mutex *mutex)

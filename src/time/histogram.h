@@ -1,6 +1,6 @@
 /*
- * Counts durations in classes a quarter of a power of two wide, so that a quantile is right to a fifth.  One thread
- * writes, any may read.
+ * Counts durations in classes a quarter of a power of two wide, so that a quantile is right to a
+ * fifth.  One thread writes, any may read.
  */
 #ifndef ORR_TIME_HISTOGRAM_H
 #define ORR_TIME_HISTOGRAM_H

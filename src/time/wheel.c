@@ -43,7 +43,7 @@ static void insert_bucket(struct wheel *wheel, struct wheel_entry *entry, uint64
     list_append(&bucket->entries, &entry->link);
 }
 
-/* Where an entry belongs when nothing is being spilled. */
+/* Puts an entry where it belongs when no bucket is being spilled. */
 static void place(struct wheel *wheel, struct wheel_entry *entry)
 {
     uint64_t tick = tick_of(entry->deadline);
@@ -55,7 +55,7 @@ static void place(struct wheel *wheel, struct wheel_entry *entry)
 
 void wheel_insert(struct wheel *wheel, struct wheel_entry *entry, uint64_t deadline)
 {
-    /* What is overdue stands behind what was due before this tick began. */
+    /* Overdue entries stand behind those that were due before this tick began. */
     uint64_t begun = wheel->elapsed << WHEEL_TICK_BITS;
     entry->deadline = deadline < begun ? begun : deadline;
     wheel->count++;
@@ -65,7 +65,7 @@ void wheel_insert(struct wheel *wheel, struct wheel_entry *entry, uint64_t deadl
         place(wheel, entry);
 }
 
-/* A list that has become empty may be a bucket's, whose bit goes too; or the spill, which is over. */
+/* A list that becomes empty may be a bucket, whose bit is cleared; or the spill, which is over. */
 static void note_empty(struct wheel *wheel, struct orr_link *list)
 {
     if (list == &wheel->spill)
@@ -89,7 +89,8 @@ void wheel_remove(struct wheel *wheel, struct wheel_entry *entry)
     prev->next = next;
     next->prev = prev;
     wheel->count--;
-    if (next == prev && list_empty(next)) /* the head, alone; comparing first spares a look at a neighbour */
+    /* The head, alone.  Comparing first spares a look at a neighbour. */
+    if (next == prev && list_empty(next))
         note_empty(wheel, next);
 }
 
@@ -113,7 +114,7 @@ static bool is_sorted(struct orr_link *list)
     return true;
 }
 
-/* Merges `right` into `left`, both sorted; of equals, the left one's come first. */
+/* Merges `right` into `left`, both sorted; of equals, those of `left` come first. */
 static void merge(struct orr_link *left, struct orr_link *right)
 {
     struct orr_link *at = left->next;
@@ -130,7 +131,10 @@ static void merge(struct orr_link *left, struct orr_link *right)
     }
 }
 
-/* A merge sort from the bottom up: run i holds nothing, or 2^i entries that stood before those of lower runs. */
+/*
+ * A merge sort from the bottom up: run i holds nothing, or 2^i entries that stood before those of
+ * lower runs.
+ */
 static void sort(struct orr_link *list)
 {
     struct orr_link runs[32], one;
@@ -155,7 +159,10 @@ static void sort(struct orr_link *list)
     }
 }
 
-/* Puts what is fresh where it belongs in `due`: at the end, mostly; else in one walk, however many they are. */
+/*
+ * Moves `fresh` to where it belongs in `due`: mostly to the end; otherwise in one walk, however
+ * many entries it has.
+ */
 static void absorb_fresh(struct wheel *wheel)
 {
     if (list_empty(&wheel->fresh))
@@ -206,7 +213,10 @@ static bool open_next(struct wheel *wheel, uint64_t now)
         unsigned ring = (unsigned)__builtin_ctz(wheel->rings);
         unsigned slot = (unsigned)__builtin_ctzll(wheel->occupied[ring]);
         unsigned shift = ring * WHEEL_DIGIT_BITS;
-        /* The digits above the ring's are those of `elapsed`, this one is the bucket's, those below are zero. */
+        /*
+         * The digits above the ring's are those of `elapsed`, this one is the bucket's, those below
+         * are zero.
+         */
         uint64_t above = wheel->elapsed >> shift >> WHEEL_DIGIT_BITS << WHEEL_DIGIT_BITS;
         uint64_t begin = (above | slot) << shift;
         if (begin <= tick) {
@@ -262,7 +272,10 @@ uint64_t wheel_next(const struct wheel *wheel)
     return wheel->buckets[ring][__builtin_ctzll(wheel->occupied[ring])].soonest;
 }
 
-/* The lists in the order of a scrubbing round: every bucket, then `due`, then the spill.  `fresh` is in `due` soon. */
+/*
+ * The lists in the order of a scrubbing round: every bucket, then `due`, then the spill.  `fresh`
+ * is in `due` soon.
+ */
 enum { LIST_DUE = WHEEL_RINGS * WHEEL_BUCKETS, LIST_SPILL, LISTS };
 
 static struct orr_link *list_at(struct wheel *wheel, unsigned index)
@@ -274,7 +287,10 @@ static struct orr_link *list_at(struct wheel *wheel, unsigned index)
     return &wheel->buckets[index / WHEEL_BUCKETS][index % WHEEL_BUCKETS].entries;
 }
 
-/* The first list from `index` on, in its ring or among the last two, that holds something; else where to go on. */
+/*
+ * The first list from `index` on, in its ring or among the last two, that holds something; else
+ * where to go on.
+ */
 static unsigned skip_empty(struct wheel *wheel, unsigned index)
 {
     if (index >= LIST_DUE)
@@ -296,7 +312,10 @@ static bool move_cursor(struct wheel *wheel)
     return true;
 }
 
-/* An entry is out of the wheel while it is shown, so that it may be released.  If it is kept, it goes back to where it was. */
+/*
+ * An entry is out of the wheel while it is shown, so that it may be released.  If it is kept, it
+ * goes back to where it was.
+ */
 static void show(struct wheel *wheel, struct orr_link *link, wheel_keep_fn *keep, void *data)
 {
     struct orr_link *next = link->next;

@@ -1,17 +1,26 @@
 /*
- * Any text is read as JSON, or refused, without harm; read in steps of any size, it is the same; what is read can be written, at once
- * or in steps, and read again; and what it takes in memory is in proportion to the text.  A target of libFuzzer: see tests/fuzz/run.
+ * Fuzzes the JSON reader and writer.  Any text is read or refused without harm.  Reading in steps
+ * of any size gives the same result.  What was read can be written, at once or in steps, and read
+ * again.  The memory needed is proportional to the text.
+ *
+ * A target for libFuzzer: see tests/fuzz/run.
  */
-#include "lua/json/json.h"
+#include "lua/json/read.h"
+#include "lua/json/write.h"
+#include "lua/values/array_mark.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size);
 
-/* What a text asks for at most: two bytes of it may be an array of its own, whose elements are gathered on the stack first. */
+/*
+ * The most memory a text may need: two bytes may be an array, whose elements are first collected on
+ * the stack.
+ */
 enum { STATE_MEMORY = 64 * 1024, MEMORY_A_BYTE = 600 };
 
 static const volatile bool never = false;
@@ -42,23 +51,22 @@ static void must(bool holds, const char *what)
 struct input {
     const char *text;
     size_t size;
-    int steps; /* at once; 0: all */
+    int steps; /* values in one step; 0: all */
 };
 
 static int read_text(lua_State *L)
 {
     const struct input *input = lua_touserdata(L, 1);
-    if (!input->steps)
-        return json_read(L, input->text, input->size, false);
+    int steps = input->steps ? input->steps : INT_MAX;
     struct json_reader reader;
     json_reader_begin(&reader, input->text, input->size, false);
     int answer;
-    while ((answer = json_reader_step(&reader, L, input->steps, &never)) == -EAGAIN)
+    while ((answer = json_reader_step(&reader, L, steps, &never)) == -EAGAIN)
         lua_gc(L, LUA_GCSTEP, 1);
     return answer;
 }
 
-/* Pushes the value, or why there is none. */
+/* Pushes the value, or the error message. */
 static bool reads(lua_State *L, const void *text, size_t size, int steps)
 {
     struct input input = { .text = text, .size = size, .steps = steps };
@@ -102,7 +110,7 @@ static void write_and_read_again(lua_State *L, int indent, int steps)
 
 static int prepare(lua_State *L)
 {
-    values_make_array_mark(L);
+    array_mark_make(L);
     return 0;
 }
 

@@ -1,8 +1,13 @@
 /*
- * Bytes of anybody's making are read, or refused, without harm; what is read can be written and read again; and what it takes in memory
- * is in proportion to the bytes, whatever lengths they claim.  A target of libFuzzer: see tests/fuzz/run.
+ * Fuzzes the reader of encoded values.  Any bytes are read or refused without harm.  What was read
+ * can be written and read again.  The memory needed is proportional to the bytes, whatever lengths
+ * they claim.
+ *
+ * A target for libFuzzer: see tests/fuzz/run.
  */
-#include "lua/values/message.h"
+#include "lua/values/array_mark.h"
+#include "lua/values/decode.h"
+#include "lua/values/encode.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +15,10 @@
 
 int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size);
 
-/* What the bytes ask for at most: half of a table of pairs is free, a pair takes two bytes, and its node 24. */
+/*
+ * The most memory that bytes may need: half of a table of pairs is free, a pair takes two bytes,
+ * and its node 24.
+ */
 enum { STATE_MEMORY = 64 * 1024, MEMORY_A_BYTE = 160 };
 
 static size_t held, most;
@@ -58,7 +66,7 @@ static int call_read(lua_State *L, const unsigned char *bytes, size_t size)
 
 static int prepare(lua_State *L)
 {
-    values_make_array_mark(L);
+    array_mark_make(L);
     return 0;
 }
 

@@ -1,4 +1,4 @@
-"""The C reference, as Markdown, made from include/orrery.h: every declaration, below what is said of it.
+"""The C reference, as Markdown, made from include/orrery.h: every declaration, below its comment.
 
 The header is read by paragraphs: a comment, the declarations that follow it up to the next blank line, and for a comment that begins
 with a rule, the title of a section.  Comments are plain text with a little form: paragraphs, lists with `-`, errors as `-ENAME   why`,
@@ -10,7 +10,7 @@ RULE = re.compile(r"^ ?-{20,}$")
 
 
 def paragraphs(text):
-    """The header in pieces: (comment lines or None, code lines), in order."""
+    """Returns the header in pieces: (comment lines or None, code lines), in order."""
     pieces, comment, code = [], None, []
     depth, inside = 0, False
 
@@ -44,7 +44,7 @@ def paragraphs(text):
 
 
 def statements(code):
-    """A piece of code cut up at its outermost semicolons and braces."""
+    """Splits a piece of code at its outermost semicolons and braces."""
     text = re.sub(r"/\*.*?\*/", "", "\n".join(code), flags=re.S)
     statement, depth = "", 0
     for line in text.split("\n"):
@@ -62,12 +62,12 @@ def statements(code):
 
 
 def defined(text):
-    """The structs that have a body somewhere: they are not to be found where they are only announced."""
+    """Returns the structs with a body: a declaration without a body is not listed."""
     return set(re.findall(r"^(struct orr_\w+) \{", text, flags=re.M))
 
 
 def declared(code, elsewhere):
-    """What a piece of code declares, in order; not what it only uses, nor a struct that is defined elsewhere."""
+    """Returns what a piece of code declares, in order, without structs that are defined elsewhere."""
     found = []
     for statement in statements(code):
         match = (re.match(r"#define (ORR_\w+)", statement)
@@ -84,7 +84,7 @@ def anchor(name):
 
 
 def marked(text):
-    """Words of a comment, with the names of the API as code, and nothing taken for Markdown that is not."""
+    """Escapes the text of a comment for Markdown, with the names of the API as code."""
     parts = text.split("`")
     for i in range(0, len(parts), 2):
         plain = re.sub(r"(?<!\w)([<*_])", r"\\\1", parts[i])
@@ -93,7 +93,7 @@ def marked(text):
 
 
 def prose(lines):
-    """A comment, as Markdown."""
+    """Returns a comment as Markdown."""
     out, errors = [], []
 
     def flush():
@@ -140,13 +140,13 @@ def clean(code):
 
 
 def body(text):
-    """The header without what it says to C++ and to the preprocessor only."""
+    """Returns the header without the parts for C++ and the preprocessor."""
     text = re.sub(r"#ifdef __cplusplus\n.*?#endif\n", "", text, flags=re.S)
     return re.sub(r"^#(?:ifndef|endif|include|define ORRERY_H|define ORR_API).*\n", "", text, flags=re.M)
 
 
 def item(comment, code, elsewhere):
-    """A declaration below its comment; or a comment about several, alone."""
+    """Returns a declaration below its comment, or a comment alone."""
     code = clean(code)
     names = declared(code, elsewhere)
     if not names:
@@ -174,7 +174,7 @@ def reference(text):
 
 
 def names(text):
-    """What is declared, as pages write it, and its anchor."""
+    """Returns the declared names, as pages write them, with their anchors."""
     found = {}
     for _, code in paragraphs(body(text)):
         for name in declared(clean(code), defined(text)):

@@ -46,7 +46,7 @@ class Comment:
 
 
 def parse(text):
-    """The classes, in order, and the aliases by name."""
+    """Returns the classes, in order, and the aliases by name."""
     classes, aliases, by_variable = [], {}, {}
     comment, current = Comment(), None
     for number, line in enumerate(text.split("\n"), 1):
@@ -77,7 +77,7 @@ def parse(text):
 
 
 def split_type(text):
-    """A type, which may have spaces inside of brackets or around `|`, and what is said after it."""
+    """Splits a type, which may have spaces inside brackets or around `|`, from its description."""
     depth, i = 0, 0
     while i < len(text):
         c = text[i]
@@ -112,7 +112,7 @@ def parameter(text):
 
 
 def result(text):
-    """`type [name [words]]`, where words of more than a name are a description."""
+    """Splits `type [name [description]]`."""
     kind, rest = split_type(text)
     name, _, words = rest.partition(" ")
     return kind, name, words
@@ -179,7 +179,7 @@ def reference(text):
 
 
 def names(text):
-    """What functions and classes are called, as pages write it, and their headings."""
+    """Returns the names of functions and classes, as pages write them, with their headings."""
     classes, aliases = parse(text)
     found = {}
     for each in classes:

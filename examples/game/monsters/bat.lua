@@ -1,4 +1,4 @@
--- Flutters to and fro, each wing beat a task of its own timing; and screeches now and then.
+-- Flutters back and forth, each wing beat a task with its own timing, and screeches now and then.
 local async = require("orrery").async
 
 async.run("screech", function()

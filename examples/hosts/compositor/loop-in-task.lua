@@ -1,4 +1,4 @@
--- A task that never waits; and when it has been ended, the next.
+-- A task that never waits; when it has been ended, the next one.
 local async = compositor.async
 
 while true do

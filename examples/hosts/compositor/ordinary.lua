@@ -1,4 +1,4 @@
--- What people put into a compositor's configuration: keys, windows, something that goes on in the background.
+-- A typical configuration of a compositor: keys, windows, a background task.
 local async, events = compositor.async, compositor.events
 
 events:on("key", function(key)

@@ -1,4 +1,5 @@
--- The fifth tick is one too many.  Its handler is ended at its deadline, so are those of the next ticks, and then it is not called any more.
+-- The handler of the fifth tick never returns. It is ended at its deadline, so are those of the
+-- next ticks, and then the handler is disabled.
 local events = host.events
 
 events:on("tick", function(tick)

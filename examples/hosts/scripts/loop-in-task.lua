@@ -1,4 +1,5 @@
--- A task that does not wait is ended at its deadline, pcall or not.  Whoever awaits it hears of it, and goes on.
+-- A task that does not wait is ended at its deadline, pcall or not. The task that awaits it gets
+-- the error and goes on.
 local async = host.async
 
 local task = async.run("spin", function()

@@ -1,4 +1,5 @@
--- A script as it should be: a handler, a task that waits, a timer.  None of them does much before it waits again.
+-- A good script: a handler, a task that waits, a timer. None of them runs for long before it waits
+-- again.
 local async, events, loop = host.async, host.events, host.loop
 
 events:on("line", function(line)

@@ -1,5 +1,5 @@
--- Misbehaves: wants all the memory there is, and catches the error when it does not get it.  Its own state is full
--- then; nobody else's is.
+-- Misbehaves: wants all the memory there is, and catches the error when it does not get it. Only
+-- its own state is full.
 local orrery = require "orrery"
 
 local all = {}

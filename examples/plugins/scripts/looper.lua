@@ -1,4 +1,5 @@
--- Misbehaves: a handler that never returns, whatever is thrown at it.  After three time-outs in a row it is disabled.
+-- Misbehaves: a handler that never returns, and catches every error. After three timeouts in a row
+-- it is disabled.
 local orrery = require "orrery"
 
 orrery.events:on("tick", function()

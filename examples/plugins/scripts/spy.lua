@@ -1,4 +1,4 @@
--- Misbehaves: looks for what it should not have.  It finds none of it.
+-- Misbehaves: looks for functions that it should not have, and finds none.
 for _, name in ipairs { "io", "os.execute", "debug.getregistry", "package", "dofile" } do
   local value = _G
   for part in name:gmatch("%w+") do

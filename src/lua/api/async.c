@@ -113,17 +113,16 @@ static int async_sleep(lua_State *L)
 
 static int async_is_closing(lua_State *L)
 {
-    struct orr_isolate *iso = isolate_of(L);
-    lua_pushboolean(L,
-                    execution_task(&iso->execution) && task_is_cancelled_here(execution_task(&iso->execution)->task));
+    const struct ltask *self = execution_task(&isolate_of(L)->execution);
+    lua_pushboolean(L, self && task_is_cancelled_here(self->task));
     return 1;
 }
 
 static int async_current(lua_State *L)
 {
-    struct orr_isolate *iso = isolate_of(L);
-    if (execution_task(&iso->execution))
-        ltask_push(L, execution_task(&iso->execution));
+    struct ltask *self = execution_task(&isolate_of(L)->execution);
+    if (self)
+        ltask_push(L, self);
     else
         lua_pushnil(L);
     return 1;
@@ -170,7 +169,8 @@ static int wait_for_fd(lua_State *L, int status, lua_KContext events)
     if (error)
         return wait_step(L, error, wait_for_fd, events);
     if (io->result < 0)
-        return luaL_error(L, "file descriptor %d: %s", (int)lua_tointeger(L, 1), strerror(-io->result));
+        return luaL_error(L, "%s: file descriptor %d: %s", events == POLLIN ? "async.readable" : "async.writable",
+                          (int)lua_tointeger(L, 1), strerror(-io->result));
     lua_pushboolean(L, true);
     return 1;
 }

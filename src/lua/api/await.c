@@ -1,14 +1,16 @@
 /*
- * await, in all its forms.  A function that is awaited is called with a callback; the wait is over when that is called,
- * with its arguments.  The callback belongs to this one wait, by a serial number that it loses when the wait is over: one that
- * comes late, or for the second time, does nothing.
+ * A function that is awaited is called with a callback as one of its arguments.  The wait is over
+ * when the callback is called; await returns its arguments.  A callback belongs to one wait, by a
+ * serial number that is cleared when the wait is over: a callback that is called late, or again,
+ * does nothing.
  *
- * A callback that comes while the function still runs leaves its arguments in its own upvalues; later ones go straight onto
- * the stack of the coroutine that waits.
+ * A callback that is called while the function still runs keeps its arguments in its own upvalues.
+ * A later one puts them on the stack of the coroutine that waits.
  */
 #include "lua/api/await.h"
 
 #include "lua/api/future.h"
+#include "lua/api/wait_step.h"
 #include "lua/isolate.h"
 #include "lua/task/task.h"
 
@@ -16,7 +18,10 @@
 
 /* --- Tasks ------------------------------------------------------------------------------------ */
 
-/* Drops `true` and answers the results, or raises the error: [handle] [ok] [values...] at the top. */
+/*
+ * Returns the results of a task, or raises its error: [true] [results...] or [false] [error], at
+ * the top.
+ */
 static int outcome_or_raise(lua_State *L, int count)
 {
     if (lua_toboolean(L, -count))
@@ -29,13 +34,14 @@ static int await_task(lua_State *L, int status, lua_KContext context)
     (void)status;
     struct ltask *self = ltask_current(L, "await");
     struct ltask *other = lua_touserdata(L, 1);
-    /* A task that ended well gives up its core at once; whoever waited for it still has that. */
+    /*
+     * A task that ended well drops its core task at once; a wait that has begun still holds a
+     * reference.
+     */
     struct orr_task *core = self->wait.state == WAIT_IDLE ? other->task : self->wait.source;
     int error = core ? orr_task_await(self->task, &self->wait, core) : orr_checkpoint(self->task);
-    if (error == -EAGAIN)
-        return suspend(L, await_task, context);
     if (error)
-        return wait_raise(L, error);
+        return wait_step(L, error, await_task, context);
     return outcome_or_raise(L, ltask_push_outcome(L, other, 1));
 }
 
@@ -49,22 +55,23 @@ static void callback_withdraw(struct orr_wait *wait, bool granted)
 
 static const struct orr_wait_kind callback_kind = { .name = "a callback", .withdraw = callback_withdraw };
 
+/* Upvalues of a callback, behind the isolate. */
 enum {
     UP_TASK = 2,
-    UP_SERIAL,
-    UP_VALUES, /* what came early: one value, or a table of them */
-    UP_COUNT,  /* how many; nil for none */
+    UP_SERIAL, /* 0 when the wait is over */
+    UP_VALUES, /* arguments that came early: one value, or a table of them */
+    UP_COUNT,  /* how many came early; nil if the callback was not called */
     UP_LAST = UP_COUNT,
 };
 
-/* The frame of an awaited function: */
+/* Stack slots of await while it waits for a callback. */
 enum {
     AT_CALLBACK = 1,
-    AT_RETURNED, /* what it returned, to be closed */
-    AT_VALUES,
+    AT_RETURNED, /* what the function has returned, to be closed */
+    AT_VALUES,   /* the arguments of the callback, from here on */
 };
 
-/* Comes before anybody waits for it. */
+/* Keeps the arguments of a callback that is called before its task waits. */
 static void keep_early(lua_State *L, int count)
 {
     if (count != 1) {
@@ -85,18 +92,18 @@ static int callback(lua_State *L)
     struct ltask *self = lua_touserdata(L, lua_upvalueindex(UP_TASK));
     uint32_t serial = (uint32_t)lua_tointeger(L, lua_upvalueindex(UP_SERIAL));
     if (!serial || self->over)
-        return 0; /* late, or for the second time */
+        return 0; /* it is called late, or again */
     int count = lua_gettop(L);
-    if (!self->for_callback || self->serial != serial) { /* nobody waits for it yet */
+    if (!self->for_callback || self->serial != serial) { /* its task does not wait yet */
         if (lua_isnil(L, lua_upvalueindex(UP_COUNT)))
             keep_early(L, count);
         return 0;
     }
     if (!lua_checkstack(self->suspended, count + 4))
-        return luaL_error(L, "too many values for a callback");
+        return luaL_error(L, "too many arguments for the callback of await");
     int error = isolate_visit(iso);
     if (error)
-        return luaL_error(L, "a callback came from the wrong thread: %s", strerror(-error));
+        return luaL_error(L, "the callback of await was called on the wrong thread: %s", strerror(-error));
     lua_pushinteger(L, 0);
     lua_replace(L, lua_upvalueindex(UP_SERIAL));
     lua_xmove(L, self->suspended, count);
@@ -106,14 +113,14 @@ static int callback(lua_State *L)
     return 0;
 }
 
-/* From now on the callback of this frame is late. */
+/* From now on the callback does nothing. */
 static void end_callback(lua_State *L)
 {
     lua_pushinteger(L, 0);
     lua_setupvalue(L, AT_CALLBACK, UP_SERIAL);
 }
 
-/* Pushes a method of a value, or nil where it cannot have any. */
+/* Pushes a method of a value; false, and nothing pushed, if it has no such method. */
 static bool push_method(lua_State *L, int index, const char *name)
 {
     if (!lua_istable(L, index)) {
@@ -142,7 +149,7 @@ static int nothing_more(lua_State *L, int status, lua_KContext context)
     return 0;
 }
 
-/* [returned] [whether it is closing] */
+/* Closes a value unless it is closing: [value] [whether it is closing]. */
 static int asked_whether_closing(lua_State *L, int status, lua_KContext context)
 {
     (void)status;
@@ -150,12 +157,12 @@ static int asked_whether_closing(lua_State *L, int status, lua_KContext context)
     if (lua_toboolean(L, -1) || !push_method(L, 1, "close"))
         return 0;
     lua_pushvalue(L, 1);
-    lua_pushcfunction(L, do_nothing); /* some want to tell when they are closed */
+    lua_pushcfunction(L, do_nothing); /* a close method may want to call back */
     lua_callk(L, 2, 0, 0, nothing_more);
     return 0;
 }
 
-/* Closes what an awaited function has returned, at 1, unless it is closing already.  Both questions may wait. */
+/* Closes the value at 1, unless it is closing already.  Both of its methods may wait. */
 static int close_returned(lua_State *L)
 {
     if (!push_method(L, 1, "is_closing")) {
@@ -167,7 +174,7 @@ static int close_returned(lua_State *L)
     return asked_whether_closing(L, LUA_OK, 0);
 }
 
-/* Pushes what closes it; false if it is nothing that could be closed. */
+/* Pushes a call that closes what the function has returned; false if that cannot be closed. */
 static bool push_closing(lua_State *L)
 {
     if (lua_type(L, AT_RETURNED) < LUA_TTABLE || lua_isfunction(L, AT_RETURNED))
@@ -184,7 +191,7 @@ static int return_values(lua_State *L, int status, lua_KContext count)
     return (int)count;
 }
 
-/* The callback has come, and its arguments are in the frame. */
+/* The callback was called, and its arguments are on the stack. */
 static int callback_over(lua_State *L)
 {
     int count = lua_gettop(L) - (AT_VALUES - 1);
@@ -201,8 +208,10 @@ static int raise_argument(lua_State *L)
 }
 
 /*
- * [error]: starts a task that fails with it.  A task that is being closed keeps that beside what it has come to, and so does one that
- * ends by the failure of a child.  Where only a part of the task is over, by a time limit, nobody would ask: then the sink is told.
+ * Starts a task that fails with the error: [error].  It is a child, so that its error is kept
+ * beside the result of a task that is being closed, or that ends because a child failed.  If only a
+ * part of the task is over, because of a time limit, nobody would ask for it: then it is detached,
+ * and the sink is told.
  */
 static int start_failing(lua_State *L)
 {
@@ -217,23 +226,25 @@ static int start_failing(lua_State *L)
     return 0;
 }
 
-/* The error at the top, of closing what was returned, comes behind the one that is raised: it must not be lost. */
+/*
+ * Closing has failed with the error at the top, while another error is raised: it must not be lost.
+ */
 static void keep_close_error(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
     bool closed = lua_type(L, -1) == LUA_TSTRING && !strcmp(lua_tostring(L, -1), "closed");
     if (closed && task_is_cancelled_here(execution_task(&iso->execution)->task))
-        return; /* it has waited, and was told what everybody here is told */
+        return; /* closing has waited, and was told of the cancellation that is raised anyway */
     lua_pushlightuserdata(L, iso);
     lua_pushcclosure(L, start_failing, 1);
     lua_pushvalue(L, -2);
     if (lua_pcall(L, 1, 0, 0) != LUA_OK)
         log_line(&iso->rt->log, ORR_LOG_ERROR,
-                 "closing what an awaited function returned failed: %s, and no task could tell: %s",
+                 "await: cannot close what the function has returned: %s; no task can report that: %s",
                  lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : luaL_typename(L, -2), lua_tostring(L, -1));
 }
 
-/* [callback] [returned] [error] [...]: what was returned is closed, and if that failed, this error comes first. */
+/* [callback] [returned] [error] [...]: raises the error; an error of closing is kept for later. */
 static int raise_after_closing(lua_State *L, int status, lua_KContext context)
 {
     (void)context;
@@ -243,6 +254,7 @@ static int raise_after_closing(lua_State *L, int status, lua_KContext context)
     return lua_error(L);
 }
 
+/* The wait has ended before the callback was called. */
 static int callback_interrupted(lua_State *L, int error)
 {
     end_callback(L);
@@ -252,12 +264,13 @@ static int callback_interrupted(lua_State *L, int error)
     return raise_after_closing(L, status, 0);
 }
 
+/* The callback was called while the function ran: takes its arguments from its upvalues. */
 static int take_early(lua_State *L)
 {
     lua_getupvalue(L, AT_CALLBACK, UP_COUNT);
     int count = (int)lua_tointeger(L, -1);
     lua_pop(L, 1);
-    luaL_checkstack(L, count + 4, "too many values from a callback");
+    luaL_checkstack(L, count + 4, "too many arguments for the callback of await");
     lua_getupvalue(L, AT_CALLBACK, UP_VALUES);
     if (count != 1) {
         for (int i = 1; i <= count; i++)
@@ -287,7 +300,7 @@ static int await_callback(lua_State *L, int status, lua_KContext serial)
     return callback_interrupted(L, error);
 }
 
-/* The function has returned: [callback] [what it returned]. */
+/* The function has returned: [callback] [what it has returned]. */
 static int function_returned(lua_State *L, int status, lua_KContext serial)
 {
     (void)status;
@@ -300,7 +313,15 @@ static int function_returned(lua_State *L, int status, lua_KContext serial)
     return await_callback(L, LUA_OK, serial);
 }
 
-/* [function] [arguments...]: calls it with a callback as its argument number `position`. */
+/* A number for the next wait; never 0. */
+static uint32_t next_serial(struct orr_isolate *iso)
+{
+    if (!++iso->tasks.serials)
+        iso->tasks.serials = 1;
+    return iso->tasks.serials;
+}
+
+/* Calls a function with a callback as its argument number `position`: [function] [arguments...]. */
 static int await_function(lua_State *L, int position)
 {
     struct orr_isolate *iso = isolate_of(L);
@@ -308,8 +329,8 @@ static int await_function(lua_State *L, int position)
     int error = orr_checkpoint(self->task);
     if (error)
         return wait_raise(L, error);
-    uint32_t serial = ++iso->tasks.serials ? iso->tasks.serials : ++iso->tasks.serials; /* never 0 */
-    lua_settop(L, position); /* the function, and the arguments before the callback */
+    uint32_t serial = next_serial(iso);
+    lua_settop(L, position); /* the function, and the arguments in front of the callback */
     lua_pushlightuserdata(L, iso);
     ltask_push(L, self);
     lua_pushinteger(L, serial);
@@ -322,7 +343,7 @@ static int await_function(lua_State *L, int position)
     return function_returned(L, LUA_OK, serial);
 }
 
-/* --- The form of it --------------------------------------------------------------------------- */
+/* --- All forms -------------------------------------------------------------------------------- */
 
 static int async_await(lua_State *L)
 {
@@ -335,7 +356,7 @@ static int async_await(lua_State *L)
         return await_function(L, 1);
     if (lua_isinteger(L, 1) && lua_isfunction(L, 2)) {
         lua_Integer position = lua_tointeger(L, 1);
-        luaL_argcheck(L, position >= 1 && position <= 200, 1, "the callback's position is from 1 to 200");
+        luaL_argcheck(L, position >= 1 && position <= 200, 1, "expected the callback's position, from 1 to 200");
         lua_remove(L, 1);
         return await_function(L, (int)position);
     }

@@ -1,12 +1,11 @@
-/*
- * C libraries that scripts load.  Their functions may sleep in system calls, and need not expect that one is interrupted: from when the
- * first is loaded, the worker's thread gets no signal while it sleeps (exec/sentinel.h).
- */
 #include "lua/api/c_libraries.h"
 
 #include "lua/isolate.h"
 
-/* Calls package.loadlib, or one of package.searchers.  What it has found in a library is a function, or true. */
+/*
+ * Calls package.loadlib or a searcher, the second upvalue.  A function or `true` means that a
+ * library was loaded.
+ */
 static int load_library(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
@@ -24,7 +23,7 @@ void c_libraries_may_sleep(struct orr_isolate *iso)
         watch_be_careful(worker_watch(iso->worker));
 }
 
-/* Puts ours around the function at the top. */
+/* Replaces the function at the top by load_library() around it. */
 static void wrap(struct orr_isolate *iso, lua_State *L)
 {
     lua_pushlightuserdata(L, iso);

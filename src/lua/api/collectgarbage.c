@@ -1,12 +1,13 @@
 /*
- * `collectgarbage`, where the collector is ours to step (collector.h).  Whole cycles are done in steps, and the script is suspended in
- * between where it can be; nothing takes longer than a slice in one piece.
+ * Whole cycles are done in steps (collector.h).  Where the script can be suspended, it is between
+ * steps, so that no piece takes longer than a slice.
  *
- * The mode stays incremental: a collection of the generational mode cannot be divided.  What a script sets is remembered, so that it finds
- * what it has set.  `setpause` and `setstepmul` change our pace; what is in use may always double at the least, and half the usual
- * work is the least.
+ * The collector stays incremental: a collection in generational mode cannot be divided.  The mode
+ * that a script sets is only remembered, so that the script finds what it has set.  `setpause` and
+ * `setstepmul` change our pace, within bounds: memory in use may at least double before the next
+ * cycle, and steps do at least half the usual work.
  *
- * An untrusted script can count and step.
+ * An untrusted script can only count and step.
  */
 #include "lua/api/collectgarbage.h"
 
@@ -20,7 +21,9 @@ enum option { COLLECT, COUNT, STEP, STOP, RESTART, SETPAUSE, SETSTEPMUL, ISRUNNI
 static const char *const names[] = { "collect",    "count",     "step",         "stop",        "restart", "setpause",
                                      "setstepmul", "isrunning", "generational", "incremental", NULL };
 
-/* Pays what is owed.  `context` is the number of cycles that were over before, or -1 for a whole collection. */
+/*
+ * Does the work that is owed.  `context`: cycles done before a step, or -1 for a whole collection.
+ */
 static int pay(lua_State *L, int status, lua_KContext context)
 {
     (void)status;
@@ -62,7 +65,7 @@ static int collect(lua_State *L)
     struct collector *collector = &iso->collector;
     enum option option = (enum option)luaL_checkoption(L, 1, "collect", names);
     if (sandbox_applies(iso) && option != COUNT && option != STEP)
-        return luaL_error(L, "collectgarbage '%s' is refused: this script can only \"count\" and \"step\"",
+        return luaL_error(L, "collectgarbage '%s' is refused: an untrusted script can only \"count\" and \"step\"",
                           names[option]);
     int kilobytes = lua_gc(L, LUA_GCCOUNT);
     if (kilobytes < 0) { /* in a finalizer */

@@ -16,6 +16,15 @@ void creation_keep(const struct orr_isolate *iso, lua_State *L, int slot)
     lua_setiuservalue(L, -2, slot);
 }
 
+void creation_append(struct orr_isolate *iso, lua_State *L, int anchor, int slot)
+{
+    isolate_push_anchored(iso, L, anchor);
+    lua_getiuservalue(L, -1, slot);
+    lua_setfield(L, -3, "created");
+    lua_pop(L, 1);
+    lua_rawseti(L, -2, luaL_len(L, -2) + 1);
+}
+
 int creation_where(lua_State *L)
 {
     if (!isolate_of(L)->debug)

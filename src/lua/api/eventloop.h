@@ -1,7 +1,7 @@
 /*
- * The Lua module `eventloop`: private loops.  lua/eventloop.lua is nearly all of it.  The C part knows
- * which script makes a private loop, and where; and what is left of a script's private loops, for test
- * runners.  Only isolates made for testing remember private loops.
+ * The Lua module `eventloop`: private loops.  lua/eventloop.lua is nearly all of it.  The C part
+ * knows which script makes a private loop, and where; and what is left of a script's private loops,
+ * for test runners.  Only isolates made for testing remember private loops.
  *
  * The isolate's worker's thread.
  */
@@ -18,8 +18,8 @@ struct orr_isolate;
 void eventloop_open(struct orr_isolate *iso, lua_State *L);
 
 /*
- * Appends to the list at the top of L a description of each thing that is left in the private loops of a
- * script.  May raise.
+ * Appends to the list at the top of L a description of each thing that is left in the private loops
+ * of a script.  May raise.
  */
 void eventloop_list(lua_State *L, uint32_t script);
 

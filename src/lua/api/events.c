@@ -12,9 +12,9 @@
  *   Lua  run_entry()            calls the handler, unless it was removed or disabled meanwhile
  *   C    ltask_drop()           the call is over: task/handler.c counts time-outs in a row
  *
- * host.emit() queues the event instead while the isolate is held, or while a script is loaded whose body
- * has not begun: the body is what registers handlers.  events_flush() starts the handlers of queued
- * events once neither is the case, behind the tasks that were parked meanwhile.
+ * host.emit() queues the event instead while the isolate is held, or while a script is loaded whose
+ * body has not begun: the body is what registers handlers.  events_flush() starts the handlers of
+ * queued events once neither is the case, behind the tasks that were parked meanwhile.
  *
  * A script's own events:emit() starts the handlers at once, before it returns.
  */
@@ -93,7 +93,10 @@ static int refuse_to_nest(lua_State *L, const char *name)
     return lua_error(L);
 }
 
-/* [handler] [soon] [name] [function] [arguments...] -> whether it was started: not if it is disabled */
+/*
+ * [handler] [soon] [name] [function] [arguments...] -> whether it was started: not if it is
+ * disabled
+ */
 static int start(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
@@ -166,8 +169,9 @@ static int call_part(lua_State *L)
 }
 
 /*
- * Calls a function of the Lua part with the arguments at the top, which are popped; call_part() and the
- * name are below them.  Leaves one result; or nothing, and returns a negative errno.  Never raises.
+ * Calls a function of the Lua part with the arguments at the top, which are popped; call_part() and
+ * the name are below them.  Leaves one result; or nothing, and returns a negative errno.  Never
+ * raises.
  */
 static int call_protected(struct orr_isolate *iso, lua_State *L, int arguments)
 {
@@ -180,7 +184,7 @@ static int call_protected(struct orr_isolate *iso, lua_State *L, int arguments)
     isolate_leave(iso);
     if (status == LUA_OK)
         return 0;
-    log_line(&iso->rt->log, ORR_LOG_ERROR, "events: %s", lua_tostring(L, -1));
+    log_line(&iso->rt->log, ORR_LOG_ERROR, "a call of the host on events has failed: %s", lua_tostring(L, -1));
     lua_pop(L, 1);
     return status == LUA_ERRMEM ? -ENOMEM : -EINVAL;
 }

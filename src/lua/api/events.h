@@ -1,6 +1,6 @@
 /*
- * The Lua module `events`, the C part: starting handlers as tasks, and the host's side.  lua/events.lua
- * is the Lua part: it keeps the registrations and the queue of the host's events.
+ * The Lua module `events`, the C part: starting handlers as tasks, and the host's side.
+ * lua/events.lua is the Lua part: it keeps the registrations and the queue of the host's events.
  *
  * The host's functions are orr_events_emit(), orr_events_reserve(), orr_events_enable() and
  * orr_events_disabled(): see orrery.h.
@@ -41,7 +41,9 @@ void events_forget(lua_State *L);
 /* Removes the registrations of a script.  Never raises. */
 void events_remove(struct orr_isolate *iso, uint32_t script);
 
-/* Appends a description of each registration of a script to the list at the top of L.  May raise. */
+/*
+ * Appends a description of each registration of a script to the list at the top of L.  May raise.
+ */
 void events_list(lua_State *L, uint32_t script);
 
 #endif

@@ -1,5 +1,6 @@
 /*
- * async.future: a result that a script delivers later.  A result is an error, or nil, followed by values.
+ * async.future: a result that a script delivers later.  A result is an error, or nil, followed by
+ * values.
  *
  * The isolate's worker's thread.
  */
@@ -21,8 +22,8 @@ void future_open(struct orr_isolate *iso, lua_State *L);
 bool future_test(lua_State *L, int index);
 
 /*
- * Awaits the future at index 1: returns its values or raises its error.  A C function of a task returns
- * what this returns; it is its own continuation.
+ * Awaits the future at index 1: returns its values or raises its error.  A C function of a task
+ * returns what this returns; it is its own continuation.
  */
 int future_await(lua_State *L, int status, lua_KContext context);
 

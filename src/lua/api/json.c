@@ -1,15 +1,16 @@
-/* The module `json`: see json.h. */
 #include "lua/api/json.h"
 
 #include "lua/isolate.h"
 #include "lua/isolate/charge.h"
-#include "lua/json/json.h"
+#include "lua/json/read.h"
+#include "lua/json/write.h"
 #include "lua/limits/paced.h"
 #include "lua/limits/preempt.h"
+#include "lua/values/array_mark.h"
 
 #include <errno.h>
 
-/* The work of a call: see paced.h. */
+/* The work of one call, done in steps: see paced.h. */
 struct writing {
     struct paced paced;
     struct message text;
@@ -21,7 +22,7 @@ struct reading {
     struct json_reader reader;
 };
 
-enum { WORK = 2 }; /* the slot, which was that of the options */
+enum { WORK = 2 }; /* the stack slot of the work; the options were there */
 
 static int option_indent(lua_State *L, int index)
 {
@@ -32,8 +33,8 @@ static int option_indent(lua_State *L, int index)
     int is_integer = 1;
     lua_Integer indent = lua_isnil(L, -1) ? 0 : lua_tointegerx(L, -1, &is_integer);
     if (!is_integer || indent < 0 || indent > JSON_INDENT_MAX)
-        luaL_error(L, "option indent is %s, expected a number of spaces from 0 to %d", luaL_tolstring(L, -1, NULL),
-                   JSON_INDENT_MAX);
+        luaL_error(L, "json.encode: option indent is %s, expected a number of spaces from 0 to %d",
+                   luaL_tolstring(L, -1, NULL), JSON_INDENT_MAX);
     lua_pop(L, 1);
     return (int)indent;
 }
@@ -56,7 +57,7 @@ static void writing_free(struct paced *paced)
     message_free(&container_of(paced, struct writing, paced)->text);
 }
 
-/* [writing] */
+/* Pushes the text: [writing]. */
 static int push_text(lua_State *L)
 {
     const struct writing *work = lua_touserdata(L, 1);
@@ -84,7 +85,7 @@ static int encode_on(lua_State *L, int status, lua_KContext context)
     return run_writing(L, paced_kept(L, WORK, context));
 }
 
-/* encode(value[, options]) */
+/* encode(value[, options]) -> string */
 static int encode(lua_State *L)
 {
     static const struct paced_kind kind = {
@@ -135,11 +136,11 @@ static int decode_on(lua_State *L, int status, lua_KContext context)
     (void)status;
     struct paced *work = paced_kept(L, WORK, context);
     if (lua_tostring(L, 1) != container_of(work, struct reading, paced)->reader.text)
-        return luaL_error(L, "somebody has changed what is being read");
+        return luaL_error(L, "json.decode: the text was replaced while it was read");
     return run_reading(L, work);
 }
 
-/* decode(text[, options]) */
+/* decode(text[, options]) -> value */
 static int decode(lua_State *L)
 {
     static const struct paced_kind kind = {
@@ -162,7 +163,7 @@ static int decode(lua_State *L)
 
 /* --- Arrays ----------------------------------------------------------------------------------- */
 
-/* array([table]): the same, marked */
+/* array([table]) -> table, marked as an array */
 static int array(lua_State *L)
 {
     lua_settop(L, 1);
@@ -171,18 +172,18 @@ static int array(lua_State *L)
         lua_replace(L, 1);
     }
     luaL_checktype(L, 1, LUA_TTABLE);
-    values_push_array_mark(L);
+    array_mark_push(L);
     if (lua_getmetatable(L, 1) && !lua_rawequal(L, -1, -2))
-        return luaL_argerror(L, 1, "a table without a metatable of its own expected");
+        return luaL_argerror(L, 1, "expected a table without a metatable of its own");
     lua_settop(L, 2);
     lua_setmetatable(L, 1);
     return 1;
 }
 
-/* is_array(value): whether it is marked */
+/* is_array(value) -> whether it is marked as an array */
 static int is_array(lua_State *L)
 {
-    values_push_array_mark(L);
+    array_mark_push(L);
     lua_pushboolean(L, lua_type(L, 1) == LUA_TTABLE && lua_getmetatable(L, 1) && lua_rawequal(L, -1, -2));
     return 1;
 }
@@ -192,7 +193,7 @@ void json_open(struct orr_isolate *iso, lua_State *L)
     static const luaL_Reg functions[] = {
         { "array", array }, { "decode", decode }, { "encode", encode }, { "is_array", is_array }, { NULL, NULL }
     };
-    values_make_array_mark(L);
+    array_mark_make(L);
     lua_newtable(L);
     isolate_register(iso, L, functions);
     lua_pushlightuserdata(L, NULL);

@@ -1,9 +1,9 @@
 /*
  * The part of a module that is written in Lua: lua/events.lua, lua/eventloop.lua.
  *
- * The Lua file gets a table `private` with functions in C.  It leaves a table of its own in the field
- * `host` of `private`: functions that C calls.  That table is kept in the registry, under a key that is
- * the address of a variable of the module.
+ * The Lua file gets a table `private` with functions in C.  It leaves a table of its own in the
+ * field `host` of `private`: functions that C calls.  That table is kept in the registry, under a
+ * key that is the address of a variable of the module.
  *
  * The isolate's worker's thread.
  */
@@ -15,8 +15,8 @@
 struct embedded;
 
 /*
- * Runs the file with the table of the module `orrery` and the arguments above it on the stack, the last
- * of which is `private`: [orrery] [arguments...] -> [orrery].  Keeps private.host.  May raise.
+ * Runs the file with the table of the module `orrery` and the arguments above it on the stack, the
+ * last of which is `private`: [orrery] [arguments...] -> [orrery].  Keeps private.host.  May raise.
  */
 void lua_part_open(lua_State *L, const struct embedded *file, int arguments, const void *key);
 

@@ -1,9 +1,10 @@
 /*
- * Objects of scripts that hold a primitive of src/sync: event, queue, semaphore, mutex, condition, future.
+ * Objects of scripts that hold a primitive of src/sync: event, queue, semaphore, mutex, condition,
+ * future.
  *
- * The primitive is part of a userdata, so it lives in Lua's memory.  Lua frees that memory after the
- * finalizer has ended the primitive.  A primitive that a task still waits for cannot be ended; then the
- * object is finalized again after the next cycle of the collector.
+ * The primitive is part of a userdata, so it lives in Lua's memory.  Lua frees that memory after
+ * the finalizer has ended the primitive.  A primitive that a task still waits for cannot be ended;
+ * then the object is finalized again after the next cycle of the collector.
  *
  * The isolate's worker's thread.
  */
@@ -13,8 +14,8 @@
 #include "lua/isolate.h"
 
 /*
- * Evaluates a call of the core that needs the worker's thread, in code that may run outside of tasks, too.
- * Gives the answer of the call, or the error of isolate_visit().
+ * Evaluates a call of the core that needs the worker's thread, in code that may run outside of
+ * tasks, too. Gives the answer of the call, or the error of isolate_visit().
  */
 #define VISITED(iso, call) \
     __extension__({ \
@@ -27,8 +28,8 @@
     })
 
 /*
- * Pushes a new object of a class, filled with zeros, which is how an ended primitive looks.  Raises if the
- * script has too many objects.
+ * Pushes a new object of a class, filled with zeros, which is how an ended primitive looks.  Raises
+ * if the script has too many objects.
  */
 void *primitive_new(lua_State *L, const char *class, size_t size, int user_values);
 

@@ -1,7 +1,7 @@
 /*
- * The core's queue holds numbers.  The values are in a table, the object's user value, each at its number.
- * Free numbers form a list inside the table: the value at a free number is the next free number, and 0
- * ends the list.  So the table stays an array, as long as the queue has ever been.
+ * The core's queue holds numbers.  The values are in a table, the object's user value, each at its
+ * number. Free numbers form a list inside the table: the value at a free number is the next free
+ * number, and 0 ends the list.  So the table stays an array, as long as the queue has ever been.
  */
 #include "lua/api/queue.h"
 

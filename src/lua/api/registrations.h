@@ -1,5 +1,6 @@
 /*
- * What calls back for a script without a task of its own: timers, scheduled callbacks, event handlers.
+ * What calls back for a script without a task of its own: timers, scheduled callbacks, event
+ * handlers.
  *
  * The isolate's worker's thread.
  */
@@ -12,7 +13,10 @@
 
 struct orr_isolate;
 
-/* Closes the timers of a script, cancels its scheduled callbacks, removes its handlers.  Never raises. */
+/*
+ * Closes the timers of a script, cancels its scheduled callbacks, removes its handlers.  Never
+ * raises.
+ */
 void registrations_remove(struct orr_isolate *iso, uint32_t script);
 
 /* Appends a description of each of them to the list at the top of L.  May raise. */

@@ -1,4 +1,3 @@
-/* The module `runtime`: what a script may know of its limits.  Fields are looked up when they are read. */
 #include "lua/api/runtime_info.h"
 
 #include "lua/api/duration.h"
@@ -16,6 +15,7 @@ static int stats(lua_State *L)
     const struct orr_isolate *iso = isolate_of(L);
     const struct event_figures *events = events_figures(&iso->events);
     const struct timer_figures *timers = script_timers_figures(&iso->timers);
+    struct limit_statistics limits = statistics_read(&iso->statistics);
     lua_createtable(L, 0, 17);
     const struct {
         const char *name;
@@ -24,8 +24,8 @@ static int stats(lua_State *L)
         { "tasks", iso->tasks.count },
         { "memory_used", account_used(&iso->account) },
         { "memory_peak", account_peak(&iso->account) },
-        { "preemptions", statistics_preemptions(&iso->statistics) },
-        { "timeouts", statistics_timeouts(&iso->statistics) },
+        { "preemptions", limits.preemptions },
+        { "timeouts", limits.timeouts },
         { "scheduled", schedule_count(&iso->schedule) },
         { "schedule_errors", iso->tasks.scheduled_failed },
         { "schedule_run", schedule_run(&iso->schedule) },
@@ -33,7 +33,7 @@ static int stats(lua_State *L)
         { "timers_fired", timers->fired },
         { "timers_cancelled", timers->cancelled },
         { "timers_rearmed", timers->rearmed },
-        { "timers_migrated", 0 }, /* they stay with their isolate's worker */
+        { "timers_migrated", 0 }, /* a timer stays with the worker of its isolate */
         { "timers_dropped", timers->dropped },
         { "events_refused", events->refused },
         { "events_dropped", events->dropped },
@@ -46,7 +46,7 @@ static int stats(lua_State *L)
     return 1;
 }
 
-/* [runtime] [name] */
+/* __index: computes a field when it is read.  [runtime] [name] */
 static int read_field(lua_State *L)
 {
     const struct orr_isolate *iso = isolate_of(L);
@@ -80,7 +80,7 @@ static int read_field(lua_State *L)
 
 static int refuse_to_write(lua_State *L)
 {
-    return luaL_error(L, "runtime.%s: what is in here is only to be read", luaL_tolstring(L, 2, NULL));
+    return luaL_error(L, "runtime.%s: the fields of runtime can only be read", luaL_tolstring(L, 2, NULL));
 }
 
 void runtime_info_open(struct orr_isolate *iso, lua_State *L)

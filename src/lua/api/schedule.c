@@ -1,11 +1,13 @@
 /*
- * Callbacks wait in a list, each anchored until it has begun.  While there are any, a task of the core, the
- * dispatcher, takes its turns: in each turn it starts some callbacks as tasks of their own (callback.h),
- * behind what was ready before it.  No callback begins in the turn in which it was scheduled.
+ * Callbacks wait in a list, each anchored until it has begun.  While there are any, a task of the
+ * core, the dispatcher, takes its turns: in each turn it starts some callbacks as tasks of their
+ * own (callback.h), behind what was ready before it.  No callback begins in the turn in which it
+ * was scheduled.
  *
- * Callbacks begin in the order in which they were scheduled.  So two numbers tell which have begun: how
- * many were ever scheduled, and how many of these, from the first on, are settled.  A task that lets
- * others run first, by async.checkpoint() or async.sleep(), waits for a mark: a number of settled ones.
+ * Callbacks begin in the order in which they were scheduled.  So two numbers tell which have begun:
+ * how many were ever scheduled, and how many of these, from the first on, are settled.  A task that
+ * lets others run first, by async.checkpoint() or async.sleep(), waits for a mark: a number of
+ * settled ones.
  */
 #include "lua/api/schedule.h"
 
@@ -21,9 +23,12 @@
 #include <limits.h>
 #include <string.h>
 
-#define SCHEDULED "orrery.scheduled"
+#define SCHEDULED_CLASS "orrery.scheduled"
 
-/* A handle of a script.  Its user values are the function, its arguments, and where it was scheduled. */
+/*
+ * A handle of a script.  Its user values are the function, its arguments, and where it was
+ * scheduled.
+ */
 struct scheduled {
     struct callback callback;
     struct scheduled *next;
@@ -75,7 +80,10 @@ static struct scheduled *take_first(struct schedule *queue)
     return first;
 }
 
-/* The next callback that was not scheduled in this turn, or NULL.  Releases cancelled ones on the way. */
+/*
+ * The next callback that was not scheduled in this turn, or NULL.  Releases cancelled ones on the
+ * way.
+ */
 static struct scheduled *take_next(struct orr_isolate *iso)
 {
     struct schedule *queue = &iso->schedule;
@@ -176,7 +184,7 @@ static int schedule(lua_State *L)
     int error = wake_dispatcher(iso);
     if (error)
         return luaL_error(L, "schedule: %s", strerror(-error));
-    self->callback.anchor = isolate_anchor(iso, L); /* may raise: then nothing has changed, and the dispatcher ends */
+    self->callback.anchor = isolate_anchor(iso, L); /* may raise: then nothing has changed */
     self->waiting = true;
     if (queue->last)
         queue->last->next = self;
@@ -191,7 +199,7 @@ static int schedule(lua_State *L)
 /* handle:cancel() -> whether the callback had not begun */
 static int scheduled_cancel(lua_State *L)
 {
-    struct scheduled *self = isolate_check(L, 1, OBJECT_SCHEDULED, SCHEDULED);
+    struct scheduled *self = isolate_check(L, 1, OBJECT_SCHEDULED, SCHEDULED_CLASS);
     lua_pushboolean(L, self->waiting);
     if (self->waiting) {
         self->waiting = false;
@@ -260,11 +268,7 @@ void schedule_list(struct orr_isolate *iso, lua_State *L, uint32_t script)
         lua_createtable(L, 0, 2);
         lua_pushliteral(L, "scheduled callback");
         lua_setfield(L, -2, "kind");
-        isolate_push_anchored(iso, L, at->callback.anchor);
-        lua_getiuservalue(L, -1, at->arguments + 2);
-        lua_setfield(L, -3, "created");
-        lua_pop(L, 1);
-        lua_rawseti(L, -2, luaL_len(L, -2) + 1);
+        creation_append(iso, L, at->callback.anchor, at->arguments + 2);
     }
 }
 
@@ -272,6 +276,6 @@ void schedule_open(struct orr_isolate *iso, lua_State *L)
 {
     static const luaL_Reg methods[] = { { "cancel", scheduled_cancel }, { NULL, NULL } };
     static const luaL_Reg functions[] = { { "schedule", schedule }, { NULL, NULL } };
-    isolate_object_class(iso, L, OBJECT_SCHEDULED, SCHEDULED, methods);
+    isolate_object_class(iso, L, OBJECT_SCHEDULED, SCHEDULED_CLASS, methods);
     isolate_register(iso, L, functions);
 }

@@ -42,20 +42,23 @@ void schedule_open(struct orr_isolate *iso, lua_State *L);
 /* Cancels the waiting callbacks of a script, or of EVERY_SCRIPT. */
 void schedule_cancel(struct orr_isolate *iso, uint32_t script);
 
-/* Appends a description of each waiting callback of a script to the list at the top of L.  May raise. */
+/*
+ * Appends a description of each waiting callback of a script to the list at the top of L.  May
+ * raise.
+ */
 void schedule_list(struct orr_isolate *iso, lua_State *L, uint32_t script);
 
 /*
- * A mark that a task waits for when it lets others run first.  The next mark is behind as many of the
- * waiting callbacks as one turn begins; the last mark is behind all of them.
+ * A mark that a task waits for when it lets others run first.  The next mark is behind as many of
+ * the waiting callbacks as one turn begins; the last mark is behind all of them.
  */
 uint64_t schedule_next_mark(const struct orr_isolate *iso);
 uint64_t schedule_last_mark(const struct orr_isolate *iso);
 
 /*
- * Lets others run until every callback before the mark has begun or never will.  The first yields at least
- * once; the second, a continuation, does not if the mark is passed already.  A C function of a task
- * returns what these return: the values on its stack.
+ * Lets others run until every callback before the mark has begun or never will.  The first yields
+ * at least once; the second, a continuation, does not if the mark is passed already.  A C function
+ * of a task returns what these return: the values on its stack.
  */
 int schedule_yield(lua_State *L, uint64_t mark);
 int schedule_pass(lua_State *L, int status, lua_KContext mark);

@@ -1,23 +1,22 @@
 /*
- * async.scope, supervise, shield, with_timeout and move_on_after: a function called inside a scope of the core.
- *
- * The scope lives in a userdata in the frame of the call.  The function is called protected; then the scope is left, which
- * may wait; then its results are returned, or its error raised.
+ * Each function here calls another one inside a scope of the core.  The scope lives in a userdata
+ * on the stack of the call.  The inner function is called protected; then the scope is left, which
+ * may wait; then the results are returned, or the error is raised.
  */
 #include "lua/api/scopes.h"
 
 #include "lua/api/duration.h"
+#include "lua/api/wait_step.h"
 #include "lua/isolate.h"
 #include "lua/task/task.h"
 
-#include <math.h>
 #include <string.h>
 
-/* The frame: [1] the scope, then what the function has come to. */
+/* At 1 on the stack of the call; the results of the inner function, or its error, are above it. */
 struct block {
     struct orr_scope scope;
-    int error;
-    lua_State *L; /* the coroutine that is in it */
+    int error;    /* what the inner function has ended with: 0 or a negative errno */
+    lua_State *L; /* the coroutine that is inside */
 };
 
 bool scopes_contain(const struct ltask *self, const lua_State *L)
@@ -26,7 +25,7 @@ bool scopes_contain(const struct ltask *self, const lua_State *L)
     return scope && container_of(scope, struct block, scope)->L == L;
 }
 
-/* What a Lua error means to the core. */
+/* The errno that stands for the Lua error at the top. */
 static int classify(lua_State *L, struct ltask *self)
 {
     if (task_is_cancelled_here(self->task) && lua_type(L, -1) == LUA_TSTRING && !strcmp(lua_tostring(L, -1), "closed"))
@@ -40,13 +39,11 @@ static int leave_block(lua_State *L, int status, lua_KContext context)
     struct block *block = lua_touserdata(L, 1);
     struct ltask *self = ltask_current(L, "async.scope");
     int error = orr_scope_leave(self->task, &self->wait, &block->scope, block->error);
-    if (error == -EAGAIN)
-        return suspend(L, leave_block, context);
     if (!error)
         return block->error ? 0 : lua_gettop(L) - 1;
     if (error == block->error && error == -ESCRIPT)
-        return lua_error(L); /* the function's own */
-    return wait_raise(L, error);
+        return lua_error(L); /* the error of the inner function */
+    return wait_step(L, error, leave_block, context);
 }
 
 static int function_over(lua_State *L, int status, lua_KContext context)
@@ -58,11 +55,13 @@ static int function_over(lua_State *L, int status, lua_KContext context)
     return leave_block(L, LUA_OK, context);
 }
 
-/* [function] [arguments...] */
-static int call_in_scope(lua_State *L, const char *what, const struct orr_scope_options *options)
+/* Calls the function at an index, 1 or 2, in a scope: [...] [function] [arguments...]. */
+static int call_in_scope(lua_State *L, const char *what, int function, const struct orr_scope_options *options)
 {
     struct ltask *self = ltask_waiting(L, what);
-    luaL_checktype(L, 1, LUA_TFUNCTION);
+    luaL_checktype(L, function, LUA_TFUNCTION);
+    if (function > 1)
+        lua_remove(L, 1);
     int arguments = lua_gettop(L) - 1;
     struct block *block = lua_newuserdatauv(L, sizeof *block, 0);
     *block = (struct block){ .L = L };
@@ -75,25 +74,24 @@ static int call_in_scope(lua_State *L, const char *what, const struct orr_scope_
 
 static int async_scope(lua_State *L)
 {
-    return call_in_scope(L, "async.scope", &(struct orr_scope_options){ 0 });
+    return call_in_scope(L, "async.scope", 1, &(struct orr_scope_options){ 0 });
 }
 
 static int async_supervise(lua_State *L)
 {
-    return call_in_scope(L, "async.supervise", &(struct orr_scope_options){ .supervise = true });
+    return call_in_scope(L, "async.supervise", 1, &(struct orr_scope_options){ .supervise = true });
 }
 
 static int async_shield(lua_State *L)
 {
-    return call_in_scope(L, "async.shield", &(struct orr_scope_options){ .shield = true });
+    return call_in_scope(L, "async.shield", 1, &(struct orr_scope_options){ .shield = true });
 }
 
 static int timed(lua_State *L, const char *what, bool move_on)
 {
     uint64_t ns = duration_check(L, 1);
-    lua_remove(L, 1);
-    /* No time at all is still a time. */
-    return call_in_scope(L, what, &(struct orr_scope_options){ .timeout_ns = ns ? ns : 1, .move_on = move_on });
+    /* 0 would mean no time limit. */
+    return call_in_scope(L, what, 2, &(struct orr_scope_options){ .timeout_ns = ns ? ns : 1, .move_on = move_on });
 }
 
 static int async_with_timeout(lua_State *L)

@@ -1,11 +1,12 @@
 /*
- * The module `loop`: timers with callbacks, on the core's timers.  A timer goes on when its handle is collected: it is anchored
- * while it is started, and while callbacks of it are due.  A callback runs as a task of its own: see callback.h.
+ * A timer of a script is a timer of the core with a callback.  It goes on when the script drops its
+ * handle: the handle is anchored while the timer is started, and while callbacks are due.  Each
+ * callback runs as a task of its own (callback.h).
  *
- * What fired before the timer was stopped or started again, and has not called back yet, does not.  Callbacks begin in the order in which
- * they became due; so it is enough to count those, and how many of them, the first ones, are stale.
+ * A callback that is due when the timer is stopped or started again becomes stale: it does not run.
+ * Callbacks begin in the order in which they became due, so two counters are enough: how many are
+ * stale, which come first, and how many are due behind them.
  */
-
 #include "lua/api/script_timers.h"
 
 #include "base/text.h"
@@ -20,29 +21,33 @@
 #include <errno.h>
 #include <string.h>
 
-#define TIMER "orrery.timer"
+#define TIMER_CLASS "orrery.timer"
+
+/* User values of a timer. */
+enum { FUNCTION_SLOT = 1, CREATION_SLOT };
 
 struct timer_object {
-    struct handler handler;
-    struct callback callback; /* anchored while it is started, or due */
+    struct handler handler;   /* first: see handler.h */
+    struct callback callback; /* anchored while the timer is started or callbacks are due */
     struct orr_isolate *iso;
-    struct timer_object *next, **at; /* in the isolate's list of those not closed */
-    uint32_t script;                 /* whose it is */
-    struct orr_timer *timer;         /* NULL once closed */
-    uint64_t repeat;
-    uint32_t due, stale; /* callbacks: those that are to come, and those before them that are not to be */
-    bool repeats;        /* as it was last started */
-    bool started;        /* and not stopped, and not done */
+    struct timer_object *next, **at; /* in the isolate's list of timers that are not closed */
+    struct orr_timer *timer;         /* NULL once the timer is closed */
+    uint64_t repeat;                 /* nanoseconds; 0 for a timer that fires once */
+    uint32_t stale;                  /* callbacks that will not run; these come first */
+    uint32_t due;                    /* callbacks behind them that will run */
+    bool repeats;                    /* whether it repeated when it was last started */
+    bool started;                    /* it is still to fire */
 };
 
 static struct timer_object *timer_check(lua_State *L)
 {
-    struct timer_object *self = isolate_check(L, 1, OBJECT_TIMER, TIMER);
+    struct timer_object *self = isolate_check(L, 1, OBJECT_TIMER, TIMER_CLASS);
     if (!self->timer)
-        luaL_error(L, "the timer is closed");
+        luaL_error(L, "the timer is closed; make a new one with loop.new_timer()");
     return self;
 }
 
+/* Drops the anchor, unless something still needs it. */
 static void let_go(struct timer_object *self)
 {
     int anchor = self->callback.anchor;
@@ -59,7 +64,7 @@ static struct timer_object *timer_of(struct callback *callback)
     return container_of(callback, struct timer_object, callback);
 }
 
-/* The first of those that are due.  True if it is to call back. */
+/* The first callback begins, or never will.  True if it is not stale. */
 static bool take_due(struct timer_object *self)
 {
     bool stale = self->stale;
@@ -72,7 +77,7 @@ static int push_callback(struct callback *callback, lua_State *co, int timer)
 {
     if (!take_due(timer_of(callback)))
         return -ENOENT;
-    lua_getiuservalue(co, timer, 1);
+    lua_getiuservalue(co, timer, FUNCTION_SLOT);
     return 0;
 }
 
@@ -104,15 +109,15 @@ static void timer_fires(struct orr_timer *timer, void *data, int status)
     struct timer_object *self = data;
     struct orr_isolate *iso = self->iso;
     (void)timer;
-    if (status || !self->started || (isolate_ends(iso) && grace_period_refuses(iso, self->script)))
+    if (status || !self->started || (isolate_ends(iso) && grace_period_refuses(iso, self->callback.script)))
         return;
-    if (handler_is_disabled(&self->handler) || ban_is_imposed(&iso->ban)) { /* none of its callbacks would run */
-        iso->timers.figures.dropped++;
+    if (handler_is_disabled(&self->handler) || ban_is_imposed(&iso->ban)) {
+        iso->timers.figures.dropped++; /* no callback would run */
         stop(self);
         return;
     }
     if (self->repeats && isolate_is_held(iso))
-        return; /* it could not be called now, and is not called twice then */
+        return; /* its callback cannot run now, and must not run twice later */
     set_started(self, self->repeats);
     if (callback_start(&self->callback)) {
         iso->timers.figures.dropped++;
@@ -127,16 +132,16 @@ static int loop_new_timer(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
     objects_check(iso, L);
-    struct timer_object *self = lua_newuserdatauv(L, sizeof *self, 1 + creation_slots(iso));
+    struct timer_object *self = lua_newuserdatauv(L, sizeof *self, FUNCTION_SLOT + creation_slots(iso));
     uint32_t script = script_running(iso);
     *self = (struct timer_object){
         .iso = iso,
-        .script = script,
+        .handler = { .script = script },
         .callback = { .kind = &timer_kind, .iso = iso, .handler = &self->handler, .script = script },
     };
     isolate_set_class(L, OBJECT_TIMER);
     objects_made(iso);
-    creation_keep(iso, L, 2);
+    creation_keep(iso, L, CREATION_SLOT);
     if (charge_take(iso, sizeof(struct orr_timer)))
         return charge_raise(L);
     int error = orr_timer_new(iso->rt, &(struct orr_timer_options){ .fire = timer_fires, .data = self, .local = true },
@@ -153,7 +158,9 @@ static int loop_new_timer(lua_State *L)
     return 1;
 }
 
-/* What is due at once is so by the time that the worker has read last: it need not read it anew. */
+/*
+ * A timer that is due at once takes the time that the worker has read last: that saves a reading.
+ */
 static int start_core(const struct timer_object *self, uint64_t delay)
 {
     if (!delay && !self->repeat)
@@ -185,7 +192,7 @@ static int start(lua_State *L, struct timer_object *self, uint64_t delay)
     return 1;
 }
 
-/* What has fired is not to call back any more. */
+/* Callbacks that are due will not run. */
 static void forget_due(struct timer_object *self)
 {
     self->stale += self->due;
@@ -200,18 +207,18 @@ static int timer_start(lua_State *L)
     uint64_t repeat = duration_check(L, 3);
     luaL_checktype(L, 4, LUA_TFUNCTION);
     lua_pushvalue(L, 4);
-    lua_setiuservalue(L, 1, 1);
+    lua_setiuservalue(L, 1, FUNCTION_SLOT);
     self->repeat = repeat;
     forget_due(self);
-    self->handler = (struct handler){ .script = self->script }; /* a new start */
+    handler_enable(&self->handler);
     return start(L, self, delay);
 }
 
 static int timer_again(lua_State *L)
 {
     struct timer_object *self = timer_check(L);
-    if (!self->repeat || lua_getiuservalue(L, 1, 1) != LUA_TFUNCTION)
-        return luaL_error(L, "timer:again: the timer does not repeat, or was never started");
+    if (!self->repeat || lua_getiuservalue(L, 1, FUNCTION_SLOT) != LUA_TFUNCTION)
+        return luaL_error(L, "timer:again: the timer does not repeat, or was never started; use timer:start()");
     forget_due(self);
     return start(L, self, self->repeat);
 }
@@ -227,17 +234,17 @@ static void stop(struct timer_object *self)
     let_go(self);
 }
 
-/* By the script. */
+/* The script stops the timer. */
 static void cancel(struct timer_object *self)
 {
     self->iso->timers.figures.cancelled += self->started;
     stop(self);
 }
 
-/* Of a closed timer, nothing is left to stop. */
+/* A closed timer may be stopped: that does nothing. */
 static int timer_stop(lua_State *L)
 {
-    struct timer_object *self = isolate_check(L, 1, OBJECT_TIMER, TIMER);
+    struct timer_object *self = isolate_check(L, 1, OBJECT_TIMER, TIMER_CLASS);
     if (self->timer)
         cancel(self);
     lua_settop(L, 1);
@@ -260,7 +267,7 @@ static void close_timer(struct timer_object *self)
 
 static int timer_close(lua_State *L)
 {
-    struct timer_object *self = isolate_check(L, 1, OBJECT_TIMER, TIMER);
+    struct timer_object *self = isolate_check(L, 1, OBJECT_TIMER, TIMER_CLASS);
     if (self->timer) {
         cancel(self);
         close_timer(self);
@@ -278,7 +285,7 @@ void script_timers_close(struct orr_isolate *iso, uint32_t script)
 {
     for (struct timer_object *at = iso->timers.first, *next; at; at = next) {
         next = at->next;
-        if (script == EVERY_SCRIPT || at->script == script) {
+        if (script == EVERY_SCRIPT || at->callback.script == script) {
             iso->timers.figures.dropped += at->started;
             close_timer(at);
         }
@@ -296,7 +303,7 @@ bool script_timers_any_active(const struct orr_isolate *iso)
 void script_timers_list(struct orr_isolate *iso, lua_State *L, uint32_t script)
 {
     for (struct timer_object *at = iso->timers.first; at; at = at->next) {
-        if (at->script != script || !at->started)
+        if (at->callback.script != script || !at->started)
             continue;
         lua_createtable(L, 0, 3);
         lua_pushliteral(L, "timer");
@@ -305,24 +312,20 @@ void script_timers_list(struct orr_isolate *iso, lua_State *L, uint32_t script)
         text_duration(time, at->repeats ? at->repeat : orr_timer_due_in(at->timer));
         lua_pushfstring(L, "%s %s", at->repeats ? "repeats every" : "fires in", time);
         lua_setfield(L, -2, "state");
-        isolate_push_anchored(iso, L, at->callback.anchor);
-        lua_getiuservalue(L, -1, 2);
-        lua_setfield(L, -3, "created");
-        lua_pop(L, 1);
-        lua_rawseti(L, -2, luaL_len(L, -2) + 1);
+        creation_append(iso, L, at->callback.anchor, CREATION_SLOT);
     }
 }
 
 static int timer_is_closing(lua_State *L)
 {
-    struct timer_object *self = isolate_check(L, 1, OBJECT_TIMER, TIMER);
+    struct timer_object *self = isolate_check(L, 1, OBJECT_TIMER, TIMER_CLASS);
     lua_pushboolean(L, !self->timer);
     return 1;
 }
 
 static int timer_is_active(lua_State *L)
 {
-    struct timer_object *self = isolate_check(L, 1, OBJECT_TIMER, TIMER);
+    struct timer_object *self = isolate_check(L, 1, OBJECT_TIMER, TIMER_CLASS);
     lua_pushboolean(L, self->timer && orr_timer_due_in(self->timer) != ORR_NEVER);
     return 1;
 }
@@ -333,11 +336,11 @@ static int timer_get_due_in(lua_State *L)
     if (due == ORR_NEVER)
         lua_pushnil(L);
     else
-        lua_pushnumber(L, (lua_Number)due / 1e6);
+        duration_push(L, due);
     return 1;
 }
 
-/* A timer that is started fires when it was to, and has the new repeat from then on. */
+/* A started timer next fires when it would have anyway, and repeats as told from then on. */
 static int timer_set_repeat(lua_State *L)
 {
     struct timer_object *self = timer_check(L);
@@ -351,7 +354,7 @@ static int timer_set_repeat(lua_State *L)
 
 static int timer_get_repeat(lua_State *L)
 {
-    lua_pushnumber(L, (lua_Number)timer_check(L)->repeat / 1e6);
+    duration_push(L, timer_check(L)->repeat);
     return 1;
 }
 
@@ -371,6 +374,6 @@ void script_timers_open(struct orr_isolate *iso, lua_State *L)
         { NULL, NULL },
     };
     static const luaL_Reg functions[] = { { "new_timer", loop_new_timer }, { NULL, NULL } };
-    isolate_object_class(iso, L, OBJECT_TIMER, TIMER, methods);
+    isolate_object_class(iso, L, OBJECT_TIMER, TIMER_CLASS, methods);
     isolate_register(iso, L, functions);
 }

@@ -15,9 +15,9 @@ struct orr_isolate;
 struct timer_object;
 
 struct timer_figures {
-    uint64_t pending; /* started, and still to fire */
+    uint64_t pending; /* started timers */
     uint64_t fired, cancelled, rearmed;
-    uint64_t dropped; /* still to fire when their script or isolate ended, or when they were disabled */
+    uint64_t dropped; /* started when their script or isolate ended, or when disabled */
 };
 
 /* Part of the isolate. */
@@ -40,7 +40,9 @@ void script_timers_close(struct orr_isolate *iso, uint32_t script);
 /* Whether any timer is still to fire. */
 bool script_timers_any_active(const struct orr_isolate *iso);
 
-/* Appends a description of each started timer of a script to the list at the top of L.  May raise. */
+/*
+ * Appends a description of each started timer of a script to the list at the top of L.  May raise.
+ */
 void script_timers_list(struct orr_isolate *iso, lua_State *L, uint32_t script);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Each object holds a primitive of the core (primitive.h).  A method that waits calls a wait function of
- * the core, with the primitive at 1, and is its own continuation.
+ * Each object holds a primitive of the core (primitive.h).  A method that waits calls a wait
+ * function of the core, with the primitive at 1, and is its own continuation.
  */
 #include "lua/api/sync.h"
 

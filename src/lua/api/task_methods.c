@@ -1,4 +1,3 @@
-/* The methods of tasks. */
 #include "lua/api/task_methods.h"
 
 #include "lua/api/duration.h"
@@ -47,7 +46,7 @@ static int handle_detach(lua_State *L)
     return 1;
 }
 
-/* [handle] [values...]: they become its results. */
+/* complete(...): the values become the results of the task.  [handle] [values...] */
 static int handle_complete(lua_State *L)
 {
     struct ltask *self = ltask_check(L, 1);
@@ -55,9 +54,9 @@ static int handle_complete(lua_State *L)
     int count = lua_gettop(L) - 1;
     if (!self->task || orr_task_done(self->task) || self->completed)
         return luaL_error(L, "task:complete: the task is completed already");
-    lua_State *values = isolate_coroutine(iso, L); /* as if they had been returned on it */
+    lua_State *values = isolate_coroutine(iso, L); /* as if the body had returned them */
     if (!lua_checkstack(values, count + 1))
-        return luaL_error(L, "task:complete: too many values");
+        return luaL_error(L, "task:complete: too many values for one coroutine");
     lua_insert(L, 2);
     lua_xmove(L, values, count);
     return ltask_complete(L, self);
@@ -89,7 +88,7 @@ static int handle_errors(lua_State *L)
     if (self->task) {
         orr_task_errors(self->task, add_error, L);
     } else if (self->state == LTASK_FAILED) {
-        lua_getiuservalue(L, 1, 1);
+        lua_getiuservalue(L, 1, LTASK_VALUE);
         lua_rawseti(L, -2, 1);
     }
     return 1;
@@ -97,19 +96,19 @@ static int handle_errors(lua_State *L)
 
 /* --- Observers -------------------------------------------------------------------------------- */
 
-/* A userdata, anchored until it has been told, whose user values are the function and the handle. */
+/* A userdata, anchored until the task is done.  Its user values are the function and the handle. */
 struct watcher {
     struct orr_observer observer;
     struct orr_isolate *iso;
     int anchor;
 };
 
-/* Starts the function as a task of its own, with what the task has come to: [watcher]. */
+/* Starts the function as a task of its own, with the result of the task: [watcher]. */
 static int start_watcher(lua_State *L)
 {
     struct watcher *self = lua_touserdata(L, 1);
     lua_getiuservalue(L, 1, 1);
-    lua_getiuservalue(L, 1, 2);
+    lua_getiuservalue(L, 1, LTASK_NAME);
     int count = ltask_push_results(L, lua_touserdata(L, -1), 3);
     lua_remove(L, 3);
     ltask_start_soon(
@@ -128,7 +127,8 @@ static void watcher_told(struct orr_task *task, void *data)
         lua_pushcfunction(L, start_watcher);
         isolate_push_anchored(iso, L, self->anchor);
         if (lua_pcall(L, 1, 0, 0) != LUA_OK) {
-            log_line(&iso->rt->log, ORR_LOG_ERROR, "on_complete: %s", lua_tostring(L, -1));
+            log_line(&iso->rt->log, ORR_LOG_ERROR, "task:on_complete: the function is not called: %s",
+                     lua_tostring(L, -1));
             lua_pop(L, 1);
         }
     }
@@ -149,7 +149,7 @@ static int handle_on_complete(lua_State *L)
     self->anchor = isolate_anchor(iso, L);
     int error = isolate_visit(iso);
     if (error)
-        return luaL_error(L, "on_complete: %s", strerror(-error));
+        return luaL_error(L, "task:on_complete: %s", strerror(-error));
     if (task->task && !orr_task_done(task->task))
         orr_task_observe(task->task, &self->observer);
     else
@@ -159,7 +159,7 @@ static int handle_on_complete(lua_State *L)
     return 1;
 }
 
-/* --- Waiting for it --------------------------------------------------------------------------- */
+/* --- Waiting outside of tasks ----------------------------------------------------------------- */
 
 static bool is_done(void *data)
 {
@@ -167,7 +167,10 @@ static bool is_done(void *data)
     return !self->task || orr_task_done(self->task);
 }
 
-/* In plain code, waiting is driving the loop.  True if the task is done, false if the time is up. */
+/*
+ * Drives the loop until the task is done; false if the time is up first.  Raises inside Lua of a
+ * task.
+ */
 static bool drive_until_done(lua_State *L, struct ltask *self, uint64_t timeout)
 {
     struct orr_isolate *iso = isolate_of(L);
@@ -176,11 +179,11 @@ static bool drive_until_done(lua_State *L, struct ltask *self, uint64_t timeout)
     if (execution_level(&iso->execution) || worker_is_polling(iso->worker))
         luaL_error(
             L,
-            "task:wait: a call from the host cannot wait, since the host waits for it; start a task, and wait there");
+            "task:wait: a call from the host cannot wait, because the host waits for it; start a task, and wait there");
     int error = isolate_visit(iso);
     if (!error) {
         struct orr_task *core = orr_task_ref(self->task);
-        bool seen = task_set_seen(core, true); /* by us, as soon as there is something to see */
+        bool seen = task_set_seen(core, true); /* its failure is ours to report, not the sink's */
         error = runtime_run_until(iso->rt, is_done, self, timeout);
         task_set_seen(core, seen || orr_task_done(core));
         orr_task_unref(core);
@@ -191,8 +194,8 @@ static bool drive_until_done(lua_State *L, struct ltask *self, uint64_t timeout)
     return !error;
 }
 
-/* `async.timeout` without the closing: [task] [ms]; pushes whether it is done. */
-static int handle_wait_plain(lua_State *L)
+/* _wait([ms]) -> true and the results, or false and the error or "timeout": see lua/async.lua. */
+static int handle_wait_outside(lua_State *L)
 {
     struct ltask *self = ltask_check(L, 1);
     uint64_t timeout = lua_isnoneornil(L, 2) ? ORR_NEVER : duration_check(L, 2);
@@ -208,20 +211,20 @@ static int handle_wait_plain(lua_State *L)
 static int handle_name(lua_State *L)
 {
     ltask_check(L, 1);
-    lua_getiuservalue(L, 1, 2); /* nil, if it was given none */
+    lua_getiuservalue(L, 1, LTASK_NAME); /* nil if it has no name */
     return 1;
 }
 
 static int handle_tostring(lua_State *L)
 {
     struct ltask *self = ltask_check(L, 1);
-    lua_getiuservalue(L, 1, 2);
+    lua_getiuservalue(L, 1, LTASK_NAME);
     const char *name = lua_tostring(L, -1);
     lua_pushfstring(L, "task%s%s: %p", name ? " " : "", name ? name : "", (void *)self);
     return 1;
 }
 
-/* Fields that are not methods: `name`. */
+/* __index: a method, or the field `name`. */
 static int handle_index(lua_State *L)
 {
     lua_rawgeti(L, LUA_REGISTRYINDEX, isolate_of(L)->tasks.methods);
@@ -237,7 +240,7 @@ void task_methods_open(struct orr_isolate *iso, lua_State *L)
     static const luaL_Reg methods[] = {
         { "status", handle_status },           { "close", handle_close },         { "detach", handle_detach },
         { "complete", handle_complete },       { "traceback", handle_traceback }, { "errors", handle_errors },
-        { "on_complete", handle_on_complete }, { "_wait", handle_wait_plain },    { NULL, NULL },
+        { "on_complete", handle_on_complete }, { "_wait", handle_wait_outside },  { NULL, NULL },
     };
     static const luaL_Reg special[] = { { "__tostring", handle_tostring },
                                         { "__index", handle_index },

@@ -1,9 +1,7 @@
 /*
- * The module `testing`, for those who run tests: whose things are, what is left of them, and the virtual clock.  Only isolates that
- * were made for testing have it.
- *
- * It builds on what scripts have (script.h): everything that is made carries the number of its maker.  A test takes a number of
- * its own when it begins, so what is left of it in the end is what carries that number, and it can be taken away like a script.
+ * Everything that a script makes carries the number of that script (script.h).  A test takes a
+ * number of its own when it begins.  So what is left of it in the end is what carries its number,
+ * and it can be taken away like a script.
  */
 #include "lua/api/testing.h"
 
@@ -22,13 +20,16 @@
 #include <errno.h>
 #include <string.h>
 
-/* The number at an argument; without one, that of the running task. */
+/* The number at an argument; by default the number of the running task. */
 static uint32_t check_owner(lua_State *L, int index)
 {
     return (uint32_t)luaL_optinteger(L, index, script_running(isolate_of(L)));
 }
 
-/* mark([owner]) -> owner: what the running task makes from now on is that owner's; without one, a new one's. */
+/*
+ * mark([owner]) -> owner: the running task makes everything for that owner, or for a new one, from
+ * now on.
+ */
 static int mark(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
@@ -38,7 +39,7 @@ static int mark(lua_State *L)
     return 1;
 }
 
-/* --- What is left ----------------------------------------------------------------------------- */
+/* --- Leaks ------------------------------------------------------------------------------------ */
 
 struct listing {
     lua_State *L; /* with the list at the top */
@@ -54,7 +55,7 @@ static void set_text(lua_State *L, const char *key, const char *text)
     lua_setfield(L, -2, key);
 }
 
-/* Where a task stands that does not run now. */
+/* Sets `at`: where a suspended task stands. */
 static void set_place(lua_State *L, const struct ltask *self)
 {
     lua_State *co = self->suspended ? self->suspended : self->co;
@@ -84,7 +85,7 @@ static void add_task(void *data, const struct orr_task_info *info)
     lua_rawseti(L, -2, luaL_len(L, -2) + 1);
 }
 
-/* tasks([owner]) -> those that are not done, each before its children */
+/* tasks([owner]) -> list of the tasks that are not done, each in front of its children */
 static int tasks(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
@@ -96,7 +97,10 @@ static int tasks(lua_State *L)
     return 1;
 }
 
-/* leaks([owner]) -> tasks, timers, scheduled callbacks, handlers, and what private loops have */
+/*
+ * leaks([owner]) -> list of tasks, timers, scheduled callbacks, handlers, and what private loops
+ * hold
+ */
 static int leaks(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
@@ -107,7 +111,7 @@ static int leaks(lua_State *L)
     return 1;
 }
 
-/* close([owner]): takes away what calls back, and cancels the tasks. */
+/* close([owner]): removes what calls back, and cancels the tasks. */
 static int close_all(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
@@ -118,14 +122,14 @@ static int close_all(lua_State *L)
     return 0;
 }
 
-/* forget([owner]): its private loops are not looked at any more. */
+/* forget([owner]): stops remembering its private loops. */
 static int forget(lua_State *L)
 {
     eventloop_forget(L, check_owner(L, 1));
     return 0;
 }
 
-/* drop([owner]): ends the bodies of its tasks by force. */
+/* drop([owner]): ends its tasks by force. */
 static int drop(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
@@ -136,7 +140,7 @@ static int drop(lua_State *L)
     return 0;
 }
 
-/* report(task) -> the text that tells how a task has failed */
+/* report(task) -> the report of its failure */
 static int report(lua_State *L)
 {
     struct ltask *self = ltask_check(L, 1);
@@ -147,7 +151,7 @@ static int report(lua_State *L)
     return 1;
 }
 
-/* timed_out(task) -> whether it has failed because something was ended at its deadline */
+/* timed_out(task) -> whether it has failed because something ran past its deadline */
 static int timed_out(lua_State *L)
 {
     struct ltask *self = ltask_check(L, 1);
@@ -164,16 +168,19 @@ static int is_virtual(lua_State *L)
     return 1;
 }
 
-/* advance(ms): as if the process had stood still for so long. */
+/* advance(ms): moves the virtual clock, as if the process had been stopped for that long. */
 static int advance(lua_State *L)
 {
     uint64_t ns = duration_check(L, 1);
     if (orr_runtime_advance(isolate_of(L)->rt, ns) == -EPERM)
-        return luaL_error(L, "testing.advance: the clock is the machine's, and does not obey");
+        return luaL_error(
+            L,
+            "testing.advance: the clock is the machine's, and does not obey; make the runtime with ORR_CLOCK_MANUAL or "
+            "ORR_CLOCK_VIRTUAL");
     return 0;
 }
 
-/* flush() -> how many: goes on when all that is scheduled now has run, as far as its first wait. */
+/* flush() -> count: waits until all callbacks scheduled by now have run up to their first wait. */
 static int flush(lua_State *L)
 {
     struct ltask *self = ltask_waiting(L, "testing.flush");
@@ -182,7 +189,10 @@ static int flush(lua_State *L)
     return schedule_yield(L, schedule_last_mark(self->iso));
 }
 
-/* shuffle(seed): the order of ready tasks depends on this alone from now on; 0 for first come, first served. */
+/*
+ * shuffle(seed): ready tasks run in an order that only the seed decides; 0 for first come, first
+ * served.
+ */
 static int shuffle(lua_State *L)
 {
     shuffle_start(isolate_of(L)->worker, (uint64_t)luaL_checkinteger(L, 1));

@@ -1,4 +1,7 @@
-/* The Lua module `testing`, for test runners. */
+/*
+ * The Lua module `testing`, for test runners: who has made what, what is left of it, and the
+ * virtual clock. Only isolates made for testing have it.
+ */
 #ifndef ORR_LUA_API_TESTING_H
 #define ORR_LUA_API_TESTING_H
 

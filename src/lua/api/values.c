@@ -1,4 +1,3 @@
-/* The module `values`: what workers are sent, as strings that can be kept. */
 #include "lua/api/values.h"
 
 #include "lua/isolate.h"
@@ -8,13 +7,14 @@
 
 #include <errno.h>
 
-/* [encoding] */
+/* Pushes the encoded text: [encoding]. */
 static int push_bytes(lua_State *L)
 {
     const struct encoding *work = lua_touserdata(L, 1);
     size_t longest = isolate_find(L)->limits.longest_string;
     if (longest && work->own.size > longest)
-        return luaL_error(L, "values.encode: the text is longer than strings may be (%d bytes)", (int)longest);
+        return luaL_error(L, "values.encode: the text is longer than strings may be (%d bytes); encode it in parts",
+                          (int)longest);
     lua_pushlstring(L, (const char *)work->own.bytes, work->own.size);
     return 1;
 }
@@ -39,7 +39,7 @@ static int encode_on(lua_State *L, int status, lua_KContext context)
     return run_encoding(L, paced_kept(L, 1, context));
 }
 
-/* encode(...): a string */
+/* encode(...) -> string */
 static int encode(lua_State *L)
 {
     struct encoding work;
@@ -65,11 +65,11 @@ static int decode_on(lua_State *L, int status, lua_KContext context)
     (void)status;
     struct paced *work = paced_kept(L, 2, context);
     if ((const void *)lua_tostring(L, 1) != container_of(work, struct decoding, paced)->decoder.start)
-        luaL_error(L, "somebody has changed what is being read");
+        luaL_error(L, "values.decode: the text was replaced while it was read");
     return run_decoding(L, work);
 }
 
-/* decode(string): the values */
+/* decode(string) -> values */
 static int decode(lua_State *L)
 {
     struct decoding work;

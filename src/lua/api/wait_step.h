@@ -7,9 +7,9 @@
 #include <errno.h>
 
 /*
- * Deals with what a wait function of the core has answered.  0: the wait is over; returns no results.
- * -EAGAIN: suspends the task, and `k` goes on.  Another error is raised.  A C function returns what this
- * returns.
+ * Deals with what a wait function of the core has answered.  0: the wait is over; returns no
+ * results. -EAGAIN: suspends the task, and `k` goes on.  Another error is raised.  A C function
+ * returns what this returns.
  */
 static inline int wait_step(lua_State *L, int error, lua_KFunction k, lua_KContext context)
 {

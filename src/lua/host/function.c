@@ -1,6 +1,7 @@
 /*
- * Functions by their paths among the globals: those of scripts, for the host to call with values; and those of the host's, for
- * scripts.  Paths are followed without asking metamethods: no script runs because of that.
+ * Functions found by their paths among the globals: functions of scripts that the host calls with
+ * values, and functions of the host that scripts call.  Paths are followed without metamethods, so
+ * no script runs while one is followed.
  */
 #include "lua/host/call.h"
 #include "lua/host/value.h"
@@ -12,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Pushes the first part of a path, and moves on to the next; NULL behind the last.  May raise. */
+/* Pushes the first part of a path, and returns the rest; NULL after the last part.  May raise. */
 static const char *push_part(lua_State *L, const char *path)
 {
     size_t length = strcspn(path, ".");
@@ -27,18 +28,18 @@ static bool is_path(const char *path)
     return path[strlen(path) - 1] != '.' && !strstr(path, "..");
 }
 
-/* --- Calling scripts ----------------------------------------------------------------------------------------------- */
+/* --- Calling scripts -------------------------------------------------------------------------- */
 
 struct calling {
     struct orr_isolate *iso;
-    const char *path; /* or */
-    struct orr_function *function;
+    const char *path;              /* the function to call, unless */
+    struct orr_function *function; /* it is this one */
     const struct orr_value *arguments;
     size_t count;
     int error;
 };
 
-/* Pushes what is there; nil if there is nothing. */
+/* Pushes the value at a path, or nil.  May raise. */
 static void push_at(lua_State *L, const char *path)
 {
     lua_pushglobaltable(L);
@@ -58,7 +59,7 @@ static int prepare(lua_State *L)
 {
     struct calling *calling = lua_touserdata(L, 1);
     if (calling->function)
-        lua_rawgeti(L, LUA_REGISTRYINDEX, calling->function->place);
+        lua_rawgeti(L, LUA_REGISTRYINDEX, calling->function->reference);
     else
         push_at(L, calling->path);
     if (!lua_isfunction(L, -1)) {
@@ -66,7 +67,7 @@ static int prepare(lua_State *L)
         return 0;
     }
     int function = lua_gettop(L);
-    calling->error = values_push(calling->iso, L, calling->arguments, calling->count);
+    calling->error = value_push_all(calling->iso, L, calling->arguments, calling->count);
     return calling->error ? 0 : lua_gettop(L) - function + 1;
 }
 
@@ -84,25 +85,29 @@ static int run(lua_State *L, struct calling *calling, uint64_t deadline_ns)
     return call_for(script, L, (int)calling->count, LUA_MULTRET, deadline_ns);
 }
 
+/* Whether a call that has failed leaves an error message. */
 static bool says_why(int error)
 {
     return error == -ESCRIPT || error == -ETIME || error == -ENOMEM;
 }
 
-/* The isolate is being visited.  `room` is for results; answers how many there are. */
+/* Calls a function; the isolate is visited.  `*room` is the size of `results`, then their count. */
 static int call(lua_State *L, struct calling *calling, struct orr_value *results, size_t *room, uint64_t deadline_ns)
 {
     int top = lua_gettop(L);
     int error = isolate_is_held(calling->iso) ? -EBUSY : run(L, calling, deadline_ns);
     size_t count = error && !says_why(error) ? 0 : (size_t)(lua_gettop(L) - top);
     count = count < *room ? count : *room;
-    int lost = count ? values_copy(calling->iso, L, top + 1, count, false, results) : 0;
+    int lost = count ? value_copy_all(calling->iso, L, top + 1, count, false, results) : 0;
     lua_settop(L, top);
     *room = lost ? 0 : count;
     return error ? error : lost;
 }
 
-/* What there is room for is all nil, and counts as nothing, until the call has been made: answers how much that is. */
+/*
+ * Makes the results nil and their count 0, until the call is made.  Returns how many there is room
+ * for.
+ */
 static size_t clear_results(struct orr_value *results, size_t *result_count)
 {
     size_t room = results && result_count ? *result_count : 0;
@@ -149,11 +154,11 @@ int orr_function_call(struct orr_function *function, const struct orr_value *arg
     return error;
 }
 
-/* --- Called by scripts ----------------------------------------------------------------------------------------------- */
+/* --- Called by scripts ------------------------------------------------------------------------ */
 
 enum { FEW_ARGUMENTS = 8 };
 
-/* An upvalue of what scripts call. */
+/* A function of the host: the second upvalue of the function that scripts call. */
 struct host_function {
     orr_call_fn *fn;
     void *data;
@@ -175,13 +180,13 @@ static int push_results(lua_State *L)
     struct orr_isolate *iso = lua_touserdata(L, 1);
     const struct orr_call *call = lua_touserdata(L, 2);
     lua_settop(L, 0);
-    int error = values_push(iso, L, call->results, call->result_count);
+    int error = value_push_all(iso, L, call->results, call->result_count);
     if (error)
-        return luaL_error(L, "what it returned is no value of Lua's: %s", strerror(-error));
+        return luaL_error(L, "it returned a value that Lua cannot have: %s", strerror(-error));
     return lua_gettop(L);
 }
 
-/* Leaves the results on the stack, or says why not. */
+/* Pushes the results of the host's function; or sets the message of the call. */
 static int answer(struct orr_isolate *iso, lua_State *L, struct orr_call *call)
 {
     if (call->result_count > ORR_CALL_RESULTS)
@@ -196,7 +201,7 @@ static int answer(struct orr_isolate *iso, lua_State *L, struct orr_call *call)
     return orr_call_fail(call, -EINVAL, "%s", lua_tostring(L, -1));
 }
 
-/* Nothing in here raises, so nothing is lost. */
+/* Calls the host's function.  Nothing in here raises, so nothing leaks. */
 static int invoke(struct orr_isolate *iso, lua_State *L, const struct host_function *function, struct orr_call *call)
 {
     struct orr_value few[FEW_ARGUMENTS];
@@ -206,7 +211,7 @@ static int invoke(struct orr_isolate *iso, lua_State *L, const struct host_funct
     struct orr_value *arguments = count <= FEW_ARGUMENTS ? few : alloc_new(&alloc, size);
     if (!arguments)
         return -ENOMEM;
-    int error = values_copy(iso, L, 1, count, true, arguments);
+    int error = value_copy_all(iso, L, 1, count, true, arguments);
     if (error == -ELOOP || error == -EFBIG)
         orr_call_fail(call, error, "an argument is %s", error == -ELOOP ? "nested too deep" : "too large");
     if (!error) {
@@ -218,7 +223,7 @@ static int invoke(struct orr_isolate *iso, lua_State *L, const struct host_funct
         error = error ? error : answer(iso, L, call);
         if (call->drop)
             call->drop(call->drop_data);
-        values_return(arguments, count);
+        value_return_all(arguments, count);
     }
     if (arguments != few)
         alloc_free(&alloc, arguments, size);
@@ -256,7 +261,10 @@ static void push_host_function(lua_State *L, const struct setting *setting)
     lua_pushcclosure(L, call_host, 2);
 }
 
-/* [table] [key] -> [table]: the one in it, made if there is none.  False if there is something else. */
+/*
+ * Enters the table at a key, and makes it if there is none: [table] [key] -> [table].  False for
+ * other values.
+ */
 static bool enter_table(lua_State *L)
 {
     lua_pushvalue(L, -1);

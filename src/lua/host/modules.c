@@ -34,7 +34,7 @@
 #include "lua/worker/library.h"
 #include "lua/worker/module.h"
 
-/* What lua/async.lua adds to the module `async` and to classes: [module] -> [module]. */
+/* What lua/async.lua adds to the module `async` and to classes: [orrery] -> [orrery]. */
 static void run_async(lua_State *L)
 {
     static const char *const classes[] = { LTASK_CLASS, SEMAPHORE_CLASS, MUTEX_CLASS, FUTURE_CLASS };
@@ -46,13 +46,45 @@ static void run_async(lua_State *L)
     lua_call(L, 1 + CLASSES, 0);
 }
 
+/* The module `async`, except for what is written in Lua: [orrery] -> [orrery]. */
+static void open_async(struct orr_isolate *iso, lua_State *L)
+{
+    lua_newtable(L);
+    async_open(iso, L);
+    await_open(iso, L);
+    scopes_open(iso, L);
+    sync_open(iso, L);
+    queue_open(iso, L);
+    future_open(iso, L);
+    group_open(iso, L);
+    lua_setfield(L, -2, "async");
+    task_methods_open(iso, L);
+}
+
+/* Replaces functions of Lua's own libraries. */
+static void replace_own(struct orr_isolate *iso, lua_State *L)
+{
+    coroutine_open(iso, L);
+    terminate_open(iso, L);
+    hooks_open(iso, L);
+    collectgarbage_open(iso, L);
+    if (!iso->limits.safe_patterns)
+        return;
+    if (lua_getglobal(L, LUA_STRLIBNAME) == LUA_TTABLE)
+        pattern_open(iso, L);
+    lua_pop(L, 1);
+}
+
 static int return_module(lua_State *L)
 {
     lua_pushvalue(L, lua_upvalueindex(1));
     return 1;
 }
 
-/* `require`, with Lua's own modules, and ours among them: [module] [what makes a require] -> [module]. */
+/*
+ * Sets a `require` that uses Lua's table `package`, and finds `orrery`:
+ * [orrery] [function that makes a `require`] -> [orrery].
+ */
 static void use_package(lua_State *L)
 {
     lua_call(L, 0, 1);
@@ -64,12 +96,19 @@ static void use_package(lua_State *L)
     lua_pop(L, 1);
 }
 
-/* Into `string`, in the place of Lua's own. */
-static void put_patterns(struct orr_isolate *iso, lua_State *L)
+/* [orrery] -> [orrery] */
+static void open_require(struct orr_isolate *iso, lua_State *L)
 {
-    if (lua_getglobal(L, LUA_STRLIBNAME) == LUA_TTABLE)
-        pattern_open(iso, L);
-    lua_pop(L, 1);
+    embedded_push(L, &embedded_require);
+    lua_pushvalue(L, -2);
+    lua_call(L, 1, 1); /* [orrery] [function that makes a `require`] */
+    if (sandbox_applies(iso))
+        sandbox_finish(iso, L);
+    else
+        use_package(L);
+    c_libraries_open(iso, L);
+    if (iso->limits.may_sleep)
+        c_libraries_may_sleep(iso);
 }
 
 void modules_open(struct orr_isolate *iso, lua_State *L)
@@ -83,22 +122,8 @@ void modules_open(struct orr_isolate *iso, lua_State *L)
     paced_open(iso, L);
     values_open(iso, L);
     json_open(iso, L);
-    lua_newtable(L);
-    async_open(iso, L);
-    await_open(iso, L);
-    scopes_open(iso, L);
-    sync_open(iso, L);
-    queue_open(iso, L);
-    future_open(iso, L);
-    group_open(iso, L);
-    lua_setfield(L, -2, "async");
-    task_methods_open(iso, L);
-    coroutine_open(iso, L);
-    terminate_open(iso, L);
-    hooks_open(iso, L);
-    collectgarbage_open(iso, L);
-    if (iso->limits.safe_patterns)
-        put_patterns(iso, L);
+    open_async(iso, L);
+    replace_own(iso, L);
     run_async(L);
     eventloop_open(iso, L);
     events_open(iso, L);
@@ -111,18 +136,10 @@ void modules_open(struct orr_isolate *iso, lua_State *L)
         lua_pushvalue(L, -1);
         lua_setglobal(L, settings->mount);
     }
-    embedded_push(L, &embedded_require);
-    lua_pushvalue(L, -2);
-    lua_call(L, 1, 1); /* [module] [function that makes a `require`] */
-    if (sandbox_applies(iso))
-        sandbox_finish(iso, L);
-    else
-        use_package(L);
-    c_libraries_open(iso, L);
-    if (iso->limits.may_sleep)
-        c_libraries_may_sleep(iso);
+    open_require(iso, L);
     api_modules_withhold(L, settings->modules);
-    if (settings->for_jobs && !api_modules_beyond_jobs(settings->modules)) /* with which an isolate is not used again */
+    /* An isolate with modules beyond those of jobs is not used again, so it need not be frozen. */
+    if (settings->for_jobs && !api_modules_beyond_jobs(settings->modules))
         library_freeze(L);
     lua_pop(L, 1);
 }

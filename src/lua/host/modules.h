@@ -6,7 +6,9 @@
 
 struct orr_isolate;
 
-/* Makes the module `orrery`, and its global name if the isolate's settings give it one.  May raise. */
+/*
+ * Makes the module `orrery`, and its global name if the isolate's settings give it one.  May raise.
+ */
 void modules_open(struct orr_isolate *iso, lua_State *L);
 
 #endif

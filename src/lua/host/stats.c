@@ -1,4 +1,6 @@
-/* An isolate's statistics, for the host.  Scripts read theirs in `runtime`: see api/runtime_info.c. */
+/*
+ * An isolate's statistics, for the host.  Scripts read theirs in `runtime`: see api/runtime_info.c.
+ */
 #include "lua/api/events.h"
 #include "lua/api/schedule.h"
 #include "lua/api/script_timers.h"
@@ -24,13 +26,14 @@ int orr_lua_stats(lua_State *L, struct orr_lua_stats *stats)
         return error;
     const struct event_figures *events = events_figures(&iso->events);
     const struct timer_figures *timers = script_timers_figures(&iso->timers);
+    struct limit_statistics limits = statistics_read(&iso->statistics);
     *stats = (struct orr_lua_stats){
         .tasks = iso->tasks.count,
         .memory_used = memory_used(iso),
         .memory_peak = account_peak(&iso->account),
         .memory_limit = iso->owned ? iso->limits.memory : 0,
-        .preemptions = statistics_preemptions(&iso->statistics),
-        .timeouts = statistics_timeouts(&iso->statistics),
+        .preemptions = limits.preemptions,
+        .timeouts = limits.timeouts,
         .events_emitted = events->emitted,
         .events_refused = events->refused,
         .events_dropped = events->dropped,

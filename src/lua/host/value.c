@@ -6,12 +6,12 @@
 #include <limits.h>
 #include <string.h>
 
-/* --- Blocks ---------------------------------------------------------------------------------------------------- */
+/* --- Blocks ----------------------------------------------------------------------------------- */
 
 struct block {
     struct alloc alloc;
     size_t size;
-    struct orr_value content[]; /* or pairs, or bytes */
+    struct orr_value content[]; /* values, pairs or bytes */
 };
 
 static void *block_new(const struct alloc *alloc, size_t size)
@@ -33,15 +33,16 @@ static void block_free(const void *content)
     alloc_free(&alloc, block, block->size);
 }
 
-/* --- Functions --------------------------------------------------------------------------------------------------- */
+/* --- Functions -------------------------------------------------------------------------------- */
 
-/* Refers to no function yet. */
+/* A new object that does not refer to a function yet; NULL for lack of memory. */
 static struct orr_function *function_new(struct orr_isolate *iso)
 {
     struct orr_function *function = alloc_new(&iso->alloc, sizeof *function);
     if (!function)
         return NULL;
-    *function = (struct orr_function){ .iso = iso, .place = LUA_NOREF, .script = script_running(iso), .references = 1 };
+    *function =
+        (struct orr_function){ .iso = iso, .reference = LUA_NOREF, .script = script_running(iso), .references = 1 };
     isolate_ref(iso);
     return function;
 }
@@ -60,12 +61,12 @@ void orr_function_unref(struct orr_function *function)
     struct orr_isolate *iso = function->iso;
     struct alloc alloc = iso->alloc;
     if (!iso->closing && lua_checkstack(iso->L, 4))
-        luaL_unref(iso->L, LUA_REGISTRYINDEX, function->place);
+        luaL_unref(iso->L, LUA_REGISTRYINDEX, function->reference);
     alloc_free(&alloc, function, sizeof *function);
     isolate_unref(iso);
 }
 
-/* --- Freeing ------------------------------------------------------------------------------------------------------- */
+/* --- Freeing ---------------------------------------------------------------------------------- */
 
 static void free_pairs(const struct orr_pair *pairs, size_t count)
 {
@@ -93,14 +94,14 @@ void orr_values_free(struct orr_value *values, size_t count)
     }
 }
 
-void values_return(struct orr_value *values, size_t count)
+void value_return_all(struct orr_value *values, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         if (values[i].type != ORR_STRING)
             orr_values_free(&values[i], 1);
 }
 
-/* --- To Lua ---------------------------------------------------------------------------------------------------------- */
+/* --- To Lua ----------------------------------------------------------------------------------- */
 
 static int push_value(struct orr_isolate *iso, lua_State *L, const struct orr_value *value, unsigned depth);
 
@@ -114,7 +115,7 @@ static int size_hint(size_t size)
     return size < INT_MAX ? (int)size : INT_MAX;
 }
 
-/* As the others here: what was pushed before an error is the caller's to take off. */
+/* Pushes a table.  After an error, part of it may be on the stack; the caller removes that. */
 static int push_table(struct orr_isolate *iso, lua_State *L, const struct orr_table *table, unsigned depth)
 {
     if ((table->length && !table->items) || (table->count && !table->pairs))
@@ -154,7 +155,7 @@ static int push_function(struct orr_isolate *iso, lua_State *L, const struct orr
         return -EINVAL;
     if (function->iso != iso)
         return -EXDEV;
-    lua_rawgeti(L, LUA_REGISTRYINDEX, function->place);
+    lua_rawgeti(L, LUA_REGISTRYINDEX, function->reference);
     return 0;
 }
 
@@ -185,7 +186,7 @@ static int push_value(struct orr_isolate *iso, lua_State *L, const struct orr_va
     }
 }
 
-int values_push(struct orr_isolate *iso, lua_State *L, const struct orr_value *values, size_t count)
+int value_push_all(struct orr_isolate *iso, lua_State *L, const struct orr_value *values, size_t count)
 {
     int top = lua_gettop(L);
     for (size_t i = 0; i < count; i++) {
@@ -198,11 +199,11 @@ int values_push(struct orr_isolate *iso, lua_State *L, const struct orr_value *v
     return 0;
 }
 
-/* --- And back ---------------------------------------------------------------------------------------------------------- */
+/* --- From Lua --------------------------------------------------------------------------------- */
 
 struct copying {
     struct orr_isolate *iso;
-    size_t left; /* bytes that it may still take */
+    size_t left; /* bytes that the copies may still take */
     bool borrow;
     size_t count;
     struct orr_value *values;
@@ -211,7 +212,10 @@ struct copying {
 
 static int copy_value(struct copying *copying, lua_State *L, int index, struct orr_value *out, unsigned depth);
 
-/* A script can put the same into a table many times, and that into another: so the copies count, not what is copied. */
+/*
+ * Allocates a part of a copy.  The limit counts copies, not originals: a script can put one value
+ * into a table many times, and that table into another.
+ */
 static int take(struct copying *copying, size_t count, size_t size, void *out)
 {
     void *content = NULL;
@@ -224,7 +228,7 @@ static int take(struct copying *copying, size_t count, size_t size, void *out)
     return 0;
 }
 
-/* Whatever is not a table or a function.  The index is absolute, here and below. */
+/* Reads a value that needs no memory.  The index is absolute, here and below. */
 static void look_at(lua_State *L, int index, struct orr_value *out)
 {
     switch (lua_type(L, index)) {
@@ -260,7 +264,7 @@ static int copy_string(struct copying *copying, lua_State *L, int index, struct 
     return 0;
 }
 
-/* What has been made is in `out` before anything can raise: then it is freed with that. */
+/* `out` gets the new object before anything can raise, so that the caller frees it then. */
 static int copy_function(struct copying *copying, lua_State *L, int index, struct orr_value *out)
 {
     struct orr_function *function = function_new(copying->iso);
@@ -268,11 +272,11 @@ static int copy_function(struct copying *copying, lua_State *L, int index, struc
         return -ENOMEM;
     *out = (struct orr_value){ .type = ORR_FUNCTION, .function = function };
     lua_pushvalue(L, index);
-    function->place = luaL_ref(L, LUA_REGISTRYINDEX);
+    function->reference = luaL_ref(L, LUA_REGISTRYINDEX);
     return 0;
 }
 
-/* How many there are from 1 on: the length that Lua says may be anything, for a table with holes. */
+/* How many items there are from 1 on.  Lua's own length is not reliable for a table with holes. */
 static size_t count_items(lua_State *L, int index)
 {
     size_t length = 0;
@@ -284,7 +288,7 @@ static size_t count_items(lua_State *L, int index)
     return length;
 }
 
-/* Whether the key at the index is of no item. */
+/* Whether the key at an index is not the index of an item. */
 static bool is_of_pair(lua_State *L, int index, size_t items)
 {
     return !lua_isinteger(L, index) || (lua_Unsigned)lua_tointeger(L, index) - 1 >= items;
@@ -378,14 +382,15 @@ static int copy_protected(lua_State *L)
     return 0;
 }
 
-/* What needs no memory needs no protection. */
+/* Whether a value can be read without memory, and so without protection. */
 static bool is_simple(lua_State *L, int index, bool borrow)
 {
     int type = lua_type(L, index);
     return type != LUA_TTABLE && type != LUA_TFUNCTION && (type != LUA_TSTRING || borrow);
 }
 
-int values_copy(struct orr_isolate *iso, lua_State *L, int first, size_t count, bool borrow, struct orr_value *values)
+int value_copy_all(struct orr_isolate *iso, lua_State *L, int first, size_t count, bool borrow,
+                   struct orr_value *values)
 {
     size_t simple = 0;
     memset(values, 0, count * sizeof *values);
@@ -410,14 +415,14 @@ int values_copy(struct orr_isolate *iso, lua_State *L, int first, size_t count, 
     if (!copying.error)
         return 0;
     if (borrow)
-        values_return(values, count);
+        value_return_all(values, count);
     else
         orr_values_free(values, count);
     memset(values, 0, count * sizeof *values);
     return copying.error;
 }
 
-/* --- The host ------------------------------------------------------------------------------------------------------------ */
+/* --- Functions of the host -------------------------------------------------------------------- */
 
 struct orr_isolate *value_visit(lua_State *L, int *error)
 {
@@ -435,11 +440,11 @@ struct pushing {
 static int push_protected(lua_State *L)
 {
     struct pushing *pushing = lua_touserdata(L, 1);
-    pushing->error = values_push(pushing->iso, L, pushing->value, 1);
+    pushing->error = value_push_all(pushing->iso, L, pushing->value, 1);
     return !pushing->error;
 }
 
-/* Leaves the value on the stack, or nothing. */
+/* Pushes one value; or pushes nothing and returns a negative errno.  Never raises. */
 static int push(struct orr_isolate *iso, lua_State *L, const struct orr_value *value)
 {
     struct pushing pushing = { .iso = iso, .value = value };
@@ -483,7 +488,7 @@ int orr_lua_copy_value(lua_State *L, int index, struct orr_value *value)
     struct orr_isolate *iso = value_visit(L, &error);
     if (!iso)
         return error;
-    error = lua_type(L, index) == LUA_TNONE ? -EINVAL : values_copy(iso, L, lua_absindex(L, index), 1, false, value);
+    error = lua_type(L, index) == LUA_TNONE ? -EINVAL : value_copy_all(iso, L, lua_absindex(L, index), 1, false, value);
     isolate_leave(iso);
     return error;
 }

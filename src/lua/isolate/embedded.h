@@ -1,6 +1,6 @@
 /*
- * Files of lua/ that are part of the library: compiled and embedded at build time, because parsing them
- * would be most of what starting takes.
+ * Files of lua/ that are part of the library: compiled and embedded at build time, because parsing
+ * them would be most of what starting takes.
  */
 #ifndef ORR_LUA_ISOLATE_EMBEDDED_H
 #define ORR_LUA_ISOLATE_EMBEDDED_H

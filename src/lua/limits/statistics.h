@@ -24,14 +24,10 @@ static inline void statistics_reset(struct limit_statistics *self)
     *self = (struct limit_statistics){ 0 };
 }
 
-static inline uint64_t statistics_preemptions(const struct limit_statistics *self)
+/* A copy of the figures, for the host and for scripts. */
+static inline struct limit_statistics statistics_read(const struct limit_statistics *self)
 {
-    return self->preemptions;
-}
-
-static inline uint64_t statistics_timeouts(const struct limit_statistics *self)
-{
-    return self->timeouts;
+    return *self;
 }
 
 #endif

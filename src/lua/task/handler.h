@@ -1,15 +1,17 @@
 /*
- * A handler is a function that is called again and again: a handler of events, or a timer's callback.
- * Each call is a task of its own.
+ * A handler is a function that is called again and again: a handler of events, or a timer's
+ * callback. Each call is a task of its own.
  *
- * This file holds the whole policy of strikes.  A call that times out is a strike; a call that ends in
- * any other way clears the strikes.  A handler whose strikes reach the limit of its isolate (`strikes` in
- * struct orr_lua_options) is disabled: the host is told (ORR_LUA_DISABLED), and those who start calls
- * start none.  A disabled handler is enabled again by orr_events_enable(), a timer by timer:start().
+ * This file holds the whole policy of strikes.  A call that times out is a strike; a call that ends
+ * in any other way clears the strikes.  A handler whose strikes reach the limit of its isolate
+ * (`strikes` in struct orr_lua_options) is disabled: the host is told (ORR_LUA_DISABLED), and those
+ * who start calls start none.  A disabled handler is enabled again by orr_events_enable(), a timer
+ * by timer:start().
  *
- *   api/events.c, api/script_timers.c   ask handler_is_disabled() before a call, and enable
- *   task/callback.c                     handler_clear() after a timer's call that ended in its first slice
- *   task/task.c                         handler_judge() when any other call is over, and tells the host
+ *   api/events.c         asks handler_is_disabled() before a call; enables
+ *   api/script_timers.c  asks handler_is_disabled() before a call; enables
+ *   task/callback.c      handler_clear() after a timer's call that ended in its first slice
+ *   task/task.c          handler_judge() when any other call is over; tells the host
  *
  * The isolate's worker's thread.  Nothing here allocates.
  */
@@ -47,8 +49,9 @@ static inline void handler_enable(struct handler *self)
 }
 
 /*
- * A call of the handler is over, with 0 or a negative errno; -ETIME is a time-out.  True if that disables
- * the handler: then `text` says so.  `limit` is the isolate's, 0 for none; `event` names the event.
+ * A call of the handler is over, with 0 or a negative errno; -ETIME is a time-out.  True if that
+ * disables the handler: then `text` says so.  `limit` is the isolate's, 0 for none; `event` names
+ * the event.
  */
 bool handler_judge(struct handler *self, int error, unsigned limit, const char *event, char text[HANDLER_TEXT]);
 

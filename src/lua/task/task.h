@@ -16,7 +16,6 @@
 #ifndef ORR_LUA_TASK_TASK_H
 #define ORR_LUA_TASK_TASK_H
 
-#include "exec/outcome.h"
 #include "exec/scope.h"
 #include "exec/wait.h"
 #include "lua/isolate.h"

@@ -1,8 +1,12 @@
-#include "exec/runtime.h"
+#include "exec/open.h"
 
 #include "base/clock.h"
 #include "base/thread.h"
-#include "exec/wait.h"
+#include "exec/drive.h"
+#include "exec/sleep.h"
+#include "exec/turn.h"
+#include "exec/virtual.h"
+#include "exec/worker_life.h"
 #include "time/open.h"
 
 #include <errno.h>
@@ -70,28 +74,6 @@ static uint64_t spin_ns(int spin_us)
     return spin_us > 0 ? (uint64_t)spin_us * 1000 : 0;
 }
 
-static void finish_spawns(struct worker *worker)
-{
-    uint64_t spawns_by_letter = worker->spawns_by_letter;
-    worker->spawns_by_letter = 0;
-    runtime_finish_spawns(worker->runtime, spawns_by_letter);
-}
-
-/* Before the worker sleeps: if its last task or timer is gone, worker 1 may be waiting to hear of it. */
-static void settle(struct worker *worker)
-{
-    bool rested = shard_comes_to_rest(worker->shard);
-    if (!counter_read(&worker->tasks.live) && (rested || worker->spawns_by_letter))
-        finish_spawns(worker);
-}
-
-/* True to go on. */
-static bool look_for_stop(struct worker *worker)
-{
-    worker_take_nudge(worker);
-    return !runtime_stopping(worker->runtime) && !atomic_load_explicit(&worker->ending, memory_order_acquire);
-}
-
 static void *thread_main(void *data)
 {
     struct worker *worker = data;
@@ -99,15 +81,15 @@ static void *thread_main(void *data)
     snprintf(name, sizeof name, "orrery/%u", worker->number);
     pthread_setname_np(pthread_self(), name);
     worker_enter(worker);
-    while (look_for_stop(worker)) {
+    while (worker_may_go_on(worker)) {
         worker_turn(worker, ORR_NEVER);
         if (worker_busy(worker))
             continue;
-        settle(worker);
+        worker_settle(worker);
         worker_sleep(worker, ORR_NEVER);
     }
     worker_close(worker);
-    finish_spawns(worker);
+    worker_finish_spawns(worker);
     virtual_ends(worker);
     return NULL;
 }
@@ -141,25 +123,14 @@ static int open_workers(struct orr_runtime *rt, const struct orr_options *option
             }
             return error;
         }
-        config.reactor = runtime_worker(rt, 1)->reactor_kind; /* what AUTO has found, it has found for all */
+        /* What AUTO has found for worker 1 holds for all. */
+        config.reactor = runtime_worker(rt, 1)->reactor_kind;
     }
-    rt->crew = config;
+    rt->pool_config = config;
     return 0;
 }
 
-/* Whether worker 1 is driven or not, its own timers stay with it; but those of others go to where they fire. */
-static void attend(struct orr_runtime *rt)
-{
-    shard_attend(runtime_worker(rt, 1)->shard);
-}
-
-static void unattend(struct orr_runtime *rt)
-{
-    if (!rt->fd_in_use)
-        shard_unattend(runtime_worker(rt, 1)->shard);
-}
-
-/* Ends workers 2 to `last`, which have threads, then the others, which have not. */
+/* Ends workers 2 to `last`, which have threads, then those without. */
 static void close_workers(struct orr_runtime *rt, unsigned last)
 {
     orr_runtime_stop(rt);
@@ -174,17 +145,18 @@ static void close_workers(struct orr_runtime *rt, unsigned last)
 }
 
 /*
- * orr_runtime_stop() says that the runtime stops, then looks who is there to be told; we say who is there, then look whether the runtime
- * stops.  All of it sequentially consistent, so one of us sees the other.
+ * orr_runtime_stop() says that the runtime stops, then looks which workers are open.  This function
+ * says that a worker is open, then looks whether the runtime stops.  All four are sequentially
+ * consistent, so one sees the other, and the worker is nudged.
  */
 static int open_one(struct orr_runtime *rt, unsigned number, void (*on_close)(struct worker *worker))
 {
     struct worker *worker = runtime_worker(rt, number);
-    rt->crew.number = number;
-    int error = worker_open(worker, &rt->crew);
+    rt->pool_config.number = number;
+    int error = worker_open(worker, &rt->pool_config);
     if (error)
         return error;
-    worker->on_close = on_close;
+    worker->extension.on_close = on_close;
     atomic_fetch_add(&rt->virtual.awake, 1);
     atomic_store(&worker->shard->living, true);
     shard_attend(worker->shard);
@@ -243,7 +215,7 @@ static size_t workers_size(const struct orr_runtime *rt)
     return rt->capacity * sizeof(struct worker);
 }
 
-static unsigned crew_size(const struct orr_options *options, unsigned workers)
+static unsigned pool_size(const struct orr_options *options, unsigned workers)
 {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     unsigned size = options->pool_threads ? options->pool_threads : cores > 0 ? (unsigned)cores : 1;
@@ -264,7 +236,7 @@ static int runtime_open(struct orr_runtime **out, const struct orr_options *opti
     rt->deadlock = options->deadlock;
     rt->deadlock_data = options->deadlock_data;
     rt->worker_count = options->workers ? options->workers : 1;
-    rt->capacity = rt->worker_count + crew_size(options, rt->worker_count);
+    rt->capacity = rt->worker_count + pool_size(options, rt->worker_count);
     rt->open = rt->worker_count;
     pthread_mutex_init(&rt->growing, NULL);
     virtual_init(rt);
@@ -278,12 +250,13 @@ static int runtime_open(struct orr_runtime **out, const struct orr_options *opti
                                          .alloc = alloc,
                                          .log = *log,
                                          .wake = orr_waker_wake,
-                                         .rouse = wait_rouse,
+                                         .sleep_over = sleep_over,
                                      });
     if (error)
         goto no_timers;
+    /* Pool threads do not live yet. */
     for (unsigned number = rt->worker_count; number < rt->capacity; number++)
-        atomic_store(&timers_shard(rt->timers, number)->living, false); /* not yet */
+        atomic_store(&timers_shard(rt->timers, number)->living, false);
     error = open_workers(rt, options);
     if (error) {
         timers_close(rt->timers);
@@ -326,10 +299,14 @@ int orr_runtime_stop(struct orr_runtime *rt)
         return -EINVAL;
     atomic_fetch_add(&rt->stoppers, 1);
     atomic_store(&rt->stopping, true);
-    atomic_store(&runtime_worker(rt, 1)->shard->living, false); /* it turns no more, so it adopts no timers */
+    /* It turns no more, so it must adopt no timers. */
+    atomic_store(&runtime_worker(rt, 1)->shard->living, false);
     for (unsigned number = 1, last = runtime_open_workers(rt); number <= last; number++)
         worker_nudge(runtime_worker(rt, number));
-    /* Whoever drives may have seen it already and be about to free us.  Pairs with the load in orr_runtime_free(). */
+    /*
+     * The driver may have seen `stopping` already, and be about to free the runtime.  Pairs with
+     * the load in orr_runtime_free().
+     */
     atomic_fetch_sub_explicit(&rt->stoppers, 1, memory_order_release);
     return 0;
 }
@@ -348,36 +325,21 @@ int orr_worker_stop(struct orr_runtime *rt, unsigned number)
     if (!runtime_valid(rt) || number < 2 || number > rt->worker_count)
         return -EINVAL;
     struct worker *worker = runtime_worker(rt, number);
-    atomic_store_explicit(&worker->ending, true, memory_order_release);
+    atomic_store_explicit(&worker->remote.stopped, true, memory_order_release);
     worker_nudge(worker);
     return 0;
-}
-
-/* Becomes the driver of worker 1. */
-static int drive(struct orr_runtime *rt)
-{
-    if (!runtime_valid(rt))
-        return -EINVAL;
-    for (struct worker *worker = worker_current; worker; worker = worker->outer)
-        if (worker->runtime == rt)
-            return -EBUSY;
-    return atomic_exchange_explicit(&rt->driven, true, memory_order_acquire) ? -EBUSY : 0;
-}
-
-static void park(struct orr_runtime *rt)
-{
-    atomic_store_explicit(&rt->driven, false, memory_order_release);
 }
 
 int orr_runtime_free(struct orr_runtime *rt)
 {
     if (!rt)
         return 0;
-    int error = drive(rt);
+    int error = runtime_drive(rt);
     if (error)
         return error;
     orr_runtime_stop(rt);
-    pthread_mutex_lock(&rt->growing); /* who is opening the crew has done so, and nobody will after */
+    /* Waits for a thread that opens pool threads; none will after. */
+    pthread_mutex_lock(&rt->growing);
     unsigned open = runtime_open_workers(rt);
     pthread_mutex_unlock(&rt->growing);
     close_workers(rt, open);
@@ -391,179 +353,4 @@ int orr_runtime_free(struct orr_runtime *rt)
     alloc_free(&alloc, rt->workers, workers_size(rt));
     alloc_free(&alloc, rt, sizeof *rt);
     return 0;
-}
-
-/* In this order: a task that ends leaves its timers to be seen. */
-static bool all_done(struct orr_runtime *rt)
-{
-    return !counter_read(&runtime_worker(rt, 1)->tasks.live) &&
-           !atomic_load_explicit(&rt->spawns_by_letter, memory_order_acquire) && timers_idle(rt->timers);
-}
-
-static bool was_interrupted(struct orr_runtime *rt)
-{
-    return atomic_load_explicit(&rt->interrupted, memory_order_relaxed) && atomic_exchange(&rt->interrupted, false);
-}
-
-/*
- * Turns worker 1 until `done(data)`; without that, until nothing is left to happen.  -ECANCELED: stopped; -EINTR: interrupted,
- * unless it waits for something; -EDEADLK: what is waited for can never come.
- */
-static int turn_until(struct worker *worker, bool (*done)(void *data), void *data)
-{
-    struct orr_runtime *rt = worker->runtime;
-    for (;;) {
-        if (!look_for_stop(worker)) {
-            worker_nudge(worker); /* for whoever looks next */
-            return -ECANCELED;
-        }
-        if (!done && was_interrupted(rt))
-            return -EINTR;
-        worker_turn(worker, ORR_NEVER);
-        if (done && done(data))
-            return 0;
-        if (worker_busy(worker))
-            continue;
-        settle(worker);
-        if (all_done(rt))
-            return done ? -EDEADLK : 0;
-        if (virtual_can_jump(worker))
-            continue;
-        if (virtual_is_stuck(worker))
-            return -EDEADLK;
-        if (!worker_busy(worker) && !virtual_can_jump(worker)) /* a host that was told may have seen to it */
-            worker_sleep(worker, ORR_NEVER);
-    }
-}
-
-int orr_runtime_run(struct orr_runtime *rt)
-{
-    int error = drive(rt);
-    if (error)
-        return error;
-    struct worker *worker = runtime_worker(rt, 1);
-    struct worker *outer = worker_enter(worker);
-    watch_return(worker->watch);
-    attend(rt);
-    error = turn_until(worker, NULL, NULL);
-    unattend(rt);
-    worker_leave(outer);
-    worker_park(worker, rt->fd_in_use);
-    park(rt);
-    return error;
-}
-
-struct patience {
-    bool (*done)(void *data);
-    void *data;
-    struct sleeper alarm; /* of the runtime's clock, so that a virtual one comes to the end, too */
-    bool bounded;
-};
-
-static bool done_or_late(void *data)
-{
-    const struct patience *patience = data;
-    return patience->done(patience->data) || (patience->bounded && !patience->alarm.word);
-}
-
-int runtime_run_until(struct orr_runtime *rt, bool (*done)(void *data), void *data, uint64_t timeout_ns)
-{
-    struct worker *worker = worker_current;
-    struct patience patience = { .done = done, .data = data, .bounded = timeout_ns != ORR_NEVER };
-    if (patience.bounded)
-        shard_sleep(worker->shard, &patience.alarm, SLEEPER_OF_NOBODY, clock_after(timers_now(rt->timers), timeout_ns));
-    int error = turn_until(worker, done_or_late, &patience);
-    if (patience.alarm.word)
-        shard_wake_early(worker->shard, &patience.alarm);
-    if (done(data))
-        return 0;
-    return error ? error : -ETIMEDOUT;
-}
-
-int orr_runtime_turn(struct orr_runtime *rt, uint64_t budget_ns)
-{
-    int error = drive(rt);
-    if (error)
-        return error;
-    struct worker *worker = runtime_worker(rt, 1);
-    int more = -ESHUTDOWN;
-    if (look_for_stop(worker)) {
-        struct worker *outer = worker_enter(worker);
-        bell_ignore(&worker->table->bell);
-        watch_return(worker->watch);
-        if (!timers_is_attended(rt->timers)) /* else what came now would have to leave at the end of the turn */
-            attend(rt);
-        worker_turn(worker, budget_ns);
-        settle(worker);
-        if (rt->deadlock && !worker_busy(worker))
-            virtual_is_stuck(worker);
-        unattend(rt);
-        worker_leave(outer);
-        more = 0;
-    } else {
-        worker_nudge(worker); /* the descriptor stays readable, to say so again */
-    }
-    worker_park(worker, rt->fd_in_use);
-    if (!more)
-        more = worker_deadline(worker) == 0;
-    park(rt);
-    return more;
-}
-
-int orr_runtime_idle(struct orr_runtime *rt, uint64_t budget_ns)
-{
-    int error = drive(rt);
-    if (error)
-        return error;
-    struct worker *worker = runtime_worker(rt, 1);
-    struct worker *outer = worker_enter(worker);
-    bool more = worker_idle(worker, clock_after(clock_now(), budget_ns));
-    worker_leave(outer);
-    park(rt);
-    return more;
-}
-
-int orr_runtime_enter(struct orr_runtime *rt)
-{
-    int error = drive(rt);
-    if (error)
-        return error;
-    worker_enter(runtime_worker(rt, 1));
-    watch_visit(runtime_worker(rt, 1)->watch);
-    return 0;
-}
-
-int orr_runtime_leave(struct orr_runtime *rt)
-{
-    struct worker *worker = worker_current;
-    if (!runtime_valid(rt) || worker != runtime_worker(rt, 1) || worker->polling)
-        return -EINVAL;
-    worker_leave(worker->outer);
-    worker_park(worker, rt->fd_in_use);
-    park(rt);
-    return 0;
-}
-
-int orr_runtime_fd(struct orr_runtime *rt)
-{
-    int error = drive(rt);
-    if (error)
-        return error;
-    struct worker *worker = runtime_worker(rt, 1);
-    int fd = reactor_fd(worker->reactor);
-    if (fd >= 0 && !rt->fd_in_use) {
-        rt->fd_in_use = true;
-        attend(rt);
-        reactor_wait(worker->reactor, 0); /* takes off what the bell's former owners rang */
-        worker_park(worker, true);
-    }
-    park(rt);
-    return fd;
-}
-
-uint64_t orr_runtime_next_deadline(struct orr_runtime *rt)
-{
-    if (!runtime_valid(rt))
-        return ORR_NEVER;
-    return worker_deadline(runtime_worker(rt, 1));
 }

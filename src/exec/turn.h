@@ -1,0 +1,52 @@
+/*
+ * The loop of a worker: turns, and what is between them.  A *turn* is one or more passes over what
+ * is ready; it never blocks.  All of it is for the worker's owner.
+ */
+#ifndef ORR_EXEC_TURN_H
+#define ORR_EXEC_TURN_H
+
+#include "exec/worker.h"
+
+/* How much a worker does in one pass, at most. */
+enum {
+    TURN_POLLS = 256,
+    TURN_DEAD = 4096, /* tasks in the run queue that have ended since they were queued */
+    TURN_LETTERS = 1024,
+};
+
+/* The most polls between two looks at the clock, while there are timers. */
+enum { POLLS_PER_LOOK = 16 };
+
+/* One turn of at most `budget_ns`, or ORR_NEVER for a single pass.  Never blocks. */
+void worker_turn(struct worker *worker, uint64_t budget_ns);
+
+/*
+ * Does idle work until a time of the machine's clock.  True if there is more of it.  Outside turns.
+ */
+bool worker_idle(struct worker *worker, uint64_t until);
+
+/* Blocks until there may be something to do, a due timer included, but for at most `longest_ns`. */
+void worker_sleep(struct worker *worker, uint64_t longest_ns);
+
+/* When the worker must turn next: 0 for now, ORR_NEVER for only when something happens. */
+uint64_t worker_deadline(struct worker *worker);
+
+/*
+ * Ends a turn of the host: hands the kernel what was started and, if the host watches the
+ * descriptor (`watched`), makes that readable exactly if there is something to do.
+ */
+void worker_park(struct worker *worker, bool watched);
+
+/* Delivers up to `count` letters that were taken from the mailbox, oldest first. */
+void worker_open_letters(struct worker *worker, unsigned count);
+
+/* Hands the wakes of other threads to their tasks. */
+void worker_take_wakes(struct worker *worker);
+
+/*
+ * Asks the kernel for finished I/O, for at most `timeout_ns`, and hands it to its tasks.  Negative
+ * errno.
+ */
+int worker_collect_io(struct worker *worker, uint64_t timeout_ns);
+
+#endif
