@@ -1,9 +1,10 @@
 /*
- * An isolate is one Lua state with its tasks, bound to one worker.  Only that worker's thread runs its Lua.
+ * An isolate is one Lua state with its tasks, bound to one worker.  Only that worker's thread runs
+ * its Lua.
  *
- * This file only composes.  Each member belongs to the module whose header declares its struct; only that
- * module touches the fields, and other modules call its functions.  So this file includes headers of every
- * room, and none of those headers includes this one.
+ * This file only composes.  Each member belongs to the module whose header declares its struct;
+ * only that module touches the fields, and other modules call its functions.  So this file includes
+ * headers of every room, and none of those headers includes this one.
  */
 #ifndef ORR_LUA_ISOLATE_H
 #define ORR_LUA_ISOLATE_H
@@ -66,9 +67,10 @@ struct orr_isolate {
     struct interrupt interrupt; /* isolate/interrupt.c */
     struct hold hold;
     struct task_pool task_pool;
-    struct share share;   /* of the worker's time */
-    struct slice slice;   /* limits/slice.c */
-    struct limits limits; /* chosen when the isolate is made, then constant: every file may read them */
+    struct share share; /* of the worker's time */
+    struct slice slice; /* limits/slice.c */
+    /* Chosen when the isolate is made, then constant: every file may read them */
+    struct limits limits;
     struct task_set tasks;
     struct registry registry;         /* isolate/registry.c */
     struct account account;           /* isolate/account.h */
@@ -117,13 +119,18 @@ static inline struct orr_isolate *isolate_of(lua_State *L)
     return lua_touserdata(L, lua_upvalueindex(1));
 }
 
-/* Whether the isolate, or a script in it, may be being ended: then limits/grace_period.h knows more.  Async-signal-safe. */
+/*
+ * Whether the isolate, or a script in it, may be being ended: then limits/grace_period.h knows
+ * more.  Async-signal-safe.
+ */
 static inline bool isolate_ends(const struct orr_isolate *iso)
 {
     return iso->closing || grace_period_any(&iso->grace_periods) || worker_grace_end(iso->worker);
 }
 
-/* Whether scripts run in the sandbox: in a state that the library has made for an untrusted script. */
+/*
+ * Whether scripts run in the sandbox: in a state that the library has made for an untrusted script.
+ */
 static inline bool isolate_is_sandboxed(const struct orr_isolate *iso)
 {
     return iso->owned && iso->limits.profile == ORR_LUA_UNTRUSTED;
@@ -136,8 +143,8 @@ static inline bool isolate_has_urgent(const struct orr_isolate *iso)
 }
 
 /*
- * Closes it as orr_lua_close() does, in the turns that follow: from now on nothing of it begins.  `closed` is told when it is gone.
- * Negative errno, and nothing done.  The worker's thread.
+ * Closes it as orr_lua_close() does, in the turns that follow: from now on nothing of it begins.
+ * `closed` is told when it is gone. Negative errno, and nothing done.  The worker's thread.
  */
 int isolate_close_soon(struct orr_isolate *iso);
 

@@ -7,8 +7,9 @@
 static const char isolate_key; /* its address is the isolate's place in the registry */
 
 /*
- * A host asks for the same isolate again and again, by its main thread: the last that was found is remembered, until any isolate of the
- * process comes or goes, since then the address may be another's.
+ * A host asks for the same isolate again and again, by its main thread: the last that was found is
+ * remembered, until any isolate of the process comes or goes, since then the address may be
+ * another's.
  */
 static _Atomic uint64_t comings_and_goings;
 

@@ -39,8 +39,8 @@ static void measure(struct orr_isolate *iso, struct level *level)
 }
 
 /*
- * A coroutine that goes on after its counting hook has yielded is due another call of it, which Lua leaves
- * out: so its count is not touched.
+ * A coroutine that goes on after its counting hook has yielded is due another call of it, which Lua
+ * leaves out: so its count is not touched.
  */
 static void begin_to_count(struct orr_isolate *iso, const struct level *level)
 {
