@@ -69,7 +69,7 @@ struct orr_isolate {
     struct task_pool task_pool;
     struct share share; /* of the worker's time */
     struct slice slice; /* limits/slice.c */
-    /* Chosen when the isolate is made, then constant: every file may read them */
+    /* Chosen when the isolate is made; they never change, and every file may read them. */
     struct limits limits;
     struct task_set tasks;
     struct registry registry;         /* isolate/registry.c */

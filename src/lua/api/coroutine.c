@@ -1,10 +1,10 @@
 /*
- * `coroutine`, as scripts know it, inside tasks.  A coroutine of the script's own may await: then
- * it yields to us, and we, inside the one that resumed it, yield too, until the task is reached;
- * and going on comes back the same way. Nobody sees a coroutine that waits as suspended: it is
- * *normal*, and cannot be resumed or closed by others.
+ * Lua's library `coroutine`, for scripts that run in tasks.  A coroutine of the script's own may
+ * await. Then it yields to us, and we, inside the coroutine that resumed it, yield too, until the
+ * task is reached; going on comes back the same way.  A script never sees a waiting coroutine as
+ * suspended: its status is *normal*, and others cannot resume or close it.
  *
- * A task's own coroutine is not for scripts to yield, resume or close.
+ * Scripts cannot yield, resume or close a task's own coroutine.
  */
 #include "lua/api/coroutine.h"
 
@@ -268,8 +268,8 @@ static int co_status(lua_State *L)
 }
 
 /*
- * The coroutine of a task, or of a call from the host, that a script has seen is remembered as
- * such, and not used for another.
+ * A script may keep the coroutine of a task or of a host's call that it has seen.  So that
+ * coroutine is remembered, and no other task gets it.
  */
 static int co_running(lua_State *L)
 {

@@ -38,7 +38,7 @@ struct memory {
     struct {
         void *block;
         size_t size;
-    } outside[OUTSIDE_MAX]; /* small blocks that are not in the slab: a large one shrank when there was no page */
+    } outside[OUTSIDE_MAX]; /* small blocks not in the slab: they shrank when it had no page */
     /* Bytes of large blocks made since the hook was requested because of them */
     size_t large;
     struct {

@@ -1,16 +1,16 @@
 /*
- * A quota is one limit of memory for several holders: the isolate of a script, those of the jobs
- * that its workers run, and what is on no isolate's account because it may outlive any (messages,
- * programs, jobs).
+ * A quota is one limit of memory for several holders: the isolate of a script, the isolates of the
+ * jobs that its workers run, and what is on no isolate's account because it may outlive any
+ * (messages, programs, jobs).
  *
- * `used` is what all of them have taken together, and never more than the limit.  An eighth of that
- * is for the script's own isolate alone, so that it is not the script that runs out of memory
- * because its jobs do.  What an isolate takes beyond, for a moment, until it has been told that
- * there is no more, is `overdrawn`: apart, so that nobody else suffers, and together at most as
- * much again.
+ * `used` is what all of them have taken together, and never more than the limit.  An eighth of the
+ * limit is for the script's own isolate alone, so that the script does not run out of memory
+ * because its jobs do.  What an isolate takes beyond the limit, for a moment, until its script has
+ * been told that there is no more, is `overdrawn`: counted apart, so that no other holder suffers,
+ * and together at most as much again.
  *
- * Isolates draw from it in chunks (charge.h); the others take what they need, byte by byte.  Shared
- * by references.  Any thread.
+ * Isolates draw from it in chunks (charge.h); other holders take what they need, byte by byte.
+ * Shared by references.  Any thread.
  */
 #ifndef ORR_LUA_ISOLATE_QUOTA_H
 #define ORR_LUA_ISOLATE_QUOTA_H

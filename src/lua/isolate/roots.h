@@ -1,6 +1,6 @@
 /*
  * The folders in which `require` of an untrusted script looks.  They are opened once, when the
- * state is made, and what is in them is opened a component at a time, without following symbolic
+ * state is made.  Files in them are opened one path component at a time, without following symbolic
  * links: so no name leads out of them.
  */
 #ifndef ORR_LUA_ISOLATE_ROOTS_H

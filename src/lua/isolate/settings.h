@@ -1,7 +1,9 @@
 /*
- * The settings on which an isolate lives: what the host has chosen and granted.  They never change
- * once made, and may be shared by isolates on several threads: those of a worker's jobs have
- * settings made from those of the isolate that made the worker.
+ * The settings of an isolate: what the host has chosen and granted.  They never change once made,
+ * and isolates on several threads may share them.  The isolates of a worker's jobs have settings
+ * made from those of the isolate that made the worker.
+ *
+ * Shared by references.  Any thread.
  */
 #ifndef ORR_LUA_ISOLATE_SETTINGS_H
 #define ORR_LUA_ISOLATE_SETTINGS_H

@@ -156,7 +156,7 @@ static void on_event(lua_State *L, lua_Debug *event)
     if (wanted && !ending)
         tell(L, event);
     note_beginning(L, hook, event);
-    /* The script has not taken it away */
+    /* Not if the script has removed the hook. */
     if (execution_level(&iso->execution) && lua_gethook(L) == on_event)
         look(iso, L, hook, event->event);
 }

@@ -1,12 +1,14 @@
 /*
- * Long work of a C function, done in steps, so that the function can be suspended between two of
- * them: writing a value with a million tables, reading a text of megabytes.
+ * Long work of a C function, done in steps, so that the function can be suspended between two
+ * steps: writing a value with a million tables, reading a text of megabytes.
  *
- * The work begins in the C function's own frame, where small work also ends.  After its first steps
+ * The work begins in the C function's own frame; short work ends there, too.  After its first steps
  * it moves into a userdata, at a slot of the Lua stack that the caller has reserved.  From then on
- * Lua owns it, so that errors, and tasks that are dropped, leave nothing behind. While the function
- * is suspended no other Lua of the isolate runs (preempt_hold()), so what the work walks over stays
- * as it is.
+ * Lua owns it, so that errors, and tasks that are dropped, leave nothing behind.  While the
+ * function is suspended no other Lua of the isolate runs (preempt_hold()), so the values that the
+ * work walks over stay as they are.
+ *
+ * The isolate's worker's thread.
  */
 #ifndef ORR_LUA_LIMITS_PACED_H
 #define ORR_LUA_LIMITS_PACED_H
