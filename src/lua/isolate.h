@@ -1,9 +1,10 @@
 /*
- * An isolate is one Lua state with its tasks, bound to one worker.  Only that worker's thread runs its Lua.
+ * An isolate is one Lua state with its tasks, bound to one worker.  Only that worker's thread runs
+ * its Lua.
  *
- * This file only composes.  Each member belongs to the module whose header declares its struct; only that
- * module touches the fields, and other modules call its functions.  So this file includes headers of every
- * room, and none of those headers includes this one.
+ * This file only composes.  Each member belongs to the module whose header declares its struct;
+ * only that module touches the fields, and other modules call its functions.  So this file includes
+ * headers of every room, and none of those headers includes this one.
  */
 #ifndef ORR_LUA_ISOLATE_H
 #define ORR_LUA_ISOLATE_H
@@ -59,38 +60,40 @@ struct orr_isolate {
     bool debug;          /* tasks remember where they were made */
 
     /* Touched by every slice. */
-    struct execution execution;       /* isolate/execution, limits/level.c, task/run.c, host/call.c */
-    struct interrupt interrupt;       /* isolate/interrupt */
-    struct hold hold;                 /* task/hold */
-    struct task_pool task_pool;       /* task/task_pool */
-    struct share share;               /* of the worker's time */
-    struct slice slice;               /* limits/slice.c */
-    struct limits limits;             /* chosen when the isolate is made, then constant: every file may read them */
+    struct execution execution; /* isolate/execution.h */
+    struct visits visits;       /* isolate/visit.c */
+    struct interrupt interrupt; /* isolate/interrupt.c */
+    struct hold hold;           /* task/hold.c */
+    struct task_pool task_pool; /* task/task_pool.c */
+    struct share share;         /* of the worker's time */
+    struct slice slice;         /* limits/slice.c */
+    /* Chosen when the isolate is made; they never change, and every file may read them. */
+    struct limits limits;
     struct task_set tasks;            /* task/task_set, task/task.c, task/handle.c, task/drop.c */
     struct body_functions body;       /* task/body.c */
-    struct registry registry;         /* isolate/registry */
+    struct registry registry;         /* isolate/registry.c */
     struct account account;           /* isolate/account.h */
     struct memory memory;             /* isolate/memory.c */
-    struct slab slab;                 /* isolate/slab */
-    struct oversized oversized;       /* isolate/oversized */
-    struct late_free late_free;       /* isolate/late_free */
-    struct memory_alarm memory_alarm; /* isolate/memory_alarm */
-    struct charge charge;             /* isolate/charge */
-    struct collector collector;       /* isolate/collector, api/collectgarbage.c */
+    struct slab slab;                 /* isolate/slab.c */
+    struct oversized oversized;       /* isolate/oversized.c */
+    struct late_free late_free;       /* isolate/late_free.c */
+    struct memory_alarm memory_alarm; /* isolate/memory_alarm.c */
+    struct charge charge;             /* isolate/charge.c */
+    struct collector collector;       /* isolate/collector.c */
 
     /* Touched now and then. */
-    struct ban ban;                       /* isolate/ban */
-    struct notices notices;               /* limits/notices */
-    struct grace_periods grace_periods;   /* limits/grace_period */
+    struct ban ban;                       /* isolate/ban.c */
+    struct notices notices;               /* limits/notices.c */
+    struct grace_periods grace_periods;   /* limits/grace_period.c */
     struct memory_limit memory_limit;     /* limits/memory_limit.c */
-    struct timeout_report timeout_report; /* limits/timeout_report */
+    struct timeout_report timeout_report; /* limits/timeout_report.c */
     struct limit_statistics statistics;   /* limits/statistics.h */
     struct orphan_scan orphans;           /* task/orphans */
     struct unhandled unhandled;           /* task/unhandled */
     struct cancellations cancellations;   /* task/cancellation.c */
     struct shutdowns shutdowns;           /* task/shutdown */
     struct discard discard;
-    struct objects objects;      /* isolate/objects */
+    struct objects objects;      /* isolate/objects.c */
     struct scripts scripts;      /* task/script.c */
     struct body_watches bodies;  /* task/body_watch.c */
     struct event_queue events;   /* api/events.c */
@@ -113,13 +116,18 @@ static inline struct orr_isolate *isolate_of(lua_State *L)
     return lua_touserdata(L, lua_upvalueindex(1));
 }
 
-/* Whether the isolate, or a script in it, may be being ended: then limits/grace_period.h knows more.  Async-signal-safe. */
+/*
+ * Whether the isolate, or a script in it, may be being ended: then limits/grace_period.h knows
+ * more.  Async-signal-safe.
+ */
 static inline bool isolate_ends(const struct orr_isolate *iso)
 {
     return iso->closing || grace_period_any(&iso->grace_periods) || worker_grace_end(iso->worker);
 }
 
-/* Whether scripts run in the sandbox: in a state that the library has made for an untrusted script. */
+/*
+ * Whether scripts run in the sandbox: in a state that the library has made for an untrusted script.
+ */
 static inline bool isolate_is_sandboxed(const struct orr_isolate *iso)
 {
     return iso->owned && iso->limits.profile == ORR_LUA_UNTRUSTED;
@@ -132,8 +140,8 @@ static inline bool isolate_has_urgent(const struct orr_isolate *iso)
 }
 
 /*
- * Closes it as orr_lua_close() does, in the turns that follow: from now on nothing of it begins.  `closed` is told when it is gone.
- * Negative errno, and nothing done.  The worker's thread.
+ * Closes it as orr_lua_close() does, in the turns that follow: from now on nothing of it begins.
+ * `closed` is told when it is gone. Negative errno, and nothing done.  The worker's thread.
  */
 int isolate_close_soon(struct orr_isolate *iso);
 

@@ -1,9 +1,10 @@
 /*
- * `coroutine`, as scripts know it, inside tasks.  A coroutine of the script's own may await: then it yields to us, and
- * we, inside the one that resumed it, yield too, until the task is reached; and going on comes back the same way.
- * Nobody sees a coroutine that waits as suspended: it is *normal*, and cannot be resumed or closed by others.
+ * Lua's library `coroutine`, for scripts that run in tasks.  A coroutine of the script's own may
+ * await. Then it yields to us, and we, inside the coroutine that resumed it, yield too, until the
+ * task is reached; going on comes back the same way.  A script never sees a waiting coroutine as
+ * suspended: its status is *normal*, and others cannot resume or close it.
  *
- * A task's own coroutine is not for scripts to yield, resume or close.
+ * Scripts cannot yield, resume or close a task's own coroutine.
  */
 #include "lua/api/coroutine.h"
 
@@ -39,7 +40,10 @@ static bool is_waiting(lua_State *L, lua_State *co)
     return lua_status(co) == LUA_YIELD && resumers_has(L, co);
 }
 
-/* Whether a coroutine is a task's, or the host's.  Scripts can have it from coroutine.running() alone. */
+/*
+ * Whether a coroutine is a task's, or the host's.  Scripts can have it from coroutine.running()
+ * alone.
+ */
 static bool is_tasks(struct orr_isolate *iso, lua_State *L, lua_State *co)
 {
     return co == iso->L || execution_is_base(&iso->execution, co) || is_exposed(L, co);
@@ -74,8 +78,8 @@ static const char *status_of(lua_State *L, lua_State *co)
 /* --- Resuming --------------------------------------------------------------------------------- */
 
 /*
- * Resumes `co` with so many arguments on its stack.  Answers how many results there are on L; -1 for an error,
- * which is there instead; PASS_ON if the coroutine has to wait.
+ * Resumes `co` with so many arguments on its stack.  Answers how many results there are on L; -1
+ * for an error, which is there instead; PASS_ON if the coroutine has to wait.
  */
 enum { PASS_ON = -2 };
 
@@ -128,10 +132,14 @@ static int resume_first(lua_State *L, struct orr_isolate *iso, lua_State *co, in
 static int resume_again(lua_State *L, lua_State *co)
 {
     resumers_remove(L, co);
-    return resume(L, isolate_of(L), co, 0); /* what a callback has left for it is on its stack already */
+    /* What a callback has left for it is on its stack already */
+    return resume(L, isolate_of(L), co, 0);
 }
 
-/* If there is no memory to remember it, the wait is an error where the coroutine was resumed: nothing yields any more. */
+/*
+ * If there is no memory to remember it, the wait is an error where the coroutine was resumed:
+ * nothing yields any more.
+ */
 static int pass_on(lua_State *L, lua_State *co, lua_KFunction k)
 {
     struct execution *execution = &isolate_of(L)->execution;
@@ -191,7 +199,9 @@ static int wrap_k(lua_State *L, int status, lua_KContext context)
     return wrap_result(L, co, resume_again(L, co));
 }
 
-/* As Lua's own: what the coroutine leaves open is closed, and the error says where it was raised. */
+/*
+ * As Lua's own: what the coroutine leaves open is closed, and the error says where it was raised.
+ */
 static int wrap_result(lua_State *L, lua_State *co, int results)
 {
     if (results == PASS_ON)
@@ -259,7 +269,10 @@ static int co_status(lua_State *L)
     return 1;
 }
 
-/* The coroutine of a task, or of a call from the host, that a script has seen is remembered as such, and not used for another. */
+/*
+ * A script may keep the coroutine of a task or of a host's call that it has seen.  So that
+ * coroutine is remembered, and no other task gets it.
+ */
 static int co_running(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);

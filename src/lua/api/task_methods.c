@@ -19,7 +19,7 @@ static int handle_status(lua_State *L)
     struct orr_isolate *iso = isolate_of(L);
     const char *status = "completed";
     if (self->task && !orr_task_done(self->task))
-        status = self == execution_task(&iso->execution)                             ? "running"
+        status = self == execution_task(&iso->execution)                    ? "running"
                  : task_is_running(self->task) || self->held == HELD_PAUSED ? "normal"
                                                                             : "awaiting";
     lua_pushstring(L, status);

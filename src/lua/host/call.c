@@ -47,16 +47,16 @@ static int call_here(struct orr_isolate *iso, lua_State *L, int arguments, int r
 {
     struct level level = { .co = L, .host_waits = true, .entry = ORR_LUA_CALL, .limit = limit };
     int function = lua_gettop(L) - arguments;
-    if (iso->execution.calls > CALLS_MAX) {
+    if (execution_calls(&iso->execution) > CALLS_MAX) {
         lua_settop(L, function - 1);
         lua_pushliteral(L, "C stack overflow"); /* as Lua says, too */
         return -ESCRIPT;
     }
     bool outermost = slice_begin(iso);
     level_enter(iso, &level, NULL);
-    iso->execution.depth++;
+    execution_begin_nested(&iso->execution);
     int error = lua_pcall(L, arguments, results, 0) == LUA_OK ? 0 : -ESCRIPT;
-    iso->execution.depth--;
+    execution_end_nested(&iso->execution);
     if (level.end != LEVEL_GOES_ON) { /* whatever it has come to meanwhile */
         error = timed_out(iso, &level);
         lua_settop(L, function - 1);
@@ -78,22 +78,23 @@ static int run(struct call *call, lua_State *L, lua_State *co, int arguments)
     int results;
     level_charge_coroutine(iso);
     level_enter(iso, &level, NULL);
-    iso->execution.depth++;
+    execution_begin_nested(&iso->execution);
     int status = lua_resume(co, L, arguments, &results);
-    iso->execution.depth--;
+    execution_end_nested(&iso->execution);
     execution_take_yield(&iso->execution);
+    lua_State *innermost = execution_yielded_in(&iso->execution);
     if (level.end != LEVEL_GOES_ON) {
         call->error = timed_out(iso, &level);
     } else if (status == LUA_YIELD) {
         call->error = -EPROTO;
-        iso->execution.yielded_in = co;
+        innermost = co;
     } else if (status != LUA_OK || level.raised) {
         call->error = -ESCRIPT;
     }
     call->exposed = level.exposed;
     level_leave(iso, &level);
     if (call->error && status == LUA_YIELD)
-        terminate_close_chain(iso, iso->execution.yielded_in, co, script_running(iso));
+        terminate_close_chain(iso, innermost, co, script_running(iso));
     return results;
 }
 
@@ -157,10 +158,10 @@ int call_for(uint32_t script, lua_State *L, int arguments, int results, uint64_t
         return error;
     uint64_t limit = deadline_ns ? deadline_ns : iso->limits.deadline_ns[ORR_LUA_CALL];
     uint32_t before = script_begin_call(&iso->scripts, script);
-    iso->execution.calls++;
+    execution_begin_call(&iso->execution);
     error = counted ? call_counted(iso, L, arguments, results)
                     : call_here(iso, L, arguments, results, limit == ORR_NEVER ? 0 : limit);
-    iso->execution.calls--;
+    execution_end_call(&iso->execution);
     script_end_call(&iso->scripts, before);
     isolate_leave(iso);
     return error;

@@ -1,9 +1,9 @@
 /*
  * The account: how much memory an isolate has in use.
  *
- * It counts what Lua has allocated (memory.h) and what C holds for the script (charge.h).  A *credit* says
- * how many bytes Lua may take before there is more to do than to count: then the limit is looked at, and the
- * collector is told.
+ * It counts what Lua has allocated (memory.h) and what C holds for the script (charge.h).  A
+ * *credit* says how many bytes Lua may take before there is more to do than to count: then the
+ * limit is looked at, and the collector is told.
  *
  * The isolate's worker's thread.  Nothing here allocates.
  */
@@ -17,7 +17,11 @@ struct account {
     size_t used, peak; /* bytes */
     size_t credit;     /* bytes that may still be taken before the next look */
     size_t granted;    /* what the credit was at the last look */
-    size_t look_at; /* bytes in use at which the hook looks: the limit, or a little above what could not be collected */
+    /*
+     * Bytes in use at which the hook looks: the limit, or a little above what could not be
+     * collected
+     */
+    size_t look_at;
 };
 
 static inline size_t account_used(const struct account *self)
@@ -40,7 +44,7 @@ static inline void account_set_look_at(struct account *self, size_t bytes)
     self->look_at = bytes;
 }
 
-/* --- Counting ------------------------------------------------------------------------------------------- */
+/* --- Counting --------------------------------------------------------------------------------- */
 
 static inline void account_note_peak(struct account *self)
 {
@@ -59,7 +63,7 @@ static inline void account_remove(struct account *self, size_t bytes)
     self->used -= bytes;
 }
 
-/* --- Credit --------------------------------------------------------------------------------------------- */
+/* --- Credit ----------------------------------------------------------------------------------- */
 
 static inline bool account_has_credit(const struct account *self, size_t bytes)
 {

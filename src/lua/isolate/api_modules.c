@@ -7,7 +7,10 @@
 
 #define KNOWN "async, eventloop, events, json, loop, runtime, schedule, values, worker"
 
-/* The fields of the module, which of those that can be listed each belongs to, and whether jobs have it unless the host says otherwise. */
+/*
+ * The fields of the module, which of those that can be listed each belongs to, and whether jobs
+ * have it unless the host says otherwise.
+ */
 static const struct {
     const char *field, *module;
     bool of_jobs;

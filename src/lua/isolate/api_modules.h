@@ -17,10 +17,15 @@ int api_modules_check(const char *const *modules, const struct log *log);
 /* What is listed, or `usual` if nothing is. */
 unsigned api_modules_mask(const char *const *modules, unsigned usual);
 
-/* Whether there are some among them that jobs do not usually have: those keep state of their own. */
+/*
+ * Whether there are some among them that jobs do not usually have: those keep state of their own.
+ */
 bool api_modules_beyond_jobs(unsigned modules);
 
-/* Takes the others out of the module at the top, once everything of ours has been made with them.  May raise. */
+/*
+ * Takes the others out of the module at the top, once everything of ours has been made with them.
+ * May raise.
+ */
 void api_modules_withhold(lua_State *L, unsigned modules);
 
 #endif

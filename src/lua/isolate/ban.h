@@ -1,7 +1,8 @@
 /*
- * A ban ends a script for good.  It is imposed when the script breaks a limit that no error can hold, since
- * what breaks the limit takes long each time.  Then none of the isolate's Lua runs any more: each call and
- * task that runs, or goes on, is ended as at its deadline.  The host is told why, once.
+ * A ban ends a script for good.  It is imposed when the script breaks a limit that no error can
+ * hold, since what breaks the limit takes long each time.  Then none of the isolate's Lua runs any
+ * more: each call and task that runs, or goes on, is ended as at its deadline.  The host is told
+ * why, once.
  *
  * The isolate's worker's thread.
  */
@@ -15,7 +16,8 @@ struct orr_isolate;
 struct ban {
     bool imposed;
     char reason[160];
-    void (*tell)(struct orr_isolate *iso, const char *reason); /* tells the host; given by the layer above */
+    /* Tells the host; given by the layer above */
+    void (*tell)(struct orr_isolate *iso, const char *reason);
 };
 
 /* `tell` tells the host that its script was ended. */
@@ -24,7 +26,10 @@ static inline void ban_open(struct ban *self, void (*tell)(struct orr_isolate *i
     self->tell = tell;
 }
 
-/* `reason` begins with the thing that was wrong: "its garbage took ...".  Safe inside the allocator. */
+/*
+ * `reason` begins with the thing that was wrong: "its garbage took ...".  Safe inside the
+ * allocator.
+ */
 void ban_impose(struct orr_isolate *iso, const char *reason);
 
 static inline bool ban_is_imposed(const struct ban *self)

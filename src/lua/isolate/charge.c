@@ -18,11 +18,13 @@ enum {
     TELL = 16 << 10,      /* bytes of which the collector is told at a time */
     OVERDRAFT = 2,        /* times the limit may be in use, for a moment */
     NEXT_ERROR_SHARE = 8, /* the next error is the limit divided by this away from the last */
-    COLLECT_SHARE = 32,   /* between two collections, the limit divided by this must have been allocated */
-    HOST_SHARE = 32,      /* plain code of the host may overdraw the limit divided by this, between two slices */
+    /* Between two collections, the limit divided by this must have been allocated */
+    COLLECT_SHARE = 32,
+    /* Plain code of the host may overdraw the limit divided by this, between two slices */
+    HOST_SHARE = 32,
 };
 
-/* --- Drawing from the quota ------------------------------------------------------------------------------------------------ */
+/* --- Drawing from the quota ------------------------------------------------------------------- */
 
 void charge_open(struct charge *self, struct quota *quota, bool for_script)
 {
@@ -74,7 +76,9 @@ static bool overdraw(struct charge *charge, size_t total, bool force)
     return true;
 }
 
-/* Gives back what is overdrawn and not in use; draws the rest, if the quota has room for it by now. */
+/*
+ * Gives back what is overdrawn and not in use; draws the rest, if the quota has room for it by now.
+ */
 static void repay(struct orr_isolate *iso)
 {
     struct charge *charge = &iso->charge;
@@ -95,7 +99,10 @@ static void limit_credit(struct orr_isolate *iso)
     account_limit_credit(&iso->account, charge_room(iso));
 }
 
-/* If more than twice `slack` is drawn and not in use, gives back all but `slack`.  False if there was nothing. */
+/*
+ * If more than twice `slack` is drawn and not in use, gives back all but `slack`.  False if there
+ * was nothing.
+ */
 static bool trim(struct orr_isolate *iso, size_t slack)
 {
     struct charge *charge = &iso->charge;
@@ -117,7 +124,7 @@ static void give_back(struct orr_isolate *iso)
         trim(iso, chunk_of(iso->charge.quota));
 }
 
-/* --- For the allocator ---------------------------------------------------------------------------------------------------------- */
+/* --- For the allocator ------------------------------------------------------------------------ */
 
 bool charge_host_may_overdraw(const struct orr_isolate *iso, size_t more)
 {
@@ -127,13 +134,13 @@ bool charge_host_may_overdraw(const struct orr_isolate *iso, size_t more)
 }
 
 /*
- * At the limit Lua is not refused what it asks for (memory.h says why).  Instead the alarm is raised, and the
- * account overdrawn, by one instruction or one C function of ours.  A request beyond twice the limit is
- * refused after all.
+ * At the limit Lua is not refused what it asks for (memory.h says why).  Instead the alarm is
+ * raised, and the account overdrawn, by one instruction or one C function of ours.  A request
+ * beyond twice the limit is refused after all.
  *
- * In plain code of the host no hook looks.  It may overdraw a little, for what it needs to call Lua, which is
- * told at its first instruction.  The code that closes the state may overdraw in any case.  Refused, each such call
- * would be a whole collection in one piece.
+ * In plain code of the host no hook looks.  It may overdraw a little, for what it needs to call
+ * Lua, which is told at its first instruction.  The code that closes the state may overdraw in any
+ * case.  Refused, each such call would be a whole collection in one piece.
  */
 bool charge_may_have(struct orr_isolate *iso, size_t more)
 {
@@ -171,7 +178,10 @@ void charge_cover(struct orr_isolate *iso, size_t more)
         overdraw(&iso->charge, total, true);
 }
 
-/* The next error is some way off: else the code that cleans up after this one would collect again and again. */
+/*
+ * The next error is some way off: else the code that cleans up after this one would collect again
+ * and again.
+ */
 bool charge_settle(struct orr_isolate *iso)
 {
     struct charge *charge = &iso->charge;
@@ -200,7 +210,7 @@ void charge_close(struct orr_isolate *iso)
     iso->charge = (struct charge){ 0 };
 }
 
-/* --- For what C holds ------------------------------------------------------------------------------------------------------------ */
+/* --- For what C holds ------------------------------------------------------------------------- */
 
 static void count(struct orr_isolate *iso, size_t bytes)
 {

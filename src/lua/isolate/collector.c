@@ -22,14 +22,15 @@ enum {
     PAUSE = 200, /* percent */
     LEAST_PAUSE = 105,
     LEAST_GROWTH = 64 << 10,
-    REQUEST_SHARE = 50,  /* one part in this of the time may go into requests, which take long where calls are deep */
+    /* One part in this of the time may go into requests, which take long where calls are deep */
+    REQUEST_SHARE = 50,
     SHORT_TURN = 500000, /* nanoseconds */
     LONG_STEP = 1000000, /* nanoseconds from which on marking is done in one go */
 };
 
 #define OWED_ALL (UINT64_MAX / 2)
 
-/* --- Pace ---------------------------------------------------------------------------------------------------------------- */
+/* --- Pace ------------------------------------------------------------------------------------- */
 
 /* Keeps Lua's own collector from beginning. */
 static void hold_off(struct collector *self)
@@ -89,8 +90,8 @@ static bool is_out_of_proportion(const struct collector *self, size_t left)
 }
 
 /*
- * Something in the heap takes time that grows with a power of its size.  The next cycle would tell for sure,
- * and take too long.
+ * Something in the heap takes time that grows with a power of its size.  The next cycle would tell
+ * for sure, and take too long.
  */
 static void judge_cycle(struct orr_isolate *iso)
 {
@@ -124,8 +125,8 @@ static void end_cycle(struct orr_isolate *iso)
 }
 
 /*
- * Plain code of the host runs Lua, where there is no hook: Lua's own collector works, until we step it again.
- * In the allocator: this only sets the debt to nothing.
+ * Plain code of the host runs Lua, where there is no hook: Lua's own collector works, until we step
+ * it again. In the allocator: this only sets the debt to nothing.
  */
 static void let_lua_collect(struct collector *self)
 {
@@ -141,10 +142,11 @@ void collector_take_back(struct orr_isolate *iso)
 }
 
 /*
- * Measures how long the request takes, by the thread's own clock: what the kernel gives to other threads
- * meanwhile does not count.  On a busy machine a measurement is a thousand times too long now and then, and a script
- * that nobody collects after for that much time makes a great deal of garbage.  So what is believed at most
- * doubles from one measurement to the next.  Where instructions are counted, the hook comes soon enough.
+ * Measures how long the request takes, by the thread's own clock: what the kernel gives to other
+ * threads meanwhile does not count.  On a busy machine a measurement is a thousand times too long
+ * now and then, and a script that nobody collects after for that much time makes a great deal of
+ * garbage.  So what is believed at most doubles from one measurement to the next.  Where
+ * instructions are counted, the hook comes soon enough.
  */
 static void request_hook(struct orr_isolate *iso)
 {
@@ -235,19 +237,21 @@ void collector_stop_forcing(struct orr_isolate *iso)
         self->owed = 0;
 }
 
-/* --- Steps --------------------------------------------------------------------------------------------------------------- */
+/* --- Steps ------------------------------------------------------------------------------------ */
 
 struct payment {
     uint64_t now; /* by the clock */
-    uint64_t cpu; /* by the thread's own, which does not count what the kernel gives to other threads */
+    /* By the thread's own, which does not count what the kernel gives to other threads */
+    uint64_t cpu;
     uint64_t until;
     unsigned steps; /* so far */
     bool anyway;    /* even if the turn or the slice is over */
 };
 
 /*
- * One step may take as long as the longest of the last cycle.  In a turn that has just begun a step is taken
- * all the same.  In a turn that is hardly longer than a step, one is taken: or nothing ever would be done.
+ * One step may take as long as the longest of the last cycle.  In a turn that has just begun a step
+ * is taken all the same.  In a turn that is hardly longer than a step, one is taken: or nothing
+ * ever would be done.
  */
 static bool has_time(const struct orr_isolate *iso, const struct payment *payment)
 {
@@ -281,13 +285,13 @@ static int make_object(lua_State *L)
 }
 
 /*
- * When marking ends, Lua frees, in the same piece of work, all garbage among the newest objects, up to the
- * first object that is alive.  A script can have made a hundred thousand since.  So the newest object is always
- * alive: our stack, which is marked again when marking ends, holds it until the next.  Without memory for it,
- * the step may take long.
+ * When marking ends, Lua frees, in the same piece of work, all garbage among the newest objects, up
+ * to the first object that is alive.  A script can have made a hundred thousand since.  So the
+ * newest object is always alive: our stack, which is marked again when marking ends, holds it until
+ * the next.  Without memory for it, the step may take long.
  *
- * The collector runs finalizers on that stack, too: a call on the stack that a hook was called on would have
- * Lua forget which line it was at.
+ * The collector runs finalizers on that stack, too: a call on the stack that a hook was called on
+ * would have Lua forget which line it was at.
  */
 static void set_milestone(lua_State *stack)
 {
@@ -386,8 +390,8 @@ void collector_open(struct orr_isolate *iso, lua_State *L)
 }
 
 /*
- * Takes steps in time that the host has left.  True if there is more that it could do.  A cycle begins here when
- * a quarter more is in use than the last cycle has left.
+ * Takes steps in time that the host has left.  True if there is more that it could do.  A cycle
+ * begins here when a quarter more is in use than the last cycle has left.
  */
 static bool work_idly(struct idle_work *work, uint64_t until)
 {

@@ -10,7 +10,7 @@
 #error "Orrery needs Lua 5.4"
 #endif
 
-/* Closes what a coroutine has left to close.  5.4.6 has renamed it. */
+/* Closes the variables that a coroutine has left to close.  Lua 5.4.6 has renamed the function. */
 static inline int compat_close_thread(lua_State *co, lua_State *from)
 {
 #if LUA_VERSION_RELEASE_NUM >= 50406

@@ -1,16 +1,18 @@
 /*
  * What runs in an isolate at this moment.
  *
- * Lua runs in *slices*: from when a worker polls a task, or the host makes a call, until that returns.
- * Inside a slice, Lua runs in *levels*: a poll of a task inside a call inside a poll of another task.
- * Inside a level, coroutines of the script's own form a *chain* from the running one out to the level's.
+ * Lua runs in *slices*: from when a worker polls a task, or the host makes a call, until that
+ * returns. Inside a slice, Lua runs in *levels*: a poll of a task inside a call inside a poll of
+ * another task. Inside a level, coroutines of the script's own form a *chain* from the running one
+ * out to the level's.
  *
- * Tasks and calls are left by yielding.  Before Lua is made to yield, `yield` says why.  Each coroutine
- * on the way out passes the yield on; the level takes the reason with execution_take_yield().
+ * Tasks and calls are left by yielding.  Before Lua is made to yield, `yield` says why.  Each
+ * coroutine on the way out passes the yield on; the level takes the reason with
+ * execution_take_yield().
  *
- * A signal handler on the worker's thread reads `running`, `level` and `yield`: `running` and `yield` are
- * volatile.  A level is complete before `level` points to it and stays so until `level` is reset, and no
- * function inlined here lets the compiler see both sides.
+ * A signal handler on the worker's thread reads `running`, `level` and `yield`: `running` and
+ * `yield` are volatile.  A level is complete before `level` points to it and stays so until `level`
+ * is reset, and no function inlined here lets the compiler see both sides.
  *
  * The isolate's worker's thread.
  */
@@ -29,14 +31,16 @@ struct chain {
     struct chain *outer;
     lua_State *L;  /* the coroutine that resumed it */
     lua_State *co; /* the coroutine that was resumed */
-    bool in_hook;  /* our hook runs on it, or has raised an error there: Lua then leaves hooks off */
+    /* Our hook runs on it, or has raised an error there: Lua then leaves hooks off */
+    bool in_hook;
 };
 
 /* Whether the limits let a level go on. */
 enum level_end {
     LEVEL_GOES_ON,
-    LEVEL_TIMED_OUT,       /* its own time is up */
-    LEVEL_ENDS_WITH_OUTER, /* the time of a level outside is up: that one ends, and is reported, too */
+    LEVEL_TIMED_OUT, /* its own time is up */
+    /* The time of a level outside is up: that one ends, and is reported, too */
+    LEVEL_ENDS_WITH_OUTER,
 };
 
 /* A stretch of Lua inside another: a poll of a task, or a call from the host. */
@@ -70,17 +74,18 @@ enum yield_reason {
     YIELD_NONE,      /* they do not; or a C function that is not ours has yielded */
     YIELD_WAIT,      /* the task waits */
     YIELD_PREEMPTED, /* the slice is over */
-    YIELD_HOLDING,   /* the slice is over, and no other Lua of the isolate may run first, even if the task is fair */
-    YIELD_ENDED,     /* the level has ended, and is not resumed */
+    /* The slice is over, and no other Lua of the isolate may run first, even if the task is fair */
+    YIELD_HOLDING,
+    YIELD_ENDED, /* the level has ended, and is not resumed */
 };
 
 struct execution {
-    struct ltask *current;       /* the task that the running coroutine works for; NULL in plain calls of the host */
+    /* The task that the running coroutine works for; NULL in plain calls of the host */
+    struct ltask *current;
     lua_State *volatile running; /* the coroutine whose Lua runs */
     struct chain *chain;         /* leads from the running coroutine out to the level's */
     struct level *level;         /* the innermost; NULL if no Lua runs under limits */
-    unsigned depth;              /* polls inside polls */
-    unsigned visits;             /* nested isolate_visit() calls that entered the worker; 0 in ordinary turns */
+    unsigned depth;              /* polls and calls inside one another */
     unsigned calls;              /* calls from and to the host under way */
     unsigned closes;             /* nested closes of coroutines */
     bool host_waits;             /* plain code of the host waits for the Lua that runs */
@@ -89,7 +94,7 @@ struct execution {
     lua_State *yielded_in;       /* the innermost coroutine that yielded last */
 };
 
-/* --- Questions ---------------------------------------------------------------------------------------- */
+/* --- Questions -------------------------------------------------------------------------------- */
 
 static inline struct ltask *execution_task(const struct execution *self)
 {
@@ -147,6 +152,24 @@ static inline bool execution_is_base(const struct execution *self, const lua_Sta
     return self->level && self->level->co == L;
 }
 
+/* Polls and calls inside one another. */
+static inline unsigned execution_depth(const struct execution *self)
+{
+    return self->depth;
+}
+
+/* Calls from and to the host under way. */
+static inline unsigned execution_calls(const struct execution *self)
+{
+    return self->calls;
+}
+
+/* The innermost coroutine that yielded last. */
+static inline lua_State *execution_yielded_in(const struct execution *self)
+{
+    return self->yielded_in;
+}
+
 /* Whether a call from or to the host, or a poll, is under way. */
 static inline bool execution_is_busy(const struct execution *self)
 {
@@ -163,8 +186,9 @@ static inline bool chain_can_yield(lua_State *L, const struct chain *chain)
 
 /*
  * Pushes a coroutine on L.  There is no way to do that but by its own stack.  That may be full, and
- * lua_checkstack() would enlarge the frame of a coroutine that was suspended in mid-slice each time.  So the
- * value goes onto one of the few slots that Lua has beyond the last, for values that do not stay.
+ * lua_checkstack() would enlarge the frame of a coroutine that was suspended in mid-slice each
+ * time.  So the value goes onto one of the few slots that Lua has beyond the last, for values that
+ * do not stay.
  */
 void execution_push_coroutine(lua_State *L, lua_State *co);
 
@@ -174,12 +198,55 @@ static inline bool execution_can_yield(const struct execution *self, const lua_S
     return L == self->running && chain_can_yield(self->running, self->chain);
 }
 
-/* --- Changes ------------------------------------------------------------------------------------------ */
+/* --- Changes ---------------------------------------------------------------------------------- */
 
-/* No Lua runs: the main coroutine of the state counts as the running one. */
-static inline void execution_open(struct execution *self, lua_State *main)
+/* The state is made: its main thread runs. */
+static inline void execution_open(struct execution *self, lua_State *L)
 {
-    self->running = main;
+    self->running = L;
+}
+
+/* Lua runs on `level->co`, for a task or a call, until execution_leave_level(). */
+static inline void execution_enter_level(struct execution *self, struct level *level, struct ltask *task)
+{
+    level->outer = self->level;
+    level->outer_running = self->running;
+    level->outer_chain = self->chain;
+    level->task = task;
+    self->level = level;
+    self->current = task;
+    self->chain = NULL;
+    self->running = level->co;
+}
+
+static inline void execution_leave_level(struct execution *self, const struct level *level)
+{
+    self->level = level->outer;
+    self->current = level->outer ? level->outer->task : NULL;
+    self->running = level->outer_running;
+    self->chain = level->outer_chain;
+}
+
+/* A poll or a call is under way until execution_end_nested(). */
+static inline void execution_begin_nested(struct execution *self)
+{
+    self->depth++;
+}
+
+static inline void execution_end_nested(struct execution *self)
+{
+    self->depth--;
+}
+
+/*
+ * Whether plain code of the host waits for the Lua that runs from now on.  Answers what it was
+ * before.
+ */
+static inline bool execution_set_host_waits(struct execution *self, bool waits)
+{
+    bool before = self->host_waits;
+    self->host_waits = waits;
+    return before;
 }
 
 /* The coroutines of the running level are about to yield, from L out. */
@@ -202,7 +269,10 @@ struct yield_state {
     uint8_t reason, slice;
 };
 
-/* Nothing yields any more, until execution_go_on_yielding() gets the answer of this: an error may be raised. */
+/*
+ * Nothing yields any more, until execution_go_on_yielding() gets the answer of this: an error may
+ * be raised.
+ */
 static inline struct yield_state execution_stop_yield(struct execution *self)
 {
     struct yield_state before = { .reason = self->yield, .slice = self->slice };
@@ -251,7 +321,10 @@ static inline void execution_end_close(struct execution *self, lua_State *runnin
     self->closes--;
 }
 
-/* A coroutine of the script's own is resumed by L, and runs, until execution_leave_chain() gets the answer of this. */
+/*
+ * A coroutine of the script's own is resumed by L, and runs, until execution_leave_chain() gets the
+ * answer of this.
+ */
 static inline lua_State *execution_enter_chain(struct execution *self, struct chain *chain, lua_State *L, lua_State *co)
 {
     lua_State *running = self->running;

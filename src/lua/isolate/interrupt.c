@@ -8,11 +8,11 @@
 
 static void on_hook(lua_State *L, lua_Debug *event);
 
-/* --- The hook, on and off ------------------------------------------------------------------------------ */
+/* --- The hook, on and off --------------------------------------------------------------------- */
 
 /*
- * Whether the stack has room for the hook.  It has none if it is growing, and the instruction that runs fills
- * it up.  Async-signal-safe.
+ * Whether the stack has room for the hook.  It has none if it is growing, and the instruction that
+ * runs fills it up.  Async-signal-safe.
  */
 static bool has_room(const struct interrupt *self, lua_State *L)
 {
@@ -20,9 +20,9 @@ static bool has_room(const struct interrupt *self, lua_State *L)
 }
 
 /*
- * Async-signal-safe: lua_sethook() is made for that.  A coroutine that is armed already keeps what is known
- * of its foreign hook.  A coroutine whose hook is just being removed, by the code that we interrupt, may have
- * a mask without a hook.
+ * Async-signal-safe: lua_sethook() is made for that.  A coroutine that is armed already keeps what
+ * is known of its foreign hook.  A coroutine whose hook is just being removed, by the code that we
+ * interrupt, may have a mask without a hook.
  */
 static void arm(struct orr_isolate *iso, lua_State *L)
 {
@@ -74,10 +74,10 @@ void interrupt_stack_fills(struct orr_isolate *iso)
 }
 
 /*
- * The hook may get lost when it is set: Lua, about to find that there is none, reads the mask, and then
- * clears the flag that makes it look (`trap`).  What comes between the two is forgotten, and so is a count
- * that Lua is just writing.  So the hook is set again each time this is called; or at last, if the stack had
- * no room for it before.
+ * The hook may get lost when it is set: Lua, about to find that there is none, reads the mask, and
+ * then clears the flag that makes it look (`trap`).  What comes between the two is forgotten, and
+ * so is a count that Lua is just writing.  So the hook is set again each time this is called; or at
+ * last, if the stack had no room for it before.
  */
 void interrupt_slice_over(void *data)
 {
@@ -99,7 +99,10 @@ void interrupt_slice_over(void *data)
         arm(iso, running);
 }
 
-/* Where instructions are counted, what has been counted so far is forgotten: so it is charged as full. */
+/*
+ * Where instructions are counted, what has been counted so far is forgotten: so it is charged as
+ * full.
+ */
 static void request_count(struct orr_isolate *iso)
 {
     execution_charge(&iso->execution, iso->limits.check_interval);
@@ -127,7 +130,10 @@ bool interrupt_request(struct orr_isolate *iso)
     return true;
 }
 
-/* Called before our hook raises an error in L, too: if the script catches it, hooks are on again there. */
+/*
+ * Called before our hook raises an error in L, too: if the script catches it, hooks are on again
+ * there.
+ */
 void interrupt_hurry(const struct orr_isolate *iso, lua_State *L)
 {
     const struct interrupt *self = &iso->interrupt;
@@ -185,7 +191,10 @@ void interrupt_unlock_hook(struct orr_isolate *iso)
     interrupt_switched(&iso->interrupt, iso);
 }
 
-/* Whether the next instruction leaves room on the stack: one that pushes all that a function was called with may not. */
+/*
+ * Whether the next instruction leaves room on the stack: one that pushes all that a function was
+ * called with may not.
+ */
 static bool next_leaves_room(lua_State *L)
 {
     enum { MANY = 200 };
@@ -206,7 +215,7 @@ void interrupt_stay_on(struct orr_isolate *iso, lua_State *L)
     }
 }
 
-/* --- Slices -------------------------------------------------------------------------------------------- */
+/* --- Slices ----------------------------------------------------------------------------------- */
 
 void interrupt_slice_over_with(struct orr_isolate *iso, const struct interrupt *inner)
 {
@@ -249,7 +258,7 @@ bool interrupt_end_slice(struct orr_isolate *iso)
     return true;
 }
 
-/* --- Coroutines and other hooks ------------------------------------------------------------------------ */
+/* --- Coroutines and other hooks --------------------------------------------------------------- */
 
 void interrupt_count(struct orr_isolate *iso, lua_State *co, int instructions)
 {
@@ -281,7 +290,7 @@ lua_Hook interrupt_foreign_hook(const struct orr_isolate *iso, lua_State *co, in
     return !ours ? lua_gethook(co) : stands_in ? self->foreign.hook : NULL;
 }
 
-/* --- The hook itself ----------------------------------------------------------------------------------- */
+/* --- The hook itself -------------------------------------------------------------------------- */
 
 static bool is_call(int event)
 {
@@ -294,9 +303,10 @@ static bool wants(int mask, int event)
 }
 
 /*
- * Whether Lua may be suspended at this event.  If a foreign hook is for lines, only at one of those, and not
- * between it and the count.  Not at the first instruction of a function, if a foreign hook is for calls:
- * Lua would tell of the call again afterwards.  But a script that does nothing but call is not waited for.
+ * Whether Lua may be suspended at this event.  If a foreign hook is for lines, only at one of
+ * those, and not between it and the count.  Not at the first instruction of a function, if a
+ * foreign hook is for calls: Lua would tell of the call again afterwards.  But a script that does
+ * nothing but call is not waited for.
  */
 static bool is_safe(struct interrupt *self, lua_State *L, lua_Debug *event)
 {

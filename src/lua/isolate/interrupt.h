@@ -1,20 +1,23 @@
 /*
  * The hook that interrupts Lua at its next instruction.
  *
- * There is no hook in normal running.  It is *requested* when the slice is over, or when something is to be
- * done about memory.  Then our debug hook is set on the coroutine that runs; at the next instruction it
- * calls the layer above, which finds out what is to be done (limits/preempt.h).  interrupt_switched() moves
- * the hook whenever another coroutine runs, so the hook is on the running coroutine and on no other.  A
- * hook of ours that is found elsewhere is stale or inherited, and removes itself.
+ * There is no hook in normal running.  It is *requested* when the slice is over, or when something
+ * is to be done about memory.  Then our debug hook is set on the coroutine that runs; at the next
+ * instruction it calls the layer above, which finds out what is to be done (limits/preempt.h).
+ * interrupt_switched() moves the hook whenever another coroutine runs, so the hook is on the
+ * running coroutine and on no other.  A hook of ours that is found elsewhere is stale or inherited,
+ * and removes itself.
  *
- * Other hooks.  A script's own hook does the same work by itself (limits/hooks.h).  Ours stands in for the
- * hook of a C library: it still tells that hook all that it wants to know, and puts it back.
+ * Other hooks.  A script's own hook does the same work by itself (limits/hooks.h).  Ours stands in
+ * for the hook of a C library: it still tells that hook all that it wants to know, and puts it
+ * back.
  *
- * Signals.  interrupt_slice_over() runs in a signal handler on the worker's thread, between any two machine
- * instructions.  It reads and writes `requested`, `time`, `armed` and `busy`, which are volatile, one word
- * each, and used by no other thread: so the handler sees them as the interrupted code last wrote them, and
- * needs no atomic operation.  The interrupted code keeps the handler from setting the hook by `busy`.
- * What it keeps about the hook (`foreign`, `skips`, ...) changes only under `busy` or in the handler.
+ * Signals.  interrupt_slice_over() runs in a signal handler on the worker's thread, between any two
+ * machine instructions.  It reads and writes `requested`, `time`, `armed` and `busy`, which are
+ * volatile, one word each, and used by no other thread: so the handler sees them as the interrupted
+ * code last wrote them, and needs no atomic operation.  The interrupted code keeps the handler from
+ * setting the hook by `busy`. What it keeps about the hook (`foreign`, `skips`, ...) changes only
+ * under `busy` or in the handler.
  *
  * The isolate's worker's thread.
  */
@@ -30,7 +33,10 @@ struct orr_isolate;
 
 /* What the layer above does. */
 struct interrupt_actions {
-    /* In the hook: does what is to be done.  `may_suspend`: Lua may be suspended at this event.  May raise or yield. */
+    /*
+     * In the hook: does what is to be done.  `may_suspend`: Lua may be suspended at this event.
+     * May raise or yield.
+     */
     void (*act)(struct orr_isolate *iso, lua_State *L, bool may_suspend);
 
     /* In the first hook after the slice was over: looks at what took long.  Never raises. */
@@ -52,10 +58,12 @@ enum slice_time {
 
 struct interrupt {
     const struct interrupt_actions *actions;
-    volatile bool requested;   /* the hook is wanted: the slice is over, or there is something to do about memory */
-    volatile uint8_t time;     /* enum slice_time */
-    volatile bool busy;        /* the hook is being moved: the signal handler leaves it alone */
-    volatile bool stack_grows; /* Lua copies a stack into a block that ends at its limit, until it frees the old one */
+    /* The hook is wanted: the slice is over, or there is something to do about memory */
+    volatile bool requested;
+    volatile uint8_t time; /* enum slice_time */
+    volatile bool busy;    /* the hook is being moved: the signal handler leaves it alone */
+    /* Lua copies a stack into a block that ends at its limit, until it frees the old one */
+    volatile bool stack_grows;
     bool counted;              /* no timer interrupts the slice: the hook looks at the clock */
     volatile bool at_start;    /* the next instruction may be the first of a function */
     unsigned skips;            /* unsafe points to suspend at that were skipped so far */
@@ -65,18 +73,19 @@ struct interrupt {
     struct {
         lua_Hook hook;
         int mask, count;
-    } foreign;            /* the hook of a C library that ours stands in for */
-    lua_Hook script_hook; /* the C function of scripts' hooks, which looks by itself; NULL if scripts can have none */
+    } foreign; /* the hook of a C library that ours stands in for */
+    /* The C function of scripts' hooks, which looks by itself; NULL if scripts can have none */
+    lua_Hook script_hook;
 };
 
 /* To be called before the isolate's Lua runs. */
 void interrupt_open(struct interrupt *self, const struct interrupt_actions *actions);
 
-/* --- Requests ------------------------------------------------------------------------------------------ */
+/* --- Requests --------------------------------------------------------------------------------- */
 
 /*
- * Has the hook called at the next instruction, if Lua runs that it can interrupt; false if not.  Safe inside
- * the allocator.
+ * Has the hook called at the next instruction, if Lua runs that it can interrupt; false if not.
+ * Safe inside the allocator.
  */
 bool interrupt_request(struct orr_isolate *iso);
 
@@ -89,7 +98,10 @@ void interrupt_stand_down(struct orr_isolate *iso);
 /* For now Lua runs without the hook.  The request stays. */
 void interrupt_take_off(struct orr_isolate *iso);
 
-/* In our hook: it is to be called again after so many instructions.  A script's hook comes by itself. */
+/*
+ * In our hook: it is to be called again after so many instructions.  A script's hook comes by
+ * itself.
+ */
 void interrupt_again_after(lua_State *L, int count);
 
 static inline bool interrupt_is_requested(const struct interrupt *self)
@@ -108,11 +120,11 @@ static inline bool interrupt_is_set(const struct interrupt *self)
     return self->armed != NULL;
 }
 
-/* --- The slice ----------------------------------------------------------------------------------------- */
+/* --- The slice -------------------------------------------------------------------------------- */
 
 /*
- * The watch's function, a watch_fn; `data` is the isolate.  The slice is over, or still is: in a signal
- * handler, on the worker's thread, inside that slice.
+ * The watch's function, a watch_fn; `data` is the isolate.  The slice is over, or still is: in a
+ * signal handler, on the worker's thread, inside that slice.
  */
 void interrupt_slice_over(void *data);
 
@@ -142,13 +154,16 @@ static inline bool interrupt_time_is_over(const struct interrupt *self)
     return self->time != TIME_LEFT;
 }
 
-/* How long ago the slice was over, in nanoseconds: by the clock, and by the thread's processor time. */
+/*
+ * How long ago the slice was over, in nanoseconds: by the clock, and by the thread's processor
+ * time.
+ */
 uint64_t interrupt_time_over_for(const struct interrupt *self);
 uint64_t interrupt_time_over_for_cpu(const struct interrupt *self);
 
 /*
- * In a hook: whatever takes long from now on is not what made the slice last too long.  The handler changes
- * TIME_LEFT only, so nothing of its work is lost.
+ * In a hook: whatever takes long from now on is not what made the slice last too long.  The handler
+ * changes TIME_LEFT only, so nothing of its work is lost.
  */
 static inline void interrupt_looked(struct interrupt *self)
 {
@@ -163,7 +178,7 @@ static inline void interrupt_end_time(struct interrupt *self)
         self->time = TIME_OVER;
 }
 
-/* --- Coroutines ---------------------------------------------------------------------------------------- */
+/* --- Coroutines ------------------------------------------------------------------------------- */
 
 /* Moves the hook to where Lua runs now. */
 void interrupt_follow(struct orr_isolate *iso);
@@ -190,7 +205,10 @@ static inline void interrupt_counted(struct interrupt *self)
 /* Whether `co` has the counting hook. */
 bool interrupt_counts(const struct orr_isolate *iso, lua_State *co);
 
-/* In the allocator: the stack of the running coroutine is about to grow to its limit, and leaves no room for the hook. */
+/*
+ * In the allocator: the stack of the running coroutine is about to grow to its limit, and leaves no
+ * room for the hook.
+ */
 void interrupt_stack_fills(struct orr_isolate *iso);
 
 /* In the allocator: no stack is growing to its limit. */
@@ -199,12 +217,18 @@ static inline void interrupt_stack_has_grown(struct interrupt *self)
     self->stack_grows = false;
 }
 
-/* --- Hooks of others ----------------------------------------------------------------------------------- */
+/* --- Hooks of others -------------------------------------------------------------------------- */
 
-/* The hook of a coroutine that is not ours, its mask and count, also while ours stands in for it; NULL for none. */
+/*
+ * The hook of a coroutine that is not ours, its mask and count, also while ours stands in for it;
+ * NULL for none.
+ */
 lua_Hook interrupt_foreign_hook(const struct orr_isolate *iso, lua_State *co, int *mask, int *count);
 
-/* Between the two, nobody sets or removes the hook of the coroutine that runs: it belongs to the caller. */
+/*
+ * Between the two, nobody sets or removes the hook of the coroutine that runs: it belongs to the
+ * caller.
+ */
 void interrupt_lock_hook(struct orr_isolate *iso);
 void interrupt_unlock_hook(struct orr_isolate *iso);
 
@@ -215,11 +239,11 @@ static inline void interrupt_set_script_hook(struct interrupt *self, lua_Hook ho
 }
 
 /*
- * In the hook, before Lua is suspended in L.  Lua marks the frame in which a hook has yielded, and leaves
- * out one call of a hook there.  The mark must not stay until a script sets a hook for lines, and misses the
- * first of them.  So our hook stays on for the instruction at which the coroutine goes on, and removes itself
- * at the next.  It cannot if it stands in for the hook of a C library, which is put back at once; and need
- * not if scripts have no hooks.
+ * In the hook, before Lua is suspended in L.  Lua marks the frame in which a hook has yielded, and
+ * leaves out one call of a hook there.  The mark must not stay until a script sets a hook for
+ * lines, and misses the first of them.  So our hook stays on for the instruction at which the
+ * coroutine goes on, and removes itself at the next.  It cannot if it stands in for the hook of a C
+ * library, which is put back at once; and need not if scripts have no hooks.
  */
 void interrupt_stay_on(struct orr_isolate *iso, lua_State *L);
 

@@ -1,12 +1,13 @@
 /*
  * Large blocks that are freed later.
  *
- * A step of the collector can free a hundred large blocks, and giving so much memory back to the system takes
- * many milliseconds.  So the blocks that a step frees only go into a list.  They are off the account already.
- * Between two steps they are freed one by one.  Before a large block is made, as many bytes of them are
- * freed: so there is never more in use than there was.
+ * A step of the collector can free a hundred large blocks, and giving so much memory back to the
+ * system takes many milliseconds.  So the blocks that a step frees only go into a list.  They are
+ * off the account already. Between two steps they are freed one by one.  Before a large block is
+ * made, as many bytes of them are freed: so there is never more in use than there was.
  *
- * The list is made of the blocks themselves: nothing here allocates.  The isolate's worker's thread.
+ * The list is made of the blocks themselves: nothing here allocates.  The isolate's worker's
+ * thread.
  */
 #ifndef ORR_LUA_ISOLATE_LATE_FREE_H
 #define ORR_LUA_ISOLATE_LATE_FREE_H

@@ -1,6 +1,6 @@
 /*
- * The life of the struct of an isolate.  It lives as long as its Lua state, and as long as tasks and timers
- * that work for it.  The layers above open and close what is in it (host/open.c).
+ * The life of the struct of an isolate.  It lives as long as its Lua state, and as long as tasks
+ * and timers that work for it.  The layers above open and close what is in it (host/open.c).
  *
  * The isolate's worker's thread.
  */
@@ -11,7 +11,10 @@ struct orr_isolate;
 struct orr_runtime;
 struct settings;
 
-/* A struct with one reference, its memory account open; NULL for lack of memory.  Keeps a reference to the settings. */
+/*
+ * A struct with one reference, its memory account open; NULL for lack of memory.  Keeps a reference
+ * to the settings.
+ */
 struct orr_isolate *isolate_alloc(struct orr_runtime *rt, struct settings *settings);
 
 void isolate_ref(struct orr_isolate *iso);

@@ -1,4 +1,7 @@
-/* What the host has chosen for an isolate, defaults filled in; 0 for no limit. */
+/*
+ * The limits that the host has chosen for an isolate, with defaults filled in; 0 for no limit.
+ * They never change once the isolate is made.
+ */
 #ifndef ORR_LUA_ISOLATE_LIMITS_H
 #define ORR_LUA_ISOLATE_LIMITS_H
 

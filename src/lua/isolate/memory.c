@@ -16,12 +16,14 @@
 
 enum {
     STRING_GRANT = 4, /* times the longest string, before one is refused */
-    REFUSALS_MAX = 3, /* then an untrusted script is banned: each refusal makes Lua collect in one piece */
+    /* Then an untrusted script is banned: each refusal makes Lua collect in one piece */
+    REFUSALS_MAX = 3,
 };
 
 /*
- * Where instructions are counted, the hook looks at the clock once in so many of them, and a few that copy
- * long strings can last longer than a turn.  So each megabyte in large blocks requests the hook.
+ * Where instructions are counted, the hook looks at the clock once in so many of them, and a few
+ * that copy long strings can last longer than a turn.  So each megabyte in large blocks requests
+ * the hook.
  */
 static void count_large(struct orr_isolate *iso, size_t more)
 {
@@ -36,7 +38,7 @@ static void count_large(struct orr_isolate *iso, size_t more)
     }
 }
 
-/* --- Refusing ---------------------------------------------------------------------------------------------- */
+/* --- Refusing --------------------------------------------------------------------------------- */
 
 /* Pages that are nearly empty count too, or a script could hold many times its limit in them. */
 static bool is_within(const struct orr_isolate *iso, size_t more)
@@ -62,9 +64,10 @@ static bool may_have(struct orr_isolate *iso, size_t more, size_t kind)
 }
 
 /*
- * Refused, Lua collects its garbage and asks for the same again.  If that were granted then, a store that was
- * corrupted by the collection would go on.  So while a hook is there to collect, it is refused again.  Until
- * something else has been granted, there is no credit, so that every request is looked at.
+ * Refused, Lua collects its garbage and asks for the same again.  If that were granted then, a
+ * store that was corrupted by the collection would go on.  So while a hook is there to collect, it
+ * is refused again.  Until something else has been granted, there is no credit, so that every
+ * request is looked at.
  */
 static void *refuse(struct orr_isolate *iso, const void *block, size_t old_size, size_t size)
 {
@@ -90,7 +93,7 @@ static bool refused_before(struct memory *self, const void *block, size_t old_si
     return before;
 }
 
-/* --- Blocks -------------------------------------------------------------------------------------------------- */
+/* --- Blocks ----------------------------------------------------------------------------------- */
 
 static __attribute__((noinline)) void *take_large(struct orr_isolate *iso, size_t size)
 {
@@ -207,11 +210,11 @@ static void *resize_block(struct orr_isolate *iso, void *block, size_t old_size,
     return moved;
 }
 
-/* --- The allocator ------------------------------------------------------------------------------------------- */
+/* --- The allocator ---------------------------------------------------------------------------- */
 
 /*
- * The credit does not suffice for `more`, which is granted all the same: the collector is told what was
- * allocated, and the next look comes a quantum later, or at the limit.
+ * The credit does not suffice for `more`, which is granted all the same: the collector is told what
+ * was allocated, and the next look comes a quantum later, or at the limit.
  */
 static void renew_credit(struct orr_isolate *iso, size_t more)
 {
@@ -225,7 +228,10 @@ static void renew_credit(struct orr_isolate *iso, size_t more)
     account_grant(account, room < quantum ? room : quantum);
 }
 
-/* `old_size` is what Lua makes, if there is no block yet.  A signal may come while the block is made. */
+/*
+ * `old_size` is what Lua makes, if there is no block yet.  A signal may come while the block is
+ * made.
+ */
 static __attribute__((noinline)) void *take_with_a_look(struct orr_isolate *iso, void *block, size_t old_size,
                                                         size_t size)
 {
@@ -268,7 +274,10 @@ static void *resize(struct orr_isolate *iso, void *block, size_t old_size, size_
     return result;
 }
 
-/* Everything that Lua makes and frees comes through here: the way for that is short, and apart from the others. */
+/*
+ * Everything that Lua makes and frees comes through here: the way for that is short, and apart from
+ * the others.
+ */
 void *memory_alloc(void *data, void *block, size_t old_size, size_t size)
 {
     struct orr_isolate *iso = data;
@@ -297,7 +306,7 @@ bool memory_is_still_over(struct orr_isolate *iso)
     return over || slab_held(&iso->slab) > 2 * iso->limits.memory;
 }
 
-/* --- Opening and closing ------------------------------------------------------------------------------------- */
+/* --- Opening and closing ---------------------------------------------------------------------- */
 
 /* AddressSanitizer sees what is wrong with a block only if it is malloc's. */
 #if defined(__SANITIZE_ADDRESS__)

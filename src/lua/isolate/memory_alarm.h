@@ -1,8 +1,9 @@
 /*
  * The memory alarm: the memory limit is passed, and the hook has to act on it.
  *
- * The account raises it, where Lua is granted what it asks for beyond the limit.  The hook then forces whole
- * cycles of the collector, once for each alarm, and turns it off when that is done (limits/memory_limit.h).
+ * The account raises it, where Lua is granted what it asks for beyond the limit.  The hook then
+ * forces whole cycles of the collector, once for each alarm, and turns it off when that is done
+ * (limits/memory_limit.h).
  *
  * The isolate's worker's thread.
  */
@@ -23,7 +24,10 @@ struct memory_alarm {
     enum memory_alarm_state state;
 };
 
-/* Has the hook act at the next instruction; false if no Lua runs that it can interrupt.  Safe inside the allocator. */
+/*
+ * Has the hook act at the next instruction; false if no Lua runs that it can interrupt.  Safe
+ * inside the allocator.
+ */
 bool memory_alarm_raise(struct orr_isolate *iso);
 
 static inline bool memory_alarm_is_on(const struct memory_alarm *self)

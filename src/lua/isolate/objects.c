@@ -36,7 +36,8 @@ void objects_made(struct orr_isolate *iso)
         self->cycles = collector_cycles(&iso->collector);
         self->fresh = 0;
     }
-    bool full = self->count >= iso->limits.max_objects; /* the next should find room, if there is any */
+    /* The next should find room, if there is any */
+    bool full = self->count >= iso->limits.max_objects;
     if (++self->fresh >= FRESH_MAX || full)
         force_cycle(iso);
 }

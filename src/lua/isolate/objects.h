@@ -1,9 +1,11 @@
 /*
- * How many objects with a finalizer an isolate has: events, mutexes, futures, channels, timers and so on.
+ * How many objects with a finalizer an isolate has: events, mutexes, futures, channels, timers and
+ * so on.
  *
- * When marking ends, Lua's collector walks over all of them, and marks those that are garbage again, in one
- * piece.  So an untrusted script may have `max_objects` of them.  After every few thousand new objects a cycle
- * of the collector is forced: so not many become garbage at once, and garbage does not count for long.
+ * When marking ends, Lua's collector walks over all of them, and marks those that are garbage
+ * again, in one piece.  So an untrusted script may have `max_objects` of them.  After every few
+ * thousand new objects a cycle of the collector is forced: so not many become garbage at once, and
+ * garbage does not count for long.
  *
  * The isolate's worker's thread.
  */

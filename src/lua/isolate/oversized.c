@@ -16,7 +16,7 @@ enum {
     NODE = 24,            /* bytes of a hash part's node */
 };
 
-/* --- In the allocator ------------------------------------------------------------------------------------ */
+/* --- In the allocator ------------------------------------------------------------------------- */
 
 static bool is_power_of_two(size_t n)
 {
@@ -66,13 +66,14 @@ void oversized_look(struct orr_isolate *iso, const void *block, size_t old_size,
     }
 }
 
-/* --- In the hook ----------------------------------------------------------------------------------------- */
+/* --- In the hook ------------------------------------------------------------------------------ */
 
 /*
- * How many slots of a block are below the innermost call's function; 0 if that is elsewhere, for then the
- * block is not the stack of this coroutine.  In Lua 5.4, a call's first field says where its function is.  The
- * size of a block does not tell what it is: Lua doubles stacks, gives them just what a call needs, shrinks
- * them to twice what is in use, and in some releases makes a new block each time.
+ * How many slots of a block are below the innermost call's function; 0 if that is elsewhere, for
+ * then the block is not the stack of this coroutine.  In Lua 5.4, a call's first field says where
+ * its function is.  The size of a block does not tell what it is: Lua doubles stacks, gives them
+ * just what a call needs, shrinks them to twice what is in use, and in some releases makes a new
+ * block each time.
  */
 static size_t slots_in_use(lua_State *L, const void *block, size_t size)
 {
@@ -84,14 +85,18 @@ static size_t slots_in_use(lua_State *L, const void *block, size_t size)
     return function > begin && function - begin < size ? (function - begin) / SLOT : 0;
 }
 
-/* Whether a byte can be the tag of a value in Lua 5.4: the list part of a table is full of those. */
+/*
+ * Whether a byte can be the tag of a value in Lua 5.4: the list part of a table is full of those.
+ */
 static bool is_tag(unsigned char byte)
 {
     unsigned type = byte & 0x0f, variant = byte >> 4 & 3;
     return !(byte & 0x80) && type <= LUA_TTHREAD && variant <= 2;
 }
 
-/* A block that is no table's, such as a string buffer, hardly looks like one in all these samples. */
+/*
+ * A block that is no table's, such as a string buffer, hardly looks like one in all these samples.
+ */
 static bool looks_like_a_table(const unsigned char *block, size_t size, size_t step)
 {
     enum { SAMPLES = 64 };
@@ -143,10 +148,14 @@ bool oversized_confirm(struct orr_isolate *iso, lua_State *L, char *text, size_t
         break;
     case SUSPECT_STACK:
         snprintf(text, size, "stack overflow: more than %u values on one stack", iso->limits.deepest_stack);
-        /* A stack that has grown by recursion is half full.  A C function may have needed much for a moment. */
+        /*
+         * A stack that has grown by recursion is half full.  A C function may have needed much for
+         * a moment.
+         */
         if (slots_in_use(L, block, bytes) < iso->limits.deepest_stack / 2)
             return false;
-        collector_force(iso, 1); /* it shrinks the stack: else the next recursion would look twice too large */
+        /* It shrinks the stack: else the next recursion would look twice too large */
+        collector_force(iso, 1);
         break;
     case SUSPECT_STRINGS:
         snprintf(text, size, "too many different short strings: more than %u", iso->limits.most_strings);

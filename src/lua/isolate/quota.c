@@ -28,8 +28,9 @@ void quota_unref(struct quota *quota)
 }
 
 /*
- * The totals are only numbers: nobody learns from them what anybody else has done, so they order nothing.  What is added and taken back
- * again may make another thread, at that moment, see too little room; it is never seen too much.
+ * The totals are only numbers: nobody learns from them what anybody else has done, so they order
+ * nothing.  What is added and taken back again may make another thread, at that moment, see too
+ * little room; it is never seen too much.
  */
 static bool take_up_to(_Atomic size_t *total, size_t bytes, size_t most)
 {

@@ -27,7 +27,7 @@ void registry_push_weak_table(lua_State *L)
     lua_setmetatable(L, -2);
 }
 
-/* --- Registration ------------------------------------------------------------------------------------------ */
+/* --- Registration ----------------------------------------------------------------------------- */
 
 void isolate_register(struct orr_isolate *iso, lua_State *L, const luaL_Reg *functions)
 {
@@ -95,7 +95,7 @@ void *isolate_check(lua_State *L, int index, enum object_class which, const char
     return object ? object : luaL_checkudata(L, index, name); /* which says what is wrong */
 }
 
-/* --- Anchors and coroutines --------------------------------------------------------------------------------- */
+/* --- Anchors and coroutines ------------------------------------------------------------------- */
 
 /* A few free anchors are in an array; the rest are a list in the table itself. */
 static int take_free_anchor(struct orr_isolate *iso, lua_State *L)

@@ -2,8 +2,8 @@
  * What an isolate keeps in Lua's registry: anchors, classes and spare coroutines.
  *
  * An anchor is an index into one table; the value there stays alive until the anchor is given back.
- * Classes that hot paths check are compared by metatable pointer, not by name.  Coroutines of tasks that
- * ended well are kept for the next tasks.
+ * Classes that hot paths check are compared by metatable pointer, not by name.  Coroutines of tasks
+ * that ended well are kept for the next tasks.
  *
  * The isolate's worker's thread.
  */
@@ -66,8 +66,8 @@ void isolate_register(struct orr_isolate *iso, lua_State *L, const luaL_Reg *fun
 void isolate_push_methods(lua_State *L, const char *name);
 
 /*
- * Makes a class: a metatable `name` that holds the functions whose names begin with two underscores, and
- * a table of methods that holds the others.
+ * Makes a class: a metatable `name` that holds the functions whose names begin with two
+ * underscores, and a table of methods that holds the others.
  */
 void isolate_class(struct orr_isolate *iso, lua_State *L, const char *name, const luaL_Reg *methods);
 
@@ -94,8 +94,8 @@ void isolate_push_anchored(struct orr_isolate *iso, lua_State *L, int anchor);
 void isolate_unanchor(struct orr_isolate *iso, lua_State *L, int anchor);
 
 /*
- * Replaces the value at an anchor in use by the value at the top of L, which is popped; without `value`,
- * by nothing.  Never allocates.
+ * Replaces the value at an anchor in use by the value at the top of L, which is popped; without
+ * `value`, by nothing.  Never allocates.
  */
 void isolate_set_anchor(struct orr_isolate *iso, lua_State *L, int anchor, bool value);
 

@@ -1,9 +1,9 @@
 /*
  * The coroutines of scripts that wait inside tasks, and who resumed each of them.
  *
- * A coroutine that waits yields to us, and we, inside the coroutine that resumed it, yield too, until the
- * task is reached.  Going on, or closing, comes back the same way: so it must be known.  Weak: a coroutine
- * that nobody holds any more is forgotten.
+ * A coroutine that waits yields to us, and we, inside the coroutine that resumed it, yield too,
+ * until the task is reached.  Going on, or closing, comes back the same way: so it must be known.
+ * Weak: a coroutine that nobody holds any more is forgotten.
  *
  * The isolate's worker's thread.
  */

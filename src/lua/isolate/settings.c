@@ -41,7 +41,10 @@ int settings_new(const struct orr_lua_options *options, const struct isolate_mak
     return error;
 }
 
-/* A job's deadlines are its time-out, and what goes wrong in it is its outcome: the host is told nothing besides. */
+/*
+ * A job's deadlines are its time-out, and what goes wrong in it is its outcome: the host is told
+ * nothing besides.
+ */
 int settings_for_jobs(struct settings *host, size_t memory, struct settings **out)
 {
     struct settings *settings = alloc_zeroed(&host->alloc, sizeof *settings);
@@ -78,7 +81,10 @@ struct settings *settings_ref(struct settings *settings)
 
 void settings_unref(struct settings *settings)
 {
-    /* Release, so that all that was done with them comes before their end; acquire in whoever ends them. */
+    /*
+     * Release, so that all that was done with them comes before their end; acquire in whoever ends
+     * them.
+     */
     if (!settings || atomic_fetch_sub_explicit(&settings->references, 1, memory_order_acq_rel) != 1)
         return;
     struct alloc alloc = settings->alloc;

@@ -1,6 +1,9 @@
 /*
- * The settings on which an isolate lives: what the host has chosen and granted.  They never change once made, and may be shared by
- * isolates on several threads: those of a worker's jobs have settings made from those of the isolate that made the worker.
+ * The settings of an isolate: what the host has chosen and granted.  They never change once made,
+ * and isolates on several threads may share them.  The isolates of a worker's jobs have settings
+ * made from those of the isolate that made the worker.
+ *
+ * Shared by references.  Any thread.
  */
 #ifndef ORR_LUA_ISOLATE_SETTINGS_H
 #define ORR_LUA_ISOLATE_SETTINGS_H
@@ -19,8 +22,9 @@ struct roots;
 struct settings;
 
 /*
- * How an isolate of the library's own is opened and freed.  The host layer gives these functions, so
- * that layers below it can make isolates.  Both are called on the thread that runs the isolate's worker.
+ * How an isolate of the library's own is opened and freed.  The host layer gives these functions,
+ * so that layers below it can make isolates.  Both are called on the thread that runs the isolate's
+ * worker.
  */
 struct isolate_maker {
     /* Opens a state.  The caller keeps its reference to the settings.  -ENOMEM. */
@@ -40,18 +44,26 @@ struct settings {
     char *mount;             /* NULL for none */
     struct roots *roots;     /* that untrusted scripts require from; NULL for none */
     struct quota *
-        quota; /* of memory, for its isolate, the jobs of its workers, and what they send: a reference; NULL for none */
+        /*
+         * Of memory, for its isolate, the jobs of its workers, and what they send: a reference;
+         * NULL for none
+         */
+        quota;
     bool for_jobs; /* of a worker's, in which jobs run */
     orr_lua_prepare_fn *prepare;
     void *prepare_data;
-    struct settings *host; /* whose workers' they are: a reference; NULL for those of the host's own isolates */
+    /* Whose workers' they are: a reference; NULL for those of the host's own isolates */
+    struct settings *host;
 };
 
 /* Negative errno, and a line to the log for what is wrong with the options, which may be NULL. */
 int settings_new(const struct orr_lua_options *options, const struct isolate_maker *maker, const struct alloc *alloc,
                  const struct log *log, struct settings **out);
 
-/* Those of the workers that an isolate's scripts make.  `memory`: their limit, if it is smaller; 0 for none of their own.  -ENOMEM. */
+/*
+ * Those of the workers that an isolate's scripts make.  `memory`: their limit, if it is smaller; 0
+ * for none of their own.  -ENOMEM.
+ */
 int settings_for_jobs(struct settings *host, size_t memory, struct settings **out);
 
 struct settings *settings_ref(struct settings *settings);

@@ -20,7 +20,9 @@ struct slab_chunk {
     bool roomy;       /* it is in that list */
 };
 
-/* What a class has for its current page before it has any: one that is full.  Nobody writes to it. */
+/*
+ * What a class has for its current page before it has any: one that is full.  Nobody writes to it.
+ */
 static struct slab_page nothing;
 
 void slab_open(struct slab *slab)
@@ -30,7 +32,7 @@ void slab_open(struct slab *slab)
         slab->current[kind] = &nothing;
 }
 
-/* --- Chunks -------------------------------------------------------------------------------------------------------- */
+/* --- Chunks ----------------------------------------------------------------------------------- */
 
 static void add_roomy(struct slab *slab, struct slab_chunk *chunk)
 {
@@ -111,7 +113,7 @@ void slab_close(struct slab *slab)
     slab_open(slab);
 }
 
-/* --- Pages --------------------------------------------------------------------------------------------------------- */
+/* --- Pages ------------------------------------------------------------------------------------ */
 
 static struct slab_page *take_page(struct slab *slab)
 {

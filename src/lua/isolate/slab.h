@@ -1,15 +1,19 @@
 /*
  * Small blocks for one Lua state: up to SLAB_LARGEST bytes, in classes of sixteen bytes each.
  *
- * Blocks live in pages of 4 KB that hold one class each, and pages in chunks that are mapped from the system.  A page's header is at
- * its beginning, so a block's address leads to it.  A page that is empty goes back to its chunk, for any class; chunks that are
- * empty go back to the system when slab_trim() finds more of them than may soon be needed.  So what a slab holds follows what is in
- * use, up to what a few blocks in each page can keep from being empty; `held` says how much that is.
+ * Blocks live in pages of 4 KB that hold one class each, and pages in chunks that are mapped from
+ * the system.  A page's header is at its beginning, so a block's address leads to it.  A page that
+ * is empty goes back to its chunk, for any class; chunks that are empty go back to the system when
+ * slab_trim() finds more of them than may soon be needed.  So what a slab holds follows what is in
+ * use, up to what a few blocks in each page can keep from being empty; `held` says how much that
+ * is.
  *
- * Taking and giving back are a few instructions, and never walk over anything that grows.  That is what malloc cannot promise: it
- * puts off work and then does all of it at once, in the middle of a turn.
+ * Taking and giving back are a few instructions, and never walk over anything that grows.  That is
+ * what malloc cannot promise: it puts off work and then does all of it at once, in the middle of a
+ * turn.
  *
- * One thread at a time.  Nothing here blocks; slab_take() answers NULL when the system has no memory.
+ * One thread at a time.  Nothing here blocks; slab_take() answers NULL when the system has no
+ * memory.
  */
 #ifndef ORR_LUA_ISOLATE_SLAB_H
 #define ORR_LUA_ISOLATE_SLAB_H
@@ -28,10 +32,11 @@ enum {
 struct slab_chunk;
 
 struct slab_page {
-    void *free;             /* the first of its free blocks */
-    unsigned used;          /* blocks that are taken */
-    uint16_t kind;          /* its class */
-    uint16_t listed;        /* whether it is in `partial`: it is neither the current one, nor full */
+    void *free;    /* the first of its free blocks */
+    unsigned used; /* blocks that are taken */
+    uint16_t kind; /* its class */
+    /* Whether it is in `partial`: it is neither the current one, nor full */
+    uint16_t listed;
     struct slab_page *next; /* in `partial`, or among its chunk's free pages */
     struct slab_page *previous;
     struct slab_chunk *chunk;
@@ -63,7 +68,10 @@ static inline size_t slab_held(const struct slab *slab)
 /* Unmaps everything, whatever is still taken. */
 void slab_close(struct slab *slab);
 
-/* What the two below leave to be done: the current page has no free block; the page was full, or has become empty. */
+/*
+ * What the two below leave to be done: the current page has no free block; the page was full, or
+ * has become empty.
+ */
 void *slab_take_slow(struct slab *slab, unsigned kind);
 void slab_settle(struct slab *slab, struct slab_page *page);
 

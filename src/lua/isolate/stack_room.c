@@ -10,13 +10,20 @@
 #define SLOT ((uintptr_t)16) /* bytes */
 
 enum {
-    NEEDED = 512, /* the hook, and one more function: that has up to 255 slots, and 20 for each function in C between */
+    /*
+     * The hook, and one more function: that has up to 255 slots, and 20 for each function in C
+     * between
+     */
+    NEEDED = 512,
     STATE_WORDS = 16,
     FRAME_WORDS = 4,
     BASIC_SIZE = 2 * LUA_MINSTACK, /* of a stack, at first */
 };
 
-/* Where the fields are, in words.  Several may point to the beginning of a new stack: later it is at the lowest of them. */
+/*
+ * Where the fields are, in words.  Several may point to the beginning of a new stack: later it is
+ * at the lowest of them.
+ */
 struct layout {
     uint8_t known, top, frame, end, begin, other_begin, frame_top;
 };
@@ -32,7 +39,10 @@ static uintptr_t word(const void *of, unsigned index)
     return value;
 }
 
-/* The one word that has a value in both states of things; the number of words if there is none, or more than one. */
+/*
+ * The one word that has a value in both states of things; the number of words if there is none, or
+ * more than one.
+ */
 static unsigned find(const uintptr_t *before, uintptr_t was, const uintptr_t *after, uintptr_t is, unsigned words)
 {
     unsigned found = words;
@@ -70,7 +80,10 @@ static unsigned find_top(lua_State *co)
     return found;
 }
 
-/* Those that point to the ends of a new coroutine's stack, of which one slot is in use, before and after it has grown. */
+/*
+ * Those that point to the ends of a new coroutine's stack, of which one slot is in use, before and
+ * after it has grown.
+ */
 static bool find_ends(lua_State *co, struct layout *layout)
 {
     enum { MORE = 1000 };
@@ -93,7 +106,10 @@ static bool find_ends(lua_State *co, struct layout *layout)
     return end < STATE_WORDS && count >= 1;
 }
 
-/* The one that points to the frame, which is that of the calling function; and the one in the frame that points to its end. */
+/*
+ * The one that points to the frame, which is that of the calling function; and the one in the frame
+ * that points to its end.
+ */
 static bool find_frame(lua_State *L, struct layout *layout)
 {
     enum { MORE = 2 * LUA_MINSTACK };
@@ -147,7 +163,8 @@ bool stack_room_is_left(lua_State *L)
     uintptr_t begin = word(L, layout.begin), other = word(L, layout.other_begin), end = word(L, layout.end);
     begin = other < begin ? other : begin;
     uintptr_t top = word(L, layout.top), frame_top = word((const void *)word(L, layout.frame), layout.frame_top);
-    if (frame_top < begin || frame_top > end + NEEDED * SLOT) /* the frame, or the stack, is just being made */
+    /* The frame, or the stack, is just being made */
+    if (frame_top < begin || frame_top > end + NEEDED * SLOT)
         return (end - begin) / SLOT + NEEDED < LUAI_MAXSTACK;
     uintptr_t used = (top > frame_top ? top : frame_top) - begin;
     return used / SLOT + NEEDED <= LUAI_MAXSTACK;

@@ -7,8 +7,9 @@
 static const char isolate_key; /* its address is the isolate's place in the registry */
 
 /*
- * A host asks for the same isolate again and again, by its main thread: the last that was found is remembered, until any isolate of the
- * process comes or goes, since then the address may be another's.
+ * A host asks for the same isolate again and again, by its main thread: the last that was found is
+ * remembered, until any isolate of the process comes or goes, since then the address may be
+ * another's.
  */
 static _Atomic uint64_t comings_and_goings;
 
@@ -55,19 +56,19 @@ void isolate_unpublish(lua_State *L)
 int isolate_visit(struct orr_isolate *iso)
 {
     if (worker_current == iso->worker) {
-        iso->execution.visits += iso->execution.visits > 0; /* inside another visit */
+        iso->visits.depth += iso->visits.depth > 0; /* inside another visit */
         return 0;
     }
     if (iso->worker != runtime_worker(iso->rt, 1))
         return -EPERM;
     int error = orr_runtime_enter(iso->rt);
     if (!error) /* else the count is another thread's */
-        iso->execution.visits = 1;
+        iso->visits.depth = 1;
     return error;
 }
 
 void isolate_leave(struct orr_isolate *iso)
 {
-    if (iso->execution.visits && !--iso->execution.visits)
+    if (iso->visits.depth && !--iso->visits.depth)
         orr_runtime_leave(iso->rt);
 }

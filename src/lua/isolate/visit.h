@@ -6,6 +6,11 @@
 
 struct orr_isolate;
 
+struct visits {
+    /* Nested visits, the outermost of which has entered the worker; 0 in ordinary turns */
+    unsigned depth;
+};
+
 /* The isolate of a state; NULL if it has none. */
 struct orr_isolate *isolate_find(lua_State *L);
 
@@ -19,9 +24,9 @@ void isolate_forget_found(void);
 void isolate_unpublish(lua_State *L);
 
 /*
- * Between the two, the calling thread drives the isolate's worker, if it did not before: for calls that
- * come from plain code of the host.  -EBUSY if another thread drives it.  Nothing in between may raise.
- * After a failure there is nothing to leave.
+ * Between the two, the calling thread drives the isolate's worker, if it did not before: for calls
+ * that come from plain code of the host.  -EBUSY if another thread drives it.  Nothing in between
+ * may raise. After a failure there is nothing to leave.
  */
 int isolate_visit(struct orr_isolate *iso);
 void isolate_leave(struct orr_isolate *iso);

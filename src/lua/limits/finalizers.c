@@ -10,7 +10,7 @@
 
 static const char noted_key; /* in the registry: metatables with a finalizer, as weak keys */
 
-/* --- Noting ---------------------------------------------------------------------------------------------------------- */
+/* --- Noting ----------------------------------------------------------------------------------- */
 
 /* Pushes the finalizer of the table at an index. */
 static int push_finalizer(lua_State *L, int index)
@@ -74,9 +74,12 @@ void finalizers_open(lua_State *L)
     lua_pop(L, 1);
 }
 
-/* --- Bounding --------------------------------------------------------------------------------------------------------- */
+/* --- Bounding --------------------------------------------------------------------------------- */
 
-/* Runs what is on the coroutine: [finalizer] [object].  Answers whether it has raised an error, which is on top then. */
+/*
+ * Runs what is on the coroutine: [finalizer] [object].  Answers whether it has raised an error,
+ * which is on top then.
+ */
 static bool run(struct orr_isolate *iso, lua_State *L, lua_State *co, uint64_t limit)
 {
     struct level level = { .co = co, .host_waits = true, .entry = ORR_LUA_CALL };
@@ -140,7 +143,10 @@ static void bound_one(lua_State *L, struct orr_isolate *iso, bool keep)
     lua_rawset(L, -3); /* in the place of what is there: never allocates */
 }
 
-/* [whether to keep them]: those that were noted, and those that scripts have put into metatables of C libraries. */
+/*
+ * [whether to keep them]: those that were noted, and those that scripts have put into metatables of
+ * C libraries.
+ */
 static int bound_all(lua_State *L)
 {
     struct orr_isolate *iso = isolate_find(L);

@@ -1,9 +1,9 @@
 /*
  * Grace periods: whose Lua may still run, and for how long.
  *
- * When an isolate, a script in it or the whole runtime ends, a grace period begins.  Meanwhile what was
- * running may clean up, and nothing else of theirs begins.  Past the period none of their Lua runs.  The
- * process of ending them is in task/shutdown.h, which owns the structs.
+ * When an isolate, a script in it or the whole runtime ends, a grace period begins.  Meanwhile what
+ * was running may clean up, and nothing else of theirs begins.  Past the period none of their Lua
+ * runs.  The process of ending them is in task/shutdown.h, which owns the structs.
  *
  * The isolate's worker's thread.
  */
@@ -36,7 +36,10 @@ void grace_period_end(struct orr_isolate *iso, struct grace_period *self);
 /* Whether a script may begin nothing any more that is not part of its cleanup. */
 bool grace_period_refuses(const struct orr_isolate *iso, uint32_t script);
 
-/* How much longer the Lua of a script may run, in nanoseconds; ORR_NEVER where nothing is being ended. */
+/*
+ * How much longer the Lua of a script may run, in nanoseconds; ORR_NEVER where nothing is being
+ * ended.
+ */
 uint64_t grace_period_left(const struct orr_isolate *iso, uint32_t script);
 
 /* Whether the Lua of a script may not run any more. */

@@ -29,7 +29,10 @@ static int next_piece(const struct orr_isolate *iso, const struct script_hook *h
     return hook->count && hook->left < HOOK_PIECE ? hook->left : HOOK_PIECE;
 }
 
-/* Pushes the hook of the coroutine whose value is at the top, which is taken off; NULL, and nil, if it has none.  Never allocates. */
+/*
+ * Pushes the hook of the coroutine whose value is at the top, which is taken off; NULL, and nil, if
+ * it has none.  Never allocates.
+ */
 static struct script_hook *push_hook(lua_State *L)
 {
     lua_rawgetp(L, LUA_REGISTRYINDEX, &hooks_key);
@@ -39,7 +42,7 @@ static struct script_hook *push_hook(lua_State *L)
     return lua_touserdata(L, -1);
 }
 
-/* --- The hook ------------------------------------------------------------------------------------------------------ */
+/* --- The hook --------------------------------------------------------------------------------- */
 
 /* Calls the script's function.  [hook] */
 static void tell(lua_State *L, const lua_Debug *event)
@@ -66,7 +69,9 @@ static bool is_wanted(lua_State *L, struct script_hook *hook, int event)
     return true;
 }
 
-/* Lua would tell of a call again if it were suspended before the first instruction of a function. */
+/*
+ * Lua would tell of a call again if it were suspended before the first instruction of a function.
+ */
 static void note_beginning(lua_State *L, struct script_hook *hook, lua_Debug *event)
 {
     if (!(hook->mask & LUA_MASKCALL))
@@ -79,7 +84,10 @@ static void note_beginning(lua_State *L, struct script_hook *hook, lua_Debug *ev
     }
 }
 
-/* Whether it is not to be suspended here; though a script that does nothing but call is not waited for. */
+/*
+ * Whether it is not to be suspended here; though a script that does nothing but call is not waited
+ * for.
+ */
 static bool skips(struct script_hook *hook)
 {
     enum { SKIPS_MAX = 100 };
@@ -91,8 +99,8 @@ static bool skips(struct script_hook *hook)
 }
 
 /*
- * Instructions of the script's own hook are counted, too, and a count that is full there is not told.  In a loop that can happen each
- * time: so a look that does not come is asked for.
+ * Instructions of the script's own hook are counted, too, and a count that is full there is not
+ * told.  In a loop that can happen each time: so a look that does not come is asked for.
  */
 static void hurry(lua_State *L, lua_Hook ours, struct script_hook *hook)
 {
@@ -102,8 +110,8 @@ static void hurry(lua_State *L, lua_Hook ours, struct script_hook *hook)
 }
 
 /*
- * With a hook for lines, the look is taken at a line: between a count and a line Lua must not be suspended, and a finalizer that runs there
- * makes Lua tell of the line twice.
+ * With a hook for lines, the look is taken at a line: between a count and a line Lua must not be
+ * suspended, and a finalizer that runs there makes Lua tell of the line twice.
  */
 static void look(struct orr_isolate *iso, lua_State *L, struct script_hook *hook, int event)
 {
@@ -148,11 +156,12 @@ static void on_event(lua_State *L, lua_Debug *event)
     if (wanted && !ending)
         tell(L, event);
     note_beginning(L, hook, event);
-    if (execution_level(&iso->execution) && lua_gethook(L) == on_event) /* the script has not taken it away */
+    /* Not if the script has removed the hook. */
+    if (execution_level(&iso->execution) && lua_gethook(L) == on_event)
         look(iso, L, hook, event->event);
 }
 
-/* --- Setting it ---------------------------------------------------------------------------------------------------- */
+/* --- Setting it ------------------------------------------------------------------------------- */
 
 /* The coroutine that is meant: the first argument, or who calls.  The others come after it. */
 static lua_State *meant(lua_State *L, int *before)
@@ -161,7 +170,9 @@ static lua_State *meant(lua_State *L, int *before)
     return *before ? lua_tothread(L, 1) : L;
 }
 
-/* Pushes the value of the coroutine that is meant.  Its own stack may be full: that is not touched. */
+/*
+ * Pushes the value of the coroutine that is meant.  Its own stack may be full: that is not touched.
+ */
 static void push_meant(lua_State *L, int before)
 {
     if (before)

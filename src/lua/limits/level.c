@@ -39,8 +39,8 @@ static void measure(struct orr_isolate *iso, struct level *level)
 }
 
 /*
- * A coroutine that goes on after its counting hook has yielded is due another call of it, which Lua leaves
- * out: so its count is not touched.
+ * A coroutine that goes on after its counting hook has yielded is due another call of it, which Lua
+ * leaves out: so its count is not touched.
  */
 static void begin_to_count(struct orr_isolate *iso, const struct level *level)
 {
@@ -50,19 +50,11 @@ static void begin_to_count(struct orr_isolate *iso, const struct level *level)
 
 void level_enter(struct orr_isolate *iso, struct level *level, struct ltask *task)
 {
-    struct execution *execution = &iso->execution;
-    level->outer = execution->level;
-    level->task = task;
-    level->outer_running = execution->running;
-    level->outer_chain = execution->chain;
     level->since = 0;
     level->raised = level->exposed = false;
     level->end = LEVEL_GOES_ON;
     level->report = NULL;
-    execution->level = level;
-    execution->current = task;
-    execution->chain = NULL;
-    execution->running = level->co;
+    execution_enter_level(&iso->execution, level, task);
     if (iso->limits.mode == ORR_LUA_COUNT)
         begin_to_count(iso, level);
     else if (iso->limits.mode == ORR_LUA_SIGNAL)
@@ -74,12 +66,8 @@ void level_enter(struct orr_isolate *iso, struct level *level, struct ltask *tas
 
 void level_leave(struct orr_isolate *iso, struct level *level)
 {
-    struct execution *execution = &iso->execution;
     charge_free_text(iso, &level->report);
-    execution->level = level->outer;
-    execution->current = level->outer ? level->outer->task : NULL;
-    execution->running = level->outer_running;
-    execution->chain = level->outer_chain;
+    execution_leave_level(&iso->execution, level);
     interrupt_switched(&iso->interrupt, iso);
 }
 

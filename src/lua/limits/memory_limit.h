@@ -1,9 +1,9 @@
 /*
  * What the hook does about memory.
  *
- * The allocator grants what is beyond a limit, and requests the hook (isolate/memory.h).  At the next
- * instruction the hook has the collector do what it owes, as far as there is time in the slice; the rest is
- * done in later turns.  When that has not helped, the script gets an error.
+ * The allocator grants what is beyond a limit, and requests the hook (isolate/memory.h).  At the
+ * next instruction the hook has the collector do what it owes, as far as there is time in the
+ * slice; the rest is done in later turns.  When that has not helped, the script gets an error.
  *
  * The soft limit has no such consequence: the host gets a notice.
  *
@@ -24,9 +24,9 @@ struct memory_limit {
 };
 
 /*
- * In a hook, or a C function of ours: has the collector do what it owes, as far as there is time: `until`, or the
- * end of the slice.  True if it has.  Then a script that has more memory than it may, and did not get below
- * that by whole cycles of the collector, gets an error: this raises.
+ * In a hook, or a C function of ours: has the collector do what it owes, as far as there is time:
+ * `until`, or the end of the slice.  True if it has.  Then a script that has more memory than it
+ * may, and did not get below that by whole cycles of the collector, gets an error: this raises.
  */
 bool memory_limit_act(struct orr_isolate *iso, lua_State *L, uint64_t until);
 
@@ -34,13 +34,17 @@ bool memory_limit_act(struct orr_isolate *iso, lua_State *L, uint64_t until);
 bool memory_limit_is_pending(const struct orr_isolate *iso);
 
 /*
- * The slice has ended.  What is to be done about memory goes on when the slice does.  If it does not, the
- * next allocation beyond the limit requests the hook.  A collection that has begun is done before any
- * Lua goes on: otherwise a `fair` task would never be told that it has overdrawn the account.
+ * The slice has ended.  What is to be done about memory goes on when the slice does.  If it does
+ * not, the next allocation beyond the limit requests the hook.  A collection that has begun is done
+ * before any Lua goes on: otherwise a `fair` task would never be told that it has overdrawn the
+ * account.
  */
 void memory_limit_end_slice(struct orr_isolate *iso);
 
-/* Tells the host once that the soft limit is passed; again when memory in use has gone down well below it meanwhile. */
+/*
+ * Tells the host once that the soft limit is passed; again when memory in use has gone down well
+ * below it meanwhile.
+ */
 void memory_limit_watch_soft(struct orr_isolate *iso);
 
 #endif

@@ -1,12 +1,12 @@
 /*
  * Notices: what the host is told beside the results of its calls.
  *
- * A notice goes to the host's function as soon as no Lua runs.  If the host has no function for that, it goes
- * to the log, after the failures of tasks that came before it have been reported.  That a handler is disabled
- * comes after those failures for the host's function, too.
+ * A notice goes to the host's function as soon as no Lua runs.  If the host has no function for
+ * that, it goes to the log, after the failures of tasks that came before it have been reported.
+ * That a handler is disabled comes after those failures for the host's function, too.
  *
- * Who else hears of it: when a task times out, the error sink, or the task that awaits it; when instructions are
- * counted, the log, from the watch.  Such notices do not go to the log.
+ * Who else hears of it: when a task times out, the error sink, or the task that awaits it; when
+ * instructions are counted, the log, from the watch.  Such notices do not go to the log.
  *
  * Without memory for a notice, it is dropped.  The isolate's worker's thread.
  */
@@ -22,8 +22,10 @@ struct notice;
 
 struct notices {
     struct notice *first;
-    int64_t disabled;            /* while the host is told that a handler was disabled: its number */
-    uint64_t failures, reported; /* failures of tasks that nobody saw so far, and those that have been reported */
+    /* While the host is told that a handler was disabled: its number */
+    int64_t disabled;
+    /* Failures of tasks that nobody saw so far, and those that have been reported */
+    uint64_t failures, reported;
 };
 
 void notices_add(struct orr_isolate *iso, enum orr_lua_notice kind, const char *text);
@@ -31,7 +33,10 @@ void notices_add(struct orr_isolate *iso, enum orr_lua_notice kind, const char *
 /* A handler of an event, or a timer's callback (0), is not called any more. */
 void notices_add_disabled(struct orr_isolate *iso, const char *text, int64_t handler);
 
-/* A call of the host has timed out.  `told`: it ended with one around it, which is reported.  Else nobody hears more of it. */
+/*
+ * A call of the host has timed out.  `told`: it ended with one around it, which is reported.  Else
+ * nobody hears more of it.
+ */
 void notices_add_call(struct orr_isolate *iso, const char *text, bool told);
 
 /* Delivers what is due.  No Lua may run. */

@@ -59,7 +59,8 @@ int paced_run(lua_State *L, struct paced **work)
         *work = keep(L, *work);
         if (preempt_hold_is_due(L))
             return -EAGAIN;
-        if (interrupt_is_requested(&iso->interrupt)) /* and it cannot be suspended: all steps, then the next look */
+        /* And it cannot be suspended: all steps, then the next look */
+        if (interrupt_is_requested(&iso->interrupt))
             hurry = &never;
     }
 }

@@ -19,7 +19,7 @@
 
 enum { STUCK_LOOK = 1000 }; /* instructions between looks while Lua cannot be suspended */
 
-/* --- Whether to suspend ---------------------------------------------------------------------------------- */
+/* --- Whether to suspend ----------------------------------------------------------------------- */
 
 /* Whether the slice can be suspended in L, and the isolate held until it goes on. */
 static bool can_hold(const struct orr_isolate *iso, const lua_State *L)
@@ -41,8 +41,9 @@ static bool can_preempt(const struct orr_isolate *iso, const lua_State *L)
 }
 
 /*
- * The level that is to be ended: its time is up, or what it is part of is being ended and the grace period
- * is over.  In the latter case it is enough to suspend it, where that can be: it is not resumed.
+ * The level that is to be ended: its time is up, or what it is part of is being ended and the grace
+ * period is over.  In the latter case it is enough to suspend it, where that can be: it is not
+ * resumed.
  */
 static const struct level *find_ended(struct orr_isolate *iso, const lua_State *L)
 {
@@ -60,22 +61,26 @@ static void prepare_to_yield(struct orr_isolate *iso, lua_State *L, enum yield_r
     statistics_count_preemption(&iso->statistics);
 }
 
-/* Has the collector do what it owes, as far as there is time.  True if it has.  Raises at the memory limit. */
+/*
+ * Has the collector do what it owes, as far as there is time.  True if it has.  Raises at the
+ * memory limit.
+ */
 static bool see_to_memory(struct orr_isolate *iso, lua_State *L)
 {
     return memory_limit_act(iso, L, slice_end_time(iso));
 }
 
-/* --- In the hook ------------------------------------------------------------------------------------------- */
+/* --- In the hook ------------------------------------------------------------------------------ */
 
 /*
- * In the first hook after the slice was over, and no C function has returned before: between the two was one
- * instruction, such as a store that makes a table grow.  Some can be made to take seconds, and no error keeps a
- * script from doing it again.
+ * In the first hook after the slice was over, and no C function has returned before: between the
+ * two was one instruction, such as a store that makes a table grow.  Some can be made to take
+ * seconds, and no error keeps a script from doing it again.
  */
 static void judge_instruction(struct orr_isolate *iso)
 {
-    uint64_t longest = 2 * iso->limits.longest_step_ns; /* new pages for a large block take the kernel a while */
+    /* New pages for a large block take the kernel a while */
+    uint64_t longest = 2 * iso->limits.longest_step_ns;
     uint64_t ns = longest ? interrupt_time_over_for_cpu(&iso->interrupt) : 0;
     if (ns <= longest)
         return;
@@ -95,8 +100,8 @@ static void look_at_late(struct orr_isolate *iso, lua_State *L, lua_Debug *event
 }
 
 /*
- * Finds out what is to be done, and does it.  Where Lua may not be suspended at this very event, that is left
- * to the next.  Raises.  False if Lua cannot be suspended at all here.
+ * Finds out what is to be done, and does it.  Where Lua may not be suspended at this very event,
+ * that is left to the next.  Raises.  False if Lua cannot be suspended at all here.
  */
 static bool act(struct orr_isolate *iso, lua_State *L, bool may_suspend)
 {
@@ -132,7 +137,10 @@ static bool act(struct orr_isolate *iso, lua_State *L, bool may_suspend)
     return true;
 }
 
-/* The chain of a coroutine of the script's own on which a hook runs: it must know if that raises.  NULL for others. */
+/*
+ * The chain of a coroutine of the script's own on which a hook runs: it must know if that raises.
+ * NULL for others.
+ */
 static struct chain *chain_of_hook(const struct orr_isolate *iso, const lua_State *L)
 {
     struct chain *chain = execution_chain(&iso->execution);
@@ -161,7 +169,7 @@ bool preempt_in_script_hook(struct orr_isolate *iso, lua_State *L)
     return act_in_hook(iso, L, true);
 }
 
-/* --- Where instructions are counted ------------------------------------------------------------------------ */
+/* --- Where instructions are counted ----------------------------------------------------------- */
 
 static void act_on_count(struct orr_isolate *iso, lua_State *L)
 {
@@ -195,7 +203,7 @@ static void on_count(lua_State *L, lua_Debug *event)
         chain->in_hook = false;
 }
 
-/* --- In C functions -------------------------------------------------------------------------------------------- */
+/* --- In C functions --------------------------------------------------------------------------- */
 
 /* In a C function of ours: ends the call if its time is up. */
 static void raise_if_ended(struct orr_isolate *iso, lua_State *L)
@@ -205,7 +213,10 @@ static void raise_if_ended(struct orr_isolate *iso, lua_State *L)
         terminate_in_function(iso, L, ended);
 }
 
-/* Whether the slice is over.  Each look stands for some work in C, which counts where instructions are counted. */
+/*
+ * Whether the slice is over.  Each look stands for some work in C, which counts where instructions
+ * are counted.
+ */
 static bool look(struct orr_isolate *iso, lua_State *L)
 {
     enum { INSTRUCTIONS = 1000 };
@@ -266,7 +277,7 @@ int preempt_hold(lua_State *L, lua_KFunction k, lua_KContext context)
     return lua_yieldk(L, 0, context, k);
 }
 
-/* --- Opening --------------------------------------------------------------------------------------------------- */
+/* --- Opening ---------------------------------------------------------------------------------- */
 
 static void tell_of_ban(struct orr_isolate *iso, const char *reason)
 {

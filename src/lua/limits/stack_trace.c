@@ -11,7 +11,7 @@ enum {
     FIELDS_LOOKED_AT = 4096, /* for one stack */
 };
 
-/* --- Names ---------------------------------------------------------------------------------------------------- */
+/* --- Names ------------------------------------------------------------------------------------ */
 
 bool stack_trace_push_name(lua_State *L, int *fields)
 {
@@ -86,8 +86,9 @@ static void add_level(lua_State *L, const lua_Debug *at, int *fields)
 }
 
 /*
- * The text grows as a string on the Lua stack.  The C stack may be nearly used up here, and a luaL_Buffer has
- * a variable to close, which lua_settop() of 5.4.4 closes too early when the Lua stack has moved.
+ * The text grows as a string on the Lua stack.  The C stack may be nearly used up here, and a
+ * luaL_Buffer has a variable to close, which lua_settop() of 5.4.4 closes too early when the Lua
+ * stack has moved.
  */
 void stack_trace_push(lua_State *L, lua_State *co, int level)
 {
@@ -134,7 +135,7 @@ void stack_trace_push_chain(lua_State *L, const struct chain *chain, int level)
     stack_trace_cut(L, STACK_TRACE_MAX);
 }
 
-/* --- Places ----------------------------------------------------------------------------------------------------- */
+/* --- Places ----------------------------------------------------------------------------------- */
 
 bool stack_trace_is_of_script(const lua_Debug *at)
 {

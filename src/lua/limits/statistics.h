@@ -24,7 +24,7 @@ static inline void statistics_reset(struct limit_statistics *self)
     *self = (struct limit_statistics){ 0 };
 }
 
-/* What they are, for the host and for scripts to read. */
+/* A copy of the figures, for the host and for scripts. */
 static inline struct limit_statistics statistics_read(const struct limit_statistics *self)
 {
     return *self;

@@ -10,10 +10,14 @@
 
 enum {
     CLOSES_MAX = 16, /* nested closes: before 5.4.6 Lua does not count the C stack for them */
-    DEEP = 200, /* frames; deeper coroutines are not closed, since each frame may have hundreds of values to close */
+    /*
+     * Frames; deeper coroutines are not closed, since each frame may have hundreds of values to
+     * close
+     */
+    DEEP = 200,
 };
 
-/* --- Ending ------------------------------------------------------------------------------------------------- */
+/* --- Ending ----------------------------------------------------------------------------------- */
 
 static void begin_to_end(struct orr_isolate *iso, lua_State *L, const struct level *expired)
 {
@@ -30,7 +34,10 @@ static void raise_timeout(lua_State *L)
     lua_error(L);
 }
 
-/* If the script catches the error, hooks are on again in L, and that must be noticed at the next instruction. */
+/*
+ * If the script catches the error, hooks are on again in L, and that must be noticed at the next
+ * instruction.
+ */
 void terminate_in_hook(struct orr_isolate *iso, lua_State *L, const struct level *expired, bool may_yield)
 {
     begin_to_end(iso, L, expired);
@@ -52,7 +59,7 @@ void terminate_in_function(struct orr_isolate *iso, lua_State *L, const struct l
     raise_timeout(L);
 }
 
-/* --- Closing ------------------------------------------------------------------------------------------------------ */
+/* --- Closing ---------------------------------------------------------------------------------- */
 
 static const char ended; /* its address, on top of a coroutine, marks it */
 
@@ -92,7 +99,10 @@ static bool is_deep(lua_State *co)
     return lua_getstack(co, DEEP, &info);
 }
 
-/* The limit of closing, in the unit of the isolate's mode, if `left` nanoseconds are left of a grace period. */
+/*
+ * The limit of closing, in the unit of the isolate's mode, if `left` nanoseconds are left of a
+ * grace period.
+ */
 static uint64_t closing_limit(const struct orr_isolate *iso, uint64_t left)
 {
     if (iso->limits.mode == ORR_LUA_COUNT)
@@ -123,7 +133,7 @@ void terminate_close_chain(struct orr_isolate *iso, lua_State *innermost, lua_St
         slice_end(iso);
 }
 
-/* --- xpcall --------------------------------------------------------------------------------------------------------- */
+/* --- xpcall ----------------------------------------------------------------------------------- */
 
 /* The script's message handler, at upvalue 2, is not called while the call is being ended. */
 static int handle_message(lua_State *L)

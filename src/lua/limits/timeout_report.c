@@ -21,7 +21,7 @@ struct writing {
     lua_Debug *returning; /* of a C function */
 };
 
-/* --- The slow function ------------------------------------------------------------------------------------------ */
+/* --- The slow function ------------------------------------------------------------------------ */
 
 enum { SLOW_NS = 1000000 };
 
@@ -55,7 +55,7 @@ void timeout_report_note_slow(struct orr_isolate *iso, lua_State *L, lua_Debug *
         lua_pop(L, 1);
 }
 
-/* --- The report ----------------------------------------------------------------------------------------------- */
+/* --- The report ------------------------------------------------------------------------------- */
 
 static void add_who(lua_State *L, const struct level *level, const struct timeout_subject *subject)
 {

@@ -1,6 +1,6 @@
 /*
- * The report of a call or task whose time is up: who it was, for how long it ran, where it was, and which C
- * function took the time.
+ * The report of a call or task whose time is up: who it was, for how long it ran, where it was, and
+ * which C function took the time.
  *
  * The isolate's worker's thread.
  */
@@ -30,7 +30,8 @@ typedef void timeout_describe_fn(const struct ltask *task, struct timeout_subjec
 
 struct timeout_report {
     timeout_describe_fn *describe; /* given by the layer above */
-    char slow[80];                 /* the C function that ran when the slice was over, and for how long */
+    /* The C function that ran when the slice was over, and for how long */
+    char slow[80];
 };
 
 static inline void timeout_report_open(struct timeout_report *self, timeout_describe_fn *describe)
@@ -39,8 +40,8 @@ static inline void timeout_report_open(struct timeout_report *self, timeout_desc
 }
 
 /*
- * Keeps, with the innermost level, a report of its end, because the time of `expired` is up.  In a hook of L,
- * or in a C function.  Never raises; without memory there is no report.
+ * Keeps, with the innermost level, a report of its end, because the time of `expired` is up.  In a
+ * hook of L, or in a C function.  Never raises; without memory there is no report.
  */
 void timeout_report_keep(struct orr_isolate *iso, lua_State *L, const struct level *expired);
 

@@ -14,7 +14,9 @@
 /* Of a chain of tasks, and of errors beside the first, so many are shown. */
 enum { CHAIN_SHOWN = 16, OTHERS_SHOWN = 16 };
 
-/* The text of the error at the top of the stack, pushed.  Scripts may have their say in __tostring. */
+/*
+ * The text of the error at the top of the stack, pushed.  Scripts may have their say in __tostring.
+ */
 static int describe(lua_State *L)
 {
     luaL_tolstring(L, 1, NULL);
@@ -95,7 +97,10 @@ static void add_task(lua_State *L, luaL_Buffer *text, struct orr_isolate *iso, c
     }
 }
 
-/* The tasks that one waits for, those that these wait for, and so on, the nearest first.  The first is that one itself. */
+/*
+ * The tasks that one waits for, those that these wait for, and so on, the nearest first.  The first
+ * is that one itself.
+ */
 struct awaited {
     struct orr_task *tasks[CHAIN_SHOWN];
     struct orr_task *by[CHAIN_SHOWN];
@@ -165,7 +170,10 @@ static const char *words_of(const struct orr_result *result)
     return result->message ? result->message : strerror(-result->error);
 }
 
-/* The way that an error took, from the task in which it arose up to `task`; of a very long one, the ends. */
+/*
+ * The way that an error took, from the task in which it arose up to `task`; of a very long one, the
+ * ends.
+ */
 static void add_chain(luaL_Buffer *text, struct orr_task *task)
 {
     enum { ENDS = 8 };
@@ -227,7 +235,7 @@ void report_push_failure(lua_State *L, struct orr_task *task)
     luaL_pushresult(&text);
 }
 
-/* --- Time-outs ------------------------------------------------------------------------------------------------ */
+/* --- Time-outs -------------------------------------------------------------------------------- */
 
 void report_describe(const struct ltask *task, struct timeout_subject *out)
 {

@@ -41,7 +41,7 @@ static enum orr_poll step_over(struct ltask *self, struct level *level, int stat
     self->exposed |= level->exposed;
     enum yield_reason yield = execution_take_yield(&iso->execution);
     if (yield != YIELD_NONE)
-        self->suspended = iso->execution.yielded_in;
+        self->suspended = execution_yielded_in(&iso->execution);
     if (level->end != LEVEL_GOES_ON)
         return body_timed_out(self, level, status);
     if (status != LUA_YIELD)
@@ -65,19 +65,19 @@ static enum orr_poll step(struct ltask *self)
     bool begins = self->phase == LTASK_NEW;
     struct level level = {
         .co = self->co,
-        .host_waits = iso->execution.host_waits,
+        .host_waits = execution_host_waits(&iso->execution),
         .fair = self->fair,
         .entry = self->entry,
         .script = self->script,
         .limit = self->limit,
         .used = self->used,
     };
-    lua_State *outer_running = iso->execution.running;
+    lua_State *outer_running = execution_running(&iso->execution);
     if (begins)
         level_charge_coroutine(iso);
     level_enter(iso, &level, self);
     level.exposed = self->exposed;
-    iso->execution.depth++;
+    execution_begin_nested(&iso->execution);
     if (begins)
         self->phase = LTASK_BEGUN;
     int results;
@@ -89,7 +89,7 @@ static enum orr_poll step(struct ltask *self)
     enum orr_poll answer = step_over(self, &level, status, results);
     if (self->watched && answer == ORR_DONE)
         body_is_over(self);
-    iso->execution.depth--;
+    execution_end_nested(&iso->execution);
     level_leave(iso, &level);
     return answer;
 }
@@ -123,7 +123,7 @@ static enum orr_poll run_slice(struct ltask *self)
     if (outermost) {
         bool over = execution_unwinds(&iso->execution);
         slice_end(iso);
-        if (!iso->execution.host_waits && hold_has_work(&iso->hold))
+        if (!execution_host_waits(&iso->execution) && hold_has_work(&iso->hold))
             hold_settle(iso, over);
         if (orphans_scan_is_due(&iso->orphans))
             orphans_scan(iso);
@@ -137,7 +137,7 @@ enum orr_poll ltask_poll(struct orr_task *task, void *data)
     struct orr_isolate *iso = self->iso;
     if (hold_first(&iso->hold))
         hold_release_if_over(iso);
-    bool held = isolate_is_held(iso) && !iso->execution.host_waits;
+    bool held = isolate_is_held(iso) && !execution_host_waits(&iso->execution);
     bool ends = isolate_ends(iso);
     if (ends && self->phase == LTASK_NEW && !self->cleanup && grace_period_refuses(iso, self->script))
         return orr_task_fail(task, -ECANCELED); /* unloading a script does not make anything of it begin */
@@ -159,7 +159,7 @@ enum orr_poll ltask_poll(struct orr_task *task, void *data)
     if (self->reach == REACH_WEAK)
         orphans_anchor(self);
     self->reach = REACH_ANCHORED;
-    if (collector_owes(iso) && !execution_in_slice(&iso->execution) && !iso->execution.host_waits &&
+    if (collector_owes(iso) && !execution_in_slice(&iso->execution) && !execution_host_waits(&iso->execution) &&
         !pay_collector(self))
         return ORR_PENDING;
     return run_slice(self);
@@ -170,26 +170,26 @@ enum orr_poll ltask_poll(struct orr_task *task, void *data)
 void ltask_check_depth(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
-    if (!can_suspend(L) && iso->execution.depth >= NEST_HARD_MAX)
+    if (!can_suspend(L) && execution_depth(&iso->execution) >= NEST_HARD_MAX)
         luaL_error(L, "too many tasks are being started inside one another, where none of them can wait");
 }
 
 int ltask_run_first(lua_State *L, struct ltask *first, lua_KFunction k, lua_KContext context)
 {
     struct orr_isolate *iso = isolate_of(L);
-    struct ltask *self = iso->execution.current;
+    struct ltask *self = execution_task(&iso->execution);
     struct ltask *mark = hold_first(&iso->hold);
     bool can = can_suspend(L);
-    if (can && iso->execution.depth >= NEST_MAX) {
+    if (can && execution_depth(&iso->execution) >= NEST_MAX) {
         hold_push_all(iso, first, self);
         return suspend(L, k, context);
     }
     hold_push_all(iso, first, NULL); /* a caller that cannot suspend nests as deep as ltask_check_depth() allows */
     if (!isolate_visit(iso)) {
-        bool host_waits = iso->execution.host_waits;
-        iso->execution.host_waits |= !execution_in_slice(&iso->execution) || !can;
+        bool waits = execution_host_waits(&iso->execution) || !execution_in_slice(&iso->execution) || !can;
+        bool before = execution_set_host_waits(&iso->execution, waits);
         hold_run(iso, mark);
-        iso->execution.host_waits = host_waits;
+        execution_set_host_waits(&iso->execution, before);
         isolate_leave(iso);
     }
     if (!execution_unwinds(&iso->execution))
