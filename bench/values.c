@@ -5,7 +5,8 @@
  * part of all figures.  One pass may or may not contain a collection, so there are several.
  */
 #include "isolate.h"
-#include "lua/values/message.h"
+#include "lua/values/decode.h"
+#include "lua/values/encode.h"
 
 #include <lauxlib.h>
 

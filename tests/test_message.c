@@ -4,8 +4,10 @@
  */
 #include "harness.h"
 
+#include "lua/values/array_mark.h"
+#include "lua/values/decode.h"
+#include "lua/values/encode.h"
 #include "lua/values/format.h"
-#include "lua/values/message.h"
 
 #include <errno.h>
 #include <lualib.h>
@@ -44,7 +46,7 @@ static lua_State *new_state(void)
     lua_State *L = lua_newstate(counted, NULL);
     assert_non_null(L);
     luaL_openlibs(L);
-    values_make_array_mark(L);
+    array_mark_make(L);
     return L;
 }
 
@@ -68,6 +70,15 @@ static void holds(lua_State *L, const char *expression)
     if (!lua_toboolean(L, -1))
         fail_msg("does not hold: %s", expression);
     lua_pop(L, 2);
+}
+
+/* Bytes that a message holds, segments included. */
+static size_t message_size(const struct message *m)
+{
+    size_t size = m->size;
+    for (unsigned i = 0; i < m->segment_count; i++)
+        size += m->segments[i].size;
+    return size;
 }
 
 static void is_refused(lua_State *L, int count, const char *root, int error, const char *text)

@@ -6,6 +6,7 @@
 #include "harness.h"
 
 #include "lua/limits/preempt.h"
+#include "lua/pattern/match.h"
 #include "lua/pattern/pattern.h"
 
 #include <stdio.h>

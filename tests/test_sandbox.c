@@ -350,7 +350,7 @@ static void metatables_are_out_of_reach_and_finalizers_refused(void **state)
            "string.dump = 1 string.dump = nil note(('x').dump)");
     assert_string_equal(noted, "false;false;bad argument #1 to 'setmetatable' (table expected, got string);false;false;"
                                "false;__gc;false;__gc;false;__gc;false;__gc;"
-                               "false;a metatable with '__gc' is refused: this script can have no finalizers;nil;");
+                               "false;setmetatable: untrusted scripts can have no finalizers; remove '__gc' from the metatable;nil;");
     close_all(L);
 }
 

@@ -15,15 +15,15 @@ struct alloc {
     void *data;
 };
 
-/* The host's function, or libc's where the host gave none. */
+/* The host's function, or libc's if the host gave none. */
 struct alloc alloc_from(orr_alloc_fn *fn, void *data);
 
-/* libc's, called as the host's is. */
+/* Libc's allocator, with the signature of the host's. */
 orr_alloc_fn alloc_libc;
 
 /*
- * As the function itself; but for libc's, which Lua calls for all that it makes, without going
- * through a pointer.
+ * Calls the function.  libc's is called directly, not through a pointer: Lua uses it for everything
+ * that it makes.
  */
 static inline void *alloc_resize(const struct alloc *alloc, void *block, size_t old_size, size_t size)
 {
@@ -39,7 +39,7 @@ static inline void *alloc_resize(const struct alloc *alloc, void *block, size_t 
 void *alloc_new(const struct alloc *alloc, size_t size);
 void *alloc_zeroed(const struct alloc *alloc, size_t size);
 
-/* A string's copy, its end included. */
+/* A copy of a string; NULL when there is no memory. */
 char *alloc_copy(const struct alloc *alloc, const char *text);
 
 /* `block` may be NULL. */

@@ -20,7 +20,7 @@ void bell_write(struct bell *bell)
 {
     int saved = errno;
     uint64_t one = 1;
-    /* Nobody reads the counter, and it holds 2^64 - 2 writes: this cannot block, nor fail. */
+    /* Nobody reads the counter, and it holds 2^64 - 2 writes: this can neither block nor fail. */
     ssize_t written = write(bell->fd, &one, sizeof one);
     (void)written;
     atomic_fetch_add_explicit(&bell->eventfd_writes, 1, memory_order_relaxed);
@@ -43,8 +43,8 @@ void bell_wait(struct bell *bell, uint64_t timeout_ns)
 {
     struct timespec timeout = clock_timespec(timeout_ns);
     /*
-     * A bell that has rung since we looked is not BELL_FUTEX any more, and the call returns at
-     * once.
+     * If the bell has rung since we looked, its mode is not BELL_FUTEX any more, and the call
+     * returns at once.
      */
     syscall(SYS_futex, &bell->mode, FUTEX_WAIT_PRIVATE, BELL_FUTEX, timeout_ns == UINT64_MAX ? NULL : &timeout, NULL,
             0);

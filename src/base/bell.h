@@ -1,16 +1,15 @@
 /*
- * A bell wakes a sleeper from any thread at the price of a system call, and tells everybody else
- * that there is nobody to wake, at the price of a load.  One thread listens; any thread, and any
- * signal handler, rings.
+ * A bell wakes a sleeping thread.  Ringing costs a system call if a thread sleeps, and one load if
+ * none does.  One thread listens; any thread, and any signal handler, rings.
  *
- * A listener says how it sleeps.  One that waits for the bell alone sleeps on a futex, the quickest
- * way the kernel has.  One that waits for descriptors too sleeps on the bell's eventfd among them.
- * That is never read: who waits on it waits for an edge, which every write makes.
+ * The listener says how it sleeps.  If it waits for the bell alone, it sleeps on a futex, the
+ * quickest way the kernel has.  If it waits for descriptors, too, it sleeps on the bell's eventfd
+ * among them.  The eventfd is never read: the listener waits for an edge, which every write makes.
  *
- * The listener calls bell_listen(), looks once more at all that others may have left for it, and
- * only then waits.  A ringer leaves something, then calls bell_ring().  Both sides use sequentially
- * consistent operations, so it cannot be that the ringer saw nobody listening and the listener saw
- * nothing left: see exec/waker_table.h.
+ * The listener calls bell_listen(), looks once more at everything that others may have left for it,
+ * and only then waits.  A ringer leaves something, then calls bell_ring().  Both sides use
+ * sequentially consistent operations, so it cannot be that the ringer saw nobody listening and the
+ * listener saw nothing left: see exec/waker_table.h.
  */
 #ifndef ORR_BASE_BELL_H
 #define ORR_BASE_BELL_H
@@ -31,18 +30,18 @@ struct bell {
     _Atomic uint64_t futex_wakes;
 };
 
-/* Negative errno if there is no descriptor to be had. */
+/* Negative errno if no descriptor can be had. */
 int bell_open(struct bell *bell);
 
 /* Makes an edge on the descriptor, whether anybody listens or not.  Keeps errno. */
 void bell_write(struct bell *bell);
 
-/* Wakes whoever sleeps in this mode.  Keeps errno. */
+/* Wakes the listener that sleeps in this mode.  Keeps errno. */
 void bell_wake(struct bell *bell, uint32_t mode);
 
 /*
- * Sleeps on the futex until it rings, `timeout_ns` have passed (UINT64_MAX: for ever), or for no
- * reason.
+ * Sleeps on the futex until the bell rings or `timeout_ns` have passed (UINT64_MAX: for ever).  May
+ * return early.
  */
 void bell_wait(struct bell *bell, uint64_t timeout_ns);
 
@@ -57,7 +56,7 @@ static inline void bell_ignore(struct bell *bell)
     atomic_store_explicit(&bell->mode, BELL_AWAKE, memory_order_relaxed);
 }
 
-/* One ringer of many makes the system call; the others find that it does. */
+/* Rings.  Of several ringers, one makes the system call; the others see that it does. */
 static inline void bell_ring(struct bell *bell)
 {
     /*

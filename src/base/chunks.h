@@ -3,7 +3,8 @@
  * reach four million of them, an element's address never changes, and a reader needs no lock to
  * find it.
  *
- *     index    0..63   64..191   192..447   ... chunk      0        1         2
+ *     index    0..63   64..191   192..447   ...
+ *     chunk      0        1         2
  */
 #ifndef ORR_BASE_CHUNKS_H
 #define ORR_BASE_CHUNKS_H

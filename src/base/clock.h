@@ -17,7 +17,7 @@ static inline uint64_t clock_now(void)
 }
 
 /*
- * What the calling thread has had of the processor: what the kernel gives to others does not count.
+ * The CPU time of the calling thread: time that the kernel gives to others does not count.
  * Async-signal-safe.
  */
 static inline uint64_t clock_thread(void)
@@ -27,7 +27,7 @@ static inline uint64_t clock_thread(void)
     return (uint64_t)used.tv_sec * NS_PER_SECOND + (uint64_t)used.tv_nsec;
 }
 
-/* `ns` more than `start`, or UINT64_MAX where that is beyond all time. */
+/* `start` plus `ns`; UINT64_MAX if that overflows. */
 static inline uint64_t clock_after(uint64_t start, uint64_t ns)
 {
     uint64_t sum = start + ns;

@@ -30,7 +30,7 @@ static inline void list_append(struct orr_link *head, struct orr_link *link)
     head->prev = link;
 }
 
-/* Safe on a link that is in no list, as long as it was initialised. */
+/* Safe on a link in no list, if it was initialised. */
 static inline void list_remove(struct orr_link *link)
 {
     link->prev->next = link->next;

@@ -1,6 +1,5 @@
 /*
- * Where a runtime says, in words, what has no caller to be returned to.  Any thread; never blocks
- * on us.
+ * The log of a runtime: messages for people that no caller can be given as an error.  Any thread.
  */
 #ifndef ORR_BASE_LOG_H
 #define ORR_BASE_LOG_H
@@ -12,12 +11,12 @@ struct log {
     void *data;
 };
 
-/* The host's function, or stderr for warnings and errors where the host gave none. */
+/* The host's function; without one, warnings and errors go to stderr. */
 struct log log_to(orr_log_fn *fn, void *data);
 
 void log_line(const struct log *log, enum orr_log level, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* A text of several lines, one by one. */
+/* Logs a text of several lines, each as a line of its own. */
 void log_text(const struct log *log, enum orr_log level, const char *text);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * A ring is a list like those of list.h whose head is a single pointer to its first element, NULL
- * when it is empty: for structures of which there are many.  Nothing here allocates.
+ * A ring is a list as in list.h, but its head is a single pointer to the first element, NULL when
+ * it is empty: for structures that are many.  Nothing here allocates.
  */
 #ifndef ORR_BASE_RING_H
 #define ORR_BASE_RING_H
@@ -10,7 +10,7 @@
 static inline void ring_append(struct orr_link **ring, struct orr_link *link)
 {
     if (*ring) {
-        list_append(*ring, link); /* before the first is after the last */
+        list_append(*ring, link); /* before the first means after the last */
     } else {
         list_init(link);
         *ring = link;
@@ -40,7 +40,7 @@ static inline struct orr_link *ring_pop(struct orr_link **ring)
     return first;
 }
 
-/* The one after `link`; NULL if that is the last. */
+/* The link after `link`; NULL if `link` is the last. */
 static inline struct orr_link *ring_next(struct orr_link *ring, const struct orr_link *link)
 {
     return link->next == ring ? NULL : link->next;

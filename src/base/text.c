@@ -10,7 +10,8 @@ size_t text_cut(const char *text, size_t length, size_t most)
     if (length <= most)
         return length;
     size_t end = most;
-    while (end && most - end < LONGEST && ((unsigned char)text[end] & 0xc0) == 0x80) /* in the middle of one */
+    /* In the middle of a character. */
+    while (end && most - end < LONGEST && ((unsigned char)text[end] & 0xc0) == 0x80)
         end--;
     return most - end < LONGEST ? end : most;
 }
@@ -33,7 +34,7 @@ static uint64_t round_to(uint64_t ns, uint64_t step)
     return ns - ns % step + (ns % step >= step - step / 2 ? step : 0);
 }
 
-/* To three digits of a unit: its hundredths, its tenths, or whole ones. */
+/* Writes three digits of a unit, with two, one or no decimals. */
 static uint64_t round_to_digits(uint64_t ns, uint64_t unit)
 {
     uint64_t rounded = round_to(ns, unit / 100);
@@ -53,7 +54,7 @@ static void write_decimal(char out[TEXT_DURATION_ROOM], uint64_t ns, uint64_t un
         snprintf(out, TEXT_DURATION_ROOM, "%" PRIu64 ".%u %s", ns / unit, hundredths / 10, name);
 }
 
-/* Of two units, the second left out if there is none of it. */
+/* Writes two units; leaves out the second if it is 0. */
 static void write_pair(char out[TEXT_DURATION_ROOM], uint64_t parts, uint64_t size, const char *large,
                        const char *small)
 {
@@ -66,7 +67,7 @@ void text_duration(char out[TEXT_DURATION_ROOM], uint64_t ns)
 {
     static const struct {
         const char *name;
-        uint64_t ns, end; /* the first amount that is written in another unit */
+        uint64_t ns, end; /* the first amount that needs the next unit */
     } units[] = { { "us", 1000, 1000000 }, { "ms", 1000000, 1000000000 }, { "s", 1000000000, 120000000000 } };
     if (ns < 1000) {
         snprintf(out, TEXT_DURATION_ROOM, "%" PRIu64 " %s", ns, ns ? "ns" : "s");

@@ -1,12 +1,12 @@
-/* Starting a thread that keeps out of the host's way. */
+/* Starts threads that keep out of the host's way. */
 #ifndef ORR_BASE_THREAD_H
 #define ORR_BASE_THREAD_H
 
 #include <pthread.h>
 
 /*
- * The new thread takes no signals, which are the host's, except those that are its own fault: a
- * crash handler of the host's sees them.  Negative errno.
+ * Starts a thread that blocks all signals, which are the host's, except those that a fault of the
+ * thread raises: a crash handler of the host sees them.  Negative errno.
  */
 int thread_start(pthread_t *thread, void *(*main)(void *data), void *data);
 

@@ -98,6 +98,7 @@ static bool leave_awaited(const struct orr_wait *wait, task_each_fn *each, void 
 
 static const struct orr_wait_kind leave_kind = {
     .name = "its children",
+    .ends_by_itself = true,
     .withdraw = leave_withdraw,
     .interrupt = leave_interrupt,
     .awaited = leave_awaited,
@@ -121,8 +122,8 @@ static void unlink_scope(struct orr_scope *scope)
 {
     struct orr_task *task = scope->task;
     scope_forget_deadline(scope);
+    /* This scope is the innermost: its `inner` is the outermost. */
     if (scope->outer)
-        /* This scope is the innermost: its `inner` is the outermost. */
         scope->outer->inner = scope->inner;
     task->scope = scope->outer;
     scope->task = NULL;

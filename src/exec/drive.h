@@ -1,6 +1,4 @@
-/*
- * Driving worker 1, which has no thread of its own, and what all workers do between turns.
- */
+/* Driving worker 1, which has no thread of its own, and what all workers do between turns. */
 #ifndef ORR_EXEC_DRIVE_H
 #define ORR_EXEC_DRIVE_H
 

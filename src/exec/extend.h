@@ -2,8 +2,9 @@
  * The door into exec for the layers above: src/lua, src/module and src/cli.
  *
  * A layer above touches no field of a task, a worker or a run queue.  It calls a function that says
- * what it wants: the ones below, those in spawn.h, wait.h, scope.h and watch.h, and those of the
- * public API.  Of struct orr_runtime it may read `alloc` and `log`, which never change.
+ * what it wants: one of those below, one of spawn.h, await.h, scope.h, watch.h, grace.h, tree.h or
+ * shuffle.h, or one of the public API.  Of struct orr_runtime it may read `alloc` and `log`, which
+ * never change.
  *
  * Exec knows nothing of the layers above.  It calls them by function pointer only:
  *
@@ -14,7 +15,7 @@
  *   - idle work: see worker_add_idle_work().
  *
  * Every function here is for the thread that drives the worker (`worker_current`), unless its
- * comment says *any thread*. None of them blocks; those that allocate or fail say so.
+ * comment says *any thread*.  None of them blocks; those that allocate or fail say so.
  */
 #ifndef ORR_EXEC_EXTEND_H
 #define ORR_EXEC_EXTEND_H
@@ -181,6 +182,12 @@ static inline bool task_is_shared(const struct orr_task *task, uint32_t known)
 static inline void *task_data_if(const struct orr_task *task, orr_poll_fn *poll)
 {
     return task->poll == poll ? task->data : NULL;
+}
+
+/* The data of a task whose destructor is `drop`; NULL for other tasks.  A destructor says what the data is. */
+static inline void *task_data_if_dropped_by(const struct orr_task *task, void (*drop)(void *data))
+{
+    return task->drop == drop ? task->data : NULL;
 }
 
 /*

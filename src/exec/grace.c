@@ -8,7 +8,7 @@
 #include "exec/virtual.h"
 
 /* Whether anything that the runtime knows of will ever move a task again. */
-static bool has_hopes(void *data)
+static bool can_go_on(void *data)
 {
     struct worker *worker = data;
     if (!worker->top.children)
@@ -31,14 +31,14 @@ static void complain(struct worker *worker)
     tree_log(worker);
 }
 
-bool grace_wait(struct worker *worker, uint64_t end, bool (*hopes)(void *data), void *data)
+bool grace_wait(struct worker *worker, uint64_t end, bool (*goes_on)(void *data), void *data)
 {
-    while (hopes(data)) {
+    while (goes_on(data)) {
         uint64_t now = clock_now();
         if (now >= end)
             return false;
         worker_turn(worker, end - now);
-        if (!worker_busy(worker) && !virtual_can_jump(worker) && hopes(data))
+        if (!worker_busy(worker) && !virtual_can_jump(worker) && goes_on(data))
             worker_sleep(worker, end - now);
     }
     return true;
@@ -51,6 +51,6 @@ void grace_give(struct worker *worker)
         return;
     worker->phase = WORKER_GRACE;
     scope_cancel(&worker->top, "shutdown");
-    if (!grace_wait(worker, worker->grace.end, has_hopes, worker))
+    if (!grace_wait(worker, worker->grace.end, can_go_on, worker))
         complain(worker);
 }

@@ -12,10 +12,10 @@
 struct worker;
 
 /*
- * Turns the worker while `hopes(data)`, until `end` of the machine's clock.  False if `end` comes
+ * Turns the worker while `goes_on(data)`, until `end` of the machine's clock.  False if `end` comes
  * first.  The owner, outside tasks.
  */
-bool grace_wait(struct worker *worker, uint64_t end, bool (*hopes)(void *data), void *data);
+bool grace_wait(struct worker *worker, uint64_t end, bool (*goes_on)(void *data), void *data);
 
 /*
  * Cancels all tasks of a worker that is about to close, and gives them the grace period.  Those

@@ -250,12 +250,12 @@ static int runtime_open(struct orr_runtime **out, const struct orr_options *opti
                                          .alloc = alloc,
                                          .log = *log,
                                          .wake = orr_waker_wake,
-                                         .rouse = sleep_over,
+                                         .sleep_over = sleep_over,
                                      });
     if (error)
         goto no_timers;
+    /* Pool threads do not live yet. */
     for (unsigned number = rt->worker_count; number < rt->capacity; number++)
-        /* Pool threads do not live yet. */
         atomic_store(&timers_shard(rt->timers, number)->living, false);
     error = open_workers(rt, options);
     if (error) {

@@ -1,3 +1,8 @@
+/*
+ * The public functions on one task: finishing it from inside; its result, cancellation and
+ * completion from outside; observing and awaiting it.  The worker's owner, except where the public
+ * header says otherwise.
+ */
 #include "exec/await.h"
 #include "exec/observer.h"
 #include "exec/scope.h"

@@ -71,12 +71,12 @@ static void add_lateness(struct orr_stats *sum, struct orr_runtime *rt, unsigned
 
 static void add_service(struct orr_stats *sum, struct timers *timers)
 {
-    struct orr_stats limbo = { 0 };
-    add_shard(&limbo, timers_limbo(timers)); /* where timers are cancelled and re-armed, too */
-    sum->timers_held = limbo.timers_pending;
-    sum->timers_pending += limbo.timers_pending;
-    sum->timers_cancelled += limbo.timers_cancelled;
-    sum->timers_rearmed += limbo.timers_rearmed;
+    struct orr_stats unowned = { 0 };
+    add_shard(&unowned, timers_unowned(timers)); /* where timers are cancelled and re-armed, too */
+    sum->timers_held = unowned.timers_pending;
+    sum->timers_pending += unowned.timers_pending;
+    sum->timers_cancelled += unowned.timers_cancelled;
+    sum->timers_rearmed += unowned.timers_rearmed;
     sum->timers_dropped = atomic_load_explicit(&timers->dropped, memory_order_relaxed);
     sum->service_wake_ups = atomic_load_explicit(&timers->wake_ups, memory_order_relaxed);
     sum->service_lag_ns = atomic_load_explicit(&timers->lag, memory_order_relaxed);

@@ -5,8 +5,8 @@
 
 void task_recycle(struct tasks *tasks, struct orr_task *task)
 {
+    /* Tested alone: combined with the next test, the read would be wider than the last store. */
     if (task->life != TASK_FREE)
-        /* Tested alone: combined with the next test, the read would be wider than the last store. */
         return;
     if (task->queued || task->interrupted || !task->reusable)
         return;

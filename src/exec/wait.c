@@ -46,7 +46,9 @@ void group_clear(struct orr_group *group)
     group_left(group);
 }
 
-/* Nothing may be granted to a cancelled task.  After the failure of a child, the group may go on. */
+/*
+ * Nothing may be granted to a cancelled task.  After the failure of a child, the group may go on.
+ */
 static void group_interrupt(struct orr_wait *wait)
 {
     struct orr_group *group = container_of(wait, struct orr_group, wait);

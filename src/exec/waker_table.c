@@ -76,8 +76,8 @@ static uint64_t notified_once_more(uint64_t state)
 {
     if (!(state & SLOT_NOTIFIED))
         return state | SLOT_NOTIFIED;
+    /* Written all the same: the proof in waker_table.h needs the write, not the count. */
     if ((state & SLOT_COALESCED_MASK) == SLOT_COALESCED_MASK)
-        /* Written all the same: the proof in waker_table.h needs the write, not the count. */
         return state;
     return state + SLOT_COALESCED;
 }

@@ -18,7 +18,7 @@ enum io_kind {
 enum io_state {
     IO_IDLE,
     IO_IN_FLIGHT,
-    IO_FINISHED, /* the kernel is done with it, its task does not know yet */
+    IO_FINISHED, /* the kernel is done with it; its task does not know yet */
     IO_DONE,
 };
 
@@ -27,18 +27,19 @@ struct reactor;
 struct reactor_backend {
     enum orr_reactor kind;
     int (*open)(struct reactor **out, const struct alloc *alloc, int bell);
-    void (*close)(struct reactor *reactor); /* closes what is the backend's, and frees the struct */
+    void (*close)(struct reactor *reactor); /* closes the backend, and frees the struct */
     int (*start)(struct reactor *reactor, struct orr_io *io);
     void (*cancel)(struct reactor *reactor, struct orr_io *io);
     int (*submit)(struct reactor *reactor);
     int (*wait)(struct reactor *reactor, uint64_t timeout_ns);
-    int (*fd)(struct reactor *reactor); /* a pollable descriptor, always the same, made when first asked for */
+    /* A pollable descriptor, always the same; made when first asked for. */
+    int (*fd)(struct reactor *reactor);
 };
 
 extern const struct reactor_backend reactor_uring;
 extern const struct reactor_backend reactor_epoll;
 
-/* What every backend's struct begins with. */
+/* The first member of every backend's struct. */
 struct reactor {
     const struct reactor_backend *backend;
     struct alloc alloc;

@@ -2,14 +2,14 @@
  * The reactor on epoll.  Reads and writes are tried first, without blocking, and wait for readiness
  * only when the kernel says EAGAIN.
  *
- * A descriptor has a watch: those who wait on it, in order, and what epoll has been told.  Watches
- * are armed for one shot, and stay registered but silent afterwards, so that waiting again costs
- * one system call.  epoll forgets a descriptor by itself when its file is closed; a watch finds out
- * when it arms the next time.  A stale event, for a file that is gone from under its number, is
- * told from a fresh one by the watch's generation.
+ * A descriptor has a watch: the operations that wait on it, in order, and what epoll has been told.
+ * Watches are armed for one shot, and stay registered but silent afterwards, so that waiting again
+ * costs one system call.  epoll forgets a descriptor by itself when its file is closed; a watch
+ * finds out when it arms the next time.  The watch's generation tells a stale event, for a file
+ * that its number names no more, from a fresh one.
  *
- * Waiting on a descriptor for which an event is due gives all who wait for it a try, oldest first;
- * who is not served waits on.
+ * When an event is due on a descriptor, all operations that wait for it are tried, oldest first;
+ * those that are not served go on waiting.
  */
 #include "base/chunks.h"
 #include "base/clock.h"
@@ -41,12 +41,13 @@ struct watch {
 struct epoll_reactor {
     struct reactor base;
     int fd;
-    bool watched;                       /* a host polls `fd`, so edges must be taken off it in every turn */
+    bool watched;                       /* a host polls `fd`: every turn clears its edges */
     unsigned waiting;                   /* operations in all watches together */
     struct watch *watches[CHUNK_COUNT]; /* by descriptor */
 };
 
-static const uint64_t bell_tag = ORR_NEVER; /* shared with the timer: both only have to end a wait */
+/* Shared with the timer: both only have to end a wait. */
+static const uint64_t bell_tag = ORR_NEVER;
 
 static struct epoll_reactor *epoll_of(struct reactor *reactor)
 {
@@ -84,7 +85,7 @@ static void epoll_close(struct reactor *reactor)
     alloc_free(&alloc, self, sizeof *self);
 }
 
-/* For a descriptor that has been watched. */
+/* The watch of a descriptor that has been watched before. */
 static struct watch *watch_at(struct epoll_reactor *self, int fd)
 {
     struct chunk_position at = chunk_position((uint32_t)fd);
@@ -119,7 +120,7 @@ static uint32_t wanted(const struct watch *watch)
     return events;
 }
 
-/* Tells epoll what the waiters of a watch want, if it does not know.  Negative errno. */
+/* Tells epoll what the operations of a watch want, if it does not know.  Negative errno. */
 static int arm(struct epoll_reactor *self, struct watch *watch, int fd)
 {
     uint32_t events = wanted(watch);
@@ -148,8 +149,8 @@ static ssize_t transfer(const struct orr_io *io, int flags)
 }
 
 /*
- * For what does not know RWF_NOWAIT: ready, it does not block, if one does not write more than it
- * promises to take.
+ * For files that do not know RWF_NOWAIT: a ready one does not block, if one does not write more
+ * than it promises to take.
  */
 static ssize_t transfer_when_ready(const struct orr_io *io)
 {
@@ -161,16 +162,20 @@ static ssize_t transfer_when_ready(const struct orr_io *io)
     return count < 0 ? -errno : count;
 }
 
-/* Without blocking, also where the descriptor is in blocking mode.  -EAGAIN if it would have to. */
+/*
+ * Transfers without blocking, even if the descriptor is in blocking mode.  -EAGAIN if it would
+ * block.
+ */
 static ssize_t try_transfer(const struct orr_io *io)
 {
+    /* An empty read or write means something to some files, but not as a vector. */
     if (!io->length)
-        return transfer_when_ready(io); /* nothing to read or write means something to some, but not as a vector */
+        return transfer_when_ready(io);
     ssize_t count = transfer(io, RWF_NOWAIT);
     return count == -EOPNOTSUPP ? transfer_when_ready(io) : count;
 }
 
-/* The error behind an event that is nothing but an error. */
+/* The error behind an event that has nothing but EPOLLERR. */
 static int error_behind(int fd)
 {
     int error = 0;
@@ -178,12 +183,12 @@ static int error_behind(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error ? -error : -EIO;
 }
 
-/* What a waiter gets for these events: a result, or -EAGAIN to wait on. */
+/* What an operation gets for these events: a result, or -EAGAIN to go on waiting. */
 static ssize_t serve(const struct orr_io *io, uint32_t events)
 {
     if (io->kind != IO_WAIT) {
         ssize_t result = try_transfer(io);
-        /* Waiting on would find the same error at once, for ever. */
+        /* To go on waiting would find the same error at once, for ever. */
         return result == -EAGAIN && !(events & io->events) ? error_behind(io->fd) : result;
     }
     uint32_t seen = events & (io->events | EPOLLERR | EPOLLHUP);
@@ -197,7 +202,7 @@ static void finish_waiting(struct epoll_reactor *self, struct orr_io *io, ssize_
     reactor_finish(&self->base, io, (int)result);
 }
 
-/* For a wait on a file that is always ready, but not for everything. */
+/* For a wait on a file that is always ready for some events, never for others. */
 static ssize_t always_ready(const struct orr_io *io)
 {
     uint32_t seen = io->events & (EPOLLIN | EPOLLOUT);
@@ -205,7 +210,7 @@ static ssize_t always_ready(const struct orr_io *io)
 }
 
 /*
- * epoll cannot watch this descriptor.  A file that is always ready is served at once; anything else
+ * Epoll cannot watch this descriptor.  A file that is always ready is served at once; anything else
  * fails.
  */
 static void serve_unwatched(struct epoll_reactor *self, struct orr_io *io, int error)
@@ -229,7 +234,7 @@ static int epoll_start(struct reactor *reactor, struct orr_io *io)
         return 0;
     }
     struct watch *watch = watch_at(self, io->fd);
-    /* Nobody overtakes those who wait already. */
+    /* Nothing overtakes the operations that wait already. */
     if (io->kind != IO_WAIT && list_empty(&watch->waiters)) {
         ssize_t result = try_transfer(io);
         if (result != -EAGAIN) {
@@ -251,8 +256,8 @@ static void epoll_cancel(struct reactor *reactor, struct orr_io *io)
     struct watch *watch = watch_at(self, io->fd);
     finish_waiting(self, io, -ECANCELED);
     /*
-     * The descriptor may be closed now and its number used again: do not count on what epoll was
-     * told.
+     * The descriptor may be closed now, and its number used again: what epoll was told does not
+     * count.
      */
     if (list_empty(&watch->waiters))
         watch->armed = 0;
@@ -298,7 +303,8 @@ static int epoll_block(int fd, struct epoll_event *events, uint64_t timeout_ns)
     if (count >= 0 || (errno != ENOSYS && errno != EPERM))
         return count;
     /*
-     * Before Linux 5.11, or where a filter does not know the call: whole milliseconds, rounded up.
+     * Before Linux 5.11, or where a seccomp filter refuses the call: whole milliseconds, rounded
+     * up.
      */
     uint64_t ms = timeout_ns / 1000000 + (timeout_ns % 1000000 != 0);
     return epoll_wait(fd, events, EVENTS_AT_ONCE, ms > 1u << 30 ? 1 << 30 : (int)ms);

@@ -98,7 +98,7 @@ static int open_timer(struct reactor *reactor)
 
 int reactor_show_deadline(struct reactor *reactor, uint64_t deadline)
 {
-    /* One that has passed is shown anew: its edge may have been taken off. */
+    /* A deadline that has passed is set again: its edge may have been cleared. */
     if (deadline == reactor->shown_deadline && (deadline == ORR_NEVER || deadline > clock_now()))
         return 0;
     if (reactor->timer_fd < 0) {
@@ -106,7 +106,7 @@ int reactor_show_deadline(struct reactor *reactor, uint64_t deadline)
         if (error)
             return error;
     }
-    /* All zeroes disarms, so a deadline at the very beginning of time is moved by a nanosecond. */
+    /* All zeroes would disarm the timer: a deadline of 0 is moved by a nanosecond. */
     struct itimerspec when = { .it_value = clock_timespec(deadline == ORR_NEVER ? 0 : deadline ? deadline : 1) };
     if (timerfd_settime(reactor->timer_fd, TFD_TIMER_ABSTIME, &when, NULL) < 0)
         return -errno;

@@ -1,13 +1,14 @@
 /*
- * A reactor carries a worker's I/O to the kernel and back.  One backend a file, behind a table of
- * functions; what can be seen from here is the same for all of them.
+ * A reactor carries a worker's I/O to the kernel and back.  Each backend is a file of its own,
+ * behind a table of functions; they all behave as described here.
  *
  * An operation is the caller's `orr_io`, in flight from reactor_start() until reactor_next_done()
- * gives it back; in between, struct and buffer are the kernel's or ours.  Every operation that was
- * started comes back exactly once, cancelled or not.  One that cannot be done comes back with its
- * error.
+ * gives it back; in between, struct and buffer belong to the reactor and the kernel.  Every
+ * operation that was started comes back exactly once, cancelled or not.  One that cannot be done
+ * comes back with its error.
  *
- * Belongs to the worker's owner: no call here is thread-safe, and none but reactor_wait() blocks.
+ * All of it belongs to the worker's owner: no call here is thread-safe, and none but reactor_wait()
+ * blocks.
  */
 #ifndef ORR_REACTOR_REACTOR_H
 #define ORR_REACTOR_REACTOR_H
@@ -16,8 +17,8 @@
 #include "reactor/backend.h"
 
 /*
- * Whoever waits is woken by an edge on `bell`.  AUTO tries io_uring, and falls back to epoll with a
- * line to the log.  Negative errno on failure.
+ * An edge on `bell` ends a wait.  AUTO tries io_uring, and falls back to epoll with a line in the
+ * log.  Negative errno.
  */
 int reactor_open(struct reactor **out, enum orr_reactor kind, const struct alloc *alloc, const struct log *log,
                  int bell);
@@ -30,7 +31,7 @@ static inline enum orr_reactor reactor_kind(const struct reactor *reactor)
     return reactor->backend->kind;
 }
 
-/* `io` says what is to be done.  -ENOMEM: not started. */
+/* Starts the operation that `io` describes.  -ENOMEM: not started. */
 static inline int reactor_start(struct reactor *reactor, struct orr_io *io)
 {
     io->state = IO_IN_FLIGHT;
@@ -45,7 +46,7 @@ static inline int reactor_start(struct reactor *reactor, struct orr_io *io)
     return error;
 }
 
-/* It comes back as always, and soon. */
+/* Cancels an operation.  It comes back as always, and soon. */
 static inline void reactor_cancel(struct reactor *reactor, struct orr_io *io)
 {
     if (io->cancelled || io->state != IO_IN_FLIGHT)
@@ -61,8 +62,8 @@ static inline int reactor_submit(struct reactor *reactor)
 }
 
 /*
- * Submits, waits up to `timeout_ns` (0: not at all, ORR_NEVER: without end) for the bell or for a
- * completion, and collects what has finished.  May return early.  Negative errno if the kernel
+ * Submits, waits for the bell or a completion for up to `timeout_ns` (0: not at all, ORR_NEVER:
+ * without end), and collects what has finished.  May return early.  Negative errno if the kernel
  * refuses for good.
  */
 int reactor_wait(struct reactor *reactor, uint64_t timeout_ns);
@@ -72,23 +73,21 @@ static inline bool reactor_has_done(const struct reactor *reactor)
     return !list_empty(&reactor->done);
 }
 
-/*
- * Whether anything is between its start and its return.  If not, a wait can only end by the bell.
- */
+/* Whether any operation is in flight.  If not, only the bell can end a wait. */
 static inline bool reactor_in_flight(const struct reactor *reactor)
 {
     return reactor->in_flight;
 }
 
-/* What has finished, oldest first, its `result` set; NULL if nothing has. */
+/* Takes the oldest finished operation, its `result` set; NULL if there is none. */
 struct orr_io *reactor_next_done(struct reactor *reactor);
 
 /* For the host's loop: readable when a wait would return at once.  Negative errno. */
 int reactor_fd(struct reactor *reactor);
 
 /*
- * From `deadline` on, a time of CLOCK_MONOTONIC, that descriptor is readable.  ORR_NEVER: not at
- * all.
+ * Makes that descriptor readable from `deadline` on, a time of CLOCK_MONOTONIC; ORR_NEVER for not
+ * at all.  Negative errno.
  */
 int reactor_show_deadline(struct reactor *reactor, uint64_t deadline);
 

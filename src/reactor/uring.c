@@ -3,8 +3,9 @@
  * the turn's end or with the wait; what has finished is read from shared memory.
  *
  * A request's user_data is its operation's address; the reactor's own address marks the bell, and 0
- * what nobody waits for.  An operation has one request in the kernel at a time, and is given back
- * only when that one has ended, so the kernel never holds a buffer that its owner has back.
+ * a request that nobody waits for.  An operation has one request in the kernel at a time, and is
+ * given back only when that request has ended, so the kernel never holds a buffer that its owner
+ * has back.
  *
  * A read or write on a descriptor in non-blocking mode may end with EAGAIN; then the operation
  * polls, and tries again.  Requests die with the thread that made them, and a host may move its
@@ -12,8 +13,8 @@
  * again.
  *
  * The bell is watched by a multishot poll, armed with the first wait.  A host that polls a
- * descriptor gets an epoll of bell and ring instead, because whatever completes on the ring
- * interrupts the host's own waiting.
+ * descriptor gets an epoll of bell and ring instead, because any completion on the ring interrupts
+ * the host's own waiting.
  */
 #include "base/clock.h"
 #include "reactor/backend.h"
@@ -31,16 +32,17 @@ enum {
 
 /* What an operation's request is for. */
 enum phase {
-    PHASE_NONE,   /* it has none: the ring was full, and it is in the backlog */
+    PHASE_NONE,   /* none: the ring was full, and the operation is in the backlog */
     PHASE_DIRECT, /* the operation itself */
     PHASE_POLL,   /* readiness, before the operation is tried again */
-    PHASE_LAST,   /* the operation itself, after readiness was nothing but an error: it is not waited for again */
+    /* The operation itself, after polling found nothing but an error: it is not polled again. */
+    PHASE_LAST,
 };
 
 struct uring_reactor {
     struct reactor base;
     struct io_uring ring;
-    struct orr_link backlog; /* operations that need a request, or a cancel request, when there is room */
+    struct orr_link backlog; /* operations that wait for room in the ring */
     bool bell_armed;
     int host_fd; /* -1 until asked for */
 };
@@ -57,8 +59,8 @@ static const unsigned needed_features = IORING_FEAT_NODROP | IORING_FEAT_RW_CUR_
 static int ring_open(struct io_uring *ring)
 {
     /*
-     * Completions wait for our next system call instead of interrupting; older kernels do not know
-     * how.
+     * Completions wait for our next system call and interrupt nothing; older kernels cannot do
+     * that.
      */
     struct io_uring_params params = { .flags = IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG };
     int error = io_uring_queue_init_params(RING_ENTRIES, ring, &params);
@@ -101,7 +103,7 @@ static void uring_close(struct reactor *reactor)
     alloc_free(&alloc, self, sizeof *self);
 }
 
-/* NULL if the ring is full, and stays so when the kernel is handed what is in it. */
+/* A free request; NULL if the ring is full even after the kernel was handed what is in it. */
 static struct io_uring_sqe *next_entry(struct uring_reactor *self)
 {
     struct io_uring_sqe *sqe = io_uring_get_sqe(&self->ring);
@@ -221,7 +223,7 @@ static void reap(struct uring_reactor *self)
     }
 }
 
-/* What a later call puts right by itself. */
+/* Errors that a later call mends by itself. */
 static int unless_passing(int error)
 {
     return error >= 0 || error == -EINTR || error == -ETIME || error == -EAGAIN || error == -EBUSY ? 0 : error;
@@ -234,11 +236,11 @@ static int uring_submit(struct reactor *reactor)
     if (!io_uring_sq_ready(&self->ring))
         return 0;
     int error = unless_passing(io_uring_submit(&self->ring));
-    reap(self); /* what could be done at once is done */
+    reap(self); /* some may have finished at once */
     return error;
 }
 
-/* The bell's edges, and the timer's, show on the host's descriptor until they are taken off. */
+/* Edges of the bell and the timer show on the host's descriptor until they are cleared. */
 static void take_edges(struct uring_reactor *self)
 {
     struct epoll_event events[3]; /* bell, timer, ring */

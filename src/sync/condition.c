@@ -1,10 +1,11 @@
 /*
- * A condition.  A wait of it has two parts: it is in the condition's line until it is notified or
+ * A condition.  A wait for it has two parts: it is in the condition's line until it is notified or
  * interrupted, then in the mutex's line until it has the mutex again.  It moves from one to the
- * other directly, so a notified task runs only when it can.  The second part cannot be interrupted.
+ * other directly, so a notified task runs only when it can have the mutex.  The second part cannot
+ * be interrupted.
  *
- * A notification belongs to whom it was given.  Should that task end before it has run, it passes
- * to another.
+ * A notification belongs to the task that it was given to.  If that task ends before it has run,
+ * the notification passes to another.
  */
 #include "sync/mutex.h"
 
@@ -12,10 +13,10 @@ struct orr_condition {
     struct primitive common; /* `granted`: waits in their second part */
 };
 
-/* What a wait is at: its `word`.  Its `value` is the mutex. */
+/* Which part a wait is in: its `word`.  Its `value` is the mutex. */
 enum part {
     UNNOTIFIED, /* in the condition's line */
-    NOTIFIED,   /* in the mutex's, or it has it */
+    NOTIFIED,   /* in the mutex's line, or it has the mutex */
     INTERRUPTED,
 };
 
@@ -24,7 +25,7 @@ static struct orr_mutex *mutex_of(const struct orr_wait *wait)
     return (struct orr_mutex *)(uintptr_t)wait->value;
 }
 
-/* The second part begins. */
+/* Begins the second part of a wait. */
 static void lock_again(struct orr_wait *wait, enum part part)
 {
     struct orr_condition *condition = wait->source;

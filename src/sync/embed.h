@@ -1,9 +1,8 @@
 /*
- * Primitives in memory of their user's, who knows how long they live: the userdata of a script, for
- * instance.  `size` bytes, zeroed or not, become a primitive of the calling thread's worker by
- * init, and are nobody's any more after end, which answers -EBUSY while somebody waits for it.
- * Ending what is zeroed, or was ended, does nothing.  Everything else as for those that
- * orr_..._new() made.
+ * Primitives in memory of their user, such as the userdata of a script.  init makes `size` bytes,
+ * zeroed or not, a primitive of the calling thread's worker.  end gives the memory back to the
+ * user, and answers -EBUSY while a task waits for the primitive.  Ending memory that is zeroed, or
+ * was ended, does nothing.  Everything else is as for primitives that orr_..._new() made.
  */
 #ifndef ORR_SYNC_EMBED_H
 #define ORR_SYNC_EMBED_H
@@ -17,7 +16,7 @@ int semaphore_init(struct orr_semaphore *semaphore, uint32_t permits);
 int mutex_init(struct orr_mutex *mutex);
 int condition_init(struct orr_condition *condition);
 
-/* `alloc` is where the items are. */
+/* `alloc` gets the memory for items. */
 int queue_init(struct orr_queue *queue, size_t capacity, void (*drop)(void *item), const struct alloc *alloc);
 
 int event_end(struct orr_event *event);

@@ -9,7 +9,7 @@ struct orr_event {
 /* How a wait was granted: its `value`. */
 enum {
     BY_SET,
-    BY_WAKE, /* one of so many */
+    BY_WAKE, /* by a wake of a limited number of waiters */
 };
 
 static bool wake_one(struct orr_event *event, uint64_t how)
@@ -20,7 +20,7 @@ static bool wake_one(struct orr_event *event, uint64_t how)
     return wait;
 }
 
-/* A wake that was meant for one of so many goes to the next. */
+/* A withdrawn wait hands its wake on to the next waiter. */
 static void event_withdraw(struct orr_wait *wait, bool granted)
 {
     struct orr_event *event = wait->source;

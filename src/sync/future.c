@@ -1,21 +1,21 @@
 /*
- * A future.  Those who wait for it are tasks of one worker, its home, and their line is touched on
- * that worker's thread only.  The rest is one word:
+ * A future.  The tasks that wait for it belong to one worker, its *owner*, and their line is
+ * touched on that worker's thread only.  The rest is one word:
  *
  *     PENDING -> WRITING -> DONE
  *
- * Whoever changes PENDING to WRITING is the one who completes it; the result is written, then DONE
- * is stored, with release, so whoever reads DONE with acquire reads the result.  If that is not the
- * home's own thread, the future then sends itself, as a letter, to the home, where those in line
- * are granted.
+ * The thread that changes PENDING to WRITING completes the future: it writes the result, then
+ * stores DONE with release, so a thread that reads DONE with acquire may read the result.  If it is
+ * not the owner's thread, the future then sends itself, as a letter, to the owner, which grants the
+ * waits in line.
  *
- * The home may have ended by then.  The letter goes to the worker's place, which is never freed: a
- * place without a holder refuses it, and another holder sees by the identity that it is meant for
- * somebody else.  So nothing of a runtime is touched when that is gone; the future itself lives by
- * its references, of which the letter is one, and so is every wait.
+ * The owner may have ended by then.  The letter goes to the worker's waker table, which is never
+ * freed: a table without a holder refuses it, and another holder sees by the identity that the
+ * letter is not for it.  So nothing of a runtime is touched after its end.  The future itself lives
+ * by its references: the letter holds one, and so does every wait.
  *
- * `foreign` futures are counted in the home from the time they are made until it has heard of their
- * end.  If it does not hear of it, it has ended before, and its count with it.
+ * `foreign` futures are counted in the owner from when they are made until the owner has heard of
+ * their end.  If it never hears of it, it has ended before, and its count with it.
  */
 #include "exec/await.h"
 #include "exec/runtime.h"
@@ -29,15 +29,15 @@ enum state {
 struct orr_future {
     struct mail mail;
     struct waker_table *table;
-    uint64_t home; /* the worker's identity */
+    uint64_t owner; /* the identity of the worker whose tasks may wait */
     struct alloc alloc;
     _Atomic unsigned references;
     _Atomic unsigned state;
     struct orr_result result;
 
-    /* The home's. */
+    /* The owner's thread only. */
     struct orr_link *line;
-    struct worker *counted; /* where it counts as foreign; NULL if it does not, or not any more */
+    struct worker *counted; /* the worker that counts it as foreign; NULL if none does */
 };
 
 static bool is_done(const struct orr_future *future)
@@ -45,13 +45,13 @@ static bool is_done(const struct orr_future *future)
     return atomic_load_explicit(&future->state, memory_order_acquire) == DONE;
 }
 
-static bool at_home(const struct orr_future *future)
+static bool on_owner_thread(const struct orr_future *future)
 {
-    return worker_current && worker_current->identity == future->home;
+    return worker_current && worker_current->identity == future->owner;
 }
 
 /*
- * On the home's thread: nothing is outstanding any more, and those in line have what they wait for.
+ * On the owner's thread: the future counts as foreign no more, and the waits in line are granted.
  */
 static void tell(struct orr_future *future)
 {
@@ -59,17 +59,18 @@ static void tell(struct orr_future *future)
     future->counted = NULL;
     while (wait_grant_first(&future->line))
         continue;
+    /* Its clock may have stood still for the future. */
     if (worker && atomic_fetch_sub(&worker->remote.foreign_futures, 1) == 1)
-        worker_nudge(runtime_worker(worker->runtime, 1)); /* whose clock may have stood still for it */
+        worker_nudge(runtime_worker(worker->runtime, 1));
 }
 
 static void arrives(struct worker *worker, struct mail *mail)
 {
     struct orr_future *future = container_of(mail, struct orr_future, mail);
-    if (worker->identity == future->home)
+    if (worker->identity == future->owner)
         tell(future);
     else
-        future->counted = NULL; /* in what is gone */
+        future->counted = NULL; /* that worker is gone */
     orr_future_unref(future);
 }
 
@@ -79,24 +80,24 @@ int orr_future_new(struct orr_runtime *rt, const struct orr_future_options *opti
     options = options ? options : &none;
     if (!runtime_valid(rt) || !out || options->worker > rt->worker_count)
         return -EINVAL;
-    struct worker *home = worker_current && worker_current->runtime == rt ? worker_current : runtime_worker(rt, 1);
+    struct worker *owner = worker_current && worker_current->runtime == rt ? worker_current : runtime_worker(rt, 1);
     if (options->worker != ORR_HERE)
-        home = runtime_worker(rt, options->worker);
-    bool ended = runtime_stopping(rt) || (home->number > 1 && !atomic_load(&home->shard->living));
-    bool cleaning_up = worker_current && worker_current == home && home->phase == WORKER_GRACE;
+        owner = runtime_worker(rt, options->worker);
+    bool ended = runtime_stopping(rt) || (owner->number > 1 && !atomic_load(&owner->shard->living));
+    bool cleaning_up = worker_current && worker_current == owner && owner->phase == WORKER_GRACE;
     if (ended && !cleaning_up)
         return -ESHUTDOWN;
     struct orr_future *future = alloc_zeroed(&rt->alloc, sizeof *future);
     if (!future)
         return -ENOMEM;
     future->mail.arrive = arrives;
-    future->table = home->table;
-    future->home = home->identity;
+    future->table = owner->table;
+    future->owner = owner->identity;
     future->alloc = rt->alloc;
     future->references = 1;
     if (options->foreign) {
-        future->counted = home;
-        atomic_fetch_add(&home->remote.foreign_futures, 1);
+        future->counted = owner;
+        atomic_fetch_add(&owner->remote.foreign_futures, 1);
     }
     *out = future;
     return 0;
@@ -120,12 +121,13 @@ static void dispose(struct orr_future *future)
 void orr_future_unref(struct orr_future *future)
 {
     /*
-     * Release, so that all that was done with it comes before its end; acquire in whoever ends it.
+     * Release: everything done with the future comes before its end.  Acquire: for the thread that
+     * ends it.
      */
     if (!future || atomic_fetch_sub_explicit(&future->references, 1, memory_order_acq_rel) != 1)
         return;
-    if (future->counted && at_home(future)) {
-        tell(future); /* given up: nothing is outstanding */
+    if (future->counted && on_owner_thread(future)) {
+        tell(future); /* nobody can complete it any more */
     } else if (future->counted) {
         atomic_store_explicit(&future->references, 1, memory_order_relaxed);
         if (waker_table_post(future->table, &future->mail.letter))
@@ -143,9 +145,9 @@ int orr_future_complete(struct orr_future *future, struct orr_result result)
                                                  memory_order_relaxed))
         return -EALREADY;
     future->result = result;
-    orr_future_ref(future); /* for the letter: whoever reads DONE may give up theirs */
+    orr_future_ref(future); /* for the letter: a thread that reads DONE may give up its own */
     atomic_store_explicit(&future->state, DONE, memory_order_release);
-    if (at_home(future))
+    if (on_owner_thread(future))
         tell(future);
     else if (waker_table_post(future->table, &future->mail.letter))
         return 0;
@@ -166,15 +168,18 @@ static void future_withdraw(struct orr_wait *wait, bool granted)
     orr_future_unref(future);
 }
 
-static const struct orr_wait_kind future_kind = { .name = "a future", .withdraw = future_withdraw };
+static const struct orr_wait_kind future_kind = { .name = "a future",
+                                                  .withdraw = future_withdraw,
+                                                  .ends_by_itself = true };
 
 int orr_future_wait(struct orr_task *task, struct orr_wait *wait, struct orr_future *future)
 {
     bool begun = wait && wait->state == WAIT_GRANTED;
-    int answer = future && task && future->home != task->worker->identity ? -EPERM
-                                                                          : wait_poll(task, wait, future, &future_kind);
+    int answer = future && task && future->owner != task->worker->identity
+                     ? -EPERM
+                     : wait_poll(task, wait, future, &future_kind);
     if (answer == 0 && begun)
-        orr_future_unref(future); /* the caller has its own */
+        orr_future_unref(future); /* the wait's reference; the caller has its own */
     if (answer != 1)
         return answer;
     if (is_done(future))

@@ -1,7 +1,7 @@
 /*
- * A mutex belongs to a task, or to a wait that it was granted to and that has not been picked up.
- * It observes its owner: should that end and not have unlocked it, the next in line gets it, and is
- * told.
+ * A mutex belongs to a task, or to a wait that it was granted to and that was not picked up.  It
+ * observes its owner: if the owner ends without unlocking it, the next in line gets the mutex, and
+ * is told.
  */
 #ifndef ORR_SYNC_MUTEX_H
 #define ORR_SYNC_MUTEX_H
@@ -10,20 +10,20 @@
 #include "sync/primitive.h"
 
 struct orr_mutex {
-    struct primitive common; /* the line: those who lock, and conditions that lock again */
-    struct orr_task *owner;  /* NULL if it is free; it has not picked it up while one is granted */
-    unsigned wanted;         /* by those who wait for a condition, and will lock it again */
+    struct primitive common; /* the line: tasks that lock, and conditions that lock again */
+    struct orr_task *owner;  /* NULL if free; has not picked it up while one is granted */
+    unsigned wanted;         /* waits for a condition that will lock it again */
     bool orphaned;           /* its last owner ended without unlocking it */
     struct orr_observer death;
 };
 
 /*
- * Hands it to the first in line, or to nobody.  A wait that was granted it, and is given up, does
- * the same.
+ * Hands the mutex to the first in line, or frees it.  Also for a wait that was granted the mutex
+ * and is withdrawn.
  */
 void mutex_pass_on(struct orr_mutex *mutex);
 
-/* 0, or -EOWNERDEAD, which is said once: how the new owner has come by it. */
+/* How the new owner got the mutex: 0, or -EOWNERDEAD, which is answered once. */
 static inline int mutex_news(struct orr_mutex *mutex)
 {
     bool orphaned = mutex->orphaned;

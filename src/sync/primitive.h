@@ -1,8 +1,8 @@
 /*
- * What events, semaphores, mutexes, conditions and queues have in common: each belongs to the
- * worker on whose thread it was made, is used on that thread only, and keeps a line of those who
- * wait.  So none of them needs an atomic operation. It is needed, and cannot be freed, while
- * somebody is in line, or was granted something and has not picked it up.
+ * What events, semaphores, mutexes, conditions and queues have in common.  Each belongs to the
+ * worker on whose thread it was made, is used on that thread only, and keeps a line of waits.  So
+ * none of them needs an atomic operation.  A primitive cannot be freed while a task is in line, or
+ * was granted something and has not picked it up.
  */
 #ifndef ORR_SYNC_PRIMITIVE_H
 #define ORR_SYNC_PRIMITIVE_H
@@ -10,16 +10,16 @@
 #include "exec/await.h"
 #include "sync/embed.h"
 
-/* The first member of each: so a wait's source is this, too. */
+/* The first member of each primitive, so that it is also the source of its waits. */
 struct primitive {
     struct worker *worker;
     struct orr_link *line;
-    unsigned granted; /* and not picked up */
+    unsigned granted; /* granted waits that were not picked up */
 };
 
 /*
- * Makes memory a primitive of the calling thread's worker, zeroed but for what is common.  -EINVAL,
- * -EPERM.
+ * Makes memory a primitive of the calling thread's worker; everything else in it is zeroed.
+ * -EINVAL, -EPERM.
  */
 static inline int primitive_init(void *memory, size_t size)
 {
@@ -32,7 +32,7 @@ static inline int primitive_init(void *memory, size_t size)
     return 0;
 }
 
-/* The same in new memory.  -ENOMEM, too. */
+/* Makes a primitive in new memory.  -EINVAL, -EPERM, -ENOMEM. */
 static inline int primitive_new(void *out, size_t size)
 {
     if (!out)
@@ -47,7 +47,7 @@ static inline int primitive_new(void *out, size_t size)
     return 0;
 }
 
-/* 0 if something may be done to it here and now.  -EINVAL if there is none, -EPERM. */
+/* 0 if the primitive may be used on this thread.  -EINVAL for NULL, -EPERM. */
 static inline int primitive_check(const void *primitive)
 {
     if (!primitive)
@@ -55,13 +55,13 @@ static inline int primitive_check(const void *primitive)
     return worker_current && ((const struct primitive *)primitive)->worker == worker_current ? 0 : -EPERM;
 }
 
-/* Whether there is one to end at all. */
+/* Whether the memory holds a primitive. */
 static inline bool primitive_lives(const void *primitive)
 {
     return primitive && ((const struct primitive *)primitive)->worker;
 }
 
-/* The same, for ending it: 0 for none, and -EBUSY. */
+/* 0 if the primitive may be ended on this thread, or is none.  -EPERM, -EBUSY. */
 static inline int primitive_check_end(const void *primitive)
 {
     const struct primitive *common = primitive;
@@ -69,14 +69,14 @@ static inline int primitive_check_end(const void *primitive)
     return error ? error : primitive && (common->line || common->granted) ? -EBUSY : 0;
 }
 
-/* It is nobody's any more. */
+/* Ends the primitive: the memory is its user's again. */
 static inline void primitive_end(void *primitive)
 {
     if (primitive)
         ((struct primitive *)primitive)->worker = NULL;
 }
 
-/* Frees one that has just been ended on its worker's thread: with 0, that is. */
+/* Frees the memory of a primitive whose end answered 0, on its worker's thread. */
 static inline int primitive_free(int ended, void *primitive, size_t size)
 {
     if (!ended && primitive)
@@ -84,7 +84,7 @@ static inline int primitive_free(int ended, void *primitive, size_t size)
     return ended;
 }
 
-/* What a wait function does first: wait_poll(), for a primitive of the task's worker. */
+/* The first step of a wait function: wait_poll(), for a primitive of the task's worker. */
 static inline int primitive_poll(struct orr_task *task, struct orr_wait *wait, void *primitive,
                                  const struct orr_wait_kind *kind)
 {
@@ -97,7 +97,7 @@ static inline int primitive_poll(struct orr_task *task, struct orr_wait *wait, v
     return answer;
 }
 
-/* Grants the first in a line of the primitive's; NULL if there is none. */
+/* Grants the first wait in a line of the primitive; NULL if there is none. */
 static inline struct orr_wait *primitive_grant_first(struct primitive *common, struct orr_link **line)
 {
     struct orr_wait *wait = wait_grant_first(line);

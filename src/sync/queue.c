@@ -1,15 +1,15 @@
 /*
- * A queue of items.  They are in a list of segments, so that a long queue never has to be moved,
- * and one empty segment is kept, so that a short one allocates nothing.
+ * A queue of items.  The items are in a list of segments, so that a long queue is never moved; one
+ * empty segment is kept, so that a short queue allocates nothing.
  *
  * An item stays in its segment until it is picked up.  A getter in line is granted the *right* to
- * one: `promised` counts those rights, there are never more of them than items, and whoever comes
- * fresh may only take what is not promised.  So an item need not be put back if its getter ends:
- * the right passes to the next in line.  (A getter that is polled without need may so be first to
- * pick up; items still leave in order.)
+ * one item: `promised` counts those rights, there are never more of them than items, and a getter
+ * that is not in line may only take an item that is not promised.  So no item is put back if its
+ * getter ends: the right passes to the next in line.  (A getter that is polled without need may so
+ * be first to pick up; items still leave in order.)
  *
- * A putter in line has its item with it.  `length` is at the capacity while there are any, unless
- * memory for a segment was not to be had; then its item is taken from the line when the segments
+ * A putter in line keeps its item.  `length` is at the capacity while there are putters in line,
+ * unless there was no memory for a segment; then the item is taken from the line when the segments
  * are empty.
  */
 #include "sync/primitive.h"
@@ -18,21 +18,21 @@ enum { SEGMENT_ITEMS = 62 };
 
 struct segment {
     struct segment *next;
-    size_t first; /* index of the oldest item; that of the newest is the queue's */
+    size_t first; /* index of the oldest item; the queue has that of the newest */
     void *items[SEGMENT_ITEMS];
 };
 
 struct orr_queue {
-    struct primitive common; /* the line: getters */
+    struct primitive common; /* its line: getters */
     struct orr_link *putters;
     size_t capacity; /* SIZE_MAX for no bound */
     size_t length;   /* items in segments */
-    size_t promised; /* of which so many are for getters that have not picked them up */
+    size_t promised; /* items promised to getters that have not picked them up */
     struct segment *head, *tail, *spare;
     size_t tail_used;
     bool closed;
     void (*drop)(void *item);
-    struct alloc alloc; /* of the segments */
+    struct alloc alloc; /* for the segments */
 };
 
 /* --- Segments --------------------------------------------------------------------------------- */
@@ -92,7 +92,7 @@ static void *pop(struct orr_queue *queue)
 
 /* --- Lines ------------------------------------------------------------------------------------ */
 
-/* Each item that is not promised, to the first getter in line. */
+/* Grants each item that is not promised to the first getter in line. */
 static void promise(struct orr_queue *queue)
 {
     while (queue->promised < queue->length && primitive_grant_first(&queue->common, &queue->common.line))
@@ -126,12 +126,12 @@ static bool take(struct orr_queue *queue, void **item)
     return true;
 }
 
-/* Nobody who waits to get will be served any more, once a closed queue is empty. */
+/* Ends all getters in line, once a closed queue is empty. */
 static void tell_getters(struct orr_queue *queue)
 {
     struct orr_wait *wait;
     while (queue->closed && !queue->length && (wait = primitive_grant_first(&queue->common, &queue->common.line)))
-        wait->value = true; /* the end */
+        wait->value = true; /* the queue has ended */
 }
 
 static void get_withdraw(struct orr_wait *wait, bool granted)
@@ -150,7 +150,7 @@ static void get_withdraw(struct orr_wait *wait, bool granted)
 
 static const struct orr_wait_kind get_kind = { .name = "queue get", .withdraw = get_withdraw };
 
-/* A putter that was granted has put its item; there is nothing to take back. */
+/* A granted putter has put its item; there is nothing to give back. */
 static void put_withdraw(struct orr_wait *wait, bool granted)
 {
     struct orr_queue *queue = wait->source;
@@ -246,7 +246,7 @@ int orr_queue_put(struct orr_task *task, struct orr_wait *wait, struct orr_queue
         return answer;
     }
     wait->value = (uintptr_t)item;
-    wait->word = false; /* whether it was turned away */
+    wait->word = false; /* becomes true if the queue refuses the item */
     return wait_in_line(task, wait, queue, &put_kind, &queue->putters);
 }
 
@@ -271,7 +271,7 @@ int orr_queue_get(struct orr_task *task, struct orr_wait *wait, struct orr_queue
         wait_at_once(wait);
         return answer;
     }
-    wait->value = false; /* whether it is the end */
+    wait->value = false; /* becomes true at the end of the queue */
     return wait_in_line(task, wait, queue, &get_kind, &queue->common.line);
 }
 
@@ -283,7 +283,7 @@ int orr_queue_close(struct orr_queue *queue)
     queue->closed = true;
     struct orr_wait *wait;
     while ((wait = primitive_grant_first(&queue->common, &queue->putters)))
-        wait->word = true; /* turned away */
+        wait->word = true; /* the queue refuses the item */
     tell_getters(queue);
     return 0;
 }

@@ -1,6 +1,6 @@
 /*
- * A semaphore.  `free` is 0 while anybody waits: a permit that is released goes straight to the
- * first in line, so nobody can come in between.
+ * A semaphore.  `free` is 0 while a task waits: a released permit goes straight to the first in
+ * line, so no other task can take it.
  */
 #include "sync/primitive.h"
 

@@ -9,10 +9,10 @@
 #include <errno.h>
 
 /*
- * Garbage by the dozen is worth a look, also if the owner sleeps.  So is the last timer of a shard
- * that has not many: somebody may be waiting for that.  The owner publishes its load before it
- * looks how many are scheduled, and we change that before we look at the load, so one of us sees
- * it.
+ * Whether garbage is worth waking the owner: when there are dozens of it, also if the owner sleeps;
+ * and when the last timer of a shard with few is cancelled, since somebody may be waiting for that.
+ * The owner publishes its load before it looks how many are scheduled; this thread changes that
+ * count before it looks at the load.  So one of them sees the other.
  */
 static void leave_garbage(struct timer_shard *shard)
 {
@@ -67,8 +67,7 @@ int timer_new(struct timers *timers, const struct orr_timer_options *what, struc
 }
 
 /*
- * Changes what is LINKED: at once if the shard is ours, else by letter if the wheel would be too
- * late.
+ * Restarts a LINKED timer: at once if the shard is ours; by letter if the wheel would be too late.
  */
 static uint64_t restart_linked(struct orr_timer *timer, uint64_t word, uint64_t deadline, bool *post)
 {
@@ -89,24 +88,25 @@ static uint64_t restart_linked(struct orr_timer *timer, uint64_t word, uint64_t 
     return word;
 }
 
-/* Finds a shard for what is in none: ours, or another's, by letter. */
-static uint64_t start_homeless(struct orr_timer *timer, uint64_t word, uint64_t deadline, bool *post)
+/* Starts a timer that is in no shard: in ours, or in another by letter. */
+static uint64_t start_in_no_shard(struct orr_timer *timer, uint64_t word, uint64_t deadline, bool *post)
 {
     struct timer_shard *shard = timer_shard_current;
     word &= ~TIMER_GUEST;
     if (shard && shard->timers == timer->timers && atomic_load_explicit(&shard->living, memory_order_relaxed)) {
         wheel_insert(&shard->wheel, &timer->entry, deadline);
-        shard->stirred = true;
+        shard->changed = true;
         return timer_with_shard(word, shard) | TIMER_LINKED;
     }
     *post = true;
     shard = timers_least_loaded(timer->timers);
-    atomic_fetch_add_explicit(&shard->load, 1, memory_order_relaxed); /* until its owner publishes the true count */
+    /* Until its owner publishes the true count. */
+    atomic_fetch_add_explicit(&shard->load, 1, memory_order_relaxed);
     return timer_with_shard(word, shard) | TIMER_POSTED;
 }
 
 /*
- * A timer that was freed while its callback runs is over.  A local one needs a worker, and one that
+ * A timer that was freed while its callback runs cannot start.  A local timer needs a worker that
  * lives.
  */
 static int may_start(const struct orr_timer *timer, uint64_t word)
@@ -137,12 +137,16 @@ int orr_timer_start_at(struct orr_timer *timer, uint64_t deadline, uint64_t repe
     }
     atomic_store_explicit(&timer->deadline, deadline, memory_order_relaxed);
     timer->repeat = repeat;
+    /*
+     * A timer that is SCHEDULED but not LINKED is on its way, or due and waiting for its own callback:
+     * it is found there with the new time.
+     */
     if (word & TIMER_LINKED)
         word = restart_linked(timer, word, deadline, &post);
-    else if (word & TIMER_SCHEDULED) /* on its way, or due and waiting for its own callback: found with the new time */
+    else if (word & TIMER_SCHEDULED)
         count_rearm(timers_shard(timers, timer_shard_number(word)), false);
     else if (!(word & TIMER_POSTED))
-        word = start_homeless(timer, word, deadline, &post);
+        word = start_in_no_shard(timer, word, deadline, &post);
     struct timer_shard *shard = timers_shard(timers, timer_shard_number(word));
     if (!(word & TIMER_SCHEDULED))
         timer_count(shard, shard == timer_shard_current, 1);
@@ -182,7 +186,7 @@ static bool cancel_own(struct timer_shard *shard, struct orr_timer *timer)
         return false;
     }
     wheel_remove(&shard->wheel, &timer->entry);
-    shard->stirred = true;
+    shard->changed = true;
     timer_count(shard, true, -1);
     if (word & TIMER_RUNNING)
         word |= TIMER_STOPPED;
@@ -190,14 +194,15 @@ static bool cancel_own(struct timer_shard *shard, struct orr_timer *timer)
     return true;
 }
 
-/* Another's shard: by the word alone. */
+/* Cancels a timer in another's shard, by the word alone. */
 static bool cancel_foreign(struct timer_shard *shard, struct orr_timer *timer, uint64_t word)
 {
     uint64_t next = (word & ~TIMER_SCHEDULED) + TIMER_GENERATION;
     if (word & TIMER_RUNNING)
         next |= TIMER_STOPPED;
     /*
-     * Release and acquire: what fires later sees what we did before, and we see what fired before.
+     * Release and acquire: a timer that fires later sees what we did before, and we see what fired
+     * before.
      */
     if (!atomic_compare_exchange_strong_explicit(&timer->word, &word, next, memory_order_acq_rel, memory_order_relaxed))
         return false;
@@ -256,7 +261,7 @@ void orr_timer_free(struct orr_timer *timer)
     uint64_t word = timer_lock(timer) | TIMER_FREED | TIMER_STOPPED;
     struct timer_shard *shard = timers_shard(timer->timers, timer_shard_number(word));
     if (word & TIMER_LINKED && shard == timer_shard_current) {
-        wheel_remove(&shard->wheel, &timer->entry); /* somebody else had cancelled it */
+        wheel_remove(&shard->wheel, &timer->entry); /* another thread had cancelled it */
         counter_add(&shard->scrubbed, 1);
         word &= ~TIMER_LINKED;
     }

@@ -4,7 +4,7 @@
 
 #include "time/timer.h"
 
-/* Makes a timer of options that have been checked.  -ENOMEM. */
+/* Makes a timer from options that have been checked.  -ENOMEM. */
 int timer_new(struct timers *timers, const struct orr_timer_options *what, struct orr_timer **out);
 
 #endif

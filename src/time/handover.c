@@ -22,7 +22,7 @@ uint64_t timers_count_at(struct orr_timer *timer, uint64_t word, struct timer_sh
 
 struct timer_shard *timers_least_loaded(struct timers *timers)
 {
-    struct timer_shard *best = timers_limbo(timers);
+    struct timer_shard *best = timers_unowned(timers);
     uint64_t least = UINT64_MAX;
     for (unsigned i = 0; i < timers->shard_count; i++) {
         struct timer_shard *shard = timers_shard(timers, i);
@@ -36,7 +36,7 @@ struct timer_shard *timers_least_loaded(struct timers *timers)
 }
 
 /*
- * Worker 1 listens to its bell before it looks whether anything is in transit: so either it sees
+ * Worker 1 listens to its bell before it looks whether anything is in transit.  So either it sees
  * that nothing is, or it is rung.
  */
 void timers_arrived(struct timers *timers, uint64_t count)
@@ -54,8 +54,9 @@ void timers_recall(struct timers *timers)
 
 bool timers_post(struct timers *timers, struct timer_shard *shard, struct orr_timer *timer)
 {
-    struct bell *bell = shard->bell; /* whoever has the letter may fire and free the timer, and then the timers */
-    if (shard == timers_limbo(timers) || !mailbox_post(&shard->mailbox, &timer->letter))
+    /* The receiver of the letter may fire and free the timer, and then the timers. */
+    struct bell *bell = shard->bell;
+    if (shard == timers_unowned(timers) || !mailbox_post(&shard->mailbox, &timer->letter))
         return timers_orphan(timers, timer);
     bell_ring(bell);
     return true;
@@ -73,11 +74,12 @@ void timers_unpost(struct orr_timer *timer)
 
 bool timers_orphan(struct timers *timers, struct orr_timer *timer)
 {
-    timers_retain(timers); /* as in timers_post() */
+    timers_retain(timers); /* see timers_post() */
     atomic_fetch_add(&timers->in_transit, 1);
     uint64_t word = timer_lock(timer);
-    if (!(word & TIMER_LINKED)) /* else its shard is closing, and about to send it away */
-        word = timers_count_at(timer, word, timers_limbo(timers));
+    /* A LINKED one is in a closing shard, which is about to send it away. */
+    if (!(word & TIMER_LINKED))
+        word = timers_count_at(timer, word, timers_unowned(timers));
     timer_unlock(timer, word);
     bool posted = mailbox_post(&timers->orphans, &timer->letter);
     if (posted)

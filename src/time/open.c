@@ -11,7 +11,8 @@ enum { LINE = 64 };
 
 static size_t timers_size(unsigned shards)
 {
-    return sizeof(struct timers) + (shards + 1) * sizeof(struct timer_shard) + LINE; /* with the limbo */
+    unsigned with_unowned = shards + 1;
+    return sizeof(struct timers) + with_unowned * sizeof(struct timer_shard) + LINE;
 }
 
 int timers_open(struct timers **out, const struct timers_config *config)
@@ -28,7 +29,7 @@ int timers_open(struct timers **out, const struct timers_config *config)
     timers->alloc = config->alloc;
     timers->log = config->log;
     timers->wake = config->wake;
-    timers->rouse = config->rouse;
+    timers->sleep_over = config->sleep_over;
     timers->need_service = service_need;
     timers->references = 1;
     timers->clock = config->clock;
@@ -37,8 +38,8 @@ int timers_open(struct timers **out, const struct timers_config *config)
     pthread_mutex_init(&timers->lock, NULL);
     for (unsigned i = 0; i < config->shards; i++)
         shard_open(timers_shard(timers, i), timers, i, timers_now(timers));
-    timers_limbo(timers)->timers = timers;
-    timers_limbo(timers)->number = config->shards;
+    timers_unowned(timers)->timers = timers;
+    timers_unowned(timers)->number = config->shards;
     *out = timers;
     return 0;
 }
@@ -52,7 +53,7 @@ bool timers_idle(struct timers *timers)
     for (;;) {
         uint64_t moves = atomic_load(&timers->moves);
         int64_t sum = 0;
-        for (unsigned i = 0; i <= timers->shard_count; i++) /* with the limbo */
+        for (unsigned i = 0; i <= timers->shard_count; i++) /* and the unowned shard */
             sum += timer_scheduled(timers_shard(timers, i));
         if (sum != 0 || atomic_load(&timers->moves) == moves)
             return sum == 0;

@@ -8,16 +8,16 @@
 #include <string.h>
 
 enum {
-    TICK_NS = 1000000,        /* how fresh published times are kept */
-    WANTED_NS = 100 * TICK_NS /* for so long after somebody has read one */
+    TICK_NS = 1000000,        /* published times are at most this old */
+    WANTED_NS = 100 * TICK_NS /* kept fresh for this long after they were read */
 };
 
 /*
- * A shard weighs what is in its wheel: timers that are to fire, and garbage, which others have
- * cancelled and the owner has not removed yet. An owner that has much of that has been too busy to
- * scrub, or is about to, at the price of a look at every entry: what is handed to it would fire
- * late, and be looked at in vain.  So a dirty wheel gets nothing new until the others weigh as
- * much, or it has been cleaned.
+ * The weight of a shard is what is in its wheel: timers that will fire, and garbage, which others
+ * have cancelled and the owner has not removed yet.  An owner with much garbage has been too busy
+ * to scrub, or is about to look at every entry: timers handed to it would fire late, and be looked
+ * at in vain.  So a shard with much garbage gets nothing new until the others weigh as much, or it
+ * has been cleaned.
  */
 static void weigh(struct timers *timers)
 {
@@ -27,7 +27,7 @@ static void weigh(struct timers *timers)
     }
 }
 
-/* The lightest of those that are attended; NULL if there is none. */
+/* The lightest attended shard; NULL if there is none. */
 static struct timer_shard *choose(struct timers *timers)
 {
     struct timer_shard *best = NULL;
@@ -42,8 +42,8 @@ static struct timer_shard *choose(struct timers *timers)
 }
 
 /*
- * The letter is ours: the timer is linked nowhere; or where its shard, which is closing, is about
- * to send it away.
+ * The letter is ours: the timer is in no wheel, or in that of a closing shard, which is about to
+ * send it away.
  */
 static void count_at(struct letter *letter, struct timer_shard *shard)
 {
@@ -52,7 +52,9 @@ static void count_at(struct letter *letter, struct timer_shard *shard)
     timer_unlock(timer, word & TIMER_LINKED ? word : timers_count_at(timer, word, shard) | TIMER_GUEST);
 }
 
-/* To the lightest; should that close, or be left alone, this very moment, to the next. */
+/*
+ * Sends a timer to the lightest shard; to the next if that closes or is left alone at this moment.
+ */
 static bool hand_over(struct timers *timers, struct letter *letter)
 {
     struct timer_shard *shard;
@@ -62,11 +64,11 @@ static bool hand_over(struct timers *timers, struct letter *letter)
         if (shard_send(shard, letter))
             return true;
     }
-    count_at(letter, timers_limbo(timers));
+    count_at(letter, timers_unowned(timers));
     return false;
 }
 
-/* Gives timers to shards that are attended; what nobody takes is held. */
+/* Gives timers to attended shards; holds those that no shard takes. */
 static void hand_on(struct timers *timers, struct letter *letter, bool in_transit)
 {
     if (letter)
@@ -85,9 +87,9 @@ static void hand_on(struct timers *timers, struct letter *letter, bool in_transi
 }
 
 /*
- * Tries again with what is held, while there is a shard that could take it.  A shard that has
- * become attended has said so before it looked whether anything is held; and here, that is counted
- * before we look for such a shard.
+ * Tries again with the held timers, while a shard could take them.  A shard that becomes attended
+ * says so before it looks whether anything is held; here, held timers are counted before we look
+ * for such a shard.  So one sees the other.
  */
 static void hand_on_held(struct timers *timers)
 {
@@ -99,7 +101,10 @@ static void hand_on_held(struct timers *timers)
     }
 }
 
-/* Refreshes the times of workers in a long turn, and nudges those that are past a deadline. */
+/*
+ * Refreshes the published times of workers in a long turn, and nudges workers that are past a
+ * deadline.
+ */
 static void publish_times(struct timers *timers, uint64_t now)
 {
     for (unsigned i = 0; i < timers->shard_count; i++) {
@@ -107,9 +112,7 @@ static void publish_times(struct timers *timers, uint64_t now)
         if (!atomic_load_explicit(&shard->turning, memory_order_relaxed))
             continue;
         uint64_t published = atomic_load_explicit(&shard->now, memory_order_relaxed);
-        /*
-         * Its owner may publish a later reading meanwhile; an earlier one must not take its place.
-         */
+        /* Its owner may publish a later reading meanwhile; an earlier one must not overwrite it. */
         while (published < now && !atomic_compare_exchange_weak_explicit(&shard->now, &published, now,
                                                                          memory_order_relaxed, memory_order_relaxed))
             continue;
@@ -118,7 +121,7 @@ static void publish_times(struct timers *timers, uint64_t now)
     }
 }
 
-/* Sleeps until the next tick, or without end if nobody wants any. */
+/* Sleeps until the next tick, or without end if no tick is wanted. */
 static void sleep_until_needed(struct timers *timers, bool ticking)
 {
     bell_listen(&timers->bell, BELL_FUTEX);

@@ -11,7 +11,7 @@ static struct orr_timer *timer_of_entry(struct wheel_entry *entry)
     return container_of(entry, struct orr_timer, entry);
 }
 
-/* Only the word may be read of what is not known to be a timer. */
+/* An entry may be a sleeper's: then only the word may be read. */
 static bool is_sleeper(struct wheel_entry *entry)
 {
     return timer_load(timer_of_entry(entry)) & TIMER_SLEEPER;
@@ -26,9 +26,9 @@ static struct orr_timer *timer_of_letter(struct letter *letter)
 
 /*
  * The service holds timers while no shard is attended.  It counts them as held, then looks once
- * more whether a shard is attended; we say that we are, then look whether it holds any.  All of it
- * is sequentially consistent, so one of us sees the other.  Until the service has seen to it, they
- * are in transit, and a virtual clock stands still.
+ * more whether a shard is attended; this function says that the shard is attended, then looks
+ * whether the service holds any.  All of it is sequentially consistent, so one sees the other.
+ * Until the service has handed them on, they are in transit, and a virtual clock stands still.
  */
 void shard_attend(struct timer_shard *shard)
 {
@@ -51,15 +51,15 @@ static void stop_attending(struct timer_shard *shard)
 
 /*
  * The service says that it sends, then looks whether the shard is attended; the owner says that it
- * is not, then looks whether the service sends.  All four are sequentially consistent: so either
+ * is not, then looks whether the service sends.  All four are sequentially consistent.  So either
  * the service sees that nobody attends, and does not post; or the owner sees that it sends, waits
- * for the few instructions that it takes, and finds the letter.
+ * the few instructions that this takes, and finds the letter.
  */
 bool shard_send(struct timer_shard *shard, struct letter *letter)
 {
     atomic_store(&shard->sending, true);
     bool sent = atomic_load(&shard->attended) && mailbox_post(&shard->mailbox, letter);
-    /* Release: whoever sees this finds the letter.  Pairs with the load below. */
+    /* Release: a thread that reads this finds the letter.  Pairs with the load below. */
     atomic_store_explicit(&shard->sending, false, memory_order_release);
     if (sent)
         bell_ring(shard->bell);
@@ -72,7 +72,7 @@ static void wait_for_service(struct timer_shard *shard)
         if (tries % 64)
             cpu_relax();
         else
-            sched_yield(); /* it has lost its core */
+            sched_yield(); /* the service has lost its core */
     }
 }
 
@@ -102,31 +102,38 @@ uint64_t shard_pending(struct timer_shard *shard)
 
 bool shard_comes_to_rest(struct timer_shard *shard)
 {
-    if (!shard->stirred)
+    if (!shard->changed)
         return false;
-    /* Before it is looked at again: see leave_garbage() in timer.c. */
+    /* Published before the count is read again: see leave_garbage() in control.c. */
     atomic_store(&shard->load, shard_pending(shard));
+    /*
+     * It stays changed: the thread that cancelled the last timer may not have counted that yet,
+     * and rings when it has.
+     */
     if (timer_scheduled(shard) > 0)
-        return false; /* stirred it stays: whoever cancelled the last may not have counted it yet, and rings when it has */
-    shard->stirred = false;
+        return false;
+    shard->changed = false;
     return true;
 }
 
-/* The entry of a timer that somebody cancelled is out of the wheel.  The timer is locked. */
+/* The entry of a cancelled timer is out of the wheel.  The timer is locked. */
 static void collect_garbage(struct timer_shard *shard, struct orr_timer *timer, uint64_t word)
 {
-    shard->stirred = true;
+    shard->changed = true;
     counter_add(&shard->scrubbed, 1);
     word &= ~TIMER_LINKED;
     timer_unlock(timer, word);
     timer_settle(timer, word);
 }
 
-/* For entries met on the way, out of the wheel for the moment: releases garbage, keeps all else. */
+/*
+ * Shown each entry on the way, which is out of the wheel for the moment: releases garbage, keeps
+ * all else.
+ */
 static bool keep_unless_garbage(void *data, struct wheel_entry *entry)
 {
     struct orr_timer *timer = timer_of_entry(entry);
-    uint64_t word = timer_load(timer); /* a sleeper's is always scheduled */
+    uint64_t word = timer_load(timer); /* a sleeper is always scheduled */
     if (word & (TIMER_SCHEDULED | TIMER_LOCKED) || !timer_try_lock(timer, &word))
         return true;
     if (word & TIMER_SCHEDULED) {
@@ -137,7 +144,7 @@ static bool keep_unless_garbage(void *data, struct wheel_entry *entry)
     return false;
 }
 
-/* Puts a scheduled timer, locked, in no wheel, into this one, wherever it counted before. */
+/* Puts a scheduled, locked timer that is in no wheel into this one, wherever it counted before. */
 static uint64_t settle_in(struct timer_shard *shard, struct orr_timer *timer, uint64_t word)
 {
     timers_move_count(timers_shard(shard->timers, timer_shard_number(word)), shard);
@@ -148,9 +155,10 @@ static uint64_t settle_in(struct timer_shard *shard, struct orr_timer *timer, ui
 static void receive_one(struct timer_shard *shard, struct orr_timer *timer)
 {
     uint64_t word = timer_lock(timer) & ~TIMER_POSTED;
-    shard->stirred = true;
+    shard->changed = true;
     if (word & TIMER_LINKED && timer_shard_number(word) != shard->number) {
-        timer_unlock(timer, word); /* its shard closed before the letter came there, and is about to send it away */
+        /* Its shard closed before the letter came there, and is about to send it away. */
+        timer_unlock(timer, word);
         return;
     }
     if (word & TIMER_LINKED) {
@@ -183,7 +191,10 @@ void shard_receive(struct timer_shard *shard)
     receive(shard, SHARD_LETTERS);
 }
 
-/* The timer is locked, and counts here.  Its next time, if it repeats; else it counts no more. */
+/*
+ * Sets a locked timer that counts here to its next time, if it repeats; otherwise it counts no
+ * more.
+ */
 static uint64_t repeat_or_rest(struct timer_shard *shard, struct orr_timer *timer, uint64_t word, uint64_t now)
 {
     if (!timer->repeat || word & TIMER_STOPPED) {
@@ -195,7 +206,7 @@ static uint64_t repeat_or_rest(struct timer_shard *shard, struct orr_timer *time
     return settle_in(shard, timer, timer_with_shard(word, shard)) | TIMER_SCHEDULED;
 }
 
-/* While it runs, the timer counts here; and once more if it is started meanwhile, by whomever. */
+/* Runs the callback.  Meanwhile the timer counts here, and once more if any thread starts it. */
 static void call_back(struct timer_shard *shard, struct orr_timer *timer, uint64_t word, uint64_t now)
 {
     timer_unlock(timer, word | TIMER_RUNNING);
@@ -206,28 +217,32 @@ static void call_back(struct timer_shard *shard, struct orr_timer *timer, uint64
     else
         word = repeat_or_rest(shard, timer, word, now);
     if (word & TIMER_SCHEDULED && !(word & (TIMER_LINKED | TIMER_POSTED)))
-        word = settle_in(shard, timer, word); /* it was due elsewhere, and waited for us */
+        word = settle_in(shard, timer, word); /* it was due in another shard, and waited for us */
     word &= ~TIMER_STOPPED;
     timer_unlock(timer, word);
     timer_settle(timer, word);
 }
 
-/* An entry that was due has been taken from the wheel.  The timer is locked. */
+/* Fires a due entry that was taken from the wheel.  The timer is locked. */
 static void fire_one(struct timer_shard *shard, struct orr_timer *timer, uint64_t word, uint64_t now)
 {
-    shard->stirred = true;
+    shard->changed = true;
     if (!(word & TIMER_SCHEDULED)) {
         collect_garbage(shard, timer, word);
         return;
     }
     uint64_t deadline = atomic_load_explicit(&timer->deadline, memory_order_relaxed);
     if (deadline > now) {
-        wheel_insert(&shard->wheel, &timer->entry, deadline); /* re-armed for later since */
+        wheel_insert(&shard->wheel, &timer->entry, deadline); /* it was re-armed for later */
         timer_unlock(timer, word);
         return;
     }
     if (word & TIMER_RUNNING) {
-        timer_unlock(timer, word & ~TIMER_LINKED); /* on another worker, which takes it over when that returns */
+        /*
+         * Its callback runs on another worker, which takes the timer over when the callback
+         * returns.
+         */
+        timer_unlock(timer, word & ~TIMER_LINKED);
         return;
     }
     counter_add(&shard->fired, 1);
@@ -242,15 +257,15 @@ static void fire_one(struct timer_shard *shard, struct orr_timer *timer, uint64_
     shard->timers->wake(waker);
 }
 
-static void rouse(struct timer_shard *shard, struct sleeper *sleeper, uint64_t now)
+static void sleep_over(struct timer_shard *shard, struct sleeper *sleeper, uint64_t now)
 {
     unsigned part_of = (unsigned)(sleeper->word / TIMER_GENERATION);
-    shard->stirred = true;
+    shard->changed = true;
     sleeper->word = 0;
     timer_count(shard, true, -1);
     counter_add(&shard->fired, 1);
     histogram_add(&shard->lateness, now - sleeper->entry.deadline);
-    shard->timers->rouse(sleeper, part_of);
+    shard->timers->sleep_over(sleeper, part_of);
 }
 
 void shard_fire(struct timer_shard *shard, uint64_t now, unsigned fires)
@@ -259,11 +274,12 @@ void shard_fire(struct timer_shard *shard, uint64_t now, unsigned fires)
     while ((entry = wheel_pop(&shard->wheel, now, &fires, keep_unless_garbage, shard))) {
         uint64_t word;
         if (is_sleeper(entry)) {
-            rouse(shard, container_of(entry, struct sleeper, entry), now);
+            sleep_over(shard, container_of(entry, struct sleeper, entry), now);
             continue;
         }
         if (!timer_try_lock(timer_of_entry(entry), &word)) {
-            wheel_put_back(&shard->wheel, entry); /* whoever has the lock is changing it: look again in the next turn */
+            /* The thread that has the lock is changing the timer: look again in the next turn. */
+            wheel_put_back(&shard->wheel, entry);
             return;
         }
         fire_one(shard, timer_of_entry(entry), word, now);
@@ -290,16 +306,17 @@ void shard_scrub(struct timer_shard *shard)
 }
 
 /*
- * For a timer that is still to fire, locked, in no wheel: off to the service.  A local one has
+ * Sends a locked timer that is still to fire, and in no wheel, to the service.  A local one has
  * nowhere to go.
  */
 static void send_away(struct timer_shard *shard, struct orr_timer *timer, uint64_t word)
 {
     if (!(word & TIMER_LOCAL))
-        word = timers_count_at(timer, word & ~TIMER_GUEST, timers_limbo(shard->timers));
+        word = timers_count_at(timer, word & ~TIMER_GUEST, timers_unowned(shard->timers));
     timer_unlock(timer, word | TIMER_POSTED);
+    /* Its letter is on the way already: this shard refused it, so it went to the service. */
     if (word & TIMER_POSTED)
-        return; /* its letter is on the way already: refused here, it went to the service */
+        return;
     if (word & TIMER_LOCAL || !timers_orphan(shard->timers, timer)) {
         timers_complete_as_cancelled(shard->timers, timer);
         return;
@@ -307,11 +324,12 @@ static void send_away(struct timer_shard *shard, struct orr_timer *timer, uint64
     counter_add(&shard->migrated, 1);
 }
 
-/* What is shown is out of the wheel for the moment: it stays out if it is sent away. */
+/* Shown each entry, which is out of the wheel for the moment: it stays out if it is sent away. */
 static bool keep_unless_guest(void *data, struct wheel_entry *entry)
 {
     struct orr_timer *timer = timer_of_entry(entry);
-    if (!(timer_load(timer) & TIMER_GUEST)) /* a sleeper's word has the flags of a local timer: never this one */
+    /* A sleeper's word has the flags of a local timer, never this one. */
+    if (!(timer_load(timer) & TIMER_GUEST))
         return true;
     uint64_t word = timer_lock(timer);
     if (word & TIMER_SCHEDULED)
@@ -324,8 +342,12 @@ static bool keep_unless_guest(void *data, struct wheel_entry *entry)
 void shard_unattend(struct timer_shard *shard)
 {
     bool attended = atomic_load_explicit(&shard->attended, memory_order_relaxed);
+    /*
+     * No other shard is attended: the timers are as well off here as elsewhere, and need not
+     * come again for the next turn.
+     */
     if (!attended || atomic_load(&shard->timers->attended_shards) == 1)
-        return; /* nobody else turns: all is as well off here as elsewhere, and need not come again for the next turn */
+        return;
     stop_attending(shard);
     wait_for_service(shard);
     receive(shard, UINT_MAX);
@@ -334,12 +356,12 @@ void shard_unattend(struct timer_shard *shard)
     if (!shard->has_guests)
         return;
     shard->has_guests = false;
-    shard->stirred = true;
+    shard->changed = true;
     wheel_visit(&shard->wheel, keep_unless_guest, shard);
     shard_publish(shard, timers_now(shard->timers), false);
 }
 
-/* No sleeper is left: whose tasks they were have ended. */
+/* No sleeper is left: the tasks have ended. */
 void shard_close(struct timer_shard *shard)
 {
     atomic_store_explicit(&shard->living, false, memory_order_release);

@@ -9,34 +9,36 @@
 
 enum {
     SHARD_LETTERS = 1024,          /* timers received in a turn, at most */
-    SHARD_FIRES = 1024,            /* timers taken in a turn, at most, while nothing else limits them */
-    SHARD_SCRUB_TURNS = 16,        /* short turns are many, and looking costs: one in so many looks for garbage */
-    SHARD_SCRUB_STEPS = 16,        /* entries looked at then */
-    SHARD_SCRUB_HARD_STEPS = 2048, /* the same, when garbage has got the upper hand */
-    SHARD_GARBAGE_SHARE = 8,       /* which it has when it is more than one part in so many */
+    SHARD_FIRES = 1024,            /* timers fired in a turn, at most */
+    SHARD_SCRUB_TURNS = 16,        /* one turn in this many looks for garbage: looking costs */
+    SHARD_SCRUB_STEPS = 16,        /* entries looked at in such a turn */
+    SHARD_SCRUB_HARD_STEPS = 2048, /* entries looked at when there is much garbage */
+    SHARD_GARBAGE_SHARE = 8,       /* much: more than one entry in this many */
 };
 
 void shard_open(struct timer_shard *shard, struct timers *timers, unsigned number, uint64_t now);
 
 /*
- * Somebody turns the shard's owner from now on; or nobody does.  Then the timers that the time
- * service has sent here go back to it, and it hands them on.  But if no other shard is attended,
- * this one stays so: there is no better place.  The owner's thread, or before there is one.
+ * The shard is attended from now on: somebody turns its owner; or it is not.  When it is not any
+ * more, the timers that the time service has sent here go back to it, and it hands them on.  But if
+ * no other shard is attended, they stay: there is no better shard.  The owner, or before there is
+ * one.
  */
 void shard_attend(struct timer_shard *shard);
 void shard_unattend(struct timer_shard *shard);
 
 /*
- * Posts a letter if the shard is attended.  False if it did not: the letter is the caller's still.
- * The time service.
+ * Posts a letter if the shard is attended.  False if it is not: then the caller still owns the
+ * letter.  The time service.
  */
 bool shard_send(struct timer_shard *shard, struct letter *letter);
 
-/* What others have cancelled, and is still in the wheel.  Any thread. */
+/* Timers that others have cancelled and that are still in the wheel.  Any thread. */
 uint64_t shard_garbage(struct timer_shard *shard);
 
 /*
- * Whether others have left something here.  Sequentially consistent, as leaving it is.  Any thread.
+ * Whether other threads have left something here.  Sequentially consistent, as leaving it is.  Any
+ * thread.
  */
 static inline bool shard_has_news(struct timer_shard *shard)
 {
@@ -46,18 +48,18 @@ static inline bool shard_has_news(struct timer_shard *shard)
 /* Takes in timers that others have posted. */
 void shard_receive(struct timer_shard *shard);
 
-/* Fires what is due at `now`, up to so many.  Callbacks run here. */
+/* Fires up to `count` timers that are due at `now`.  Callbacks run here. */
 void shard_fire(struct timer_shard *shard, uint64_t now, unsigned fires);
 
 /*
- * Has `sleeper`, which is not set, handed to the timers's `rouse` at its time, with what it is part
- * of.
+ * Sets a sleeper that is not set: at its time it is handed to the timers' `sleep_over`, with what
+ * it is part of.
  */
 static inline void shard_sleep(struct timer_shard *shard, struct sleeper *sleeper, unsigned part_of, uint64_t deadline)
 {
     sleeper->word = TIMER_LOCAL | TIMER_SLEEPER | TIMER_SCHEDULED | part_of * TIMER_GENERATION;
     wheel_insert(&shard->wheel, &sleeper->entry, deadline);
-    shard->stirred = true;
+    shard->changed = true;
     timer_count(shard, true, 1);
 }
 
@@ -66,7 +68,7 @@ static inline void shard_wake_early(struct timer_shard *shard, struct sleeper *s
 {
     sleeper->word = 0;
     wheel_remove(&shard->wheel, &sleeper->entry);
-    shard->stirred = true;
+    shard->changed = true;
     timer_count(shard, true, -1);
     counter_add(&shard->cancelled, 1);
 }
@@ -83,16 +85,19 @@ static inline uint64_t shard_next(const struct timer_shard *shard)
     return wheel_next(&shard->wheel);
 }
 
-/* How many timers are set here, on their way here included, and what others have cancelled not. */
+/*
+ * How many timers are set here, including those on their way here, without those that others have
+ * cancelled.
+ */
 uint64_t shard_pending(struct timer_shard *shard);
 
 /*
- * When the owner has nothing to do.  True if a timer has come or gone since the last time, and none
- * is left.
+ * Called when the owner has nothing to do.  True if a timer has come or gone since the last call,
+ * and none is left.
  */
 bool shard_comes_to_rest(struct timer_shard *shard);
 
-/* For all to see. */
+/* Publishes the time and the next deadline for other threads. */
 static inline void shard_publish(struct timer_shard *shard, uint64_t now, bool turning)
 {
     atomic_store_explicit(&shard->now, now, memory_order_relaxed);
@@ -101,8 +106,8 @@ static inline void shard_publish(struct timer_shard *shard, uint64_t now, bool t
 }
 
 /*
- * Ends the shard: nothing reaches it from now on, and what is still to fire goes to the time
- * service.
+ * Closes the shard: nothing reaches it from now on, and timers that are still to fire go to the
+ * time service.
  */
 void shard_close(struct timer_shard *shard);
 

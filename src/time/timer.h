@@ -10,12 +10,13 @@
  *     SCHEDULED   it will fire at `deadline` LINKED      its entry is in its shard's wheel; only
  *     the shard's owner may touch the entry POSTED      its letter is in a mailbox, its shard's or
  *     the time service's, and will be read RUNNING     its callback runs now STOPPED     when the
- *     callback returns, it does not repeat FREED       its user has let go of it: it is released
- *     when it is neither linked, posted nor running LOCKED      somebody is changing more than the
- *     word, and nobody else may LOCAL       only its shard's owner uses it, so nothing here needs
+ *     callback returns, the timer does not repeat FREED       its user has let go of it: it is
+ *     released when it is not linked, posted or running LOCKED      a thread is changing more than
+ *     the word, and no other may LOCAL       only its shard's owner uses it, so nothing here needs
  *     to be atomic CALLS       it runs a callback; otherwise it wakes a waker SLEEPER     it is no
  *     timer at all, but a sleeper: see below GUEST       the time service has sent it to its shard,
- *     and gets it back when nobody turns that any more
+ *     and gets it back when nobody turns
+ *                 the shard's owner any more
  *
  * Cancelling is one compare-and-swap that takes SCHEDULED away; so is firing, by the lock.
  * Whichever comes first wins, and when cancel says *cancelled*, the timer does not fire.  The owner
@@ -89,9 +90,9 @@ struct orr_timer {
 };
 
 /*
- * A sleeper is a timer that the owner of a shard keeps inside something of its own, such as a
- * task's wait: it fires once, is used by nobody else, and costs no allocation.  It looks to the
- * wheel as the beginning of a timer does, and its word says that it goes no further.
+ * A sleeper is a timer that the owner of a shard embeds in an object of its own, such as a task's
+ * wait: it fires once, nobody else uses it, and it costs no allocation.  It begins as a timer does,
+ * as far as the wheel looks, and its word says that nothing follows.
  */
 struct sleeper {
     uint64_t word; /* 0: not set */
@@ -101,10 +102,10 @@ struct sleeper {
 static_assert(offsetof(struct sleeper, entry) == offsetof(struct orr_timer, entry), "the word tells them apart");
 static_assert(offsetof(struct orr_timer, letter) == 64, "what starting and cancelling touch is one cache line");
 
-/* What threads that are not a shard's owner did to its timers.  A cache line each. */
+/* What threads other than a shard's owner did to its timers.  A cache line each. */
 struct timer_stripe {
-    _Atomic int64_t garbage;   /* left in the wheel, less taken back by starting again */
-    _Atomic int64_t scheduled; /* started, less cancelled and taken over by another shard */
+    _Atomic int64_t garbage;   /* entries left in the wheel, less those started again */
+    _Atomic int64_t scheduled; /* started, less cancelled and less taken over by other shards */
     _Atomic uint64_t cancelled;
     _Atomic uint64_t rearmed;
     char apart[32];
@@ -115,33 +116,37 @@ struct timer_shard {
     struct timers *timers;
     unsigned number;
 
-    /* The owner's. */
+    /* The owner's thread only. */
     struct wheel wheel;
-    struct letter *letters;   /* taken from the mailbox, not yet read */
-    struct counter scheduled; /* as in the stripes: with them, what is still to happen here; may wrap around 0 */
+    struct letter *letters; /* taken from the mailbox, not yet read */
+    /* As in the stripes, whose sum with this is what is still to happen; may wrap around 0. */
+    struct counter scheduled;
     struct counter fired, cancelled, rearmed, migrated;
-    struct counter scrubbed; /* garbage removed, of that in the stripes */
+    struct counter scrubbed; /* garbage removed, of that counted in the stripes */
     unsigned unscrubbed;     /* turns since the last look for garbage */
-    bool stirred;            /* a timer has come or gone since the owner was last idle */
+    bool changed;            /* a timer has come or gone since the owner was last idle */
     bool has_guests;         /* there may be guests in the wheel */
     struct histogram lateness;
 
-    /* For all to read: how many timers it has, when the next is due, and what time it last read. */
+    /*
+     * Any thread reads these: how many timers the shard has, when the next is due, the time last
+     * read.
+     */
     _Atomic uint64_t load;
     _Atomic uint64_t next;
     _Atomic uint64_t now;
     _Atomic bool turning;
 
-    /* For all to write to. */
+    /* Any thread writes these. */
     char apart[64];
     struct mailbox mailbox;
     _Atomic bool living;
-    _Atomic bool attended; /* somebody turns it */
-    _Atomic bool sending;  /* the service is between its look at `attended` and the end of its post */
-    uint64_t weight;       /* the service's own, while it chooses: see service.c */
-    _Atomic bool littered; /* there may be much garbage: worth adding up */
+    _Atomic bool attended; /* somebody turns its owner */
+    _Atomic bool sending;  /* the service is between its look at `attended` and its post */
+    uint64_t weight;       /* the time service only: see service.c */
+    _Atomic bool littered; /* there may be much garbage */
     _Atomic bool late;     /* a deadline has passed while the owner was busy */
-    struct bell *bell;     /* the owner's; outlives it, as bells do */
+    struct bell *bell;     /* the owner's; never freed, as all bells */
 };
 
 #endif

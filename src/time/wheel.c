@@ -43,7 +43,7 @@ static void insert_bucket(struct wheel *wheel, struct wheel_entry *entry, uint64
     list_append(&bucket->entries, &entry->link);
 }
 
-/* Where an entry belongs when nothing is being spilled. */
+/* Puts an entry where it belongs when no bucket is being spilled. */
 static void place(struct wheel *wheel, struct wheel_entry *entry)
 {
     uint64_t tick = tick_of(entry->deadline);
@@ -55,7 +55,7 @@ static void place(struct wheel *wheel, struct wheel_entry *entry)
 
 void wheel_insert(struct wheel *wheel, struct wheel_entry *entry, uint64_t deadline)
 {
-    /* What is overdue stands behind what was due before this tick began. */
+    /* Overdue entries stand behind those that were due before this tick began. */
     uint64_t begun = wheel->elapsed << WHEEL_TICK_BITS;
     entry->deadline = deadline < begun ? begun : deadline;
     wheel->count++;
@@ -65,9 +65,7 @@ void wheel_insert(struct wheel *wheel, struct wheel_entry *entry, uint64_t deadl
         place(wheel, entry);
 }
 
-/*
- * A list that has become empty may be a bucket's, whose bit goes too; or the spill, which is over.
- */
+/* A list that becomes empty may be a bucket, whose bit is cleared; or the spill, which is over. */
 static void note_empty(struct wheel *wheel, struct orr_link *list)
 {
     if (list == &wheel->spill)
@@ -91,7 +89,8 @@ void wheel_remove(struct wheel *wheel, struct wheel_entry *entry)
     prev->next = next;
     next->prev = prev;
     wheel->count--;
-    if (next == prev && list_empty(next)) /* the head, alone; comparing first spares a look at a neighbour */
+    /* The head, alone.  Comparing first spares a look at a neighbour. */
+    if (next == prev && list_empty(next))
         note_empty(wheel, next);
 }
 
@@ -115,7 +114,7 @@ static bool is_sorted(struct orr_link *list)
     return true;
 }
 
-/* Merges `right` into `left`, both sorted; of equals, the left one's come first. */
+/* Merges `right` into `left`, both sorted; of equals, those of `left` come first. */
 static void merge(struct orr_link *left, struct orr_link *right)
 {
     struct orr_link *at = left->next;
@@ -161,8 +160,8 @@ static void sort(struct orr_link *list)
 }
 
 /*
- * Puts what is fresh where it belongs in `due`: at the end, mostly; else in one walk, however many
- * they are.
+ * Moves `fresh` to where it belongs in `due`: mostly to the end; otherwise in one walk, however
+ * many entries it has.
  */
 static void absorb_fresh(struct wheel *wheel)
 {

@@ -46,7 +46,7 @@ struct wheel_entry {
 
 struct wheel_bucket {
     struct orr_link entries;
-    uint64_t soonest; /* no entry is due before; exact unless entries were removed */
+    uint64_t soonest; /* no entry is due before this; exact unless entries were removed */
 };
 
 struct wheel {
@@ -57,7 +57,7 @@ struct wheel {
     uint64_t spill_end; /* the last tick of the bucket being spilled, which began at `elapsed` */
     struct orr_link due;
     struct orr_link fresh;
-    uint64_t fresh_soonest; /* no entry of `fresh` is due before */
+    uint64_t fresh_soonest; /* no entry of `fresh` is due before this */
     struct orr_link spill;
     uint64_t occupied[WHEEL_RINGS]; /* bit b of ring r: bucket b holds something */
     struct wheel_bucket buckets[WHEEL_RINGS][WHEEL_BUCKETS];
@@ -71,12 +71,12 @@ struct wheel {
 };
 
 /*
- * What happens to an entry met on the way: true to keep it, false if it was released and must not
+ * What becomes of an entry met on the way: true to keep it, false if it was released and must not
  * be touched.
  */
 typedef bool wheel_keep_fn(void *data, struct wheel_entry *entry);
 
-/* `now` is a time, as all times here, in nanoseconds. */
+/* All times here are in nanoseconds. */
 void wheel_init(struct wheel *wheel, uint64_t now);
 
 /* A deadline that has passed counts as due now.  The entry must be in no wheel. */
@@ -104,7 +104,7 @@ void wheel_scrub(struct wheel *wheel, unsigned steps, wheel_keep_fn *keep, void 
 /* Shows every entry to `keep`, once. */
 void wheel_visit(struct wheel *wheel, wheel_keep_fn *keep, void *data);
 
-/* Takes out an entry, any; NULL if the wheel is empty. */
+/* Takes out any entry; NULL if the wheel is empty. */
 struct wheel_entry *wheel_drain(struct wheel *wheel);
 
 #endif

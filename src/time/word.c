@@ -25,7 +25,7 @@ uint64_t timer_lock(struct orr_timer *timer)
         if (tries % 64)
             cpu_relax();
         else
-            sched_yield(); /* its holder has lost its core */
+            sched_yield(); /* the holder has lost its core */
     }
     return word;
 }

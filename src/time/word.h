@@ -7,7 +7,7 @@
 
 #include "time/timer.h"
 
-/* The shard whose owner the calling thread is, at the moment. */
+/* The shard that the calling thread owns at the moment; or NULL. */
 extern _Thread_local struct timer_shard *timer_shard_current __attribute__((tls_model("initial-exec")));
 
 static inline uint64_t timer_load(const struct orr_timer *timer)
@@ -15,10 +15,10 @@ static inline uint64_t timer_load(const struct orr_timer *timer)
     return atomic_load_explicit(&timer->word, memory_order_relaxed);
 }
 
-/* Takes the lock, and answers the word as it is without it. */
+/* Takes the lock.  Answers the word without it. */
 uint64_t timer_lock(struct orr_timer *timer);
 
-/* The same if nobody has it; false if somebody has. */
+/* Takes the lock if it is free; false if it is not. */
 bool timer_try_lock(struct orr_timer *timer, uint64_t *word);
 
 static inline void timer_unlock(struct orr_timer *timer, uint64_t word)
@@ -37,30 +37,30 @@ static inline uint64_t timer_with_shard(uint64_t word, const struct timer_shard 
     return (word & ~((uint64_t)TIMER_SHARD_MASK << TIMER_SHARD_SHIFT)) | (uint64_t)shard->number << TIMER_SHARD_SHIFT;
 }
 
-/* The calling thread's stripe of a shard: threads are numbered as they come. */
+/* The calling thread's stripe of a shard; threads are numbered as they come. */
 struct timer_stripe *timer_own_stripe(struct timer_shard *shard);
 
 /*
- * Every scheduled timer counts in the shard that its word names, and one whose callback runs, in
- * the shard that runs it.  The sum over all shards is what is still to happen.  `own`: the calling
- * thread is the owner of `shard`.
+ * Counts a timer.  Every scheduled timer counts in the shard that its word names, and one whose
+ * callback runs counts in the shard that runs it.  The sum over all shards is what is still to
+ * happen.  `own`: the calling thread is the owner of `shard`.
  */
 void timer_count(struct timer_shard *shard, bool own, int change);
 
 /*
- * How many are scheduled in a shard.  Exact when nothing changes, and never 0 by mistake for one
+ * How many timers are scheduled in a shard.  Exact when nothing changes; never 0 by mistake for one
  * thread's timers.  Any thread.
  */
 int64_t timer_scheduled(struct timer_shard *shard);
 
 /*
- * Frees the timer if its user has let go of it and nothing else holds it.  `word` is what it was
- * unlocked with.
+ * Frees the timer if its user has let go of it and nothing else holds it.  `word` is the word that
+ * it was unlocked with.
  */
 void timer_settle(struct orr_timer *timer, uint64_t word);
 
 /*
- * The first deadline after `now` that is a whole number of `repeat` after `deadline`; counts those
+ * The first deadline after `now` that is a multiple of `repeat` after `deadline`; counts those
  * skipped.
  */
 uint64_t timer_next_repeat(struct orr_timer *timer, uint64_t deadline, uint64_t now);

@@ -5,9 +5,12 @@
  *
  * A target for libFuzzer: see tests/fuzz/run.
  */
-#include "lua/json/json.h"
+#include "lua/json/read.h"
+#include "lua/json/write.h"
+#include "lua/values/array_mark.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,12 +57,11 @@ struct input {
 static int read_text(lua_State *L)
 {
     const struct input *input = lua_touserdata(L, 1);
-    if (!input->steps)
-        return json_read(L, input->text, input->size, false);
+    int steps = input->steps ? input->steps : INT_MAX;
     struct json_reader reader;
     json_reader_begin(&reader, input->text, input->size, false);
     int answer;
-    while ((answer = json_reader_step(&reader, L, input->steps, &never)) == -EAGAIN)
+    while ((answer = json_reader_step(&reader, L, steps, &never)) == -EAGAIN)
         lua_gc(L, LUA_GCSTEP, 1);
     return answer;
 }
@@ -108,7 +110,7 @@ static void write_and_read_again(lua_State *L, int indent, int steps)
 
 static int prepare(lua_State *L)
 {
-    values_make_array_mark(L);
+    array_mark_make(L);
     return 0;
 }
 

@@ -5,7 +5,9 @@
  *
  * A target for libFuzzer: see tests/fuzz/run.
  */
-#include "lua/values/message.h"
+#include "lua/values/array_mark.h"
+#include "lua/values/decode.h"
+#include "lua/values/encode.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,7 +66,7 @@ static int call_read(lua_State *L, const unsigned char *bytes, size_t size)
 
 static int prepare(lua_State *L)
 {
-    values_make_array_mark(L);
+    array_mark_make(L);
     return 0;
 }
 

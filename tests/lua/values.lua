@@ -128,14 +128,14 @@ check.test("cycles and depths are refused", function()
 end)
 
 check.test("reading refuses anything but what was written", function()
-  check.raises("byte 1: the end, expected more", values.decode, "")
-  check.raises("byte 1: not the version", values.decode, "not such a string")
+  check.raises("byte 1: the data ends here, expected more bytes", values.decode, "")
+  check.raises("byte 1: an unknown version", values.decode, "not such a string")
   check.raises("string expected", values.decode, nil)
   local text = values.encode { 1, "two", { 3 } }
   for size = 0, #text - 1 do
     check.raises("byte ", values.decode, text:sub(1, size))
   end
-  check.raises("more than there should be", values.decode, text .. "\0")
+  check.raises("bytes after the last value", values.decode, text .. "\0")
 end)
 
 check.test("no form of values runs a script", function()

@@ -1,5 +1,5 @@
 /*
- * The sleep and wake protocol of src/exec/place.h and src/base/bell.h, on the memory of an x86.
+ * The sleep and wake protocol of src/exec/waker_table.h and src/base/bell.h, on the memory of an x86.
  *
  * What it states
  *
@@ -52,18 +52,18 @@
  *
  * Where to find it in the code
  *
- *   wake              place_wake, in src/exec/place.c
+ *   wake              waker_table_wake, in src/exec/waker_table.c
  *   push              inbox_push
  *   ring              bell_ring and bell_wake, in src/base/bell.h and bell.c
- *   collect           collect_or_complain in worker_turn, in src/exec/worker.c
- *   take              take_wakes, place_take
- *   acknowledge       place_acknowledge, as called by task_poll, in src/exec/task.c
+ *   collect           collect_or_complain in worker_turn, in src/exec/turn.c
+ *   take              worker_take_wakes, waker_table_take
+ *   acknowledge       slot_acknowledge, as called by task_poll, in src/exec/poll.c
  *   look              the call of the task's own function in task_poll
  *   listen, ignore    bell_listen, bell_ignore
  *   has_news          worker_has_news
  *   the owner's end   worker_sleep and bell_wait; with HOST, worker_park and what the host does until its next turn
  *
- * What place.h calls `listening` is a mode other than AWAKE.
+ * What waker_table.h calls `listening` is a mode other than AWAKE.
  */
 
 #define PRODUCERS 2

@@ -4,7 +4,10 @@
 #include "lua/api/schedule.h"
 #include "lua/api/wait_step.h"
 #include "lua/isolate.h"
+#include "lua/task/create.h"
 #include "lua/task/report.h"
+#include "lua/task/run.h"
+#include "lua/task/suspend.h"
 #include "lua/task/task.h"
 
 #include <errno.h>
@@ -75,7 +78,6 @@ static int async_run(lua_State *L)
     struct ltask *task = ltask_new(iso, L, lua_gettop(L) - function, &options);
     lua_insert(L, 1);
     lua_settop(L, 1);
-    task->next_urgent = NULL;
     return ltask_run_first(L, task, run_over, 0);
 }
 
@@ -113,16 +115,16 @@ static int async_sleep(lua_State *L)
 
 static int async_is_closing(lua_State *L)
 {
-    struct orr_isolate *iso = isolate_of(L);
-    lua_pushboolean(L, iso->execution.current && task_is_cancelled_here(iso->execution.current->task));
+    const struct ltask *self = execution_task(&isolate_of(L)->execution);
+    lua_pushboolean(L, self && task_is_cancelled_here(self->task));
     return 1;
 }
 
 static int async_current(lua_State *L)
 {
-    struct orr_isolate *iso = isolate_of(L);
-    if (iso->execution.current)
-        ltask_push(L, iso->execution.current);
+    struct ltask *self = execution_task(&isolate_of(L)->execution);
+    if (self)
+        ltask_push(L, self);
     else
         lua_pushnil(L);
     return 1;
@@ -169,7 +171,8 @@ static int wait_for_fd(lua_State *L, int status, lua_KContext events)
     if (error)
         return wait_step(L, error, wait_for_fd, events);
     if (io->result < 0)
-        return luaL_error(L, "file descriptor %d: %s", (int)lua_tointeger(L, 1), strerror(-io->result));
+        return luaL_error(L, "%s: file descriptor %d: %s", events == POLLIN ? "async.readable" : "async.writable",
+                          (int)lua_tointeger(L, 1), strerror(-io->result));
     lua_pushboolean(L, true);
     return 1;
 }

@@ -15,6 +15,8 @@
 #include "lua/isolate/resumers.h"
 #include "lua/limits/level.h"
 #include "lua/limits/terminate.h"
+#include "lua/task/cancellation.h"
+#include "lua/task/suspend.h"
 #include "lua/task/task.h"
 
 #include <string.h>
@@ -202,7 +204,7 @@ static int wrap_result(lua_State *L, lua_State *co, int results)
         lua_pop(L, 1);
         lua_xmove(co, L, 1);
     }
-    if (status != LUA_ERRMEM && lua_type(L, -1) == LUA_TSTRING && strcmp(lua_tostring(L, -1), "closed") != 0) {
+    if (status != LUA_ERRMEM && lua_type(L, -1) == LUA_TSTRING && !cancellation_is_error(L, -1)) {
         luaL_where(L, 1);
         lua_insert(L, -2);
         lua_concat(L, 2);
@@ -244,7 +246,7 @@ static int co_yield (lua_State *L)
     if (execution_is_base(&iso->execution, L))
         return luaL_error(L, "coroutine.yield in a task's body: there is nobody to yield to; "
                              "use async.checkpoint() to let others run, or async.await() to wait");
-    if (iso->execution.current && scopes_contain(iso->execution.current, L))
+    if (execution_task(&iso->execution) && scopes_contain(execution_task(&iso->execution), L))
         return luaL_error(
             L, "coroutine.yield inside async.scope, shield or a time limit: whoever is yielded to might never "
                "come back, and nothing may be left open");

@@ -2,9 +2,11 @@
 
 #include "lua/isolate.h"
 #include "lua/isolate/charge.h"
-#include "lua/json/json.h"
+#include "lua/json/read.h"
+#include "lua/json/write.h"
 #include "lua/limits/paced.h"
 #include "lua/limits/preempt.h"
+#include "lua/values/array_mark.h"
 
 #include <errno.h>
 
@@ -134,7 +136,7 @@ static int decode_on(lua_State *L, int status, lua_KContext context)
     (void)status;
     struct paced *work = paced_kept(L, WORK, context);
     if (lua_tostring(L, 1) != container_of(work, struct reading, paced)->reader.text)
-        return luaL_error(L, "somebody has changed what is being read");
+        return luaL_error(L, "json.decode: the text was replaced while it was read");
     return run_reading(L, work);
 }
 
@@ -170,9 +172,9 @@ static int array(lua_State *L)
         lua_replace(L, 1);
     }
     luaL_checktype(L, 1, LUA_TTABLE);
-    values_push_array_mark(L);
+    array_mark_push(L);
     if (lua_getmetatable(L, 1) && !lua_rawequal(L, -1, -2))
-        return luaL_argerror(L, 1, "a table without a metatable of its own expected");
+        return luaL_argerror(L, 1, "expected a table without a metatable of its own");
     lua_settop(L, 2);
     lua_setmetatable(L, 1);
     return 1;
@@ -181,7 +183,7 @@ static int array(lua_State *L)
 /* is_array(value) -> whether it is marked as an array */
 static int is_array(lua_State *L)
 {
-    values_push_array_mark(L);
+    array_mark_push(L);
     lua_pushboolean(L, lua_type(L, 1) == LUA_TTABLE && lua_getmetatable(L, 1) && lua_rawequal(L, -1, -2));
     return 1;
 }
@@ -191,7 +193,7 @@ void json_open(struct orr_isolate *iso, lua_State *L)
     static const luaL_Reg functions[] = {
         { "array", array }, { "decode", decode }, { "encode", encode }, { "is_array", is_array }, { NULL, NULL }
     };
-    values_make_array_mark(L);
+    array_mark_make(L);
     lua_newtable(L);
     isolate_register(iso, L, functions);
     lua_pushlightuserdata(L, NULL);

@@ -15,18 +15,19 @@ static int stats(lua_State *L)
     const struct orr_isolate *iso = isolate_of(L);
     const struct event_figures *events = events_figures(&iso->events);
     const struct timer_figures *timers = script_timers_figures(&iso->timers);
+    struct limit_statistics limits = statistics_read(&iso->statistics);
     lua_createtable(L, 0, 17);
     const struct {
         const char *name;
         uint64_t value;
     } figures[] = {
-        { "tasks", iso->tasks.count },
+        { "tasks", task_set_count(&iso->tasks) },
         { "memory_used", account_used(&iso->account) },
         { "memory_peak", account_peak(&iso->account) },
-        { "preemptions", iso->statistics.preemptions },
-        { "timeouts", iso->statistics.timeouts },
+        { "preemptions", limits.preemptions },
+        { "timeouts", limits.timeouts },
         { "scheduled", schedule_count(&iso->schedule) },
-        { "schedule_errors", iso->tasks.scheduled_failed },
+        { "schedule_errors", task_set_scheduled_failed(&iso->tasks) },
         { "schedule_run", schedule_run(&iso->schedule) },
         { "timers_pending", timers->pending },
         { "timers_fired", timers->fired },
@@ -49,7 +50,7 @@ static int stats(lua_State *L)
 static int read_field(lua_State *L)
 {
     const struct orr_isolate *iso = isolate_of(L);
-    const struct level *level = iso->execution.level;
+    const struct level *level = execution_level(&iso->execution);
     const char *name = luaL_checkstring(L, 2);
     bool counts = iso->limits.mode == ORR_LUA_COUNT;
     if (!strcmp(name, "memory_used"))

@@ -15,6 +15,8 @@
 #include "lua/isolate.h"
 #include "lua/isolate/charge.h"
 #include "lua/task/callback.h"
+#include "lua/task/handler.h"
+#include "lua/task/hold.h"
 #include "lua/task/report.h"
 #include "lua/task/script.h"
 
@@ -111,8 +113,8 @@ static void timer_fires(struct orr_timer *timer, void *data, int status)
     (void)timer;
     if (status || !self->started || (isolate_ends(iso) && grace_period_refuses(iso, self->callback.script)))
         return;
-    if (handler_is_disabled(&self->handler) || ban_is_imposed(&iso->ban)) { /* no callback would run */
-        iso->timers.figures.dropped++;
+    if (handler_is_disabled(&self->handler) || ban_is_imposed(&iso->ban)) {
+        iso->timers.figures.dropped++; /* no callback would run */
         stop(self);
         return;
     }

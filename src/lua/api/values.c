@@ -65,7 +65,7 @@ static int decode_on(lua_State *L, int status, lua_KContext context)
     (void)status;
     struct paced *work = paced_kept(L, 2, context);
     if ((const void *)lua_tostring(L, 1) != container_of(work, struct decoding, paced)->decoder.start)
-        luaL_error(L, "somebody has changed what is being read");
+        luaL_error(L, "values.decode: the text was replaced while it was read");
     return run_decoding(L, work);
 }
 

@@ -5,6 +5,7 @@
  */
 #include "lua/host/call.h"
 #include "lua/host/value.h"
+#include "lua/task/hold.h"
 #include "lua/task/task.h"
 
 #include <errno.h>
@@ -104,10 +105,7 @@ static int call(lua_State *L, struct calling *calling, struct orr_value *results
     return error ? error : lost;
 }
 
-/*
- * Makes the results nil and their count 0, until the call is made.  Returns how many there is room
- * for.
- */
+/* Makes the results nil and their count 0.  Returns how many there is room for. */
 static size_t clear_results(struct orr_value *results, size_t *result_count)
 {
     size_t room = results && result_count ? *result_count : 0;
@@ -147,7 +145,7 @@ int orr_function_call(struct orr_function *function, const struct orr_value *arg
     int error = isolate_visit(iso);
     if (error)
         return error;
-    error = call(iso->execution.running, &calling, results, &room, deadline_ns);
+    error = call(execution_running(&iso->execution), &calling, results, &room, deadline_ns);
     isolate_leave(iso);
     if (result_count)
         *result_count = room;
@@ -217,9 +215,9 @@ static int invoke(struct orr_isolate *iso, lua_State *L, const struct host_funct
     if (!error) {
         call->arguments = arguments;
         call->count = count;
-        iso->execution.calls++;
+        execution_begin_call(&iso->execution);
         error = function->fn(function->data, call);
-        iso->execution.calls--;
+        execution_end_call(&iso->execution);
         error = error ? error : answer(iso, L, call);
         if (call->drop)
             call->drop(call->drop_data);
@@ -261,10 +259,7 @@ static void push_host_function(lua_State *L, const struct setting *setting)
     lua_pushcclosure(L, call_host, 2);
 }
 
-/*
- * Enters the table at a key, and makes it if there is none: [table] [key] -> [table].  False for
- * other values.
- */
+/* Enters the table at a key, made if missing: [table] [key] -> [table].  False for other values. */
 static bool enter_table(lua_State *L)
 {
     lua_pushvalue(L, -1);

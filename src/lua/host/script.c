@@ -47,7 +47,7 @@ static void begin_to_end(struct orr_script *script)
 static void finish_ending(struct orr_script *script)
 {
     script->begun = false;
-    if (!script->shutdown.phase) {
+    if (!shutdown_is_under_way(&script->shutdown)) {
         script->iso = NULL;
         return;
     }
@@ -286,8 +286,7 @@ static enum orr_poll end_poll(struct orr_task *task, void *data)
 static int end_shared(struct orr_script *script)
 {
     struct orr_isolate *iso = script->iso;
-    if (worker_current == iso->worker &&
-        (worker_is_polling(iso->worker) || iso->execution.depth || iso->execution.calls)) {
+    if (worker_current == iso->worker && (worker_is_polling(iso->worker) || execution_is_busy(&iso->execution))) {
         struct orr_spawn what = { .poll = end_poll, .data = script, .name = "unloading a script", .detached = true };
         int error = orr_spawn(script->rt, &what);
         if (!error)

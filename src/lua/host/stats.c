@@ -26,19 +26,20 @@ int orr_lua_stats(lua_State *L, struct orr_lua_stats *stats)
         return error;
     const struct event_figures *events = events_figures(&iso->events);
     const struct timer_figures *timers = script_timers_figures(&iso->timers);
+    struct limit_statistics limits = statistics_read(&iso->statistics);
     *stats = (struct orr_lua_stats){
-        .tasks = iso->tasks.count,
+        .tasks = task_set_count(&iso->tasks),
         .memory_used = memory_used(iso),
         .memory_peak = account_peak(&iso->account),
         .memory_limit = iso->owned ? iso->limits.memory : 0,
-        .preemptions = iso->statistics.preemptions,
-        .timeouts = iso->statistics.timeouts,
+        .preemptions = limits.preemptions,
+        .timeouts = limits.timeouts,
         .events_emitted = events->emitted,
         .events_refused = events->refused,
         .events_dropped = events->dropped,
         .events_coalesced = events->coalesced,
         .schedule_waiting = schedule_count(&iso->schedule),
-        .schedule_errors = iso->tasks.scheduled_failed,
+        .schedule_errors = task_set_scheduled_failed(&iso->tasks),
         .schedule_run = schedule_run(&iso->schedule),
         .timers_pending = timers->pending,
         .timers_fired = timers->fired,

@@ -111,6 +111,12 @@ static inline struct level *execution_level(const struct execution *self)
     return self->level;
 }
 
+/* Whether plain code of the host waits for the Lua that runs: nothing can be suspended. */
+static inline bool execution_host_waits(const struct execution *self)
+{
+    return self->host_waits;
+}
+
 /* Whether Lua runs in a slice. */
 static inline bool execution_in_slice(const struct execution *self)
 {
@@ -169,6 +175,12 @@ static inline bool execution_can_yield(const struct execution *self, const lua_S
 }
 
 /* --- Changes ------------------------------------------------------------------------------------------ */
+
+/* No Lua runs: the main coroutine of the state counts as the running one. */
+static inline void execution_open(struct execution *self, lua_State *main)
+{
+    self->running = main;
+}
 
 /* The coroutines of the running level are about to yield, from L out. */
 static inline void execution_begin_yield(struct execution *self, enum yield_reason reason, lua_State *L)

@@ -6,10 +6,10 @@
 #include <string.h>
 
 enum {
-    POWERS = 28,           /* of five, that fit into 64 bits */
+    POWERS = 28,           /* powers of five that fit into 64 bits */
     MANTISSA = 53,         /* bits of a float */
-    DIGITS_KEPT = 800,     /* of a long number: more than the 767 that can matter */
-    EXPONENT_MAX = 100000, /* beyond any that can matter */
+    DIGITS_KEPT = 800,     /* of a long number: at most 767 can matter */
+    EXPONENT_MAX = 100000, /* larger exponents make no difference */
 };
 
 #ifdef __SIZEOF_INT128__
@@ -53,7 +53,10 @@ static int bits_of(wide value)
     return high ? 128 - __builtin_clzll(high) : (uint64_t)value ? 64 - __builtin_clzll((uint64_t)value) : 0;
 }
 
-/* `value` shifted to the right, rounded to the nearest, to the even one of two; `rest`: it is a little more than it says. */
+/*
+ * Shifts `value` to the right and rounds to nearest, ties to even.  `rest`: the exact value is a
+ * little larger.
+ */
 static wide shift_rounded(wide value, int shift, bool rest)
 {
     if (shift <= 0)
@@ -64,7 +67,7 @@ static wide shift_rounded(wide value, int shift, bool rest)
     return high + (low > half || (low == half && (rest || (high & 1))));
 }
 
-/* As number_from_decimal(). */
+/* number_from_decimal() for digits that are not 0 and an exponent in the range of `fives`. */
 static bool from_decimal(uint64_t digits, int exponent, double *value)
 {
     wide product;
@@ -88,8 +91,8 @@ static bool from_decimal(uint64_t digits, int exponent, double *value)
 }
 
 /*
- * A float above zero as an integer of so many digits and the exponent of ten of its first digit, rounded to the nearest.  False if it is not
- * of moderate size.
+ * Rounds a float above zero to `count` decimal digits.  `exponent` is the power of ten of the first
+ * digit.  False if the float is not of moderate size.
  */
 static bool to_decimal(double value, int count, uint64_t *digits, int *exponent)
 {
@@ -100,7 +103,7 @@ static bool to_decimal(double value, int count, uint64_t *digits, int *exponent)
     uint64_t above = tens[count - 15];
     binary -= MANTISSA;
     int first = (int)floor((binary + MANTISSA - 1) * 0.30102999566398120);
-    for (;; first++) { /* the guess may be too small by one */
+    for (;; first++) { /* the first guess may be too small by one */
         int scale = count - 1 - first;
         if (scale <= -POWERS || scale >= POWERS)
             return false;
@@ -145,7 +148,7 @@ static bool to_decimal(double value, int count, uint64_t *digits, int *exponent)
 
 #endif
 
-/* --- From text -------------------------------------------------------------------------------------------------- */
+/* --- From text -------------------------------------------------------------------------------- */
 
 bool number_from_decimal(uint64_t digits, int exponent, double *value)
 {
@@ -159,7 +162,7 @@ bool number_from_decimal(uint64_t digits, int exponent, double *value)
         return false;
 #if defined(__FLT_EVAL_METHOD__) && __FLT_EVAL_METHOD__ == 0
     if (digits <= UINT64_C(1) << MANTISSA && exponent >= -22 &&
-        exponent <= 22) { /* both are exact, and one rounding is right */
+        exponent <= 22) { /* both factors are exact, so one rounding is correct */
         *value = exponent < 0 ? (double)digits / tens[-exponent] : (double)digits * tens[exponent];
         return true;
     }
@@ -168,8 +171,9 @@ bool number_from_decimal(uint64_t digits, int exponent, double *value)
 }
 
 /*
- * As number_read(), of any size: the digits that can matter go to libc, without a point, which may be another in this locale.  Of those
- * that are left out it matters only whether all are zero.
+ * number_read() for numbers of any size.  libc gets the digits that can matter, without a point,
+ * which may be another character in this locale.  Of the other digits it only matters whether all
+ * are zero.
  */
 static bool read_long(const char *text, const char *end, double *value)
 {
@@ -249,9 +253,9 @@ bool number_read(const char *text, const char *end, double *value)
     return true;
 }
 
-/* --- To text ------------------------------------------------------------------------------------------------------ */
+/* --- To text ---------------------------------------------------------------------------------- */
 
-/* As printf's %g: `digits` are `count`, the first of which stands for ten to the `exponent`. */
+/* Writes `count` digits as printf's %g does.  `exponent` is the power of ten of the first digit. */
 static size_t put_decimal(char *out, uint64_t digits, int count, int exponent)
 {
     char text[20];
@@ -294,7 +298,10 @@ static size_t put_decimal(char *out, uint64_t digits, int count, int exponent)
     return (size_t)(at - out);
 }
 
-/* Makes a point of what the locale has in its place, which may be several bytes.  True if there is one. */
+/*
+ * Replaces the locale's decimal separator, which may be several bytes, by a point.  True if there
+ * is one.
+ */
 static bool set_point(char *text)
 {
     char *point = text + strspn(text, "-0123456789");
@@ -306,7 +313,7 @@ static bool set_point(char *text)
     return true;
 }
 
-/* Whatever the value is, by libc. */
+/* Writes any finite value, by libc. */
 static size_t write_any(char *out, double value)
 {
     bool point = false;

@@ -1,7 +1,8 @@
 /*
- * Floats as decimal text and back, both exact: what is read is the float nearest to the text, and what is written are the fewest digits that
- * are read as the same float.  Numbers of up to 19 digits and of moderate size are done here, in integers of 128 bits; the rest is left to
- * libc.  None of it depends on the locale.
+ * Floats as decimal text and back, both exact.  Reading gives the float nearest to the text. 
+ * Writing gives the fewest digits that are read as the same float.  Numbers of up to 19 digits and
+ * moderate size are converted here, with integers of 128 bits; the rest is left to libc.  Nothing
+ * depends on the locale.  Any thread.
  */
 #ifndef ORR_LUA_JSON_NUMBER_H
 #define ORR_LUA_JSON_NUMBER_H
@@ -10,18 +11,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { NUMBER_TEXT = 40 }; /* bytes that a float takes at most */
+enum { NUMBER_TEXT = 40 }; /* bytes that the text of a float takes at most */
 
-/* The float nearest to `digits` times ten to the `exponent`.  False if that is not of moderate size: nothing is known then. */
+/*
+ * The float nearest to `digits` times ten to the `exponent`.  False, and nothing set, if it is not
+ * of moderate size.
+ */
 bool number_from_decimal(uint64_t digits, int exponent, double *value);
 
 /*
- * The float nearest to a text that is a number of JSON, from `text` to `end`.  Takes time in proportion to the text, and no memory.  False if
- * it is too large for a float.
+ * The float nearest to a JSON number, from `text` to `end`.  Takes time in proportion to the text,
+ * and allocates nothing.  False if the number is too large for a float.
  */
 bool number_read(const char *text, const char *end, double *value);
 
-/* Writes a finite float, with a point or an exponent.  Answers how many bytes, at most NUMBER_TEXT. */
+/* Writes a finite float, with a point or an exponent.  Answers how many bytes it wrote. */
 size_t number_write(char *out, double value);
 
 #endif

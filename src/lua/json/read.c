@@ -1,23 +1,21 @@
 /*
- * JSON text as values, in one pass, straight onto Lua's stack.  It holds nothing of its own, so that it may raise at any point.
- *
- * The values of an array or object are first gathered on the stack; when it is over, or has many, a table of the right size is made of them.
- * So most tables are never made larger.
+ * Reads JSON text in one pass.  The values of an array or object are first gathered on the stack. 
+ * When it ends, or has many, a table of the right size is made of them: so most tables never grow.
  */
-#include "lua/json/json.h"
+#include "lua/json/read.h"
 
 #include "lua/json/number.h"
 #include "lua/json/utf8.h"
+#include "lua/values/array_mark.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <string.h>
 
 enum {
-    GATHERED = 32,     /* values on the stack, before there is a table */
-    PIECE = 4096,      /* bytes of a string that are read at once */
-    BYTES_A_STEP = 32, /* of strings and numbers */
-    TABLE_STEPS = 3,   /* what a table takes, besides its content */
+    GATHERED = 32,     /* values on the stack before a table is made */
+    PIECE = 4096,      /* bytes of a string read at once */
+    BYTES_A_STEP = 32, /* of a string or number */
+    TABLE_STEPS = 3,   /* of a table, besides its content */
     NEAR = 20,         /* bytes of the text that an error shows */
 };
 
@@ -28,13 +26,22 @@ enum state {
     AT_NAME,   /* a name */
     AT_COLON,  /* after a name */
     AT_COMMA,  /* after a value */
-    IN_STRING, /* the rest of one */
     AT_END,    /* of the text */
+    IN_STRING, /* the rest of a string that is a value */
+    IN_NAME,   /* the rest of a string that is a name */
 };
 
-/* --- Errors --------------------------------------------------------------------------------------------------------- */
+static inline bool is_in_string(const struct json_reader *r)
+{
+    return r->state >= IN_STRING;
+}
 
-/* Counts lines and columns, in characters, up to a place.  Done between steps, so that an error late in a long text takes no longer. */
+/* --- Errors ----------------------------------------------------------------------------------- */
+
+/*
+ * Counts lines, and columns in characters, up to `at`.  Each step does so: an error in a long text
+ * takes no longer.
+ */
 static void count_to(struct json_reader *r, const char *at)
 {
     for (; r->counted < at; r->counted++) {
@@ -47,7 +54,7 @@ static void count_to(struct json_reader *r, const char *at)
     }
 }
 
-/* Raises, with the line of a place and its column. */
+/* Raises an error with the line and column of `at`. */
 static int fail_at(struct json_reader *r, const char *at, const char *what)
 {
     count_to(r, at);
@@ -56,8 +63,8 @@ static int fail_at(struct json_reader *r, const char *at, const char *what)
     size_t size = 0;
     for (; size < NEAR && at + size < r->end && (unsigned char)at[size] >= ' '; size++)
         near[size] = at[size];
-    while (size && at + size < r->end &&
-           ((unsigned char)at[size] & 0xc0) == 0x80) /* not in the middle of a character */
+    /* A character is not cut. */
+    while (size && at + size < r->end && ((unsigned char)at[size] & 0xc0) == 0x80)
         size--;
     near[size] = '\0';
     if (at >= r->end)
@@ -72,14 +79,14 @@ static int fail(struct json_reader *r, const char *what)
     return fail_at(r, r->at, what);
 }
 
-/* --- Numbers -------------------------------------------------------------------------------------------------------- */
+/* --- Numbers ---------------------------------------------------------------------------------- */
 
 static bool is_digit(char c)
 {
     return c >= '0' && c <= '9';
 }
 
-/* The first that is no digit; there is one at least. */
+/* Skips digits.  Raises if there is none. */
 static const char *skip_digits(struct json_reader *r, const char *at, const char *stop)
 {
     if (at == stop || !is_digit(*at))
@@ -142,14 +149,14 @@ static void read_number(struct json_reader *r)
         push_float(r, start);
 }
 
-/* --- Strings -------------------------------------------------------------------------------------------------------- */
+/* --- Strings ---------------------------------------------------------------------------------- */
 
 static char *buffer_of(struct json_reader *r)
 {
     return r->buffer ? r->buffer : r->small;
 }
 
-/* Room for so many bytes more in the buffer. */
+/* Answers where more bytes of the buffer begin.  There is room for them. */
 static char *buffer_more(struct json_reader *r, size_t size)
 {
     if (r->capacity - r->used < size) {
@@ -163,7 +170,7 @@ static char *buffer_more(struct json_reader *r, size_t size)
     return buffer_of(r) + r->used;
 }
 
-/* What has been read of the string, up to here, and is not in the buffer yet. */
+/* Appends the part of the string that was read and is not in the buffer yet. */
 static void buffer_plain(struct json_reader *r)
 {
     size_t size = (size_t)(r->at - r->string);
@@ -171,7 +178,7 @@ static void buffer_plain(struct json_reader *r)
     r->used += size;
 }
 
-/* The number that four digits at `at` are. */
+/* Reads four hexadecimal digits. */
 static unsigned read_hex(struct json_reader *r, const char *at)
 {
     unsigned value = 0;
@@ -202,7 +209,7 @@ static size_t put_utf8(char *out, unsigned c)
     return size;
 }
 
-/* At the u of \uXXXX, or of a pair of them. */
+/* Reads \uXXXX, or a pair of them.  `at` is the first backslash. */
 static void read_unicode(struct json_reader *r)
 {
     unsigned c = read_hex(r, r->at + 2);
@@ -222,7 +229,7 @@ static void read_unicode(struct json_reader *r)
     r->at += size;
 }
 
-/* At a backslash; what comes before it is in the buffer. */
+/* Reads an escape.  `at` is its backslash; what comes before it is in the buffer. */
 static void read_escape(struct json_reader *r)
 {
     static const char letters[] = "\"\"\\\\//b\bf\fn\nr\rt\t";
@@ -241,7 +248,7 @@ static void read_escape(struct json_reader *r)
     r->at += 2;
 }
 
-/* Pushes the string that ends here. */
+/* Pushes the string that ends at `at`. */
 static void end_string(struct json_reader *r)
 {
     if (!r->used) {
@@ -254,7 +261,7 @@ static void end_string(struct json_reader *r)
     r->at++;
 }
 
-/* Reads on, for about a piece.  True if the string is over, and pushed. */
+/* Reads about a piece of a string.  True if the string ends: it is pushed. */
 static bool read_piece(struct json_reader *r)
 {
     const unsigned char *end = (const unsigned char *)r->end;
@@ -296,11 +303,11 @@ static bool read_piece(struct json_reader *r)
     return over;
 }
 
-/* --- Arrays and objects --------------------------------------------------------------------------------------------- */
+/* --- Arrays and objects ----------------------------------------------------------------------- */
 
 static void begin_level(struct json_reader *r, bool object)
 {
-    if (r->depth == JSON_DEPTH_MAX)
+    if (r->depth == VALUES_DEPTH_MAX)
         fail(r, "arrays and objects are nested more than 200 deep");
     luaL_checkstack(r->L, GATHERED + 8, "not enough memory");
     lua_pushnil(r->L);
@@ -309,7 +316,7 @@ static void begin_level(struct json_reader *r, bool object)
     r->at++;
 }
 
-/* Makes the table, for what is gathered, or for more. */
+/* Makes a table of the values gathered, with room for `factor` times as many. */
 static void make_table(lua_State *L, struct json_level *level, int factor)
 {
     int count = level->pending;
@@ -319,7 +326,7 @@ static void make_table(lua_State *L, struct json_level *level, int factor)
         lua_createtable(L, factor * count, 0);
     level->table = lua_topointer(L, -1);
     lua_replace(L, level->index);
-    if (level->object) { /* in order: of two equal names the last counts */
+    if (level->object) { /* in order: of two equal names the last one counts */
         for (int i = 1; i < count; i += 2) {
             lua_pushvalue(L, level->index + i);
             lua_pushvalue(L, level->index + i + 1);
@@ -334,7 +341,7 @@ static void make_table(lua_State *L, struct json_level *level, int factor)
     level->pending = 0;
 }
 
-/* The value at the top, and the name below it, belong to an array or object. */
+/* Puts the value at the top, and the name below it, into an array or object. */
 static inline void put_value(lua_State *L, struct json_level *level)
 {
     if (!level->table) {
@@ -348,7 +355,7 @@ static inline void put_value(lua_State *L, struct json_level *level)
     }
 }
 
-/* At its bracket.  Leaves the table at the top. */
+/* Ends an array or object at its closing bracket.  Leaves the table at the top. */
 static void end_level(struct json_reader *r)
 {
     struct json_level *level = &r->levels[r->depth - 1];
@@ -356,7 +363,7 @@ static void end_level(struct json_reader *r)
         bool empty = !level->pending;
         make_table(r->L, level, 1);
         if (empty && !level->object) {
-            values_push_array_mark(r->L);
+            array_mark_push(r->L);
             lua_setmetatable(r->L, -2);
         }
     }
@@ -364,7 +371,7 @@ static void end_level(struct json_reader *r)
     r->at++;
 }
 
-/* --- Values --------------------------------------------------------------------------------------------------------- */
+/* --- Values ----------------------------------------------------------------------------------- */
 
 static bool read_word(struct json_reader *r, const char *word, size_t size)
 {
@@ -374,7 +381,7 @@ static bool read_word(struct json_reader *r, const char *word, size_t size)
     return true;
 }
 
-/* Whether the value is over, and pushed; if not, it goes on with what `state` says. */
+/* Reads a value.  True if it is complete: it is pushed.  False: `state` says how it goes on. */
 static bool read_value(struct json_reader *r)
 {
     switch (*r->at) {
@@ -425,15 +432,15 @@ static bool read_value(struct json_reader *r)
     return false;
 }
 
-/* A value is over: it goes where it belongs. */
-static inline void value_over(struct json_reader *r)
+/* The value at the top is complete: puts it where it belongs. */
+static inline void end_value(struct json_reader *r)
 {
     r->state = r->depth ? AT_COMMA : AT_END;
     if (r->depth)
         put_value(r->L, &r->levels[r->depth - 1]);
 }
 
-/* False if there may be more of it. */
+/* Skips at most a piece of white space.  False if there may be more. */
 static inline bool skip_space(struct json_reader *r)
 {
     const char *from = r->at;
@@ -445,16 +452,15 @@ static inline bool skip_space(struct json_reader *r)
     return r->at < stop || stop == r->end;
 }
 
-/* The rest of a string: a name, or a value. */
+/* Reads on in a string that is a name or a value. */
 static void read_string(struct json_reader *r)
 {
     if (!read_piece(r))
         return;
-    if (r->in_name)
+    if (r->state == IN_NAME)
         r->state = AT_COLON;
     else
-        value_over(r);
-    r->in_name = false;
+        end_value(r);
 }
 
 static void read_name(struct json_reader *r)
@@ -462,8 +468,7 @@ static void read_name(struct json_reader *r)
     if (*r->at != '"')
         fail(r, r->state == AT_FIRST ? "a string, or '}', expected" : "a string expected");
     r->string = ++r->at;
-    r->state = IN_STRING;
-    r->in_name = true;
+    r->state = IN_NAME;
     read_string(r);
 }
 
@@ -475,21 +480,21 @@ static void read_colon(struct json_reader *r)
     r->state = AT_VALUE;
 }
 
-/* After an opening bracket. */
+/* Reads what follows an opening bracket. */
 static void read_first(struct json_reader *r)
 {
     bool object = r->levels[r->depth - 1].object;
     if (*r->at == (object ? '}' : ']')) {
         end_level(r);
-        value_over(r);
+        end_value(r);
     } else if (object) {
         read_name(r);
     } else if (read_value(r)) {
-        value_over(r);
+        end_value(r);
     }
 }
 
-/* After a value of an array or object. */
+/* Reads what follows a value of an array or object. */
 static void read_comma(struct json_reader *r)
 {
     bool object = r->levels[r->depth - 1].object;
@@ -498,7 +503,7 @@ static void read_comma(struct json_reader *r)
         r->state = object ? AT_NAME : AT_VALUE;
     } else if (*r->at == (object ? '}' : ']')) {
         end_level(r);
-        value_over(r);
+        end_value(r);
     } else {
         fail(r, object ? "',' or '}' expected" : "',' or ']' expected");
     }
@@ -514,13 +519,13 @@ static void fail_at_end(struct json_reader *r)
     fail(r, expected[r->state]);
 }
 
-/* The next token.  There is one. */
+/* Reads the next token.  `at` is not the end. */
 static inline void read_token(struct json_reader *r)
 {
     switch (r->state) {
     case AT_VALUE:
         if (read_value(r))
-            value_over(r);
+            end_value(r);
         break;
     case AT_FIRST:
         read_first(r);
@@ -539,9 +544,9 @@ static inline void read_token(struct json_reader *r)
     }
 }
 
-/* --- All of it ------------------------------------------------------------------------------------------------------ */
+/* --- All of it -------------------------------------------------------------------------------- */
 
-/* Others may have run since the last step, and have the debug library. */
+/* Others may have run since the last step, with the debug library. */
 static void check_unchanged(struct json_reader *r)
 {
     lua_State *L = r->L;
@@ -551,7 +556,7 @@ static void check_unchanged(struct json_reader *r)
         same = !level->table || (lua_istable(L, level->index) && lua_topointer(L, level->index) == level->table);
     }
     if (!same)
-        luaL_error(L, "somebody has changed what is being read");
+        luaL_error(L, "the stack was changed while values were being read");
 }
 
 void json_reader_begin(struct json_reader *r, const char *text, size_t size, bool floats)
@@ -563,7 +568,6 @@ void json_reader_begin(struct json_reader *r, const char *text, size_t size, boo
     r->started = false;
     r->depth = 0;
     r->state = AT_VALUE;
-    r->in_name = false;
     r->buffer = NULL;
     r->used = 0;
     r->capacity = JSON_BUFFER;
@@ -586,7 +590,7 @@ int json_reader_step(struct json_reader *r, lua_State *L, int steps, const volat
     else
         start(r);
     for (;;) {
-        if (r->state == IN_STRING) {
+        if (is_in_string(r)) {
             read_string(r);
         } else if (skip_space(r)) {
             if (r->at < r->end)
@@ -597,22 +601,10 @@ int json_reader_step(struct json_reader *r, lua_State *L, int steps, const volat
                 fail_at_end(r);
         }
         if (--r->steps < 0 || *hurry) {
-            count_to(r, r->state == IN_STRING ? r->string : r->at);
+            count_to(r, is_in_string(r) ? r->string : r->at);
             return -EAGAIN;
         }
     }
     lua_replace(L, r->base + 1);
     return 1;
-}
-
-int json_read(lua_State *L, const char *text, size_t size, bool floats)
-{
-    static const volatile bool never = false;
-    struct json_reader r;
-    json_reader_begin(&r, text, size, floats);
-    int answer;
-    do
-        answer = json_reader_step(&r, L, INT_MAX, &never);
-    while (answer == -EAGAIN);
-    return answer;
 }

@@ -1,39 +1,31 @@
 /*
- * Values as JSON text, in one pass, straight into the buffer.  As in values/encode.c, nothing here allocates in Lua and nothing raises,
- * and the stack holds one key and one value for each table that the walk is in.
+ * Writes JSON text in one pass.  As in values/encode.c, nothing here allocates in Lua, so nothing
+ * raises.
  *
- * A table that is met twice is written twice, so what is written can be exponentially larger than what there is: hence the longest text.
- * Nothing is ever written twice because a first try failed, for tables in one another would make that exponential as well: whether a table is
- * an array is seen from its first key, and checked when a key comes that is not the next.
+ * A table that occurs twice is written twice, so the text can be exponentially larger than the
+ * values: hence the longest text.  Nothing is written and then taken back, because nested tables
+ * would make that exponential as well.  Whether a table is an array is seen from its first key, and
+ * is checked when a key comes that is not the next.
  */
-#include "lua/json/json.h"
+#include "lua/json/write.h"
 
 #include "lua/json/number.h"
 #include "lua/json/utf8.h"
-#include "lua/values/path.h"
+#include "lua/values/array_mark.h"
+#include "lua/values/walk.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 enum {
     WALK_SLOTS = 3,
-    PIECE = 4096,      /* bytes of a string that are written at once */
-    ESCAPED = 6,       /* bytes that one byte of a string takes at most */
-    BYTES_A_STEP = 32, /* of strings */
-    TABLE_STEPS = 3,   /* what a table takes, besides its content */
-    FLOAT_STEPS = 4,   /* what a float takes */
-};
-
-/* How a table is walked over. */
-enum mode {
-    MODE_NEW,    /* it is not known yet */
-    MODE_LIST,   /* by lua_next(), whose keys have been 1, 2, 3, … so far */
-    MODE_CHECK,  /* by lua_next(), only to look at the keys */
-    MODE_INDEX,  /* by index: they are 1 to n, but do not come in order, or some are nil */
-    MODE_FIELDS, /* by lua_next(), and the keys are names */
+    PIECE = 4096,      /* bytes of a string written at once */
+    ESCAPED = 6,       /* bytes that a byte of a string may become */
+    BYTES_A_STEP = 32, /* of a string */
+    TABLE_STEPS = 3,   /* of a table, besides its content */
+    FLOAT_STEPS = 4,   /* of a float */
 };
 
 static int refuse(struct json_writer *w, const char *reason)
@@ -42,7 +34,7 @@ static int refuse(struct json_writer *w, const char *reason)
     return -EINVAL;
 }
 
-/* --- Bytes ------------------------------------------------------------------------------------------------------- */
+/* --- Bytes ------------------------------------------------------------------------------------ */
 
 static int refuse_length(struct json_writer *w)
 {
@@ -51,7 +43,7 @@ static int refuse_length(struct json_writer *w)
     return -E2BIG;
 }
 
-/* Room for so many bytes more. */
+/* Makes room for more bytes. */
 static inline int reserve(struct json_writer *w, size_t size)
 {
     struct message *out = w->out;
@@ -70,7 +62,7 @@ static inline int put(struct json_writer *w, const char *bytes, size_t size)
     return 0;
 }
 
-/* The beginning of a line, at the depth that there is now. */
+/* Begins a line, with the indentation of the present depth. */
 static int put_line(struct json_writer *w)
 {
     size_t spaces = (size_t)w->indent * (size_t)w->depth;
@@ -87,7 +79,7 @@ static int put_line(struct json_writer *w)
     return 0;
 }
 
-/* --- Numbers and strings -------------------------------------------------------------------------------------------- */
+/* --- Numbers and strings ---------------------------------------------------------------------- */
 
 static int put_float(struct json_writer *w, lua_Number value)
 {
@@ -132,7 +124,7 @@ static unsigned char *escape(unsigned char *out, unsigned char c)
     return out + 5;
 }
 
-/* Goes on with the string that is being written, for at most a piece. */
+/* Writes at most a piece of the string that is being written. */
 static int put_piece(struct json_writer *w)
 {
     const unsigned char *start = (const unsigned char *)w->text;
@@ -174,7 +166,7 @@ static int put_piece(struct json_writer *w)
     return 0;
 }
 
-/* Begins a string.  If it is short, that is all. */
+/* Begins a string, and writes all of it if it is short. */
 static int put_string(struct json_writer *w, int index, bool is_key)
 {
     w->text = lua_tolstring(w->L, index, &w->text_size);
@@ -185,7 +177,7 @@ static int put_string(struct json_writer *w, int index, bool is_key)
     return error ? error : put_piece(w);
 }
 
-/* The rest of a long string. */
+/* Writes the rest of a long string. */
 static int put_rest(struct json_writer *w, const volatile bool *hurry)
 {
     while (w->string) {
@@ -198,18 +190,7 @@ static int put_rest(struct json_writer *w, const volatile bool *hurry)
     return 0;
 }
 
-/* --- Tables --------------------------------------------------------------------------------------------------------- */
-
-/* 1 if json.array() has marked it, 0 if it has no metatable; or an error. */
-static int is_marked(struct json_writer *w, int index)
-{
-    if (!lua_getmetatable(w->L, index))
-        return 0;
-    values_push_array_mark(w->L);
-    bool marked = lua_rawequal(w->L, -1, -2);
-    lua_pop(w->L, 2);
-    return marked ? 1 : refuse(w, "a table with a metatable cannot be written as JSON");
-}
+/* --- Tables ----------------------------------------------------------------------------------- */
 
 /* Begins a table: the walk goes on in it. */
 static int put_table(struct json_writer *w, int index)
@@ -218,38 +199,41 @@ static int put_table(struct json_writer *w, int index)
     for (int i = 0; i < w->depth; i++)
         if (w->tables[i].table == table)
             return refuse(w, "a table that contains itself cannot be written as JSON");
-    if (w->depth == JSON_DEPTH_MAX) {
+    if (w->depth == VALUES_DEPTH_MAX) {
         w->reason = "tables are nested too deep to be written as JSON";
         return -E2BIG;
     }
     if (!lua_checkstack(w->L, WALK_SLOTS + VALUES_ERROR_SLOTS))
         return -ENOMEM;
-    int marked = is_marked(w, index);
-    if (marked < 0)
-        return marked;
-    w->tables[w->depth++] = (struct json_table){ .table = table, .marked = marked };
+    enum array_mark mark = array_mark_of(w->L, index);
+    if (mark == ARRAY_MARK_FOREIGN)
+        return refuse(w, "a table with a metatable cannot be written as JSON");
+    w->tables[w->depth++] = (struct json_table){ .table = table, .marked = mark == ARRAY_MARK_SET };
     w->steps -= TABLE_STEPS;
     lua_pushnil(w->L); /* before the first key */
     return 0;
 }
 
-static int begin_table(struct json_writer *w, struct json_table *t)
+static int put_bracket(struct json_writer *w, struct json_table *t)
 {
-    t->begun = true;
-    return put(w, t->mode == MODE_FIELDS ? "{" : "[", 1);
+    t->written = JSON_WRITTEN_BRACKET;
+    return put(w, t->walk == JSON_WALK_FIELDS ? "{" : "[", 1);
 }
 
-/* What is wrong with the table that the walk is in, as a whole: its own keys are no part of where it is. */
+/*
+ * Refuses the table that the walk is in as a whole: the path ends with the table, not with one of
+ * its keys.
+ */
 static int refuse_table(struct json_writer *w, const char *reason)
 {
     w->depth--;
     return refuse(w, reason);
 }
 
-/* The keys do not come as 1, 2, 3, …: all of them are to be looked at.  [key] [value] -> [nil] */
+/* The keys do not come as 1, 2, 3, ...: looks at all of them first.  [key] [value] -> [nil] */
 static void begin_check(struct json_writer *w, struct json_table *t, int table, int key)
 {
-    t->mode = MODE_CHECK;
+    t->walk = JSON_WALK_CHECK;
     t->length = (lua_Integer)lua_rawlen(w->L, table);
     lua_settop(w->L, key - 1);
     lua_pushnil(w->L);
@@ -263,7 +247,7 @@ static void check_key(lua_State *L, struct json_table *t, int key)
     t->others |= !element;
 }
 
-/* All keys have been looked at.  [] -> [nil], or the key that was written last. */
+/* The check has seen all keys: chooses how to go on.  [] -> [nil] */
 static int end_check(struct json_writer *w, struct json_table *t)
 {
     if (t->marked && t->others)
@@ -272,27 +256,27 @@ static int end_check(struct json_writer *w, struct json_table *t)
         return refuse_table(w, "a table with elements and other keys cannot be written as JSON");
     if (!t->marked && t->elements < t->length)
         return refuse_table(w, "an array with holes cannot be written as JSON; json.array() or json.null fill them");
-    t->mode = t->marked || t->elements ? MODE_INDEX : MODE_FIELDS;
+    t->walk = t->marked || t->elements ? JSON_WALK_INDEX : JSON_WALK_FIELDS;
     lua_pushnil(w->L);
-    return t->begun ? 0 : begin_table(w, t);
+    return t->written ? 0 : put_bracket(w, t);
 }
 
-/* [key] [value], the first of the table. */
-static int choose_mode(struct json_writer *w, struct json_table *t, int table, int key)
+/* [key] [value]: the first of the table say how to walk. */
+static int choose_walk(struct json_writer *w, struct json_table *t, int table, int key)
 {
     if (lua_isinteger(w->L, key) && lua_tointeger(w->L, key) == 1)
-        t->mode = MODE_LIST;
+        t->walk = JSON_WALK_LIST;
     else if (lua_type(w->L, key) == LUA_TSTRING && !t->marked)
-        t->mode = MODE_FIELDS;
+        t->walk = JSON_WALK_FIELDS;
     else
         begin_check(w, t, table, key);
-    return t->mode == MODE_CHECK ? 0 : begin_table(w, t);
+    return t->walk == JSON_WALK_CHECK ? 0 : put_bracket(w, t);
 }
 
-/* Pushes the next key and value of a table, in the place of the last key.  False at the end. */
+/* Replaces the last key by the next key and value.  False at the end, with the key popped. */
 static inline bool next_item(lua_State *L, const struct json_table *t, int table)
 {
-    if (t->mode != MODE_INDEX)
+    if (t->walk != JSON_WALK_INDEX)
         return lua_next(L, table);
     lua_pop(L, 1);
     if (t->last >= t->length)
@@ -318,56 +302,56 @@ static int put_name_and_value(struct json_writer *w, int key)
     return error ? error : put_value(w, key + 1);
 }
 
-/* [key] [value] of the table: what comes before, and the value; or only a look. */
+/* [key] [value]: writes an item of the table; during a check only looks at the key. */
 static int put_item(struct json_writer *w, struct json_table *t, int table, int key)
 {
     lua_State *L = w->L;
-    if (t->mode == MODE_NEW) {
-        int error = choose_mode(w, t, table, key);
-        if (error || t->mode == MODE_CHECK)
+    if (t->walk == JSON_WALK_NEW) {
+        int error = choose_walk(w, t, table, key);
+        if (error || t->walk == JSON_WALK_CHECK)
             return error;
     }
     bool number = lua_isinteger(L, key);
-    if (t->mode == MODE_LIST && (!number || lua_tointeger(L, key) != t->last + 1)) {
+    if (t->walk == JSON_WALK_LIST && (!number || lua_tointeger(L, key) != t->last + 1)) {
         begin_check(w, t, table, key);
         return 0;
     }
-    if (t->mode == MODE_CHECK) {
+    if (t->walk == JSON_WALK_CHECK) {
         check_key(L, t, key);
         return 0;
     }
-    if (t->mode == MODE_FIELDS && number) {
+    if (t->walk == JSON_WALK_FIELDS && number) {
         lua_Integer at = lua_tointeger(L, key);
         if (at >= 1 && at <= (lua_Integer)lua_rawlen(L, table))
             return refuse_table(w, "a table with elements and other keys cannot be written as JSON");
     }
-    int error = t->written ? put(w, ",", 1) : 0;
-    t->written = true;
+    int error = t->written == JSON_WRITTEN_ITEMS ? put(w, ",", 1) : 0;
+    t->written = JSON_WRITTEN_ITEMS;
     if (!error && w->indent)
         error = put_line(w);
     if (error)
         return error;
-    if (t->mode == MODE_FIELDS)
+    if (t->walk == JSON_WALK_FIELDS)
         return put_name_and_value(w, key);
     t->last++;
     return put_value(w, key + 1);
 }
 
-/* There is no more key in the table, or the check has come to its end. */
+/* The table has no more keys: ends it, or ends its check. */
 static int end_table(struct json_writer *w, struct json_table *t)
 {
-    if (t->mode == MODE_CHECK)
+    if (t->walk == JSON_WALK_CHECK)
         return end_check(w, t);
     w->depth--;
-    if (!t->begun)
+    if (t->written == JSON_WRITTEN_NOTHING)
         return put(w, t->marked ? "[]" : "{}", 2);
-    int error = t->written && w->indent ? put_line(w) : 0;
-    return error ? error : put(w, t->mode == MODE_FIELDS ? "}" : "]", 1);
+    int error = t->written == JSON_WRITTEN_ITEMS && w->indent ? put_line(w) : 0;
+    return error ? error : put(w, t->walk == JSON_WALK_FIELDS ? "}" : "]", 1);
 }
 
-/* --- Values --------------------------------------------------------------------------------------------------------- */
+/* --- Values ----------------------------------------------------------------------------------- */
 
-/* Writes a value; a table, or a long string, is only begun. */
+/* Writes a value.  A table or a long string only begins. */
 static int put_value(struct json_writer *w, int index)
 {
     lua_State *L = w->L;
@@ -398,12 +382,7 @@ static int put_value(struct json_writer *w, int index)
     return refuse(w, w->refused);
 }
 
-static int table_index(const struct json_writer *w, int depth)
-{
-    return depth == 1 ? w->value : w->base + 2 * (depth - 1);
-}
-
-/* The rest of a long string that is being written, and of a value that it is the name of. */
+/* Writes the rest of a long string, and if it is a name, its value. */
 static int end_string(struct json_writer *w, const volatile bool *hurry)
 {
     int error = put_rest(w, hurry);
@@ -415,13 +394,16 @@ static int end_string(struct json_writer *w, const volatile bool *hurry)
     return error ? error : put_value(w, value);
 }
 
-/* The rest of the tables that the walk is in.  Where there is an error, the keys stay, for the path. */
+/*
+ * Writes the rest of the tables that the walk is in.  After an error the keys stay on the stack,
+ * for the path.
+ */
 static int walk(struct json_writer *w, const volatile bool *hurry)
 {
     lua_State *L = w->L;
     while (w->depth || w->string) {
         int depth = w->depth;
-        int key = w->base + 2 * depth - 1;
+        int key = walk_key(w->base, depth);
         if (w->string) {
             int error = end_string(w, hurry);
             if (error)
@@ -431,7 +413,7 @@ static int walk(struct json_writer *w, const volatile bool *hurry)
             lua_settop(L, key);
         }
         struct json_table *t = w->tables + depth - 1;
-        int table = table_index(w, depth);
+        int table = walk_table(w->value, w->base, depth);
         int error = 0;
         while (next_item(L, t, table)) {
             error = put_item(w, t, table, key);
@@ -448,7 +430,7 @@ static int walk(struct json_writer *w, const volatile bool *hurry)
         error = end_table(w, t);
         if (error)
             return error;
-        if (w->depth == depth) /* it was only the check */
+        if (w->depth == depth) /* only its check has ended */
             continue;
         lua_settop(L, w->depth ? key - 2 : w->base);
         if (w->depth && (--w->steps < 0 || *hurry))
@@ -457,25 +439,21 @@ static int walk(struct json_writer *w, const volatile bool *hurry)
     return 0;
 }
 
-/* As in values/encode.c: the walk can go on only from keys that are still there. */
+/* Others may have run since the last step: checks that the walk can go on. */
 static int check_unchanged(struct json_writer *w)
 {
     lua_State *L = w->L;
     bool same = !w->string || lua_tostring(L, w->string) == w->text;
     for (int depth = 1; depth <= w->depth; depth++) {
-        int table = table_index(w, depth);
-        int key = w->base + 2 * depth - 1;
+        int table = walk_table(w->value, w->base, depth);
+        int key = walk_key(w->base, depth);
         bool inside = depth < w->depth || w->string;
         same = same && lua_gettop(L) >= key && lua_topointer(L, table) == w->tables[depth - 1].table;
         if (!same)
-            luaL_error(L, "somebody has changed what is being written");
-        if (!inside && (lua_isnil(L, key) || w->tables[depth - 1].mode == MODE_INDEX))
+            luaL_error(L, "the stack was changed while values were being written");
+        if (!inside && (lua_isnil(L, key) || w->tables[depth - 1].walk == JSON_WALK_INDEX))
             continue;
-        lua_pushvalue(L, key);
-        lua_rawget(L, table);
-        bool there = inside ? lua_rawequal(L, -1, key + 1) : !lua_isnil(L, -1);
-        lua_pop(L, 1);
-        if (there)
+        if (walk_can_go_on(L, table, key, inside))
             continue;
         w->depth = depth;
         return refuse(w, "the table was changed while it was being written");
@@ -483,7 +461,7 @@ static int check_unchanged(struct json_writer *w)
     return same ? 0 : refuse(w, "the string was changed while it was being written");
 }
 
-/* --- All of it ------------------------------------------------------------------------------------------------------ */
+/* --- All of it -------------------------------------------------------------------------------- */
 
 void json_writer_begin(struct json_writer *w, struct message *out, lua_State *L, int index, int indent, size_t longest)
 {
@@ -523,20 +501,6 @@ int json_writer_step(struct json_writer *w, lua_State *L, int steps, const volat
         return error;
     message_free(w->out);
     struct path path = { .root = "value", .first_key = w->base + 1, .depth = w->depth };
-    path_push_error(L, &path, error == -E2BIG && !w->reason ? "too large to be written as JSON" : w->reason);
-    lua_rotate(L, w->base + 1, 1);
-    lua_settop(L, w->base + 1);
-    return error;
-}
-
-int json_write(struct message *out, lua_State *L, int index, int indent, size_t longest)
-{
-    static const volatile bool never = false;
-    struct json_writer w;
-    json_writer_begin(&w, out, L, index, indent, longest);
-    int error;
-    do
-        error = json_writer_step(&w, L, INT_MAX, &never);
-    while (error == -EAGAIN);
+    walk_fail(L, &path, error == -E2BIG && !w->reason ? "too large to be written as JSON" : w->reason);
     return error;
 }

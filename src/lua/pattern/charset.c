@@ -26,7 +26,7 @@ bool set_has(uint8_t c, const uint8_t *p, const uint8_t *close)
     return !inside;
 }
 
-/* The first from `s` on that is not of a class; or the limit. */
+/* The first character from `s` on that is not in a class; or the limit. */
 static const uint8_t *class_span(uint8_t letter, const uint8_t *s, const uint8_t *limit)
 {
     switch (letter) {

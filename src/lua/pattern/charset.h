@@ -1,8 +1,9 @@
 /*
- * The items of a pattern that stand for one character: a literal, a dot, a class such as %a, a set in brackets.  An item is
- * given by where it begins in the pattern and where what follows it begins; it is well-formed.  Classes are those of the locale.
+ * The items of a pattern that match one character: a literal, a dot, a class such as %a, a set in
+ * brackets.  An item is given by its beginning and its end in the pattern, and is well-formed. 
+ * Classes are those of the locale.
  *
- * Loops over a subject look at nothing from their limit on.
+ * Loops over a subject end at their limit.  Any thread.
  */
 #ifndef ORR_LUA_PATTERN_CHARSET_H
 #define ORR_LUA_PATTERN_CHARSET_H
@@ -11,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What a character of a pattern may begin. */
+/* The item that a character of a pattern begins. */
 enum charset_kind {
     LITERAL,
     ANY,
@@ -24,16 +25,16 @@ enum charset_kind {
 
 extern const uint8_t charset_kinds[256];
 
-/* Repetitions that accept nothing, too. */
+/* Whether a repetition accepts no characters, too. */
 static inline bool is_optional(uint8_t c)
 {
     return c == '*' || c == '?' || c == '-';
 }
 
-/* What `%z` was for, before patterns could contain a 0. */
+/* The class %z, of older versions of Lua. */
 #define is_nul(c) ((c) == 0)
 
-/* Every class: its letter, that of its complement, and its test. */
+/* Every class: its letter, the letter of its complement, and its test. */
 #define CLASSES(X) \
     X('a', 'A', isalpha) \
     X('c', 'C', iscntrl) \
@@ -62,10 +63,12 @@ static inline bool class_has(uint8_t c, uint8_t letter)
     }
 }
 
-/* From behind the bracket that opens a set, to the one that closes it. */
+/*
+ * Whether a set has a character.  `p` is after its opening bracket, `close` is its closing bracket.
+ */
 bool set_has(uint8_t c, const uint8_t *p, const uint8_t *close);
 
-/* Whether an item stands for a character. */
+/* Whether an item matches a character. */
 static inline bool item_is(uint8_t c, const uint8_t *item, const uint8_t *item_end)
 {
     switch (charset_kinds[*item]) {
@@ -80,13 +83,13 @@ static inline bool item_is(uint8_t c, const uint8_t *item, const uint8_t *item_e
     }
 }
 
-/* The first from `s` on that an item does not stand for; or the limit. */
+/* The first character from `s` on that an item does not match; or the limit. */
 const uint8_t *item_span(const uint8_t *item, const uint8_t *item_end, const uint8_t *s, const uint8_t *limit);
 
-/* The first from `s` on that an item does stand for; or the limit. */
+/* The first character from `s` on that an item matches; or the limit. */
 const uint8_t *item_seek(const uint8_t *item, const uint8_t *item_end, const uint8_t *s, const uint8_t *limit);
 
-/* The first from `s` on that is this one; or the limit. */
+/* The first `c` from `s` on; or the limit. */
 const uint8_t *char_seek(uint8_t c, const uint8_t *s, const uint8_t *limit);
 
 #endif

@@ -1,15 +1,17 @@
-/* string.find, string.match and string.gmatch. */
+#include "lua/pattern/find.h"
+
 #include "lua/limits/preempt.h"
-#include "lua/pattern/pattern.h"
+#include "lua/pattern/match.h"
 
 #include <string.h>
 
 enum {
-    PLAIN_BLOCK = 64 * 1024, /* what a plain search looks through between two questions, at least */
-    PLAIN_MISSES = 16,       /* places that begin right and go on wrong, before it is looked for in a cleverer way */
+    PLAIN_BLOCK = 64 * 1024, /* bytes that a plain search looks at without a pause, at least */
+    PLAIN_MISSES = 16,       /* false starts before memmem() takes over */
 };
 
-size_t match_init_index(lua_Integer init, size_t length)
+/* The index from 0 that the argument `init` means. */
+static size_t init_index(lua_Integer init, size_t length)
 {
     if (init > 0)
         return (size_t)init - 1;
@@ -17,14 +19,14 @@ size_t match_init_index(lua_Integer init, size_t length)
     return init == 0 || back > length ? 0 : length - back;
 }
 
-/* --- Plain search ------------------------------------------------------------------------------------------------------- */
+/* --- Plain search ----------------------------------------------------------------------------- */
 
 struct needle {
     const char *text;
     size_t length;
 };
 
-/* Where the needle is first between two places; NULL if it is not. */
+/* The first needle between two places; NULL if there is none. */
 static const char *find_needle(const struct needle *needle, const char *from, const char *to)
 {
     if (needle->length == 0)
@@ -43,7 +45,7 @@ static const char *find_needle(const struct needle *needle, const char *from, co
 
 static int find_plain_on(lua_State *L, int status, lua_KContext from);
 
-/* Searches a subject, of which so much is left, in blocks. */
+/* Searches a subject from index `from` on, in blocks. */
 static int find_plain(lua_State *L, const char *subject, size_t length, size_t from, struct needle needle)
 {
     size_t block = needle.length < PLAIN_BLOCK / 4 ? PLAIN_BLOCK : 4 * needle.length;
@@ -72,15 +74,15 @@ static int find_plain_on(lua_State *L, int status, lua_KContext from)
     struct needle needle;
     const char *subject = luaL_checklstring(L, 1, &length);
     needle.text = luaL_checklstring(L, 2, &needle.length);
-    luaL_argcheck(L, (size_t)from <= length, 1, "it has been changed");
+    luaL_argcheck(L, (size_t)from <= length, 1, "the stack was changed while a string was being searched");
     return find_plain(L, subject, length, (size_t)from, needle);
 }
 
-/* --- find and match ------------------------------------------------------------------------------------------------------- */
+/* --- find and match --------------------------------------------------------------------------- */
 
 enum { FIND_SLOT = 3 };
 
-/* Whether a pattern is nothing but the text that it matches. */
+/* Whether a pattern has no special characters. */
 static bool is_plain(const char *pattern, size_t length)
 {
     for (size_t i = 0; i < length; i++) {
@@ -137,18 +139,16 @@ static inline int find(lua_State *L, lua_KFunction k, bool find)
 {
     size_t length, pattern_length;
     const char *subject = luaL_checklstring(L, 1, &length), *pattern = luaL_checklstring(L, 2, &pattern_length);
-    size_t init = match_init_index(luaL_optinteger(L, 3, 1), length);
+    size_t init = init_index(luaL_optinteger(L, 3, 1), length);
     if (init > length) {
         luaL_pushfail(L);
         return 1;
     }
     if (find && (lua_toboolean(L, 4) || is_plain(pattern, pattern_length)))
         return find_plain(L, subject, length, init, (struct needle){ pattern, pattern_length });
-    bool anchored = *pattern == '^';
     struct match m;
-    match_begin(&m, subject, length, pattern + anchored, pattern_length - anchored, FIND_SLOT);
+    match_begin_anchored(&m, subject, length, pattern, pattern_length, FIND_SLOT);
     m.start += init;
-    m.anchored = anchored;
     return search(L, &m, k, find);
 }
 
@@ -162,15 +162,18 @@ static int string_match(lua_State *L)
     return find(L, match_on, false);
 }
 
-/* --- gmatch --------------------------------------------------------------------------------------------------------------- */
+/* --- gmatch ----------------------------------------------------------------------------------- */
 
-/* Upvalues of the iterator, behind the isolate. */
+/* Upvalues of the iterator after the isolate; and the slot on its stack. */
 enum { GMATCH_SUBJECT = 2, GMATCH_PATTERN, GMATCH_STATE, GMATCH_SLOT = 1 };
 
-/* Between two calls.  One that pauses keeps its match on its own stack, so another may come in between. */
+/*
+ * What an iterator keeps between two calls.  A call that pauses keeps its match on its own stack,
+ * so other calls may come in between.
+ */
 struct gmatch {
-    size_t from;  /* behind the end of the subject: it is over */
-    size_t avoid; /* where the last match ended */
+    size_t from;  /* where the next search begins; after the subject's end there is none */
+    size_t avoid; /* where the last match ended; SIZE_MAX before the first */
 };
 
 static int next_match(lua_State *L, struct match *m);
@@ -215,7 +218,7 @@ static int string_gmatch(lua_State *L)
     size_t length;
     luaL_checklstring(L, 1, &length);
     luaL_checkstring(L, 2);
-    size_t init = match_init_index(luaL_optinteger(L, 3, 1), length);
+    size_t init = init_index(luaL_optinteger(L, 3, 1), length);
     lua_settop(L, 2);
     lua_pushlightuserdata(L, isolate_of(L));
     lua_insert(L, 1);
@@ -225,7 +228,7 @@ static int string_gmatch(lua_State *L)
     return 1;
 }
 
-void pattern_open(struct orr_isolate *iso, lua_State *L)
+void find_open(struct orr_isolate *iso, lua_State *L)
 {
     static const luaL_Reg functions[] = {
         { "find", string_find },
@@ -234,5 +237,4 @@ void pattern_open(struct orr_isolate *iso, lua_State *L)
         { NULL, NULL },
     };
     isolate_register(iso, L, functions);
-    gsub_open(iso, L);
 }

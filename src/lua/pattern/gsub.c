@@ -1,16 +1,19 @@
 /*
- * string.gsub.  What it has come to is in a struct on the C stack, until it has to outlive that: when it pauses, and before it
- * calls a function of the script.  Then it moves into a userdata on the Lua stack.  The last such userdata stays in an upvalue
- * for the next to use.  One whose call ended with an error stays marked as busy, and is replaced there by the next.
+ * The state of a call is a struct on the C stack until it has to outlive that: when the call
+ * pauses, and before it calls a function of the script.  Then it moves into a userdata on the Lua
+ * stack.  The last such userdata stays in an upvalue, for the next call to use.  If a call ends
+ * with an error, its userdata stays marked as used, and the next call replaces it in the upvalue.
  */
+#include "lua/pattern/gsub.h"
+
 #include "lua/limits/preempt.h"
-#include "lua/pattern/pattern.h"
+#include "lua/pattern/match.h"
 
 #include <string.h>
 
 enum {
-    GSUB_INLINE = 512, /* bytes of the result that need no userdata */
-    LEAST_OUTPUT = 2048,
+    GSUB_INLINE = 512,      /* bytes of the output that need no userdata */
+    OUTPUT_MIN = 2048,      /* bytes of an output in a userdata */
     INDEX_CHAIN_MAX = 2000, /* as in Lua */
 };
 
@@ -24,9 +27,15 @@ enum {
     MATCH, /* and one more */
 };
 
-enum { SPARE = 2 }; /* the upvalue behind the isolate */
+enum { SPARE = 2 }; /* the upvalue after the isolate */
 
-#define CHANGED "somebody has changed what is being replaced"
+#define CHANGED "the stack was changed while a pattern was being replaced"
+
+enum gsub_place {
+    GSUB_ON_C_STACK,
+    GSUB_KEPT,  /* in a userdata on the Lua stack */
+    GSUB_SPARE, /* in a userdata that no call uses */
+};
 
 struct gsub {
     const uint8_t *from; /* in the subject: what is before it is in the output */
@@ -36,14 +45,15 @@ struct gsub {
     lua_Integer count, most;
     char *output;
     size_t length, room;
-    int type; /* of the replacement */
-    bool anchored, escapes, changed;
-    bool moved; /* into the userdata */
-    bool busy;  /* the userdata is in use */
+    int type;     /* of the replacement */
+    bool escapes; /* `text` has some */
+    bool changed; /* the output differs from the subject */
+    bool anchored;
+    uint8_t place; /* enum gsub_place */
     char inline_output[GSUB_INLINE];
 };
 
-/* --- Output --------------------------------------------------------------------------------------------------------------- */
+/* --- Output ----------------------------------------------------------------------------------- */
 
 static void check_length(lua_State *L, size_t length)
 {
@@ -57,7 +67,7 @@ static void grow_output(lua_State *L, struct gsub *g, size_t more)
     if (more > PTRDIFF_MAX - g->length)
         luaL_error(L, "resulting string too large");
     check_length(L, g->length + more);
-    size_t room = g->room * 2 < LEAST_OUTPUT ? LEAST_OUTPUT : g->room * 2;
+    size_t room = g->room * 2 < OUTPUT_MIN ? OUTPUT_MIN : g->room * 2;
     if (room < g->length + more)
         room = g->length + more;
     char *output = lua_newuserdatauv(L, room, 0);
@@ -78,17 +88,17 @@ static inline void add(lua_State *L, struct gsub *g, const void *text, size_t le
     g->length += length;
 }
 
-/* --- Keeping ---------------------------------------------------------------------------------------------------------------- */
+/* --- Keeping ---------------------------------------------------------------------------------- */
 
-/* A userdata at its place on the stack. */
+/* Puts a userdata into its slot of the stack: the spare one, or a new one. */
 static struct gsub *new_kept(lua_State *L)
 {
     struct gsub *kept = lua_touserdata(L, lua_upvalueindex(SPARE));
-    if (kept && !kept->busy) {
+    if (kept && kept->place == GSUB_SPARE) {
         lua_pushvalue(L, lua_upvalueindex(SPARE));
     } else {
         kept = lua_newuserdatauv(L, sizeof *kept, 0);
-        kept->busy = false;
+        kept->place = GSUB_SPARE;
         lua_pushvalue(L, -1);
         lua_replace(L, lua_upvalueindex(SPARE));
     }
@@ -98,11 +108,11 @@ static struct gsub *new_kept(lua_State *L)
 
 static struct gsub *keep(lua_State *L, struct gsub *g)
 {
-    if (g->moved)
+    if (g->place == GSUB_KEPT)
         return g;
     struct gsub *kept = new_kept(L);
     memcpy(kept, g, offsetof(struct gsub, inline_output));
-    kept->moved = kept->busy = true;
+    kept->place = GSUB_KEPT;
     if (g->output == g->inline_output) {
         memcpy(kept->inline_output, g->inline_output, g->length);
         kept->output = kept->inline_output;
@@ -110,7 +120,7 @@ static struct gsub *keep(lua_State *L, struct gsub *g)
     return kept;
 }
 
-/* The one that was kept; raises if somebody has put something else there, or in the place of what it points to. */
+/* The state that was kept.  Raises if the debug library has replaced it, or what it points to. */
 static struct gsub *kept_at(lua_State *L, const void *state)
 {
     struct gsub *g = lua_touserdata(L, STATE);
@@ -120,9 +130,9 @@ static struct gsub *kept_at(lua_State *L, const void *state)
     return g;
 }
 
-/* --- Replacements ---------------------------------------------------------------------------------------------------------- */
+/* --- Replacements ----------------------------------------------------------------------------- */
 
-/* Adds the replacement string, with what its escapes stand for. */
+/* Adds the replacement string, with its escapes expanded. */
 static void add_expanded(lua_State *L, struct gsub *g, const struct match *m)
 {
     const char *p = g->text, *end = g->text + g->text_length, *escape;
@@ -165,7 +175,7 @@ static void add_string(lua_State *L, struct gsub *g, struct match *m)
     m->steps -= steps > MATCH_STEPS ? MATCH_STEPS : (int)steps;
 }
 
-/* Adds the value at the top, which is taken off; for false and nil what was matched. */
+/* Adds the value at the top, which is popped; for false and nil adds the match. */
 static void add_value(lua_State *L, struct gsub *g)
 {
     size_t length;
@@ -182,8 +192,8 @@ static void add_value(lua_State *L, struct gsub *g)
 }
 
 /*
- * [table] [key], at the top: puts in their place the value, and answers false; or a function, and what to call it with, and
- * answers true.
+ * [table] [key] -> [value], and answers false; or -> [function] [argument] [key], and answers true:
+ * the caller calls the function, which is an `__index`.
  */
 static bool look_up(lua_State *L)
 {
@@ -197,7 +207,7 @@ static bool look_up(lua_State *L)
             }
             lua_remove(L, -2); /* the nil */
         } else if (luaL_getmetafield(L, -2, "__index") == LUA_TNIL) {
-            break; /* and Lua says what is wrong */
+            break; /* lua_gettable() raises */
         }
         if (lua_isfunction(L, -1)) {
             lua_insert(L, -3);
@@ -210,7 +220,10 @@ static bool look_up(lua_State *L)
     return false;
 }
 
-/* Pushes what to call for a match, and answers with how many arguments; or the replacement itself, and answers -1. */
+/*
+ * Pushes a function and its arguments for a match, and answers how many; or the replacement, and
+ * answers -1.
+ */
 static int push_replacement(lua_State *L, const struct gsub *g, const struct match *m)
 {
     if (g->type == LUA_TFUNCTION) {
@@ -226,7 +239,7 @@ static int push_replacement(lua_State *L, const struct gsub *g, const struct mat
     return look_up(L) ? 2 : -1;
 }
 
-/* --- The loop -------------------------------------------------------------------------------------------------------------- */
+/* --- The loop --------------------------------------------------------------------------------- */
 
 static int finish(lua_State *L, struct gsub *g, const struct match *m)
 {
@@ -238,14 +251,14 @@ static int finish(lua_State *L, struct gsub *g, const struct match *m)
         lua_pushvalue(L, SUBJECT);
     }
     lua_pushinteger(L, g->count);
-    g->busy = false;
+    g->place = GSUB_SPARE;
     return 2;
 }
 
 static int called(lua_State *L, int status, lua_KContext state);
 static int paused(lua_State *L, int status, lua_KContext kept);
 
-/* Goes on behind the match that has been replaced. */
+/* Goes on after the match that was replaced.  False if there can be no other. */
 static bool advance(struct gsub *g, struct match *m)
 {
     g->from = m->start = m->avoid = g->stop;
@@ -288,7 +301,7 @@ static int go_on(lua_State *L, struct gsub *g, struct match *m)
     return finish(L, g, m);
 }
 
-/* The function that was called has waited, and returned now. */
+/* The function that was called has yielded, and has now returned. */
 static int called(lua_State *L, int status, lua_KContext state)
 {
     (void)status;
@@ -297,7 +310,7 @@ static int called(lua_State *L, int status, lua_KContext state)
     const char *subject = luaL_checklstring(L, SUBJECT, &length),
                *pattern = luaL_checklstring(L, PATTERN, &pattern_length);
     struct match m;
-    match_begin(&m, subject, length, pattern, pattern_length, MATCH); /* if it has an anchor, this is not used again */
+    match_begin(&m, subject, length, pattern, pattern_length, MATCH); /* not used with an anchor */
     if (g->from < m.subject || g->stop > m.end)
         return luaL_error(L, CHANGED);
     add_value(L, g);
@@ -323,11 +336,10 @@ static int string_gsub(lua_State *L)
     lua_settop(L, REPLACEMENT);
     lua_settop(L, OUTPUT);
     struct gsub local, *g = type == LUA_TFUNCTION ? new_kept(L) : &local;
-    g->moved = g->busy = type == LUA_TFUNCTION;
+    g->place = type == LUA_TFUNCTION ? GSUB_KEPT : GSUB_ON_C_STACK;
     g->type = type == LUA_TNUMBER ? LUA_TSTRING : type;
     g->text = type == LUA_TFUNCTION || type == LUA_TTABLE ? NULL : lua_tolstring(L, REPLACEMENT, &g->text_length);
     g->escapes = g->text && memchr(g->text, '%', g->text_length);
-    g->anchored = *pattern == '^';
     g->changed = false;
     g->count = 0;
     g->most = most;
@@ -335,8 +347,8 @@ static int string_gsub(lua_State *L)
     g->length = 0;
     g->room = sizeof g->inline_output;
     struct match m;
-    match_begin(&m, subject, length, pattern + g->anchored, pattern_length - g->anchored, MATCH);
-    m.anchored = g->anchored;
+    match_begin_anchored(&m, subject, length, pattern, pattern_length, MATCH);
+    g->anchored = m.anchored;
     g->from = m.subject;
     return go_on(L, g, &m);
 }

@@ -1,9 +1,14 @@
 /*
- * Lua's library functions, such that one call of them never takes long.
+ * Bounded library functions: Lua's library functions, such that one call never takes long.
  *
- * Each has Lua's own function behind it, and calls it, in its own place, when the work is small and no metamethod can come in
- * between: so results and messages are Lua's.  Else it calls the function of the same name in lua/bounded.lua, which does
- * the same in Lua, where it can be interrupted.  Metamethods are called such that they can yield.
+ * Each bounded function stands in the place of a function of Lua's own.  It calls Lua's own when
+ * the work is small and no metamethod can interfere: so results and messages are Lua's.  Otherwise
+ * it calls the function of the same name in lua/bounded.lua, which does the work in Lua, where it
+ * can be interrupted.  Metamethods are called such that they can yield.
+ *
+ * This header is what the libraries (bounded_base.h, bounded_string.h, bounded_table.h) share. 
+ * Upvalues of each function in a `struct bounded`: the isolate; Lua's own function; the function in
+ * Lua, or nil.  All functions that are declared here may raise.
  */
 #ifndef ORR_LUA_SANDBOX_BOUNDED_H
 #define ORR_LUA_SANDBOX_BOUNDED_H
@@ -11,8 +16,38 @@
 #include "lua/isolate.h"
 
 /*
- * Puts them in the place of Lua's own, which are there, and pushes a function that reads all the pieces of a source.  May raise.
+ * How much one call in C may do: about a millisecond.  The libraries have more limits of their own.
  */
-void bounded_open(struct orr_isolate *iso, lua_State *L);
+enum {
+    ELEMENTS_MAX = 32768, /* moved in a table, or strings repeated */
+    RESULTS_MAX = 65536,  /* returned: half of a full stack, since varargs are copied */
+};
+
+struct bounded {
+    const char *library; /* a global table; "_G" for the globals */
+    const char *name;    /* in that table; NULL ends a list */
+    lua_CFunction function;
+};
+
+/* Calls Lua's own function with all that is on the stack.  Answers how many results there are. */
+int bounded_call_own(lua_State *L);
+
+/* Calls the function in Lua with all that is on the stack.  Answers how many results there are. */
+int bounded_call_in_lua(lua_State *L);
+
+/* How long a string may be. */
+size_t bounded_longest(lua_State *L);
+
+/* Raises the error that Lua's own functions raise for a string that would be too long. */
+int bounded_too_large(lua_State *L);
+
+/* Whether a table has a field, raw.  The index must not be relative to the top. */
+bool bounded_has_field(lua_State *L, int table, const char *name);
+
+/* Pushes a metamethod of a table or userdata.  False, with nothing pushed, if it has none. */
+bool bounded_push_metamethod(lua_State *L, int index, const char *name);
+
+/* Raises if the result of a `__tostring`, at the top, is not a string. */
+void bounded_check_described(lua_State *L);
 
 #endif

@@ -1,15 +1,13 @@
-/*
- * Lua's basic functions, and `os.date`.  Metamethods are called such that they can yield; finalizers are
- * refused.
- */
-#include "lua/sandbox/bounded_library.h"
+#include "lua/sandbox/bounded_base.h"
+
+#include "lua/isolate/collector.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { DATE_MAX = 1024 }; /* bytes of a format for os.date */
+enum { DATE_MAX = 1024 }; /* bytes of the format for os.date */
 
-/* --- The base --------------------------------------------------------------------------------------------------- */
+/* --- Basic functions -------------------------------------------------------------------------- */
 
 static int tostring_described(lua_State *L, int status, lua_KContext context)
 {
@@ -30,7 +28,7 @@ static int base_tostring(lua_State *L)
     return tostring_described(L, LUA_OK, 0);
 }
 
-/* [arguments...]; `index` is the one to write next. */
+/* [arguments...]: prints from argument `index` on. */
 static int print_from(lua_State *L, int status, lua_KContext index);
 
 static void print_text(lua_State *L, lua_KContext index)
@@ -89,13 +87,14 @@ static int base_ipairs(lua_State *L)
 static int base_setmetatable(lua_State *L)
 {
     if (lua_type(L, 2) == LUA_TTABLE && bounded_has_field(L, 2, "__gc"))
-        return luaL_error(L, "a metatable with '__gc' is refused: this script can have no finalizers");
+        return luaL_error(L,
+                          "setmetatable: untrusted scripts can have no finalizers; remove '__gc' from the metatable");
     if (lua_type(L, 2) == LUA_TTABLE)
         collector_keep(isolate_of(L), L, 2);
     return bounded_call_own(L);
 }
 
-/* --- os --------------------------------------------------------------------------------------------------------- */
+/* --- os --------------------------------------------------------------------------------------- */
 
 static int os_date(lua_State *L)
 {

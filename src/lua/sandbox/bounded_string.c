@@ -1,22 +1,22 @@
 /*
- * The libraries `string` and `utf8`, but for what takes patterns.  What looks at each byte of a long string, or puts together many
- * arguments, is done in Lua, piece by piece; what would be longer than the longest string is refused before it is made, where
- * that can be known.
+ * Functions that look at each byte of a long string, or that join many arguments, work in Lua,
+ * piece by piece.  A result that would be longer than the longest string is refused before it is
+ * made, where the length can be known.
  */
-#include "lua/sandbox/bounded_library.h"
+#include "lua/sandbox/bounded_string.h"
 
 #include <limits.h>
 #include <string.h>
 
 enum {
-    BYTES_MAX = 256 * 1024,  /* looked at one by one in one call */
-    PIECES_MAX = 1024,       /* arguments put together */
-    FORMATTED_MAX = 128,     /* formatted */
-    QUOTED_MAX = 8192,       /* bytes of a string for %q, each of which may be formatted by itself */
-    OPTIONS_MAX = 64 * 1024, /* bytes of a format for string.pack */
+    BYTES_MAX = 256 * 1024,  /* of a string that one call looks at */
+    PIECES_MAX = 1024,       /* arguments joined */
+    FORMATTED_MAX = 128,     /* arguments formatted */
+    QUOTED_MAX = 8192,       /* bytes of a string for %q: each may be formatted by itself */
+    OPTIONS_MAX = 64 * 1024, /* bytes of the format for string.pack */
 };
 
-/* --- string ----------------------------------------------------------------------------------------------------- */
+/* --- string ----------------------------------------------------------------------------------- */
 
 static int string_rep(lua_State *L)
 {
@@ -35,7 +35,7 @@ static int string_rep(lua_State *L)
     return count > ELEMENTS_MAX ? bounded_call_in_lua(L) : bounded_call_own(L);
 }
 
-/* Those that look at each byte. */
+/* string.lower, string.reverse and string.upper, which look at each byte. */
 static int string_each(lua_State *L)
 {
     size_t size;
@@ -46,7 +46,7 @@ static int string_each(lua_State *L)
     return bounded_call_in_lua(L);
 }
 
-/* As Lua has it: from the end if it is negative; what is out of range is cut off. */
+/* The position that Lua means: a negative one counts from the end, 0 if it is before the start. */
 static lua_Integer from_start(lua_Integer position, size_t size)
 {
     if (position >= 0)
@@ -68,13 +68,16 @@ static int string_byte(lua_State *L)
     return bounded_call_own(L);
 }
 
-/* Those that make a string of all their arguments. */
+/* string.char and utf8.char, which make a string of all their arguments. */
 static int make_of_all(lua_State *L)
 {
     return lua_gettop(L) <= PIECES_MAX ? bounded_call_own(L) : bounded_call_in_lua(L);
 }
 
-/* One conversion of a format for string.format, from its % on: where it ends, and what it is. */
+/*
+ * Skips a conversion in a format for string.format; `at` is its %.  Answers where it ends. 
+ * `whole`: it has no precision, so that a string is not cut.
+ */
 static const char *skip_conversion(const char *at, const char *end, char *conversion, bool *whole)
 {
     *whole = true;
@@ -89,13 +92,13 @@ static const char *skip_conversion(const char *at, const char *end, char *conver
 struct format {
     const char *text;
     size_t size, at;
-    int argument;  /* the last that was used */
-    int arguments; /* that there are */
-    size_t least;  /* what the result has, at least */
-    bool quotes;   /* a long string */
+    int argument;  /* the last argument used */
+    int arguments; /* how many there are */
+    size_t least;  /* bytes that the result has at least */
+    bool quotes;   /* a %q has a long string */
 };
 
-/* Goes on to the next %s whose argument has a metamethod to say what it is.  False at the end. */
+/* Goes on to the next %s whose argument has a `__tostring`, which is pushed.  False at the end. */
 static bool next_described(lua_State *L, struct format *format)
 {
     const char *end = format->text + format->size;
@@ -132,7 +135,7 @@ static int finish_format(lua_State *L, const struct format *format)
 
 static int go_on_format(lua_State *L);
 
-/* The metamethod of an argument has answered: that is what is put in. */
+/* Puts the result of a `__tostring`, at the top, in the place of its argument. */
 static int format_described(lua_State *L, int status, lua_KContext argument)
 {
     (void)status;
@@ -161,8 +164,8 @@ static int string_format(lua_State *L)
 }
 
 /*
- * next_piece(format, from): the end of a piece of a few conversions that begins there, how many arguments it uses, and whether it is one %q
- * and nothing else.
+ * next_piece(format, from): answers where a piece of a few conversions ends that begins at `from`,
+ * how many arguments it uses, and whether it is one %q and nothing else.
  */
 static int tool_next_piece(lua_State *L)
 {
@@ -178,7 +181,7 @@ static int tool_next_piece(lua_State *L)
         bool whole;
         const char *next = *at == '%' ? skip_conversion(at, end, &conversion, &whole) : at + 1;
         quotes = conversion == 'q' && next - at == 2;
-        if (quotes && at > from) { /* which is a piece of its own */
+        if (quotes && at > from) { /* a %q is a piece of its own */
             quotes = false;
             break;
         }
@@ -191,7 +194,10 @@ static int tool_next_piece(lua_State *L)
     return 3;
 }
 
-/* What a format for string.pack asks for in c100 and the like, which may be more than the arguments have. */
+/*
+ * Bytes of the fixed-size strings (c100) in a format for string.pack: they may exceed the
+ * arguments.
+ */
 static size_t fixed_size(const char *format)
 {
     size_t sum = 0;
@@ -226,7 +232,7 @@ static int string_options(lua_State *L)
     return bounded_call_own(L);
 }
 
-/* --- utf8 ------------------------------------------------------------------------------------------------------- */
+/* --- utf8 ------------------------------------------------------------------------------------- */
 
 static int utf8_len(lua_State *L)
 {

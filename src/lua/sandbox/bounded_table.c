@@ -1,8 +1,8 @@
 /*
- * The library `table`.  Lists with metamethods, and parts of lists that are long, are gone through in Lua; so is sorting, unless
- * it is of a few numbers or short strings.
+ * Lists with metamethods, and long parts of lists, are walked in Lua.  Sorting is done in Lua, too,
+ * unless the list has few elements, which are numbers or short strings.
  */
-#include "lua/sandbox/bounded_library.h"
+#include "lua/sandbox/bounded_table.h"
 
 #include "lua/limits/preempt.h"
 
@@ -10,13 +10,13 @@
 
 enum {
     SORTED_MAX = 4096,        /* elements sorted in one call */
-    SORTED_BYTES_MAX = 65536, /* and of strings, so long together */
-    JOINED_MAX = 4096,        /* concatenated */
+    SORTED_BYTES_MAX = 65536, /* bytes of all strings that are sorted in one call */
+    JOINED_MAX = 4096,        /* elements concatenated in one call */
 };
 
-/* --- Tables, and what passes for one ---------------------------------------------------------------------------- */
+/* --- Tables and what acts as one -------------------------------------------------------------- */
 
-/* A table that nothing comes in between. */
+/* Whether it is a table without a metatable. */
 static bool is_plain(lua_State *L, int index)
 {
     if (lua_type(L, index) != LUA_TTABLE)
@@ -27,7 +27,7 @@ static bool is_plain(lua_State *L, int index)
     return false;
 }
 
-/* As Lua's own has it: what is not a table must have the metamethods. */
+/* Raises as Lua's own function does, unless it is a table, or has all the metamethods needed. */
 static void check_table(lua_State *L, int index, const char *const *needed)
 {
     if (lua_type(L, index) == LUA_TTABLE)
@@ -45,9 +45,9 @@ static const char *const changeable[] = { "__index", "__newindex", "__len", NULL
 static const char *const source_only[] = { "__index", NULL };
 static const char *const target_only[] = { "__newindex", NULL };
 
-/* --- The functions ---------------------------------------------------------------------------------------------- */
+/* --- The functions ---------------------------------------------------------------------------- */
 
-/* What they come to, but for those that are numbers. */
+/* Bytes of elements [first, last] joined; numbers are not counted. */
 static size_t size_of_strings(lua_State *L, lua_Integer first, lua_Integer last, size_t separator_size)
 {
     size_t size = 0;
@@ -62,8 +62,8 @@ static size_t size_of_strings(lua_State *L, lua_Integer first, lua_Integer last,
 }
 
 /*
- * Puts together elements [first, last] of the plain table at 1, and pushes the string.  False if an element is neither string
- * nor number: `bad` says which.
+ * Joins elements [first, last] of the table at 1, which has no metatable, and pushes the string. 
+ * False if an element is neither string nor number: `bad` says which.
  */
 static bool join(lua_State *L, lua_Integer first, lua_Integer last, lua_Integer *bad)
 {
@@ -72,7 +72,7 @@ static bool join(lua_State *L, lua_Integer first, lua_Integer last, lua_Integer 
     size_t limit = bounded_longest(L);
     luaL_Buffer text;
     size_t size = size_of_strings(L, first, last, separator_size);
-    luaL_buffinitsize(L, &text, size <= limit ? size : 0); /* one that grows would be copied again and again */
+    luaL_buffinitsize(L, &text, size <= limit ? size : 0); /* a buffer that grows is copied often */
     for (lua_Integer i = first;; i++) {
         lua_rawgeti(L, 1, i);
         if (!lua_isstring(L, -1)) {
@@ -117,7 +117,10 @@ static int table_concat(lua_State *L)
                       (LUAI_UACINT)bad);
 }
 
-/* join(table, separator, first, last): the string; or nil, and which element is none. */
+/*
+ * join(table, separator, first, last): the string; or nil, and the index of an element that is
+ * none.
+ */
 static int tool_join(lua_State *L)
 {
     lua_Integer bad;
@@ -141,8 +144,8 @@ static int table_insert(lua_State *L)
         return bounded_call_own(L);
     lua_Unsigned end = lua_rawlen(L, 1) + 1;
     lua_Unsigned position = (lua_Unsigned)luaL_checkinteger(L, 2);
-    bool long_way = position >= 1 && position <= end && end - position > ELEMENTS_MAX;
-    return long_way ? bounded_call_in_lua(L) : bounded_call_own(L);
+    bool moves_many = position >= 1 && position <= end && end - position > ELEMENTS_MAX;
+    return moves_many ? bounded_call_in_lua(L) : bounded_call_own(L);
 }
 
 static int table_remove(lua_State *L)
@@ -158,8 +161,8 @@ static int table_remove(lua_State *L)
         return bounded_call_own(L);
     lua_Unsigned size = lua_rawlen(L, 1);
     lua_Unsigned position = (lua_Unsigned)luaL_checkinteger(L, 2);
-    bool long_way = position >= 1 && position < size && size - position > ELEMENTS_MAX;
-    return long_way ? bounded_call_in_lua(L) : bounded_call_own(L);
+    bool moves_many = position >= 1 && position < size && size - position > ELEMENTS_MAX;
+    return moves_many ? bounded_call_in_lua(L) : bounded_call_own(L);
 }
 
 static int table_move(lua_State *L)
@@ -193,7 +196,7 @@ static int table_unpack(lua_State *L)
         return bounded_call_in_lua(L);
     }
     if (!plain && lua_type(L, 1) != LUA_TSTRING)
-        return bounded_call_own(L); /* which says so */
+        return bounded_call_own(L); /* raises */
     lua_Integer first = luaL_optinteger(L, 2, 1);
     lua_Integer last = luaL_opt(L, luaL_checkinteger, 3, (lua_Integer)lua_rawlen(L, 1));
     if (first <= last && (lua_Unsigned)last - (lua_Unsigned)first >= RESULTS_MAX)
@@ -201,7 +204,7 @@ static int table_unpack(lua_State *L)
     return bounded_call_own(L);
 }
 
-/* Whether the first so many elements of the plain table at 1 are all numbers, or all short strings. */
+/* Whether elements [1, count] of the table at 1 are all numbers, or all short strings. */
 static bool sorts_quickly(lua_State *L, lua_Integer count)
 {
     int kind = lua_rawgeti(L, 1, 1);
@@ -237,14 +240,14 @@ static int table_sort(lua_State *L)
     return bounded_call_in_lua(L);
 }
 
-/* sorts_quickly(table): the table is the caller's own, and has at most SORTED_MAX elements. */
+/* sorts_quickly(table): the table is the caller's own, without a metatable. */
 static int tool_sorts_quickly(lua_State *L)
 {
     lua_pushboolean(L, sorts_quickly(L, (lua_Integer)lua_rawlen(L, 1)));
     return 1;
 }
 
-/* compares(a, b): whether `a < b` calls something; if nothing can be called, raises as Lua's own sort does. */
+/* compares(a, b): true if `a < b` calls a metamethod; else raises if they cannot be compared. */
 static int tool_compares(lua_State *L)
 {
     if (bounded_push_metamethod(L, 1, "__lt") || bounded_push_metamethod(L, 2, "__lt")) {

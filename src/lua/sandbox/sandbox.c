@@ -1,12 +1,15 @@
 #include "lua/sandbox/sandbox.h"
 
 #include "lua/isolate/embedded.h"
-#include "lua/sandbox/bounded.h"
+#include "lua/sandbox/bounded_libraries.h"
 #include "lua/sandbox/chunk.h"
 
 #include <string.h>
 
-/* Of Lua's libraries, untrusted scripts have these and nothing else.  What is new in a later Lua is not among them. */
+/*
+ * The allow-list: untrusted scripts have these names of Lua's libraries, and nothing that a later
+ * Lua adds.
+ */
 static const struct {
     const char *library, *names;
     lua_CFunction open;
@@ -22,7 +25,7 @@ static const struct {
     { LUA_MATHLIBNAME,
       " abs acos asin atan ceil cos deg exp floor fmod huge log max maxinteger min mininteger modf pi rad random"
       " randomseed sin sqrt tan tointeger type ult"
-      " atan2 cosh frexp ldexp log10 pow sinh tanh ", /* of old */
+      " atan2 cosh frexp ldexp log10 pow sinh tanh ", /* of older versions of Lua */
       luaopen_math },
     { LUA_OSLIBNAME, " clock date difftime time ", luaopen_os },
     { LUA_STRLIBNAME, " byte char find format gmatch gsub len lower match pack packsize rep reverse sub unpack upper ",
@@ -33,7 +36,8 @@ static const struct {
 
 enum { LIBRARIES = sizeof allowed / sizeof *allowed };
 
-static const char read_all_key, globals_key, registered_key; /* their addresses are places in the registry */
+/* Their addresses are keys in the registry. */
+static const char read_all_key, globals_key, registered_key;
 
 void sandbox_libraries(lua_State *L)
 {
@@ -43,7 +47,7 @@ void sandbox_libraries(lua_State *L)
     }
 }
 
-/* --- Cutting down ------------------------------------------------------------------------------------------------ */
+/* --- Cutting down ----------------------------------------------------------------------------- */
 
 static bool is_allowed(lua_State *L, const char *names, int key)
 {
@@ -55,7 +59,7 @@ static bool is_allowed(lua_State *L, const char *names, int key)
     return is;
 }
 
-/* The table at the top. */
+/* Removes all other keys from the table at the top. */
 static void keep_only(lua_State *L, const char *names)
 {
     for (lua_pushnil(L); lua_next(L, -2);) {
@@ -77,7 +81,7 @@ static void protect_strings(lua_State *L)
     lua_pop(L, 2);
 }
 
-/* rawset, except that what is to be read only stays so. */
+/* rawset, which refuses tables whose metatable has `__readonly`. */
 static int raw_set(lua_State *L)
 {
     if (lua_getmetatable(L, 1)) {
@@ -91,7 +95,7 @@ static int raw_set(lua_State *L)
 
 void sandbox_open(struct orr_isolate *iso, lua_State *L)
 {
-    bounded_open(iso, L);
+    bounded_libraries_open(iso, L);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &read_all_key);
     lua_getglobal(L, "rawset");
     lua_pushcclosure(L, raw_set, 1);
@@ -106,7 +110,7 @@ void sandbox_open(struct orr_isolate *iso, lua_State *L)
     protect_strings(L);
 }
 
-/* --- Globals of a script's own ------------------------------------------------------------------------------------- */
+/* --- Globals of one script -------------------------------------------------------------------- */
 
 /* make_load(globals) */
 static int make_load(lua_State *L)
@@ -118,7 +122,7 @@ static int make_load(lua_State *L)
     return 1;
 }
 
-/* metamethod(value, name): as it is, however well it is protected. */
+/* metamethod(value, name): the metamethod, also behind a protected metatable. */
 static int metamethod(lua_State *L)
 {
     if (luaL_getmetafield(L, 1, luaL_checkstring(L, 2)) == LUA_TNIL)
@@ -137,9 +141,20 @@ void sandbox_push_registered(lua_State *L)
     lua_rawgetp(L, LUA_REGISTRYINDEX, &registered_key);
 }
 
-/* --- The rest ------------------------------------------------------------------------------------------------------- */
+/* --- Modules and names ------------------------------------------------------------------------ */
 
-/* The libraries, and the module at the top, can be required by name. */
+void sandbox_register(struct orr_isolate *iso, lua_State *L, const char *name)
+{
+    if (isolate_is_sandboxed(iso))
+        sandbox_push_registered(L);
+    else
+        luaL_getsubtable(L, LUA_REGISTRYINDEX, lua_isfunction(L, -1) ? LUA_PRELOAD_TABLE : LUA_LOADED_TABLE);
+    lua_insert(L, -2);
+    lua_setfield(L, -2, name);
+    lua_pop(L, 1);
+}
+
+/* Makes the table of modules: the libraries, and the API at the top. */
 static void make_registered(lua_State *L)
 {
     lua_newtable(L);
@@ -152,7 +167,7 @@ static void make_registered(lua_State *L)
     lua_rawsetp(L, LUA_REGISTRYINDEX, &registered_key);
 }
 
-/* lua/globals.lua: [module] [what makes a require] -> [module]. */
+/* Runs lua/globals.lua: [module] [function that makes a require] -> [module]. */
 static void make_globals(struct orr_isolate *iso, lua_State *L)
 {
     static const luaL_Reg tools[] = {
@@ -170,8 +185,9 @@ static void make_globals(struct orr_isolate *iso, lua_State *L)
 }
 
 /*
- * Lua looks in the table of loaded libraries for the names of functions, for messages and tracebacks, and takes as long as that is
- * large: so it gets one that scripts cannot add to.
+ * For messages and tracebacks Lua looks for the names of functions in the table of loaded
+ * libraries, which takes time in proportion to its size.  So Lua gets a table that scripts cannot
+ * add to.
  */
 static void make_names(lua_State *L)
 {

@@ -8,11 +8,12 @@
 #include <unistd.h>
 
 enum {
-    PIECE = 64,    /* what the parser is given at a time: with some texts it needs long for every one of them */
-    BUFFER = 4096, /* what is read of a file at a time */
+    PIECE = 64,    /* bytes that the parser gets at a time: some texts take long */
+    BUFFER = 4096, /* bytes that are read of a file at a time */
 };
 
-static int loaded(lua_State *L, int status)
+/* The answer for a status of lua_load(). */
+static int answer_of(lua_State *L, int status)
 {
     if (status == LUA_OK)
         return 0;
@@ -22,7 +23,7 @@ static int loaded(lua_State *L, int status)
     return -ENOMEM;
 }
 
-/* --- Text ----------------------------------------------------------------------------------------------------- */
+/* --- Text ------------------------------------------------------------------------------------- */
 
 struct text {
     struct orr_isolate *iso;
@@ -46,17 +47,18 @@ int source_load_text(lua_State *L, const char *text, size_t size, const struct s
     if (options->limit && size > options->limit)
         return -EFBIG;
     struct text source = { options->iso, text, size };
-    return loaded(L, lua_load(L, read_text, &source, options->name, options->mode));
+    return answer_of(L, lua_load(L, read_text, &source, options->name, options->mode));
 }
 
-/* --- Files ---------------------------------------------------------------------------------------------------- */
+/* --- Files ------------------------------------------------------------------------------------ */
 
 struct file {
     struct orr_isolate *iso;
     int fd, error;
     size_t size, limit;
-    bool begun, in_comment; /* the first line, if it is one for the shell */
-    size_t next, end;       /* what is in the buffer and has not been given out */
+    bool begun;
+    bool in_comment;  /* in the first line, which is for the shell */
+    size_t next, end; /* the bytes in the buffer that the parser has not got yet */
     char buffer[BUFFER];
 };
 
@@ -76,7 +78,7 @@ static bool fill_buffer(struct file *file)
     return size > 0 && !file->error;
 }
 
-/* Answers how many bytes the next piece has, 0 at the end. */
+/* Answers how many bytes the next piece has; 0 at the end. */
 static size_t next_piece(struct file *file, const char **piece)
 {
     if (file->next == file->end && !fill_buffer(file))
@@ -90,7 +92,7 @@ static size_t next_piece(struct file *file, const char **piece)
 
 static const char *read_file(lua_State *L, void *data, size_t *size)
 {
-    static const char mark[] = "\xEF\xBB\xBF"; /* that editors put before UTF-8 */
+    static const char mark[] = "\xEF\xBB\xBF"; /* a byte order mark */
     struct file *file = data;
     const char *start;
     do {
@@ -108,7 +110,7 @@ static const char *read_file(lua_State *L, void *data, size_t *size)
         if (file->in_comment) {
             const char *newline = memchr(start, '\n', *size);
             file->in_comment = !newline;
-            start = newline ? newline : end; /* the end of the line stays, for the lines to be counted right */
+            start = newline ? newline : end; /* keep the line break: lines are counted */
             *size = (size_t)(end - start);
         }
     } while (!*size);
@@ -118,10 +120,16 @@ static const char *read_file(lua_State *L, void *data, size_t *size)
 int source_load_file(lua_State *L, int fd, const struct source_options *options)
 {
     struct file file = { .iso = options->iso, .fd = fd, .limit = options->limit };
-    int error = loaded(L, lua_load(L, read_file, &file, options->name, options->mode));
+    int error = answer_of(L, lua_load(L, read_file, &file, options->name, options->mode));
     if (!file.error)
         return error;
     if (error != -ENOMEM)
         lua_pop(L, 1);
     return file.error;
+}
+
+void source_set_globals(lua_State *L)
+{
+    if (!lua_setupvalue(L, -2, 1))
+        lua_pop(L, 1);
 }

@@ -37,9 +37,9 @@ void body_unwatch(struct orr_isolate *iso, struct body_watch *watch)
 /* From now on the body may compute no longer than the grace period. */
 static void limit_cleanup(struct orr_isolate *iso, struct ltask *body)
 {
-    uint64_t limit = level_used(iso, iso->execution.level) + worker_grace_ns(iso->worker);
+    uint64_t limit = level_used(iso, execution_level(&iso->execution)) + worker_grace_ns(iso->worker);
     body->limit = body->limit && body->limit < limit ? body->limit : limit;
-    iso->execution.level->limit = body->limit;
+    execution_level(&iso->execution)->limit = body->limit;
 }
 
 void body_is_failing(struct ltask *body)

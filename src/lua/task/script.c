@@ -6,7 +6,7 @@ static const char chunks_key; /* in the registry: the numbers of chunks, which a
 
 uint32_t script_running(const struct orr_isolate *iso)
 {
-    return iso->execution.current ? iso->execution.current->script : iso->scripts.caller;
+    return execution_task(&iso->execution) ? execution_task(&iso->execution)->script : iso->scripts.caller;
 }
 
 void script_own_isolate(struct scripts *self, uint32_t script)

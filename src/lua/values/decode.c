@@ -1,13 +1,16 @@
 /*
- * Reads values from bytes.  It holds nothing of its own, so that it may raise at any point: Lua's stack has all there is.
+ * Reads values from bytes.  The decoder holds nothing that needs to be freed, so it may raise at
+ * any point.
  *
- * The bytes may be anybody's.  What is read is first compared with what is left; a table is made as large as it says only if as many bytes
- * are left for it that no other table has claimed, so that a few bytes cannot ask for much; tables that are not over cannot be referred to,
- * so there are no cycles.  For messages of our own the same checks hold, and cost next to nothing.
+ * The bytes may have any origin.  Each size is compared with the bytes that are left.  A table is
+ * made as large as its header says only if that many bytes are left that no other table has
+ * claimed, so a few bytes cannot ask for much memory.  A table that is not complete cannot be
+ * referred to, so there are no cycles.  The same checks hold for messages, and cost next
+ * to nothing.
  */
 #include "lua/values/decode.h"
 
-#include "lua/values/format.h"
+#include "lua/values/array_mark.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -15,11 +18,13 @@
 #include <string.h>
 
 enum {
-    WALK_SLOTS = 4,     /* a table, a key, a value, and one to spare */
-    BYTES_A_STEP = 256, /* of strings */
-    SLOTS_A_STEP = 16,  /* of tables, when they are made */
-    TABLE_STEPS = 3,    /* what a table takes, besides its content */
-    /* For so many a table has room from the start: one call of Lua's makes that, and cannot be suspended. */
+    WALK_SLOTS = 4,     /* a table, a key, a value, and one more */
+    BYTES_A_STEP = 256, /* of a string */
+    SLOTS_A_STEP = 16,  /* of a table that is made */
+    TABLE_STEPS = 3,    /* of a table, besides its content */
+    /*
+     * Elements and pairs that a table has room for from the start: making it cannot be suspended.
+     */
     ELEMENTS_MADE = 1 << 18,
     PAIRS_MADE = 1 << 15,
 };
@@ -32,7 +37,7 @@ static void fail(const struct decoder *d, const char *what)
 static inline void need(const struct decoder *d, size_t size)
 {
     if ((size_t)(d->end - d->at) < size)
-        fail(d, "the end, expected more");
+        fail(d, "the data ends here, expected more bytes");
 }
 
 static inline uint32_t read32(struct decoder *d)
@@ -42,13 +47,13 @@ static inline uint32_t read32(struct decoder *d)
     return load32(d->at - 4);
 }
 
-static inline void took(struct decoder *d, size_t amount, size_t a_step)
+static inline void count(struct decoder *d, size_t amount, size_t a_step)
 {
     size_t steps = amount / a_step;
     d->steps -= steps < INT_MAX / 2 ? (int)steps : INT_MAX / 2;
 }
 
-/* --- Strings and attachments ---------------------------------------------------------------------------------------- */
+/* --- Strings and attachments ------------------------------------------------------------------ */
 
 static void read_name(struct decoder *d)
 {
@@ -56,9 +61,9 @@ static void read_name(struct decoder *d)
     unsigned slot = d->at[0];
     size_t size = d->at[1];
     if (slot >= d->slots || slot > d->taken)
-        fail(d, "no slot for a name has this number");
+        fail(d, "a name for a slot that does not exist");
     if (size > NAME_MAX_SIZE)
-        fail(d, "a name is longer than names are");
+        fail(d, "a name longer than 40 bytes");
     d->at += 2;
     need(d, size);
     lua_pushlstring(d->L, (const char *)d->at, size);
@@ -72,7 +77,7 @@ static void read_same_name(struct decoder *d)
     need(d, 1);
     unsigned slot = *d->at;
     if (slot >= d->taken)
-        fail(d, "no name is in this slot");
+        fail(d, "a slot without a name");
     lua_pushvalue(d->L, d->names + (int)slot);
     d->at++;
 }
@@ -83,17 +88,17 @@ static void read_string(struct decoder *d)
     need(d, size);
     lua_pushlstring(d->L, (const char *)d->at, size);
     d->at += size;
-    took(d, size, BYTES_A_STEP);
+    count(d, size, BYTES_A_STEP);
 }
 
 static void read_segment(struct decoder *d)
 {
     uint32_t number = read32(d);
     if (!d->m || number >= d->m->segment_count) {
-        fail(d, "no segment has this number");
+        fail(d, "a segment that does not exist");
     } else {
         lua_pushlstring(d->L, d->m->segments[number].bytes, d->m->segments[number].size);
-        took(d, d->m->segments[number].size, BYTES_A_STEP);
+        count(d, d->m->segments[number].size, BYTES_A_STEP);
     }
 }
 
@@ -101,14 +106,14 @@ static void read_attachment(struct decoder *d)
 {
     uint32_t number = read32(d);
     if (!d->m || number >= d->m->attachment_count)
-        fail(d, "no attachment has this number");
+        fail(d, "an attachment that does not exist");
     else
         d->m->attachments[number]->push(d->L, d->m->attachments[number]);
 }
 
-/* --- References ----------------------------------------------------------------------------------------------------- */
+/* --- References ------------------------------------------------------------------------------- */
 
-/* What is at the top, and is over, began at an offset: others may refer to it. */
+/* Notes the complete object at the top, whose tag is at an offset: references may name it. */
 static void share(struct decoder *d, size_t offset)
 {
     if (lua_isnil(d->L, d->shared)) {
@@ -123,19 +128,19 @@ static void read_reference(struct decoder *d)
 {
     uint32_t offset = read32(d);
     if (lua_isnil(d->L, d->shared) || lua_rawgeti(d->L, d->shared, offset) == LUA_TNIL)
-        fail(d, "a reference to nothing that came before it");
+        fail(d, "a reference to no earlier object");
 }
 
-/* --- Tables --------------------------------------------------------------------------------------------------------- */
+/* --- Tables ----------------------------------------------------------------------------------- */
 
 static void claim(struct decoder *d, uint64_t size)
 {
     if (size > d->unclaimed)
-        fail(d, "a table that claims more than there is");
+        fail(d, "a table with more values than there are bytes");
     d->unclaimed -= (size_t)size;
 }
 
-/* Begins a table: what is read next goes into it. */
+/* Begins a table: the values that follow go into it. */
 static void begin_table(struct decoder *d, unsigned tag)
 {
     lua_State *L = d->L;
@@ -146,7 +151,7 @@ static void begin_table(struct decoder *d, unsigned tag)
     uint32_t pairs = read32(d);
     claim(d, (uint64_t)elements + 2 * (uint64_t)pairs);
     if (elements > INT32_MAX || pairs > INT32_MAX)
-        fail(d, "a table with more than any can have");
+        fail(d, "a table too large for Lua");
     luaL_checkstack(L, WALK_SLOTS, "not enough memory");
     lua_createtable(L, (int)(elements < ELEMENTS_MADE ? elements : ELEMENTS_MADE),
                     (int)(pairs < PAIRS_MADE ? pairs : PAIRS_MADE));
@@ -160,23 +165,23 @@ static void begin_table(struct decoder *d, unsigned tag)
     table->array = (tag & ~(unsigned)SHARED) == TAG_ARRAY;
     table->shared = tag & SHARED;
     table->has_key = false;
-    took(d, (size_t)elements + 2 * (size_t)pairs, SLOTS_A_STEP);
+    count(d, (size_t)elements + 2 * (size_t)pairs, SLOTS_A_STEP);
     d->steps -= TABLE_STEPS;
 }
 
-/* The table at the top, of which all has been read. */
+/* Ends the table at the top, which is complete. */
 static void end_table(struct decoder *d)
 {
     const struct decoder_table *table = &d->tables[--d->depth];
     if (table->array) {
-        values_push_array_mark(d->L);
+        array_mark_push(d->L);
         lua_setmetatable(d->L, -2);
     }
     if (table->shared)
         share(d, (size_t)(table->begin - d->start));
 }
 
-/* The value at the top is a key, which began at a place. */
+/* Raises if the value at the top cannot be a key.  `begin` is its tag. */
 static void check_key(struct decoder *d, const unsigned char *begin)
 {
     int type = lua_type(d->L, -1);
@@ -185,10 +190,10 @@ static void check_key(struct decoder *d, const unsigned char *begin)
     if (good)
         return;
     d->at = begin;
-    fail(d, "a key that is none");
+    fail(d, "a key that is no string, number or boolean");
 }
 
-/* --- Values --------------------------------------------------------------------------------------------------------- */
+/* --- Values ----------------------------------------------------------------------------------- */
 
 static void read_float(struct decoder *d)
 {
@@ -212,7 +217,7 @@ static void read_integer(struct decoder *d, enum tag tag)
     d->at += size;
 }
 
-/* What another may refer to.  False if it is a table, which has only begun. */
+/* Pushes an object that can be shared.  False if it is a table, which only begins. */
 static bool read_shareable(struct decoder *d, unsigned tag)
 {
     size_t offset = (size_t)(d->at - d->start) - 1;
@@ -232,14 +237,14 @@ static bool read_shareable(struct decoder *d, unsigned tag)
         break;
     default:
         d->at--;
-        fail(d, "no value begins like this");
+        fail(d, "an unknown tag");
     }
     if (tag & SHARED)
         share(d, offset);
     return true;
 }
 
-/* Pushes the next value.  False if it is a table, which has only begun. */
+/* Pushes the next value.  False if it is a table, which only begins. */
 static bool read_value(struct decoder *d)
 {
     need(d, 1);
@@ -283,7 +288,7 @@ static bool read_value(struct decoder *d)
     return true;
 }
 
-/* --- All of it ------------------------------------------------------------------------------------------------------ */
+/* --- All of it -------------------------------------------------------------------------------- */
 
 /* Puts the value at the top into the table. */
 static inline void put_value(lua_State *L, struct decoder_table *table)
@@ -297,7 +302,7 @@ static inline void put_value(lua_State *L, struct decoder_table *table)
     table->has_key = false;
 }
 
-/* The rest of the tables that are being filled. */
+/* Reads the rest of the tables that are being filled. */
 static int fill(struct decoder *d, const volatile bool *hurry)
 {
     lua_State *L = d->L;
@@ -309,7 +314,7 @@ static int fill(struct decoder *d, const volatile bool *hurry)
             if (table->at >= table->elements && !table->has_key) {
                 const unsigned char *begin = d->at;
                 if (!read_value(d))
-                    d->depth--; /* or what is said of it would be about its content */
+                    d->depth--; /* so that the error is about the key, not its content */
                 check_key(d, begin);
                 table->has_key = true;
             }
@@ -338,16 +343,16 @@ static void start(struct decoder *d)
     need(d, FORMAT_HEADER);
     /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
     if (*d->at != FORMAT_VERSION)
-        fail(d, "not the version of this form that is known here");
+        fail(d, "an unknown version of the format, expected 1");
     d->at++;
     d->slots = *d->at;
     if (d->slots > NAME_SLOTS)
-        fail(d, "more slots for names than there can be");
+        fail(d, "more than 128 slots for names");
     d->at++;
     int own = 1 + (int)d->slots;
     d->count = read32(d);
     if (d->count > (size_t)(d->end - d->at))
-        fail(d, "fewer values than there should be");
+        fail(d, "fewer values than the header says");
     if (d->count > INT32_MAX / 2 || !lua_checkstack(L, own + (int)d->count + WALK_SLOTS))
         fail(d, "more values than Lua's stack has room for");
     d->unclaimed = (size_t)(d->end - d->at);
@@ -357,7 +362,7 @@ static void start(struct decoder *d)
     d->started = true;
 }
 
-/* Others may have run since the last step, and have the debug library. */
+/* Others may have run since the last step, with the debug library. */
 static void check_unchanged(struct decoder *d)
 {
     lua_State *L = d->L;
@@ -367,14 +372,14 @@ static void check_unchanged(struct decoder *d)
         same = lua_istable(L, table->index) && lua_topointer(L, table->index) == table->table;
     }
     if (!same)
-        luaL_error(L, "somebody has changed what is being read");
+        luaL_error(L, "the stack was changed while values were being read");
 }
 
 int decoder_step(struct decoder *d, lua_State *L, int steps, const volatile bool *hurry)
 {
     d->L = L;
     d->steps = steps;
-    if (d->start == d->end && d->m) /* nothing was ever put in */
+    if (d->start == d->end && d->m) /* an empty message */
         return 0;
     if (d->started)
         check_unchanged(d);
@@ -391,7 +396,7 @@ int decoder_step(struct decoder *d, lua_State *L, int steps, const volatile bool
             return -EAGAIN;
     }
     if (d->at != d->end)
-        fail(d, "more than there should be");
+        fail(d, "bytes after the last value");
     lua_rotate(L, d->base + 1, (int)d->count);
     lua_settop(L, d->base + (int)d->count);
     return (int)d->count;

@@ -1,14 +1,15 @@
 /*
- * Writes values into a message, in one pass.  For each table that the walk is in, the stack of L holds one key and its value, which is the
- * next table; nothing else is left there, and where something cannot be copied it says where (path.h).
+ * Writes values in one pass.  Nothing here allocates in Lua.  So nothing raises, no collector runs,
+ * and the addresses of strings and tables stay the same.  Between two steps others may run and
+ * change a table that the walk is in; that is noticed where the walk could not go on.
  *
- * Nothing here allocates in Lua, so nothing raises, no collector runs, and addresses of strings and tables stay what they are.  Between
- * two steps others may run: then a table that the walk is in may have been changed, which is noticed where the walk could not go on.
- * Counts of tables are written when they are known, and SHARED when something is met again: both by offset, for the buffer moves.
+ * The counts of a table are written when they are known, and SHARED when an object occurs again:
+ * both by offset, because the buffer moves.
  */
 #include "lua/values/encode.h"
 
-#include "lua/values/path.h"
+#include "lua/values/array_mark.h"
+#include "lua/values/walk.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -17,10 +18,10 @@
 #include <string.h>
 
 enum {
-    WALK_SLOTS = 3,     /* a key, a value, and a metatable to look at */
-    GAP = 16,           /* of nils in an array, besides as many as there are elements */
-    BYTES_A_STEP = 256, /* copied at once */
-    TABLE_STEPS = 3,    /* what a table takes, besides its content */
+    WALK_SLOTS = 3,     /* a key, a value, and a metatable */
+    GAP = 16,           /* nils in an array, besides as many as it has elements */
+    BYTES_A_STEP = 256, /* of a string */
+    TABLE_STEPS = 3,    /* of a table, besides its content */
 };
 
 static int refuse(struct encoder *e, int error, const char *reason)
@@ -29,7 +30,7 @@ static int refuse(struct encoder *e, int error, const char *reason)
     return error;
 }
 
-/* --- Bytes -------------------------------------------------------------------------------------------------------- */
+/* --- Bytes ------------------------------------------------------------------------------------ */
 
 static inline int reserve(struct encoder *e, size_t size)
 {
@@ -37,7 +38,7 @@ static inline int reserve(struct encoder *e, size_t size)
     return m->capacity - m->size >= size ? 0 : message_grow(m, size);
 }
 
-/* Where the next `size` bytes go, for which there is room. */
+/* Answers where the next `size` bytes go.  There is room for them. */
 static inline unsigned char *take(struct encoder *e, size_t size)
 {
     unsigned char *at = e->m->bytes + e->m->size;
@@ -107,24 +108,27 @@ static int put_float(struct encoder *e, lua_Number value)
     return 0;
 }
 
-/* Writes a reference if it has been met, and answers 1; else remembers that it comes next, and answers 0; or an error. */
-static int put_reference(struct encoder *e, const void *what)
+/*
+ * 1 if the object was seen before: writes a reference.  0 if not: the caller writes it next.  Or an
+ * error.
+ */
+static int put_reference(struct encoder *e, const void *object)
 {
-    uint32_t place = (uint32_t)e->m->size;
-    int met = seen_meet(&e->seen, what, &place);
-    if (met <= 0)
-        return met;
+    uint32_t offset = (uint32_t)e->m->size;
+    int seen = seen_find_or_add(&e->seen, object, &offset);
+    if (seen <= 0)
+        return seen;
     for (int i = 0; i < e->depth; i++)
-        if (e->tables[i].table == what)
+        if (e->tables[i].table == object)
             return refuse(e, -EINVAL, "a table that contains itself cannot be copied");
-    e->m->bytes[place] |= SHARED;
-    int error = put_number32(e, TAG_REFERENCE, place);
+    e->m->bytes[offset] |= SHARED;
+    int error = put_number32(e, TAG_REFERENCE, offset);
     return error ? error : 1;
 }
 
-/* --- Strings ------------------------------------------------------------------------------------------------------ */
+/* --- Strings ---------------------------------------------------------------------------------- */
 
-/* Lua keeps one copy of each short string, so that its address is as good as its bytes. */
+/* Lua keeps one copy of each short string, so equal names have equal addresses. */
 static int put_name(struct encoder *e, const char *bytes, size_t size)
 {
     unsigned place = (unsigned)(((uintptr_t)bytes >> 3) * UINT32_C(2654435769) >> 25) % NAME_SLOTS;
@@ -149,7 +153,7 @@ static int put_name(struct encoder *e, const char *bytes, size_t size)
     return 0;
 }
 
-static void took_bytes(struct encoder *e, size_t size)
+static void count_bytes(struct encoder *e, size_t size)
 {
     size_t steps = size / BYTES_A_STEP;
     e->steps -= steps < INT_MAX / 2 ? (int)steps : INT_MAX / 2;
@@ -166,7 +170,7 @@ static int put_string(struct encoder *e, int index)
         return error < 0 ? error : 0;
     if (size >= SEGMENT_MIN && !e->m->flat) {
         error = message_add_segment(e->m, bytes, size);
-        took_bytes(e, size);
+        count_bytes(e, size);
         return error ? error : put_number32(e, TAG_SEGMENT, e->m->segment_count - 1);
     }
     if (size > UINT32_MAX)
@@ -178,11 +182,11 @@ static int put_string(struct encoder *e, int index)
     at[0] = TAG_STRING;
     store32(at + 1, (uint32_t)size);
     memcpy(at + 5, bytes, size);
-    took_bytes(e, size);
+    count_bytes(e, size);
     return 0;
 }
 
-/* --- What is refused, and what is attached -------------------------------------------------------------------------- */
+/* --- Userdata --------------------------------------------------------------------------------- */
 
 static int refuse_type(struct encoder *e, const char *name)
 {
@@ -190,12 +194,13 @@ static int refuse_type(struct encoder *e, const char *name)
     return refuse(e, -EINVAL, e->refused);
 }
 
-/* The name of a userdata's class, "channel" for orrery.channel.  What it points to is the metatable's. */
+/* The name of a userdata's class: "channel" for orrery.channel.  The metatable keeps the string. */
 static const char *class_name(lua_State *L, int index)
 {
     const char *name = NULL;
     if (lua_getmetatable(L, index)) {
-        lua_pushnil(L); /* the name is looked for, not looked up: making its key could raise */
+        /* The metatable is searched, because making a key to look the name up could raise. */
+        lua_pushnil(L);
         while (!name && lua_next(L, -2)) {
             if (lua_type(L, -2) == LUA_TSTRING && !strcmp(lua_tostring(L, -2), "__name") &&
                 lua_type(L, -1) == LUA_TSTRING)
@@ -225,19 +230,21 @@ static int put_userdata(struct encoder *e, int index)
     return error ? error : put_number32(e, TAG_ATTACHMENT, e->m->attachment_count - 1);
 }
 
-/* --- Tables ------------------------------------------------------------------------------------------------------- */
+/* --- Tables ----------------------------------------------------------------------------------- */
 
 static int put_value(struct encoder *e, int index);
 
-/* TAG_TABLE or TAG_ARRAY, or an error for a table with a metatable of somebody's own. */
+/* TAG_TABLE or TAG_ARRAY; or an error. */
 static int table_tag(struct encoder *e, int index)
 {
-    if (!lua_getmetatable(e->L, index))
+    switch (array_mark_of(e->L, index)) {
+    case ARRAY_MARK_NONE:
         return TAG_TABLE;
-    values_push_array_mark(e->L);
-    bool array = lua_rawequal(e->L, -1, -2);
-    lua_pop(e->L, 2);
-    return array ? TAG_ARRAY : refuse(e, -EINVAL, "a table with a metatable cannot be copied");
+    case ARRAY_MARK_SET:
+        return TAG_ARRAY;
+    default:
+        return refuse(e, -EINVAL, "a table with a metatable cannot be copied");
+    }
 }
 
 static int put_key(struct encoder *e, int index)
@@ -254,7 +261,7 @@ static int put_key(struct encoder *e, int index)
     }
 }
 
-/* Nils from one key of an array up to the next. */
+/* Writes nils. */
 static int put_gap(struct encoder *e, size_t size)
 {
     int error = reserve(e, size);
@@ -266,8 +273,9 @@ static int put_gap(struct encoder *e, size_t size)
 /*
  * Begins a table: the walk goes on in it.
  *
- * Lua walks first through the array part, in order: as long as keys come in order, they are elements, and need not be written.
- * What follows are pairs.  Holes up to the border that Lua sees are elements too, unless they are large.
+ * lua_next() goes through the array part first, in order.  As long as the keys come in order, the
+ * values are elements, and their keys are not written.  The rest are pairs.  Holes up to the border
+ * that Lua sees are elements too, unless they are large.
  */
 static int put_table(struct encoder *e, int index)
 {
@@ -292,7 +300,7 @@ static int put_table(struct encoder *e, int index)
     return 0;
 }
 
-/* All of the table that the walk is in is written. */
+/* Leaves the table that the walk is in: writes its counts. */
 static void end_table(struct encoder *e)
 {
     const struct encoder_table *at = &e->tables[--e->depth];
@@ -300,7 +308,10 @@ static void end_table(struct encoder *e)
     store32(e->m->bytes + at->header + 5, at->pairs);
 }
 
-/* What comes before a value: nothing, if its key is the next; nils, if it is the next but for a few; or the key. */
+/*
+ * Writes what comes before a value: nothing, if its key is the next; nils, after a small gap; or
+ * the key.
+ */
 static inline int put_place(struct encoder *e, struct encoder_table *at, int table, int key)
 {
     lua_State *L = e->L;
@@ -312,7 +323,7 @@ static inline int put_place(struct encoder *e, struct encoder_table *at, int tab
     if (here > at->last && here - at->last <= at->last + GAP && here <= (lua_Integer)lua_rawlen(L, table)) {
         size_t gap = (size_t)(here - at->last - 1);
         at->last = here;
-        took_bytes(e, gap);
+        count_bytes(e, gap);
         return put_gap(e, gap);
     }
     at->pairs++;
@@ -347,22 +358,19 @@ static int put_value(struct encoder *e, int index)
     }
 }
 
-/* --- All of it ------------------------------------------------------------------------------------------------------ */
+/* --- All of it -------------------------------------------------------------------------------- */
 
-/* Where the table is that the walk is in, `depth` tables deep; the last key of it comes after that of the table before it. */
-static int table_index(const struct encoder *e, int depth)
-{
-    return depth == 1 ? e->first + e->number : e->base + 2 * (depth - 1);
-}
-
-/* The rest of the tables that the walk is in.  Where there is an error, the keys stay, for the path. */
+/*
+ * Writes the rest of the tables that the walk is in.  After an error the keys stay on the stack,
+ * for the path.
+ */
 static int walk(struct encoder *e, const volatile bool *hurry)
 {
     lua_State *L = e->L;
     while (e->depth) {
         int depth = e->depth;
-        int table = table_index(e, depth);
-        int key = e->base + 2 * depth - 1;
+        int table = walk_table(e->first + e->number, e->base, depth);
+        int key = walk_key(e->base, depth);
         struct encoder_table *at = &e->tables[depth - 1];
         while (lua_next(L, table)) {
             int error = put_place(e, at, table, key);
@@ -417,33 +425,24 @@ static int put_all(struct encoder *e, const volatile bool *hurry)
     return error;
 }
 
-/* What a failure for lack of memory was a lack of. */
+/* The reason for -ENOMEM. */
 static const char *lack_of(const struct message *m)
 {
     return m->over_quota ? "not enough memory: more is on its way than the memory limit allows" : NULL;
 }
 
-/*
- * Others may have run since the last step.  The walk goes on from the keys that it has come to: so each must still be in its table, with
- * the value that the walk is in.
- */
+/* Others may have run since the last step: checks that the walk can go on. */
 static int check_unchanged(struct encoder *e)
 {
     lua_State *L = e->L;
     for (int depth = 1; depth <= e->depth; depth++) {
-        int table = table_index(e, depth);
-        int key = e->base + 2 * depth - 1;
+        int table = walk_table(e->first + e->number, e->base, depth);
+        int key = walk_key(e->base, depth);
         bool last = depth == e->depth;
         if (lua_gettop(L) < key || lua_type(L, table) != LUA_TTABLE ||
             lua_topointer(L, table) != e->tables[depth - 1].table)
-            luaL_error(L, "somebody has changed what is being copied");
-        if (last && lua_isnil(L, key))
-            continue;
-        lua_pushvalue(L, key);
-        lua_rawget(L, table);
-        bool same = last ? !lua_isnil(L, -1) : lua_rawequal(L, -1, key + 1);
-        lua_pop(L, 1);
-        if (same)
+            luaL_error(L, "the stack was changed while values were being copied");
+        if ((last && lua_isnil(L, key)) || walk_can_go_on(L, table, key, !last))
             continue;
         e->depth = depth;
         return refuse(e, -EINVAL, "the table was changed while it was being copied");
@@ -500,9 +499,7 @@ int encoder_step(struct encoder *e, lua_State *L, int steps, const volatile bool
     message_clear(e->m);
     int number = e->count > 1 ? e->number + 1 : 0;
     struct path path = { .root = e->root, .number = number, .first_key = e->base + 1, .depth = e->depth };
-    path_push_error(L, &path, error == -E2BIG && !e->reason ? "too large to be copied" : e->reason);
-    lua_rotate(L, e->base + 1, 1);
-    lua_settop(L, e->base + 1);
+    walk_fail(L, &path, error == -E2BIG && !e->reason ? "too large to be copied" : e->reason);
     return error;
 }
 

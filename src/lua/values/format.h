@@ -1,22 +1,26 @@
 /*
- * The bytes of a message: a version, how many slots for names there are (a byte), the number of values (32 bits), and one value after the
- * other.  Numbers of more than one byte are little-endian.  A value begins with a tag, and what follows depends on it:
+ * The bytes of a message: a version (a byte), the number of slots for names (a byte), the number of
+ * values (32 bits), and one value after the other.  Numbers of more than one byte are
+ * little-endian.  A value begins with a tag:
  *
  *     0x80 + n      the integer n, from 0 to 127
- *     INT8 … INT64  an integer of so many bits, signed
- *     FLOAT         the 64 bits of it
- *     NAME          a slot, a length (a byte each) and a string of at most NAME_MAX_SIZE bytes, which goes into the slot: one
- *                   that was used before, or the next
- *     SAME_NAME     a slot: the string that is in it
- *     STRING        a length (32 bits), and a string
- *     SEGMENT       the number (32 bits) of a segment: only in a message that has some
- *     TABLE         how many elements and how many pairs (32 bits each); the elements, for the keys from 1 on; keys and values by turns
- *     ARRAY         the same for a table that json.array() has marked
- *     ATTACHMENT    the number (32 bits) of an attachment: only in a message that has some
- *     REFERENCE     the offset (32 bits) of the tag of something that is over before this begins, and whose tag has the bit SHARED
+ *     INT8 … INT64  a signed integer of that many bits
+ *     FLOAT         its 64 bits
+ *     NAME          a slot (a byte), a length (a byte) and a string of at most NAME_MAX_SIZE bytes,
+ *                   which goes into the slot: one that was used before, or the next
+ *     SAME_NAME     a slot: the string in it
+ *     STRING        a length (32 bits) and a string
+ *     SEGMENT       the number (32 bits) of a segment; only in a message that has segments
+ *     TABLE         how many elements and how many pairs (32 bits each); the elements, for the keys
+ *                   from 1 on; then the pairs, each a key and a value
+ *     ARRAY         as TABLE; the table has the array mark
+ *     ATTACHMENT    the number (32 bits) of an attachment; only in a message that has attachments
+ *     REFERENCE     the offset (32 bits) of the tag of an object that ended before this tag; that
+ *                   tag has the bit SHARED
  *
- * A reader can therefore trust no count before it has seen as many bytes: each element takes at least one, and each pair two.
- * Names are numbered by slots rather than by order, so that whoever reads remembers at most NAME_SLOTS strings.
+ * A decoder trusts no count before it has seen as many bytes: each element takes at least one byte,
+ * and each pair two.  Names are numbered by slots rather than by order, so that a decoder keeps at
+ * most NAME_SLOTS strings.
  */
 #ifndef ORR_LUA_VALUES_FORMAT_H
 #define ORR_LUA_VALUES_FORMAT_H
@@ -27,10 +31,11 @@ enum {
     FORMAT_VERSION = 1,
     FORMAT_HEADER = 6,  /* bytes before the first value */
     TABLE_HEADER = 9,   /* bytes of a table before its first element */
-    NAME_MAX_SIZE = 40, /* what Lua keeps but one copy of */
+    NAME_MAX_SIZE = 40, /* Lua keeps one copy of each string up to this length */
     NAME_SLOTS = 128,
     SMALL_INT = 0x80,
     SHARED = 0x40,
+    VALUES_DEPTH_MAX = 200, /* tables inside of one another */
 };
 
 enum tag {
@@ -53,7 +58,7 @@ enum tag {
     TAG_REFERENCE,
 };
 
-/* Compilers make one instruction of each where the machine is little-endian. */
+/* On a little-endian machine each of these compiles to one instruction. */
 
 static inline void store16(unsigned char *at, uint16_t value)
 {

@@ -62,14 +62,6 @@ void message_free(struct message *m)
     m->charged = 0;
 }
 
-size_t message_size(const struct message *m)
-{
-    size_t size = m->size;
-    for (unsigned i = 0; i < m->segment_count; i++)
-        size += m->segments[i].size;
-    return size;
-}
-
 int message_grow(struct message *m, size_t more)
 {
     if (more > UINT32_MAX || m->size + more > UINT32_MAX)
@@ -89,7 +81,10 @@ int message_grow(struct message *m, size_t more)
     return 0;
 }
 
-/* Room for one more in a list, which may move; NULL if there is none. */
+/*
+ * Makes room for one more element in a list.  Answers the list, which may move; NULL for lack of
+ * memory.
+ */
 static void *list_grow(struct message *m, void *list, unsigned count, unsigned *capacity, size_t size)
 {
     if (count < *capacity)
@@ -135,40 +130,4 @@ int message_add_attachment(struct message *m, struct attachment *attachment)
     attachment->ref(attachment);
     list[m->attachment_count++] = attachment;
     return 0;
-}
-
-/* --- What metatables say ------------------------------------------------------------------------------------------ */
-
-static const char attachment_key, array_key; /* their addresses are a mark, and a place in the registry */
-
-void attachment_mark(lua_State *L)
-{
-    lua_pushlightuserdata(L, (void *)&attachment_key);
-    lua_rawsetp(L, -2, &attachment_key);
-}
-
-struct attachment *attachment_test(lua_State *L, int index)
-{
-    struct attachment **block = lua_touserdata(L, index);
-    if (lua_type(L, index) != LUA_TUSERDATA || !lua_getmetatable(L, index))
-        return NULL;
-    lua_rawgetp(L, -1, &attachment_key);
-    bool marked = lua_touserdata(L, -1) == &attachment_key;
-    lua_pop(L, 2);
-    return marked ? *block : NULL;
-}
-
-void values_push_array_mark(lua_State *L)
-{
-    lua_rawgetp(L, LUA_REGISTRYINDEX, &array_key);
-}
-
-void values_make_array_mark(lua_State *L)
-{
-    lua_createtable(L, 0, 2);
-    lua_pushboolean(L, false);
-    lua_setfield(L, -2, "__metatable"); /* or one script could change what all arrays do */
-    lua_pushliteral(L, "orrery.array");
-    lua_setfield(L, -2, "__name");
-    lua_rawsetp(L, LUA_REGISTRYINDEX, &array_key);
 }

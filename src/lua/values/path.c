@@ -7,8 +7,8 @@
 #include <string.h>
 
 enum {
-    PATH_ENDS = 8,     /* steps that are shown at each end of a deep one */
-    PATH_KEY_MAX = 48, /* bytes that are shown of a key */
+    PATH_ENDS = 8,     /* keys shown at each end of a deep path */
+    PATH_KEY_MAX = 48, /* bytes shown of a key */
     PATH_TEXT = 64 + (2 * PATH_ENDS + 1) * (PATH_KEY_MAX + 16),
 };
 
@@ -89,7 +89,10 @@ static void add_key(struct text *text, lua_State *L, int index)
     }
 }
 
-/* Of deep ones the first and last PATH_ENDS steps, of long keys the beginning. */
+/*
+ * Of a deep path only the first and last PATH_ENDS keys are written, of a long key only the
+ * beginning.
+ */
 static void write_path(lua_State *L, const struct path *path, struct text *out)
 {
     add(out, "%.32s", path->root);

@@ -5,8 +5,8 @@
 #include <string.h>
 
 enum {
-    MOVES = 4,      /* places of the old table that are worked off with each new entry; one would be enough */
-    PAGE_BITS = 12, /* of a place's number, that say where in its page it is */
+    MOVES = 4,      /* entries of the old table that each new entry moves; one would be enough */
+    PAGE_BITS = 12, /* of an entry's number: its place in the page */
     PAGE = 1 << PAGE_BITS,
 };
 
@@ -14,12 +14,12 @@ void seen_init(struct seen *seen, struct message *message)
 {
     memset(seen, 0, sizeof *seen);
     seen->message = message;
-    seen->now = (struct sights){ .only = seen->inlined, .mask = SEEN_INLINE - 1 };
+    seen->now = (struct seen_table){ .only = seen->inlined, .mask = SEEN_INLINE - 1 };
 }
 
-/* --- Memory ----------------------------------------------------------------------------------------------------- */
+/* --- Memory ----------------------------------------------------------------------------------- */
 
-/* On the message's quota.  NULL for lack of memory. */
+/* Zeroed, and charged to the message's quota.  NULL for lack of memory. */
 static void *take_memory(const struct seen *seen, size_t size)
 {
     struct message *message = seen->message;
@@ -39,24 +39,24 @@ static void give_memory(const struct seen *seen, void *block, size_t size)
     message_give(seen->message, size);
 }
 
-/* --- Places ----------------------------------------------------------------------------------------------------- */
+/* --- Entries ---------------------------------------------------------------------------------- */
 
-static void sights_free(const struct seen *seen, struct sights *sights)
+static void table_free(const struct seen *seen, struct seen_table *table)
 {
-    if (sights->only && sights->only != seen->inlined)
-        give_memory(seen, sights->only, (sights->mask + 1) * sizeof *sights->only);
-    size_t pages = sights->pages ? (sights->mask + 1) >> PAGE_BITS : 0;
+    if (table->only && table->only != seen->inlined)
+        give_memory(seen, table->only, (table->mask + 1) * sizeof *table->only);
+    size_t pages = table->pages ? (table->mask + 1) >> PAGE_BITS : 0;
     for (size_t i = 0; i < pages; i++)
-        give_memory(seen, sights->pages[i], PAGE * sizeof(struct sight));
+        give_memory(seen, table->pages[i], PAGE * sizeof(struct seen_entry));
     /* NOLINTNEXTLINE(bugprone-sizeof-expression): they are pointers */
-    give_memory(seen, (void *)sights->pages, pages * sizeof *sights->pages);
-    *sights = (struct sights){ 0 };
+    give_memory(seen, (void *)table->pages, pages * sizeof *table->pages);
+    *table = (struct seen_table){ 0 };
 }
 
 void seen_free(struct seen *seen)
 {
-    sights_free(seen, &seen->now);
-    sights_free(seen, &seen->old);
+    table_free(seen, &seen->now);
+    table_free(seen, &seen->old);
 }
 
 void seen_move(struct seen *to, const struct seen *from, struct message *message)
@@ -69,74 +69,74 @@ void seen_move(struct seen *to, const struct seen *from, struct message *message
         to->old.only = to->inlined;
 }
 
-/* Addresses differ in their middle bits; what is above the low four is mixed into the whole. */
-static size_t first_place(const void *what, size_t mask)
+/* Addresses differ in their middle bits: all bits above the lowest four are mixed. */
+static size_t first_entry(const void *object, size_t mask)
 {
-    uint64_t bits = (uint64_t)(uintptr_t)what >> 4;
+    uint64_t bits = (uint64_t)(uintptr_t)object >> 4;
     return (size_t)((bits * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & mask;
 }
 
-/* NULL if it is free, and has no page. */
-static struct sight *sight_at(const struct sights *sights, size_t i)
+/* NULL if the entry is free and has no page. */
+static struct seen_entry *entry_at(const struct seen_table *table, size_t i)
 {
-    if (sights->only)
-        return &sights->only[i];
-    struct sight *page = sights->pages[i >> PAGE_BITS];
+    if (table->only)
+        return &table->only[i];
+    struct seen_entry *page = table->pages[i >> PAGE_BITS];
     return page ? &page[i & (PAGE - 1)] : NULL;
 }
 
-/* The number of the place where something is, or of the free one where it belongs. */
-static size_t find(const struct sights *sights, const void *what, struct sight **sight)
+/* Answers the number of the entry of an object, or of the free entry where it belongs. */
+static size_t find(const struct seen_table *table, const void *object, struct seen_entry **entry)
 {
-    size_t i = first_place(what, sights->mask);
-    while ((*sight = sight_at(sights, i)) && (*sight)->what && (*sight)->what != what)
-        i = (i + 1) & sights->mask;
+    size_t i = first_entry(object, table->mask);
+    while ((*entry = entry_at(table, i)) && (*entry)->object && (*entry)->object != object)
+        i = (i + 1) & table->mask;
     return i;
 }
 
-/* Fills a free place.  0 or -ENOMEM. */
-static int fill(struct seen *seen, size_t i, struct sight entry)
+/* Fills a free entry.  0 or -ENOMEM. */
+static int fill(struct seen *seen, size_t i, struct seen_entry value)
 {
-    struct sight *sight = sight_at(&seen->now, i);
-    if (!sight) {
-        struct sight *page = take_memory(seen, PAGE * sizeof *page);
+    struct seen_entry *entry = entry_at(&seen->now, i);
+    if (!entry) {
+        struct seen_entry *page = take_memory(seen, PAGE * sizeof *page);
         if (!page)
             return -ENOMEM;
         seen->now.pages[i >> PAGE_BITS] = page;
-        sight = &page[i & (PAGE - 1)];
+        entry = &page[i & (PAGE - 1)];
     }
-    *sight = entry;
+    *entry = value;
     return 0;
 }
 
-/* --- Growing ------------------------------------------------------------------------------------------------------ */
+/* --- Growing ---------------------------------------------------------------------------------- */
 
 static bool is_moving(const struct seen *seen)
 {
     return seen->old.only || seen->old.pages;
 }
 
-/* Copies a few more entries of the old table; when it is through, frees that. */
+/* Copies a few more entries of the old table.  Frees it when all have moved. */
 static int move_some(struct seen *seen)
 {
     for (int i = 0; i < MOVES && seen->moved <= seen->old.mask; i++, seen->moved++) {
-        const struct sight *sight = sight_at(&seen->old, seen->moved);
-        struct sight *taken;
-        if (!sight || !sight->what)
+        const struct seen_entry *entry = entry_at(&seen->old, seen->moved);
+        struct seen_entry *taken;
+        if (!entry || !entry->object)
             continue;
-        int error = fill(seen, find(&seen->now, sight->what, &taken), *sight);
+        int error = fill(seen, find(&seen->now, entry->object, &taken), *entry);
         if (error)
             return error;
     }
     if (seen->moved > seen->old.mask)
-        sights_free(seen, &seen->old);
+        table_free(seen, &seen->old);
     return 0;
 }
 
-/* The table is full, and the one before it has moved: begins a larger one. */
+/* The table is full, and all old entries have moved: begins a larger table. */
 static int grow(struct seen *seen)
 {
-    struct sights more = { .mask = seen->now.mask < PAGE ? seen->now.mask * 4 + 3 : seen->now.mask * 2 + 1 };
+    struct seen_table more = { .mask = seen->now.mask < PAGE ? seen->now.mask * 4 + 3 : seen->now.mask * 2 + 1 };
     if (more.mask < PAGE)
         more.only = take_memory(seen, (more.mask + 1) * sizeof *more.only);
     else
@@ -150,24 +150,24 @@ static int grow(struct seen *seen)
     return 0;
 }
 
-int seen_meet(struct seen *seen, const void *what, uint32_t *place)
+int seen_find_or_add(struct seen *seen, const void *object, uint32_t *offset)
 {
-    struct sight *sight;
-    size_t i = find(&seen->now, what, &sight);
-    if ((!sight || !sight->what) && is_moving(seen))
-        find(&seen->old, what, &sight);
-    if (sight && sight->what) {
-        *place = sight->place;
+    struct seen_entry *entry;
+    size_t i = find(&seen->now, object, &entry);
+    if ((!entry || !entry->object) && is_moving(seen))
+        find(&seen->old, object, &entry);
+    if (entry && entry->object) {
+        *offset = entry->offset;
         return 1;
     }
     int error = 0;
     if (seen->count >= (seen->now.mask + 1) / 4 * 3) {
         error = grow(seen);
         if (!error)
-            i = find(&seen->now, what, &sight);
+            i = find(&seen->now, object, &entry);
     }
     if (!error)
-        error = fill(seen, i, (struct sight){ .what = what, .place = *place });
+        error = fill(seen, i, (struct seen_entry){ .object = object, .offset = *offset });
     if (error)
         return error;
     seen->count++;

@@ -1,10 +1,13 @@
 /*
- * What has been met while values are written, by address, and where in the message it is: a hash table with open addressing, at most
- * three quarters full.  Small ones need no memory but their own.  Nothing is ever taken out.
+ * The objects that an encoder has seen, by address, each with its offset in the message: a hash
+ * table with open addressing, at most three quarters full.  A small one allocates nothing.  No
+ * entry is ever removed.
  *
- * No single call takes long, however many entries there are.  A large table is a list of pages, each of which is made when the first entry
- * comes into it.  A table that grows keeps the smaller one beside it, and each new entry moves a few of the old ones over; until all have
- * moved, an entry is looked for in both.
+ * No single call takes long, however many entries there are.  A large table is a list of pages; a
+ * page is made when it gets its first entry.  When a table grows, the old one is kept beside it,
+ * and each new entry moves a few old ones over.  Until all have moved, both are searched.
+ *
+ * One thread at a time.
  */
 #ifndef ORR_LUA_VALUES_SEEN_H
 #define ORR_LUA_VALUES_SEEN_H
@@ -15,22 +18,23 @@
 
 enum { SEEN_INLINE = 16 };
 
-struct sight {
-    const void *what; /* NULL: free */
-    uint32_t place;
+struct seen_entry {
+    const void *object; /* NULL if the entry is free */
+    uint32_t offset;
 };
 
-struct sights {
-    struct sight *only;   /* all places, if they are one page or less; else NULL */
-    struct sight **pages; /* else these; each NULL until it has an entry */
-    size_t mask;
+struct seen_table {
+    struct seen_entry *only;   /* all entries, if they fit into a page; else NULL */
+    struct seen_entry **pages; /* else the pages; each NULL until it has an entry */
+    size_t mask;               /* how many entries, less 1 */
 };
 
 struct seen {
-    struct message *message; /* whose allocator and quota it uses */
-    struct sights now, old;  /* `old` has neither if all its entries have moved */
-    size_t count, moved;
-    struct sight inlined[SEEN_INLINE];
+    struct message *message;    /* its allocator and quota are used */
+    struct seen_table now, old; /* `old` is all zero if all its entries have moved */
+    size_t count;               /* objects */
+    size_t moved;               /* entries of `old` */
+    struct seen_entry inlined[SEEN_INLINE];
 };
 
 void seen_init(struct seen *seen, struct message *message);
@@ -38,10 +42,13 @@ void seen_init(struct seen *seen, struct message *message);
 /* May be called again. */
 void seen_free(struct seen *seen);
 
-/* Moves it to another place; the old place is not to be used any more, and `message` must outlive the new one. */
+/* Moves it.  `from` must not be used afterwards.  `message` must outlive `to`. */
 void seen_move(struct seen *to, const struct seen *from, struct message *message);
 
-/* 1 if it has been met, and where; 0 if it was not, and is now, at `*place`; or -ENOMEM. */
-int seen_meet(struct seen *seen, const void *what, uint32_t *place);
+/*
+ * 1 if the object was seen before: sets `*offset`.  0 if not: notes it, with `*offset`.  Or
+ * -ENOMEM.
+ */
+int seen_find_or_add(struct seen *seen, const void *object, uint32_t *offset);
 
 #endif

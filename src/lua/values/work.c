@@ -2,7 +2,7 @@
 
 #include "lua/isolate/charge.h"
 
-/* --- Encoding ----------------------------------------------------------------------------------------------------- */
+/* --- Encoding --------------------------------------------------------------------------------- */
 
 static int encoding_step(struct paced *paced, lua_State *L, int steps, const volatile bool *hurry)
 {
@@ -38,7 +38,12 @@ void encoding_begin(struct encoding *work, lua_State *L, int slot, struct messag
     encoder_begin(&work->encoder, m ? m : &work->own, L, first, count, root);
 }
 
-/* --- Decoding ------------------------------------------------------------------------------------------------------ */
+bool encoding_writes(const struct paced *work, const struct message *m)
+{
+    return container_of(work, const struct encoding, paced)->encoder.m == m;
+}
+
+/* --- Decoding --------------------------------------------------------------------------------- */
 
 static int decoding_step(struct paced *paced, lua_State *L, int steps, const volatile bool *hurry)
 {
@@ -64,4 +69,9 @@ void decoding_begin(struct decoding *work, int slot, const struct message *m, co
     };
     work->paced = (struct paced){ .kind = &kind, .slot = slot };
     decoder_begin(&work->decoder, m, bytes, size);
+}
+
+bool decoding_reads(const struct paced *work, const struct message *m)
+{
+    return container_of(work, const struct decoding, paced)->decoder.m == m;
 }

@@ -1,5 +1,6 @@
 /*
- * Encoding and decoding as work that can be suspended (lua/paced.h).  The C functions that copy values all go through these.
+ * Encoding and decoding as work that can be suspended (limits/paced.h).  All C functions that copy
+ * values for scripts go through these.
  */
 #ifndef ORR_LUA_VALUES_WORK_H
 #define ORR_LUA_VALUES_WORK_H
@@ -10,7 +11,7 @@
 
 struct encoding {
     struct paced paced;
-    struct message own; /* what is written, unless it goes into somebody else's message; freed with the work */
+    struct message own; /* used if the caller has no message; freed with the work */
     struct encoder encoder;
 };
 
@@ -20,13 +21,21 @@ struct decoding {
 };
 
 /*
- * Begins to copy values into `m`, which is the caller's and stays where it is; or if that is NULL, into a flat message of the work's own.
- * `slot` is the place on L's stack for the work.  paced_run() follows, and answers as values_encode() does.
+ * Begins to copy values into `m`, which is the caller's and stays where it is.  If `m` is NULL,
+ * into a flat message that is the work's own.  `slot` is the place for the work on L's stack.  The
+ * caller calls paced_run() next, which answers as values_encode() does.
  */
 void encoding_begin(struct encoding *work, lua_State *L, int slot, struct message *m, int first, int count,
                     const char *root);
 
-/* Begins to read a message, or if that is NULL, bytes; both stay where they are.  paced_run() answers how many values there are. */
+/*
+ * Begins to decode `m`, or if `m` is NULL, bytes.  Both stay where they are.  The caller calls
+ * paced_run() next, which answers how many values were pushed.
+ */
 void decoding_begin(struct decoding *work, int slot, const struct message *m, const void *bytes, size_t size);
+
+/* Whether kept work writes or reads this message.  Callers check that before they go on. */
+bool encoding_writes(const struct paced *work, const struct message *m);
+bool decoding_reads(const struct paced *work, const struct message *m);
 
 #endif

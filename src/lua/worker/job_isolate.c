@@ -5,56 +5,21 @@
 #include "lua/isolate/api_modules.h"
 #include "lua/isolate/charge.h"
 #include "lua/isolate/quota.h"
+#include "lua/task/create.h"
+#include "lua/task/task.h"
 #include "lua/worker/library.h"
 #include "lua/worker/snapshot.h"
 
-enum {
-    SPARES = 4,              /* job_isolates that a thread keeps */
-    GARBAGE_MAX = 512 << 10, /* that a spare job_isolate may hold */
-};
+enum { GARBAGE_MAX = 512 << 10 }; /* that a spare may hold */
 
-/* --- Making and freeing ------------------------------------------------------------------------------------------------ */
+/* --- Making and freeing ----------------------------------------------------------------------- */
 
-/* It is no more one of those kept for the next job. */
-static void unspare(struct job_isolate *job_isolate)
-{
-    quota_give_spare(job_isolate->program->settings->quota, job_isolate->spared);
-    job_isolate->spared = 0;
-}
-
-/* What is kept for the next job takes memory from its script, so it may not be much. */
-static bool spare(struct job_isolate *job_isolate)
-{
-    size_t memory = account_used(&job_isolate->iso->account);
-    charge_end_slice(job_isolate->iso);
-    if (!quota_take_spare(job_isolate->program->settings->quota, memory))
-        return false;
-    job_isolate->spared = memory;
-    return true;
-}
-
-static void job_isolate_free(struct job_isolate *job_isolate)
-{
-    struct job_thread *job_thread = job_isolate->job_thread;
-    if (job_isolate->iso && job_isolate->iso->tasks.count) { /* the kernel has not let go of their I/O */
-        job_isolate->next = job_thread->remains;
-        job_thread->remains = job_isolate;
-        return;
-    }
-    struct alloc alloc = job_isolate->program->alloc;
-    unspare(job_isolate);
-    if (job_isolate->iso)
-        job_isolate->program->settings->maker->free(job_isolate->iso);
-    program_unref(job_isolate->program);
-    alloc_free(&alloc, job_isolate, sizeof *job_isolate);
-}
-
-/* [job_isolate] -> [library] */
+/* [isolate] -> [library] */
 static int prepare(lua_State *L)
 {
-    struct job_isolate *job_isolate = lua_touserdata(L, 1);
-    const struct settings *settings = job_isolate->program->settings;
-    library_adapt(job_isolate->iso, L, &job_isolate->spoiled);
+    struct job_isolate *isolate = lua_touserdata(L, 1);
+    const struct settings *settings = isolate->program->settings;
+    library_adapt(isolate->iso, L, &isolate->reusable);
     snapshot_note_library(L);
     if (settings->prepare)
         settings->prepare(settings->prepare_data, L);
@@ -62,191 +27,161 @@ static int prepare(lua_State *L)
     return 1;
 }
 
-/* NULL for lack of memory. */
-static struct job_isolate *job_isolate_new(struct job_thread *job_thread, struct job *job)
+struct job_isolate *job_isolate_new(struct job_thread *thread, struct job *job, job_isolate_unhandled *on_unhandled)
 {
     struct program *program = job->program;
-    struct job_isolate *job_isolate = alloc_zeroed(&program->alloc, sizeof *job_isolate);
-    if (!job_isolate)
+    struct job_isolate *isolate = alloc_zeroed(&program->alloc, sizeof *isolate);
+    if (!isolate)
         return NULL;
-    job_isolate->job_thread = job_thread;
-    job_isolate->job = job;
-    job_isolate->program = program_ref(program);
-    if (program->settings->maker->open(worker_runtime(job_thread->worker), program->settings, &job_isolate->L)) {
-        job_isolate_free(job_isolate);
+    isolate->thread = thread;
+    isolate->job = job;
+    isolate->program = program_ref(program);
+    isolate->reusable = true;
+    if (program->settings->maker->open(job->pool->all->rt, program->settings, &isolate->L)) {
+        job_isolate_free(isolate);
         return NULL;
     }
-    job_isolate->iso = isolate_find(job_isolate->L);
-    charge_force(job_isolate->iso, sizeof *job_isolate + sizeof *job_isolate->iso);
-    job_isolate->iso->on_unhandled.call = run_job_note_unhandled;
-    job_isolate->iso->on_unhandled.data = job_isolate;
-    lua_pushcfunction(job_isolate->L, prepare);
-    lua_pushlightuserdata(job_isolate->L, job_isolate);
-    job_isolate->unfit = lua_pcall(job_isolate->L, 1, 1, 0) != LUA_OK;
-    return job_isolate;
+    isolate->iso = isolate_find(isolate->L);
+    charge_force(isolate->iso, sizeof *isolate + sizeof *isolate->iso);
+    unhandled_set_sink(&isolate->iso->unhandled, on_unhandled, isolate);
+    lua_pushcfunction(isolate->L, prepare);
+    lua_pushlightuserdata(isolate->L, isolate);
+    if (lua_pcall(isolate->L, 1, 1, 0) == LUA_OK)
+        isolate->state = JOB_ISOLATE_PREPARED;
+    return isolate;
 }
 
-struct job_isolate *job_isolate_get(struct job_thread *job_thread, struct job *job)
+/* It is no spare any more. */
+static void uncharge_spare(struct job_isolate *isolate)
 {
-    for (struct job_isolate **at = &job_thread->spares; *at; at = &(*at)->next) {
-        struct job_isolate *job_isolate = *at;
-        if (job_isolate->program != job->program)
-            continue;
-        *at = job_isolate->next;
-        job_thread->spare_count--;
-        unspare(job_isolate);
-        job_isolate->job = job;
-        return job_isolate;
-    }
-    struct pools *pools = job->pool->all;
-    pthread_mutex_lock(&pools->lock);
-    pools->made++;
-    pthread_mutex_unlock(&pools->lock);
-    return job_isolate_new(job_thread, job);
+    quota_give_spare(isolate->program->settings->quota, isolate->spare_memory);
+    isolate->spare_memory = 0;
 }
 
-/* [job_isolate] [library] -> [script] [birth] */
-static int remember(lua_State *L)
+bool job_isolate_free(struct job_isolate *isolate)
 {
-    struct job_isolate *job_isolate = lua_touserdata(L, 1);
-    const struct program *program = job_isolate->program;
-    if (!program_load(&program->code, L))
-        lua_error(L);
-    bool can_be_put_back = snapshot_take(L, 2, 3);
-    job_isolate->single = !can_be_put_back || api_modules_beyond_jobs(program->settings->modules);
-    return 2;
-}
-
-bool job_isolate_init(struct job_isolate *job_isolate)
-{
-    lua_State *L = job_isolate->L;
-    lua_settop(L, JOB_ISOLATE_LIBRARY);
-    lua_pushcfunction(L, remember);
-    lua_insert(L, 1);
-    lua_pushlightuserdata(L, job_isolate);
-    lua_insert(L, 2);
-    if (lua_pcall(L, 2, 2, 0) != LUA_OK)
+    if (isolate->iso && task_set_count(&isolate->iso->tasks))
         return false;
-    job_isolate->newborn = account_used(&job_isolate->iso->account);
-    job_isolate->born = true;
+    struct alloc alloc = isolate->program->alloc;
+    uncharge_spare(isolate);
+    if (isolate->iso)
+        isolate->program->settings->maker->free(isolate->iso);
+    program_unref(isolate->program);
+    alloc_free(&alloc, isolate, sizeof *isolate);
     return true;
 }
 
-/* --- Between jobs ---------------------------------------------------------------------------------------------------------- */
+/* [isolate] [library] -> [script] [snapshot] */
+static int take_snapshot(lua_State *L)
+{
+    struct job_isolate *isolate = lua_touserdata(L, 1);
+    const struct program *program = isolate->program;
+    if (!program_load(&program->code, L))
+        lua_error(L);
+    bool can_be_restored = snapshot_take(L, 2, 3);
+    if (!can_be_restored || api_modules_beyond_jobs(program->settings->modules))
+        isolate->reusable = false;
+    return 2;
+}
 
-/* [job_isolate] [NULL] [handle or script] [birth] */
-static int restore(lua_State *L)
+bool job_isolate_init(struct job_isolate *isolate)
+{
+    lua_State *L = isolate->L;
+    lua_settop(L, JOB_ISOLATE_LIBRARY);
+    lua_pushcfunction(L, take_snapshot);
+    lua_insert(L, 1);
+    lua_pushlightuserdata(L, isolate);
+    lua_insert(L, 2);
+    if (lua_pcall(L, 2, 2, 0) != LUA_OK)
+        return false;
+    isolate->ready_memory = account_used(&isolate->iso->account);
+    isolate->state = JOB_ISOLATE_READY;
+    return true;
+}
+
+/* --- Between jobs ----------------------------------------------------------------------------- */
+
+/* [snapshot] */
+static int restore_state(lua_State *L)
 {
     library_check(L);
-    snapshot_restore(L, 4);
+    snapshot_restore(L, 1);
     library_restore(L);
     return 0;
 }
 
-/* What is not Lua's. */
-static void isolate_forget(struct orr_isolate *iso)
+/* Resets what is not in the Lua state. */
+static void reset_isolate(struct orr_isolate *iso)
 {
-    iso->tasks.closer = (struct orr_waker){ 0 };
+    task_set_reset(&iso->tasks);
     iso->debug = false;
     statistics_reset(&iso->statistics);
-    iso->tasks.scheduled_failed = 0;
 }
 
 static bool is_at_rest(const struct orr_isolate *iso)
 {
-    return !iso->tasks.count && !iso->tasks.unseen.first && !iso->hold.urgent && !held_any(&iso->hold.parked) &&
+    return !task_set_count(&iso->tasks) && !unhandled_any(&iso->unhandled) && hold_is_empty(&iso->hold) &&
            !schedule_count(&iso->schedule);
 }
 
-/* Makes it as it was.  False if that cannot be. */
-static bool job_isolate_renew(struct job_isolate *job_isolate)
+/* Makes it what it was when it became ready.  False if that cannot be. */
+static bool restore(struct job_isolate *isolate)
 {
-    lua_State *L = job_isolate->L;
-    script_timers_close(job_isolate->iso, 0);
-    if (!job_isolate->born || job_isolate->single || job_isolate->spoiled || !is_at_rest(job_isolate->iso) ||
-        memory_alarm_is_on(&job_isolate->iso->memory_alarm))
+    lua_State *L = isolate->L;
+    struct orr_isolate *iso = isolate->iso;
+    script_timers_close(iso, 0);
+    if (isolate->state != JOB_ISOLATE_READY || !isolate->reusable || !is_at_rest(iso) ||
+        memory_alarm_is_on(&iso->memory_alarm))
         return false;
-    isolate_forget(job_isolate->iso);
+    reset_isolate(iso);
     lua_settop(L, JOB_ISOLATE_SNAPSHOT);
-    lua_pushcfunction(L, restore);
-    lua_pushlightuserdata(L, job_isolate);
-    lua_pushnil(L);
-    lua_pushvalue(L, JOB_ISOLATE_SCRIPT);
+    lua_pushcfunction(L, restore_state);
     lua_pushvalue(L, JOB_ISOLATE_SNAPSHOT);
-    if (lua_pcall(L, 4, 0, 0) != LUA_OK)
+    if (lua_pcall(L, 1, 0, 0) != LUA_OK)
         return false;
-    if (account_used(&job_isolate->iso->account) > job_isolate->newborn + GARBAGE_MAX)
+    if (account_used(&iso->account) > isolate->ready_memory + GARBAGE_MAX)
         lua_gc(L, LUA_GCCOLLECT);
-    slab_trim(&job_isolate->iso->slab, true);
-    return account_used(&job_isolate->iso->account) <= job_isolate->newborn + GARBAGE_MAX;
+    slab_trim(&iso->slab, true);
+    return account_used(&iso->account) <= isolate->ready_memory + GARBAGE_MAX;
 }
 
-bool job_isolate_is_large(const struct job_isolate *job_isolate)
+bool job_isolate_make_spare(struct job_isolate *isolate)
+{
+    if (!restore(isolate))
+        return false;
+    size_t memory = account_used(&isolate->iso->account);
+    charge_end_slice(isolate->iso);
+    /* Spares take memory from their script, so all of them together may not be much. */
+    if (!quota_take_spare(isolate->program->settings->quota, memory))
+        return false;
+    isolate->spare_memory = memory;
+    return true;
+}
+
+void job_isolate_use_spare(struct job_isolate *isolate, struct job *job)
+{
+    uncharge_spare(isolate);
+    isolate->job = job;
+}
+
+bool job_isolate_is_large(const struct job_isolate *isolate)
 {
     enum { PARTS = 16 };
-    const struct quota *quota = job_isolate->program->settings->quota;
-    return quota && job_isolate->iso->charge.drawn > quota->limit / PARTS;
+    const struct quota *quota = isolate->program->settings->quota;
+    return quota && charge_drawn(&isolate->iso->charge) > quota->limit / PARTS;
 }
 
-void job_isolate_leave(struct job_isolate *job_isolate)
+/* --- Running something in it ------------------------------------------------------------------ */
+
+void job_isolate_push_function(const struct job_isolate *isolate, lua_State *L, lua_CFunction function)
 {
-    struct job_thread *job_thread = job_isolate->job_thread;
-    if (job_thread->ending || !job_isolate_renew(job_isolate) || !spare(job_isolate)) {
-        job_isolate_free(job_isolate);
-        return;
-    }
-    job_isolate->next = job_thread->spares;
-    job_thread->spares = job_isolate;
-    if (++job_thread->spare_count <= SPARES)
-        return;
-    struct job_isolate **at = &job_thread->spares;
-    while ((*at)->next)
-        at = &(*at)->next;
-    struct job_isolate *oldest = *at;
-    *at = NULL;
-    job_thread->spare_count--;
-    job_isolate_free(oldest);
+    lua_pushlightuserdata(L, isolate->iso);
+    lua_pushcclosure(L, function, 1);
 }
 
-/* --- The thread ----------------------------------------------------------------------------------------------------------------- */
-
-struct job_thread *job_thread_of(struct worker *worker, struct pools *pools)
+void job_isolate_start_task(struct job_isolate *isolate, lua_State *L, int arguments, const char *name)
 {
-    if (worker_extension(worker))
-        return worker_extension(worker);
-    struct job_thread *job_thread = alloc_zeroed(worker_alloc(worker), sizeof *job_thread);
-    if (!job_thread)
-        return NULL;
-    job_thread->worker = worker;
-    pools->berths[worker_number(worker) - pools->first].job_thread = job_thread;
-    worker_set_extension(worker, job_thread);
-    return job_thread;
-}
-
-static void free_all(struct job_isolate **first)
-{
-    while (*first) {
-        struct job_isolate *job_isolate = *first;
-        *first = job_isolate->next;
-        job_isolate_free(job_isolate);
-    }
-}
-
-/* Jobs that run are ended when their tasks are polled, which are cancelled next. */
-void job_thread_on_close(struct worker *worker)
-{
-    struct job_thread *job_thread = worker_extension(worker);
-    if (!job_thread)
-        return;
-    job_thread->ending = true;
-    job_thread->spare_count = 0;
-    free_all(&job_thread->spares);
-}
-
-void job_thread_free(struct job_thread *job_thread, const struct alloc *alloc)
-{
-    if (!job_thread)
-        return;
-    free_all(&job_thread->remains);
-    alloc_free(alloc, job_thread, sizeof *job_thread);
+    struct ltask_options options = { .name = name, .detached = true, .entry = ORR_LUA_JOB };
+    isolate->main = ltask_new(isolate->iso, L, arguments, &options);
+    worker_ready(isolate->iso->worker, isolate->main->task);
 }

@@ -1,67 +1,94 @@
 /*
- * A *job_isolate* is an isolate, on one thread of the crew, in which jobs of one program run, one at a time.
+ * A job isolate is an isolate on a pool thread.  Jobs of one program run in it, one at a time.
  *
- * A new job_isolate is *born* when the program's modules are loaded, and what it is like then is remembered.  After a job it is made as it was
- * (birth.h), and kept for the next job of the same program; unless it is *single*, because what cannot be put back was part of it from
- * its birth, or *spoiled*, because that came later, or it was ended by force, or it has run out of memory.  Then it is freed.
+ * A job isolate is *prepared* when the libraries are adapted and the host's prepare function has
+ * run.  It is *ready* when the program's modules are loaded and a snapshot of its Lua state is
+ * taken (snapshot.h).  After each job it is restored from the snapshot and kept as a spare, for the
+ * next job of the same program.  It is freed instead if it is not reusable: something that cannot
+ * be restored was in it from the start, or came with the job; or the job was ended by force; or it
+ * ran out of memory.
  *
- * A *job_thread* is what a thread has for its jobs.  All of it belongs to that thread.
+ * The pool thread that made a job isolate owns it.
  */
 #ifndef ORR_LUA_WORKER_JOB_ISOLATE_H
 #define ORR_LUA_WORKER_JOB_ISOLATE_H
 
 #include "lua/worker/pool.h"
 
-/* On the stack of a job_isolate's state. */
+struct job_thread;
+
+enum job_isolate_state {
+    JOB_ISOLATE_UNPREPARED, /* preparing it failed: the error is on the stack */
+    JOB_ISOLATE_PREPARED,
+    JOB_ISOLATE_READY,
+};
+
+/* How far its job is. */
+enum job_progress {
+    PROGRESS_ASSIGNED, /* the task that runs the job was not polled yet */
+    PROGRESS_LOADING,  /* the program's modules run */
+    PROGRESS_RUNNING,  /* the script runs, or tasks, timers or callbacks that it left */
+    PROGRESS_COPYING,  /* a task copies the results, because they are large */
+    PROGRESS_COPIED,   /* the results were copied */
+    PROGRESS_STOPPING, /* the job ends early: all that it began is being cancelled */
+};
+
+/* The stack of the Lua state. */
 enum {
-    JOB_ISOLATE_LIBRARY = 1, /* until it is born, what it has of ours; */
-    JOB_ISOLATE_SCRIPT = 1,  /* from then on, the function, */
-    JOB_ISOLATE_SNAPSHOT,    /* what it was like, */
-    JOB_ISOLATE_MAIN,        /* and, while there is one, the handle of the job's task */
+    JOB_ISOLATE_LIBRARY = 1, /* while it is prepared: the set of the library's functions */
+    JOB_ISOLATE_SCRIPT = 1,  /* while it is ready: the script's function, */
+    JOB_ISOLATE_SNAPSHOT,    /* the snapshot, */
+    JOB_ISOLATE_MAIN,        /* and, if there is one, the handle of the main task */
 };
 
 struct job_isolate {
-    struct job_isolate *next; /* of the spares; or of those that could not be freed yet */
-    struct job_thread *job_thread;
+    struct job_isolate *next; /* among the thread's spares, or those that it could not free yet */
+    struct job_thread *thread;
     struct program *program; /* a reference */
     lua_State *L;
     struct orr_isolate *iso;
-    size_t newborn; /* its memory when it was born */
-    size_t spared;  /* on the quota, as that of a spare one */
-    bool unfit;     /* it could not be prepared: why is on the stack */
-    bool born, single, spoiled;
+    enum job_isolate_state state;
+    bool reusable;       /* all that is in it can be restored */
+    size_t ready_memory; /* that it used when it became ready */
+    size_t spare_memory; /* charged to the quota for spares; 0 while a job runs */
 
-    /* Of the job, for perform.c. */
-    struct job *job; /* NULL while it is spare */
-    struct ltask *main;
-    bool begun, stopping;
-    bool taken;    /* what the script returned has been copied, or is being copied, */
-    bool collects; /* by a task, because it is much */
+    /* The job's, for run_job.c. */
+    struct job *job; /* NULL while it is a spare */
+    enum job_progress progress;
+    struct ltask *main; /* the task that runs the modules or the script, or copies the results */
 };
 
-struct job_thread {
-    struct worker *worker;
-    struct job_isolate *spares, *remains; /* newest first */
-    unsigned spare_count;
-    bool ending;
-};
+/*
+ * Called on the pool thread, with the job isolate, for a task that failed and that nobody awaits.
+ */
+typedef void job_isolate_unhandled(void *isolate, struct orr_task *task);
 
-/* The calling thread's own.  NULL for lack of memory. */
-struct job_thread *job_thread_of(struct worker *worker, struct pools *pools);
+/*
+ * A prepared job isolate for a job; or an unprepared one, with an error.  NULL for lack of memory.
+ */
+struct job_isolate *job_isolate_new(struct job_thread *thread, struct job *job, job_isolate_unhandled *on_unhandled);
 
-/* A spare job_isolate of the job's program, or a new one.  NULL for lack of memory. */
-struct job_isolate *job_isolate_get(struct job_thread *job_thread, struct job *job);
+/* False, and nothing done, while it has tasks: the kernel still holds their I/O. */
+bool job_isolate_free(struct job_isolate *isolate);
 
-/* Its modules are loaded.  False if it cannot be born after all, with why not on the stack. */
-bool job_isolate_init(struct job_isolate *job_isolate);
+/* The modules are loaded: makes it ready.  False, with the error pushed. */
+bool job_isolate_init(struct job_isolate *isolate);
 
-/* For an isolate of a job_isolate: something that nobody awaits has failed.  In perform.c. */
-void run_job_note_unhandled(void *data, struct orr_task *task);
+/*
+ * Restores it after a job, and charges it as a spare.  False if that cannot be: it is to be freed.
+ */
+bool job_isolate_make_spare(struct job_isolate *isolate);
 
-/* Whether it holds a good part of what its script may have. */
-bool job_isolate_is_large(const struct job_isolate *job_isolate);
+/* Takes a spare for a job. */
+void job_isolate_use_spare(struct job_isolate *isolate, struct job *job);
 
-/* Its job is over: makes it ready for another, or frees it. */
-void job_isolate_leave(struct job_isolate *job_isolate);
+/* Whether it holds a good part of the memory that its script may have. */
+bool job_isolate_is_large(const struct job_isolate *isolate);
+
+/* Pushes a C function whose first upvalue is the isolate (isolate_of()).  May raise. */
+void job_isolate_push_function(const struct job_isolate *isolate, lua_State *L, lua_CFunction function);
+
+/* Starts the main task: [function] [arguments...] -> [handle].  May raise. */
+void job_isolate_start_task(struct job_isolate *isolate, lua_State *L, int arguments, const char *name);
 
 #endif

@@ -3,35 +3,30 @@
 #include "base/clock.h"
 #include "lua/isolate.h"
 #include "lua/isolate/collector.h"
+#include "lua/sandbox/bounded.h"
 #include "lua/sandbox/sandbox.h"
 
-#include <errno.h>
+/* --- Functions that leave state --------------------------------------------------------------- */
 
-/* --- What spoils ------------------------------------------------------------------------------------------------------- */
-
-/* [spoiled, the function it stands for, which has no upvalues of its own] */
-static int spoil_and_call(lua_State *L)
+/* Upvalues: the address of `reusable`; Lua's own function, which has no upvalues. */
+static int note_and_call(lua_State *L)
 {
-    *(bool *)lua_touserdata(L, lua_upvalueindex(1)) = true;
+    *(bool *)lua_touserdata(L, lua_upvalueindex(1)) = false;
     return lua_tocfunction(L, lua_upvalueindex(2))(L);
 }
 
-/* setmetatable: a finalizer would run at any time, in the middle of another job too. */
+/* setmetatable: a finalizer may run at any time, also during a later job. */
 static int set_metatable(lua_State *L)
 {
-    if (lua_type(L, 2) == LUA_TTABLE) {
-        lua_pushliteral(L, "__gc");
-        if (lua_rawget(L, 2) != LUA_TNIL)
-            *(bool *)lua_touserdata(L, lua_upvalueindex(1)) = true;
-        lua_pop(L, 1);
-    }
-    return lua_tocfunction(L, lua_upvalueindex(2))(L);
+    if (lua_type(L, 2) != LUA_TTABLE || !bounded_has_field(L, 2, "__gc"))
+        return lua_tocfunction(L, lua_upvalueindex(2))(L);
+    return note_and_call(L);
 }
 
-/* Puts `stand_in` before the function `name` of the table at the top, if it has one. */
-static void put_before(lua_State *L, const char *name, lua_CFunction stand_in, bool *spoiled)
+/* Puts `stand_in` in the place of the function `name` of the table at the top, if it has one. */
+static void replace(lua_State *L, const char *name, lua_CFunction stand_in, bool *reusable)
 {
-    lua_pushlightuserdata(L, spoiled);
+    lua_pushlightuserdata(L, reusable);
     if (lua_getfield(L, -2, name) != LUA_TFUNCTION) {
         lua_pop(L, 2);
         return;
@@ -40,22 +35,22 @@ static void put_before(lua_State *L, const char *name, lua_CFunction stand_in, b
     lua_setfield(L, -2, name);
 }
 
-static void put_before_all(lua_State *L, const char *library, const char *const *names, bool *spoiled)
+static void replace_all(lua_State *L, const char *library, const char *const *names, bool *reusable)
 {
     if (lua_getglobal(L, library) == LUA_TTABLE)
         for (; *names; names++)
-            put_before(L, *names, spoil_and_call, spoiled);
+            replace(L, *names, note_and_call, reusable);
     lua_pop(L, 1);
 }
 
-/* --- What is not there -------------------------------------------------------------------------------------------------- */
+/* --- Functions that are removed --------------------------------------------------------------- */
 
 static int refuse_exit(lua_State *L)
 {
     return luaL_error(L, "os.exit: a worker cannot end the program; return, or raise an error");
 }
 
-/* [Lua's own] */
+/* Upvalue: Lua's own function. */
 static int ask_locale(lua_State *L)
 {
     if (!lua_isnoneornil(L, 1))
@@ -64,7 +59,7 @@ static int ask_locale(lua_State *L)
     return lua_tocfunction(L, lua_upvalueindex(1))(L);
 }
 
-/* What concerns the whole program. */
+/* Removes what changes the whole process. */
 static void cut_os(lua_State *L)
 {
     if (lua_getglobal(L, LUA_OSLIBNAME) == LUA_TTABLE) {
@@ -77,7 +72,7 @@ static void cut_os(lua_State *L)
     lua_settop(L, 0);
 }
 
-/* With the rest of it, a script could reach what no table holds. */
+/* With the other functions of `debug`, a script could reach state that is in no table. */
 static void cut_debug(lua_State *L)
 {
     static const char *const kept[] = { "getinfo", "traceback" };
@@ -87,7 +82,7 @@ static void cut_debug(lua_State *L)
         lua_getfield(L, 1, kept[i]);
         lua_setfield(L, 2, kept[i]);
     }
-    for (lua_pushnil(L); lua_next(L, 1);) { /* in the table itself, which modules may hold */
+    for (lua_pushnil(L); lua_next(L, 1);) { /* change the table itself: modules may hold it */
         lua_pop(L, 1);
         lua_pushvalue(L, -1);
         lua_pushvalue(L, -1);
@@ -97,7 +92,10 @@ static void cut_debug(lua_State *L)
     lua_settop(L, 0);
 }
 
-/* As are all other userdata's: or a job could change it for those that follow. */
+/*
+ * The metatables of all other userdata are hidden too.  Otherwise a job could change them for later
+ * jobs.
+ */
 static void hide_metatable_of_files(lua_State *L)
 {
     if (luaL_getmetatable(L, LUA_FILEHANDLE) == LUA_TTABLE) {
@@ -111,31 +109,31 @@ static void seed_random(lua_State *L)
 {
     lua_getglobal(L, LUA_MATHLIBNAME);
     lua_getfield(L, -1, "randomseed");
-    lua_pushinteger(L, (lua_Integer)clock_now()); /* Lua's own choice is the same for a whole second */
+    lua_pushinteger(L, (lua_Integer)clock_now()); /* Lua's own seed stays the same for a second */
     lua_pushinteger(L, (lua_Integer)(uintptr_t)L);
     lua_call(L, 2, 0);
     lua_pop(L, 1);
 }
 
-void library_adapt(struct orr_isolate *iso, lua_State *L, bool *spoiled)
+void library_adapt(struct orr_isolate *iso, lua_State *L, bool *reusable)
 {
     static const char *const files[] = { "close", "input", "lines", "open", "output", "popen", "tmpfile", NULL };
     static const char *const foreign[] = { "loadlib", NULL };
     lua_settop(L, 0);
     seed_random(L);
-    if (sandbox_applies(iso)) /* which has none of these */
+    if (isolate_is_sandboxed(iso)) /* untrusted scripts have none of these */
         return;
     cut_debug(L);
     cut_os(L);
     hide_metatable_of_files(L);
-    put_before_all(L, LUA_IOLIBNAME, files, spoiled);
-    put_before_all(L, LUA_LOADLIBNAME, foreign, spoiled);
+    replace_all(L, LUA_IOLIBNAME, files, reusable);
+    replace_all(L, LUA_LOADLIBNAME, foreign, reusable);
     lua_pushglobaltable(L);
-    put_before(L, "setmetatable", set_metatable, spoiled);
+    replace(L, "setmetatable", set_metatable, reusable);
     lua_pop(L, 1);
 }
 
-/* --- What cannot be changed --------------------------------------------------------------------------------------------- */
+/* --- Read-only tables ------------------------------------------------------------------------- */
 
 static int refuse_change(lua_State *L)
 {
@@ -158,7 +156,7 @@ static int each_field(lua_State *L)
     return 2;
 }
 
-/* The call of a module that can be called, which does not wait. */
+/* `__call` of a module.  The module's own must not yield. */
 static int call_module(lua_State *L)
 {
     lua_pushvalue(L, lua_upvalueindex(1));
@@ -167,7 +165,7 @@ static int call_module(lua_State *L)
     return lua_gettop(L);
 }
 
-/* [name] [table] -> [name] [what reads as the table does] */
+/* [name] [table] -> [name] [read-only proxy of the table] */
 static void push_frozen(lua_State *L)
 {
     int table = lua_gettop(L);
@@ -204,11 +202,11 @@ void library_freeze(lua_State *L)
         push_frozen(L);
         lua_pushvalue(L, -2);
         lua_insert(L, -2);
-        lua_rawset(L, module); /* in its place: the traversal may go on */
+        lua_rawset(L, module); /* to an existing key: the traversal may go on */
     }
 }
 
-/* --- Modules ---------------------------------------------------------------------------------------------------------------- */
+/* --- Modules ---------------------------------------------------------------------------------- */
 
 static int return_it(lua_State *L)
 {
@@ -224,13 +222,15 @@ void library_register(lua_State *L, const char *name)
     }
     lua_pushvalue(L, -1);
     lua_setglobal(L, name);
-    if (lua_isfunction(L, -1)) /* which otherwise would be taken for what makes the module */
+    if (lua_isfunction(L, -1)) /* a function would be taken for the loader of the module */
         lua_pushcclosure(L, return_it, 1);
-    if (orr_lua_register(L, name) == -ENOMEM)
-        luaL_error(L, "not enough memory");
+    sandbox_register(isolate_find(L), L, name);
 }
 
-/* Lua's own `package` remembers the handles of such libraries in the registry, to close them with the state. */
+/*
+ * Lua's library `package` keeps the handles of such libraries in the registry, to close them with
+ * the state.
+ */
 void library_check(lua_State *L)
 {
     if (lua_getfield(L, LUA_REGISTRYINDEX, "_CLIBS") == LUA_TTABLE && lua_rawlen(L, -1))

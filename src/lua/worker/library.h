@@ -1,22 +1,28 @@
-/* What differs, for a script in a worker, from Lua's libraries elsewhere. */
+/* How Lua's libraries differ for scripts that run as jobs.  All functions may raise. */
 #ifndef ORR_LUA_WORKER_LIBRARY_H
 #define ORR_LUA_WORKER_LIBRARY_H
 
 #include "lua/isolate.h"
 
-/* Makes the tables in the module at the top, of the API, such that nobody can change them: so nobody need put them back.  May raise. */
+/*
+ * Makes the tables in the API module at the top read-only: jobs cannot change them, so they need
+ * not be restored.
+ */
 void library_freeze(lua_State *L);
 
-/* Changes the libraries.  From then on `*spoiled` is set by what leaves state behind that is not in tables.  May raise. */
-void library_adapt(struct orr_isolate *iso, lua_State *L, bool *spoiled);
+/*
+ * Changes the libraries.  From then on a call that leaves state outside of tables (an open file, a
+ * finalizer) sets `*reusable` to false.
+ */
+void library_adapt(struct orr_isolate *iso, lua_State *L, bool *reusable);
 
-/* Makes what is at the top, and is taken off, a module, and a global of that name.  May raise. */
+/* Makes the value at the top, which is popped, a module and a global of that name. */
 void library_register(lua_State *L, const char *name);
 
-/* Raises if the script has loaded a library written in C: nobody knows what state that has. */
+/* Raises if the script has loaded a library written in C, which may have any state. */
 void library_check(lua_State *L);
 
-/* Puts back what is not in tables: the collector's ways, and the numbers to come of math.random.  May raise. */
+/* Restores what is not in tables: the mode of the collector, and the seed of math.random. */
 void library_restore(lua_State *L);
 
 #endif

@@ -1,17 +1,21 @@
 /*
- * The module `worker`, as far as it is written in C; the rest is lua/worker.lua, which gets these functions and shows none of them.
+ * The part of the Lua module `worker` that is written in C.  lua/worker.lua gets these functions,
+ * checks the arguments and makes the module; scripts never see the functions.
  *
- * A job's handle gives the job up when it is closed or collected, so one that nobody waits for any more does not run on.
+ * Closing or collecting the handle of a job gives the job up: a job that nobody waits for does not
+ * run on.
  */
 #include "lua/worker/module.h"
 
 #include "lua/isolate/charge.h"
 #include "lua/isolate/embedded.h"
 #include "lua/limits/preempt.h"
+#include "lua/task/suspend.h"
 #include "lua/task/task.h"
 #include "lua/values/work.h"
-#include "lua/worker/channel.h"
+#include "lua/worker/channel_class.h"
 #include "lua/worker/pool.h"
+#include "lua/worker/runtime_pools.h"
 
 #include <errno.h>
 #include <string.h>
@@ -20,7 +24,7 @@
 #define POOL "orrery.worker_pool"
 #define JOB "orrery.worker_job"
 
-/* A userdata with a pointer, of a class. */
+/* Pushes a userdata of a class, which holds a pointer.  May raise. */
 static void **new_handle(lua_State *L, const char *class)
 {
     void **handle = lua_newuserdatauv(L, sizeof *handle, 0);
@@ -29,7 +33,7 @@ static void **new_handle(lua_State *L, const char *class)
     return handle;
 }
 
-/* --- Programs ------------------------------------------------------------------------------------------------------------ */
+/* --- Programs --------------------------------------------------------------------------------- */
 
 static int program_gc(lua_State *L)
 {
@@ -39,7 +43,10 @@ static int program_gc(lua_State *L)
     return 0;
 }
 
-/* Sets the code of the program, and its modules, from the arguments of compile().  False, with why not pushed. */
+/*
+ * Sets the code and the modules of a program from the arguments of compile().  False, with the
+ * reason pushed.
+ */
 static bool set_code(lua_State *L, struct program *program)
 {
     bool compiled = program_set_code(program, L, 1, lua_tostring(L, 2));
@@ -53,7 +60,10 @@ static bool set_code(lua_State *L, struct program *program)
     return compiled;
 }
 
-/* compile(script, name, memory, modules): modules are { name, script, name of the chunk, name, ... }.  A program; or nil and why not. */
+/*
+ * compile(script, name, memory, modules): a program; or nil and the reason.  `modules` is a list of
+ * a name, a script and the name of its chunk for each module.
+ */
 static int compile(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
@@ -79,36 +89,39 @@ static int compile(lua_State *L)
     return 1;
 }
 
-/* --- Pools ----------------------------------------------------------------------------------------------------------------- */
+/* --- Pools ------------------------------------------------------------------------------------ */
 
-static struct pools *get_pools(lua_State *L)
+static struct job_pools *get_pools(lua_State *L)
 {
-    struct pools *pools;
-    int error = pools_get(isolate_of(L)->rt, &pools);
+    struct job_pools *pools;
+    int error = runtime_pools_get(isolate_of(L)->rt, &pools);
     if (error)
-        luaL_error(L, "no threads for workers: %s", strerror(-error));
+        luaL_error(L, "worker: cannot start the pool threads: %s", strerror(-error));
     return pools;
 }
 
 static int pool_gc(lua_State *L)
 {
     void **handle = lua_touserdata(L, 1);
-    struct pool *pool = *handle;
+    struct job_pool *pool = *handle;
     *handle = NULL;
     if (!pool)
         return 0;
     isolate_of(L)->job_slots -= pool->size;
     charge_give(isolate_of(L), sizeof *pool);
-    pool_unref(pool);
+    job_pool_unref(pool);
     return 0;
 }
 
-/* Every job has a memory limit of its own: so untrusted scripts may have only so many at once. */
-static void check_places(lua_State *L, const struct pools *pools, unsigned size)
+/*
+ * Every job has a memory limit of its own, so an untrusted script may run only a number of jobs at
+ * once.
+ */
+static void check_slots(lua_State *L, const struct job_pools *pools, unsigned size)
 {
-    enum { A_THREAD = 4 };
+    enum { SLOTS_A_THREAD = 4 };
     const struct orr_isolate *iso = isolate_of(L);
-    unsigned most = A_THREAD * pools->count;
+    unsigned most = SLOTS_A_THREAD * pools->count;
     if (iso->limits.profile == ORR_LUA_UNTRUSTED && (size > most || iso->job_slots > most - size))
         luaL_error(L, "worker.pool: the pools of this script may be of size %d together, and %d is taken", (int)most,
                    (int)iso->job_slots);
@@ -118,23 +131,23 @@ static void check_places(lua_State *L, const struct pools *pools, unsigned size)
 static int make_pool(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
-    struct pools *pools = get_pools(L);
+    struct job_pools *pools = get_pools(L);
     unsigned size = (unsigned)lua_tointeger(L, 1);
     size = size ? size : pools->count;
-    check_places(L, pools, size);
+    check_slots(L, pools, size);
     void **handle = new_handle(L, POOL);
-    if (charge_take(iso, sizeof(struct pool)))
+    if (charge_take(iso, sizeof(struct job_pool)))
         return charge_raise(L);
-    *handle = pool_new(pools, size, (unsigned)lua_tointeger(L, 2));
+    *handle = job_pool_new(pools, size, (unsigned)lua_tointeger(L, 2));
     if (!*handle) {
-        charge_give(iso, sizeof(struct pool));
+        charge_give(iso, sizeof(struct job_pool));
         return luaL_error(L, "not enough memory");
     }
     iso->job_slots += size;
     return 1;
 }
 
-static struct pool *pool_at(lua_State *L, int index)
+static struct job_pool *pool_at(lua_State *L, int index)
 {
     void **handle = lua_touserdata(L, index);
     return handle ? *handle : get_pools(L)->standard;
@@ -149,24 +162,19 @@ static void set_field(lua_State *L, const char *name, uint64_t value)
 /* figures([pool]) */
 static int figures(lua_State *L)
 {
-    struct pool *pool = pool_at(L, 1);
-    struct pools *pools = pool->all;
-    pthread_mutex_lock(&pools->lock);
-    struct pool now = { .size = pool->size, .limit = pool->limit, .running = pool->running, .waiting = pool->waiting };
-    uint64_t done = pools->done, made = pools->made;
-    pthread_mutex_unlock(&pools->lock);
+    struct job_pool_figures figures = job_pool_read(pool_at(L, 1));
     lua_createtable(L, 0, 8);
-    set_field(L, "threads", pools->count);
-    set_field(L, "size", now.size);
-    set_field(L, "queue", now.limit);
-    set_field(L, "running", now.running);
-    set_field(L, "waiting", now.waiting);
-    set_field(L, "done", done);
-    set_field(L, "isolates", made);
+    set_field(L, "threads", figures.threads);
+    set_field(L, "size", figures.size);
+    set_field(L, "queue", figures.waiting_max);
+    set_field(L, "running", figures.running);
+    set_field(L, "waiting", figures.waiting);
+    set_field(L, "done", figures.finished);
+    set_field(L, "isolates", figures.isolates);
     return 1;
 }
 
-/* --- Jobs -------------------------------------------------------------------------------------------------------------------- */
+/* --- Jobs ------------------------------------------------------------------------------------- */
 
 static int job_gc(lua_State *L)
 {
@@ -180,9 +188,28 @@ static int job_gc(lua_State *L)
     return 0;
 }
 
+static int raise_changed(lua_State *L)
+{
+    return luaL_error(L, "worker: the stack was changed while values were being copied");
+}
+
+/* The job at 1.  Raises if the debug library has put something else there. */
+static struct job *check_job(lua_State *L)
+{
+    void **handle = luaL_testudata(L, 1, JOB);
+    struct job *job = handle ? *handle : NULL;
+    if (!job)
+        raise_changed(L);
+    return job;
+}
+
+/* The stack of submit(). */
 enum { JOBS = 2, PROGRAM_GIVEN, POOL_GIVEN, BOUNDED, TIMEOUT, ARGUMENTS, WORK = TIMEOUT };
 
-/* Before it is sent, for that must not fail: from then on, whoever has the set can cancel it. */
+/*
+ * Notes the job in the set before it is sent: from then on the owner of the set can cancel it.  May
+ * raise.
+ */
 static void note_job(lua_State *L, bool under_way)
 {
     lua_pushvalue(L, 1);
@@ -193,7 +220,7 @@ static void note_job(lua_State *L, bool under_way)
     lua_rawset(L, JOBS);
 }
 
-/* [job] ..., with a copy of its arguments. */
+/* [job] ...: sends the job, which has a copy of its arguments. */
 static int send_job(lua_State *L, struct job *job)
 {
     note_job(L, true);
@@ -202,7 +229,7 @@ static int send_job(lua_State *L, struct job *job)
         note_job(L, false);
     if (error == -EAGAIN) {
         lua_pushnil(L);
-        lua_pushfstring(L, "the worker queue is full (%d jobs wait)", (int)pool_at(L, POOL_GIVEN)->limit);
+        lua_pushfstring(L, "the worker queue is full (%d jobs wait)", (int)pool_at(L, POOL_GIVEN)->waiting_max);
         return 2;
     }
     if (error)
@@ -213,7 +240,6 @@ static int send_job(lua_State *L, struct job *job)
 
 static int submit_on(lua_State *L, int status, lua_KContext context);
 
-/* There was no memory for the copy: what is garbage is collected, and it is tried again. */
 static int collect_and_copy(lua_State *L, int status, lua_KContext context);
 
 static int run_submission(lua_State *L, struct job *job, struct paced *work)
@@ -238,10 +264,9 @@ static int submit_on(lua_State *L, int status, lua_KContext context)
 {
     (void)status;
     struct paced *work = paced_kept(L, WORK, context);
-    void **handle = luaL_testudata(L, 1, JOB);
-    struct job *job = handle ? *handle : NULL;
-    if (!job || container_of(work, struct encoding, paced)->encoder.m != &job->arguments)
-        return luaL_error(L, "somebody has changed what is being sent");
+    struct job *job = check_job(L);
+    if (!encoding_writes(work, &job->arguments))
+        return raise_changed(L);
     return run_submission(L, job, work);
 }
 
@@ -252,21 +277,19 @@ static int begin_submission(lua_State *L, struct job *job)
     return run_submission(L, job, &work.paced);
 }
 
+/* There was no memory for the copy: collects garbage and tries again. */
 static int collect_and_copy(lua_State *L, int status, lua_KContext context)
 {
     (void)status;
     if (preempt_to_collect(L))
         return preempt_hold(L, collect_and_copy, context);
     charge_collected(isolate_of(L));
-    void **handle = luaL_testudata(L, 1, JOB);
-    if (!handle || !*handle)
-        return luaL_error(L, "somebody has changed what is being sent");
-    return begin_submission(L, *handle);
+    return begin_submission(L, check_job(L));
 }
 
 static int make_and_submit(lua_State *L, bool collected);
 
-/* The same, when there was no memory for the job itself. */
+/* There was no memory for the job itself: collects garbage and tries again. */
 static int collect_and_submit(lua_State *L, int status, lua_KContext context)
 {
     (void)status;
@@ -277,15 +300,16 @@ static int collect_and_submit(lua_State *L, int status, lua_KContext context)
 }
 
 /*
- * submit(set of jobs, program, pool, bounded, timeout in ms, arguments...): a job, put into the set; or nil and why not, if as many wait
- * as may; or false and what is wrong with the arguments.
+ * submit(set of jobs, program, pool, bounded, timeout in ms, arguments...): a job, which is put
+ * into the set; or nil and a message, if the queue is full; or false and a message, if the
+ * arguments cannot be copied.
  */
 static int make_and_submit(lua_State *L, bool collected)
 {
     luaL_checkstack(L, VALUES_ERROR_SLOTS + 4, NULL);
     void **handle = new_handle(L, JOB);
     lua_insert(L, 1);
-    struct pool *pool = pool_at(L, POOL_GIVEN);
+    struct job_pool *pool = pool_at(L, POOL_GIVEN);
     struct job *job = *handle = job_new(pool, *(void **)lua_touserdata(L, PROGRAM_GIVEN));
     if (!job && !collected && !runtime_stopping(pool->all->rt) && charge_begin_to_collect(isolate_of(L))) {
         lua_remove(L, 1);
@@ -305,7 +329,7 @@ static int submit(lua_State *L)
     return make_and_submit(L, false);
 }
 
-/* [job] [work] [whether it went well] [what it has come to...] */
+/* [job] [work] [whether it succeeded] [results, or the error] */
 static int outcome_on(lua_State *L, int status, lua_KContext context);
 
 static int run_outcome(lua_State *L, const struct job *job, struct paced *work)
@@ -325,14 +349,13 @@ static int outcome_on(lua_State *L, int status, lua_KContext context)
 {
     (void)status;
     struct paced *work = paced_kept(L, 2, context);
-    void **handle = luaL_testudata(L, 1, JOB);
-    const struct job *job = handle ? *handle : NULL;
-    if (!job || container_of(work, struct decoding, paced)->decoder.m != &job->result)
-        return luaL_error(L, "somebody has changed what is being received");
+    const struct job *job = check_job(L);
+    if (!decoding_reads(work, &job->result))
+        return raise_changed(L);
     return run_outcome(L, job, work);
 }
 
-/* [job]: pushes what it has come to. */
+/* [job]: pushes its outcome. */
 static int push_outcome(lua_State *L, struct job *job)
 {
     const struct orr_result *result = orr_future_result(job->future);
@@ -350,7 +373,10 @@ static int push_outcome(lua_State *L, struct job *job)
     return run_outcome(L, job, &work.paced);
 }
 
-/* wait(job): true and the results; false, the error and its report; or nil and why nothing has come of it. */
+/*
+ * wait(job): true and the results; false, the error and its report; or nil and why the job did not
+ * run.
+ */
 static int wait_for(lua_State *L, int status, lua_KContext context)
 {
     (void)status;
@@ -365,7 +391,7 @@ static int wait_for(lua_State *L, int status, lua_KContext context)
     return wait_raise(L, error);
 }
 
-/* However the wait ends, and if the task is just dropped, the handle is closed. */
+/* However the wait ends, also if the task is dropped, the handle is closed. */
 static int wait_job(lua_State *L)
 {
     lua_settop(L, 1);
@@ -373,7 +399,7 @@ static int wait_job(lua_State *L)
     return wait_for(L, LUA_OK, 0);
 }
 
-/* cancel(job): whether it was in time. */
+/* cancel(job): false if the job was over before. */
 static int cancel(lua_State *L)
 {
     struct job *job = *(void **)lua_touserdata(L, 1);
@@ -381,33 +407,33 @@ static int cancel(lua_State *L)
     return 1;
 }
 
-/* is_open(job): whether somebody still waits for it, or is going to. */
+/* is_open(job): whether its handle was not closed or collected yet. */
 static int is_open(lua_State *L)
 {
     lua_pushboolean(L, *(void **)lua_touserdata(L, 1) != NULL);
     return 1;
 }
 
-/* where(level): of the function that many out from us. */
+/* where(level): "file:line: " of the function at that level of the call stack. */
 static int where(lua_State *L)
 {
     luaL_where(L, (int)luaL_checkinteger(L, 1));
     return 1;
 }
 
-/* --- The module ---------------------------------------------------------------------------------------------------------------- */
+/* --- The module ------------------------------------------------------------------------------- */
 
 void worker_module_open(struct orr_isolate *iso, lua_State *L)
 {
     static const luaL_Reg functions[] = {
-        { "compile", compile }, { "pool", make_pool }, { "figures", figures },     { "submit", submit },
-        { "wait", wait_job },   { "cancel", cancel },  { "channel", channel_new }, { "where", where },
+        { "compile", compile }, { "pool", make_pool }, { "figures", figures },           { "submit", submit },
+        { "wait", wait_job },   { "cancel", cancel },  { "channel", channel_class_new }, { "where", where },
         { "is_open", is_open }, { NULL, NULL },
     };
     static const luaL_Reg of_program[] = { { "__gc", program_gc }, { NULL, NULL } };
     static const luaL_Reg of_pool[] = { { "__gc", pool_gc }, { NULL, NULL } };
     static const luaL_Reg of_job[] = { { "__gc", job_gc }, { "__close", job_gc }, { NULL, NULL } };
-    channel_open(iso, L);
+    channel_class_open(iso, L);
     isolate_class(iso, L, PROGRAM, of_program);
     isolate_class(iso, L, POOL, of_pool);
     isolate_class(iso, L, JOB, of_job);

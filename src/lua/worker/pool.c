@@ -5,81 +5,99 @@
 #include <errno.h>
 #include <string.h>
 
-/* --- All of a runtime's --------------------------------------------------------------------------------------------- */
+enum {
+    WAITING_DEFAULT = 1024,
+    JOB_COST = sizeof(struct job) + 128, /* with its future */
+};
 
-static void pools_free(void *extension)
-{
-    struct pools *pools = extension;
-    struct alloc alloc = pools->rt->alloc;
-    for (unsigned i = 0; i < pools->count && pools->berths; i++)
-        job_thread_free(pools->berths[i].job_thread, &alloc);
-    if (pools->standard)
-        pool_unref(pools->standard);
-    if (pools->berths)
-        alloc_free(&alloc, pools->berths, pools->count * sizeof *pools->berths);
-    pthread_mutex_destroy(&pools->lock);
-    alloc_free(&alloc, pools, sizeof *pools);
-}
+/* --- All pools of a runtime ------------------------------------------------------------------- */
 
-static void *pools_new(struct orr_runtime *rt)
+struct job_pools *job_pools_new(struct orr_runtime *rt, void (*arrive)(struct worker *worker, struct mail *mail))
 {
     const struct alloc *alloc = &rt->alloc;
-    struct pools *pools = alloc_zeroed(alloc, sizeof *pools);
+    struct job_pools *pools = alloc_zeroed(alloc, sizeof *pools);
     if (!pools)
         return NULL;
     pthread_mutex_init(&pools->lock, NULL);
     pools->rt = rt;
+    pools->arrive = arrive;
     pools->first = runtime_host_workers(rt) + 1;
     pools->count = runtime_open_workers(rt) - runtime_host_workers(rt);
-    pools->berths = alloc_zeroed(alloc, pools->count * sizeof *pools->berths);
-    pools->standard = pools->berths ? pool_new(pools, 0, 0) : NULL;
+    pools->loads = alloc_zeroed(alloc, pools->count * sizeof *pools->loads);
+    pools->standard = pools->loads ? job_pool_new(pools, 0, 0) : NULL;
     if (pools->standard)
         return pools;
-    pools_free(pools);
+    job_pools_free(pools);
     return NULL;
 }
 
-int pools_get(struct orr_runtime *rt, struct pools **out)
+void job_pools_free(struct job_pools *pools)
 {
-    int error = runtime_grow(rt, job_thread_on_close);
-    if (error)
-        return error;
-    *out = runtime_extension(rt, pools_new, pools_free);
-    return *out ? 0 : -ENOMEM;
+    struct alloc alloc = pools->rt->alloc;
+    job_pool_unref(pools->standard);
+    if (pools->loads)
+        alloc_free(&alloc, pools->loads, pools->count * sizeof *pools->loads);
+    pthread_mutex_destroy(&pools->lock);
+    alloc_free(&alloc, pools, sizeof *pools);
 }
 
-/* --- Pools ------------------------------------------------------------------------------------------------------------ */
-
-struct pool *pool_new(struct pools *pools, unsigned size, unsigned limit)
+void job_pools_count_isolate(struct job_pools *pools)
 {
-    struct pool *pool = alloc_zeroed(&pools->rt->alloc, sizeof *pool);
+    pthread_mutex_lock(&pools->lock);
+    pools->isolates++;
+    pthread_mutex_unlock(&pools->lock);
+}
+
+/* --- Pools ------------------------------------------------------------------------------------ */
+
+struct job_pool *job_pool_new(struct job_pools *pools, unsigned size, unsigned waiting_max)
+{
+    struct job_pool *pool = alloc_zeroed(&pools->rt->alloc, sizeof *pool);
     if (!pool)
         return NULL;
     pool->references = 1;
     pool->all = pools;
     pool->size = size ? size : pools->count;
-    pool->limit = limit ? limit : QUEUE_DEFAULT;
+    pool->waiting_max = waiting_max ? waiting_max : WAITING_DEFAULT;
+    list_init(&pool->queue);
     return pool;
 }
 
-struct pool *pool_ref(struct pool *pool)
+struct job_pool *job_pool_ref(struct job_pool *pool)
 {
     atomic_fetch_add_explicit(&pool->references, 1, memory_order_relaxed);
     return pool;
 }
 
-void pool_unref(struct pool *pool)
+void job_pool_unref(struct job_pool *pool)
 {
-    /* Release and acquire: all that was done with it comes before its end. */
+    /*
+     * Release, so that every use comes before the end; acquire in the thread that frees the pool.
+     */
     if (pool && atomic_fetch_sub_explicit(&pool->references, 1, memory_order_acq_rel) == 1)
         alloc_free(&pool->all->rt->alloc, pool, sizeof *pool);
 }
 
-/* --- Jobs --------------------------------------------------------------------------------------------------------------- */
+struct job_pool_figures job_pool_read(const struct job_pool *pool)
+{
+    struct job_pools *pools = pool->all;
+    pthread_mutex_lock(&pools->lock);
+    struct job_pool_figures figures = {
+        .threads = pools->count,
+        .size = pool->size,
+        .waiting_max = pool->waiting_max,
+        .running = pool->running,
+        .waiting = pool->waiting,
+        .finished = pools->finished,
+        .isolates = pools->isolates,
+    };
+    pthread_mutex_unlock(&pools->lock);
+    return figures;
+}
 
-enum { JOB_COST = sizeof(struct job) + 128 }; /* with its future */
+/* --- The life of a job ------------------------------------------------------------------------ */
 
-struct job *job_new(struct pool *pool, struct program *program)
+struct job *job_new(struct job_pool *pool, struct program *program)
 {
     const struct alloc *alloc = &pool->all->rt->alloc;
     struct quota *quota = program->settings->quota;
@@ -90,10 +108,11 @@ struct job *job_new(struct pool *pool, struct program *program)
         goto no_job;
     if (orr_future_new(pool->all->rt, NULL, &job->future))
         goto no_future;
-    job->mail.arrive = job_arrives;
+    job->mail.arrive = pool->all->arrive;
     job->references = 1;
-    job->pool = pool_ref(pool);
+    job->pool = job_pool_ref(pool);
     job->program = program_ref(program);
+    list_init(&job->link);
     message_init(&job->arguments, alloc);
     message_init(&job->result, alloc);
     if (!message_charge_to(&job->arguments, quota) && !message_charge_to(&job->result, quota))
@@ -135,7 +154,7 @@ struct job *job_ref(struct job *job)
 
 void job_unref(struct job *job)
 {
-    /* Release and acquire, as above. */
+    /* Release, so that every use comes before the end; acquire in the thread that frees the job. */
     if (!job || atomic_fetch_sub_explicit(&job->references, 1, memory_order_acq_rel) != 1)
         return;
     struct alloc alloc = job->pool->all->rt->alloc;
@@ -145,58 +164,57 @@ void job_unref(struct job *job)
     orr_future_unref(job->future);
     quota_give(job->program->settings->quota, JOB_COST);
     program_unref(job->program);
-    pool_unref(job->pool);
+    job_pool_unref(job->pool);
     alloc_free(&alloc, job, sizeof *job);
 }
 
-static void append(struct pool *pool, struct job *job)
+/* --- Where a job is --------------------------------------------------------------------------- */
+
+/* The functions of this section that are static are called under the lock. */
+
+static void enqueue(struct job_pool *pool, struct job *job)
 {
-    job->place = JOB_WAITING;
-    job->previous = pool->last;
-    *(pool->last ? &pool->last->next : &pool->first) = job;
-    pool->last = job;
+    job->state = JOB_WAITING;
+    list_append(&pool->queue, &job->link);
     pool->waiting++;
 }
 
-static void take_out(struct pool *pool, struct job *job)
+static void dequeue(struct job_pool *pool, struct job *job)
 {
-    *(job->previous ? &job->previous->next : &pool->first) = job->next;
-    *(job->next ? &job->next->previous : &pool->last) = job->previous;
-    job->next = job->previous = NULL;
-    job->place = JOB_NOWHERE;
+    list_remove(&job->link);
     pool->waiting--;
 }
 
-static void assign(struct job *job, unsigned which)
+static void assign(struct job *job, unsigned thread)
 {
-    struct pools *pools = job->pool->all;
-    job->place = JOB_ON_A_THREAD;
-    job->number = pools->first + which;
+    struct job_pools *pools = job->pool->all;
+    job->state = JOB_ON_THREAD;
+    job->number = pools->first + thread;
     job->pool->running++;
-    pools->berths[which].load++;
+    pools->loads[thread]++;
 }
 
-static unsigned least_loaded(const struct pools *pools)
+static unsigned least_loaded(const struct job_pools *pools)
 {
     unsigned best = 0;
     for (unsigned i = 1; i < pools->count; i++)
-        if (pools->berths[i].load < pools->berths[best].load)
+        if (pools->loads[i] < pools->loads[best])
             best = i;
     return best;
 }
 
 int job_submit(struct job *job, bool bounded)
 {
-    struct pool *pool = job->pool;
-    struct pools *pools = pool->all;
+    struct job_pool *pool = job->pool;
+    struct job_pools *pools = pool->all;
     job_ref(job); /* of the queue, or of the thread */
     pthread_mutex_lock(&pools->lock);
     bool at_once = pool->running < pool->size;
-    bool full = !at_once && bounded && pool->waiting >= pool->limit;
+    bool full = !at_once && bounded && pool->waiting >= pool->waiting_max;
     if (at_once)
         assign(job, least_loaded(pools));
     else if (!full)
-        append(pool, job);
+        enqueue(pool, job);
     pthread_mutex_unlock(&pools->lock);
     if (full) {
         job_unref(job);
@@ -211,15 +229,15 @@ int job_submit(struct job *job, bool bounded)
 
 bool job_give_up(struct job *job)
 {
-    struct pools *pools = job->pool->all;
+    struct job_pools *pools = job->pool->all;
     if (orr_future_complete(job->future, (struct orr_result){ .error = -ECANCELED }))
         return false;
     pthread_mutex_lock(&pools->lock);
-    bool waiting = job->place == JOB_WAITING;
+    bool waiting = job->state == JOB_WAITING;
     struct orr_waker runner = job->runner;
-    job->given_up = true;
+    job->state = JOB_GIVEN_UP;
     if (waiting)
-        take_out(job->pool, job);
+        dequeue(job->pool, job);
     pthread_mutex_unlock(&pools->lock);
     if (waiting)
         job_unref(job);
@@ -232,7 +250,7 @@ bool job_begin(struct job *job, struct orr_waker runner)
 {
     pthread_mutex_lock(&job->pool->all->lock);
     job->runner = runner;
-    bool given_up = job->given_up;
+    bool given_up = job->state == JOB_GIVEN_UP;
     pthread_mutex_unlock(&job->pool->all->lock);
     return !given_up;
 }
@@ -240,28 +258,27 @@ bool job_begin(struct job *job, struct orr_waker runner)
 bool job_is_given_up(struct job *job)
 {
     pthread_mutex_lock(&job->pool->all->lock);
-    bool given_up = job->given_up;
+    bool given_up = job->state == JOB_GIVEN_UP;
     pthread_mutex_unlock(&job->pool->all->lock);
     return given_up;
 }
 
 struct job *job_leave(struct job *job)
 {
-    struct pool *pool = job->pool;
-    struct pools *pools = pool->all;
-    unsigned which = job->number - pools->first;
+    struct job_pool *pool = job->pool;
+    struct job_pools *pools = pool->all;
+    struct job *next = NULL;
+    unsigned thread = job->number - pools->first;
     pthread_mutex_lock(&pools->lock);
-    job->place = JOB_NOWHERE;
+    job->state = JOB_LEFT;
     job->runner = (struct orr_waker){ 0 };
     pool->running--;
-    pools->berths[which].load--;
-    pools->done++;
-    struct job *next = pool->first;
-    if (next && !runtime_stopping(pools->rt)) {
-        take_out(pool, next);
-        assign(next, which);
-    } else {
-        next = NULL;
+    pools->loads[thread]--;
+    pools->finished++;
+    if (!list_empty(&pool->queue) && !runtime_stopping(pools->rt)) {
+        next = container_of(pool->queue.next, struct job, link);
+        dequeue(pool, next);
+        assign(next, thread);
     }
     pthread_mutex_unlock(&pools->lock);
     return next;

@@ -1,120 +1,141 @@
 /*
  * Pools of jobs, and the jobs.
  *
- * A job is one run of a worker's program: arguments in, results or an error out.  Two sides hold it, by references.  Whoever
- * submitted it waits for its future, on a worker of its own.  A thread of the crew performs it (perform.c).  Whichever completes the future first
- * decides what the job has come to: the crew by what the script did, the other by giving up, because it was cancelled or its time was
- * over.  A future is completed once, so there is one outcome; and what the crew writes into the job it writes before that,
- * and the other side reads after, and only if it was the crew that completed it.
+ * A job is one run of a program: arguments in, results or an error out.  Two sides hold references
+ * to it.  The submitter waits for the job's future on a worker of its own.  A pool thread runs the
+ * job (run_job.h).  The side that completes the future decides the outcome: the pool thread by what
+ * the script did, the submitter by giving up, because it was cancelled or timed out.  A future is
+ * completed once, so there is one outcome.  The pool thread writes the outcome into the job before
+ * it completes the future.  The submitter reads it afterwards, and only if the pool thread
+ * completed the future.
  *
- * A pool bounds how many jobs run at once, and how many wait.  It has no threads: all pools of a runtime share its crew, and a job goes
- * to the thread with the fewest.  More jobs than threads may run at once, for Lua can be suspended anywhere.
+ * A pool bounds how many of its jobs run at once, and how many wait.  It has no threads: all pools
+ * of a runtime share the runtime's pool threads, and a job goes to the thread with the fewest
+ * jobs.  More jobs than threads may run at once, because Lua can be suspended anywhere.
  *
- * `lock`, one for all pools of a runtime, guards the queues, the counts, and where each job is.  It is held for a few instructions at a
- * time, and never while Lua runs or memory is asked for.
+ * `lock`, one for all pools of a runtime, guards the queues, the counts and the states of jobs.  It
+ * is held for a few instructions, and never while Lua runs or memory is allocated.
  */
 #ifndef ORR_LUA_WORKER_POOL_H
 #define ORR_LUA_WORKER_POOL_H
 
+#include "base/list.h"
 #include "lua/values/message.h"
 #include "lua/worker/program.h"
 
-enum {
-    QUEUE_DEFAULT = 1024,
-};
-
 struct job_isolate;
-struct job_thread;
 
-/* What the pools know of a thread. */
-struct berth {
-    struct job_thread *job_thread; /* the thread's own: see job_isolate.h */
-    unsigned load;                 /* jobs that it has */
-};
-
-struct pools {
+/* All pools of a runtime. */
+struct job_pools {
     struct orr_runtime *rt;
+    void (*arrive)(struct worker *worker, struct mail *mail); /* runs a job on its pool thread */
     pthread_mutex_t lock;
-    struct pool *standard; /* a reference */
-    unsigned first, count; /* the crew's workers, by their numbers */
-    struct berth *berths;  /* one for each, from the first */
-    uint64_t done;         /* jobs that a thread has finished with */
-    uint64_t made;         /* isolates */
+    struct job_pool *standard; /* a reference */
+    unsigned first, count;     /* the pool threads' numbers among the runtime's workers */
+    unsigned *loads;           /* jobs of each pool thread; one entry a thread */
+    uint64_t finished;         /* jobs that left their thread */
+    uint64_t isolates;         /* job isolates made */
 };
 
-struct pool {
+struct job_pool {
     _Atomic unsigned references;
-    struct pools *all;
-    unsigned size;  /* jobs at once */
-    unsigned limit; /* that may wait */
+    struct job_pools *all;
+    unsigned size;        /* jobs that may run at once */
+    unsigned waiting_max; /* jobs that may wait */
     unsigned running, waiting;
-    struct job *first, *last;
+    struct orr_link queue; /* the jobs that wait */
 };
 
-enum job_place {
-    JOB_NOWHERE,
-    JOB_WAITING,
-    JOB_ON_A_THREAD,
+enum job_state {
+    JOB_NEW,       /* not submitted yet */
+    JOB_WAITING,   /* in its pool's queue */
+    JOB_ON_THREAD, /* sent to a pool thread */
+    JOB_GIVEN_UP,  /* by its submitter; a thread may still have it */
+    JOB_LEFT,      /* its thread is done with it */
 };
 
 struct job {
-    struct mail mail; /* to the thread */
+    struct mail mail; /* to its pool thread */
     _Atomic unsigned references;
-    struct pool *pool;
+    struct job_pool *pool;
     struct program *program;
     struct orr_future *future;
     uint64_t timeout_ns;
     struct message arguments;
-    bool collected;                  /* garbage was, once, to make room for the arguments */
-    struct job_isolate *job_isolate; /* the thread's own, while it runs there */
+    bool collected;              /* garbage was collected once, to make room for the arguments */
+    struct job_isolate *isolate; /* in which it runs; the pool thread's */
 
-    /* What it has come to: see above. */
+    /* The outcome: see above. */
     bool failed;
     struct message result; /* the results, or the error */
-    char *report;          /* of the error, on the quota; NULL for none */
+    char *report;          /* of the error, charged to the quota; NULL for none */
 
     /* Under the lock. */
-    enum job_place place;
-    bool given_up;
-    unsigned number; /* of the worker */
+    enum job_state state;
+    unsigned number; /* of the worker that is its pool thread */
     struct orr_waker runner;
-    struct job *next, *previous;
+    struct orr_link link; /* in its pool's queue */
 };
 
-/* A runtime's pools, made when first asked for, with the crew.  Negative errno. */
-int pools_get(struct orr_runtime *rt, struct pools **out);
+/* --- Pools ------------------------------------------------------------------------------------ */
 
-/* 0 for as many jobs at once as there are threads, and for the usual limit.  NULL for lack of memory. */
-struct pool *pool_new(struct pools *pools, unsigned size, unsigned limit);
-struct pool *pool_ref(struct pool *pool);
-void pool_unref(struct pool *pool);
+/*
+ * Makes all pools of a runtime, whose pool threads are open.  `arrive` runs on a pool thread for
+ * each job that is sent there.  NULL for lack of memory.
+ */
+struct job_pools *job_pools_new(struct orr_runtime *rt, void (*arrive)(struct worker *worker, struct mail *mail));
 
-/* With no arguments yet, on the program's quota.  NULL for lack of memory, or because the runtime ends.  The future's home is the calling thread's worker. */
-struct job *job_new(struct pool *pool, struct program *program);
+/* After the pool threads have ended. */
+void job_pools_free(struct job_pools *pools);
+
+/* Any thread. */
+void job_pools_count_isolate(struct job_pools *pools);
+
+/*
+ * 0 for `size` allows as many jobs at once as there are pool threads.  0 for `waiting_max` allows
+ * the default.  NULL for lack of memory.
+ */
+struct job_pool *job_pool_new(struct job_pools *pools, unsigned size, unsigned waiting_max);
+struct job_pool *job_pool_ref(struct job_pool *pool);
+void job_pool_unref(struct job_pool *pool);
+
+struct job_pool_figures {
+    unsigned threads, size, waiting_max, running, waiting;
+    uint64_t finished, isolates; /* of all pools */
+};
+
+/* Any thread. */
+struct job_pool_figures job_pool_read(const struct job_pool *pool);
+
+/* --- Jobs ------------------------------------------------------------------------------------- */
+
+/*
+ * A job without arguments, charged to the program's quota.  The future belongs to the calling
+ * thread's worker.  NULL for lack of memory, or because the runtime is shutting down.
+ */
+struct job *job_new(struct job_pool *pool, struct program *program);
 struct job *job_ref(struct job *job);
 void job_unref(struct job *job);
 
-/* Keeps the report of a job that has failed, unless there is no memory for it. */
+/* Keeps the report of a job that has failed.  Keeps none if there is no memory for it. */
 void job_set_report(struct job *job, const char *report);
 
-/* -EAGAIN: `bounded`, and as many wait as may.  -ESHUTDOWN.  Any thread. */
+/* -EAGAIN: `bounded`, and the pool's queue is full.  -ESHUTDOWN.  Any thread. */
 int job_submit(struct job *job, bool bounded);
 
-/* False if it is too late.  Any thread. */
+/* False if the job's future was completed before.  Any thread. */
 bool job_give_up(struct job *job);
 
-/* For the thread: it begins, as the task with this waker; false if it was given up before. */
+/*
+ * The job begins, as the task with this waker.  False if it was given up before.  Its pool thread.
+ */
 bool job_begin(struct job *job, struct orr_waker runner);
 bool job_is_given_up(struct job *job);
 
-/* And it is over there.  Answers the next for the same thread, or NULL. */
+/*
+ * The job is over on its pool thread.  Answers the next job for the thread, or NULL.  Its pool
+ * thread.
+ */
 struct job *job_leave(struct job *job);
-
-/* For the thread it was sent to: performs it.  In perform.c. */
-void job_arrives(struct worker *worker, struct mail *mail);
-
-/* Around the life of a thread of the crew.  In job_isolate.c. */
-void job_thread_on_close(struct worker *worker);
-void job_thread_free(struct job_thread *job_thread, const struct alloc *alloc);
 
 #endif

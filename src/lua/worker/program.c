@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* --- Code ----------------------------------------------------------------------------------------------------------- */
+/* --- Code ------------------------------------------------------------------------------------- */
 
 static void code_free(struct code *code, const struct alloc *alloc)
 {
@@ -29,7 +29,7 @@ static bool take(struct program *program, size_t bytes)
     return true;
 }
 
-/* For lua_dump(): one more piece, which is often a single byte. */
+/* A lua_Writer.  Many pieces are a single byte. */
 static int add_piece(lua_State *L, const void *bytes, size_t size, void *data)
 {
     (void)L;
@@ -41,7 +41,10 @@ static int add_piece(lua_State *L, const void *bytes, size_t size, void *data)
     return 0;
 }
 
-/* Takes the bytes of the function at the top, which is taken off.  False, with why not pushed, for lack of memory. */
+/*
+ * Dumps the function at the top, which is popped.  False, with a message pushed, for lack of
+ * memory.
+ */
 static bool take_function(struct program *program, struct code *code, lua_State *L)
 {
     struct message all;
@@ -56,11 +59,13 @@ static bool take_function(struct program *program, struct code *code, lua_State 
     }
     code->bytes = bytes;
     code->size = all.size;
-    code->binary = true;
     return true;
 }
 
-/* What a function has besides its code stays behind: so it may have nothing but the globals. */
+/*
+ * Only the code of a function is sent.  So its only upvalue may be the globals.  False, with the
+ * reason pushed.
+ */
 static bool check_upvalues(lua_State *L, int index)
 {
     for (int i = 1;; i++) {
@@ -82,7 +87,7 @@ static bool check_upvalues(lua_State *L, int index)
 static bool from_function(struct program *program, struct code *code, lua_State *L, int index)
 {
     if (lua_iscfunction(L, index)) {
-        lua_pushliteral(L, "a function written in C cannot be given to a worker");
+        lua_pushliteral(L, "a function written in C cannot be given to a worker; give it a Lua function or a text");
         return false;
     }
     if (!check_upvalues(L, index))
@@ -92,8 +97,8 @@ static bool from_function(struct program *program, struct code *code, lua_State 
 }
 
 /*
- * A text is compiled where it is given, so that its errors are told there, to whoever can mend them; and only there, because compiling can
- * take long: jobs get what has come of it.
+ * A text is compiled in the isolate that makes the worker, so that syntax errors are reported
+ * there.  It is compiled only once, because that can take long: jobs get the bytecode.
  */
 static bool from_text(struct program *program, struct code *code, lua_State *L, int index)
 {
@@ -113,7 +118,7 @@ static bool from_text(struct program *program, struct code *code, lua_State *L, 
     return false;
 }
 
-/* The beginning of a name, as much as is ever shown of one. */
+/* Copies the beginning of a name: as much as messages show. */
 static char *copy_name(struct program *program, const char *name)
 {
     char shown[TEXT_NAME_ROOM];
@@ -136,11 +141,10 @@ static bool code_set(struct program *program, struct code *code, lua_State *L, i
 
 bool program_load(const struct code *code, lua_State *L)
 {
-    return luaL_loadbufferx(L, code->bytes ? code->bytes : "", code->size, code->name, code->binary ? "b" : "t") ==
-           LUA_OK;
+    return luaL_loadbufferx(L, code->bytes, code->size, code->name, "b") == LUA_OK;
 }
 
-/* --- Programs --------------------------------------------------------------------------------------------------------- */
+/* --- Programs --------------------------------------------------------------------------------- */
 
 struct program *program_new(struct orr_isolate *iso, size_t memory)
 {
@@ -190,7 +194,10 @@ struct program *program_ref(struct program *program)
 
 void program_unref(struct program *program)
 {
-    /* Release, so that all that was done with it comes before its end; acquire in whoever ends it. */
+    /*
+     * Release, so that every use comes before the end; acquire in the thread that frees the
+     * program.
+     */
     if (!program || atomic_fetch_sub_explicit(&program->references, 1, memory_order_acq_rel) != 1)
         return;
     struct alloc alloc = program->alloc;

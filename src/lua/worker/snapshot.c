@@ -1,27 +1,33 @@
 #include "lua/worker/snapshot.h"
 
+#include "lua/sandbox/bounded.h"
 #include "lua/sandbox/sandbox.h"
 
 /*
- * What is remembered is a list, so many entries for each thing: a table, its keys and values in the order of lua_next(), its metatable
- * or false, how many keys, and a block with the addresses of its keys and values, in the same order; or a function, its upvalues, false,
- * how many, and false.
+ * A snapshot is a list with STRIDE entries for each object: a table, a list of its keys and values
+ * in the order of lua_next(), its metatable or false, how many keys, and a block with the addresses
+ * of its keys and values in the same order; or a function, a list of its upvalues, false, how many,
+ * and false.
  *
- * This is done after every job, so it is to be quick where nothing has changed: a key or value that has an address is the same if that
- * is, for what is in the list keeps it from being anybody else's.
+ * A state is restored after every job, so that must be quick where nothing has changed.  A key or
+ * value with the same address is the same: the snapshot keeps it alive, so no other object can have
+ * the address.
  */
-enum { THING = 0, CONTENTS, METATABLE, COUNT, ADDRESSES, STRIDE };
+enum { OBJECT = 0, CONTENTS, METATABLE, COUNT, ADDRESSES, STRIDE };
 
 struct address {
-    const void *key, *value; /* NULL for what has none: a number, a boolean */
+    const void *key, *value; /* NULL for numbers and booleans, which have none */
 };
 
-/* --- Looking around ------------------------------------------------------------------------------------------------------ */
+/* --- Taking ----------------------------------------------------------------------------------- */
 
-/* While it looks around, on the stack: `library` is a set, or nil if there is none yet; `strange`, whether something cannot be put back. */
-enum { LIBRARY = 1, SCRIPT, MEMORY, SEEN, STRANGE, TODO, FIRST };
+/*
+ * The stack while a snapshot is taken: LIBRARY is a set, or nil while that set itself is made;
+ * STRANGE is true if something cannot be restored; TODO is a list of objects to visit.
+ */
+enum { LIBRARY = 1, SCRIPT, SNAPSHOT, SEEN, STRANGE, TODO, FIRST };
 
-/* What a coroutine or an object holds, nobody can put back. */
+/* Notes the coroutine or userdata at the top, which is popped: it cannot be restored. */
 static void note_strange(lua_State *L)
 {
     lua_pushvalue(L, -1);
@@ -34,7 +40,7 @@ static void note_strange(lua_State *L)
     lua_pop(L, 1);
 }
 
-/* Puts the table or function at the top, taken off, on the list, if it is new. */
+/* Pops a value.  Puts a table or function on the list of objects to visit, if it is new. */
 static void note(lua_State *L)
 {
     if (lua_isthread(L, -1) || lua_type(L, -1) == LUA_TUSERDATA) {
@@ -58,26 +64,18 @@ static void note(lua_State *L)
     lua_rawseti(L, TODO, (lua_Integer)lua_rawlen(L, TODO) + 1);
 }
 
-/* [thing] [contents] [metatable] [count] -> [], at the end of the list. */
+/* [object] [contents] [metatable] [count] [addresses] -> []: appends them to the snapshot. */
 static void add(lua_State *L)
 {
-    lua_Integer at = (lua_Integer)lua_rawlen(L, MEMORY) + 1;
-    for (int i = THING; i < STRIDE; i++) {
+    lua_Integer at = (lua_Integer)lua_rawlen(L, SNAPSHOT) + 1;
+    for (int i = OBJECT; i < STRIDE; i++) {
         lua_pushvalue(L, -STRIDE + i);
-        lua_rawseti(L, MEMORY, at + i);
+        lua_rawseti(L, SNAPSHOT, at + i);
     }
     lua_pop(L, STRIDE);
 }
 
-static bool has_field(lua_State *L, int table, const char *name)
-{
-    lua_pushstring(L, name);
-    bool has = lua_rawget(L, table) != LUA_TNIL;
-    lua_pop(L, 1);
-    return has;
-}
-
-/* Whether it was there at the first look around: this one, or that before. */
+/* Whether an object is the library's: it was there before the host and the modules added theirs. */
 static bool is_of_library(lua_State *L, int index)
 {
     if (lua_isnil(L, LIBRARY))
@@ -88,16 +86,19 @@ static bool is_of_library(lua_State *L, int index)
     return is;
 }
 
-/* What the library holds weakly is a cache, and no state. */
+/* A weak table of the library is a cache and no state. */
 static bool is_cache(lua_State *L, int table, int metatable)
 {
-    return has_field(L, metatable, "__mode") && is_of_library(L, table);
+    return bounded_has_field(L, metatable, "__mode") && is_of_library(L, table);
 }
 
-/* A metatable of the library's that scripts cannot get hold of, they cannot change. */
-static bool is_pooled(lua_State *L, int metatable)
+/*
+ * Scripts cannot reach, and so cannot change, a protected metatable of the library.  Marks it as
+ * seen.
+ */
+static bool skip_protected(lua_State *L, int metatable)
 {
-    if (!has_field(L, metatable, "__metatable") || !is_of_library(L, metatable))
+    if (!bounded_has_field(L, metatable, "__metatable") || !is_of_library(L, metatable))
         return false;
     lua_pushvalue(L, metatable);
     lua_pushboolean(L, true);
@@ -113,8 +114,8 @@ static lua_Integer count_keys(lua_State *L, int table)
     return count;
 }
 
-/* Writes a table's keys and values into `contents`, and their addresses. */
-static void write_down(lua_State *L, int table, int contents, struct address *address)
+/* Writes a table's keys and values into `contents`, and their addresses into `address`. */
+static void copy_contents(lua_State *L, int table, int contents, struct address *address)
 {
     lua_Integer at = 0;
     for (lua_pushnil(L); lua_next(L, table); at += 2, address++) {
@@ -125,8 +126,8 @@ static void write_down(lua_State *L, int table, int contents, struct address *ad
     }
 }
 
-/* The table at the top, which is taken off. */
-static void remember_table(lua_State *L)
+/* Adds the table at the top, which is popped. */
+static void add_table(lua_State *L)
 {
     int table = lua_gettop(L);
     lua_newtable(L);
@@ -136,13 +137,13 @@ static void remember_table(lua_State *L)
         lua_settop(L, table - 1);
         return;
     }
-    if (lua_istable(L, -1) && !is_pooled(L, table + METATABLE)) {
+    if (lua_istable(L, -1) && !skip_protected(L, table + METATABLE)) {
         lua_pushvalue(L, -1);
         note(L);
     }
     lua_Integer count = count_keys(L, table);
     lua_pushinteger(L, count);
-    write_down(L, table, table + CONTENTS, lua_newuserdatauv(L, (size_t)count * sizeof(struct address), 0));
+    copy_contents(L, table, table + CONTENTS, lua_newuserdatauv(L, (size_t)count * sizeof(struct address), 0));
     for (lua_Integer i = 1; i <= 2 * count; i++) {
         lua_rawgeti(L, table + CONTENTS, i);
         note(L);
@@ -150,8 +151,8 @@ static void remember_table(lua_State *L)
     add(L);
 }
 
-/* The function at the top, which is taken off. */
-static void remember_function(lua_State *L)
+/* Adds the function at the top, which is popped, unless it is the library's. */
+static void add_function(lua_State *L)
 {
     int function = lua_gettop(L);
     lua_pushvalue(L, function);
@@ -162,7 +163,7 @@ static void remember_function(lua_State *L)
     lua_settop(L, function);
     lua_newtable(L);
     lua_Integer count = 0;
-    bool of_host = lua_iscfunction(L, function); /* its objects are its own business */
+    bool of_host = lua_iscfunction(L, function); /* the userdata that it uses are its own */
     for (; lua_getupvalue(L, function, (int)count + 1); count++) {
         lua_pushvalue(L, -1);
         if (of_host && lua_isuserdata(L, -1))
@@ -185,7 +186,7 @@ static void note_loaded(lua_State *L)
     note(L);
 }
 
-/* Of the function at FIRST, which is taken off. */
+/* Notes the upvalues of the function at FIRST, which is popped. */
 static void note_upvalues(lua_State *L)
 {
     for (int i = 1; lua_isfunction(L, FIRST) && lua_getupvalue(L, FIRST, i); i++)
@@ -193,7 +194,10 @@ static void note_upvalues(lua_State *L)
     lua_settop(L, TODO);
 }
 
-/* `require` has, as upvalues, what is loaded; what it finds for untrusted scripts is elsewhere, and the API in its own loader. */
+/*
+ * Notes what `require` can find.  The loaded modules are its upvalues; those of untrusted scripts
+ * are in a table of the sandbox; the API is an upvalue of its loader.
+ */
 static void note_require(lua_State *L)
 {
     lua_getglobal(L, "require");
@@ -208,10 +212,10 @@ static void note_require(lua_State *L)
     lua_settop(L, TODO);
 }
 
-/* [library or nil] [script or nil] -> [memory] [seen] [strange] */
-static int look_around(lua_State *L)
+/* [library or nil] [script or nil] -> [snapshot] [seen] [strange] */
+static int take(lua_State *L)
 {
-    for (int i = MEMORY; i <= TODO; i++)
+    for (int i = SNAPSHOT; i <= TODO; i++)
         lua_newtable(L);
     lua_pushboolean(L, false);
     lua_replace(L, STRANGE);
@@ -230,9 +234,9 @@ static int look_around(lua_State *L)
         lua_pushnil(L);
         lua_rawseti(L, TODO, last);
         if (lua_istable(L, -1))
-            remember_table(L);
+            add_table(L);
         else
-            remember_function(L);
+            add_function(L);
     }
     lua_settop(L, STRANGE);
     return 3;
@@ -240,7 +244,7 @@ static int look_around(lua_State *L)
 
 void snapshot_note_library(lua_State *L)
 {
-    lua_pushcfunction(L, look_around);
+    lua_pushcfunction(L, take);
     lua_pushnil(L);
     lua_pushnil(L);
     lua_call(L, 2, 2);
@@ -251,7 +255,7 @@ bool snapshot_take(lua_State *L, int library, int script)
 {
     library = lua_absindex(L, library);
     script = lua_absindex(L, script);
-    lua_pushcfunction(L, look_around);
+    lua_pushcfunction(L, take);
     lua_pushvalue(L, library);
     lua_pushvalue(L, script);
     lua_call(L, 2, 3);
@@ -260,10 +264,10 @@ bool snapshot_take(lua_State *L, int library, int script)
     return !strange;
 }
 
-/* --- Putting back ------------------------------------------------------------------------------------------------------------ */
+/* --- Restoring -------------------------------------------------------------------------------- */
 
-/* The value at the top and that in the list. */
-static bool is_same_plain(lua_State *L, int value, int contents, lua_Integer at)
+/* Compares a value without an address with the one in the list. */
+static bool is_same_in_list(lua_State *L, int value, int contents, lua_Integer at)
 {
     lua_rawgeti(L, contents, at);
     bool same = lua_rawequal(L, -1, value - 1);
@@ -276,8 +280,8 @@ static bool is_unchanged(lua_State *L, int table, int contents, lua_Integer coun
     lua_Integer at = 0;
     for (lua_pushnil(L); lua_next(L, table); at++, address++) {
         bool same = at < count && lua_topointer(L, -2) == address->key && lua_topointer(L, -1) == address->value &&
-                    (address->key || is_same_plain(L, -2, contents, 2 * at + 1)) &&
-                    (address->value || is_same_plain(L, -1, contents, 2 * at + 2));
+                    (address->key || is_same_in_list(L, -2, contents, 2 * at + 1)) &&
+                    (address->value || is_same_in_list(L, -1, contents, 2 * at + 2));
         lua_pop(L, same ? 1 : 2);
         if (!same)
             return false;
@@ -285,23 +289,23 @@ static bool is_unchanged(lua_State *L, int table, int contents, lua_Integer coun
     return at == count;
 }
 
-static void put_back_table(lua_State *L, int table, int contents, lua_Integer count, struct address *addresses)
+static void restore_table(lua_State *L, int table, int contents, lua_Integer count, struct address *addresses)
 {
     for (lua_pushnil(L); lua_next(L, table);) {
         lua_pop(L, 1);
         lua_pushvalue(L, -1);
         lua_pushnil(L);
-        lua_rawset(L, table); /* of what is there: a traversal may go on */
+        lua_rawset(L, table); /* of an existing key: the traversal may go on */
     }
     for (lua_Integer i = 0; i < count; i++) {
         lua_rawgeti(L, contents, 2 * i + 1);
         lua_rawgeti(L, contents, 2 * i + 2);
         lua_rawset(L, table);
     }
-    write_down(L, table, contents, addresses); /* in the order that it has now */
+    copy_contents(L, table, contents, addresses); /* in the order that lua_next() has now */
 }
 
-static void put_back_metatable(lua_State *L, int table, int metatable)
+static void restore_metatable(lua_State *L, int table, int metatable)
 {
     if (!lua_getmetatable(L, table))
         lua_pushboolean(L, false);
@@ -315,7 +319,7 @@ static void put_back_metatable(lua_State *L, int table, int metatable)
     lua_pop(L, 1);
 }
 
-static void put_back_function(lua_State *L, int function, int contents, lua_Integer count)
+static void restore_function(lua_State *L, int function, int contents, lua_Integer count)
 {
     for (int i = 1; i <= count; i++) {
         lua_rawgeti(L, contents, i);
@@ -329,26 +333,26 @@ static void put_back_function(lua_State *L, int function, int contents, lua_Inte
     }
 }
 
-void snapshot_restore(lua_State *L, int memory)
+void snapshot_restore(lua_State *L, int snapshot)
 {
-    memory = lua_absindex(L, memory);
-    int thing = lua_gettop(L) + 1;
+    snapshot = lua_absindex(L, snapshot);
+    int object = lua_gettop(L) + 1;
     luaL_checkstack(L, 12, NULL);
-    for (lua_Integer at = 1; lua_rawgeti(L, memory, at) != LUA_TNIL; at += STRIDE) {
-        lua_rawgeti(L, memory, at + CONTENTS);
-        lua_rawgeti(L, memory, at + METATABLE);
-        lua_rawgeti(L, memory, at + COUNT);
-        lua_rawgeti(L, memory, at + ADDRESSES);
+    for (lua_Integer at = 1; lua_rawgeti(L, snapshot, at) != LUA_TNIL; at += STRIDE) {
+        lua_rawgeti(L, snapshot, at + CONTENTS);
+        lua_rawgeti(L, snapshot, at + METATABLE);
+        lua_rawgeti(L, snapshot, at + COUNT);
+        lua_rawgeti(L, snapshot, at + ADDRESSES);
         lua_Integer count = lua_tointeger(L, -2);
         struct address *addresses = lua_touserdata(L, -1);
         if (!addresses) {
-            put_back_function(L, thing, thing + CONTENTS, count);
+            restore_function(L, object, object + CONTENTS, count);
         } else {
-            if (!is_unchanged(L, thing, thing + CONTENTS, count, addresses))
-                put_back_table(L, thing, thing + CONTENTS, count, addresses);
-            put_back_metatable(L, thing, thing + METATABLE);
+            if (!is_unchanged(L, object, object + CONTENTS, count, addresses))
+                restore_table(L, object, object + CONTENTS, count, addresses);
+            restore_metatable(L, object, object + METATABLE);
         }
-        lua_settop(L, thing - 1);
+        lua_settop(L, object - 1);
     }
-    lua_settop(L, thing - 1);
+    lua_settop(L, object - 1);
 }

@@ -1,0 +1,13 @@
+/* Puts the bounded functions (bounded.h) in the place of Lua's own. */
+#ifndef ORR_LUA_SANDBOX_BOUNDED_LIBRARIES_H
+#define ORR_LUA_SANDBOX_BOUNDED_LIBRARIES_H
+
+#include "lua/isolate.h"
+
+/*
+ * Replaces Lua's own functions, which must be there.  Pushes the function `read_all` of
+ * lua/bounded.lua, which calls a reader function until its end and joins the pieces.  May raise.
+ */
+void bounded_libraries_open(struct orr_isolate *iso, lua_State *L);
+
+#endif
