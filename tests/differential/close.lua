@@ -1,4 +1,4 @@
--- Variables that are to be closed.
+-- To-be-closed variables.
 
 local function closer(log, name, fails)
   return setmetatable({}, { __close = function(_, err)

@@ -202,7 +202,8 @@ end)
 
 check("yield outside", function()
   local co, main = running()
-  if not main then return "attempt to yield from outside a coroutine" end -- it is a task
+  -- the program's script is a task
+  if not main then return "attempt to yield from outside a coroutine" end
   return select(2, pcall(yield, type(co)))
 end)
 

@@ -4,7 +4,7 @@
 local folder = arg[2]
 local name = folder .. "/file"
 
--- Messages without the folder, which is another for each run.
+-- Removes the folder from messages: it differs in each run.
 local function plain(...)
   local r = table.pack(...)
   for i = 1, r.n do if type(r[i]) == "string" then r[i] = r[i]:gsub(folder:gsub("%p", "%%%0"), "DIR") end end

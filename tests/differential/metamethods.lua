@@ -1,4 +1,4 @@
--- Metamethods of every kind, in the right order, with the right arguments, and what is said when there is none.
+-- Metamethods of every kind: their order, their arguments, and the error when there is none.
 
 local function logger(log)
   local mt = {}
@@ -98,7 +98,7 @@ check("call in tail position, in wrap, in xpcall", function()
   return { f() }, { coroutine.wrap(t)(2) }, { xpcall(t, print, 3) }
 end)
 
--- Of two at a time: in 5.4.4, three of them crash any Lua if the metamethod needs a larger stack.
+-- Two at a time: in Lua 5.4.4, three of them crash if the metamethod needs a larger stack.
 check("concat", function()
   local mt = { __concat = function(a, b)
     return "(" .. (type(a) == "table" and "T" or a) .. "," .. (type(b) == "table" and "T" or b) .. ")"

@@ -1,13 +1,15 @@
--- What the programs of this folder print with.  It is given to the interpreter by -e, so that programs which may not read files have
--- it, too.  The script's first argument says how often each check is made: a check that takes microseconds is hardly ever
--- interrupted, and of a thousand some are.  Uses nothing that untrusted scripts lack.
+-- The fixture of the programs in this folder: it makes checks and prints their results.  The
+-- interpreter gets it by -e, so that programs that may not read files have it, too.  The script's
+-- first argument is how often each check is made: a check that takes microseconds is hardly ever
+-- interrupted, but of a thousand some are.  Uses only what untrusted scripts have.
 
 local rounds = math.tointeger(tonumber(arg[1])) or 1
 local type, tostring, pairs, print, pcall, select = type, tostring, pairs, print, pcall, select
 local format, gsub, concat, sort, math_type = string.format, string.gsub, table.concat, table.sort, math.type
 local seen = {}
 
--- A value as text, the same in every process: without addresses, the keys of a table in order.
+-- A value as text, the same in every process: without addresses, and with the keys of a table in
+-- order.
 local function show(value, depth)
   local kind = type(value)
   if kind == "string" then
@@ -39,8 +41,9 @@ local function outcome(ok, ...)
   return (ok and "" or "raises ") .. concat(parts, ", ")
 end
 
--- Prints what a function returns or raises, in one line after its name, which must be new.  The function is called once a round, each time
--- after a pause of another length, so that slices end at other places of it; it must come to the same each time.
+-- Prints in one line what a function returns or raises, after its name, which must be new.  Each
+-- round calls the function after a pause of another length, so that slices end at other points; the
+-- result must be the same each time.
 function check(name, fn, most)
   assert(not seen[name], name)
   seen[name] = true
@@ -57,12 +60,12 @@ function check(name, fn, most)
   print(name .. ": " .. first)
 end
 
--- The same, once: for what leaves something behind.
+-- A check that is made once, because it leaves something behind.
 function once(name, fn)
   check(name, fn, 1)
 end
 
--- Runs for a while: longer than the short slices of the tests.
+-- Runs longer than the short slices of the tests.
 function burn(n)
   local x = 0
   for i = 1, n or 20000 do

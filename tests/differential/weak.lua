@@ -1,4 +1,5 @@
--- What scripts that may not collect can see of collection: weak tables keep what is in use.
+-- What scripts that may not collect can see of collection: weak tables keep objects that are in
+-- use.
 
 check("what is held stays", function()
   local values, keys = setmetatable({}, { __mode = "v" }), setmetatable({}, { __mode = "k" })

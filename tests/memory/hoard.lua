@@ -1,5 +1,6 @@
--- Makes as much of one thing as it is let, or as is written here, and keeps it: tests/check-memory runs each case in a
--- process of its own, with a limit of memory, and looks at how much that process has had.
+-- Makes as much of one thing as it can, or as this file says, and keeps it.  tests/check-memory
+-- runs each case in a process of its own with a memory limit, and checks how much memory that
+-- process used.
 --
 -- Usage: orrery --memory 64M hoard.lua CASE [SEED]
 
@@ -11,7 +12,7 @@ local big = string.rep("x", 7 << 20)
 local kept = {} -- for ever
 local refusals = 0
 
--- Has something made, at most so often, until that has been refused a few times.
+-- Calls a function, up to a number of times, until it has been refused a few times.
 local function hoard(most, make)
   local times = 0
   for i = 1, most do
@@ -38,7 +39,7 @@ end
 
 local cases = {}
 
--------------------------------------------------------------------------------------------------- names, texts, errors
+-- --- Names, texts, errors ------------------------------------------------------------------------
 
 cases["task names"] = function()
   hoard(500, function() return async.run(big, sleeper) end)
@@ -101,7 +102,8 @@ cases["lists of errors"] = function()
   end)
 end
 
--- A supervisor keeps what has failed below it: here each failure is that of a long chain of tasks.
+-- A supervisor keeps the failures of its children: here each failure comes from a long chain of
+-- tasks.
 cases["chains of failures"] = function()
   local function chain(depth)
     if depth == 0 then
@@ -118,7 +120,7 @@ cases["chains of failures"] = function()
   end)
 end
 
-------------------------------------------------------------------------------------------------------------- workers
+-- --- Workers -------------------------------------------------------------------------------------
 
 cases["names of workers"] = function()
   hoard(400, function() return worker.new("return 1", { name = big }) end)
@@ -187,7 +189,7 @@ cases["many small jobs"] = function()
   slow:close()
 end
 
------------------------------------------------------------------------------------------------------------- channels
+-- --- Channels ------------------------------------------------------------------------------------
 
 cases.channels = function()
   hoard(2000000, function() return worker.channel(1) end)
@@ -246,7 +248,7 @@ cases["many tables in a message"] = function()
   end)
 end
 
----------------------------------------------------------------------------------------------------------- primitives
+-- --- Primitives ----------------------------------------------------------------------------------
 
 for _, name in ipairs { "mutex", "event", "condition", "queue", "future" } do
   cases[name] = function()
@@ -294,7 +296,7 @@ cases["values of futures"] = function()
   end)
 end
 
---------------------------------------------------------------------------------------------------- tasks and callbacks
+-- --- Tasks and callbacks -------------------------------------------------------------------------
 
 cases.tasks = function()
   hoard(100000, function() return async.run(sleeper) end)
@@ -426,9 +428,9 @@ cases["wrapped coroutines"] = function()
   kept[1] = next_one
 end
 
---------------------------------------------------------------------------------------------------------- all at once
+-- --- All at once ---------------------------------------------------------------------------------
 
--- Random things, kept, dropped or closed at random, until enough was refused.
+-- Makes random things, and keeps, drops or closes them at random, until enough was refused.
 cases.fuzz = function()
   math.randomseed(math.tointeger(tonumber(seed)) or 1)
   local random = math.random
@@ -507,7 +509,7 @@ cases.fuzz = function()
     end
   until steps == 30000 or refusals == 300
   for _, timer in ipairs(intervals) do
-    timer:close() -- which would go on for ever
+    timer:close() -- it would repeat for ever
   end
 end
 
@@ -521,7 +523,7 @@ if not run then
   print(table.concat(names, "\n"))
   return
 end
--- What is left when this returns would go on: so all of it is a task, which is closed.
+-- Everything runs in a task, which is closed at the end: otherwise what is left would go on.
 local ok, err = pcall(run)
 print(ok and "done" or "ended: " .. tostring(err):sub(1, 200), refusals .. " refused")
 kept = nil

@@ -1,4 +1,5 @@
--- The API in a stock Lua, and what `orrery.run` promises.  Prints what fails; ends with "N passed, N failed".
+-- The API in a stock Lua, and the guarantees of `orrery.run`.  Prints failures; ends with "N
+-- passed, N failed".
 local orrery = require "orrery"
 local async, loop = orrery.async, orrery.loop
 
@@ -56,7 +57,7 @@ test("run raises the error of its function, the same value", function()
   end)
   equal(ok, false)
   equal(err, thrown)
-  equal(select("#", pcall(orrery.run, error)), 2) -- nil is a value, too
+  equal(select("#", pcall(orrery.run, error)), 2) -- nil is an error value, too
 end)
 
 test("run raises the error of a child that fails when its function has returned", function()
@@ -93,7 +94,7 @@ test("timers, scheduled callbacks and detached tasks wait between runs, and go o
     end)
   end)
   equal(seen.detached, nil)
-  equal(orrery.run(), nil) -- until nothing is left
+  equal(orrery.run(), nil) -- runs until nothing is left
   equal(seen.timer and seen.scheduled and seen.detached, true)
 end)
 

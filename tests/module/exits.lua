@@ -1,4 +1,4 @@
--- Ends the process from inside a task, deep in the tree, with a status; everything cleans up first.
+-- Exits the process with a status from inside a task, deep in the tree; everything cleans up first.
 local orrery = require "orrery"
 local async = orrery.async
 

@@ -1,5 +1,5 @@
--- A run that fails, or is interrupted, ends all that it has begun, whatever that does.
--- The next one finds nothing of it.
+-- A run that fails or is interrupted ends everything that it has started.  The next run finds
+-- nothing of it.
 local orrery = require "orrery"
 local async = orrery.async
 local interrupts = arg[1] == "interrupted"

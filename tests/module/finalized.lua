@@ -1,4 +1,5 @@
--- What was made before the module was loaded is finalized after it has been closed, and may still call the API.
+-- Objects that were made before the module was loaded are finalized after it has been closed, and
+-- may still call the API.
 local orrery
 
 local function try(name, value)

@@ -1,4 +1,5 @@
--- Until it is interrupted, it waits, loops without waiting, or stays, whatever is said; then it runs again.
+-- Waits, loops without waiting, or ignores its cancellation, until it is interrupted; then it runs
+-- again.
 local orrery = require "orrery"
 local async = orrery.async
 

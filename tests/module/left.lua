@@ -1,4 +1,5 @@
--- Leaves a task behind that has something to clean up, and ends; with a status, and perhaps abruptly, if it is told so.
+-- Ends while a task is left that has something to clean up; its arguments choose a status and an
+-- abrupt end.
 local orrery = require "orrery"
 local async = orrery.async
 
