@@ -59,7 +59,7 @@ struct orr_isolate {
     bool debug;          /* tasks remember where they were made */
 
     /* Touched by every slice. */
-    struct execution execution;       /* isolate/execution, limits/level.c, task/run.c, host/call.c */
+    struct execution execution;       /* isolate/execution, isolate/visit.c, limits/level.c, task/run.c, host/call.c */
     struct interrupt interrupt;       /* isolate/interrupt */
     struct hold hold;                 /* task/hold */
     struct task_pool task_pool;       /* task/task_pool */
