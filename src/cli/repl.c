@@ -196,7 +196,7 @@ static enum orr_poll end_line(struct orr_task *task, void *data)
  * Ends all tasks that the line has started.  If those of an earlier line are still being ended,
  * ends the line itself.
  */
-static void begin_to_end_line(struct repl *repl)
+static void start_line_shutdown(struct repl *repl)
 {
     struct orr_isolate *iso = isolate_find(repl->program->L);
     const struct ltask *line = ltask_of(repl->line);
@@ -224,7 +224,7 @@ static bool on_interrupt(void *data)
         stop_waiting_for_line(repl);
     } else if (repl->line) {
         repl->interrupted = true;
-        begin_to_end_line(repl);
+        start_line_shutdown(repl);
     } else {
         input_stop(repl->input);
         forget_pending(repl);

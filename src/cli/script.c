@@ -206,7 +206,7 @@ static int conclude(const struct program *program, struct orr_task *task)
  * We report how the script ended, while its state exists.  A prompt does not wait for what the
  * script has left behind.
  */
-static void seen(struct orr_task *task, void *data)
+static void on_script_done(struct orr_task *task, void *data)
 {
     struct main *main = data;
     struct program *program = main->program;
@@ -222,7 +222,7 @@ static int run(struct program *program, struct invocation *invocation)
     struct orr_task *task;
     if (start(program, invocation, &task))
         return EXIT_FAILURE;
-    struct main main = { .program = program, .observer = { .done = seen, .data = &main } };
+    struct main main = { .program = program, .observer = { .done = on_script_done, .data = &main } };
     program->until = invocation->prompt ? task : NULL;
     orr_runtime_enter(program->rt);
     orr_task_observe(task, &main.observer);

@@ -22,10 +22,7 @@
 
 /* --- Tasks ------------------------------------------------------------------------------------ */
 
-/*
- * Returns the results of a task, or raises its error: [true] [results...] or [false] [error], at
- * the top.
- */
+/* Returns the results or raises the error: [true] [results...] or [false] [error], at the top. */
 static int outcome_or_raise(lua_State *L, int count)
 {
     if (lua_toboolean(L, -count))
@@ -38,10 +35,7 @@ static int await_task(lua_State *L, int status, lua_KContext context)
     (void)status;
     struct ltask *self = ltask_current(L, "await");
     struct ltask *other = lua_touserdata(L, 1);
-    /*
-     * A task that ended well drops its core task at once; a wait that has begun still holds a
-     * reference.
-     */
+    /* A task that ended well has dropped its core task; a wait that has begun still holds it. */
     struct orr_task *core = self->wait.state == WAIT_IDLE ? other->task : self->wait.source;
     int error = core ? orr_task_await(self->task, &self->wait, core) : orr_checkpoint(self->task);
     if (error)

@@ -98,10 +98,7 @@ static int refuse_to_nest(lua_State *L, const char *name)
     return lua_error(L);
 }
 
-/*
- * [handler] [soon] [name] [function] [arguments...] -> whether it was started: not if it is
- * disabled
- */
+/* [handler] [soon] [name] [function] [arguments...] -> whether it was not disabled, and started */
 static int start(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);

@@ -172,10 +172,7 @@ static bool is_done(void *data)
     return !self->task || orr_task_done(self->task);
 }
 
-/*
- * Drives the loop until the task is done; false if the time is up first.  Raises inside Lua of a
- * task.
- */
+/* Drives the loop until the task is done; false if the time is up.  Raises inside of tasks. */
 static bool drive_until_done(lua_State *L, struct ltask *self, uint64_t timeout)
 {
     struct orr_isolate *iso = isolate_of(L);

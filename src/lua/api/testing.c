@@ -28,10 +28,7 @@ static uint32_t check_owner(lua_State *L, int index)
     return (uint32_t)luaL_optinteger(L, index, script_running(isolate_of(L)));
 }
 
-/*
- * mark([owner]) -> owner: the running task makes everything for that owner, or for a new one, from
- * now on.
- */
+/* mark([owner]) -> owner: from now on the running task makes things for it, or for a new one. */
 static int mark(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
@@ -99,10 +96,7 @@ static int tasks(lua_State *L)
     return 1;
 }
 
-/*
- * leaks([owner]) -> list of tasks, timers, scheduled callbacks, handlers, and what private loops
- * hold
- */
+/* leaks([owner]) -> list of tasks, timers, callbacks, handlers, and what private loops hold */
 static int leaks(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
@@ -191,10 +185,7 @@ static int flush(lua_State *L)
     return schedule_yield(L, schedule_last_mark(self->iso));
 }
 
-/*
- * shuffle(seed): ready tasks run in an order that only the seed decides; 0 for first come, first
- * served.
- */
+/* shuffle(seed): only the seed decides the order of ready tasks; 0 for first come, first served. */
 static int shuffle(lua_State *L)
 {
     shuffle_start(isolate_of(L)->worker, (uint64_t)luaL_checkinteger(L, 1));

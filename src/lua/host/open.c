@@ -86,7 +86,7 @@ static int open_protected(lua_State *L)
     keep_texts(L);
     isolate_publish(iso, L);
     registry_open(iso, L);
-    if (sandbox_applies(iso))
+    if (isolate_is_sandboxed(iso))
         sandbox_open(iso, L);
     else if (iso->owned)
         finalizers_open(L);
@@ -161,7 +161,7 @@ static int open_libraries(lua_State *L)
 {
     struct orr_isolate *iso = lua_touserdata(L, 1);
     collector_open(iso, L);
-    if (sandbox_applies(iso))
+    if (isolate_is_sandboxed(iso))
         sandbox_libraries(L);
     else
         luaL_openlibs(L);

@@ -197,9 +197,10 @@ static int raise_changed(lua_State *L)
 static struct job *check_job(lua_State *L)
 {
     void **handle = luaL_testudata(L, 1, JOB);
-    if (!handle || !*handle)
+    struct job *job = handle ? *handle : NULL;
+    if (!job)
         raise_changed(L);
-    return *handle;
+    return job;
 }
 
 /* The stack of submit(). */
