@@ -1,14 +1,15 @@
 /*
- * Calls from the host that wait for Lua to return.
+ * Calls from the host run on the host's own stack, as lua_pcall() does.  Around the call the
+ * isolate learns that a slice has begun, and which limits hold.  Nothing is allocated, no name is
+ * looked up, no clock is read and no system call is made, unless a deadline is so short that it
+ * needs one.
  *
- * They run where they were made, on the host's own stack, as lua_pcall() would have it; around that is what the isolate has to know: that
- * a slice has begun, and whose limits hold.  Nothing is allocated, no name looked up, no clock read, and no call of the kernel made, unless a
- * deadline is so short that it needs one.
+ * A call cannot be suspended, since the host waits for it.  So the limits end a call by raising:
+ * the hook raises at every instruction until the call is left, and no pcall or handler in between
+ * runs an instruction (limits/preempt.h).
  *
- * A call cannot be suspended, since the host waits for it.  So one whose time is up is ended by raising: the hook raises at every
- * instruction until the call is left, and no pcall or handler in between gets an instruction of its own (see budget.h).
- *
- * Where instructions are counted, a call has a coroutine to itself: for its hook counts, and the host's own stack may have another.
+ * Where instructions are counted, a call has a coroutine of its own: its hook counts, and the
+ * host's own stack may have another hook.
  */
 #include "lua/host/call.h"
 
@@ -29,10 +30,10 @@ struct call {
     struct orr_isolate *iso;
     uint64_t limit;
     bool exposed; /* a script has its coroutine */
-    int error;    /* what the host is answered; the value is on the stack */
+    int error;    /* the answer to the host; the value is on the stack */
 };
 
-/* Its time was up. */
+/* The limits have ended a call. */
 static int timed_out(struct orr_isolate *iso, const struct level *level)
 {
     statistics_count_timeout(&iso->statistics);
@@ -40,7 +41,10 @@ static int timed_out(struct orr_isolate *iso, const struct level *level)
     return -ETIME;
 }
 
-/* The host's own functions, which call us again, are on the C stack too, and Lua does not count what those take of it. */
+/*
+ * Functions of the host that call us again are on the C stack, too, and Lua does not count what
+ * they take of it.
+ */
 enum { CALLS_MAX = 64 };
 
 static int call_here(struct orr_isolate *iso, lua_State *L, int arguments, int results, uint64_t limit)
@@ -57,7 +61,7 @@ static int call_here(struct orr_isolate *iso, lua_State *L, int arguments, int r
     execution_begin_nested(&iso->execution);
     int error = lua_pcall(L, arguments, results, 0) == LUA_OK ? 0 : -ESCRIPT;
     execution_end_nested(&iso->execution);
-    if (level.end != LEVEL_GOES_ON) { /* whatever it has come to meanwhile */
+    if (level.end != LEVEL_GOES_ON) { /* its result does not count */
         error = timed_out(iso, &level);
         lua_settop(L, function - 1);
         lua_pushliteral(L, TIMEOUT_TEXT);
@@ -68,9 +72,9 @@ static int call_here(struct orr_isolate *iso, lua_State *L, int arguments, int r
     return error;
 }
 
-/* --- On a coroutine ------------------------------------------------------------------------------------------------ */
+/* --- On a coroutine --------------------------------------------------------------------------- */
 
-/* Runs what is on the coroutine.  What may have been left of the call if its time was up is closed. */
+/* Runs the call that is on a coroutine.  If the limits end it, closes what is left of it. */
 static int run(struct call *call, lua_State *L, lua_State *co, int arguments)
 {
     struct orr_isolate *iso = call->iso;

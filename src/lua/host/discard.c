@@ -7,12 +7,15 @@
 #include "lua/sandbox/sandbox.h"
 
 enum {
-    CYCLES = 2,         /* the first may have marked before the roots were gone */
-    SMALL = 1 << 20,    /* what lua_close() frees in less than a millisecond */
-    STEPS_PER_LOOK = 4, /* at the clock */
+    CYCLES = 2,         /* the first may have begun to mark before the roots were gone */
+    SMALL = 1 << 20,    /* lua_close() frees so many bytes in less than a millisecond */
+    STEPS_PER_LOOK = 4, /* steps of the collector between two looks at the clock */
 };
 
-/* What modules of ours keep in the registry.  C modules of others may do the same, and need it to the end: the sandbox has none. */
+/*
+ * Clears what our modules keep in the registry.  C modules of others may keep things there, too,
+ * and need them to the end: a sandbox has none.
+ */
 static void clear_ours(lua_State *L)
 {
     for (lua_pushnil(L); lua_next(L, LUA_REGISTRYINDEX);) {
@@ -26,7 +29,10 @@ static void clear_ours(lua_State *L)
     }
 }
 
-/* The globals, the modules, and the handlers of events: all that scripts can have put anything into, and that calls them. */
+/*
+ * Clears the globals, the modules and the handlers of events: scripts can keep values in nothing
+ * else.
+ */
 static int clear_roots(lua_State *L)
 {
     if (isolate_is_sandboxed(isolate_find(L)))
@@ -56,7 +62,7 @@ static bool begin(struct orr_isolate *iso, struct discard *self)
     return false;
 }
 
-/* True if nothing is left of it. */
+/* Frees memory whose release was deferred, until a time.  True if none is left. */
 static bool free_late(struct orr_isolate *iso, uint64_t until)
 {
     while (late_free_one(&iso->late_free, &iso->alloc))

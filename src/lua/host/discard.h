@@ -1,6 +1,11 @@
 /*
- * Freeing a state by turns.  lua_close() is one long call: 20 ms for 54 MB of small tables.  So what scripts have made is let go of
- * first, and collected in short steps.  Not where scripts have finalizers: those are to find all that they know.
+ * Freeing a state in several turns.
+ *
+ * lua_close() is one long call: 20 ms for 54 MB of small tables.  So everything that scripts have
+ * made is released first, and collected in short steps.  Not where scripts have finalizers: a
+ * finalizer may use all that it knows.
+ *
+ * The isolate's worker's thread.
  */
 #ifndef ORR_LUA_HOST_DISCARD_H
 #define ORR_LUA_HOST_DISCARD_H
@@ -12,10 +17,12 @@ struct orr_isolate;
 
 struct discard {
     bool begun;
-    int cycles; /* of the collector, so far */
+    int cycles; /* cycles of the collector so far */
 };
 
-/* Goes on until a time.  True when little is left for lua_close().  No Lua of the isolate may run any more. */
+/*
+ * Goes on until a time.  True when little is left for lua_close().  The isolate runs no more Lua.
+ */
 bool discard_step(struct orr_isolate *iso, struct discard *self, uint64_t until);
 
 #endif

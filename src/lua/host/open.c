@@ -23,13 +23,13 @@
 #include <errno.h>
 #include <string.h>
 
-/* --- Life ------------------------------------------------------------------------------------------------------- */
+/* --- Life ------------------------------------------------------------------------------------- */
 
 struct guard {
     struct orr_isolate *iso;
 };
 
-/* The state itself is being closed. */
+/* Lua closes the state. */
 static int guard_gc(lua_State *L)
 {
     struct guard *guard = lua_touserdata(L, 1);
@@ -38,13 +38,13 @@ static int guard_gc(lua_State *L)
     if (!iso)
         return 0;
     isolate_forget_found();
-    if (!iso->closing && !isolate_visit(iso)) { /* by the host, under its tasks */
+    if (!iso->closing && !isolate_visit(iso)) { /* the host closes it under its tasks */
         iso->closing = true;
         shutdown_begin(shutdown_of_all(&iso->shutdowns), iso, EVERY_SCRIPT, worker_grace_ns(iso->worker));
         shutdown_drop(shutdown_of_all(&iso->shutdowns));
         shutdown_end(shutdown_of_all(&iso->shutdowns));
         unhandled_report_all(iso);
-        task_set_forget_errors(iso); /* which are values of the state */
+        task_set_forget_errors(iso); /* they are values of the state */
         worker_close_share(iso->worker, &iso->share);
         isolate_leave(iso);
     }
@@ -67,7 +67,7 @@ static void bind_life(struct orr_isolate *iso, lua_State *L)
     isolate_ref(iso);
 }
 
-/* Texts that must be there when no memory is: Lua makes some of them where nothing protects it. */
+/* Keeps texts that are needed without memory: Lua pushes some of them where nothing protects it. */
 static void keep_texts(lua_State *L)
 {
     static const char *const texts[] = { "error in error handling", "C stack overflow", CANCELLATION_TEXT, TIMEOUT_TEXT,
@@ -78,7 +78,7 @@ static void keep_texts(lua_State *L)
     }
 }
 
-/* What may raise, protected.  The isolate is the argument. */
+/* [isolate]: the part of opening that may raise. */
 static int open_protected(lua_State *L)
 {
     struct orr_isolate *iso = lua_touserdata(L, 1);
@@ -153,7 +153,7 @@ int orr_lua_open(struct orr_runtime *rt, lua_State *L, const struct orr_lua_opti
     if (!iso)
         return -ENOMEM;
     error = isolate_init(iso, rt, L);
-    isolate_unref(iso); /* it is the state's, if it is anybody's */
+    isolate_unref(iso); /* the state has a reference, if it was opened */
     return error;
 }
 
@@ -209,12 +209,12 @@ int orr_lua_new(struct orr_runtime *rt, const struct orr_lua_options *options, l
     return error;
 }
 
-/* --- Closing ------------------------------------------------------------------------------------------------------ */
+/* --- Closing ---------------------------------------------------------------------------------- */
 
-/* No task is left.  What the host's own state still has of the API finds it closed. */
+/* No task is left.  Functions of the API that a state of the host keeps find the isolate closed. */
 static void dispose(struct orr_isolate *iso)
 {
-    unhandled_report_all(iso); /* while there is a state that has them */
+    unhandled_report_all(iso); /* while the state exists: their errors are in it */
     task_set_forget_errors(iso);
     isolate_forget_found();
     worker_close_share(iso->worker, &iso->share);
@@ -230,7 +230,7 @@ static void dispose(struct orr_isolate *iso)
     charge_end_slice(iso);
     if (iso->on_closed.call)
         iso->on_closed.call(iso->on_closed.data);
-    isolate_unref(iso); /* whose account the state was freed on */
+    isolate_unref(iso); /* after the state: it was freed on the isolate's account */
 }
 
 static void begin_closing(struct orr_isolate *iso);
@@ -241,14 +241,14 @@ static void isolate_free(struct orr_isolate *iso)
     dispose(iso);
 }
 
-/* From inside one of its own tasks: another task does it, when that has unwound. */
+/* Closes an isolate that was closed from inside one of its own tasks, when that has unwound. */
 static enum orr_poll close_poll(struct orr_task *task, void *data)
 {
     struct orr_isolate *iso = data;
     if (!shutdown_poll(shutdown_of_all(&iso->shutdowns), task))
         return ORR_PENDING;
     if (iso->owned && !task_is_cancelled_here(task)) {
-        unhandled_report_all(iso); /* while there is a state that has them */
+        unhandled_report_all(iso); /* while the state exists: their errors are in it */
         if (!discard_step(iso, &iso->discard, shutdown_stretch(iso->worker)))
             return orr_task_yield(task);
     }
@@ -288,7 +288,7 @@ int orr_lua_close(lua_State *L)
     if (error)
         return error;
     begin_closing(iso);
-    shutdown_now(shutdown_of_all(&iso->shutdowns)); /* the worker goes on turning for them meanwhile */
+    shutdown_now(shutdown_of_all(&iso->shutdowns)); /* the worker goes on turning meanwhile */
     dispose(iso);
     if (!entered)
         orr_runtime_leave(rt);

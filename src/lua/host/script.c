@@ -1,9 +1,11 @@
 /*
- * Scripts that come and go.  All that a script makes is its own: tasks, timers, handlers, scheduled callbacks, and what those make in
- * turn, each carry its number.  When it is unloaded they end: the tasks are cancelled and may clean up, the rest is simply taken away.
+ * Scripts that come and go.  Everything that a script makes belongs to it: tasks, timers, handlers,
+ * scheduled callbacks, and what those make in turn.  Each carries the script's number.  When the
+ * script is unloaded, they end: tasks are cancelled and may clean up, the rest is removed.
  *
- * By default a script has an isolate to itself, and unloading closes that, with everything in it.  Scripts that share one leave
- * nothing behind that runs, but what others still hold of their values lives on.
+ * By default a script has an isolate to itself, and unloading closes the isolate with everything in
+ * it.  Scripts that share an isolate leave nothing behind that runs, but values of theirs that
+ * others hold live on.
  */
 #include "lua/task/script.h"
 #include "lua/api/registrations.h"
@@ -18,24 +20,24 @@
 struct orr_script {
     struct orr_runtime *rt;
     struct alloc alloc;
-    struct orr_script_options options; /* with texts of our own */
+    struct orr_script_options options; /* its texts are copies */
     struct orr_isolate *iso;           /* NULL while it is not loaded */
     uint32_t number;                   /* in its isolate */
-    bool again;                        /* to be loaded when it has ended */
+    bool again;                        /* it is loaded again when it has ended */
     bool ending;                       /* it is being unloaded */
     bool failing;                      /* its body has failed, and all else of it is being ended */
-    bool unload;                       /* it is to be unloaded when that is done */
-    bool begun;                        /* its shutdown has */
+    bool unload;                       /* it is unloaded when that is done */
+    bool begun;                        /* its shutdown has begun */
     int reload_error;                  /* why it could not be loaded again */
-    struct body_watch body;            /* if its failure ends the script */
+    struct body_watch body;            /* used if a failure of the body ends the script */
     struct orr_waker ender;            /* the task that ends the rest when the body has failed */
-    struct orr_wait patience;          /* of that, until the body is over */
+    struct orr_wait patience;          /* of that task, until the body is over */
     struct shutdown shutdown;          /* of a script whose isolate goes on */
 };
 
-/* --- What is taken away ---------------------------------------------------------------------------------------------- */
+/* --- What is taken away ----------------------------------------------------------------------- */
 
-/* Begins to end all that it has, in an isolate that goes on. */
+/* Begins to end everything of a script, in an isolate that goes on. */
 static void begin_to_end(struct orr_script *script)
 {
     registrations_remove(script->iso, script->number);
@@ -43,7 +45,10 @@ static void begin_to_end(struct orr_script *script)
     shutdown_begin(&script->shutdown, script->iso, script->number, worker_grace_ns(script->iso->worker));
 }
 
-/* Nothing of it runs any more.  If its shutdown is over already, the host has closed the isolate that it shares. */
+/*
+ * Nothing of the script runs any more.  If its shutdown is over already, the host has closed the
+ * shared isolate.
+ */
 static void finish_ending(struct orr_script *script)
 {
     script->begun = false;
@@ -51,11 +56,11 @@ static void finish_ending(struct orr_script *script)
         script->iso = NULL;
         return;
     }
-    registrations_remove(script->iso, script->number); /* what its cleanup has made */
+    registrations_remove(script->iso, script->number); /* those that its cleanup has made */
     shutdown_end(&script->shutdown);
 }
 
-/* --- A body that fails ------------------------------------------------------------------------------------------------ */
+/* --- A body that fails ------------------------------------------------------------------------ */
 
 static int end(struct orr_script *script, bool again);
 
@@ -79,7 +84,7 @@ static enum orr_poll end_failed_poll(struct orr_task *task, void *data)
     return ORR_DONE;
 }
 
-/* In the middle of a slice of the body's: a task sees to the rest. */
+/* Called in the middle of a slice of the body: a task ends the rest later. */
 static void body_fails(void *data)
 {
     struct orr_script *script = data;
@@ -104,7 +109,10 @@ static void body_failed(void *data)
         body_fails(data);
 }
 
-/* It is being unloaded, or its isolate is: that ends all there is.  -EBUSY in the middle of it. */
+/*
+ * The script is being unloaded, or its isolate closed: that ends everything.  -EBUSY inside the
+ * ending task.
+ */
 static int forget_failure(struct orr_script *script)
 {
     if (!script->failing)
@@ -118,7 +126,7 @@ static int forget_failure(struct orr_script *script)
     return 0;
 }
 
-/* --- Loading --------------------------------------------------------------------------------------------------------- */
+/* --- Loading ---------------------------------------------------------------------------------- */
 
 static void say(const struct orr_script *script, const char *what, int error)
 {
@@ -127,7 +135,7 @@ static void say(const struct orr_script *script, const char *what, int error)
     log_line(&script->rt->log, ORR_LOG_ERROR, "%s: %s: %s", name, what, strerror(-error));
 }
 
-/* Compiles and starts it in a state that is ready. */
+/* Compiles and starts the script in a state that is ready. */
 static int start(struct orr_script *script, lua_State *L)
 {
     const struct orr_lua_source *source = &script->options.source;
@@ -188,7 +196,7 @@ static int load(struct orr_script *script)
     return error;
 }
 
-/* --- Life --------------------------------------------------------------------------------------------------------------- */
+/* --- Life ------------------------------------------------------------------------------------- */
 
 static void free_text(struct orr_script *script, const char *text)
 {
@@ -207,7 +215,9 @@ static void script_free(struct orr_script *script)
     alloc_free(&alloc, script, sizeof *script);
 }
 
-/* It is loaded again later, when the host may have changed its own texts. */
+/*
+ * Copies the texts: the script may be loaded again, and the host may have changed its own by then.
+ */
 static bool keep_source(struct orr_script *script)
 {
     struct orr_lua_source *source = &script->options.source, given = *source;
@@ -245,7 +255,7 @@ struct lua_State *orr_script_state(const struct orr_script *script)
     return script && script->iso ? script->iso->L : NULL;
 }
 
-/* Nothing of it is left: it begins anew, or is gone. */
+/* Nothing of the script is left: it is loaded again, or freed. */
 static void script_ended(struct orr_script *script)
 {
     script->iso = NULL;
@@ -260,7 +270,7 @@ static void script_ended(struct orr_script *script)
         say(script, "cannot be loaded again", script->reload_error);
 }
 
-/* Its isolate has closed, because it was unloaded, or for a reason of the host's. */
+/* The isolate of the script has closed: the script was unloaded, or the host closed the isolate. */
 static void script_closed(void *data)
 {
     struct orr_script *script = data;
@@ -271,7 +281,7 @@ static void script_closed(void *data)
         script_ended(script);
 }
 
-/* From inside a poll, in an isolate that lives on: a task of ours sees it to its end. */
+/* Unloads a script from inside a poll, in an isolate that goes on. */
 static enum orr_poll end_poll(struct orr_task *task, void *data)
 {
     struct orr_script *script = data;
@@ -282,7 +292,7 @@ static enum orr_poll end_poll(struct orr_task *task, void *data)
     return ORR_DONE;
 }
 
-/* Ends one that shares its isolate. */
+/* Ends a script that shares its isolate. */
 static int end_shared(struct orr_script *script)
 {
     struct orr_isolate *iso = script->iso;
@@ -304,7 +314,10 @@ static int end_shared(struct orr_script *script)
     return 0;
 }
 
-/* What is under way since its body has failed is given up.  -EINPROGRESS: it goes on, and then the script ends. */
+/*
+ * Stops the ending of a script whose body has failed.  -EINPROGRESS: that goes on, and then the
+ * script ends.
+ */
 static int stop_failing(struct orr_script *script)
 {
     int error = isolate_visit(script->iso);

@@ -1,4 +1,3 @@
-/* What hosts use: asynchronous functions of their own for scripts to await, and running a script, for as long as it may. */
 #include "lua/host/start.h"
 
 #include "lua/isolate.h"
@@ -11,7 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* --- Functions that scripts can await ----------------------------------------------------------------------- */
+/* --- Functions that scripts can await --------------------------------------------------------- */
 
 #define HOST_FUTURE "orrery.host_future"
 
@@ -25,7 +24,7 @@ struct host_call {
     struct orr_future *future; /* a reference */
 };
 
-/* [arguments...] at first; then [call]. */
+/* [call] */
 static int wait_for_host(lua_State *L, int status, lua_KContext context)
 {
     (void)status;
@@ -92,7 +91,7 @@ int orr_lua_push_async(lua_State *L, orr_lua_start_fn *start, orr_lua_push_fn *p
     return 0;
 }
 
-/* --- Scripts ----------------------------------------------------------------------------------------------------- */
+/* --- Scripts ---------------------------------------------------------------------------------- */
 
 /* [options] [function] [arguments...] -> [handle]; may raise. */
 static int start_script(lua_State *L)
@@ -142,7 +141,7 @@ int script_start_steps(lua_State *L, const char *name, struct orr_task **out)
     return start(L, 0, &options, out);
 }
 
-/* --- Reports -------------------------------------------------------------------------------------------------------- */
+/* --- Reports ---------------------------------------------------------------------------------- */
 
 struct reporting {
     struct orr_task *task;

@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-/* --- The bottom of a coroutine --------------------------------------------------------------------------- */
+/* --- The bottom of a coroutine ---------------------------------------------------------------- */
 
 /* [message handler] [results...]; or [message handler] [error] */
 static int base_over(lua_State *L, int status, lua_KContext context)
@@ -30,8 +30,8 @@ static int base(lua_State *L)
 }
 
 /*
- * [message handler] [next], where `next` answers the next step.  Each step is called from here: so one C function
- * is below it, as below a script in `lua`.
+ * [message handler] [next], where `next` answers the next step.  Each step is called from here: so
+ * one C function is below it, as below a script in `lua`.
  */
 enum { STEP_IS_OVER, STEP_IS_KNOWN };
 
@@ -67,7 +67,9 @@ static bool is_text(lua_State *L, int index, const char *text)
     return lua_type(L, index) == LUA_TSTRING && !strcmp(lua_tostring(L, index), text);
 }
 
-/* [error]: keeps its report, which needs the stack that it was raised on.  Cancellation has none. */
+/*
+ * [error]: keeps its report, which needs the stack that it was raised on.  Cancellation has none.
+ */
 static int handle_message(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
@@ -109,7 +111,7 @@ void body_push_base_of_steps(struct orr_isolate *iso, lua_State *L, lua_State *c
     lua_rawgeti(co, LUA_REGISTRYINDEX, iso->body.message_handler);
 }
 
-/* --- The end of a body ----------------------------------------------------------------------------------- */
+/* --- The end of a body ------------------------------------------------------------------------ */
 
 /* Whether the error at the top is that of the child whose failure the task was told of last. */
 static bool is_childs_error(lua_State *co, struct ltask *self)
@@ -129,7 +131,10 @@ static const char *error_message(lua_State *co, const struct ltask *self)
                                       : "a Lua error";
 }
 
-/* The core keeps the error as long as somebody may ask for it, and the handle keeps its value as long. */
+/*
+ * The core keeps the error as long as somebody may ask for it, and the handle keeps its value as
+ * long.
+ */
 static void give_up_error(void *value)
 {
     struct ltask *self = value;
@@ -164,7 +169,7 @@ enum orr_poll body_over(struct ltask *self, bool failed, int results)
         answer = finish_with_error(self);
         self->co = NULL; /* a coroutine that has failed is not used again */
     } else if (self->pooled) {
-        self->results = 0; /* nobody asks for them, and the coroutine goes back to the pool with the handle */
+        self->results = 0; /* the coroutine goes back to the pool with the handle */
     } else if (task_is_cancelled(self->task) && !self->completed_with) {
         answer = orr_task_fail(self->task, -ECANCELED); /* it was closed, whatever it returns */
         lua_settop(self->co, 0);

@@ -1,7 +1,8 @@
 /*
  * The body of a task: the C function at the bottom of its coroutine, and what a body ends with.
  *
- * The C function calls the body protected, so errors unwind inside the coroutine, where `<close>` may wait.
+ * The C function calls the body protected, so errors unwind inside the coroutine, where `<close>`
+ * may wait.
  *
  * The isolate's worker's thread.
  */
@@ -19,7 +20,7 @@ struct orr_isolate;
 
 /* Part of the isolate: references into the registry. */
 struct body_functions {
-    int base;            /* the bottom of a coroutine: [message handler] [function] [arguments...] */
+    int base;            /* the bottom of a coroutine */
     int message_handler; /* writes the report of an error before the stack unwinds */
 };
 
@@ -32,8 +33,9 @@ void body_open(struct orr_isolate *iso, lua_State *L);
 void body_push_base(const struct body_functions *self, lua_State *co);
 
 /*
- * Pushes what calls a body in steps: a function follows, which is called first, and then after each step.  It
- * answers the next step, as a function and its arguments, or nothing when there are no more.  May raise on L.
+ * Pushes what calls a body in steps: a function follows, which is called first, and then after each
+ * step.  It answers the next step, as a function and its arguments, or nothing when there are no
+ * more.  May raise on L.
  */
 void body_push_base_of_steps(struct orr_isolate *iso, lua_State *L, lua_State *co);
 
@@ -41,8 +43,8 @@ void body_push_base_of_steps(struct orr_isolate *iso, lua_State *L, lua_State *c
 enum orr_poll body_over(struct ltask *self, bool failed, int results);
 
 /*
- * The limits have ended the body, wherever it stands.  It is not resumed any more, and is closed when its
- * children are done.  What it has returned or raised meanwhile does not count.
+ * The limits have ended the body, wherever it stands.  It is not resumed any more, and is closed
+ * when its children are done.  What it has returned or raised meanwhile does not count.
  */
 enum orr_poll body_timed_out(struct ltask *self, struct level *level, int status);
 

@@ -1,11 +1,12 @@
 /*
  * Watching the body of a script, to end the script when its body fails.
  *
- * The watcher is told twice: when the body has raised an error that it does not catch, before it closes what
- * it has to close, which may take long; and when the body is over, in the middle of its last slice, while
- * tasks that it has started go on.
+ * The watcher is told twice: when the body has raised an error that it does not catch, before it
+ * closes what it has to close, which may take long; and when the body is over, in the middle of its
+ * last slice, while tasks that it has started go on.
  *
- * The watcher owns the watch, and keeps it until the body is over or unwatched.  The isolate's worker's thread.
+ * The watcher owns the watch, and keeps it until the body is over or unwatched.  The isolate's
+ * worker's thread.
  */
 #ifndef ORR_LUA_TASK_BODY_WATCH_H
 #define ORR_LUA_TASK_BODY_WATCH_H

@@ -39,7 +39,10 @@ static void dropped(void *data)
     not_called(self);
 }
 
-/* Pushes what is to be called, on the coroutine of a handle from the pool.  Answers as kind->push() does. */
+/*
+ * Pushes what is to be called, on the coroutine of a handle from the pool.  Answers as kind->push()
+ * does.
+ */
 static int prepare(struct callback *callback, struct ltask *self)
 {
     self->entry = (uint8_t)callback->kind->entry;
@@ -51,8 +54,8 @@ static int prepare(struct callback *callback, struct ltask *self)
 }
 
 /*
- * The first step is over.  Either that was all, and the handler need not be judged; or the task goes on, and holds
- * the handler, which the callback has held until now.
+ * The first step is over.  Either that was all, and the handler need not be judged; or the task
+ * goes on, and holds the handler, which the callback has held until now.
  */
 static void settle_handler(struct callback *callback, struct ltask *self, const struct orr_task *task,
                            enum orr_poll answer)
@@ -94,7 +97,7 @@ static enum orr_poll callback_poll(struct orr_task *task, void *data)
         return ORR_PENDING;
     }
     if (task_is_cancelled_here(task) || (isolate_ends(iso) && grace_period_refuses(iso, callback->script)))
-        return orr_task_fail(task, -ECANCELED); /* unloading a script does not make anything of it begin */
+        return orr_task_fail(task, -ECANCELED); /* unloading starts nothing */
     struct ltask *self = task_pool_try_take(iso);
     if (!self)
         return orr_task_fail(task, -ENOMEM);

@@ -40,7 +40,7 @@ int ltask_spawn_core(struct orr_isolate *iso, const struct orr_spawn *what, cons
     return 0;
 }
 
-/* --- The stack of the coroutine -------------------------------------------------------------------------- */
+/* --- The stack of the coroutine --------------------------------------------------------------- */
 
 /* The name of a task that the core copies; or one that it need not copy. */
 struct name {
@@ -110,7 +110,7 @@ static struct ltask *begin_ordinary(struct orr_isolate *iso, lua_State *L, int a
     return self;
 }
 
-/* --- The task -------------------------------------------------------------------------------------------- */
+/* --- The task --------------------------------------------------------------------------------- */
 
 /* Charges the isolate for a core task, and makes it.  Negative errno. */
 static int spawn(struct ltask *self, const struct name *name, bool detached)

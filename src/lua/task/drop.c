@@ -27,7 +27,10 @@ static void close_body(struct ltask *self)
         result_keep_completed(self);
 }
 
-/* The handle of a task that failed asks the core for its error, and has a reference; others let go of the core. */
+/*
+ * The handle of a task that failed asks the core for its error, and has a reference; others let go
+ * of the core.
+ */
 static struct task_finalizer *leave_core(struct ltask *self)
 {
     struct orr_task *core = self->task;

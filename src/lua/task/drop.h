@@ -1,4 +1,7 @@
-/* The end of a task: the core has dropped it, and its result is settled.  The isolate's worker's thread. */
+/*
+ * The end of a task: the core has dropped it, and its result is settled.  The isolate's worker's
+ * thread.
+ */
 #ifndef ORR_LUA_TASK_DROP_H
 #define ORR_LUA_TASK_DROP_H
 

@@ -5,8 +5,8 @@
 #include "lua/task/task.h"
 
 /*
- * Pushes a new handle with a coroutine, and with room for user values.  It is not anchored, and no task yet.
- * May raise.
+ * Pushes a new handle with a coroutine, and with room for user values.  It is not anchored, and no
+ * task yet. May raise.
  */
 struct ltask *handle_new(struct orr_isolate *iso, lua_State *L, int user_values);
 

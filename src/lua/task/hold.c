@@ -103,7 +103,7 @@ void hold_settle(struct orr_isolate *iso, bool late)
         release(iso);
         return;
     }
-    worker_unqueue_held(iso->worker, &iso->hold.parked, first->task); /* it may have been woken or parked */
+    worker_unqueue_held(iso->worker, &iso->hold.parked, first->task);
     if (late)
         worker_ready_late(iso->worker, first->task);
     else

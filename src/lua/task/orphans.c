@@ -5,7 +5,10 @@
 
 static const char waiters_key, weak_key, sentinel_key;
 
-/* The sentinel is made again whenever it is collected: so the isolate learns of every cycle of the collector. */
+/*
+ * The sentinel is made again whenever it is collected: so the isolate learns of every cycle of the
+ * collector.
+ */
 static int sentinel_gc(lua_State *L)
 {
     struct orr_isolate *iso = isolate_find(L);
@@ -49,7 +52,9 @@ void orphans_open(struct orr_isolate *iso, lua_State *L)
     lua_pop(L, 1);
 }
 
-/* Pushes the object that a task waits for.  False if nothing in Lua decides whether the wait ends. */
+/*
+ * Pushes the object that a task waits for.  False if nothing in Lua decides whether the wait ends.
+ */
 static bool push_awaited(lua_State *L, const struct ltask *self)
 {
     lua_State *co = self->suspended;
@@ -108,7 +113,8 @@ static void consider(struct ltask *self, lua_State *L)
 }
 
 /*
- * Looks at some tasks, since there may be a million.  May raise for lack of memory: one task is passed over then.
+ * Looks at some tasks, since there may be a million.  May raise for lack of memory: one task is
+ * passed over then.
  */
 static int scan(lua_State *L)
 {
@@ -146,7 +152,7 @@ void orphans_anchor(struct ltask *self)
     lua_State *L = iso->L;
     self->reach = REACH_SEEN_WAITING;
     push_table(L, &weak_key);
-    if (lua_rawgeti(L, -1, self->anchor) == LUA_TNIL) { /* collected, and its finalizer has not been called yet */
+    if (lua_rawgeti(L, -1, self->anchor) == LUA_TNIL) { /* collected, not finalized */
         lua_pop(L, 1);
         task_finalizer_revive(L, self);
     }

@@ -1,16 +1,17 @@
 /*
  * Orphans: tasks that nobody can reach or wake.
  *
- * A task that waits for an event which nobody else holds will wait for ever.  Lua's collector could find that
- * out, if the isolate did not anchor every task.
+ * A task that waits for an event which nobody else holds will wait for ever.  Lua's collector could
+ * find that out, if the isolate did not anchor every task.
  *
- * So after a cycle of the collector the isolate scans its tasks.  A task that has been waiting since the scan
- * before, for an object that lives in Lua, is not anchored any more.  Two tables hold it instead: `waiters`, by
- * the object that it waits for, in a table whose entries live as long as their keys; and `weak`, to find it
- * again.  The object is at index 1 in the frame of the C function that the task waits in.
+ * So after a cycle of the collector the isolate scans its tasks.  A task that has been waiting
+ * since the scan before, for an object that lives in Lua, is not anchored any more.  Two tables
+ * hold it instead: `waiters`, by the object that it waits for, in a table whose entries live as
+ * long as their keys; and `weak`, to find it again.  The object is at index 1 in the frame of the C
+ * function that the task waits in.
  *
- * A task that is woken is anchored again, and only then pays for that.  A task that cannot be woken any more is
- * collected: its finalizer brings it back, cancels it, and logs that.
+ * A task that is woken is anchored again, and only then pays for that.  A task that cannot be woken
+ * any more is collected: its finalizer brings it back, cancels it, and logs that.
  *
  * The isolate's worker's thread.
  */

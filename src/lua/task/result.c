@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* --- Values ---------------------------------------------------------------------------------------------- */
+/* --- Values ----------------------------------------------------------------------------------- */
 
 /* Pushes the user value of a task's handle, which is anchored. */
 static void push_value(lua_State *L, struct ltask *self)
@@ -69,7 +69,7 @@ int ltask_complete(lua_State *L, struct ltask *self)
     return 0;
 }
 
-/* --- Errors ---------------------------------------------------------------------------------------------- */
+/* --- Errors ----------------------------------------------------------------------------------- */
 
 /* The text of an error of the core, or of a C task. */
 static const char *error_text(const struct orr_result *result)
@@ -100,7 +100,7 @@ bool result_is_error(lua_State *co, const struct orr_result *result)
     return same;
 }
 
-/* --- Outcomes -------------------------------------------------------------------------------------------- */
+/* --- Outcomes --------------------------------------------------------------------------------- */
 
 /* The results of a task that ended well, whose handle is at an index of L. */
 static int push_results(lua_State *L, struct ltask *self, int handle)

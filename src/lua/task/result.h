@@ -1,8 +1,10 @@
 /*
- * Results of tasks: values that a body returned, the error that it raised, values given by task:complete().
+ * Results of tasks: values that a body returned, the error that it raised, values given by
+ * task:complete().
  *
- * One value, or the error, is the handle's user value.  Several values stay on the coroutine.  A task that
- * failed because a child did has no error value of its own: its error is that of the task where it arose.
+ * One value, or the error, is the handle's user value.  Several values stay on the coroutine.  A
+ * task that failed because a child did has no error value of its own: its error is that of the task
+ * where it arose.
  *
  * The isolate's worker's thread.
  */
@@ -12,12 +14,15 @@
 #include "lua/task/task.h"
 
 /*
- * Pushes the result of a done task, whose handle is at an index of L: true and its values, or false and its error.
- * Answers how many were pushed.  Counts as having seen a failure.  May raise.
+ * Pushes the result of a done task, whose handle is at an index of L: true and its values, or false
+ * and its error. Answers how many were pushed.  Counts as having seen a failure.  May raise.
  */
 int ltask_push_outcome(lua_State *L, struct ltask *self, int handle);
 
-/* Pushes the result of a done task: its error alone, or nil and its values.  Answers how many.  May raise. */
+/*
+ * Pushes the result of a done task: its error alone, or nil and its values.  Answers how many.  May
+ * raise.
+ */
 int ltask_push_results(lua_State *L, struct ltask *self, int handle);
 
 /* Pushes the error of a result.  May raise. */

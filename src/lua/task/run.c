@@ -20,9 +20,12 @@ enum {
     NEST_HARD_MAX = 120, /* nested polls when it could not */
 };
 
-/* --- A slice --------------------------------------------------------------------------------------------- */
+/* --- A slice ---------------------------------------------------------------------------------- */
 
-/* The slice was over before the task waited.  A fair task lets others run first, unless it holds the isolate. */
+/*
+ * The slice was over before the task waited.  A fair task lets others run first, unless it holds
+ * the isolate.
+ */
 static void requeue(struct ltask *self, enum yield_reason yield)
 {
     struct orr_isolate *iso = self->iso;
@@ -95,9 +98,9 @@ static enum orr_poll step(struct ltask *self)
 }
 
 /*
- * Before Lua goes on, the collector does the work that it owes.  False if there is no time for all of it: then
- * the task comes first of the isolate's, a turn later.  Work that was owed when the task's own slice was cut short
- * is part of its time.
+ * Before Lua goes on, the collector does the work that it owes.  False if there is no time for all
+ * of it: then the task comes first of the isolate's, a turn later.  Work that was owed when the
+ * task's own slice was cut short is part of its time.
  */
 static bool pay_collector(struct ltask *self)
 {
@@ -140,7 +143,7 @@ enum orr_poll ltask_poll(struct orr_task *task, void *data)
     bool held = isolate_is_held(iso) && !execution_host_waits(&iso->execution);
     bool ends = isolate_ends(iso);
     if (ends && self->phase == LTASK_NEW && !self->cleanup && grace_period_refuses(iso, self->script))
-        return orr_task_fail(task, -ECANCELED); /* unloading a script does not make anything of it begin */
+        return orr_task_fail(task, -ECANCELED); /* unloading starts nothing */
     if (ends && grace_period_is_over(iso, self->script))
         return ORR_PENDING; /* its grace period is over: it is about to be ended by force */
     if (held && hold_first(&iso->hold) == self) {
@@ -165,7 +168,7 @@ enum orr_poll ltask_poll(struct orr_task *task, void *data)
     return run_slice(self);
 }
 
-/* --- At once --------------------------------------------------------------------------------------------- */
+/* --- At once ---------------------------------------------------------------------------------- */
 
 void ltask_check_depth(lua_State *L)
 {
@@ -184,7 +187,7 @@ int ltask_run_first(lua_State *L, struct ltask *first, lua_KFunction k, lua_KCon
         hold_push_all(iso, first, self);
         return suspend(L, k, context);
     }
-    hold_push_all(iso, first, NULL); /* a caller that cannot suspend nests as deep as ltask_check_depth() allows */
+    hold_push_all(iso, first, NULL); /* ltask_check_depth() limits the nesting */
     if (!isolate_visit(iso)) {
         bool waits = execution_host_waits(&iso->execution) || !execution_in_slice(&iso->execution) || !can;
         bool before = execution_set_host_waits(&iso->execution, waits);
@@ -194,17 +197,21 @@ int ltask_run_first(lua_State *L, struct ltask *first, lua_KFunction k, lua_KCon
     }
     if (!execution_unwinds(&iso->execution))
         return k(L, LUA_OK, context);
-    hold_pause_above(iso, self, mark); /* the slice was over in one of them: it goes on after those that are left */
+    /* The slice was over in one of them: the caller goes on after those that are left. */
+    hold_pause_above(iso, self, mark);
     return suspend(L, k, context);
 }
 
-/* --- Closing --------------------------------------------------------------------------------------------- */
+/* --- Closing ---------------------------------------------------------------------------------- */
 
 struct task_list {
     struct ltask *first, *last;
 };
 
-/* Adds the Lua task of a core task that has just been cancelled, if its wait is over because of that. */
+/*
+ * Adds the Lua task of a core task that has just been cancelled, if its wait is over because of
+ * that.
+ */
 static void add_woken(struct task_list *list, const struct orr_isolate *iso, const struct orr_task *task)
 {
     struct ltask *self = ltask_of(task);

@@ -1,9 +1,10 @@
 /*
  * Which script a thing belongs to.
  *
- * Every script has a number in its isolate; 0 is the host.  What a task makes belongs to the task's script.
- * What the host calls outside tasks acts for the script that has the isolate to itself.  A function that a
- * script has given to the host acts for that script.  Everything else acts for the host.
+ * Every script has a number in its isolate; 0 is the host.  What a task makes belongs to the task's
+ * script. What the host calls outside tasks acts for the script that has the isolate to itself.  A
+ * function that a script has given to the host acts for that script.  Everything else acts for the
+ * host.
  *
  * The isolate's worker's thread.
  */
@@ -55,8 +56,8 @@ uint32_t script_begin_call(struct scripts *self, uint32_t script);
 void script_end_call(struct scripts *self, uint32_t before);
 
 /*
- * Gives the chunk at the top of L a number: a task that the host starts with it is a script of its own.
- * May raise.
+ * Gives the chunk at the top of L a number: a task that the host starts with it is a script of its
+ * own. May raise.
  */
 void script_number_chunk(struct orr_isolate *iso, lua_State *L);
 
@@ -66,7 +67,10 @@ uint32_t script_of_chunk(lua_State *L, int index);
 /* A task is the body of a script, and has not begun: events wait until script_body_began(). */
 void script_body_loads(struct ltask *body);
 
-/* A task has come to its first wait, or to its end.  Does nothing for tasks that are no script's body. */
+/*
+ * A task has come to its first wait, or to its end.  Does nothing for tasks that are no script's
+ * body.
+ */
 void script_body_began(struct ltask *task);
 
 #endif

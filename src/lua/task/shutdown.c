@@ -15,14 +15,17 @@ enum {
     NAMED_MAX = 8,        /* tasks that the log names */
 };
 
-/* What a pass pays for a task; a free slot costs 1.  It looks at the clock whenever it has paid LOOK. */
+/*
+ * What a pass pays for a task; a free slot costs 1.  It looks at the clock whenever it has paid
+ * LOOK.
+ */
 enum {
     LOOK = 1024,
     CANCELLED = 32,
     DROPPED = 64,
 };
 
-/* --- Which tasks --------------------------------------------------------------------------------------- */
+/* --- Which tasks ------------------------------------------------------------------------------ */
 
 /* Whether a shutdown is to end a task. */
 static bool belongs(const struct orr_task *task, const struct shutdown *to)
@@ -36,8 +39,8 @@ static bool belongs(const struct orr_task *task, const struct shutdown *to)
 }
 
 /*
- * Whether a task is worth waiting for.  The search begins at the task that was found last time: so asking often does
- * not go over all tasks often.
+ * Whether a task is worth waiting for.  The search begins at the task that was found last time: so
+ * asking often does not go over all tasks often.
  */
 static bool any_can_go_on(void *data)
 {
@@ -56,7 +59,10 @@ static bool any_can_go_on(void *data)
     return false;
 }
 
-/* Goes on with a pass over the tasks that are not done, until a time.  True if it has come to the end. */
+/*
+ * Goes on with a pass over the tasks that are not done, until a time.  True if it has come to the
+ * end.
+ */
 static bool pass(struct shutdown *self, unsigned (*each)(struct shutdown *self, struct orr_task *task), uint64_t until)
 {
     const struct worker *worker = self->iso->worker;
@@ -73,9 +79,11 @@ static bool pass(struct shutdown *self, unsigned (*each)(struct shutdown *self, 
     return self->slot >= worker_slots(worker);
 }
 
-/* --- Cancelling ---------------------------------------------------------------------------------------- */
+/* --- Cancelling ------------------------------------------------------------------------------- */
 
-/* A task whose parent is cancelled, too, hears of it from there: else a shield would not shield it. */
+/*
+ * A task whose parent is cancelled, too, hears of it from there: else a shield would not shield it.
+ */
 static unsigned cancel(struct shutdown *self, struct orr_task *task)
 {
     const struct orr_task *parent = task_parent(task);
@@ -89,7 +97,7 @@ static unsigned cancel(struct shutdown *self, struct orr_task *task)
     return CANCELLED;
 }
 
-/* --- By force ------------------------------------------------------------------------------------------ */
+/* --- By force --------------------------------------------------------------------------------- */
 
 /* Logs the name of a task that has not ended in time, and what it did instead. */
 static void name_forced(const struct shutdown *self, const struct orr_task *task)
@@ -136,7 +144,10 @@ static void begin_dropping(struct shutdown *self, bool late)
     self->found_running = false;
 }
 
-/* Goes on with a pass that ends tasks by force.  True if none lives; false if one runs now, or there was no time. */
+/*
+ * Goes on with a pass that ends tasks by force.  True if none lives; false if one runs now, or
+ * there was no time.
+ */
 static bool drop_all(struct shutdown *self, uint64_t until)
 {
     if (!pass(self, drop, until))
@@ -151,7 +162,7 @@ static bool drop_all(struct shutdown *self, uint64_t until)
     return all;
 }
 
-/* --- From beginning to end ----------------------------------------------------------------------------- */
+/* --- From beginning to end -------------------------------------------------------------------- */
 
 void shutdown_begin(struct shutdown *self, struct orr_isolate *iso, uint32_t script, uint64_t grace_ns)
 {

@@ -1,12 +1,14 @@
 /*
  * Ending all tasks of an isolate, or of one script in it.
  *
- * The tasks are cancelled, and may clean up until the grace period is over.  They share one grace period, in real
- * time, and by the runtime's clock if that is sooner.  Meanwhile nothing of theirs begins that is not part of the
- * cleanup: no callback, no task without a parent.  After the grace period none of their Lua runs.  Tasks that still
- * live are ended by force: their `<close>` variables are not closed, and the log names the tasks.
+ * The tasks are cancelled, and may clean up until the grace period is over.  They share one grace
+ * period, in real time, and by the runtime's clock if that is sooner.  Meanwhile nothing of theirs
+ * begins that is not part of the cleanup: no callback, no task without a parent.  After the grace
+ * period none of their Lua runs.  Tasks that still live are ended by force: their `<close>`
+ * variables are not closed, and the log names the tasks.
  *
- * A task that computes holds its isolate: so one may compute for half of the period at most without waiting.
+ * A task that computes holds its isolate: so one may compute for half of the period at most without
+ * waiting.
  *
  * Every pass over the tasks is made in short stretches, so that a host's turn keeps its budget.
  *
@@ -62,12 +64,15 @@ void shutdown_begin(struct shutdown *self, struct orr_isolate *iso, uint32_t scr
 /* Cancels all live tasks of a script, or of all scripts, and does nothing else. */
 void shutdown_cancel(struct orr_isolate *iso, uint32_t script);
 
-/* Ends the grace period early: tasks that are left are ended by force, but may still close their variables in it. */
+/*
+ * Ends the grace period early: tasks that are left are ended by force, but may still close their
+ * variables in it.
+ */
 void shutdown_force(struct shutdown *self);
 
 /*
- * Goes on for a stretch.  True when no task is left, or the isolate is gone.  If false, `task`, which is being
- * polled, is polled again.
+ * Goes on for a stretch.  True when no task is left, or the isolate is gone.  If false, `task`,
+ * which is being polled, is polled again.
  */
 bool shutdown_poll(struct shutdown *self, struct orr_task *task);
 

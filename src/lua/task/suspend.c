@@ -8,7 +8,10 @@
 #include <limits.h>
 #include <string.h>
 
-/* Whether Lua can suspend the function at the top: it is ours.  Ours have the isolate as their first upvalue. */
+/*
+ * Whether Lua can suspend the function at the top: it is ours.  Ours have the isolate as their
+ * first upvalue.
+ */
 static bool can_be_suspended(lua_State *L, struct orr_isolate *iso)
 {
     if (!lua_getupvalue(L, -1, 1))

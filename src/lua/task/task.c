@@ -63,7 +63,7 @@ void ltask_release(struct ltask *self)
         ltask_give_up(self);
 }
 
-/* --- The core's task ------------------------------------------------------------------------------------- */
+/* --- The core's task -------------------------------------------------------------------------- */
 
 void ltask_drop(void *data)
 {

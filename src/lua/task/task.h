@@ -1,10 +1,10 @@
 /*
  * A Lua task: a core task whose body is a coroutine.
  *
- * The handle that scripts hold is a full userdata, struct ltask.  The isolate anchors it until the core has
- * dropped the task.  While the body runs, the handle's user value is its coroutine.  When the body is over,
- * it is the result: one value, or the coroutine if that has several.  A coroutine that ended well and holds
- * nothing goes back to the registry's pool.
+ * The handle that scripts hold is a full userdata, struct ltask.  The isolate anchors it until the
+ * core has dropped the task.  While the body runs, the handle's user value is its coroutine.  When
+ * the body is over, it is the result: one value, or the coroutine if that has several.  A coroutine
+ * that ended well and holds nothing goes back to the registry's pool.
  *
  * The files around a task, lowest first; each includes only those before it:
  *
@@ -76,23 +76,23 @@ struct handler;
 
 struct ltask {
     struct orr_isolate *iso;
-    struct orr_task *task;                 /* a reference; NULL when there is nothing more to ask the core */
-    lua_State *co;                         /* NULL when it is over, unless several results are on it */
+    struct orr_task *task;                 /* a reference; NULL when the core has no more to tell */
+    lua_State *co;                         /* NULL when over, unless several results are on it */
     lua_State *suspended;                  /* the coroutine in which it waits */
     struct ltask *next;                    /* on the stack of the hold, or in the pool */
-    struct ltask *next_unhandled;          /* a task whose failure is unhandled may still be on the stack of the hold */
+    struct ltask *next_unhandled;          /* apart: a failed task may still be in the hold */
     struct handler *handler;               /* whose call it is, in the third user value; or NULL */
     struct task_finalizer *task_finalizer; /* NULL for none */
-    uint64_t limit; /* how long it may run without waiting: nanoseconds or instructions; 0 for ever */
+    uint64_t limit;                        /* nanoseconds or instructions without a wait; 0: none */
     union {
         uint64_t used;    /* of the limit, since it last waited of its own accord */
         uint64_t done_as; /* when the core has dropped it: its number in the order of completion */
     };
     int anchor;         /* of the handle; 0 when it is given back */
-    int completed_with; /* anchor of the coroutine with the results of task:complete(); 0 for none */
+    int completed_with; /* anchor of a coroutine with results of task:complete(), or 0 */
     union {
         int arguments; /* values on the coroutine that it begins with */
-        int results;   /* when it is over: 0, 1 (the user value), or how many are on the coroutine */
+        int results;   /* when over: 0, 1 (the user value), or more on the coroutine */
     };
     uint32_t script;           /* whose it is: see script.h */
     uint32_t awaited_callback; /* the number of the callback that it waits for; 0 for none */
@@ -102,7 +102,7 @@ struct ltask {
     uint8_t entry;             /* enum orr_lua_entry */
     uint8_t emit_depth;        /* how many events:emit calls it began inside, until it waits */
     uint8_t stack_base;        /* values below its body's on the coroutine: see task_pool.h */
-    uint8_t cancellations;     /* waits that have raised "closed" in it; stays at the highest number */
+    uint8_t cancellations;     /* waits that have raised "closed" in it, up to 255 */
     bool fair : 1;             /* other Lua of the isolate may run while its slice is suspended */
     bool pooled : 1;           /* no script has its handle */
     bool name_on_stack : 1;    /* its name is a string on its coroutine */
@@ -110,7 +110,7 @@ struct ltask {
     bool completed : 1;        /* by task:complete() */
     bool keeps_error : 1;      /* the core has its error, whose value the handle keeps */
     bool unhandled : 1;        /* it has failed, and is in the list of unhandled failures */
-    bool loading : 1;          /* it is a script's body that has not come to its first wait: events are queued */
+    bool loading : 1;          /* a script's body before its first wait: events are queued */
     bool watched : 1;          /* a body_watch is told when it fails */
     bool cleanup : 1;          /* it was made while its script, or isolate, was being ended */
     struct orr_wait wait;      /* last: the pool clears what comes before */
@@ -153,10 +153,12 @@ void ltask_release(struct ltask *self);
 void ltask_give_up(struct ltask *self);
 
 /*
- * --- The core's task -------------------------------------------------------------------------------------
+ * --- The core's task
+ * -------------------------------------------------------------------------------------
  *
- * A core task may outlive its handle: as a failure that its parent keeps, or by a reference of the host's.  It
- * is charged to the isolate until it is freed, so it holds a reference to the isolate as long.
+ * A core task may outlive its handle: as a failure that its parent keeps, or by a reference of the
+ * host's.  It is charged to the isolate until it is freed, so it holds a reference to the isolate
+ * as long.
  */
 
 /* The destructor of a core task that is a Lua task: calls what task_set.h was given for that. */

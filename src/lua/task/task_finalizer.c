@@ -4,7 +4,7 @@
 
 #define TASK_FINALIZER "orrery.task_finalizer"
 
-static const char finalizers_key; /* in the registry: task finalizers by handle; the handles are weak keys */
+static const char finalizers_key; /* in the registry: finalizers by handle, a weak key */
 
 /* Lua calls a finalizer once: it is to be called again. */
 static void finalize_again(lua_State *L)
@@ -26,7 +26,10 @@ static void settle(struct task_finalizer *self, struct orr_isolate *iso, struct 
     *self = (struct task_finalizer){ 0 };
 }
 
-/* [finalizer]: its handle is gone; or it was lost while its task lives, and comes back, to end in order. */
+/*
+ * [finalizer]: its handle is gone; or it was lost while its task lives, and comes back, to end in
+ * order.
+ */
 static int task_finalizer_gc(lua_State *L)
 {
     struct task_finalizer *self = lua_touserdata(L, 1);
@@ -105,7 +108,10 @@ void task_finalizer_watch(struct ltask *self, task_lost_fn *on_lost)
     self->task_finalizer->on_lost = on_lost;
 }
 
-/* Lua takes an object that is to be finalized out of weak keys a cycle later than out of weak values. */
+/*
+ * Lua takes an object that is to be finalized out of weak keys a cycle later than out of weak
+ * values.
+ */
 void task_finalizer_revive(lua_State *L, struct ltask *self)
 {
     lua_rawgetp(L, LUA_REGISTRYINDEX, &finalizers_key);

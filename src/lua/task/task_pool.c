@@ -36,7 +36,7 @@ struct ltask *task_pool_take(struct orr_isolate *iso, lua_State *L)
     iso->task_pool.count--;
     lua_State *co = self->co;
     int anchor = self->anchor;
-    memset(self, 0, offsetof(struct ltask, wait)); /* the wait is idle, as it was when it was made */
+    memset(self, 0, offsetof(struct ltask, wait)); /* the wait is idle */
     self->iso = iso;
     self->co = co;
     self->anchor = anchor;
@@ -60,7 +60,8 @@ struct ltask *task_pool_try_take(struct orr_isolate *iso)
         return NULL;
     lua_pushcfunction(L, take_protected);
     lua_pushlightuserdata(L, iso);
-    size_t patience = charge_overdraw_begin(iso); /* or Lua would run a full collection for every callback */
+    /* Else Lua would run a full collection for every callback. */
+    size_t patience = charge_overdraw_begin(iso);
     struct ltask *self = lua_pcall(L, 1, 1, 0) == LUA_OK ? lua_touserdata(L, -1) : NULL;
     charge_overdraw_end(iso, patience);
     lua_pop(L, 1);
@@ -93,7 +94,7 @@ bool task_pool_keep(struct ltask *self)
                   self->wait.state == WAIT_IDLE && !self->wait.grouped;
     if (!usable || task_pool_give_back(self))
         return usable;
-    isolate_recycle(self->iso, self->co); /* the pool is full: only the coroutine is kept, without the handle */
+    isolate_recycle(self->iso, self->co); /* the pool is full: only the coroutine is kept */
     self->co = NULL;
     return false;
 }

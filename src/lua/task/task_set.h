@@ -67,7 +67,10 @@ void task_set_push_methods(const struct task_set *self, lua_State *L);
 /* An isolate without tasks is used again: its figures begin at 0, and nobody is woken. */
 void task_set_reset(struct task_set *self);
 
-/* Raises if there can be no more tasks; or none without a parent, because the script is being ended. */
+/*
+ * Raises if there can be no more tasks; or none without a parent, because the script is being
+ * ended.
+ */
 void task_set_check_room(struct orr_isolate *iso, lua_State *L, bool detached);
 
 /* One more task; one task has gone. */
@@ -78,7 +81,10 @@ void task_set_remove(struct task_set *self);
 void task_set_watch(struct task_set *self, struct task_set_watch *watch);
 void task_set_unwatch(struct task_set *self, struct task_set_watch *watch);
 
-/* The state is about to be closed: failed tasks that the host keeps give up their errors, which are Lua values. */
+/*
+ * The state is about to be closed: failed tasks that the host keeps give up their errors, which are
+ * Lua values.
+ */
 void task_set_forget_errors(struct orr_isolate *iso);
 
 #endif

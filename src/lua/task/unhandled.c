@@ -9,7 +9,10 @@
 
 enum { AT_A_TIME = 4 };
 
-/* Takes the oldest failure off the list, and tells the sink if nobody has looked at it and nobody will. */
+/*
+ * Takes the oldest failure off the list, and tells the sink if nobody has looked at it and nobody
+ * will.
+ */
 static void report_first(struct orr_isolate *iso)
 {
     struct unhandled *list = &iso->unhandled;
@@ -34,7 +37,10 @@ void unhandled_report_all(struct orr_isolate *iso)
         report_first(iso);
 }
 
-/* The poll function of the task that tells the sink.  An isolate that is closed has reported all by then. */
+/*
+ * The poll function of the task that tells the sink.  An isolate that is closed has reported all by
+ * then.
+ */
 static enum orr_poll report_some(struct orr_task *task, void *data)
 {
     struct orr_isolate *iso = data;

@@ -1,9 +1,9 @@
 /*
  * Failures of tasks at the top of the tree that nobody has seen.
  *
- * The failure of a task without a parent has nobody to go to.  The code that started it has until the worker
- * comes round to await it, or to look at it.  Then the sink is told, and not only when the handle is collected.
- * A few are reported in each turn, since a host's sink may take its time.
+ * The failure of a task without a parent has nobody to go to.  The code that started it has until
+ * the worker comes round to await it, or to look at it.  Then the sink is told, and not only when
+ * the handle is collected. A few are reported in each turn, since a host's sink may take its time.
  *
  * The isolate's worker's thread.
  */
