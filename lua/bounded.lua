@@ -309,7 +309,7 @@ function in_string.reverse(text)
   return join_all(parts, "")
 end
 
-local function of_all(make)
+local function for_many_arguments(make)
   return function(...)
     local values = pack(...)
     local parts = {}
@@ -320,7 +320,7 @@ local function of_all(make)
   end
 end
 
-in_string.char = of_all(char)
+in_string.char = for_many_arguments(char)
 
 -- Returns what %q writes for a byte that it escapes, together with a digit after it.
 local function escaped(text)
@@ -366,7 +366,7 @@ end
 
 ----------------------------------------------------------------------------------------------- utf8
 
-local in_utf8 = { char = of_all(utf8_char) }
+local in_utf8 = { char = for_many_arguments(utf8_char) }
 
 local function is_continuation(text, at)
   local value = byte(text, at)

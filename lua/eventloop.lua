@@ -183,7 +183,7 @@ local function count_pending(self)
   return self.timer_count + self.handler_count + (self.last - self.first + 1) + self.calls.count + #self.fresh
 end
 
-local function wake_for_good(timer)
+local function end_sleep(timer)
   local sleeper = timer.sleeper
   timer.sleeper = nil
   if sleeper then
@@ -193,7 +193,7 @@ end
 
 local function drop_all(self)
   for timer in pairs(self.timers) do
-    wake_for_good(timer)
+    end_sleep(timer)
   end
   for _, handlers in pairs(self.handlers) do
     for _, handler in ipairs(handlers) do
@@ -208,7 +208,7 @@ end
 -- Closes the callbacks in the order in which they began.
 local function close_tasks(self)
   for timer in pairs(self.timers) do
-    wake_for_good(timer)
+    end_sleep(timer)
   end
   local ids = self.calls.ids
   for _, task in ipairs(sorted_keys(ids, function(a, b) return ids[a] < ids[b] end)) do
@@ -319,7 +319,7 @@ local function add_timer(self, ns, every, fn)
   end
   return function()
     remove_timer(self, timer)
-    wake_for_good(timer)
+    end_sleep(timer)
   end
 end
 
@@ -440,7 +440,7 @@ end
 
 local made = {} -- owner -> the loops that it has created, while a test runner checks for leaks
 
-local function keep_in_mind(self)
+local function track_for_leaks(self)
   local who = owner()
   if who then
     made[who] = made[who] or {}
@@ -454,13 +454,13 @@ end
 
 -- A timeout that was set when the loop was stopped is not a leak: it is a time limit that was not
 -- reached.
-local function is_let_go(self, timer)
+local function is_abandoned_limit(self, timer)
   return not self.running and timer.id <= self.last_run_id and not timer.every
 end
 
 local function add_timers(self, list)
   for _, timer in ipairs(sorted_keys(self.timers, is_older)) do
-    if not is_let_go(self, timer) then
+    if not is_abandoned_limit(self, timer) then
       local state = timer.every and format("repeats every %.1f ms", timer.every / 1e6)
         or format("fires in %.1f ms", max(0, timer.deadline - hrtime()) / 1e6)
       list[#list + 1] = { kind = "private loop's timer", state = state, created = timer.created }
@@ -539,7 +539,7 @@ local function new()
       self.calls = { ids = {}, count = 0, last = 0 }
     end,
   })
-  keep_in_mind(self)
+  track_for_leaks(self)
   -- Methods may be called with a dot or with a colon.
   local public = {}
   for name, method in next, methods do

@@ -108,7 +108,7 @@ local seen = setmetatable({}, {
   end,
 })
 
-local function bring_up_to_date()
+local function update_copies()
   for real, copy in next, copies do
     copy_from(real, copy)
   end
@@ -139,15 +139,15 @@ local function finder(globals, see)
   end
 end
 
-local function as_it_is(value)
+local function identity(value)
   return value
 end
 
-shared.load, shared.require = tools.make_load(shared), make_require({}, finder(shared, as_it_is))
+shared.load, shared.require = tools.make_load(shared), make_require({}, finder(shared, identity))
 hidden[shared.load], hidden[shared.require] = true, true
 
 return function()
-  bring_up_to_date()
+  update_copies()
   local globals = setmetatable({}, { __index = seen, __metatable = false })
   globals._G = globals
   globals.load, globals.require = tools.make_load(globals), make_require({}, finder(globals, view))

@@ -7,7 +7,7 @@
 
 #include "lua/limits/preempt.h"
 #include "lua/limits/paced.h"
-#include "lua/task/task.h"
+#include "lua/task/suspend.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -166,7 +166,7 @@ static void cancel_top(void *data, const struct orr_task_info *info)
 }
 
 /* Begins to end everything; later turns do it.  Inside the runtime. */
-static void begin_to_end(struct program *program, const char *reason)
+static void start_shutdown(struct program *program, const char *reason)
 {
     struct orr_isolate *iso = isolate_find(program->L);
     struct cancelling cancelling = { .reason = reason };
@@ -190,7 +190,7 @@ static void script_failed(void *data)
     orr_runtime_interrupt(program->rt);
 }
 
-static void patience_is_over(struct orr_timer *timer, void *data, int status)
+static void cleanup_took_too_long(struct orr_timer *timer, void *data, int status)
 {
     (void)timer;
     if (!status)
@@ -204,9 +204,9 @@ static void patience_is_over(struct orr_timer *timer, void *data, int status)
 static void script_fails(void *data)
 {
     struct program *program = data;
-    struct orr_timer_options options = { .fire = patience_is_over, .data = program };
-    const struct task_finalizer *task_finalizer = program->body.body->task_finalizer;
-    program->failure = task_finalizer && task_finalizer->report ? strdup(task_finalizer->report) : NULL;
+    struct orr_timer_options options = { .fire = cleanup_took_too_long, .data = program };
+    const char *report = task_finalizer_report(program->body.body);
+    program->failure = report ? strdup(report) : NULL;
     if (!orr_timer_new(program->rt, &options, &program->failure_timer))
         orr_timer_start(program->failure_timer, program->options->runtime.grace_ms * UINT64_C(1000000), 0);
 }
@@ -218,7 +218,7 @@ void program_watch(struct program *program, struct orr_task *script)
 }
 
 /* Handles a signal.  Inside the runtime. */
-static void look_to_signal(struct program *program, int number)
+static void handle_signal(struct program *program, int number)
 {
     if (number == SIGQUIT)
         signals_show_tree();
@@ -233,21 +233,21 @@ static void look_to_signal(struct program *program, int number)
         signals_die(number);
     } else {
         program->signal = number;
-        begin_to_end(program, number == SIGINT ? "interrupted" : "terminated");
+        start_shutdown(program, number == SIGINT ? "interrupted" : "terminated");
     }
 }
 
 /* Called when the run was interrupted.  Returns false if the run is over. */
-static bool look(struct program *program)
+static bool handle_interrupt(struct program *program)
 {
     int number;
     orr_runtime_enter(program->rt);
     while ((number = signals_take()))
-        look_to_signal(program, number);
+        handle_signal(program, number);
     if (program->exiting && !program->ending)
-        begin_to_end(program, "exit");
+        start_shutdown(program, "exit");
     if (program->script_failed && !program->ending && !program->until)
-        begin_to_end(program, "the script has failed");
+        start_shutdown(program, "the script has failed");
     bool done = program->until && orr_task_done(program->until);
     orr_runtime_leave(program->rt);
     return program->ending ? program->L != NULL : !done;
@@ -257,7 +257,7 @@ int program_run(struct program *program)
 {
     int error;
     while ((error = orr_runtime_run(program->rt)) == -EINTR)
-        if (!look(program))
+        if (!handle_interrupt(program))
             return 0;
     return error;
 }

@@ -16,6 +16,7 @@
 #include "cli/session.h"
 #include "cli/signals.h"
 #include "lua/task/task.h"
+#include "lua/task/unhandled.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -166,7 +167,7 @@ static void finish_line(struct repl *repl)
 {
     const struct orr_result *result = orr_task_result(repl->line);
     if (result->error && repl->program->L)
-        ltask_report_unseen(isolate_find(repl->program->L)); /* earlier failures come first */
+        unhandled_report_all(isolate_find(repl->program->L)); /* earlier failures come first */
     bool ended = result->error == -ECANCELED || result->error == -ETIME;
     if (repl->interrupted && ended)
         report_line("interrupted");
@@ -195,7 +196,7 @@ static enum orr_poll end_line(struct orr_task *task, void *data)
  * Ends all tasks that the line has started.  If those of an earlier line are still being ended,
  * ends the line itself.
  */
-static void begin_to_end_line(struct repl *repl)
+static void start_line_shutdown(struct repl *repl)
 {
     struct orr_isolate *iso = isolate_find(repl->program->L);
     const struct ltask *line = ltask_of(repl->line);
@@ -223,7 +224,7 @@ static bool on_interrupt(void *data)
         stop_waiting_for_line(repl);
     } else if (repl->line) {
         repl->interrupted = true;
-        begin_to_end_line(repl);
+        start_line_shutdown(repl);
     } else {
         input_stop(repl->input);
         forget_pending(repl);

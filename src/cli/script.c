@@ -14,6 +14,7 @@
 #include "cli/session.h"
 #include "lua/host/start.h"
 #include "lua/task/task.h"
+#include "lua/task/unhandled.h"
 
 #include <lauxlib.h>
 #include <lua.h>
@@ -190,8 +191,8 @@ static int conclude(const struct program *program, struct orr_task *task)
     const struct orr_result *result = orr_task_result(task);
     bool ended = result->error == -ECANCELED || result->error == -ETIME;
     if (result->error)
-        ltask_report_unseen(isolate_find(program->L)); /* earlier failures come first */
-    if (ended && program->failure)                     /* it failed while it cleaned up */
+        unhandled_report_all(isolate_find(program->L)); /* earlier failures come first */
+    if (ended && program->failure)                      /* it failed while it cleaned up */
         report_text(program->L, program->failure);
     if (!result->error || (program->ending && result->error == -ECANCELED))
         return program->failure && result->error ? EXIT_FAILURE : 0;
@@ -205,7 +206,7 @@ static int conclude(const struct program *program, struct orr_task *task)
  * We report how the script ended, while its state exists.  A prompt does not wait for what the
  * script has left behind.
  */
-static void seen(struct orr_task *task, void *data)
+static void on_script_done(struct orr_task *task, void *data)
 {
     struct main *main = data;
     struct program *program = main->program;
@@ -221,7 +222,7 @@ static int run(struct program *program, struct invocation *invocation)
     struct orr_task *task;
     if (start(program, invocation, &task))
         return EXIT_FAILURE;
-    struct main main = { .program = program, .observer = { .done = seen, .data = &main } };
+    struct main main = { .program = program, .observer = { .done = on_script_done, .data = &main } };
     program->until = invocation->prompt ? task : NULL;
     orr_runtime_enter(program->rt);
     orr_task_observe(task, &main.observer);

@@ -90,7 +90,7 @@ static void add_child(void *data, const struct orr_task_info *info)
         brood->children[brood->count++] = orr_task_ref(info->task);
 }
 
-static void let_children_go(void)
+static void detach_children(void)
 {
     struct brood brood;
     do {
@@ -117,7 +117,7 @@ static int line_over(lua_State *L, int status, lua_KContext context)
     int results = lua_gettop(L);
     (void)status;
     (void)context;
-    let_children_go();
+    detach_children();
     if (!results)
         return 0;
     luaL_checkstack(L, 4, "too many results to print");

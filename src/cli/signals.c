@@ -112,7 +112,7 @@ void signals_at_prompt(bool is)
 /* --- Catching --------------------------------------------------------------------------------- */
 
 /* timeout(1) and others signal a process and then its group: that counts as one signal. */
-static bool comes_right_after(void)
+static bool repeats_the_last(void)
 {
     enum { ONE_WISH_MS = 20 };
     static _Atomic long long last;
@@ -126,7 +126,7 @@ static void on_signal(int number)
 {
     int saved = errno;
     for (int i = 0; i < CAUGHT; i++) {
-        if (caught[i] != number || (number == SIGTERM && comes_right_after()))
+        if (caught[i] != number || (number == SIGTERM && repeats_the_last()))
             continue;
         if (number == SIGTERM || (number == SIGINT && !atomic_load(&at_prompt))) {
             atomic_store(&last_signal, number);

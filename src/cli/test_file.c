@@ -253,7 +253,7 @@ static bool postpones_limits(struct runner *self)
     return postpones;
 }
 
-static void look_at_limits(struct runner *self)
+static void check_limits(struct runner *self)
 {
     if (postpones_limits(self))
         return;
@@ -306,7 +306,7 @@ static void run_turns(struct runner *self)
         }
         if (asked_to_stop)
             stop_now(self);
-        look_at_limits(self);
+        check_limits(self);
         if (!more && !self->finished)
             sleep_until_needed(self);
     }
@@ -346,7 +346,7 @@ static int open_state(struct runner *self)
  * The process must not outlive its parent, nor pass the records' descriptor on to processes of the
  * test.
  */
-static bool settle_in(void)
+static bool prepare_process(void)
 {
     struct sigaction action = { .sa_handler = on_signal };
     sigaction(SIGTERM, &action, NULL);
@@ -358,7 +358,7 @@ static bool settle_in(void)
 int test_file_main(int argc, char **argv)
 {
     struct runner self = { .handlers = LUA_NOREF, .limit_at = ORR_NEVER };
-    if (!test_options_parse(&self.options, argc, argv) || !settle_in()) {
+    if (!test_options_parse(&self.options, argc, argv) || !prepare_process()) {
         fprintf(stderr, "orrery test: --child is for internal use; name the file instead: orrery test FILE\n");
         return 2;
     }

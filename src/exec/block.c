@@ -98,6 +98,7 @@ static bool leave_awaited(const struct orr_wait *wait, task_each_fn *each, void 
 
 static const struct orr_wait_kind leave_kind = {
     .name = "its children",
+    .ends_by_itself = true,
     .withdraw = leave_withdraw,
     .interrupt = leave_interrupt,
     .awaited = leave_awaited,

@@ -10,7 +10,7 @@ static void sleep_withdraw(struct orr_wait *wait, bool granted)
         shard_wake_early(((struct worker *)wait->source)->shard, wait_sleeper(wait));
 }
 
-static const struct orr_wait_kind sleep_kind = { .name = "sleep", .withdraw = sleep_withdraw };
+static const struct orr_wait_kind sleep_kind = { .name = "sleep", .withdraw = sleep_withdraw, .ends_by_itself = true };
 
 void sleep_over(struct sleeper *sleeper, unsigned part_of)
 {

@@ -36,19 +36,17 @@
 #include "lua/limits/slice.h"
 #include "lua/limits/statistics.h"
 #include "lua/limits/timeout_report.h"
+#include "lua/task/body.h"
 #include "lua/task/body_watch.h"
+#include "lua/task/cancellation.h"
 #include "lua/task/hold.h"
-#include "lua/task/orphan_scan.h"
+#include "lua/task/orphans.h"
 #include "lua/task/script.h"
 #include "lua/task/shutdown.h"
 #include "lua/task/task_pool.h"
 #include "lua/task/task_set.h"
+#include "lua/task/unhandled.h"
 #include "orrery.h"
-
-enum {
-    NEST_MAX = 16,       /* nested polls while the caller could also suspend itself */
-    NEST_HARD_MAX = 120, /* nested polls when it could not */
-};
 
 struct settings;
 
@@ -65,13 +63,14 @@ struct orr_isolate {
     struct execution execution; /* isolate/execution.h */
     struct visits visits;       /* isolate/visit.c */
     struct interrupt interrupt; /* isolate/interrupt.c */
-    struct hold hold;
-    struct task_pool task_pool;
-    struct share share; /* of the worker's time */
-    struct slice slice; /* limits/slice.c */
+    struct hold hold;           /* task/hold.c */
+    struct task_pool task_pool; /* task/task_pool.c */
+    struct share share;         /* of the worker's time */
+    struct slice slice;         /* limits/slice.c */
     /* Chosen when the isolate is made; they never change, and every file may read them. */
     struct limits limits;
-    struct task_set tasks;
+    struct task_set tasks;            /* task/task_set.c, task/task.c, task/handle.c, task/drop.c */
+    struct body_functions body;       /* task/body.c */
     struct registry registry;         /* isolate/registry.c */
     struct account account;           /* isolate/account.h */
     struct memory memory;             /* isolate/memory.c */
@@ -89,8 +88,10 @@ struct orr_isolate {
     struct memory_limit memory_limit;     /* limits/memory_limit.c */
     struct timeout_report timeout_report; /* limits/timeout_report.c */
     struct limit_statistics statistics;   /* limits/statistics.h */
-    struct orphan_scan orphans;
-    struct shutdowns shutdowns;
+    struct orphan_scan orphans;           /* task/orphans */
+    struct unhandled unhandled;           /* task/unhandled */
+    struct cancellations cancellations;   /* task/cancellation.c */
+    struct shutdowns shutdowns;           /* task/shutdown */
     struct discard discard;
     struct objects objects;      /* isolate/objects.c */
     struct scripts scripts;      /* task/script.c */
@@ -107,10 +108,6 @@ struct orr_isolate {
         void (*call)(void *data);
         void *data;
     } on_closed; /* called when the isolate is closed, just before it is freed */
-    struct {
-        void (*call)(void *data, struct orr_task *task);
-        void *data;
-    } on_unhandled; /* called for failures that nobody saw, in place of the sink */
 };
 
 /* The isolate of a C function of ours: its first upvalue. */
@@ -139,7 +136,7 @@ static inline bool isolate_is_sandboxed(const struct orr_isolate *iso)
 /* Whether some task must go on before any other Lua of the isolate. */
 static inline bool isolate_has_urgent(const struct orr_isolate *iso)
 {
-    return hold_has_urgent(&iso->hold);
+    return hold_first(&iso->hold);
 }
 
 /*
@@ -147,8 +144,5 @@ static inline bool isolate_has_urgent(const struct orr_isolate *iso)
  * `closed` is told when it is gone. Negative errno, and nothing done.  The worker's thread.
  */
 int isolate_close_soon(struct orr_isolate *iso);
-
-/* Whether a task of it was suspended in mid-slice, and is to go on before any other Lua runs. */
-bool isolate_is_held(struct orr_isolate *iso);
 
 #endif

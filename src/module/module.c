@@ -89,7 +89,7 @@ static enum orr_poll end_poll(struct orr_task *task, void *data)
 }
 
 /* Inside the runtime.  The top task is not ended: it passes the function's outcome on. */
-static void begin_to_end(struct run *run)
+static void start_shutdown(struct run *run)
 {
     struct orr_spawn what = {
         .poll = end_poll, .data = run, .name = "ending a run", .detached = true, .waker = &run->ender
@@ -105,7 +105,7 @@ static void begin_to_end(struct run *run)
 }
 
 /* Returns whether the run goes on after it was interrupted between two turns. */
-static bool goes_on(struct run *run)
+static bool continues_after_interrupt(struct run *run)
 {
     bool now = interrupt_take();
     run->interrupted |= now;
@@ -116,7 +116,7 @@ static bool goes_on(struct run *run)
     bool failed = run->failed;
     run->failed = false;
     if (failed || (now && !done))
-        begin_to_end(run);
+        start_shutdown(run);
     done = done && !run->ending;
     orr_runtime_leave(run->rt);
     return !done;
@@ -134,7 +134,7 @@ static int drive(struct run *run)
     }
     bool caught = interrupt_catch(rt);
     int error;
-    while ((error = orr_runtime_run(rt)) == -EINTR && goes_on(run))
+    while ((error = orr_runtime_run(rt)) == -EINTR && continues_after_interrupt(run))
         ;
     if (caught)
         interrupt_release();
@@ -162,14 +162,14 @@ static int watch_main(lua_State *L)
         return 0;
     run->body = (struct body_watch){ .failing = main_fails, .failed = main_failed, .data = run };
     int error = task_error(self->task);
-    if (!self->over)
+    if (!ltask_is_over(self))
         body_watch(&run->body, self);
     else if (error && error != -ECANCELED) /* it failed before its first wait */
         main_failed(run);
     return 0;
 }
 
-static int answer(lua_State *L, const char *trouble)
+static int return_text(lua_State *L, const char *trouble)
 {
     lua_pushstring(L, trouble);
     return 1;
@@ -184,7 +184,7 @@ static int run_loop(lua_State *L)
     struct module_state *state = lua_touserdata(L, lua_upvalueindex(1));
     struct run run = { .rt = state->rt, .iso = isolate_find(L) };
     if (!run.rt)
-        return answer(L, "the state is being closed");
+        return return_text(L, "the state is being closed");
     struct run *outer = state->run;
     int error = orr_runtime_enter(run.rt);
     if (!error) {
@@ -200,10 +200,10 @@ static int run_loop(lua_State *L)
         error = drive(&run);
     state->run = outer;
     if (run.interrupted)
-        return answer(L, "interrupted!"); /* the message of `lua` */
+        return return_text(L, "interrupted!"); /* the message of `lua` */
     if (error == -EBUSY)
-        return answer(L, "the loop is running already");
-    return error ? answer(L, strerror(-error)) : 0;
+        return return_text(L, "the loop is running already");
+    return error ? return_text(L, strerror(-error)) : 0;
 }
 
 /* --- Opening and closing ---------------------------------------------------------------------- */

@@ -168,7 +168,9 @@ static void future_withdraw(struct orr_wait *wait, bool granted)
     orr_future_unref(future);
 }
 
-static const struct orr_wait_kind future_kind = { .name = "a future", .withdraw = future_withdraw };
+static const struct orr_wait_kind future_kind = { .name = "a future",
+                                                  .withdraw = future_withdraw,
+                                                  .ends_by_itself = true };
 
 int orr_future_wait(struct orr_task *task, struct orr_wait *wait, struct orr_future *future)
 {

@@ -136,15 +136,20 @@ check("weak strings and numbers stay", function()
   return #t, t[1], t[4]
 end, 20)
 
-check("coroutines are collected", function()
+-- Returns nil if nothing keeps the object that the function makes.
+local function after_collection(make)
   local t = setmetatable({}, { __mode = "v" })
-  do
-    local co = coroutine.create(function() coroutine.yield() end)
-    coroutine.resume(co)
-    t[1] = co
-  end
+  t[1] = make()
   collectgarbage()
   return t[1]
+end
+
+check("coroutines are collected", function()
+  return after_collection(function()
+    local co = coroutine.create(function() coroutine.yield() end)
+    coroutine.resume(co)
+    return co
+  end)
 end, 20)
 
 check("closures and upvalues are collected", function()
@@ -160,14 +165,11 @@ check("closures and upvalues are collected", function()
 end, 20)
 
 check("cycles are collected", function()
-  local t = setmetatable({}, { __mode = "v" })
-  do
+  return after_collection(function()
     local a, b = {}, {}
     a.b, b.a = b, a
-    t[1] = a
-  end
-  collectgarbage()
-  return t[1]
+    return a
+  end)
 end, 20)
 
 check("count goes down", function()

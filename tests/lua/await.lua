@@ -1,4 +1,4 @@
--- Awaiting, in all its forms: tasks, futures, callbacks, lists of tasks, blocks with a time.
+-- Awaiting tasks, futures, callbacks and lists of tasks, and blocks with a timeout.
 
 local check = require "check"
 local orrery = require "orrery"
@@ -145,7 +145,7 @@ end)
 
 -- --- Misuse --------------------------------------------------------------------------------------
 
-test("what cannot be awaited is refused with words", function()
+test("awaiting something else is an error that says what can be awaited", function()
   raises("got nil", async.await, nil)
   raises("got no value", async.await)
   raises("got table", async.await, {})
@@ -163,7 +163,7 @@ test("what cannot be awaited is refused with words", function()
   raises("function", async.scope)
 end)
 
-test("a task cannot await itself, nor one that it is part of", function()
+test("a task cannot await itself or an ancestor", function()
   raises("never end", function() async.await(async.current()) end)
   local outer = async.current()
   async.await(async.run(function()
@@ -176,7 +176,7 @@ end)
 
 -- --- Futures -------------------------------------------------------------------------------------
 
-test("a future gives its results to all who await it, before and after", function()
+test("a future gives its results to every task that awaits it, before and after", function()
   local future = async.future()
   local tasks = {}
   for i = 1, 3 do
@@ -217,7 +217,7 @@ local function closable(name, fail)
   return self
 end
 
-test("what an awaited function returns is closed when the wait ends, early or late", function()
+test("the handle that an awaited function returns is closed when the wait ends, early or late", function()
   local one, two = closable "one", closable "two"
   async.await(function(callback) callback() return one end)
   equal(one.closed, 1)
@@ -225,7 +225,7 @@ test("what an awaited function returns is closed when the wait ends, early or la
   equal(two.closed, 1)
 end)
 
-test("what an awaited function returns is closed when the wait is cancelled", function()
+test("the handle that an awaited function returns is closed when the wait is cancelled", function()
   local one = closable "one"
   local task = async.run(function() async.await(function() return one end) end)
   equal(one.closed, 0)
@@ -233,7 +233,7 @@ test("what an awaited function returns is closed when the wait is cancelled", fu
   equal(one.closed, 1)
 end)
 
-test("what an awaited function returns is closed when a child fails", function()
+test("the handle that an awaited function returns is closed when a child fails", function()
   local one = closable "one"
   local ok, err = pcall(function()
     async.run(function() async.sleep(1) error("child", 0) end)
@@ -244,7 +244,7 @@ test("what an awaited function returns is closed when a child fails", function()
   equal(one.closed, 1)
 end)
 
-test("what is closing already is left alone", function()
+test("a handle that is closing already is left alone", function()
   local one = closable "one"
   async.await(function(callback) one:close() callback() return one end)
   equal(one.closed, 1)
@@ -267,14 +267,15 @@ test("an error in closing is raised if the wait went well, and the wait's error 
   equal(err, "closed")
 end)
 
--- What a task that waits for a bad closable has come to, when something ends that wait.
+-- The result of a task that waits for an object with a broken close(), when something ends the
+-- wait.
 local function waits_for_bad(options, wait)
   return async.run(options, function()
     return wait(async.await, function() return closable("bad", { "in close" }) end)
   end)
 end
 
-test("an error in closing what a closed task waited for is among its errors", function()
+test("an error in closing the handle of a closed task is among the task's errors", function()
   local task = waits_for_bad({}, pcall)
   task:close()
   equal(select(2, async.pawait(task)), "closed")
@@ -291,7 +292,7 @@ test("an error in closing is kept behind the child's error that ended the wait",
   equal(table.concat(task:errors(), "; "), "child; in close")
 end)
 
-test("an error in closing that is a failure by itself interrupts who has dealt with the other", function()
+test("an error in closing a handle interrupts a task that has caught the first error", function()
   local task = async.run({ detached = true }, function()
     async.run(function() async.sleep(1) error("child", 0) end)
     note(select(2, pcall(async.await, function() return closable("bad", "in close") end)))
@@ -370,7 +371,7 @@ test("await_any gives the first index and its results, and refuses an empty list
   raises("empty", async.await_any, {})
 end)
 
-test("await_any takes one that is done already before all others", function()
+test("await_any prefers a task that is done already", function()
   local done = async.run(function() return "done" end)
   equal(select(2, async.await_any { sleeper(1), done }), "done")
   equal(check.elapsed(), 0)
@@ -427,7 +428,7 @@ test("a loop over iter that is broken off waits for the others no more", functio
   equal(check.elapsed(), 5)
 end)
 
-test("closing what was returned may wait", function()
+test("closing a returned handle may wait", function()
   local handle = { close = function() async.shield(async.sleep, 5) note "closed" end }
   async.await(function(callback) callback() return handle end)
   check.notes "closed"

@@ -1,4 +1,4 @@
--- Blocks: timeout, with_timeout, move_on_after, shield, scope, supervise, and one inside another.
+-- Blocks: timeout, with_timeout, move_on_after, shield, scope, supervise, and blocks inside blocks.
 
 local check = require "check"
 local async = require("orrery").async

@@ -1,10 +1,12 @@
--- Cancellation, from Lua: every primitive, before, while and after it is granted; who closes whom; nothing is lost.
+-- Cancellation from Lua: every primitive, before, during and after its grant; who closes whom; and
+-- that nothing is lost.
 
 local check = require "check"
 local async = require("orrery").async
 local test, equal, note, raises = check.test, check.equal, check.note, check.raises
 
--- Each primitive: `make` answers the wait, what grants it, and a check that it is as if the waiter had never come.
+-- The primitives.  `make` returns the wait, what grants it, and a check that the primitive is as if
+-- the waiter had never come.
 local primitives = {
   event = function()
     local event = async.event()
@@ -227,7 +229,7 @@ test("close goes down in the order of creation, the task before its children", f
   async.pawait(task)
 end)
 
-test("closing is done at once for one that waits, and again is nothing", function()
+test("closing a waiting task takes effect at once, and a second close does nothing", function()
   local task = async.run(async.sleep, 100)
   equal(task:close(), task)
   equal(task:status(), "completed")
@@ -235,7 +237,7 @@ test("closing is done at once for one that waits, and again is nothing", functio
   equal(async.is_closing(), false)
 end)
 
-test("a task made by one that is closing is born closed", function()
+test("a task that a closing task starts is closed from the beginning", function()
   local task = async.run(function()
     async.current():close()
     async.run(function()
@@ -291,7 +293,7 @@ test("a task that was closed ends as closed, whatever its function returns", fun
   equal(told[1], "closed")
 end)
 
-test("a task that closes itself, and returns, ends as closed; one that is not told before its end, too", function()
+test("a task that closes itself and returns ends as closed", function()
   equal(select(2, async.pawait(async.run(function()
     async.current():close()
     return 1
@@ -301,7 +303,7 @@ test("a task that closes itself, and returns, ends as closed; one that is not to
   equal(select(2, async.pawait(task)), "closed")
 end)
 
-test("what is closed only in part has its results", function()
+test("a task keeps its results when only one of its blocks has expired", function()
   equal(async.await(async.run(function()
     local ok = pcall(async.with_timeout, 5, async.sleep, 10)
     return ok

@@ -1,4 +1,4 @@
--- Channels: between tasks of one isolate, between it and workers, and between workers.
+-- Channels between tasks of one isolate, between an isolate and workers, and between workers.
 local check = require "check"
 local orrery = require "orrery"
 local async, worker = orrery.async, orrery.worker
@@ -57,7 +57,7 @@ test("a message has any number of values, nils too", function()
   equal(got[3], 3)
 end)
 
-test("what is sent is a copy", function()
+test("a sent value is a copy", function()
   local c, t = worker.channel(), { 1 }
   c:send(t)
   t[1] = 2
@@ -65,7 +65,7 @@ test("what is sent is a copy", function()
   equal(got[1], 1)
 end)
 
-test("what was sent before the end is received; then both sides are told", function()
+test("items sent before the close are received, and then both sides are told of the close", function()
   local c = worker.channel(3)
   c:send(1)
   c:send(2)
@@ -83,7 +83,7 @@ test("what was sent before the end is received; then both sides are told", funct
   equal(select(2, c:try_receive()), "closed")
 end)
 
-test("the end is told to all who wait", function()
+test("every waiting task is told of the close", function()
   local empty, full = worker.channel(1), worker.channel(0)
   local told = {}
   for i = 1, 3 do
@@ -119,7 +119,7 @@ test("iter goes on until the channel is closed and empty, and a scope can close 
   equal(sum, 10)
 end)
 
-test("those who wait are served in the order in which they came", function()
+test("waiting tasks are served in order of arrival", function()
   local c, order = worker.channel(0), {}
   for i = 1, 5 do
     async.run(function()
@@ -278,18 +278,18 @@ test("jobs that are cancelled while they wait lose nothing", function()
     end
     taker:cancel()
     settle()
-    local value = c:try_receive() -- given back by one who was served and could not go on
+    local value = c:try_receive() -- returned by a task that was served but could not go on
     if value then out:send(value) end
   end
   local seen = {}
   while #out > 0 do seen[#seen + 1] = out:receive() end
   table.sort(seen)
-  -- What was received and not passed on was the job's own, and ended with it.
+  -- An item that the job received and did not pass on belonged to the job, and ended with it.
   for i = 2, #seen do truthy(seen[i] > seen[i - 1], "a value came twice") end
   truthy(#seen <= sent)
 end)
 
-test("a channel that nobody holds any more is no trouble", function()
+test("a channel that nothing refers to is collected", function()
   for _ = 1, 100 do
     local c = worker.channel(3)
     c:send { c = worker.channel(1) }
@@ -298,7 +298,7 @@ test("a channel that nobody holds any more is no trouble", function()
   collectgarbage()
 end)
 
-test("misuse is told what was expected", function()
+test("misuse is an error that says what was expected", function()
   local c = worker.channel(1)
   raises("a capacity from 0 to 1000000 expected", worker.channel, -1)
   raises("a capacity from 0 to 1000000 expected", worker.channel, 1000001)

@@ -1,4 +1,5 @@
--- What the Lua tests share, on top of what `orrery test` gives them.
+-- The fixture of the Lua tests, in addition to what `orrery test` gives them: notes, expected
+-- errors, the test's own clock.
 --
 --   local check = require "check"
 --   check.test("a task is done when its children are", function() ... end)
@@ -6,10 +7,10 @@
 local loop = require("orrery").loop
 local check = {}
 
--- These run on the virtual clock, where times are exact.
+-- The tests run on the virtual clock, where times are exact.
 check.virtual = true
 
--- What has been noted in the running test, in order.
+-- The notes of the running test, in order.
 local notes = {}
 
 function check.note(...)
@@ -20,6 +21,22 @@ function check.note(...)
   notes[#notes + 1] = table.concat(words, " ")
 end
 
+-- A callback that makes this note.
+function check.noting(...)
+  local words = table.pack(...)
+  return function()
+    check.note(table.unpack(words, 1, words.n))
+  end
+end
+
+-- A callback that notes the word, the time and its arguments.
+function check.noting_time(word)
+  return function(...)
+    check.note(word, check.elapsed(), ...)
+  end
+end
+
+-- Compares all notes with a text: "; " stands between two.
 function check.notes(expected)
   check.equal(table.concat(notes, "; "), expected)
 end
@@ -40,7 +57,7 @@ function check.truthy(value, what)
   end
 end
 
--- The function raises an error whose text matches; answers the error.
+-- The function must raise an error whose text matches; returns the error.
 function check.raises(expected, fn, ...)
   local ok, err = pcall(fn, ...)
   if ok then
@@ -52,7 +69,7 @@ function check.raises(expected, fn, ...)
   return err
 end
 
--- The time of the runtime's clock, in milliseconds, since the test began.
+-- Milliseconds of the runtime's clock since the test began.
 local began
 
 function check.elapsed()

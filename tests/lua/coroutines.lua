@@ -1,4 +1,4 @@
--- Plain coroutines inside tasks, and waiting through everything that Lua can wait through.
+-- Plain coroutines inside tasks, and waits through every construct of Lua that can be suspended.
 
 local check = require "check"
 local orrery = require "orrery"
@@ -60,7 +60,7 @@ test("an error after an await in a coroutine is resume's answer", function()
   equal(err, object)
 end)
 
-test("cancelling a task closes what waits inside coroutine.wrap", function()
+test("cancelling a task closes a coroutine of coroutine.wrap that waits", function()
   local task = async.run(function()
     local _ <close> = closing "outer"
     coroutine.wrap(function()
@@ -73,7 +73,7 @@ test("cancelling a task closes what waits inside coroutine.wrap", function()
   check.notes "inner closed; outer closed"
 end)
 
-test("cancelling a task closes what waits inside coroutine.resume", function()
+test("cancelling a task closes a coroutine of coroutine.resume that waits", function()
   local task = async.run(function()
     local _ <close> = closing "outer"
     local co = coroutine.create(function()
@@ -295,7 +295,7 @@ test("the C function that is named is the one in the way, not one that could wai
   raises("sort", function() table.sort({ 3, 2, 1 }, function() pcall(error) async.move_on_after(5, slow) end) end)
 end)
 
-test("after a wait was refused, the task waits as ever", function()
+test("a task can wait after a wait was refused", function()
   pcall(string.gsub, "a", "a", function() async.sleep(5) end)
   pcall(string.gsub, "a", "a", function() async.checkpoint() end)
   pcall(string.gsub, "a", "a", function() async.event():wait() end)

@@ -1,4 +1,4 @@
--- Errors: any value, its identity kept, the first one wins and none is lost.
+-- Errors: any value can be one, its identity is kept, the first one wins, and none is lost.
 
 local check = require "check"
 local orrery = require "orrery"
@@ -177,7 +177,7 @@ end)
 
 -- --- Errors in odd places ------------------------------------------------------------------------
 
-test("an observer is told the outcome, and its error harms nobody", { errors = true }, function()
+test("an observer is told the outcome, and its own error has no effect", { errors = true }, function()
   local object = {}
   local good = async.run(function() async.sleep(1) return 1, nil, 3 end)
   good:on_complete(function(...) note("good", select("#", ...), ...) end)
@@ -210,7 +210,7 @@ test("an error in __close of a closed task is its failure", function()
   equal(select(2, async.pawait(task)), "close")
 end)
 
-test("an error in __gc harms nobody", function()
+test("an error in __gc has no effect", function()
   warn "@off"
   for _ = 1, 100 do
     setmetatable({}, { __gc = function() error "gc" end })
@@ -232,7 +232,7 @@ test("an error value whose __tostring fails, waits, or answers no string is kept
   end
 end)
 
-test("a failure that is looked at before the next wait surprises nobody, however many slices that takes", function()
+test("a failure observed before the next wait does not interrupt it, however many slices pass", function()
   local task = quiet(function() error("x", 0) end)
   local start = os.clock()
   repeat until os.clock() - start > 0.02
@@ -373,7 +373,7 @@ end)
 
 -- --- misuse --------------------------------------------------------------------------------------
 
-test("what is wrong with an argument is told where it was given, and by the name that was called", function()
+test("an argument error names the caller's line and the called function", function()
   local task = async.run(async.sleep, 1)
   for expected, fn in pairs {
     ["errors.lua:%d+: async.await_all: expected a list of tasks, got nil"] = function() async.await_all(nil) end,

@@ -4,24 +4,11 @@ local check = require "check"
 local orrery = require "orrery"
 local async, eventloop, events = orrery.async, orrery.eventloop, orrery.events
 local test, equal, note, raises = check.test, check.equal, check.note, check.raises
-
-local function noting(...)
-  local words = table.pack(...)
-  return function()
-    note(table.unpack(words, 1, words.n))
-  end
-end
+local noting, noting_time = check.noting, check.noting_time
 
 local function nothing() end
 
--- Notes what it is called with, and when.
-local function noting_time(word)
-  return function(...)
-    note(word, check.elapsed(), ...)
-  end
-end
-
--- Something to clean up, which takes so long.
+-- An object whose cleanup takes this long.
 local function cleanup(word, ms)
   return setmetatable({}, {
     __close = function()
@@ -151,7 +138,7 @@ test("an interval calls back until it is cancelled, also by its own callback, wh
   equal(loop.pending(), 0)
 end)
 
-test("an interval keeps its rate, and skips what its callback has missed", function()
+test("an interval keeps its rate and skips missed ticks", function()
   local loop = eventloop.new()
   local count, cancel = 0
   cancel = loop.setInterval(10, function()
@@ -194,7 +181,7 @@ test("a queued event reaches its handlers in the order of their registration, wi
   equal(loop.pending(), 0)
 end)
 
-test("events are delivered in order, and those that a handler queues come after", function()
+test("events are delivered in order, and events that a handler queues come later", function()
   local loop <close> = eventloop.new()
   loop.register("n", function(n)
     note(n)
@@ -227,7 +214,7 @@ test("a handler keeps the loop running until it is unregistered, and others may 
   check.notes "hello 70"
 end)
 
-test("a handler that leaves is not called, nor one that comes while an event is delivered", function()
+test("handlers removed or added during a delivery are not called", function()
   local loop <close> = eventloop.new()
   local off
   loop.register("x", function()
@@ -259,7 +246,7 @@ end)
 
 -- --- Starting and stopping -----------------------------------------------------------------------
 
-test("what is to be done at the start comes first, what is to be done at the end last", function()
+test("start callbacks run first and stop callbacks last", function()
   local loop = eventloop.new()
   loop.onStop(noting "stop 1")
   loop.onStop(noting "stop 2")
@@ -375,7 +362,7 @@ test("another task may stop the loop", function()
   equal(loop.pending(), 1)
 end)
 
-test("a loop that was stopped goes on with what is left when it is run again", function()
+test("a stopped loop goes on where it was when it is run again", function()
   local loop = eventloop.new()
   loop.setTimeout(10, loop.stopLoop)
   loop.setTimeout(30, noting_time "timer")
@@ -469,7 +456,7 @@ end)
 
 -- --- One real loop -------------------------------------------------------------------------------
 
-test("runLoop suspends the task that calls it, and nobody else", function()
+test("runLoop suspends only the task that calls it", function()
   local other = async.run(function()
     for _ = 1, 3 do
       async.sleep(10)
@@ -485,7 +472,7 @@ test("runLoop suspends the task that calls it, and nobody else", function()
   check.notes "task 10; timer 15; task 20; private 25; over; task 30"
 end)
 
-test("a private loop inside an event handler loses nobody's events", function()
+test("a private loop inside an event handler loses no events", function()
   local ids = {
     events:on("private", function()
       local loop = eventloop.new()
@@ -506,7 +493,7 @@ test("a private loop inside an event handler loses nobody's events", function()
   check.notes "other 1 0; other 2 10; other 3 20; private 30; other 4 30"
 end)
 
-test("a loop hears of the real loop's events what is queued in it", function()
+test("a private loop sees only those events of the real loop that are queued in it", function()
   local loop <close> = eventloop.new()
   local id = events:on("window", function(data)
     loop.queueEvent("window", data)
@@ -589,7 +576,7 @@ test("callbacks may wait, side by side, and the loop waits for them", function()
   check.notes "2 20; 1 30"
 end)
 
-test("the loop waits for the tasks that a callback has started, and for what these ask of it", function()
+test("the loop waits for tasks that a callback has started, and for their callbacks", function()
   local loop = eventloop.new()
   loop.setTimeout(10, function()
     async.run(function()
@@ -601,7 +588,7 @@ test("the loop waits for the tasks that a callback has started, and for what the
   check.notes "set by a task 30"
 end)
 
-test("pending counts callbacks that wait, but not the one that asks", function()
+test("pending counts waiting callbacks, but not the running one", function()
   local loop = eventloop.new()
   loop.setTimeout(1, function()
     async.sleep(10)
@@ -616,7 +603,7 @@ end)
 
 -- --- Errors --------------------------------------------------------------------------------------
 
-test("an error in a callback reaches the caller of runLoop as it is, and what waits is closed", function()
+test("an error in a callback reaches the caller of runLoop unchanged, and waiting tasks are closed", function()
   local loop = eventloop.new()
   local problem = {}
   loop.setTimeout(1, function()
@@ -788,7 +775,7 @@ end)
 
 -- --- A factory -----------------------------------------------------------------------------------
 
--- A library that polls, and takes a factory of loops, as those do that must not sleep.
+-- A library that polls and takes a factory of loops, like libraries that must not sleep.
 local function new_poller(fetch, new_loop)
   return function(limit)
     local loop = new_loop()
@@ -813,7 +800,7 @@ local function new_poller(fetch, new_loop)
   end
 end
 
-test("a library takes a factory, and its test sees what is left on the virtual clock", function()
+test("a library with a factory of loops can be tested on the virtual clock", function()
   local made = {}
   local function factory()
     made[#made + 1] = eventloop.new()
@@ -851,7 +838,7 @@ test("methods are called with a dot or with a colon", function()
   check.notes "1 2; colon; dot"
 end)
 
-test("misuse is refused, with what was wrong", function()
+test("misuse is an error that says what was wrong", function()
   local loop <close> = eventloop.new()
   for _, method in ipairs { "setTimeout", "setInterval" } do
     local set = loop[method]
@@ -888,7 +875,7 @@ end)
 
 -- --- How it stands -------------------------------------------------------------------------------
 
-test("a state tells apart what was never run, runs, was stopped, ran dry, failed, and is disposed", function()
+test("the state of a loop is new, running, stopped, dry, failed or disposed", function()
   local loop = eventloop()
   note(loop.state())
   loop.setTimeout(1, function() note(loop.state()) end)
@@ -899,7 +886,7 @@ test("a state tells apart what was never run, runs, was stopped, ran dry, failed
   loop.runLoop()
   note(loop.state())
   cancel()
-  loop.stopLoop() -- it does not run: that changes nothing
+  loop.stopLoop() -- does nothing, because it does not run
   loop.setTimeout(1, error)
   note(pcall(loop.runLoop))
   note(loop.state())
@@ -952,7 +939,7 @@ test("a loop that was never run is left behind, with all that it has", function(
   equal(loop.pending(), 0)
 end)
 
-test("what is set after a run, and what runs on, is left behind", function()
+test("callbacks and tasks that outlast a run are left behind", function()
   local loop = eventloop()
   loop.runLoop()
   equal(left(), "")
@@ -983,7 +970,7 @@ test("a time limit beside the work, and then stopLoop, leaves nothing behind", f
   equal(left(), "")
 end)
 
-test("a loop that runs still tells what it has", function()
+test("a running loop tells what it has", function()
   local loop = eventloop()
   local task = async.run(function()
     loop.setTimeout(100, nothing)

@@ -1,4 +1,4 @@
--- events: who is called, in which order, and what a handler may do.
+-- Events: which handlers are called, in which order, and what a handler may do.
 local check = require "check"
 local test, equal, raises = check.test, check.equal, check.raises
 local async, events = vim.async, vim.events
@@ -35,7 +35,7 @@ test("data are passed as they are, and nil is nil", function()
   events:clear()
 end)
 
-test("an emit goes through those who were there when it began, and are there still", function()
+test("an emit calls the handlers that were registered when it began and still are", function()
   local seen, note = recorder()
   local second
   events:on("s", function()
@@ -131,7 +131,7 @@ test("emitting inside one another's handlers has an end, and one after another h
   events:clear()
 end)
 
-test("list tells who is registered", function()
+test("list names the registered handlers", function()
   local a = events:on({ "y", "x" }, print)
   local b = events:once("z:*", print)
   local words = {}

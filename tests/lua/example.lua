@@ -1,6 +1,7 @@
--- Runs the examples of a document as they are written there.  Each is a script: a task at the top, in which the API has the
--- name that the document uses (`vim`, `niri`: what the program mounts it as), `print` makes a note, and the names that the
--- example leaves undefined are what the test supplies.
+-- The fixture that runs the examples of a document, word for word.  Each example is a script, a
+-- task without a parent.  The API has the name that the document uses (`vim`, `niri`: the program
+-- mounts it so), `print` makes a note, and the test supplies the names that the example leaves
+-- undefined.
 --
 --   local run = example.start([[ ...the example's own lines... ]], { worker_function = ... })
 --   run.script      the task of the script
@@ -31,7 +32,7 @@ function example.time_is(ms, what)
   end
 end
 
--- A table in front of another, some of whose functions note what they return.
+-- A proxy for a table; some of its functions note what they return.
 local function recording(from, functions)
   local front = {}
   for name, list in pairs(functions) do
@@ -44,7 +45,7 @@ local function recording(from, functions)
   return setmetatable(front, { __index = from })
 end
 
--- A task takes its place in the list before it starts: its children come after it.
+-- A task takes its position in the list before it starts, so that its children come after it.
 local function recording_run(from, tasks)
   local run = from.run
   from.run = function(...)
@@ -81,20 +82,20 @@ function example.start(source, supplied, after)
   return run
 end
 
--- Starts it, and waits until all that it has started is done; it ends well.
+-- Starts the example and waits until everything that it has started is done.  It must succeed.
 function example.run(source, supplied, after)
   local run = example.start(source, supplied, after)
   run.script:wait()
   return run
 end
 
--- The same, but it fails, with an error in which these words are; answers that, too.
+-- Starts an example that must fail with an error that contains these words; returns that, too.
 function example.fails(words, source, supplied, after)
   local run = example.start(source, supplied, after)
   return run, check.raises(words, run.script.wait, run.script)
 end
 
--- How the tasks have ended, in order of their making: "done", "closed", or "failed".
+-- How the tasks have ended, in the order in which they were made: "done", "closed", or "failed".
 function example.outcomes(run)
   local words = {}
   for i, task in ipairs(run.tasks) do
@@ -106,6 +107,28 @@ function example.outcomes(run)
     end
   end
   return table.concat(words, " ")
+end
+
+-- A function that sleeps for `ms`.  Counts how many calls are under way, and the most at once.
+function example.busy(ms)
+  local self = { now = 0, most = 0, began = {}, ended = 0 }
+  self.fn = function(item)
+    self.now = self.now + 1
+    self.most = math.max(self.most, self.now)
+    self.began[#self.began + 1] = item
+    orrery.async.sleep(ms)
+    self.now = self.now - 1
+    self.ended = self.ended + 1
+  end
+  return self
+end
+
+-- The list is 1, 2, 3 ... count.
+function example.in_order(list, count)
+  check.equal(#list, count)
+  for i = 1, count do
+    check.equal(list[i], i, "the order")
+  end
 end
 
 return example

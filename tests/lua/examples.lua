@@ -1,6 +1,7 @@
--- The examples of the document on structured concurrency, as they are written there, in its order: the guarantees,
--- tasks and how they execute.  The others are in examples_errors.lua, examples_resources.lua and examples_patterns.lua.
--- Where the document is wrong about what happens, the test says what does.
+-- The examples of the document on structured concurrency, word for word and in its order: the
+-- guarantees, tasks and how they execute.  The others are in examples_errors.lua,
+-- examples_resources.lua and examples_patterns.lua.  Where the document is wrong, the test says
+-- what really happens.
 
 local check = require "check"
 local example = require "example"
@@ -161,7 +162,7 @@ local main = vim.async.run(function()
 end)
 ]]
 
-test("whoever awaits a task does not become its parent", function()
+test("a task that awaits another does not become its parent", function()
   local run = example.start(where_it_is_created, nil, "keep(t1, main)")
   local t1, main = run.kept[1], run.kept[2]
   main:close()

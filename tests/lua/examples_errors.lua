@@ -1,5 +1,5 @@
--- The examples of the document on structured concurrency, as they are written there, in its order: errors and
--- cancellation.  Where the document is wrong about what happens, the test says what does.
+-- The examples of the document on structured concurrency, word for word and in its order: errors
+-- and cancellation.  Where the document is wrong, the test says what really happens.
 
 local check = require "check"
 local example = require "example"
@@ -407,7 +407,7 @@ test("close goes down the whole tree at once", function()
   time_is(0)
 end)
 
-test("a tree that is not closed fails nobody and waits for its endless children", function()
+test("a tree that is not closed waits for its endless children", function()
   local source, count = whole_tree:gsub("parent:close%(%)[^\n]*", "")
   equal(count, 1)
   local run = example.start(source)
@@ -439,7 +439,7 @@ local function resource_of(name)
   }
 end
 
-test("a wait that nobody protects ends a closed task before its loop can look", function()
+test("an unprotected wait ends a closed task before its loop can check", function()
   local run = example.start(is_closing, {
     acquire_resource = function()
       return resource_of "it"

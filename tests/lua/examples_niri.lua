@@ -1,6 +1,6 @@
--- The examples of the two documents on runtimes, as they are written there: the one on an asynchronous runtime for a
--- compositor, in its order, and the one on private event loops, which shows its examples in its sentences.  Where they are
--- wrong about what happens, the test says what does.
+-- The examples of the two documents on runtimes, word for word: the one on an asynchronous runtime
+-- for a compositor, in its order, and the one on private event loops, whose examples are in its
+-- sentences.  Where they are wrong, the test says what really happens.
 
 local check = require "check"
 local example = require "example"
@@ -9,7 +9,7 @@ local async, events, eventloop, loop = orrery.async, orrery.events, orrery.event
 local test, equal, note = check.test, check.equal, check.note
 local time_is = example.time_is
 
--- Handlers that an example has registered, and does not take away.
+-- Handlers that an example has registered and does not remove.
 local function with_events(name, fn)
   test(name, function()
     local _ <close> = setmetatable({}, {
@@ -30,7 +30,7 @@ niri.events:on("window:open", function(ev)
 end)
 ]]
 
--- How the host goes on, and ends it, is tested from the host's side.
+-- How the host goes on and ends the script is tested in C.
 with_events("a handler that never returns can be registered, and is called by its event alone", function()
   example.run(freezes)
   equal(#events:list "window:open", 1)
@@ -93,7 +93,7 @@ niri.schedule(function()
 end)
 ]]
 
-test("what is scheduled runs in the next turn", function()
+test("a scheduled callback runs in the next turn", function()
   example.start(scheduled)
   check.notes ""
   async.sleep(1)
@@ -143,7 +143,7 @@ niri.schedule(function()
 end)
 ]]
 
-test("callbacks run in order, and what they schedule comes after all that was there, in a later turn", function()
+test("callbacks run in order, and callbacks that they schedule run in a later turn", function()
   example.start(from_a_flush)
   async.sleep(1)
   check.notes "outer; outer goes on; beside; inner"
@@ -185,7 +185,7 @@ end)
 local now = niri.loop.now()  -- Monotonic time in milliseconds
 ]]
 
-test("a timer that is stopped and closed at once does not fire; one that repeats goes on until it is closed", function()
+test("a stopped and closed timer does not fire, and a repeating timer runs until it is closed", function()
   local run = example.run(timers, nil, "keep(now)")
   equal(run.kept[1], loop.now())
   equal(run.made[1]:is_closing(), true)
@@ -287,7 +287,7 @@ local a_flag = [[
     end)
 ]]
 
-test("a flag is set by what was scheduled, and not before", function()
+test("a scheduled callback sets a flag, and not before its turn", function()
   local run = example.start(a_flag, nil, "keep(_ENV)")
   local env = run.kept[1]
   equal(env.__scheduled, false)
@@ -406,7 +406,7 @@ end)
 
 -- --- Private loops -------------------------------------------------------------------------------
 
--- What the document takes from elsewhere, made of tasks.
+-- Functions that the document takes from elsewhere, made of tasks.
 local parallel = {}
 
 local function start_all(functions)
@@ -496,7 +496,7 @@ with_events("a sleep inside a handler stops neither timers nor other events, her
   outer.dispose()
 end)
 
--- The library of the document: it takes a factory, and asks again and again until there is an answer.
+-- The library of the document: it takes a factory, and polls until there is an answer.
 local a_library = [[
 local function pollMessage(eventloop, http, interval, tries)
   local loop = eventloop()
@@ -651,7 +651,7 @@ local cancelled_worker = [[
 worker:cancel()
 ]]
 
--- Not as the document has it, where the worker would compute to its end: it is stopped.
+-- Unlike in the document, where the worker would compute to its end, the worker is stopped.
 test("a worker that is cancelled never calls back, and is stopped", function()
   example.run(first_worker .. cancelled_worker)
   until_workers_rest()
@@ -666,13 +666,13 @@ worker:run(args, { callback = function(r) print "called" end })
 worker:cancel()  -- Callback cleaned up, result ignored if/when worker completes
 ]]
 
-test("cancelling ends what would never have completed", function()
+test("cancelling ends a job that would never complete", function()
   example.run(endless_worker, { args = { 1 } })
   until_workers_rest()
   check.notes ""
 end)
 
-test("what a worker can be sent, and what not", function()
+test("a worker can be sent plain values only", function()
   local echo = orrery.worker.new "return ..."
   for _, value in ipairs { true, false, 1, -1.5, "text", { 1, 2, 3 }, { x = { y = 1 } } } do
     equal(type(echo:call(value)), type(value))
@@ -686,7 +686,7 @@ test("what a worker can be sent, and what not", function()
   check.raises("args.x", echo.call, echo, { x = io.stdout })
 end)
 
--- The unit test's.
+-- The example of the unit test.
 test("a worker has a state of its own", function()
   equal(orrery.worker.new("return 1 + 1"):call(), 2)
 end)
@@ -704,7 +704,8 @@ niri.worker.new([=[
 })
 ]]
 
--- The document leaves open where a worker, whose state is its own, has the function from: it is registered for workers.
+-- The document does not say how a worker, which has its own state, gets the function.  Here it is
+-- registered for workers.
 test("heavy computation moves to a worker, by a function that was registered for workers", function()
   orrery.worker.register("expensive_computation", [[
     return function(data)

@@ -1,36 +1,15 @@
--- The examples of the document on structured concurrency, as they are written there, in its order: the patterns at its
--- end.  Where the document is wrong about what happens, the test says what does.
+-- The examples of the document on structured concurrency, word for word and in its order: the
+-- patterns at its end.  Where the document is wrong, the test says what really happens.
 
 local check = require "check"
 local example = require "example"
 local async = require("orrery").async
 local test, equal, note = check.test, check.equal, check.note
-local time_is = example.time_is
+local time_is, busy, in_order = example.time_is, example.busy, example.in_order
 
 local function noting(word)
   return function(...)
     note(word, ...)
-  end
-end
-
--- Takes so long, and knows how many of it were under way at once, at most.
-local function busy(ms)
-  local self = { now = 0, most = 0, began = {}, ended = 0 }
-  self.fn = function(item)
-    self.now = self.now + 1
-    self.most = math.max(self.most, self.now)
-    self.began[#self.began + 1] = item
-    async.sleep(ms)
-    self.now = self.now - 1
-    self.ended = self.ended + 1
-  end
-  return self
-end
-
-local function in_order(list, count)
-  equal(#list, count)
-  for i = 1, count do
-    equal(list[i], i, "the order")
   end
 end
 

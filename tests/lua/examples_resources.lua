@@ -1,33 +1,12 @@
--- The examples of the document on structured concurrency, as they are written there, in its order: resources and
--- synchronization.  Where the document is wrong about what happens, the test says what does.
+-- The examples of the document on structured concurrency, word for word and in its order: resources
+-- and synchronization.  Where the document is wrong, the test says what really happens.
 
 local check = require "check"
 local example = require "example"
 local async = require("orrery").async
 local loop = require("orrery").loop
 local test, equal, note = check.test, check.equal, check.note
-local time_is = example.time_is
-
--- Takes so long, and knows how many of it were under way at once, at most.
-local function busy(ms)
-  local self = { now = 0, most = 0, began = {}, ended = 0 }
-  self.fn = function(item)
-    self.now = self.now + 1
-    self.most = math.max(self.most, self.now)
-    self.began[#self.began + 1] = item
-    async.sleep(ms)
-    self.now = self.now - 1
-    self.ended = self.ended + 1
-  end
-  return self
-end
-
-local function in_order(list, count)
-  equal(#list, count)
-  for i = 1, count do
-    equal(list[i], i, "the order")
-  end
-end
+local time_is, busy, in_order = example.time_is, example.busy, example.in_order
 
 -- --- Resource management -------------------------------------------------------------------------
 
@@ -134,7 +113,7 @@ vim.async.run(function()
 end)
 ]]
 
--- An `io` whose `open` opens a file of ours, whatever its name.
+-- An `io` whose `open` opens a file of the test, for any name.
 local function files()
   local name = os.tmpname()
   local out = assert(io.open(name, "w"))
@@ -468,7 +447,7 @@ test("callbacks that complete at once do not grow the stack", function()
   end
 end)
 
-test("a task that nobody holds can be collected when it is done", function()
+test("a done task without references can be collected", function()
   local held = setmetatable({}, { __mode = "v" })
   held[1] = async.run(function()
     async.sleep(1)

@@ -1,11 +1,11 @@
--- A failure comes before everything else: whoever is to hear of it goes on before siblings that are ready.
+-- A failure comes first: the task that is told of it goes on before ready siblings.
 
 local check = require "check"
 local async = require("orrery").async
 local test, equal, note, notes = check.test, check.equal, check.note, check.notes
 local run, sleep = async.run, async.sleep
 
--- Six children that are ready at the same time, of which the third fails.
+-- Six children that are ready at the same time; the third fails.
 local function siblings(count, failing)
   local tasks = {}
   for i = 1, count or 6 do
@@ -18,7 +18,7 @@ local function siblings(count, failing)
   return tasks
 end
 
--- What the parent waits in while they fail.
+-- The ways in which the parent waits while they fail.
 local waits = {
   sleep = function() sleep(5) end,
   ["sleep that ends at the same time"] = function() sleep(1) end,
@@ -60,7 +60,7 @@ test("the parent of a deep failure hears of it before its other children run", f
       error("E", 0)
     end
     run(deep, levels - 1)
-    run(sleep, 100) -- is to be cancelled before the failure goes up
+    run(sleep, 100) -- must be cancelled before the failure goes up
     if levels % 2 == 0 then sleep(100) end
   end
   local ok, err = async.pawait(run({ detached = true }, function()
@@ -74,7 +74,7 @@ test("the parent of a deep failure hears of it before its other children run", f
   notes "1; 2"
 end)
 
-test("a failure goes through those who await it before others run", function()
+test("a failure passes through awaiting tasks before other tasks run", function()
   local ok, err = async.pawait(run({ detached = true }, function()
     local fails = run(function() sleep(1) error("E", 0) end)
     run(function()
@@ -112,7 +112,8 @@ test("of several failures each is told in its turn", function()
   notes "E1; 1; E2; 2; E3; 3; E4; 4"
 end)
 
--- Four children that an event wakes; what they were granted stands, also when they are cancelled meanwhile.
+-- Four children that an event wakes.  What they were granted stays, even if they are cancelled
+-- meanwhile.
 local function woken(options, wait)
   return run({ detached = true }, function()
     local started = async.event()
@@ -140,7 +141,7 @@ test("fair siblings do not run on before the parent is told either", function()
   notes "1; E; 3; 4"
 end)
 
-test("what was granted before the failure stands, and is picked up first", function()
+test("a grant that came before the failure stays, and is picked up first", function()
   local queue = async.queue()
   async.await(run(function()
     run(function() sleep(1) queue:put "item" error("E", 0) end)

@@ -1,12 +1,13 @@
--- A program that does at random whatever scripts do, and tells of each step, for hosts that must see the same of it.  It gets the
--- API, note(), ask(), which the host answers when it likes, and a seed.
+-- A program that does at random everything that scripts do, and notes each step, for hosts that
+-- must all see the same.  Its arguments are the API, note(), ask(), which the host answers when it
+-- likes, and a seed.
 
 local game, note, ask, seed = ...
 local async, loop, events, schedule = game.async, game.loop, game.events, game.schedule
 local format = string.format
 
 local began = loop.now()
-local left = 300 -- acts
+local left = 300 -- actions
 local serial = 0
 local queue, event = async.queue(), async.event()
 local act
@@ -20,7 +21,7 @@ local function say(what, value)
   note(format("%s %s @%.3f", what, value, loop.now() - began))
 end
 
--- Zero, a part of a millisecond, or some.
+-- Zero, a part of a millisecond, or some milliseconds.
 local function span()
   local kind = pick(4)
   return kind == 1 and 0 or kind == 2 and pick(1000) / 1000 or pick(20)
@@ -150,7 +151,7 @@ function act()
   acts[which](id)
 end
 
--- For the host: does something now, outside any task, which it cannot wait for.
+-- For the host: does something now, outside of tasks, where it cannot wait.
 function game.poke(value)
   say("poked", value)
   event:set()

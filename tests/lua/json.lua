@@ -64,7 +64,7 @@ check.test("strings are UTF-8, escaped where they must be", function()
   check.raises("value", json.encode, { ["\xff"] = 1 })
 end)
 
-check.test("what JSON has no word for is refused by path", function()
+check.test("a value that JSON cannot express is refused with its path", function()
   check.raises("value.a[1]: NaN cannot be written as JSON", json.encode, { a = { 0 / 0 } })
   check.raises("value: an infinity cannot", json.encode, 1 / 0)
   check.raises("value.f: a function cannot be written as JSON", json.encode, { f = print })

@@ -1,6 +1,7 @@
--- What is copied, written and read in steps, suspended by chance between them.  Part of test_paced.c, which gives
--- set_pauses(one_in, steps): after so many steps, one in so many questions is answered with a suspension.
--- Gets the API; answers how many cases there were.
+-- Values that are copied, written and read in steps, and suspended at random between them.  Part of
+-- test_long_calls.c, which gives set_pauses(one_in, steps): after `steps` steps there is a
+-- question, and one in `one_in` questions is answered with a suspension.  Gets the API; returns the
+-- number of cases.
 
 local game, set_pauses, seed = ...
 local values, json, worker = game.values, game.json, game.worker
@@ -11,7 +12,7 @@ math.randomseed(seed)
 local function random_string()
   local kind = random(12)
   if kind == 1 and random(4) == 1 then
-    return ("é\n\"x"):rep(random(1500)) -- longer than what is written at once
+    return ("é\n\"x"):rep(random(1500)) -- longer than what is written in one step
   elseif kind == 2 and random(4) == 1 then
     return ("plain text "):rep(random(800))
   end
@@ -28,8 +29,8 @@ local function random_scalar()
     or kind == 4 and (random(2) == 1) or random_string()
 end
 
--- Of what JSON can say, so that one value is good for all ways.
-local left -- to be made
+-- Only what JSON can express, so that one value fits all formats.
+local left -- how many more values to make
 local function random_value(depth, known)
   local kind = (depth > 5 or left < 0) and 1 or depth == 0 and random(5, 8) or random(8)
   left = left - 1
@@ -96,7 +97,7 @@ for round = 1, 60 do
   left = 300
   check(random_value(0, {}), round % 3, random(1, 60))
 end
-for _ = 1, 5 do -- on the other thread questions are answered, too
+for _ = 1, 5 do -- questions are answered on the other thread, too
   left = 100
   local value = random_value(0, {})
   local list = {}

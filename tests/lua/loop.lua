@@ -1,24 +1,13 @@
--- Timers.  Repeats that come late, and callbacks that fail, are tested in C, where the clock can be moved, and failures counted.
+-- Timers.  Late repeats and failing callbacks are tested in C, where the clock can be moved and
+-- failures counted.
 
 local check = require "check"
 local orrery = require "orrery"
 local async, loop = orrery.async, orrery.loop
 local test, equal, note, raises = check.test, check.equal, check.note, check.raises
+local noting, noting_time = check.noting, check.noting_time
 
 local function nothing() end
-
-local function noting(...)
-  local words = table.pack(...)
-  return function()
-    note(table.unpack(words, 1, words.n))
-  end
-end
-
-local function noting_time(word)
-  return function(...)
-    note(word, check.elapsed(), ...)
-  end
-end
 
 -- --- Starting ------------------------------------------------------------------------------------
 
@@ -92,7 +81,7 @@ test("fractions of milliseconds count, to the nanosecond", function()
   check.notes "1; 250000; 1001000; 4350000"
 end)
 
-test("a callback may wait, and is a task of its own that belongs to nobody", function()
+test("a callback may wait, and is a task without a parent", function()
   local task = async.run(function()
     loop.set_timeout(10, function()
       async.sleep(10)
@@ -131,7 +120,7 @@ test("a timer goes on when its handle is collected", function()
   check.notes "tick 1; once 10; tick 2; tick 3; tick 4"
 end)
 
-test("a timer that is not started, and that nobody holds, is collected", function()
+test("a timer that is neither started nor referenced is collected", function()
   local held = setmetatable({}, { __mode = "v" })
   held[1] = loop.new_timer()
   held[2] = loop.new_timer():start(10, 10, nothing):stop()
@@ -191,7 +180,7 @@ test("a timer closed by another's callback at the same time does not fire", func
   check.notes ""
 end)
 
-test("a timer stopped or started anew by another's callback at the same time does not fire", function()
+test("a timer that another callback of the same turn stops or restarts does not fire", function()
   local stopped, restarted, again = loop.new_timer(), loop.new_timer(), loop.new_timer()
   loop.new_timer():start(10, 0, function()
     stopped:stop()
@@ -231,7 +220,7 @@ test("a repeating timer is stopped by its own callback", function()
   check.notes "10"
 end)
 
-test("again starts a timer anew, one repeat from now, with its callback", function()
+test("again restarts a timer with its callback, one repeat from now", function()
   local timer = loop.new_timer()
   timer:start(10, 20, noting_time "tick")
   async.sleep(5)
@@ -246,7 +235,7 @@ test("again starts a timer anew, one repeat from now, with its callback", functi
   check.notes "tick 25; tick 85"
 end)
 
-test("again puts off what is to happen after a time of quiet", function()
+test("again delays a callback until there has been a pause", function()
   local timer = loop.new_timer()
   timer:start(20, 20, function()
     note(check.elapsed())
@@ -352,7 +341,7 @@ test("set_timeout answers a timer that can be closed first", function()
   check.notes ""
 end)
 
-test("what set_timeout holds can be collected when it has called back", function()
+test("the callback of set_timeout can be collected after its call", function()
   local held = setmetatable({}, { __mode = "k" })
   do
     local function callback() end
@@ -433,7 +422,7 @@ test("times that are none are refused by timers, which name the argument", funct
   raises("orrery.timer expected", timer.start, {}, 1, 1, nothing)
 end)
 
-test("times that are none are refused by the short forms, and so is what is no function", function()
+test("set_timeout and set_interval refuse invalid times and callbacks", function()
   local function defer(ms, fn)
     loop.defer(fn, ms)
   end
@@ -467,7 +456,7 @@ test("the longest time is not too long", function()
   check.notes ""
 end)
 
-test("statistics tell what became of timers", function()
+test("statistics count timers", function()
   local before = orrery.runtime.stats()
   local function expect(...)
     local names = { "pending", "fired", "cancelled", "rearmed", "migrated", "dropped" }
@@ -487,7 +476,7 @@ test("statistics tell what became of timers", function()
   again:set_repeat(5)
   expect(1, 4, 0, 3, 0, 0)
   again:stop()
-  again:stop() -- which does nothing
+  again:stop() -- does nothing
   expect(0, 4, 1, 3, 0, 0)
   once:start(10, 0, nothing)
   once:close()

@@ -1,5 +1,6 @@
--- Ordinary programs, of every kind of instruction that Lua has, which must come to the same however often they are interrupted.
--- Returns a list of { name, function }: each answers a string, and needs nothing but Lua.
+-- Ordinary programs with every kind of instruction of Lua.  Interruptions must not change their
+-- results.  Returns a list of { name, function }: each function returns a string, and needs nothing
+-- but Lua.
 local programs = {}
 
 local function add(name, fn)

@@ -1,4 +1,5 @@
--- Cases for test_pattern.c, which gives the functions under test and those that steer the budget; `string` has Lua's.
+-- Cases for test_pattern.c, which gives the functions under test and those that control the budget;
+-- `string` has Lua's own functions.
 local ours, set_pauses, get_pauses, set_ending = ...
 local stock = string
 local random, pack, unpack, concat = math.random, table.pack, table.unpack, table.concat
@@ -7,7 +8,7 @@ local cases = {}
 
 -- --- Running -------------------------------------------------------------------------------------
 
--- Calls a function in a coroutine that is resumed until it has ended.
+-- Calls a function in a coroutine, and resumes that until it has ended.
 local function through_pauses(f, ...)
    local co = coroutine.create(f)
    local results = pack(coroutine.resume(co, ...))
@@ -17,7 +18,7 @@ local function through_pauses(f, ...)
    return results
 end
 
--- All matches, at most so many.
+-- All matches, up to a limit.
 local function all(gmatch, ...)
    local found, next_match = {}, gmatch(...)
    for _ = 1, 200 do
@@ -67,7 +68,7 @@ local function run(functions, name, ...)
    return functions[name](...)
 end
 
--- Compares one call; `prepare` makes the arguments anew for each.
+-- Compares one call; `prepare` makes new arguments for each side.
 local function compare(name, paused, arguments, mine)
    local theirs = pack(pcall(run, stock, name, unpack(arguments, 1, arguments.n)))
    mine = mine or arguments
@@ -113,7 +114,7 @@ local function random_item(alphabet)
    return random(4) > 1 and c:find "^[%p]" and "%" .. c or c
 end
 
--- Few repetitions in one, since each may multiply the time.
+-- Few repetitions in one pattern, because each may multiply the time.
 local function random_pattern(alphabet)
    local pattern, open, repeated = {}, 0, 0
    if random(6) == 1 then
@@ -150,7 +151,8 @@ end
 local replacements = { "", "x", "%0", "<%1>", "%1%2", "%%", "%", "%a", "long %0 text %0 and more", "a\0b", "%2", "%9", "x%", 7, -1.5 }
 local values = { "v", "", false, 12, 1.5, "%1", "longer than it was" }
 
--- What gsub replaces by: the same value for both, or two that behave the same; ours may yield.
+-- Replacements for gsub: the same value for both sides, or two that behave the same; ours may
+-- yield.
 local function random_replacement(may_yield)
    local kind = random(6)
    if kind <= 2 then
@@ -239,7 +241,8 @@ function cases.random_paused(count, seed)
    assert(get_pauses() > count / 4)
 end
 
--- Subjects of thousands of characters, with the usual number of steps between questions and with fewer.
+-- Subjects of thousands of characters, with the usual number of steps between questions and with
+-- fewer.
 local long_patterns = { ".*", ".-b", "(.*)c", "(.-)c(.*)", "a*", "[ab]*c", "%a+", "(%a+) (%a+)", "%b()", "()b()", "x", ".*x", ".-x", "ab",
    "[^b]+", "%f[%w]%w+", "(a*)b%1", "^.-c$", "c$", "b?c?$", "%w+%s*$", "", "a-b" }
 function cases.long(count, seed)
@@ -253,7 +256,7 @@ function cases.long(count, seed)
       end
       local subject, pattern = concat(parts), one_of(long_patterns)
       if pattern:find "[*-]" and #subject > 2500 then
-         subject = subject:sub(1, 2500) -- quadratic, some
+         subject = subject:sub(1, 2500) -- some cases take quadratic time
       end
       compare("find", true, pack(subject, pattern))
       compare("match", true, pack(subject, pattern, random(#subject)))
@@ -316,7 +319,7 @@ function cases.by_hand()
    returns(pack("aaa", ""), match, "aaa", "^(.*)(a-)$")
    returns(pack(nil), match, "aaa", "^.-$b")
    returns(pack "a$a", match, "xa$a", "a$a")
-   returns(pack "**", match, "a**+", "*+") -- with nothing before it, the star is a character
+   returns(pack "**", match, "a**+", "*+") -- a star with nothing before it is a plain character
    -- Sets.
    returns(pack "]", match, "a]", "[]]")
    returns(pack "a", match, "]a", "[^]]")
@@ -339,7 +342,7 @@ function cases.by_hand()
    returns(pack(5, 7), find, "the FOX", "%f[%u]%u+")
    returns(pack(4, 3), find, "abc", "%f[\0]")
    returns(pack(" [THE] (quick) [fox]", 2), gsub, " THE (quick) fox", "%f[^ ][%w]+", "[%0]")
-   -- gsub: what is replaced, how often, and what by.
+   -- gsub: what is replaced, how often, and by what.
    returns(pack("-a-b-", 3), gsub, "ab", "", "-")
    returns(pack("-a-", 2), gsub, "ab", "b*", "-")
    returns(pack("xbxb", 1), gsub, "abxb", "^a", "x")
@@ -359,10 +362,10 @@ function cases.by_hand()
    end
    assert(concat(words, " ") == "one4 two8 three15")
    returns(pack(3, 1, "|", 2, "|", 3, "|"), function() return 3, select(2, all(gmatch, "ab", "()")) end)
-   returns(pack(2, "^a", "|"), all, gmatch, "a^a", "^a") -- no anchor there
+   returns(pack(2, "^a", "|"), all, gmatch, "a^a", "^a") -- gmatch has no anchor
    returns(pack(2, "b", "|"), all, gmatch, "abab", "b", 3)
    returns(pack(0), all, gmatch, "ab", "b?", 4)
-   -- What is wrong with a pattern is said when the match gets there.
+   -- An error in a pattern is raised when the match reaches it.
    for _, malformed in ipairs {
       { "malformed pattern (ends with '%')", "a", "a%" },
       { "malformed pattern (missing ']')", "a", "[a" },
@@ -393,7 +396,7 @@ function cases.by_hand()
    assert(select("#", match(("x"):rep(32), ("(x)"):rep(32))) == 32)
 end
 
--- The function's name is in the message, so both are called by the same.
+-- The function's name is in the message, so both are called by the same name.
 function cases.arguments()
    local calls = {
       function(s) return s.find() end,
@@ -463,7 +466,8 @@ function cases.callbacks()
       end
    end
    assert(concat(yields) == "abcyz")
-   -- One inside another, with a result longer than what needs no memory, and errors from inside.
+   -- Nested calls, with a result that is too long for the buffer on the stack, and errors from
+   -- inside.
    local outer = through_pauses(ours.gsub, ("ab "):rep(300), "%w+", function(word)
       coroutine.yield()
       local inner = ours.gsub(word, ".", function(c)
@@ -496,7 +500,7 @@ function cases.depth()
    assert(ours.match(("a"):rep(199000), ("a?"):rep(199000)))
 end
 
--- A match that would take ages asks, and is ended.
+-- A match that would take too long asks the budget, and is ended.
 function cases.ended()
    set_pauses(0)
    set_ending(true)
@@ -531,7 +535,8 @@ function cases.shared_iterator()
    assert(next_word() == "two")
 end
 
--- Whatever is put in the place of a value that a paused call needs, it ends with an error or a result.
+-- A paused call needs some values.  Whatever replaces one of them, the call ends with an error or a
+-- result.
 function cases.tampering()
    for slot = 1, 8 do
       for _, call in ipairs {
@@ -568,7 +573,7 @@ function cases.tampering()
    end
 end
 
--- Each is tried with every allocation failing in turn.
+-- Each case runs with every allocation failing in turn.
 cases.memory = {
    function() ours.find("key = value", "(%w+)%s*=%s*(%w+)") end,
    function() ours.match(("a"):rep(30), ("a?"):rep(30) .. "(b*)") end,

@@ -1,4 +1,4 @@
--- What would break memory, were it not refused or survived.  Each test is one that a script can write.
+-- Code that would corrupt memory if it were not refused or survived.  Every script can write it.
 
 local check = require "check"
 local orrery = require "orrery"
@@ -106,7 +106,7 @@ test("the coroutine of a task that is over is not the next task's, to be resumed
   equal(ran, 2)
 end)
 
-test("the coroutine of a task that is over keeps its results, whatever is done to it", function()
+test("the coroutine of a task that has ended keeps its results", function()
   local mine
   local task = async.run(function() mine = coroutine.running() return "a", "b", "c" end)
   pcall(coroutine.close, mine)
@@ -133,7 +133,7 @@ test("tasks started inside one another where none can wait end with an error, no
   check.truthy(deepest > 1)
 end)
 
-test("a task that was refused for want of depth is nobody's child", function()
+test("a task that was refused because of its depth has no parent", function()
   local refused
   local function nest(n)
     if n > 0 then

@@ -1,4 +1,5 @@
--- What library functions answer, as text: run in a plain Lua and in an untrusted isolate, it must be the same.  Gets a seed.
+-- The results of library functions as text: a plain Lua and an untrusted isolate must give the
+-- same. Gets a seed.
 
 local seed = ...
 local lines = {}
@@ -31,7 +32,7 @@ local function record(what, ...)
   lines[#lines + 1] = what .. " " .. table.concat(values, " ")
 end
 
--- Called by name from a line of Lua, by pcall, and through a local: messages tell these apart.
+-- Called by name from a line of Lua, by pcall, and through a local: messages distinguish these.
 local function try(what, fn, ...)
   record(what, pcall(fn, ...))
 end
@@ -66,7 +67,7 @@ local function numbers(n)
   return t
 end
 
--- Small ones, with whatever arguments.
+-- Small functions, with any arguments.
 local cheap = { { "insert", 3 }, { "remove", 2 }, { "concat", 4 }, { "unpack", 3 } }
 for _ = 1, 3000 do
   local name, count = table.unpack(cheap[random(#cheap)])
@@ -140,7 +141,7 @@ try("sort", table.sort, setmetatable({}, { __len = function() return 1e15 end })
 try("sort", table.sort, setmetatable({}, { __len = function() return "x" end }))
 try("sort", table.sort, setmetatable({}, { __len = function() return 2.5 end }))
 
--- Large ones.
+-- Large arguments.
 local many = {}
 for i = 1, 100000 do
   many[i] = i
@@ -238,7 +239,7 @@ try("load", load, {})
 record("load", load(function() return true end) == nil, pcall(load("error('here')", "@file.lua")))
 record("load", load(12, "=n"))
 
--- Where an error is, and what the function is called there.
+-- The position in an error, and the function's name there.
 local f = table.insert
 try("place", function() table.insert(proxy {}, 5, 1) end)
 try("place", function() f(proxy {}, 5, 1) end)

@@ -1,4 +1,4 @@
--- schedule: when, in which order, how many, and what becomes of errors.
+-- schedule: when callbacks run, in which order, how many, and what happens to errors.
 local check = require "check"
 local test, equal, raises = check.test, check.equal, check.raises
 local async, schedule = vim.async, vim.schedule
@@ -27,7 +27,7 @@ test("callbacks run in the order in which they were scheduled, at most 16 a turn
   for i = 1, 40 do equal(seen[i], i) end
 end)
 
-test("a callback's handle that a script keeps is that callback's, whatever runs later", function()
+test("a kept handle of a callback never refers to a later callback", function()
   local handles = {}
   local function keep(result)
     local number = #handles + 1
@@ -53,7 +53,7 @@ test("a callback's handle that a script keeps is that callback's, whatever runs 
   check.truthy(handles[1] ~= handles[2] and handles[2] ~= handles[3])
 end)
 
-test("what a callback leaves, a coroutine or a hook, the next one does not find", function()
+test("a callback does not see the coroutine or the hook of an earlier one", function()
   local seen = {}
   local function run(fn)
     schedule(fn)
@@ -85,7 +85,7 @@ test("callbacks that wait, fail, have children or are over at once take one anot
   equal(done, 40)
 end)
 
-test("one that is scheduled by another comes a turn later, always", function()
+test("a callback that a callback schedules runs a turn later", function()
   local seen = {}
   schedule(function()
     seen[#seen + 1] = "a"
@@ -140,7 +140,7 @@ test("nothing that is scheduled begins while a slice of another task is only sus
   end
 end)
 
-test("a thousand wait, and no more; those cancelled make room", function()
+test("at most a thousand callbacks are pending, and cancelled ones make room", function()
   local handles, ran = {}, 0
   for i = 1, 1000 do
     handles[i] = schedule(function() ran = ran + 1 end)
@@ -228,7 +228,7 @@ for name, wait in pairs(waits) do
   end)
 end
 
-test("a task that is closed does not wait for what is scheduled", function()
+test("a closed task does not wait for its scheduled callbacks", function()
   local task = async.run(function()
     schedule(function() end)
     async.checkpoint()
@@ -238,7 +238,7 @@ test("a task that is closed does not wait for what is scheduled", function()
   async.checkpoint()
 end)
 
-test("testing.flush runs all that is scheduled, and says how many, but not what that schedules", function()
+test("testing.flush runs the callbacks that are pending now and returns how many", function()
   local testing = require("orrery").testing
   local seen = 0
   for _ = 1, 100 do

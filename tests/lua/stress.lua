@@ -1,4 +1,4 @@
--- Many, deep, at random, and with the collector at work.
+-- Many tasks, deep trees, random actions, and a busy collector.
 
 local check = require "check"
 local async = require("orrery").async
@@ -56,7 +56,7 @@ test("a million tasks sleep at once", function()
   equal(check.elapsed(), 1000)
 end)
 
--- A tree that does all that tasks can do, at random; every task checks what it is promised.
+-- A random tree that does everything that tasks can do; every task checks the guarantees.
 local function random_tree(budget, semaphore, queue, event)
   local living, spent = 0, 0
   local acts
@@ -116,7 +116,8 @@ for _, mode in ipairs { "incremental", "generational" } do
     end
     equal(semaphore:try_acquire(), false)
     collectgarbage "incremental"
-    collectgarbage() -- failures that nobody saw are told when their handles go: these are of this test
+    -- reports the failures of this test now: they are told when their handles are collected
+    collectgarbage()
     async.sleep(1)
     collectgarbage()
     async.sleep(1)
@@ -182,13 +183,13 @@ test("everything is collected when it is done", function()
   check.truthy(work() < before * 1.1 + 100, "memory does not grow")
 end)
 
-test("a task that nobody can reach or wake is closed, with its cleanup", function()
+test("an orphan task is closed and cleans up", function()
   local state = setmetatable({}, { __mode = "v" })
   async.run({ detached = true }, function()
     local cleanup <close> = setmetatable({}, { __close = function() state.closed = check end }) -- luacheck: ignore
     async.event():wait()
   end)
-  for i = 1, 1000 do -- tasks are looked at some at a time
+  for i = 1, 1000 do -- tasks are inspected a few at a time
     if i % 100 == 1 then collectgarbage() end
     async.sleep(1)
   end

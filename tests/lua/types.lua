@@ -1,4 +1,4 @@
--- The types for editors name what is there, all of it, and nothing else.
+-- The type definitions for editors name exactly what the API has.
 
 local check = require "check"
 local orrery = require "orrery"

@@ -1,4 +1,4 @@
--- Values written to strings and read again: the same, by type; or refused, by path.
+-- Values written to strings and read again: equal and of the same type, or refused with their path.
 
 local check = require "check"
 local orrery = require "orrery"
@@ -9,7 +9,7 @@ local function copy(...)
   return values.decode(values.encode(...))
 end
 
--- The same value, of the same type; tables by content.
+-- Equal values of the same type; tables by content.
 local function same(a, b)
   if math.type(a) ~= math.type(b) or type(a) ~= type(b) then
     return false
@@ -30,7 +30,7 @@ local function same(a, b)
   return true
 end
 
-check.test("what is not a table comes back as it was", function()
+check.test("scalars survive the round trip", function()
   for _, value in ipairs { true, false, 0, 1, -1, 127, 128, 255, 256, -128, -129, 32767, 32768, -32768, -32769, 1 << 31,
     -(1 << 31), (1 << 31) - 1, math.maxinteger, math.mininteger, 0.0, -0.0, 0.1, 1e308, 5e-324, 1 / 0, -1 / 0, 0 / 0,
     2.0 ^ 53, "", "text", "\0\255\n", ("x"):rep(40), ("x"):rep(41), ("x"):rep(70000), json.null } do
@@ -68,7 +68,7 @@ check.test("a table that was met twice is one", function()
   local a, b = copy(shared, shared)
   check.truthy(rawequal(a, b), "across values")
   local levels = { {} }
-  for i = 2, 150 do -- would be 2^150 if each was written where it is
+  for i = 2, 150 do -- would be 2^150 if shared tables were written each time
     levels[i] = { levels[i - 1], levels[i - 1] }
   end
   check.truthy(#values.encode(levels[150]) < 10000)
@@ -90,7 +90,7 @@ check.test("a table marked as an array stays so", function()
   check.equal(#result[3], 2)
 end)
 
-check.test("what cannot be copied is named by its path", function()
+check.test("a value that cannot be copied is named by its path", function()
   local refused = {
     ["value: a function cannot be copied"] = print,
     ["value: a coroutine cannot be copied"] = coroutine.create(print),
@@ -127,7 +127,7 @@ check.test("cycles and depths are refused", function()
   check.raises("tables are nested too deep to be copied", values.encode, deep)
 end)
 
-check.test("what is read must be what was written", function()
+check.test("reading refuses anything but what was written", function()
   check.raises("byte 1: the data ends here, expected more bytes", values.decode, "")
   check.raises("byte 1: an unknown version", values.decode, "not such a string")
   check.raises("string expected", values.decode, nil)
@@ -143,7 +143,7 @@ check.test("no form of values runs a script", function()
   check.raises("a table with a metatable", values.encode, { t })
 end)
 
--- Random values: the seed is printed when something differs.
+-- Random values; the seed is printed when something differs.
 local seed = tonumber(os.getenv "ORR_TEST_SEED") or 20261116
 local made
 

@@ -1,11 +1,11 @@
--- Workers: every line of the API, on whichever clock the program runs.  What jobs leave behind is tested in worker_clean.lua,
--- channels in channel.lua.
+-- Workers: every function of the API, on any clock.  worker_clean.lua tests what jobs leave behind,
+-- channel.lua tests channels.
 local check = require "check"
 local orrery = require "orrery"
 local async, loop, worker = orrery.async, orrery.loop, orrery.worker
 local test, equal, raises, truthy, note = check.test, check.equal, check.raises, check.truthy, check.note
 
--- Calls a job whose callback completes a future with all that it is told.
+-- Starts a job whose callback completes a future with everything it is told.
 local function outcome_of(w, ...)
   local future = async.future()
   local arguments = table.pack(...)
@@ -16,14 +16,14 @@ local function outcome_of(w, ...)
   return async.await(future)
 end
 
--- Jobs that are over for whoever waited may still be on their way out of the pool.
+-- A job whose caller has its result may still be on its way out of the pool.
 local function settle(pool)
   while (pool and pool:stats() or worker.stats()).running > 0 do
     async.sleep(1)
   end
 end
 
--- ------------------------------------------------------------------------------------------------------------- new
+-- --- New -----------------------------------------------------------------------------------------
 
 test("a worker is made of a text", function()
   equal(worker.new("return 1 + 1"):call(), 2)
@@ -60,7 +60,7 @@ test("a syntax error is raised when the worker is made, with its line", function
   truthy(err:find("^%[worker .*worker%.lua:%d+%]:1:"), err)
 end)
 
-test("a script that is no script is refused with what was expected", function()
+test("an invalid script is an error that says what was expected", function()
   for _, wrong in ipairs { 5, true, {}, async.event() } do
     raises("worker.new: expected a script (a string of Lua or a function), got " .. type(wrong), worker.new, wrong)
   end
@@ -71,7 +71,7 @@ test("bytes that are not text are refused: a function is given as one", function
   raises("attempt to load a binary chunk", worker.new, string.dump(function() end))
 end)
 
-test("options are checked, and what is wrong is named", function()
+test("options are checked, and the error names the wrong one", function()
   raises("worker.new: unknown option 'nmae'", worker.new, "", { nmae = "x" })
   raises("worker.new: expected a table of options, got string", worker.new, "", "x")
   raises("option timeout: expected milliseconds, at least 0, got -1", worker.new, "", { timeout = -1 })
@@ -83,14 +83,14 @@ test("options are checked, and what is wrong is named", function()
   raises("option name: expected a string, got table", worker.new, "", { name = {} })
 end)
 
-test("what a script is called in messages is its option, or where it was made", function()
+test("messages name a script by its option, or by where it was created", function()
   local err = raises("", function() worker.new("error 'x'", { name = "sums" }):call() end)
   truthy(err:find("^sums:1: x"), err)
   err = raises("", function() worker.new("error 'x'"):call() end)
   truthy(err:find("^%[worker .*worker%.lua:%d+%]:1: x"), err)
 end)
 
--- ------------------------------------------------------------------------------------------------------------ call
+-- --- Call ----------------------------------------------------------------------------------------
 
 test("any number of arguments and results, nils among them and at the ends", function()
   local echo = worker.new "return ..."
@@ -117,7 +117,7 @@ test("values are copied by type", function()
   equal(echo:call { list = { 1, { x = "y" } } }.list[2].x, "y")
 end)
 
-test("what cannot be copied is named by its path, both ways", function()
+test("a value that cannot be copied is named by its path, in both directions", function()
   local echo = worker.new "return ..."
   raises("worker:call: args.items[3].callback: a function cannot be copied", function()
     echo:call { items = { 1, 2, { callback = print } } }
@@ -133,7 +133,7 @@ end)
 test("call waits in a task, and only there", function()
   local w = worker.new "return 1"
   local co = coroutine.wrap(function() return w:call() end)
-  equal(co(), 1) -- in a coroutine of the task's own
+  equal(co(), 1) -- in a coroutine of the task
   raises("worker:call: expected a worker before the colon, got nil", w.call)
   raises("worker:call: expected a worker before the colon, got table", w.call, {})
 end)
@@ -163,7 +163,7 @@ test("an error of the worker is raised in the caller, with the worker's tracebac
   truthy(err:find("job:2: in local 'outer'", 1, true), err)
 end)
 
-test("errors that are not texts arrive as what they are", function()
+test("errors that are not strings arrive unchanged", function()
   local err = raises(nil, function() worker.new("error { code = 7 }"):call() end)
   equal(err.code, 7)
   equal(raises(nil, function() worker.new("error(nil)"):call() end), nil)
@@ -194,7 +194,7 @@ test("a caller is cancelled by its own time-outs, and goes on after them", funct
   equal(w:pending(), 0)
 end)
 
--- ------------------------------------------------------------------------------------------------------------- run
+-- --- Run -----------------------------------------------------------------------------------------
 
 test("run calls back with the results, and answers at once", function()
   local got = outcome_of(worker.new "return 1, nil, ...", "x", nil)
@@ -214,7 +214,7 @@ test("run takes its callback alone, after arguments, or in a table of options", 
   equal(got[2].x, 1)
 end)
 
-test("run without a callback is refused, and so is what is no option", function()
+test("run refuses a missing callback and unknown options", function()
   local w = worker.new ""
   local text = "worker:run: expected a callback, or a table with one, as the last argument, got "
   raises(text .. "nothing", w.run, w)
@@ -235,7 +235,7 @@ test("the callback of a failed job gets nil, the error, and its report", functio
   equal(got[2].code, 3)
 end)
 
-test("the callback may wait, and run outlives whoever called it", function()
+test("the callback may wait, and the job outlives the task that called run", function()
   local done = async.event()
   async.await(async.run(function()
     worker.new("return 5"):run(function(value)
@@ -259,9 +259,9 @@ test("run works outside of tasks too, and answers the task that will call back",
   check.notes "ran"
 end)
 
--- ------------------------------------------------------------------------------------------------- cancel and close
+-- --- Cancel and close ----------------------------------------------------------------------------
 
-test("cancel ends what waits; its callback is not called", function()
+test("cancel ends a waiting job, and its callback is not called", function()
   local w = worker.new "require 'orrery'.async.sleep(1e12)"
   local task = w:run(function() note "called" end)
   equal(w:pending(), 1)
@@ -273,7 +273,7 @@ test("cancel ends what waits; its callback is not called", function()
   equal(w:pending(), 0)
 end)
 
-test("cancel ends an endless loop, whatever it catches, and its thread goes on", function()
+test("cancel ends an endless loop that catches errors, and frees its thread", function()
   local pool = worker.pool { size = 1 }
   for _, script in ipairs {
     "while true do end",
@@ -306,7 +306,7 @@ test("cancel tells the callback, by option", function()
   equal(got.n, 2)
 end)
 
-test("cancel ends what waits in the queue, and the others go on", function()
+test("cancel removes a queued job, and the others go on", function()
   local pool = worker.pool { size = 1 }
   local first, second = pool:new "return (...):receive()", pool:new "return 'second'"
   local gate = worker.channel(1)
@@ -378,7 +378,7 @@ test("a worker that is closed cancels its jobs and takes no more", function()
   raises("the worker is closed", kept.call, kept)
 end)
 
--- -------------------------------------------------------------------------------------------------------- time-outs
+-- --- Time-outs -----------------------------------------------------------------------------------
 
 test("a time-out is exact by the runtime's clock, and the callback gets nil and 'timeout'", function()
   local w = worker.new("require 'orrery'.async.sleep(1e12)", { timeout = 250 })
@@ -397,7 +397,7 @@ test("the usual time-out is five minutes", function()
   equal(check.elapsed(), 300000)
 end)
 
-test("what ends just before its time-out is in time", function()
+test("a job that ends just before its timeout succeeds", function()
   if not check.virtual then return end
   local w = worker.new "require 'orrery'.async.sleep(...) return 'in time'"
   equal(w:call(99, { timeout = 100 }), "in time")
@@ -435,7 +435,7 @@ test("the time in the queue counts", function()
   equal(async.await(first), "go")
 end)
 
--- ---------------------------------------------------------------------------------------------------- inside a job
+-- --- Inside a job --------------------------------------------------------------------------------
 
 test("a script has async, loop and schedule, and its job is done when all that it began is", function()
   local out = worker.channel(10)
@@ -470,7 +470,7 @@ test("a timer that is closed in time does not keep its job", function()
   truthy(check.elapsed() >= 50)
 end)
 
-test("a failure of what nobody awaits fails the job, and the rest of it is cancelled", function()
+test("an unobserved failure fails the job and cancels its other tasks", function()
   raises("stray", function()
     worker.new([[
       local async = require "orrery".async
@@ -489,7 +489,7 @@ test("a failure of what nobody awaits fails the job, and the rest of it is cance
   end)
 end)
 
-test("a script that fails cancels what it began, and its own error is the job's", function()
+test("a failing script cancels its tasks, and its own error is the job's", function()
   local out = worker.channel(1)
   raises("the script's", function()
     worker.new([[
@@ -525,7 +525,7 @@ test("jobs run at once, on other threads", function()
   equal(async.await(b), false)
 end)
 
--- --------------------------------------------------------------------------------------------------------- the queue
+-- --- The queue -----------------------------------------------------------------------------------
 
 test("a full queue fails run with why, and makes call wait", function()
   local pool = worker.pool { size = 1, queue = 2 }
@@ -547,7 +547,7 @@ test("a full queue fails run with why, and makes call wait", function()
   equal(done, 3)
 end)
 
-test("a thousand jobs of one worker come to their own results", function()
+test("a thousand jobs of one worker each return their own result", function()
   local w = worker.new "return ... * 2"
   local sum = 0
   async.scope(function()
@@ -561,9 +561,9 @@ test("a thousand jobs of one worker come to their own results", function()
   equal(sum, 1000 * 1001)
 end)
 
--- --------------------------------------------------------------------------------------------------------------- map
+-- --- Map -----------------------------------------------------------------------------------------
 
-test("map keeps the order, whoever is done first", function()
+test("map keeps the order of its inputs", function()
   local results = worker.map("local x = ... require 'orrery'.async.sleep(100 - x) return x * x", { 1, 2, 3, 4, 5 })
   equal(results.n, 5)
   equal(table.concat(results, " "), "1 4 9 16 25")
@@ -595,7 +595,7 @@ test("an item that fails fails map, and the other jobs are cancelled", function(
   settle(pool)
 end)
 
-test("map checks what it gets", function()
+test("map checks its arguments", function()
   raises("worker.map: expected a script", worker.map, 5, {})
   raises("worker.map: expected a list, got nil", worker.map, "")
   raises("worker.map: unknown option 'x'", worker.map, "", {}, { x = 1 })
@@ -606,9 +606,9 @@ test("map checks what it gets", function()
   raises("worker.map: expected a script", worker.map, worker.pool(), {})
 end)
 
--- -------------------------------------------------------------------------------------------------------------- pools
+-- --- Pools ---------------------------------------------------------------------------------------
 
-test("a pool runs so many jobs at once, in order", function()
+test("a pool runs a limited number of jobs at once, in order", function()
   local pool = worker.pool { size = 2 }
   local w = pool:new "require 'orrery'.async.sleep(100)"
   local ends = {}
@@ -653,7 +653,7 @@ test("a pool's options are checked", function()
   raises("pool:new: expected a pool before the colon, got nil", worker.pool().new)
 end)
 
-test("figures tell what there is", function()
+test("statistics count workers and jobs", function()
   local stats = worker.stats()
   for _, name in ipairs { "threads", "size", "queue", "running", "waiting", "done", "isolates" } do
     equal(math.type(stats[name]), "integer", name)
@@ -675,7 +675,7 @@ test("isolates are used again for the same script", function()
   truthy(worker.stats().isolates - made <= worker.stats().threads)
 end)
 
--- ------------------------------------------------------------------------------------------------------------ modules
+-- --- Modules -------------------------------------------------------------------------------------
 
 test("a worker's modules can be required, and are globals", function()
   local w = worker.new("return require 'geometry'.area(2, 3), geometry.area(4, 5)", {
@@ -697,7 +697,7 @@ test("modules for all workers are registered, also as functions", function()
   equal(same_function, true)
 end)
 
-test("a module that is no module is refused, and one that fails fails the job, with its name", function()
+test("an invalid module is refused, and a failing module fails the job with its name", function()
   raises("worker.register: expected the name of a module, got number", worker.register, 5, "")
   raises("worker.register: expected the name of a module, got a b", worker.register, "a b", "")
   raises("worker.register: expected a script", worker.register, "broken", 5)
@@ -734,7 +734,7 @@ test("a callback is never called before run has returned, however quick the job 
   end
 end)
 
-test("what can be called as a module can be called in a job, where modules cannot be changed", function()
+test("a job can call a callable module of the API but cannot change it", function()
   local state, changed = worker.new([[
     local orrery = require "orrery"
     local changed = pcall(function() orrery.eventloop.new = nil end)

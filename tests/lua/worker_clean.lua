@@ -1,5 +1,5 @@
--- What one job leaves behind, the next one of the same worker must not see: each kind of state is tried, in an isolate that is
--- used again wherever it can be.
+-- A job must not see what an earlier job of the same worker left behind.  Each kind of state is
+-- tried, in an isolate that is reused where that is possible.
 local check = require "check"
 local orrery = require "orrery"
 local async, worker = orrery.async, orrery.worker
@@ -7,7 +7,8 @@ local test, equal, truthy = check.test, check.equal, check.truthy
 
 local one_at_a_time = worker.pool { size = 1 }
 
--- Calls the job `rounds` times, which answers whether it found the world as it should be, and leaves its mark in it.
+-- Calls the job `rounds` times.  The job returns whether it found a clean state, and then changes
+-- it.
 local function clean(name, script, options)
   test(name, function()
     options = options or {}
@@ -26,13 +27,13 @@ local function clean(name, script, options)
   end)
 end
 
--- `found` is what a clean world answers `nil` or false for; `mark` spoils it.
+-- `found` returns nil or false for a clean state; `mark` changes the state.
 local function state(name, found, mark, options)
   clean(name, string.format("local found = %s\n%s\nreturn found and 'dirty: ' .. tostring(found) or 'clean'", found, mark),
     options)
 end
 
--- ------------------------------------------------------------------------------------------------------------ tables
+-- --- Tables --------------------------------------------------------------------------------------
 
 state("globals", "leak", "leak = true")
 state("globals set behind their back", "rawget(_G, 'leak')", "rawset(_G, 'leak', true)")
@@ -65,7 +66,7 @@ state("methods of files", "io.stdout.leak", "pcall(function() getmetatable(io.st
 state("fields in the place of others, as many as before", "tostring ~= nil and tostring(1) ~= '1'",
   "tostring = function() return 'leak' end")
 
--- -------------------------------------------------------------------------------------------------- not in tables
+-- --- Not in tables -------------------------------------------------------------------------------
 
 state("a hook", "debug.sethook", "")
 state("the upvalues of library functions", "debug.setupvalue or debug.getregistry or debug.setmetatable", "")
@@ -124,7 +125,7 @@ state("the input", "io.input() ~= io.stdin", "io.input(io.stdin)", { reused = fa
 state("files left open", "leak", "local f = io.tmpfile()", { reused = false })
 state("a library written in C", "leak", "pcall(package.loadlib, '/nowhere.so', '*')", { reused = false })
 
--- ------------------------------------------------------------------------------------------------------------ modules
+-- --- Modules -------------------------------------------------------------------------------------
 
 local function module_state(name, module, reused)
   clean(name, "return m() and 'dirty' or 'clean'", { modules = { m = module }, reused = reused })
@@ -166,7 +167,7 @@ module_state("objects of modules", [[
 module_state("what a module has that cannot be put back at all",
   "local kept = setmetatable({}, { __gc = function() end }) return function() return kept == nil end", false)
 
-test("a module's functions are what they were, and its table too", function()
+test("a module's table and functions are restored", function()
   local w = one_at_a_time:new("local was = m.f() m.f = function() return 'dirty' end m.extra = true return was, m.extra == true",
     { modules = { m = "return { f = function() return 'clean' end }" } })
   for _ = 1, 6 do
@@ -174,7 +175,7 @@ test("a module's functions are what they were, and its table too", function()
   end
 end)
 
--- ------------------------------------------------------------------------------------------------------- failed jobs
+-- --- Failed jobs ---------------------------------------------------------------------------------
 
 test("a job that failed, was cancelled, or ran out of time leaves nothing either", function()
   local w = one_at_a_time:new [[
@@ -207,7 +208,7 @@ test("workers do not see one another, nor the isolate that made them", function(
   leak = nil -- luacheck: ignore 111
 end)
 
-test("what a job holds is not held by its isolate", function()
+test("an isolate does not keep what a job held", function()
   local w = one_at_a_time:new "local t = {} for i = 1, 2e5 do t[i] = { i } end return collectgarbage 'count'"
   local first = w:call()
   for _ = 1, 10 do

@@ -4,7 +4,10 @@
 #include "lua/api/schedule.h"
 #include "lua/api/wait_step.h"
 #include "lua/isolate.h"
+#include "lua/task/create.h"
 #include "lua/task/report.h"
+#include "lua/task/run.h"
+#include "lua/task/suspend.h"
 #include "lua/task/task.h"
 
 #include <errno.h>
@@ -75,7 +78,6 @@ static int async_run(lua_State *L)
     struct ltask *task = ltask_new(iso, L, lua_gettop(L) - function, &options);
     lua_insert(L, 1);
     lua_settop(L, 1);
-    task->next_urgent = NULL;
     return ltask_run_first(L, task, run_over, 0);
 }
 

@@ -12,16 +12,17 @@
 #include "lua/api/future.h"
 #include "lua/api/wait_step.h"
 #include "lua/isolate.h"
+#include "lua/task/cancellation.h"
+#include "lua/task/create.h"
+#include "lua/task/result.h"
+#include "lua/task/suspend.h"
 #include "lua/task/task.h"
 
 #include <string.h>
 
 /* --- Tasks ------------------------------------------------------------------------------------ */
 
-/*
- * Returns the results of a task, or raises its error: [true] [results...] or [false] [error], at
- * the top.
- */
+/* Returns the results or raises the error: [true] [results...] or [false] [error], at the top. */
 static int outcome_or_raise(lua_State *L, int count)
 {
     if (lua_toboolean(L, -count))
@@ -34,10 +35,7 @@ static int await_task(lua_State *L, int status, lua_KContext context)
     (void)status;
     struct ltask *self = ltask_current(L, "await");
     struct ltask *other = lua_touserdata(L, 1);
-    /*
-     * A task that ended well drops its core task at once; a wait that has begun still holds a
-     * reference.
-     */
+    /* A task that ended well has dropped its core task; a wait that has begun still holds it. */
     struct orr_task *core = self->wait.state == WAIT_IDLE ? other->task : self->wait.source;
     int error = core ? orr_task_await(self->task, &self->wait, core) : orr_checkpoint(self->task);
     if (error)
@@ -91,10 +89,10 @@ static int callback(lua_State *L)
     struct orr_isolate *iso = isolate_of(L);
     struct ltask *self = lua_touserdata(L, lua_upvalueindex(UP_TASK));
     uint32_t serial = (uint32_t)lua_tointeger(L, lua_upvalueindex(UP_SERIAL));
-    if (!serial || self->over)
+    if (!serial || ltask_is_over(self))
         return 0; /* it is called late, or again */
     int count = lua_gettop(L);
-    if (!self->for_callback || self->serial != serial) { /* its task does not wait yet */
+    if (self->awaited_callback != serial) { /* its task does not wait yet */
         if (lua_isnil(L, lua_upvalueindex(UP_COUNT)))
             keep_early(L, count);
         return 0;
@@ -107,7 +105,7 @@ static int callback(lua_State *L)
     lua_pushinteger(L, 0);
     lua_replace(L, lua_upvalueindex(UP_SERIAL));
     lua_xmove(L, self->suspended, count);
-    self->for_callback = false;
+    self->awaited_callback = 0;
     wait_grant(&self->wait);
     isolate_leave(iso);
     return 0;
@@ -221,7 +219,7 @@ static int start_failing(lua_State *L)
     lua_insert(L, 1);
     ltask_start_soon(iso, L, 1,
                      &(struct ltask_options){ .name = "close of an awaited resource",
-                                              .lasting = true,
+                                              .name_lasts = true,
                                               .detached = task_is_cancelled_here(task) && !task_is_cancelled(task) });
     return 0;
 }
@@ -232,8 +230,7 @@ static int start_failing(lua_State *L)
 static void keep_close_error(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
-    bool closed = lua_type(L, -1) == LUA_TSTRING && !strcmp(lua_tostring(L, -1), "closed");
-    if (closed && task_is_cancelled_here(execution_task(&iso->execution)->task))
+    if (cancellation_is_error(L, -1) && task_is_cancelled_here(execution_task(&iso->execution)->task))
         return; /* closing has waited, and was told of the cancellation that is raised anyway */
     lua_pushlightuserdata(L, iso);
     lua_pushcclosure(L, start_failing, 1);
@@ -290,11 +287,10 @@ static int await_callback(lua_State *L, int status, lua_KContext serial)
         error = wait_begin(self->task, &self->wait, self, &callback_kind);
     }
     if (error == -EAGAIN) {
-        self->for_callback = true;
-        self->serial = (uint32_t)serial;
+        self->awaited_callback = (uint32_t)serial;
         return suspend(L, await_callback, serial);
     }
-    self->for_callback = false;
+    self->awaited_callback = 0;
     if (!error)
         return callback_over(L);
     return callback_interrupted(L, error);
@@ -313,14 +309,6 @@ static int function_returned(lua_State *L, int status, lua_KContext serial)
     return await_callback(L, LUA_OK, serial);
 }
 
-/* A number for the next wait; never 0. */
-static uint32_t next_serial(struct orr_isolate *iso)
-{
-    if (!++iso->tasks.serials)
-        iso->tasks.serials = 1;
-    return iso->tasks.serials;
-}
-
 /* Calls a function with a callback as its argument number `position`: [function] [arguments...]. */
 static int await_function(lua_State *L, int position)
 {
@@ -329,7 +317,7 @@ static int await_function(lua_State *L, int position)
     int error = orr_checkpoint(self->task);
     if (error)
         return wait_raise(L, error);
-    uint32_t serial = next_serial(iso);
+    uint32_t serial = task_set_next_wait(&iso->tasks);
     lua_settop(L, position); /* the function, and the arguments in front of the callback */
     lua_pushlightuserdata(L, iso);
     ltask_push(L, self);

@@ -2,10 +2,7 @@
 
 #include "lua/isolate.h"
 
-/*
- * Calls package.loadlib or a searcher, the second upvalue.  A function or `true` means that a
- * library was loaded.
- */
+/* Calls package.loadlib or a searcher.  A function or true means that it has loaded a library. */
 static int load_library(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);

@@ -64,7 +64,7 @@ static int collect(lua_State *L)
     struct orr_isolate *iso = isolate_of(L);
     struct collector *collector = &iso->collector;
     enum option option = (enum option)luaL_checkoption(L, 1, "collect", names);
-    if (sandbox_applies(iso) && option != COUNT && option != STEP)
+    if (isolate_is_sandboxed(iso) && option != COUNT && option != STEP)
         return luaL_error(L, "collectgarbage '%s' is refused: an untrusted script can only \"count\" and \"step\"",
                           names[option]);
     int kilobytes = lua_gc(L, LUA_GCCOUNT);
@@ -80,7 +80,7 @@ static int collect(lua_State *L)
         lua_pushnumber(L, kilobytes + (lua_Number)lua_gc(L, LUA_GCCOUNTB) / 1024);
         return 1;
     case STEP:
-        collector_owe(iso, sandbox_applies(iso) ? 0 : luaL_optinteger(L, 2, 0));
+        collector_owe(iso, isolate_is_sandboxed(iso) ? 0 : luaL_optinteger(L, 2, 0));
         return pay(L, LUA_OK, (lua_KContext)collector->cycles);
     case STOP:
     case RESTART:

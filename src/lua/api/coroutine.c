@@ -16,6 +16,8 @@
 #include "lua/isolate/resumers.h"
 #include "lua/limits/level.h"
 #include "lua/limits/terminate.h"
+#include "lua/task/cancellation.h"
+#include "lua/task/suspend.h"
 #include "lua/task/task.h"
 
 #include <string.h>
@@ -212,7 +214,7 @@ static int wrap_result(lua_State *L, lua_State *co, int results)
         lua_pop(L, 1);
         lua_xmove(co, L, 1);
     }
-    if (status != LUA_ERRMEM && lua_type(L, -1) == LUA_TSTRING && strcmp(lua_tostring(L, -1), "closed") != 0) {
+    if (status != LUA_ERRMEM && lua_type(L, -1) == LUA_TSTRING && !cancellation_is_error(L, -1)) {
         luaL_where(L, 1);
         lua_insert(L, -2);
         lua_concat(L, 2);

@@ -12,10 +12,7 @@ struct orr_isolate;
 /* How many user values an object needs for it: 1 or 0. */
 int creation_slots(const struct orr_isolate *iso);
 
-/*
- * Keeps it in a user value of the object at the top of L, if the object has a slot for it.  May
- * raise.
- */
+/* Keeps it in a user value of the object at the top of L, if there is a slot for it.  May raise. */
 void creation_keep(const struct orr_isolate *iso, lua_State *L, int slot);
 
 /*

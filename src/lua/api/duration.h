@@ -6,10 +6,7 @@
 
 #include <stdint.h>
 
-/*
- * The nanoseconds that an argument in milliseconds stands for.  Raises if it is not a length of
- * time.
- */
+/* The nanoseconds of an argument in milliseconds.  Raises if it is not a length of time. */
 uint64_t duration_check(lua_State *L, int index);
 
 /* Pushes nanoseconds as milliseconds. */

@@ -17,10 +17,7 @@ struct orr_isolate;
 /* Adds the module to the table at the top of L, as its field `eventloop`.  May raise. */
 void eventloop_open(struct orr_isolate *iso, lua_State *L);
 
-/*
- * Appends to the list at the top of L a description of each thing that is left in the private loops
- * of a script.  May raise.
- */
+/* Appends what is left in the private loops of a script to the list at the top of L.  May raise. */
 void eventloop_list(lua_State *L, uint32_t script);
 
 /* Drops what is left in the private loops of a script that do not run.  May raise. */

@@ -26,7 +26,12 @@
 #include "lua/isolate/embedded.h"
 #include "lua/limits/stack_trace.h"
 #include "lua/task/callback.h"
+#include "lua/task/create.h"
+#include "lua/task/handler.h"
+#include "lua/task/hold.h"
+#include "lua/task/run.h"
 #include "lua/task/script.h"
+#include "lua/task/task.h"
 
 #include <errno.h>
 #include <string.h>
@@ -93,10 +98,7 @@ static int refuse_to_nest(lua_State *L, const char *name)
     return lua_error(L);
 }
 
-/*
- * [handler] [soon] [name] [function] [arguments...] -> whether it was started: not if it is
- * disabled
- */
+/* [handler] [soon] [name] [function] [arguments...] -> whether it was not disabled, and started */
 static int start(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
@@ -116,13 +118,13 @@ static int start(lua_State *L)
         ltask_start_soon(iso, L, lua_gettop(L) - 4, &options);
         return started(L, LUA_OK, 0);
     }
-    int depth = execution_task(&iso->execution) ? execution_task(&iso->execution)->emits + 1 : 1;
+    int depth = execution_task(&iso->execution) ? execution_task(&iso->execution)->emit_depth + 1 : 1;
     if (depth > EMITS_MAX)
         return refuse_to_nest(L, options.name);
     ltask_check_depth(L);
-    struct ltask *task = pooled_task_new(iso, L, lua_gettop(L) - 4, &options);
-    task->emits = (uint8_t)depth;
-    task->next_urgent = NULL;
+    options.pooled = true;
+    struct ltask *task = ltask_new(iso, L, lua_gettop(L) - 4, &options);
+    task->emit_depth = (uint8_t)depth;
     return ltask_run_first(L, task, started, 0);
 }
 

@@ -3,6 +3,7 @@
 
 #include "lua/api/primitive.h"
 #include "lua/api/wait_step.h"
+#include "lua/task/suspend.h"
 #include "sync/embed.h"
 
 struct future_object {

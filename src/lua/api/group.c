@@ -8,6 +8,7 @@
 
 #include "lua/api/wait_step.h"
 #include "lua/isolate.h"
+#include "lua/task/suspend.h"
 #include "lua/task/task.h"
 
 #include <errno.h>
@@ -67,10 +68,7 @@ static size_t pop_first(struct group_object *self)
 
 /* --- The group -------------------------------------------------------------------------------- */
 
-/*
- * Pushes the task at an index, from 1, of the list at another stack index.  Raises if it is not a
- * task.
- */
+/* Pushes the task at an index, from 1, of the list at a stack index.  Raises if it is no task. */
 static struct ltask *push_member(lua_State *L, int list, size_t index)
 {
     lua_rawgeti(L, list, (lua_Integer)index);
@@ -150,10 +148,7 @@ static int begin(lua_State *L, struct group_object *self, struct ltask *task)
     return 0;
 }
 
-/*
- * Returns the index of the next task that is done, and the task; nothing after the last: [group]
- * [list].
- */
+/* Returns index and handle of the next task that is done, or nothing at the end: [group] [list]. */
 static int next_member(lua_State *L, int status, lua_KContext context)
 {
     (void)status;

@@ -6,10 +6,7 @@
 
 struct orr_isolate;
 
-/*
- * Adds the private function `_group` to the table of the module `async`, at the top of L.  May
- * raise.
- */
+/* Adds the private function `_group` to the module `async`, at the top of L.  May raise. */
 void group_open(struct orr_isolate *iso, lua_State *L);
 
 #endif

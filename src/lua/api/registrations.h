@@ -13,10 +13,7 @@
 
 struct orr_isolate;
 
-/*
- * Closes the timers of a script, cancels its scheduled callbacks, removes its handlers.  Never
- * raises.
- */
+/* Closes the timers, cancels the callbacks and removes the handlers of a script.  Never raises. */
 void registrations_remove(struct orr_isolate *iso, uint32_t script);
 
 /* Appends a description of each of them to the list at the top of L.  May raise. */

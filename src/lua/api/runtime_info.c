@@ -21,13 +21,13 @@ static int stats(lua_State *L)
         const char *name;
         uint64_t value;
     } figures[] = {
-        { "tasks", iso->tasks.count },
+        { "tasks", task_set_count(&iso->tasks) },
         { "memory_used", account_used(&iso->account) },
         { "memory_peak", account_peak(&iso->account) },
         { "preemptions", limits.preemptions },
         { "timeouts", limits.timeouts },
         { "scheduled", schedule_count(&iso->schedule) },
-        { "schedule_errors", iso->tasks.scheduled_failed },
+        { "schedule_errors", task_set_scheduled_failed(&iso->tasks) },
         { "schedule_run", schedule_run(&iso->schedule) },
         { "timers_pending", timers->pending },
         { "timers_fired", timers->fired },

@@ -16,8 +16,11 @@
 #include "lua/isolate.h"
 #include "lua/isolate/life.h"
 #include "lua/task/callback.h"
+#include "lua/task/hold.h"
 #include "lua/task/report.h"
 #include "lua/task/script.h"
+#include "lua/task/shutdown.h"
+#include "lua/task/suspend.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -25,10 +28,7 @@
 
 #define SCHEDULED_CLASS "orrery.scheduled"
 
-/*
- * A handle of a script.  Its user values are the function, its arguments, and where it was
- * scheduled.
- */
+/* A handle.  Its user values: the function, its arguments, and where it was scheduled. */
 struct scheduled {
     struct callback callback;
     struct scheduled *next;
@@ -80,10 +80,7 @@ static struct scheduled *take_first(struct schedule *queue)
     return first;
 }
 
-/*
- * The next callback that was not scheduled in this turn, or NULL.  Releases cancelled ones on the
- * way.
- */
+/* The next callback that was not scheduled in this turn, or NULL.  Releases cancelled ones. */
 static struct scheduled *take_next(struct orr_isolate *iso)
 {
     struct schedule *queue = &iso->schedule;

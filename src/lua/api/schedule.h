@@ -42,10 +42,7 @@ void schedule_open(struct orr_isolate *iso, lua_State *L);
 /* Cancels the waiting callbacks of a script, or of EVERY_SCRIPT. */
 void schedule_cancel(struct orr_isolate *iso, uint32_t script);
 
-/*
- * Appends a description of each waiting callback of a script to the list at the top of L.  May
- * raise.
- */
+/* Appends a description of each waiting callback of a script to the list at the top.  May raise. */
 void schedule_list(struct orr_isolate *iso, lua_State *L, uint32_t script);
 
 /*

@@ -8,6 +8,8 @@
 #include "lua/api/duration.h"
 #include "lua/api/wait_step.h"
 #include "lua/isolate.h"
+#include "lua/task/cancellation.h"
+#include "lua/task/suspend.h"
 #include "lua/task/task.h"
 
 #include <string.h>
@@ -28,7 +30,7 @@ bool scopes_contain(const struct ltask *self, const lua_State *L)
 /* The errno that stands for the Lua error at the top. */
 static int classify(lua_State *L, struct ltask *self)
 {
-    if (task_is_cancelled_here(self->task) && lua_type(L, -1) == LUA_TSTRING && !strcmp(lua_tostring(L, -1), "closed"))
+    if (task_is_cancelled_here(self->task) && cancellation_is_error(L, -1))
         return -ECANCELED;
     return -ESCRIPT;
 }

@@ -15,6 +15,8 @@
 #include "lua/isolate.h"
 #include "lua/isolate/charge.h"
 #include "lua/task/callback.h"
+#include "lua/task/handler.h"
+#include "lua/task/hold.h"
 #include "lua/task/report.h"
 #include "lua/task/script.h"
 

@@ -6,6 +6,7 @@
 
 #include "lua/api/primitive.h"
 #include "lua/api/wait_step.h"
+#include "lua/task/suspend.h"
 #include "sync/embed.h"
 
 #define EVENT_CLASS "orrery.event"

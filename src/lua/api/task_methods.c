@@ -2,7 +2,12 @@
 
 #include "lua/api/duration.h"
 #include "lua/isolate.h"
+#include "lua/task/cancellation.h"
+#include "lua/task/create.h"
 #include "lua/task/report.h"
+#include "lua/task/result.h"
+#include "lua/task/run.h"
+#include "lua/task/suspend.h"
 #include "lua/task/task.h"
 
 #include <errno.h>
@@ -14,9 +19,9 @@ static int handle_status(lua_State *L)
     struct orr_isolate *iso = isolate_of(L);
     const char *status = "completed";
     if (self->task && !orr_task_done(self->task))
-        status = self == execution_task(&iso->execution)       ? "running"
-                 : task_is_running(self->task) || self->paused ? "normal"
-                                                               : "awaiting";
+        status = self == execution_task(&iso->execution)                             ? "running"
+                 : task_is_running(self->task) || self->held == HELD_PAUSED ? "normal"
+                                                                            : "awaiting";
     lua_pushstring(L, status);
     return 1;
 }
@@ -31,7 +36,7 @@ static int return_handle(lua_State *L, int status, lua_KContext context)
 
 static int handle_close(lua_State *L)
 {
-    return ltask_close(L, ltask_check(L, 1), "closed", return_handle, 0);
+    return ltask_close(L, ltask_check(L, 1), CANCELLATION_TEXT, return_handle, 0);
 }
 
 static int handle_detach(lua_State *L)
@@ -87,7 +92,7 @@ static int handle_errors(lua_State *L)
     lua_newtable(L);
     if (self->task) {
         orr_task_errors(self->task, add_error, L);
-    } else if (self->state == LTASK_FAILED) {
+    } else if (self->phase == LTASK_FAILED) {
         lua_getiuservalue(L, 1, LTASK_VALUE);
         lua_rawseti(L, -2, 1);
     }
@@ -111,9 +116,9 @@ static int start_watcher(lua_State *L)
     lua_getiuservalue(L, 1, LTASK_NAME);
     int count = ltask_push_results(L, lua_touserdata(L, -1), 3);
     lua_remove(L, 3);
-    ltask_start_soon(
-        self->iso, L, count,
-        &(struct ltask_options){ .name = "on_complete", .lasting = true, .detached = true, .entry = ORR_LUA_HANDLER });
+    ltask_start_soon(self->iso, L, count,
+                     &(struct ltask_options){
+                         .name = "on_complete", .name_lasts = true, .detached = true, .entry = ORR_LUA_HANDLER });
     return 0;
 }
 
@@ -167,10 +172,7 @@ static bool is_done(void *data)
     return !self->task || orr_task_done(self->task);
 }
 
-/*
- * Drives the loop until the task is done; false if the time is up first.  Raises inside Lua of a
- * task.
- */
+/* Drives the loop until the task is done; false if the time is up.  Raises inside of tasks. */
 static bool drive_until_done(lua_State *L, struct ltask *self, uint64_t timeout)
 {
     struct orr_isolate *iso = isolate_of(L);
@@ -227,7 +229,7 @@ static int handle_tostring(lua_State *L)
 /* __index: a method, or the field `name`. */
 static int handle_index(lua_State *L)
 {
-    lua_rawgeti(L, LUA_REGISTRYINDEX, isolate_of(L)->tasks.methods);
+    task_set_push_methods(&isolate_of(L)->tasks, L);
     lua_pushvalue(L, 2);
     if (lua_rawget(L, -2) != LUA_TNIL)
         return 1;

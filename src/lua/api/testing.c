@@ -14,6 +14,8 @@
 #include "lua/limits/stack_trace.h"
 #include "lua/task/report.h"
 #include "lua/task/script.h"
+#include "lua/task/shutdown.h"
+#include "lua/task/suspend.h"
 #include "lua/task/task.h"
 #include "lua/task/task_finalizer.h"
 
@@ -26,10 +28,7 @@ static uint32_t check_owner(lua_State *L, int index)
     return (uint32_t)luaL_optinteger(L, index, script_running(isolate_of(L)));
 }
 
-/*
- * mark([owner]) -> owner: the running task makes everything for that owner, or for a new one, from
- * now on.
- */
+/* mark([owner]) -> owner: from now on the running task makes things for it, or for a new one. */
 static int mark(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
@@ -59,7 +58,7 @@ static void set_text(lua_State *L, const char *key, const char *text)
 static void set_place(lua_State *L, const struct ltask *self)
 {
     lua_State *co = self->suspended ? self->suspended : self->co;
-    if (self->over || !self->begun || !co || task_is_running(self->task))
+    if (self->phase != LTASK_BEGUN || !co || task_is_running(self->task))
         return;
     stack_trace_push_location(L, co, 0);
     lua_setfield(L, -2, "at");
@@ -78,7 +77,7 @@ static void add_task(void *data, const struct orr_task_info *info)
     set_text(L, "name", info->name);
     set_text(L, "state", states[info->state]);
     set_text(L, "waits_for", info->state == ORR_TASK_WAITING ? info->waits_for : NULL);
-    set_text(L, "created", self->task_finalizer ? self->task_finalizer->created : NULL);
+    set_text(L, "created", task_finalizer_created(self));
     set_place(L, self);
     lua_pushinteger(L, info->depth);
     lua_setfield(L, -2, "depth");
@@ -97,10 +96,7 @@ static int tasks(lua_State *L)
     return 1;
 }
 
-/*
- * leaks([owner]) -> list of tasks, timers, scheduled callbacks, handlers, and what private loops
- * hold
- */
+/* leaks([owner]) -> list of tasks, timers, callbacks, handlers, and what private loops hold */
 static int leaks(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
@@ -189,10 +185,7 @@ static int flush(lua_State *L)
     return schedule_yield(L, schedule_last_mark(self->iso));
 }
 
-/*
- * shuffle(seed): ready tasks run in an order that only the seed decides; 0 for first come, first
- * served.
- */
+/* shuffle(seed): only the seed decides the order of ready tasks; 0 for first come, first served. */
 static int shuffle(lua_State *L)
 {
     shuffle_start(isolate_of(L)->worker, (uint64_t)luaL_checkinteger(L, 1));

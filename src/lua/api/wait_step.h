@@ -2,7 +2,7 @@
 #ifndef ORR_LUA_API_WAIT_STEP_H
 #define ORR_LUA_API_WAIT_STEP_H
 
-#include "lua/task/task.h"
+#include "lua/task/suspend.h"
 
 #include <errno.h>
 

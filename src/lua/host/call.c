@@ -17,6 +17,8 @@
 #include "lua/limits/slice.h"
 #include "lua/limits/statistics.h"
 #include "lua/limits/terminate.h"
+#include "lua/task/body.h"
+#include "lua/task/hold.h"
 #include "lua/task/script.h"
 #include "lua/task/task.h"
 
@@ -106,11 +108,10 @@ static int call_protected(lua_State *L)
     lua_replace(L, 1);
     if (!lua_checkstack(co, arguments + 8))
         return luaL_error(L, "too many arguments");
-    lua_rawgeti(co, LUA_REGISTRYINDEX, iso->tasks.base);
-    lua_rawgeti(co, LUA_REGISTRYINDEX, iso->tasks.base_handler);
+    body_push_base(&iso->body, co);
     lua_xmove(L, co, arguments + 1);
     bool outermost = slice_begin(iso);
-    int results = run(call, L, co, arguments + 2);
+    int results = run(call, L, co, arguments + BODY_BASE);
     if (outermost)
         slice_end(iso);
     if (call->error == -ETIME || call->error == -EPROTO) {
@@ -146,6 +147,7 @@ int call_for(uint32_t script, lua_State *L, int arguments, int results, uint64_t
     struct orr_isolate *iso = isolate_find(L);
     if (iso->closing || arguments < 0 || lua_gettop(L) < arguments + 1)
         return -EINVAL;
+    hold_release_if_over(iso);
     if (isolate_is_held(iso))
         return -EBUSY;
     bool counted = iso->limits.mode == ORR_LUA_COUNT;
@@ -179,6 +181,7 @@ int orr_lua_is_held(lua_State *L)
     int error = isolate_visit(iso);
     if (error)
         return error;
+    hold_release_if_over(iso);
     int held = isolate_is_held(iso);
     isolate_leave(iso);
     return held;

@@ -29,7 +29,7 @@ static void clear_ours(lua_State *L)
 /* The globals, the modules, and the handlers of events: all that scripts can have put anything into, and that calls them. */
 static int clear_roots(lua_State *L)
 {
-    if (sandbox_applies(isolate_find(L)))
+    if (isolate_is_sandboxed(isolate_find(L)))
         clear_ours(L);
     lua_newtable(L);
     lua_rawseti(L, LUA_REGISTRYINDEX, LUA_RIDX_GLOBALS);

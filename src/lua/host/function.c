@@ -5,6 +5,7 @@
  */
 #include "lua/host/call.h"
 #include "lua/host/value.h"
+#include "lua/task/hold.h"
 #include "lua/task/task.h"
 
 #include <errno.h>
@@ -104,10 +105,7 @@ static int call(lua_State *L, struct calling *calling, struct orr_value *results
     return error ? error : lost;
 }
 
-/*
- * Makes the results nil and their count 0, until the call is made.  Returns how many there is room
- * for.
- */
+/* Makes the results nil and their count 0.  Returns how many there is room for. */
 static size_t clear_results(struct orr_value *results, size_t *result_count)
 {
     size_t room = results && result_count ? *result_count : 0;
@@ -261,10 +259,7 @@ static void push_host_function(lua_State *L, const struct setting *setting)
     lua_pushcclosure(L, call_host, 2);
 }
 
-/*
- * Enters the table at a key, and makes it if there is none: [table] [key] -> [table].  False for
- * other values.
- */
+/* Enters the table at a key, made if missing: [table] [key] -> [table].  False for other values. */
 static bool enter_table(lua_State *L)
 {
     lua_pushvalue(L, -1);

@@ -29,7 +29,7 @@ static int load_requested(lua_State *L)
     struct request *request = lua_touserdata(L, 1);
     const struct orr_lua_source *source = request->source;
     struct orr_isolate *iso = isolate_find(L);
-    bool bounded = sandbox_applies(iso);
+    bool bounded = isolate_is_sandboxed(iso);
     if (source->own_globals)
         sandbox_push_globals(L);
     struct source_options options = { .iso = iso,
@@ -75,7 +75,7 @@ int orr_lua_load(lua_State *L, const struct orr_lua_source *source)
     struct orr_isolate *iso = L ? isolate_find(L) : NULL;
     if (!iso || !source || !source->path == !source->text)
         return -EINVAL;
-    if (source->own_globals && !sandbox_applies(iso))
+    if (source->own_globals && !isolate_is_sandboxed(iso))
         return -ENOTSUP;
     if (!lua_checkstack(L, 4))
         return -ENOMEM;

@@ -102,7 +102,7 @@ static void open_require(struct orr_isolate *iso, lua_State *L)
     embedded_push(L, &embedded_require);
     lua_pushvalue(L, -2);
     lua_call(L, 1, 1); /* [orrery] [function that makes a `require`] */
-    if (sandbox_applies(iso))
+    if (isolate_is_sandboxed(iso))
         sandbox_finish(iso, L);
     else
         use_package(L);

@@ -9,10 +9,16 @@
 #include "lua/limits/preempt.h"
 #include "lua/limits/timeout_report.h"
 #include "lua/sandbox/sandbox.h"
+#include "lua/task/body.h"
+#include "lua/task/cancellation.h"
+#include "lua/task/drop.h"
 #include "lua/task/orphans.h"
 #include "lua/task/report.h"
+#include "lua/task/shutdown.h"
+#include "lua/task/task.h"
 #include "lua/task/task_finalizer.h"
-#include "lua/task/task_parts.h"
+#include "lua/task/task_set.h"
+#include "lua/task/unhandled.h"
 
 #include <errno.h>
 #include <string.h>
@@ -34,11 +40,11 @@ static int guard_gc(lua_State *L)
     isolate_forget_found();
     if (!iso->closing && !isolate_visit(iso)) { /* by the host, under its tasks */
         iso->closing = true;
-        shutdown_begin(&iso->shutdowns.all, iso, EVERY_SCRIPT, worker_grace_ns(iso->worker));
-        shutdown_drop(&iso->shutdowns.all);
-        shutdown_end(&iso->shutdowns.all);
-        ltask_report_unseen(iso);
-        ltask_forget_errors(iso); /* which are values of the state */
+        shutdown_begin(shutdown_of_all(&iso->shutdowns), iso, EVERY_SCRIPT, worker_grace_ns(iso->worker));
+        shutdown_drop(shutdown_of_all(&iso->shutdowns));
+        shutdown_end(shutdown_of_all(&iso->shutdowns));
+        unhandled_report_all(iso);
+        task_set_forget_errors(iso); /* which are values of the state */
         worker_close_share(iso->worker, &iso->share);
         isolate_leave(iso);
     }
@@ -64,7 +70,7 @@ static void bind_life(struct orr_isolate *iso, lua_State *L)
 /* Texts that must be there when no memory is: Lua makes some of them where nothing protects it. */
 static void keep_texts(lua_State *L)
 {
-    static const char *const texts[] = { "error in error handling", "C stack overflow", "closed", TIMEOUT_TEXT,
+    static const char *const texts[] = { "error in error handling", "C stack overflow", CANCELLATION_TEXT, TIMEOUT_TEXT,
                                          YIELDED_TEXT };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         lua_pushstring(L, texts[i]);
@@ -80,11 +86,13 @@ static int open_protected(lua_State *L)
     keep_texts(L);
     isolate_publish(iso, L);
     registry_open(iso, L);
-    if (sandbox_applies(iso))
+    if (isolate_is_sandboxed(iso))
         sandbox_open(iso, L);
     else if (iso->owned)
         finalizers_open(L);
     ltask_open(iso, L);
+    body_open(iso, L);
+    drop_open(iso);
     task_finalizer_open(iso, L);
     orphans_open(iso, L);
     modules_open(iso, L);
@@ -153,7 +161,7 @@ static int open_libraries(lua_State *L)
 {
     struct orr_isolate *iso = lua_touserdata(L, 1);
     collector_open(iso, L);
-    if (sandbox_applies(iso))
+    if (isolate_is_sandboxed(iso))
         sandbox_libraries(L);
     else
         luaL_openlibs(L);
@@ -206,8 +214,8 @@ int orr_lua_new(struct orr_runtime *rt, const struct orr_lua_options *options, l
 /* No task is left.  What the host's own state still has of the API finds it closed. */
 static void dispose(struct orr_isolate *iso)
 {
-    ltask_report_unseen(iso); /* while there is a state that has them */
-    ltask_forget_errors(iso);
+    unhandled_report_all(iso); /* while there is a state that has them */
+    task_set_forget_errors(iso);
     isolate_forget_found();
     worker_close_share(iso->worker, &iso->share);
     collector_end(iso);
@@ -237,10 +245,10 @@ static void isolate_free(struct orr_isolate *iso)
 static enum orr_poll close_poll(struct orr_task *task, void *data)
 {
     struct orr_isolate *iso = data;
-    if (!shutdown_poll(&iso->shutdowns.all, task))
+    if (!shutdown_poll(shutdown_of_all(&iso->shutdowns), task))
         return ORR_PENDING;
     if (iso->owned && !task_is_cancelled_here(task)) {
-        ltask_report_unseen(iso); /* while there is a state that has them */
+        unhandled_report_all(iso); /* while there is a state that has them */
         if (!discard_step(iso, &iso->discard, shutdown_stretch(iso->worker)))
             return orr_task_yield(task);
     }
@@ -251,7 +259,7 @@ static enum orr_poll close_poll(struct orr_task *task, void *data)
 static void begin_closing(struct orr_isolate *iso)
 {
     iso->closing = true;
-    shutdown_begin(&iso->shutdowns.all, iso, EVERY_SCRIPT, worker_grace_ns(iso->worker));
+    shutdown_begin(shutdown_of_all(&iso->shutdowns), iso, EVERY_SCRIPT, worker_grace_ns(iso->worker));
     if (iso->owned)
         finalizers_bound(iso);
 }
@@ -280,7 +288,7 @@ int orr_lua_close(lua_State *L)
     if (error)
         return error;
     begin_closing(iso);
-    shutdown_now(&iso->shutdowns.all); /* the worker goes on turning for them meanwhile */
+    shutdown_now(shutdown_of_all(&iso->shutdowns)); /* the worker goes on turning for them meanwhile */
     dispose(iso);
     if (!entered)
         orr_runtime_leave(rt);

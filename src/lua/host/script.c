@@ -47,7 +47,7 @@ static void begin_to_end(struct orr_script *script)
 static void finish_ending(struct orr_script *script)
 {
     script->begun = false;
-    if (!script->shutdown.phase) {
+    if (!shutdown_is_under_way(&script->shutdown)) {
         script->iso = NULL;
         return;
     }

@@ -2,8 +2,10 @@
 #include "lua/host/start.h"
 
 #include "lua/isolate.h"
+#include "lua/task/create.h"
 #include "lua/task/report.h"
 #include "lua/task/script.h"
+#include "lua/task/suspend.h"
 #include "lua/task/task.h"
 
 #include <errno.h>

@@ -28,7 +28,7 @@ int orr_lua_stats(lua_State *L, struct orr_lua_stats *stats)
     const struct timer_figures *timers = script_timers_figures(&iso->timers);
     struct limit_statistics limits = statistics_read(&iso->statistics);
     *stats = (struct orr_lua_stats){
-        .tasks = iso->tasks.count,
+        .tasks = task_set_count(&iso->tasks),
         .memory_used = memory_used(iso),
         .memory_peak = account_peak(&iso->account),
         .memory_limit = iso->owned ? iso->limits.memory : 0,
@@ -39,7 +39,7 @@ int orr_lua_stats(lua_State *L, struct orr_lua_stats *stats)
         .events_dropped = events->dropped,
         .events_coalesced = events->coalesced,
         .schedule_waiting = schedule_count(&iso->schedule),
-        .schedule_errors = iso->tasks.scheduled_failed,
+        .schedule_errors = task_set_scheduled_failed(&iso->tasks),
         .schedule_run = schedule_run(&iso->schedule),
         .timers_pending = timers->pending,
         .timers_fired = timers->fired,

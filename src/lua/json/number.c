@@ -92,7 +92,7 @@ static bool from_decimal(uint64_t digits, int exponent, double *value)
 
 /*
  * Rounds a float above zero to `count` decimal digits.  `exponent` is the power of ten of the first
- * digit. False if the float is not of moderate size.
+ * digit.  False if the float is not of moderate size.
  */
 static bool to_decimal(double value, int count, uint64_t *digits, int *exponent)
 {

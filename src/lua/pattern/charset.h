@@ -1,6 +1,6 @@
 /*
  * The items of a pattern that match one character: a literal, a dot, a class such as %a, a set in
- * brackets. An item is given by its beginning and its end in the pattern, and is well-formed. 
+ * brackets.  An item is given by its beginning and its end in the pattern, and is well-formed. 
  * Classes are those of the locale.
  *
  * Loops over a subject end at their limit.  Any thread.

@@ -93,8 +93,8 @@ void match_begin_anchored(struct match *m, const char *subject, size_t length, c
 
 /*
  * Searches from `m->start`, or goes on where it paused.  A match that it finds is from `m->start`
- * to `m->at`. After MATCH_PAUSE the caller suspends itself, and keeps the match with match_keep(). 
- * Raises for a malformed pattern, when it gets to the mistake, as Lua does.
+ * to `m->at`.  After MATCH_PAUSE the caller suspends itself, and keeps the match with
+ * match_keep().  Raises for a malformed pattern, when it gets to the mistake, as Lua does.
  */
 enum match_verdict match_search(lua_State *L, struct match *m);
 
@@ -109,7 +109,7 @@ struct match *match_kept(lua_State *L, int slot, lua_KContext kept, int subject,
 
 /*
  * A capture of a match, from 0.  Without captures, 0 is the whole match.  NULL: the capture is
- * `*position`. Raises if there is no such capture.
+ * `*position`.  Raises if there is no such capture.
  */
 const char *match_capture(lua_State *L, const struct match *m, int index, size_t *length, lua_Integer *position);
 

@@ -4,11 +4,11 @@
  * Each bounded function stands in the place of a function of Lua's own.  It calls Lua's own when
  * the work is small and no metamethod can interfere: so results and messages are Lua's.  Otherwise
  * it calls the function of the same name in lua/bounded.lua, which does the work in Lua, where it
- * can be interrupted. Metamethods are called such that they can yield.
+ * can be interrupted.  Metamethods are called such that they can yield.
  *
  * This header is what the libraries (bounded_base.h, bounded_string.h, bounded_table.h) share. 
  * Upvalues of each function in a `struct bounded`: the isolate; Lua's own function; the function in
- * Lua, or nil. All functions that are declared here may raise.
+ * Lua, or nil.  All functions that are declared here may raise.
  */
 #ifndef ORR_LUA_SANDBOX_BOUNDED_H
 #define ORR_LUA_SANDBOX_BOUNDED_H

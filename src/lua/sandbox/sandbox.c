@@ -145,7 +145,7 @@ void sandbox_push_registered(lua_State *L)
 
 void sandbox_register(struct orr_isolate *iso, lua_State *L, const char *name)
 {
-    if (sandbox_applies(iso))
+    if (isolate_is_sandboxed(iso))
         sandbox_push_registered(L);
     else
         luaL_getsubtable(L, LUA_REGISTRYINDEX, lua_isfunction(L, -1) ? LUA_PRELOAD_TABLE : LUA_LOADED_TABLE);

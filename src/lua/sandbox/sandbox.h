@@ -10,12 +10,7 @@
 
 #include "lua/isolate.h"
 
-static inline bool sandbox_applies(const struct orr_isolate *iso)
-{
-    return isolate_is_sandboxed(iso);
-}
-
-/* Opens the libraries of which anything is allowed. */
+/* Opens the libraries that the allow-list names. */
 void sandbox_libraries(lua_State *L);
 
 /*

@@ -1,23 +1,11 @@
-/*
- * Tasks that nobody can reach or wake.  A task that waits for an event which is in nobody's hands but its own will wait for ever;
- * Lua's collector could find that out, if the isolate did not hold on to every task.
- *
- * So after a cycle of the collector, tasks that have been waiting since the one before for something that lives in Lua are held
- * on to in another way: by what they wait for, in a table whose entries live as long as their keys (`waiters`), and weakly, to
- * find them again (`weak`).  What they wait for is at 1 in the frame of the C function that they wait in.  One that is
- * woken is anchored again, and pays then.
- *
- * One that is not, and cannot be any more, is collected: its finalizer brings it back, cancels it, and says so.
- */
 #include "lua/task/orphans.h"
 
+#include "lua/task/task.h"
 #include "lua/task/task_finalizer.h"
-
-#include <string.h>
 
 static const char waiters_key, weak_key, sentinel_key;
 
-/* A thing of no use, made anew whenever it is collected: so every cycle of the collector is heard of. */
+/* The sentinel is made again whenever it is collected: so the isolate learns of every cycle of the collector. */
 static int sentinel_gc(lua_State *L)
 {
     struct orr_isolate *iso = isolate_find(L);
@@ -61,18 +49,11 @@ void orphans_open(struct orr_isolate *iso, lua_State *L)
     lua_pop(L, 1);
 }
 
-/* Time, descriptors and children wake a task whoever else can reach it. */
-static bool lives_in_lua(const struct orr_wait *wait)
-{
-    const char *name = wait->kind->name;
-    return strcmp(name, "sleep") != 0 && strcmp(name, "its children") != 0 && strcmp(name, "a future") != 0;
-}
-
-/* Pushes what a task waits for, if that is something of Lua's. */
+/* Pushes the object that a task waits for.  False if nothing in Lua decides whether the wait ends. */
 static bool push_awaited(lua_State *L, const struct ltask *self)
 {
     lua_State *co = self->suspended;
-    if (!co || self->wait.state != WAIT_WAITING || !lives_in_lua(&self->wait) || lua_gettop(co) < 1 ||
+    if (!co || self->wait.state != WAIT_WAITING || self->wait.kind->ends_by_itself || lua_gettop(co) < 1 ||
         !lua_checkstack(co, 1))
         return false;
     lua_pushvalue(co, 1);
@@ -84,16 +65,18 @@ static bool push_awaited(lua_State *L, const struct ltask *self)
     return false;
 }
 
-/* [task] [awaited] -> []: the task is held by what it waits for. */
+static void lost(lua_State *L, struct ltask *self);
+
+/* [task] [awaited] -> []: the task is held by the object that it waits for.  May raise. */
 static void hold_weakly(lua_State *L, struct ltask *self)
 {
     lua_pushvalue(L, -2);
     task_finalizer_make(L, self);
-    task_finalizer_watch(self, true);
+    task_finalizer_watch(self, lost);
     lua_pop(L, 1);
     push_table(L, &waiters_key);
     lua_pushvalue(L, -2);
-    if (lua_rawget(L, -2) != LUA_TTABLE) { /* the first to wait for it */
+    if (lua_rawget(L, -2) != LUA_TTABLE) { /* no other task waits for it */
         lua_pop(L, 1);
         lua_newtable(L);
         lua_pushvalue(L, -3);
@@ -107,32 +90,35 @@ static void hold_weakly(lua_State *L, struct ltask *self)
     lua_rawseti(L, -2, self->anchor);
     lua_pop(L, 5);
     isolate_set_anchor(self->iso, L, self->anchor, false);
-    self->weak = true;
+    self->reach = REACH_WEAK;
 }
 
+/* A task that waits.  Only one that was seen in the same wait before is held weakly. */
 static void consider(struct ltask *self, lua_State *L)
 {
-    bool old = self->looked_at;
-    self->looked_at = true; /* until it goes on */
-    if (self->weak || self->paused || !old)
-        return;
-    isolate_push_anchored(self->iso, L, self->anchor);
-    if (push_awaited(L, self))
-        hold_weakly(L, self);
-    else
-        lua_pop(L, 1);
+    if (self->reach == REACH_ANCHORED)
+        self->reach = REACH_SEEN_WAITING; /* until it goes on */
+    else if (self->reach == REACH_SEEN_WAITING && self->held != HELD_PAUSED) {
+        isolate_push_anchored(self->iso, L, self->anchor);
+        if (push_awaited(L, self))
+            hold_weakly(L, self);
+        else
+            lua_pop(L, 1);
+    }
 }
 
-/* Goes through the tasks, some at a time, for there may be a million.  May raise for lack of memory; one is passed over then. */
-static int look(lua_State *L)
+/*
+ * Looks at some tasks, since there may be a million.  May raise for lack of memory: one task is passed over then.
+ */
+static int scan(lua_State *L)
 {
-    enum { AT_A_TIME = 4096, LIVE = 32 }; /* what looking at a free slot costs is one, and so much more at a task */
+    enum { AT_A_TIME = 4096, LIVE = 32 }; /* a free slot costs 1, a live task LIVE more */
     struct orr_isolate *iso = isolate_find(L);
     luaL_checkstack(L, 16, NULL);
     for (int cost = 0; cost < AT_A_TIME && iso->orphans.next < worker_slots(iso->worker); cost++) {
         struct orr_task *task = worker_task_in(iso->worker, iso->orphans.next++);
         struct ltask *self = task_is_live(task) ? ltask_of(task) : NULL;
-        if (self && self->iso == iso && self->begun && !task_is_running(task)) {
+        if (self && self->iso == iso && self->phase != LTASK_NEW && !task_is_running(task)) {
             consider(self, L);
             cost += LIVE;
         }
@@ -144,12 +130,12 @@ static int look(lua_State *L)
     return 0;
 }
 
-void orphans_look(struct orr_isolate *iso)
+void orphans_scan(struct orr_isolate *iso)
 {
     lua_State *L = iso->L;
     if (!lua_checkstack(L, 4))
         return;
-    lua_pushcfunction(L, look);
+    lua_pushcfunction(L, scan);
     if (lua_pcall(L, 0, 0, 0) != LUA_OK)
         lua_pop(L, 1);
 }
@@ -158,29 +144,29 @@ void orphans_anchor(struct ltask *self)
 {
     struct orr_isolate *iso = self->iso;
     lua_State *L = iso->L;
-    self->weak = false;
+    self->reach = REACH_SEEN_WAITING;
     push_table(L, &weak_key);
-    if (lua_rawgeti(L, -1, self->anchor) ==
-        LUA_TNIL) { /* it was about to be lost, and finalizers are called one by one */
+    if (lua_rawgeti(L, -1, self->anchor) == LUA_TNIL) { /* collected, and its finalizer has not been called yet */
         lua_pop(L, 1);
         task_finalizer_revive(L, self);
     }
-    task_finalizer_watch(self, false);
+    task_finalizer_watch(self, NULL);
     isolate_set_anchor(iso, L, self->anchor, true);
     lua_pushnil(L);
     lua_rawseti(L, -2, self->anchor);
     lua_pop(L, 1);
 }
 
-void orphans_found(lua_State *L, struct ltask *self)
+/* A task that nobody could reach: its handle is at the top of L, and is taken off. */
+static void lost(lua_State *L, struct ltask *self)
 {
     struct orr_isolate *iso = self->iso;
     const char *name = orr_task_name(self->task);
     const char *kind = self->wait.state == WAIT_WAITING ? self->wait.kind->name : "";
     isolate_set_anchor(iso, L, self->anchor, true);
-    self->weak = false;
+    self->reach = REACH_SEEN_WAITING;
     if (iso->closing || self->wait.state != WAIT_WAITING)
-        return; /* it has been woken, and is about to go on */
+        return; /* it was woken, and is about to go on */
     log_line(&iso->rt->log, ORR_LOG_WARNING,
              "task %s waits for %s that nobody can reach any more: it can never go on, and is closed",
              name ? name : "(unnamed)", kind);

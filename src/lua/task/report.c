@@ -5,6 +5,7 @@
 #include "lua/isolate/execution.h"
 #include "lua/limits/stack_trace.h"
 #include "lua/limits/timeout_report.h"
+#include "lua/task/cancellation.h"
 #include "lua/task/task_finalizer.h"
 
 #include <stdio.h>
@@ -92,7 +93,7 @@ static void add_task(lua_State *L, luaL_Buffer *text, struct orr_isolate *iso, c
         lua_concat(L, 2);
         luaL_addvalue(text);
     } else if (lua) {
-        add_stack(L, text, lua->over ? NULL : lua->co);
+        add_stack(L, text, ltask_is_over(lua) ? NULL : lua->co);
     }
 }
 
@@ -238,11 +239,11 @@ void report_push_failure(lua_State *L, struct orr_task *task)
 
 void report_describe(const struct ltask *task, struct timeout_subject *out)
 {
-    const char *where = shutdown_swallowed(task->iso, task);
-    bool more = task->told == UINT8_MAX;
+    const char *where = cancellation_ignored(task->iso, task);
+    bool more = task->cancellations == UINT8_MAX;
     *out = (struct timeout_subject){
         .name = orr_task_name(task->task),
-        .ignored = where ? task->told - more : 0,
+        .ignored = where ? task->cancellations - more : 0,
         .ignored_more = more,
         .ignored_where = where ? where : "",
     };

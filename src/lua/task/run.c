@@ -1,97 +1,40 @@
-/*
- * Running tasks: a slice at a time; what is urgent before all else; what was started or closed before whoever did it goes on; and what
- * must wait while another's slice is suspended.
- */
-#include "lua/task/body_watch.h"
-#include "lua/task/script.h"
-#include "lua/task/task_parts.h"
+#include "lua/task/run.h"
 
 #include "base/clock.h"
-#include "lua/task/callback.h"
+#include "lua/isolate/collector.h"
+#include "lua/limits/grace_period.h"
+#include "lua/limits/level.h"
+#include "lua/limits/slice.h"
+#include "lua/task/body.h"
+#include "lua/task/body_watch.h"
+#include "lua/task/hold.h"
 #include "lua/task/orphans.h"
+#include "lua/task/script.h"
+#include "lua/task/suspend.h"
+#include "lua/task/task_pool.h"
 
 #include <string.h>
 
-/* --- Running -------------------------------------------------------------------------------------------------------- */
+enum {
+    NEST_MAX = 16,       /* nested polls while the caller could also suspend itself */
+    NEST_HARD_MAX = 120, /* nested polls when it could not */
+};
 
-/* Works off what is to run before any other Lua, down to `mark`, or until the slice is over. */
-static void run_urgent(struct orr_isolate *iso, const struct ltask *mark)
+/* --- A slice --------------------------------------------------------------------------------------------- */
+
+/* The slice was over before the task waited.  A fair task lets others run first, unless it holds the isolate. */
+static void requeue(struct ltask *self, enum yield_reason yield)
 {
-    while (iso->hold.urgent != mark && !execution_unwinds(&iso->execution)) {
-        struct ltask *next = iso->hold.urgent;
-        iso->hold.urgent = next->next_urgent;
-        next->urgent = next->paused = false;
-        if (next->task && task_is_live(next->task))
-            task_run_now(iso->worker, next->task); /* which may be its end */
-        else
-            ltask_release(next);
+    struct orr_isolate *iso = self->iso;
+    if (self->fair && yield != YIELD_HOLDING) {
+        execution_set_slice(&iso->execution, SLICE_RUNS);
+        worker_ready_late(iso->worker, self->task);
+    } else {
+        hold_push(iso, self);
     }
 }
 
-/* Another task of the isolate has not finished its slice.  One that has used up a share of its own stays behind the others. */
-static void park(struct orr_isolate *iso, struct ltask *self)
-{
-    held_push(&iso->hold.parked, self->task, self->fair && self->used);
-}
-
-/* Before those that have become ready since. */
-static void release_parked(struct orr_isolate *iso)
-{
-    worker_requeue_held(iso->worker, &iso->share, &iso->hold.parked);
-}
-
-/* The first of the urgent ones that still lives; NULL for none. */
-static struct ltask *first_urgent(struct orr_isolate *iso)
-{
-    while (iso->hold.urgent && (!iso->hold.urgent->task || !task_is_live(iso->hold.urgent->task))) {
-        struct ltask *gone = iso->hold.urgent;
-        iso->hold.urgent = gone->next_urgent;
-        gone->urgent = gone->paused = false;
-        ltask_release(gone);
-    }
-    return iso->hold.urgent;
-}
-
-static void call_on_release(struct orr_isolate *iso)
-{
-    void (*call)(struct orr_isolate * iso) = iso->hold.on_release;
-    iso->hold.on_release = NULL;
-    call(iso);
-}
-
-/*
- * Between slices: what is urgent comes next of the isolate's tasks, at once, or late, if it has used up its share; or, if nothing is,
- * those that were parked meanwhile.
- */
-void ltask_settle_hold(struct orr_isolate *iso, bool late)
-{
-    struct worker *worker = iso->worker;
-    struct ltask *first = first_urgent(iso);
-    if (!first) {
-        release_parked(iso);
-        if (iso->hold.on_release && !script_any_loading(&iso->scripts))
-            call_on_release(iso);
-        return;
-    }
-    worker_unqueue_held(worker, &iso->hold.parked, first->task); /* something may have woken it */
-    if (late)
-        worker_ready_late(worker, first->task);
-    else
-        worker_ready_next(worker, first->task);
-}
-
-/* Whether a task of the isolate was suspended in mid-slice.  If it is no more, the others go on. */
-bool isolate_is_held(struct orr_isolate *iso)
-{
-    if (execution_in_slice(&iso->execution) || !iso->hold.urgent)
-        return false;
-    if (first_urgent(iso))
-        return true;
-    ltask_settle_hold(iso, false);
-    return false;
-}
-
-/* What the running task has come to: it waits, or it is over, or its time is. */
+/* The coroutine has returned, or yielded. */
 static enum orr_poll step_over(struct ltask *self, struct level *level, int status, int results)
 {
     struct orr_isolate *iso = self->iso;
@@ -100,32 +43,26 @@ static enum orr_poll step_over(struct ltask *self, struct level *level, int stat
     if (yield != YIELD_NONE)
         self->suspended = execution_yielded_in(&iso->execution);
     if (level->end != LEVEL_GOES_ON)
-        return ltask_timed_out(self, level, status);
+        return body_timed_out(self, level, status);
     if (status != LUA_YIELD)
-        return ltask_body_over(self, status != LUA_OK || level->raised, results);
+        return body_over(self, status != LUA_OK || level->raised, results);
     if (yield == YIELD_NONE)
-        return ltask_foreign_yield(self);
+        return body_foreign_yield(self);
     bool preempted = yield == YIELD_PREEMPTED || yield == YIELD_HOLDING;
-    bool kept_from_running = preempted || self->paused;
-    self->used = kept_from_running ? level_used(iso, level) : 0;
-    if (!kept_from_running)
-        self->emits = 0;
-    if (!preempted)
-        return ORR_PENDING;
-    if (self->fair && yield != YIELD_HOLDING) {
-        execution_set_slice(&iso->execution, SLICE_RUNS);
-        worker_ready_late(iso->worker, self->task);
-    } else {
-        self->urgent = true;
-        self->next_urgent = iso->hold.urgent;
-        iso->hold.urgent = self;
-    }
+    bool waits = !preempted && self->held != HELD_PAUSED; /* of its own accord */
+    self->used = waits ? 0 : level_used(iso, level);
+    if (waits)
+        self->emit_depth = 0;
+    if (preempted)
+        requeue(self, yield);
     return ORR_PENDING;
 }
 
+/* Resumes the coroutine. */
 static enum orr_poll step(struct ltask *self)
 {
     struct orr_isolate *iso = self->iso;
+    bool begins = self->phase == LTASK_NEW;
     struct level level = {
         .co = self->co,
         .host_waits = execution_host_waits(&iso->execution),
@@ -136,18 +73,19 @@ static enum orr_poll step(struct ltask *self)
         .used = self->used,
     };
     lua_State *outer_running = execution_running(&iso->execution);
-    if (!self->begun)
+    if (begins)
         level_charge_coroutine(iso);
     level_enter(iso, &level, self);
     level.exposed = self->exposed;
     execution_begin_nested(&iso->execution);
-    int arguments = self->begun ? 0 : self->arguments;
+    if (begins)
+        self->phase = LTASK_BEGUN;
     int results;
-    self->begun = true;
-    int status = lua_resume(self->co, outer_running, arguments, &results); /* whose C calls count for it */
+    int status = lua_resume(self->co, outer_running, /* whose C calls count for it */
+                            begins ? self->arguments : 0, &results);
     script_body_began(self);
-    if (self->borrowed && (status != LUA_OK || level.raised || !self->hidden))
-        pooled_task_own_name(self);
+    if (self->name_on_stack && (status != LUA_OK || level.raised || !self->pooled))
+        task_pool_copy_name(self);
     enum orr_poll answer = step_over(self, &level, status, results);
     if (self->watched && answer == ORR_DONE)
         body_is_over(self);
@@ -157,10 +95,11 @@ static enum orr_poll step(struct ltask *self)
 }
 
 /*
- * Before Lua goes on, the collector does what it owes.  False if there is no time for that: then the task comes first of the isolate's,
- * a turn later.  What was left to be paid when its own slice was cut short is part of its time.
+ * Before Lua goes on, the collector does the work that it owes.  False if there is no time for all of it: then
+ * the task comes first of the isolate's, a turn later.  Work that was owed when the task's own slice was cut short
+ * is part of its time.
  */
-static bool pay_first(struct ltask *self)
+static bool pay_collector(struct ltask *self)
 {
     struct orr_isolate *iso = self->iso;
     uint64_t began = clock_now();
@@ -169,59 +108,64 @@ static bool pay_first(struct ltask *self)
         self->used += clock_now() - began;
     if (paid)
         return true;
-    if (iso->hold.urgent != self) {
-        self->urgent = true;
-        self->next_urgent = iso->hold.urgent;
-        iso->hold.urgent = self;
-    }
+    if (hold_first(&iso->hold) != self)
+        hold_push(iso, self);
     worker_ready_late(iso->worker, self->task);
     return false;
+}
+
+/* A slice of a task that may run now. */
+static enum orr_poll run_slice(struct ltask *self)
+{
+    struct orr_isolate *iso = self->iso;
+    bool outermost = slice_begin(iso);
+    enum orr_poll answer = step(self);
+    if (outermost) {
+        bool over = execution_unwinds(&iso->execution);
+        slice_end(iso);
+        if (!execution_host_waits(&iso->execution) && hold_has_work(&iso->hold))
+            hold_settle(iso, over);
+        if (orphans_scan_is_due(&iso->orphans))
+            orphans_scan(iso);
+    }
+    return answer;
 }
 
 enum orr_poll ltask_poll(struct orr_task *task, void *data)
 {
     struct ltask *self = data;
     struct orr_isolate *iso = self->iso;
-    bool held = isolate_is_held(iso);
+    if (hold_first(&iso->hold))
+        hold_release_if_over(iso);
+    bool held = isolate_is_held(iso) && !execution_host_waits(&iso->execution);
     bool ends = isolate_ends(iso);
-    if (ends && !self->begun && !self->cleanup && grace_period_refuses(iso, self->script))
-        return orr_task_fail(task, -ECANCELED); /* none of a script runs for the first time because it is unloaded */
+    if (ends && self->phase == LTASK_NEW && !self->cleanup && grace_period_refuses(iso, self->script))
+        return orr_task_fail(task, -ECANCELED); /* unloading a script does not make anything of it begin */
     if (ends && grace_period_is_over(iso, self->script))
-        return ORR_PENDING; /* and none after its grace period: it is about to be ended by force */
-    if (held && iso->hold.urgent == self && !execution_host_waits(&iso->execution)) { /* it goes on, a turn later */
-        if (collector_owes(iso) && !pay_first(self))
+        return ORR_PENDING; /* its grace period is over: it is about to be ended by force */
+    if (held && hold_first(&iso->hold) == self) {
+        if (collector_owes(iso) && !pay_collector(self))
             return ORR_PENDING;
-        iso->hold.urgent = self->next_urgent;
-        self->urgent = self->paused = false;
-    } else if (self->paused || (self->begun && self->wait.state == WAIT_WAITING && !task_child_has_failed(task))) {
+        hold_pop(iso);
+    } else if (self->held == HELD_PAUSED ||
+               (self->phase != LTASK_NEW && self->wait.state == WAIT_WAITING && !task_child_has_failed(task))) {
         return ORR_PENDING;
-    } else if (held && !execution_host_waits(&iso->execution)) {
-        if (self->weak)
+    } else if (held) {
+        if (self->reach == REACH_WEAK)
             orphans_anchor(self);
-        park(iso, self);
+        hold_park(iso, task, self->fair && self->used);
         return ORR_PENDING;
     }
-    if (self->weak)
+    if (self->reach == REACH_WEAK)
         orphans_anchor(self);
-    self->looked_at = false;
+    self->reach = REACH_ANCHORED;
     if (collector_owes(iso) && !execution_in_slice(&iso->execution) && !execution_host_waits(&iso->execution) &&
-        !pay_first(self))
+        !pay_collector(self))
         return ORR_PENDING;
-    bool outermost = slice_begin(iso);
-    enum orr_poll answer = step(self);
-    if (outermost) {
-        bool over = execution_unwinds(&iso->execution);
-        slice_end(iso);
-        if (!execution_host_waits(&iso->execution) &&
-            (iso->hold.urgent || held_any(&iso->hold.parked) || iso->hold.on_release))
-            ltask_settle_hold(iso, over);
-        if (iso->orphans.due)
-            orphans_look(iso);
-    }
-    return answer;
+    return run_slice(self);
 }
 
-/* --- At once --------------------------------------------------------------------------------------------------------- */
+/* --- At once --------------------------------------------------------------------------------------------- */
 
 void ltask_check_depth(lua_State *L)
 {
@@ -230,75 +174,47 @@ void ltask_check_depth(lua_State *L)
         luaL_error(L, "too many tasks are being started inside one another, where none of them can wait");
 }
 
-/* The slice is over, in a task that `self` has started: it goes on when what is above the mark has had its turn. */
-static void pause_above(struct orr_isolate *iso, struct ltask *self, struct ltask *mark)
-{
-    struct ltask **at = &iso->hold.urgent;
-    while (*at != mark)
-        at = &(*at)->next_urgent;
-    self->next_urgent = mark;
-    self->urgent = self->paused = true;
-    *at = self;
-}
-
 int ltask_run_first(lua_State *L, struct ltask *first, lua_KFunction k, lua_KContext context)
 {
     struct orr_isolate *iso = isolate_of(L);
-    struct ltask *mark = iso->hold.urgent;
-    bool can = can_suspend(L);
-    bool nest = execution_depth(&iso->execution) < NEST_MAX ||
-                !can; /* who cannot, goes as deep as ltask_check_depth() lets it */
     struct ltask *self = execution_task(&iso->execution);
-    struct ltask *below = mark;
-    if (!nest) {
-        self->next_urgent = mark;
-        self->urgent = self->paused = true;
-        below = self;
-    }
-    struct ltask *last = first;
-    for (;; last = last->next_urgent) {
-        last->urgent = true;
-        if (!last->next_urgent)
-            break;
-    }
-    last->next_urgent = below;
-    iso->hold.urgent = first;
-    if (!nest)
+    struct ltask *mark = hold_first(&iso->hold);
+    bool can = can_suspend(L);
+    if (can && execution_depth(&iso->execution) >= NEST_MAX) {
+        hold_push_all(iso, first, self);
         return suspend(L, k, context);
+    }
+    hold_push_all(iso, first, NULL); /* a caller that cannot suspend nests as deep as ltask_check_depth() allows */
     if (!isolate_visit(iso)) {
         bool waits = execution_host_waits(&iso->execution) || !execution_in_slice(&iso->execution) || !can;
         bool before = execution_set_host_waits(&iso->execution, waits);
-        run_urgent(iso, mark);
+        hold_run(iso, mark);
         execution_set_host_waits(&iso->execution, before);
         isolate_leave(iso);
     }
     if (!execution_unwinds(&iso->execution))
         return k(L, LUA_OK, context);
-    pause_above(iso, self, mark);
+    hold_pause_above(iso, self, mark); /* the slice was over in one of them: it goes on after those that are left */
     return suspend(L, k, context);
 }
 
-/* --- Closing ---------------------------------------------------------------------------------------------------------- */
+/* --- Closing --------------------------------------------------------------------------------------------- */
 
-/* The Lua task of a core task that has just been cancelled, if it is to hear of that now. */
-static struct ltask *to_hear_now(struct orr_isolate *iso, const struct orr_task *task)
+struct task_list {
+    struct ltask *first, *last;
+};
+
+/* Adds the Lua task of a core task that has just been cancelled, if its wait is over because of that. */
+static void add_woken(struct task_list *list, const struct orr_isolate *iso, const struct orr_task *task)
 {
     struct ltask *self = ltask_of(task);
-    bool now = self && self->iso == iso && task_is_live(task) && !task_is_running(task) && self->begun &&
-               !self->urgent && self->wait.state != WAIT_WAITING && task_is_cancelled_here(task);
-    return now ? self : NULL;
-}
-
-static void add_to_hear(struct ltask *self, struct ltask **first, struct ltask **last)
-{
-    if (!self)
+    bool woken = self && self->iso == iso && task_is_live(task) && !task_is_running(task) && self->phase != LTASK_NEW &&
+                 !self->held && self->wait.state != WAIT_WAITING && task_is_cancelled_here(task);
+    if (!woken)
         return;
-    self->next_urgent = NULL;
-    if (*last)
-        (*last)->next_urgent = self;
-    else
-        *first = self;
-    *last = self;
+    self->next = NULL;
+    *(list->first ? &list->last->next : &list->first) = self;
+    list->last = self;
 }
 
 int ltask_close(lua_State *L, struct ltask *self, const char *reason, lua_KFunction k, lua_KContext context)
@@ -309,13 +225,13 @@ int ltask_close(lua_State *L, struct ltask *self, const char *reason, lua_KFunct
     int error = isolate_visit(iso);
     if (error)
         return luaL_error(L, "task:close: %s", strerror(-error));
-    struct ltask *first = NULL, *last = NULL;
+    struct task_list woken = { 0 };
     bool before = task_is_cancelled_here(self->task);
     task_cancel(self->task, reason);
     if (!before)
-        add_to_hear(to_hear_now(iso, self->task), &first, &last);
+        add_woken(&woken, iso, self->task);
     for (struct orr_task *at = NULL; (at = task_next_below(self->task, at));)
-        add_to_hear(to_hear_now(iso, at), &first, &last);
+        add_woken(&woken, iso, at);
     isolate_leave(iso);
-    return first ? ltask_run_first(L, first, k, context) : k(L, LUA_OK, context);
+    return woken.first ? ltask_run_first(L, woken.first, k, context) : k(L, LUA_OK, context);
 }

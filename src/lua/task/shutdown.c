@@ -3,23 +3,28 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "exec/grace.h"
-#include "lua/limits/stack_trace.h"
 #include "lua/task/callback.h"
+#include "lua/task/cancellation.h"
+#include "lua/task/hold.h"
 #include "lua/task/task.h"
 
 #include <stdio.h>
 
 enum {
-    STRETCH_NS = 1000000, /* of a pass, in one poll */
-    LOOK = 1024,          /* slots passed by before the clock is looked at; a live task counts for more */
-    CANCELLED = 32,
-    DROPPED = 64,
-    TOLD_MAX = 8, /* tasks that the log names */
+    STRETCH_NS = 1000000, /* the time of a pass in one poll */
+    NAMED_MAX = 8,        /* tasks that the log names */
 };
 
-/* --- Which tasks ----------------------------------------------------------------------------------------------------- */
+/* What a pass pays for a task; a free slot costs 1.  It looks at the clock whenever it has paid LOOK. */
+enum {
+    LOOK = 1024,
+    CANCELLED = 32,
+    DROPPED = 64,
+};
 
-/* Whether a task is the isolate's, and the script's in it. */
+/* --- Which tasks --------------------------------------------------------------------------------------- */
+
+/* Whether a shutdown is to end a task. */
 static bool belongs(const struct orr_task *task, const struct shutdown *to)
 {
     const struct ltask *self = ltask_of(task);
@@ -30,25 +35,28 @@ static bool belongs(const struct orr_task *task, const struct shutdown *to)
            (to->period.script == EVERY_SCRIPT || callback->script == to->period.script);
 }
 
-/* The search begins where the last one ended: so asking again and again does not pass over all tasks again and again. */
-static bool any_hopes(void *data)
+/*
+ * Whether a task is worth waiting for.  The search begins at the task that was found last time: so asking often does
+ * not go over all tasks often.
+ */
+static bool any_can_go_on(void *data)
 {
     struct shutdown *self = data;
     const struct worker *worker = self->iso->worker;
-    if (!self->iso->tasks.count)
+    if (!task_set_count(&self->iso->tasks))
         return false;
     for (uint32_t seen = 0; seen < worker_slots(worker); seen++) {
-        if (self->hopeful >= worker_slots(worker))
-            self->hopeful = 0;
-        const struct orr_task *task = worker_task_in(worker, self->hopeful);
+        if (self->waiting_slot >= worker_slots(worker))
+            self->waiting_slot = 0;
+        const struct orr_task *task = worker_task_in(worker, self->waiting_slot);
         if (task_is_live(task) && belongs(task, self) && task_can_go_on(task))
             return true;
-        self->hopeful++;
+        self->waiting_slot++;
     }
     return false;
 }
 
-/* Goes on with a pass over those that are not done, until a time.  True if it has come to the end. */
+/* Goes on with a pass over the tasks that are not done, until a time.  True if it has come to the end. */
 static bool pass(struct shutdown *self, unsigned (*each)(struct shutdown *self, struct orr_task *task), uint64_t until)
 {
     const struct worker *worker = self->iso->worker;
@@ -65,9 +73,9 @@ static bool pass(struct shutdown *self, unsigned (*each)(struct shutdown *self, 
     return self->slot >= worker_slots(worker);
 }
 
-/* --- Cancelling -------------------------------------------------------------------------------------------------------- */
+/* --- Cancelling ---------------------------------------------------------------------------------------- */
 
-/* Those with a parent that is cancelled, too, hear of it from there: or a shield would not shield them. */
+/* A task whose parent is cancelled, too, hears of it from there: else a shield would not shield it. */
 static unsigned cancel(struct shutdown *self, struct orr_task *task)
 {
     const struct orr_task *parent = task_parent(task);
@@ -77,53 +85,25 @@ static unsigned cancel(struct shutdown *self, struct orr_task *task)
         lua->limit = lua->limit && lua->limit < longest ? lua->limit : longest;
     }
     if (!parent || !belongs(parent, self))
-        task_cancel(task, "closed");
+        task_cancel(task, CANCELLATION_TEXT);
     return CANCELLED;
 }
 
-/* --- By force ------------------------------------------------------------------------------------------------------------ */
+/* --- By force ------------------------------------------------------------------------------------------ */
 
-/* "file:line" of where a coroutine stands in a script; empty if it is in none. */
-static void find_place(lua_State *co, char *text, size_t size)
-{
-    lua_Debug at;
-    *text = '\0';
-    if (co && stack_trace_find_script(co, 0, &at))
-        snprintf(text, size, " at %s:%d", at.short_src, at.currentline);
-}
-
-void shutdown_note_told(struct ltask *task, lua_State *L)
-{
-    struct swallower *swallower = &task->iso->shutdowns.swallower;
-    task->told += task->told < UINT8_MAX;
-    if (task->told != 2)
-        return;
-    swallower->task = task;
-    find_place(L, swallower->place, sizeof swallower->place);
-}
-
-const char *shutdown_swallowed(const struct orr_isolate *iso, const struct ltask *task)
-{
-    if (!task || task->told < 2)
-        return NULL;
-    return iso->shutdowns.swallower.task == task ? iso->shutdowns.swallower.place : "";
-}
-
-/* Names a task that has not ended in time, and says what it did instead. */
-static void tell(const struct shutdown *self, const struct orr_task *task)
+/* Logs the name of a task that has not ended in time, and what it did instead. */
+static void name_forced(const struct shutdown *self, const struct orr_task *task)
 {
     const struct ltask *lua = ltask_of(task);
-    if (!self->late || !lua || !lua->begun || lua->over)
+    if (!self->late || !lua || lua->phase != LTASK_BEGUN)
         return;
-    char place[sizeof lua->iso->shutdowns.swallower.place], what[64] = "it ran on without waiting,";
-    find_place(lua->suspended ? lua->suspended : lua->co, place, sizeof place);
+    char place[80], times[16], grace[TEXT_DURATION_ROOM], what[64] = "it ran on without waiting,";
+    cancellation_find_place(lua->suspended ? lua->suspended : lua->co, place, sizeof place);
     bool waits = lua->wait.state == WAIT_WAITING;
-    char grace[TEXT_DURATION_ROOM];
     text_duration(grace, self->grace_ns);
-    if (lua->told > 1)
-        snprintf(what, sizeof what, "it swallowed the cancellation %s%u times,", lua->told == UINT8_MAX ? "over " : "",
-                 lua->told - (lua->told == UINT8_MAX));
-    else if (lua->told)
+    if (cancellation_ignored(self->iso, lua))
+        snprintf(what, sizeof what, "it swallowed the cancellation %s times,", cancellation_count(lua, times));
+    else if (lua->cancellations)
         snprintf(what, sizeof what, "it was told, and has not finished cleaning up,");
     else if (waits)
         snprintf(what, sizeof what, "it is shielded from cancellation,");
@@ -136,13 +116,13 @@ static void tell(const struct shutdown *self, const struct orr_task *task)
 static unsigned drop(struct shutdown *self, struct orr_task *task)
 {
     if (!task_is_live(task))
-        return 1; /* its body is over, and it goes with its children */
+        return 1; /* its body is over, and it ends with its children */
     if (task_is_running(task)) {
-        self->found = true;
+        self->found_running = true;
         return 1;
     }
-    if (self->forced++ < TOLD_MAX)
-        tell(self, task);
+    if (self->forced++ < NAMED_MAX)
+        name_forced(self, task);
     bool may_run = clock_now() < self->period.end;
     scope_drop_body(task);
     return may_run ? LOOK : DROPPED;
@@ -153,30 +133,31 @@ static void begin_dropping(struct shutdown *self, bool late)
     self->phase = SHUTDOWN_DROP;
     self->late = late || clock_now() >= self->period.end;
     self->slot = 0;
-    self->found = false;
+    self->found_running = false;
 }
 
-/* Passes until none lives, but for such that cannot be ended now.  True if none does. */
+/* Goes on with a pass that ends tasks by force.  True if none lives; false if one runs now, or there was no time. */
 static bool drop_all(struct shutdown *self, uint64_t until)
 {
     if (!pass(self, drop, until))
         return false;
-    bool all = !self->found;
-    if (self->late && self->forced > TOLD_MAX && all) {
-        log_line(&self->iso->rt->log, ORR_LOG_WARNING, "and so were %u more", self->forced - TOLD_MAX);
+    bool all = !self->found_running;
+    if (self->late && self->forced > NAMED_MAX && all) {
+        log_line(&self->iso->rt->log, ORR_LOG_WARNING, "and so were %u more", self->forced - NAMED_MAX);
         self->late = false; /* once */
     }
     self->slot = 0;
-    self->found = false;
+    self->found_running = false;
     return all;
 }
 
-/* --- From beginning to end ------------------------------------------------------------------------------------------------- */
+/* --- From beginning to end ----------------------------------------------------------------------------- */
 
 void shutdown_begin(struct shutdown *self, struct orr_isolate *iso, uint32_t script, uint64_t grace_ns)
 {
     *self = (struct shutdown){ .iso = iso, .phase = SHUTDOWN_CANCEL, .grace_ns = grace_ns };
     grace_period_begin(iso, &self->period, script, grace_ns);
+    task_set_watch(&iso->tasks, &self->watch);
 }
 
 void shutdown_cancel(struct orr_isolate *iso, uint32_t script)
@@ -190,6 +171,7 @@ void shutdown_end(struct shutdown *self)
     if (!self->phase)
         return;
     grace_period_end(self->iso, &self->period);
+    task_set_unwatch(&self->iso->tasks, &self->watch);
     orr_wait_withdraw(&self->grace);
     *self = (struct shutdown){ 0 };
 }
@@ -216,11 +198,11 @@ void shutdown_drop(struct shutdown *self)
     drop_all(self, ORR_NEVER);
 }
 
-/* Whether they may go on cleaning up. */
+/* Whether the tasks may go on cleaning up. */
 static bool waits(struct shutdown *self, struct orr_task *task)
 {
     struct worker *worker = self->iso->worker;
-    if (!any_hopes(self)) {
+    if (!any_can_go_on(self)) {
         begin_dropping(self, false);
         return false;
     }
@@ -228,6 +210,7 @@ static bool waits(struct shutdown *self, struct orr_task *task)
         begin_dropping(self, true);
         return false;
     }
+    hold_release_if_over(self->iso);
     bool stands_still = !worker_has_real_clock(worker); /* while there is anything to do */
     if (stands_still && (worker_has_ready_tasks(worker) || isolate_is_held(self->iso)))
         orr_task_yield(task);
@@ -247,7 +230,7 @@ bool shutdown_poll(struct shutdown *self, struct orr_task *task)
         return true;
     uint64_t until = task_is_cancelled_here(task) ? ORR_NEVER /* there may be no other turn */
                                                   : shutdown_stretch(self->iso->worker);
-    self->waker = orr_task_waker(task);
+    self->watch.waker = orr_task_waker(task);
     if (self->phase == SHUTDOWN_CANCEL) {
         if (!pass(self, cancel, until)) {
             orr_task_yield(task);
@@ -262,7 +245,7 @@ bool shutdown_poll(struct shutdown *self, struct orr_task *task)
         return false;
     }
     return self->period.script != EVERY_SCRIPT ||
-           !self->iso->tasks.count; /* else the kernel is to let go of their I/O */
+           !task_set_count(&self->iso->tasks); /* else the kernel still has their I/O */
 }
 
 void shutdown_now(struct shutdown *self)
@@ -273,19 +256,12 @@ void shutdown_now(struct shutdown *self)
         self->phase = SHUTDOWN_GRACE;
     }
     if (self->phase == SHUTDOWN_GRACE)
-        begin_dropping(self, !grace_wait(worker, self->period.end, any_hopes, self));
+        begin_dropping(self, !grace_wait(worker, self->period.end, any_can_go_on, self));
     drop_all(self, ORR_NEVER);
-    while (self->period.script == EVERY_SCRIPT && self->iso->tasks.count) { /* the kernel is to let go of their I/O */
+    while (self->period.script == EVERY_SCRIPT &&
+           task_set_count(&self->iso->tasks)) { /* the kernel still has their I/O */
         worker_turn(worker, ORR_NEVER);
-        if (self->iso->tasks.count && !worker_busy(worker))
+        if (task_set_count(&self->iso->tasks) && !worker_busy(worker))
             worker_sleep(worker, ORR_NEVER);
     }
-}
-
-/* --- What others ask --------------------------------------------------------------------------------------------------------- */
-
-void shutdown_tell(const struct orr_isolate *iso)
-{
-    for (struct grace_period *at = grace_period_first(&iso->grace_periods); at; at = at->next)
-        orr_waker_wake(container_of(at, struct shutdown, period)->waker);
 }

@@ -1,12 +1,14 @@
-/* Having the running task wait, through whatever coroutines it is in, or saying why it cannot. */
+#include "lua/task/suspend.h"
+
 #include "lua/isolate/execution.h"
 #include "lua/limits/stack_trace.h"
-#include "lua/task/task.h"
+#include "lua/task/cancellation.h"
+#include "lua/task/result.h"
 
 #include <limits.h>
 #include <string.h>
 
-/* Whether the function at the top is one that Lua can suspend: ours, and those that call others protected. */
+/* Whether Lua can suspend the function at the top: it is ours.  Ours have the isolate as their first upvalue. */
 static bool can_be_suspended(lua_State *L, struct orr_isolate *iso)
 {
     if (!lua_getupvalue(L, -1, 1))
@@ -16,7 +18,7 @@ static bool can_be_suspended(lua_State *L, struct orr_isolate *iso)
     return ours;
 }
 
-/* The name of the C function in which a coroutine is stuck. */
+/* Pushes the name of the C function that keeps a coroutine from yielding. */
 static const char *push_c_function(lua_State *L, struct orr_isolate *iso, lua_State *stuck)
 {
     lua_Debug info;
@@ -73,4 +75,34 @@ int suspend(lua_State *L, lua_KFunction k, lua_KContext context)
     }
     execution_begin_yield(&iso->execution, YIELD_WAIT, L);
     return lua_yieldk(L, 0, context, k);
+}
+
+void wait_push_error(lua_State *L, int error)
+{
+    struct orr_isolate *iso = isolate_of(L);
+    struct ltask *self = execution_task(&iso->execution);
+    struct orr_task *child = error == -ECHILD ? orr_task_failed_child(self->task) : NULL;
+    if (error == -ECANCELED && self)
+        cancellation_note(self, L);
+    if (child) {
+        push_error_of(L, iso, outcome_of(child));
+    } else if (error == -ECANCELED) {
+        lua_pushliteral(L, CANCELLATION_TEXT);
+    } else if (error == -ETIMEDOUT) {
+        lua_pushliteral(L, "timeout");
+    } else if (error == -EDEADLK) {
+        luaL_where(L, 1);
+        lua_pushliteral(L, "a task cannot await itself or a task that it is part of: that would never end");
+        lua_concat(L, 2);
+    } else {
+        luaL_where(L, 1);
+        lua_pushfstring(L, "cannot wait: %s", strerror(-error));
+        lua_concat(L, 2);
+    }
+}
+
+int wait_raise(lua_State *L, int error)
+{
+    wait_push_error(L, error);
+    return lua_error(L);
 }

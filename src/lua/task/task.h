@@ -1,178 +1,177 @@
 /*
  * A Lua task: a core task whose body is a coroutine.
  *
- * It is a full userdata, the handle that scripts hold, anchored by the isolate until the core has dropped the task.  While
- * it runs, its user value is its coroutine.  At the bottom of that is one C function of ours, which calls the body protected, so
- * that errors unwind inside the coroutine, where `<close>` may wait.  When the body is over, the user value
- * becomes what it has come to: one value, or the coroutine, if there are several on it; and a coroutine that ended
- * well and holds nothing goes back to the pool.
+ * The handle that scripts hold is a full userdata, struct ltask.  The isolate anchors it until the core has
+ * dropped the task.  While the body runs, the handle's user value is its coroutine.  When the body is over,
+ * it is the result: one value, or the coroutine if that has several.  A coroutine that ended well and holds
+ * nothing goes back to the registry's pool.
  *
- * A wait of Lua code is a C function that calls a wait function of the core, and if that says -EAGAIN, suspend()s with itself as the
- * continuation: so beginning and going on are the same code.  ltask_poll() resumes the coroutine only when the wait is over.
+ * The files around a task, lowest first; each includes only those before it:
  *
- * The errors of the core become Lua errors in wait_raise(): -ECANCELED is the string "closed", -ECHILD the error value of the
- * child itself.
+ *     task            the handle: its state, its anchor, its tie to the core's task
+ *     task_set        how many there are
+ *     script          which script a task belongs to
+ *     cancellation    the error "closed"
+ *     task_finalizer  what remains when a handle is collected
+ *     orphans         tasks that nobody can reach any more
+ *     result          values and errors of tasks
+ *     suspend         waiting
+ *     report          errors as people read them
+ *     body_watch      who is told when a script's body fails
+ *     body            the bottom of a coroutine, and what a body ends with
+ *     handler         strikes against callbacks that time out
+ *     hold            what runs first
+ *     unhandled       failures that nobody has seen
+ *     task_pool       handles and coroutines that are used again
+ *     drop            the end of a task
+ *     run             polling, starting at once, closing
+ *     create          the constructor
+ *     callback        callbacks of timers, schedule() and events
+ *     shutdown        the end of all tasks of a script
+ *
+ * Everything here belongs to the isolate's worker's thread.
  */
 #ifndef ORR_LUA_TASK_TASK_H
 #define ORR_LUA_TASK_TASK_H
 
-#include "exec/scope.h"
-#include "exec/wait.h"
+#include "exec/extend.h"
 #include "lua/isolate.h"
-#include "lua/task/handler.h"
 
 #define LTASK_CLASS "orrery.task"
-#define ESCRIPT EREMOTEIO /* what a task that ended with a Lua error has failed with */
+#define ESCRIPT EREMOTEIO /* the error code of a task that ended with a Lua error */
 
-/* User values of a handle, the first of which is its coroutine, and later what it has come to. */
+/* User values of a handle. */
 enum {
-    LTASK_VALUE = 1,
+    LTASK_VALUE = 1, /* the coroutine, later the result */
     LTASK_NAME,
     LTASK_HANDLER,
     LTASK_USER_VALUES = LTASK_HANDLER,
 };
 
-enum ltask_state {
-    LTASK_LIVE,
+/* How far a task has come.  From LTASK_OK on the core has dropped it, and its result is settled. */
+enum ltask_phase {
+    LTASK_NEW,   /* its body has not begun */
+    LTASK_BEGUN, /* its body runs or waits */
+    LTASK_OVER,  /* its coroutine has returned, or was closed; it may still wait for its children */
     LTASK_OK,
     LTASK_FAILED,
     LTASK_CLOSED,
 };
 
+/* Whether a task is on the stack of the hold: see hold.h. */
+enum ltask_held {
+    HELD_NOT,
+    HELD_READY,  /* it runs when its turn comes there */
+    HELD_PAUSED, /* it is suspended until its turn comes there */
+};
+
+/* What holds the handle while the core has the task: see orphans.h. */
+enum ltask_reach {
+    REACH_ANCHORED,
+    REACH_SEEN_WAITING, /* anchored, and the orphan scan has met it in this wait */
+    REACH_WEAK,         /* held only by the object that it waits for */
+};
+
+struct handler;
+
 struct ltask {
     struct orr_isolate *iso;
-    struct orr_task *task; /* a reference; NULL when there is nothing more to ask the core */
-    lua_State *co;         /* NULL when it is over, unless several results are on it */
-    struct ltask *next_urgent;
-    struct ltask *next_unseen;
-    struct handler *handler; /* that it is a call of, in its third user value; or NULL */
-    uint64_t limit;          /* of its deadline: nanoseconds, or instructions; 0 for none */
+    struct orr_task *task;                 /* a reference; NULL when there is nothing more to ask the core */
+    lua_State *co;                         /* NULL when it is over, unless several results are on it */
+    lua_State *suspended;                  /* the coroutine in which it waits */
+    struct ltask *next;                    /* on the stack of the hold, or in the pool */
+    struct ltask *next_unhandled;          /* a task whose failure is unhandled may still be on the stack of the hold */
+    struct handler *handler;               /* whose call it is, in the third user value; or NULL */
+    struct task_finalizer *task_finalizer; /* NULL for none */
+    uint64_t limit; /* how long it may run without waiting: nanoseconds or instructions; 0 for ever */
     union {
-        uint64_t used;    /* of that, since it last waited of its own accord */
-        uint64_t done_as; /* when the core has dropped it: lower than those that were done later */
+        uint64_t used;    /* of the limit, since it last waited of its own accord */
+        uint64_t done_as; /* when the core has dropped it: its number in the order of completion */
     };
-    int anchor;
+    int anchor;         /* of the handle; 0 when it is given back */
+    int completed_with; /* anchor of the coroutine with the results of task:complete(); 0 for none */
     union {
-        int arguments; /* on the coroutine's stack, before it has begun */
-        int results;   /* when it is over: none, the user value, or so many on the coroutine */
+        int arguments; /* values on the coroutine that it begins with */
+        int results;   /* when it is over: 0, 1 (the user value), or how many are on the coroutine */
     };
-    uint32_t serial; /* of the callback that it waits for */
-    uint32_t script; /* whose it is: see script.h */
-    uint8_t state;   /* enum ltask_state */
-    uint8_t entry;   /* enum orr_lua_entry */
-    uint8_t emits;   /* inside how many events:emit it began, until it waits */
-    uint8_t below;   /* values on its coroutine that are none of its body's: see callback.h */
-    uint8_t told;    /* how many waits have raised "closed" in it; it stays at the highest */
-    bool begun : 1;
-    bool over : 1;         /* the coroutine has returned */
-    bool loading : 1;      /* it is a script's body that has not begun, and events wait for that */
-    bool hidden : 1;       /* no script has its handle: see callback.h */
-    bool borrowed : 1;     /* its name is that of a string on its coroutine */
-    bool fair : 1;         /* others may run while its slice is suspended */
-    bool completed : 1;    /* from outside */
-    bool urgent : 1;       /* in the isolate's list of that name */
-    bool paused : 1;       /* and suspended until its turn comes there */
-    bool dropped : 1;      /* by the core */
-    bool unseen : 1;       /* it has failed, and is in the isolate's list of that name */
-    bool keeps_error : 1;  /* the core keeps its result, and so its handle is kept */
-    int given;             /* the anchor of the coroutine with the results given from outside; 0 for none */
-    bool weak : 1;         /* held only by what it waits for: see reach.c */
-    bool exposed : 1;      /* a script has its coroutine */
-    bool looked_at : 1;    /* by reach.c, in this wait */
-    bool watched : 1;      /* somebody is to be told when it has failed: see script.h */
-    bool cleanup : 1;      /* it was made while its isolate, or its script, was being ended */
-    bool for_callback : 1; /* it waits for one, whose arguments go to the stack of `suspended` */
-    lua_State *suspended;  /* the coroutine in which it waits */
-    struct task_finalizer *task_finalizer; /* see there; NULL for none */
-    struct orr_wait wait;
+    uint32_t script;           /* whose it is: see script.h */
+    uint32_t awaited_callback; /* the number of the callback that it waits for; 0 for none */
+    uint8_t phase;             /* enum ltask_phase */
+    uint8_t held;              /* enum ltask_held */
+    uint8_t reach;             /* enum ltask_reach */
+    uint8_t entry;             /* enum orr_lua_entry */
+    uint8_t emit_depth;        /* how many events:emit calls it began inside, until it waits */
+    uint8_t stack_base;        /* values below its body's on the coroutine: see task_pool.h */
+    uint8_t cancellations;     /* waits that have raised "closed" in it; stays at the highest number */
+    bool fair : 1;             /* other Lua of the isolate may run while its slice is suspended */
+    bool pooled : 1;           /* no script has its handle */
+    bool name_on_stack : 1;    /* its name is a string on its coroutine */
+    bool exposed : 1;          /* a script has its coroutine */
+    bool completed : 1;        /* by task:complete() */
+    bool keeps_error : 1;      /* the core has its error, whose value the handle keeps */
+    bool unhandled : 1;        /* it has failed, and is in the list of unhandled failures */
+    bool loading : 1;          /* it is a script's body that has not come to its first wait: events are queued */
+    bool watched : 1;          /* a body_watch is told when it fails */
+    bool cleanup : 1;          /* it was made while its script, or isolate, was being ended */
+    struct orr_wait wait;      /* last: the pool clears what comes before */
 };
+
+/* Whether the coroutine has returned, or was closed. */
+static inline bool ltask_is_over(const struct ltask *self)
+{
+    return self->phase >= LTASK_OVER;
+}
+
+/* Whether the core has dropped the task: its result is settled. */
+static inline bool ltask_is_done(const struct ltask *self)
+{
+    return self->phase >= LTASK_OK;
+}
+
+/* Makes the class of handles.  May raise. */
+void ltask_open(struct orr_isolate *iso, lua_State *L);
+
+/* The Lua task of a core task; NULL for others, and when its handle is gone. */
+struct ltask *ltask_of(const struct orr_task *task);
+
+/* The handle at an index; NULL if it is none. */
+struct ltask *ltask_test(lua_State *L, int index);
+
+/* The handle at an argument; raises if it is none. */
+struct ltask *ltask_check(lua_State *L, int index);
 
 /* The task whose Lua runs now; raises outside tasks. */
 struct ltask *ltask_current(lua_State *L, const char *what);
 
-/* The same for what begins something that must not be left in the middle: raises where Lua cannot yield, too. */
-struct ltask *ltask_waiting(lua_State *L, const char *what);
-
-/* Raises where one more task cannot be started at once. */
-void ltask_check_depth(lua_State *L);
-
-/* The task at an argument; raises. */
-struct ltask *ltask_check(lua_State *L, int index);
-
-/* NULL if it is not one. */
-struct ltask *ltask_test(lua_State *L, int index);
-
 /* Pushes the handle of a task, for a script to have.  May raise. */
 void ltask_push(lua_State *L, struct ltask *self);
 
-/* The Lua task that a core task is; NULL for others, and when its handle is gone. */
-struct ltask *ltask_of(const struct orr_task *task);
-
-struct ltask_options {
-    const char *name;
-    bool detached;
-    bool fair;
-    bool lasting; /* the name outlives the task */
-    bool steps;   /* the function answers the steps of the body, one by one: see script_start_steps() */
-    int name_at;  /* or it is the string at this index of L; 0 for elsewhere */
-    int handler;  /* the index on L of what calls it; 0 for none */
-    enum orr_lua_entry entry;
-    uint32_t script;      /* whose it is; 0: of the one that runs now, or for a call of a handler, the host's */
-    uint64_t deadline_ns; /* 0: as the isolate has it for such an entry */
-};
-
-/*
- * Makes a task of the function and its arguments at the top of L, which are taken off, and leaves the handle there.  It has not
- * begun.  May raise.
- */
-struct ltask *ltask_new(struct orr_isolate *iso, lua_State *L, int arguments, const struct ltask_options *options);
-
-/*
- * Runs a task that has not begun, or those that `first` leads by `next_urgent`, before whoever calls goes on: a C function
- * returns what this answers.  `k` goes on; it is called here, or later.
- */
-int ltask_run_first(lua_State *L, struct ltask *first, lua_KFunction k, lua_KContext context);
-
-/*
- * Has the running task wait; `k` goes on when the core has polled it.  To be returned by a C function.  Raises where Lua
- * cannot yield, and says why.
- */
-int suspend(lua_State *L, lua_KFunction k, lua_KContext context);
-
-/* Whether a task runs here that can be suspended. */
-bool can_suspend(lua_State *L);
-
-/* Pushes, or raises, what a wait that ended badly means. */
-void wait_push_error(lua_State *L, int error);
-int wait_raise(lua_State *L, int error);
-
-/* Pushes what a done task has come to on L: true and its results, or false and its error.  Answers how many. */
-int ltask_push_outcome(lua_State *L, struct ltask *self, int handle);
-
-/* The same, but first an error, or nil. */
-int ltask_push_results(lua_State *L, struct ltask *self, int handle);
-
-/* Pushes the error of a result. */
-void push_error_of(lua_State *L, struct orr_isolate *iso, const struct orr_result *result);
-
-/* Completes a task with the values on the coroutine at 2.  Raises if it is too late. */
-int ltask_complete(lua_State *L, struct ltask *self);
-
-/* Starts the function and its arguments at the top of L, which are taken off, soon.  May raise. */
-void ltask_start_soon(struct orr_isolate *iso, lua_State *L, int arguments, const struct ltask_options *options);
-
-/* Cancels a task, and runs what that wakes before the caller goes on.  To be returned by a C function. */
-int ltask_close(lua_State *L, struct ltask *self, const char *reason, lua_KFunction k, lua_KContext context);
-
-/* Lets go of the handle if nothing needs it any more. */
+/* Gives up the anchor of the handle if nothing here needs the handle any more. */
 void ltask_release(struct ltask *self);
 
-/* Tells the sink of failures that nobody saw, here and now. */
-void ltask_report_unseen(struct orr_isolate *iso);
+/* Gives up the anchor of a handle that has not become a task. */
+void ltask_give_up(struct ltask *self);
 
-/* Of failed tasks that the host keeps: their errors were Lua values. */
-void ltask_forget_errors(struct orr_isolate *iso);
+/*
+ * --- The core's task -------------------------------------------------------------------------------------
+ *
+ * A core task may outlive its handle: as a failure that its parent keeps, or by a reference of the host's.  It
+ * is charged to the isolate until it is freed, so it holds a reference to the isolate as long.
+ */
 
-void ltask_open(struct orr_isolate *iso, lua_State *L);
+/* The destructor of a core task that is a Lua task: calls what task_set.h was given for that. */
+void ltask_drop(void *data);
+
+/* A core task, charged for already, becomes the handle's.  ltask_freed() ends the charge. */
+void ltask_bind(struct ltask *self, struct orr_task *core);
+
+/* The worker's `task_freed`. */
+void ltask_freed(struct orr_task *core);
+
+/* A core task that is done refers to no handle any more. */
+void ltask_forget_handle(struct orr_task *core, struct orr_isolate *iso);
+
+/* Gives up the reference of a handle that is gone, or that has nothing more to ask. */
+void ltask_leave_core(struct orr_task *core, struct orr_isolate *iso);
 
 #endif

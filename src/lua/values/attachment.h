@@ -20,7 +20,7 @@ struct attachment {
 
     /*
      * Pushes a userdata with a reference of its own, and answers 1.  Raises only for lack of
-     * memory. The thread of L.
+     * memory.  The thread of L.
      */
     int (*push)(lua_State *L, struct attachment *self);
 };

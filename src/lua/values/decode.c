@@ -5,7 +5,7 @@
  * The bytes may have any origin.  Each size is compared with the bytes that are left.  A table is
  * made as large as its header says only if that many bytes are left that no other table has
  * claimed, so a few bytes cannot ask for much memory.  A table that is not complete cannot be
- * referred to, so there are no cycles. The same checks hold for messages of our own, and cost next
+ * referred to, so there are no cycles.  The same checks hold for messages, and cost next
  * to nothing.
  */
 #include "lua/values/decode.h"

@@ -3,6 +3,7 @@
 #include "lua/isolate/charge.h"
 #include "lua/isolate/settings.h"
 #include "lua/limits/preempt.h"
+#include "lua/task/suspend.h"
 #include "lua/task/task.h"
 #include "lua/values/work.h"
 #include "lua/worker/channel.h"

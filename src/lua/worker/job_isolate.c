@@ -5,6 +5,7 @@
 #include "lua/isolate/api_modules.h"
 #include "lua/isolate/charge.h"
 #include "lua/isolate/quota.h"
+#include "lua/task/create.h"
 #include "lua/task/task.h"
 #include "lua/worker/library.h"
 #include "lua/worker/snapshot.h"
@@ -42,8 +43,7 @@ struct job_isolate *job_isolate_new(struct job_thread *thread, struct job *job, 
     }
     isolate->iso = isolate_find(isolate->L);
     charge_force(isolate->iso, sizeof *isolate + sizeof *isolate->iso);
-    isolate->iso->on_unhandled.call = on_unhandled;
-    isolate->iso->on_unhandled.data = isolate;
+    unhandled_set_sink(&isolate->iso->unhandled, on_unhandled, isolate);
     lua_pushcfunction(isolate->L, prepare);
     lua_pushlightuserdata(isolate->L, isolate);
     if (lua_pcall(isolate->L, 1, 1, 0) == LUA_OK)
@@ -60,7 +60,7 @@ static void uncharge_spare(struct job_isolate *isolate)
 
 bool job_isolate_free(struct job_isolate *isolate)
 {
-    if (isolate->iso && isolate->iso->tasks.count)
+    if (isolate->iso && task_set_count(&isolate->iso->tasks))
         return false;
     struct alloc alloc = isolate->program->alloc;
     uncharge_spare(isolate);
@@ -113,15 +113,14 @@ static int restore_state(lua_State *L)
 /* Resets what is not in the Lua state. */
 static void reset_isolate(struct orr_isolate *iso)
 {
-    iso->tasks.closer = (struct orr_waker){ 0 };
+    task_set_reset(&iso->tasks);
     iso->debug = false;
     statistics_reset(&iso->statistics);
-    iso->tasks.scheduled_failed = 0;
 }
 
 static bool is_at_rest(const struct orr_isolate *iso)
 {
-    return !iso->tasks.count && !iso->tasks.unseen.first && !iso->hold.urgent && !held_any(&iso->hold.parked) &&
+    return !task_set_count(&iso->tasks) && !unhandled_any(&iso->unhandled) && hold_is_empty(&iso->hold) &&
            !schedule_count(&iso->schedule);
 }
 

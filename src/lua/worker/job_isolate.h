@@ -2,11 +2,11 @@
  * A job isolate is an isolate on a pool thread.  Jobs of one program run in it, one at a time.
  *
  * A job isolate is *prepared* when the libraries are adapted and the host's prepare function has
- * run. It is *ready* when the program's modules are loaded and a snapshot of its Lua state is taken
- * (snapshot.h).  After each job it is restored from the snapshot and kept as a spare, for the next
- * job of the same program.  It is freed instead if it is not reusable: something that cannot be
- * restored was in it from the start, or came with the job; or the job was ended by force; or it ran
- * out of memory.
+ * run.  It is *ready* when the program's modules are loaded and a snapshot of its Lua state is
+ * taken (snapshot.h).  After each job it is restored from the snapshot and kept as a spare, for the
+ * next job of the same program.  It is freed instead if it is not reusable: something that cannot
+ * be restored was in it from the start, or came with the job; or the job was ended by force; or it
+ * ran out of memory.
  *
  * The pool thread that made a job isolate owns it.
  */

@@ -2,6 +2,7 @@
 
 #include "lua/isolate/charge.h"
 #include "lua/limits/preempt.h"
+#include "lua/task/result.h"
 #include "lua/task/task.h"
 #include "lua/values/work.h"
 
@@ -136,7 +137,7 @@ void job_outcome_note_unhandled(void *data, struct orr_task *task)
     if (!isolate->job || isolate->progress == PROGRESS_STOPPING)
         return;
     job_outcome_protect(isolate, take_unhandled, task, 0);
-    orr_waker_wake(isolate->iso->tasks.closer); /* the task that runs the job stops the rest */
+    orr_waker_wake(task_set_on_empty(&isolate->iso->tasks)); /* the task that runs the job stops the rest */
 }
 
 /* --- Results ---------------------------------------------------------------------------------- */

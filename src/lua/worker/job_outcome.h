@@ -10,18 +10,18 @@
 /*
  * Fails the job with the value at the top of L, which is popped.  Does nothing else if the job
  * failed before.  `report` may be NULL: then nothing raises, and for lack of memory the error is
- * missing. With a report it raises for lack of memory.
+ * missing.  With a report it raises for lack of memory.
  */
 void job_outcome_fail(struct job_isolate *isolate, lua_State *L, const char *report);
 
 /*
  * Calls `function` with [isolate] [pointer] [handle of the main task, or else the value at 1],
- * protected. If it raises, the job fails with the error, and the answer is false.
+ * protected.  If it raises, the job fails with the error, and the answer is false.
  */
 bool job_outcome_protect(struct job_isolate *isolate, lua_CFunction function, void *pointer, int results);
 
 /* A task of the isolate failed, and nobody awaits it: the job fails.  A job_isolate_unhandled. */
-void job_outcome_note_unhandled(void *isolate, struct orr_task *task);
+void job_outcome_note_unhandled(void *data, struct orr_task *task);
 
 /*
  * The main task is over: takes its error, or its results while the job's progress is

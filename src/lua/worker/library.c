@@ -121,7 +121,7 @@ void library_adapt(struct orr_isolate *iso, lua_State *L, bool *reusable)
     static const char *const foreign[] = { "loadlib", NULL };
     lua_settop(L, 0);
     seed_random(L);
-    if (sandbox_applies(iso)) /* untrusted scripts have none of these */
+    if (isolate_is_sandboxed(iso)) /* untrusted scripts have none of these */
         return;
     cut_debug(L);
     cut_os(L);

@@ -10,6 +10,7 @@
 #include "lua/isolate/charge.h"
 #include "lua/isolate/embedded.h"
 #include "lua/limits/preempt.h"
+#include "lua/task/suspend.h"
 #include "lua/task/task.h"
 #include "lua/values/work.h"
 #include "lua/worker/channel_class.h"
@@ -196,9 +197,10 @@ static int raise_changed(lua_State *L)
 static struct job *check_job(lua_State *L)
 {
     void **handle = luaL_testudata(L, 1, JOB);
-    if (!handle || !*handle)
+    struct job *job = handle ? *handle : NULL;
+    if (!job)
         raise_changed(L);
-    return *handle;
+    return job;
 }
 
 /* The stack of submit(). */

@@ -4,6 +4,8 @@
 #include "lua/api/script_timers.h"
 #include "lua/isolate/settings.h"
 #include "lua/limits/preempt.h"
+#include "lua/task/hold.h"
+#include "lua/task/shutdown.h"
 #include "lua/task/task.h"
 #include "lua/values/work.h"
 #include "lua/worker/job_outcome.h"
@@ -155,7 +157,7 @@ static bool begin(struct job_isolate *isolate, struct orr_task *task)
     uint64_t limit = smaller_limit(job->timeout_ns, job->program->settings->limits.deadline_ns[ORR_LUA_JOB]);
     for (int entry = 0; entry < ORR_LUA_ENTRIES; entry++)
         iso->limits.deadline_ns[entry] = limit;
-    iso->tasks.closer = orr_task_waker(task);
+    task_set_wake_when_empty(&iso->tasks, orr_task_waker(task));
     if (isolate->state == JOB_ISOLATE_READY)
         return run_script(isolate);
     if (!isolate->program->modules)
@@ -174,9 +176,9 @@ static void stop(struct job_isolate *isolate)
     script_timers_close(iso, EVERY_SCRIPT);
     schedule_cancel(iso, EVERY_SCRIPT);
     uint64_t grace = worker_grace_ns(iso->worker);
-    shutdown_begin(&iso->shutdowns.all, iso, EVERY_SCRIPT, grace < CLEANUP_NS ? grace : CLEANUP_NS);
+    shutdown_begin(shutdown_of_all(&iso->shutdowns), iso, EVERY_SCRIPT, grace < CLEANUP_NS ? grace : CLEANUP_NS);
     if (computes || isolate->thread->closing)
-        shutdown_force(&iso->shutdowns.all);
+        shutdown_force(shutdown_of_all(&iso->shutdowns));
 }
 
 /* The thread ends, and with it all that is left of the job. */
@@ -185,7 +187,7 @@ static void stop_by_force(struct job_isolate *isolate)
     if (isolate->progress != PROGRESS_STOPPING)
         stop(isolate);
     isolate->reusable = false;
-    shutdown_drop(&isolate->iso->shutdowns.all);
+    shutdown_drop(shutdown_of_all(&isolate->iso->shutdowns));
 }
 
 static bool must_stop(struct job_isolate *isolate)
@@ -198,22 +200,22 @@ static bool is_active(struct job_isolate *isolate, struct orr_task *task)
 {
     struct orr_isolate *iso = isolate->iso;
     if (isolate->progress != PROGRESS_STOPPING) {
-        if (isolate->main->state != LTASK_LIVE && isolate->main->state != LTASK_OK)
+        if (ltask_is_done(isolate->main) && isolate->main->phase != LTASK_OK)
             job_outcome_take(isolate);
         if (must_stop(isolate))
             stop(isolate);
     }
     bool stopping = isolate->progress == PROGRESS_STOPPING;
-    if (stopping && iso->tasks.count) {
-        bool ended = shutdown_poll(&iso->shutdowns.all, task);
-        if (iso->shutdowns.all.forced > 0)
+    if (stopping && task_set_count(&iso->tasks)) {
+        bool ended = shutdown_poll(shutdown_of_all(&iso->shutdowns), task);
+        if (shutdown_has_forced(shutdown_of_all(&iso->shutdowns)))
             isolate->reusable = false;
         if (!ended)
             return true;
     }
-    if (iso->tasks.unseen.first)
+    if (unhandled_any(&iso->unhandled))
         orr_task_yield(task);
-    return iso->tasks.count || iso->tasks.unseen.first ||
+    return task_set_count(&iso->tasks) || unhandled_any(&iso->unhandled) ||
            (!stopping && (schedule_count(&iso->schedule) || script_timers_any_active(iso)));
 }
 
@@ -224,7 +226,7 @@ static bool start_next_step(struct job_isolate *isolate)
         return false;
     if (isolate->progress == PROGRESS_LOADING)
         return init_and_run_script(isolate);
-    if (isolate->progress != PROGRESS_RUNNING || isolate->main->state != LTASK_OK)
+    if (isolate->progress != PROGRESS_RUNNING || isolate->main->phase != LTASK_OK)
         return false;
     job_outcome_take(isolate);
     return isolate->progress == PROGRESS_COPYING && job_outcome_start_copying(isolate);
@@ -244,8 +246,8 @@ static bool goes_on(struct job_isolate *isolate, struct orr_task *task)
 static void finish(struct job_isolate *isolate, int error)
 {
     struct job *job = isolate->job;
-    shutdown_end(&isolate->iso->shutdowns.all);
-    if (!error && isolate->main && isolate->main->state != LTASK_LIVE)
+    shutdown_end(shutdown_of_all(&isolate->iso->shutdowns));
+    if (!error && isolate->main && ltask_is_done(isolate->main))
         job_outcome_take(isolate);
     bool large = job_isolate_is_large(isolate);
     if (!large)

@@ -10,7 +10,7 @@
  * task of their own, so that they can be suspended and ended too.
  *
  * A job that was given up, or has failed, is cancelled.  Tasks that wait may clean up, for 100 ms
- * at most. A task that computes is ended at the end of its time slice, as if its deadline had
+ * at most.  A task that computes is ended at the end of its time slice, as if its deadline had
  * passed.
  */
 #ifndef ORR_LUA_WORKER_RUN_JOB_H

@@ -6,7 +6,7 @@
  * globals, the loaded modules and the metatable of strings; and the upvalues of the script and of
  * other functions that are not the library's.  (Scripts cannot reach the metatables of userdata:
  * see library.h.) Restoring gives each of them the contents that it had.  Nothing can reach what a
- * job has made besides. State that is not in tables or upvalues is the business of library.h, and
+ * job has made besides.  State that is not in tables or upvalues is the business of library.h, and
  * of `reusable` in job_isolate.h.
  */
 #ifndef ORR_LUA_WORKER_SNAPSHOT_H

@@ -1,0 +1,26 @@
+/*
+ * Running tasks: a slice at a time, or at once, before the code that started or closed them goes on.
+ *
+ * The isolate's worker's thread.
+ */
+#ifndef ORR_LUA_TASK_RUN_H
+#define ORR_LUA_TASK_RUN_H
+
+#include "lua/task/task.h"
+
+/* The poll function of a core task that is a Lua task; `data` is its handle. */
+enum orr_poll ltask_poll(struct orr_task *task, void *data);
+
+/* Raises where one more task cannot be started at once. */
+void ltask_check_depth(lua_State *L);
+
+/*
+ * Runs a task, or several that `first` leads by `next`, before the caller goes on.  None of them is on the stack
+ * of the hold.  A C function returns what this answers.  `k` goes on; it is called here, or later.
+ */
+int ltask_run_first(lua_State *L, struct ltask *first, lua_KFunction k, lua_KContext context);
+
+/* Cancels a task, and runs the tasks that this wakes before the caller goes on.  A C function returns its answer. */
+int ltask_close(lua_State *L, struct ltask *self, const char *reason, lua_KFunction k, lua_KContext context);
+
+#endif

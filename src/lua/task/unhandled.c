@@ -1,0 +1,80 @@
+#include "lua/task/unhandled.h"
+
+#include "exec/sink.h"
+#include "exec/spawn.h"
+#include "lua/isolate/life.h"
+#include "lua/limits/notices.h"
+#include "lua/task/hold.h"
+#include "lua/task/task.h"
+
+enum { AT_A_TIME = 4 };
+
+/* Takes the oldest failure off the list, and tells the sink if nobody has looked at it and nobody will. */
+static void report_first(struct orr_isolate *iso)
+{
+    struct unhandled *list = &iso->unhandled;
+    struct ltask *self = list->first;
+    list->first = self->next_unhandled;
+    if (!list->first)
+        list->last = NULL;
+    self->unhandled = false;
+    bool unseen = self->task && !task_is_seen(self->task);
+    if (unseen && list->sink.call)
+        list->sink.call(list->sink.data, self->task);
+    else if (unseen)
+        sink_report(self->task);
+    notices_count_report(&iso->notices);
+    ltask_release(self);
+    notices_deliver_soon(iso);
+}
+
+void unhandled_report_all(struct orr_isolate *iso)
+{
+    while (iso->L && iso->unhandled.first)
+        report_first(iso);
+}
+
+/* The poll function of the task that tells the sink.  An isolate that is closed has reported all by then. */
+static enum orr_poll report_some(struct orr_task *task, void *data)
+{
+    struct orr_isolate *iso = data;
+    if (iso->L) {
+        hold_release_if_over(iso);
+        if (isolate_is_held(iso)) /* the code that started the task has not come to a wait yet */
+            return orr_task_yield(task);
+    }
+    for (int reported = 0; reported < AT_A_TIME && iso->L && iso->unhandled.first; reported++)
+        report_first(iso);
+    return iso->L && iso->unhandled.first ? orr_task_yield(task) : ORR_DONE;
+}
+
+static void unref_isolate(void *data)
+{
+    isolate_unref(data);
+}
+
+static void append(struct unhandled *list, struct ltask *self)
+{
+    self->unhandled = true;
+    self->next_unhandled = NULL;
+    *(list->first ? &list->last->next_unhandled : &list->first) = self;
+    list->last = self;
+}
+
+void unhandled_report_soon(struct ltask *self)
+{
+    struct orr_isolate *iso = self->iso;
+    bool reporting = iso->unhandled.first;
+    append(&iso->unhandled, self);
+    notices_count_failure(&iso->notices);
+    struct orr_spawn what = {
+        .poll = report_some, .data = iso, .drop = unref_isolate, .name = "housekeeping", .detached = true
+    };
+    if (reporting)
+        return;
+    isolate_ref(iso);
+    if (spawn_for(iso->worker, &iso->share, &what)) {
+        isolate_unref(iso);
+        unhandled_report_all(iso);
+    }
+}
