@@ -69,7 +69,7 @@ struct orr_isolate {
     struct slice slice;         /* limits/slice.c */
     /* Chosen when the isolate is made; they never change, and every file may read them. */
     struct limits limits;
-    struct task_set tasks;            /* task/task_set, task/task.c, task/handle.c, task/drop.c */
+    struct task_set tasks;            /* task/task_set.c, task/task.c, task/handle.c, task/drop.c */
     struct body_functions body;       /* task/body.c */
     struct registry registry;         /* isolate/registry.c */
     struct account account;           /* isolate/account.h */

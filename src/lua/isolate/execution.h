@@ -10,9 +10,9 @@
  * coroutine on the way out passes the yield on; the level takes the reason with
  * execution_take_yield().
  *
- * A signal handler on the worker's thread reads `running`, `level` and `yield`: `running` and
- * `yield` are volatile.  A level is complete before `level` points to it and stays so until `level`
- * is reset, and no function inlined here lets the compiler see both sides.
+ * A signal handler on the worker's thread reads `running`, `level` and `yield`, so they are volatile.
+ * It also reads the limits of the levels: the fences below, which cost no instruction, keep the
+ * compiler from changing a level while `level` leads to it.
  *
  * The isolate's worker's thread.
  */
@@ -21,6 +21,7 @@
 
 #include "lua/isolate/compat.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -82,16 +83,16 @@ enum yield_reason {
 struct execution {
     /* The task that the running coroutine works for; NULL in plain calls of the host */
     struct ltask *current;
-    lua_State *volatile running; /* the coroutine whose Lua runs */
-    struct chain *chain;         /* leads from the running coroutine out to the level's */
-    struct level *level;         /* the innermost; NULL if no Lua runs under limits */
-    unsigned depth;              /* polls and calls inside one another */
-    unsigned calls;              /* calls from and to the host under way */
-    unsigned closes;             /* nested closes of coroutines */
-    bool host_waits;             /* plain code of the host waits for the Lua that runs */
-    uint8_t slice;               /* enum slice_state */
-    volatile uint8_t yield;      /* enum yield_reason */
-    lua_State *yielded_in;       /* the innermost coroutine that yielded last */
+    lua_State *volatile running;  /* the coroutine whose Lua runs */
+    struct chain *chain;          /* leads from the running coroutine out to the level's */
+    struct level *volatile level; /* the innermost; NULL if no Lua runs under limits */
+    unsigned depth;               /* polls and calls inside one another */
+    unsigned calls;               /* calls from and to the host under way */
+    unsigned closes;              /* nested closes of coroutines */
+    bool host_waits;              /* plain code of the host waits for the Lua that runs */
+    uint8_t slice;                /* enum slice_state */
+    volatile uint8_t yield;       /* enum yield_reason */
+    lua_State *yielded_in;        /* the innermost coroutine that yielded last */
 };
 
 /* --- Questions -------------------------------------------------------------------------------- */
@@ -213,6 +214,7 @@ static inline void execution_enter_level(struct execution *self, struct level *l
     level->outer_running = self->running;
     level->outer_chain = self->chain;
     level->task = task;
+    atomic_signal_fence(memory_order_release); /* the handler finds a complete level */
     self->level = level;
     self->current = task;
     self->chain = NULL;
@@ -222,6 +224,7 @@ static inline void execution_enter_level(struct execution *self, struct level *l
 static inline void execution_leave_level(struct execution *self, const struct level *level)
 {
     self->level = level->outer;
+    atomic_signal_fence(memory_order_release); /* from here on the handler does not find it */
     self->current = level->outer ? level->outer->task : NULL;
     self->running = level->outer_running;
     self->chain = level->outer_chain;
