@@ -1,5 +1,5 @@
 -- Waits of no time at all, for ever: does it count as running?
 -- expect: ok
--- It is not ended, for it gives way each time; the host's turns stay short.  It stops by itself.
+-- It waits each time, so it is not ended; the host's turns stay short.  It stops by itself.
 local started = orrery.loop.now()
 while orrery.loop.now() - started < 300 do orrery.async.checkpoint() end

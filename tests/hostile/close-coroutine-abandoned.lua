@@ -1,4 +1,4 @@
--- Thousands of suspended coroutines with a looping __close are dropped: the collector must not run them.
+-- Drops thousands of suspended coroutines with a looping __close: the collector must not run them.
 -- expect: ok
 for _ = 1, 2000 do
   local co = coroutine.create(function()

@@ -1,4 +1,4 @@
--- The same coroutine is resumed for ever after its own errors; new ones take its place.
+-- A coroutine is resumed for ever after its own errors, and new coroutines replace it.
 -- expect: timeout
 local function body() while true do coroutine.yield() end end
 local co = coroutine.create(body)

@@ -1,6 +1,6 @@
--- A weak table in which each value is the next key, in no order: one collection goes through it thousands of times.
+-- A weak table in which each value is the next key: one collection passes it thousands of times.
 -- expect: any end
--- uninterrupted: the collector's atomic step has no place where it could stop; 20,000 entries take over a second
+-- uninterrupted: the collector's atomic step cannot be interrupted; 20,000 entries take over 1 s
 local weak, keys, n = setmetatable({}, { __mode = "k" }), {}, 20000
 for i = 1, n do keys[i] = {} end
 for i = n, 2, -1 do

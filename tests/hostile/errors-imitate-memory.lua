@@ -1,6 +1,6 @@
--- The script raises Lua's own text for lack of memory: lua_error then makes a real LUA_ERRMEM of it, and no handler runs.
+-- Raises Lua's own text for lack of memory: lua_error turns it into LUA_ERRMEM, without a handler.
 -- expect: ok
--- So the host must not believe the status alone; the account knows better.
+-- So the host must not trust the status alone; it checks the memory account.
 local handled = false
 local ok, err = xpcall(error, function(e) handled = true return e end, "not enough memory", 0)
 assert(not ok and err == "not enough memory")

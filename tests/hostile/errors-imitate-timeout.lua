@@ -1,4 +1,4 @@
--- The script raises the text of the timeout itself, and catches it: nothing is special about the text.
+-- Raises the text of the timeout itself, and catches it: the text is not special.
 -- expect: ok
 local ok, err = pcall(error, "Script execution timeout", 0)
 assert(not ok and err == "Script execution timeout")

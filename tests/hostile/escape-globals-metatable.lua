@@ -1,4 +1,4 @@
--- A metatable on _G whose __index and __newindex loop when somebody looks for a global.
+-- A metatable on _G whose __index and __newindex loop when a global is looked up.
 -- expect: ok
 local async = orrery.async
 setmetatable(_G, { __index = function() while true do end end, __newindex = function() while true do end end })

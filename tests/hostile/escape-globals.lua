@@ -1,4 +1,4 @@
--- The globals are those of a list, and no others.
+-- The globals are exactly those of a list.
 -- expect: ok
 local allowed = {}
 for name in ([[_G _VERSION assert collectgarbage coroutine debug error getmetatable ipairs load math next orrery os package

@@ -1,4 +1,4 @@
--- The functions of orrery itself are replaced by traps; what is in Lua there must not call them by name.
+-- Replaces the functions of orrery with traps; the API's own Lua code must not call them by name.
 -- expect: ok
 local async = orrery.async
 local saved = {}

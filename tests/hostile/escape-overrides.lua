@@ -1,4 +1,4 @@
--- pcall, error, type, coroutine, table and the others are replaced by traps; the runtime must use its own.
+-- Replaces pcall, error, type, coroutine, table and more with traps; the runtime must use its own.
 -- expect: ok
 local async, loop, assert = orrery.async, orrery.loop, assert
 local saved, pairs_, rawset_ = {}, pairs, rawset

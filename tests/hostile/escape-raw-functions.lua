@@ -1,4 +1,4 @@
--- rawget, rawset, rawlen and rawequal on what is no table.
+-- rawget, rawset, rawlen and rawequal on values that are not tables.
 -- expect: ok
 for _, f in ipairs { rawget, rawset, rawlen } do
   for _, junk in ipairs { 1, print, coroutine.running(), true } do assert(not pcall(f, junk, 1, 1)) end

@@ -1,4 +1,4 @@
--- Every method of every object is called with the wrong self: other objects, and what is no object.
+-- Calls every method of every object with the wrong self: other objects, and other values.
 -- expect: ok
 local async, loop = orrery.async, orrery.loop
 local objects = {

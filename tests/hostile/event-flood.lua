@@ -1,6 +1,6 @@
 -- An event that is set and cleared over and over, with a waiter that comes back each time.
 -- expect: ok
--- It gives way each time, so it is not ended; the host's turns stay short.  It stops by itself.
+-- It waits each time, so it is not ended; the host's turns stay short.  It stops by itself.
 local async = orrery.async
 local event, rounds = async.event(), 0
 local waiter = async.run(function() while true do event:wait() event:clear() rounds = rounds + 1 end end)

@@ -1,6 +1,6 @@
 -- Float keys that all hash alike, a few at a time; then one store makes the table rehash them all.
 -- expect: ended
--- uninterrupted: a rehash is one instruction; with 16,385 such keys it takes 0.3 s, with 65,537 near 5 s
+-- uninterrupted: a rehash is one instruction; 16,385 such keys take 0.3 s, 65,537 nearly 5 s
 local t = {}
 for i = 1, 16385 do
   t[1 + i * 2 ^ -50] = i

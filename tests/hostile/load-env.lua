@@ -1,4 +1,4 @@
--- An environment that is no table, a table that loops, or the chunk's own upvalue turned against it.
+-- An environment that is not a table, that loops, or that is the chunk's own upvalue.
 -- expect: timeout
 assert(not pcall(load("x = 1", "c", "t", nil)))
 assert(not pcall(load("x = 1", "c", "t", 7)))

@@ -1,4 +1,4 @@
--- The name of what was nil is looked for along a chain of indices, each time from the start of the function.
+-- Lua looks for the name of a nil along a chain of indices, each time from the function's start.
 -- expect: error .
 -- uninterrupted: the message is made in C; quadratic: 10,000 links take 0.07 s, 40,000 take 1.2 s
 local d = {}

@@ -1,4 +1,4 @@
--- Too many locals, upvalues, constants, registers, labels, parameters: each an error with a message.
+-- Too many locals, upvalues, constants, registers, labels or parameters: each a clear error.
 -- expect: ok
 local function list(n, name)
   local t = {}

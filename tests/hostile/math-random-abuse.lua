@@ -1,4 +1,4 @@
--- math.random over intervals that are empty, backward or the whole of the integers; seeds of all kinds.
+-- math.random over intervals that are empty, reversed or all integers; seeds of all kinds.
 -- expect: ok
 assert(not pcall(math.random, 0, -1))
 assert(not pcall(math.random, math.maxinteger, math.mininteger))

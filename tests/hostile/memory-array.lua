@@ -1,6 +1,6 @@
 -- One array that grows.
 -- expect: error table too large: a list grew beyond 262144 elements
--- It gives way in between, so that it is the memory which ends it, not the time.
+-- It waits in between, so that the memory limit ends it, not the deadline.
 local t = {}
 while true do
   t[#t + 1] = 0

@@ -1,6 +1,6 @@
 -- Closures that hold one another.
 -- expect: memory
--- It gives way in between, so that it is the memory which ends it, not the time.
+-- It waits in between, so that the memory limit ends it, not the deadline.
 local f, n = function() end, 0
 while true do
   local g, h = f, {}

@@ -1,6 +1,6 @@
 -- Coroutines with stacks of sixty thousand slots each.
 -- expect: memory
--- It gives way in between, so that it is the memory which ends it, not the time.
+-- It waits in between, so that the memory limit ends it, not the deadline.
 local t = {}
 while true do
   local co = coroutine.wrap(function(...) coroutine.yield(select("#", ...)) end)

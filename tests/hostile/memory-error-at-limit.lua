@@ -1,4 +1,4 @@
--- Fills the memory to the last byte, then raises, formats, resumes and closes: none may take the host down.
+-- Fills the memory to the last byte, then raises, formats, resumes, closes: the host survives.
 -- expect: any end
 local hold = table.pack(table.unpack({}, 1, 20000))
 local co = coroutine.create(function()

@@ -1,6 +1,6 @@
 -- Errors that carry long strings, kept in a list.
 -- expect: memory
--- It gives way in between, so that it is the memory which ends it, not the time.
+-- It waits in between, so that the memory limit ends it, not the deadline.
 local t, long = {}, ("x"):rep(1 << 18)
 while true do
   local _, e = pcall(error, long .. #t)

@@ -1,6 +1,6 @@
 -- Fills the table of globals.
 -- expect: error .
--- It gives way in between, so that it is the memory which ends it, not the time.
+-- It waits in between, so that the memory limit ends it, not the deadline.
 for i = 1, math.huge do
   _G["g" .. i] = { i }
   if i % 5000 == 0 then orrery.async.sleep(0) end

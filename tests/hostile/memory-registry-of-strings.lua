@@ -1,6 +1,6 @@
 -- Short strings only: the table of all short strings grows with them.
 -- expect: error .
--- It gives way in between, so that it is the memory which ends it, not the time.
+-- It waits in between, so that the memory limit ends it, not the deadline.
 local t = {}
 for i = 1, math.huge do
   t[i] = "s" .. i

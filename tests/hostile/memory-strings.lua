@@ -1,6 +1,6 @@
 -- Ever new strings, all of them kept.
 -- expect: memory
--- It gives way in between, so that it is the memory which ends it, not the time.
+-- It waits in between, so that the memory limit ends it, not the deadline.
 local t, long = {}, ("x"):rep(10000)
 for i = 1, math.huge do
   t[i] = long .. i

@@ -1,6 +1,6 @@
 -- Tables in tables in tables, all of them kept.
 -- expect: memory
--- It gives way in between, so that it is the memory which ends it, not the time.
+-- It waits in between, so that the memory limit ends it, not the deadline.
 local t, n = {}, 0
 while true do
   t = { t, {}, {}, {} }

@@ -1,6 +1,6 @@
 -- Functions with sixty upvalues each, all kept.
 -- expect: memory
--- It gives way in between, so that it is the memory which ends it, not the time.
+-- It waits in between, so that the memory limit ends it, not the deadline.
 local names = {}
 for i = 1, 60 do names[i] = "u" .. i end
 local list = table.concat(names, ",")

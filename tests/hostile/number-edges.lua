@@ -1,4 +1,4 @@
--- Integer division and modulo by zero and by minus one, shifts past the width, NaN as text and as a key.
+-- Integer division and modulo by 0 and -1, shifts past the width, NaN as text and as a key.
 -- expect: ok
 assert(not pcall(load "local a = 0 return 1 // a"))
 assert(not pcall(load "local a = 0 return 1 % a"))

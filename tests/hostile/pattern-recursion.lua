@@ -1,4 +1,4 @@
--- A pattern of so many parts that the matcher recurses to its limit.
+-- A pattern with so many parts that the matcher recurses to its limit.
 -- expect: ok
 local ok, err = pcall(string.find, ("a"):rep(50000), (".?"):rep(50000))
 assert(not ok and tostring(err):find("too complex") or ok)

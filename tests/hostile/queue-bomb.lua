@@ -1,5 +1,5 @@
 -- A queue without bound that is only ever filled.
 -- expect: error .
--- It is a race between the deadline and the memory; either may end it.
+-- Either the deadline or the memory limit ends it.
 local queue = orrery.async.queue()
 while true do queue:put(("x"):rep(1000)) end

@@ -1,4 +1,4 @@
--- The lock is held by one who loops; the others must get it when that one is ended.
+-- A looping task holds the lock; the others must get it when that task is ended.
 -- expect: ok
 local async = orrery.async
 local mutex = async.mutex()

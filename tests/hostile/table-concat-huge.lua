@@ -1,4 +1,4 @@
--- table.concat of the empty table from 1 to 10^15, and of one that answers every index with a long string.
+-- table.concat of an empty table from 1 to 10^15, and of one that answers with long strings.
 -- expect: ok
 assert(not pcall(table.concat, {}, "", 1, 10 ^ 15 // 1 | 0))
 local long = ("x"):rep(1 << 20)

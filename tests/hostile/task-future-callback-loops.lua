@@ -1,4 +1,4 @@
--- A callback of a completed future that makes the next future, completes it and asks for its callback, for ever.
+-- A callback of a completed future makes and completes the next future, for ever.
 -- expect: any end
 local async = orrery.async
 local function chain()

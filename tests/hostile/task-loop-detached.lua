@@ -1,4 +1,4 @@
--- Detached tasks that loop: they belong to nobody, and must still be ended.
+-- Detached tasks that loop: they have no parent, and must still be ended.
 -- expect: ok
 for _ = 1, 3 do
   local task = orrery.async.run({ detached = true }, function() while true do end end)

@@ -1,4 +1,4 @@
--- A thousand limits of time inside one another, all of which end at once.
+-- A thousand nested time limits, all of which end at once.
 -- expect: ok
 local async = orrery.async
 local function nest(n)

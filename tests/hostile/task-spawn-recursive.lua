@@ -1,5 +1,5 @@
 -- Each task starts the next as it starts.
 -- expect: error .
--- It is a race between the deadline and the memory; either may end it.
+-- Either the deadline or the memory limit ends it.
 local function start() orrery.async.run(start) end
 start()

@@ -1,4 +1,4 @@
--- A handler that starts an xpcall whose handler starts an xpcall, and so on, with a loop at the end.
+-- A handler starts an xpcall whose handler starts an xpcall, and so on; the last one loops.
 -- expect: timeout
 -- uninterrupted: a message handler cannot be suspended, only ended
 local function handler(n)

@@ -1,5 +1,6 @@
 /*
- * As much of `lua` as the tests of the module need, so that they can run in a build with sanitizers, which a stock interpreter has not.
+ * The parts of `lua` that the tests of the module need.  A stock interpreter has no sanitizers, so a
+ * build with sanitizers uses this one.
  *
  *     interpreter -e CODE
  *     interpreter SCRIPT [ARGUMENTS]

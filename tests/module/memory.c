@@ -1,6 +1,7 @@
 /*
- * Loads and runs the module in states whose memory gives out: after one allocation, after two, and so on, later in larger steps, until
- * there is enough.  It must fail cleanly each time.  Under AddressSanitizer, nothing may leak.
+ * Loads and runs the module in states whose memory runs out: after one allocation, after two, and
+ * so on, later in larger steps, until there is enough.  Each run must fail cleanly.  Under
+ * AddressSanitizer, nothing may leak.
  */
 #include <lauxlib.h>
 #include <lua.h>
@@ -16,7 +17,7 @@ static const char script[] = "local orrery = require 'orrery'\n"
 
 struct memory {
     bool limited;
-    long left; /* allocations that will be granted */
+    long left; /* allocations that succeed */
 };
 
 static void *allocate(void *data, void *block, size_t old_size, size_t size)
@@ -26,13 +27,13 @@ static void *allocate(void *data, void *block, size_t old_size, size_t size)
         free(block);
         return NULL;
     }
-    bool more = !block || size > old_size; /* Lua counts on it that making less of a block does not fail */
+    bool more = !block || size > old_size; /* Lua relies on it that a block can always shrink */
     if (memory->limited && more && memory->left-- <= 0)
         return NULL;
     return realloc(block, size);
 }
 
-/* Whether it ran; false if memory gave out.  Anything else is the end. */
+/* True if it ran, false if memory ran out.  Any other error ends the program. */
 static bool run_with(long allocations)
 {
     struct memory memory = { 0 };
@@ -59,5 +60,5 @@ int main(void)
     while (!run_with(allocations))
         allocations += allocations < 100 ? 1 : 23;
     printf("it takes at most %ld allocations\n1 passed, 0 failed\n", allocations);
-    return allocations == 0; /* or nothing was tested */
+    return allocations == 0; /* otherwise nothing was tested */
 }

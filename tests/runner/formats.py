@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Reads a report as its readers would, and prints the sums: formats.py tap|junit < report"""
+"""Reads a report in a format and prints the totals: formats.py tap|junit < report"""
 import re
 import sys
 import xml.etree.ElementTree as xml

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs a command with a terminal for its output, and prints what it has printed: terminal.py COMMAND..."""
+"""Runs a command with a terminal as its output, and prints that output: terminal.py COMMAND..."""
 import os
 import subprocess
 import sys
@@ -11,7 +11,7 @@ output = b""
 while True:
     try:
         chunk = os.read(ours, 65536)
-    except OSError:  # nobody has the other end any more
+    except OSError:  # the other end is closed
         break
     if not chunk:
         break

@@ -1,4 +1,4 @@
--- The same chain, set off by an error in the last coroutine rather than by close.
+-- A chain of coroutines that close each other, started by an error in the last one.
 -- bug: as close-chain; wrap closes a coroutine that failed, by the same call; 5.4.0 to 5.4.4
 -- stock: survives, since resuming is counted
 -- expect: ok

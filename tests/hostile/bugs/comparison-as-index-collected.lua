@@ -1,4 +1,4 @@
--- The stale register holds what an emergency collection may have freed, since that does not clear the stack.
+-- A stale register holds an object that an emergency collection, which keeps the stack, freed.
 -- bug: as comparison-as-index
 -- stock: no crash seen
 -- expect: ok

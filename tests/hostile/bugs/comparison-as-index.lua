@@ -1,4 +1,4 @@
--- A table that is an upvalue is indexed by a comparison: the code takes what an earlier block left in the register.
+-- Indexes an upvalue by a comparison: the code reads a register that an earlier block left.
 -- bug: wrong code for t[a < b] where t is an upvalue: the load of t is jumped over; up to 5.4.7
 -- stock: gives the wrong value; the script reads a stale register of its own
 -- expect: ok

@@ -1,4 +1,4 @@
--- Binary chunks with wrong counts, of which Lua believes every word.
+-- Binary chunks with wrong counts, which Lua does not check.
 -- bug: loading a corrupted binary chunk can read and write anywhere; all releases
 -- stock: refuses these headers; deeper corruption crashes
 -- expect: ok

@@ -1,5 +1,5 @@
 -- Errors while errors are handled, at the limit of the C stack, with long messages.
--- bug: CVE-2022-33099: the Lua stack overflows while an error is handled at the limit of the C stack; up to 5.4.4
+-- bug: CVE-2022-33099: the Lua stack overflows in an error at the C stack's limit; up to 5.4.4
 -- stock: patched by Debian (5.4.4-3): an ordinary error
 -- expect: any end
 local function loop(x, y, z) return 1 + loop(x, y, z) end

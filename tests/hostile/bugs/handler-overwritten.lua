@@ -1,5 +1,5 @@
--- A coroutine that waits under xpcall is closed; its variable's __close fails, and the handler is no longer where it was.
--- bug: the position of the message handler outlives the unwinding of the stack, so another value is called; up to 5.4.7
+-- Closes a coroutine that waits under xpcall; a failing __close finds the handler overwritten.
+-- bug: the handler's position outlives the unwinding: another value is called; up to 5.4.7
 -- stock: calls a value of the script's choice as the handler; no crash seen
 -- expect: ok
 local called = 0

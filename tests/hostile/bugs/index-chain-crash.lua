@@ -1,4 +1,4 @@
--- A chain of 100,000 field accesses, the last of which finds nil: Lua looks for a name to put into the message.
+-- A chain of 100,000 field accesses ends in nil: Lua looks for a name for the message.
 -- bug: getobjname calls itself once for each link, without limit; up to 5.4.6
 -- stock: crashes, from 90,000 links on with a C stack of 8 MB, after 5 s
 -- expect: error .

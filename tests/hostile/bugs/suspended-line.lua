@@ -1,5 +1,5 @@
 -- Looks at a coroutine that was suspended between two instructions.
--- bug: one that yields in a hook stands before the instruction it goes on with, and its line is that of another; up to 5.4.6
+-- bug: a coroutine that yielded in a hook reports the line of another instruction; up to 5.4.6
 -- stock: the line of a neighbouring instruction, still of the same function
 -- expect: ok
 local async = orrery.async

@@ -1,5 +1,5 @@
 -- The stack moves while variables are closed on the way out of a C function.
--- bug: lua_settop keeps a pointer into the old stack; up to 5.4.4; only C functions with variables to close
+-- bug: lua_settop keeps a pointer to the old stack, in C with to-be-closed variables; up to 5.4.4
 -- stock: not reachable with the standard library
 -- expect: ok
 local function grow(n) return n > 0 and 1 + grow(n - 1) or 0 end

@@ -1,4 +1,4 @@
--- The same store, after the script has taken all that it can get by catching one memory error after the other.
+-- The store of weak-newindex, after catching memory errors until no memory is left.
 -- bug: as weak-newindex
 -- stock: as weak-newindex
 -- expect: any end

@@ -1,4 +1,4 @@
--- The same, but the metatable becomes weak after it has been set, so that setmetatable cannot see it.
+-- The store of weak-newindex; the metatable becomes weak only after setmetatable has seen it.
 -- bug: as weak-newindex
 -- stock: crashes under a memory limit
 -- expect: error .

@@ -1,4 +1,4 @@
--- The same store, made by table.move: no instruction of Lua runs between the growing and the limit.
+-- The store of weak-newindex by table.move: no Lua runs between the growth and the limit.
 -- bug: as weak-newindex
 -- stock: crashes under a memory limit
 -- expect: error .

@@ -1,8 +1,8 @@
--- The table behind __newindex hangs on a weak metatable only, and grows when there is no memory left.
--- bug: an emergency collection frees the table in the middle of the store (use after free); up to 5.4.7
+-- Only a weak metatable holds the table behind __newindex, which grows without memory left.
+-- bug: an emergency collection frees the table during the store (use after free); up to 5.4.7
 -- stock: crashes under a memory limit; does nothing without one
 -- expect: error .
--- Out of memory or out of time, whichever comes first; and no crash.
+-- Either the deadline or the memory limit ends it, without a crash.
 local weak = { __mode = "v" }
 while true do
   local mt = setmetatable({}, weak)

@@ -1,5 +1,5 @@
 -- All-weak tables get new metatables while a collection is under way.
--- bug: a new metatable of a table that is weak in keys and values can be freed while in use; up to 5.4.8
+-- bug: a new metatable of a table with weak keys and values is freed in use; up to 5.4.8
 -- stock: not seen to happen here; the window is small
 -- expect: ok
 local all = {}

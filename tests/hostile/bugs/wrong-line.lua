@@ -1,5 +1,5 @@
 -- Expressions and calls spread over many lines, which fail: the message names one of the lines.
--- bug: the line of another part of the expression is named; arithmetic up to 5.4.4, calls up to 5.4.6
+-- bug: an error names the line of another subexpression; arithmetic up to 5.4.4, calls to 5.4.6
 -- stock: names another line of the same statement
 -- expect: ok
 for source, lines in pairs {

@@ -1,4 +1,4 @@
--- Tests that wait for what can never come.
+-- Tests that wait for something that never comes.
 
 local async = require("orrery").async
 

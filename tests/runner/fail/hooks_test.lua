@@ -1,4 +1,4 @@
--- What runs before and after, in which order, and what becomes of a test when that fails.
+-- Hooks that run before and after a test, their order, and tests whose hooks fail.
 
 local async = require("orrery").async
 local log = {}

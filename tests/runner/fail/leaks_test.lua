@@ -1,4 +1,4 @@
--- What is left behind is told, and is gone when the next test begins.
+-- The report names what a test leaves behind, and that is gone when the next test begins.
 
 local orrery = require "orrery"
 local async, loop, events, testing = orrery.async, orrery.loop, orrery.events, orrery.testing

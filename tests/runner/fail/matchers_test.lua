@@ -1,4 +1,4 @@
--- Every matcher, holding and not; what the failures say is compared by tests/check-runner.
+-- Every matcher, passing and failing; tests/check-runner compares the texts of the failures.
 
 local function raiser() error("out of paper", 0) end
 

@@ -1,4 +1,4 @@
--- Each test is quick enough, all together are not.
+-- Each test is quick enough, but all together are not.
 local async = require("orrery").async
 for i = 1, 1000 do
   it("test " .. i, function()

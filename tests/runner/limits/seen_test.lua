@@ -1,4 +1,4 @@
--- What is ended at its deadline is the test's own business, if the test sees it.
+-- A task that is ended at its deadline does not fail the test, if the test observes it.
 local orrery = require "orrery"
 local async = orrery.async
 
