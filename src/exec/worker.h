@@ -49,14 +49,14 @@ struct look {
 
 /* Written by the owner, read by any thread: see stats.c. */
 struct worker_counters {
-    struct counter wakes_local;
-    struct counter polls;
-    struct counter wakes_foreign;
-    struct counter wakes_coalesced;
-    struct counter sleeps;
-    struct counter turns;
     uint64_t eventfd_writes_before; /* of the workers that had the waker table before */
     uint64_t futex_wakes_before;
+    struct counter sleeps;
+    struct counter turns;
+    struct counter wakes_foreign;
+    struct counter wakes_coalesced;
+    struct counter polls; /* hot, as the next: beside the table of tasks */
+    struct counter wakes_local;
 };
 
 /* The end of a worker. */

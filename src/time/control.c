@@ -138,8 +138,8 @@ int orr_timer_start_at(struct orr_timer *timer, uint64_t deadline, uint64_t repe
     atomic_store_explicit(&timer->deadline, deadline, memory_order_relaxed);
     timer->repeat = repeat;
     /*
-     * A timer that is SCHEDULED but not LINKED is on its way, or due and waiting for its own callback:
-     * it is found there with the new time.
+     * A timer that is SCHEDULED but not LINKED is on its way, or due and waiting for its own
+     * callback: it is found there with the new time.
      */
     if (word & TIMER_LINKED)
         word = restart_linked(timer, word, deadline, &post);
