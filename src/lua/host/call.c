@@ -151,9 +151,11 @@ int call_for(uint32_t script, lua_State *L, int arguments, int results, uint64_t
     struct orr_isolate *iso = isolate_find(L);
     if (iso->closing || arguments < 0 || lua_gettop(L) < arguments + 1)
         return -EINVAL;
-    hold_release_if_over(iso);
-    if (isolate_is_held(iso))
-        return -EBUSY;
+    if (hold_first(&iso->hold)) {
+        hold_release_if_over(iso);
+        if (isolate_is_held(iso))
+            return -EBUSY;
+    }
     bool counted = iso->limits.mode == ORR_LUA_COUNT;
     if (!lua_checkstack(L, results > 0 ? results + 4 : 4))
         return -ENOMEM;

@@ -138,9 +138,11 @@ enum orr_poll ltask_poll(struct orr_task *task, void *data)
 {
     struct ltask *self = data;
     struct orr_isolate *iso = self->iso;
-    if (hold_first(&iso->hold))
+    bool held = false;
+    if (hold_first(&iso->hold)) {
         hold_release_if_over(iso);
-    bool held = isolate_is_held(iso) && !execution_host_waits(&iso->execution);
+        held = isolate_is_held(iso) && !execution_host_waits(&iso->execution);
+    }
     bool ends = isolate_ends(iso);
     if (ends && self->phase == LTASK_NEW && !self->cleanup && grace_period_refuses(iso, self->script))
         return orr_task_fail(task, -ECANCELED); /* unloading starts nothing */
