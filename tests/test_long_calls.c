@@ -5,8 +5,8 @@
  */
 #include "lua_host.h"
 
-#include "lua/limits/preempt.h"
 #include "lua/limits/paced.h"
+#include "lua/limits/preempt.h"
 #include "lua/task/suspend.h"
 
 #include <errno.h>

@@ -348,9 +348,10 @@ static void metatables_are_out_of_reach_and_finalizers_refused(void **state)
            "note(pcall(setmetatable, {}, m)) t = nil\n"
            "for i = 1, 200 do collectgarbage 'step' end\n"
            "string.dump = 1 string.dump = nil note(('x').dump)");
-    assert_string_equal(noted, "false;false;bad argument #1 to 'setmetatable' (table expected, got string);false;false;"
-                               "false;__gc;false;__gc;false;__gc;false;__gc;"
-                               "false;setmetatable: untrusted scripts can have no finalizers; remove '__gc' from the metatable;nil;");
+    assert_string_equal(
+        noted, "false;false;bad argument #1 to 'setmetatable' (table expected, got string);false;false;"
+               "false;__gc;false;__gc;false;__gc;false;__gc;"
+               "false;setmetatable: untrusted scripts can have no finalizers; remove '__gc' from the metatable;nil;");
     close_all(L);
 }
 

@@ -1,54 +1,58 @@
 /*
- * The sleep and wake protocol of src/exec/waker_table.h and src/base/bell.h, on the memory of an x86.
+ * The sleep and wake protocol of src/exec/waker_table.h and src/base/bell.h, in the memory model of
+ * x86.
  *
  * What it states
  *
- * Producers change a task's condition C and wake the task, a few times each, from threads of their own.  The
- * owner polls the tasks that were woken, and sleeps when none were: on the bell's futex, or on its eventfd when
- * I/O is in flight.  In whatever order things happen:
+ * Producers change a task's condition C and wake the task, a few times each, from their own
+ * threads. The owner polls the tasks that were woken, and sleeps when there are none: on the bell's
+ * futex, or on its eventfd when I/O is in flight.  In every order of events:
  *
- *   - no wake is lost: when the owner sleeps for good, each task has looked at C since C last changed;
- *   - a waker makes a system call only if the owner has said that it listens, and at most one does each time;
+ *   - no wake is lost: when the owner sleeps for good, each task has read C since C last changed;
+ *   - a waker makes a system call only if the owner listens, and each time at most one waker does;
  *   - a slot is in the inbox at most once;
- *   - nobody is stuck but the sleeper (spin's invalid end states).
+ *   - only the sleeper can be stuck (spin's invalid end states).
  *
- * Each of these flags takes away one part of the protocol, and a wake is lost:
+ * Each of these flags removes one part of the protocol, and then a wake is lost:
  *
  *   NO_RECHECK         the owner does not look at the inbox again once it listens
- *   NO_SLEEPER_FENCE   there is no fence between the owner's store to the mode and its look at the inbox
- *   NO_PRODUCER_FENCE  there is no fence between a producer's push and its look at the mode
+ *   NO_SLEEPER_FENCE   no fence between the owner's store to the mode and its look at the inbox
+ *   NO_PRODUCER_FENCE  no fence between a producer's push and its look at the mode
  *   PLAIN_CLEAR        the owner clears *notified* by a plain store before it polls
- *   PLAIN_COALESCE     a producer that loads *notified* and finds it set leaves it at that
+ *   PLAIN_COALESCE     a producer that loads *notified* and finds it set does nothing more
  *
- * With PLAIN_RING a producer clears the mode by a plain store.  That loses wakes, and makes calls nobody asked for.
+ * With PLAIN_RING a producer clears the mode by a plain store.  That loses wakes, and makes system
+ * calls that the owner has not asked for.
  *
- * NO_PRODUCER_FENCE makes the push a plain store.  On x86 whatever pushes atomically is a fence as well; elsewhere a
- * compare-and-swap that only releases need not be, and may be seen late.  The plain store is late in the same
- * way, and as good as atomic here: while a push to a slot is under way, *notified* keeps everybody else from
- * pushing there.
+ * NO_PRODUCER_FENCE makes the push a plain store.  On x86 every atomic push is a fence as well.  On
+ * other machines a compare-and-swap that only releases need not be one, and may be seen late.  The
+ * plain store is late in the same way, and as good as atomic here: while a push to a slot is under
+ * way, *notified* keeps all other threads from pushing there.
  *
- * HOST takes nothing away.  It puts another owner in place of a worker's thread: a host that has the runtime's
- * descriptor in its own event loop, and asks for a turn when it is readable.
+ * HOST removes nothing.  It replaces a worker's thread by another owner: a host that has the
+ * runtime's descriptor in its own event loop, and asks for a turn when it is readable.
  *
- * `check` shows all this, and that the search has come through every line.
+ * `check` shows all this, and that the search has reached every line.
  *
  * Store buffers
  *
- * The memory is x86-TSO.  A thread's plain stores go into a buffer of its own, first in, first out, from where the
- * process `buffer` takes them to memory one by one, whenever it likes.  A load finds the newest store to its
- * location in the thread's own buffer, or else what is in memory.  A locked instruction waits until the buffer is
- * empty, then reads and writes memory in one step.  All else is in program order, as on the machine.  A system
- * call is no fence.  That buffers of DEPTH are deep enough is asserted, so the bound hides nothing.
+ * The memory is x86-TSO.  A thread's plain stores go into its own buffer, first in, first out.  The
+ * process `buffer` moves them to memory one by one, at any time.  A load finds the newest store to
+ * its location in the thread's own buffer, or else the value in memory.  A locked instruction waits
+ * until the buffer is empty, then reads and writes memory in one step.  Everything else is in
+ * program order, as on the machine.  A system call is no fence.  An assertion shows that buffers of
+ * DEPTH are deep enough, so the bound hides nothing.
  *
  * What is left out
  *
- * C is a number that only goes up.  All that the model knows of it is whether it has changed, in memory, since
- * the task last looked.  The inbox has a bit for each slot, since the order of slots does not matter here; the
- * owner reads all bits at once, for it is one word.  A compare-and-swap loop is one step, since a try that
- * fails changes nothing.  The eventfd is the edge that its last write left, since nobody reads it.  No task ends,
- * so there are no generations.  Those who fill the mailbox or set `nudged` ring the bell as wakers do, and the owner
- * looks at both where it looks at the inbox; what it does about a nudge is not in here.  Wakes on the owner's
- * thread touch nothing that is shared.
+ * C is a number that only increases.  The model knows only whether it has changed, in memory, since
+ * the task last looked.  The inbox has a bit for each slot, because the order of slots does not
+ * matter here.  The owner reads all bits at once, because they are one word.  A compare-and-swap
+ * loop is one step, because a failed try changes nothing.  The eventfd is the edge that its last
+ * write left, because nothing reads it.  No task ends, so there are no generations.  Threads that
+ * fill the mailbox or set `nudged` ring the bell as wakers do, and the owner looks at both where it
+ * looks at the inbox; its reaction to a nudge is not modelled.  Wakes on the owner's thread touch
+ * nothing that is shared.
  *
  * Where to find it in the code
  *
@@ -61,7 +65,8 @@
  *   look              the call of the task's own function in task_poll
  *   listen, ignore    bell_listen, bell_ignore
  *   has_news          worker_has_news
- *   the owner's end   worker_sleep and bell_wait; with HOST, worker_park and what the host does until its next turn
+ *   the owner's end   worker_sleep and bell_wait; with HOST, worker_park and the host until its
+ *                     next turn
  *
  * What waker_table.h calls `listening` is a mode other than AWAKE.
  */
@@ -77,18 +82,18 @@
 #define EVENTFD 2
 
 /* Memory, by location; all zero at first. */
-#define CHANGED(task)  (task) /* C is not what the task has seen */
+#define CHANGED(task)  (task) /* C has changed since the task looked */
 #define NOTIFIED(task) (TASKS + (task))
 #define INBOX(task)    (2 * TASKS + (task)) /* the task's slot is in it */
 #define MODE           (3 * TASKS)
 #define LOCATIONS      (3 * TASKS + 1)
 byte memory[LOCATIONS];
 
-/* The kernel's. */
+/* State of the kernel. */
 bit edge;     /* of the eventfd, not yet taken by a wait */
 bit in_futex; /* the owner is in the futex's queue */
 
-/* System calls that the owner has coming: it listens, or a waker has cleared the mode and is about to call. */
+/* System calls that will come: the owner listens, or a waker has cleared the mode to call. */
 byte asked_for;
 
 /* Threads have the numbers of their processes: the owner is 0, the producers follow. */
@@ -108,7 +113,7 @@ inline store(location, value)
 {
     d_step {
 #ifdef NO_SLEEPER_FENCE
-        used[me] < DEPTH; /* turn after turn without a fence: a full buffer makes its thread wait */
+        used[me] < DEPTH; /* after many turns without a fence, a full buffer makes its thread wait */
 #else
         assert(used[me] < DEPTH);
 #endif
@@ -135,7 +140,7 @@ inline load(location, into)
     }
 }
 
-/* What a locked instruction waits for. */
+/* A locked instruction waits for this. */
 #define drained (used[me] == 0)
 
 inline exchange(location, value, old)
@@ -155,7 +160,7 @@ inline collect()
 #ifdef HOST
     edge = 0
 #else
-    /* A turn that asks the kernel takes the edge off; not every turn does. */
+    /* A turn that asks the kernel takes the edge; not every turn does. */
     if
     :: edge = 0
     :: skip
@@ -206,7 +211,7 @@ inline ignore()
     store(MODE, AWAKE)
 }
 
-/* What will not be read again must not tell states apart. */
+/* Clears what is not read again, so that states do not differ by it. */
 inline forget(one, other)
 {
     d_step {
@@ -235,7 +240,7 @@ turn:
     do
     :: ready[0] -> ready[0] = 0; acknowledge(0); look(0)
     :: ready[1] -> ready[1] = 0; acknowledge(1); look(1)
-    :: busy -> break /* a turn polls so many, and no more */
+    :: busy -> break /* a turn polls a limited number */
     :: !busy -> break
     od;
 #ifdef HOST
