@@ -87,11 +87,10 @@ static int async_run(lua_State *L)
 static int async_checkpoint(lua_State *L)
 {
     struct ltask *self = ltask_current(L, "async.checkpoint");
-    lua_settop(L, 0);
-    return schedule_yield(L, schedule_next_mark(self->iso));
+    return schedule_yield(L, self, schedule_next_mark(self->iso));
 }
 
-/* [mark]: when the time is up, the schedule has to pass the mark, too. */
+/* [ms] [mark]: when the time is up, the schedule has to pass the mark, too. */
 static int sleep_until(lua_State *L, int status, lua_KContext deadline)
 {
     (void)status;
@@ -99,16 +98,14 @@ static int sleep_until(lua_State *L, int status, lua_KContext deadline)
     int error = orr_sleep_until(self->task, &self->wait, (uint64_t)deadline);
     if (error)
         return wait_step(L, error, sleep_until, deadline);
-    lua_KContext mark = (lua_KContext)lua_tointeger(L, 1);
-    lua_settop(L, 0);
-    return schedule_pass(L, LUA_OK, mark);
+    return schedule_pass(L, LUA_OK, (lua_KContext)lua_tointeger(L, 2));
 }
 
 static int async_sleep(lua_State *L)
 {
     uint64_t ns = duration_check(L, 1);
     struct ltask *self = ltask_current(L, "async.sleep");
-    lua_settop(L, 0);
+    lua_settop(L, 1);
     lua_pushinteger(L, (lua_Integer)schedule_next_mark(self->iso));
     return sleep_until(L, LUA_OK, (lua_KContext)clock_after(worker_now(self->iso->worker), ns));
 }

@@ -241,14 +241,13 @@ int schedule_pass(lua_State *L, int status, lua_KContext mark)
     if (error)
         return wait_raise(L, error);
     if (self->iso->schedule.settled >= (uint64_t)mark)
-        return lua_gettop(L);
+        return 0;
     orr_task_yield(self->task);
     return suspend(L, schedule_pass, mark);
 }
 
-int schedule_yield(lua_State *L, uint64_t mark)
+int schedule_yield(lua_State *L, struct ltask *self, uint64_t mark)
 {
-    struct ltask *self = ltask_current(L, "async.checkpoint");
     int error = orr_checkpoint(self->task);
     if (error)
         return wait_raise(L, error);

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 struct orr_isolate;
+struct ltask;
 struct scheduled;
 
 /* Part of the isolate. */
@@ -55,9 +56,9 @@ uint64_t schedule_last_mark(const struct orr_isolate *iso);
 /*
  * Lets others run until every callback before the mark has begun or never will.  The first yields
  * at least once; the second, a continuation, does not if the mark is passed already.  A C function
- * of a task returns what these return: the values on its stack.
+ * of a task returns what these return: no values.
  */
-int schedule_yield(lua_State *L, uint64_t mark);
+int schedule_yield(lua_State *L, struct ltask *self, uint64_t mark);
 int schedule_pass(lua_State *L, int status, lua_KContext mark);
 
 #endif

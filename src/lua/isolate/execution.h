@@ -182,7 +182,7 @@ lua_State *chain_find_stuck(lua_State *L, const struct chain *chain);
 
 static inline bool chain_can_yield(lua_State *L, const struct chain *chain)
 {
-    return !chain_find_stuck(L, chain);
+    return chain ? !chain_find_stuck(L, chain) : lua_isyieldable(L);
 }
 
 /*

@@ -247,15 +247,12 @@ uint64_t interrupt_time_over_for_cpu(const struct interrupt *self)
 }
 
 /* If no hook came, the time of the next slice's first hook is none of what this slice did. */
-bool interrupt_end_slice(struct orr_isolate *iso)
+void interrupt_end_slice(struct orr_isolate *iso)
 {
     struct interrupt *self = &iso->interrupt;
-    if (!self->requested)
-        return false;
     disarm(self);
     self->requested = false;
     self->time = TIME_LEFT;
-    return true;
 }
 
 /* --- Coroutines and other hooks --------------------------------------------------------------- */

@@ -140,8 +140,8 @@ static inline void interrupt_watch_slice(struct interrupt *self)
     self->counted = false;
 }
 
-/* The slice has ended.  True if the hook was requested. */
-bool interrupt_end_slice(struct orr_isolate *iso);
+/* A slice has ended in which the hook was requested. */
+void interrupt_end_slice(struct orr_isolate *iso);
 
 /* Whether no timer interrupts the slice. */
 static inline bool interrupt_is_counted(const struct interrupt *self)

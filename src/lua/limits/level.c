@@ -59,7 +59,7 @@ void level_enter(struct orr_isolate *iso, struct level *level, struct ltask *tas
         begin_to_count(iso, level);
     else if (iso->limits.mode == ORR_LUA_SIGNAL)
         measure(iso, level);
-    if (memory_limit_is_pending(iso) || ban_is_imposed(&iso->ban))
+    if (memory_limit_is_pending(&iso->memory_alarm, &iso->oversized) || ban_is_imposed(&iso->ban))
         interrupt_request(iso);
     interrupt_switched(&iso->interrupt, iso);
 }

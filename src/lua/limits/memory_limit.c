@@ -45,11 +45,6 @@ bool memory_limit_act(struct orr_isolate *iso, lua_State *L, uint64_t until)
     return true;
 }
 
-bool memory_limit_is_pending(const struct orr_isolate *iso)
-{
-    return memory_alarm_is_on(&iso->memory_alarm) || oversized_is_suspected(&iso->oversized);
-}
-
 void memory_limit_end_slice(struct orr_isolate *iso)
 {
     bool collects = memory_alarm_collects(&iso->memory_alarm) && collector_is_forced(&iso->collector);

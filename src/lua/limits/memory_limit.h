@@ -13,6 +13,8 @@
 #define ORR_LUA_LIMITS_MEMORY_LIMIT_H
 
 #include "lua/isolate/compat.h"
+#include "lua/isolate/memory_alarm.h"
+#include "lua/isolate/oversized.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -31,7 +33,10 @@ struct memory_limit {
 bool memory_limit_act(struct orr_isolate *iso, lua_State *L, uint64_t until);
 
 /* Whether the hook still has something to do about memory. */
-bool memory_limit_is_pending(const struct orr_isolate *iso);
+static inline bool memory_limit_is_pending(const struct memory_alarm *alarm, const struct oversized *oversized)
+{
+    return memory_alarm_is_on(alarm) || oversized_is_suspected(oversized);
+}
 
 /*
  * The slice has ended.  What is to be done about memory goes on when the slice does.  If it does

@@ -55,8 +55,9 @@ static void end_watching(struct orr_isolate *iso)
     struct orr_isolate *outer = iso->slice.outer.data;
     bool over = interrupt_time_is_over(&iso->interrupt);
     watch_end(worker_watch(iso->worker), &iso->slice.outer);
-    if (!interrupt_end_slice(iso))
+    if (!interrupt_is_requested(&iso->interrupt))
         return;
+    interrupt_end_slice(iso);
     timeout_report_forget_slow(&iso->timeout_report);
     if (over && outer)
         interrupt_slice_over_with(outer, &iso->interrupt);

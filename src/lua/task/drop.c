@@ -62,7 +62,8 @@ static void drop(struct ltask *self)
         orphans_anchor(self);
     if (self->watched)
         body_is_over(self);
-    script_body_began(self);
+    if (self->loading)
+        script_body_began(self);
     close_body(self);
     int error = outcome_of(core)->error;
     self->phase = task_has_failed(core) ? LTASK_FAILED : error ? LTASK_CLOSED : LTASK_OK;

@@ -86,7 +86,8 @@ static enum orr_poll step(struct ltask *self)
     int results;
     int status = lua_resume(self->co, outer_running, /* whose C calls count for it */
                             begins ? self->arguments : 0, &results);
-    script_body_began(self);
+    if (self->loading)
+        script_body_began(self);
     if (self->name_on_stack && (status != LUA_OK || level.raised || !self->pooled))
         task_pool_copy_name(self);
     enum orr_poll answer = step_over(self, &level, status, results);

@@ -67,8 +67,8 @@ void script_body_loads(struct ltask *body)
     body->iso->scripts.loading++;
 }
 
-void script_body_began(struct ltask *task)
+void script_body_began(struct ltask *body)
 {
-    task->iso->scripts.loading -= task->loading;
-    task->loading = false;
+    body->iso->scripts.loading--;
+    body->loading = false;
 }

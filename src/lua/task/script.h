@@ -67,10 +67,7 @@ uint32_t script_of_chunk(lua_State *L, int index);
 /* A task is the body of a script, and has not begun: events wait until script_body_began(). */
 void script_body_loads(struct ltask *body);
 
-/*
- * A task has come to its first wait, or to its end.  Does nothing for tasks that are no script's
- * body.
- */
-void script_body_began(struct ltask *task);
+/* A body that was loading has come to its first wait, or to its end. */
+void script_body_began(struct ltask *body);
 
 #endif
