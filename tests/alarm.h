@@ -23,7 +23,7 @@ void alarm_ring(struct orr_timer *timer, void *data, int status);
 /* Creates the alarm's timer.  The test frees it. */
 void alarm_new(struct alarm *alarm, struct orr_runtime *rt);
 
-/* Creates `count` alarms, starts them all with this delay, and turns.  The caller frees the array. */
+/* Creates `count` alarms, starts all with this delay, and turns.  The caller frees the array. */
 struct alarm *alarms_start(struct orr_runtime *rt, unsigned count, uint64_t delay_ns);
 
 /* A runtime on the clock; the test fails when there is none. */

@@ -1,5 +1,5 @@
-// The header, as C++ sees it: all of it compiles without a warning, and what is used here links and runs.  Designated
-// initialisers are not part of C++17, so options are set field by field.
+// The header in C++: all of it compiles without a warning, and what is used here links and runs.
+// Designated initialisers are not part of C++17, so options are set field by field.
 #include <orrery.h>
 
 #include <cerrno>

@@ -366,7 +366,7 @@ static void timers_handed_to_a_host_that_stops_turning_fire_elsewhere(void **sta
 
 static _Atomic bool blocked, let_go;
 
-/* Starts alarms and keeps its worker in this poll: it neither fires nor scrubs a timer meanwhile. */
+/* Starts alarms and stays in this poll: its worker neither fires nor scrubs timers meanwhile. */
 static enum orr_poll start_and_block(struct orr_task *task, void *data)
 {
     start_all(task, data);

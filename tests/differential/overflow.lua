@@ -1,4 +1,4 @@
--- untrusted: stacks have a limit there that is much lower, with a message of its own, and bounded versions of what nests in C
+-- untrusted: stacks have a lower limit there, with another message, and nesting in C is bounded
 -- deep: each slice that ends goes through all frames, so short ones would last for minutes
 -- Stacks that overflow, Lua's and C's.
 

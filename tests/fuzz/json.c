@@ -9,6 +9,8 @@
 #include "lua/json/write.h"
 #include "lua/values/array_mark.h"
 
+#include "memory.h"
+
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -24,22 +26,6 @@ int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size);
 enum { STATE_MEMORY = 64 * 1024, MEMORY_A_BYTE = 600 };
 
 static const volatile bool never = false;
-static size_t held, most;
-
-static void *account(void *data, void *block, size_t old_size, size_t size)
-{
-    (void)data;
-    held += size - (block ? old_size : 0);
-    if (held > most) {
-        fprintf(stderr, "%zu bytes of memory are asked for, and %zu would do\n", held, most);
-        abort();
-    }
-    if (size)
-        return realloc(block, size);
-    free(block);
-    return NULL;
-}
-
 static void must(bool holds, const char *what)
 {
     if (holds)

@@ -9,6 +9,8 @@
 #include "lua/values/decode.h"
 #include "lua/values/encode.h"
 
+#include "memory.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,22 +22,6 @@ int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size);
  * and its node 24.
  */
 enum { STATE_MEMORY = 64 * 1024, MEMORY_A_BYTE = 160 };
-
-static size_t held, most;
-
-static void *account(void *data, void *block, size_t old_size, size_t size)
-{
-    (void)data;
-    held += size - (block ? old_size : 0);
-    if (held > most) {
-        fprintf(stderr, "%zu bytes of memory are asked for, and %zu would do\n", held, most);
-        abort();
-    }
-    if (size)
-        return realloc(block, size);
-    free(block);
-    return NULL;
-}
 
 static void must(int failure, const char *what, lua_State *L)
 {

@@ -113,7 +113,7 @@ inline store(location, value)
 {
     d_step {
 #ifdef NO_SLEEPER_FENCE
-        used[me] < DEPTH; /* after many turns without a fence, a full buffer makes its thread wait */
+        used[me] < DEPTH; /* without a fence for many turns, a full buffer blocks */
 #else
         assert(used[me] < DEPTH);
 #endif

@@ -1,6 +1,6 @@
 /*
- * The parts of `lua` that the tests of the module need.  A stock interpreter has no sanitizers, so a
- * build with sanitizers uses this one.
+ * The parts of `lua` that the tests of the module need.  A stock interpreter has no sanitizers, so
+ * a build with sanitizers uses this one.
  *
  *     interpreter -e CODE
  *     interpreter SCRIPT [ARGUMENTS]

@@ -1,6 +1,6 @@
 -- Fills the memory, then closes a coroutine so that an error in error handling comes of it.
--- bug: the message "error in error handling" is made outside any protection; without memory for it Lua calls
---   the panic function, and the program ends; up to 5.4.7
+-- bug: Lua makes the message "error in error handling" unprotected; without memory it calls the
+--   panic function, and the program ends; up to 5.4.7
 -- stock: aborts, where the memory has a limit and the main thread has no protected call under way
 -- expect: any end
 local hold = table.pack(table.unpack({}, 1, 20000))
