@@ -1,4 +1,5 @@
--- What the README's picture shows: a task that draws a frame every 100 ms, beside a plugin that never lets go.
+-- What the README's picture shows: a task that draws a frame every 100 ms, beside a plugin that
+-- never lets go.
 local orrery = require "orrery"
 local async, loop = orrery.async, orrery.loop
 

@@ -529,9 +529,10 @@ static void malformed_messages_are_refused_without_large_allocations(void **stat
         /* An attachment, but the message has none. */
         { { 1, 0, 1, 0, 0, 0, TAG_ATTACHMENT, 0, 0, 0, 0 }, 11 },
         { { 1, 0, 1, 0, 0, 0, TAG_REFERENCE, 6, 0, 0, 0 }, 11 }, /* a reference to itself */
-        { { 1, 0, 1, 0, 0, 0, TAG_TABLE | SHARED, 1, 0, 0, 0, 0, 0, 0, 0, TAG_REFERENCE, 6, 0, 0, 0 },
-          20 },                                                                            /* a cycle */
-        { { 1, 0, 1, 0, 0, 0, TAG_TABLE, 0, 0, 0, 0, 1, 0, 0, 0, TAG_NIL, TAG_NIL }, 17 }, /* a nil key */
+        /* A cycle. */
+        { { 1, 0, 1, 0, 0, 0, TAG_TABLE | SHARED, 1, 0, 0, 0, 0, 0, 0, 0, TAG_REFERENCE, 6, 0, 0, 0 }, 20 },
+        /* A nil key. */
+        { { 1, 0, 1, 0, 0, 0, TAG_TABLE, 0, 0, 0, 0, 1, 0, 0, 0, TAG_NIL, TAG_NIL }, 17 },
         { { 1, 0, 1, 0, 0, 0, TAG_TABLE, 0, 0, 0, 0, 1, 0, 0, 0, TAG_FLOAT, 1, 0, 0, 0, 0, 0, 0xf8, 0x7f },
           24 },                                        /* NaN */
         { { 1, 0, 1, 0, 0, 0, TAG_NIL | SHARED }, 7 }, /* a nil cannot be shared */

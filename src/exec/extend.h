@@ -184,7 +184,10 @@ static inline void *task_data_if(const struct orr_task *task, orr_poll_fn *poll)
     return task->poll == poll ? task->data : NULL;
 }
 
-/* The data of a task whose destructor is `drop`; NULL for other tasks.  A destructor says what the data is. */
+/*
+ * The data of a task whose destructor is `drop`; NULL for other tasks.  A destructor says what the
+ * data is.
+ */
 static inline void *task_data_if_dropped_by(const struct orr_task *task, void (*drop)(void *data))
 {
     return task->drop == drop ? task->data : NULL;

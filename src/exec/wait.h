@@ -56,7 +56,10 @@ struct orr_wait_kind {
      */
     bool (*awaited)(const struct orr_wait *wait, task_each_fn *each, void *data);
 
-    /* The wait ends though nobody can reach what is waited for: by time, by children, or from another thread. */
+    /*
+     * The wait ends though nobody can reach what is waited for: by time, by children, or from
+     * another thread.
+     */
     bool ends_by_itself;
 };
 

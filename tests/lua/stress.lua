@@ -62,7 +62,8 @@ local function random_tree(budget, semaphore, queue, event)
   local acts
   local function body(depth)
     living = living + 1
-    local mine <close> = setmetatable({}, { __close = function() living = living - 1 end }) -- luacheck: ignore
+    -- luacheck: ignore
+    local mine <close> = setmetatable({}, { __close = function() living = living - 1 end })
     local children = {}
     for _ = 1, random(1, 6) do
       spent = spent + 1
@@ -186,7 +187,8 @@ end)
 test("an orphan task is closed and cleans up", function()
   local state = setmetatable({}, { __mode = "v" })
   async.run({ detached = true }, function()
-    local cleanup <close> = setmetatable({}, { __close = function() state.closed = check end }) -- luacheck: ignore
+    -- luacheck: ignore
+    local cleanup <close> = setmetatable({}, { __close = function() state.closed = check end })
     async.event():wait()
   end)
   for i = 1, 1000 do -- tasks are inspected a few at a time

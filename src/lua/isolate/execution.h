@@ -10,9 +10,9 @@
  * coroutine on the way out passes the yield on; the level takes the reason with
  * execution_take_yield().
  *
- * A signal handler on the worker's thread reads `running`, `level` and `yield`, so they are volatile.
- * It also reads the limits of the levels: the fences below, which cost no instruction, keep the
- * compiler from changing a level while `level` leads to it.
+ * A signal handler on the worker's thread reads `running`, `level` and `yield`, so they are
+ * volatile. It also reads the limits of the levels: the fences below, which cost no instruction,
+ * keep the compiler from changing a level while `level` leads to it.
  *
  * The isolate's worker's thread.
  */

@@ -137,7 +137,8 @@ void job_outcome_note_unhandled(void *data, struct orr_task *task)
     if (!isolate->job || isolate->progress == PROGRESS_STOPPING)
         return;
     job_outcome_protect(isolate, take_unhandled, task, 0);
-    orr_waker_wake(task_set_on_empty(&isolate->iso->tasks)); /* the task that runs the job stops the rest */
+    /* the task that runs the job stops the rest */
+    orr_waker_wake(task_set_on_empty(&isolate->iso->tasks));
 }
 
 /* --- Results ---------------------------------------------------------------------------------- */

@@ -7,7 +7,8 @@ local hold = table.pack(table.unpack({}, 1, 20000))
 local rep, pcall, close, yield, error = string.rep, pcall, coroutine.close, coroutine.yield, error
 local guard = setmetatable({}, {
   __close = function()
-    local a, b, c, d, e, f, g, h = 1, 2, 3, 4, 5, 6, 7, 8 -- one of them takes the place of the message handler
+    -- one of them takes the place of the message handler
+    local a, b, c, d, e, f, g, h = 1, 2, 3, 4, 5, 6, 7, 8
     error(a and b and c and d and e and f and g and h and 0)
   end,
 })
@@ -21,7 +22,8 @@ local function body()
 end
 local co = coroutine.create(body)
 coroutine.resume(co)
-local messages = { "attempt to call a number value", "C stack overflow", "not enough memory" } -- need no memory any more
+-- need no memory any more
+local messages = { "attempt to call a number value", "C stack overflow", "not enough memory" }
 local i, size, unit = 0, 1 << 20, rep("x", 1024)
 local function take()
   i = i + 1
