@@ -1,5 +1,4 @@
--- What the README's picture shows: a task that draws a frame every 100 ms, beside a plugin that
--- never lets go.
+-- The README's picture: a task that draws a frame every 100 ms, and a plugin that never ends.
 local orrery = require "orrery"
 local async, loop = orrery.async, orrery.loop
 
