@@ -137,7 +137,8 @@ struct ltask *ltask_new(struct orr_isolate *iso, lua_State *L, int arguments, co
     struct name name;
     task_set_check_room(iso, L, options->detached);
     choose_name(&name, options);
-    struct ltask *self = (options->pooled ? begin_pooled : begin_ordinary)(iso, L, arguments, options, &name);
+    struct ltask *self = options->pooled ? begin_pooled(iso, L, arguments, options, &name)
+                                         : begin_ordinary(iso, L, arguments, options, &name);
     self->arguments = arguments + BODY_BASE;
     self->fair = options->fair;
     self->entry = (uint8_t)options->entry;

@@ -27,11 +27,6 @@ void task_set_check_room(struct orr_isolate *iso, lua_State *L, bool detached)
         luaL_error(L, "async.run: there are %d tasks already, and may be no more", (int)iso->limits.max_tasks);
 }
 
-void task_set_add(struct task_set *self)
-{
-    self->count++;
-}
-
 void task_set_remove(struct task_set *self)
 {
     if (!--self->count)
