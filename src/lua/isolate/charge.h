@@ -50,7 +50,7 @@ enum { CHARGE_TASK = 232 };
 void charge_open(struct charge *self, struct quota *quota, bool for_script);
 
 /*
- * Charges bytes. -ENOMEM if the account must not have them, not even as an overdraft.  May run a
+ * Charges bytes.  -ENOMEM if the account must not have them, not even as an overdraft.  May run a
  * step of the collector, and so finalizers: call it only where Lua might allocate.
  */
 int charge_take(struct orr_isolate *iso, size_t bytes);

@@ -34,7 +34,7 @@ static void arm(struct orr_isolate *iso, lua_State *L)
     if (!has_room(self, L) && !self->actions->is_overdue(iso))
         return; /* tried again while the slice goes on, and when another coroutine runs */
     if (!again) {
-        bool foreign = hook && hook != on_hook; /* tried again later in the slice, and when another coroutine runs */
+        bool foreign = hook && hook != on_hook; /* if not: no hook, or a stale one of the library */
         self->foreign.hook = foreign ? hook : NULL;
         self->foreign.mask = foreign ? lua_gethookmask(L) : 0;
         self->foreign.count = foreign ? lua_gethookcount(L) : 0;
@@ -166,7 +166,7 @@ void interrupt_follow(struct orr_isolate *iso)
 {
     struct interrupt *self = &iso->interrupt;
     lua_State *running = execution_running(&iso->execution);
-    if (iso->limits.mode == ORR_LUA_COUNT) { /* a signal came meanwhile, and did not set the hook */
+    if (iso->limits.mode == ORR_LUA_COUNT) { /* the hook is set, and must only come sooner */
         if (execution_level(&iso->execution))
             interrupt_count(iso, running, 1);
         return;

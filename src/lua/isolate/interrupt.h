@@ -4,7 +4,7 @@
  * In normal running there is no hook.  The hook is *requested* when the slice is over, or when
  * something must be done about memory.  Then the library's debug hook is set on the running
  * coroutine.  At the next instruction the hook calls the layer above, which finds out what to do
- * (limits/preempt.h). interrupt_switched() moves the hook whenever another coroutine runs, so the
+ * (limits/preempt.h).  interrupt_switched() moves the hook whenever another coroutine runs, so the
  * hook is on the running coroutine and on no other.  A hook of the library on another coroutine is
  * stale or inherited, and removes itself.
  *
@@ -12,7 +12,7 @@
  * hook stands in for the hook of a C library: it passes on all events that the C library's hook
  * wants, and puts that hook back.
  *
- * Signals. interrupt_slice_over() runs in a signal handler on the worker's thread, between any two
+ * Signals.  interrupt_slice_over() runs in a signal handler on the worker's thread, between any two
  * machine instructions.  It reads and writes `requested`, `time`, `armed` and `busy`, which are
  * volatile, one word each, and used by no other thread.  So the handler sees them as the
  * interrupted code last wrote them, and needs no atomic operation.  The interrupted code sets
@@ -128,8 +128,9 @@ static inline bool interrupt_is_set(const struct interrupt *self)
 /* --- The slice -------------------------------------------------------------------------------- */
 
 /*
- * The watch_fn of the watch; `data` is the isolate.  Called when the slice is over, and again while
- * it goes on.  Runs in a signal handler on the worker's thread, inside that slice.
+ * The watch_fn of the watch; `data` is the isolate.  The watch calls it when the slice is over, and
+ * again while the slice goes on: in a signal handler on the worker's thread, inside that slice.  If
+ * the timer of the watch fails, it is called directly, on the same thread.
  */
 void interrupt_slice_over(void *data);
 

@@ -31,7 +31,7 @@ enum {
 struct quota {
     _Atomic unsigned references;
     _Atomic size_t used;
-    _Atomic size_t overdrawn; /* besides */
+    _Atomic size_t overdrawn; /* bytes beyond the limit, not part of `used` */
     _Atomic size_t spare;     /* the part of `used` that isolates kept for the next jobs hold */
     size_t limit;
     struct alloc alloc;
@@ -46,7 +46,7 @@ struct quota *quota_ref(struct quota *quota);
 void quota_unref(struct quota *quota);
 
 /*
- * Takes bytes; false, and nothing taken, if too few are left. quota_take_own() is for the script's
+ * Takes bytes; false, and nothing taken, if too few are left.  quota_take_own() is for the script's
  * own isolate, and may also take its reserved share.
  */
 bool quota_take(struct quota *quota, size_t bytes);
@@ -65,7 +65,7 @@ void quota_repay(struct quota *quota, size_t bytes);
 
 /*
  * quota_take_spare() keeps an isolate with `bytes` bytes for the next job; false if spare isolates
- * hold too much already. quota_give_spare() ends that, when a job uses the isolate or it is freed.
+ * hold too much already.  quota_give_spare() ends that, when a job uses the isolate or it is freed.
  */
 bool quota_take_spare(struct quota *quota, size_t bytes);
 void quota_give_spare(struct quota *quota, size_t bytes);

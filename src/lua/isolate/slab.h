@@ -73,7 +73,7 @@ static inline size_t slab_held(const struct slab *slab)
 void slab_close(struct slab *slab);
 
 /*
- * The slow paths of the two functions below. slab_take_slow(): the current page has no free block.
+ * The slow paths of the two functions below.  slab_take_slow(): the current page has no free block.
  * slab_settle(): the page was full, or has become empty.
  */
 void *slab_take_slow(struct slab *slab, unsigned kind);
