@@ -2,9 +2,10 @@
  * An isolate is one Lua state with its tasks, bound to one worker.  Only that worker's thread runs
  * its Lua.
  *
- * This file only composes.  Each member belongs to the module whose header declares its struct;
- * only that module touches the fields, and other modules call its functions.  So this file includes
- * headers of every room, and none of those headers includes this one.
+ * This file only composes the struct.  Each member belongs to the module whose header declares the
+ * member's struct.  Only that module touches the fields, and other modules call its functions.  So
+ * this file includes headers of several folders in src/lua, and none of those headers includes this
+ * file.
  */
 #ifndef ORR_LUA_ISOLATE_H
 #define ORR_LUA_ISOLATE_H
@@ -54,7 +55,7 @@ struct orr_isolate {
     struct orr_runtime *rt;
     struct worker *worker;
     lua_State *L;
-    unsigned references; /* held by the state, and by tasks that work for the isolate */
+    unsigned references; /* held by the state, and by tasks and timers that work for the isolate */
     bool owned;          /* the library made the state, and closes it */
     bool closing;        /* no more tasks begin; the isolate is closed when none is left */
     bool debug;          /* tasks remember where they were made */
@@ -65,9 +66,9 @@ struct orr_isolate {
     struct interrupt interrupt; /* isolate/interrupt.c */
     struct hold hold;           /* task/hold.c */
     struct task_pool task_pool; /* task/task_pool.c */
-    struct share share;         /* of the worker's time */
+    struct share share;         /* the isolate's share of the worker's time: exec/share.h */
     struct slice slice;         /* limits/slice.c */
-    /* Chosen when the isolate is made; they never change, and every file may read them. */
+    /* Chosen when the isolate is made.  Limits never change, and every file may read them. */
     struct limits limits;
     struct task_set tasks;            /* task/task_set.c, task/task.c, task/handle.c, task/drop.c */
     struct body_functions body;       /* task/body.c */
@@ -88,46 +89,45 @@ struct orr_isolate {
     struct memory_limit memory_limit;     /* limits/memory_limit.c */
     struct timeout_report timeout_report; /* limits/timeout_report.c */
     struct limit_statistics statistics;   /* limits/statistics.h */
-    struct orphan_scan orphans;           /* task/orphans */
-    struct unhandled unhandled;           /* task/unhandled */
+    struct orphan_scan orphans;           /* task/orphans.c */
+    struct unhandled unhandled;           /* task/unhandled.c */
     struct cancellations cancellations;   /* task/cancellation.c */
-    struct shutdowns shutdowns;           /* task/shutdown */
-    struct discard discard;
-    struct objects objects;      /* isolate/objects.c */
-    struct scripts scripts;      /* task/script.c */
-    struct body_watches bodies;  /* task/body_watch.c */
-    struct event_queue events;   /* api/events.c */
-    struct schedule schedule;    /* api/schedule.c */
-    struct script_timers timers; /* api/script_timers.c */
-    struct settings *settings;   /* a reference; they never change, and every file may read them */
+    struct shutdowns shutdowns;           /* task/shutdown.c */
+    struct discard discard;               /* host/discard.c */
+    struct objects objects;               /* isolate/objects.c */
+    struct scripts scripts;               /* task/script.c */
+    struct body_watches bodies;           /* task/body_watch.c */
+    struct event_queue events;            /* api/events.c */
+    struct schedule schedule;             /* api/schedule.c */
+    struct script_timers timers;          /* api/script_timers.c */
+    /* A reference.  Settings never change, and every file may read them. */
+    struct settings *settings;
     struct alloc alloc;
 
     /* Hooks of the layers above. */
-    unsigned job_slots; /* for jobs, in pools of its own */
+    unsigned job_slots; /* job slots in the worker pools that the isolate's scripts have made */
     struct {
         void (*call)(void *data);
         void *data;
     } on_closed; /* called when the isolate is closed, just before it is freed */
 };
 
-/* The isolate of a C function of ours: its first upvalue. */
+/* The isolate of a running C function of the library, which is the function's first upvalue. */
 static inline struct orr_isolate *isolate_of(lua_State *L)
 {
     return lua_touserdata(L, lua_upvalueindex(1));
 }
 
 /*
- * Whether the isolate, or a script in it, may be being ended: then limits/grace_period.h knows
- * more.  Async-signal-safe.
+ * Whether the isolate, or a script in it, may be ending. limits/grace_period.h tells more.
+ * Async-signal-safe.
  */
 static inline bool isolate_ends(const struct orr_isolate *iso)
 {
     return iso->closing || grace_period_any(&iso->grace_periods) || worker_grace_end(iso->worker);
 }
 
-/*
- * Whether scripts run in the sandbox: in a state that the library has made for an untrusted script.
- */
+/* Whether scripts run in the sandbox: the library made the state, for untrusted scripts. */
 static inline bool isolate_is_sandboxed(const struct orr_isolate *iso)
 {
     return iso->owned && iso->limits.profile == ORR_LUA_UNTRUSTED;
@@ -140,8 +140,9 @@ static inline bool isolate_has_urgent(const struct orr_isolate *iso)
 }
 
 /*
- * Closes it as orr_lua_close() does, in the turns that follow: from now on nothing of it begins.
- * `closed` is told when it is gone. Negative errno, and nothing done.  The worker's thread.
+ * Closes an isolate as orr_lua_close() does, in the turns that follow: from now on no new tasks
+ * begin.  `on_closed` is called when the isolate is closed.  Returns a negative errno if nothing
+ * was done, -EALREADY if the isolate is closing already.  The worker's thread.
  */
 int isolate_close_soon(struct orr_isolate *iso);
 

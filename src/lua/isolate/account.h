@@ -1,11 +1,11 @@
 /*
- * The account: how much memory an isolate has in use.
+ * The account counts how much memory an isolate has in use.
  *
- * It counts what Lua has allocated (memory.h) and what C holds for the script (charge.h).  A
- * *credit* says how many bytes Lua may take before there is more to do than to count: then the
- * limit is looked at, and the collector is told.
+ * It counts what Lua has allocated (memory.h) and what C holds for the script (charge.h).  The
+ * *credit* is the number of bytes that Lua may take before more must be done than counting: then
+ * the allocator checks the limit, and tells the collector.
  *
- * The isolate's worker's thread.  Nothing here allocates.
+ * Only the isolate's worker thread may call these functions.  Nothing here allocates.
  */
 #ifndef ORR_LUA_ISOLATE_ACCOUNT_H
 #define ORR_LUA_ISOLATE_ACCOUNT_H
@@ -15,12 +15,9 @@
 
 struct account {
     size_t used, peak; /* bytes */
-    size_t credit;     /* bytes that may still be taken before the next look */
-    size_t granted;    /* what the credit was at the last look */
-    /*
-     * Bytes in use at which the hook looks: the limit, or a little above what could not be
-     * collected
-     */
+    size_t credit;     /* bytes that may still be taken before the next check */
+    size_t granted;    /* the credit that the last check granted */
+    /* Bytes in use at which the hook acts: the limit, or a little above what cannot be collected */
     size_t look_at;
 };
 
@@ -77,7 +74,7 @@ static inline void account_spend(struct account *self, size_t bytes)
     self->used += bytes;
 }
 
-/* Bytes taken on credit since the last look. */
+/* Bytes taken on credit since the last check. */
 static inline size_t account_spent(const struct account *self)
 {
     return self->granted - self->credit;
@@ -88,7 +85,7 @@ static inline void account_grant(struct account *self, size_t bytes)
     self->credit = self->granted = bytes;
 }
 
-/* Lowers the credit; what was spent stays known. */
+/* Lowers the credit to at most `most`.  account_spent() does not change. */
 static inline void account_limit_credit(struct account *self, size_t most)
 {
     if (self->credit <= most)

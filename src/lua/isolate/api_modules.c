@@ -8,8 +8,8 @@
 #define KNOWN "async, eventloop, events, json, loop, runtime, schedule, values, worker"
 
 /*
- * The fields of the module, which of those that can be listed each belongs to, and whether jobs
- * have it unless the host says otherwise.
+ * The fields of the module `orrery`, the module name that a host lists for each field, and whether
+ * jobs have the field by default.
  */
 static const struct {
     const char *field, *module;

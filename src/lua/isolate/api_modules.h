@@ -7,24 +7,22 @@
 
 struct log;
 
-/* -EINVAL, and a line to the log, for a name that is none.  The list may be NULL. */
+/* Returns -EINVAL, and logs it, if a name is no module of the API.  The list may be NULL. */
 int api_modules_check(const char *const *modules, const struct log *log);
 
-/* Modules as a set. */
+/* Sets of modules: the default for api_modules_mask(). */
 #define API_MODULES_ALL (~0U)
-#define API_MODULES_OF_JOBS 0U /* those that a worker's script has unless the host says otherwise */
+#define API_MODULES_OF_JOBS 0U /* the modules that jobs have by default */
 
-/* What is listed, or `usual` if nothing is. */
+/* The set of the listed modules, or `usual` if `modules` is NULL. */
 unsigned api_modules_mask(const char *const *modules, unsigned usual);
 
-/*
- * Whether there are some among them that jobs do not usually have: those keep state of their own.
- */
+/* Whether the set has modules that jobs do not have by default.  Those modules keep state. */
 bool api_modules_beyond_jobs(unsigned modules);
 
 /*
- * Takes the others out of the module at the top, once everything of ours has been made with them.
- * May raise.
+ * Removes the modules outside the set from the table at the top of L, once the library has set
+ * itself up with them.  May raise.
  */
 void api_modules_withhold(lua_State *L, unsigned modules);
 

@@ -15,12 +15,12 @@ enum {
     CHUNK_MIN = 16 << 10,
     CHUNK_MAX = 256 << 10,
     CHUNKS = 256,         /* a chunk is the limit divided by this, between the two above */
-    TELL = 16 << 10,      /* bytes of which the collector is told at a time */
-    OVERDRAFT = 2,        /* times the limit may be in use, for a moment */
-    NEXT_ERROR_SHARE = 8, /* the next error is the limit divided by this away from the last */
-    /* Between two collections, the limit divided by this must have been allocated */
+    TELL = 16 << 10,      /* bytes charged between two reports to the collector */
+    OVERDRAFT = 2,        /* times the limit that may be in use for a moment */
+    NEXT_ERROR_SHARE = 8, /* memory grows by the limit divided by this between two errors */
+    /* The limit divided by this must be allocated between two collections */
     COLLECT_SHARE = 32,
-    /* Plain code of the host may overdraw the limit divided by this, between two slices */
+    /* Plain code of the host may overdraw by the limit divided by this, between two slices */
     HOST_SHARE = 32,
 };
 
@@ -43,14 +43,16 @@ static bool take(const struct charge *charge, size_t bytes)
     return charge->for_script ? quota_take_own(charge->quota, bytes) : quota_take(charge->quota, bytes);
 }
 
-/* How much more a total needs than the isolate has. */
+/* Bytes by which a total exceeds what the isolate has drawn and overdrawn. */
 static size_t missing(const struct charge *charge, size_t total)
 {
     size_t has = charge->drawn + charge->overdrawn;
     return charge->quota && total > has ? total - has : 0;
 }
 
-/* Draws up to a total, and if it can a little more.  False if there is not as much. */
+/*
+ * Draws up to a total, and rounds up to whole chunks if it can.  False if the quota has too little.
+ */
 static bool draw(struct charge *charge, size_t total)
 {
     size_t need = missing(charge, total);
@@ -77,7 +79,8 @@ static bool overdraw(struct charge *charge, size_t total, bool force)
 }
 
 /*
- * Gives back what is overdrawn and not in use; draws the rest, if the quota has room for it by now.
+ * Gives back overdrawn bytes that are not in use.  Draws the rest from the quota, if it has room by
+ * now.
  */
 static void repay(struct orr_isolate *iso)
 {
@@ -93,15 +96,15 @@ static void repay(struct orr_isolate *iso)
     }
 }
 
-/* The allocator must not take more than is drawn without a look. */
+/* The allocator must not take more than is drawn without a check. */
 static void limit_credit(struct orr_isolate *iso)
 {
     account_limit_credit(&iso->account, charge_room(iso));
 }
 
 /*
- * If more than twice `slack` is drawn and not in use, gives back all but `slack`.  False if there
- * was nothing.
+ * Gives back all unused drawn bytes but `slack`, if there are more than twice `slack`.  False if
+ * nothing was given back.
  */
 static bool trim(struct orr_isolate *iso, size_t slack)
 {
@@ -134,13 +137,13 @@ bool charge_host_may_overdraw(const struct orr_isolate *iso, size_t more)
 }
 
 /*
- * At the limit Lua is not refused what it asks for (memory.h says why).  Instead the alarm is
- * raised, and the account overdrawn, by one instruction or one C function of ours.  A request
- * beyond twice the limit is refused after all.
+ * At the limit Lua's request is not refused (memory.h says why).  Instead the alarm is raised, and
+ * one instruction, or one C function of the library, may overdraw the account.  A request beyond
+ * twice the limit is refused.
  *
- * In plain code of the host no hook looks.  It may overdraw a little, for what it needs to call
- * Lua, which is told at its first instruction.  The code that closes the state may overdraw in any
- * case.  Refused, each such call would be a whole collection in one piece.
+ * In plain code of the host no hook runs.  That code may overdraw a little, for what it needs to
+ * call Lua, which is told at its first instruction.  Code that closes the state may always
+ * overdraw.  Each refusal of such a request would cause a full collection in one piece.
  */
 bool charge_may_have(struct orr_isolate *iso, size_t more)
 {
@@ -179,8 +182,8 @@ void charge_cover(struct orr_isolate *iso, size_t more)
 }
 
 /*
- * The next error is some way off: else the code that cleans up after this one would collect again
- * and again.
+ * Sets the next error some way above the memory in use.  Otherwise the code that cleans up after
+ * this error would collect again and again.
  */
 bool charge_settle(struct orr_isolate *iso)
 {
@@ -219,7 +222,7 @@ static void count(struct orr_isolate *iso, size_t bytes)
     limit_credit(iso);
 }
 
-/* The collector treats it as if Lua had allocated as much. */
+/* The collector treats charged bytes as if Lua had allocated them. */
 void charge_tell_collector(struct orr_isolate *iso, size_t bytes)
 {
     size_t untold = iso->charge.untold + bytes;
@@ -233,7 +236,7 @@ void charge_tell_collector(struct orr_isolate *iso, size_t bytes)
         lua_gc(execution_running(&iso->execution), LUA_GCSTEP, (int)(untold >> 10 < INT_MAX ? untold >> 10 : INT_MAX));
 }
 
-/* In plain code of the host no hook looks: so the collection is here. */
+/* In plain code of the host no hook runs, so the collection happens here. */
 static bool may_have_after_all(struct orr_isolate *iso, size_t bytes)
 {
     if (execution_level(&iso->execution) && iso->limits.mode != ORR_LUA_OFF)
@@ -300,7 +303,7 @@ void charge_free_text(struct orr_isolate *iso, char **text)
     *text = NULL;
 }
 
-/* Whether enough has been allocated since the last time. */
+/* Whether enough has been allocated since the last collection. */
 static bool may_help(const struct orr_isolate *iso)
 {
     const struct charge *charge = &iso->charge;
@@ -316,7 +319,7 @@ bool charge_collect(struct orr_isolate *iso, lua_State *L)
         return trimmed;
     if (collector_is_managed(&iso->collector) && execution_level(&iso->execution)) {
         collector_force(iso, 2);
-        collector_pay_anyway(iso, iso->limits.slice_ns); /* the rest is done in later turns */
+        collector_pay_anyway(iso, iso->limits.slice_ns); /* later turns pay the rest */
     } else {
         lua_gc(L, LUA_GCCOLLECT);
     }
@@ -354,6 +357,6 @@ void charge_overdraw_end(struct orr_isolate *iso, size_t before)
 
 int charge_raise(lua_State *L)
 {
-    lua_pushliteral(L, "not enough memory"); /* every state has this text: it needs no memory */
+    lua_pushliteral(L, "not enough memory"); /* needs no memory: every state has this string */
     return lua_error(L);
 }

@@ -14,18 +14,18 @@
 #include <string.h>
 
 enum {
-    STEP_MULTIPLIER = 16, /* Lua's `stepmul`: with the size below, about a thousand units a step */
+    STEP_MULTIPLIER = 16, /* Lua's `stepmul`: with STEP_SIZE, about a thousand units a step */
     STEP_SIZE = 10,       /* Lua's `stepsize`: the logarithm of a step's bytes */
-    STEP_UNITS = 1088,    /* units of work in such a step */
-    RESERVE_KB = 1 << 20, /* what is allocated before Lua's own collector would begin */
+    STEP_UNITS = 1088,    /* units of work in one step */
+    RESERVE_KB = 1 << 20, /* kilobytes allocated before Lua's own collector would begin */
     UNITS_PER_BYTE = 2,
     PAUSE = 200, /* percent */
     LEAST_PAUSE = 105,
     LEAST_GROWTH = 64 << 10,
-    /* One part in this of the time may go into requests, which take long where calls are deep */
+    /* At most one part in this of the time goes into requests, which are slow in deep calls */
     REQUEST_SHARE = 50,
     SHORT_TURN = 500000, /* nanoseconds */
-    LONG_STEP = 1000000, /* nanoseconds from which on marking is done in one go */
+    LONG_STEP = 1000000, /* nanoseconds: after a step this long, the next cycle marks in one go */
 };
 
 #define OWED_ALL (UINT64_MAX / 2)
@@ -39,7 +39,7 @@ static void hold_off(struct collector *self)
     self->left_to_lua = false;
 }
 
-/* The next cycle begins at this percentage of the memory in use. */
+/* The percentage of the memory in use at which the next cycle begins. */
 static unsigned allowed_growth(const struct orr_isolate *iso)
 {
     const struct collector *self = &iso->collector;
@@ -59,7 +59,7 @@ static void set_threshold(struct orr_isolate *iso)
     struct collector *self = &iso->collector;
     size_t used = account_used(&iso->account), limit = iso->limits.memory;
     size_t threshold = used / 100 * allowed_growth(iso);
-    if (limit && threshold > limit) /* somewhat below the limit, but not again and again */
+    if (limit && threshold > limit) /* somewhat below the limit, but not cycle after cycle */
         threshold = limit - used > used / 4 ? used + (limit - used) / 2 : used + used / 8;
     size_t least = self->longest_before < LONG_STEP ? LEAST_GROWTH : LEAST_GROWTH / 8;
     self->threshold = threshold < used + least ? used + least : threshold;
@@ -81,7 +81,7 @@ static void ban(struct orr_isolate *iso, uint64_t ns)
     ban_impose(iso, text);
 }
 
-/* Whether a step has grown by more than the square of what the memory has grown by. */
+/* Whether the longest step has grown by more than the square of the memory's growth. */
 static bool is_out_of_proportion(const struct collector *self, size_t left)
 {
     double time = (double)self->longest / (double)(self->longest_before + 1);
@@ -90,8 +90,9 @@ static bool is_out_of_proportion(const struct collector *self, size_t left)
 }
 
 /*
- * Something in the heap takes time that grows with a power of its size.  The next cycle would tell
- * for sure, and take too long.
+ * Bans a script whose longest step keeps growing out of proportion to the memory.  Something in its
+ * heap takes time that grows with a power of its size.  The next cycle would prove it, but would
+ * take too long.
  */
 static void judge_cycle(struct orr_isolate *iso)
 {
@@ -125,8 +126,8 @@ static void end_cycle(struct orr_isolate *iso)
 }
 
 /*
- * Plain code of the host runs Lua, where there is no hook: Lua's own collector works, until we step
- * it again. In the allocator: this only sets the debt to nothing.
+ * Lets Lua's own collector work until the library steps it again.  For Lua that plain code of the
+ * host runs, where there is no hook.  Called inside the allocator: this only sets the debt to 0.
  */
 static void let_lua_collect(struct collector *self)
 {
@@ -142,11 +143,11 @@ void collector_take_back(struct orr_isolate *iso)
 }
 
 /*
- * Measures how long the request takes, by the thread's own clock: what the kernel gives to other
- * threads meanwhile does not count.  On a busy machine a measurement is a thousand times too long
- * now and then, and a script that nobody collects after for that much time makes a great deal of
- * garbage.  So what is believed at most doubles from one measurement to the next.  Where
- * instructions are counted, the hook comes soon enough.
+ * Requests the hook, and measures how long that takes by the thread's processor time, which leaves
+ * out the time of other threads.  On a busy machine a measurement is sometimes a thousand times too
+ * long.  The script would run uncollected for as long and make a great deal of garbage.  So
+ * `request_ns` at most doubles from one measurement to the next.  Where instructions are counted,
+ * the hook comes soon enough without a request.
  */
 static void request_hook(struct orr_isolate *iso)
 {
@@ -240,18 +241,18 @@ void collector_stop_forcing(struct orr_isolate *iso)
 /* --- Steps ------------------------------------------------------------------------------------ */
 
 struct payment {
-    uint64_t now; /* by the clock */
-    /* By the thread's own, which does not count what the kernel gives to other threads */
+    uint64_t now; /* by the monotonic clock */
+    /* By the thread's processor time, which leaves out the time of other threads */
     uint64_t cpu;
     uint64_t until;
     unsigned steps; /* so far */
-    bool anyway;    /* even if the turn or the slice is over */
+    bool anyway;    /* takes steps until `until`, even after the turn or the slice is over */
 };
 
 /*
- * One step may take as long as the longest of the last cycle.  In a turn that has just begun a step
- * is taken all the same.  In a turn that is hardly longer than a step, one is taken: or nothing
- * ever would be done.
+ * Whether there is time for one more step, which may take as long as the longest step of the last
+ * cycle.  A step is taken all the same if the turn has just begun.  In a turn that is hardly longer
+ * than a step, one step is taken, or the collector would never make progress.
  */
 static bool has_time(const struct orr_isolate *iso, const struct payment *payment)
 {
@@ -285,13 +286,14 @@ static int make_object(lua_State *L)
 }
 
 /*
- * When marking ends, Lua frees, in the same piece of work, all garbage among the newest objects, up
- * to the first object that is alive.  A script can have made a hundred thousand since.  So the
- * newest object is always alive: our stack, which is marked again when marking ends, holds it until
- * the next.  Without memory for it, the step may take long.
+ * Keeps the newest object of the state alive.  When marking ends, Lua frees all garbage among the
+ * newest objects, up to the first live object, in one piece of work.  A script can have made a
+ * hundred thousand objects since marking began.  So a new object is made before each step, and the
+ * collector's stack holds it until the next step.  That stack is marked again when marking ends.
+ * If there is no memory for the object, the step may take long.
  *
- * The collector runs finalizers on that stack, too: a call on the stack that a hook was called on
- * would have Lua forget which line it was at.
+ * The collector also runs finalizers on that stack.  A call on the stack that a hook was called on
+ * would make Lua forget the current line of the script.
  */
 static void set_milestone(lua_State *stack)
 {
@@ -300,7 +302,7 @@ static void set_milestone(lua_State *stack)
     lua_replace(stack, 1);
 }
 
-/* False if Lua's collector cannot be stepped now: we are in a finalizer. */
+/* False if Lua's collector cannot be stepped now, because a finalizer is running. */
 static bool take_step(struct orr_isolate *iso, struct payment *payment)
 {
     struct collector *self = &iso->collector;
@@ -328,7 +330,7 @@ static bool take_step(struct orr_isolate *iso, struct payment *payment)
     return true;
 }
 
-/* A block that a step has left to be freed counts as a step of its own. */
+/* Frees one block that a step has put off.  It counts as a step. */
 static bool free_one(struct orr_isolate *iso, struct payment *payment)
 {
     if (!late_free_one(&iso->late_free, &iso->alloc))
@@ -370,7 +372,7 @@ void collector_reset(struct orr_isolate *iso, lua_State *L)
     self->pause = PAUSE;
     self->rate = 100;
     if (!lua_gc(L, LUA_GCISRUNNING))
-        lua_gc(L, LUA_GCRESTART); /* this also makes a step due: so only if it is needed */
+        lua_gc(L, LUA_GCRESTART); /* also makes a step due, so only if needed */
     lua_gc(L, LUA_GCINC, PAUSE, STEP_MULTIPLIER, STEP_SIZE);
     if (self->managed)
         hold_off(self);
@@ -390,8 +392,8 @@ void collector_open(struct orr_isolate *iso, lua_State *L)
 }
 
 /*
- * Takes steps in time that the host has left.  True if there is more that it could do.  A cycle
- * begins here when a quarter more is in use than the last cycle has left.
+ * Takes steps while the host is idle.  True if the cycle needs more steps.  A cycle begins here
+ * when the memory in use is a quarter above what the last cycle left.
  */
 static bool work_idly(struct idle_work *work, uint64_t until)
 {

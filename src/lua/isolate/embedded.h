@@ -1,6 +1,6 @@
 /*
- * Files of lua/ that are part of the library: compiled and embedded at build time, because parsing
- * them would be most of what starting takes.
+ * Files of lua/ that are part of the library.  They are compiled and embedded at build time,
+ * because parsing them would take most of the start-up time.
  */
 #ifndef ORR_LUA_ISOLATE_EMBEDDED_H
 #define ORR_LUA_ISOLATE_EMBEDDED_H

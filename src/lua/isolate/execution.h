@@ -1,20 +1,20 @@
 /*
  * What runs in an isolate at this moment.
  *
- * Lua runs in *slices*: from when a worker polls a task, or the host makes a call, until that
- * returns. Inside a slice, Lua runs in *levels*: a poll of a task inside a call inside a poll of
- * another task. Inside a level, coroutines of the script's own form a *chain* from the running one
- * out to the level's.
+ * Lua runs in *slices*.  A slice lasts from when a worker polls a task, or the host makes a call,
+ * until that returns.  Inside a slice, Lua runs in *levels*: for example, a poll of a task inside a
+ * call inside a poll of another task.  Inside a level, the script's own coroutines form a *chain*
+ * from the running coroutine out to the level's coroutine.
  *
- * Tasks and calls are left by yielding.  Before Lua is made to yield, `yield` says why.  Each
- * coroutine on the way out passes the yield on; the level takes the reason with
+ * Lua leaves tasks and calls by yielding.  Before Lua yields, `yield` is set to the reason.  Each
+ * coroutine on the way out passes the yield on.  The level takes the reason with
  * execution_take_yield().
  *
  * A signal handler on the worker's thread reads `running`, `level` and `yield`, so they are
- * volatile. It also reads the limits of the levels: the fences below, which cost no instruction,
+ * volatile.  It also reads the limits of the levels.  The fences below, which cost no instruction,
  * keep the compiler from changing a level while `level` leads to it.
  *
- * The isolate's worker's thread.
+ * Only the isolate's worker thread may call these functions.
  */
 #ifndef ORR_LUA_ISOLATE_EXECUTION_H
 #define ORR_LUA_ISOLATE_EXECUTION_H
@@ -27,38 +27,39 @@
 
 struct ltask;
 
-/* One resume of a coroutine of the script's own, inside a task or a call. */
+/* One resume of a script's own coroutine, inside a task or a call. */
 struct chain {
     struct chain *outer;
     lua_State *L;  /* the coroutine that resumed it */
     lua_State *co; /* the coroutine that was resumed */
-    /* Our hook runs on it, or has raised an error there: Lua then leaves hooks off */
+    /* The library's hook runs on `co`, or has raised an error there: Lua then keeps hooks off */
     bool in_hook;
 };
 
 /* Whether the limits let a level go on. */
 enum level_end {
     LEVEL_GOES_ON,
-    LEVEL_TIMED_OUT, /* its own time is up */
-    /* The time of a level outside is up: that one ends, and is reported, too */
+    LEVEL_TIMED_OUT, /* the level's own time is up */
+    /* The time of an outer level is up: the outer level ends and is reported, too */
     LEVEL_ENDS_WITH_OUTER,
 };
 
-/* A stretch of Lua inside another: a poll of a task, or a call from the host. */
+/* A level is one poll of a task, or one call from the host.  Levels can be nested. */
 struct level {
     struct level *outer;
-    lua_State *co;      /* the coroutine that it runs on */
-    bool host_waits;    /* the caller waits for it on the C stack: it cannot be suspended */
-    bool fair;          /* other Lua of the isolate may run while it is suspended */
-    uint8_t entry;      /* enum orr_lua_entry */
-    uint32_t script;    /* the script whose task it is; 0 for none */
-    uint64_t limit;     /* nanoseconds, or instructions where those are counted; 0 for none */
-    uint64_t used;      /* of the limit, before this stretch */
-    uint64_t since;     /* when it began, once that matters; 0 before */
-    bool exposed;       /* a script has the coroutine */
+    lua_State *co;   /* the coroutine that the level runs on */
+    bool host_waits; /* the caller waits on the C stack: the level cannot be suspended */
+    bool fair;       /* other Lua of the isolate may run while the level is suspended */
+    uint8_t entry;   /* enum orr_lua_entry */
+    uint32_t script; /* the script that the task belongs to; 0 for none */
+    uint64_t limit;  /* nanoseconds, or instructions in mode ORR_LUA_COUNT; 0 for none */
+    /* The part of the limit used up, without the time that has passed since `since` */
+    uint64_t used;
+    uint64_t since;     /* when this poll or call began, once that matters; 0 before */
+    bool exposed;       /* a script holds a reference to the coroutine */
     bool raised;        /* the body has ended with an error */
     uint8_t end;        /* enum level_end */
-    char *report;       /* the report of its end; NULL for none */
+    char *report;       /* the report on the level's end; NULL for none */
     struct ltask *task; /* the task that is polled; NULL for a call */
     lua_State *outer_running;
     struct chain *outer_chain;
@@ -67,25 +68,25 @@ struct level {
 enum slice_state {
     SLICE_NONE,
     SLICE_RUNS,
-    SLICE_UNWINDS, /* its time is over, and every task out to the worker yields */
+    SLICE_UNWINDS, /* the slice's time is over, and every task out to the worker yields */
 };
 
 /* Why the coroutines of a level yield, from the innermost out. */
 enum yield_reason {
-    YIELD_NONE,      /* they do not; or a C function that is not ours has yielded */
+    YIELD_NONE,      /* nothing yields, or a C function outside the library has yielded */
     YIELD_WAIT,      /* the task waits */
     YIELD_PREEMPTED, /* the slice is over */
-    /* The slice is over, and no other Lua of the isolate may run first, even if the task is fair */
+    /* The slice is over.  No other Lua of the isolate may run first, even if the task is fair */
     YIELD_HOLDING,
-    YIELD_ENDED, /* the level has ended, and is not resumed */
+    YIELD_ENDED, /* the level has ended, and is never resumed */
 };
 
 struct execution {
-    /* The task that the running coroutine works for; NULL in plain calls of the host */
+    /* The task of the running coroutine; NULL in plain calls of the host */
     struct ltask *current;
-    lua_State *volatile running;  /* the coroutine whose Lua runs */
+    lua_State *volatile running;  /* the running coroutine */
     struct chain *chain;          /* leads from the running coroutine out to the level's */
-    struct level *volatile level; /* the innermost; NULL if no Lua runs under limits */
+    struct level *volatile level; /* the innermost level; NULL if no Lua runs under limits */
     unsigned depth;               /* polls and calls inside one another */
     unsigned calls;               /* calls from and to the host under way */
     unsigned closes;              /* nested closes of coroutines */
@@ -135,19 +136,19 @@ static inline bool execution_unwinds(const struct execution *self)
     return self->slice == SLICE_UNWINDS;
 }
 
-/* Whether the coroutines of the running level are on their way out. */
+/* Whether the coroutines of the running level are yielding, from the innermost out. */
 static inline bool execution_yields(const struct execution *self)
 {
     return self->yield != YIELD_NONE;
 }
 
-/* Whether the limits end the innermost level: the script gets no further turn there. */
+/* Whether the limits end the innermost level: the script gets no more time there. */
 static inline bool execution_is_ending(const struct execution *self)
 {
     return self->level && self->level->end != LEVEL_GOES_ON;
 }
 
-/* Whether L is the coroutine of the innermost level itself, and not one of the script's own. */
+/* Whether L is the innermost level's own coroutine, and not one that the script made. */
 static inline bool execution_is_base(const struct execution *self, const lua_State *L)
 {
     return self->level && self->level->co == L;
@@ -177,7 +178,7 @@ static inline bool execution_is_busy(const struct execution *self)
     return self->depth || self->calls;
 }
 
-/* The coroutine that keeps L, out through a chain, from yielding; NULL if all of them can. */
+/* The coroutine that prevents a yield from L out through a chain; NULL if all can yield. */
 lua_State *chain_find_stuck(lua_State *L, const struct chain *chain);
 
 static inline bool chain_can_yield(lua_State *L, const struct chain *chain)
@@ -186,10 +187,10 @@ static inline bool chain_can_yield(lua_State *L, const struct chain *chain)
 }
 
 /*
- * Pushes a coroutine on L.  There is no way to do that but by its own stack.  That may be full, and
- * lua_checkstack() would enlarge the frame of a coroutine that was suspended in mid-slice each
- * time.  So the value goes onto one of the few slots that Lua has beyond the last, for values that
- * do not stay.
+ * Pushes a coroutine on L.  Lua's API allows that only through the coroutine's own stack, which may
+ * be full.  Each call of lua_checkstack() would enlarge the frame of a coroutine that was suspended
+ * in mid-slice.  So the value goes into one of the extra slots that every Lua stack has beyond its
+ * end, for temporary values.
  */
 void execution_push_coroutine(lua_State *L, lua_State *co);
 
@@ -201,7 +202,7 @@ static inline bool execution_can_yield(const struct execution *self, const lua_S
 
 /* --- Changes ---------------------------------------------------------------------------------- */
 
-/* The state is made: its main thread runs. */
+/* The state has been made: its main thread runs. */
 static inline void execution_open(struct execution *self, lua_State *L)
 {
     self->running = L;
@@ -214,7 +215,7 @@ static inline void execution_enter_level(struct execution *self, struct level *l
     level->outer_running = self->running;
     level->outer_chain = self->chain;
     level->task = task;
-    atomic_signal_fence(memory_order_release); /* the handler finds a complete level */
+    atomic_signal_fence(memory_order_release); /* the signal handler sees a complete level */
     self->level = level;
     self->current = task;
     self->chain = NULL;
@@ -224,7 +225,7 @@ static inline void execution_enter_level(struct execution *self, struct level *l
 static inline void execution_leave_level(struct execution *self, const struct level *level)
 {
     self->level = level->outer;
-    atomic_signal_fence(memory_order_release); /* from here on the handler does not find it */
+    atomic_signal_fence(memory_order_release); /* the signal handler no longer finds the level */
     self->current = level->outer ? level->outer->task : NULL;
     self->running = level->outer_running;
     self->chain = level->outer_chain;
@@ -242,8 +243,8 @@ static inline void execution_end_nested(struct execution *self)
 }
 
 /*
- * Whether plain code of the host waits for the Lua that runs from now on.  Answers what it was
- * before.
+ * Sets whether plain code of the host waits for the Lua that runs from now on.  Returns the old
+ * value.
  */
 static inline bool execution_set_host_waits(struct execution *self, bool waits)
 {
@@ -252,14 +253,14 @@ static inline bool execution_set_host_waits(struct execution *self, bool waits)
     return before;
 }
 
-/* The coroutines of the running level are about to yield, from L out. */
+/* Says why the coroutines of the running level are about to yield, from L out. */
 static inline void execution_begin_yield(struct execution *self, enum yield_reason reason, lua_State *L)
 {
     self->yielded_in = L;
     self->yield = (uint8_t)reason;
 }
 
-/* Why the level has yielded.  From now on nothing yields. */
+/* Returns why the level has yielded, and clears the reason. */
 static inline enum yield_reason execution_take_yield(struct execution *self)
 {
     enum yield_reason reason = (enum yield_reason)self->yield;
@@ -273,8 +274,8 @@ struct yield_state {
 };
 
 /*
- * Nothing yields any more, until execution_go_on_yielding() gets the answer of this: an error may
- * be raised.
+ * Stops a yield on its way out, so that an error may be raised.  execution_go_on_yielding() takes
+ * the result to go on with the yield.
  */
 static inline struct yield_state execution_stop_yield(struct execution *self)
 {
@@ -296,7 +297,7 @@ static inline void execution_set_slice(struct execution *self, enum slice_state 
     self->slice = (uint8_t)state;
 }
 
-/* Where instructions are counted: charges them to every level, innermost to outermost. */
+/* In mode ORR_LUA_COUNT: charges instructions to every level, innermost to outermost. */
 static inline void execution_charge(struct execution *self, uint64_t instructions)
 {
     for (struct level *level = self->level; level; level = level->outer)
@@ -309,7 +310,10 @@ static inline unsigned execution_closes(const struct execution *self)
     return self->closes;
 }
 
-/* A coroutine is being closed, and runs, until execution_end_close() gets the answer of this. */
+/*
+ * The coroutine `co` is being closed, and counts as running.  execution_end_close() takes the
+ * result.
+ */
 static inline lua_State *execution_begin_close(struct execution *self, lua_State *co)
 {
     lua_State *running = self->running;
@@ -325,8 +329,8 @@ static inline void execution_end_close(struct execution *self, lua_State *runnin
 }
 
 /*
- * A coroutine of the script's own is resumed by L, and runs, until execution_leave_chain() gets the
- * answer of this.
+ * L resumes the script's own coroutine `co`, which runs from now on.  execution_leave_chain() takes
+ * the result.
  */
 static inline lua_State *execution_enter_chain(struct execution *self, struct chain *chain, lua_State *L, lua_State *co)
 {

@@ -11,8 +11,8 @@ static void on_hook(lua_State *L, lua_Debug *event);
 /* --- The hook, on and off --------------------------------------------------------------------- */
 
 /*
- * Whether the stack has room for the hook.  It has none if it is growing, and the instruction that
- * runs fills it up.  Async-signal-safe.
+ * Whether the stack has room for the hook.  A stack that is growing to its limit has none, because
+ * the running instruction fills it up.  Async-signal-safe.
  */
 static bool has_room(const struct interrupt *self, lua_State *L)
 {
@@ -20,9 +20,9 @@ static bool has_room(const struct interrupt *self, lua_State *L)
 }
 
 /*
- * Async-signal-safe: lua_sethook() is made for that.  A coroutine that is armed already keeps what
- * is known of its foreign hook.  A coroutine whose hook is just being removed, by the code that we
- * interrupt, may have a mask without a hook.
+ * Sets the hook on L.  Async-signal-safe: lua_sethook() is made for that.  If L is armed already,
+ * the saved foreign hook stays.  If the interrupted code is just removing the hook of L, L may have
+ * a mask without a hook.
  */
 static void arm(struct orr_isolate *iso, lua_State *L)
 {
@@ -30,11 +30,11 @@ static void arm(struct orr_isolate *iso, lua_State *L)
     lua_Hook hook = lua_gethook(L);
     bool again = hook == on_hook && self->armed == L;
     if (hook && hook == self->script_hook)
-        return; /* it looks by itself, soon */
+        return; /* a script's hook does the work by itself, soon */
     if (!has_room(self, L) && !self->actions->is_overdue(iso))
-        return; /* it is tried again while the slice goes on, and when another coroutine runs */
+        return; /* tried again while the slice goes on, and when another coroutine runs */
     if (!again) {
-        bool foreign = hook && hook != on_hook; /* else it has none, or a stale one of ours */
+        bool foreign = hook && hook != on_hook; /* if not: no hook, or a stale one of the library */
         self->foreign.hook = foreign ? hook : NULL;
         self->foreign.mask = foreign ? lua_gethookmask(L) : 0;
         self->foreign.count = foreign ? lua_gethookcount(L) : 0;
@@ -51,7 +51,7 @@ static void disarm(struct interrupt *self)
     lua_State *L = self->armed;
     if (!L)
         return;
-    self->armed = NULL; /* first: the signal handler must not arm it again meanwhile */
+    self->armed = NULL; /* first, so that the signal handler does not arm it again meanwhile */
     if (lua_gethook(L) == on_hook)
         lua_sethook(L, self->foreign.hook, self->foreign.mask, self->foreign.count);
 }
@@ -63,7 +63,7 @@ void interrupt_take_off(struct orr_isolate *iso)
     iso->interrupt.busy = false;
 }
 
-/* The flag comes first: a signal may come while Lua makes the block. */
+/* Sets the flag first: a signal may arrive while Lua makes the block. */
 void interrupt_stack_fills(struct orr_isolate *iso)
 {
     struct interrupt *self = &iso->interrupt;
@@ -74,10 +74,10 @@ void interrupt_stack_fills(struct orr_isolate *iso)
 }
 
 /*
- * The hook may get lost when it is set: Lua, about to find that there is none, reads the mask, and
- * then clears the flag that makes it look (`trap`).  What comes between the two is forgotten, and
- * so is a count that Lua is just writing.  So the hook is set again each time this is called; or at
- * last, if the stack had no room for it before.
+ * The hook may get lost when it is set.  Lua reads the mask, and if there is no hook it clears the
+ * flag that makes it check (`trap`).  A hook that is set between the two is forgotten.  So is a
+ * count that Lua is just writing.  So each call of this function sets the hook again.  It also sets
+ * the hook if the stack had no room for it before.
  */
 void interrupt_slice_over(void *data)
 {
@@ -100,8 +100,8 @@ void interrupt_slice_over(void *data)
 }
 
 /*
- * Where instructions are counted, what has been counted so far is forgotten: so it is charged as
- * full.
+ * Requests the counting hook.  That resets Lua's count, so a full interval is charged to the
+ * levels.
  */
 static void request_count(struct orr_isolate *iso)
 {
@@ -131,8 +131,8 @@ bool interrupt_request(struct orr_isolate *iso)
 }
 
 /*
- * Called before our hook raises an error in L, too: if the script catches it, hooks are on again
- * there.
+ * Also called before the library's hook raises an error in L: if the script catches the error,
+ * hooks are on again there.
  */
 void interrupt_hurry(const struct orr_isolate *iso, lua_State *L)
 {
@@ -143,7 +143,7 @@ void interrupt_hurry(const struct orr_isolate *iso, lua_State *L)
         lua_sethook(L, hook, lua_gethookmask(L), 1);
 }
 
-/* lua_sethook() goes through all frames: it is called only if something changes. */
+/* lua_sethook() walks over all frames, so it is called only if something changes. */
 void interrupt_again_after(lua_State *L, int count)
 {
     if (lua_gethook(L) == on_hook && lua_gethookcount(L) != count)
@@ -156,7 +156,7 @@ void interrupt_stand_down(struct orr_isolate *iso)
     self->busy = true;
     disarm(self);
     self->requested = false;
-    if (self->time != TIME_LEFT) /* a signal may have come meanwhile, and has left the hook to us */
+    if (self->time != TIME_LEFT) /* a signal may have come meanwhile, and did not set the hook */
         self->requested = true;
     self->busy = false;
     interrupt_switched(&iso->interrupt, iso);
@@ -166,7 +166,7 @@ void interrupt_follow(struct orr_isolate *iso)
 {
     struct interrupt *self = &iso->interrupt;
     lua_State *running = execution_running(&iso->execution);
-    if (iso->limits.mode == ORR_LUA_COUNT) { /* the hook is there, and must only come sooner */
+    if (iso->limits.mode == ORR_LUA_COUNT) { /* the hook is set, and must only come sooner */
         if (execution_level(&iso->execution))
             interrupt_count(iso, running, 1);
         return;
@@ -192,8 +192,8 @@ void interrupt_unlock_hook(struct orr_isolate *iso)
 }
 
 /*
- * Whether the next instruction leaves room on the stack: one that pushes all that a function was
- * called with may not.
+ * Whether the next instruction leaves room on the stack.  An instruction that pushes all variable
+ * arguments of a function may not.
  */
 static bool next_leaves_room(lua_State *L)
 {
@@ -246,7 +246,10 @@ uint64_t interrupt_time_over_for_cpu(const struct interrupt *self)
     return clock_thread() - self->over_at_cpu;
 }
 
-/* If no hook came, the time of the next slice's first hook is none of what this slice did. */
+/*
+ * The state is reset even if no hook came: the first hook of the next slice must not report this
+ * slice's time.
+ */
 void interrupt_end_slice(struct orr_isolate *iso)
 {
     struct interrupt *self = &iso->interrupt;
@@ -300,10 +303,10 @@ static bool wants(int mask, int event)
 }
 
 /*
- * Whether Lua may be suspended at this event.  If a foreign hook is for lines, only at one of
- * those, and not between it and the count.  Not at the first instruction of a function, if a
- * foreign hook is for calls: Lua would tell of the call again afterwards.  But a script that does
- * nothing but call is not waited for.
+ * Whether Lua may be suspended at this event.  If a foreign hook wants lines: only at a line event,
+ * not between the line and the count event.  If a foreign hook wants calls: not at the first
+ * instruction of a function, since Lua would report the call again afterwards.  A script that does
+ * nothing but call is suspended after SKIPS_MAX skips.
  */
 static bool is_safe(struct interrupt *self, lua_State *L, lua_Debug *event)
 {

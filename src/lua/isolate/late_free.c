@@ -1,6 +1,6 @@
 #include "lua/isolate/late_free.h"
 
-/* At the beginning of the block itself. */
+/* Stored at the beginning of the block itself. */
 struct late_block {
     struct late_block *next;
     size_t size;

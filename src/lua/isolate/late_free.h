@@ -1,13 +1,13 @@
 /*
  * Large blocks that are freed later.
  *
- * A step of the collector can free a hundred large blocks, and giving so much memory back to the
- * system takes many milliseconds.  So the blocks that a step frees only go into a list.  They are
- * off the account already. Between two steps they are freed one by one.  Before a large block is
- * made, as many bytes of them are freed: so there is never more in use than there was.
+ * A step of the collector can free a hundred large blocks, and giving that much memory back to the
+ * system takes many milliseconds.  So a step only puts its large blocks into a list.  They are off
+ * the account already.  Between two steps they are freed one by one.  Before a large block is made,
+ * at least as many bytes of the list are freed: so the list never raises the peak of memory.
  *
- * The list is made of the blocks themselves: nothing here allocates.  The isolate's worker's
- * thread.
+ * The list is made of the blocks themselves: nothing here allocates.  Only the isolate's worker
+ * thread may call these functions.
  */
 #ifndef ORR_LUA_ISOLATE_LATE_FREE_H
 #define ORR_LUA_ISOLATE_LATE_FREE_H
@@ -16,12 +16,12 @@
 
 #include <stdbool.h>
 
-enum { LATE_LEAST = 64 << 10 }; /* bytes of a block that is worth it */
+enum { LATE_LEAST = 64 << 10 }; /* bytes: smaller blocks are freed at once */
 
 struct late_block;
 
 struct late_free {
-    bool on; /* a step of the collector is under way */
+    bool on; /* a step of the collector is running */
     struct late_block *first;
 };
 
@@ -40,13 +40,13 @@ static inline bool late_free_any(const struct late_free *self)
     return self->first;
 }
 
-/* Frees a block later. */
+/* Adds a block to the list. */
 void late_free_add(struct late_free *self, void *block, size_t size);
 
-/* Frees one of them; false if there is none. */
+/* Frees one block of the list; false if the list is empty. */
 bool late_free_one(struct late_free *self, const struct alloc *alloc);
 
-/* Frees as many of them as make up so many bytes. */
+/* Frees blocks of the list until they add up to `bytes`, or the list is empty. */
 void late_free_make_room(struct late_free *self, const struct alloc *alloc, size_t bytes);
 
 #endif

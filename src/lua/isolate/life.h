@@ -1,8 +1,8 @@
 /*
- * The life of the struct of an isolate.  It lives as long as its Lua state, and as long as tasks
- * and timers that work for it.  The layers above open and close what is in it (host/open.c).
+ * The lifetime of an isolate's struct.  It lives as long as its Lua state, and as long as tasks and
+ * timers that work for it.  The layers above open and close its members (host/open.c).
  *
- * The isolate's worker's thread.
+ * Only the isolate's worker thread may call these functions.
  */
 #ifndef ORR_LUA_ISOLATE_LIFE_H
 #define ORR_LUA_ISOLATE_LIFE_H
@@ -12,14 +12,14 @@ struct orr_runtime;
 struct settings;
 
 /*
- * A struct with one reference, its memory account open; NULL for lack of memory.  Keeps a reference
- * to the settings.
+ * An isolate with one reference and an open memory account; NULL for lack of memory.  Takes a
+ * reference to the settings.
  */
 struct orr_isolate *isolate_alloc(struct orr_runtime *rt, struct settings *settings);
 
 void isolate_ref(struct orr_isolate *iso);
 
-/* Frees the struct with the last reference; the Lua state is closed by then. */
+/* Gives up a reference.  The last one frees the struct; the Lua state must be closed by then. */
 void isolate_unref(struct orr_isolate *iso);
 
 #endif

@@ -1,4 +1,4 @@
-/* What a host may choose for an isolate: checking it, and filling in the rest. */
+/* Checks the limits that a host chooses for an isolate, and fills in the defaults. */
 #include "lua/isolate/limits.h"
 
 #include "base/log.h"
@@ -60,7 +60,10 @@ static int check(const struct orr_lua_options *options, const struct log *log)
     return error ? error : api_modules_check(options->worker_modules, log);
 }
 
-/* Of an option where 0 stands for the default and `never` for no limit: which is 0 here. */
+/*
+ * The limit for an option, in which 0 means the default and `never` means no limit.  In the result
+ * 0 means no limit.
+ */
 static uint64_t choose(uint64_t option, uint64_t usual, uint64_t never)
 {
     if (!option)
@@ -76,7 +79,7 @@ static uint64_t usual_deadline(enum orr_lua_entry entry, bool trusted)
     case ORR_LUA_SCRIPT:
         return 5000 * MS;
     case ORR_LUA_JOB:
-        return trusted ? 0 : 300000 * MS; /* beside its own time-out */
+        return trusted ? 0 : 300000 * MS; /* besides the job's own timeout */
     default:
         return 1000 * MS;
     }

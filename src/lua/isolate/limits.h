@@ -21,11 +21,11 @@ struct limits {
     size_t memory, memory_soft;
     size_t longest_string;
     size_t longest_source;
-    unsigned longest_list, most_keys; /* of a table */
+    unsigned longest_list, most_keys; /* the two parts of one table */
     unsigned most_strings;
     unsigned deepest_stack;
-    unsigned max_objects;     /* with finalizers of ours */
-    uint64_t longest_step_ns; /* of the collector */
+    unsigned max_objects;     /* objects of the library with a finalizer */
+    uint64_t longest_step_ns; /* of one step of the collector */
     bool safe_patterns;
     bool may_sleep;
     bool testing;
@@ -36,7 +36,7 @@ struct limits {
     void *notice_data;
 };
 
-/* -EINVAL, and a line to the log, for what is out of its range.  Options may be NULL. */
+/* Returns -EINVAL, and logs it, if an option is out of its range.  `options` may be NULL. */
 int limits_choose(struct limits *limits, const struct orr_lua_options *options, const struct log *log);
 
 #endif

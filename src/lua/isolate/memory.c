@@ -15,15 +15,15 @@
 #include <string.h>
 
 enum {
-    STRING_GRANT = 4, /* times the longest string, before one is refused */
-    /* Then an untrusted script is banned: each refusal makes Lua collect in one piece */
+    STRING_GRANT = 4, /* a string this many times the longest allowed is refused at once */
+    /* An untrusted script is banned at this refusal: each one makes Lua run a full collection */
     REFUSALS_MAX = 3,
 };
 
 /*
- * Where instructions are counted, the hook looks at the clock once in so many of them, and a few
- * that copy long strings can last longer than a turn.  So each megabyte in large blocks requests
- * the hook.
+ * Requests the hook for each megabyte allocated in large blocks, where the hook counts
+ * instructions.  There the hook reads the clock only once per interval, and a few instructions that
+ * copy long strings can last longer than a turn.
  */
 static void count_large(struct orr_isolate *iso, size_t more)
 {
@@ -40,13 +40,13 @@ static void count_large(struct orr_isolate *iso, size_t more)
 
 /* --- Refusing --------------------------------------------------------------------------------- */
 
-/* Pages that are nearly empty count too, or a script could hold many times its limit in them. */
+/* Nearly empty pages count too.  Otherwise a script could hold many times its limit in them. */
 static bool is_within(const struct orr_isolate *iso, size_t more)
 {
     return slab_held(&iso->slab) + more <= 2 * account_look_at(&iso->account);
 }
 
-/* Finalizers are part of collecting: what they need is not refused. */
+/* Requests of finalizers are not refused, because finalizers are part of collecting. */
 static bool may_have(struct orr_isolate *iso, size_t more, size_t kind)
 {
     size_t limit = iso->limits.memory, longest = iso->limits.longest_string;
@@ -64,10 +64,10 @@ static bool may_have(struct orr_isolate *iso, size_t more, size_t kind)
 }
 
 /*
- * Refused, Lua collects its garbage and asks for the same again.  If that were granted then, a
- * store that was corrupted by the collection would go on.  So while a hook is there to collect, it
- * is refused again.  Until something else has been granted, there is no credit, so that every
- * request is looked at.
+ * After a refusal Lua runs a full collection and repeats the request.  If the allocator granted the
+ * repeated request, a store that the collection corrupted would go on.  So while a hook can force a
+ * collection, the repeated request is refused too.  The credit is 0 until another request is
+ * granted, so that every request is checked.
  */
 static void *refuse(struct orr_isolate *iso, const void *block, size_t old_size, size_t size)
 {
@@ -83,7 +83,10 @@ static void *refuse(struct orr_isolate *iso, const void *block, size_t old_size,
     return NULL;
 }
 
-/* True once: a third time, the script tries again. */
+/*
+ * Whether this request repeats the refused one.  True only once: a third request is a new try of
+ * the script.
+ */
 static bool refused_before(struct memory *self, const void *block, size_t old_size, size_t size)
 {
     bool before = self->refused.size == size && self->refused.block == block && self->refused.old_size == old_size &&
@@ -110,7 +113,7 @@ static inline void *take_block(struct orr_isolate *iso, size_t size)
     return take_large(iso, size);
 }
 
-/* The index of a small block among those that are not in the slab, or -1. */
+/* The index in `outside` of a small block; -1 if it is not there. */
 static int find_outside(const struct memory *self, const void *block)
 {
     for (unsigned i = 0; i < self->outside_count; i++)
@@ -125,7 +128,10 @@ static bool is_outside(const struct orr_isolate *iso, const void *block)
     return find_outside(self, block) >= 0 || (self->outside_more && !slab_has(&iso->slab, block));
 }
 
-/* Frees a small block if it is not in the slab.  All of these are malloc's, which needs no size. */
+/*
+ * Frees a small block if it is outside the slab; false if it is in the slab.  Blocks outside come
+ * from malloc, which needs no size.
+ */
 static bool give_outside(struct orr_isolate *iso, void *block, size_t size)
 {
     struct memory *self = &iso->memory;
@@ -161,13 +167,13 @@ static void give_block(struct orr_isolate *iso, void *block, size_t size)
             slab_give(&iso->slab, block);
 }
 
-/* Shrinking cannot fail: Lua does not expect it. */
+/* Shrinking must not fail, since Lua does not expect it.  So the block stays where it is. */
 static void *keep_in_place(struct memory *self, void *block, size_t old_size, size_t size)
 {
     if (size > old_size)
         return NULL;
     if (old_size <= SLAB_LARGEST)
-        return block; /* its page knows its class */
+        return block; /* the block's page records its class */
     if (self->outside_count == OUTSIDE_MAX) {
         self->outside_more++;
         return block;
@@ -213,8 +219,8 @@ static void *resize_block(struct orr_isolate *iso, void *block, size_t old_size,
 /* --- The allocator ---------------------------------------------------------------------------- */
 
 /*
- * The credit does not suffice for `more`, which is granted all the same: the collector is told what
- * was allocated, and the next look comes a quantum later, or at the limit.
+ * Grants new credit after `more` bytes that exceeded the old credit.  Tells the collector what was
+ * allocated.  The next check comes after a quantum, or at the limit.
  */
 static void renew_credit(struct orr_isolate *iso, size_t more)
 {
@@ -229,8 +235,8 @@ static void renew_credit(struct orr_isolate *iso, size_t more)
 }
 
 /*
- * `old_size` is what Lua makes, if there is no block yet.  A signal may come while the block is
- * made.
+ * Allocates with a check of the limit.  If there is no block yet, `old_size` is the kind of object
+ * that Lua makes.  A signal may arrive while the block is made.
  */
 static __attribute__((noinline)) void *take_with_a_look(struct orr_isolate *iso, void *block, size_t old_size,
                                                         size_t size)
@@ -270,13 +276,13 @@ static void *resize(struct orr_isolate *iso, void *block, size_t old_size, size_
     if (!result)
         return refuse(iso, block, old_size, size);
     account_spend(&iso->account, more);
-    account_remove(&iso->account, old_size - size + more); /* what it has shrunk by */
+    account_remove(&iso->account, old_size - size + more); /* the bytes that the block shrank by */
     return result;
 }
 
 /*
- * Everything that Lua makes and frees comes through here: the way for that is short, and apart from
- * the others.
+ * Lua makes and frees every block through this function.  So the common path is short, and separate
+ * from the rare ones.
  */
 void *memory_alloc(void *data, void *block, size_t old_size, size_t size)
 {
@@ -308,7 +314,7 @@ bool memory_is_still_over(struct orr_isolate *iso)
 
 /* --- Opening and closing ---------------------------------------------------------------------- */
 
-/* AddressSanitizer sees what is wrong with a block only if it is malloc's. */
+/* AddressSanitizer can check a block only if it comes from malloc. */
 #if defined(__SANITIZE_ADDRESS__)
 enum { POOLS = 0 };
 #else

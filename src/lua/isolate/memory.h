@@ -1,20 +1,20 @@
 /*
  * The allocator of an isolate's Lua state.
  *
- * Small blocks come from the isolate's own slab, large ones from the runtime's allocator.  (A host
- * that has given the runtime an allocator of its own sees every block there, and there is no slab.)
- * Every block is counted on the account.  When its credit is used up, the collector is told how
- * much was allocated, and the limit is looked at.
+ * Small blocks come from the isolate's own slab, large blocks from the runtime's allocator.  If the
+ * host gave the runtime its own allocator, every block comes from there, and there is no slab.
+ * Every block is counted on the account.  When the account's credit is used up, the allocator tells
+ * the collector how much was allocated, and checks the memory limit.
  *
- * At the limit Lua is not refused what it asks for: it would collect its garbage then and there, in
- * one piece, and up to 5.4.7 there are stores into tables that this corrupts.  Instead the alarm is
- * raised (memory_alarm.h): at the next instruction the hook has the collector run whole cycles, in
- * steps, across turns, and raises an error if that has not helped.  One instruction, or one C
- * function of ours, can make the memory in use not much more than double.  A request beyond that is
- * refused after all, and so is a request from plain code of the host, where no hook would look,
- * except for a little (charge.h).
+ * At the limit the allocator does not refuse a request.  A refusal makes Lua run a full collection
+ * at once, and in Lua up to 5.4.7 that collection corrupts some stores into tables.  Instead the
+ * allocator raises the memory alarm (memory_alarm.h).  At the next instruction the hook forces
+ * whole cycles of the collector, in steps, across turns.  If too much is still in use after that,
+ * the hook raises an error.  One instruction, or one C function of the library, can little more
+ * than double the memory in use.  The allocator refuses a request beyond that.  It also refuses a
+ * request from plain code of the host, where no hook runs, beyond a small overdraft (charge.h).
  *
- * The isolate's worker's thread.
+ * Only the isolate's worker thread may call these functions.
  */
 #ifndef ORR_LUA_ISOLATE_MEMORY_H
 #define ORR_LUA_ISOLATE_MEMORY_H
@@ -25,42 +25,45 @@
 struct orr_isolate;
 
 enum {
-    MEMORY_QUANTUM = 16 << 10, /* bytes between two looks */
+    MEMORY_QUANTUM = 16 << 10, /* bytes allocated between two checks of the limit */
     OUTSIDE_MAX = 16,
 };
 
 struct memory {
-    bool pooled;     /* small blocks are the slab's */
-    bool discarding; /* the state is being closed: small blocks go all at once */
+    bool pooled;     /* small blocks come from the slab */
+    bool discarding; /* the state is being closed: the slab frees all small blocks at once */
     unsigned outside_count;
-    /* Blocks beyond these: they are recognised by being in no chunk of the slab */
+    /* Blocks that `outside` has no room for: recognised because no chunk of the slab holds them */
     unsigned outside_more;
     struct {
         void *block;
         size_t size;
-    } outside[OUTSIDE_MAX]; /* small blocks not in the slab: they shrank when it had no page */
-    /* Bytes of large blocks made since the hook was requested because of them */
+    } outside[OUTSIDE_MAX]; /* small blocks outside the slab: they shrank when it had no page */
+    /* Bytes of large blocks made since they last requested the hook */
     size_t large;
     struct {
         const void *block;
         size_t old_size, size;
-    } refused;         /* the last request, if that was refused: Lua will make it again */
-    unsigned refusals; /* refusals that made Lua collect */
+    } refused;         /* the last request, if it was refused: Lua repeats it */
+    unsigned refusals; /* refusals, each of which made Lua run a full collection */
 };
 
-/* To be called before the state is made, and after it is closed. */
+/* memory_open() comes before the state is made, memory_close() after it is closed. */
 void memory_open(struct orr_isolate *iso);
 void memory_close(struct orr_isolate *iso);
 
-/* The state is about to be closed. */
+/*
+ * Must be called just before the state is closed.  From then on slab blocks are not freed one by
+ * one.
+ */
 void memory_discard(struct orr_isolate *iso);
 
-/* The lua_Alloc of the state; `data` is the isolate. */
+/* The lua_Alloc of the state.  `data` is the isolate. */
 void *memory_alloc(void *data, void *block, size_t old_size, size_t size);
 
 /*
- * In a hook, when the collector has done what it can: whether too much is still in use.  The next
- * look is some way off.
+ * In a hook, after the forced collection: whether too much memory is still in use.  Moves the next
+ * check some way above the memory in use.
  */
 bool memory_is_still_over(struct orr_isolate *iso);
 

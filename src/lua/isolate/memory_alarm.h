@@ -1,11 +1,11 @@
 /*
- * The memory alarm: the memory limit is passed, and the hook has to act on it.
+ * The memory alarm says that memory in use has passed the limit, and that the hook must act.
  *
- * The account raises it, where Lua is granted what it asks for beyond the limit.  The hook then
- * forces whole cycles of the collector, once for each alarm, and turns it off when that is done
+ * The account raises the alarm when it grants Lua a request beyond the limit.  The hook then forces
+ * whole cycles of the collector, once for each alarm, and turns the alarm off when they are done
  * (limits/memory_limit.h).
  *
- * The isolate's worker's thread.
+ * Only the isolate's worker thread may call these functions.
  */
 #ifndef ORR_LUA_ISOLATE_MEMORY_ALARM_H
 #define ORR_LUA_ISOLATE_MEMORY_ALARM_H
@@ -17,7 +17,7 @@ struct orr_isolate;
 enum memory_alarm_state {
     ALARM_OFF,
     ALARM_RAISED,
-    ALARM_COLLECTING, /* whole cycles of the collector were begun because of it */
+    ALARM_COLLECTING, /* the hook has forced whole cycles of the collector */
 };
 
 struct memory_alarm {
@@ -25,8 +25,8 @@ struct memory_alarm {
 };
 
 /*
- * Has the hook act at the next instruction; false if no Lua runs that it can interrupt.  Safe
- * inside the allocator.
+ * Makes the hook act at the next instruction; false if no Lua runs that the hook can interrupt.
+ * Safe inside the allocator.
  */
 bool memory_alarm_raise(struct orr_isolate *iso);
 
@@ -40,7 +40,7 @@ static inline bool memory_alarm_collects(const struct memory_alarm *self)
     return self->state == ALARM_COLLECTING;
 }
 
-/* True once for each alarm: then whole cycles are to be forced. */
+/* True once for each alarm: then the caller forces whole cycles. */
 static inline bool memory_alarm_begin_to_collect(struct memory_alarm *self)
 {
     bool first = self->state == ALARM_RAISED;

@@ -4,7 +4,7 @@
 #include "lua/isolate/collector.h"
 #include "lua/isolate/interrupt.h"
 
-enum { FRESH_MAX = 8192 }; /* objects between two cycles */
+enum { FRESH_MAX = 8192 }; /* new objects that force a cycle of the collector */
 
 static void force_cycle(struct orr_isolate *iso)
 {
@@ -19,7 +19,7 @@ void objects_check(struct orr_isolate *iso, lua_State *L)
     unsigned most = iso->limits.max_objects;
     if (!most || iso->objects.count < most)
         return;
-    force_cycle(iso); /* a script that catches the error and tries again has the collector's help */
+    force_cycle(iso); /* for a script that catches the error and tries again */
     luaL_error(L,
                "too many events, futures, channels, timers and other objects: the limit is %d; "
                "close or drop those that are not needed",
@@ -36,7 +36,7 @@ void objects_made(struct orr_isolate *iso)
         self->cycles = collector_cycles(&iso->collector);
         self->fresh = 0;
     }
-    /* The next should find room, if there is any */
+    /* At the limit a cycle makes room for the next object, if any object is garbage */
     bool full = self->count >= iso->limits.max_objects;
     if (++self->fresh >= FRESH_MAX || full)
         force_cycle(iso);
@@ -44,6 +44,6 @@ void objects_made(struct orr_isolate *iso)
 
 void objects_gone(struct orr_isolate *iso)
 {
-    if (iso->objects.count) /* a trusted script can have called a finalizer by itself */
+    if (iso->objects.count) /* a trusted script may have called a finalizer itself */
         iso->objects.count--;
 }

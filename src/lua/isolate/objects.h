@@ -1,13 +1,13 @@
 /*
- * How many objects with a finalizer an isolate has: events, mutexes, futures, channels, timers and
- * so on.
+ * The number of objects with a finalizer in an isolate: events, mutexes, futures, channels, timers
+ * and so on.
  *
- * When marking ends, Lua's collector walks over all of them, and marks those that are garbage
- * again, in one piece.  So an untrusted script may have `max_objects` of them.  After every few
- * thousand new objects a cycle of the collector is forced: so not many become garbage at once, and
- * garbage does not count for long.
+ * When marking ends, Lua's collector walks over all these objects in one piece of work, and marks
+ * those that are garbage again.  So an untrusted script may have only `max_objects` of them.  A
+ * cycle of the collector is forced after every few thousand new objects.  So few objects become
+ * garbage at once, and garbage does not count for long.
  *
- * The isolate's worker's thread.
+ * Only the isolate's worker thread may call these functions.
  */
 #ifndef ORR_LUA_ISOLATE_OBJECTS_H
 #define ORR_LUA_ISOLATE_OBJECTS_H
@@ -19,18 +19,18 @@
 struct orr_isolate;
 
 struct objects {
-    unsigned count;  /* made, and not finalized yet */
-    unsigned fresh;  /* made since the last cycle of the collector was forced or has ended */
-    uint64_t cycles; /* cycles of the collector that were over when the last object was made */
+    unsigned count;  /* objects made and not finalized yet */
+    unsigned fresh;  /* objects made since a cycle of the collector was last forced or ended */
+    uint64_t cycles; /* completed cycles of the collector when the last object was made */
 };
 
-/* To be called before an object is made: raises an error if there are too many. */
+/* Must be called before an object is made.  Raises an error if there are too many. */
 void objects_check(struct orr_isolate *iso, lua_State *L);
 
-/* An object has its metatable, so its finalizer will run. */
+/* Counts an object that has just got its metatable, so that its finalizer will run. */
 void objects_made(struct orr_isolate *iso);
 
-/* The finalizer of an object has run. */
+/* Must be called by the finalizer of each counted object. */
 void objects_gone(struct orr_isolate *iso);
 
 #endif

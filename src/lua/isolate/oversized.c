@@ -10,8 +10,8 @@
 #include <string.h>
 
 enum {
-    STRING_OVERHEAD = 25, /* bytes that a string needs besides, in the releases that we know */
-    STACK_EXTRA = 5,      /* slots that every stack has besides */
+    STRING_OVERHEAD = 25, /* bytes of a string's header and final zero in known releases */
+    STACK_EXTRA = 5,      /* extra slots of every stack */
     SLOT = 16,            /* bytes of a list's or a stack's slot */
     NODE = 24,            /* bytes of a hash part's node */
 };
@@ -23,7 +23,7 @@ static bool is_power_of_two(size_t n)
     return n && !(n & (n - 1));
 }
 
-/* The caller has granted the block. */
+/* Records a block that the allocator has granted. */
 static void suspect(struct orr_isolate *iso, enum suspect what, const void *block, size_t size, bool twice_too_large)
 {
     struct oversized *self = &iso->oversized;
@@ -36,7 +36,7 @@ static void suspect(struct orr_isolate *iso, enum suspect what, const void *bloc
     self->collected = false;
 }
 
-/* No table has such a size. */
+/* No part of a table has such a size. */
 bool oversized_is_last_stack(size_t size)
 {
     enum { LITTLE = 512 };
@@ -69,11 +69,10 @@ void oversized_look(struct orr_isolate *iso, const void *block, size_t old_size,
 /* --- In the hook ------------------------------------------------------------------------------ */
 
 /*
- * How many slots of a block are below the innermost call's function; 0 if that is elsewhere, for
- * then the block is not the stack of this coroutine.  In Lua 5.4, a call's first field says where
- * its function is.  The size of a block does not tell what it is: Lua doubles stacks, gives them
- * just what a call needs, shrinks them to twice what is in use, and in some releases makes a new
- * block each time.
+ * The number of the block's slots below the function of the innermost call; 0 if the block is not
+ * the stack of L.  In Lua 5.4 the first field of a call points to its function.  The size of a
+ * block does not show what it is: Lua doubles stacks, gives them just what a call needs, shrinks
+ * them to twice what is in use, and in some releases makes a new block each time.
  */
 static size_t slots_in_use(lua_State *L, const void *block, size_t size)
 {
@@ -85,9 +84,7 @@ static size_t slots_in_use(lua_State *L, const void *block, size_t size)
     return function > begin && function - begin < size ? (function - begin) / SLOT : 0;
 }
 
-/*
- * Whether a byte can be the tag of a value in Lua 5.4: the list part of a table is full of those.
- */
+/* Whether a byte can be the tag of a value in Lua 5.4.  Both parts of a table are full of tags. */
 static bool is_tag(unsigned char byte)
 {
     unsigned type = byte & 0x0f, variant = byte >> 4 & 3;
@@ -95,7 +92,8 @@ static bool is_tag(unsigned char byte)
 }
 
 /*
- * A block that is no table's, such as a string buffer, hardly looks like one in all these samples.
+ * Samples the block.  Another block, such as a string buffer, hardly looks like a table in all
+ * samples.
  */
 static bool looks_like_a_table(const unsigned char *block, size_t size, size_t step)
 {
@@ -128,7 +126,7 @@ bool oversized_confirm(struct orr_isolate *iso, lua_State *L, char *text, size_t
     size_t bytes = self->size;
     self->what = SUSPECT_NONE;
     if ((what == SUSPECT_LIST || what == SUSPECT_HASH) && slots_in_use(L, block, bytes))
-        what = SUSPECT_STACK; /* of such a size by chance */
+        what = SUSPECT_STACK; /* a stack that has the size of a table part by chance */
     switch (what) {
     case SUSPECT_NONE:
         return false;
@@ -149,12 +147,12 @@ bool oversized_confirm(struct orr_isolate *iso, lua_State *L, char *text, size_t
     case SUSPECT_STACK:
         snprintf(text, size, "stack overflow: more than %u values on one stack", iso->limits.deepest_stack);
         /*
-         * A stack that has grown by recursion is half full.  A C function may have needed much for
-         * a moment.
+         * A stack that grew by recursion is at least half full.  A C function may have needed many
+         * slots for a moment.
          */
         if (slots_in_use(L, block, bytes) < iso->limits.deepest_stack / 2)
             return false;
-        /* It shrinks the stack: else the next recursion would look twice too large */
+        /* The cycle shrinks the stack.  Otherwise the next recursion would look twice too large */
         collector_force(iso, 1);
         break;
     case SUSPECT_STRINGS:

@@ -1,13 +1,13 @@
 /*
- * Limits on the size of one thing: a string, the two parts of a table, a stack, the table of all
+ * Limits on the size of one object: a string, the two parts of a table, a stack, the table of all
  * short strings.
  *
- * The allocator sees only blocks.  It grants a block that may be too large, and remembers it here
- * as a *suspect*.  At the next instruction the hook makes sure that it is what it looks like, and
- * raises an error that names the limit.  A script that catches the error, and makes the same thing
- * more than twice as large as it may be, is banned.
+ * The allocator sees only blocks.  It grants a block that may be too large, and records it here as
+ * a *suspect*.  At the next instruction the hook checks what the block really is, and raises an
+ * error that names the limit.  A script that catches the error, and makes an object more than twice
+ * as large as allowed, is banned.
  *
- * The isolate's worker's thread.
+ * Only the isolate's worker thread may call these functions.
  */
 #ifndef ORR_LUA_ISOLATE_OVERSIZED_H
 #define ORR_LUA_ISOLATE_OVERSIZED_H
@@ -20,8 +20,8 @@
 struct orr_isolate;
 
 enum {
-    OVERSIZED_STRING_HEADER = 64, /* bytes: more than Lua needs, in any release */
-    /* Bytes of the table of short strings when a state begins */
+    OVERSIZED_STRING_HEADER = 64, /* bytes: at least what any release of Lua 5.4 needs */
+    /* Bytes of the table of short strings in a new state */
     OVERSIZED_FIRST_STRING_TABLE = 1 << 10,
 };
 
@@ -30,7 +30,7 @@ enum suspect {
     SUSPECT_STRING,
     SUSPECT_LIST,    /* the list part of a table */
     SUSPECT_HASH,    /* the hash part of a table */
-    SUSPECT_STACK,   /* of a coroutine */
+    SUSPECT_STACK,   /* the stack of a coroutine */
     SUSPECT_STRINGS, /* the table of all short strings */
 };
 
@@ -39,25 +39,26 @@ struct oversized {
     const void *block; /* the suspect */
     size_t size;
     bool twice_too_large;
-    /* A cycle of the collector was forced, for short strings that are garbage */
+    /* A cycle of the collector was forced, to free short strings that are garbage */
     bool collected;
     const void *string_table; /* the block of the table of short strings */
 };
 
 /*
- * In the allocator: a large block was made, or has grown.  `kind` is what Lua says that it makes,
- * or 0.
+ * In the allocator: a large block was made, or has grown.  `kind` is the kind of object that Lua
+ * makes, or 0.
  */
 void oversized_look(struct orr_isolate *iso, const void *block, size_t old_size, size_t size, size_t kind);
 
 /*
- * Whether a block is a stack that may be filled up to its end, which is Lua's limit or little less.
+ * Whether a block of this size is a stack at Lua's limit, or slightly below it, which may be filled
+ * up to its end.
  */
 bool oversized_is_last_stack(size_t size);
 
 /*
- * In the allocator: a block was made.  The first of a size, when a state begins, is the table of
- * short strings.
+ * In the allocator: a block was made.  The first block of a certain size in a new state is the
+ * table of short strings.
  */
 static inline void oversized_made(struct oversized *self, const void *block, size_t size)
 {
@@ -86,15 +87,15 @@ static inline bool oversized_is_suspected(const struct oversized *self)
 }
 
 /*
- * In a hook: whether the suspect is to be looked at only after a cycle of the collector, which is
- * owed then. That is so for the table of short strings: it holds strings that are garbage, too, and
- * shrinks when fewer than a quarter of its places are taken.
+ * In a hook: whether the suspect must be checked only after a cycle of the collector, which is then
+ * owed.  True for the table of short strings: it also holds garbage, and shrinks when fewer than a
+ * quarter of its slots are taken.
  */
 bool oversized_collects_first(struct orr_isolate *iso);
 
 /*
- * In a hook on L: whether the suspect is too large; then `text` says what it is.  It is a suspect
- * no more.
+ * In a hook on L: whether the suspect is too large; then `text` says what it is.  Clears the
+ * suspect.
  */
 bool oversized_confirm(struct orr_isolate *iso, lua_State *L, char *text, size_t size);
 

@@ -20,7 +20,7 @@ struct quota *quota_ref(struct quota *quota)
 
 void quota_unref(struct quota *quota)
 {
-    /* Release and acquire: all that was done with it comes before its end. */
+    /* Release and acquire: every use of the quota happens before it is freed. */
     if (!quota || atomic_fetch_sub_explicit(&quota->references, 1, memory_order_acq_rel) != 1)
         return;
     struct alloc alloc = quota->alloc;
@@ -28,9 +28,9 @@ void quota_unref(struct quota *quota)
 }
 
 /*
- * The totals are only numbers: nobody learns from them what anybody else has done, so they order
- * nothing.  What is added and taken back again may make another thread, at that moment, see too
- * little room; it is never seen too much.
+ * Relaxed: the totals are only numbers, and no thread concludes from them what another thread has
+ * done.  Bytes that are added and taken back again may make another thread see too little room for
+ * a moment, but never too much.
  */
 static bool take_up_to(_Atomic size_t *total, size_t bytes, size_t most)
 {

@@ -10,7 +10,7 @@ void registry_open(struct orr_isolate *iso, lua_State *L)
 {
     lua_createtable(L, 16, 0);
     iso->registry.anchors = luaL_ref(L, LUA_REGISTRYINDEX);
-    lua_createtable(L, COROUTINES_MAX, 0); /* as large as it gets: recycling must not allocate */
+    lua_createtable(L, COROUTINES_MAX, 0); /* full size at once: recycling must not allocate */
     for (int i = 1; i <= COROUTINES_MAX; i++) {
         lua_pushboolean(L, false);
         lua_rawseti(L, -2, i);
@@ -49,10 +49,10 @@ void isolate_class(struct orr_isolate *iso, lua_State *L, const char *name, cons
     lua_pushvalue(L, -1);
     lua_setfield(L, -3, "methods");
     if (isolate_is_sandboxed(iso) || iso->settings->for_jobs)
-        lua_pushboolean(L, false); /* or one script, or job, could change them for all */
+        lua_pushboolean(L, false); /* or one script or job could change them for all */
     else
         lua_pushvalue(L, -1);
-    lua_setfield(L, -3, "__metatable"); /* scripts see the methods, and no finalizer */
+    lua_setfield(L, -3, "__metatable"); /* scripts see only the methods, not the finalizer */
     lua_setfield(L, -2, "__index");
     lua_pop(L, 1);
 }
@@ -92,12 +92,12 @@ void *isolate_test(lua_State *L, int index, enum object_class which)
 void *isolate_check(lua_State *L, int index, enum object_class which, const char *name)
 {
     void *object = isolate_test(L, index, which);
-    return object ? object : luaL_checkudata(L, index, name); /* which says what is wrong */
+    return object ? object : luaL_checkudata(L, index, name); /* raises */
 }
 
 /* --- Anchors and coroutines ------------------------------------------------------------------- */
 
-/* A few free anchors are in an array; the rest are a list in the table itself. */
+/* A few free anchors are in an array; the others form a list in the table itself. */
 static int take_free_anchor(struct orr_isolate *iso, lua_State *L)
 {
     if (iso->registry.spare_count)
@@ -138,7 +138,7 @@ void isolate_unanchor(struct orr_isolate *iso, lua_State *L, int anchor)
     registry_push_anchors(&iso->registry, L);
     bool spare = iso->registry.spare_count < SPARE_ANCHORS;
     lua_pushinteger(L, spare ? 0 : iso->registry.free_anchor);
-    lua_rawseti(L, -2, anchor); /* in place of what is there */
+    lua_rawseti(L, -2, anchor); /* replaces the anchored value */
     lua_pop(L, 1);
     if (spare)
         iso->registry.spare_anchors[iso->registry.spare_count++] = anchor;
@@ -177,7 +177,7 @@ void isolate_recycle(struct orr_isolate *iso, lua_State *co)
         return;
     lua_settop(co, 0);
     if (lua_gethook(co))
-        lua_sethook(co, NULL, 0, 0); /* the next task has none, either */
+        lua_sethook(co, NULL, 0, 0); /* a new task begins without a hook */
     lua_rawgeti(co, LUA_REGISTRYINDEX, iso->registry.coroutines);
     lua_pushthread(co);
     lua_rawseti(co, -2, ++iso->registry.coroutine_count);

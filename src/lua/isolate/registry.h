@@ -1,11 +1,11 @@
 /*
  * What an isolate keeps in Lua's registry: anchors, classes and spare coroutines.
  *
- * An anchor is an index into one table; the value there stays alive until the anchor is given back.
- * Classes that hot paths check are compared by metatable pointer, not by name.  Coroutines of tasks
- * that ended well are kept for the next tasks.
+ * An anchor is an index into one table.  The value there stays alive until the anchor is given
+ * back.  Classes that hot paths check are compared by metatable pointer, not by name.  Coroutines
+ * of tasks that ended well are kept for the next tasks.
  *
- * The isolate's worker's thread.
+ * Only the isolate's worker thread may call these functions.
  */
 #ifndef ORR_LUA_ISOLATE_REGISTRY_H
 #define ORR_LUA_ISOLATE_REGISTRY_H
@@ -42,9 +42,9 @@ struct registry {
     int spare_count; /* how many of `spare_anchors` are filled */
     int spare_anchors[SPARE_ANCHORS];
     int coroutines;                         /* reference to the table of spare coroutines */
-    int coroutine_count;                    /* how many it holds */
+    int coroutine_count;                    /* number of spare coroutines */
     int classes[OBJECT_CLASSES];            /* references to the metatables */
-    const void *identities[OBJECT_CLASSES]; /* their addresses */
+    const void *identities[OBJECT_CLASSES]; /* the addresses of the metatables */
 };
 
 /* Makes the tables.  May raise. */
@@ -71,7 +71,7 @@ void isolate_push_methods(lua_State *L, const char *name);
  */
 void isolate_class(struct orr_isolate *iso, lua_State *L, const char *name, const luaL_Reg *methods);
 
-/* Makes one of the classes that are compared by pointer. */
+/* Makes a class that is compared by metatable pointer. */
 void isolate_object_class(struct orr_isolate *iso, lua_State *L, enum object_class which, const char *name,
                           const luaL_Reg *methods);
 
@@ -94,12 +94,12 @@ void isolate_push_anchored(struct orr_isolate *iso, lua_State *L, int anchor);
 void isolate_unanchor(struct orr_isolate *iso, lua_State *L, int anchor);
 
 /*
- * Replaces the value at an anchor in use by the value at the top of L, which is popped; without
- * `value`, by nothing.  Never allocates.
+ * Replaces the value at an anchor in use.  With `value`, pops the new value from the top of L;
+ * without it, clears the anchor.  Never allocates.
  */
 void isolate_set_anchor(struct orr_isolate *iso, lua_State *L, int anchor, bool value);
 
-/* A coroutine to run a task on, pushed on L too.  May raise. */
+/* Returns a coroutine to run a task on, and pushes it on L.  May raise. */
 lua_State *isolate_coroutine(struct orr_isolate *iso, lua_State *L);
 
 /* Keeps a coroutine that ended well for the next task.  Never allocates. */

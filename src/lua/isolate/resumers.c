@@ -3,7 +3,7 @@
 #include "lua/isolate/execution.h"
 #include "lua/isolate/registry.h"
 
-static const char resumers_key; /* in the registry: the waiting coroutines, and who resumed them */
+static const char resumers_key; /* registry key of a table: waiting coroutine to its resumer */
 
 void resumers_open(lua_State *L)
 {

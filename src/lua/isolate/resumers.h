@@ -1,11 +1,12 @@
 /*
- * The coroutines of scripts that wait inside tasks, and who resumed each of them.
+ * The scripts' coroutines that wait inside tasks, and which coroutine resumed each of them.
  *
- * A coroutine that waits yields to us, and we, inside the coroutine that resumed it, yield too,
- * until the task is reached.  Going on, or closing, comes back the same way: so it must be known.
- * Weak: a coroutine that nobody holds any more is forgotten.
+ * A coroutine that waits yields to the library.  The library, inside the coroutine that resumed it,
+ * yields too, and so on out to the task.  Resuming or closing the coroutine goes the same way back,
+ * so the resumer must be known.  The table is weak: a coroutine that nothing refers to any more is
+ * forgotten.
  *
- * The isolate's worker's thread.
+ * Only the isolate's worker thread may call these functions.
  */
 #ifndef ORR_LUA_ISOLATE_RESUMERS_H
 #define ORR_LUA_ISOLATE_RESUMERS_H
@@ -17,16 +18,16 @@
 /* May raise. */
 void resumers_open(lua_State *L);
 
-/* `co`, which L has resumed, waits inside a task from now on.  May raise. */
+/* L has resumed `co`, which waits inside a task from now on.  May raise. */
 void resumers_add(lua_State *L, lua_State *co);
 
-/* `co` waits no more.  Never allocates. */
+/* `co` no longer waits.  Never allocates. */
 void resumers_remove(lua_State *L, lua_State *co);
 
 /* Whether `co` waits inside a task. */
 bool resumers_has(lua_State *L, lua_State *co);
 
-/* Who resumed `co`, which waits; NULL if it does not, or L has no room on its stack. */
+/* The coroutine that resumed the waiting `co`; NULL if `co` does not wait, or L's stack is full. */
 lua_State *resumers_find(lua_State *L, lua_State *co);
 
 #endif

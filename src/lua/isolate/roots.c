@@ -59,7 +59,10 @@ unsigned roots_count(const struct roots *roots)
     return roots ? roots->count : 0;
 }
 
-/* Of a descriptor just opened: only a regular file will do. */
+/*
+ * Returns a descriptor that was just opened, if it is a regular file.  Otherwise closes it, and
+ * returns a negative errno.
+ */
 static int check_regular(int fd)
 {
     struct stat status;
@@ -72,7 +75,9 @@ static int check_regular(int fd)
     return error;
 }
 
-/* Opens the first component of what is left of a path, of so many bytes. */
+/*
+ * Opens the first component of a path, which has `length` bytes.  `last`: it is also the last one.
+ */
 static int open_component(int folder, const char *path, size_t length, bool last)
 {
     char component[NAME_MAX + 1];

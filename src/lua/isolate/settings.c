@@ -42,8 +42,8 @@ int settings_new(const struct orr_lua_options *options, const struct isolate_mak
 }
 
 /*
- * A job's deadlines are its time-out, and what goes wrong in it is its outcome: the host is told
- * nothing besides.
+ * Copies the settings without notices: a job's deadline is its timeout, and its failures are its
+ * outcome, so the host is told nothing besides.
  */
 int settings_for_jobs(struct settings *host, size_t memory, struct settings **out)
 {
@@ -56,9 +56,9 @@ int settings_for_jobs(struct settings *host, size_t memory, struct settings **ou
     settings->limits = host->limits;
     settings->limits.notice = NULL;
     if (settings->limits.mode == ORR_LUA_OFF)
-        settings->limits.mode = ORR_LUA_SIGNAL; /* or nobody could stop a job */
+        settings->limits.mode = ORR_LUA_SIGNAL; /* otherwise nothing could stop a job */
     settings->limits.memory_soft = 0;
-    settings->limits.testing = false; /* what they make is not the test's, and ends with the job */
+    settings->limits.testing = false; /* what a job makes is no part of a test */
     if (memory && (!settings->limits.memory || memory < settings->limits.memory))
         settings->limits.memory = memory;
     settings->modules = host->worker_modules;
@@ -81,10 +81,7 @@ struct settings *settings_ref(struct settings *settings)
 
 void settings_unref(struct settings *settings)
 {
-    /*
-     * Release, so that all that was done with them comes before their end; acquire in whoever ends
-     * them.
-     */
+    /* Release and acquire: every use of the settings happens before they are freed. */
     if (!settings || atomic_fetch_sub_explicit(&settings->references, 1, memory_order_acq_rel) != 1)
         return;
     struct alloc alloc = settings->alloc;

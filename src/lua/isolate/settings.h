@@ -1,9 +1,8 @@
 /*
  * The settings of an isolate: what the host has chosen and granted.  They never change once made,
- * and isolates on several threads may share them.  The isolates of a worker's jobs have settings
- * made from those of the isolate that made the worker.
- *
- * Shared by references.  Any thread.
+ * and isolates on several threads may share them.  The isolates that run a worker's jobs have
+ * settings made from those of the isolate that made the worker.  Settings are shared by references.
+ * Any thread may call these functions.
  */
 #ifndef ORR_LUA_ISOLATE_SETTINGS_H
 #define ORR_LUA_ISOLATE_SETTINGS_H
@@ -22,12 +21,12 @@ struct roots;
 struct settings;
 
 /*
- * How an isolate of the library's own is opened and freed.  The host layer gives these functions,
- * so that layers below it can make isolates.  Both are called on the thread that runs the isolate's
+ * How the library opens and frees its own isolates.  The host layer provides these functions, so
+ * that layers below it can make isolates.  Both are called on the thread that runs the isolate's
  * worker.
  */
 struct isolate_maker {
-    /* Opens a state.  The caller keeps its reference to the settings.  -ENOMEM. */
+    /* Opens a state.  The caller keeps its reference to the settings.  Returns 0 or -ENOMEM. */
     int (*open)(struct orr_runtime *rt, struct settings *settings, struct lua_State **out);
 
     /* Frees an isolate that open() made.  It must have no tasks and no Lua running. */
@@ -37,32 +36,31 @@ struct isolate_maker {
 struct settings {
     _Atomic unsigned references;
     struct alloc alloc;
-    const struct isolate_maker *maker; /* for isolates of jobs */
+    const struct isolate_maker *maker; /* makes the isolates of jobs */
     struct limits limits;
-    unsigned modules;        /* of the API: see capability.h */
-    unsigned worker_modules; /* the same, of the workers that its scripts make */
-    char *mount;             /* NULL for none */
-    struct roots *roots;     /* that untrusted scripts require from; NULL for none */
-    struct quota *
-        /*
-         * Of memory, for its isolate, the jobs of its workers, and what they send: a reference;
-         * NULL for none
-         */
-        quota;
-    bool for_jobs; /* of a worker's, in which jobs run */
+    unsigned modules;        /* set of the API's modules that scripts have: see api_modules.h */
+    unsigned worker_modules; /* set of the API's modules that jobs of its workers have */
+    char *mount;             /* name of the global that holds the library; NULL for none */
+    struct roots *roots;     /* folders that untrusted scripts require from; NULL for none */
+    /*
+     * The memory quota of the isolate, the jobs of its workers, and what they send.  A reference;
+     * NULL for none
+     */
+    struct quota *quota;
+    bool for_jobs; /* the isolate runs a worker's jobs */
     orr_lua_prepare_fn *prepare;
     void *prepare_data;
-    /* Whose workers' they are: a reference; NULL for those of the host's own isolates */
+    /* The settings that these were made from, if for jobs: a reference; NULL otherwise */
     struct settings *host;
 };
 
-/* Negative errno, and a line to the log for what is wrong with the options, which may be NULL. */
+/* Returns a negative errno, and logs what is wrong with the options.  `options` may be NULL. */
 int settings_new(const struct orr_lua_options *options, const struct isolate_maker *maker, const struct alloc *alloc,
                  const struct log *log, struct settings **out);
 
 /*
- * Those of the workers that an isolate's scripts make.  `memory`: their limit, if it is smaller; 0
- * for none of their own.  -ENOMEM.
+ * Makes settings for the jobs of the workers that an isolate's scripts make.  `memory` lowers the
+ * memory limit of one job; 0 keeps that of `host`.  Returns 0 or -ENOMEM.
  */
 int settings_for_jobs(struct settings *host, size_t memory, struct settings **out);
 

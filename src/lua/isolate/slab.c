@@ -13,16 +13,14 @@ enum {
 struct slab_chunk {
     struct slab_chunk *next, *previous;
     struct slab_chunk *next_roomy, *previous_roomy;
-    struct slab_page *free; /* pages that were in use before */
+    struct slab_page *free; /* free pages that were in use before */
     char *base;
     unsigned pages, used;
-    unsigned touched; /* pages from there on have never been in use */
-    bool roomy;       /* it is in that list */
+    unsigned touched; /* pages from this index on have never been in use */
+    bool roomy;       /* the chunk is in the list `roomy` */
 };
 
-/*
- * What a class has for its current page before it has any: one that is full.  Nobody writes to it.
- */
+/* The current page of a class that has no page yet.  It looks full.  Nobody writes to it. */
 static struct slab_page nothing;
 
 void slab_open(struct slab *slab)
@@ -55,7 +53,7 @@ static void remove_roomy(struct slab *slab, struct slab_chunk *chunk)
         chunk->next_roomy->previous_roomy = chunk->previous_roomy;
 }
 
-/* A small state takes little; a large one asks the system rarely. */
+/* A small state maps little; a large one asks the system rarely. */
 static size_t next_chunk_size(const struct slab *slab)
 {
     return slab->mapped < 256 * KB ? 64 * KB : slab->mapped < 4 * MB ? 256 * KB : MB;
@@ -153,7 +151,7 @@ void slab_trim(struct slab *slab, bool all)
     }
 }
 
-/* Makes a list of a page's blocks, in the order of their addresses. */
+/* Links all blocks of a page into its free list, in the order of their addresses. */
 static void cut(struct slab_page *page, unsigned kind)
 {
     size_t size = (kind + 1) * (size_t)SLAB_GRAIN;
@@ -201,7 +199,7 @@ void *slab_take_slow(struct slab *slab, unsigned kind)
             return NULL;
         cut(page, kind);
     }
-    slab->current[kind] = page; /* the one before is full, and in no list */
+    slab->current[kind] = page; /* the old current page is full, and in no list */
     void *block = page->free;
     page->free = *(void **)block;
     page->used++;
@@ -213,7 +211,7 @@ void slab_settle(struct slab *slab, struct slab_page *page)
     if (page == slab->current[page->kind])
         return;
     if (page->used) {
-        list(slab, page); /* it was full */
+        list(slab, page); /* the page was full */
         return;
     }
     if (page->listed)

@@ -1,19 +1,20 @@
 /*
- * Small blocks for one Lua state: up to SLAB_LARGEST bytes, in classes of sixteen bytes each.
+ * A slab holds the small blocks of one Lua state: up to SLAB_LARGEST bytes, in size classes 16
+ * bytes apart.
  *
- * Blocks live in pages of 4 KB that hold one class each, and pages in chunks that are mapped from
- * the system.  A page's header is at its beginning, so a block's address leads to it.  A page that
- * is empty goes back to its chunk, for any class; chunks that are empty go back to the system when
- * slab_trim() finds more of them than may soon be needed.  So what a slab holds follows what is in
- * use, up to what a few blocks in each page can keep from being empty; `held` says how much that
- * is.
+ * Blocks live in pages of 4 KB.  A page holds blocks of one class, and pages live in chunks that
+ * are mapped from the system.  The page's header is at its beginning, so the address of a block
+ * leads to the header.  An empty page goes back to its chunk, for any class.  Empty chunks go back
+ * to the system when slab_trim() finds more of them than may soon be needed.  So the pages of a
+ * slab follow the blocks in use, but a few blocks can keep each page from being empty.  `held` says
+ * how many bytes the pages in use take.
  *
- * Taking and giving back are a few instructions, and never walk over anything that grows.  That is
- * what malloc cannot promise: it puts off work and then does all of it at once, in the middle of a
- * turn.
+ * Taking a block and giving it back take a few instructions, and never walk over anything that
+ * grows. malloc cannot promise that: it puts off work and then does all of it at once, in the
+ * middle of a turn.
  *
- * One thread at a time.  Nothing here blocks; slab_take() answers NULL when the system has no
- * memory.
+ * Only one thread at a time may use a slab.  Nothing here blocks. slab_take() returns NULL when the
+ * system has no memory.
  */
 #ifndef ORR_LUA_ISOLATE_SLAB_H
 #define ORR_LUA_ISOLATE_SLAB_H
@@ -32,31 +33,34 @@ enum {
 struct slab_chunk;
 
 struct slab_page {
-    void *free;    /* the first of its free blocks */
-    unsigned used; /* blocks that are taken */
-    uint16_t kind; /* its class */
-    /* Whether it is in `partial`: it is neither the current one, nor full */
+    void *free;    /* the first free block */
+    unsigned used; /* number of blocks taken */
+    uint16_t kind; /* index of the size class */
+    /* Whether the page is in `partial`: it is neither the current page nor full */
     uint16_t listed;
-    struct slab_page *next; /* in `partial`, or among its chunk's free pages */
+    struct slab_page *next; /* the next in `partial`, or in its chunk's list of free pages */
     struct slab_page *previous;
     struct slab_chunk *chunk;
 };
 
 struct slab {
-    struct slab_page *current[SLAB_CLASSES]; /* where blocks are taken from */
-    struct slab_page *partial[SLAB_CLASSES]; /* others with a free block */
+    struct slab_page *current[SLAB_CLASSES]; /* pages that blocks are taken from */
+    struct slab_page *partial[SLAB_CLASSES]; /* other pages with a free block */
     struct slab_chunk *chunks;               /* all */
-    struct slab_chunk *roomy;                /* those with a free page */
+    struct slab_chunk *roomy;                /* chunks with a free page */
     size_t held;                             /* bytes in pages that are in use */
-    size_t mapped;                           /* bytes in chunks */
+    size_t mapped;                           /* bytes in all chunks */
 };
 
 void slab_open(struct slab *slab);
 
-/* Gives empty chunks back to the system: all, or all but for half of what is in use. */
+/*
+ * Gives empty chunks back to the system: all of them, or all but a reserve of half the bytes held,
+ * and a megabyte.
+ */
 void slab_trim(struct slab *slab, bool all);
 
-/* Whether a block is in one of the slab's chunks.  Walks over all of them. */
+/* Whether a block is in a chunk of the slab.  Walks over all chunks. */
 bool slab_has(const struct slab *slab, const void *block);
 
 /* Bytes in pages that are in use. */
@@ -65,12 +69,12 @@ static inline size_t slab_held(const struct slab *slab)
     return slab->held;
 }
 
-/* Unmaps everything, whatever is still taken. */
+/* Unmaps all chunks, even if blocks are still taken. */
 void slab_close(struct slab *slab);
 
 /*
- * What the two below leave to be done: the current page has no free block; the page was full, or
- * has become empty.
+ * The slow paths of the two functions below.  slab_take_slow(): the current page has no free block.
+ * slab_settle(): the page was full, or has become empty.
  */
 void *slab_take_slow(struct slab *slab, unsigned kind);
 void slab_settle(struct slab *slab, struct slab_page *page);
@@ -88,7 +92,7 @@ static inline void *slab_take(struct slab *slab, size_t size)
     return block;
 }
 
-/* Gives back a block that slab_take() has answered. */
+/* Gives back a block that slab_take() returned. */
 static inline void slab_give(struct slab *slab, void *block)
 {
     struct slab_page *page = (struct slab_page *)((uintptr_t)block & ~(uintptr_t)(SLAB_PAGE - 1));
@@ -99,7 +103,7 @@ static inline void slab_give(struct slab *slab, void *block)
         slab_settle(slab, page);
 }
 
-/* The bytes that a block may use, of which fewer were asked for. */
+/* The capacity of a block: the size asked for, rounded up to its class. */
 static inline size_t slab_size(const void *block)
 {
     const struct slab_page *page = (const struct slab_page *)((uintptr_t)block & ~(uintptr_t)(SLAB_PAGE - 1));

@@ -11,18 +11,19 @@
 
 enum {
     /*
-     * The hook, and one more function: that has up to 255 slots, and 20 for each function in C
-     * between
+     * Slots for the hook and one more Lua function, which has up to 255 slots, and 20 slots for
+     * each C function in between
      */
     NEEDED = 512,
     STATE_WORDS = 16,
     FRAME_WORDS = 4,
-    BASIC_SIZE = 2 * LUA_MINSTACK, /* of a stack, at first */
+    BASIC_SIZE = 2 * LUA_MINSTACK, /* slots of a new stack */
 };
 
 /*
- * Where the fields are, in words.  Several may point to the beginning of a new stack: later it is
- * at the lowest of them.
+ * Where the fields are, as indices of words.  `known` is 1 if all were found, 2 if not.  Several
+ * fields may point to the beginning of a new stack: later the lowest of their values is the
+ * beginning.
  */
 struct layout {
     uint8_t known, top, frame, end, begin, other_begin, frame_top;
@@ -40,8 +41,8 @@ static uintptr_t word(const void *of, unsigned index)
 }
 
 /*
- * The one word that has a value in both states of things; the number of words if there is none, or
- * more than one.
+ * The index of the only word that is `was` in `before` and `is` in `after`; `words` if there is
+ * none, or more than one.
  */
 static unsigned find(const uintptr_t *before, uintptr_t was, const uintptr_t *after, uintptr_t is, unsigned words)
 {
@@ -61,7 +62,7 @@ static void copy(uintptr_t *words, const void *of, unsigned count)
     memcpy(words, of, count * sizeof *words);
 }
 
-/* The one that moves when something is pushed. */
+/* The field that moves when a value is pushed; STATE_WORDS if it is not clear which. */
 static unsigned find_top(lua_State *co)
 {
     uintptr_t before[STATE_WORDS], after[STATE_WORDS];
@@ -81,8 +82,8 @@ static unsigned find_top(lua_State *co)
 }
 
 /*
- * Those that point to the ends of a new coroutine's stack, of which one slot is in use, before and
- * after it has grown.
+ * Finds the fields that point to the ends of a new coroutine's stack, before and after it grows.
+ * One slot of the stack is in use.
  */
 static bool find_ends(lua_State *co, struct layout *layout)
 {
@@ -107,8 +108,8 @@ static bool find_ends(lua_State *co, struct layout *layout)
 }
 
 /*
- * The one that points to the frame, which is that of the calling function; and the one in the frame
- * that points to its end.
+ * Finds the field that points to the running frame, which belongs to the calling function, and the
+ * field of the frame that points to the frame's end.
  */
 static bool find_frame(lua_State *L, struct layout *layout)
 {
@@ -144,7 +145,7 @@ static int learn(lua_State *L)
     return 0;
 }
 
-/* Relaxed: it is one word, which is the same whoever learns it. */
+/* Relaxed: the result is one word, and every thread learns the same value. */
 void stack_room_learn(lua_State *L)
 {
     if (atomic_load_explicit(&learned, memory_order_relaxed))
@@ -163,7 +164,7 @@ bool stack_room_is_left(lua_State *L)
     uintptr_t begin = word(L, layout.begin), other = word(L, layout.other_begin), end = word(L, layout.end);
     begin = other < begin ? other : begin;
     uintptr_t top = word(L, layout.top), frame_top = word((const void *)word(L, layout.frame), layout.frame_top);
-    /* The frame, or the stack, is just being made */
+    /* Lua is just making the frame or the stack */
     if (frame_top < begin || frame_top > end + NEEDED * SLOT)
         return (end - begin) / SLOT + NEEDED < LUAI_MAXSTACK;
     uintptr_t used = (top > frame_top ? top : frame_top) - begin;

@@ -4,12 +4,12 @@
 
 #include <errno.h>
 
-static const char isolate_key; /* its address is the isolate's place in the registry */
+static const char isolate_key; /* the address is the isolate's key in the registry */
 
 /*
- * A host asks for the same isolate again and again, by its main thread: the last that was found is
- * remembered, until any isolate of the process comes or goes, since then the address may be
- * another's.
+ * A host asks for the same isolate again and again, by its main thread.  So each thread remembers
+ * the last isolate that it found, until any isolate of the process is made or freed: then the
+ * address may belong to another state.
  */
 static _Atomic uint64_t comings_and_goings;
 
@@ -56,13 +56,13 @@ void isolate_unpublish(lua_State *L)
 int isolate_visit(struct orr_isolate *iso)
 {
     if (worker_current == iso->worker) {
-        iso->visits.depth += iso->visits.depth > 0; /* inside another visit */
+        iso->visits.depth += iso->visits.depth > 0; /* nested in another visit */
         return 0;
     }
     if (iso->worker != runtime_worker(iso->rt, 1))
         return -EPERM;
     int error = orr_runtime_enter(iso->rt);
-    if (!error) /* else the count is another thread's */
+    if (!error) /* on failure `depth` belongs to another thread */
         iso->visits.depth = 1;
     return error;
 }
