@@ -185,7 +185,7 @@ static void push_meant(lua_State *L, int before)
 static void refuse_counted(lua_State *L, const struct orr_isolate *iso)
 {
     if (iso->limits.mode == ORR_LUA_COUNT)
-        luaL_error(L, "no other hook can be set or seen where instructions are counted");
+        luaL_error(L, "debug hooks are not available while the host counts instructions (ORR_LUA_COUNT)");
 }
 
 static int mask_of(const char *text, int count)
