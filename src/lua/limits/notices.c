@@ -57,7 +57,7 @@ void notices_deliver_soon(struct orr_isolate *iso)
         notices_deliver(iso);
 }
 
-/* Adds a copy of `what` with the text.  Makes none if only the log could hear of it. */
+/* Adds a copy of `what` with the text, unless it would go to the log and `told` forbids that. */
 static void add(struct orr_isolate *iso, const struct notice *what, const char *text)
 {
     size_t size = sizeof(struct notice) + strlen(text) + 1;
