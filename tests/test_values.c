@@ -648,7 +648,7 @@ static void errors_of_host_functions_are_raised(void **state)
     assert_string_equal(noted, "script:2: game.size: expected a number of a screen, argument 1;"
                                "game.size: No such device;"
                                "same: it returned more than 8 results;"
-                               "nonsense: it returned a value that Lua cannot have: Invalid argument;"
+                               "nonsense: it returned a value that cannot be converted to Lua: Invalid argument;"
                                "same: an argument is nested too deep;");
     assert_int_equal(drops, 1);
     finish_clean(rt, L);

@@ -1,8 +1,9 @@
 /*
- * Lua's library `coroutine`, for scripts that run in tasks.  A coroutine of the script's own may
- * await. Then it yields to us, and we, inside the coroutine that resumed it, yield too, until the
- * task is reached; going on comes back the same way.  A script never sees a waiting coroutine as
- * suspended: its status is *normal*, and others cannot resume or close it.
+ * Lua's library `coroutine`, for scripts that run in tasks.  A coroutine that a script has created
+ * may await.  It then yields to the C function that resumed it, which yields in turn, and so on out
+ * to the task's coroutine.  When the task continues, the coroutines are resumed in the opposite
+ * order.  A script never sees a waiting coroutine as suspended: its status is *normal*, and no
+ * other coroutine can resume or close it.
  *
  * Scripts cannot yield, resume or close a task's own coroutine.
  */
@@ -22,7 +23,7 @@
 
 #include <string.h>
 
-static const char exposed_key; /* in the registry: the coroutines of tasks that scripts have seen */
+static const char exposed_key; /* in the registry: coroutines of tasks that scripts have seen */
 
 static bool is_exposed(lua_State *L, lua_State *co)
 {
@@ -34,15 +35,15 @@ static bool is_exposed(lua_State *L, lua_State *co)
     return exposed;
 }
 
-/* Whether a coroutine waits inside a task. */
+/* Whether a coroutine of a script waits inside a task. */
 static bool is_waiting(lua_State *L, lua_State *co)
 {
     return lua_status(co) == LUA_YIELD && resumers_has(L, co);
 }
 
 /*
- * Whether a coroutine is a task's, or the host's.  Scripts can have it from coroutine.running()
- * alone.
+ * Whether a coroutine belongs to a task or to the host.  A script can only get it from
+ * coroutine.running().
  */
 static bool is_tasks(struct orr_isolate *iso, lua_State *L, lua_State *co)
 {
@@ -78,8 +79,9 @@ static const char *status_of(lua_State *L, lua_State *co)
 /* --- Resuming --------------------------------------------------------------------------------- */
 
 /*
- * Resumes `co` with so many arguments on its stack.  Answers how many results there are on L; -1
- * for an error, which is there instead; PASS_ON if the coroutine has to wait.
+ * Resumes `co` with `arguments` values from its stack.  Returns the number of results, which are on
+ * L.  Returns -1 after an error, which is on L.  Returns PASS_ON if the coroutine waits, so that
+ * the caller must yield, too.
  */
 enum { PASS_ON = -2 };
 
@@ -108,12 +110,12 @@ static int resume(lua_State *L, struct orr_isolate *iso, lua_State *co, int argu
     return -1;
 }
 
-/* Begins to resume the coroutine with what is on top of L. */
+/* Resumes a coroutine for a script, with `arguments` values from the top of L. */
 static int resume_first(lua_State *L, struct orr_isolate *iso, lua_State *co, int arguments)
 {
     if (is_tasks(iso, L, co)) {
-        lua_pushliteral(L, "this coroutine is a task's, or the host's: tasks go on by themselves; await it, or close "
-                           "it with task:close()");
+        lua_pushliteral(L, "cannot resume: this coroutine is a task's, or the host's; await the task, or close it "
+                           "with task:close()");
         return -1;
     }
     if (is_waiting(L, co)) {
@@ -128,17 +130,17 @@ static int resume_first(lua_State *L, struct orr_isolate *iso, lua_State *co, in
     return resume(L, iso, co, arguments);
 }
 
-/* The task that waits goes on: so does the coroutine. */
+/* Resumes a coroutine that waited, because its task continues. */
 static int resume_again(lua_State *L, lua_State *co)
 {
     resumers_remove(L, co);
-    /* What a callback has left for it is on its stack already */
+    /* Values that a callback has left for it are on its stack already */
     return resume(L, isolate_of(L), co, 0);
 }
 
 /*
- * If there is no memory to remember it, the wait is an error where the coroutine was resumed:
- * nothing yields any more.
+ * Records that `co` waits, and yields.  If there is no memory for the record, this raises in the
+ * coroutine that resumed `co`, and the yield stops there.
  */
 static int pass_on(lua_State *L, lua_State *co, lua_KFunction k)
 {
@@ -149,11 +151,11 @@ static int pass_on(lua_State *L, lua_State *co, lua_KFunction k)
     return lua_yieldk(L, 0, (lua_KContext)(intptr_t)co, k);
 }
 
-/* Closes what a coroutine that has failed left open; the error is on L already. */
+/* Closes the to-be-closed variables of a coroutine that has failed.  Its error is on L already. */
 static void close_dead(lua_State *L, lua_State *co)
 {
     if (lua_status(co) == LUA_OK || lua_status(co) == LUA_YIELD)
-        return; /* it was not resumed at all */
+        return; /* the resume was refused, so the coroutine has not failed */
     if (terminate_refusal(isolate_of(L), co))
         return;
     terminate_close(isolate_of(L), L, co);
@@ -175,7 +177,7 @@ static int resume_result(lua_State *L, lua_State *co, int results)
         return pass_on(L, co, resume_k);
     struct ltask *self = execution_task(&isolate_of(L)->execution);
     if (results < 0 && self && task_is_cancelled_here(self->task))
-        close_dead(L, co); /* cancelling closes it, with what it has to close */
+        close_dead(L, co); /* a cancellation runs the `__close` of all coroutines of the task */
     lua_pushboolean(L, results >= 0);
     results = results < 0 ? 1 : results;
     lua_insert(L, -(results + 1));
@@ -199,9 +201,7 @@ static int wrap_k(lua_State *L, int status, lua_KContext context)
     return wrap_result(L, co, resume_again(L, co));
 }
 
-/*
- * As Lua's own: what the coroutine leaves open is closed, and the error says where it was raised.
- */
+/* As in Lua's own wrap, an error closes the coroutine, and the message gets a position. */
 static int wrap_result(lua_State *L, lua_State *co, int results)
 {
     if (results == PASS_ON)
@@ -254,12 +254,12 @@ static int co_yield (lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
     if (execution_is_base(&iso->execution, L))
-        return luaL_error(L, "coroutine.yield in a task's body: there is nobody to yield to; "
+        return luaL_error(L, "coroutine.yield in a task's body: no coroutine has resumed it; "
                              "use async.checkpoint() to let others run, or async.await() to wait");
     if (execution_task(&iso->execution) && scopes_contain(execution_task(&iso->execution), L))
         return luaL_error(
-            L, "coroutine.yield inside async.scope, shield or a time limit: whoever is yielded to might never "
-               "come back, and nothing may be left open");
+            L, "coroutine.yield inside async.scope, shield or a time limit: the block would stay open if nothing "
+               "resumed the coroutine; yield outside of the block");
     return lua_yield(L, lua_gettop(L));
 }
 
@@ -270,8 +270,8 @@ static int co_status(lua_State *L)
 }
 
 /*
- * A script may keep the coroutine of a task or of a host's call that it has seen.  So that
- * coroutine is remembered, and no other task gets it.
+ * A script may keep a reference to the coroutine of a task or of a call from the host.  So that
+ * coroutine is marked as exposed, and is not recycled for another task.
  */
 static int co_running(lua_State *L)
 {
@@ -295,7 +295,7 @@ static int co_isyieldable(lua_State *L)
     lua_State *co = lua_isnone(L, 1) ? L : check_coroutine(L);
     struct orr_isolate *iso = isolate_of(L);
     const struct ltask *self = execution_task(&iso->execution);
-    bool body = self && self->co == co; /* it can wait, but has nobody to yield to */
+    bool body = self && self->co == co; /* it can wait, but no coroutine of a script resumed it */
     lua_pushboolean(L, lua_isyieldable(co) && !body);
     return 1;
 }
@@ -305,7 +305,7 @@ static int co_close(lua_State *L)
     struct orr_isolate *iso = isolate_of(L);
     lua_State *co = check_coroutine(L);
     if (is_tasks(iso, L, co))
-        return luaL_error(L, "this coroutine is a task's, or the host's: close the task, with task:close()");
+        return luaL_error(L, "this coroutine is a task's, or the host's: close the task with task:close()");
     const char *status = status_of(L, co);
     if (strcmp(status, "suspended") != 0 && strcmp(status, "dead") != 0)
         return luaL_error(L, "cannot close a %s coroutine", status);

@@ -1,15 +1,14 @@
 /*
- * Calls from the host run on the host's own stack, as lua_pcall() does.  Around the call the
- * isolate learns that a slice has begun, and which limits hold.  Nothing is allocated, no name is
- * looked up, no clock is read and no system call is made, unless a deadline is so short that it
- * needs one.
+ * Calls from the host run on the host's own Lua stack, like lua_pcall().  Each call begins a slice
+ * and a level with its limits.  A call allocates nothing, looks up no name, reads no clock and
+ * makes no system call, unless its deadline is so short that it needs a timer of its own.
  *
- * A call cannot be suspended, since the host waits for it.  So the limits end a call by raising:
- * the hook raises at every instruction until the call is left, and no pcall or handler in between
- * runs an instruction (limits/preempt.h).
+ * A call cannot be suspended, because the host waits for it.  So the limits end a call with errors:
+ * the hook raises at every instruction until the call is left, and no pcall or message handler in
+ * between runs an instruction (limits/terminate.h).
  *
- * Where instructions are counted, a call has a coroutine of its own: its hook counts, and the
- * host's own stack may have another hook.
+ * In the mode ORR_LUA_COUNT a call runs on its own coroutine, with the counting hook.  The host's
+ * stack may have a different hook.
  */
 #include "lua/host/call.h"
 
@@ -29,11 +28,11 @@
 struct call {
     struct orr_isolate *iso;
     uint64_t limit;
-    bool exposed; /* a script has its coroutine */
-    int error;    /* the answer to the host; the value is on the stack */
+    bool exposed; /* a script may hold a reference to the coroutine */
+    int error;    /* the result for the host; the error value is on the stack */
 };
 
-/* The limits have ended a call. */
+/* Counts a call that the limits have ended, and adds a notice. */
 static int timed_out(struct orr_isolate *iso, const struct level *level)
 {
     statistics_count_timeout(&iso->statistics);
@@ -42,8 +41,8 @@ static int timed_out(struct orr_isolate *iso, const struct level *level)
 }
 
 /*
- * Functions of the host that call us again are on the C stack, too, and Lua does not count what
- * they take of it.
+ * The most nested calls.  Functions of the host that make further calls use the C stack, too, and
+ * Lua does not count that.
  */
 enum { CALLS_MAX = 64 };
 
@@ -53,7 +52,7 @@ static int call_here(struct orr_isolate *iso, lua_State *L, int arguments, int r
     int function = lua_gettop(L) - arguments;
     if (execution_calls(&iso->execution) > CALLS_MAX) {
         lua_settop(L, function - 1);
-        lua_pushliteral(L, "C stack overflow"); /* as Lua says, too */
+        lua_pushliteral(L, "C stack overflow"); /* Lua's own text: never allocates */
         return -ESCRIPT;
     }
     bool outermost = slice_begin(iso);
@@ -61,7 +60,7 @@ static int call_here(struct orr_isolate *iso, lua_State *L, int arguments, int r
     execution_begin_nested(&iso->execution);
     int error = lua_pcall(L, arguments, results, 0) == LUA_OK ? 0 : -ESCRIPT;
     execution_end_nested(&iso->execution);
-    if (level.end != LEVEL_GOES_ON) { /* its result does not count */
+    if (level.end != LEVEL_GOES_ON) { /* even if lua_pcall() has succeeded */
         error = timed_out(iso, &level);
         lua_settop(L, function - 1);
         lua_pushliteral(L, TIMEOUT_TEXT);
@@ -74,7 +73,7 @@ static int call_here(struct orr_isolate *iso, lua_State *L, int arguments, int r
 
 /* --- On a coroutine --------------------------------------------------------------------------- */
 
-/* Runs the call that is on a coroutine.  If the limits end it, closes what is left of it. */
+/* Runs the call on its coroutine.  If the call does not return, closes its coroutines. */
 static int run(struct call *call, lua_State *L, lua_State *co, int arguments)
 {
     struct orr_isolate *iso = call->iso;
@@ -102,7 +101,7 @@ static int run(struct call *call, lua_State *L, lua_State *co, int arguments)
     return results;
 }
 
-/* [call] [function] [arguments...] -> results, or an error value. */
+/* [call] [function] [arguments...] -> [results...] or [error] */
 static int call_protected(lua_State *L)
 {
     struct call *call = lua_touserdata(L, 1);

@@ -5,8 +5,8 @@
 #include "lua/isolate.h"
 
 /*
- * As orr_lua_call(), for a script: what the function makes meanwhile belongs to it (task/script.h).
- * L belongs to an isolate.
+ * Does the work of orr_lua_call() on behalf of a script: tasks, timers and handlers that the
+ * function creates belong to that script (task/script.h).  L must belong to an isolate.
  */
 int call_for(uint32_t script, lua_State *L, int arguments, int results, uint64_t deadline_ns);
 

@@ -7,14 +7,14 @@
 #include "lua/sandbox/sandbox.h"
 
 enum {
-    CYCLES = 2,         /* the first may have begun to mark before the roots were gone */
-    SMALL = 1 << 20,    /* lua_close() frees so many bytes in less than a millisecond */
-    STEPS_PER_LOOK = 4, /* steps of the collector between two looks at the clock */
+    CYCLES = 2,         /* the first may have begun to mark before the roots were cleared */
+    SMALL = 1 << 20,    /* bytes that lua_close() frees in less than a millisecond */
+    STEPS_PER_LOOK = 4, /* steps of the collector between two reads of the clock */
 };
 
 /*
- * Clears what our modules keep in the registry.  C modules of others may keep things there, too,
- * and need them to the end: a sandbox has none.
+ * Clears the registry entries of Orrery's modules, whose keys are light userdata.  Only for
+ * sandboxes: elsewhere C modules may have such entries, and need them until the state closes.
  */
 static void clear_ours(lua_State *L)
 {
@@ -29,10 +29,7 @@ static void clear_ours(lua_State *L)
     }
 }
 
-/*
- * Clears the globals, the modules and the handlers of events: scripts can keep values in nothing
- * else.
- */
+/* Clears all places where scripts can keep values: globals, modules and event handlers. */
 static int clear_roots(lua_State *L)
 {
     if (isolate_is_sandboxed(isolate_find(L)))
@@ -44,7 +41,7 @@ static int clear_roots(lua_State *L)
     lua_pushnil(L);
     lua_setfield(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
     events_forget(L);
-    lua_gc(L, LUA_GCINC, 200, 16, 10); /* about a thousand objects a step */
+    lua_gc(L, LUA_GCINC, 200, 16, 10); /* about a thousand objects per step */
     return 0;
 }
 
@@ -62,7 +59,7 @@ static bool begin(struct orr_isolate *iso, struct discard *self)
     return false;
 }
 
-/* Frees memory whose release was deferred, until a time.  True if none is left. */
+/* Frees blocks whose release was deferred, until the time `until`.  True if none is left. */
 static bool free_late(struct orr_isolate *iso, uint64_t until)
 {
     while (late_free_one(&iso->late_free, &iso->alloc))

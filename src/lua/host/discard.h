@@ -1,9 +1,9 @@
 /*
- * Freeing a state in several turns.
+ * Freeing a Lua state in several turns.
  *
- * lua_close() is one long call: 20 ms for 54 MB of small tables.  So everything that scripts have
- * made is released first, and collected in short steps.  Not where scripts have finalizers: a
- * finalizer may use all that it knows.
+ * lua_close() is one long call: 20 ms for 54 MB of small tables.  So this first drops the
+ * references to all values of scripts, and collects them in short steps.  It skips that if scripts
+ * have finalizers, because a finalizer may use any value that it can reach.
  *
  * The isolate's worker's thread.
  */
@@ -21,7 +21,8 @@ struct discard {
 };
 
 /*
- * Goes on until a time.  True when little is left for lua_close().  The isolate runs no more Lua.
+ * Frees memory until the time `until`.  True when little is left for lua_close().  After the first
+ * call the isolate must not run Lua any more.
  */
 bool discard_step(struct orr_isolate *iso, struct discard *self, uint64_t until);
 

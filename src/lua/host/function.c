@@ -1,7 +1,7 @@
 /*
- * Functions found by their paths among the globals: functions of scripts that the host calls with
- * values, and functions of the host that scripts call.  Paths are followed without metamethods, so
- * no script runs while one is followed.
+ * Functions by path, such as `game.on_tick`, from the table of globals.  The host calls functions
+ * of scripts with values, and sets functions that scripts call.  Path lookup uses no metamethods,
+ * so it runs no code of scripts.
  */
 #include "lua/host/call.h"
 #include "lua/host/value.h"
@@ -33,8 +33,8 @@ static bool is_path(const char *path)
 
 struct calling {
     struct orr_isolate *iso;
-    const char *path;              /* the function to call, unless */
-    struct orr_function *function; /* it is this one */
+    const char *path;              /* of the function to call, if `function` is NULL */
+    struct orr_function *function; /* the function to call, or NULL */
     const struct orr_value *arguments;
     size_t count;
     int error;
@@ -86,13 +86,16 @@ static int run(lua_State *L, struct calling *calling, uint64_t deadline_ns)
     return call_for(script, L, (int)calling->count, LUA_MULTRET, deadline_ns);
 }
 
-/* Whether a call that has failed leaves an error message. */
+/* Whether a call that failed with `error` leaves an error message on the stack. */
 static bool says_why(int error)
 {
     return error == -ESCRIPT || error == -ETIME || error == -ENOMEM;
 }
 
-/* Calls a function; the isolate is visited.  `*room` is the size of `results`, then their count. */
+/*
+ * Calls a function, inside isolate_visit().  `*room` is the capacity of `results`; on return it is
+ * the number of results.
+ */
 static int call(lua_State *L, struct calling *calling, struct orr_value *results, size_t *room, uint64_t deadline_ns)
 {
     int top = lua_gettop(L);
@@ -105,7 +108,7 @@ static int call(lua_State *L, struct calling *calling, struct orr_value *results
     return error ? error : lost;
 }
 
-/* Makes the results nil and their count 0.  Returns how many there is room for. */
+/* Sets all results to nil and their count to 0.  Returns the capacity of `results`. */
 static size_t clear_results(struct orr_value *results, size_t *result_count)
 {
     size_t room = results && result_count ? *result_count : 0;
@@ -152,7 +155,7 @@ int orr_function_call(struct orr_function *function, const struct orr_value *arg
     return error;
 }
 
-/* --- Called by scripts ------------------------------------------------------------------------ */
+/* --- Functions that scripts call -------------------------------------------------------------- */
 
 enum { FEW_ARGUMENTS = 8 };
 
@@ -172,7 +175,7 @@ int orr_call_fail(struct orr_call *call, int error, const char *format, ...)
     return error;
 }
 
-/* [isolate] [call] -> [results...], or the error */
+/* [isolate] [call] -> [results...].  Raises if a value cannot be pushed. */
 static int push_results(lua_State *L)
 {
     struct orr_isolate *iso = lua_touserdata(L, 1);
@@ -180,11 +183,11 @@ static int push_results(lua_State *L)
     lua_settop(L, 0);
     int error = value_push_all(iso, L, call->results, call->result_count);
     if (error)
-        return luaL_error(L, "it returned a value that Lua cannot have: %s", strerror(-error));
+        return luaL_error(L, "it returned a value that cannot be converted to Lua: %s", strerror(-error));
     return lua_gettop(L);
 }
 
-/* Pushes the results of the host's function; or sets the message of the call. */
+/* Pushes the results of the host's function.  On an error, sets the message of the call. */
 static int answer(struct orr_isolate *iso, lua_State *L, struct orr_call *call)
 {
     if (call->result_count > ORR_CALL_RESULTS)
@@ -199,7 +202,7 @@ static int answer(struct orr_isolate *iso, lua_State *L, struct orr_call *call)
     return orr_call_fail(call, -EINVAL, "%s", lua_tostring(L, -1));
 }
 
-/* Calls the host's function.  Nothing in here raises, so nothing leaks. */
+/* Calls the host's function.  Never raises, so that the arguments are always freed. */
 static int invoke(struct orr_isolate *iso, lua_State *L, const struct host_function *function, struct orr_call *call)
 {
     struct orr_value few[FEW_ARGUMENTS];
@@ -259,7 +262,10 @@ static void push_host_function(lua_State *L, const struct setting *setting)
     lua_pushcclosure(L, call_host, 2);
 }
 
-/* Enters the table at a key, made if missing: [table] [key] -> [table].  False for other values. */
+/*
+ * [table] [key] -> [table at the key], which is created if it is missing.  False if the value at
+ * the key is not a table.
+ */
 static bool enter_table(lua_State *L)
 {
     lua_pushvalue(L, -1);
@@ -276,7 +282,7 @@ static bool enter_table(lua_State *L)
     return type == LUA_TNIL || type == LUA_TTABLE;
 }
 
-/* [setting] */
+/* [setting]: sets the host's function at its path. */
 static int set_protected(lua_State *L)
 {
     struct setting *setting = lua_touserdata(L, 1);

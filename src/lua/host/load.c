@@ -1,4 +1,4 @@
-/* orr_lua_load() and orr_lua_register(): a host gives an isolate source text and modules. */
+/* orr_lua_load() and orr_lua_register(): the host loads source text, and registers modules. */
 #include "lua/isolate/roots.h"
 #include "lua/limits/level.h"
 #include "lua/limits/slice.h"
@@ -23,7 +23,7 @@ static const char *push_name(lua_State *L, const struct orr_lua_source *source)
     return lua_pushfstring(L, *name == '@' || *name == '=' ? "%s" : "@%s", name);
 }
 
-/* [request] -> [function, or the message] */
+/* [request] -> [function] or [error message] or nothing, as `request->error` says. */
 static int load_requested(lua_State *L)
 {
     struct request *request = lua_touserdata(L, 1);
@@ -53,7 +53,7 @@ static int load_requested(lua_State *L)
     return !request->error || request->error == -EPROTO;
 }
 
-/* [function] [argument]: compiling has the deadline of a script. */
+/* [function] [argument]: calls the function, under the deadline of a script. */
 static int pcall_watched(struct orr_isolate *iso, lua_State *L)
 {
     if (iso->limits.mode != ORR_LUA_SIGNAL) /* the parser runs no instructions */
@@ -97,7 +97,7 @@ int orr_lua_load(lua_State *L, const struct orr_lua_source *source)
 
 /* --- Registering ------------------------------------------------------------------------------ */
 
-/* [value] [name] */
+/* [value] [name]: registers the value as a module. */
 static int register_protected(lua_State *L)
 {
     const char *name = lua_touserdata(L, 2);

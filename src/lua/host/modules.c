@@ -34,7 +34,7 @@
 #include "lua/worker/library.h"
 #include "lua/worker/module.h"
 
-/* What lua/async.lua adds to the module `async` and to classes: [orrery] -> [orrery]. */
+/* Runs lua/async.lua, which extends the module `async` and some classes: [orrery] -> [orrery]. */
 static void run_async(lua_State *L)
 {
     static const char *const classes[] = { LTASK_CLASS, SEMAPHORE_CLASS, MUTEX_CLASS, FUTURE_CLASS };
@@ -46,7 +46,7 @@ static void run_async(lua_State *L)
     lua_call(L, 1 + CLASSES, 0);
 }
 
-/* The module `async`, except for what is written in Lua: [orrery] -> [orrery]. */
+/* Creates the part of the module `async` that is written in C: [orrery] -> [orrery]. */
 static void open_async(struct orr_isolate *iso, lua_State *L)
 {
     lua_newtable(L);
@@ -61,7 +61,7 @@ static void open_async(struct orr_isolate *iso, lua_State *L)
     task_methods_open(iso, L);
 }
 
-/* Replaces functions of Lua's own libraries. */
+/* Replaces functions of Lua's standard libraries. */
 static void replace_own(struct orr_isolate *iso, lua_State *L)
 {
     coroutine_open(iso, L);
@@ -82,7 +82,7 @@ static int return_module(lua_State *L)
 }
 
 /*
- * Sets a `require` that uses Lua's table `package`, and finds `orrery`:
+ * Sets a global `require` that uses Lua's table `package`, and preloads `orrery`:
  * [orrery] [function that makes a `require`] -> [orrery].
  */
 static void use_package(lua_State *L)
@@ -138,7 +138,7 @@ void modules_open(struct orr_isolate *iso, lua_State *L)
     }
     open_require(iso, L);
     api_modules_withhold(L, settings->modules);
-    /* An isolate with modules beyond those of jobs is not used again, so it need not be frozen. */
+    /* An isolate with more modules than jobs get is not reused, so it need not be frozen. */
     if (settings->for_jobs && !api_modules_beyond_jobs(settings->modules))
         library_freeze(L);
     lua_pop(L, 1);

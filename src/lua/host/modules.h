@@ -6,9 +6,7 @@
 
 struct orr_isolate;
 
-/*
- * Makes the module `orrery`, and its global name if the isolate's settings give it one.  May raise.
- */
+/* Creates the module `orrery`, and its global if the isolate's settings name one.  May raise. */
 void modules_open(struct orr_isolate *iso, lua_State *L);
 
 #endif

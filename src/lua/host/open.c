@@ -23,13 +23,14 @@
 #include <errno.h>
 #include <string.h>
 
-/* --- Life ------------------------------------------------------------------------------------- */
+/* --- Opening ---------------------------------------------------------------------------------- */
 
+/* A userdata in the registry, whose finalizer runs when the state closes. */
 struct guard {
     struct orr_isolate *iso;
 };
 
-/* Lua closes the state. */
+/* Closes the isolate, because Lua closes the state. */
 static int guard_gc(lua_State *L)
 {
     struct guard *guard = lua_touserdata(L, 1);
@@ -38,13 +39,13 @@ static int guard_gc(lua_State *L)
     if (!iso)
         return 0;
     isolate_forget_found();
-    if (!iso->closing && !isolate_visit(iso)) { /* the host closes it under its tasks */
+    if (!iso->closing && !isolate_visit(iso)) { /* the host called lua_close(); tasks may be left */
         iso->closing = true;
         shutdown_begin(shutdown_of_all(&iso->shutdowns), iso, EVERY_SCRIPT, worker_grace_ns(iso->worker));
         shutdown_drop(shutdown_of_all(&iso->shutdowns));
         shutdown_end(shutdown_of_all(&iso->shutdowns));
         unhandled_report_all(iso);
-        task_set_forget_errors(iso); /* they are values of the state */
+        task_set_forget_errors(iso); /* the errors are values of the state */
         worker_close_share(iso->worker, &iso->share);
         isolate_leave(iso);
     }
@@ -53,7 +54,7 @@ static int guard_gc(lua_State *L)
     return 0;
 }
 
-/* The isolate lives as long as the state, whose functions refer to it. */
+/* Gives the state a reference to the isolate, because functions in the state use the isolate. */
 static void bind_life(struct orr_isolate *iso, lua_State *L)
 {
     struct guard *guard = lua_newuserdatauv(L, sizeof *guard, 0);
@@ -67,7 +68,10 @@ static void bind_life(struct orr_isolate *iso, lua_State *L)
     isolate_ref(iso);
 }
 
-/* Keeps texts that are needed without memory: Lua pushes some of them where nothing protects it. */
+/*
+ * Interns texts for the life of the state, so that pushing them never allocates.  Lua pushes some
+ * of them outside of protected mode.
+ */
 static void keep_texts(lua_State *L)
 {
     static const char *const texts[] = { "error in error handling", "C stack overflow", CANCELLATION_TEXT, TIMEOUT_TEXT,
@@ -78,7 +82,7 @@ static void keep_texts(lua_State *L)
     }
 }
 
-/* [isolate]: the part of opening that may raise. */
+/* [isolate]: does the part of opening that may raise. */
 static int open_protected(lua_State *L)
 {
     struct orr_isolate *iso = lua_touserdata(L, 1);
@@ -114,7 +118,7 @@ static int isolate_init(struct orr_isolate *iso, struct orr_runtime *rt, lua_Sta
     lua_pushlightuserdata(L, iso);
     if (lua_pcall(L, 1, 0, 0) == LUA_OK)
         return 0;
-    log_line(&rt->log, ORR_LOG_ERROR, "no isolate: %s", lua_tostring(L, -1));
+    log_line(&rt->log, ORR_LOG_ERROR, "cannot open an isolate: %s", lua_tostring(L, -1));
     lua_pop(L, 1);
     isolate_unpublish(L);
     worker_close_share(iso->worker, &iso->share);
@@ -125,7 +129,7 @@ static int isolate_init(struct orr_isolate *iso, struct orr_runtime *rt, lua_Sta
 static int isolate_new(struct orr_runtime *rt, struct settings *settings, lua_State **out);
 static void isolate_free(struct orr_isolate *iso);
 
-/* An isolate whose limits are in place, before it has a state; NULL for lack of memory. */
+/* Creates an isolate with its limits, but without a Lua state; NULL if memory runs out. */
 static struct orr_isolate *isolate_begin(struct orr_runtime *rt, struct settings *settings)
 {
     struct orr_isolate *iso = isolate_alloc(rt, settings);
@@ -153,7 +157,7 @@ int orr_lua_open(struct orr_runtime *rt, lua_State *L, const struct orr_lua_opti
     if (!iso)
         return -ENOMEM;
     error = isolate_init(iso, rt, L);
-    isolate_unref(iso); /* the state has a reference, if it was opened */
+    isolate_unref(iso); /* on success, the state holds a reference */
     return error;
 }
 
@@ -211,10 +215,13 @@ int orr_lua_new(struct orr_runtime *rt, const struct orr_lua_options *options, l
 
 /* --- Closing ---------------------------------------------------------------------------------- */
 
-/* No task is left.  Functions of the API that a state of the host keeps find the isolate closed. */
+/*
+ * Ends an isolate that has no task left, and frees the state if Orrery has created it.  API
+ * functions in a state that the host has created find the isolate closed.
+ */
 static void dispose(struct orr_isolate *iso)
 {
-    unhandled_report_all(iso); /* while the state exists: their errors are in it */
+    unhandled_report_all(iso); /* while the state exists, because the errors are in it */
     task_set_forget_errors(iso);
     isolate_forget_found();
     worker_close_share(iso->worker, &iso->share);
@@ -230,7 +237,7 @@ static void dispose(struct orr_isolate *iso)
     charge_end_slice(iso);
     if (iso->on_closed.call)
         iso->on_closed.call(iso->on_closed.data);
-    isolate_unref(iso); /* after the state: it was freed on the isolate's account */
+    isolate_unref(iso); /* after lua_close(), which uses the isolate's account */
 }
 
 static void begin_closing(struct orr_isolate *iso);
@@ -241,14 +248,14 @@ static void isolate_free(struct orr_isolate *iso)
     dispose(iso);
 }
 
-/* Closes an isolate that was closed from inside one of its own tasks, when that has unwound. */
+/* The task of isolate_close_soon(): shuts the isolate down in several turns, then frees it. */
 static enum orr_poll close_poll(struct orr_task *task, void *data)
 {
     struct orr_isolate *iso = data;
     if (!shutdown_poll(shutdown_of_all(&iso->shutdowns), task))
         return ORR_PENDING;
     if (iso->owned && !task_is_cancelled_here(task)) {
-        unhandled_report_all(iso); /* while the state exists: their errors are in it */
+        unhandled_report_all(iso); /* while the state exists, because the errors are in it */
         if (!discard_step(iso, &iso->discard, shutdown_stretch(iso->worker)))
             return orr_task_yield(task);
     }
@@ -288,7 +295,7 @@ int orr_lua_close(lua_State *L)
     if (error)
         return error;
     begin_closing(iso);
-    shutdown_now(shutdown_of_all(&iso->shutdowns)); /* the worker goes on turning meanwhile */
+    shutdown_now(shutdown_of_all(&iso->shutdowns)); /* runs turns of the worker meanwhile */
     dispose(iso);
     if (!entered)
         orr_runtime_leave(rt);

@@ -1,11 +1,11 @@
 /*
- * Scripts that come and go.  Everything that a script makes belongs to it: tasks, timers, handlers,
- * scheduled callbacks, and what those make in turn.  Each carries the script's number.  When the
- * script is unloaded, they end: tasks are cancelled and may clean up, the rest is removed.
+ * Scripts that the host loads and unloads.  A script owns all tasks, timers, handlers and scheduled
+ * callbacks that it creates, and those that they create in turn.  Each of them carries the script's
+ * number.  Unloading the script cancels its tasks, which may clean up, and removes the rest.
  *
- * By default a script has an isolate to itself, and unloading closes the isolate with everything in
- * it.  Scripts that share an isolate leave nothing behind that runs, but values of theirs that
- * others hold live on.
+ * By default a script has its own isolate, and unloading closes the isolate.  When a script that
+ * shares an isolate is unloaded, none of its code keeps running, but its values live on while other
+ * scripts refer to them.
  */
 #include "lua/task/script.h"
 #include "lua/api/registrations.h"
@@ -20,24 +20,24 @@
 struct orr_script {
     struct orr_runtime *rt;
     struct alloc alloc;
-    struct orr_script_options options; /* its texts are copies */
-    struct orr_isolate *iso;           /* NULL while it is not loaded */
+    struct orr_script_options options; /* with copies of the host's texts */
+    struct orr_isolate *iso;           /* NULL while the script is not loaded */
     uint32_t number;                   /* in its isolate */
-    bool again;                        /* it is loaded again when it has ended */
-    bool ending;                       /* it is being unloaded */
-    bool failing;                      /* its body has failed, and all else of it is being ended */
-    bool unload;                       /* it is unloaded when that is done */
-    bool begun;                        /* its shutdown has begun */
-    int reload_error;                  /* why it could not be loaded again */
+    bool again;                        /* reload the script when it has ended */
+    bool ending;                       /* the script is being unloaded */
+    bool failing;                      /* the body has failed, and the `ender` task is alive */
+    bool unload;                       /* unload the script when the `ender` task is done */
+    bool begun;                        /* the shutdown has begun */
+    int reload_error;                  /* why the last reload failed; 0 if it did not */
     struct body_watch body;            /* used if a failure of the body ends the script */
-    struct orr_waker ender;            /* the task that ends the rest when the body has failed */
-    struct orr_wait patience;          /* of that task, until the body is over */
-    struct shutdown shutdown;          /* of a script whose isolate goes on */
+    struct orr_waker ender;            /* the task that ends the script after its body failed */
+    struct orr_wait patience;          /* the wait of the `ender` task until the body is over */
+    struct shutdown shutdown;          /* of a script in an isolate that stays open */
 };
 
-/* --- What is taken away ----------------------------------------------------------------------- */
+/* --- Shutdown in an isolate that stays open --------------------------------------------------- */
 
-/* Begins to end everything of a script, in an isolate that goes on. */
+/* Removes the registrations of a script, and begins to shut down its tasks. */
 static void begin_to_end(struct orr_script *script)
 {
     registrations_remove(script->iso, script->number);
@@ -46,8 +46,8 @@ static void begin_to_end(struct orr_script *script)
 }
 
 /*
- * Nothing of the script runs any more.  If its shutdown is over already, the host has closed the
- * shared isolate.
+ * Ends the shutdown, when no code of the script runs any more.  If the shutdown has been ended
+ * already, the host has closed the shared isolate.
  */
 static void finish_ending(struct orr_script *script)
 {
@@ -56,7 +56,7 @@ static void finish_ending(struct orr_script *script)
         script->iso = NULL;
         return;
     }
-    registrations_remove(script->iso, script->number); /* those that its cleanup has made */
+    registrations_remove(script->iso, script->number); /* made by the script's cleanup code */
     shutdown_end(&script->shutdown);
 }
 
@@ -84,7 +84,7 @@ static enum orr_poll end_failed_poll(struct orr_task *task, void *data)
     return ORR_DONE;
 }
 
-/* Called in the middle of a slice of the body: a task ends the rest later. */
+/* Starts the `ender` task.  It cannot end the script here, in the middle of the body's slice. */
 static void body_fails(void *data)
 {
     struct orr_script *script = data;
@@ -110,8 +110,8 @@ static void body_failed(void *data)
 }
 
 /*
- * The script is being unloaded, or its isolate closed: that ends everything.  -EBUSY inside the
- * ending task.
+ * Drops the `ender` task, because the script is being unloaded, or its isolate closed, which ends
+ * the script anyway.  -EBUSY if called inside that task.
  */
 static int forget_failure(struct orr_script *script)
 {
@@ -135,7 +135,7 @@ static void say(const struct orr_script *script, const char *what, int error)
     log_line(&script->rt->log, ORR_LOG_ERROR, "%s: %s: %s", name, what, strerror(-error));
 }
 
-/* Compiles and starts the script in a state that is ready. */
+/* Compiles the script and starts its body. */
 static int start(struct orr_script *script, lua_State *L)
 {
     const struct orr_lua_source *source = &script->options.source;
@@ -215,9 +215,7 @@ static void script_free(struct orr_script *script)
     alloc_free(&alloc, script, sizeof *script);
 }
 
-/*
- * Copies the texts: the script may be loaded again, and the host may have changed its own by then.
- */
+/* Copies the host's texts, because a reload needs them.  False if memory runs out. */
 static bool keep_source(struct orr_script *script)
 {
     struct orr_lua_source *source = &script->options.source, given = *source;
@@ -255,7 +253,7 @@ struct lua_State *orr_script_state(const struct orr_script *script)
     return script && script->iso ? script->iso->L : NULL;
 }
 
-/* Nothing of the script is left: it is loaded again, or freed. */
+/* Reloads or frees a script that has ended. */
 static void script_ended(struct orr_script *script)
 {
     script->iso = NULL;
@@ -267,10 +265,10 @@ static void script_ended(struct orr_script *script)
     script->again = false;
     script->reload_error = load(script);
     if (script->reload_error)
-        say(script, "cannot be loaded again", script->reload_error);
+        say(script, "cannot reload the script", script->reload_error);
 }
 
-/* The isolate of the script has closed: the script was unloaded, or the host closed the isolate. */
+/* Called when the script's own isolate has closed: by unloading, or by the host. */
 static void script_closed(void *data)
 {
     struct orr_script *script = data;
@@ -281,7 +279,7 @@ static void script_closed(void *data)
         script_ended(script);
 }
 
-/* Unloads a script from inside a poll, in an isolate that goes on. */
+/* The task that unloads a script from a shared isolate, if that was requested inside a poll. */
 static enum orr_poll end_poll(struct orr_task *task, void *data)
 {
     struct orr_script *script = data;
@@ -292,7 +290,7 @@ static enum orr_poll end_poll(struct orr_task *task, void *data)
     return ORR_DONE;
 }
 
-/* Ends a script that shares its isolate. */
+/* Unloads a script that shares its isolate.  -EINPROGRESS if a task does so later. */
 static int end_shared(struct orr_script *script)
 {
     struct orr_isolate *iso = script->iso;
@@ -315,8 +313,8 @@ static int end_shared(struct orr_script *script)
 }
 
 /*
- * Stops the ending of a script whose body has failed.  -EINPROGRESS: that goes on, and then the
- * script ends.
+ * Stops watching the body, and drops the `ender` task.  -EINPROGRESS if called inside that task:
+ * it then unloads the script when it is done.
  */
 static int stop_failing(struct orr_script *script)
 {
@@ -337,7 +335,7 @@ static int end(struct orr_script *script, bool again)
     if (script->ending || script->unload)
         return -EALREADY;
     script->again = again;
-    if (!script->iso) { /* its isolate was closed by the host, or it could not be loaded again */
+    if (!script->iso) { /* the host has closed the isolate, or a reload has failed */
         script_ended(script);
         return 0;
     }

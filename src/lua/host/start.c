@@ -14,7 +14,7 @@
 
 #define HOST_FUTURE "orrery.host_future"
 
-/* An upvalue of the function that scripts call. */
+/* The second upvalue of the function that scripts call. */
 struct host_function {
     orr_lua_start_fn *start;
     orr_lua_push_fn *push;
@@ -24,7 +24,7 @@ struct host_call {
     struct orr_future *future; /* a reference */
 };
 
-/* [call] */
+/* [call]: waits for the future, and pushes its result. */
 static int wait_for_host(lua_State *L, int status, lua_KContext context)
 {
     (void)status;
@@ -58,7 +58,7 @@ static int call_host(lua_State *L)
     lua_insert(L, 1);
     error = orr_future_new(iso->rt, &(struct orr_future_options){ .foreign = true }, &call->future);
     if (error)
-        return luaL_error(L, "no future: %s", strerror(-error));
+        return luaL_error(L, "cannot create a future: %s", strerror(-error));
     error = function->start(L, call->future, 2);
     if (error)
         return luaL_error(L, "%s", strerror(-error));
@@ -93,7 +93,7 @@ int orr_lua_push_async(lua_State *L, orr_lua_start_fn *start, orr_lua_push_fn *p
 
 /* --- Scripts ---------------------------------------------------------------------------------- */
 
-/* [options] [function] [arguments...] -> [handle]; may raise. */
+/* [options] [function] [arguments...] -> [handle].  May raise. */
 static int start_script(lua_State *L)
 {
     struct orr_isolate *iso = isolate_find(L);
@@ -118,7 +118,7 @@ static int start(lua_State *L, int arguments, struct ltask_options *options, str
     lua_pushlightuserdata(L, options);
     lua_rotate(L, -arguments - 3, 2); /* below the function and its arguments */
     if (lua_pcall(L, arguments + 2, 1, 0) != LUA_OK) {
-        log_line(&iso->rt->log, ORR_LOG_ERROR, "no task: %s", lua_tostring(L, -1));
+        log_line(&iso->rt->log, ORR_LOG_ERROR, "cannot start a script: %s", lua_tostring(L, -1));
         lua_pop(L, 1);
         return -ENOMEM;
     }

@@ -1,5 +1,5 @@
 /*
- * Starting scripts from the host, and functions of the host that scripts await.  The isolate's
+ * Scripts that the host starts, and functions of the host that scripts await.  The isolate's
  * worker's thread.
  */
 #ifndef ORR_LUA_HOST_START_H
@@ -8,9 +8,9 @@
 #include "lua/isolate.h"
 
 /*
- * Starts a script that has several steps, as orr_lua_start() starts a function.  The function at
- * the top of the stack, which is taken off, is called for each step: it answers a function and its
- * arguments, which are called then, or nothing when there are no more steps.
+ * Starts a script that consists of several steps, like orr_lua_start().  Pops the function on top
+ * of the stack, and calls it before each step.  It returns the function of the step and its
+ * arguments, or nothing after the last step.
  */
 int script_start_steps(lua_State *L, const char *name, struct orr_task **out);
 

@@ -1,6 +1,4 @@
-/*
- * An isolate's statistics, for the host.  Scripts read theirs in `runtime`: see api/runtime_info.c.
- */
+/* An isolate's statistics, for the host.  Scripts use `runtime`: see api/runtime_info.c. */
 #include "lua/api/events.h"
 #include "lua/api/schedule.h"
 #include "lua/api/script_timers.h"
@@ -8,7 +6,7 @@
 
 #include <errno.h>
 
-/* Of a state that the host has made, Orrery does not count the memory: Lua does. */
+/* Orrery does not count the memory of a state that the host has created, so Lua is asked. */
 static size_t memory_used(const struct orr_isolate *iso)
 {
     if (iso->owned)

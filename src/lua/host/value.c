@@ -35,7 +35,7 @@ static void block_free(const void *content)
 
 /* --- Functions -------------------------------------------------------------------------------- */
 
-/* A new object that does not refer to a function yet; NULL for lack of memory. */
+/* Creates an object that does not refer to a Lua function yet; NULL if memory runs out. */
 static struct orr_function *function_new(struct orr_isolate *iso)
 {
     struct orr_function *function = alloc_new(&iso->alloc, sizeof *function);
@@ -115,7 +115,7 @@ static int size_hint(size_t size)
     return size < INT_MAX ? (int)size : INT_MAX;
 }
 
-/* Pushes a table.  After an error, part of it may be on the stack; the caller removes that. */
+/* Pushes a table.  After an error, parts of it are on the stack, and the caller pops them. */
 static int push_table(struct orr_isolate *iso, lua_State *L, const struct orr_table *table, unsigned depth)
 {
     if ((table->length && !table->items) || (table->count && !table->pairs))
@@ -203,7 +203,7 @@ int value_push_all(struct orr_isolate *iso, lua_State *L, const struct orr_value
 
 struct copying {
     struct orr_isolate *iso;
-    size_t left; /* bytes that the copies may still take */
+    size_t left; /* bytes left for the copies */
     bool borrow;
     size_t count;
     struct orr_value *values;
@@ -213,8 +213,8 @@ struct copying {
 static int copy_value(struct copying *copying, lua_State *L, int index, struct orr_value *out, unsigned depth);
 
 /*
- * Allocates a part of a copy.  The limit counts copies, not originals: a script can put one value
- * into a table many times, and that table into another.
+ * Allocates a part of a copy: `count` elements of `size` bytes.  The limit counts copies, not
+ * originals: a script can put one value into a table many times, and that table into another.
  */
 static int take(struct copying *copying, size_t count, size_t size, void *out)
 {
@@ -228,7 +228,7 @@ static int take(struct copying *copying, size_t count, size_t size, void *out)
     return 0;
 }
 
-/* Reads a value that needs no memory.  The index is absolute, here and below. */
+/* Reads a value without allocating.  From here on, every `index` is absolute. */
 static void look_at(lua_State *L, int index, struct orr_value *out)
 {
     switch (lua_type(L, index)) {
@@ -264,7 +264,7 @@ static int copy_string(struct copying *copying, lua_State *L, int index, struct 
     return 0;
 }
 
-/* `out` gets the new object before anything can raise, so that the caller frees it then. */
+/* Sets `out` before anything can raise, so that the caller can free the object after an error. */
 static int copy_function(struct copying *copying, lua_State *L, int index, struct orr_value *out)
 {
     struct orr_function *function = function_new(copying->iso);
@@ -276,7 +276,7 @@ static int copy_function(struct copying *copying, lua_State *L, int index, struc
     return 0;
 }
 
-/* How many items there are from 1 on.  Lua's own length is not reliable for a table with holes. */
+/* Counts the items from 1 on.  Lua's length operator may count beyond a hole in the table. */
 static size_t count_items(lua_State *L, int index)
 {
     size_t length = 0;
@@ -288,7 +288,7 @@ static size_t count_items(lua_State *L, int index)
     return length;
 }
 
-/* Whether the key at an index is not the index of an item. */
+/* Whether the key at `index` belongs to the pairs, and is not the number of an item. */
 static bool is_of_pair(lua_State *L, int index, size_t items)
 {
     return !lua_isinteger(L, index) || (lua_Unsigned)lua_tointeger(L, index) - 1 >= items;
@@ -373,7 +373,7 @@ static int copy_value(struct copying *copying, lua_State *L, int index, struct o
     return 0;
 }
 
-/* [copying] [values...] */
+/* [copying] [values...]: copies the values. */
 static int copy_protected(lua_State *L)
 {
     struct copying *copying = lua_touserdata(L, 1);
@@ -382,7 +382,7 @@ static int copy_protected(lua_State *L)
     return 0;
 }
 
-/* Whether a value can be read without memory, and so without protection. */
+/* Whether a value can be read without allocating, and so without protected mode. */
 static bool is_simple(lua_State *L, int index, bool borrow)
 {
     int type = lua_type(L, index);
@@ -422,7 +422,7 @@ int value_copy_all(struct orr_isolate *iso, lua_State *L, int first, size_t coun
     return copying.error;
 }
 
-/* --- Functions of the host -------------------------------------------------------------------- */
+/* --- The host's API --------------------------------------------------------------------------- */
 
 struct orr_isolate *value_visit(lua_State *L, int *error)
 {
@@ -444,7 +444,7 @@ static int push_protected(lua_State *L)
     return !pushing->error;
 }
 
-/* Pushes one value; or pushes nothing and returns a negative errno.  Never raises. */
+/* Pushes one value.  On an error, pushes nothing and returns a negative errno.  Never raises. */
 static int push(struct orr_isolate *iso, lua_State *L, const struct orr_value *value)
 {
     struct pushing pushing = { .iso = iso, .value = value };

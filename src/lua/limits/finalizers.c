@@ -10,9 +10,9 @@
 
 static const char noted_key; /* in the registry: metatables with a finalizer, as weak keys */
 
-/* --- Noting ----------------------------------------------------------------------------------- */
+/* --- Recording metatables --------------------------------------------------------------------- */
 
-/* Pushes the finalizer of the table at an index. */
+/* Pushes the `__gc` field of the table at `index`, and returns its type. */
 static int push_finalizer(lua_State *L, int index)
 {
     index = lua_absindex(L, index);
@@ -20,7 +20,7 @@ static int push_finalizer(lua_State *L, int index)
     return lua_rawget(L, index);
 }
 
-/* The metatable at 2. */
+/* Records the metatable at index 2, if it has a finalizer. */
 static void note(lua_State *L)
 {
     bool finalizes = lua_istable(L, 2) && push_finalizer(L, 2) != LUA_TNIL;
@@ -40,7 +40,7 @@ static void check_metatable(lua_State *L)
     luaL_argexpected(L, type == LUA_TNIL || type == LUA_TTABLE, 2, "nil or table");
 }
 
-/* As Lua's own.  Without upvalues: worker/library.c calls it as a C function. */
+/* setmetatable.  It has no upvalues, because worker/library.c calls it as a C function. */
 static int set_metatable(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TTABLE);
@@ -52,7 +52,7 @@ static int set_metatable(lua_State *L)
     return 1;
 }
 
-/* As debug.setmetatable. */
+/* debug.setmetatable. */
 static int set_any_metatable(lua_State *L)
 {
     check_metatable(L);
@@ -74,11 +74,11 @@ void finalizers_open(lua_State *L)
     lua_pop(L, 1);
 }
 
-/* --- Bounding --------------------------------------------------------------------------------- */
+/* --- Limiting their time ---------------------------------------------------------------------- */
 
 /*
- * Runs what is on the coroutine: [finalizer] [object].  Answers whether it has raised an error,
- * which is on top then.
+ * Calls the finalizer on the stack of `co`: [finalizer] [object].  Returns whether it raised an
+ * error; the error is then on top of `co`.  False if the finalizer was ended or has yielded.
  */
 static bool run(struct orr_isolate *iso, lua_State *L, lua_State *co, uint64_t limit)
 {
@@ -96,7 +96,7 @@ static bool run(struct orr_isolate *iso, lua_State *L, lua_State *co, uint64_t l
     return !ended && status != LUA_OK;
 }
 
-/* The finalizer that takes the place of a script's, which is upvalue 2. */
+/* The wrapper around a script's finalizer, which is upvalue 2. */
 static int finalize(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
@@ -112,10 +112,13 @@ static int finalize(lua_State *L)
     if (!run(iso, L, co, left < longest ? left : longest))
         return 0;
     lua_xmove(co, L, 1);
-    return lua_error(L); /* which Lua makes a warning */
+    return lua_error(L); /* Lua turns it into a warning */
 }
 
-/* Whether the metatable at the top is that of a C library's userdata. */
+/*
+ * Whether the metatable on top is a C library's: it is registered under its `__name`, and its
+ * finalizer is a C function.  Leaves values on the stack.
+ */
 static bool is_of_c(lua_State *L)
 {
     lua_pushliteral(L, "__name");
@@ -125,7 +128,7 @@ static bool is_of_c(lua_State *L)
     return is;
 }
 
-/* The metatable at the top. */
+/* Wraps the finalizer of the metatable on top, or removes it if `keep` is false. */
 static void bound_one(lua_State *L, struct orr_isolate *iso, bool keep)
 {
     lua_pushliteral(L, "__gc");
@@ -140,12 +143,12 @@ static void bound_one(lua_State *L, struct orr_isolate *iso, bool keep)
         lua_pop(L, 2);
         lua_pushnil(L);
     }
-    lua_rawset(L, -3); /* in the place of what is there: never allocates */
+    lua_rawset(L, -3); /* the key exists: never allocates */
 }
 
 /*
- * [whether to keep them]: those that were noted, and those that scripts have put into metatables of
- * C libraries.
+ * [keep]: wraps, or removes, the finalizers in recorded metatables, and those that scripts have put
+ * into metatables of C libraries.
  */
 static int bound_all(lua_State *L)
 {
@@ -172,7 +175,7 @@ static int bound_all(lua_State *L)
     return 0;
 }
 
-/* Whether there are any that were noted.  Never allocates. */
+/* Pushes whether any metatable is recorded.  Never allocates. */
 static int count_noted(lua_State *L)
 {
     lua_rawgetp(L, LUA_REGISTRYINDEX, &noted_key);

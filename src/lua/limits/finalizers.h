@@ -1,12 +1,13 @@
 /*
- * Finalizers of scripts.  Untrusted scripts have none.  Trusted scripts have them, and Lua calls
- * them with hooks turned off: nothing interrupts a finalizer.  lua_close() calls all that are left,
- * however long that takes.
+ * Finalizers of scripts.  Only trusted scripts can have finalizers.  Lua calls finalizers with
+ * hooks turned off, so nothing can interrupt a finalizer.  lua_close() calls all remaining
+ * finalizers, however long they take.
  *
- * So `setmetatable` notes every metatable that has a `__gc`.  When the isolate is being closed,
- * each noted metatable gets a finalizer of ours in place of its own.  Ours calls the script's on a
- * coroutine of its own, where hooks are on, for half of the grace period at most, and not at all
- * when the grace period is over.  Finalizers that C code has given a metatable are left alone.
+ * So `setmetatable` records every metatable that has a `__gc`.  When the isolate closes, each
+ * recorded metatable gets a wrapper in place of its finalizer.  The wrapper calls the script's
+ * finalizer on a new coroutine, where hooks are on, for at most half of the grace period.  After
+ * the grace period it does not call the finalizer at all.  Finalizers that C libraries have set
+ * stay as they are.
  *
  * The isolate's worker's thread.
  */
@@ -15,16 +16,16 @@
 
 #include "lua/isolate.h"
 
-/* Puts our setmetatable in the place of Lua's own.  May raise. */
+/* Replaces setmetatable and debug.setmetatable with versions that record.  May raise. */
 void finalizers_open(lua_State *L);
 
 /*
- * The isolate is being closed: from now on finalizers are bounded.  Without memory for that, they
- * are not called.
+ * Limits the time of finalizers, because the isolate closes.  If there is not enough memory for the
+ * wrappers, the finalizers are removed instead.
  */
 void finalizers_bound(struct orr_isolate *iso);
 
-/* Whether scripts have any. */
+/* Whether scripts have set finalizers.  True if that cannot be found out. */
 bool finalizers_any(struct orr_isolate *iso);
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * Grace periods: whose Lua may still run, and for how long.
+ * Grace periods: which scripts may still run Lua, and for how long.
  *
- * When an isolate, a script in it or the whole runtime ends, a grace period begins.  Meanwhile what
- * was running may clean up, and nothing else of theirs begins.  Past the period none of their Lua
- * runs.  The process of ending them is in task/shutdown.h, which owns the structs.
+ * When an isolate, a script in it or the whole runtime shuts down, a grace period begins.  During
+ * the period, running tasks and calls may clean up, and nothing new starts.  After the period none
+ * of their Lua runs.  task/shutdown.h does the shutdown, and owns the structs.
  *
  * The isolate's worker's thread.
  */
@@ -24,34 +24,31 @@ struct grace_period {
 };
 
 struct grace_periods {
-    struct grace_period *first; /* those that have begun */
+    struct grace_period *first; /* the periods that have begun, newest first */
 };
 
-/* From now on a script, or every script, may only clean up, for so many nanoseconds. */
+/* From now on a script, or EVERY_SCRIPT, may only clean up, for `ns` nanoseconds. */
 void grace_period_begin(struct orr_isolate *iso, struct grace_period *self, uint32_t script, uint64_t ns);
 
-/* Takes back grace_period_begin(). */
+/* Removes a grace period that has begun. */
 void grace_period_end(struct orr_isolate *iso, struct grace_period *self);
 
-/* Whether a script may begin nothing any more that is not part of its cleanup. */
+/* Whether a script may only clean up, and start nothing else. */
 bool grace_period_refuses(const struct orr_isolate *iso, uint32_t script);
 
-/*
- * How much longer the Lua of a script may run, in nanoseconds; ORR_NEVER where nothing is being
- * ended.
- */
+/* How much longer a script's Lua may run, in nanoseconds; ORR_NEVER if no grace period applies. */
 uint64_t grace_period_left(const struct orr_isolate *iso, uint32_t script);
 
-/* Whether the Lua of a script may not run any more. */
+/* Whether the grace period of a script is over: its Lua must not run any more. */
 bool grace_period_is_over(const struct orr_isolate *iso, uint32_t script);
 
-/* The one that began last; NULL for none. */
+/* The grace period that began last; NULL for none. */
 static inline struct grace_period *grace_period_first(const struct grace_periods *all)
 {
     return all->first;
 }
 
-/* Whether any has begun. */
+/* Whether any grace period has begun. */
 static inline bool grace_period_any(const struct grace_periods *all)
 {
     return all->first;

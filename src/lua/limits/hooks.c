@@ -10,18 +10,18 @@
 
 static const char hooks_key; /* in the registry: the hook of each coroutine that has one */
 
-/* A full userdata, whose user value is the script's function. */
+/* A full userdata.  Its user value is the script's function. */
 struct script_hook {
     int mask;          /* as the script has given it */
-    int count;         /* the same; 0 for none */
-    int left;          /* instructions until the script is told of a count */
-    int looks_left;    /* lines until the next look, where Lua cannot be suspended */
-    int skips;         /* of moments at which it is not to be suspended */
-    int late;          /* calls and returns since a look was asked for */
-    bool at_beginning; /* no instruction of the function that runs has been executed */
+    int count;         /* as the script has given it; 0 for none */
+    int left;          /* instructions until the script's next count event */
+    int looks_left;    /* lines until the next check, after Lua could not be suspended */
+    int skips;         /* unsafe yield points skipped so far */
+    int late;          /* events since the last count event while the interrupt is requested */
+    bool at_beginning; /* the running function has not executed an instruction yet */
 };
 
-/* How many instructions Lua is to count next. */
+/* The number of instructions until the next count event. */
 static int next_piece(const struct orr_isolate *iso, const struct script_hook *hook)
 {
     if (iso->limits.mode != ORR_LUA_SIGNAL)
@@ -30,8 +30,8 @@ static int next_piece(const struct orr_isolate *iso, const struct script_hook *h
 }
 
 /*
- * Pushes the hook of the coroutine whose value is at the top, which is taken off; NULL, and nil, if
- * it has none.  Never allocates.
+ * Replaces the coroutine on top of the stack with its struct script_hook, which is also returned.
+ * Pushes nil and returns NULL if it has none.  Never allocates.
  */
 static struct script_hook *push_hook(lua_State *L)
 {
@@ -44,7 +44,7 @@ static struct script_hook *push_hook(lua_State *L)
 
 /* --- The hook --------------------------------------------------------------------------------- */
 
-/* Calls the script's function.  [hook] */
+/* [hook]: calls the script's function. */
 static void tell(lua_State *L, const lua_Debug *event)
 {
     static const char *const names[] = { "call", "return", "line", "count", "tail call" };
@@ -57,7 +57,7 @@ static void tell(lua_State *L, const lua_Debug *event)
     lua_call(L, 2, 0);
 }
 
-/* Whether the script is to be told.  Keeps count. */
+/* Whether the script asked for this event.  Updates `left` at a count event. */
 static bool is_wanted(lua_State *L, struct script_hook *hook, int event)
 {
     if (event != LUA_HOOKCOUNT)
@@ -69,9 +69,7 @@ static bool is_wanted(lua_State *L, struct script_hook *hook, int event)
     return true;
 }
 
-/*
- * Lua would tell of a call again if it were suspended before the first instruction of a function.
- */
+/* Lua would report a call twice if the hook yielded before the function's first instruction. */
 static void note_beginning(lua_State *L, struct script_hook *hook, lua_Debug *event)
 {
     if (!(hook->mask & LUA_MASKCALL))
@@ -85,8 +83,8 @@ static void note_beginning(lua_State *L, struct script_hook *hook, lua_Debug *ev
 }
 
 /*
- * Whether it is not to be suspended here; though a script that does nothing but call is not waited
- * for.
+ * Whether this event is an unsafe yield point.  After SKIPS_MAX of them the answer is no, so that a
+ * script that does nothing but call functions is suspended all the same.
  */
 static bool skips(struct script_hook *hook)
 {
@@ -99,8 +97,9 @@ static bool skips(struct script_hook *hook)
 }
 
 /*
- * Instructions of the script's own hook are counted, too, and a count that is full there is not
- * told.  In a loop that can happen each time: so a look that does not come is asked for.
+ * Lua also counts the instructions of the script's hook function, where no count event is raised.
+ * In a loop every count event can get lost that way.  So after LATE other events, this requests a
+ * count event at the next instruction.
  */
 static void hurry(lua_State *L, lua_Hook ours, struct script_hook *hook)
 {
@@ -110,8 +109,9 @@ static void hurry(lua_State *L, lua_Hook ours, struct script_hook *hook)
 }
 
 /*
- * With a hook for lines, the look is taken at a line: between a count and a line Lua must not be
- * suspended, and a finalizer that runs there makes Lua tell of the line twice.
+ * Checks whether the slice is over.  With a line hook, this happens at line events: Lua must not be
+ * suspended between a count event and a line event, and a finalizer that runs between them makes
+ * Lua report the line twice.
  */
 static void look(struct orr_isolate *iso, lua_State *L, struct script_hook *hook, int event)
 {
@@ -125,7 +125,7 @@ static void look(struct orr_isolate *iso, lua_State *L, struct script_hook *hook
         hook->looks_left = LINES;
 }
 
-/* A look has been asked for sooner, or the script's own count is nearly full. */
+/* Restores the piece after hurry(), or shortens it if the script's count is nearly full. */
 static void set_piece(const struct orr_isolate *iso, lua_State *L, lua_Hook ours, const struct script_hook *hook)
 {
     int piece = next_piece(iso, hook);
@@ -138,7 +138,7 @@ static void on_event(lua_State *L, lua_Debug *event)
     struct orr_isolate *iso = isolate_find(L);
     lua_pushthread(L);
     struct script_hook *hook = push_hook(L);
-    if (!hook || !iso) { /* it is inherited */
+    if (!hook || !iso) { /* the coroutine inherited the C hook from its creator */
         lua_sethook(L, NULL, 0, 0);
         if (iso)
             interrupt_switched(&iso->interrupt, iso);
@@ -156,23 +156,24 @@ static void on_event(lua_State *L, lua_Debug *event)
     if (wanted && !ending)
         tell(L, event);
     note_beginning(L, hook, event);
-    /* Not if the script has removed the hook. */
+    /* The script may have removed the hook. */
     if (execution_level(&iso->execution) && lua_gethook(L) == on_event)
         look(iso, L, hook, event->event);
 }
 
-/* --- Setting it ------------------------------------------------------------------------------- */
+/* --- debug.sethook and debug.gethook ---------------------------------------------------------- */
 
-/* The coroutine that is meant: the first argument, or who calls.  The others come after it. */
+/*
+ * The target coroutine: the first argument, or the caller.  `*before` is the number of arguments
+ * before the function: 1 if the coroutine is given, else 0.
+ */
 static lua_State *meant(lua_State *L, int *before)
 {
     *before = lua_isthread(L, 1);
     return *before ? lua_tothread(L, 1) : L;
 }
 
-/*
- * Pushes the value of the coroutine that is meant.  Its own stack may be full: that is not touched.
- */
+/* Pushes the target coroutine, without touching its stack, which may be full. */
 static void push_meant(lua_State *L, int before)
 {
     if (before)
@@ -184,7 +185,7 @@ static void push_meant(lua_State *L, int before)
 static void refuse_counted(lua_State *L, const struct orr_isolate *iso)
 {
     if (iso->limits.mode == ORR_LUA_COUNT)
-        luaL_error(L, "no other hook can be set or seen where instructions are counted");
+        luaL_error(L, "debug hooks are not available while the host counts instructions (ORR_LUA_COUNT)");
 }
 
 static int mask_of(const char *text, int count)
@@ -199,7 +200,7 @@ static void push_mask(lua_State *L, int mask)
                     mask & LUA_MASKLINE ? "l" : "");
 }
 
-/* Nothing raises while the hook is locked. */
+/* Never raises, because the hook is locked meanwhile. */
 static void set(struct orr_isolate *iso, lua_State *co, const struct script_hook *hook)
 {
     interrupt_lock_hook(iso);
@@ -268,7 +269,7 @@ static int hook_get(lua_State *L)
     return 3;
 }
 
-/* False if there is no such function. */
+/* Replaces a function of the table on top.  False if the table has no such function. */
 static bool replace(struct orr_isolate *iso, lua_State *L, const char *name, lua_CFunction function)
 {
     bool there = lua_getfield(L, -1, name) == LUA_TFUNCTION;

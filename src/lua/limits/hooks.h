@@ -1,15 +1,15 @@
 /*
  * Hooks of scripts: debug.sethook and debug.gethook.
  *
- * A script's hook sees what it would see in a plain Lua.  It cannot be set aside when a slice is
- * over and put back later: Lua would forget how many instructions it has counted, and lose events.
- * So its C function is ours, stays as long as the script's hook does, and does both: it calls the
- * script, and it looks whether the slice is over.  For that it always counts, in pieces of at most
- * HOOK_PIECE instructions, and keeps the script's own count by itself.
+ * A script's hook sees the same events as in plain Lua.  The runtime cannot replace it when a slice
+ * is over and restore it later: Lua would forget how many instructions it has counted, and lose
+ * events.  So Orrery installs one C hook for as long as the script's hook is set.  The C hook calls
+ * the script's function, and also checks whether the slice is over.  In signal mode it always
+ * counts, in pieces of at most HOOK_PIECE instructions, and keeps the script's own count itself.
  *
- * An error that a script's hook raises goes where Lua takes it.  A coroutine that dies of it has
- * its hooks off for good, and nothing can interrupt what is closed there, as nothing can inside a
- * hook of a script.  So only trusted scripts have hooks.
+ * An error in a script's hook propagates as in plain Lua.  A coroutine that dies of it keeps its
+ * hooks off, so nothing can interrupt the closing of its variables.  Nothing can interrupt a
+ * script's hook either.  So only trusted scripts may set hooks.
  *
  * The isolate's worker's thread.
  */
@@ -20,10 +20,7 @@
 
 enum { HOOK_PIECE = 1000 };
 
-/*
- * Puts ours in the place of Lua's own debug.sethook and debug.gethook, if there are any.  May
- * raise.
- */
+/* Replaces debug.sethook and debug.gethook, if the debug library has them.  May raise. */
 void hooks_open(struct orr_isolate *iso, lua_State *L);
 
 #endif

@@ -24,7 +24,7 @@ int level_next_count(const struct orr_isolate *iso)
     return (int)count;
 }
 
-/* A limit that is short, or partly used, is measured from the start. */
+/* Records the start of a level whose limit is short or partly used, and sets the timer for it. */
 static void measure(struct orr_isolate *iso, struct level *level)
 {
     uint64_t left = !level->limit ? ORR_NEVER : level->limit > level->used ? level->limit - level->used : 1;
@@ -35,12 +35,12 @@ static void measure(struct orr_isolate *iso, struct level *level)
         return;
     watch_set(worker_watch(iso->worker), left);
     if (watch_failed(worker_watch(iso->worker)) && !interrupt_is_requested(&iso->interrupt))
-        interrupt_slice_over(iso); /* early, for there is no later */
+        interrupt_slice_over(iso); /* at once, because no timer can do it later */
 }
 
 /*
- * A coroutine that goes on after its counting hook has yielded is due another call of it, which Lua
- * leaves out: so its count is not touched.
+ * Lua skips one call of the counting hook when a coroutine is resumed after that hook has yielded.
+ * So the count of such a coroutine is left as it is.
  */
 static void begin_to_count(struct orr_isolate *iso, const struct level *level)
 {
@@ -71,7 +71,7 @@ void level_leave(struct orr_isolate *iso, struct level *level)
     interrupt_switched(&iso->interrupt, iso);
 }
 
-/* The outermost level counts from the beginning of the slice, as far as that is known. */
+/* The outermost level is measured from the start of the slice, if the timer recorded that. */
 struct level *level_find_expired(struct orr_isolate *iso)
 {
     uint64_t now = clock_now(), timer_set_at = watch_timer_set_at(worker_watch(iso->worker));

@@ -1,12 +1,12 @@
 /*
- * Levels are Lua inside Lua: a poll inside a call inside a poll (struct level in
- * isolate/execution.h).
+ * Levels: the limits of Lua that runs inside other Lua, such as a poll of a task inside a call from
+ * the host inside another poll (struct level in isolate/execution.h).
  *
- * Each level has a limit of its own, in nanoseconds, or in instructions where those are counted.
- * Limits stack: a level ends when its own time, or that of any level outside it, is up.
+ * Each level has its own limit, in nanoseconds, or in instructions in the mode ORR_LUA_COUNT.
+ * Limits nest: a level ends when its own limit, or the limit of any outer level, is used up.
  *
- * Time is not measured while there is plenty: a level notes when it began only if its limit is
- * short, if it has used some of it before, or when the slice is over.
+ * Reading the clock costs time, so a level records its start only if its limit is short, if it has
+ * used a part of the limit before, or when the slice is over.
  *
  * The isolate's worker's thread.
  */
@@ -16,41 +16,38 @@
 #include "lua/isolate.h"
 
 /*
- * Between the two, Lua runs on `level->co`, for a task or, with NULL, for a call of the host.  The
- * caller has filled in the fields from `co` to `used`, and owns the struct.
+ * Between level_enter() and level_leave(), Lua runs on `level->co`, for `task`, or for a call from
+ * the host if `task` is NULL.  The caller owns the struct, and fills in the fields from `co` to
+ * `used` first.
  */
 void level_enter(struct orr_isolate *iso, struct level *level, struct ltask *task);
 void level_leave(struct orr_isolate *iso, struct level *level);
 
-/* What a level has used of its limit, up to now. */
+/* How much of its limit a level has used so far, in the unit of the limit. */
 uint64_t level_used(const struct orr_isolate *iso, const struct level *level);
 
-/*
- * The innermost level whose time is up, or the outermost of a script that is banned; NULL for none.
- */
+/* The innermost level past its limit.  The outermost level, if the script is banned.  Or NULL. */
 struct level *level_find_expired(struct orr_isolate *iso);
 
-/* The innermost level whose script, or isolate, has used up its grace period; NULL for none. */
+/* The innermost level whose script or isolate is past its grace period; NULL for none. */
 struct level *level_find_past_grace(struct orr_isolate *iso);
 
-/*
- * Whether what runs is to be ended, so that it does not matter which error does it.
- * Async-signal-safe.
- */
+/* Whether the running Lua must end, so that any error may end it.  Async-signal-safe. */
 bool level_is_overdue(const struct orr_isolate *iso);
 
-/* Where instructions are counted: how many may run before the next look. */
+/* In the mode ORR_LUA_COUNT: the number of instructions until the next count event. */
 int level_next_count(const struct orr_isolate *iso);
 
 /*
- * To be called before Lua runs on a coroutine of the script's own: if instructions are counted,
- * then there too.
+ * Must be called before Lua runs on a coroutine that a script has created.  Starts to count its
+ * instructions in the mode ORR_LUA_COUNT, and moves a requested hook to it.
  */
 void level_enter_coroutine(struct orr_isolate *iso, lua_State *co);
 
 /*
- * A coroutine is made, where instructions may be counted.  It may end before its first count is
- * full, and be followed by many more: so that count is charged in advance.
+ * Must be called when a coroutine is created.  In the mode ORR_LUA_COUNT it charges one check
+ * interval in advance: a script could otherwise run many coroutines that each end before their
+ * first count event.
  */
 void level_charge_coroutine(struct orr_isolate *iso);
 

@@ -24,7 +24,7 @@ static void raise_oversized(struct orr_isolate *iso, lua_State *L)
     lua_error(L);
 }
 
-/* The text is Lua's own, for which no message handler is called. */
+/* Raises Lua's own "not enough memory", for which Lua calls no message handler. */
 bool memory_limit_act(struct orr_isolate *iso, lua_State *L, uint64_t until)
 {
     if (oversized_is_suspected(&iso->oversized) && !oversized_collects_first(iso))
@@ -60,7 +60,8 @@ void memory_limit_watch_soft(struct orr_isolate *iso)
     size_t soft = iso->limits.memory_soft, used = account_used(&iso->account);
     if (!iso->memory_limit.soft_passed && used > soft) {
         char text[96];
-        snprintf(text, sizeof text, "a Lua state uses %zu KB of memory, and should use %zu KB", used >> 10, soft >> 10);
+        snprintf(text, sizeof text, "a Lua state uses %zu KB of memory; its soft limit is %zu KB", used >> 10,
+                 soft >> 10);
         iso->memory_limit.soft_passed = true;
         notices_add(iso, ORR_LUA_MEMORY_SOFT, text);
     } else if (iso->memory_limit.soft_passed && used < soft - soft / 8) {

@@ -10,13 +10,13 @@ struct notice {
     struct notice *next;
     enum orr_lua_notice kind;
     int64_t handler;
-    bool told;      /* somebody else hears of it, and the log does not */
-    uint64_t after; /* failures of tasks that came before it: the log hears of those first */
-    size_t size;    /* of it all */
+    bool told;      /* the event is also reported elsewhere: the notice is not logged */
+    uint64_t after; /* task failures before it, which must be reported first */
+    size_t size;    /* of the whole block */
     char text[];
 };
 
-/* A host that closes the isolate in its function does so a little later: a call is under way. */
+/* Counts as a call, so that the isolate stays if the host closes it in its callback. */
 static void deliver(struct orr_isolate *iso, const struct notice *notice)
 {
     execution_begin_call(&iso->execution);
@@ -47,7 +47,7 @@ void notices_deliver(struct orr_isolate *iso)
         *at = notice->next;
         deliver(iso, notice);
         alloc_free(&alloc, notice, notice->size);
-        at = &iso->notices.first; /* there may be others by now */
+        at = &iso->notices.first; /* the callback may have changed the list */
     }
 }
 
@@ -57,7 +57,7 @@ void notices_deliver_soon(struct orr_isolate *iso)
         notices_deliver(iso);
 }
 
-/* Copies `what`, with the text. */
+/* Adds a copy of `what` with the text, unless it would go to the log and `told` forbids that. */
 static void add(struct orr_isolate *iso, const struct notice *what, const char *text)
 {
     size_t size = sizeof(struct notice) + strlen(text) + 1;

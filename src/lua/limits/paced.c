@@ -32,7 +32,7 @@ static struct paced *keep(lua_State *L, struct paced *work)
 {
     if (work->kept)
         return work;
-    lua_pushcfunction(L, new_block); /* protected: the work is nobody's but ours */
+    lua_pushcfunction(L, new_block); /* protected, because Lua does not own the work yet */
     lua_pushinteger(L, (lua_Integer)work->kind->size);
     if (lua_pcall(L, 1, 1, 0) != LUA_OK) {
         work->kind->free(work);
@@ -59,7 +59,7 @@ int paced_run(lua_State *L, struct paced **work)
         *work = keep(L, *work);
         if (preempt_hold_is_due(L))
             return -EAGAIN;
-        /* And it cannot be suspended: all steps, then the next look */
+        /* It cannot be suspended here: do all steps until the next check */
         if (interrupt_is_requested(&iso->interrupt))
             hurry = &never;
     }
@@ -69,7 +69,7 @@ struct paced *paced_kept(lua_State *L, int slot, lua_KContext context)
 {
     struct paced *work = lua_touserdata(L, slot);
     if (!work || (lua_KContext)work != context)
-        luaL_error(L, "somebody has changed what is being worked on");
+        luaL_error(L, "the state of this call was replaced with the debug library");
     return work;
 }
 

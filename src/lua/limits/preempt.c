@@ -17,11 +17,11 @@
 
 #include <stdio.h>
 
-enum { STUCK_LOOK = 1000 }; /* instructions between looks while Lua cannot be suspended */
+enum { STUCK_LOOK = 1000 }; /* instructions between checks while Lua cannot be suspended */
 
 /* --- Whether to suspend ----------------------------------------------------------------------- */
 
-/* Whether the slice can be suspended in L, and the isolate held until it goes on. */
+/* Whether the slice can be suspended in L, with the isolate held until it continues. */
 static bool can_hold(const struct orr_isolate *iso, const lua_State *L)
 {
     if (!execution_task(&iso->execution) || !execution_can_yield(&iso->execution, L))
@@ -33,7 +33,7 @@ static bool can_hold(const struct orr_isolate *iso, const lua_State *L)
     return true;
 }
 
-/* Whether the slice can be suspended in L.  For a fair task, nobody needs to be held. */
+/* Whether the slice can be suspended in L.  A fair task does not need the isolate to be held. */
 static bool can_preempt(const struct orr_isolate *iso, const lua_State *L)
 {
     const struct level *level = execution_level(&iso->execution);
@@ -41,9 +41,9 @@ static bool can_preempt(const struct orr_isolate *iso, const lua_State *L)
 }
 
 /*
- * The level that is to be ended: its time is up, or what it is part of is being ended and the grace
- * period is over.  In the latter case it is enough to suspend it, where that can be: it is not
- * resumed.
+ * Finds the level that must end: it is past its limit, or past the grace period of its script or
+ * isolate.  A level past the grace period is only suspended if that is possible, because it will
+ * not be resumed.  NULL for none.
  */
 static const struct level *find_ended(struct orr_isolate *iso, const lua_State *L)
 {
@@ -62,8 +62,8 @@ static void prepare_to_yield(struct orr_isolate *iso, lua_State *L, enum yield_r
 }
 
 /*
- * Has the collector do what it owes, as far as there is time.  True if it has.  Raises at the
- * memory limit.
+ * Runs the owed work of the garbage collector until the slice is over.  True if all of it is done.
+ * Raises if memory is still over a limit after that.
  */
 static bool see_to_memory(struct orr_isolate *iso, lua_State *L)
 {
@@ -73,13 +73,14 @@ static bool see_to_memory(struct orr_isolate *iso, lua_State *L)
 /* --- In the hook ------------------------------------------------------------------------------ */
 
 /*
- * In the first hook after the slice was over, and no C function has returned before: between the
- * two was one instruction, such as a store that makes a table grow.  Some can be made to take
- * seconds, and no error keeps a script from doing it again.
+ * Bans the script if a single instruction took too long.  Called in the first hook after the slice
+ * was over, if no C function has returned in between: then one instruction took all the time since,
+ * such as a store that makes a table grow.  A script can make some instructions take seconds, and
+ * an error would not keep it from doing so again.
  */
 static void judge_instruction(struct orr_isolate *iso)
 {
-    /* New pages for a large block take the kernel a while */
+    /* Twice the limit, because the kernel needs time to map the pages of a large block */
     uint64_t longest = 2 * iso->limits.longest_step_ns;
     uint64_t ns = longest ? interrupt_time_over_for_cpu(&iso->interrupt) : 0;
     if (ns <= longest)
@@ -87,7 +88,7 @@ static void judge_instruction(struct orr_isolate *iso)
     char text[160], took[TEXT_DURATION_ROOM], most[TEXT_DURATION_ROOM];
     text_duration(took, ns);
     text_duration(most, longest);
-    snprintf(text, sizeof text, "an instruction of it took %s in one piece, and may take %s", took, most);
+    snprintf(text, sizeof text, "one instruction took %s in one piece; the limit is %s", took, most);
     ban_impose(iso, text);
 }
 
@@ -100,14 +101,14 @@ static void look_at_late(struct orr_isolate *iso, lua_State *L, lua_Debug *event
 }
 
 /*
- * Finds out what is to be done, and does it.  Where Lua may not be suspended at this very event,
- * that is left to the next.  Raises.  False if Lua cannot be suspended at all here.
+ * Collects garbage, then ends or suspends the slice if it is over.  If `may_suspend` is false, the
+ * next event suspends it.  False if Lua cannot be suspended here at all.  May raise or yield.
  */
 static bool act(struct orr_isolate *iso, lua_State *L, bool may_suspend)
 {
     struct interrupt *interrupt = &iso->interrupt;
     bool paid = see_to_memory(iso, L);
-    interrupt_looked(interrupt); /* what took long meanwhile was the collector */
+    interrupt_looked(interrupt); /* time since the hook began was the collector's */
     if (!paid || slice_is_over(iso))
         interrupt_end_time(interrupt);
     bool over = interrupt_time_is_over(interrupt), counted = interrupt_is_counted(interrupt);
@@ -125,7 +126,7 @@ static bool act(struct orr_isolate *iso, lua_State *L, bool may_suspend)
         collector_pay_anyway(iso, iso->limits.slice_ns);
         interrupt_again_after(L, STUCK_LOOK);
         if (!stack_room_is_left(L))
-            interrupt_take_off(iso); /* until there is room, or it is time to raise an error */
+            interrupt_take_off(iso); /* until there is stack room, or the level must end */
         return false;
     } else if (!may_suspend) {
         interrupt_again_after(L, 1);
@@ -138,8 +139,8 @@ static bool act(struct orr_isolate *iso, lua_State *L, bool may_suspend)
 }
 
 /*
- * The chain of a coroutine of the script's own on which a hook runs: it must know if that raises.
- * NULL for others.
+ * The chain link of L, if a script has created that coroutine, else NULL.  Its `in_hook` stays set
+ * if the hook raises an error.
  */
 static struct chain *chain_of_hook(const struct orr_isolate *iso, const lua_State *L)
 {
@@ -169,7 +170,7 @@ bool preempt_in_script_hook(struct orr_isolate *iso, lua_State *L)
     return act_in_hook(iso, L, true);
 }
 
-/* --- Where instructions are counted ----------------------------------------------------------- */
+/* --- The hook in the mode ORR_LUA_COUNT ------------------------------------------------------- */
 
 static void act_on_count(struct orr_isolate *iso, lua_State *L)
 {
@@ -194,7 +195,7 @@ static void on_count(lua_State *L, lua_Debug *event)
         return;
     execution_charge(&iso->execution, (uint64_t)lua_gethookcount(L));
     interrupt_counted(&iso->interrupt);
-    interrupt_count(iso, L, level_next_count(iso)); /* also if what follows raises */
+    interrupt_count(iso, L, level_next_count(iso)); /* first, because act_on_count() may raise */
     struct chain *chain = chain_of_hook(iso, L);
     if (chain)
         chain->in_hook = true;
@@ -205,7 +206,7 @@ static void on_count(lua_State *L, lua_Debug *event)
 
 /* --- In C functions --------------------------------------------------------------------------- */
 
-/* In a C function of ours: ends the call if its time is up. */
+/* In a C function: raises if a level must end. */
 static void raise_if_ended(struct orr_isolate *iso, lua_State *L)
 {
     const struct level *ended = find_ended(iso, L);
@@ -214,8 +215,8 @@ static void raise_if_ended(struct orr_isolate *iso, lua_State *L)
 }
 
 /*
- * Whether the slice is over.  Each look stands for some work in C, which counts where instructions
- * are counted.
+ * In a C function: collects garbage, raises if a level must end, and returns whether the slice is
+ * over.  In the mode ORR_LUA_COUNT each call charges INSTRUCTIONS for the work in C.
  */
 static bool look(struct orr_isolate *iso, lua_State *L)
 {

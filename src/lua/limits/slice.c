@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* No timer interrupts the slice that begins. */
+/* Begins a slice that no timer can interrupt. */
 static void count_instead(struct orr_isolate *iso)
 {
     int error;

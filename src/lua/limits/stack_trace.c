@@ -8,7 +8,7 @@
 enum {
     LEVELS_TOP = 10, /* shown at each end of a deep stack */
     LEVELS_BOTTOM = 11,
-    FIELDS_LOOKED_AT = 4096, /* for one stack */
+    FIELDS_LOOKED_AT = 4096, /* for one stack trace */
 };
 
 /* --- Names ------------------------------------------------------------------------------------ */
@@ -38,7 +38,7 @@ bool stack_trace_push_name(lua_State *L, int *fields)
     return false;
 }
 
-/* Replaces the function at the top by what it is called in the stack of a coroutine. */
+/* Replaces the function on top with its description for a line of the trace. */
 static void name_function(lua_State *L, const lua_Debug *at, int *fields)
 {
     char name[TEXT_NAME_ROOM];
@@ -72,7 +72,7 @@ static int count_levels(lua_State *co)
     return lua_getstack(co, 0, &at) ? below + 1 : 0;
 }
 
-/* [text] [function] becomes the text with one line more. */
+/* [text] [function] -> [text with one more line] */
 static void add_level(lua_State *L, const lua_Debug *at, int *fields)
 {
     name_function(L, at, fields);
@@ -86,9 +86,9 @@ static void add_level(lua_State *L, const lua_Debug *at, int *fields)
 }
 
 /*
- * The text grows as a string on the Lua stack.  The C stack may be nearly used up here, and a
- * luaL_Buffer has a variable to close, which lua_settop() of 5.4.4 closes too early when the Lua
- * stack has moved.
+ * The text grows as a string on the Lua stack, not in a luaL_Buffer, for two reasons.  The C stack
+ * may be nearly full here.  And a luaL_Buffer has a to-be-closed variable, which lua_settop() of
+ * Lua 5.4.4 closes too early when the Lua stack has moved.
  */
 void stack_trace_push(lua_State *L, lua_State *co, int level)
 {

@@ -1,4 +1,4 @@
-/* What the limits have done so far.  The isolate's worker's thread. */
+/* Counters of preemptions and time-outs.  The isolate's worker's thread. */
 #ifndef ORR_LUA_LIMITS_STATISTICS_H
 #define ORR_LUA_LIMITS_STATISTICS_H
 
@@ -24,7 +24,7 @@ static inline void statistics_reset(struct limit_statistics *self)
     *self = (struct limit_statistics){ 0 };
 }
 
-/* A copy of the figures, for the host and for scripts. */
+/* Returns a copy of the counters, for the host and for scripts. */
 static inline struct limit_statistics statistics_read(const struct limit_statistics *self)
 {
     return *self;

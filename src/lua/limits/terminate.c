@@ -10,11 +10,7 @@
 
 enum {
     CLOSES_MAX = 16, /* nested closes: before 5.4.6 Lua does not count the C stack for them */
-    /*
-     * Frames; deeper coroutines are not closed, since each frame may have hundreds of values to
-     * close
-     */
-    DEEP = 200,
+    DEEP = 200,      /* frames; deeper coroutines are not closed: a frame may close many values */
 };
 
 /* --- Ending ----------------------------------------------------------------------------------- */
@@ -34,10 +30,7 @@ static void raise_timeout(lua_State *L)
     lua_error(L);
 }
 
-/*
- * If the script catches the error, hooks are on again in L, and that must be noticed at the next
- * instruction.
- */
+/* A script that catches the error has hooks on again in L, and must be ended at once again. */
 void terminate_in_hook(struct orr_isolate *iso, lua_State *L, const struct level *expired, bool may_yield)
 {
     begin_to_end(iso, L, expired);
@@ -50,7 +43,7 @@ void terminate_in_hook(struct orr_isolate *iso, lua_State *L, const struct level
     lua_yield(L, 0);
 }
 
-/* If the script catches the error where instructions are counted, it gets none. */
+/* In the mode ORR_LUA_COUNT, a script that catches the error gets no further instructions. */
 void terminate_in_function(struct orr_isolate *iso, lua_State *L, const struct level *expired)
 {
     begin_to_end(iso, L, expired);
@@ -61,13 +54,13 @@ void terminate_in_function(struct orr_isolate *iso, lua_State *L, const struct l
 
 /* --- Closing ---------------------------------------------------------------------------------- */
 
-static const char ended; /* its address, on top of a coroutine, marks it */
+static const char ended; /* its address on top of a dead coroutine: never close it */
 
 void terminate_mark(struct orr_isolate *iso, lua_State *co, bool in_hook)
 {
-    bool died = lua_status(co) > LUA_YIELD; /* else it was not resumed at all */
+    bool died = lua_status(co) > LUA_YIELD; /* else Lua refused to resume it */
     if (died && (in_hook || execution_is_ending(&iso->execution)))
-        lua_pushlightuserdata(co, (void *)&ended); /* in the place of its error: needs no memory */
+        lua_pushlightuserdata(co, (void *)&ended); /* in the slot of the error: never allocates */
 }
 
 static bool is_ended(lua_State *co)
@@ -100,8 +93,8 @@ static bool is_deep(lua_State *co)
 }
 
 /*
- * The limit of closing, in the unit of the isolate's mode, if `left` nanoseconds are left of a
- * grace period.
+ * The limit for closing a chain, in the unit of the isolate's mode.  `left` is the rest of the
+ * grace period in nanoseconds.
  */
 static uint64_t closing_limit(const struct orr_isolate *iso, uint64_t left)
 {
@@ -135,7 +128,7 @@ void terminate_close_chain(struct orr_isolate *iso, lua_State *innermost, lua_St
 
 /* --- xpcall ----------------------------------------------------------------------------------- */
 
-/* The script's message handler, at upvalue 2, is not called while the call is being ended. */
+/* Calls the script's message handler, which is upvalue 2, unless the level is being ended. */
 static int handle_message(lua_State *L)
 {
     if (execution_is_ending(&isolate_of(L)->execution))

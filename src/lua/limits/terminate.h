@@ -1,15 +1,15 @@
 /*
- * Ending Lua from outside.
+ * Termination: ending Lua from outside.
  *
- * A call or task whose time is up is ended where it is, between two instructions.  The hook yields,
- * if every coroutine out to the task can, and the task is not resumed any more: neither pcall nor a
- * handler gets a turn.  Where one cannot, because a C function is in between, the hook raises an
- * error at every instruction until they can.  Message handlers would run inside the hook, where
- * hooks are off: so xpcall is ours, and skips them then.
+ * A call or task that is past its limit ends where it is, between two instructions.  If every
+ * coroutine out to the task can yield, the hook yields, and the task is never resumed: neither
+ * pcall nor a message handler runs.  If a C function in between prevents the yield, the hook raises
+ * an error at every instruction until yielding is possible.  Message handlers would then run inside
+ * the hook, where hooks are off.  So Orrery replaces xpcall with a version that skips them.
  *
- * What is left open is closed afterwards, for a short time.  A coroutine that died of an error of
- * our hook is never closed: Lua has left its hooks off, and nothing could interrupt what it still
- * had to close.
+ * Afterwards the to-be-closed variables are closed, with a short time limit.  A coroutine that died
+ * of an error raised in the hook is never closed: Lua leaves its hooks off, so nothing could
+ * interrupt its `__close` metamethods.
  *
  * The isolate's worker's thread.
  */
@@ -19,37 +19,34 @@
 #include "lua/isolate.h"
 
 /*
- * In a hook on L: ends the innermost level, because the time of `expired` is up.  Yields, if
- * `may_yield` and every coroutine can; else raises.
+ * In a hook on L: ends the innermost level, because `expired` must end.  Yields if `may_yield` is
+ * true and every coroutine can yield; else raises.
  */
 void terminate_in_hook(struct orr_isolate *iso, lua_State *L, const struct level *expired, bool may_yield);
 
-/*
- * In a C function of ours: ends the innermost level, because the time of `expired` is up.  Raises.
- */
+/* In a C function: ends the innermost level, because `expired` must end.  Raises. */
 void terminate_in_function(struct orr_isolate *iso, lua_State *L, const struct level *expired);
 
-/* Why a coroutine must not be closed; NULL if it may. */
+/* Returns why a coroutine must not be closed; NULL if it may be closed. */
 const char *terminate_refusal(struct orr_isolate *iso, lua_State *co);
 
-/* Closes a coroutine that may be closed.  May run Lua on it.  Answers as lua_closethread(). */
+/* Closes a coroutine that may be closed.  May run Lua on it.  Returns as lua_closethread() does. */
 int terminate_close(struct orr_isolate *iso, lua_State *L, lua_State *co);
 
 /*
- * Closes the coroutines of a task or a call of a script that is not resumed any more, from the
- * innermost out, in a short time.  Does nothing if the script, or the isolate, is being ended and
- * its grace period is over.
+ * Closes the coroutines of a task or call that will not be resumed, from `innermost` out to
+ * `outermost`, with a short time limit.  Does nothing if the grace period of the script or the
+ * isolate is over.
  */
 void terminate_close_chain(struct orr_isolate *iso, lua_State *innermost, lua_State *outermost, uint32_t script);
 
 /*
- * A coroutine was resumed, and an error came back, which was popped.  If the coroutine has died of
- * it, and our hook has raised it (`in_hook`) or the level is being ended, the coroutine is never
- * closed.
+ * Must be called after a resume that failed, once the error is popped.  Marks a coroutine that died
+ * of an error raised in the hook (`in_hook`), or while its level ends: it will never be closed.
  */
 void terminate_mark(struct orr_isolate *iso, lua_State *co, bool in_hook);
 
-/* Puts our xpcall in the place of Lua's own.  May raise. */
+/* Replaces xpcall.  May raise. */
 void terminate_open(struct orr_isolate *iso, lua_State *L);
 
 #endif

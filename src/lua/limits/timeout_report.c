@@ -14,18 +14,18 @@
 #include <limits.h>
 #include <stdio.h>
 
-/* Arguments of the C functions that write, which run protected. */
+/* Arguments of write_slow() and write_report(), which run in protected mode. */
 struct writing {
     struct orr_isolate *iso;
     const struct level *expired;
-    lua_Debug *returning; /* of a C function */
+    lua_Debug *returning; /* the return event of a C function */
 };
 
 /* --- The slow function ------------------------------------------------------------------------ */
 
-enum { SLOW_NS = 1000000 };
+enum { SLOW_NS = 1000000 }; /* shorter calls are not reported as slow */
 
-/* Notes the name of the C function that returns: [writing]. */
+/* [writing]: writes the name of the C function that returns, and its time, to `slow`. */
 static int write_slow(lua_State *L)
 {
     const struct writing *writing = lua_touserdata(L, 1);
@@ -107,7 +107,7 @@ static void add_where(lua_State *L)
     }
 }
 
-/* [writing] -> the text. */
+/* [writing] -> [text] */
 static int write_report(lua_State *L)
 {
     const struct writing *writing = lua_touserdata(L, 1);

@@ -1,6 +1,6 @@
 /*
- * The report of a call or task whose time is up: who it was, for how long it ran, where it was, and
- * which C function took the time.
+ * The report of a call or task that timed out: its name, how long it ran, where it was, and which C
+ * function took the time.
  *
  * The isolate's worker's thread.
  */
@@ -18,19 +18,19 @@ struct ltask;
 #define TIMEOUT_TEXT "Script execution timeout"
 #define YIELDED_TEXT "a C function yielded to the host"
 
-/* What the layer above says about a task. */
+/* What the task layer knows about a task. */
 struct timeout_subject {
     const char *name;          /* NULL for none */
-    unsigned ignored;          /* how often it caught its cancellation and went on; 0 for never */
-    bool ignored_more;         /* even more often */
+    unsigned ignored;          /* how often it caught its cancellation and continued */
+    bool ignored_more;         /* it did so more than `ignored` times */
     const char *ignored_where; /* " at file:line", or an empty text */
 };
 
 typedef void timeout_describe_fn(const struct ltask *task, struct timeout_subject *out);
 
 struct timeout_report {
-    timeout_describe_fn *describe; /* given by the layer above */
-    /* The C function that ran when the slice was over, and for how long */
+    timeout_describe_fn *describe; /* set by the task layer */
+    /* Text: the C function that ran when the slice was over, and for how long */
     char slow[80];
 };
 
@@ -40,15 +40,15 @@ static inline void timeout_report_open(struct timeout_report *self, timeout_desc
 }
 
 /*
- * Keeps, with the innermost level, a report of its end, because the time of `expired` is up.  In a
- * hook of L, or in a C function.  Never raises; without memory there is no report.
+ * Writes the report that `expired` must end, and stores it in the innermost level.  Called in a
+ * hook on L, or in a C function.  Never raises; if memory runs out there is no report.
  */
 void timeout_report_keep(struct orr_isolate *iso, lua_State *L, const struct level *expired);
 
-/* In a return hook: the C function that returns has run while the slice ended.  Never raises. */
+/* In a return hook: records the C function that ran when the slice was over.  Never raises. */
 void timeout_report_note_slow(struct orr_isolate *iso, lua_State *L, lua_Debug *event);
 
-/* The slice has ended: its slow C function is of no interest any more. */
+/* Forgets the slow C function, at the end of the slice. */
 static inline void timeout_report_forget_slow(struct timeout_report *self)
 {
     *self->slow = '\0';

@@ -11,12 +11,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Of a chain of tasks, and of errors beside the first, so many are shown. */
+/* The most tasks shown of a chain, and the most errors shown after the first. */
 enum { CHAIN_SHOWN = 16, OTHERS_SHOWN = 16 };
 
-/*
- * The text of the error at the top of the stack, pushed.  Scripts may have their say in __tostring.
- */
+/* [error] -> [text].  May run a script's `__tostring`, so it may raise. */
 static int describe(lua_State *L)
 {
     luaL_tolstring(L, 1, NULL);
@@ -52,7 +50,7 @@ void report_keep(struct ltask *self, lua_State *L, int index)
     lua_pop(L, 2);
 }
 
-/* The part of a kept report that is the stack. */
+/* The stack trace in a task's stored report, or an empty text. */
 static const char *stack_of(const struct ltask *self)
 {
     const char *report = self->task_finalizer ? self->task_finalizer->report : NULL;
@@ -72,7 +70,7 @@ static void add_heading(luaL_Buffer *text, const struct orr_task *task)
     }
 }
 
-/* Adds the stack of a coroutine that does not run now. */
+/* Adds the stack trace of `co`.  Adds nothing for NULL. */
 static void add_stack(lua_State *L, luaL_Buffer *text, lua_State *co)
 {
     if (!co)
@@ -83,7 +81,7 @@ static void add_stack(lua_State *L, luaL_Buffer *text, lua_State *co)
     luaL_addvalue(text);
 }
 
-/* A task, and where it stands. */
+/* Adds the stack trace of a task that is not over. */
 static void add_task(lua_State *L, luaL_Buffer *text, struct orr_isolate *iso, const struct orr_task *task)
 {
     struct ltask *lua = ltask_of(task);
@@ -97,15 +95,12 @@ static void add_task(lua_State *L, luaL_Buffer *text, struct orr_isolate *iso, c
     }
 }
 
-/*
- * The tasks that one waits for, those that these wait for, and so on, the nearest first.  The first
- * is that one itself.
- */
+/* A task, followed by all tasks that it waits for, directly or through others, nearest first. */
 struct awaited {
     struct orr_task *tasks[CHAIN_SHOWN];
-    struct orr_task *by[CHAIN_SHOWN];
+    struct orr_task *by[CHAIN_SHOWN]; /* the task that waits for it */
     int count, looked_at;
-    bool more;
+    bool more; /* there was no room for all of them */
 };
 
 static bool add_awaited(void *data, struct orr_task *task)
@@ -122,7 +117,7 @@ static bool add_awaited(void *data, struct orr_task *task)
     return true;
 }
 
-/* Those that a task waits for, the farthest first. */
+/* Adds the tasks that a task waits for, directly or through others, farthest first. */
 static void add_those_below(lua_State *L, luaL_Buffer *text, struct orr_isolate *iso, struct orr_task *task)
 {
     struct awaited awaited = { .tasks = { task }, .count = 1 };
@@ -171,8 +166,8 @@ static const char *words_of(const struct orr_result *result)
 }
 
 /*
- * The way that an error took, from the task in which it arose up to `task`; of a very long one, the
- * ends.
+ * Adds the tasks that an error went through, from the task that raised it up to `task`.  Of a long
+ * chain, only ENDS tasks at each end are added.
  */
 static void add_chain(luaL_Buffer *text, struct orr_task *task)
 {
@@ -180,7 +175,7 @@ static void add_chain(luaL_Buffer *text, struct orr_task *task)
     size_t length = 0;
     for (struct orr_task *at = task; at; at = orr_task_cause(at))
         length++;
-    for (size_t i = length; i-- > 0;) { /* it is linked from the top down */
+    for (size_t i = length; i-- > 0;) { /* the chain is linked from `task` down */
         if (i >= ENDS && length - i > ENDS)
             continue;
         struct orr_task *at = task;
@@ -188,7 +183,7 @@ static void add_chain(luaL_Buffer *text, struct orr_task *task)
             at = orr_task_cause(at);
         add_heading(text, at);
         if (i + 1 == length)
-            continue; /* its stack comes with the error */
+            continue; /* the error's text includes its stack trace */
         const char *stack = ltask_of(at) ? stack_of(ltask_of(at)) : "";
         luaL_addstring(text, " failed because of it");
         luaL_addstring(text, *stack ? "\n" : "");
@@ -198,7 +193,7 @@ static void add_chain(luaL_Buffer *text, struct orr_task *task)
 
 struct others {
     luaL_Buffer *text;
-    bool first; /* it has been told already */
+    bool first; /* the next error is the first one, which the report has shown already */
     unsigned count;
 };
 
