@@ -193,9 +193,11 @@ static void *resize_large(struct orr_isolate *iso, void *block, size_t old_size,
 {
     if (size > old_size)
         late_free_make_room(&iso->late_free, &iso->alloc, size - old_size);
+    bool suspect = oversized_is_suspect(&iso->oversized, block);
+    bool string_table = oversized_is_string_table(&iso->oversized, block);
     void *moved = alloc_resize(&iso->alloc, block, old_size, size);
     if (moved)
-        oversized_moved(&iso->oversized, block, moved);
+        oversized_moved(&iso->oversized, suspect, string_table, moved);
     return moved;
 }
 

@@ -73,11 +73,26 @@ static inline void oversized_freed(struct oversized *self, const void *block)
         self->what = SUSPECT_NONE;
 }
 
-/* In the allocator: a block has a new size, and maybe another address. */
-static inline void oversized_moved(struct oversized *self, const void *from, const void *to)
+/*
+ * In the allocator, before a block gets a new size and maybe another address: whether it is the
+ * suspect, and whether it is the table of short strings.  Afterwards its old address means nothing.
+ */
+static inline bool oversized_is_suspect(const struct oversized *self, const void *block)
 {
-    oversized_freed(self, from);
-    if (from == self->string_table)
+    return block == self->block;
+}
+
+static inline bool oversized_is_string_table(const struct oversized *self, const void *block)
+{
+    return block == self->string_table;
+}
+
+/* In the allocator: a block has moved to `to`. */
+static inline void oversized_moved(struct oversized *self, bool suspect, bool string_table, const void *to)
+{
+    if (suspect)
+        self->what = SUSPECT_NONE;
+    if (string_table)
         self->string_table = to;
 }
 

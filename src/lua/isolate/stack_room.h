@@ -11,8 +11,8 @@
  * stack_room_learn() finds these fields by watching them change.  If that gives no clear answer,
  * because Lua was built in another way, stack_room_is_left() is always true.
  */
-#ifndef ORR_LUA_LIMITS_STACK_ROOM_H
-#define ORR_LUA_LIMITS_STACK_ROOM_H
+#ifndef ORR_LUA_ISOLATE_STACK_ROOM_H
+#define ORR_LUA_ISOLATE_STACK_ROOM_H
 
 #include <lua.h>
 
