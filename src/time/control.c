@@ -8,21 +8,32 @@
 
 #include <errno.h>
 
+/* A shard with more than a few timers is not added up at each cancel. */
+enum { DOZENS = 64, FEW = DOZENS * TIMER_STRIPES };
+
 /*
- * Whether garbage is worth waking the owner: when there are dozens of it, also if the owner sleeps;
- * and when the last timer of a shard with few is cancelled, since somebody may be waiting for that.
- * The owner publishes its load before it looks how many are scheduled; this thread changes that
+ * Whether the timer that was cancelled was the last of a shard with few: the owner may be waiting for
+ * that.  The owner publishes its load before it looks how many are scheduled; this thread changes that
  * count before it looks at the load.  So one of them sees the other.
  */
-static void leave_garbage(struct timer_shard *shard)
+static bool was_last(struct timer_shard *shard)
 {
-    enum { DOZENS = 64, FEW = DOZENS * TIMER_STRIPES };
-    int64_t before = atomic_fetch_add_explicit(&timer_own_stripe(shard)->garbage, 1, memory_order_relaxed);
-    bool many = before % DOZENS == DOZENS - 1;
-    if (!many && (atomic_load(&shard->load) > FEW || timer_scheduled(shard) > 0))
-        return;
+    return atomic_load(&shard->load) <= FEW && timer_scheduled(shard) <= 0;
+}
+
+/* Has the owner look at the shard again, also if it is about to sleep. */
+static void tell_owner(struct timer_shard *shard)
+{
     atomic_store(&shard->littered, true);
     bell_ring(shard->bell);
+}
+
+/* The entry of a cancelled timer stays in the wheel.  Garbage by the dozen wakes the owner. */
+static void leave_garbage(struct timer_shard *shard)
+{
+    int64_t before = atomic_fetch_add_explicit(&timer_own_stripe(shard)->garbage, 1, memory_order_relaxed);
+    if (before % DOZENS == DOZENS - 1 || was_last(shard))
+        tell_owner(shard);
 }
 
 static void take_garbage_back(struct timer_shard *shard)
@@ -209,6 +220,8 @@ static bool cancel_foreign(struct timer_shard *shard, struct orr_timer *timer, u
     timer_count(shard, false, -1);
     if (word & TIMER_LINKED)
         leave_garbage(shard);
+    else if (shard->bell && was_last(shard)) /* the owner may have dropped it before it was counted */
+        tell_owner(shard);
     return true;
 }
 
