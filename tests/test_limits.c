@@ -443,7 +443,7 @@ static void scripts_deadlines_are_no_longer_than_the_hosts(void **state)
     turn_until_done(rt, task, ORR_NEVER);
     assert_string_equal(noted, "false;false;");
     assert_int_equal(orr_runtime_enter(rt), 0);
-    assert_non_null(strstr(orr_task_result(task)->message, "may for 20 ms"));
+    assert_non_null(strstr(orr_task_result(task)->message, "the limit is 20 ms"));
     assert_int_equal(orr_runtime_leave(rt), 0);
     assert_int_equal(error_of(rt, task), -ETIME);
     finish(rt, L);
@@ -676,7 +676,7 @@ static void report_says_what_took_the_time(void **state)
     assert_int_equal(orr_lua_start(L, 0, "script", NULL), 0);
     assert_int_equal(orr_runtime_run(rt), 0);
     static const char *const parts[] = { "Script execution timeout: the script 'script' has run for",
-                                         "may for 20 ms",
+                                         "the limit is 20 ms",
                                          "it was at script:2, in function 'spin'",
                                          "checkpoint",
                                          "stack traceback:",

@@ -77,7 +77,7 @@ static void ban(struct orr_isolate *iso, uint64_t ns)
     char text[160], took[TEXT_DURATION_ROOM], longest[TEXT_DURATION_ROOM];
     text_duration(took, ns);
     text_duration(longest, iso->limits.longest_step_ns);
-    snprintf(text, sizeof text, "its garbage took %s to collect in one piece, and may take %s", took, longest);
+    snprintf(text, sizeof text, "its garbage took %s to collect in one piece; the limit is %s", took, longest);
     ban_impose(iso, text);
 }
 

@@ -83,10 +83,10 @@ static void add_how_long(lua_State *L, const struct orr_isolate *iso, const stru
     else if (grace_period_is_over(iso, level->script))
         snprintf(text, sizeof text, "has not ended in its grace period\n");
     else if (iso->limits.mode == ORR_LUA_COUNT)
-        snprintf(text, sizeof text, "has run %" PRIu64 " instructions without waiting, and may run %" PRIu64 "\n", used,
-                 level->limit);
+        snprintf(text, sizeof text, "has run %" PRIu64 " instructions without waiting; the limit is %" PRIu64 "\n",
+                 used, level->limit);
     else
-        snprintf(text, sizeof text, "has run for %s without waiting, and may for %s\n", time, most);
+        snprintf(text, sizeof text, "has run for %s without waiting; the limit is %s\n", time, most);
     lua_pushstring(L, text);
 }
 
