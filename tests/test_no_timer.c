@@ -96,16 +96,36 @@ static lua_State *open_limited(struct orr_runtime *rt, enum orr_lua_profile prof
                 .deadline_ns = { [ORR_LUA_SCRIPT] = 50 * MS, [ORR_LUA_TASK] = 50 * MS, [ORR_LUA_CALL] = 20 * MS } });
 }
 
-/* The script must be ended at its deadline, and must leave the host its turns until then. */
-static void ends_in_time(struct orr_runtime *rt, lua_State *L, const char *code)
+/*
+ * Runs the script, which must be ended at its deadline.  Returns how often it left the host its
+ * turn until then.
+ */
+static int preemptions_until_the_end(struct orr_runtime *rt, lua_State *L, const char *code)
 {
     int before = runtime_stat(L, "preemptions");
     struct orr_task *task = start(L, code);
     turn_until_done(rt, task, 4 * MS);
     int error = error_of(rt, task);
-    if (error != -ETIME || runtime_stat(L, "preemptions") - before < 2) {
-        fprintf(stderr, "%s\n  ended with %d, suspended %d times\n", code, error,
-                runtime_stat(L, "preemptions") - before);
+    if (error != -ETIME) {
+        fprintf(stderr, "%s\n  ended with %d\n", code, error);
+        _exit(1);
+    }
+    return runtime_stat(L, "preemptions") - before;
+}
+
+/*
+ * The script must be ended at its deadline, and must leave the host its turns until then.  The
+ * deadline is 50 slices away, but a machine that is busy with something else can let it pass within
+ * one of them: then the script runs again.
+ */
+static void ends_in_time(struct orr_runtime *rt, lua_State *L, const char *code)
+{
+    enum { TRIES = 10 };
+    int preemptions = 0;
+    for (int i = 0; i < TRIES && preemptions < 2; i++)
+        preemptions = preemptions_until_the_end(rt, L, code);
+    if (preemptions < 2) {
+        fprintf(stderr, "%s\n  was suspended %d times in each of %d runs\n", code, preemptions, TRIES);
         _exit(1);
     }
 }
