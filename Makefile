@@ -28,7 +28,7 @@ bench:
 	@tools/setup bench
 	@tools/configure $(BUILD)
 	$(NINJA) $(BUILD)
-	bench/run $(BUILD) $(ONLY)
+	bench/run $(BUILD) $(if $(ONLY),'$(ONLY)')
 
 # The same tests under AddressSanitizer with UndefinedBehaviorSanitizer, under ThreadSanitizer, and
 # some under valgrind.
@@ -98,7 +98,7 @@ lint:
 # ONLY=pattern tries some of it.
 check-fresh:
 	@tools/setup fresh
-	tools/check-fresh $(BUILD)/fresh $(ONLY)
+	tools/check-fresh $(BUILD)/fresh '$(ONLY)'
 
 clean:
 	rm -rf build build-asan build-tsan build-rock
