@@ -118,8 +118,8 @@ static void timer_fires(struct orr_timer *timer, void *data, int status)
         stop(self);
         return;
     }
-    if (self->repeats && isolate_is_held(iso))
-        return; /* its callback cannot run now, and must not run twice later */
+    if (self->repeats && self->due && isolate_is_held(iso))
+        return; /* one callback waits for the end of the slice; a second would follow it at once */
     set_started(self, self->repeats);
     if (callback_start(&self->callback)) {
         iso->timers.figures.dropped++;
