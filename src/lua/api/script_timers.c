@@ -75,9 +75,11 @@ static bool take_due(struct timer_object *self)
     return !stale;
 }
 
+/* A callback that was due when an earlier one disabled the timer does not run. */
 static int push_callback(struct callback *callback, lua_State *co, int timer)
 {
-    if (!take_due(timer_of(callback)))
+    struct timer_object *self = timer_of(callback);
+    if (!take_due(self) || handler_is_disabled(&self->handler))
         return -ENOENT;
     lua_getiuservalue(co, timer, FUNCTION_SLOT);
     return 0;
