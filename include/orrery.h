@@ -134,7 +134,14 @@ enum orr_log {
  */
 typedef void *orr_alloc_fn(void *data, void *block, size_t old_size, size_t size);
 
-/* Receives one line, without a newline, on the thread that logs it. */
+/*
+ * Receives one line, without a newline, on the thread that logs it.  A message of several lines,
+ * such as an error with its stack, comes in as many calls, one after the other; if several threads
+ * log, their lines may come in between.  Lines about an isolate begin with its name and a colon.
+ *
+ * A line has at most 1,000 bytes, and a message about 100 lines.  What is left out is counted, as
+ * in "... (517 bytes more)" or "... (20 lines more)".
+ */
 typedef void orr_log_fn(void *data, enum orr_log level, const char *message);
 
 /*
@@ -1183,6 +1190,10 @@ typedef void orr_lua_prepare_fn(void *data, struct lua_State *L);
  * no limit.  A deadline counts the time that Lua has run since it last waited by itself.
  */
 struct orr_lua_options {
+    /* The isolate's name, for people: lines of the log about it begin with the name, and reports
+     * have it.  Copied.  Default: "isolate 1", "isolate 2" and so on; for the isolate of a script
+     * (orr_script_load()), the script's name. */
+    const char *name;
     /* A global name for the API, besides require "orrery"; default: none. */
     const char *mount;
     enum orr_lua_profile profile; /* default ORR_LUA_UNTRUSTED */
