@@ -46,6 +46,7 @@
 #include "lua/task/shutdown.h"
 #include "lua/task/task_pool.h"
 #include "lua/task/task_set.h"
+#include "lua/task/told.h"
 #include "lua/task/unhandled.h"
 #include "orrery.h"
 
@@ -92,6 +93,7 @@ struct orr_isolate {
     struct orphan_scan orphans;           /* task/orphans.c */
     struct unhandled unhandled;           /* task/unhandled.c */
     struct cancellations cancellations;   /* task/cancellation.c */
+    struct told told;                     /* task/told.c */
     struct shutdowns shutdowns;           /* task/shutdown.c */
     struct discard discard;               /* host/discard.c */
     struct objects objects;               /* isolate/objects.c */

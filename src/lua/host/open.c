@@ -99,6 +99,7 @@ static int open_protected(lua_State *L)
     drop_open(iso);
     task_finalizer_open(iso, L);
     orphans_open(iso, L);
+    told_open(iso, L);
     modules_open(iso, L);
     return 0;
 }
