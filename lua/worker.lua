@@ -23,7 +23,7 @@ local MODULE = "^[%a_][%w_.]*$" -- the name of a module
 local worker = {}
 orrery.worker = worker
 
-local Worker, Pool = {}, {}
+local Worker, Pool = core.watch({}, "a worker"), core.watch({}, "a worker pool")
 local methods_of_worker = { __index = Worker, __metatable = false, __name = "orrery.worker" }
 local methods_of_pool = { __index = Pool, __metatable = false, __name = "orrery.worker_pool" }
 local weak = { __mode = "k" }

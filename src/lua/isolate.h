@@ -26,6 +26,7 @@
 #include "lua/isolate/limits.h"
 #include "lua/isolate/memory.h"
 #include "lua/isolate/memory_alarm.h"
+#include "lua/isolate/missing.h"
 #include "lua/isolate/objects.h"
 #include "lua/isolate/oversized.h"
 #include "lua/isolate/registry.h"
@@ -97,6 +98,7 @@ struct orr_isolate {
     struct shutdowns shutdowns;           /* task/shutdown.c */
     struct discard discard;               /* host/discard.c */
     struct objects objects;               /* isolate/objects.c */
+    struct missing missing;               /* isolate/missing.c */
     struct scripts scripts;               /* task/script.c */
     struct body_watches bodies;           /* task/body_watch.c */
     struct event_queue events;            /* api/events.c */

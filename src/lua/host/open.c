@@ -90,6 +90,7 @@ static int open_protected(lua_State *L)
     keep_texts(L);
     isolate_publish(iso, L);
     registry_open(iso, L);
+    missing_open(iso, L);
     if (isolate_is_sandboxed(iso))
         sandbox_open(iso, L);
     else if (iso->owned)

@@ -6,6 +6,7 @@
 #include "lua/limits/timeout_report.h"
 #include "lua/task/body_watch.h"
 #include "lua/task/cancellation.h"
+#include "lua/task/hint.h"
 #include "lua/task/report.h"
 #include "lua/task/result.h"
 #include "lua/task/task.h"
@@ -74,8 +75,11 @@ static int handle_message(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
     struct ltask *self = execution_task(&iso->execution);
-    if (!self || execution_is_ending(&iso->execution) ||
-        (task_is_cancelled_here(self->task) && cancellation_is_error(L, 1)))
+    if (execution_is_ending(&iso->execution) ||
+        (self && task_is_cancelled_here(self->task) && cancellation_is_error(L, 1)))
+        return 1;
+    hint_add(iso, L, 1, true);
+    if (!self)
         return 1;
     lua_settop(L, 1);
     report_keep(self, L);

@@ -439,9 +439,17 @@ static int where(lua_State *L)
 void worker_module_open(struct orr_isolate *iso, lua_State *L)
 {
     static const luaL_Reg functions[] = {
-        { "compile", compile }, { "pool", make_pool }, { "figures", figures },           { "submit", submit },
-        { "wait", wait_job },   { "cancel", cancel },  { "channel", channel_class_new }, { "where", where },
-        { "is_open", is_open }, { NULL, NULL },
+        { "compile", compile },
+        { "pool", make_pool },
+        { "figures", figures },
+        { "submit", submit },
+        { "wait", wait_job },
+        { "cancel", cancel },
+        { "channel", channel_class_new },
+        { "where", where },
+        { "is_open", is_open },
+        { "watch", missing_watch_from_lua },
+        { NULL, NULL },
     };
     static const luaL_Reg of_program[] = { { "__gc", program_gc }, { NULL, NULL } };
     static const luaL_Reg of_pool[] = { { "__gc", pool_gc }, { NULL, NULL } };
