@@ -97,9 +97,21 @@ struct orr_link {
 #define ORR_TASKS_MAX 4194240
 #define ORR_TASKS_DEFAULT 1048576
 
+/*
+ * How workers do I/O.  Each worker, and each pool thread, has a reactor of its own.
+ *
+ * AUTO never fails for want of io_uring.  A worker whose ring the kernel refuses, for any reason,
+ * uses epoll, and so do the workers that open after it; the log says so in one line.  So the
+ * workers of one runtime may differ: struct orr_stats tells which reactor each one has.  Common
+ * reasons are an old kernel, a container that forbids io_uring, and the limit of the user's locked
+ * memory (`ulimit -l`): many kernels count a ring towards it, with about 30 KB.
+ *
+ * A reactor that is asked for by name is the one that all workers have; if one worker cannot have
+ * it, orr_runtime_new() fails.
+ */
 enum orr_reactor {
-    ORR_REACTOR_AUTO, /* io_uring where the kernel allows it, else epoll and one line in the log */
-    ORR_REACTOR_URING,
+    ORR_REACTOR_AUTO,  /* io_uring where the kernel allows it, else epoll */
+    ORR_REACTOR_URING, /* Linux 5.13 or later */
     ORR_REACTOR_EPOLL,
 };
 
@@ -134,7 +146,14 @@ enum orr_log {
  */
 typedef void *orr_alloc_fn(void *data, void *block, size_t old_size, size_t size);
 
-/* Receives one line, without a newline, on the thread that logs it. */
+/*
+ * Receives one line, without a newline, on the thread that logs it.  A message of several lines,
+ * such as an error with its stack, comes in as many calls, one after the other; if several threads
+ * log, their lines may come in between.  Lines about an isolate begin with its name and a colon.
+ *
+ * A line has at most 1,000 bytes, and a message about 100 lines.  What is left out is counted, as
+ * in "... (517 bytes more)" or "... (20 lines more)".
+ */
 typedef void orr_log_fn(void *data, enum orr_log level, const char *message);
 
 /*
@@ -197,8 +216,9 @@ struct orr_options {
  * Creates a runtime and starts the threads of workers 2 and up.  `options` may be NULL; it is not
  * kept.  Any thread.  Returns NULL on failure, sets errno and logs one line that says why:
  *   EINVAL   an option is out of range
- *   ENOMEM, EMFILE, ENFILE, EAGAIN   no memory, descriptors or threads are left
- *   ENOSYS, EPERM   the kernel has no io_uring or forbids it, and ORR_REACTOR_URING was asked for
+ *   ENOMEM, EMFILE, ENFILE, EAGAIN   no memory, descriptors or threads are left.  ENOMEM also if
+ *            ORR_REACTOR_URING was asked for and the user's locked memory is used up
+ *   ENOSYS, EPERM   ORR_REACTOR_URING was asked for, and the kernel has no io_uring or forbids it
  *   ENOSPC   the process has ORR_WORKERS_MAX workers, or its user watches too many descriptors
  */
 ORR_API struct orr_runtime *orr_runtime_new(const struct orr_options *options);
@@ -1183,6 +1203,10 @@ typedef void orr_lua_prepare_fn(void *data, struct lua_State *L);
  * no limit.  A deadline counts the time that Lua has run since it last waited by itself.
  */
 struct orr_lua_options {
+    /* The isolate's name, for people: lines of the log about it begin with the name, and reports
+     * have it.  Copied.  Default: "isolate 1", "isolate 2" and so on; for the isolate of a script
+     * (orr_script_load()), the script's name. */
+    const char *name;
     /* A global name for the API, besides require "orrery"; default: none. */
     const char *mount;
     enum orr_lua_profile profile; /* default ORR_LUA_UNTRUSTED */

@@ -103,6 +103,7 @@ struct orr_isolate {
     /* A reference.  Settings never change, and every file may read them. */
     struct settings *settings;
     struct alloc alloc;
+    struct log log; /* the runtime's, with the name of the isolate; never changes */
 
     /* Hooks of the layers above. */
     unsigned job_slots; /* job slots in the worker pools that the isolate's scripts have made */

@@ -118,7 +118,7 @@ static int start(lua_State *L, int arguments, struct ltask_options *options, str
     lua_pushlightuserdata(L, options);
     lua_rotate(L, -arguments - 3, 2); /* below the function and its arguments */
     if (lua_pcall(L, arguments + 2, 1, 0) != LUA_OK) {
-        log_line(&iso->rt->log, ORR_LOG_ERROR, "cannot start a script: %s", lua_tostring(L, -1));
+        log_line(&iso->log, ORR_LOG_ERROR, "cannot start a script: %s", lua_tostring(L, -1));
         lua_pop(L, 1);
         return -ENOMEM;
     }
