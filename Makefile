@@ -63,8 +63,12 @@ docs:
 pictures: all
 	tools/record docs/runaway.svg --columns 84 --show "orrery runaway.lua" -- $(BUILD)/orrery docs/runaway.lua
 
-install: all
-	meson install -C $(BUILD)
+# Takes PREFIX, also for a build that was set up with another, and DESTDIR.
+install: | $(BUILD)/build.ninja
+	$(if $(PREFIX),meson configure $(BUILD) --prefix=$(abspath $(PREFIX)))
+	$(NINJA) $(BUILD)
+	meson install -C $(BUILD) --no-rebuild $(if $(DESTDIR),--destdir $(abspath $(DESTDIR)))
+	$(if $(DESTDIR),,tools/after-install $$(pkg-config --variable=libdir $(BUILD)/meson-private/orrery.pc))
 
 # Builds the Debian packages in build/deb.
 deb:

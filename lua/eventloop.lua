@@ -307,7 +307,12 @@ end
 
 -------------------------------------------------------------------------------------------- methods
 
-local methods = {}
+local methods = private.watch({}, "a private loop")
+
+-- Notes that a loop does not have this field.
+local function missing(_, key)
+  local _ = methods[key]
+end
 
 local function add_timer(self, ns, every, fn)
   self.last_id = self.last_id + 1
@@ -550,7 +555,7 @@ local function new()
       return method(self, first, ...)
     end
   end
-  return setmetatable(public, { __close = public.dispose, __name = "orrery.eventloop" })
+  return setmetatable(public, { __close = public.dispose, __index = missing, __name = "orrery.eventloop" })
 end
 
 -- The module itself can be called: `eventloop()`.
