@@ -703,16 +703,15 @@ static void report_says_what_took_the_time(void **state)
                                          "stack traceback:",
                                          "script:4: in main chunk" };
     for (size_t i = 0; i < LENGTH(parts); i++)
-        if (!strstr(sink_text, parts[i]))
-            fail_msg("no \"%s\" in: %s", parts[i], sink_text);
-    assert_string_equal(sink_text, notice_text);
+        if (!strstr(notice_text, parts[i]))
+            fail_msg("no \"%s\" in: %s", parts[i], notice_text);
 
     lua_register(L, "dawdle", dawdle);
     load(L, "dawdle(60)\nlocal x = 1\nwhile true do x = x + 1 end");
     assert_int_equal(orr_lua_start(L, 0, "script", NULL), 0);
     assert_int_equal(orr_runtime_run(rt), 0);
-    if (!strstr(sink_text, "time went into 'dawdle', a C function, for"))
-        fail_msg("%s", sink_text);
+    if (!strstr(notice_text, "time went into 'dawdle', a C function, for"))
+        fail_msg("%s", notice_text);
     finish(rt, L);
 }
 

@@ -213,10 +213,16 @@ enum orr_poll body_timed_out(struct ltask *self, struct level *level, int status
             result_keep_completed(self);
     }
     statistics_count_timeout(&iso->statistics);
-    notices_add(iso, ORR_LUA_TIMED_OUT, text);
+    self->timeout_told = notices_add_timeout(iso, text);
     self->keeps_error = true;
     return orr_task_finish(
         self->task, (struct orr_result){ .error = -ETIME, .message = text, .value = self, .drop = give_up_error });
+}
+
+bool body_timeout_was_told(const struct orr_result *result)
+{
+    return result->error == -ETIME && result->drop == give_up_error &&
+           ((const struct ltask *)result->value)->timeout_told;
 }
 
 enum orr_poll body_foreign_yield(struct ltask *self)

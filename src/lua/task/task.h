@@ -115,6 +115,7 @@ struct ltask {
     bool unhandled : 1;        /* it has failed, and is in the list of unhandled failures */
     bool loading : 1;          /* a script's body before its first wait: events are queued */
     bool watched : 1;          /* a body_watch is told when it fails */
+    bool timeout_told : 1;     /* the host had a notice that it has timed out */
     bool cleanup : 1;          /* it was made while its script, or isolate, was being ended */
     struct orr_wait wait;      /* last: the pool clears what comes before */
 };
