@@ -253,12 +253,12 @@ static bool push_hint_for_field(lua_State *L, const char *object, const char *na
         lua_pushfstring(L, "the host has not given this script '%s'", name);
         return true;
     }
-    const char *near = write ? NULL : nearest(name, names, count);
-    if (!write && !near && is_module(object)) {
-        if (push_elsewhere(L, name, false))
-            return true;
+    if (!write && is_module(object)) {
         write = find_foreign(MODULE, name);
+        if (!write && push_elsewhere(L, name, false))
+            return true;
     }
+    const char *near = write ? NULL : nearest(name, names, count);
     if (write)
         lua_pushfstring(L, "%s has no '%s': write %s", object, name, write);
     else if (near)
@@ -296,8 +296,9 @@ static bool push_hint(struct orr_isolate *iso, lua_State *L, const struct nil_va
 {
     if (!strcmp(nil->kind, "global"))
         return push_hint_for_global(L, nil->name);
-    bool kept = !strcmp(nil->kind, "local") || !strcmp(nil->kind, "upvalue"); /* read earlier */
-    struct missing_place place = missing_find_place(L, 1);                    /* below the message handler */
+    /* A variable may have been read earlier; a field is read where the error is raised. */
+    bool kept = !strcmp(nil->kind, "local") || !strcmp(nil->kind, "upvalue");
+    struct missing_place place = missing_find_place(L, 1);
     if (!missing_find(iso, L, nil->name, raising && !kept ? &place : NULL))
         return false;
     const char *object = lua_tostring(L, -1); /* the table of watched tables keeps it alive */
