@@ -43,9 +43,11 @@ void missing_watch(lua_State *L, const char *name)
 {
     lua_rawgetp(L, LUA_REGISTRYINDEX, &metatable_key);
     if (lua_getmetatable(L, -2)) { /* [table] [ours] [its own] */
-        lua_getfield(L, -2, "__index");
-        lua_setfield(L, -2, "__index");
-        lua_pop(L, 2);
+        if (lua_getfield(L, -1, "__index") == LUA_TNIL) {
+            lua_getfield(L, -3, "__index");
+            lua_setfield(L, -3, "__index");
+        }
+        lua_pop(L, 3);
     } else {
         lua_setmetatable(L, -2);
     }

@@ -111,7 +111,8 @@ static const struct {
     { "worker", " Pool new_pool create_pool executor ", "worker.pool(options)" },
     { "worker", " queue Channel chan pipe ", "worker.channel(capacity)" },
     { "worker", " pmap parallel each foreach ", "worker.map(script, list)" },
-    { "runtime", " memory gc info tasks usage ", "runtime.stats()" },
+    { "runtime", " memory used usage ", "runtime.memory_used" },
+    { "runtime", " gc info tasks status ", "runtime.stats()" },
     { "eventloop", " create make get get_event_loop run ", "eventloop.new()" },
     { "orrery", " run start main run_until_complete run_forever ",
       "nothing: the loop runs already; call the function itself, or async.run(fn)" },
@@ -264,7 +265,7 @@ static bool push_hint_for_field(lua_State *L, const char *object, const char *na
     else if (near)
         lua_pushfstring(L, "did you mean '%s'?", near);
     else
-        return push_list(L, object, name, names, count);
+        return !is_module(object) && push_list(L, object, name, names, count);
     return true;
 }
 
