@@ -270,21 +270,13 @@ local function is_options(value)
   return next(value) == "timeout" and next(value, "timeout") == nil
 end
 
--- Raises a job's error as its caller should see it. A timeout looks the same whoever noticed it
--- first.
-local function raise(err, report)
-  local told = type(err) == "string" and err ~= "timeout" and report
-  local stack = told and find(report, "stack traceback:", 1, true)
-  error(stack and format("%s\nin the worker:\n%s", err, sub(report, stack)) or err, 0)
-end
-
+-- Returns the results, or raises the error, which is the same value that the job raised. The
+-- report of an error that nobody catches begins with the job's stack.
 local function result(ok, ...)
   if ok then
     return ...
-  elseif ok == nil then
-    error((...), 0)
   end
-  raise(...)
+  error((...), 0)
 end
 
 function Worker:call(...)

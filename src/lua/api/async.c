@@ -143,6 +143,17 @@ static int async_inspect_tree(lua_State *L)
     return 1;
 }
 
+/* traceback(error [, level]): the error's text, and the stacks of the tasks that it came through. */
+static int async_traceback(lua_State *L)
+{
+    lua_Integer level = luaL_optinteger(L, 2, 1);
+    luaL_checkany(L, 1);
+    luaL_argcheck(L, level >= 0 && level <= INT_MAX, 2, "expected a level of the stack, an integer of at least 0");
+    lua_settop(L, 1);
+    report_push_caught(isolate_of(L), L, (int)level);
+    return 1;
+}
+
 /* --- File descriptors ------------------------------------------------------------------------- */
 
 /* [file descriptor] [operation] */
@@ -198,6 +209,7 @@ void async_open(struct orr_isolate *iso, lua_State *L)
         { "current", async_current },
         { "debug", async_debug },
         { "inspect_tree", async_inspect_tree },
+        { "traceback", async_traceback },
         { "readable", async_readable },
         { "writable", async_writable },
         { NULL, NULL },

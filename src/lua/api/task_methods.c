@@ -132,7 +132,7 @@ static void watcher_told(struct orr_task *task, void *data)
         lua_pushcfunction(L, start_watcher);
         isolate_push_anchored(iso, L, self->anchor);
         if (lua_pcall(L, 1, 0, 0) != LUA_OK) {
-            log_line(&iso->rt->log, ORR_LOG_ERROR, "task:on_complete: the function is not called: %s",
+            log_line(&iso->log, ORR_LOG_ERROR, "task:on_complete: the function is not called: %s",
                      lua_tostring(L, -1));
             lua_pop(L, 1);
         }

@@ -2,6 +2,7 @@
 #include "lua/host/modules.h"
 
 #include "lua/api/async.h"
+#include "lua/api/async_nvim.h"
 #include "lua/api/await.h"
 #include "lua/api/c_libraries.h"
 #include "lua/api/collectgarbage.h"
@@ -147,6 +148,7 @@ void modules_open(struct orr_isolate *iso, lua_State *L)
     }
     watch_fields(L);
     open_require(iso, L);
+    async_nvim_open(iso, L);
     api_modules_withhold(L, settings->modules);
     /* An isolate with more modules than jobs get is not reused, so it need not be frozen. */
     if (settings->for_jobs && !api_modules_beyond_jobs(settings->modules))

@@ -24,7 +24,7 @@ static void deliver(struct orr_isolate *iso, const struct notice *notice)
     if (iso->limits.notice)
         iso->limits.notice(iso->limits.notice_data, iso->L, notice->kind, notice->text);
     else
-        log_text(&iso->rt->log, ORR_LOG_WARNING, notice->text);
+        log_text(&iso->log, ORR_LOG_WARNING, "", notice->text);
     iso->notices.disabled = 0;
     execution_end_call(&iso->execution);
 }

@@ -81,7 +81,8 @@ static int handle_message(lua_State *L)
     hint_add(iso, L, 1, true);
     if (!self)
         return 1;
-    report_keep(self, L, 1);
+    lua_settop(L, 1);
+    report_keep(self, L);
     if (self->watched)
         body_is_failing(self);
     lua_settop(L, 1);
@@ -128,9 +129,9 @@ static bool is_childs_error(lua_State *co, struct ltask *self)
 /* The text of the error at the top, for the host. */
 static const char *error_message(lua_State *co, const struct ltask *self)
 {
-    const char *report = task_finalizer_report(self);
-    if (report)
-        return report;
+    const struct trace *trace = task_finalizer_trace(self);
+    if (trace)
+        return trace->text;
     return is_text(co, -1, NO_MEMORY) ? NO_MEMORY /* Lua calls no message handler for it */
                                       : "a Lua error";
 }
@@ -198,10 +199,12 @@ enum orr_poll body_timed_out(struct ltask *self, struct level *level, int status
     struct task_finalizer *finalizer = level->report ? task_finalizer_try(self) : NULL;
     const char *text = TIMEOUT_TEXT;
     if (finalizer) {
-        charge_free_text(iso, &finalizer->report);
-        finalizer->report = level->report;
-        level->report = NULL;
-        text = finalizer->report;
+        bool before = charge_begin_report(&iso->charge);
+        trace_free(iso, &finalizer->trace);
+        finalizer->trace = trace_new(iso, (struct piece){ level->report, strlen(level->report) },
+                                     &(struct trace_sections){ 0 });
+        charge_end_report(&iso->charge, before);
+        text = finalizer->trace ? finalizer->trace->text : TIMEOUT_TEXT;
     }
     if (status != LUA_YIELD) {
         self->phase = LTASK_OVER;

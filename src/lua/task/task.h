@@ -12,11 +12,14 @@
  *     task_set        how many there are
  *     script          which script a task belongs to
  *     cancellation    the error "closed"
+ *     trace           the stacks of the tasks that an error came through
+ *     told            the failures that scripts were told of last
  *     task_finalizer  what remains when a handle is collected
  *     orphans         tasks that nobody can reach any more
  *     result          values and errors of tasks
+ *     error_text      error values as people read them
+ *     report          errors as people read them, with the stacks of tasks
  *     suspend         waiting
- *     report          errors as people read them
  *     body_watch      who is told when a script's body fails
  *     body            the bottom of a coroutine, and what a body ends with
  *     handler         strikes against callbacks that time out
