@@ -25,11 +25,11 @@ void rings_explain(int error)
     struct rlimit locked;
     getrlimit(RLIMIT_MEMLOCK, &locked);
     if (error == -ENOMEM)
-        printf("skipped: %d rings of io_uring need more than the %llu KB of locked memory that the user may have "
+        printf("left out: %d rings of io_uring need more than the %llu KB of locked memory that the user may have "
                "(ulimit -l)\n",
                RINGS_NEEDED, (unsigned long long)locked.rlim_cur / 1024);
     else
-        printf("skipped: io_uring is not available: %s\n", strerror(-error));
+        printf("left out: io_uring is not available: %s\n", strerror(-error));
     fflush(stdout);
 }
 
