@@ -384,6 +384,19 @@ test("a child that fails before its parent waits is heard of at the next wait", 
   notes "runs on; false child error: EARLY; true"
 end)
 
+test("a failure that a task has waited for is not raised again", function()
+  run(function()
+    local child = run(error, "EARLY", 0)
+    note(child:pwait())
+    note(pcall(sleep, 1))
+    local other = run(error, "OTHER", 0)
+    local stranger = run({ detached = true }, function() note(pcall(await, other)) end)
+    note(pcall(sleep, 1))
+    stranger:wait()
+  end):wait()
+  notes "false EARLY; true; false OTHER; false child error: OTHER"
+end)
+
 test("each failure of a child is raised once, in order", function()
   run(function()
     run(error, "ONE", 0)
@@ -630,6 +643,35 @@ test("an error of close is the task's error", function()
   task:close()
   fails(task, "CLOSE")
   fails(run(function() await(broken(nil)) end), "error%(nil%)")
+end)
+
+test("a resource that calls back twice, or late, disturbs no later wait", function()
+  local over
+  run(function()
+    pcall(await, function(callback)
+      schedule(callback)
+      return {
+        close = function(_, callback)
+          over = callback
+          error("CLOSE", 0)
+        end,
+      }
+    end)
+    schedule(over)
+    sleep(10)
+    await(function(callback)
+      schedule(callback)
+      return {
+        close = function(_, callback)
+          over = callback
+          callback()
+        end,
+      }
+    end)
+    schedule(over)
+    sleep(10)
+  end):wait()
+  equal(check.elapsed(), 20)
 end)
 
 test("a task of orrery can be a resource", function()
