@@ -130,6 +130,7 @@ int program_open(struct program *program, const struct options *options)
     struct orr_lua_options lua = options->lua;
     lua.notice = on_notice;
     lua.notice_data = program;
+    lua.timeouts_as_failures = true; /* the report of a failure has the tasks that it went through */
     int error = orr_lua_new(program->rt, &lua, &program->L);
     if (!error && !prepare(program)) {
         signals_set_last_resort(runtime.grace_ms + LAST_RESORT_MS);
@@ -205,8 +206,8 @@ static void script_fails(void *data)
 {
     struct program *program = data;
     struct orr_timer_options options = { .fire = cleanup_took_too_long, .data = program };
-    const char *report = task_finalizer_report(program->body.body);
-    program->failure = report ? strdup(report) : NULL;
+    const struct trace *trace = task_finalizer_trace(program->body.body);
+    program->failure = trace ? strdup(trace->text) : NULL;
     if (!orr_timer_new(program->rt, &options, &program->failure_timer))
         orr_timer_start(program->failure_timer, program->options->runtime.grace_ms * UINT64_C(1000000), 0);
 }

@@ -53,7 +53,8 @@ struct orr_runtime {
     pthread_mutex_t growing;
     struct worker_config pool_config; /* what the pool threads are opened with */
     struct worker *workers;
-    void *extension; /* one object of the layer above; NULL before it is made */
+    _Atomic unsigned last_number; /* see runtime_new_number() */
+    void *extension;              /* one object of the layer above; NULL before it is made */
     void (*extension_free)(void *extension);
 };
 
@@ -71,6 +72,12 @@ static inline unsigned runtime_host_workers(const struct orr_runtime *rt)
 static inline bool runtime_stopping(struct orr_runtime *rt)
 {
     return atomic_load_explicit(&rt->stopping, memory_order_acquire);
+}
+
+/* A number, from 1, for something that a layer above makes and names by it.  Any thread. */
+static inline unsigned runtime_new_number(struct orr_runtime *rt)
+{
+    return atomic_fetch_add_explicit(&rt->last_number, 1, memory_order_relaxed) + 1;
 }
 
 /* How many workers are open; a worker stays open until the runtime is freed.  Any thread. */

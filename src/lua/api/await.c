@@ -231,7 +231,7 @@ static void keep_close_error(lua_State *L)
     lua_pushcclosure(L, start_failing, 1);
     lua_pushvalue(L, -2);
     if (lua_pcall(L, 1, 0, 0) != LUA_OK)
-        log_line(&iso->rt->log, ORR_LOG_ERROR,
+        log_line(&iso->log, ORR_LOG_ERROR,
                  "await: cannot close what the function has returned: %s; no task can report that: %s",
                  lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : luaL_typename(L, -2), lua_tostring(L, -1));
 }

@@ -76,9 +76,11 @@ static bool take_due(struct timer_object *self)
     return !stale;
 }
 
+/* A callback that was due when an earlier one disabled the timer does not run. */
 static int push_callback(struct callback *callback, lua_State *co, int timer)
 {
-    if (!take_due(timer_of(callback)))
+    struct timer_object *self = timer_of(callback);
+    if (!take_due(self) || handler_is_disabled(&self->handler))
         return -ENOENT;
     lua_getiuservalue(co, timer, FUNCTION_SLOT);
     return 0;
@@ -119,8 +121,8 @@ static void timer_fires(struct orr_timer *timer, void *data, int status)
         stop(self);
         return;
     }
-    if (self->repeats && isolate_is_held(iso))
-        return; /* its callback cannot run now, and must not run twice later */
+    if (self->repeats && self->due && isolate_is_held(iso))
+        return; /* one callback waits for the end of the slice; a second would follow it at once */
     set_started(self, self->repeats);
     if (callback_start(&self->callback)) {
         iso->timers.figures.dropped++;

@@ -112,6 +112,15 @@ static void open_require(struct orr_isolate *iso, lua_State *L)
         c_libraries_may_sleep(iso);
 }
 
+/* Watches the module at the top and the modules in it for fields that they do not have. */
+static void watch_fields(lua_State *L)
+{
+    for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1))
+        if (lua_istable(L, -1))
+            missing_watch(L, lua_tostring(L, -2));
+    missing_watch(L, "orrery");
+}
+
 void modules_open(struct orr_isolate *iso, lua_State *L)
 {
     const struct settings *settings = iso->settings;
@@ -137,6 +146,7 @@ void modules_open(struct orr_isolate *iso, lua_State *L)
         lua_pushvalue(L, -1);
         lua_setglobal(L, settings->mount);
     }
+    watch_fields(L);
     open_require(iso, L);
     async_nvim_open(iso, L);
     api_modules_withhold(L, settings->modules);

@@ -6,6 +6,7 @@
 #include "lua/limits/timeout_report.h"
 #include "lua/task/body_watch.h"
 #include "lua/task/cancellation.h"
+#include "lua/task/hint.h"
 #include "lua/task/report.h"
 #include "lua/task/result.h"
 #include "lua/task/task.h"
@@ -74,10 +75,14 @@ static int handle_message(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
     struct ltask *self = execution_task(&iso->execution);
-    if (!self || execution_is_ending(&iso->execution) ||
-        (task_is_cancelled_here(self->task) && cancellation_is_error(L, 1)))
+    if (execution_is_ending(&iso->execution) ||
+        (self && task_is_cancelled_here(self->task) && cancellation_is_error(L, 1)))
         return 1;
-    report_keep(self, L, 1);
+    hint_add(iso, L, 1, true);
+    if (!self)
+        return 1;
+    lua_settop(L, 1);
+    report_keep(self, L);
     if (self->watched)
         body_is_failing(self);
     lua_settop(L, 1);
@@ -124,9 +129,9 @@ static bool is_childs_error(lua_State *co, struct ltask *self)
 /* The text of the error at the top, for the host. */
 static const char *error_message(lua_State *co, const struct ltask *self)
 {
-    const char *report = task_finalizer_report(self);
-    if (report)
-        return report;
+    const struct trace *trace = task_finalizer_trace(self);
+    if (trace)
+        return trace->text;
     return is_text(co, -1, NO_MEMORY) ? NO_MEMORY /* Lua calls no message handler for it */
                                       : "a Lua error";
 }
@@ -194,10 +199,12 @@ enum orr_poll body_timed_out(struct ltask *self, struct level *level, int status
     struct task_finalizer *finalizer = level->report ? task_finalizer_try(self) : NULL;
     const char *text = TIMEOUT_TEXT;
     if (finalizer) {
-        charge_free_text(iso, &finalizer->report);
-        finalizer->report = level->report;
-        level->report = NULL;
-        text = finalizer->report;
+        bool before = charge_begin_report(&iso->charge);
+        trace_free(iso, &finalizer->trace);
+        finalizer->trace = trace_new(iso, (struct piece){ level->report, strlen(level->report) },
+                                     &(struct trace_sections){ 0 });
+        charge_end_report(&iso->charge, before);
+        text = finalizer->trace ? finalizer->trace->text : TIMEOUT_TEXT;
     }
     if (status != LUA_YIELD) {
         self->phase = LTASK_OVER;
@@ -206,10 +213,16 @@ enum orr_poll body_timed_out(struct ltask *self, struct level *level, int status
             result_keep_completed(self);
     }
     statistics_count_timeout(&iso->statistics);
-    notices_add(iso, ORR_LUA_TIMED_OUT, text);
+    self->timeout_told = notices_add_timeout(iso, text);
     self->keeps_error = true;
     return orr_task_finish(
         self->task, (struct orr_result){ .error = -ETIME, .message = text, .value = self, .drop = give_up_error });
+}
+
+bool body_timeout_was_told(const struct orr_result *result)
+{
+    return result->error == -ETIME && result->drop == give_up_error &&
+           ((const struct ltask *)result->value)->timeout_told;
 }
 
 enum orr_poll body_foreign_yield(struct ltask *self)

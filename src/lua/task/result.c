@@ -2,6 +2,7 @@
 
 #include "lua/limits/timeout_report.h"
 #include "lua/task/cancellation.h"
+#include "lua/task/told.h"
 
 #include <string.h>
 
@@ -120,6 +121,13 @@ static int push_results(lua_State *L, struct ltask *self, int handle)
     return self->results + 1;
 }
 
+/* The error of a task that has failed, whose handle is at an index of L. */
+static void push_failure(lua_State *L, struct ltask *self, int handle)
+{
+    push_error_of(L, self->iso, outcome_of(self->task));
+    told_note(self->iso, L, handle);
+}
+
 int ltask_push_outcome(lua_State *L, struct ltask *self, int handle)
 {
     handle = lua_absindex(L, handle);
@@ -131,7 +139,7 @@ int ltask_push_outcome(lua_State *L, struct ltask *self, int handle)
     if (self->phase != LTASK_FAILED)
         lua_pushliteral(L, CANCELLATION_TEXT);
     else if (self->task)
-        push_error_of(L, self->iso, outcome_of(self->task));
+        push_failure(L, self, handle);
     else
         lua_getiuservalue(L, handle, LTASK_VALUE);
     return 2;

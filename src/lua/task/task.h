@@ -12,11 +12,14 @@
  *     task_set        how many there are
  *     script          which script a task belongs to
  *     cancellation    the error "closed"
+ *     trace           the stacks of the tasks that an error came through
+ *     told            the failures that scripts were told of last
  *     task_finalizer  what remains when a handle is collected
  *     orphans         tasks that nobody can reach any more
  *     result          values and errors of tasks
+ *     error_text      error values as people read them
+ *     report          errors as people read them, with the stacks of tasks
  *     suspend         waiting
- *     report          errors as people read them
  *     body_watch      who is told when a script's body fails
  *     body            the bottom of a coroutine, and what a body ends with
  *     handler         strikes against callbacks that time out
@@ -112,6 +115,7 @@ struct ltask {
     bool unhandled : 1;        /* it has failed, and is in the list of unhandled failures */
     bool loading : 1;          /* a script's body before its first wait: events are queued */
     bool watched : 1;          /* a body_watch is told when it fails */
+    bool timeout_told : 1;     /* the host had a notice that it has timed out */
     bool cleanup : 1;          /* it was made while its script, or isolate, was being ended */
     struct orr_wait wait;      /* last: the pool clears what comes before */
 };
