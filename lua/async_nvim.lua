@@ -122,7 +122,7 @@ end
 local function begin_closing(resource, over)
   if type(resource) == "userdata" and pcall(timer_is_closing, resource) then
     close_our_timer(resource, over)
-  elseif type(resource) == "userdata" and field(resource, "on_complete") then -- a task of `orrery.async`
+  elseif type(resource) == "userdata" and field(resource, "on_complete") then -- a task of ours
     resource:close()
     resource:on_complete(over)
   else

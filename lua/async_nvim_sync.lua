@@ -112,7 +112,7 @@ end
 
 -- Returns a function that returns the index and the results of the next task that is done.
 local function iterate(tasks)
-  local order, taken, done = {}, 0, 0 -- the indices of the tasks, in the order in which they are done
+  local order, taken, done = {}, 0, 0 -- indices of the tasks, in the order of their ends
   local wanted, watching = nil, new_watching()
   for i = 1, #tasks do
     order[i] = 0

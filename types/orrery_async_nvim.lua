@@ -11,7 +11,7 @@ local async_nvim = {}
 ---@field close fun(self, callback: fun()) calls back when it is closed
 ---@field is_closing? fun(self): boolean if that returns true, it is not closed again
 
----@class orrery.async_nvim.run_options
+---@class orrery.async_nvim.options
 ---@field name? string
 ---@field detached? boolean it has no parent
 
@@ -25,7 +25,7 @@ local Task = {}
 ---@param ... any its arguments
 ---@return orrery.async_nvim.task
 ---@overload fun(name: string, func: fun(...), ...): orrery.async_nvim.task
----@overload fun(options: orrery.async_nvim.run_options, func: fun(...), ...): orrery.async_nvim.task
+---@overload fun(opts: orrery.async_nvim.options, func: fun(...), ...): orrery.async_nvim.task
 function async_nvim.run(func, ...) end
 
 ---Waits for a task, and returns its results or raises its error. Or calls a function with a
@@ -100,8 +100,13 @@ function async_nvim.is_closing() end
 ---@return string
 function async_nvim.inspect_tree() end
 
+---@class orrery.async_nvim.surroundings
+---@field wait? fun(ms: number, is_done: fun(): boolean): boolean
+---@field schedule? fun(fn: fun())
+---@field new_timer? fun(): table
+
 ---Replaces what the module waits with, schedules with and makes timers with.
----@param opts { wait?: fun(ms: number, is_done: fun(): boolean): boolean, schedule?: fun(fn: fun()), new_timer?: fun(): table }
+---@param opts orrery.async_nvim.surroundings
 function async_nvim.init(opts) end
 
 ---@param opts table
