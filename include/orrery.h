@@ -836,7 +836,7 @@ ORR_API bool orr_event_is_set(const struct orr_event *event);
 /*
  * A semaphore has a number of permits.  A task acquires one and gives it back with a release.
  * orr_semaphore_try() returns 0 or -EAGAIN, without waiting.  Releasing more than were acquired
- * returns -EOVERFLOW.
+ * returns -EOVERFLOW.  A semaphore made with 0 permits counts: each release adds one.
  */
 struct orr_semaphore;
 ORR_API int orr_semaphore_new(uint32_t permits, struct orr_semaphore **semaphore);

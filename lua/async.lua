@@ -198,8 +198,8 @@ function Future:wait(callback)
   end
 end
 
--- Older names.
-async._future, async._event, async._queue = async.future, async.event, async.queue
+-- Older names. async._queue is written in C: its queues take nil as an item.
+async._future, async._event = async.future, async.event
 
 -- Short forms of timers.
 

@@ -21,9 +21,10 @@ static int note_read(lua_State *L)
 
 void missing_open(struct orr_isolate *iso, lua_State *L)
 {
-    static const luaL_Reg functions[] = { { "__index", note_read }, { NULL, NULL } };
     lua_createtable(L, 0, 2);
-    isolate_register(iso, L, functions);
+    lua_pushlightuserdata(L, iso);
+    lua_pushcclosure(L, note_read, 1);
+    lua_setfield(L, -2, "__index");
     if (isolate_is_sandboxed(iso) || iso->settings->for_jobs) {
         lua_pushboolean(L, false); /* or one script or job could change it for all */
         lua_setfield(L, -2, "__metatable");
@@ -42,9 +43,11 @@ void missing_watch(lua_State *L, const char *name)
 {
     lua_rawgetp(L, LUA_REGISTRYINDEX, &metatable_key);
     if (lua_getmetatable(L, -2)) { /* [table] [ours] [its own] */
-        lua_getfield(L, -2, "__index");
-        lua_setfield(L, -2, "__index");
-        lua_pop(L, 2);
+        if (lua_getfield(L, -1, "__index") == LUA_TNIL) {
+            lua_getfield(L, -3, "__index");
+            lua_setfield(L, -3, "__index");
+        }
+        lua_pop(L, 3);
     } else {
         lua_setmetatable(L, -2);
     }

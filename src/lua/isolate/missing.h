@@ -47,7 +47,8 @@ void missing_open(struct orr_isolate *iso, lua_State *L);
 
 /*
  * Watches the table at the top of L, under a name: that of a module, or of what the methods in it
- * belong to.  Keeps its metatable, if it has one, and adds `__index` to it.  May raise.
+ * belong to.  Keeps its metatable, if it has one, and adds `__index` to it.  An `__index` that is
+ * there already must call missing_note() itself.  May raise.
  */
 void missing_watch(lua_State *L, const char *name);
 

@@ -111,7 +111,8 @@ static const struct {
     { "worker", " Pool new_pool create_pool executor ", "worker.pool(options)" },
     { "worker", " queue Channel chan pipe ", "worker.channel(capacity)" },
     { "worker", " pmap parallel each foreach ", "worker.map(script, list)" },
-    { "runtime", " memory gc info tasks usage ", "runtime.stats()" },
+    { "runtime", " memory used usage ", "runtime.memory_used" },
+    { "runtime", " gc info tasks status ", "runtime.stats()" },
     { "eventloop", " create make get get_event_loop run ", "eventloop.new()" },
     { "orrery", " run start main run_until_complete run_forever ",
       "nothing: the loop runs already; call the function itself, or async.run(fn)" },
@@ -253,18 +254,18 @@ static bool push_hint_for_field(lua_State *L, const char *object, const char *na
         lua_pushfstring(L, "the host has not given this script '%s'", name);
         return true;
     }
-    const char *near = write ? NULL : nearest(name, names, count);
-    if (!write && !near && is_module(object)) {
-        if (push_elsewhere(L, name, false))
-            return true;
+    if (!write && is_module(object)) {
         write = find_foreign(MODULE, name);
+        if (!write && push_elsewhere(L, name, false))
+            return true;
     }
+    const char *near = write ? NULL : nearest(name, names, count);
     if (write)
         lua_pushfstring(L, "%s has no '%s': write %s", object, name, write);
     else if (near)
         lua_pushfstring(L, "did you mean '%s'?", near);
     else
-        return push_list(L, object, name, names, count);
+        return !is_module(object) && push_list(L, object, name, names, count);
     return true;
 }
 
@@ -296,8 +297,9 @@ static bool push_hint(struct orr_isolate *iso, lua_State *L, const struct nil_va
 {
     if (!strcmp(nil->kind, "global"))
         return push_hint_for_global(L, nil->name);
-    bool kept = !strcmp(nil->kind, "local") || !strcmp(nil->kind, "upvalue"); /* read earlier */
-    struct missing_place place = missing_find_place(L, 1);                    /* below the message handler */
+    /* A variable may have been read earlier; a field is read where the error is raised. */
+    bool kept = !strcmp(nil->kind, "local") || !strcmp(nil->kind, "upvalue");
+    struct missing_place place = missing_find_place(L, 1);
     if (!missing_find(iso, L, nil->name, raising && !kept ? &place : NULL))
         return false;
     const char *object = lua_tostring(L, -1); /* the table of watched tables keeps it alive */

@@ -1,7 +1,8 @@
 /*
  * Hints in the errors of scripts that use a name which the API does not have:
  *
- *   tea.lua:3: attempt to call a nil value (field 'spawn'); async has no 'spawn': write async.run(fn)
+ *   t.lua:3: attempt to call a nil value (field 'slep'); did you mean 'sleep'?
+ *   t.lua:4: attempt to call a nil value (field 'go'); async has no 'go': write async.run(fn)
  *
  * A hint is added when the error reaches the bottom of a task or the host: never on another path.
  * It comes from one list of names that people bring along from other libraries, from the other

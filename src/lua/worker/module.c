@@ -7,6 +7,7 @@
  */
 #include "lua/worker/module.h"
 
+#include "lua/api/option_table.h"
 #include "lua/isolate/charge.h"
 #include "lua/isolate/embedded.h"
 #include "lua/limits/preempt.h"
@@ -448,6 +449,7 @@ void worker_module_open(struct orr_isolate *iso, lua_State *L)
         { "channel", channel_class_new },
         { "where", where },
         { "is_open", is_open },
+        { "advise", option_table_advise },
         { "watch", missing_watch_from_lua },
         { NULL, NULL },
     };
