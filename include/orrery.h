@@ -1520,7 +1520,8 @@ struct orr_script_options {
 
     /* Receives why orr_script_load() failed: a text, owned (orr_values_free()), such as
      * "clock.lua:3: '=' expected near 'do'"; nil if it did not, or without memory.  Used in that
-     * call only.  Default: the log has the message of a script that does not compile. */
+     * call only.  Default: the log has the message of a script that does not compile.  With it, the
+     * log has neither that nor why a reload failed, if orr_script_reload() returns the error. */
     struct orr_value *why;
 };
 
@@ -1538,8 +1539,9 @@ ORR_API int orr_script_load(struct orr_runtime *rt, const struct orr_script_opti
  * End everything that a script owns.  Its tasks are cancelled and clean up within the runtime's
  * grace period, all together, as in orr_lua_close().  The rest is removed.  An isolate of its own
  * is closed, with all its memory.  Then orr_script_unload() frees the script, and
- * orr_script_reload() loads it again.  If it cannot be loaded again, orr_script_error() and the log
- * say why, and the script stays without a state: it can be unloaded or reloaded.
+ * orr_script_reload() loads it again.  If it cannot be loaded again, orr_script_error() says why,
+ * and so does the log (but see `why`).  The script then stays without a state: it can be unloaded or
+ * reloaded.
  *
  * In plain code, these functions turn the worker until the tasks have cleaned up.  That may take
  * the whole grace period (`grace_ms` of the runtime), if a script's cleanup waits that long.  A
