@@ -97,9 +97,21 @@ struct orr_link {
 #define ORR_TASKS_MAX 4194240
 #define ORR_TASKS_DEFAULT 1048576
 
+/*
+ * How workers do I/O.  Each worker, and each pool thread, has a reactor of its own.
+ *
+ * AUTO never fails for want of io_uring.  A worker whose ring the kernel refuses, for any reason,
+ * uses epoll, and so do the workers that open after it; the log says so in one line.  So the
+ * workers of one runtime may differ: struct orr_stats tells which reactor each one has.  Common
+ * reasons are an old kernel, a container that forbids io_uring, and the limit of the user's locked
+ * memory (`ulimit -l`): many kernels count a ring towards it, with about 30 KB.
+ *
+ * A reactor that is asked for by name is the one that all workers have; if one worker cannot have
+ * it, orr_runtime_new() fails.
+ */
 enum orr_reactor {
-    ORR_REACTOR_AUTO, /* io_uring where the kernel allows it, else epoll and one line in the log */
-    ORR_REACTOR_URING,
+    ORR_REACTOR_AUTO,  /* io_uring where the kernel allows it, else epoll */
+    ORR_REACTOR_URING, /* Linux 5.13 or later */
     ORR_REACTOR_EPOLL,
 };
 
@@ -204,8 +216,9 @@ struct orr_options {
  * Creates a runtime and starts the threads of workers 2 and up.  `options` may be NULL; it is not
  * kept.  Any thread.  Returns NULL on failure, sets errno and logs one line that says why:
  *   EINVAL   an option is out of range
- *   ENOMEM, EMFILE, ENFILE, EAGAIN   no memory, descriptors or threads are left
- *   ENOSYS, EPERM   the kernel has no io_uring or forbids it, and ORR_REACTOR_URING was asked for
+ *   ENOMEM, EMFILE, ENFILE, EAGAIN   no memory, descriptors or threads are left.  ENOMEM also if
+ *            ORR_REACTOR_URING was asked for and the user's locked memory is used up
+ *   ENOSYS, EPERM   ORR_REACTOR_URING was asked for, and the kernel has no io_uring or forbids it
  *   ENOSPC   the process has ORR_WORKERS_MAX workers, or its user watches too many descriptors
  */
 ORR_API struct orr_runtime *orr_runtime_new(const struct orr_options *options);
@@ -823,7 +836,7 @@ ORR_API bool orr_event_is_set(const struct orr_event *event);
 /*
  * A semaphore has a number of permits.  A task acquires one and gives it back with a release.
  * orr_semaphore_try() returns 0 or -EAGAIN, without waiting.  Releasing more than were acquired
- * returns -EOVERFLOW.
+ * returns -EOVERFLOW.  A semaphore made with 0 permits counts: each release adds one.
  */
 struct orr_semaphore;
 ORR_API int orr_semaphore_new(uint32_t permits, struct orr_semaphore **semaphore);

@@ -222,6 +222,13 @@ function async.current() end
 ---@return string
 function async.inspect_tree(task) end
 
+---Returns the text of an error, the stacks of the tasks that it came through, and the caller's
+---stack, from a level on. For message handlers: `xpcall(fn, async.traceback)`.
+---@param err any
+---@param level? integer 1, the caller, by default
+---@return string
+function async.traceback(err, level) end
+
 ---Makes tasks remember where they were created, from now on, for tracebacks.
 ---@param on boolean
 function async.debug(on) end

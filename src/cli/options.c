@@ -1,6 +1,6 @@
 #include "cli/options.h"
 
-#include "cli/nearest.h"
+#include "base/nearest.h"
 
 #include <lua.h>
 

@@ -207,8 +207,8 @@ static void script_fails(void *data)
 {
     struct program *program = data;
     struct orr_timer_options options = { .fire = cleanup_took_too_long, .data = program };
-    const char *report = task_finalizer_report(program->body.body);
-    program->failure = report ? strdup(report) : NULL;
+    const struct trace *trace = task_finalizer_trace(program->body.body);
+    program->failure = trace ? strdup(trace->text) : NULL;
     if (!orr_timer_new(program->rt, &options, &program->failure_timer))
         orr_timer_start(program->failure_timer, program->options->runtime.grace_ms * UINT64_C(1000000), 0);
 }

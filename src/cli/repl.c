@@ -10,7 +10,7 @@
 #include "cli/repl.h"
 
 #include "cli/input.h"
-#include "cli/nearest.h"
+#include "base/nearest.h"
 #include "cli/report.h"
 #include "cli/screen.h"
 #include "cli/session.h"

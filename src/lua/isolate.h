@@ -26,6 +26,7 @@
 #include "lua/isolate/limits.h"
 #include "lua/isolate/memory.h"
 #include "lua/isolate/memory_alarm.h"
+#include "lua/isolate/missing.h"
 #include "lua/isolate/objects.h"
 #include "lua/isolate/oversized.h"
 #include "lua/isolate/registry.h"
@@ -46,6 +47,7 @@
 #include "lua/task/shutdown.h"
 #include "lua/task/task_pool.h"
 #include "lua/task/task_set.h"
+#include "lua/task/told.h"
 #include "lua/task/unhandled.h"
 #include "orrery.h"
 
@@ -92,9 +94,11 @@ struct orr_isolate {
     struct orphan_scan orphans;           /* task/orphans.c */
     struct unhandled unhandled;           /* task/unhandled.c */
     struct cancellations cancellations;   /* task/cancellation.c */
+    struct told told;                     /* task/told.c */
     struct shutdowns shutdowns;           /* task/shutdown.c */
     struct discard discard;               /* host/discard.c */
     struct objects objects;               /* isolate/objects.c */
+    struct missing missing;               /* isolate/missing.c */
     struct scripts scripts;               /* task/script.c */
     struct body_watches bodies;           /* task/body_watch.c */
     struct event_queue events;            /* api/events.c */

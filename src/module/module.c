@@ -15,6 +15,7 @@
 #include "module/deferred_free.h"
 #include "module/interrupt.h"
 
+#include "lua/api/async_nvim.h"
 #include "lua/api/registrations.h"
 #include "lua/isolate.h"
 #include "lua/isolate/embedded.h"
@@ -29,6 +30,7 @@ extern const char orrery_lua_module[];
 extern const size_t orrery_lua_module_size;
 
 ORR_API int luaopen_orrery(lua_State *L);
+ORR_API int luaopen_orrery_async_nvim(lua_State *L);
 
 /*
  * A function that is being run.  It is a top task, as a script is (lua/task/script.h): what it
@@ -238,11 +240,11 @@ static int open_state(lua_State *L, struct module_state *state)
     return 0;
 }
 
-/* Pushes the module's table, from where the library has put it. */
-static void push_module(lua_State *L)
+/* Loads a module from where the library has put its loader, and pushes it. */
+static void push_module(lua_State *L, const char *name)
 {
     luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
-    lua_getfield(L, -1, "orrery");
+    lua_getfield(L, -1, name);
     lua_remove(L, -2);
     lua_call(L, 0, 1);
 }
@@ -262,12 +264,22 @@ int luaopen_orrery(lua_State *L)
         return luaL_error(L, "orrery: cannot open the module in this state: %s", strerror(-error));
     lua_setmetatable(L, 1); /* cannot fail, and makes it the first object to be finalized */
     embedded_push(L, &(struct embedded){ "=orrery/module.lua", orrery_lua_module, &orrery_lua_module_size });
-    push_module(L);
+    push_module(L, "orrery");
     lua_pushvalue(L, 1);
     lua_pushcclosure(L, run_loop, 1);
     lua_pushlightuserdata(L, isolate_find(L));
     lua_pushvalue(L, 1);
     lua_pushcclosure(L, watch_main, 2);
     lua_call(L, 3, 1);
+    return 1;
+}
+
+/* `require "orrery.async_nvim"` where `orrery` may not be loaded yet. */
+int luaopen_orrery_async_nvim(lua_State *L)
+{
+    lua_getglobal(L, "require");
+    lua_pushliteral(L, "orrery");
+    lua_call(L, 1, 0);
+    push_module(L, ASYNC_NVIM_NAME);
     return 1;
 }

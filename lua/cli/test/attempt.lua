@@ -27,11 +27,18 @@ local function is_own(line)
   return not (line:find "^%[C%]" or line:find "^orrery/" or line:find "^%(?%.%.%.")
 end
 
+-- Returns the lines of the stacks that are the test's own. If an error came through several tasks,
+-- their names are among them.
 local function trim_trace(trace)
   local lines = {}
-  for line in trace:gmatch "\n\t([^\n]+)" do
-    if is_own(line) and #lines < TRACE_LINES then
-      lines[#lines + 1] = "  " .. line
+  local stacks = trace:match "\n(stack traceback:.*)" or ""
+  local named = stacks:find "' awaited it" or stacks:find "' failed because of it"
+  for line in stacks:gmatch "\n([^\n]+)" do
+    local level = line:match "^\t(.*)"
+    local shown = level and is_own(level) and "  " .. level
+      or named and not level and line ~= "stack traceback:" and line ~= "  inside:" and line
+    if shown and #lines < TRACE_LINES then
+      lines[#lines + 1] = shown
     end
   end
   return lines
@@ -114,7 +121,7 @@ function Attempt:guard(fn)
   local ok, err = xpcall(fn, function(value)
     told = true
     if not (self.cut_short and value == "closed") then
-      self:fail(describe_error(value, debug.traceback("", 2)))
+      self:fail(describe_error(value, async.traceback(value, 2)))
       self.timed_out = value == TIMEOUT and #self.failures
     end
   end)

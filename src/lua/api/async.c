@@ -1,6 +1,7 @@
 #include "lua/api/async.h"
 
 #include "lua/api/duration.h"
+#include "lua/api/option_table.h"
 #include "lua/api/schedule.h"
 #include "lua/api/wait_step.h"
 #include "lua/isolate.h"
@@ -14,41 +15,27 @@
 #include <poll.h>
 #include <string.h>
 
-/* --- run -------------------------------------------------------------------------------------- */
+#define RUN "async.run"
 
-static bool option_flag(lua_State *L, const char *name)
-{
-    lua_getfield(L, 1, name);
-    bool set = lua_toboolean(L, -1);
-    lua_pop(L, 1);
-    return set;
-}
+/* --- run -------------------------------------------------------------------------------------- */
 
 /* Reads the options at 1, and leaves the name there instead, which keeps it alive.  May raise. */
 static struct ltask_options read_options(lua_State *L)
 {
     static const char *const known[] = { "name", "detached", "fair", "deadline", NULL };
-    for (lua_pushnil(L); lua_next(L, 1); lua_pop(L, 1)) {
-        const char *key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "?";
-        int i = 0;
-        while (known[i] && strcmp(known[i], key) != 0)
-            i++;
-        if (!known[i])
-            luaL_error(L, "async.run: unknown option '%s'; expected name, detached, fair or deadline", key);
-    }
-    struct ltask_options options = { .detached = option_flag(L, "detached"), .fair = option_flag(L, "fair") };
+    option_table_check(L, 1, RUN, known);
+    struct ltask_options options = { .detached = option_table_flag(L, 1, RUN, "detached"),
+                                     .fair = option_table_flag(L, 1, RUN, "fair") };
     lua_getfield(L, 1, "deadline");
     if (!lua_isnil(L, -1)) {
-        lua_Number ms = lua_tonumber(L, -1);
+        lua_Number ms = lua_type(L, -1) == LUA_TNUMBER ? lua_tonumber(L, -1) : 0;
         if (!(ms > 0) || ms * 1e6 >= 9e18)
             luaL_error(L, "async.run: option deadline is %s, expected milliseconds, more than 0",
                        luaL_tolstring(L, -1, NULL));
         options.deadline_ns = ms * 1e6 < 1 ? 1 : (uint64_t)(ms * 1e6);
     }
     lua_pop(L, 1);
-    lua_getfield(L, 1, "name");
-    if (!lua_isnil(L, -1))
-        options.name = luaL_checkstring(L, -1);
+    options.name = option_table_string(L, 1, RUN, "name");
     lua_replace(L, 1);
     return options;
 }
@@ -156,6 +143,17 @@ static int async_inspect_tree(lua_State *L)
     return 1;
 }
 
+/* traceback(error [, level]): the error's text, and the stacks of the tasks that it came through. */
+static int async_traceback(lua_State *L)
+{
+    lua_Integer level = luaL_optinteger(L, 2, 1);
+    luaL_checkany(L, 1);
+    luaL_argcheck(L, level >= 0 && level <= INT_MAX, 2, "expected a level of the stack, an integer of at least 0");
+    lua_settop(L, 1);
+    report_push_caught(isolate_of(L), L, (int)level);
+    return 1;
+}
+
 /* --- File descriptors ------------------------------------------------------------------------- */
 
 /* [file descriptor] [operation] */
@@ -211,6 +209,7 @@ void async_open(struct orr_isolate *iso, lua_State *L)
         { "current", async_current },
         { "debug", async_debug },
         { "inspect_tree", async_inspect_tree },
+        { "traceback", async_traceback },
         { "readable", async_readable },
         { "writable", async_writable },
         { NULL, NULL },

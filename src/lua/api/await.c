@@ -10,6 +10,7 @@
 #include "lua/api/await.h"
 
 #include "lua/api/future.h"
+#include "lua/api/script_timers.h"
 #include "lua/api/wait_step.h"
 #include "lua/isolate.h"
 #include "lua/task/cancellation.h"
@@ -133,12 +134,6 @@ static bool push_method(lua_State *L, int index, const char *name)
     return false;
 }
 
-static int do_nothing(lua_State *L)
-{
-    (void)L;
-    return 0;
-}
-
 static int nothing_more(lua_State *L, int status, lua_KContext context)
 {
     (void)L;
@@ -155,7 +150,7 @@ static int asked_whether_closing(lua_State *L, int status, lua_KContext context)
     if (lua_toboolean(L, -1) || !push_method(L, 1, "close"))
         return 0;
     lua_pushvalue(L, 1);
-    lua_pushcfunction(L, do_nothing); /* a close method may want to call back */
+    lua_pushcfunction(L, script_timers_no_callback); /* a close method may want to call back */
     lua_callk(L, 2, 0, 0, nothing_more);
     return 0;
 }

@@ -234,7 +234,10 @@ static int handle_index(lua_State *L)
     if (lua_rawget(L, -2) != LUA_TNIL)
         return 1;
     const char *key = lua_tostring(L, 2);
-    return key && !strcmp(key, "name") ? handle_name(L) : 1;
+    if (key && !strcmp(key, "name"))
+        return handle_name(L);
+    missing_note(isolate_of(L), L, 3, 2);
+    return 1;
 }
 
 void task_methods_open(struct orr_isolate *iso, lua_State *L)

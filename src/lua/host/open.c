@@ -90,6 +90,7 @@ static int open_protected(lua_State *L)
     keep_texts(L);
     isolate_publish(iso, L);
     registry_open(iso, L);
+    missing_open(iso, L);
     if (isolate_is_sandboxed(iso))
         sandbox_open(iso, L);
     else if (iso->owned)
@@ -99,6 +100,7 @@ static int open_protected(lua_State *L)
     drop_open(iso);
     task_finalizer_open(iso, L);
     orphans_open(iso, L);
+    told_open(iso, L);
     modules_open(iso, L);
     return 0;
 }

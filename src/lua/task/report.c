@@ -6,7 +6,10 @@
 #include "lua/limits/stack_trace.h"
 #include "lua/limits/timeout_report.h"
 #include "lua/task/cancellation.h"
+#include "lua/task/error_text.h"
+#include "lua/task/result.h"
 #include "lua/task/task_finalizer.h"
+#include "lua/task/told.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -14,49 +17,279 @@
 /* The most tasks shown of a chain, and the most errors shown after the first. */
 enum { CHAIN_SHOWN = 16, OTHERS_SHOWN = 16 };
 
-/* [error] -> [text].  May run a script's `__tostring`, so it may raise. */
-static int describe(lua_State *L)
+#define IN_A_JOB "in a job of a worker"
+
+/* --- The tasks that an error came through ----------------------------------------------------- */
+
+static const char *words_of(const struct orr_result *result)
 {
-    luaL_tolstring(L, 1, NULL);
-    return 1;
+    return result->message ? result->message : strerror(-result->error);
 }
 
-static void push_text(lua_State *L, int index)
+/* The trace of a done task's failure, or that of a task that failed because of a child. */
+static const struct trace *trace_of(const struct orr_task *task)
 {
-    index = lua_absindex(L, index);
-    if (lua_type(L, index) == LUA_TSTRING) {
+    const struct kept_error *kept = kept_error_of((struct orr_task *)task);
+    const struct ltask *lua = ltask_of(task);
+    return kept ? kept->trace : lua ? task_finalizer_trace(lua) : NULL;
+}
+
+static const char *created_of(const struct orr_task *task)
+{
+    const struct ltask *lua = ltask_of(task);
+    return lua ? task_finalizer_created(lua) : NULL;
+}
+
+/* Adds the task in which an error arose, and those whose awaits the error has passed. */
+static void add_origin(struct trace_sections *all, const struct orr_task *task)
+{
+    const struct trace *trace = trace_of(task);
+    if (trace)
+        trace_add_all(all, trace, task, created_of(task));
+    else
+        trace_add(all, &(struct trace_section){ .task = task, .created = created_of(task), .how = TRACE_RAISED });
+}
+
+/* Adds a task that has failed because of a child. */
+static void add_because(struct trace_sections *all, const struct orr_task *task)
+{
+    const struct trace *trace = trace_of(task);
+    const struct trace_part *own = trace && trace->count ? &trace->parts[trace->count - 1] : NULL;
+    bool written = trace && trace->count > 1; /* its name is in the text */
+    trace_add(all, &(struct trace_section){
+                       .stack = { own ? trace->text + own->start : NULL, own ? own->length : 0 },
+                       .task = task,
+                       .created = created_of(task),
+                       .how = written ? TRACE_WRITTEN : TRACE_BECAUSE,
+                   });
+}
+
+/*
+ * Lists the tasks that an error went through, from the task that raised it up to `task`.  The tasks
+ * are linked from `task` down, and there may be very many: so one walk notes both ends of the chain.
+ * Answers the error's text.  Never allocates; the list is good until the collector runs.
+ */
+static struct piece gather(struct trace_sections *all, struct orr_task *task)
+{
+    const struct orr_task *top[TRACE_ENDS], *bottom[TRACE_ENDS], *origin = task;
+    size_t length = 0;
+    for (const struct orr_task *at = task; at; at = orr_task_cause(at), length++) {
+        if (length < TRACE_ENDS)
+            top[length] = at;
+        bottom[length % TRACE_ENDS] = origin = at;
+    }
+    add_origin(all, origin);
+    for (size_t i = length - 1; i-- > 0;) {
+        if (i + TRACE_ENDS >= length) {
+            add_because(all, bottom[i % TRACE_ENDS]);
+        } else if (i < TRACE_ENDS) {
+            add_because(all, top[i]);
+        } else {
+            all->left_out += (unsigned)(i + 1 - TRACE_ENDS);
+            i = TRACE_ENDS;
+        }
+    }
+    const struct trace *trace = trace_of(origin);
+    const char *words = words_of(outcome_of(task));
+    return trace ? trace_message(trace) : (struct piece){ words, strlen(words) };
+}
+
+/*
+ * Pushes the error of a failed task and the tasks that it went through.  The list is made twice,
+ * because making the buffer may run the collector, which frees traces.  It cannot become longer.
+ */
+static void push_failure(lua_State *L, struct orr_task *task)
+{
+    struct trace_sections all = { 0 }, again = { 0 };
+    struct piece message = gather(&all, task);
+    char *text = lua_newuserdatauv(L, trace_write(&all, message, NULL, NULL) + 1, 0);
+    message = gather(&again, task);
+    size_t length = trace_write(&again, message, text, NULL);
+    lua_pushlstring(L, text, length);
+    lua_remove(L, -2);
+}
+
+/* --- Errors that were awaited ------------------------------------------------------------------ */
+
+/*
+ * Whether the string at an index, the top, was raised just now, by the function at a level or a
+ * little further out: then it is no error of another task, even if that had the same text.  Lua's
+ * own errors and those of error() begin with the place of that function.  But a function of the
+ * library that was called there raises errors of other tasks.
+ */
+static bool is_raised_here(struct orr_isolate *iso, lua_State *L, int index, int level)
+{
+    enum { LEVELS = 4 }; /* with a message handler, and what calls it */
+    bool raises_others = false;
+    lua_Debug at;
+    if (lua_type(L, index) != LUA_TSTRING)
+        return false;
+    for (int i = level; i < level + LEVELS && lua_getstack(L, i, &at); i++) {
+        lua_getinfo(L, "nSlf", &at);
+        if (*at.what == 'C') {
+            raises_others = at.name && lua_getupvalue(L, -1, 1) && lua_touserdata(L, -1) == iso;
+            lua_settop(L, index);
+            continue;
+        }
+        lua_settop(L, index);
+        char place[LUA_IDSIZE + 24];
+        snprintf(place, sizeof place, "%s:%d:", at.short_src, at.currentline);
+        if (!raises_others && !strncmp(lua_tostring(L, index), place, strlen(place)))
+            return true;
+        raises_others = false;
+    }
+    return false;
+}
+
+/* Whether the value at an index is the error of the failure at the top. */
+static bool is_error_of(lua_State *L, int index)
+{
+    bool same;
+    if (told_elsewhere_at_top(L)) {
+        lua_getiuservalue(L, -1, 1);
+        same = lua_rawequal(L, -1, index);
+    } else {
+        const struct ltask *failed = lua_touserdata(L, -1);
         lua_pushvalue(L, index);
-        return;
+        same = failed->task && result_is_error(L, outcome_of(failed->task));
     }
-    lua_pushcfunction(L, describe);
-    lua_pushvalue(L, index);
-    if (lua_pcall(L, 1, 1, 0) != LUA_OK) {
+    lua_pop(L, 1);
+    return same;
+}
+
+/*
+ * Pushes the last failure with the error at an index, the top, of which a script was told.  False,
+ * with nothing pushed, if there is none.  `level` is that of the function that raises the error now.
+ */
+static bool push_told(struct orr_isolate *iso, lua_State *L, int index, int level)
+{
+    if (is_raised_here(iso, L, index, level))
+        return false;
+    for (unsigned i = 0; i < TOLD_MAX; i++) {
+        if (told_push(iso, L, i) == LUA_TNIL)
+            continue;
+        if (is_error_of(L, index))
+            return true;
         lua_pop(L, 1);
-        lua_pushfstring(L, "(error object is a %s value)", luaL_typename(L, index));
+    }
+    return false;
+}
+
+void report_forget(struct orr_isolate *iso, lua_State *L)
+{
+    int index = lua_gettop(L);
+    for (unsigned i = 0; i < TOLD_MAX && lua_checkstack(L, 4); i++) {
+        if (told_push(iso, L, i) == LUA_TNIL)
+            continue;
+        if (is_error_of(L, index))
+            told_forget(iso, L, i);
+        lua_settop(L, index);
     }
 }
 
-void report_keep(struct ltask *self, lua_State *L, int index)
+/* Lists the tasks that a failure, at the top, went through.  Answers the error's text. */
+static struct piece gather_told(struct trace_sections *all, lua_State *L)
 {
-    push_text(L, index);
-    stack_trace_cut(L, REPORT_TEXT);
-    lua_pushliteral(L, "\n");
-    stack_trace_push_chain(L, execution_chain(&self->iso->execution), 1);
-    lua_concat(L, 3);
-    isolate_push_anchored(self->iso, L, self->anchor);
-    struct task_finalizer *task_finalizer = task_finalizer_make(L, self);
-    charge_free_text(self->iso, &task_finalizer->report);
-    task_finalizer->report = charge_copy(self->iso, lua_tostring(L, -2));
-    lua_pop(L, 2);
+    const struct told_elsewhere *elsewhere = told_elsewhere_at_top(L);
+    if (!elsewhere)
+        return gather(all, ((struct ltask *)lua_touserdata(L, -1))->task);
+    const char *stack = elsewhere->text + elsewhere->message;
+    stack += *stack == '\n';
+    trace_add(all, &(struct trace_section){ .stack = { stack, strlen(stack) }, .how = TRACE_WRITTEN });
+    trace_add(all, &(struct trace_section){ .stack = { IN_A_JOB, strlen(IN_A_JOB) }, .how = TRACE_WRITTEN });
+    return (struct piece){ elsewhere->text, elsewhere->message };
 }
 
-/* The stack trace in a task's stored report, or an empty text. */
-static const char *stack_of(const struct ltask *self)
+/* [text] [stack]: the trace of an error that the task has raised itself, without names. */
+static struct trace *trace_raised(struct orr_isolate *iso, lua_State *L)
 {
-    const char *report = self->task_finalizer ? self->task_finalizer->report : NULL;
-    const char *stack = report ? strstr(report, "stack traceback:") : NULL;
-    return stack ? stack : "";
+    struct piece message, stack;
+    message.text = lua_tolstring(L, -2, &message.length);
+    stack.text = lua_tolstring(L, -1, &stack.length);
+    return trace_new(iso, message,
+                     &(struct trace_sections){ .items = { { .stack = stack, .how = TRACE_RAISED } }, .count = 1 });
 }
+
+/* [stack] [failure]: the trace of an error that the task has awaited. */
+static struct trace *trace_awaited(struct orr_isolate *iso, lua_State *L, const struct ltask *self)
+{
+    struct trace_sections all = { 0 };
+    struct piece message = gather_told(&all, L);
+    struct trace_section own = { .task = self->task, .created = task_finalizer_created(self), .how = TRACE_AWAITED };
+    own.stack.text = lua_tolstring(L, -2, &own.stack.length);
+    trace_add(&all, &own);
+    return trace_new(iso, message, &all);
+}
+
+/* Whether the error at the top is that of a child, whose failure the core keeps. */
+static bool is_childs_error(lua_State *L, const struct ltask *self)
+{
+    struct orr_task *child = orr_task_failed_child(self->task);
+    return child && result_is_error(L, outcome_of(child));
+}
+
+void report_keep(struct ltask *self, lua_State *L)
+{
+    struct orr_isolate *iso = self->iso;
+    int error = lua_gettop(L);
+    luaL_checkstack(L, 16, NULL);
+    bool told = !is_childs_error(L, self) && push_told(iso, L, error, 1); /* [failure], if so */
+    if (told) {
+        stack_trace_push_chain(L, execution_chain(&iso->execution), 1);
+        stack_trace_cut(L, TRACE_AWAIT_MAX);
+        lua_insert(L, -2);
+    } else {
+        error_text_push(iso, L, error);
+        stack_trace_cut(L, REPORT_TEXT);
+        stack_trace_push_chain(L, execution_chain(&iso->execution), 1);
+    }
+    isolate_push_anchored(iso, L, self->anchor);
+    struct task_finalizer *finalizer = task_finalizer_make(L, self);
+    lua_pop(L, 1);
+    trace_free(iso, &finalizer->trace);
+    finalizer->trace = told ? trace_awaited(iso, L, self) : trace_raised(iso, L);
+    lua_settop(L, error);
+}
+
+/* [error] -> [error] [text]: pushes the report of an error that a failure in the list explains. */
+static bool push_told_report(struct orr_isolate *iso, lua_State *L, int level)
+{
+    if (!push_told(iso, L, lua_gettop(L), level))
+        return false;
+    struct trace_sections all = { 0 }, again = { 0 };
+    struct piece message = gather_told(&all, L);
+    char *text = lua_newuserdatauv(L, trace_write(&all, message, NULL, NULL) + 1, 0);
+    lua_insert(L, -2);
+    message = gather_told(&again, L);
+    size_t length = trace_write(&again, message, text, NULL);
+    lua_pop(L, 1);
+    lua_pushlstring(L, text, length);
+    lua_remove(L, -2);
+    return true;
+}
+
+void report_push_caught(struct orr_isolate *iso, lua_State *L, int level)
+{
+    int error = lua_gettop(L);
+    luaL_checkstack(L, 16, NULL);
+    const struct ltask *self = execution_task(&iso->execution);
+    bool interrupted = self && is_childs_error(L, self);
+    bool told = push_told_report(iso, L, level);
+    if (!told) {
+        error_text_push(iso, L, error);
+        stack_trace_cut(L, REPORT_TEXT);
+    }
+    const char *name = self ? orr_task_name(self->task) : NULL;
+    if (told && self)
+        lua_pushfstring(L, "\ntask '%s' %s it\n", name ? name : "(unnamed)",
+                        interrupted ? "failed because of" : "awaited");
+    else
+        lua_pushliteral(L, "\n");
+    stack_trace_push_chain(L, execution_chain(&iso->execution), level);
+    lua_concat(L, 3);
+}
+
+/* --- The tasks around a task ------------------------------------------------------------------- */
 
 static void add_heading(luaL_Buffer *text, const struct orr_task *task)
 {
@@ -134,18 +367,27 @@ static void add_those_below(lua_State *L, luaL_Buffer *text, struct orr_isolate 
     }
 }
 
+/* Adds the stacks that the error of a failed task came through. */
+static void add_own_trace(lua_State *L, luaL_Buffer *text, const struct ltask *self)
+{
+    const struct trace *trace = self->task && orr_task_done(self->task) ? trace_of(self->task) : NULL;
+    if (!trace)
+        return;
+    bool named = trace->count > 1; /* the tasks' names are in the trace */
+    if (self->task && !named)
+        add_heading(text, self->task);
+    const char *stacks = trace->text + trace->message;
+    lua_pushfstring(L, *stacks ? "%s" : "\n%s", stacks);
+    luaL_addvalue(text);
+}
+
 void report_push_traceback(lua_State *L, struct ltask *self, const char *message)
 {
     struct orr_isolate *iso = self->iso;
     luaL_Buffer text;
     luaL_buffinit(L, &text);
     luaL_addstring(&text, message ? message : "");
-    if (self->task_finalizer && self->task_finalizer->report) {
-        if (self->task)
-            add_heading(&text, self->task);
-        luaL_addstring(&text, "\n");
-        luaL_addstring(&text, stack_of(self));
-    }
+    add_own_trace(L, &text, self);
     struct orr_task *at = self->task;
     if (at && !orr_task_done(at))
         add_those_below(L, &text, iso, at);
@@ -160,36 +402,7 @@ void report_push_traceback(lua_State *L, struct ltask *self, const char *message
     luaL_pushresult(&text);
 }
 
-static const char *words_of(const struct orr_result *result)
-{
-    return result->message ? result->message : strerror(-result->error);
-}
-
-/*
- * Adds the tasks that an error went through, from the task that raised it up to `task`.  Of a long
- * chain, only ENDS tasks at each end are added.
- */
-static void add_chain(luaL_Buffer *text, struct orr_task *task)
-{
-    enum { ENDS = 8 };
-    size_t length = 0;
-    for (struct orr_task *at = task; at; at = orr_task_cause(at))
-        length++;
-    for (size_t i = length; i-- > 0;) { /* the chain is linked from `task` down */
-        if (i >= ENDS && length - i > ENDS)
-            continue;
-        struct orr_task *at = task;
-        for (size_t steps = 0; steps < i; steps++)
-            at = orr_task_cause(at);
-        add_heading(text, at);
-        if (i + 1 == length)
-            continue; /* the error's text includes its stack trace */
-        const char *stack = ltask_of(at) ? stack_of(ltask_of(at)) : "";
-        luaL_addstring(text, " failed because of it");
-        luaL_addstring(text, *stack ? "\n" : "");
-        luaL_addstring(text, stack);
-    }
-}
+/* --- Failures --------------------------------------------------------------------------------- */
 
 struct others {
     luaL_Buffer *text;
@@ -209,18 +422,12 @@ static void add_other(void *data, struct orr_task *origin, const struct orr_resu
     others->first = false;
 }
 
-void report_push_failure(lua_State *L, struct orr_task *task)
+/* [text]: adds the other errors below a task. */
+static void add_others(lua_State *L, struct orr_task *task)
 {
     luaL_Buffer text;
     luaL_buffinit(L, &text);
     struct others others = { .text = &text, .first = task_has_failed(task) };
-    if (task_has_failed(task)) {
-        luaL_addstring(&text, words_of(outcome_of(task)));
-        add_chain(&text, task);
-    } else {
-        luaL_addstring(&text, "a task has ended, with errors below it");
-        add_heading(&text, task);
-    }
     orr_task_errors(task, add_other, &others);
     if (others.count > OTHERS_SHOWN) {
         char more[48];
@@ -228,6 +435,26 @@ void report_push_failure(lua_State *L, struct orr_task *task)
         luaL_addstring(&text, more);
     }
     luaL_pushresult(&text);
+    lua_concat(L, 2);
+}
+
+/* [] -> [text]: a task that ended well, with errors below it. */
+static void push_ended(lua_State *L, const struct orr_task *task)
+{
+    luaL_Buffer text;
+    luaL_buffinit(L, &text);
+    luaL_addstring(&text, "a task has ended, with errors below it");
+    add_heading(&text, task);
+    luaL_pushresult(&text);
+}
+
+void report_push_failure(lua_State *L, struct orr_task *task)
+{
+    if (task_has_failed(task))
+        push_failure(L, task);
+    else
+        push_ended(L, task);
+    add_others(L, task);
 }
 
 /* --- Time-outs -------------------------------------------------------------------------------- */

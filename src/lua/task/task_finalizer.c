@@ -21,7 +21,7 @@ static void settle(struct task_finalizer *self, struct orr_isolate *iso, struct 
         ltask_leave_core(self->task, iso); /* which had the handle */
         isolate_leave(iso);
     }
-    charge_free_text(iso, &self->report);
+    trace_free(iso, &self->trace);
     charge_free_text(iso, &self->created);
     *self = (struct task_finalizer){ 0 };
 }

@@ -18,6 +18,7 @@
 #define ORR_LUA_TASK_TASK_FINALIZER_H
 
 #include "lua/task/task.h"
+#include "lua/task/trace.h"
 
 /*
  * The handle, at the top of L, was collected while its task lives: the function takes it off and
@@ -27,7 +28,7 @@ typedef void task_lost_fn(lua_State *L, struct ltask *self);
 
 struct task_finalizer {
     struct orr_task *task; /* a reference, or NULL */
-    char *report;          /* of its error: the message and the stack; charged; NULL for none */
+    struct trace *trace;   /* of its error; owned; NULL for none */
     char *created;         /* where it was made; charged; NULL unless debugging */
     task_lost_fn *on_lost; /* the handle is held weakly; NULL if it is anchored */
     bool revived;          /* the handle was anchored again after it was collected */
@@ -60,10 +61,10 @@ void task_finalizer_watch(struct ltask *self, task_lost_fn *on_lost);
  */
 void task_finalizer_revive(lua_State *L, struct ltask *self);
 
-/* The kept report of a task's error: the message and the stack; NULL for none. */
-static inline const char *task_finalizer_report(const struct ltask *self)
+/* The trace of a task's error; NULL for none. */
+static inline const struct trace *task_finalizer_trace(const struct ltask *self)
 {
-    return self->task_finalizer ? self->task_finalizer->report : NULL;
+    return self->task_finalizer ? self->task_finalizer->trace : NULL;
 }
 
 /* Where a task was made: "file:line"; NULL if that was not remembered. */

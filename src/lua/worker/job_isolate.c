@@ -114,6 +114,7 @@ static int restore_state(lua_State *L)
 static void reset_isolate(struct orr_isolate *iso)
 {
     task_set_reset(&iso->tasks);
+    told_clear(iso);
     iso->debug = false;
     statistics_reset(&iso->statistics);
 }

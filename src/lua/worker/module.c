@@ -7,11 +7,13 @@
  */
 #include "lua/worker/module.h"
 
+#include "lua/api/option_table.h"
 #include "lua/isolate/charge.h"
 #include "lua/isolate/embedded.h"
 #include "lua/limits/preempt.h"
 #include "lua/task/suspend.h"
 #include "lua/task/task.h"
+#include "lua/task/told.h"
 #include "lua/values/work.h"
 #include "lua/worker/channel_class.h"
 #include "lua/worker/pool.h"
@@ -332,6 +334,17 @@ static int submit(lua_State *L)
 /* [job] [work] [whether it succeeded] [results, or the error] */
 static int outcome_on(lua_State *L, int status, lua_KContext context);
 
+/*
+ * A script is about to get a job's error, at the top: its report shall begin with the job's stack.
+ * A job's time is up for its caller, too, and either may notice that first.
+ */
+static void note_failure(lua_State *L, const struct job *job)
+{
+    bool timed_out = lua_type(L, -1) == LUA_TSTRING && !strcmp(lua_tostring(L, -1), "timeout");
+    if (job->report && !timed_out)
+        told_note_elsewhere(isolate_of(L), L, -1, job->report);
+}
+
 static int run_outcome(lua_State *L, const struct job *job, struct paced *work)
 {
     int count = paced_run(L, &work);
@@ -341,6 +354,7 @@ static int run_outcome(lua_State *L, const struct job *job, struct paced *work)
         return count + 1;
     if (!count)
         lua_pushliteral(L, "not enough memory");
+    note_failure(L, job);
     lua_pushstring(L, job->report);
     return 3;
 }
@@ -426,9 +440,18 @@ static int where(lua_State *L)
 void worker_module_open(struct orr_isolate *iso, lua_State *L)
 {
     static const luaL_Reg functions[] = {
-        { "compile", compile }, { "pool", make_pool }, { "figures", figures },           { "submit", submit },
-        { "wait", wait_job },   { "cancel", cancel },  { "channel", channel_class_new }, { "where", where },
-        { "is_open", is_open }, { NULL, NULL },
+        { "compile", compile },
+        { "pool", make_pool },
+        { "figures", figures },
+        { "submit", submit },
+        { "wait", wait_job },
+        { "cancel", cancel },
+        { "channel", channel_class_new },
+        { "where", where },
+        { "is_open", is_open },
+        { "advise", option_table_advise },
+        { "watch", missing_watch_from_lua },
+        { NULL, NULL },
     };
     static const luaL_Reg of_program[] = { { "__gc", program_gc }, { NULL, NULL } };
     static const luaL_Reg of_pool[] = { { "__gc", pool_gc }, { NULL, NULL } };
