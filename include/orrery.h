@@ -1204,6 +1204,11 @@ enum orr_lua_notice {
     /* No timer can interrupt Lua; the text says why.  The library counts instructions instead, at
      * `check_interval`.  Time limits still hold.  Sent once. */
     ORR_LUA_COUNTED,
+
+    /* A C function that a script has called took longer than `slow_call_ns`.  Meanwhile nothing
+     * else of the thread could run.  The text has the function, the script's line and the time.
+     * Sent once for each line, and for 32 lines of an isolate. */
+    ORR_LUA_BLOCKED,
 };
 
 /* What happens to an event when the isolate's queue is full. */
@@ -1310,6 +1315,11 @@ struct orr_lua_options {
      * script runs: it may add functions and modules.  Default: none. */
     orr_lua_prepare_fn *worker_prepare;
     void *worker_data;
+
+    /* The host gets ORR_LUA_BLOCKED when a C function that a script calls does not return for this
+     * long.  Needs ORR_LUA_SIGNAL.  Jobs of workers have threads of their own, and may block.
+     * Default: none. */
+    uint64_t slow_call_ns;
 
     /* For test runners: adds the module `testing`, and objects remember where they were created. */
     bool testing;
