@@ -115,6 +115,15 @@ function async.await_all(tasks, more)
   return results
 end
 
+-- The caller of async.timeout gets "timeout". So an error of the cleanup goes where the errors of
+-- tasks go that nobody awaits.
+local function report_cleanup(task, ok, err)
+  if not ok and err ~= "closed" then
+    local name = task.name
+    run({ name = name and "cleanup of " .. name or "cleanup after a timeout", detached = true }, error, err, 0)
+  end
+end
+
 -- Awaits a task. After `ms` it closes the task, waits for its cleanup, and raises "timeout".
 function async.timeout(ms, task)
   if type(task) ~= "userdata" or not pcall(check_task, task) then
@@ -126,7 +135,7 @@ function async.timeout(ms, task)
     end
     if ... == "timeout" and task:status() ~= "completed" then
       task:close()
-      pawait(task)
+      report_cleanup(task, pawait(task))
     end
     error((...), 0)
   end

@@ -236,6 +236,7 @@ static int open_state(lua_State *L, struct module_state *state)
         return error;
     }
     deferred_free_hold(deferred, isolate_find(L));
+    ltask_set_starter(isolate_find(L), "orrery.run(fn)");
     *state = (struct module_state){ .rt = rt, .deferred = deferred };
     return 0;
 }
