@@ -159,11 +159,25 @@ static const char *push_folder(lua_State *L, const char *script)
     return lua_tostring(L, -1);
 }
 
-/* Puts templates before those of a field of `package`: [...] -> [...]. */
-static void prepend(lua_State *L, const char *field, const char *templates)
+/*
+ * Adds templates to a field of `package`: after the installed modules, so that a script may have
+ * the name of one; and before the current folder, which may hold anything.
+ */
+static void add_templates(lua_State *L, const char *field, const char *templates)
 {
     if (lua_getglobal(L, LUA_LOADLIBNAME) == LUA_TTABLE && lua_getfield(L, -1, field) == LUA_TSTRING) {
-        lua_pushfstring(L, "%s;%s", templates, lua_tostring(L, -1));
+        const char *path = lua_tostring(L, -1);
+        const char *current = !strncmp(path, "./?", 3) ? path : strstr(path, ";./?");
+        current = current ? current + (*current == ';') : NULL;
+        if (!*path) {
+            lua_pushstring(L, templates);
+        } else if (!current) {
+            lua_pushfstring(L, "%s;%s", path, templates);
+        } else {
+            lua_pushlstring(L, path, (size_t)(current - path));
+            lua_pushfstring(L, "%s%s;%s", lua_tostring(L, -1), templates, current);
+            lua_remove(L, -2);
+        }
         lua_setfield(L, -3, field);
         lua_pop(L, 1);
     }
@@ -171,8 +185,8 @@ static void prepend(lua_State *L, const char *field, const char *templates)
 }
 
 /*
- * Lets `require` find modules beside the script first, wherever the program was started.  An
- * untrusted script has no `package`, only the folders of --root.
+ * Lets `require` find modules beside the script, wherever the program was started.  An untrusted
+ * script has no `package`, only the folders of --root.
  */
 static void require_beside(lua_State *L, const struct invocation *invocation)
 {
@@ -181,8 +195,8 @@ static void require_beside(lua_State *L, const struct invocation *invocation)
         return;
     const char *folder = push_folder(L, script);
     if (!strpbrk(folder, ";?")) { /* these have a meaning in templates */
-        prepend(L, "path", lua_pushfstring(L, "%s/?.lua;%s/?/init.lua", folder, folder));
-        prepend(L, "cpath", lua_pushfstring(L, "%s/?.so", folder));
+        add_templates(L, "path", lua_pushfstring(L, "%s/?.lua;%s/?/init.lua", folder, folder));
+        add_templates(L, "cpath", lua_pushfstring(L, "%s/?.so", folder));
         lua_pop(L, 2);
     }
     lua_pop(L, 1);
