@@ -127,7 +127,8 @@ end
 -- Awaits a task. After `ms` it closes the task, waits for its cleanup, and raises "timeout".
 function async.timeout(ms, task)
   if type(task) ~= "userdata" or not pcall(check_task, task) then
-    error(format("async.timeout: expected a task, got %s", type(task)), 2)
+    local swapped = type(task) == "number" and "; write async.timeout(ms, task)" or ""
+    error(format("async.timeout: expected a task, got %s%s", type(task), swapped), 2)
   end
   local function finish(ok, ...)
     if ok then
@@ -214,7 +215,9 @@ async._future, async._event = async.future, async.event
 
 local function check_timer(method, ms, fn)
   if type(ms) ~= "number" then
-    error(format("loop.%s: expected milliseconds, got %s", method, type(ms)), 3)
+    local swapped = type(ms) == "function" and type(fn) == "number"
+    local order = swapped and format("; write loop.%s(%s)", method, method == "defer" and "fn, ms" or "ms, fn") or ""
+    error(format("loop.%s: expected milliseconds, got %s%s", method, type(ms), order), 3)
   elseif not (ms >= 0 and ms < huge) then
     error(format("loop.%s: expected milliseconds, at least 0, got %s", method, ms), 3)
   elseif type(fn) ~= "function" then

@@ -87,7 +87,9 @@ static void show_waiting(void *data, const struct orr_task_info *info)
 {
     char place[96] = "";
     const struct ltask *task = ltask_of(info->task);
-    const char *waits_for = info->waits_for ? info->waits_for : "nothing that the runtime knows of";
+    const char *waits_for = info->waits_for  ? info->waits_for
+                            : info->children ? "its children"
+                                             : "nothing that the runtime knows of";
     (void)data;
     if (task)
         cancellation_find_place(task->suspended, place, sizeof place);
