@@ -64,7 +64,9 @@ pictures: all
 	tools/record docs/runaway.svg --columns 84 --show "orrery runaway.lua" -- $(BUILD)/orrery docs/runaway.lua
 
 # Takes PREFIX, also for a build that was set up with another, and DESTDIR.
-install: | $(BUILD)/build.ninja
+install:
+	@tools/setup install
+	@tools/configure $(BUILD)
 	$(if $(PREFIX),meson configure $(BUILD) --prefix=$(abspath $(PREFIX)))
 	$(NINJA) $(BUILD)
 	meson install -C $(BUILD) --no-rebuild $(if $(DESTDIR),--destdir $(abspath $(DESTDIR)))

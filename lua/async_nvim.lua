@@ -87,6 +87,21 @@ local go_on, complete_if_childless -- functions that need each other
 
 -------------------------------------------------------------------------------------------- closing
 
+local function get(value, name)
+  return value[name]
+end
+
+-- A field of a value, which may refuse to be asked for it.
+local function field(value, name)
+  local kind = type(value)
+  if kind == "table" then
+    return value[name]
+  elseif kind == "userdata" then
+    local ok, found = pcall(get, value, name)
+    return ok and found or nil
+  end
+end
+
 local probe = loop.new_timer()
 local close_timer, timer_is_closing = probe.close, probe.is_closing
 probe:close()
@@ -103,7 +118,7 @@ end
 local function begin_closing(resource, over)
   if type(resource) == "userdata" and pcall(timer_is_closing, resource) then
     close_our_timer(resource, over)
-  elseif type(resource) == "userdata" and resource.on_complete then -- a task of `orrery.async`
+  elseif type(resource) == "userdata" and field(resource, "on_complete") then -- a task of `orrery.async`
     resource:close()
     resource:on_complete(over)
   else
@@ -112,7 +127,7 @@ local function begin_closing(resource, over)
 end
 
 local function needs_closing(resource)
-  local is_closing_method = resource.is_closing
+  local is_closing_method = field(resource, "is_closing")
   return not (is_closing_method and is_closing_method(resource))
 end
 
@@ -146,9 +161,11 @@ local function close_resource(wait, over)
   end
 end
 
-local function can_be_closed(value)
-  local kind = type(value)
-  return (kind == "table" or kind == "userdata") and value.close ~= nil
+-- A function of its own, so that the resource is on no stack while the task waits for its end.
+local function keep_resource(wait, value)
+  if field(value, "close") then
+    wait.resource = value
+  end
 end
 
 -------------------------------------------------------------------------------------------- waiting
@@ -236,8 +253,9 @@ local function wait_for(task, target, quietly, start, ...)
   if target then
     wait.key = when_completed(target._future, callback)
   end
-  local resource = start and start(callback, ...)
-  wait.resource = can_be_closed(resource) and resource or nil
+  if start then
+    keep_resource(wait, start(callback, ...))
+  end
   if wait.settled then
     if wait.resource then
       close_before_parking(task, wait)

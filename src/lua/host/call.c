@@ -33,11 +33,15 @@ struct call {
     int error;    /* the result for the host; the error value is on the stack */
 };
 
-/* Counts a call that the limits have ended, and adds a notice. */
+/*
+ * Counts a call that the limits have ended, and adds a notice.  A call that ends together with an
+ * outer one has none: the outer one is reported.
+ */
 static int timed_out(struct orr_isolate *iso, const struct level *level)
 {
     statistics_count_timeout(&iso->statistics);
-    notices_add_call(iso, level->report ? level->report : TIMEOUT_TEXT, level->end == LEVEL_ENDS_WITH_OUTER);
+    if (level->end != LEVEL_ENDS_WITH_OUTER)
+        notices_add_call(iso, level->report ? level->report : TIMEOUT_TEXT);
     return -ETIME;
 }
 

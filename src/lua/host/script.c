@@ -25,6 +25,7 @@ struct orr_script {
     struct orr_script_options options; /* with copies of the host's texts */
     struct orr_isolate *iso;           /* NULL while the script is not loaded */
     uint32_t number;                   /* in its isolate */
+    struct script_name name;           /* there, while it is loaded in an isolate that it shares */
     bool again;                        /* reload the script when it has ended */
     bool ending;                       /* the script is being unloaded */
     bool failing;                      /* the body has failed, and the `ender` task is alive */
@@ -61,6 +62,7 @@ static void finish_ending(struct orr_script *script)
     }
     registrations_remove(script->iso, script->number); /* made by the script's cleanup code */
     shutdown_end(&script->shutdown);
+    script_remove_name(&script->iso->scripts, &script->name);
 }
 
 /* --- A body that fails ------------------------------------------------------------------------ */
@@ -187,6 +189,9 @@ static int load_now(struct orr_script *script)
         return error;
     script->iso = iso;
     script->number = script_new_number(&iso->scripts);
+    script->name = (struct script_name){ .number = script->number, .text = name_of(script) };
+    if (!own)
+        script_add_name(&iso->scripts, &script->name);
     if (script->options.prepare)
         script->options.prepare(script->options.prepare_data, L);
     error = start(script, L);
@@ -199,6 +204,7 @@ static int load_now(struct orr_script *script)
     if (!error)
         return 0;
     script->iso = NULL;
+    script_remove_name(&iso->scripts, &script->name);
     if (own)
         orr_lua_close(L);
     return error;

@@ -26,10 +26,12 @@ static const char *words_of(const struct orr_result *result)
     return result->message ? result->message : strerror(-result->error);
 }
 
+/* The trace of a done task's failure, or that of a task that failed because of a child. */
 static const struct trace *trace_of(const struct orr_task *task)
 {
+    const struct kept_error *kept = kept_error_of((struct orr_task *)task);
     const struct ltask *lua = ltask_of(task);
-    return lua ? task_finalizer_trace(lua) : NULL;
+    return kept ? kept->trace : lua ? task_finalizer_trace(lua) : NULL;
 }
 
 static const char *created_of(const struct orr_task *task)
@@ -279,7 +281,8 @@ void report_push_caught(struct orr_isolate *iso, lua_State *L, int level)
     }
     const char *name = self ? orr_task_name(self->task) : NULL;
     if (told && self)
-        lua_pushfstring(L, "\ntask '%s' %s it\n", name ? name : "(unnamed)", interrupted ? "failed because of" : "awaited");
+        lua_pushfstring(L, "\ntask '%s' %s it\n", name ? name : "(unnamed)",
+                        interrupted ? "failed because of" : "awaited");
     else
         lua_pushliteral(L, "\n");
     stack_trace_push_chain(L, execution_chain(&iso->execution), level);
@@ -367,7 +370,7 @@ static void add_those_below(lua_State *L, luaL_Buffer *text, struct orr_isolate 
 /* Adds the stacks that the error of a failed task came through. */
 static void add_own_trace(lua_State *L, luaL_Buffer *text, const struct ltask *self)
 {
-    const struct trace *trace = task_finalizer_trace(self);
+    const struct trace *trace = self->task && orr_task_done(self->task) ? trace_of(self->task) : NULL;
     if (!trace)
         return;
     bool named = trace->count > 1; /* the tasks' names are in the trace */
@@ -456,14 +459,16 @@ void report_push_failure(lua_State *L, struct orr_task *task)
 
 /* --- Time-outs -------------------------------------------------------------------------------- */
 
-void report_describe(const struct ltask *task, struct timeout_subject *out)
+void report_describe(const struct orr_isolate *iso, const struct ltask *task, struct timeout_subject *out)
 {
+    uint32_t script = task ? task->script : script_running(iso);
+    *out = (struct timeout_subject){ .script = script_name(iso, script), .ignored_where = "" };
+    if (!task)
+        return;
     const char *where = cancellation_ignored(task->iso, task);
     bool more = task->cancellations == UINT8_MAX;
-    *out = (struct timeout_subject){
-        .name = orr_task_name(task->task),
-        .ignored = where ? task->cancellations - more : 0,
-        .ignored_more = more,
-        .ignored_where = where ? where : "",
-    };
+    out->name = orr_task_name(task->task);
+    out->ignored = where ? task->cancellations - more : 0;
+    out->ignored_more = more;
+    out->ignored_where = where ? where : "";
 }
