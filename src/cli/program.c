@@ -80,7 +80,7 @@ static int prepare_trusted(lua_State *L)
     return 0;
 }
 
-/* --- Deadlocks --------------------------------------------------------------------------------- */
+/* --- Deadlocks -------------------------------------------------------------------------------- */
 
 /* Shows a task that waits: what for, and where. */
 static void show_waiting(void *data, const struct orr_task_info *info)
