@@ -115,10 +115,20 @@ function async.await_all(tasks, more)
   return results
 end
 
+-- The caller of async.timeout gets "timeout". So an error of the cleanup goes where the errors of
+-- tasks go that nobody awaits.
+local function report_cleanup(task, ok, err)
+  if not ok and err ~= "closed" then
+    local name = task.name
+    run({ name = name and "cleanup of " .. name or "cleanup after a timeout", detached = true }, error, err, 0)
+  end
+end
+
 -- Awaits a task. After `ms` it closes the task, waits for its cleanup, and raises "timeout".
 function async.timeout(ms, task)
   if type(task) ~= "userdata" or not pcall(check_task, task) then
-    error(format("async.timeout: expected a task, got %s", type(task)), 2)
+    local swapped = type(task) == "number" and "; write async.timeout(ms, task)" or ""
+    error(format("async.timeout: expected a task, got %s%s", type(task), swapped), 2)
   end
   local function finish(ok, ...)
     if ok then
@@ -126,7 +136,7 @@ function async.timeout(ms, task)
     end
     if ... == "timeout" and task:status() ~= "completed" then
       task:close()
-      pawait(task)
+      report_cleanup(task, pawait(task))
     end
     error((...), 0)
   end
@@ -205,7 +215,9 @@ async._future, async._event = async.future, async.event
 
 local function check_timer(method, ms, fn)
   if type(ms) ~= "number" then
-    error(format("loop.%s: expected milliseconds, got %s", method, type(ms)), 3)
+    local swapped = type(ms) == "function" and type(fn) == "number"
+    local order = swapped and format("; write loop.%s(%s)", method, method == "defer" and "fn, ms" or "ms, fn") or ""
+    error(format("loop.%s: expected milliseconds, got %s%s", method, type(ms), order), 3)
   elseif not (ms >= 0 and ms < huge) then
     error(format("loop.%s: expected milliseconds, at least 0, got %s", method, ms), 3)
   elseif type(fn) ~= "function" then

@@ -282,7 +282,7 @@ end
 function Worker:call(...)
   local mine = own(self, "worker", "worker:call")
   if not current() then
-    error("worker:call: not inside a task; start one with async.run(fn), or use worker:run", 2)
+    error(format("worker:call: not inside a task; start one with %s, or use worker:run", core.starter()), 2)
   end
   local count = select("#", ...)
   local last = count > 0 and (select(count, ...))
@@ -335,7 +335,7 @@ local function map(what, pool, script, list, options)
   if type(list) ~= "table" then
     error(format("%s: expected a list, got %s", what, type(list)), 3)
   elseif not current() then
-    error(format("%s: not inside a task; start one with async.run(fn)", what), 3)
+    error(format("%s: not inside a task; start one with %s", what, core.starter()), 3)
   end
   check_options(what, options, options_of_map, 4)
   options = options or {}

@@ -33,6 +33,7 @@ static const char usage[] =
     "options of orrery:\n"
     "  --mount NAME           make the API a global with this name, besides require \"orrery\"\n"
     "  --untrusted            run the script in the sandbox, with its limits; implies -E\n"
+    "  --root DIR             let an untrusted script require modules from this folder; may be repeated\n"
     "  --slice MS             suspend Lua after this time, so that others can run (2)\n"
     "  --deadline MS          end every call and task that runs for this long without waiting\n"
     "  --instructions N       end every call and task after N instructions without waiting\n"
@@ -40,6 +41,7 @@ static const char usage[] =
     "  --strikes N            disable a handler after N timeouts in a row (3); or never\n"
     "  --schedule-limit N     let at most N callbacks wait in schedule() (1000)\n"
     "  --schedule-per-turn N  start at most N of them in a turn (16)\n"
+    "  --slow-call MS         warn of a C function that blocks for this long (100); or never\n"
     "  --memory SIZE          limit the memory of Lua: bytes, or with K, M or G\n"
     "  --grace MS             limit the cleanup at the end (1000)\n"
     "  --reactor R            auto, uring or epoll\n"
@@ -49,7 +51,7 @@ static const char usage[] =
     "  --version              print the version\n"
     "  --help                 print this\n";
 
-enum { GRACE_MS = 1000 };
+enum { GRACE_MS = 1000, SLOW_CALL_MS = 100 };
 
 static int refuse(const char *what, const char *value)
 {
@@ -167,6 +169,12 @@ static bool set_memory(struct options *options, const char *value)
     return true;
 }
 
+static bool set_slow_call(struct options *options, const char *value)
+{
+    options->lua.slow_call_ns = ORR_NEVER;
+    return !strcmp(value, "never") || parse_ms(value, &options->lua.slow_call_ns);
+}
+
 static bool set_reactor(struct options *options, const char *value)
 {
     for (int kind = ORR_REACTOR_AUTO; kind <= ORR_REACTOR_EPOLL; kind++) {
@@ -203,6 +211,13 @@ static bool set_untrusted(struct options *options, const char *value)
     return true;
 }
 
+/* The list has room for every argument, and a NULL at its end. */
+static bool add_root(struct options *options, const char *value)
+{
+    options->roots[options->root_count++] = value;
+    return *value != '\0';
+}
+
 static bool set_stats(struct options *options, const char *value)
 {
     (void)value;
@@ -220,6 +235,7 @@ static const struct word {
 } words[] = {
     { "--mount", set_mount, "a name" },
     { "--untrusted", set_untrusted, NULL },
+    { "--root", add_root, "a folder" },
     { "--slice", set_slice, "a number of milliseconds above 0" },
     { "--deadline", set_deadline, "a number of milliseconds above 0" },
     { "--instructions", set_instructions, "a number of instructions, at least 1" },
@@ -227,6 +243,7 @@ static const struct word {
     { "--strikes", set_strikes, "a number of timeouts, at least 1, or never" },
     { "--schedule-limit", set_schedule_limit, "a number of callbacks, at least 1" },
     { "--schedule-per-turn", set_schedule_per_turn, "a number of callbacks, at least 1" },
+    { "--slow-call", set_slow_call, "a time in milliseconds, or never" },
     { "--memory", set_memory, "a size, such as 64M" },
     { "--grace", set_grace, "a number of milliseconds, at least 1" },
     { "--reactor", set_reactor, "auto, uring or epoll" },
@@ -329,6 +346,8 @@ static void set_defaults(struct options *options)
 {
     if (!options->runtime.grace_ms)
         options->runtime.grace_ms = GRACE_MS;
+    if (!options->lua.slow_call_ns)
+        options->lua.slow_call_ns = SLOW_CALL_MS * UINT64_C(1000000);
     if (options->lua.profile != ORR_LUA_TRUSTED)
         return;
     for (int entry = 0; entry < ORR_LUA_ENTRIES; entry++)
@@ -340,7 +359,8 @@ int options_parse(int argc, char **argv, int first, struct options *options)
 {
     *options = (struct options){ .lua.profile = ORR_LUA_TRUSTED };
     options->steps = calloc((size_t)argc + 1, sizeof *options->steps);
-    if (!options->steps)
+    options->roots = calloc((size_t)argc + 1, sizeof *options->roots);
+    if (!options->steps || !options->roots)
         return refuse("not enough memory for the options", NULL);
     int i = first, status = -1;
     for (; status < 0 && i < argc && argv[i][0] == '-' && argv[i][1]; i++) {
@@ -353,6 +373,10 @@ int options_parse(int argc, char **argv, int first, struct options *options)
     options->script = i;
     if (status < 0 && options->lua.mode == ORR_LUA_COUNT && options->lua.deadline_ns[0])
         status = refuse("--deadline and --instructions exclude each other: choose one of them", NULL);
+    if (status < 0 && options->root_count && options->lua.profile == ORR_LUA_TRUSTED)
+        status = refuse(
+            "--root is for --untrusted: a trusted script requires modules by LUA_PATH and from its own folder", NULL);
+    options->lua.roots = options->root_count ? options->roots : NULL;
     set_defaults(options);
     return status;
 }
@@ -361,4 +385,6 @@ void options_free(struct options *options)
 {
     free(options->steps);
     options->steps = NULL;
+    free((void *)options->roots);
+    options->roots = NULL;
 }

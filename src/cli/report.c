@@ -1,7 +1,7 @@
 #include "cli/report.h"
 
-#include "cli/names.h"
 #include "base/nearest.h"
+#include "cli/names.h"
 
 #include <lauxlib.h>
 #include <lua.h>

@@ -155,6 +155,12 @@ static inline void *task_value(const struct orr_task *task)
     return task->result.value;
 }
 
+/* Whether a function frees the value of a DONE task's own result. */
+static inline bool task_value_is_freed_by(const struct orr_task *task, void (*drop)(void *value))
+{
+    return task->result.drop == drop;
+}
+
 /*
  * Puts another result in place of a DONE task's own.  The old value is not dropped: the caller owns
  * it.

@@ -48,6 +48,7 @@ struct run {
     struct shutdown shutdown;
     struct orr_waker ender; /* the task that does this */
     struct body_watch body;
+    bool deadlock; /* its tasks waited for ever, and were ended */
 };
 
 /* The module's data for one state: a userdata. */
@@ -124,6 +125,18 @@ static bool continues_after_interrupt(struct run *run)
     return !done;
 }
 
+/* Ends the tasks of a run that wait for ever.  Returns false if that was tried already. */
+static bool ends_deadlock(struct run *run)
+{
+    if (!run->top || run->deadlock)
+        return false;
+    run->deadlock = true;
+    orr_runtime_enter(run->rt);
+    start_shutdown(run);
+    orr_runtime_leave(run->rt);
+    return true;
+}
+
 /* Runs until the top task is done; without one, until nothing is left. */
 static int drive(struct run *run)
 {
@@ -136,8 +149,9 @@ static int drive(struct run *run)
     }
     bool caught = interrupt_catch(rt);
     int error;
-    while ((error = orr_runtime_run(rt)) == -EINTR && continues_after_interrupt(run))
-        ;
+    do
+        error = orr_runtime_run(rt);
+    while ((error == -EINTR && continues_after_interrupt(run)) || (error == -EDEADLK && ends_deadlock(run)));
     if (caught)
         interrupt_release();
     if (run->top) {
@@ -205,6 +219,8 @@ static int run_loop(lua_State *L)
         return return_text(L, "interrupted!"); /* the message of `lua` */
     if (error == -EBUSY)
         return return_text(L, "the loop is running already");
+    if (error == -EDEADLK || run.deadlock)
+        return return_text(L, "deadlock: tasks wait, and nothing can wake them; the tree above shows which, and where");
     return error ? return_text(L, strerror(-error)) : 0;
 }
 
@@ -228,6 +244,7 @@ static int open_state(lua_State *L, struct module_state *state)
     struct orr_runtime *rt = orr_runtime_new(NULL);
     if (!rt)
         return -errno;
+    runtime_is_alone(rt);
     struct deferred_free *deferred = deferred_free_new(rt);
     int error = deferred ? orr_lua_open(rt, L, &options) : -ENOMEM;
     if (error) {
@@ -236,6 +253,7 @@ static int open_state(lua_State *L, struct module_state *state)
         return error;
     }
     deferred_free_hold(deferred, isolate_find(L));
+    ltask_set_starter(isolate_find(L), "orrery.run(fn)");
     *state = (struct module_state){ .rt = rt, .deferred = deferred };
     return 0;
 }

@@ -159,6 +159,154 @@ test("the traceback of a failed task tells where the error was raised", function
   check.truthy(task:traceback("m"):find("errors.lua:%d+"), task:traceback "m")
 end)
 
+-- Returns the report of a task that has failed, without the lines that say where it was made.
+local function report_of(task)
+  async.pawait(task)
+  return (task:traceback():gsub(", created at [^\n]*", ""))
+end
+
+-- Fails unless the words are in the text, in this order.
+local function in_order(text, words)
+  local at = 1
+  for _, word in ipairs(words) do
+    local first, last = text:find(word, at, true)
+    check.truthy(first, ("'%s' should come next in: %s"):format(word, text))
+    at = last
+  end
+end
+
+local function deep_error(value)
+  error(value, 0)
+end
+
+test("the report of an awaited error begins with the stack of the task that raised it", function()
+  for _, value in ipairs { "text", { code = 1 } } do
+    for _, wait in ipairs {
+      function(task) async.await(task) end,
+      function(task) async.await_all { task } end,
+      function(task) async.await_any { task } end,
+      function(task) async.timeout(1000, task) end,
+      function(task) async.with_timeout(1000, async.await, task) end,
+      function(task) async.scope(function() async.await(task) end) end,
+      function(task) task:wait() end,
+      function(task) task:wait(1000) end,
+      function(task)
+        local _, err = pcall(async.await, task)
+        async.sleep(1)
+        error(err, 0)
+      end,
+    } do
+      local failed = async.run({ name = "waiter", detached = true }, function()
+        local child = async.run("child", function() async.sleep(1) deep_error(value) end)
+        wait(child)
+      end)
+      in_order(report_of(failed), { "in upvalue 'deep_error'", "task 'child'\n", "task 'waiter' awaited it\n" })
+    end
+  end
+end)
+
+test("the report shows every task that awaited the error", function()
+  local function level(n)
+    if n == 0 then
+      deep_error "bottom"
+    end
+    async.await(async.run("level " .. n - 1, level, n - 1))
+  end
+  in_order(report_of(async.run({ name = "level 3", detached = true }, level, 3)), {
+    "in upvalue 'deep_error'", "task 'level 0'\n", "task 'level 1' awaited it\n", "task 'level 2' awaited it\n",
+    "task 'level 3' awaited it\n",
+  })
+end)
+
+test("the report of an error that came through very many tasks is short", function()
+  local function level(n)
+    if n == 0 then
+      deep_error "bottom"
+    end
+    async.await(async.run("level " .. n - 1, level, n - 1))
+  end
+  local report = report_of(async.run({ name = "level 2000", detached = true }, level, 2000))
+  in_order(report, { "task 'level 0'", "task 'level 4' awaited it", "... (1991 more tasks)", "task 'level 1996' awaited it",
+    "task 'level 2000' awaited it" })
+  check.truthy(#report < 8192, #report)
+end)
+
+test("the report names a task between that failed because of its child", function()
+  local failed = async.run({ name = "top", detached = true }, function()
+    async.await(async.run("middle", function()
+      async.run("child", function() async.sleep(1) deep_error "x" end)
+    end))
+  end)
+  in_order(report_of(failed), { "'deep_error'", "task 'child'", "task 'middle' failed because of it", "task 'top' awaited it" })
+end)
+
+test("an error of a task's own is not taken for one that it awaited before", function()
+  local function fails() error "same" end
+  local failed = async.run({ name = "top", detached = true }, function()
+    async.pawait(async.run("child", fails))
+    fails()
+  end)
+  local report = report_of(failed)
+  check.truthy(not report:find("child", 1, true), report)
+end)
+
+test("async.traceback tells a message handler where an error came from", function()
+  local _, text = xpcall(function()
+    async.await(async.run("child", function() deep_error "x" end))
+  end, async.traceback)
+  in_order(text, { "x\n", "in upvalue 'deep_error'", "task 'child'", "awaited it\n", "in function 'xpcall'" })
+  _, text = xpcall(deep_error, async.traceback, { code = 5 })
+  in_order(text, { "{ code = 5 }\n", "in function <" })
+  check.truthy(not text:find("child", 1, true), text)
+  raises("bad argument #1", async.traceback)
+  raises("bad argument #2", async.traceback, "x", -1)
+end)
+
+test("a failure that was awaited and caught leaves nothing behind", function()
+  local left = setmetatable({}, { __mode = "v" })
+  for i = 1, 100 do
+    local task = async.run({ name = "child", detached = i % 2 == 0 }, function() error { i } end)
+    local _, err = async.pawait(task)
+    left[2 * i], left[2 * i + 1] = task, err
+  end
+  for _ = 1, 4 do
+    async.sleep(1)
+    collectgarbage()
+  end
+  equal(next(left), nil)
+end)
+
+test("an error that is a table is shown with its fields, some of them", function()
+  local function text_of(value)
+    return (async.traceback(value):gsub("\nstack traceback:.*", ""))
+  end
+  equal(text_of { code = "ENOENT", message = 'a "b"\n', [3] = true, 1.5, 2 }, '{ 1.5, 2, true, code = "ENOENT", message = "a \\"b\\"\\n" }')
+  equal(text_of {}, "{}")
+  equal(text_of { { { { 1 } } } }, "{ { { { ... } } } }")
+  local cycle = { name = "x" }
+  cycle.self = cycle
+  equal(text_of(cycle), '{ name = "x", self = <cycle> }')
+  equal(text_of(setmetatable({ a = 1 }, { __name = "Problem" })), "Problem { a = 1 }")
+  equal(text_of(setmetatable({}, { __index = error, __pairs = error, __len = error })), "{}")
+  local many = {}
+  for i = 1, 1000 do many[i], many["k" .. i] = ("x"):rep(1000), many end
+  check.truthy(#text_of(many) <= 1100, #text_of(many))
+  equal(text_of { print = print }, "{ print = <function> }")
+end)
+
+test("an error's __tostring is used if it answers a string, in time", function()
+  local function text_of(words)
+    return (async.traceback(setmetatable({ n = 1 }, { __tostring = words })):gsub("\nstack traceback:.*", ""))
+  end
+  equal(text_of(function(self) return "number " .. self.n end), "number 1")
+  local fields = "{ n = 1 } (its __tostring failed)"
+  equal(text_of(function() error "no" end), fields)
+  equal(text_of(function() return {} end), fields)
+  equal(text_of(function() async.sleep(1) return "late" end), fields)
+  equal(text_of(function() while true do end end), fields)
+  equal(text_of(function() local function f() return 1 + f() end return f() end), fields)
+end)
+
 test("a traceback from inside a coroutine shows both stacks", function()
   local text
   local function inside_coroutine() text = async.current():traceback() return text end

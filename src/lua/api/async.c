@@ -60,7 +60,10 @@ static int async_run(lua_State *L)
         options.name = lua_tostring(L, 1);
     else
         function = 1;
-    luaL_checktype(L, function, LUA_TFUNCTION);
+    if (!lua_isfunction(L, function))
+        return luaL_error(L,
+                          "async.run: expected a function, got %s; hand over the function itself: async.run(fn, ...)",
+                          luaL_typename(L, function));
     ltask_check_depth(L);
     struct ltask *task = ltask_new(iso, L, lua_gettop(L) - function, &options);
     lua_insert(L, 1);

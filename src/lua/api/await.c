@@ -52,7 +52,8 @@ static void callback_withdraw(struct orr_wait *wait, bool granted)
     (void)granted;
 }
 
-static const struct orr_wait_kind callback_kind = { .name = "a callback", .withdraw = callback_withdraw };
+static const struct orr_wait_kind callback_kind = { .name = "the callback of an awaited function",
+                                                    .withdraw = callback_withdraw };
 
 /* Upvalues of a callback, behind the isolate. */
 enum {
@@ -343,7 +344,9 @@ static int async_await(lua_State *L)
         lua_remove(L, 1);
         return await_function(L, (int)position);
     }
-    return luaL_error(L, "await: expected a task, a future, a function, or a position and a function, got %s",
+    return luaL_error(L,
+                      "await: expected a task, a future, a function, or a position and a function, got %s; "
+                      "a function that waits by itself is just called",
                       luaL_typename(L, 1));
 }
 

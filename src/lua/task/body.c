@@ -126,25 +126,24 @@ static bool is_childs_error(lua_State *co, struct ltask *self)
     return result && result_is_error(co, result);
 }
 
-/* The text of the error at the top, for the host. */
-static const char *error_message(lua_State *co, const struct ltask *self)
+/* Takes the trace of the error out of the task; NULL for none. */
+static struct trace *take_trace(struct ltask *self)
 {
-    const struct trace *trace = task_finalizer_trace(self);
+    struct task_finalizer *finalizer = self->task_finalizer;
+    struct trace *trace = finalizer ? finalizer->trace : NULL;
     if (trace)
-        return trace->text;
-    return is_text(co, -1, NO_MEMORY) ? NO_MEMORY /* Lua calls no message handler for it */
-                                      : "a Lua error";
+        finalizer->trace = NULL;
+    return trace;
 }
 
-/*
- * The core keeps the error as long as somebody may ask for it, and the handle keeps its value as
- * long.
- */
-static void give_up_error(void *value)
+/* Ends the task with an error, its user value.  `kept` is NULL if there was no memory for it. */
+static enum orr_poll finish_with_failure(struct ltask *self, int error, struct kept_error *kept, const char *otherwise)
 {
-    struct ltask *self = value;
-    self->keeps_error = false;
-    ltask_release(self);
+    if (!kept)
+        return orr_task_finish(self->task, (struct orr_result){ .error = -ENOMEM, .message = NO_MEMORY });
+    const char *text = kept->trace ? kept->trace->text : otherwise;
+    return orr_task_finish(
+        self->task, (struct orr_result){ .error = error, .message = text, .value = kept, .drop = kept_error_drop });
 }
 
 static enum orr_poll finish_with_error(struct ltask *self)
@@ -160,10 +159,9 @@ static enum orr_poll finish_with_error(struct ltask *self)
     result_set_value(co, self);
     if (error != -ESCRIPT)
         return orr_task_fail(task, error);
-    self->keeps_error = true;
-    return orr_task_finish(
-        task, (struct orr_result){
-                  .error = -ESCRIPT, .message = error_message(co, self), .value = self, .drop = give_up_error });
+    /* Lua calls no message handler when there is no memory. */
+    return finish_with_failure(self, error, ltask_keep_error(self, take_trace(self)),
+                               is_text(co, -1, NO_MEMORY) ? NO_MEMORY : "a Lua error");
 }
 
 enum orr_poll body_over(struct ltask *self, bool failed, int results)
@@ -196,15 +194,11 @@ enum orr_poll body_over(struct ltask *self, bool failed, int results)
 enum orr_poll body_timed_out(struct ltask *self, struct level *level, int status)
 {
     struct orr_isolate *iso = self->iso;
-    struct task_finalizer *finalizer = level->report ? task_finalizer_try(self) : NULL;
-    const char *text = TIMEOUT_TEXT;
-    if (finalizer) {
+    struct trace *trace = NULL;
+    if (level->report) {
         bool before = charge_begin_report(&iso->charge);
-        trace_free(iso, &finalizer->trace);
-        finalizer->trace = trace_new(iso, (struct piece){ level->report, strlen(level->report) },
-                                     &(struct trace_sections){ 0 });
+        trace = trace_new(iso, (struct piece){ level->report, strlen(level->report) }, &(struct trace_sections){ 0 });
         charge_end_report(&iso->charge, before);
-        text = finalizer->trace ? finalizer->trace->text : TIMEOUT_TEXT;
     }
     if (status != LUA_YIELD) {
         self->phase = LTASK_OVER;
@@ -213,16 +207,16 @@ enum orr_poll body_timed_out(struct ltask *self, struct level *level, int status
             result_keep_completed(self);
     }
     statistics_count_timeout(&iso->statistics);
-    self->timeout_told = notices_add_timeout(iso, text);
-    self->keeps_error = true;
-    return orr_task_finish(
-        self->task, (struct orr_result){ .error = -ETIME, .message = text, .value = self, .drop = give_up_error });
+    bool told = notices_add_timeout(iso, trace ? trace->text : TIMEOUT_TEXT);
+    struct kept_error *kept = ltask_keep_error(self, trace);
+    if (kept)
+        kept->timeout_told = told;
+    return finish_with_failure(self, -ETIME, kept, TIMEOUT_TEXT);
 }
 
 bool body_timeout_was_told(const struct orr_result *result)
 {
-    return result->error == -ETIME && result->drop == give_up_error &&
-           ((const struct ltask *)result->value)->timeout_told;
+    return result->drop == kept_error_drop && ((const struct kept_error *)result->value)->timeout_told;
 }
 
 enum orr_poll body_foreign_yield(struct ltask *self)

@@ -10,12 +10,12 @@
 #include <string.h>
 
 enum {
-    DEPTH = 3,            /* tables inside one another */
-    FIELDS = 16,          /* fields shown of a table */
-    KEYS_LOOKED_AT = 64,  /* in each search for the next key of a table */
-    STRING_MAX = 160,     /* bytes shown of a string */
-    TEXT_MAX = 1024,      /* bytes of the whole text */
-    TOSTRING_MS = 100,    /* time limit of `__tostring`, also if Lua has none */
+    DEPTH = 3,           /* tables inside one another */
+    FIELDS = 16,         /* fields shown of a table */
+    KEYS_LOOKED_AT = 64, /* in each search for the next key of a table */
+    STRING_MAX = 160,    /* bytes shown of a string */
+    TEXT_MAX = 1024,     /* bytes of the whole text */
+    TOSTRING_MS = 100,   /* time limit of `__tostring`, also if Lua has none */
     TOSTRING_INSTRUCTIONS = 1000000,
 };
 

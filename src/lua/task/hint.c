@@ -23,7 +23,7 @@ enum {
 static const struct {
     const char *object; /* as missing_watch() was told */
     const char *names;  /* with a space around each */
-    const char *write;
+    const char *write;  /* what to write; after a dash, what to do */
 } foreign[] = {
     { "a task", " cancel kill abort stop destroy terminate dispose ", "task:close()" },
     { "a task", " join await get result results value sync ", "async.await(task)" },
@@ -34,7 +34,7 @@ static const struct {
       "task:on_complete(fn), or async.await(task)" },
     { "a task", " catch on_error onError except ", "local ok, err = async.pawait(task)" },
     { "a task", " error exception err ", "task:errors(), or async.pawait(task)" },
-    { "a task", " start resume run go ", "nothing: a task starts at once" },
+    { "a task", " start resume run go ", "-a task starts at once" },
     { "a task", " timeout wait_for with_timeout ", "async.timeout(ms, task)" },
     { "a task", " get_name getName ", "task.name" },
     { "a task", " set_name setName ", "async.run(name, fn)" },
@@ -80,13 +80,13 @@ static const struct {
     { "a worker pool", " run call exec submit ", "pool:new(script):call(...)" },
     { "a worker pool", " terminate kill stop shutdown destroy ", "pool:close()" },
     { "a private loop", " clearTimeout clearInterval clear_timeout clear_interval cancel ",
-      "a call of the function that setTimeout or setInterval has returned" },
+      "-call the function that setTimeout or setInterval has returned" },
     { "a private loop", " set_timeout after call_later delay startTimer ", "setTimeout(ms, fn)" },
     { "a private loop", " set_interval every ", "setInterval(ms, fn)" },
     { "a private loop", " run start loop run_forever main ", "runLoop()" },
     { "a private loop", " stop exit quit ", "stopLoop()" },
     { "a private loop", " on addListener listen subscribe handle ", "register(name, fn)" },
-    { "a private loop", " off unregister remove removeListener ", "a call of the function that register has returned" },
+    { "a private loop", " off unregister remove removeListener ", "-call the function that register has returned" },
     { "a private loop", " emit push post queue fire trigger pushEvent ", "queueEvent(name, ...)" },
     { "a private loop", " close free destroy ", "dispose()" },
     { "events", " addListener addEventListener add_listener subscribe listen register add bind connect ",
@@ -115,7 +115,7 @@ static const struct {
     { "runtime", " gc info tasks status ", "runtime.stats()" },
     { "eventloop", " create make get get_event_loop run ", "eventloop.new()" },
     { "orrery", " run start main run_until_complete run_forever ",
-      "nothing: the loop runs already; call the function itself, or async.run(fn)" },
+      "-the loop runs already; call the function itself, or async.run(fn)" },
     { "orrery", " event emit on ", "orrery.events:on(name, fn) and orrery.events:emit(name, data)" },
     { "orrery", " timer timers ", "orrery.loop.new_timer()" },
     { "orrery", " task tasks ", "orrery.async.run(fn)" },
@@ -261,7 +261,8 @@ static bool push_hint_for_field(lua_State *L, const char *object, const char *na
     }
     const char *near = write ? NULL : nearest(name, names, count);
     if (write)
-        lua_pushfstring(L, "%s has no '%s': write %s", object, name, write);
+        lua_pushfstring(L, "%s has no '%s': %s%s", object, name, *write == '-' ? "" : "write ",
+                        write + (*write == '-'));
     else if (near)
         lua_pushfstring(L, "did you mean '%s'?", near);
     else

@@ -26,10 +26,12 @@ static const char *words_of(const struct orr_result *result)
     return result->message ? result->message : strerror(-result->error);
 }
 
+/* The trace of a done task's failure, or that of a task that failed because of a child. */
 static const struct trace *trace_of(const struct orr_task *task)
 {
+    const struct kept_error *kept = kept_error_of((struct orr_task *)task);
     const struct ltask *lua = ltask_of(task);
-    return lua ? task_finalizer_trace(lua) : NULL;
+    return kept ? kept->trace : lua ? task_finalizer_trace(lua) : NULL;
 }
 
 static const char *created_of(const struct orr_task *task)
@@ -279,7 +281,8 @@ void report_push_caught(struct orr_isolate *iso, lua_State *L, int level)
     }
     const char *name = self ? orr_task_name(self->task) : NULL;
     if (told && self)
-        lua_pushfstring(L, "\ntask '%s' %s it\n", name ? name : "(unnamed)", interrupted ? "failed because of" : "awaited");
+        lua_pushfstring(L, "\ntask '%s' %s it\n", name ? name : "(unnamed)",
+                        interrupted ? "failed because of" : "awaited");
     else
         lua_pushliteral(L, "\n");
     stack_trace_push_chain(L, execution_chain(&iso->execution), level);
@@ -367,7 +370,7 @@ static void add_those_below(lua_State *L, luaL_Buffer *text, struct orr_isolate 
 /* Adds the stacks that the error of a failed task came through. */
 static void add_own_trace(lua_State *L, luaL_Buffer *text, const struct ltask *self)
 {
-    const struct trace *trace = task_finalizer_trace(self);
+    const struct trace *trace = self->task && orr_task_done(self->task) ? trace_of(self->task) : NULL;
     if (!trace)
         return;
     bool named = trace->count > 1; /* the tasks' names are in the trace */

@@ -8,14 +8,6 @@
 
 /* --- Values ----------------------------------------------------------------------------------- */
 
-/* Pushes the user value of a task's handle, which is anchored. */
-static void push_value(lua_State *L, struct ltask *self)
-{
-    isolate_push_anchored(self->iso, L, self->anchor);
-    lua_getiuservalue(L, -1, LTASK_VALUE);
-    lua_remove(L, -2);
-}
-
 void result_set_value(lua_State *L, struct ltask *self)
 {
     registry_push_anchors(&self->iso->registry, L);
@@ -84,9 +76,9 @@ static const char *error_text(const struct orr_result *result)
 
 void push_error_of(lua_State *L, struct orr_isolate *iso, const struct orr_result *result)
 {
-    struct ltask *origin = result->error == -ESCRIPT ? result->value : NULL;
-    if (origin && origin->iso == iso)
-        push_value(L, origin);
+    const struct kept_error *kept = result->error == -ESCRIPT ? result->value : NULL;
+    if (kept && kept->iso == iso)
+        kept_error_push(kept, L);
     else
         lua_pushstring(L, error_text(result));
 }
@@ -95,7 +87,7 @@ bool result_is_error(lua_State *co, const struct orr_result *result)
 {
     if (result->error != -ESCRIPT) /* not pushed: that might need memory */
         return lua_type(co, -1) == LUA_TSTRING && !strcmp(lua_tostring(co, -1), error_text(result));
-    push_value(co, result->value);
+    kept_error_push(result->value, co);
     bool same = lua_rawequal(co, -1, -2);
     lua_pop(co, 1);
     return same;

@@ -82,14 +82,10 @@ int suspend(lua_State *L, lua_KFunction k, lua_KContext context)
     return lua_yieldk(L, 0, context, k);
 }
 
-/* The task is about to get the error of a child.  If the handle is gone, that of the origin says as
- * much, except for the tasks between. */
+/* The task is about to get the error of a child.  If the child's handle is gone, nothing is noted. */
 static void note_child(struct orr_isolate *iso, lua_State *L, struct orr_task *child)
 {
-    const struct orr_result *result = outcome_of(child);
     const struct ltask *self = ltask_of(child);
-    if ((!self || !self->anchor) && result->error == -ESCRIPT)
-        self = result->value;
     if (!self || !self->anchor || self->iso != iso || !lua_checkstack(L, 4))
         return;
     isolate_push_anchored(iso, L, self->anchor);

@@ -2,6 +2,7 @@
 
 #include "lua/isolate/charge.h"
 #include "lua/isolate/life.h"
+#include "lua/task/trace.h"
 
 void ltask_open(struct orr_isolate *iso, lua_State *L)
 {
@@ -29,11 +30,21 @@ struct ltask *ltask_check(lua_State *L, int index)
     return isolate_check(L, index, OBJECT_TASK, LTASK_CLASS);
 }
 
+const char *ltask_starter(const struct orr_isolate *iso)
+{
+    return iso->tasks.starter ? iso->tasks.starter : "async.run(fn)";
+}
+
+void ltask_set_starter(struct orr_isolate *iso, const char *call)
+{
+    iso->tasks.starter = call;
+}
+
 struct ltask *ltask_current(lua_State *L, const char *what)
 {
     struct orr_isolate *iso = isolate_of(L);
     if (!execution_task(&iso->execution))
-        luaL_error(L, "%s: not inside a task; start one with async.run(fn)", what);
+        luaL_error(L, "%s: not inside a task; start one with %s", what, ltask_starter(iso));
     return execution_task(&iso->execution);
 }
 
@@ -57,10 +68,78 @@ void ltask_give_up(struct ltask *self)
     isolate_unanchor(self->iso, self->iso->L, anchor);
 }
 
+/* The anchor of a handle becomes that of its error. */
+static void anchor_error(struct ltask *self)
+{
+    lua_State *L = self->iso->L;
+    struct kept_error *kept = self->error;
+    isolate_push_anchored(self->iso, L, self->anchor);
+    lua_getiuservalue(L, -1, LTASK_VALUE);
+    isolate_set_anchor(self->iso, L, self->anchor, true);
+    lua_pop(L, 1);
+    kept->handle = NULL;
+    kept->anchor = self->anchor;
+    self->keeps_error = false;
+    self->anchor = 0;
+}
+
 void ltask_release(struct ltask *self)
 {
-    if (ltask_is_done(self) && !self->keeps_error && !self->held && !self->unhandled && self->anchor)
+    if (!ltask_is_done(self) || self->held || self->unhandled || !self->anchor)
+        return;
+    if (self->keeps_error)
+        anchor_error(self);
+    else
         ltask_give_up(self);
+}
+
+/* --- Kept errors ------------------------------------------------------------------------------ */
+
+struct kept_error *ltask_keep_error(struct ltask *self, struct trace *trace)
+{
+    struct orr_isolate *iso = self->iso;
+    struct alloc alloc = charge_alloc(iso);
+    bool before = charge_begin_report(&iso->charge);
+    struct kept_error *kept = alloc_new(&alloc, sizeof *kept);
+    charge_end_report(&iso->charge, before);
+    if (!kept) {
+        trace_free(iso, &trace);
+        return NULL;
+    }
+    *kept = (struct kept_error){ .iso = iso, .handle = self, .trace = trace };
+    self->error = kept;
+    self->keeps_error = true;
+    return kept;
+}
+
+void kept_error_drop(void *value)
+{
+    struct kept_error *self = value;
+    struct orr_isolate *iso = self->iso;
+    struct alloc alloc = charge_alloc(iso);
+    if (self->handle) {
+        self->handle->keeps_error = false;
+        ltask_release(self->handle);
+    } else if (iso->L) {
+        isolate_unanchor(iso, iso->L, self->anchor);
+    }
+    trace_free(iso, &self->trace);
+    alloc_free(&alloc, self, sizeof *self);
+}
+
+const struct kept_error *kept_error_of(struct orr_task *task)
+{
+    const struct orr_result *result = outcome_of(task);
+    return result->drop == kept_error_drop ? result->value : NULL;
+}
+
+void kept_error_push(const struct kept_error *self, lua_State *L)
+{
+    isolate_push_anchored(self->iso, L, self->handle ? self->handle->anchor : self->anchor);
+    if (self->handle) {
+        lua_getiuservalue(L, -1, LTASK_VALUE);
+        lua_remove(L, -2);
+    }
 }
 
 /* --- The core's task -------------------------------------------------------------------------- */

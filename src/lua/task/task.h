@@ -76,6 +76,21 @@ enum ltask_reach {
 };
 
 struct handler;
+struct trace;
+
+/*
+ * What the core keeps of a task that has failed: the error and its trace.  The core owns it, as the
+ * value of the task's result.  The error is the handle's user value as long as the isolate anchors
+ * the handle; from then on the handle's anchor is the error's.  So the handle of a task that has
+ * failed can be collected, and with it the core's task, if nobody else refers to that.
+ */
+struct kept_error {
+    struct orr_isolate *iso;
+    struct ltask *handle; /* NULL when `anchor` holds the error */
+    int anchor;
+    struct trace *trace; /* owned; NULL for none */
+    bool timeout_told;   /* the host had a notice that the task has timed out */
+};
 
 struct ltask {
     struct orr_isolate *iso;
@@ -86,7 +101,10 @@ struct ltask {
     struct ltask *next_unhandled;          /* apart: a failed task may still be in the hold */
     struct handler *handler;               /* whose call it is, in the third user value; or NULL */
     struct task_finalizer *task_finalizer; /* NULL for none */
-    uint64_t limit;                        /* nanoseconds or instructions without a wait; 0: none */
+    union {
+        uint64_t limit;           /* nanoseconds or instructions without a wait; 0: none */
+        struct kept_error *error; /* when over, if `keeps_error` */
+    };
     union {
         uint64_t used;    /* of the limit, since it last waited of its own accord */
         uint64_t done_as; /* when the core has dropped it: its number in the order of completion */
@@ -111,11 +129,10 @@ struct ltask {
     bool name_on_stack : 1;    /* its name is a string on its coroutine */
     bool exposed : 1;          /* a script has its coroutine */
     bool completed : 1;        /* by task:complete() */
-    bool keeps_error : 1;      /* the core has its error, whose value the handle keeps */
+    bool keeps_error : 1;      /* the core keeps its error, which is its user value */
     bool unhandled : 1;        /* it has failed, and is in the list of unhandled failures */
     bool loading : 1;          /* a script's body before its first wait: events are queued */
     bool watched : 1;          /* a body_watch is told when it fails */
-    bool timeout_told : 1;     /* the host had a notice that it has timed out */
     bool cleanup : 1;          /* it was made while its script, or isolate, was being ended */
     struct orr_wait wait;      /* last: the pool clears what comes before */
 };
@@ -144,6 +161,13 @@ struct ltask *ltask_test(lua_State *L, int index);
 /* The handle at an argument; raises if it is none. */
 struct ltask *ltask_check(lua_State *L, int index);
 
+/*
+ * The call that messages tell a script to start a task with.  Where nothing drives the loop but a
+ * function of the script's own, that function is named: ltask_set_starter() keeps the pointer.
+ */
+const char *ltask_starter(const struct orr_isolate *iso);
+void ltask_set_starter(struct orr_isolate *iso, const char *call);
+
 /* The task whose Lua runs now; raises outside tasks. */
 struct ltask *ltask_current(lua_State *L, const char *what);
 
@@ -152,6 +176,21 @@ void ltask_push(lua_State *L, struct ltask *self);
 
 /* Gives up the anchor of the handle if nothing here needs the handle any more. */
 void ltask_release(struct ltask *self);
+
+/*
+ * Makes what the core is to keep of a task that fails with its user value.  The trace, which may be
+ * NULL, is taken over.  NULL for lack of memory, and the trace is freed.
+ */
+struct kept_error *ltask_keep_error(struct ltask *self, struct trace *trace);
+
+/* Frees a kept error.  The `drop` of a result. */
+void kept_error_drop(void *kept);
+
+/* What the core keeps of a task that has failed by itself; NULL for others. */
+const struct kept_error *kept_error_of(struct orr_task *task);
+
+/* Pushes the error.  Never allocates. */
+void kept_error_push(const struct kept_error *self, lua_State *L);
 
 /* Gives up the anchor of a handle that has not become a task. */
 void ltask_give_up(struct ltask *self);

@@ -49,28 +49,45 @@ void task_set_unwatch(struct task_set *self, struct task_set_watch *watch)
     *at = watch->next;
 }
 
-/* The error of a task that the host keeps is a value of the state: a text takes its place. */
-static void forget_error(const struct orr_isolate *iso, struct orr_task *task)
+/*
+ * The error of a task that the host keeps is a value of the state: a text takes its place.  A task
+ * that failed because of a child has only borrowed the child's error.
+ */
+static void forget_error(const struct orr_isolate *iso, struct orr_task *task, bool borrowed)
 {
     int error = task_error(task);
-    const struct ltask *origin = error == -ESCRIPT || error == -ETIME ? task_value(task) : NULL;
-    if (origin && origin->iso == iso)
-        task_replace_result(task,
-                            (struct orr_result){
-                                .error = error,
-                                .message = error == -ETIME ? TIMEOUT_TEXT : "a Lua error, of a state that is closed",
-                            });
+    struct kept_error *kept = error == -ESCRIPT || error == -ETIME ? task_value(task) : NULL;
+    if (!kept || task_value_is_freed_by(task, kept_error_drop) == borrowed || kept->iso != iso)
+        return;
+    task_replace_result(task, (struct orr_result){
+                                  .error = error,
+                                  .message = error == -ETIME ? TIMEOUT_TEXT : "a Lua error, of a state that is closed",
+                              });
+    if (!borrowed)
+        kept_error_drop(kept);
 }
 
+/* The next done task of the isolate's worker, from a slot on; NULL at the end. */
+static struct orr_task *next_done(const struct orr_isolate *iso, uint32_t *slot)
+{
+    while (*slot < worker_slots(iso->worker)) {
+        struct orr_task *task = worker_task_in(iso->worker, (*slot)++);
+        if (orr_task_done(task))
+            return task;
+    }
+    return NULL;
+}
+
+/* Errors that are borrowed come first: an error is freed with its owner. */
 void task_set_forget_errors(struct orr_isolate *iso)
 {
-    for (uint32_t index = 0; index < worker_slots(iso->worker); index++) {
-        struct orr_task *task = worker_task_in(iso->worker, index);
-        if (!orr_task_done(task))
-            continue;
+    struct orr_task *task;
+    for (uint32_t slot = 0; (task = next_done(iso, &slot));)
+        forget_error(iso, task, true);
+    for (uint32_t slot = 0; (task = next_done(iso, &slot));) {
+        forget_error(iso, task, false);
         struct ltask *handle = ltask_of(task);
         if (handle && handle->iso == iso)
             ltask_forget_handle(task, iso);
-        forget_error(iso, task);
     }
 }

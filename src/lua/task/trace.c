@@ -23,11 +23,11 @@ void trace_add_all(struct trace_sections *self, const struct trace *trace, const
                    const char *created)
 {
     for (unsigned i = 0; i < trace->count; i++)
-        trace_add(self, &(struct trace_section){ .stack = { trace->text + trace->parts[i].start,
-                                                            trace->parts[i].length },
-                                                 .task = task,
-                                                 .created = created,
-                                                 .how = trace->count > 1 ? TRACE_WRITTEN : TRACE_RAISED });
+        trace_add(self,
+                  &(struct trace_section){ .stack = { trace->text + trace->parts[i].start, trace->parts[i].length },
+                                           .task = task,
+                                           .created = created,
+                                           .how = trace->count > 1 ? TRACE_WRITTEN : TRACE_RAISED });
     if (!trace->count)
         trace_add(self, &(struct trace_section){ .task = task, .created = created, .how = TRACE_RAISED });
     self->left_out += trace->left_out;
@@ -55,9 +55,9 @@ static void put_text(struct writer *to, const char *text)
 
 static void put_heading(struct writer *to, const struct trace_section *section)
 {
-    static const char *const verbs[] = { [TRACE_RAISED] = "'",
-                                         [TRACE_AWAITED] = "' awaited it",
-                                         [TRACE_BECAUSE] = "' failed because of it" };
+    static const char *const verbs[] = {
+        [TRACE_RAISED] = "'", [TRACE_AWAITED] = "' awaited it", [TRACE_BECAUSE] = "' failed because of it"
+    };
     const char *name = orr_task_name(section->task);
     put_text(to, "task '");
     put_text(to, name ? name : "(unnamed)");

@@ -62,8 +62,8 @@ struct trace_part {
 };
 
 struct trace {
-    size_t size;    /* of the block */
-    size_t message; /* bytes of the error's own text */
+    size_t size;              /* of the block */
+    size_t message;           /* bytes of the error's own text */
     unsigned count, left_out; /* a count of 0: the stack is part of the error's text */
     struct trace_part parts[TRACE_SECTIONS];
     char text[]; /* ends with a NUL */

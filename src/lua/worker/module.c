@@ -437,6 +437,13 @@ static int where(lua_State *L)
 
 /* --- The module ------------------------------------------------------------------------------- */
 
+/* starter() -> the call that messages tell a script to start a task with */
+static int starter(lua_State *L)
+{
+    lua_pushstring(L, ltask_starter(isolate_of(L)));
+    return 1;
+}
+
 void worker_module_open(struct orr_isolate *iso, lua_State *L)
 {
     static const luaL_Reg functions[] = {
@@ -450,6 +457,7 @@ void worker_module_open(struct orr_isolate *iso, lua_State *L)
         { "where", where },
         { "is_open", is_open },
         { "advise", option_table_advise },
+        { "starter", starter },
         { "watch", missing_watch_from_lua },
         { NULL, NULL },
     };
