@@ -1,5 +1,6 @@
 #include "lua/task/error_text.h"
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "lua/limits/level.h"
 #include "lua/limits/preempt.h"
@@ -15,6 +16,7 @@ enum {
     KEYS_LOOKED_AT = 64, /* in each search for the next key of a table */
     STRING_MAX = 160,    /* bytes shown of a string */
     TEXT_MAX = 1024,     /* bytes of the whole text */
+    TIME_MAX = 1000000,  /* nanoseconds: a table can be slow to search, and large without fields */
     TOSTRING_MS = 100,   /* time limit of `__tostring`, also if Lua has none */
     TOSTRING_INSTRUCTIONS = 1000000,
 };
@@ -24,6 +26,7 @@ enum {
 /* The text so far, and the tables that are being written. */
 struct writer {
     lua_State *L;
+    uint64_t until; /* by the thread's clock: tables that come later are not looked into */
     const void *open[DEPTH];
     int depth;
     size_t length;
@@ -187,7 +190,7 @@ static void put_fields(struct writer *to, int table)
     lua_State *L = to->L;
     lua_Integer listed = put_list(to, table), shown = listed;
     lua_pushnil(L);
-    for (; shown < FIELDS && !is_full(to) && next_key(L, table, listed); shown++) {
+    for (; shown < FIELDS && !is_full(to) && clock_thread() < to->until && next_key(L, table, listed); shown++) {
         put_text(to, shown ? ", " : " ");
         put_key(to);
         lua_pushvalue(L, -1);
@@ -195,7 +198,7 @@ static void put_fields(struct writer *to, int table)
         put_value(to);
         lua_pop(L, 1);
     }
-    if (shown == FIELDS)
+    if (shown == FIELDS || (shown && clock_thread() > to->until))
         put_text(to, ", ...");
     lua_pop(L, 1);
     put_text(to, shown ? " }" : "}");
@@ -211,7 +214,7 @@ static void put_table(struct writer *to)
             return;
         }
     }
-    if (to->depth == DEPTH || !lua_checkstack(to->L, 8)) {
+    if (to->depth == DEPTH || clock_thread() > to->until || !lua_checkstack(to->L, 8)) {
         put_text(to, "{ ... }");
         return;
     }
@@ -233,7 +236,7 @@ static void put_value(struct writer *to)
 /* Pushes the fields of the table at the top. */
 static void push_fields(lua_State *L)
 {
-    struct writer to = { .L = L };
+    struct writer to = { .L = L, .until = clock_thread() + TIME_MAX };
     bool named = luaL_getmetafield(L, -1, "__name") != LUA_TNIL;
     if (named && lua_type(L, -1) == LUA_TSTRING) {
         size_t length;
