@@ -181,7 +181,7 @@ int orr_lua_set_deadline(struct orr_task *task, uint64_t deadline_ns)
     struct ltask *self = ltask_of(task);
     if (!self || !deadline_ns)
         return -EINVAL;
-    if (!task_is_live(task))
+    if (!task_is_live(task) || self->keeps_error)
         return -ESRCH;
     if (self->iso->limits.mode != ORR_LUA_SIGNAL)
         return -ENOTSUP;
