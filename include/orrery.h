@@ -1139,7 +1139,7 @@ ORR_API int orr_tree_print(struct orr_task *top, void (*line)(void *data, const 
 /* ------------------------------------------------------------------------------------------------
  * Lua isolates
  *
- * An isolate is a Lua 5.4 state with its limits, bound to one worker: the calling thread's worker,
+ * An isolate is a Lua state with its limits, bound to one worker: the calling thread's worker,
  * or worker 1 in plain code.  Its Lua runs as tasks of that worker, in the worker's turns.
  * Functions take an isolate as a lua_State; any coroutine of the state will do.
  *

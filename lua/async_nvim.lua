@@ -537,7 +537,7 @@ function go_on(task, ...)
     return -- somebody else has resumed it
   end
   task._taken = false
-  local ok, started = pcall(carry, CARRIER, step, task, ...)
+  local ok, started = pcall(carry, task._options, step, task, ...)
   if not ok or not task._taken then
     step(task, ...)
   elseif task._carrier == started then
@@ -555,7 +555,7 @@ local function start(place, name, detached, fn, ...)
     name = name, _place = place, _coroutine = co, _future = M._future(), _parent = parent, _closing = false,
     _wait = nil, _carrier = nil, _taken = false, _outcome = nil, _values = nil, _error = nil, _child_error = nil,
     _awaited = nil, _stack = nil, _thread = nil, _children = nil, _failed = nil, _before = nil, _behind = nil,
-    _visit = 0,
+    _visit = 0, _options = name and { name = name, detached = true } or CARRIER, -- of its carriers
   }, Task)
   by_coroutine[co] = task
   if parent then
@@ -567,7 +567,7 @@ local function start(place, name, detached, fn, ...)
     made = made + 1
     tops[task] = made
   end
-  local ok, started = pcall(carry, CARRIER, step, task, task, fn, ...)
+  local ok, started = pcall(carry, task._options, step, task, task, fn, ...)
   if not ok or not task._taken then
     remove(task)
     tops[task] = nil
@@ -730,7 +730,7 @@ end
 function Task:raise_on_error()
   when_completed(self._future, function(err)
     if err ~= nil and not (err == CLOSED and self._closing) then
-      carry({ name = self.name or "async_nvim", detached = true }, error, self:traceback(err), 0)
+      carry(self._options, error, self:traceback(err), 0)
     end
   end)
   return self

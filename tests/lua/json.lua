@@ -45,6 +45,8 @@ check.test("empty arrays and empty objects are told apart", function()
   check.equal(round '[[],{},[[]]]', "[[],{},[[]]]")
   check.truthy(json.is_array(json.decode "[]") and not json.is_array(json.decode "{}") and not json.is_array(1))
   check.equal(json.encode(json.array { 1, nil, 3 }), "[1,null,3]")
+  check.equal(json.encode(json.array { [2] = 2, [5] = 5 }), "[null,2,null,null,5]")
+  check.raises("far more holes than elements", json.encode, json.array { 1, [1 << 40] = 2 })
   check.raises("without a metatable", json.array, setmetatable({}, {}))
   local list = json.decode "[]"
   list[1] = "no longer empty"
@@ -72,6 +74,7 @@ check.test("a value that JSON cannot express is refused with its path", function
   check.raises("value[1.5]: a number that is a key", json.encode, { [1.5] = 1 })
   check.raises("a table with elements and other keys", json.encode, { 1, x = 2 })
   check.raises("an array with holes", json.encode, { 1, nil, 3 })
+  check.raises("an array with holes", json.encode, { [3] = 3 })
   check.raises("keys that are not 1 to n", json.encode, json.array { x = 1 })
   check.raises("value: a table with a metatable", json.encode, setmetatable({}, {}))
   local cycle = {}

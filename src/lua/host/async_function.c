@@ -21,9 +21,19 @@
 #define FUNCTION_CLASS "orrery.async_function"
 #define CALL_CLASS "orrery.async_call"
 
+/* The second upvalue of the function that scripts call. */
+struct function_handle {
+    struct async_function *function;
+};
+
+/* The first value on the stack of a call. */
+struct call_handle {
+    struct orr_reply *reply; /* NULL when the call is over */
+};
+
 static struct async_function *function_of(lua_State *L)
 {
-    return *(struct async_function **)lua_touserdata(L, lua_upvalueindex(2));
+    return ((struct function_handle *)lua_touserdata(L, lua_upvalueindex(2)))->function;
 }
 
 /* --- The call --------------------------------------------------------------------------------- */
@@ -31,9 +41,9 @@ static struct async_function *function_of(lua_State *L)
 /* [handle]: its __close and __gc. */
 static int call_over(lua_State *L)
 {
-    struct orr_reply **handle = lua_touserdata(L, 1);
-    struct orr_reply *reply = *handle;
-    *handle = NULL;
+    struct call_handle *handle = lua_touserdata(L, 1);
+    struct orr_reply *reply = handle->reply;
+    handle->reply = NULL;
     if (reply)
         reply_leave(reply);
     return 0;
@@ -57,7 +67,7 @@ static int push_outcome(lua_State *L, const struct orr_reply *reply)
 static int wait_for_reply(lua_State *L, int status, lua_KContext context)
 {
     (void)status;
-    const struct orr_reply *reply = *(struct orr_reply **)lua_touserdata(L, 1);
+    const struct orr_reply *reply = ((struct call_handle *)lua_touserdata(L, 1))->reply;
     struct ltask *self = ltask_waiting(L, function_of(L)->path);
     int error = orr_future_wait(self->task, &self->wait, reply->future);
     if (error == -EAGAIN)
@@ -94,16 +104,16 @@ static int call_host(lua_State *L)
     int error = orr_checkpoint(self->task);
     if (error)
         return wait_raise(L, error);
-    struct orr_reply **handle = lua_newuserdatauv(L, sizeof *handle, 0);
-    *handle = NULL;
+    struct call_handle *handle = lua_newuserdatauv(L, sizeof *handle, 0);
+    handle->reply = NULL;
     luaL_setmetatable(L, CALL_CLASS);
     lua_insert(L, 1);
     lua_toclose(L, 1);
-    error = reply_new(iso->rt, function, handle);
+    error = reply_new(iso->rt, function, &handle->reply);
     if (error)
         return refuse(L, function, error);
     struct orr_call call = { .L = L };
-    struct orr_reply *reply = *handle;
+    struct orr_reply *reply = handle->reply;
     error = host_call_run(iso, L, 2, &call, start_work, reply);
     if (error) {
         reply_refuse(reply);
@@ -117,10 +127,10 @@ static int call_host(lua_State *L)
 
 static int function_gc(lua_State *L)
 {
-    struct async_function **function = lua_touserdata(L, 1);
-    if (*function)
-        async_function_unref(*function, true);
-    *function = NULL;
+    struct function_handle *handle = lua_touserdata(L, 1);
+    if (handle->function)
+        async_function_unref(handle->function, true);
+    handle->function = NULL;
     return 0;
 }
 
@@ -141,7 +151,7 @@ static void make_classes(lua_State *L)
 
 struct setting {
     struct orr_isolate *iso;
-    struct async_function **held; /* where Lua holds the function */
+    struct function_handle *handle; /* where Lua holds the function */
 };
 
 /* Lua holds nothing yet: it gets the function when nothing can fail any more. */
@@ -151,8 +161,8 @@ static void push_function(lua_State *L, void *data)
     luaL_checkstack(L, 8, NULL);
     make_classes(L);
     lua_pushlightuserdata(L, setting->iso);
-    setting->held = lua_newuserdatauv(L, sizeof *setting->held, 0);
-    *setting->held = NULL;
+    setting->handle = lua_newuserdatauv(L, sizeof *setting->handle, 0);
+    setting->handle->function = NULL;
     luaL_setmetatable(L, FUNCTION_CLASS);
     lua_pushcclosure(L, call_host, 2);
 }
@@ -168,7 +178,7 @@ int orr_lua_set_async(lua_State *L, const char *path, const struct orr_async *fu
     struct async_function *made = async_function_new(&setting.iso->alloc, path, function);
     error = made ? global_path_set(L, path, push_function, &setting) : -ENOMEM;
     if (!error)
-        *setting.held = made;
+        setting.handle->function = made;
     else if (made)
         async_function_unref(made, false);
     isolate_leave(setting.iso);

@@ -33,7 +33,7 @@ int host_call_run(struct orr_isolate *iso, lua_State *L, int first, struct orr_c
 {
     struct orr_value few[FEW_ARGUMENTS];
     struct alloc alloc = charge_alloc(iso);
-    size_t count = (size_t)(lua_gettop(L) - first + 1);
+    size_t count = (size_t)lua_gettop(L) - (size_t)first + 1;
     size_t size = count * sizeof *few;
     struct orr_value *arguments = count <= FEW_ARGUMENTS ? few : alloc_new(&alloc, size);
     if (!arguments)

@@ -25,7 +25,7 @@ struct async_function *async_function_new(const struct alloc *alloc, const char 
     function->references = 1;
     if (!function->what.max_calls)
         function->what.max_calls = MAX_CALLS;
-    strcpy(function->path, path);
+    memcpy(function->path, path, strlen(path) + 1);
     return function;
 }
 

@@ -57,10 +57,11 @@ static inline void compat_collect_in_steps(lua_State *L, int pause)
 #if LUA_VERSION_NUM >= 505
     lua_gc(L, LUA_GCINC);
     lua_gc(L, LUA_GCPARAM, LUA_GCPPAUSE, pause);
-    lua_gc(L, LUA_GCPARAM, LUA_GCPSTEPMUL, 100);                           /* units for each word, percent */
-    lua_gc(L, LUA_GCPARAM, LUA_GCPSTEPSIZE, (int)(1024 * sizeof(void *))); /* bytes */
+    /* A unit of work for each word of a step, whose size is in bytes. */
+    lua_gc(L, LUA_GCPARAM, LUA_GCPSTEPMUL, 100);
+    lua_gc(L, LUA_GCPARAM, LUA_GCPSTEPSIZE, (int)(1024 * sizeof(void *)));
 #else
-    lua_gc(L, LUA_GCINC, pause, 16, 10); /* units for each byte, 16 is the least; a logarithm */
+    lua_gc(L, LUA_GCINC, pause, 16, 10); /* the step's size is a logarithm */
 #endif
 }
 
@@ -75,9 +76,9 @@ static inline int compat_collect_step(lua_State *L)
 }
 
 /*
- * Keeps Lua from collecting by itself, until LUA_GCRESTART.  Steps are still possible.  Lua 5.4 gets
- * credit for a gigabyte; Lua 5.5 gives no credit, and is stopped, which costs a call for every 20 KB
- * that are allocated.
+ * Keeps Lua from collecting by itself, until LUA_GCRESTART.  Steps are still possible.  Lua 5.4
+ * gets credit for a gigabyte.  Lua 5.5 takes no credit, and is stopped, which costs a call for
+ * every 20 KB that are allocated.
  */
 static inline void compat_hold_collector(lua_State *L)
 {

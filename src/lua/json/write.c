@@ -231,10 +231,9 @@ static int refuse_table(struct json_writer *w, const char *reason)
 }
 
 /* The keys do not come as 1, 2, 3, ...: looks at all of them first.  [key] [value] -> [nil] */
-static void begin_check(struct json_writer *w, struct json_table *t, int table, int key)
+static void begin_check(struct json_writer *w, struct json_table *t, int key)
 {
     t->walk = JSON_WALK_CHECK;
-    t->length = (lua_Integer)lua_rawlen(w->L, table);
     lua_settop(w->L, key - 1);
     lua_pushnil(w->L);
 }
@@ -242,9 +241,20 @@ static void begin_check(struct json_writer *w, struct json_table *t, int table, 
 static void check_key(lua_State *L, struct json_table *t, int key)
 {
     lua_Integer number = lua_isinteger(L, key) ? lua_tointeger(L, key) : 0;
-    bool element = number >= 1 && number <= t->length;
+    bool element = number >= 1;
     t->elements += element;
     t->others |= !element;
+    t->length = number > t->length ? number : t->length;
+}
+
+/*
+ * A list with holes ends at its highest key.  Its border, which Lua's `#` finds, is no measure: any
+ * hole may be one.  A few keys must not make a long text.
+ */
+static bool has_too_many_holes(const struct json_table *t)
+{
+    enum { HOLES = 1000 };
+    return t->length / 2 > t->elements + HOLES;
 }
 
 /* The check has seen all keys: chooses how to go on.  [] -> [nil] */
@@ -252,6 +262,8 @@ static int end_check(struct json_writer *w, struct json_table *t)
 {
     if (t->marked && t->others)
         return refuse_table(w, "an array with keys that are not 1 to n cannot be written as JSON");
+    if (t->marked && has_too_many_holes(t))
+        return refuse_table(w, "an array with far more holes than elements cannot be written as JSON");
     if (!t->marked && t->elements && t->others)
         return refuse_table(w, "a table with elements and other keys cannot be written as JSON");
     if (!t->marked && t->elements < t->length)
@@ -262,14 +274,14 @@ static int end_check(struct json_writer *w, struct json_table *t)
 }
 
 /* [key] [value]: the first of the table say how to walk. */
-static int choose_walk(struct json_writer *w, struct json_table *t, int table, int key)
+static int choose_walk(struct json_writer *w, struct json_table *t, int key)
 {
     if (lua_isinteger(w->L, key) && lua_tointeger(w->L, key) == 1)
         t->walk = JSON_WALK_LIST;
     else if (lua_type(w->L, key) == LUA_TSTRING && !t->marked)
         t->walk = JSON_WALK_FIELDS;
     else
-        begin_check(w, t, table, key);
+        begin_check(w, t, key);
     return t->walk == JSON_WALK_CHECK ? 0 : put_bracket(w, t);
 }
 
@@ -303,17 +315,17 @@ static int put_name_and_value(struct json_writer *w, int key)
 }
 
 /* [key] [value]: writes an item of the table; during a check only looks at the key. */
-static int put_item(struct json_writer *w, struct json_table *t, int table, int key)
+static int put_item(struct json_writer *w, struct json_table *t, int key)
 {
     lua_State *L = w->L;
     if (t->walk == JSON_WALK_NEW) {
-        int error = choose_walk(w, t, table, key);
+        int error = choose_walk(w, t, key);
         if (error || t->walk == JSON_WALK_CHECK)
             return error;
     }
     bool number = lua_isinteger(L, key);
     if (t->walk == JSON_WALK_LIST && (!number || lua_tointeger(L, key) != t->last + 1)) {
-        begin_check(w, t, table, key);
+        begin_check(w, t, key);
         return 0;
     }
     if (t->walk == JSON_WALK_CHECK) {
@@ -322,7 +334,7 @@ static int put_item(struct json_writer *w, struct json_table *t, int table, int 
     }
     if (t->walk == JSON_WALK_FIELDS && number) {
         lua_Integer at = lua_tointeger(L, key);
-        if (at >= 1 && at <= (lua_Integer)lua_rawlen(L, table))
+        if (at >= 1)
             return refuse_table(w, "a table with elements and other keys cannot be written as JSON");
     }
     int error = t->written == JSON_WRITTEN_ITEMS ? put(w, ",", 1) : 0;
@@ -416,7 +428,7 @@ static int walk(struct json_writer *w, const volatile bool *hurry)
         int table = walk_table(w->value, w->base, depth);
         int error = 0;
         while (next_item(L, t, table)) {
-            error = put_item(w, t, table, key);
+            error = put_item(w, t, key);
             if (error)
                 return error;
             if (w->string || w->depth > depth)

@@ -38,7 +38,7 @@ enum json_written {
 struct json_table {
     const void *table;
     lua_Integer last;     /* the key of the last element that was written */
-    lua_Integer length;   /* set when the check begins */
+    lua_Integer length;   /* the highest key that the check has found */
     lua_Integer elements; /* that the check has found */
     uint8_t walk;         /* enum json_walk */
     uint8_t written;      /* enum json_written */
