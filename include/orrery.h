@@ -1204,6 +1204,11 @@ enum orr_lua_notice {
     /* No timer can interrupt Lua; the text says why.  The library counts instructions instead, at
      * `check_interval`.  Time limits still hold.  Sent once. */
     ORR_LUA_COUNTED,
+
+    /* A C function that a script has called took longer than `slow_call_ns`.  Meanwhile nothing
+     * else of the thread could run.  The text has the function, the script's line and the time.
+     * Sent once for each line, and for 32 lines of an isolate. */
+    ORR_LUA_BLOCKED,
 };
 
 /* What happens to an event when the isolate's queue is full. */
@@ -1310,6 +1315,11 @@ struct orr_lua_options {
      * script runs: it may add functions and modules.  Default: none. */
     orr_lua_prepare_fn *worker_prepare;
     void *worker_data;
+
+    /* The host gets ORR_LUA_BLOCKED when a C function that a script calls does not return for this
+     * long.  Needs ORR_LUA_SIGNAL.  Jobs of workers have threads of their own, and may block.
+     * Default: none. */
+    uint64_t slow_call_ns;
 
     /* For test runners: adds the module `testing`, and objects remember where they were created. */
     bool testing;
@@ -1533,7 +1543,8 @@ struct orr_script_options {
 
     /* Receives why orr_script_load() failed: a text, owned (orr_values_free()), such as
      * "clock.lua:3: '=' expected near 'do'"; nil if it did not, or without memory.  Used in that
-     * call only.  Default: the log has the message of a script that does not compile. */
+     * call only.  Default: the log has the message of a script that does not compile.  With it, the
+     * log has neither that nor why a reload failed, if orr_script_reload() returns the error. */
     struct orr_value *why;
 };
 
@@ -1551,8 +1562,9 @@ ORR_API int orr_script_load(struct orr_runtime *rt, const struct orr_script_opti
  * End everything that a script owns.  Its tasks are cancelled and clean up within the runtime's
  * grace period, all together, as in orr_lua_close().  The rest is removed.  An isolate of its own
  * is closed, with all its memory.  Then orr_script_unload() frees the script, and
- * orr_script_reload() loads it again.  If it cannot be loaded again, orr_script_error() and the log
- * say why, and the script stays without a state: it can be unloaded or reloaded.
+ * orr_script_reload() loads it again.  If it cannot be loaded again, orr_script_error() says why,
+ * and so does the log (but see `why`).  The script then stays without a state: it can be unloaded
+ * or reloaded.
  *
  * In plain code, these functions turn the worker until the tasks have cleaned up.  That may take
  * the whole grace period (`grace_ms` of the runtime), if a script's cleanup waits that long.  A
@@ -1569,15 +1581,16 @@ ORR_API int orr_script_unload(struct orr_script *script);
 ORR_API int orr_script_reload(struct orr_script *script);
 
 /*
- * Returns the script's Lua state; NULL while it has none.  The state of a script that has an isolate
- * to itself is gone when the script is unloaded or reloaded, and a pointer to it must not be used
- * any more: ask again instead of keeping it.
+ * Returns the script's Lua state; NULL while it has none.  The state of a script that has an
+ * isolate to itself is gone when the script is unloaded or reloaded, and a pointer to it must not
+ * be used any more: ask again instead of keeping it.
  */
 ORR_API struct lua_State *orr_script_state(const struct orr_script *script);
 
 /*
  * Returns why the last orr_script_reload() could not load the script, as the `why` of
- * orr_script_load(); NULL if it could, or for NULL.  It is borrowed until the next reload or unload.
+ * orr_script_load(); NULL if it could, or for NULL.  It is borrowed until the next reload or
+ * unload.
  */
 ORR_API const char *orr_script_error(const struct orr_script *script);
 
@@ -1849,15 +1862,15 @@ ORR_API int orr_call_fail(struct orr_call *call, int error, const char *format, 
  *         struct orr_value body = { .type = ORR_STRING, .string = { text, length } };
  *         orr_reply_send(reply, &body, 1);
  *     }
- *     orr_lua_set_async(L, "game.download", &(struct orr_async){ .start = download, .data = network });
+ *     orr_lua_set_async(L, "game.get", &(struct orr_async){ .start = download, .data = network });
  */
 struct orr_reply;
 
 /*
- * Begins one call.  The arguments in `call` are borrowed until it returns; its results are not used.
- * Returns 0 if the host replies: later, from any thread, or right here.  Else returns a negative
- * errno that is raised in the script, as an orr_call_fn does; then `reply` must not be used.  It
- * runs on the worker's thread, and must not take long or raise a Lua error.
+ * Begins one call.  The arguments in `call` are borrowed until it returns; its results are not
+ * used.  Returns 0 if the host replies: later, from any thread, or right here.  Else returns a
+ * negative errno that is raised in the script, as an orr_call_fn does; then `reply` must not be
+ * used.  It runs on the worker's thread, and must not take long or raise a Lua error.
  */
 typedef int orr_async_fn(void *data, struct orr_call *call, struct orr_reply *reply);
 
@@ -1866,9 +1879,9 @@ struct orr_async {
     void *data;          /* passed to all three functions */
 
     /* Called when nobody waits for the reply any more: the task was cancelled, was ended, or its
-     * isolate is closed.  The host may then stop the work, but still replies, here or later.  Called
-     * once at most, on the worker's thread, perhaps at the moment in which another thread replies.
-     * It must not call the isolate.  May be NULL. */
+     * isolate is closed.  The host may then stop the work, but still replies, here or later.
+     * Called once at most, on the worker's thread, perhaps at the moment in which another thread
+     * replies.  It must not call the isolate.  May be NULL. */
     void (*cancel)(void *data, struct orr_reply *reply);
 
     /* Destructor of `data`: called once, when no script can call the function any more and every
@@ -1891,8 +1904,8 @@ ORR_API int orr_lua_set_async(struct lua_State *L, const char *path, const struc
 
 /*
  * Give a call its results, or an error: a negative errno, and a message as in orr_call_fail().  One
- * of the two must be called, once, for each call whose `start` has returned 0.  Afterwards the reply
- * is gone, whatever is returned.  The values are copied.  They hold no functions.
+ * of the two must be called, once, for each call whose `start` has returned 0.  Afterwards the
+ * reply is gone, whatever is returned.  The values are copied.  They hold no functions.
  *
  * Any thread, but not a signal handler; also when the isolate or the runtime is gone.  The
  * runtime's allocator is used, and must be thread-safe if other threads reply.
@@ -1906,16 +1919,16 @@ ORR_API int orr_reply_fail(struct orr_reply *reply, int error, const char *forma
     __attribute__((format(printf, 3, 4)));
 
 /*
- * Returns whether a task still waits for the reply; false for NULL.  Long work on another thread can
- * ask this now and then, in place of `cancel`.  Any thread, before the reply.
+ * Returns whether a task still waits for the reply; false for NULL.  Long work on another thread
+ * can ask this now and then, in place of `cancel`.  Any thread, before the reply.
  */
 ORR_API bool orr_reply_wanted(const struct orr_reply *reply);
 
 /*
  * Ties something of the host to the call, for example the job that works on it, and returns it
- * again; NULL if there is nothing.  It lives until the call is replied to and `cancel` can no longer
- * be called; then `drop`, which may be NULL, receives it, on one of the threads concerned.  Attach
- * it once, inside `start`, before another thread has the reply.
+ * again; NULL if there is nothing.  It lives until the call is replied to and `cancel` can no
+ * longer be called; then `drop`, which may be NULL, receives it, on one of the threads concerned.
+ * Attach it once, inside `start`, before another thread has the reply.
  *   -EINVAL     NULL
  *   -EALREADY   something is attached; `what` still belongs to the caller
  */

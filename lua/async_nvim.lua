@@ -17,6 +17,10 @@
 --   * `_carrier` is set exactly while its coroutine runs, or waits inside a function of `orrery`.
 --   * `_outcome` is set when its body is over. It is completed when it has no children any more.
 --   * Its body ends in one way only: body_over().
+--
+-- When memory runs out, whoever asked for it gets the error, and nobody waits for ever: settling a
+-- wait, continuing a task, ending it and closing it allocate nothing that they cannot do without.
+-- So the fields that they set exist from the start.
 
 local orrery, futures_part, text_part, sync_part = ...
 local async, loop, schedule = orrery.async, orrery.loop, orrery.schedule
@@ -118,7 +122,7 @@ end
 local function begin_closing(resource, over)
   if type(resource) == "userdata" and pcall(timer_is_closing, resource) then
     close_our_timer(resource, over)
-  elseif type(resource) == "userdata" and field(resource, "on_complete") then -- a task of `orrery.async`
+  elseif type(resource) == "userdata" and field(resource, "on_complete") then -- a task of ours
     resource:close()
     resource:on_complete(over)
   else
@@ -131,57 +135,65 @@ local function needs_closing(resource)
   return not (is_closing_method and is_closing_method(resource))
 end
 
--- Closes what the function of a wait has returned, then calls `over`, once.
-local function close_resource(wait, over)
+-- Closes what the function of a wait has returned. Returns whether it is closed; else wait.over()
+-- will be called.
+local function close_resource(wait)
   local resource = wait.resource
   wait.resource = nil
   if resource == nil then
-    return over()
-  end
-  local called = false
-  local function once()
-    if not called then
-      called = true
-      over()
-    end
-  end
-  if wait.quietly then -- a timer of sleep()
+    return true
+  elseif wait.quietly then -- a timer of sleep()
     close_timer(resource)
-    return once()
+    return true
   end
   local ok, needs = pcall(needs_closing, resource)
   if ok and needs then
-    ok, needs = pcall(begin_closing, resource, once)
+    wait.closing = true
+    ok, needs = pcall(begin_closing, resource, wait.over)
+    local closed = not wait.closing
+    wait.closing = ok and not closed and "later"
+    if ok then
+      return closed
+    end
   elseif ok then
-    return once()
+    return true
   end
-  if not ok then
-    wait.close_error = { error_value(needs) }
-    once()
-  end
+  wait.failed, wait.err = true, error_value(needs)
+  return true
 end
 
 -- A function of its own, so that the resource is on no stack while the task waits for its end.
+-- over() may be called at once, before the task is parked, and more than once.
 local function keep_resource(wait, value)
-  if field(value, "close") then
-    wait.resource = value
+  if field(value, "close") == nil then
+    return
   end
+  wait.over = function()
+    local closing = wait.closing
+    wait.closing = false
+    if closing == "later" and wait.task._wait == wait then
+      go_on(wait.task, CONTINUE)
+    end
+  end
+  wait.resource = value
 end
 
 -------------------------------------------------------------------------------------------- waiting
 
 -- The wait is settled, and its task is parked: closes the resource, and continues the task.
 local function wake(wait)
-  close_resource(wait, function()
+  if close_resource(wait) then
     go_on(wait.task, CONTINUE)
-  end)
+  end
 end
 
-local function settle(wait, values)
+-- Only the first call of a callback counts.
+local function settle(wait, ...)
   if wait.settled then
-    return -- only the first call of a callback counts
+    return
   end
-  wait.settled, wait.values = true, values
+  local ok, values = pcall(pack, ...)
+  wait.settled, wait.failed, wait.values, wait.err = true, not ok, values, values
   if wait.parked then
     wake(wait)
   end
@@ -192,18 +204,17 @@ local function raise_pending(task)
   if is_closing(task) then
     error(CLOSED, 0)
   end
-  local failures = task._failures
-  local failure = failures and take_first(failures)
-  if failure then
-    task._child_error = failure.err
-    error(failure.err, 0)
+  local child = task._failed and take_first(task._failed)
+  if child then
+    task._child_error = child._error
+    error(child._error, 0)
   end
 end
 
-local function forget_failure(child)
-  if child._failure then
-    remove(child._failure)
-    child._failure = nil
+-- The task waits for a child, and so hears of its failure.
+local function forget_failure(task, child)
+  if child._parent == task and child._future._result then
+    remove(child)
   end
 end
 
@@ -221,24 +232,10 @@ local function park(task, wait)
     task._wait, task._strayed = nil, true
     wait.settled = true
     forget_target(wait)
-    close_resource(wait, function() end)
+    close_resource(wait)
     error(UNEXPECTED_RESUME, 0)
   end
   task._wait = nil
-end
-
--- The wait is settled before its task was parked: its resource may take time to close.
-local function close_before_parking(task, wait)
-  local closed = false
-  close_resource(wait, function()
-    closed = true
-    if wait.parked then
-      go_on(task, CONTINUE)
-    end
-  end)
-  if not closed then
-    park(task, wait)
-  end
 end
 
 -- Waits until the callback is called that start(callback, ...) gets, or until the task `target` is
@@ -246,9 +243,12 @@ end
 -- returns is closed when the wait is over.
 local function wait_for(task, target, quietly, start, ...)
   raise_pending(task)
-  local wait = { task = task, target = target, quietly = quietly }
+  local wait = {
+    task = task, target = target, key = nil, quietly = quietly, resource = nil, over = nil, closing = false,
+    settled = false, parked = false, values = nil, failed = false, err = nil,
+  }
   local function callback(...)
-    settle(wait, pack(...))
+    settle(wait, ...)
   end
   if target then
     wait.key = when_completed(target._future, callback)
@@ -256,17 +256,11 @@ local function wait_for(task, target, quietly, start, ...)
   if start then
     keep_resource(wait, start(callback, ...))
   end
-  if wait.settled then
-    if wait.resource then
-      close_before_parking(task, wait)
-    end
-  else
+  if not wait.settled or not close_resource(wait) then
     park(task, wait)
   end
-  if wait.close_error then
-    error(wait.close_error[1], 0)
-  elseif wait.failure then
-    error(wait.failure[1], 0)
+  if wait.failed then
+    error(wait.err, 0)
   end
   return wait.values
 end
@@ -275,7 +269,7 @@ end
 local function interrupt(task, err)
   local wait = task._wait
   if wait and not wait.settled then
-    wait.settled, wait.failure = true, { err }
+    wait.settled, wait.failed, wait.err = true, true, err
     forget_target(wait)
     wake(wait)
     return true
@@ -303,7 +297,7 @@ local function result_of(task, target)
   if task == target then
     error("a task cannot await itself", 3)
   end
-  forget_failure(target)
+  forget_failure(task, target)
   local result = target._future._result
   if result then
     raise_pending(task)
@@ -349,19 +343,24 @@ end
 
 -------------------------------------------------------------------------------------------- parents
 
+-- Closing a child may remove it from the list, and others too. So each child that was visited goes
+-- to the end of the list, with the number of this visit.
+local visits = 0
+
 local function close_children(task)
   local children = task._children
   if not children then
     return
   end
-  local list, count = {}, 0
+  visits = visits + 1
+  local visit = visits
   local child = children._behind
-  while child ~= children do
-    count = count + 1
-    list[count], child = child, child._behind
-  end
-  for i = 1, count do
-    list[i]:close()
+  while child ~= children and child._visit ~= visit do
+    child._visit = visit
+    remove(child)
+    append(children, child)
+    child:close()
+    child = children._behind
   end
 end
 
@@ -371,8 +370,16 @@ local function child_error(err)
   return (kind == "table" or kind == "userdata") and err or "child error: " .. tostring(err)
 end
 
-local function fail(outcome, err)
-  outcome.n, outcome[1] = 1, err
+-- Outcomes are not changed: they may be these.
+local CLOSED_OUTCOME, NO_MEMORY = { n = 1, CLOSED }, { n = 1, "not enough memory" }
+
+local function failure(err)
+  return { n = 1, err }
+end
+
+local function failed_with(err)
+  local ok, outcome = pcall(failure, error_value(err))
+  return ok and outcome or NO_MEMORY
 end
 
 -- A child has failed. Its parent hears of it at once if it waits, or else at its next wait.
@@ -381,26 +388,25 @@ local function tell_parent(parent, child, err)
   if err == nil or err == CLOSED and child._closing or wait and wait.target == child then
     return
   end
-  err = child_error(err)
+  local ok, text = pcall(child_error, err)
+  err = ok and text or err
   if outcome then
     if outcome[1] == nil and not parent._values then
-      fail(outcome, err)
+      parent._outcome = failed_with(err)
       close_children(parent)
     end
   elseif not is_closing(parent) then
     parent._child_error = err
-    if interrupt(parent, err) then
-      return
+    if not interrupt(parent, err) then
+      child._error = err
+      append(parent._failed, child)
     end
-    child._failure = { err = err, child = child }
-    parent._failures = parent._failures or new_list()
-    append(parent._failures, child._failure)
   end
 end
 
 -- Completes a task, and each parent above it that has only waited for that.
 local function complete(task)
-  local failure
+  local failed, err = false, nil
   repeat
     local parent, outcome = task._parent, task._outcome
     task._coroutine = nil
@@ -410,11 +416,14 @@ local function complete(task)
     if parent then
       tell_parent(parent, task, outcome[1])
     end
-    failure = call_back(task._future) or failure
+    local callback_failed, problem = call_back(task._future)
+    if callback_failed and not failed then
+      failed, err = true, problem
+    end
     task = parent
   until not (task and task._outcome and is_empty(task._children)) or task._future._result
-  if failure then
-    error(failure[1], 0)
+  if failed then
+    error(err, 0)
   end
 end
 
@@ -430,20 +439,21 @@ local function body_over(task, ok, ...)
   if task._outcome then
     return
   end
-  local failure = task._failures and take_first(task._failures)
+  local child = task._failed and take_first(task._failed)
   local outcome
   if task._values then
     outcome = task._values
   elseif not ok then
-    outcome = { n = 1, error_value((...)) }
+    outcome = failed_with((...))
   elseif task._closing then
-    outcome = { n = 1, CLOSED }
-  elseif failure then
-    outcome = { n = 1, failure.err }
+    outcome = CLOSED_OUTCOME
+  elseif child then
+    outcome = failed_with(child._error)
   else
-    outcome = pack(nil, ...)
+    ok, outcome = pcall(pack, nil, ...)
+    outcome = ok and outcome or NO_MEMORY
   end
-  task._outcome, task._failures = outcome, nil
+  task._outcome, task._failed = outcome, nil
   if outcome[1] ~= nil or task._values then
     close_children(task)
   end
@@ -456,7 +466,8 @@ end
 local function keep_stack(err)
   local task = current()
   if task and err ~= CLOSED then
-    task._stack, task._thread = traceback("", 2), tostring(task._coroutine)
+    local ok, stack = pcall(traceback, "", 3)
+    task._stack, task._thread = ok and stack or "", tostring(task._coroutine)
   end
   return err
 end
@@ -496,7 +507,7 @@ local function stepped(task, ok, sign, ...)
 end
 
 local function step(task, ...)
-  task._carrier = carrier() or CARRIER
+  task._carrier, task._taken = carrier() or CARRIER, true
   stepped(task, resume(task._coroutine, ...))
 end
 
@@ -518,14 +529,16 @@ local function watch(task, started)
   end
 end
 
--- Continues a parked task. Where the limits allow no carrier, it goes on without.
+-- Continues a parked task. Where the limits allow no carrier, or it fails before it takes the task,
+-- the task goes on without.
 function go_on(task, ...)
   local co = task._coroutine
   if not co or status(co) ~= "suspended" then
     return -- somebody else has resumed it
   end
+  task._taken = false
   local ok, started = pcall(carry, CARRIER, step, task, ...)
-  if not ok then
+  if not ok or not task._taken then
     step(task, ...)
   elseif task._carrier == started then
     watch(task, started)
@@ -538,22 +551,27 @@ local function start(place, name, detached, fn, ...)
     parent = nil -- its coroutine runs on, after an unexpected coroutine.resume()
   end
   local co = create(body)
-  local task = setmetatable({ name = name, _place = place, _coroutine = co, _future = M._future() }, Task)
+  local task = setmetatable({
+    name = name, _place = place, _coroutine = co, _future = M._future(), _parent = parent, _closing = false,
+    _wait = nil, _carrier = nil, _taken = false, _outcome = nil, _values = nil, _error = nil, _child_error = nil,
+    _awaited = nil, _stack = nil, _thread = nil, _children = nil, _failed = nil, _before = nil, _behind = nil,
+    _visit = 0,
+  }, Task)
   by_coroutine[co] = task
   if parent then
-    task._parent = parent
+    parent._failed = parent._failed or new_list()
     parent._children = parent._children or new_list()
     append(parent._children, task)
+    task._closing = is_closing(parent)
   else
     made = made + 1
     tops[task] = made
   end
-  task._closing = parent and is_closing(parent) or nil
   local ok, started = pcall(carry, CARRIER, step, task, task, fn, ...)
-  if not ok then
+  if not ok or not task._taken then
     remove(task)
     tops[task] = nil
-    error(started, 3)
+    error(ok and started:errors()[1] or started, 3)
   elseif task._carrier == started then
     watch(task, started)
   end
@@ -606,7 +624,7 @@ function Task:close(callback)
   if not self._future._result and not is_closing(self) then
     self._closing = true
     if self._outcome and self._outcome[1] == nil then
-      fail(self._outcome, CLOSED) -- it only waits for its children
+      self._outcome = CLOSED_OUTCOME -- it only waits for its children
     end
     close_children(self)
     local wait, working = self._wait, self._carrier
@@ -688,7 +706,10 @@ function Task:wait(callback_or_timeout)
   if not self._future._result and not block(self, callback_or_timeout) then
     error(TIMEOUT, 0)
   end
-  local result = self._future._result
+  local result, task = self._future._result, current()
+  if task then
+    forget_failure(task, self)
+  end
   if result[1] ~= nil then
     error(result[1], 0)
   end

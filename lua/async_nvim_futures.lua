@@ -1,8 +1,8 @@
 -- Part of lua/async_nvim.lua: the checks of arguments, lists, and futures. It needs no task.
 -- Returns a table of functions.
 
-local error, getmetatable, next, pcall, setmetatable, type = error, getmetatable, next, pcall, setmetatable, type
-local format, pack, sort, unpack = string.format, table.pack, table.sort, table.unpack
+local error, getmetatable, pcall, setmetatable, type = error, getmetatable, pcall, setmetatable, type
+local format, pack, unpack = string.format, table.pack, table.unpack
 
 local NIL_ERROR = "error(nil)"
 
@@ -115,24 +115,22 @@ end
 
 Future.on_complete = Future.wait
 
--- Calls all callbacks in order, even if one fails; returns the first error, in a table.
+-- Calls all callbacks in order, even if one fails; returns whether one has, and the first error.
+-- Allocates nothing, so that whoever waits is called even if memory has run out.
 local function call_back(future)
   local callbacks, result = future._callbacks, future._result
-  local keys, count, failure = {}, 0, nil
-  for key in next, callbacks do
-    count = count + 1
-    keys[count] = key
-  end
-  sort(keys)
-  for i = 1, count do
-    local callback = callbacks[keys[i]]
-    callbacks[keys[i]] = nil
-    if callback then -- nil if a callback before it took it back
-      local ok, err = pcall(callback, unpack(result, 1, result.n))
-      failure = failure or not ok and { error_value(err) } or nil
+  local failed, err = false, nil
+  for key = 1, future._count do
+    local callback = callbacks[key]
+    callbacks[key] = nil
+    if callback then -- nil if it was taken back
+      local ok, problem = pcall(callback, unpack(result, 1, result.n))
+      if not ok and not failed then
+        failed, err = true, error_value(problem)
+      end
     end
   end
-  return failure
+  return failed, err
 end
 
 function Future:complete(...)
@@ -142,9 +140,9 @@ function Future:complete(...)
   local result = pack(...)
   result.n = result.n > 0 and result.n or 1
   self._result = result
-  local failure = call_back(self)
-  if failure then
-    error(failure[1], 0)
+  local failed, err = call_back(self)
+  if failed then
+    error(err, 0)
   end
 end
 

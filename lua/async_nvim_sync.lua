@@ -63,7 +63,7 @@ function M.timeout(duration, task)
     error(format("task: expected Task, got %s", type(task)), 2)
   end
   local me, expired = check_current(), false
-  forget_failure(task)
+  forget_failure(me, task)
   local result = wait_for(me, task, is_our_timer(), function()
     return start_timer(function()
       expired = true
@@ -93,55 +93,59 @@ local function check_tasks(tasks)
 end
 
 -- When the loop is left, or nobody can go on with it, the tasks forget it.
-local Watching = {}
-
-function Watching.__close(self)
-  for task, key in next, self.keys do
-    task._future._callbacks[key] = nil
+local function forget(watching)
+  for i, key in next, watching.keys do
+    watching.futures[i]._callbacks[key] = nil
   end
-  self.keys = {}
 end
 
-Watching.__gc = Watching.__close
+local Watching = { __close = forget, __gc = forget }
+local WatchingUntilClosed = { __close = forget } -- for the sandbox, which has no finalizers
 
--- The sandbox has no finalizers.
 local function new_watching()
-  local self = { keys = {} }
-  local ok, watching = pcall(setmetatable, self, Watching)
-  return ok and watching or setmetatable(self, { __close = Watching.__close })
+  local watching = { keys = {}, futures = {} }
+  if not pcall(setmetatable, watching, Watching) then
+    setmetatable(watching, WatchingUntilClosed)
+  end
+  return watching
 end
 
 -- Returns a function that returns the index and the results of the next task that is done.
 local function iterate(tasks)
-  local done = { first = 1, last = 0 }
-  local left, wanted, watching = #tasks, nil, new_watching()
+  local order, taken, done = {}, 0, 0 -- indices of the tasks, in the order of their ends
+  local wanted, watching = nil, new_watching()
   for i = 1, #tasks do
-    watching.keys[tasks[i]] = when_completed(tasks[i]._future, function(...)
-      done.last = done.last + 1
-      done[done.last] = pack(i, ...)
+    order[i] = 0
+  end
+  for i = 1, #order do
+    watching.keys[i] = when_completed(tasks[i]._future, function()
+      done = done + 1
+      order[done] = i
       if wanted then
         wanted()
       end
-    end)
+    end) or 0
+    watching.futures[i] = tasks[i]._future
   end
   local function next_done()
     local task = check_current()
-    if left == 0 then
+    if taken == #order then
       return
     end
-    while done.first > done.last do
+    while taken == done do
       wait_for(task, nil, false, function(callback)
         wanted = callback
       end)
       wanted = nil
     end
-    local result = done[done.first]
-    done[done.first], done.first, left = nil, done.first + 1, left - 1
-    if result[2] ~= nil then
-      Watching.__close(watching)
-      error(format("iter error[index:%d]: %s", result[1], tostring(result[2])), 0)
+    taken = taken + 1
+    local index = order[taken]
+    local result = watching.futures[index]._result
+    if result[1] ~= nil then
+      forget(watching)
+      error(format("iter error[index:%d]: %s", index, tostring(result[1])), 0)
     end
-    return result[1], unpack(result, 3, result.n)
+    return index, unpack(result, 2, result.n)
   end
   return next_done, nil, nil, watching
 end
@@ -221,9 +225,8 @@ function Event:set(max_woken)
   if self._is_set then
     return
   end
+  local waiting, woken, count = self._waiting, new_list(), 0
   self._is_set = true
-  local waiting, woken = self._waiting, new_list()
-  local count = 0
   while not is_empty(waiting) and (not max_woken or count < max_woken) do
     append(woken, take_first(waiting))
     count = count + 1
@@ -273,8 +276,8 @@ function Queue:put_nowait(value)
   if is_full(self) then
     error("Queue is full", 2)
   end
+  self._items[self._last + 1] = value
   self._last = self._last + 1
-  self._items[self._last] = value
   call_first(self._getting)
 end
 

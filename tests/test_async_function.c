@@ -1,7 +1,7 @@
 /*
  * Functions of the host that take time, by values: orr_lua_set_async() and orr_reply_*().  The host
- * replies at once, later, from other threads, or too late; calls are cancelled and closed meanwhile;
- * memory runs out at every point.
+ * replies at once, later, from other threads, or too late; calls are cancelled and closed
+ * meanwhile; memory runs out at every point.
  */
 #include "failing.h"
 #include "lua_host.h"

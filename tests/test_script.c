@@ -487,7 +487,15 @@ static void failed_reload_says_why_until_the_next_one(void **state)
     write_file(path, "x = 1");
     struct orr_runtime *rt = script_runtime();
     struct orr_script *script;
-    struct orr_script_options options = { .source = { .name = "clock.lua", .path = path } };
+    struct orr_value why;
+    struct orr_script_options options = { .source = { .name = "clock.lua", .path = path }, .why = &why };
+    assert_int_equal(orr_script_load(rt, &options, &script), 0);
+    write_file(path, "x = = 1");
+    assert_int_equal(orr_script_reload(script), -EPROTO);
+    assert_int_equal(harness_log_lines(), 0); /* this host asks why */
+    assert_int_equal(orr_script_unload(script), 0);
+    write_file(path, "x = 1");
+    options.why = NULL;
     assert_int_equal(orr_script_load(rt, &options, &script), 0);
     write_file(path, "x = = 1");
     assert_int_equal(orr_script_reload(script), -EPROTO);

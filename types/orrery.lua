@@ -419,7 +419,8 @@ function Timer:again() end
 ---@return orrery.timer self
 function Timer:stop() end
 
-function Timer:close() end
+---@param callback? fun() called in the next turn
+function Timer:close(callback) end
 
 ---@return boolean
 function Timer:is_active() end

@@ -27,7 +27,8 @@ static void cut(char line[LOG_LINE + 1], size_t wanted)
 {
     enum { MARK_ROOM = 40 };
     size_t shown = LOG_LINE - MARK_ROOM;
-    while (shown > 1 && ((unsigned char)line[shown] & 0xc0) == 0x80) /* not inside a UTF-8 character */
+    /* Not inside a UTF-8 character. */
+    while (shown > 1 && ((unsigned char)line[shown] & 0xc0) == 0x80)
         shown--;
     snprintf(line + shown, LOG_LINE + 1 - shown, "... (%zu bytes more)", wanted - shown);
 }

@@ -41,6 +41,7 @@ static const char usage[] =
     "  --strikes N            disable a handler after N timeouts in a row (3); or never\n"
     "  --schedule-limit N     let at most N callbacks wait in schedule() (1000)\n"
     "  --schedule-per-turn N  start at most N of them in a turn (16)\n"
+    "  --slow-call MS         warn of a C function that blocks for this long (100); or never\n"
     "  --memory SIZE          limit the memory of Lua: bytes, or with K, M or G\n"
     "  --grace MS             limit the cleanup at the end (1000)\n"
     "  --reactor R            auto, uring or epoll\n"
@@ -50,7 +51,7 @@ static const char usage[] =
     "  --version              print the version\n"
     "  --help                 print this\n";
 
-enum { GRACE_MS = 1000 };
+enum { GRACE_MS = 1000, SLOW_CALL_MS = 100 };
 
 static int refuse(const char *what, const char *value)
 {
@@ -168,6 +169,12 @@ static bool set_memory(struct options *options, const char *value)
     return true;
 }
 
+static bool set_slow_call(struct options *options, const char *value)
+{
+    options->lua.slow_call_ns = ORR_NEVER;
+    return !strcmp(value, "never") || parse_ms(value, &options->lua.slow_call_ns);
+}
+
 static bool set_reactor(struct options *options, const char *value)
 {
     for (int kind = ORR_REACTOR_AUTO; kind <= ORR_REACTOR_EPOLL; kind++) {
@@ -236,6 +243,7 @@ static const struct word {
     { "--strikes", set_strikes, "a number of timeouts, at least 1, or never" },
     { "--schedule-limit", set_schedule_limit, "a number of callbacks, at least 1" },
     { "--schedule-per-turn", set_schedule_per_turn, "a number of callbacks, at least 1" },
+    { "--slow-call", set_slow_call, "a time in milliseconds, or never" },
     { "--memory", set_memory, "a size, such as 64M" },
     { "--grace", set_grace, "a number of milliseconds, at least 1" },
     { "--reactor", set_reactor, "auto, uring or epoll" },
@@ -338,6 +346,8 @@ static void set_defaults(struct options *options)
 {
     if (!options->runtime.grace_ms)
         options->runtime.grace_ms = GRACE_MS;
+    if (!options->lua.slow_call_ns)
+        options->lua.slow_call_ns = SLOW_CALL_MS * UINT64_C(1000000);
     if (options->lua.profile != ORR_LUA_TRUSTED)
         return;
     for (int entry = 0; entry < ORR_LUA_ENTRIES; entry++)

@@ -161,7 +161,8 @@ int program_open(struct program *program, const struct options *options)
     struct orr_lua_options lua = options->lua;
     lua.notice = on_notice;
     lua.notice_data = program;
-    lua.timeouts_as_failures = true; /* the report of a failure has the tasks that it went through */
+    /* The report of a failure has the tasks that it went through. */
+    lua.timeouts_as_failures = true;
     int error = orr_lua_new(program->rt, &lua, &program->L);
     if (!error && !prepare(program)) {
         signals_set_last_resort(runtime.grace_ms + LAST_RESORT_MS);

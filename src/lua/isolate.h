@@ -36,6 +36,7 @@
 #include "lua/limits/memory_limit.h"
 #include "lua/limits/notices.h"
 #include "lua/limits/slice.h"
+#include "lua/limits/slow_call.h"
 #include "lua/limits/statistics.h"
 #include "lua/limits/timeout_report.h"
 #include "lua/task/body.h"
@@ -90,6 +91,7 @@ struct orr_isolate {
     struct grace_periods grace_periods;   /* limits/grace_period.c */
     struct memory_limit memory_limit;     /* limits/memory_limit.c */
     struct timeout_report timeout_report; /* limits/timeout_report.c */
+    struct slow_calls slow_calls;         /* limits/slow_call.c */
     struct limit_statistics statistics;   /* limits/statistics.h */
     struct orphan_scan orphans;           /* task/orphans.c */
     struct unhandled unhandled;           /* task/unhandled.c */

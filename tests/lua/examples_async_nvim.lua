@@ -32,8 +32,8 @@ local function outcomes(tasks)
   return table.concat(words, " ")
 end
 
--- Runs an example until all of its tasks are done.  `case` has the names that it uses (`given`), and
--- what is expected: notes, outcomes, the time, the error of its first task.
+-- Runs an example until all of its tasks are done.  `case` has the names that it uses (`given`),
+-- and what is expected: notes, outcomes, the time, the error of its first task.
 local function run(name, case)
   local tasks, timers = {}, {}
   local mine = setmetatable({

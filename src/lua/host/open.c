@@ -181,7 +181,7 @@ static int isolate_new(struct orr_runtime *rt, struct settings *settings, lua_St
         return -ENOMEM;
     iso->owned = true;
     int error = -ENOMEM;
-    lua_State *L = lua_newstate(memory_alloc, iso);
+    lua_State *L = compat_new_state(memory_alloc, iso);
     if (!L)
         goto no_state;
     lua_pushcfunction(L, open_libraries);

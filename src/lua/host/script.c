@@ -33,6 +33,8 @@ struct orr_script {
     bool begun;                        /* the shutdown has begun */
     int reload_error;                  /* why the last reload failed; 0 if it did not */
     char *why;                         /* why it could not be loaded, for people; NULL for none */
+    bool asks_why;                     /* the host asks why, so the log need not say it */
+    bool reloading;                    /* inside orr_script_reload(), which returns the error */
     struct body_watch body;            /* used if a failure of the body ends the script */
     struct orr_waker ender;            /* the task that ends the script after its body failed */
     struct orr_wait patience;          /* the wait of the `ender` task until the body is over */
@@ -282,6 +284,7 @@ int orr_script_load(struct orr_runtime *rt, const struct orr_script_options *opt
     script->alloc = rt->alloc;
     script->options = *options;
     script->options.why = NULL;
+    script->asks_why = options->why;
     int error = keep_source(script) ? load(script) : -ENOMEM;
     if (!error) {
         *out = script;
@@ -313,7 +316,7 @@ static void script_ended(struct orr_script *script)
     }
     script->again = false;
     script->reload_error = load(script);
-    if (script->reload_error)
+    if (script->reload_error && !(script->asks_why && script->reloading))
         log_why(script, "cannot reload the script: ");
 }
 
@@ -405,6 +408,10 @@ int orr_script_unload(struct orr_script *script)
 
 int orr_script_reload(struct orr_script *script)
 {
+    if (!script)
+        return -EINVAL;
+    script->reloading = true;
     int error = end(script, true);
+    script->reloading = false;
     return error ? error : script->reload_error;
 }

@@ -85,6 +85,10 @@ void interrupt_slice_over(void *data)
     struct interrupt *self = &iso->interrupt;
     lua_State *running = execution_running(&iso->execution);
     if (self->time != TIME_LEFT) {
+        if (!self->quiet_since) {
+            self->quiet_since_cpu = clock_thread();
+            self->quiet_since = clock_now();
+        }
         bool has_hook = self->armed == running;
         bool had_no_room = !self->armed && !execution_yields(&iso->execution);
         if (!self->busy && self->requested && (has_hook || had_no_room))
@@ -256,6 +260,7 @@ void interrupt_end_slice(struct orr_isolate *iso)
     disarm(self);
     self->requested = false;
     self->time = TIME_LEFT;
+    self->quiet_since = 0;
 }
 
 /* --- Coroutines and other hooks --------------------------------------------------------------- */
@@ -335,7 +340,10 @@ static void on_hook(lua_State *L, lua_Debug *event)
     if (self->time == TIME_JUST_OVER) {
         self->time = TIME_OVER;
         self->actions->late(iso, L, event);
+    } else if (self->quiet_since && event->event == LUA_HOOKRET) {
+        self->actions->late_again(iso, L, event, self->quiet_since, clock_thread() - self->quiet_since_cpu);
     }
+    self->quiet_since = 0;
     if (wants(self->foreign.mask, event->event))
         self->foreign.hook(L, event);
     bool may_suspend = is_safe(self, L, event);

@@ -42,6 +42,13 @@ struct interrupt_actions {
     /* In the first hook after the slice was over: finds out what took long.  Never raises. */
     void (*late)(struct orr_isolate *iso, lua_State *L, lua_Debug *event);
 
+    /*
+     * In the return hook of a function, after the slice was over and hooks have run: no hook has
+     * run since the time `since`.  The thread has used `cpu_ns` of the processor's time since then.
+     * Never raises.
+     */
+    void (*late_again)(struct orr_isolate *iso, lua_State *L, lua_Debug *event, uint64_t since, uint64_t cpu_ns);
+
     /* Whether the running Lua must be ended, so that any error will do.  Async-signal-safe. */
     bool (*is_overdue)(const struct orr_isolate *iso);
 
@@ -69,6 +76,9 @@ struct interrupt {
     unsigned skips;            /* unsafe points for suspending, skipped so far */
     uint64_t over_at;          /* when the slice was over, by the clock */
     uint64_t over_at_cpu;      /* when the slice was over, by the thread's processor time */
+    /* By the clock and the thread's processor time: when the timer came again, and no hook since */
+    volatile uint64_t quiet_since;
+    uint64_t quiet_since_cpu;
     lua_State *volatile armed; /* the coroutine that has the library's hook */
     struct {
         lua_Hook hook;

@@ -69,6 +69,7 @@ int settings_for_jobs(struct settings *host, size_t memory, struct settings **ou
     settings->maker = host->maker;
     settings->limits = host->limits;
     settings->limits.notice = NULL;
+    settings->limits.slow_call_ns = 0; /* a job may block: its thread is there for that */
     if (settings->limits.mode == ORR_LUA_OFF)
         settings->limits.mode = ORR_LUA_SIGNAL; /* otherwise nothing could stop a job */
     settings->limits.memory_soft = 0;

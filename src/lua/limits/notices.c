@@ -58,8 +58,8 @@ void notices_deliver_soon(struct orr_isolate *iso)
 }
 
 /*
- * Adds a copy of `what` with the text, unless it would go to the log and `told` forbids that.  False
- * if it was not added.
+ * Adds a copy of `what` with the text, unless it would go to the log and `told` forbids that.
+ * False if it was not added.
  */
 static bool add(struct orr_isolate *iso, const struct notice *what, const char *text)
 {

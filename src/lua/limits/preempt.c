@@ -1,5 +1,6 @@
 #include "lua/limits/preempt.h"
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "lua/isolate/ban.h"
 #include "lua/isolate/collector.h"
@@ -11,6 +12,7 @@
 #include "lua/limits/memory_limit.h"
 #include "lua/limits/notices.h"
 #include "lua/limits/slice.h"
+#include "lua/limits/slow_call.h"
 #include "lua/limits/statistics.h"
 #include "lua/limits/terminate.h"
 #include "lua/limits/timeout_report.h"
@@ -92,10 +94,20 @@ static void judge_instruction(struct orr_isolate *iso)
     ban_impose(iso, text);
 }
 
+/* The first function since the slice was over returns. */
+static void note_return(struct orr_isolate *iso, lua_State *L, lua_Debug *event)
+{
+    const struct interrupt *interrupt = &iso->interrupt;
+    uint64_t began = watch_timer_set_at(worker_watch(iso->worker));
+    timeout_report_note_slow(iso, L, event);
+    slow_call_note(iso, L, event, began ? began : clock_now() - interrupt_time_over_for(interrupt),
+                   interrupt_time_over_for_cpu(interrupt));
+}
+
 static void look_at_late(struct orr_isolate *iso, lua_State *L, lua_Debug *event)
 {
     if (event->event == LUA_HOOKRET)
-        timeout_report_note_slow(iso, L, event);
+        note_return(iso, L, event);
     else
         judge_instruction(iso);
 }
@@ -292,6 +304,7 @@ void preempt_open(struct orr_isolate *iso)
     static const struct interrupt_actions actions = {
         .act = on_interrupt,
         .late = look_at_late,
+        .late_again = slow_call_note,
         .is_overdue = level_is_overdue,
         .count = on_count,
     };
