@@ -305,6 +305,22 @@ static void nothing_survives_its_limit_of_instructions(void **state)
     nothing_survives_its_deadline(ORR_LUA_COUNT);
 }
 
+static void errors_of_calls_from_the_host_have_hints(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = host_runtime();
+    static const struct orr_lua_options modes[] = { { 0 }, { .mode = ORR_LUA_COUNT } };
+    for (size_t i = 0; i < LENGTH(modes); i++) {
+        lua_State *L = open_trusted(rt, modes[i]);
+        load(L, "game.async.spawn()");
+        assert_int_equal(orr_lua_call(L, 0, 0, 0), -EREMOTEIO);
+        assert_non_null(strstr(lua_tostring(L, -1), "; async has no 'spawn': write async.run(fn)"));
+        lua_pop(L, 1);
+        assert_int_equal(orr_lua_close(L), 0);
+    }
+    assert_int_equal(orr_runtime_free(rt), 0);
+}
+
 static void calls_from_the_host_are_ended_at_their_deadline(void **state)
 {
     (void)state;
@@ -1161,6 +1177,7 @@ static const struct CMUnitTest limits[] = {
     cmocka_unit_test(isolate_is_closed_in_mid_slice),
     cmocka_unit_test(nothing_survives_its_deadline_by_the_clock),
     cmocka_unit_test(nothing_survives_its_limit_of_instructions),
+    cmocka_unit_test(errors_of_calls_from_the_host_have_hints),
     cmocka_unit_test(calls_from_the_host_are_ended_at_their_deadline),
     cmocka_unit_test(nested_limits_all_hold),
     cmocka_unit_test(waiting_resets_the_deadline_of_a_task),

@@ -286,8 +286,9 @@ local function run()
       and suite.order(definitions.root, is_wanted, options.shuffle and seed_of(options.file))
     or {}
   if definitions.is_picked() and not options.list then
-    local trouble, left_out = refuse_only(tests), 0
-    tests, left_out = only_picked(tests)
+    local trouble = refuse_only(tests)
+    local picked, left_out = only_picked(tests)
+    tests = picked
     note("left_out", left_out)
     if trouble then
       note("broken", trouble)

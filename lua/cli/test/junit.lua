@@ -49,7 +49,8 @@ return function(write, options)
     local output = content(table.concat(job.output))
     suites[#suites + 1] = string.format(
       '  <testsuite name="%s" tests="%d" failures="%d" errors="0" skipped="%d" time="%s">\n%s%s  </testsuite>\n',
-      attribute(job.file), #results, counts.failed, counts.pending + counts.skipped, seconds(job.ms), table.concat(cases),
+      attribute(job.file), #results, counts.failed, counts.pending + counts.skipped, seconds(job.ms),
+      table.concat(cases),
       output ~= "" and "    <system-out>" .. output .. "</system-out>\n" or "")
   end
 

@@ -158,8 +158,8 @@ static const struct {
 
 static const char *find_foreign(const char *object, const char *name)
 {
-    char word[MISSING_NAME + 2] = " ";
-    strcat(strcat(word, name), " ");
+    char word[MISSING_NAME + 2];
+    snprintf(word, sizeof word, " %s ", name);
     for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++)
         if (!strcmp(foreign[i].object, object) && strstr(foreign[i].names, word))
             return foreign[i].write;
