@@ -106,6 +106,9 @@ end
 
 -- Awaits a task. After `ms` it closes the task, waits for its cleanup, and raises "timeout".
 function async.timeout(ms, task)
+  if type(ms) ~= "number" then
+    error(format("async.timeout: expected milliseconds, got %s", type(ms)), 2)
+  end
   if type(task) ~= "userdata" or not pcall(check_task, task) then
     error(format("async.timeout: expected a task, got %s", type(task)), 2)
   end

@@ -71,7 +71,7 @@ void slow_call_note(struct orr_isolate *iso, lua_State *L, lua_Debug *returning)
     uint64_t limit = iso->limits.slow_call_ns, took = limit ? interrupt_time_over_for(interrupt) : 0;
     if (!limit || took < limit || !lua_checkstack(L, 2))
         return;
-    if (!interrupt_slept_since(interrupt) && interrupt_time_over_for_cpu(interrupt) < took / 2)
+    if (!interrupt_slept_since(interrupt) && interrupt_time_over_for_cpu(interrupt) < limit / 2)
         return;
     struct slow_call slow = { .iso = iso, .returning = returning, .took = took };
     lua_pushcfunction(L, write_notice);
