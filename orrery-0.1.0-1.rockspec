@@ -1,8 +1,10 @@
 rockspec_format = "3.0"
 package = "orrery"
 version = "0.1.0-1"
+-- The project has no public address yet, so this rock is built in a clone: `luarocks make`.  Whoever
+-- publishes it names the archive of the release here, and adds description.homepage and .maintainer.
 source = {
-  url = "git+file://.", -- `luarocks make` in a clone; a release names its archive here
+  url = "git+file://.",
 }
 description = {
   summary = "Structured concurrency: tasks, timers, events and worker threads, that cannot freeze their host",

@@ -1,11 +1,9 @@
 /*
- * A host with an asynchronous function: `primes(n)` counts on a thread, and scripts simply call it.
- * The task that calls it is suspended, and the others go on.
+ * A host with a function that takes time: `primes(n)` counts on a thread, and scripts simply call
+ * it.  The task that calls it is suspended, and the others go on.  If that task is cancelled, the
+ * thread finds that nobody wants its answer any more, and stops.
  */
 #include <orrery.h>
-
-#include <lauxlib.h>
-#include <lua.h>
 
 #include <errno.h>
 #include <pthread.h>
@@ -23,58 +21,52 @@ static const char script[] = "local async = require('orrery').async\n"
                              "      tostring(async.await(ticks) > 0))\n";
 
 struct count {
-    long below, primes;
-    struct orr_future *future;
+    int64_t below;
+    struct orr_reply *reply;
 };
 
 static void *count_primes(void *data)
 {
-    struct count *count = data;
-    for (long n = 2; n < count->below; n++) {
-        long d = 2;
+    struct count count = *(struct count *)data;
+    int64_t primes = 0;
+    for (int64_t n = 2; n < count.below && orr_reply_wanted(count.reply); n++) {
+        int64_t d = 2;
         while (d <= n / d && n % d)
             d++;
-        count->primes += d > n / d;
+        primes += d > n / d;
     }
-    orr_future_complete(count->future, (struct orr_result){ .value = count, .drop = free });
-    orr_future_unref(count->future);
+    struct orr_value answer = orr_value_integer(primes);
+    orr_reply_send(count.reply, &answer, 1); /* frees `data`, too */
     return NULL;
 }
 
-/* Begins the work: the script's arguments are on the stack from `first` on. */
-static int primes_start(lua_State *L, struct orr_future *future, int first)
+/* Begins the work. */
+static int primes(void *data, struct orr_call *call, struct orr_reply *reply)
 {
-    long below = (long)luaL_checkinteger(L, first); /* if it raises, there is nothing to free yet */
+    (void)data;
+    if (call->count != 1 || call->arguments[0].type != ORR_INTEGER)
+        return orr_call_fail(call, -EINVAL, "expected an integer");
     struct count *count = malloc(sizeof *count);
     pthread_t thread;
     if (!count)
         return -ENOMEM;
-    *count = (struct count){ .below = below, .future = orr_future_ref(future) };
+    *count = (struct count){ .below = call->arguments[0].integer, .reply = reply };
+    orr_reply_attach(reply, count, free);
     int error = pthread_create(&thread, NULL, count_primes, count);
-    if (error) {
-        orr_future_unref(future);
-        free(count);
-        return -error;
-    }
-    return -pthread_detach(thread);
-}
-
-/* Pushes the results of the call when the future is completed. */
-static int primes_push(lua_State *L, const struct orr_result *result)
-{
-    lua_pushinteger(L, ((struct count *)result->value)->primes);
-    return 1;
+    if (!error)
+        pthread_detach(thread);
+    return -error;
 }
 
 int main(void)
 {
+    struct lua_State *L;
     struct orr_runtime *rt = orr_runtime_new(NULL);
-    lua_State *L;
-    if (!rt || orr_lua_new(rt, &(struct orr_lua_options){ .profile = ORR_LUA_TRUSTED }, &L))
+    if (!rt || orr_lua_new(rt, NULL, &L))
         return 1;
-    orr_lua_push_async(L, primes_start, primes_push);
-    lua_setglobal(L, "primes");
-    if (luaL_loadstring(L, script) != LUA_OK || orr_lua_start(L, 0, "script", NULL))
+    if (orr_lua_set_async(L, "primes", &(struct orr_async){ .start = primes }) ||
+        orr_lua_load(L, &(struct orr_lua_source){ .name = "script", .text = script }) ||
+        orr_lua_start(L, 0, "script", NULL))
         return 1;
     orr_runtime_run(rt);
     orr_lua_close(L);

@@ -97,9 +97,21 @@ struct orr_link {
 #define ORR_TASKS_MAX 4194240
 #define ORR_TASKS_DEFAULT 1048576
 
+/*
+ * How workers do I/O.  Each worker, and each pool thread, has a reactor of its own.
+ *
+ * AUTO never fails for want of io_uring.  A worker whose ring the kernel refuses, for any reason,
+ * uses epoll, and so do the workers that open after it; the log says so in one line.  So the
+ * workers of one runtime may differ: struct orr_stats tells which reactor each one has.  Common
+ * reasons are an old kernel, a container that forbids io_uring, and the limit of the user's locked
+ * memory (`ulimit -l`): many kernels count a ring towards it, with about 30 KB.
+ *
+ * A reactor that is asked for by name is the one that all workers have; if one worker cannot have
+ * it, orr_runtime_new() fails.
+ */
 enum orr_reactor {
-    ORR_REACTOR_AUTO, /* io_uring where the kernel allows it, else epoll and one line in the log */
-    ORR_REACTOR_URING,
+    ORR_REACTOR_AUTO,  /* io_uring where the kernel allows it, else epoll */
+    ORR_REACTOR_URING, /* Linux 5.13 or later */
     ORR_REACTOR_EPOLL,
 };
 
@@ -134,7 +146,14 @@ enum orr_log {
  */
 typedef void *orr_alloc_fn(void *data, void *block, size_t old_size, size_t size);
 
-/* Receives one line, without a newline, on the thread that logs it. */
+/*
+ * Receives one line, without a newline, on the thread that logs it.  A message of several lines,
+ * such as an error with its stack, comes in as many calls, one after the other; if several threads
+ * log, their lines may come in between.  Lines about an isolate begin with its name and a colon.
+ *
+ * A line has at most 1,000 bytes, and a message about 100 lines.  What is left out is counted, as
+ * in "... (517 bytes more)" or "... (20 lines more)".
+ */
 typedef void orr_log_fn(void *data, enum orr_log level, const char *message);
 
 /*
@@ -197,8 +216,9 @@ struct orr_options {
  * Creates a runtime and starts the threads of workers 2 and up.  `options` may be NULL; it is not
  * kept.  Any thread.  Returns NULL on failure, sets errno and logs one line that says why:
  *   EINVAL   an option is out of range
- *   ENOMEM, EMFILE, ENFILE, EAGAIN   no memory, descriptors or threads are left
- *   ENOSYS, EPERM   the kernel has no io_uring or forbids it, and ORR_REACTOR_URING was asked for
+ *   ENOMEM, EMFILE, ENFILE, EAGAIN   no memory, descriptors or threads are left.  ENOMEM also if
+ *            ORR_REACTOR_URING was asked for and the user's locked memory is used up
+ *   ENOSYS, EPERM   ORR_REACTOR_URING was asked for, and the kernel has no io_uring or forbids it
  *   ENOSPC   the process has ORR_WORKERS_MAX workers, or its user watches too many descriptors
  */
 ORR_API struct orr_runtime *orr_runtime_new(const struct orr_options *options);
@@ -287,9 +307,21 @@ ORR_API int orr_runtime_turn(struct orr_runtime *rt, uint64_t budget_ns);
 ORR_API int orr_runtime_idle(struct orr_runtime *rt, uint64_t budget_ns);
 
 /*
- * Returns the time of the next turn that is needed even if the descriptor stays silent: 0 for now,
- * ORR_NEVER for none.  Call it between turns, on the thread that drives them.  Returns ORR_NEVER if
- * `rt` is not a runtime.
+ * Returns the time of the next turn, as far as it is known now: 0 if there is something to do at
+ * once, ORR_NEVER if nothing is ready and no timer is set.  Other threads and I/O may make a turn
+ * necessary earlier.
+ *
+ * A host that watches the descriptor does not need it: the descriptor becomes readable at that
+ * time, and earlier if I/O or another thread wants a turn.  It is for
+ *   - hosts that turn in a rhythm of their own, such as a game that turns once in each frame, and
+ *     want to know how long they may sleep, or whether a script has work left (0);
+ *   - main loops that ask for a timeout before they poll, as a GSource is asked;
+ *   - a manual clock (ORR_CLOCK_MANUAL), which has no descriptor for its deadlines: it says how far
+ *     to advance.
+ * A host that sleeps until then without the descriptor hears of I/O and of other threads late.
+ *
+ * Call it between turns, on the thread that drives them.  Returns ORR_NEVER if `rt` is not a
+ * runtime.
  */
 ORR_API uint64_t orr_runtime_next_deadline(struct orr_runtime *rt);
 
@@ -804,7 +836,7 @@ ORR_API bool orr_event_is_set(const struct orr_event *event);
 /*
  * A semaphore has a number of permits.  A task acquires one and gives it back with a release.
  * orr_semaphore_try() returns 0 or -EAGAIN, without waiting.  Releasing more than were acquired
- * returns -EOVERFLOW.
+ * returns -EOVERFLOW.  A semaphore made with 0 permits counts: each release adds one.
  */
 struct orr_semaphore;
 ORR_API int orr_semaphore_new(uint32_t permits, struct orr_semaphore **semaphore);
@@ -1111,6 +1143,13 @@ ORR_API int orr_tree_print(struct orr_task *top, void (*line)(void *data, const 
  * or worker 1 in plain code.  Its Lua runs as tasks of that worker, in the worker's turns.
  * Functions take an isolate as a lua_State; any coroutine of the state will do.
  *
+ * The pointer is all there is: when the state is gone, it dangles, as after lua_close(), and using
+ * it is undefined.  No function can tell; -EINVAL for "not an isolate" means another Lua state, or
+ * one of the host's that was closed as an isolate.  A state ends with orr_lua_close(), with
+ * lua_close() for a state of the host's, and with orr_script_unload() and orr_script_reload(), at
+ * once or in a later turn.  So do not keep the state of a script: ask orr_script_state() each time.
+ * The `L` that a callback receives is for that call; it may be a coroutine that ends sooner.
+ *
  * A *slice* is one stretch of Lua, from resume to yield.  A slice that uses up its time is
  * suspended, between two instructions, and its task is *preempted*: it continues in a later turn,
  * before any other Lua of the isolate.  Until then the isolate is *held*: see orr_lua_is_held().
@@ -1149,10 +1188,13 @@ enum orr_lua_entry {
 
 /* What a host may want to know at once. */
 enum orr_lua_notice {
-    ORR_LUA_TIMED_OUT, /* Lua was ended at its deadline; the text is the report */
+    /* Lua was ended at its deadline; the text is the report.  Its first line names the task or
+     * handler, and the script or the isolate.  Sent once for each: a task's failure that consists
+     * of such timeouts does not go to the sink as well.  See `timeouts_as_failures`. */
+    ORR_LUA_TIMED_OUT,
 
     /* A handler or timer callback timed out too often in a row and is not called again.  Sent
-     * after the sink has received the timeouts. */
+     * after the notices of these timeouts, or after the sink has received them. */
     ORR_LUA_DISABLED,
 
     ORR_LUA_MEMORY_SOFT, /* the isolate uses more memory than its soft limit */
@@ -1188,6 +1230,10 @@ typedef void orr_lua_prepare_fn(void *data, struct lua_State *L);
  * no limit.  A deadline counts the time that Lua has run since it last waited by itself.
  */
 struct orr_lua_options {
+    /* The isolate's name, for people: lines of the log about it begin with the name, and reports
+     * have it.  Copied.  Default: "isolate 1", "isolate 2" and so on; for the isolate of a script
+     * (orr_script_load()), the script's name. */
+    const char *name;
     /* A global name for the API, besides require "orrery"; default: none. */
     const char *mount;
     enum orr_lua_profile profile; /* default ORR_LUA_UNTRUSTED */
@@ -1253,9 +1299,13 @@ struct orr_lua_options {
     enum orr_events_policy events_policy;
 
     /* Called on the worker's thread while no Lua runs.  Default: notices go to the log, in order
-     * with failures of tasks.  A task's timeout then reaches the sink only. */
+     * with failures of tasks.  A task's timeout is then a failure: see `timeouts_as_failures`. */
     orr_lua_notice_fn *notice;
     void *notice_data;
+
+    /* The timeout of a task is not a notice: those who await the task hear of it, or the sink.
+     * Default: `notice` hears of every timeout, awaited or not, and the sink does not. */
+    bool timeouts_as_failures;
 
     /* Modules of the API that scripts of workers get, never more than `modules`.  Default: all but
      * "events" and "worker". */
@@ -1325,7 +1375,8 @@ struct orr_lua_source {
  * own what they create: it neither lists nor removes the handlers of other scripts.
  *   -EINVAL    not an isolate; neither a text nor a path, or both
  *   -ENOTSUP   `own_globals`, but the state is not an untrusted one from orr_lua_new()
- *   -EPROTO    it does not compile: the message is pushed.  The other errors push nothing
+ *   -EPROTO    it does not compile: the message is pushed (orr_lua_pop_value() takes it).  The
+ *              other errors push nothing
  *   -EFBIG     too long
  *   -ENOMEM    and the log has a line about it
  *   -EBUSY, -EPERM   not the isolate's thread
@@ -1396,7 +1447,7 @@ ORR_API int orr_lua_is_held(struct lua_State *L);
 
 /*
  * Pushes the report of a failed task as text: the error, where it arose, and the tasks it passed
- * through.
+ * through.  orr_lua_pop_value() takes it from the stack.  An error pushes nothing.
  *   -EINVAL   not an isolate, NULL, or a task that is not done
  *   -ENOMEM
  */
@@ -1407,8 +1458,9 @@ ORR_API int orr_lua_push_report(struct lua_State *L, struct orr_task *task);
  * script's arguments on the stack from index `first` on, keeps a reference to the future, and
  * completes it later from any thread.  It returns 0 or a negative errno, or raises.  `push` turns
  * the result into the call's results, or raises.  Without `push`, an error is raised, and success
- * returns nothing.
+ * returns nothing.  orr_lua_set_async() does the same without lua.h, and with data of the host.
  *   -EINVAL   not an isolate, or no function
+ *   -ENOMEM
  */
 typedef int orr_lua_start_fn(struct lua_State *L, struct orr_future *future, int first);
 typedef int orr_lua_push_fn(struct lua_State *L, const struct orr_result *result);
@@ -1472,6 +1524,7 @@ ORR_API int64_t orr_events_disabled(struct lua_State *L);
  * The isolate's thread, for all functions of this section.
  */
 struct orr_script;
+struct orr_value;
 
 struct orr_script_options {
     struct orr_lua_source source; /* copied */
@@ -1487,13 +1540,19 @@ struct orr_script_options {
     /* When the script's body fails, everything that it created ends, as when it is unloaded; its
      * state stays until then.  Default: its tasks, timers and handlers go on. */
     bool end_on_failure;
+
+    /* Receives why orr_script_load() failed: a text, owned (orr_values_free()), such as
+     * "clock.lua:3: '=' expected near 'do'"; nil if it did not, or without memory.  Used in that
+     * call only.  Default: the log has the message of a script that does not compile.  With it, the
+     * log has neither that nor why a reload failed, if orr_script_reload() returns the error. */
+    struct orr_value *why;
 };
 
 /*
  * Compiles a script and starts it as a task.
  *   -EINVAL   not a runtime, or NULL; neither a text nor a path, or both; `shared` is not an
  *             isolate, or is closing
- *   -EPROTO   it does not compile; the log says why
+ *   -EPROTO   it does not compile; `why` or the log has the message
  *   or an error of orr_lua_new(), orr_lua_load() or orr_lua_start()
  */
 ORR_API int orr_script_load(struct orr_runtime *rt, const struct orr_script_options *options,
@@ -1503,8 +1562,9 @@ ORR_API int orr_script_load(struct orr_runtime *rt, const struct orr_script_opti
  * End everything that a script owns.  Its tasks are cancelled and clean up within the runtime's
  * grace period, all together, as in orr_lua_close().  The rest is removed.  An isolate of its own
  * is closed, with all its memory.  Then orr_script_unload() frees the script, and
- * orr_script_reload() loads it again.  If it cannot be loaded again, the log says why, and the
- * script stays without a state: it can be unloaded or reloaded.
+ * orr_script_reload() loads it again.  If it cannot be loaded again, orr_script_error() says why,
+ * and so does the log (but see `why`).  The script then stays without a state: it can be unloaded
+ * or reloaded.
  *
  * In plain code, these functions turn the worker until the tasks have cleaned up.  That may take
  * the whole grace period (`grace_ms` of the runtime), if a script's cleanup waits that long.  A
@@ -1520,8 +1580,19 @@ ORR_API int orr_script_load(struct orr_runtime *rt, const struct orr_script_opti
 ORR_API int orr_script_unload(struct orr_script *script);
 ORR_API int orr_script_reload(struct orr_script *script);
 
-/* Returns the script's Lua state; NULL while it has none. */
+/*
+ * Returns the script's Lua state; NULL while it has none.  The state of a script that has an
+ * isolate to itself is gone when the script is unloaded or reloaded, and a pointer to it must not
+ * be used any more: ask again instead of keeping it.
+ */
 ORR_API struct lua_State *orr_script_state(const struct orr_script *script);
+
+/*
+ * Returns why the last orr_script_reload() could not load the script, as the `why` of
+ * orr_script_load(); NULL if it could, or for NULL.  It is borrowed until the next reload or
+ * unload.
+ */
+ORR_API const char *orr_script_error(const struct orr_script *script);
 
 /* ------------------------------------------------------------------------------------------------
  * Values
@@ -1652,6 +1723,14 @@ ORR_API int orr_lua_read_value(struct lua_State *L, int index, struct orr_value 
 ORR_API int orr_lua_copy_value(struct lua_State *L, int index, struct orr_value *value);
 
 /*
+ * Takes the value on top of the stack: copies it as orr_lua_copy_value() does, and pops it.  So a
+ * host without lua.h can take what orr_lua_load(), orr_lua_call() or orr_lua_push_report() has
+ * pushed.  The copy is owned.  `value` may be NULL, only to pop.
+ *   the errors of orr_lua_copy_value(): on -EINVAL, -EBUSY and -EPERM nothing was popped
+ */
+ORR_API int orr_lua_pop_value(struct lua_State *L, struct orr_value *value);
+
+/*
  * Frees owned values with their contents and makes them nil; nil is allowed.  Call it before the
  * runtime is freed.  Any thread; if a value holds functions, as for orr_function_unref().
  */
@@ -1713,7 +1792,7 @@ ORR_API int orr_events_emit_value(struct lua_State *L, const char *name, const s
 
 #define ORR_CALL_RESULTS 8
 
-/* One call of a host function by a script. */
+/* One call of a host function by a script.  `L` is for this call: do not keep it. */
 struct orr_call {
     struct lua_State *L;
     const struct orr_value *arguments; /* borrowed until the function returns */
@@ -1737,7 +1816,7 @@ typedef int orr_call_fn(void *data, struct orr_call *call);
 /*
  * Makes a function of the host callable by scripts, at a path in the globals that scripts share.
  * It replaces the value there; missing tables on the path are created.  `data` must live as long as
- * the isolate.  The isolate's thread.  For functions that wait, use orr_lua_push_async().
+ * the isolate.  The isolate's thread.  For functions that take time, use orr_lua_set_async().
  *
  *     static int screen_size(void *data, struct orr_call *call)
  *     {
@@ -1761,10 +1840,100 @@ ORR_API int orr_lua_set_function(struct lua_State *L, const char *path, orr_call
 /*
  * Sets the message that the script receives, after its position and the function's path, and
  * returns `error`, for `return orr_call_fail(call, -EINVAL, "expected a name, got %d", n);`.
- * Without it, the message is that of strerror().  Only inside the function.
+ * Without it, the message is that of strerror().  Only inside the function.  Dots at the end of the
+ * message stand for what does not fit.
  */
 ORR_API int orr_call_fail(struct orr_call *call, int error, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/*
+ * Functions of the host that take time.  A script simply calls such a function: its task waits, and
+ * other tasks go on.  The host begins the work, and replies when it is done.
+ *
+ *     static int download(void *data, struct orr_call *call, struct orr_reply *reply)
+ *     {
+ *         if (call->count != 1 || call->arguments[0].type != ORR_STRING)
+ *             return orr_call_fail(call, -EINVAL, "expected an address");
+ *         return network_get(data, call->arguments[0].string.bytes, downloaded, reply);
+ *     }
+ *
+ *     static void downloaded(struct orr_reply *reply, const char *text, size_t length)
+ *     {
+ *         struct orr_value body = { .type = ORR_STRING, .string = { text, length } };
+ *         orr_reply_send(reply, &body, 1);
+ *     }
+ *     orr_lua_set_async(L, "game.get", &(struct orr_async){ .start = download, .data = network });
+ */
+struct orr_reply;
+
+/*
+ * Begins one call.  The arguments in `call` are borrowed until it returns; its results are not
+ * used.  Returns 0 if the host replies: later, from any thread, or right here.  Else returns a
+ * negative errno that is raised in the script, as an orr_call_fn does; then `reply` must not be
+ * used.  It runs on the worker's thread, and must not take long or raise a Lua error.
+ */
+typedef int orr_async_fn(void *data, struct orr_call *call, struct orr_reply *reply);
+
+struct orr_async {
+    orr_async_fn *start; /* required */
+    void *data;          /* passed to all three functions */
+
+    /* Called when nobody waits for the reply any more: the task was cancelled, was ended, or its
+     * isolate is closed.  The host may then stop the work, but still replies, here or later.
+     * Called once at most, on the worker's thread, perhaps at the moment in which another thread
+     * replies.  It must not call the isolate.  May be NULL. */
+    void (*cancel)(void *data, struct orr_reply *reply);
+
+    /* Destructor of `data`: called once, when no script can call the function any more and every
+     * call was replied to.  It runs on the worker's thread, or on the thread of the last reply.  It
+     * must not call the isolate.  May be NULL. */
+    void (*drop)(void *data);
+
+    /* Calls that the host has not replied to yet, cancelled ones included; one more raises an error
+     * in the script.  Default 10,000. */
+    unsigned max_calls;
+};
+
+/*
+ * Makes a function of the host that takes time callable by scripts, at a path, as
+ * orr_lua_set_function() does and with its errors.  `function` is copied.  On an error nothing is
+ * kept, and `drop` is not called.  Only tasks can call the function: orr_lua_call() cannot wait.
+ * The isolate's thread.
+ */
+ORR_API int orr_lua_set_async(struct lua_State *L, const char *path, const struct orr_async *function);
+
+/*
+ * Give a call its results, or an error: a negative errno, and a message as in orr_call_fail().  One
+ * of the two must be called, once, for each call whose `start` has returned 0.  Afterwards the
+ * reply is gone, whatever is returned.  The values are copied.  They hold no functions.
+ *
+ * Any thread, but not a signal handler; also when the isolate or the runtime is gone.  The
+ * runtime's allocator is used, and must be thread-safe if other threads reply.
+ *   -ECANCELED   nobody waits for the reply any more
+ *   -EINVAL      NULL; or the values hold a function, or a value that orr_lua_push_value() refuses.
+ *                The script gets an error
+ *   -ELOOP, -ENOMEM   the values are too deep, or there is no memory.  The script gets an error
+ */
+ORR_API int orr_reply_send(struct orr_reply *reply, const struct orr_value *values, size_t count);
+ORR_API int orr_reply_fail(struct orr_reply *reply, int error, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/*
+ * Returns whether a task still waits for the reply; false for NULL.  Long work on another thread
+ * can ask this now and then, in place of `cancel`.  Any thread, before the reply.
+ */
+ORR_API bool orr_reply_wanted(const struct orr_reply *reply);
+
+/*
+ * Ties something of the host to the call, for example the job that works on it, and returns it
+ * again; NULL if there is nothing.  It lives until the call is replied to and `cancel` can no
+ * longer be called; then `drop`, which may be NULL, receives it, on one of the threads concerned.
+ * Attach it once, inside `start`, before another thread has the reply.
+ *   -EINVAL     NULL
+ *   -EALREADY   something is attached; `what` still belongs to the caller
+ */
+ORR_API int orr_reply_attach(struct orr_reply *reply, void *what, void (*drop)(void *what));
+ORR_API void *orr_reply_attached(const struct orr_reply *reply);
 
 /* ------------------------------------------------------------------------------------------------
  * Lua statistics

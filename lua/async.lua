@@ -37,9 +37,20 @@ function async.wrap(argc, fn)
 end
 
 -- Makes a group of the tasks of a list, to wait for them. Errors name the caller of our caller.
-local function group_of(method, tasks)
+local function group_of(method, tasks, more)
   if type(tasks) ~= "table" then
-    error(format("async.%s: expected a list of tasks, got %s", method, type(tasks)), 3)
+    local got = type(tasks)
+    if got == "userdata" and pcall(check_task, tasks) then
+      got = more and "several tasks" or "a task"
+    elseif got == "function" then
+      got = "a function; start it as a task with async.run(fn)"
+    end
+    local list = got == "several tasks" and "{ t1, t2 }" or got == "a task" and "{ task }"
+    error(format("async.%s: expected a list of tasks, got %s%s", method, got,
+      list and format("; write async.%s(%s)", method, list) or ""), 3)
+  elseif more ~= nil then
+    error(format("async.%s: expected one list of tasks, got a second argument, a %s; put all tasks into one list: "
+      .. "async.%s({ t1, t2 })", method, type(more) == "userdata" and "task" or type(more), method), 3)
   end
   local ok, waiting = pcall(group, tasks)
   if not ok then
@@ -72,8 +83,8 @@ local function outcome(index, ok, ...)
 end
 
 -- Iterates in the order in which the tasks finish: index, error or nil, results.
-function async.iter(tasks)
-  local waiting = group_of("iter", tasks)
+function async.iter(tasks, more)
+  local waiting = group_of("iter", tasks, more)
   local function next_done()
     local index, task = waiting:next()
     if index then
@@ -84,8 +95,8 @@ function async.iter(tasks)
 end
 
 -- Returns the index of the first task that is done, and its results; raises its error.
-function async.await_any(tasks)
-  local waiting <close> = group_of("await_any", tasks)
+function async.await_any(tasks, more)
+  local waiting <close> = group_of("await_any", tasks, more)
   local index, task = waiting:next()
   if not index then
     error("async.await_any: the list is empty: there is nothing to wait for", 2)
@@ -95,13 +106,22 @@ end
 
 -- Returns a list of the packed results of each task, in the order of the list. Raises the first
 -- error at once.
-function async.await_all(tasks)
-  local waiting <close> = group_of("await_all", tasks)
+function async.await_all(tasks, more)
+  local waiting <close> = group_of("await_all", tasks, more)
   local results = {}
   for index, task in waiting.next, waiting do
     results[index] = pack(await(task))
   end
   return results
+end
+
+-- The caller of async.timeout gets "timeout". So an error of the cleanup goes where the errors of
+-- tasks go that nobody awaits.
+local function report_cleanup(task, ok, err)
+  if not ok and err ~= "closed" then
+    local name = task.name
+    run({ name = name and "cleanup of " .. name or "cleanup after a timeout", detached = true }, error, err, 0)
+  end
 end
 
 -- Awaits a task. After `ms` it closes the task, waits for its cleanup, and raises "timeout".
@@ -110,7 +130,8 @@ function async.timeout(ms, task)
     error(format("async.timeout: expected milliseconds, got %s", type(ms)), 2)
   end
   if type(task) ~= "userdata" or not pcall(check_task, task) then
-    error(format("async.timeout: expected a task, got %s", type(task)), 2)
+    local swapped = type(task) == "number" and "; write async.timeout(ms, task)" or ""
+    error(format("async.timeout: expected a task, got %s%s", type(task), swapped), 2)
   end
   local function finish(ok, ...)
     if ok then
@@ -118,7 +139,7 @@ function async.timeout(ms, task)
     end
     if ... == "timeout" and task:status() ~= "completed" then
       task:close()
-      pawait(task)
+      report_cleanup(task, pawait(task))
     end
     error((...), 0)
   end
@@ -190,14 +211,16 @@ function Future:wait(callback)
   end
 end
 
--- Older names.
-async._future, async._event, async._queue = async.future, async.event, async.queue
+-- Older names. async._queue is written in C: its queues take nil as an item.
+async._future, async._event = async.future, async.event
 
 -- Short forms of timers.
 
 local function check_timer(method, ms, fn)
   if type(ms) ~= "number" then
-    error(format("loop.%s: expected milliseconds, got %s", method, type(ms)), 3)
+    local swapped = type(ms) == "function" and type(fn) == "number"
+    local order = swapped and format("; write loop.%s(%s)", method, method == "defer" and "fn, ms" or "ms, fn") or ""
+    error(format("loop.%s: expected milliseconds, got %s%s", method, type(ms), order), 3)
   elseif not (ms >= 0 and ms < huge) then
     error(format("loop.%s: expected milliseconds, at least 0, got %s", method, ms), 3)
   elseif type(fn) ~= "function" then

@@ -16,7 +16,8 @@ local shield, supervise, checkpoint, new_event = async.shield, async.supervise, 
 local hrtime = loop.hrtime
 local where, owner = private.where, private.owner
 local close, errors, pwait = Task.close, Task.errors, Task.pwait
-local error, ipairs, next, pairs, pcall, setmetatable, type = error, ipairs, next, pairs, pcall, setmetatable, type
+local error, ipairs, next, pairs, pcall, select = error, ipairs, next, pairs, pcall, select
+local setmetatable, type = setmetatable, type
 local format, floor, huge, min, max, sort = string.format, math.floor, math.huge, math.min, math.max, table.sort
 local pack, unpack = table.pack, table.unpack
 
@@ -307,7 +308,12 @@ end
 
 -------------------------------------------------------------------------------------------- methods
 
-local methods = {}
+local methods = private.watch({}, "a private loop")
+
+-- Notes that a loop does not have this field.
+local function missing(_, key)
+  local _ = methods[key]
+end
 
 local function add_timer(self, ns, every, fn)
   self.last_id = self.last_id + 1
@@ -550,12 +556,24 @@ local function new()
       return method(self, first, ...)
     end
   end
-  return setmetatable(public, { __close = public.dispose, __name = "orrery.eventloop" })
+  return setmetatable(public, { __close = public.dispose, __index = missing, __name = "orrery.eventloop" })
+end
+
+local function check_no_arguments(...)
+  if select("#", ...) > 0 then
+    error(format("eventloop.new: expected no arguments, got a %s; a private loop has no options", type((...))), 3)
+  end
 end
 
 -- The module itself can be called: `eventloop()`.
-orrery.eventloop = setmetatable({ new = new }, {
-  __call = function()
+orrery.eventloop = setmetatable({
+  new = function(...)
+    check_no_arguments(...)
+    return new()
+  end,
+}, {
+  __call = function(_, ...)
+    check_no_arguments(...)
     return new()
   end,
 })

@@ -222,9 +222,14 @@ local function find_open(name)
   return list
 end
 
--- Starts each handler at once; returns how many.
-function events:emit(name, data)
+-- Starts each handler at once; returns how many. A handler gets one value, from a script as from
+-- the host.
+function events:emit(name, data, more)
   check_self(self, "emit")
+  if more ~= nil then
+    error("events:emit: expected a name and one value, got more; put the values into a table: "
+      .. "events:emit(name, { a, b })", 2)
+  end
   local count, list = 0, name ~= nil and open[name] or find_open(name)
   for i = 1, #list do
     local entry = list[i]

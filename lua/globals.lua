@@ -91,11 +91,11 @@ local function copy_from(real, copy)
 end
 
 for name, value in next, registered do
-  copies[value] = {}
+  copies[value] = name == "orrery" and tools.watch({}, name) or {}
   make_view(value, name, copies[value])
 end
 for _, name in next, { "async", "loop" } do
-  copies[orrery[name]] = {}
+  copies[orrery[name]] = tools.watch({}, name)
   make_view(orrery[name], name, copies[orrery[name]])
 end
 for name in next, shared do

@@ -11,7 +11,7 @@ local run, scope, current, with_timeout = async.run, async.scope, async.current,
 local checkpoint = async.checkpoint
 local compile, submit, wait, cancel, is_open = core.compile, core.submit, core.wait, core.cancel, core.is_open
 local error, next, pcall, rawget, rawlen = error, next, pcall, rawget, rawlen
-local select, setmetatable, type = select, setmetatable, type
+local select, setmetatable, tostring, type = select, setmetatable, tostring, type
 local format, find, sub, gsub = string.format, string.find, string.sub, string.gsub
 local huge, maxinteger, mtype = math.huge, math.maxinteger, math.type
 local pack, unpack = table.pack, table.unpack
@@ -23,7 +23,7 @@ local MODULE = "^[%a_][%w_.]*$" -- the name of a module
 local worker = {}
 orrery.worker = worker
 
-local Worker, Pool = {}, {}
+local Worker, Pool = core.watch({}, "a worker"), core.watch({}, "a worker pool")
 local methods_of_worker = { __index = Worker, __metatable = false, __name = "orrery.worker" }
 local methods_of_pool = { __index = Pool, __metatable = false, __name = "orrery.worker_pool" }
 local weak = { __mode = "k" }
@@ -55,11 +55,21 @@ local function check_options(what, options, known, level)
     error(format("%s: expected a table of options, got %s", what, type(options)), level or 3)
   end
   for name in next, options do
-    if not known[name] then
-      error(format("%s: unknown option '%s'", what, name), level or 3)
+    if type(name) ~= "string" or not known[name] then
+      local shown = type(name) == "string" and name or tostring(name)
+      error(format("%s: unknown option '%s'%s", what, shown, core.advise(name, unpack(known))), level or 3)
     end
   end
   return options
+end
+
+-- Returns a list of options that is also the set of them.
+local function option_names(...)
+  local known = { ... }
+  for i = 1, #known do
+    known[known[i]] = true
+  end
+  return known
 end
 
 local function check_timeout(what, timeout, usual, level)
@@ -114,7 +124,7 @@ local function check_names(what, options, level)
   end
 end
 
-local options_of_worker = { name = true, modules = true, timeout = true }
+local options_of_worker = option_names("name", "modules", "timeout")
 
 -- `level` counts the functions between here and the caller in the script.
 local function new_worker(what, script, options, pool, level)
@@ -217,7 +227,7 @@ local function deliver(mine, job, timeout, callback, tell)
   call_back(callback, tell, await(mine, job, timeout))
 end
 
-local options_of_run = { callback = true, timeout = true, cancelled = true }
+local options_of_run = option_names("callback", "timeout", "cancelled")
 
 local function split_run(count, ...)
   local last = count > 0 and (select(count, ...)) or nil
@@ -229,7 +239,11 @@ local function split_run(count, ...)
     local got = type(last) == "table" and "a table without one" or count == 0 and "nothing" or type(last)
     error(format("worker:run: expected a callback, or a table with one, as the last argument, got %s", got), 3)
   end
-  return callback, check_options("worker:run", last, options_of_run, 4)
+  local options = check_options("worker:run", last, options_of_run, 4)
+  if options.cancelled ~= nil and type(options.cancelled) ~= "boolean" then
+    error(format("worker:run: option cancelled: expected true or false, got %s", type(options.cancelled)), 3)
+  end
+  return callback, options
 end
 
 function Worker:run(...)
@@ -271,7 +285,7 @@ end
 function Worker:call(...)
   local mine = own(self, "worker", "worker:call")
   if not current() then
-    error("worker:call: not inside a task; start one with async.run(fn), or use worker:run", 2)
+    error(format("worker:call: not inside a task; start one with %s, or use worker:run", core.starter()), 2)
   end
   local count = select("#", ...)
   local last = count > 0 and (select(count, ...))
@@ -314,7 +328,7 @@ methods_of_worker.__close = Worker.close
 
 ------------------------------------------------------------------------------------------------ map
 
-local options_of_map = { concurrency = true, timeout = true }
+local options_of_map = option_names("concurrency", "timeout")
 
 local function map(what, pool, script, list, options)
   local given = private[script]
@@ -324,7 +338,7 @@ local function map(what, pool, script, list, options)
   if type(list) ~= "table" then
     error(format("%s: expected a list, got %s", what, type(list)), 3)
   elseif not current() then
-    error(format("%s: not inside a task; start one with async.run(fn)", what), 3)
+    error(format("%s: not inside a task; start one with %s", what, core.starter()), 3)
   end
   check_options(what, options, options_of_map, 4)
   options = options or {}
@@ -357,7 +371,7 @@ end
 
 ---------------------------------------------------------------------------------------------- pools
 
-local options_of_pool = { size = true, queue = true, memory = true, timeout = true }
+local options_of_pool = option_names("size", "queue", "memory", "timeout")
 
 function worker.pool(options)
   check_options("worker.pool", options, options_of_pool)

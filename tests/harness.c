@@ -1,18 +1,45 @@
 #include "harness.h"
 
+#include "rings.h"
+
 #include <dirent.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum orr_reactor harness_reactor;
+struct ring_faults harness_rings = { .allowed = INT32_MAX };
 
 static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;
 static char log_last[512];
 static unsigned log_lines;
+
+ring_open_fn __real_io_uring_queue_init_params, __wrap_io_uring_queue_init_params;
+
+/*
+ * Opens every ring of a test program.  A ring that the test denies is not opened.  For others it
+ * waits; where that does not help, the whole program is left out from here on.
+ */
+int __wrap_io_uring_queue_init_params(unsigned entries, struct io_uring *ring, struct io_uring_params *params)
+{
+    harness_rings.asked++;
+    if (harness_rings.real)
+        return __real_io_uring_queue_init_params(entries, ring, params);
+    if (harness_rings.allowed-- <= 0)
+        return harness_rings.error;
+    int error = ring_open_patiently(__real_io_uring_queue_init_params, entries, ring, params);
+    if (error == -ENOMEM && harness_reactor == ORR_REACTOR_URING) {
+        rings_explain(error);
+        _exit(RINGS_LEFT_OUT);
+    }
+    params->features &= ~harness_rings.missing_features;
+    return error;
+}
 
 int harness_main(int argc, char **argv, const char *name, const struct CMUnitTest *tests, size_t count)
 {
@@ -24,6 +51,8 @@ int harness_main(int argc, char **argv, const char *name, const struct CMUnitTes
         fprintf(stderr, "usage: %s [uring|epoll] [pattern]\n", argv[0]);
         return 2;
     }
+    if (harness_reactor == ORR_REACTOR_URING && !rings_available(__real_io_uring_queue_init_params))
+        return RINGS_LEFT_OUT;
     if (argc > 2)
         cmocka_set_test_filter(argv[2]);
     return _cmocka_run_group_tests(name, tests, count, NULL, NULL);

@@ -17,6 +17,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 
 /* Sanitizers slow a test down, so it does less there. */
 #if defined(__SANITIZE_THREAD__)
@@ -42,8 +43,25 @@
 extern enum orr_reactor harness_reactor;
 
 /*
+ * What happens when the library asks for a ring of io_uring.  All test programs are linked with
+ * --wrap for io_uring_queue_init_params().  By default the ring is opened, and waited for while the
+ * user has too little locked memory.  Opening rings on several threads at once is not counted
+ * exactly.
+ */
+struct ring_faults {
+    int asked;                 /* how often the library has asked */
+    int allowed;               /* rings that it may still have */
+    int error;                 /* negative errno, for those after them */
+    unsigned missing_features; /* the kernel seems not to have these */
+    bool real;                 /* the kernel's answer, at once */
+};
+
+extern struct ring_faults harness_rings;
+
+/*
  * The main program of a test: PROGRAM [uring|epoll] [PATTERN].  Runs the tests on the reactor; a
- * pattern, which may have `*`, selects tests by name.
+ * pattern, which may have `*`, selects tests by name.  Where the reactor cannot be had, it prints
+ * why and returns 77.
  */
 int harness_main(int argc, char **argv, const char *name, const struct CMUnitTest *tests, size_t count);
 #define HARNESS_MAIN(tests) \

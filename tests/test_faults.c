@@ -1,6 +1,7 @@
 /*
  * Resources run out.  Every allocation fails in turn: the runtime's own through its allocator, the
- * others through replaced functions of libc.  Descriptors run out.  The kernel forbids io_uring.
+ * others through replaced functions of libc.  Descriptors run out.  The kernel forbids io_uring, at
+ * each step of opening a ring.
  */
 #include "failing.h"
 #include "harness.h"
@@ -8,11 +9,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
+#include <linux/io_uring.h>
 #include <linux/seccomp.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -171,11 +174,26 @@ static void running_out_of_descriptors_is_a_clear_error(void **state)
     assert_int_equal(orr_runtime_free(rt), 0);
 }
 
-static void deny_io_uring(int error)
+/* A step of opening a ring. */
+enum step { SETUP, MAP_RING, MAP_ENTRIES, ENTER };
+
+#define ARGUMENT(n) offsetof(struct seccomp_data, args[n]) /* its lower half */
+
+/* Makes a step fail from now on: the kernel refuses the step's system call. */
+static void deny(enum step step, int error)
 {
+    static const unsigned calls[] = { SYS_io_uring_setup, SYS_mmap, SYS_mmap, SYS_io_uring_enter };
+    /* Only a ring is mapped like this, and tells by the offset what it maps. */
+    unsigned flags = MAP_SHARED | MAP_POPULATE;
+    unsigned offset = step == MAP_ENTRIES ? (unsigned)IORING_OFF_SQES : (unsigned)IORING_OFF_SQ_RING;
+    bool maps = step == MAP_RING || step == MAP_ENTRIES;
     struct sock_filter filter[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, calls[step], 0, 5),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ARGUMENT(3)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, flags, 0, maps ? 3 : 0),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ARGUMENT(5)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, offset, 0, maps ? 1 : 0),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (unsigned)error),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
@@ -190,39 +208,140 @@ static void keep_line(void *data, enum orr_log level, const char *message)
     snprintf(data, 200, "%s", message);
 }
 
-/* Runs in a child process, because a seccomp filter cannot be removed.  Returns 0 for success. */
-static int without_io_uring(int error)
+/* Whether the runtime works: a task runs on each worker. */
+static bool works(struct orr_runtime *rt, unsigned workers)
 {
+    struct probe probe = { .done_after = 1 };
+    for (unsigned worker = 1; worker <= workers; worker++) {
+        atomic_store(&probe.polls, 0);
+        orr_spawn(rt, &(struct orr_spawn){ .poll = probe_poll, .data = &probe, .worker = worker });
+        if (orr_runtime_run(rt) || atomic_load(&probe.polls) != 1)
+            return false;
+    }
+    return true;
+}
+
+/* Runs in a child process, because a seccomp filter cannot be removed.  Returns 0 for success. */
+static int without_io_uring(enum step step, int error)
+{
+    enum { WORKERS = 3 };
     char line[200] = "";
-    deny_io_uring(error);
-    struct orr_options options = { .reactor = ORR_REACTOR_AUTO, .log = keep_line, .log_data = line };
+    harness_rings.real = true;
+    deny(step, error);
+    unsigned open_before = harness_open_fds();
+    struct orr_options options = { .workers = WORKERS, .log = keep_line, .log_data = line };
     struct orr_runtime *rt = orr_runtime_new(&options);
     if (!rt)
         return 1;
-    struct orr_stats stats;
-    orr_runtime_stats(rt, 0, &stats);
-    if (stats.reactor != ORR_REACTOR_EPOLL)
-        return 2;
-    if (!strstr(line, "io_uring is not available") || !strstr(line, "using epoll"))
+    for (unsigned worker = 0; worker <= WORKERS; worker++)
+        if (harness_stats(rt, worker).reactor != ORR_REACTOR_EPOLL)
+            return 2;
+    if (!strstr(line, "io_uring is not available") || !strstr(line, "using epoll") || !strstr(line, strerror(error)))
         return 3;
-    struct probe probe = { .done_after = 1 };
-    orr_spawn(rt, &(struct orr_spawn){ .poll = probe_poll, .data = &probe });
-    if (orr_runtime_run(rt) || probe.polls != 1 || orr_runtime_free(rt))
+    if (!works(rt, WORKERS) || orr_runtime_free(rt))
         return 4;
     options.reactor = ORR_REACTOR_URING; /* a reactor that is asked for by name is not replaced */
     if (orr_runtime_new(&options) || errno != error || !strstr(line, "no runtime"))
         return 5;
+    /* The waker tables keep an eventfd each. */
+    return harness_open_fds() <= open_before + WORKERS ? 0 : 6;
+}
+
+static void check_without_io_uring(enum step step, int error)
+{
+    pid_t child = fork();
+    if (child == 0)
+        _exit(without_io_uring(step, error));
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static void epoll_is_used_where_any_step_of_opening_a_ring_is_denied(void **state)
+{
+    (void)state;
+    /* Where there is no io_uring, the steps after the first do not happen. */
+    enum step last = harness_reactor == ORR_REACTOR_URING ? ENTER : SETUP;
+    static const int errors[] = { EPERM, ENOSYS, EACCES, ENOMEM, EINVAL, EFAULT, EAGAIN, EMFILE, ENFILE };
+    for (enum step step = SETUP; step <= last; step++)
+        for (size_t i = 0; i < LENGTH(errors); i++)
+            check_without_io_uring(step, errors[i]);
+}
+
+/* A runtime on AUTO, with a log. */
+static struct orr_runtime *open_auto(unsigned workers, char line[200])
+{
+    struct orr_options options = { .workers = workers, .alloc = counting_alloc, .log = keep_line, .log_data = line };
+    struct orr_runtime *rt = orr_runtime_new(&options);
+    assert_non_null(rt);
+    return rt;
+}
+
+static void epoll_is_used_where_the_kernel_lacks_a_feature(void **state)
+{
+    (void)state;
+    for (unsigned bit = 0; bit < 2; bit++) {
+        char line[200] = "";
+        harness_rings.missing_features = bit ? IORING_FEAT_RSRC_TAGS : IORING_FEAT_EXT_ARG;
+        struct orr_runtime *rt = open_auto(1, line);
+        harness_rings.missing_features = 0;
+        assert_int_equal(harness_stats(rt, 1).reactor, ORR_REACTOR_EPOLL);
+        assert_non_null(strstr(line, "io_uring is not available"));
+        assert_true(works(rt, 1));
+        assert_int_equal(orr_runtime_free(rt), 0);
+        assert_int_equal(allocated_bytes, 0);
+    }
+}
+
+static void workers_after_one_that_got_no_ring_use_epoll_and_do_not_ask(void **state)
+{
+    (void)state;
+    enum { WORKERS = 4 };
+    int most = harness_reactor == ORR_REACTOR_URING ? WORKERS - 1 : 0; /* else there may be none */
+    for (int rings = 0; rings <= most; rings++) {
+        char line[200] = "";
+        harness_rings = (struct ring_faults){ .allowed = rings, .error = -ENOMEM };
+        struct orr_runtime *rt = open_auto(WORKERS, line);
+        int asked = harness_rings.asked;
+        harness_rings = (struct ring_faults){ .allowed = INT32_MAX };
+        assert_int_equal(asked, rings + 1);
+        for (int worker = 1; worker <= WORKERS; worker++)
+            assert_int_equal(harness_stats(rt, (unsigned)worker).reactor,
+                             worker <= rings ? ORR_REACTOR_URING : ORR_REACTOR_EPOLL);
+        assert_non_null(strstr(line, "ulimit -l"));
+        assert_true(works(rt, WORKERS));
+        assert_int_equal(orr_runtime_free(rt), 0);
+        assert_int_equal(allocated_bytes, 0);
+    }
+}
+
+/* Runs in a child process, because it gives up its rights.  Returns 0 for success. */
+static int as_ordinary_user(rlim_t locked_memory)
+{
+    enum { WORKERS = 4, ROUNDS = 50 };
+    harness_rings.real = true;
+    struct rlimit limit = { .rlim_cur = locked_memory, .rlim_max = locked_memory };
+    if (setrlimit(RLIMIT_MEMLOCK, &limit) || (geteuid() == 0 && setuid(65534)))
+        return 99;
+    char line[200] = "";
+    struct orr_options options = { .workers = WORKERS, .log = keep_line, .log_data = line };
+    for (int round = 0; round < ROUNDS; round++) {
+        struct orr_runtime *rt = orr_runtime_new(&options);
+        if (!rt || !works(rt, WORKERS) || orr_runtime_free(rt))
+            return 1;
+    }
     return 0;
 }
 
-static void epoll_is_used_where_seccomp_denies_io_uring(void **state)
+static void an_ordinary_user_with_little_locked_memory_gets_a_runtime(void **state)
 {
     (void)state;
-    static const int errors[] = { EPERM, ENOSYS, EACCES };
-    for (size_t i = 0; i < LENGTH(errors); i++) {
+    static const rlim_t limits[] = { 0, 40000, 100000 }; /* no ring, one, three */
+    for (size_t i = 0; i < LENGTH(limits); i++) {
         pid_t child = fork();
         if (child == 0)
-            _exit(without_io_uring(errors[i]));
+            _exit(as_ordinary_user(limits[i]));
         int status;
         assert_int_equal(waitpid(child, &status, 0), child);
         assert_true(WIFEXITED(status));
@@ -233,7 +352,10 @@ static void epoll_is_used_where_seccomp_denies_io_uring(void **state)
 static const struct CMUnitTest fault_tests[] = {
     cmocka_unit_test(every_allocation_fails_in_turn_and_nothing_is_lost),
     cmocka_unit_test(running_out_of_descriptors_is_a_clear_error),
-    cmocka_unit_test(epoll_is_used_where_seccomp_denies_io_uring),
+    cmocka_unit_test(epoll_is_used_where_any_step_of_opening_a_ring_is_denied),
+    cmocka_unit_test(an_ordinary_user_with_little_locked_memory_gets_a_runtime),
+    cmocka_unit_test(epoll_is_used_where_the_kernel_lacks_a_feature),
+    cmocka_unit_test(workers_after_one_that_got_no_ring_use_epoll_and_do_not_ask),
 };
 
 HARNESS_MAIN(fault_tests)

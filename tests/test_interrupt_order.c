@@ -103,7 +103,7 @@ static void parent_in_a_share_that_has_nothing_else_to_do_goes_first(void **stat
 {
     (void)state;
     struct orr_runtime *rt = fixture_open();
-    share_open(&other_share);
+    share_open(&other_share, NULL);
     struct step_task one = { .name = "one", .body = sleep_for, .data = (void *)10 };
     struct step_task fails = { .name = "fails", .body = fail_after, .data = (void *)10 };
     struct step_task three = { .name = "three", .body = sleep_for, .data = (void *)10 };
@@ -138,7 +138,7 @@ static void interrupted_tasks_of_a_closed_share_move_to_the_hosts_share(void **s
     (void)state;
     struct orr_runtime *rt = fixture_open();
     other_share = (struct share){ 0 };
-    share_open(&other_share);
+    share_open(&other_share, NULL);
     struct step_task sleeper = { .name = "sleeper", .body = sleep_for, .data = (void *)1000 };
     struct step_task closer = { .name = "closer", .body = interrupt_and_close, .other = &sleeper };
     step_task_start(rt, &sleeper);

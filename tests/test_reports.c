@@ -168,6 +168,8 @@ static void note_notice(void *data, lua_State *L, enum orr_lua_notice notice, co
 {
     (void)L;
     (void)text;
+    if (notice == ORR_LUA_TIMED_OUT)
+        keep_line(data, ORR_LOG_WARNING, "timed out");
     if (notice == ORR_LUA_DISABLED)
         keep_line(data, ORR_LOG_WARNING, orr_events_disabled(L) == 1 ? "disabled" : "which?");
 }
@@ -175,19 +177,255 @@ static void note_notice(void *data, lua_State *L, enum orr_lua_notice notice, co
 static void host_is_told_of_a_disabled_handler_after_its_timeouts(void **state)
 {
     (void)state;
+    for (int as_failures = 0; as_failures < 2; as_failures++) {
+        lua_State *L;
+        struct orr_lua_options options = counting;
+        options.notice = note_notice;
+        options.timeouts_as_failures = as_failures;
+        struct orr_runtime *rt = open_plain(note_failure, options, &L);
+        load(L, "game.events:on('x', function() " FOR_LONG " end)");
+        assert_int_equal(orr_lua_call(L, 0, 0, 0), 0);
+        for (int emits = 0; emits < 5; emits++) {
+            lua_pushnil(L);
+            assert_int_equal(orr_events_emit(L, "x"), 0);
+        }
+        assert_int_equal(orr_runtime_run(rt), 0);
+        assert_string_equal(told, as_failures ? "failed\nfailed\nfailed\ndisabled\n"
+                                              : "timed out\ntimed out\ntimed out\ndisabled\n");
+        finish(rt, L);
+    }
+}
+
+/* --- Each time-out once ----------------------------------------------------------------------- */
+
+static const struct orr_lua_options roomy = { .mode = ORR_LUA_COUNT, .max_instructions = 100000 };
+
+/* Runs a script with a notice, a sink and a log that all write to `told`. */
+static void run_with_all(const char *code, struct orr_lua_options options)
+{
     lua_State *L;
-    struct orr_lua_options options = counting;
     options.notice = note_notice;
     struct orr_runtime *rt = open_plain(note_failure, options, &L);
-    load(L, "game.events:on('x', function() " FOR_LONG " end)");
-    assert_int_equal(orr_lua_call(L, 0, 0, 0), 0);
-    for (int emits = 0; emits < 5; emits++) {
-        lua_pushnil(L);
-        assert_int_equal(orr_events_emit(L, "x"), 0);
-    }
+    load(L, code);
+    assert_int_equal(orr_lua_start(L, 0, "script", NULL), 0);
     assert_int_equal(orr_runtime_run(rt), 0);
-    assert_string_equal(told, "failed\nfailed\nfailed\ndisabled\n");
     finish(rt, L);
+}
+
+static void timeout_reaches_the_notice_and_nothing_else(void **state)
+{
+    (void)state;
+    run_with_all(FOR_LONG, roomy);
+    assert_string_equal(told, "timed out\n");
+}
+
+static void timeout_as_a_failure_reaches_the_sink_and_nothing_else(void **state)
+{
+    (void)state;
+    struct orr_lua_options options = roomy;
+    options.timeouts_as_failures = true;
+    run_with_all(FOR_LONG, options);
+    assert_string_equal(told, "failed\n");
+}
+
+static void timeout_of_a_child_that_ends_its_parent_is_told_once(void **state)
+{
+    (void)state;
+    run_with_all("game.async.run('child', function() game.async.sleep(1) " FOR_LONG " end) game.async.sleep(1000)",
+                 roomy);
+    assert_string_equal(told, "timed out\n");
+}
+
+static void call_inside_a_task_that_times_out_is_not_told_apart(void **state)
+{
+    (void)state;
+    run_with_all("call_back(function() " FOR_LONG " end)", timed);
+    assert_string_equal(told, "timed out\n");
+}
+
+static void failure_besides_a_timeout_reaches_the_sink(void **state)
+{
+    (void)state;
+    run_with_all("game.async.run('child', function() game.async.sleep(1) " FOR_LONG " end)\n"
+                 "game.async.run('sibling', function() local ok = pcall(game.async.sleep, 1000) error('mine') end)\n"
+                 "game.async.sleep(1000)",
+                 roomy);
+    assert_string_equal(told, "timed out\nfailed\n");
+}
+
+static void timeout_that_a_script_handles_is_told_once(void **state)
+{
+    (void)state;
+    run_with_all("pcall(game.async.await, game.async.run('child', function() game.async.sleep(1) " FOR_LONG " end))",
+                 roomy);
+    assert_string_equal(told, "timed out\n");
+}
+
+/* --- Names ------------------------------------------------------------------------------------ */
+
+static char first_line[512]; /* of the last notice */
+
+static void keep_first_line(void *data, lua_State *L, enum orr_lua_notice notice, const char *text)
+{
+    (void)data;
+    (void)L;
+    if (notice == ORR_LUA_TIMED_OUT)
+        snprintf(first_line, sizeof first_line, "%.*s", (int)strcspn(text, "\n"), text);
+}
+
+static void assert_begins(const char *text, const char *words)
+{
+    if (strncmp(text, words, strlen(words)) != 0)
+        fail_msg("expected \"%s\" at the beginning of: %s", words, text);
+}
+
+#define RUNS "async.run('busy', function() async.sleep(1) " FOR_LONG " end)"
+
+static void timeout_names_the_script(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = harness_runtime(1);
+    struct orr_script *script;
+    struct orr_script_options options = {
+        .source = { .name = "clock.lua", .text = "local async = require('orrery').async " RUNS },
+        .lua = { .mode = ORR_LUA_COUNT, .max_instructions = 100000, .notice = keep_first_line },
+    };
+    assert_int_equal(orr_script_load(rt, &options, &script), 0);
+    assert_int_equal(orr_runtime_run(rt), 0);
+    assert_begins(first_line, "Script execution timeout: the task 'busy' of 'clock.lua' has run 1");
+    assert_int_equal(orr_script_unload(script), 0);
+
+    options.source.text = FOR_LONG;
+    assert_int_equal(orr_script_load(rt, &options, &script), 0);
+    assert_int_equal(orr_runtime_run(rt), 0);
+    assert_begins(first_line, "Script execution timeout: the script 'clock.lua' has run 1");
+    assert_int_equal(orr_script_unload(script), 0);
+    assert_int_equal(orr_runtime_free(rt), 0);
+}
+
+static void timeout_in_a_shared_isolate_names_the_script(void **state)
+{
+    (void)state;
+    static const char *const names[] = { "one.lua", "two.lua" };
+    struct orr_runtime *rt = harness_runtime(1);
+    struct orr_lua_options lua = {
+        .name = "panel", .mode = ORR_LUA_COUNT, .max_instructions = 100000, .notice = keep_first_line
+    };
+    lua_State *L;
+    assert_int_equal(orr_lua_new(rt, &lua, &L), 0);
+    struct orr_script *scripts[2];
+    for (int i = 0; i < 2; i++) {
+        struct orr_script_options options = {
+            .shared = L,
+            .source = { .name = names[i], .text = "local async = require('orrery').async " RUNS },
+        };
+        assert_int_equal(orr_script_load(rt, &options, &scripts[i]), 0);
+        assert_int_equal(orr_runtime_run(rt), 0);
+        char words[100];
+        snprintf(words, sizeof words, "Script execution timeout: the task 'busy' of '%s' has run 1", names[i]);
+        assert_begins(first_line, words);
+    }
+    assert_int_equal(orr_script_unload(scripts[0]), 0);
+    load(L, FOR_LONG);
+    assert_int_equal(orr_lua_call(L, 0, 0, 0), -ETIME);
+    assert_begins(first_line, "Script execution timeout: the call from the host of 'panel' has run 1");
+    assert_int_equal(orr_script_unload(scripts[1]), 0);
+    finish(rt, L);
+}
+
+static void each_line_of_the_log_begins_with_the_name_of_the_isolate(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *begins;
+    } cases[] = { { NULL, "isolate 1: task script failed: script:1: oops\n" },
+                  { "panel", "panel: task script failed: script:1: oops\n" } };
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        lua_State *L;
+        struct orr_runtime *rt = open_plain(NULL, (struct orr_lua_options){ .name = cases[i].name }, &L);
+        load(L, "error('oops')");
+        assert_int_equal(orr_lua_start(L, 0, "script", NULL), 0);
+        assert_int_equal(orr_runtime_run(rt), 0);
+        assert_begins(told, cases[i].begins);
+        char each[32];
+        snprintf(each, sizeof each, "%.*s", (int)strcspn(cases[i].begins, ":"), cases[i].begins);
+        unsigned lines = 0;
+        for (const char *line = told; *line; line += strcspn(line, "\n") + 1, lines++)
+            assert_begins(line, each);
+        assert_true(lines >= 3); /* the error, and its stack */
+        finish(rt, L);
+    }
+}
+
+static void isolates_without_a_name_are_numbered(void **state)
+{
+    (void)state;
+    lua_State *first, *second;
+    struct orr_runtime *rt = open_plain(NULL, (struct orr_lua_options){ 0 }, &first);
+    assert_int_equal(orr_lua_new(rt, NULL, &second), 0);
+    load(second, "error('oops')");
+    assert_int_equal(orr_lua_start(second, 0, "script", NULL), 0);
+    assert_int_equal(orr_runtime_run(rt), 0);
+    assert_begins(told, "isolate 2: task script failed: ");
+    assert_int_equal(orr_lua_close(second), 0);
+    finish(rt, first);
+}
+
+/* --- Lines of the log ------------------------------------------------------------------------- */
+
+static unsigned calls, newlines;
+static size_t longest;
+
+static void measure(void *data, enum orr_log level, const char *message)
+{
+    keep_line(data, level, message);
+    calls++;
+    newlines += strchr(message, '\n') != NULL;
+    longest = strlen(message) > longest ? strlen(message) : longest;
+}
+
+static void log_failure_of(const char *code)
+{
+    told[0] = '\0';
+    calls = newlines = 0;
+    longest = 0;
+    struct orr_runtime *rt = harness_runtime_with((struct orr_options){ .log = measure });
+    lua_State *L;
+    assert_int_equal(orr_lua_new(rt, &(struct orr_lua_options){ .name = "x", .profile = ORR_LUA_TRUSTED }, &L), 0);
+    load(L, code);
+    assert_int_equal(orr_lua_start(L, 0, "script", NULL), 0);
+    assert_int_equal(orr_runtime_run(rt), 0);
+    finish(rt, L);
+}
+
+static void log_function_receives_one_line_in_each_call(void **state)
+{
+    (void)state;
+    log_failure_of("error('one\\ntwo\\n\\nfour', 0)");
+    assert_begins(told, "x: task script failed: one\nx: two\nx: \nx: four\nx: stack traceback:\n");
+    assert_true(calls >= 5);
+    assert_int_equal(newlines, 0);
+}
+
+static void long_line_says_how_much_is_left_out(void **state)
+{
+    (void)state;
+    log_failure_of("error(('a'):rep(1500), 0)");
+    const char *end = strstr(told, "aaa... (");
+    assert_non_null(end);
+    size_t shown = (size_t)(end + 3 - told) - strlen("x: task script failed: ");
+    char words[64];
+    snprintf(words, sizeof words, "... (%zu bytes more)\n", 1500 - shown);
+    assert_begins(end + 3, words);
+    assert_true(longest <= 1000);
+}
+
+static void message_of_many_lines_says_how_many_are_left_out(void **state)
+{
+    (void)state;
+    log_failure_of("error(('a\\n'):rep(300), 0)");
+    assert_int_equal(calls, 101);
+    assert_non_null(strstr(told, "lines more)\n"));
 }
 
 /* Schedules callbacks that fail, turns until all have, and then a call of the host times out. */
@@ -416,6 +654,19 @@ static const struct CMUnitTest reports[] = {
     cmocka_unit_test(timeout_that_is_reported_elsewhere_is_not_logged),
     cmocka_unit_test(log_reports_a_disabled_handler_after_its_timeouts),
     cmocka_unit_test(host_is_told_of_a_disabled_handler_after_its_timeouts),
+    cmocka_unit_test(timeout_reaches_the_notice_and_nothing_else),
+    cmocka_unit_test(timeout_as_a_failure_reaches_the_sink_and_nothing_else),
+    cmocka_unit_test(timeout_of_a_child_that_ends_its_parent_is_told_once),
+    cmocka_unit_test(call_inside_a_task_that_times_out_is_not_told_apart),
+    cmocka_unit_test(failure_besides_a_timeout_reaches_the_sink),
+    cmocka_unit_test(timeout_that_a_script_handles_is_told_once),
+    cmocka_unit_test(timeout_names_the_script),
+    cmocka_unit_test(timeout_in_a_shared_isolate_names_the_script),
+    cmocka_unit_test(each_line_of_the_log_begins_with_the_name_of_the_isolate),
+    cmocka_unit_test(isolates_without_a_name_are_numbered),
+    cmocka_unit_test(log_function_receives_one_line_in_each_call),
+    cmocka_unit_test(long_line_says_how_much_is_left_out),
+    cmocka_unit_test(message_of_many_lines_says_how_many_are_left_out),
     cmocka_unit_test(reports_come_in_the_order_of_what_they_report),
     cmocka_unit_test(closing_an_isolate_sends_the_reports_that_are_left),
     cmocka_unit_test(durations_are_written_in_the_largest_fitting_unit),

@@ -9,8 +9,10 @@
 #include <lua.h>
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static struct orr_runtime *script_runtime(void)
 {
@@ -430,6 +432,88 @@ static void misuse_is_refused(void **state)
     assert_int_equal(allocated_bytes, 0);
 }
 
+/* --- Scripts that cannot be loaded ------------------------------------------------------------ */
+
+static void message_of_a_script_that_does_not_compile_goes_to_the_caller(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = script_runtime();
+    struct orr_script *script;
+    struct orr_value why;
+    memset(&why, 0xff, sizeof why);
+    struct orr_script_options options = { .source = { .name = "clock.lua", .text = "x = 1\ny =" }, .why = &why };
+    assert_int_equal(orr_script_load(rt, &options, &script), -EPROTO);
+    assert_int_equal(why.type, ORR_STRING);
+    assert_string_equal(why.string.bytes, "clock.lua:2: unexpected symbol near <eof>");
+    assert_int_equal(harness_log_lines(), 0); /* once */
+    orr_values_free(&why, 1);
+
+    options.source = (struct orr_lua_source){ .path = "/nowhere/at/all.lua" };
+    assert_int_equal(orr_script_load(rt, &options, &script), -ENOENT);
+    assert_string_equal(why.string.bytes, "/nowhere/at/all.lua: No such file or directory");
+    orr_values_free(&why, 1);
+
+    options.source = (struct orr_lua_source){ .text = "note('fine')" };
+    options.prepare = give_note;
+    memset(&why, 0xff, sizeof why);
+    assert_int_equal(orr_script_load(rt, &options, &script), 0);
+    assert_int_equal(why.type, ORR_NIL);
+    assert_null(orr_script_error(script));
+    assert_int_equal(orr_script_unload(script), 0);
+
+    options.source = (struct orr_lua_source){ 0 };
+    memset(&why, 0xff, sizeof why);
+    assert_int_equal(orr_script_load(rt, &options, &script), -EINVAL);
+    assert_int_equal(why.type, ORR_NIL);
+    assert_int_equal(orr_runtime_free(rt), 0);
+    assert_int_equal(allocated_bytes, 0);
+}
+
+static void write_file(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void failed_reload_says_why_until_the_next_one(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/orrery-script-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    close(fd);
+    write_file(path, "x = 1");
+    struct orr_runtime *rt = script_runtime();
+    struct orr_script *script;
+    struct orr_value why;
+    struct orr_script_options options = { .source = { .name = "clock.lua", .path = path }, .why = &why };
+    assert_int_equal(orr_script_load(rt, &options, &script), 0);
+    write_file(path, "x = = 1");
+    assert_int_equal(orr_script_reload(script), -EPROTO);
+    assert_int_equal(harness_log_lines(), 0); /* this host asks why */
+    assert_int_equal(orr_script_unload(script), 0);
+    write_file(path, "x = 1");
+    options.why = NULL;
+    assert_int_equal(orr_script_load(rt, &options, &script), 0);
+    write_file(path, "x = = 1");
+    assert_int_equal(orr_script_reload(script), -EPROTO);
+    assert_string_equal(orr_script_error(script), "clock.lua:1: unexpected symbol near '='");
+    assert_string_equal(harness_log(), "clock.lua: cannot reload the script: clock.lua:1: unexpected symbol near '='");
+    assert_int_equal(harness_log_lines(), 1);
+    assert_null(orr_script_state(script));
+    write_file(path, "x = 2");
+    assert_int_equal(orr_script_reload(script), 0);
+    assert_null(orr_script_error(script));
+    assert_non_null(orr_script_state(script));
+    assert_int_equal(orr_script_unload(script), 0);
+    assert_null(orr_script_error(NULL));
+    assert_int_equal(orr_runtime_free(rt), 0);
+    assert_int_equal(allocated_bytes, 0);
+    unlink(path);
+}
+
 static const struct CMUnitTest script[] = {
     cmocka_unit_test(unloaded_script_with_its_own_isolate_leaves_nothing),
     cmocka_unit_test(events_wait_until_the_body_of_a_new_script_has_run),
@@ -443,6 +527,8 @@ static const struct CMUnitTest script[] = {
     cmocka_unit_test(script_may_be_reloaded),
     cmocka_unit_test(scripts_may_come_and_go_many_times),
     cmocka_unit_test(misuse_is_refused),
+    cmocka_unit_test(message_of_a_script_that_does_not_compile_goes_to_the_caller),
+    cmocka_unit_test(failed_reload_says_why_until_the_next_one),
 };
 
 HARNESS_MAIN(script)

@@ -153,12 +153,18 @@ static void semaphore_takes_back_no_more_than_it_gave(void **state)
     fixture_close(rt);
 }
 
-static void semaphore_without_permits_is_not_made(void **state)
+static void semaphore_without_permits_counts_releases(void **state)
 {
     (void)state;
     open_fixture();
     struct orr_semaphore *semaphore;
-    assert_int_equal(orr_semaphore_new(0, &semaphore), -EINVAL);
+    assert_int_equal(orr_semaphore_new(0, &semaphore), 0);
+    assert_int_equal(orr_semaphore_try(semaphore), -EAGAIN);
+    assert_int_equal(orr_semaphore_release(semaphore), 0);
+    assert_int_equal(orr_semaphore_release(semaphore), 0);
+    assert_int_equal(orr_semaphore_free_permits(semaphore), 2);
+    assert_int_equal(orr_semaphore_try(semaphore), 0);
+    assert_int_equal(orr_semaphore_free(semaphore), 0);
     fixture_close(rt);
 }
 
@@ -440,7 +446,7 @@ static const struct CMUnitTest primitives[] = {
     cmocka_unit_test(semaphore_serves_in_order_of_arrival),
     cmocka_unit_test(permit_granted_to_a_waiting_task_cannot_be_taken_by_another),
     cmocka_unit_test(semaphore_takes_back_no_more_than_it_gave),
-    cmocka_unit_test(semaphore_without_permits_is_not_made),
+    cmocka_unit_test(semaphore_without_permits_counts_releases),
     cmocka_unit_test(mutex_is_handed_over_in_order_of_arrival),
     cmocka_unit_test(mutex_granted_to_a_waiting_task_cannot_be_taken_or_unlocked_by_another),
     cmocka_unit_test(mutex_knows_its_owner),

@@ -723,6 +723,75 @@ static void path_of_a_function_is_created_but_nothing_that_exists_is_replaced(vo
     finish_clean(rt, L);
 }
 
+/* --- Taking what other functions push --------------------------------------------------------- */
+
+static void host_without_lua_h_takes_what_was_pushed(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = refusing_runtime();
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 });
+    struct orr_value why;
+    assert_int_equal(orr_lua_load(L, &(struct orr_lua_source){ .name = "x.lua", .text = "x = = 1" }), -EPROTO);
+    assert_int_equal(orr_lua_pop_value(L, &why), 0);
+    assert_string_equal(why.string.bytes, "x.lua:1: unexpected symbol near '='");
+    orr_values_free(&why, 1);
+    assert_int_equal(lua_gettop(L), 0);
+
+    struct orr_value seven = orr_value_integer(7);
+    assert_int_equal(orr_lua_push_value(L, &seven), 0);
+    assert_int_equal(orr_lua_pop_value(L, NULL), 0);
+    assert_int_equal(lua_gettop(L), 0);
+    assert_int_equal(orr_lua_pop_value(L, &why), -EINVAL);
+    assert_int_equal(orr_lua_pop_value(NULL, &why), -EINVAL);
+    assert_int_equal(why.type, ORR_NIL);
+    finish_clean(rt, L);
+}
+
+static void report_that_does_not_fit_pushes_nothing(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = refusing_runtime();
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 });
+    struct orr_task *task = start(L, "error('oops')");
+    turn_until_done(rt, task, ORR_NEVER);
+    assert_int_equal(orr_runtime_enter(rt), 0);
+    served = 0;
+    assert_int_equal(orr_lua_push_report(L, task), -ENOMEM);
+    served = -1;
+    assert_int_equal(lua_gettop(L), 0);
+    struct orr_value report;
+    assert_int_equal(orr_lua_push_report(L, task), 0);
+    assert_int_equal(orr_lua_pop_value(L, &report), 0);
+    assert_non_null(strstr(report.string.bytes, "script:1: oops"));
+    orr_values_free(&report, 1);
+    orr_task_unref(task);
+    assert_int_equal(orr_runtime_leave(rt), 0);
+    finish_clean(rt, L);
+}
+
+static int never_start(lua_State *L, struct orr_future *future, int first)
+{
+    (void)L;
+    (void)future;
+    (void)first;
+    return 0;
+}
+
+static void asynchronous_function_without_memory_is_an_error(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = refusing_runtime();
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 });
+    served = 0;
+    assert_int_equal(orr_lua_push_async(L, never_start, NULL), -ENOMEM);
+    served = -1;
+    assert_int_equal(lua_gettop(L), 0);
+    assert_int_equal(orr_lua_push_async(NULL, never_start, NULL), -EINVAL);
+    assert_int_equal(orr_lua_push_async(L, never_start, NULL), 0);
+    lua_pop(L, 1);
+    finish_clean(rt, L);
+}
+
 /* --- Without memory --------------------------------------------------------------------------- */
 
 /* True if there was enough memory. */
@@ -899,6 +968,9 @@ static const struct CMUnitTest values[] = {
     cmocka_unit_test(host_calls_back_from_inside_a_task),
     cmocka_unit_test(path_of_a_function_is_created_but_nothing_that_exists_is_replaced),
     cmocka_unit_test(memory_that_runs_out_at_any_point_is_an_error_and_loses_nothing),
+    cmocka_unit_test(host_without_lua_h_takes_what_was_pushed),
+    cmocka_unit_test(report_that_does_not_fit_pushes_nothing),
+    cmocka_unit_test(asynchronous_function_without_memory_is_an_error),
     cmocka_unit_test(memory_limit_of_an_isolate_holds_for_values),
     cmocka_unit_test(scripts_have_the_modules_that_the_host_lists),
     cmocka_unit_test(scripts_with_globals_of_their_own_have_them_too),

@@ -635,6 +635,26 @@ static void run_one_of_two(void *data)
     finish(rt, L);
 }
 
+/* Pool threads open their reactors with the first job. */
+static void pool_threads_that_get_no_ring_use_epoll(void **state)
+{
+    (void)state;
+    enum orr_reactor named = harness_reactor;
+    harness_reactor = ORR_REACTOR_AUTO;
+    struct orr_runtime *rt = worker_runtime((struct orr_options){ .pool_threads = 3 });
+    harness_reactor = named;
+    lua_State *L = open_without_deadlines(rt, (struct orr_lua_options){ 0 });
+    harness_rings = (struct ring_faults){ .allowed = 0, .error = -ENOMEM };
+    run_script(rt, L, "note(game.worker.new('return 6 * ...'):call(7))");
+    int asked = harness_rings.asked;
+    harness_rings = (struct ring_faults){ .allowed = INT32_MAX };
+    assert_string_equal(noted, "42;");
+    /* The first pool thread is refused; on a machine without io_uring, worker 1 was. */
+    assert_int_equal(asked, harness_stats(rt, 1).reactor == ORR_REACTOR_URING ? 1 : 0);
+    assert_non_null(strstr(harness_log(), "using epoll"));
+    finish_all(rt, L);
+}
+
 static void *run_elsewhere(void *data)
 {
     run_one_of_two(data);
@@ -702,6 +722,7 @@ static const struct CMUnitTest worker[] = {
     cmocka_unit_test(no_thread_is_made_for_a_run),
     cmocka_unit_test(number_of_threads_is_checked),
     cmocka_unit_test(isolates_of_several_workers_share_the_pool_threads),
+    cmocka_unit_test(pool_threads_that_get_no_ring_use_epoll),
     cmocka_unit_test(two_runtimes_have_separate_pool_threads),
     cmocka_unit_test(virtual_hour_passes_in_a_job),
     cmocka_unit_test(job_that_waits_for_ever_is_a_deadlock_in_virtual_time),

@@ -142,7 +142,8 @@ function async.sleep(ms) end
 ---@async
 function async.checkpoint() end
 
----Waits for a task. After `ms` it closes the task, waits for its cleanup, and raises "timeout".
+---Waits for a task. After `ms` it closes the task, waits for its cleanup, and raises "timeout". An
+---error of the cleanup is reported like that of a task that nobody awaits.
 ---@async
 ---@param ms number
 ---@param task orrery.task
@@ -289,8 +290,10 @@ function Event:clear() end
 function Event:is_set() end
 
 ---A queue passes items from task to task, in order.
+---Iterates with `for item in queue do`, until the queue is closed and empty.
 ---@class orrery.queue
 ---@operator len: integer
+---@operator call: any
 local Queue = {}
 
 ---@param capacity? integer default: no bound
@@ -298,10 +301,10 @@ local Queue = {}
 function async.queue(capacity) end
 
 ---@async
----@param item any
+---@param item any not nil
 function Queue:put(item) end
 
----@param item any
+---@param item any not nil
 ---@return boolean put false if there is no room
 function Queue:put_nowait(item) end
 
@@ -318,7 +321,10 @@ function Queue:close() end
 ---@return integer
 function Queue:size() end
 
----A semaphore has a number of permits.
+---@return orrery.queue iterator the queue itself
+function Queue:iter() end
+
+---A semaphore has a number of permits. One that begins with none counts: each release adds one.
 ---@class orrery.semaphore
 local Semaphore = {}
 
@@ -413,7 +419,8 @@ function Timer:again() end
 ---@return orrery.timer self
 function Timer:stop() end
 
-function Timer:close() end
+---@param callback? fun() called in the next turn
+function Timer:close(callback) end
 
 ---@return boolean
 function Timer:is_active() end
@@ -717,6 +724,7 @@ function Pool:close() end
 ---be used as `<close>`.
 ---@class orrery.channel
 ---@operator len: integer
+---@operator call: any
 local Channel = {}
 
 ---Sends values together, as one message. Waits while there is no room.
@@ -741,8 +749,8 @@ function Channel:receive() end
 ---@return any ...
 function Channel:try_receive() end
 
----Iterates with `for value in channel:iter() do`, until the channel is closed and empty, or nil is
----received.
+---Iterates with `for value in channel do` or `for value in channel:iter() do`, until the channel is
+---closed and empty, or nil is received.
 ---@return async fun(): ...
 function Channel:iter() end
 

@@ -8,17 +8,20 @@
 ---@field timeout number? milliseconds of real time; default: --timeout
 
 ---A block of tests that belong together.
----@param name string
----@param fn fun()
-function describe(name, fn) end
+---@class orrery.describe
+---@overload fun(name: string, fn: fun())
+---@field skip fun(name: string, fn: fun()) none of its tests runs
+---@field only fun(name: string, fn: fun()) only its tests run, of this file
+describe = {}
 context = describe
 
 ---A test: a sentence, and a function that runs as a task.  Without a function it is pending.
+---@class orrery.it
 ---@overload fun(name: string, fn: fun()?)
----@param name string
----@param options orrery.test_options
----@param fn fun()
-function it(name, options, fn) end
+---@overload fun(name: string, options: orrery.test_options, fn: fun())
+---@field skip fun(name: string, ...) the test does not run
+---@field only fun(name: string, ...) of this file, only such tests run
+it = {}
 test = it
 
 ---A test that is not written yet.

@@ -32,16 +32,13 @@ static void notice(void *data, lua_State *L, enum orr_lua_notice notice, const c
                text); /* the first line; the others say where, and have the stack */
 }
 
-/*
- * Called for the failure of a task that nobody awaits.  A timeout is one, too, and was a notice
- * already.
- */
+/* Called for the failure of a task that nobody awaits.  A timeout is a notice instead. */
 static void sink(void *data, struct orr_task *task)
 {
     struct guest *guest = data;
     const struct orr_result *result = orr_task_result(task);
     guest->failures++;
-    if (guest->quiet || (result && result->error == -ETIME))
+    if (guest->quiet)
         return;
     if (!guest->L || orr_lua_push_report(guest->L, task)) {
         printf("failure: %s\n", result && result->message ? result->message : "unknown");

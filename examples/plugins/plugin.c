@@ -69,6 +69,7 @@ struct plugin *plugin_load(struct orr_runtime *rt, const char *name, const char 
     say(plugin, "", "is loaded");
     /* Must live as long as the script. */
     static const char *const modules[] = { "async", "events", "json", "loop", NULL };
+    struct orr_value why;
     struct orr_script_options options = {
         .source = { .path = path, .name = plugin->name },
         .prepare = prepare,
@@ -83,11 +84,13 @@ struct plugin *plugin_load(struct orr_runtime *rt, const char *name, const char 
                  .modules = modules,
                  .notice = notice,
                  .notice_data = plugin },
+        .why = &why,
     };
     int error = orr_script_load(rt, &options, &plugin->script);
     if (!error)
         return plugin;
-    say(plugin, "is not usable: ", strerror(-error));
+    say(plugin, "is not usable: ", why.type == ORR_STRING ? why.string.bytes : strerror(-error));
+    orr_values_free(&why, 1);
     free(plugin);
     return NULL;
 }
@@ -101,8 +104,9 @@ void plugin_update(struct plugin *plugin, const struct stat *file)
     if (error == -EBUSY)
         return; /* the next scan tries again */
     remember(plugin, file);
-    if (!orr_script_state(plugin->script)) /* the log has the reason */
-        say(plugin, "", "is not usable, until it changes again");
+    if (error)
+        say(plugin, "is not usable, until it changes again: ",
+            orr_script_error(plugin->script) ? orr_script_error(plugin->script) : strerror(-error));
 }
 
 void plugin_emit(const struct plugin *plugin, const char *event, int64_t number)

@@ -134,6 +134,16 @@ local function meant(list, name)
   return given.nearest(name, list)
 end
 
+---Splits the hint off that the library has added to a message; nil if there is none.
+local function split_hint(message)
+  local first_line, rest = message:match("^([^\n]*)(.*)$")
+  local before, hint = first_line:match("^(.* a nil value %(%a+ '[^']+'%)); (.+)$")
+  if before then
+    return before .. rest, hint
+  end
+  return message
+end
+
 ---Returns what the message points at: the position in the line, the length, and what may have been
 ---meant.
 local function point_at(message, line, names)
@@ -141,7 +151,8 @@ local function point_at(message, line, names)
   if kind then
     local list = message:find("a nil value", 1, true) and candidates(names, line, kind, name)
     local near = list and meant(list, name)
-    return line and place_of_name(line, kind, name), utf8.len(name) or #name, near
+    local hint = near and ("did you mean '%s'?"):format(near)
+    return line and place_of_name(line, kind, name), utf8.len(name) or #name, hint
   end
   local token = message:match("near '([^\n]-)'$")
   if token and line then
@@ -174,16 +185,19 @@ return function(report, coloured, names)
       message = report
     end
   end
+  local known
+  message, known = split_hint(message)
   local first_line = message:match("^[^\n]*")
   local path, number = first_line:match("^(.-):(%d+): ")
   local line = path and given.line_of(path, math.tointeger(number))
   if line and (#line > LONGEST_LINE or line:find("%c", 1) and line:find("[^\t%C]")) then
     line = nil
   end
-  local at, length, near = point_at(first_line, line, names)
+  local at, length, hint = point_at(first_line, line, names)
+  hint = known or hint
 
   local out = { paint("bad", "orrery: ") .. paint("strong", message) }
-  local hint = near and paint("hint", ("did you mean '%s'?"):format(near))
+  hint = hint and paint("hint", hint)
   if line and line:find("%S") then
     out[#out + 1] = paint("faint", ("%5s | "):format(number)) .. line
     if at then

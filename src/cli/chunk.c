@@ -1,6 +1,6 @@
 #include "cli/chunk.h"
 
-#include "cli/nearest.h"
+#include "base/nearest.h"
 
 #include <orrery.h>
 

@@ -1,6 +1,6 @@
 #include "cli/options.h"
 
-#include "cli/nearest.h"
+#include "base/nearest.h"
 
 #include <lua.h>
 
@@ -33,6 +33,7 @@ static const char usage[] =
     "options of orrery:\n"
     "  --mount NAME           make the API a global with this name, besides require \"orrery\"\n"
     "  --untrusted            run the script in the sandbox, with its limits; implies -E\n"
+    "  --root DIR             let an untrusted script require modules from this folder; may be repeated\n"
     "  --slice MS             suspend Lua after this time, so that others can run (2)\n"
     "  --deadline MS          end every call and task that runs for this long without waiting\n"
     "  --instructions N       end every call and task after N instructions without waiting\n"
@@ -210,6 +211,13 @@ static bool set_untrusted(struct options *options, const char *value)
     return true;
 }
 
+/* The list has room for every argument, and a NULL at its end. */
+static bool add_root(struct options *options, const char *value)
+{
+    options->roots[options->root_count++] = value;
+    return *value != '\0';
+}
+
 static bool set_stats(struct options *options, const char *value)
 {
     (void)value;
@@ -227,6 +235,7 @@ static const struct word {
 } words[] = {
     { "--mount", set_mount, "a name" },
     { "--untrusted", set_untrusted, NULL },
+    { "--root", add_root, "a folder" },
     { "--slice", set_slice, "a number of milliseconds above 0" },
     { "--deadline", set_deadline, "a number of milliseconds above 0" },
     { "--instructions", set_instructions, "a number of instructions, at least 1" },
@@ -350,7 +359,8 @@ int options_parse(int argc, char **argv, int first, struct options *options)
 {
     *options = (struct options){ .lua.profile = ORR_LUA_TRUSTED };
     options->steps = calloc((size_t)argc + 1, sizeof *options->steps);
-    if (!options->steps)
+    options->roots = calloc((size_t)argc + 1, sizeof *options->roots);
+    if (!options->steps || !options->roots)
         return refuse("not enough memory for the options", NULL);
     int i = first, status = -1;
     for (; status < 0 && i < argc && argv[i][0] == '-' && argv[i][1]; i++) {
@@ -363,6 +373,10 @@ int options_parse(int argc, char **argv, int first, struct options *options)
     options->script = i;
     if (status < 0 && options->lua.mode == ORR_LUA_COUNT && options->lua.deadline_ns[0])
         status = refuse("--deadline and --instructions exclude each other: choose one of them", NULL);
+    if (status < 0 && options->root_count && options->lua.profile == ORR_LUA_TRUSTED)
+        status = refuse(
+            "--root is for --untrusted: a trusted script requires modules by LUA_PATH and from its own folder", NULL);
+    options->lua.roots = options->root_count ? options->roots : NULL;
     set_defaults(options);
     return status;
 }
@@ -371,4 +385,6 @@ void options_free(struct options *options)
 {
     free(options->steps);
     options->steps = NULL;
+    free((void *)options->roots);
+    options->roots = NULL;
 }

@@ -32,6 +32,8 @@ struct options {
     struct orr_lua_options lua;
     struct step *steps;
     int step_count;
+    const char **roots; /* --root: folders that an untrusted script may require from */
+    int root_count;
     int script;              /* its index in argv; argc if there is none */
     bool interactive;        /* -i: open a prompt when the script has returned */
     bool version;            /* -v */

@@ -146,11 +146,13 @@ static int reap(lua_State *L)
 /* read(fd) -> bytes; "" at the end; nil if there are none yet */
 static int read_some(lua_State *L)
 {
-    char bytes[65536];
-    ssize_t length = read((int)luaL_checkinteger(L, 1), bytes, sizeof bytes);
+    enum { AT_ONCE = 65536 };
+    luaL_Buffer bytes;
+    int fd = (int)luaL_checkinteger(L, 1);
+    ssize_t length = read(fd, luaL_buffinitsize(L, &bytes, AT_ONCE), AT_ONCE);
     if (length < 0 && (errno == EAGAIN || errno == EINTR))
         return 0;
-    lua_pushlstring(L, bytes, length > 0 ? (size_t)length : 0);
+    luaL_pushresultsize(&bytes, length > 0 ? (size_t)length : 0);
     return 1;
 }
 

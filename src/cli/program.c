@@ -4,6 +4,9 @@
 #include "cli/signals.h"
 #include "cli/stats.h"
 #include "cli/warnings.h"
+#include "exec/extend.h"
+#include "lua/task/cancellation.h"
+#include "lua/task/task.h"
 #include "lua/task/task_finalizer.h"
 
 #include <lauxlib.h>
@@ -77,6 +80,32 @@ static int prepare_trusted(lua_State *L)
     return 0;
 }
 
+/* --- Deadlocks -------------------------------------------------------------------------------- */
+
+/* Shows a task that waits: what for, and where. */
+static void show_waiting(void *data, const struct orr_task_info *info)
+{
+    char place[96] = "";
+    const struct ltask *task = ltask_of(info->task);
+    const char *waits_for = info->waits_for  ? info->waits_for
+                            : info->children ? "its children"
+                                             : "nothing that the runtime knows of";
+    (void)data;
+    if (task)
+        cancellation_find_place(task->suspended, place, sizeof place);
+    report_line("%*s%s waits for %s%s", 2 * (int)(info->depth < 20 ? info->depth : 20) + 2, "",
+                info->name ? info->name : "(unnamed)", waits_for, place);
+}
+
+/* Called when tasks wait and nothing can wake them.  The run ends with -EDEADLK. */
+static void on_deadlock(void *data)
+{
+    (void)data;
+    report_line("deadlock: nothing can wake the tasks below; no task is ready, no timer is set, and no I/O is in "
+                "flight");
+    orr_tree_visit(NULL, show_waiting, NULL);
+}
+
 /* --- Life ------------------------------------------------------------------------------------- */
 
 static void on_failure(void *data, struct orr_task *task)
@@ -124,12 +153,16 @@ int program_open(struct program *program, const struct options *options)
     struct orr_options runtime = options->runtime;
     runtime.sink = on_failure;
     runtime.sink_data = program;
+    runtime.deadlock = on_deadlock;
     program->rt = orr_runtime_new(&runtime);
     if (!program->rt)
         return 1; /* the log has the reason */
+    runtime_is_alone(program->rt);
     struct orr_lua_options lua = options->lua;
     lua.notice = on_notice;
     lua.notice_data = program;
+    /* The report of a failure has the tasks that it went through. */
+    lua.timeouts_as_failures = true;
     int error = orr_lua_new(program->rt, &lua, &program->L);
     if (!error && !prepare(program)) {
         signals_set_last_resort(runtime.grace_ms + LAST_RESORT_MS);

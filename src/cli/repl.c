@@ -9,8 +9,8 @@
  */
 #include "cli/repl.h"
 
+#include "base/nearest.h"
 #include "cli/input.h"
-#include "cli/nearest.h"
 #include "cli/report.h"
 #include "cli/screen.h"
 #include "cli/session.h"

@@ -1,7 +1,7 @@
 #include "cli/report.h"
 
+#include "base/nearest.h"
 #include "cli/names.h"
-#include "cli/nearest.h"
 
 #include <lauxlib.h>
 #include <lua.h>

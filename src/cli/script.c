@@ -21,9 +21,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct invocation {
@@ -142,6 +144,64 @@ static int next_step(lua_State *L)
 
 /* --- The task --------------------------------------------------------------------------------- */
 
+/* Pushes the folder of a script: that of the file itself, if the path is a link. */
+static const char *push_folder(lua_State *L, const char *script)
+{
+    struct stat about;
+    char real[PATH_MAX];
+    bool link = !lstat(script, &about) && S_ISLNK(about.st_mode) && realpath(script, real);
+    const char *path = link ? real : script;
+    const char *slash = strrchr(path, '/');
+    if (slash)
+        lua_pushlstring(L, path, slash == path ? 1 : (size_t)(slash - path));
+    else
+        lua_pushliteral(L, ".");
+    return lua_tostring(L, -1);
+}
+
+/*
+ * Adds templates to a field of `package`: after the installed modules, so that a script may have
+ * the name of one; and before the current folder, which may hold anything.
+ */
+static void add_templates(lua_State *L, const char *field, const char *templates)
+{
+    if (lua_getglobal(L, LUA_LOADLIBNAME) == LUA_TTABLE && lua_getfield(L, -1, field) == LUA_TSTRING) {
+        const char *path = lua_tostring(L, -1);
+        const char *current = !strncmp(path, "./?", 3) ? path : strstr(path, ";./?");
+        current = current ? current + (*current == ';') : NULL;
+        if (!*path) {
+            lua_pushstring(L, templates);
+        } else if (!current) {
+            lua_pushfstring(L, "%s;%s", path, templates);
+        } else {
+            lua_pushlstring(L, path, (size_t)(current - path));
+            lua_pushfstring(L, "%s%s;%s", lua_tostring(L, -1), templates, current);
+            lua_remove(L, -2);
+        }
+        lua_setfield(L, -3, field);
+        lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
+}
+
+/*
+ * Lets `require` find modules beside the script, wherever the program was started.  An untrusted
+ * script has no `package`, only the folders of --root.
+ */
+static void require_beside(lua_State *L, const struct invocation *invocation)
+{
+    const char *script = invocation->script;
+    if (!script || !strcmp(script, "-") || invocation->options->lua.profile != ORR_LUA_TRUSTED)
+        return;
+    const char *folder = push_folder(L, script);
+    if (!strpbrk(folder, ";?")) { /* these have a meaning in templates */
+        add_templates(L, "path", lua_pushfstring(L, "%s/?.lua;%s/?/init.lua", folder, folder));
+        add_templates(L, "cpath", lua_pushfstring(L, "%s/?.so", folder));
+        lua_pop(L, 2);
+    }
+    lua_pop(L, 1);
+}
+
 /*
  * Sets `arg` as `lua` does: the script at 0, its arguments above, what was before it below; without
  * a script, the program at 0.
@@ -156,6 +216,7 @@ static int prepare(lua_State *L)
         lua_rawseti(L, -2, i - zero);
     }
     lua_setglobal(L, "arg");
+    require_beside(L, invocation);
     lua_pushlightuserdata(L, invocation);
     lua_pushcclosure(L, next_step, 1);
     return 1;

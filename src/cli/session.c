@@ -135,34 +135,54 @@ static int run_line(lua_State *L)
     return line_over(L, LUA_OK, 0);
 }
 
-static bool ends_too_early(const char *message)
+static bool ends_with(const char *text, const char *tail)
 {
-    static const char mark[] = "<eof>";
-    size_t length = strlen(message), tail = strlen(mark);
-    return length >= tail && !strcmp(message + length - tail, mark);
+    size_t length = strlen(text), of_tail = strlen(tail);
+    return length >= of_tail && !strcmp(text + length - of_tail, tail);
+}
+
+/*
+ * Whether more lines can complete the text.  A string in quotes ends with its line, unless that
+ * ends with a backslash, or with \z.
+ */
+static bool ends_too_early(const char *message, const char *text)
+{
+    if (ends_with(message, "unfinished string near <eof>"))
+        return ends_with(text, "\\") || ends_with(text, "\\z");
+    return ends_with(message, "<eof>");
+}
+
+/* Skips a first equals sign, which asks for the value of an expression, as in Lua 5.1. */
+static const char *skip_equals(const char *text)
+{
+    const char *sign = text + strspn(text, " \t");
+    return sign[0] == '=' && sign[1] != '=' ? sign + 1 : text;
 }
 
 /* Compiles the line as an expression if it is one, else as statements. */
 static enum session_answer push_line(lua_State *L, const char *text)
 {
     char *expression;
+    const char *given = text;
     int error = -ENOMEM;
+    text = skip_equals(text);
     if (asprintf(&expression, "return %s", text) >= 0) {
         error = push_chunk(L, expression, "=stdin");
         free(expression);
     }
     if (!error)
         return SESSION_STARTED;
-    if (error == -EPROTO)
+    if (error == -EPROTO && text == given) {
         lua_pop(L, 1);
-    error = push_chunk(L, text, "=stdin");
+        error = push_chunk(L, text, "=stdin");
+    }
     if (!error)
         return SESSION_STARTED;
     if (error != -EPROTO) {
         report_line("%s", strerror(-error));
         return SESSION_REFUSED;
     }
-    bool incomplete = ends_too_early(lua_tostring(L, -1));
+    bool incomplete = ends_too_early(lua_tostring(L, -1), text);
     if (!incomplete)
         report_text(L, lua_tostring(L, -1));
     lua_pop(L, 1);

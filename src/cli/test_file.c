@@ -334,6 +334,7 @@ static int open_state(struct runner *self)
         .mount = self->options.mount,
         .notice = on_notice,
         .notice_data = self,
+        .timeouts_as_failures = true,
         .testing = true,
     };
     for (int entry = 0; entry < ORR_LUA_ENTRIES; entry++)

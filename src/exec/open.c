@@ -99,6 +99,17 @@ static int start_thread(struct worker *worker)
     return thread_start(&worker->thread, thread_main, worker);
 }
 
+/*
+ * A ring may be refused to any worker: the user's locked memory has a limit, and the kernel gives
+ * back that of a closed ring with a delay.  So AUTO decides for each worker.  Workers that open
+ * after the first refusal do not ask again; so the log has one line about it.
+ */
+static void note_fallback(struct worker_config *config, const struct worker *opened)
+{
+    if (opened->reactor_kind == ORR_REACTOR_EPOLL)
+        config->reactor = ORR_REACTOR_EPOLL;
+}
+
 static int open_workers(struct orr_runtime *rt, const struct orr_options *options)
 {
     struct worker_config config = {
@@ -123,8 +134,7 @@ static int open_workers(struct orr_runtime *rt, const struct orr_options *option
             }
             return error;
         }
-        /* What AUTO has found for worker 1 holds for all. */
-        config.reactor = runtime_worker(rt, 1)->reactor_kind;
+        note_fallback(&config, runtime_worker(rt, number));
     }
     rt->pool_config = config;
     return 0;
@@ -156,6 +166,7 @@ static int open_one(struct orr_runtime *rt, unsigned number, void (*on_close)(st
     int error = worker_open(worker, &rt->pool_config);
     if (error)
         return error;
+    note_fallback(&rt->pool_config, worker);
     worker->extension.on_close = on_close;
     atomic_fetch_add(&rt->virtual.awake, 1);
     atomic_store(&worker->shard->living, true);

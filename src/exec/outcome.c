@@ -6,6 +6,7 @@
 #include "exec/await.h"
 #include "exec/observer.h"
 #include "exec/scope.h"
+#include "exec/share.h"
 
 #include <string.h>
 
@@ -15,6 +16,13 @@ static bool on_its_thread(const struct orr_task *task)
 }
 
 /* --- From inside ------------------------------------------------------------------------------ */
+
+static void log_late_failure(const struct orr_task *task, const struct orr_result *result)
+{
+    struct log log = log_for(&task->worker->log, task->share->name);
+    log_line(&log, ORR_LOG_WARNING, "task %s failed after it had been completed: %s",
+             task->name ? task->name : "(unnamed)", result->message ? result->message : strerror(-result->error));
+}
 
 enum orr_poll orr_task_finish(struct orr_task *task, struct orr_result result)
 {
@@ -31,8 +39,7 @@ enum orr_poll orr_task_finish(struct orr_task *task, struct orr_result result)
         return ORR_DONE;
     }
     if (result.error && result.error != -ECANCELED)
-        log_line(&task->worker->log, ORR_LOG_WARNING, "task %s failed after it had been completed: %s",
-                 task->name ? task->name : "(unnamed)", result.message ? result.message : strerror(-result.error));
+        log_late_failure(task, &result);
     if (result.drop)
         result.drop(result.value);
     return ORR_DONE;

@@ -37,6 +37,7 @@ struct orr_runtime {
     _Atomic unsigned stoppers;
     _Atomic uint64_t spawns_by_letter;
     bool fd_in_use;
+    bool alone; /* no other thread of the host wakes tasks: see runtime_is_alone() */
     struct timers *timers;
     struct virtual_state virtual;
     struct alloc alloc;
@@ -53,7 +54,8 @@ struct orr_runtime {
     pthread_mutex_t growing;
     struct worker_config pool_config; /* what the pool threads are opened with */
     struct worker *workers;
-    void *extension; /* one object of the layer above; NULL before it is made */
+    _Atomic unsigned last_number; /* see runtime_new_number() */
+    void *extension;              /* one object of the layer above; NULL before it is made */
     void (*extension_free)(void *extension);
 };
 
@@ -71,6 +73,22 @@ static inline unsigned runtime_host_workers(const struct orr_runtime *rt)
 static inline bool runtime_stopping(struct orr_runtime *rt)
 {
     return atomic_load_explicit(&rt->stopping, memory_order_acquire);
+}
+
+/* A number, from 1, for something that a layer above makes and names by it.  Any thread. */
+static inline unsigned runtime_new_number(struct orr_runtime *rt)
+{
+    return atomic_fetch_add_explicit(&rt->last_number, 1, memory_order_relaxed) + 1;
+}
+
+/*
+ * The host promises that no thread of its own wakes a task or completes a future that is not
+ * `foreign`.  Then a deadlock is noticed on the machine's clock, too, as on a virtual one.  For the
+ * program and the module, which are their own hosts.  The thread that drives worker 1.
+ */
+static inline void runtime_is_alone(struct orr_runtime *rt)
+{
+    rt->alone = true;
 }
 
 /* How many workers are open; a worker stays open until the runtime is freed.  Any thread. */

@@ -7,11 +7,12 @@
 void shares_init(struct shares *shares)
 {
     shares->mark = 1;
-    share_open(&shares->own);
+    share_open(&shares->own, NULL);
 }
 
-void share_open(struct share *share)
+void share_open(struct share *share, const char *name)
 {
+    share->name = name;
     share->credit = SHARE_NS;
     share->open = true;
 }

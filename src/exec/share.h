@@ -67,6 +67,7 @@ struct share {
     uint64_t idle_since; /* when it left the ring; 0 if it was alone there */
     uint64_t late_pass;  /* the pass in which a late task last ran */
     unsigned waited;     /* polls of the share since then */
+    const char *name;    /* of the isolate, for the log; NULL for the host's own share */
     bool open;
     bool listed;    /* in the ring; true while any task is ready, interrupted or late */
     bool spent;     /* its stretch is over: it goes to the end of the ring */
@@ -110,8 +111,8 @@ struct shares {
 
 void shares_init(struct shares *shares);
 
-/* Opens a zeroed share. */
-void share_open(struct share *share);
+/* Opens a zeroed share.  `name` must live as long as the share; NULL for none. */
+void share_open(struct share *share, const char *name);
 
 /* Closes a share that no task names any more.  Tasks still queued in it go to the host's share. */
 void share_close(struct shares *shares, struct share *share);

@@ -12,16 +12,24 @@
 
 static const size_t CHAIN_ENDS = 6; /* names shown at either end of a long chain */
 
+/* The beginning of a line.  What does not fit is replaced by dots. */
 struct text {
     char bytes[480];
     size_t length;
+    bool full;
 };
 
 static void text_add(struct text *text, const char *more)
 {
-    size_t room = sizeof text->bytes - text->length;
+    enum { DOTS = 3 };
+    size_t room = sizeof text->bytes - DOTS - text->length;
+    if (text->full)
+        return;
     int wanted = snprintf(text->bytes + text->length, room, "%s", more);
-    text->length += (size_t)wanted < room ? (size_t)wanted : room - 1;
+    text->full = (size_t)wanted >= room;
+    text->length += text->full ? room - 1 : (size_t)wanted;
+    if (text->full)
+        memcpy(text->bytes + text->length, "...", DOTS + 1);
 }
 
 static const char *name_of(const struct orr_task *task)
@@ -60,11 +68,23 @@ struct errors {
     bool first_told;
 };
 
+/* Logs an error, whose text may have many lines, after the name of its task. */
+static void log_error(const struct log *log, const char *before, const struct text *name, const char *after,
+                      const struct orr_result *result)
+{
+    char head[sizeof name->bytes + 32];
+    snprintf(head, sizeof head, "%s%s%s", before, name->bytes, after);
+    log_text(log, ORR_LOG_ERROR, head, words_of(result));
+}
+
 static void log_secondary(void *data, struct orr_task *origin, const struct orr_result *result)
 {
     struct errors *errors = data;
-    if ((errors->count++ || !errors->first_told) && errors->count <= ERRORS_SHOWN)
-        log_line(errors->log, ORR_LOG_ERROR, "  and in task %s: %s", name_of(origin), words_of(result));
+    if ((errors->count++ || !errors->first_told) && errors->count <= ERRORS_SHOWN) {
+        struct text name = { 0 };
+        text_add(&name, name_of(origin));
+        log_error(errors->log, "  and in task ", &name, ": ", result);
+    }
 }
 
 static void log_failure(const struct log *log, struct orr_task *task)
@@ -73,7 +93,7 @@ static void log_failure(const struct log *log, struct orr_task *task)
     describe_chain(&text, task);
     struct errors errors = { .log = log, .first_told = task->failed };
     if (task->failed)
-        log_line(log, ORR_LOG_ERROR, "task %s failed: %s", text.bytes, words_of(outcome_of(task)));
+        log_error(log, "task ", &text, " failed: ", outcome_of(task));
     else
         log_line(log, ORR_LOG_ERROR, "task %s ended, with errors below it:", text.bytes);
     orr_task_errors(task, log_secondary, &errors);
@@ -85,8 +105,9 @@ void sink_report(struct orr_task *task)
 {
     const struct orr_runtime *rt = task->worker->runtime;
     task->observed = true;
+    struct log log = log_for(&rt->log, task->share->name);
     if (rt->sink)
         rt->sink(rt->sink_data, task);
     else
-        log_failure(&rt->log, task);
+        log_failure(&log, task);
 }

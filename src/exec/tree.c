@@ -114,14 +114,16 @@ static const char *state_name(enum orr_task_state state)
     return names[state];
 }
 
-/* Appends to a line; what does not fit is cut off. */
+/* Appends to a line; dots at its end stand for what does not fit. */
 static void __attribute__((format(printf, 3, 4))) add(char *line, size_t size, const char *format, ...)
 {
     size_t length = strlen(line);
     va_list args;
     va_start(args, format);
-    vsnprintf(line + length, size - length, format, args);
+    int wanted = vsnprintf(line + length, size - length, format, args);
     va_end(args);
+    if (length + (size_t)wanted >= size)
+        memcpy(line + size - sizeof "...", "...", sizeof "...");
 }
 
 static void draw(void *data, const struct orr_task_info *info)
@@ -147,36 +149,53 @@ static void draw(void *data, const struct orr_task_info *info)
     picture->line(picture->data, line);
 }
 
+static uint64_t picture_time(void)
+{
+    uint64_t now = timers_now(worker_current->timers);
+    return now < worker_current->now ? worker_current->now : now;
+}
+
 int orr_tree_print(struct orr_task *top, void (*line)(void *data, const char *text), void *data)
 {
     if (!worker_current)
         return -EPERM;
     if (!line)
         return -EINVAL;
-    struct picture picture = { .line = line, .data = data, .now = timers_now(worker_current->timers) };
-    if (picture.now < worker_current->now)
-        picture.now = worker_current->now;
+    struct picture picture = { .line = line, .data = data, .now = picture_time() };
     return orr_tree_visit(top, draw, &picture);
 }
 
 enum { LOGGED_MAX = 64 }; /* lines of a tree in the log, at most */
 
 struct excerpt {
-    const struct log *log;
+    struct log log; /* of the isolate whose task is drawn, or of the worker */
+    struct picture picture;
     int lines;
 };
 
 static void log_tree_line(void *data, const char *text)
 {
+    const struct excerpt *excerpt = data;
+    log_text(&excerpt->log, ORR_LOG_WARNING, "  ", text);
+}
+
+static void log_task(void *data, const struct orr_task_info *info)
+{
     struct excerpt *excerpt = data;
-    if (excerpt->lines++ < LOGGED_MAX)
-        log_line(excerpt->log, ORR_LOG_WARNING, "  %s", text);
+    if (excerpt->lines++ >= LOGGED_MAX)
+        return;
+    excerpt->log = log_for(&info->task->worker->log, info->task->share->name);
+    draw(&excerpt->picture, info);
 }
 
 void tree_log(struct worker *worker)
 {
-    struct excerpt excerpt = { .log = &worker->log };
-    int tasks = orr_tree_print(NULL, log_tree_line, &excerpt);
+    struct excerpt excerpt = { .picture = { .line = log_tree_line } };
+    if (!worker_current)
+        return;
+    excerpt.picture.data = &excerpt;
+    excerpt.picture.now = picture_time();
+    int tasks = orr_tree_visit(NULL, log_task, &excerpt);
     if (tasks > LOGGED_MAX)
         log_line(&worker->log, ORR_LOG_WARNING, "  and %d more", tasks - LOGGED_MAX);
 }

@@ -84,10 +84,18 @@ bool virtual_can_jump(struct worker *worker)
     return is_virtual(worker) && worker->number == 1 && next_anywhere(worker) != ORR_NEVER && quiet_everywhere(worker);
 }
 
+/* Whether nobody outside this worker can wake its tasks, on the machine's clock. */
+static bool is_alone(const struct worker *worker)
+{
+    struct orr_runtime *rt = worker->runtime;
+    return rt->alone && rt->timers->clock == ORR_CLOCK_MONOTONIC && runtime_open_workers(rt) == 1;
+}
+
 bool virtual_is_stuck(struct worker *worker)
 {
     struct orr_runtime *rt = worker->runtime;
-    if (!is_virtual(worker) || worker->number != 1 || next_anywhere(worker) != ORR_NEVER || !quiet_everywhere(worker))
+    if (!(is_virtual(worker) || is_alone(worker)) || worker->number != 1 || next_anywhere(worker) != ORR_NEVER ||
+        !quiet_everywhere(worker))
         return false;
     uint64_t tasks = 0;
     for (unsigned number = 1; number <= runtime_open_workers(rt); number++)
@@ -98,11 +106,11 @@ bool virtual_is_stuck(struct worker *worker)
     }
     if (tasks && !rt->virtual.stuck) {
         rt->virtual.stuck = true;
-        log_line(
-            &rt->log, ORR_LOG_WARNING,
-            "deadlock in virtual time: %llu tasks wait, nothing is ready, no timer is set, no I/O is in flight and no "
-            "future is to be completed from outside:",
-            (unsigned long long)tasks);
+        log_line(&rt->log, ORR_LOG_WARNING,
+                 "deadlock%s: %llu %s, nothing is ready, no timer is set, no I/O is in flight and no "
+                 "future is to be completed from outside:",
+                 is_virtual(worker) ? " in virtual time" : "", (unsigned long long)tasks,
+                 tasks == 1 ? "task waits" : "tasks wait");
         tree_log(worker);
     }
     return tasks;

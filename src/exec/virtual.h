@@ -10,7 +10,9 @@
  * something for a worker is awake itself (or is outside the runtime, where no order can be had).
  * So either it is still counted, or what it left is seen, or the worker that found it has risen.
  *
- * On the machine's clock all of this does nothing.
+ * On the machine's clock all of this does nothing, except for a deadlock in a runtime whose host
+ * has promised that nothing comes from outside (runtime_is_alone()), while worker 1 is its only
+ * worker.
  */
 #ifndef ORR_EXEC_VIRTUAL_H
 #define ORR_EXEC_VIRTUAL_H

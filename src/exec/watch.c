@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "exec/signal_stack.h"
 #include "exec/waker_table.h"
 
 #include <errno.h>
@@ -265,6 +266,7 @@ void watch_move(struct watch *watch)
     watch->fires_at = ORR_NEVER;
     if (watch->failed_call && watch->failed_at == now && watch->failed_thread == thread)
         return;
+    signal_stack_ensure();
     if (create(watch)) {
         watch->failed_call = NULL; /* unless setting the timer fails */
         watch->thread = thread;

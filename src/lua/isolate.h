@@ -27,6 +27,7 @@
 #include "lua/isolate/memory.h"
 #include "lua/isolate/memory_alarm.h"
 #include "lua/isolate/memory_lack.h"
+#include "lua/isolate/missing.h"
 #include "lua/isolate/objects.h"
 #include "lua/isolate/oversized.h"
 #include "lua/isolate/registry.h"
@@ -101,6 +102,7 @@ struct orr_isolate {
     struct shutdowns shutdowns;           /* task/shutdown.c */
     struct discard discard;               /* host/discard.c */
     struct objects objects;               /* isolate/objects.c */
+    struct missing missing;               /* isolate/missing.c */
     struct scripts scripts;               /* task/script.c */
     struct body_watches bodies;           /* task/body_watch.c */
     struct event_queue events;            /* api/events.c */
@@ -109,6 +111,7 @@ struct orr_isolate {
     /* A reference.  Settings never change, and every file may read them. */
     struct settings *settings;
     struct alloc alloc;
+    struct log log; /* the runtime's, with the name of the isolate; never changes */
 
     /* Hooks of the layers above. */
     unsigned job_slots; /* job slots in the worker pools that the isolate's scripts have made */

@@ -15,6 +15,7 @@
 #include "module/deferred_free.h"
 #include "module/interrupt.h"
 
+#include "lua/api/async_nvim.h"
 #include "lua/api/registrations.h"
 #include "lua/isolate.h"
 #include "lua/isolate/embedded.h"
@@ -29,6 +30,7 @@ extern const char orrery_lua_module[];
 extern const size_t orrery_lua_module_size;
 
 ORR_API int luaopen_orrery(lua_State *L);
+ORR_API int luaopen_orrery_async_nvim(lua_State *L);
 
 /*
  * A function that is being run.  It is a top task, as a script is (lua/task/script.h): what it
@@ -46,6 +48,7 @@ struct run {
     struct shutdown shutdown;
     struct orr_waker ender; /* the task that does this */
     struct body_watch body;
+    bool deadlock; /* its tasks waited for ever, and were ended */
 };
 
 /* The module's data for one state: a userdata. */
@@ -122,6 +125,18 @@ static bool continues_after_interrupt(struct run *run)
     return !done;
 }
 
+/* Ends the tasks of a run that wait for ever.  Returns false if that was tried already. */
+static bool ends_deadlock(struct run *run)
+{
+    if (!run->top || run->deadlock)
+        return false;
+    run->deadlock = true;
+    orr_runtime_enter(run->rt);
+    start_shutdown(run);
+    orr_runtime_leave(run->rt);
+    return true;
+}
+
 /* Runs until the top task is done; without one, until nothing is left. */
 static int drive(struct run *run)
 {
@@ -134,8 +149,9 @@ static int drive(struct run *run)
     }
     bool caught = interrupt_catch(rt);
     int error;
-    while ((error = orr_runtime_run(rt)) == -EINTR && continues_after_interrupt(run))
-        ;
+    do
+        error = orr_runtime_run(rt);
+    while ((error == -EINTR && continues_after_interrupt(run)) || (error == -EDEADLK && ends_deadlock(run)));
     if (caught)
         interrupt_release();
     if (run->top) {
@@ -203,6 +219,8 @@ static int run_loop(lua_State *L)
         return return_text(L, "interrupted!"); /* the message of `lua` */
     if (error == -EBUSY)
         return return_text(L, "the loop is running already");
+    if (error == -EDEADLK || run.deadlock)
+        return return_text(L, "deadlock: tasks wait, and nothing can wake them; the tree above shows which, and where");
     return error ? return_text(L, strerror(-error)) : 0;
 }
 
@@ -226,6 +244,7 @@ static int open_state(lua_State *L, struct module_state *state)
     struct orr_runtime *rt = orr_runtime_new(NULL);
     if (!rt)
         return -errno;
+    runtime_is_alone(rt);
     struct deferred_free *deferred = deferred_free_new(rt);
     int error = deferred ? orr_lua_open(rt, L, &options) : -ENOMEM;
     if (error) {
@@ -234,15 +253,16 @@ static int open_state(lua_State *L, struct module_state *state)
         return error;
     }
     deferred_free_hold(deferred, isolate_find(L));
+    ltask_set_starter(isolate_find(L), "orrery.run(fn)");
     *state = (struct module_state){ .rt = rt, .deferred = deferred };
     return 0;
 }
 
-/* Pushes the module's table, from where the library has put it. */
-static void push_module(lua_State *L)
+/* Loads a module from where the library has put its loader, and pushes it. */
+static void push_module(lua_State *L, const char *name)
 {
     luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
-    lua_getfield(L, -1, "orrery");
+    lua_getfield(L, -1, name);
     lua_remove(L, -2);
     lua_call(L, 0, 1);
 }
@@ -262,12 +282,22 @@ int luaopen_orrery(lua_State *L)
         return luaL_error(L, "orrery: cannot open the module in this state: %s", strerror(-error));
     lua_setmetatable(L, 1); /* cannot fail, and makes it the first object to be finalized */
     embedded_push(L, &(struct embedded){ "=orrery/module.lua", orrery_lua_module, &orrery_lua_module_size });
-    push_module(L);
+    push_module(L, "orrery");
     lua_pushvalue(L, 1);
     lua_pushcclosure(L, run_loop, 1);
     lua_pushlightuserdata(L, isolate_find(L));
     lua_pushvalue(L, 1);
     lua_pushcclosure(L, watch_main, 2);
     lua_call(L, 3, 1);
+    return 1;
+}
+
+/* `require "orrery.async_nvim"` where `orrery` may not be loaded yet. */
+int luaopen_orrery_async_nvim(lua_State *L)
+{
+    lua_getglobal(L, "require");
+    lua_pushliteral(L, "orrery");
+    lua_call(L, 1, 0);
+    push_module(L, ASYNC_NVIM_NAME);
     return 1;
 }

@@ -36,6 +36,22 @@ static int open_backend(struct reactor **out, const struct reactor_backend *back
     return 0;
 }
 
+/* What keeps a user from having a ring, in words; `error` is negative errno. */
+static const char *explain(int error)
+{
+    switch (-error) {
+    case ENOSYS:
+        return "the kernel has none, or is older than 5.13";
+    case EPERM:
+    case EACCES:
+        return "the kernel's settings or a sandbox forbid it";
+    case ENOMEM:
+        return "the user's locked memory may be used up: see ulimit -l";
+    default:
+        return "opening a ring has failed";
+    }
+}
+
 int reactor_open(struct reactor **out, enum orr_reactor kind, const struct alloc *alloc, const struct log *log,
                  int bell)
 {
@@ -44,7 +60,7 @@ int reactor_open(struct reactor **out, enum orr_reactor kind, const struct alloc
     int error = open_backend(out, &reactor_uring, alloc, bell);
     if (!error || kind == ORR_REACTOR_URING)
         return error;
-    log_line(log, ORR_LOG_INFO, "io_uring is not available (%s), using epoll", strerror(-error));
+    log_line(log, ORR_LOG_INFO, "io_uring is not available (%s; %s), using epoll", strerror(-error), explain(error));
     return open_backend(out, &reactor_epoll, alloc, bell);
 }
 

@@ -17,8 +17,8 @@
 #include "reactor/backend.h"
 
 /*
- * An edge on `bell` ends a wait.  AUTO tries io_uring, and falls back to epoll with a line in the
- * log.  Negative errno.
+ * An edge on `bell` ends a wait.  AUTO tries io_uring.  If any step of opening the ring fails,
+ * whatever the reason, it falls back to epoll with a line in the log.  Negative errno.
  */
 int reactor_open(struct reactor **out, enum orr_reactor kind, const struct alloc *alloc, const struct log *log,
                  int bell);

@@ -56,6 +56,31 @@ static struct uring_reactor *uring_of(struct reactor *reactor)
 static const unsigned needed_features = IORING_FEAT_NODROP | IORING_FEAT_RW_CUR_POS | IORING_FEAT_FAST_POLL |
                                         IORING_FEAT_EXT_ARG | IORING_FEAT_RSRC_TAGS;
 
+/*
+ * Makes one request that does nothing.  A sandbox may allow rings and forbid io_uring_enter; then
+ * the ring must be refused now, while epoll can still take its place.  Negative errno.
+ */
+static int ring_try(struct io_uring *ring)
+{
+    struct io_uring_sqe *sqe = io_uring_get_sqe(ring);
+    if (!sqe)
+        return -ENOSYS;
+    io_uring_prep_nop(sqe);
+    io_uring_sqe_set_data(sqe, NULL);
+    int submitted = io_uring_submit(ring);
+    if (submitted < 0)
+        return submitted;
+    struct io_uring_cqe *cqe;
+    if (!io_uring_peek_cqe(ring, &cqe))
+        io_uring_cqe_seen(ring, cqe); /* else it would end the first wait */
+    return 0;
+}
+
+static int ring_check(struct io_uring *ring, const struct io_uring_params *params)
+{
+    return (params->features & needed_features) == needed_features ? ring_try(ring) : -ENOSYS;
+}
+
 static int ring_open(struct io_uring *ring)
 {
     /*
@@ -70,10 +95,10 @@ static int ring_open(struct io_uring *ring)
     }
     if (error)
         return error;
-    if ((params.features & needed_features) == needed_features)
-        return 0;
-    io_uring_queue_exit(ring);
-    return -ENOSYS;
+    error = ring_check(ring, &params);
+    if (error)
+        io_uring_queue_exit(ring);
+    return error;
 }
 
 static int uring_open(struct reactor **out, const struct alloc *alloc, int bell)

@@ -1,12 +1,15 @@
 /*
  * A semaphore.  `free` is 0 while a task waits: a released permit goes straight to the first in
  * line, so no other task can take it.
+ *
+ * A semaphore that was made with permits never has more of them free.  One that was made with none
+ * counts releases, as many as its counter holds.
  */
 #include "sync/primitive.h"
 
 struct orr_semaphore {
     struct primitive common;
-    uint32_t permits, free;
+    uint32_t most, free; /* permits */
 };
 
 static void give_back(struct orr_semaphore *semaphore)
@@ -32,16 +35,17 @@ const size_t semaphore_size = sizeof(struct orr_semaphore);
 
 int semaphore_init(struct orr_semaphore *semaphore, uint32_t permits)
 {
-    int error = permits ? primitive_init(semaphore, sizeof *semaphore) : -EINVAL;
+    int error = primitive_init(semaphore, sizeof *semaphore);
     if (error)
         return error;
-    semaphore->permits = semaphore->free = permits;
+    semaphore->most = permits ? permits : UINT32_MAX;
+    semaphore->free = permits;
     return 0;
 }
 
 int orr_semaphore_new(uint32_t permits, struct orr_semaphore **semaphore)
 {
-    int error = permits ? primitive_new(semaphore, sizeof **semaphore) : -EINVAL;
+    int error = primitive_new(semaphore, sizeof **semaphore);
     return error ? error : semaphore_init(*semaphore, permits);
 }
 
@@ -85,7 +89,7 @@ int orr_semaphore_release(struct orr_semaphore *semaphore)
     int error = primitive_check(semaphore);
     if (error)
         return error;
-    if (semaphore->free == semaphore->permits)
+    if (semaphore->free == semaphore->most)
         return -EOVERFLOW;
     give_back(semaphore);
     return 0;

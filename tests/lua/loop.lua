@@ -157,6 +157,26 @@ test("close may be called twice, and of a timer that was never started", functio
   check.notes ""
 end)
 
+test("close calls back in the next turn, also if the timer is closed already", function()
+  local timer = loop.new_timer():start(1, 0, noting "fired")
+  timer:close(noting "closed")
+  timer:close(noting "again")
+  note "after"
+  async.sleep(5)
+  check.notes "after; closed; again"
+  raises("function expected, got number", timer.close, timer, 5)
+end)
+
+test("an await that returns a timer does not wait for a callback of its close", function()
+  local stats = orrery.runtime.stats
+  local before = stats().schedule_run
+  async.await(function(callback)
+    return loop.new_timer():start(1, 0, callback)
+  end)
+  async.sleep(1)
+  equal(stats().schedule_run, before)
+end)
+
 test("a closed timer is not to be used", function()
   local timer = loop.new_timer()
   timer:close()

@@ -31,12 +31,23 @@ local classes = {
   Scheduled = getmetatable(orrery.schedule(function() end)),
 }
 
-local function declared()
+-- Those of types/orrery_async_nvim.lua.
+local async_nvim = require "orrery.async_nvim"
+local nvim_classes = {
+  async_nvim = async_nvim,
+  Task = getmetatable(async_nvim.run(function() end)),
+  Future = getmetatable(async_nvim.future()),
+  Event = getmetatable(async_nvim.event()),
+  Queue = getmetatable(async_nvim.queue()),
+  Semaphore = getmetatable(async_nvim.semaphore()),
+}
+
+local function declared(file)
   local here = package.searchpath("check", package.path)
-  local path = here:gsub("tests/lua/check%.lua$", "types/orrery.lua")
+  local path = here:gsub("tests/lua/check%.lua$", "types/" .. file)
   local names = {}
   for line in io.lines(path) do
-    local class, name = line:match "^function (%a+)[.:]([%w_]+)%("
+    local class, name = line:match "^function ([%a_]+)[.:]([%w_]+)%("
     if class then
       names[class .. "." .. name] = true
     end
@@ -44,21 +55,31 @@ local function declared()
   return names
 end
 
-check.test("every function that the types name is there", function()
-  for name in pairs(declared()) do
+local function names_exist(file, classes_of_file)
+  for name in pairs(declared(file)) do
     local class, method = name:match "^(.-)%.(.*)$"
-    check.truthy(classes[class], "a class named " .. class)
-    check.equal(type(classes[class][method]), "function", name)
+    check.truthy(classes_of_file[class], "a class named " .. class)
+    check.equal(type(classes_of_file[class][method]), "function", name)
   end
-end)
+end
 
-check.test("every function that is there has a type", function()
-  local names = declared()
-  for class, methods in pairs(classes) do
+local function functions_are_named(file, classes_of_file)
+  local names = declared(file)
+  for class, methods in pairs(classes_of_file) do
     for method, value in pairs(methods) do
       if type(value) == "function" and not method:find "^_" then
-        check.truthy(names[class .. "." .. method], class .. "." .. method .. " in types/orrery.lua")
+        check.truthy(names[class .. "." .. method], class .. "." .. method .. " in types/" .. file)
       end
     end
   end
+end
+
+check.test("every function that the types name is there", function()
+  names_exist("orrery.lua", classes)
+  names_exist("orrery_async_nvim.lua", nvim_classes)
+end)
+
+check.test("every function that is there has a type", function()
+  functions_are_named("orrery_async_nvim.lua", nvim_classes)
+  functions_are_named("orrery.lua", classes)
 end)

@@ -74,6 +74,26 @@ test("run refuses what is not a function, and names its caller", function()
   refused("^[^:]*api.lua:%d+: bad argument", function() orrery.run(nil) end)
 end)
 
+test("outside of run, messages name run", function()
+  refused("async.sleep: not inside a task; start one with orrery.run%(fn%)", async.sleep, 1)
+  refused("worker.map: not inside a task; start one with orrery.run%(fn%)", orrery.worker.map, "return 1", { 1 })
+end)
+
+test("names that do not exist get a hint", function()
+  refused("async has no 'spawn': write async.run%(fn%)$", orrery.run, function() async.spawn(print) end)
+  refused("did you mean 'async'%?$", orrery.run, function() orrery.asnyc.run(print) end)
+end)
+
+test("run raises when its tasks would wait for ever, and cleans up", function()
+  local cleaned
+  refused("orrery.run: deadlock: tasks wait, and nothing can wake them", orrery.run, function()
+    local _ <close> = setmetatable({}, { __close = function() cleaned = true end })
+    async.event():wait()
+  end)
+  equal(cleaned, true)
+  equal(orrery.run(function() return 5 end), 5)
+end)
+
 test("run inside run is refused, and does no harm", function()
   orrery.run(function()
     refused("called inside a task", orrery.run, print)

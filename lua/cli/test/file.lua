@@ -208,11 +208,13 @@ end
 -- The start of a test is reported, too, so that a process that ends in the middle has named what
 -- ran.
 local function run_and_tell(test)
-  local broken = move_to(test)
+  local broken = not test.skipped and move_to(test) -- hooks of a block of skipped tests do not run
   send("begin", test.full_name, test.place, limit_of(test))
   local began = natives.clock()
   if not test.fn then
     return note("end", "pending", 0, "")
+  elseif test.skipped then
+    return note("end", "skipped", 0, "")
   elseif broken then
     return note("end", "failed", 0, broken)
   end
@@ -245,9 +247,31 @@ local function load_file(definitions)
   return self.failures
 end
 
-local function is_wanted(name)
-  local filter = options.filter
+local function is_wanted(test)
+  local filter, name = options.filter, test.full_name
   return not filter or name:find(filter, 1, true) or (pcall(name.find, name, filter) and name:find(filter))
+end
+
+-- Returns the tests that it.only and describe.only leave, and how many they leave out. In
+-- continuous integration that would hide failures.
+local function only_picked(tests)
+  local picked = {}
+  for _, test in ipairs(tests) do
+    if test.picked then
+      picked[#picked + 1] = test
+    end
+  end
+  return picked, #tests - #picked
+end
+
+local function refuse_only(tests)
+  local ci = os.getenv "CI"
+  for _, test in ipairs(ci and ci ~= "" and ci ~= "false" and tests or {}) do
+    if test.picked then
+      return string.format("%s: it.only or describe.only was left in the file, and the variable CI is set; "
+        .. "remove it, so that all tests run", test.place)
+    end
+  end
 end
 
 local function run()
@@ -261,6 +285,14 @@ local function run()
   local tests = #failures == 0
       and suite.order(definitions.root, is_wanted, options.shuffle and seed_of(options.file))
     or {}
+  if definitions.is_picked() and not options.list then
+    local trouble, left_out = refuse_only(tests), 0
+    tests, left_out = only_picked(tests)
+    note("left_out", left_out)
+    if trouble then
+      note("broken", trouble)
+    end
+  end
   note("plan", #tests)
   for _, test in ipairs(tests) do
     if options.list then

@@ -35,7 +35,8 @@ local function words_for(options, file)
 end
 
 local function new(natives, options, file)
-  local self = { natives = natives, options = options, file = file, results = {}, output = {}, planned = 0 }
+  local self = { natives = natives, options = options, file = file, results = {}, output = {}, planned = 0,
+    left_out = 0 }
   return setmetatable(self, Job)
 end
 
@@ -43,6 +44,11 @@ local receive = {}
 
 function receive.plan(self, count)
   self.planned = math.tointeger(tonumber(count))
+end
+
+-- Tests that did not run because others were defined with `only`.
+function receive.left_out(self, count)
+  self.left_out = math.tointeger(tonumber(count))
 end
 
 function receive.test(self, name, place)

@@ -29,7 +29,7 @@ return function(write, options)
       attribute(result.name), seconds(result.ms))
     if result.status == "passed" then
       return head .. "/>\n"
-    elseif result.status == "pending" then
+    elseif result.status == "pending" or result.status == "skipped" then
       return head .. ">\n      <skipped/>\n    </testcase>\n"
     end
     return string.format('%s>\n      <failure message="%s">%s</failure>\n    </testcase>\n', head,
@@ -37,7 +37,7 @@ return function(write, options)
   end
 
   function format.file(job)
-    local cases, counts = {}, { passed = 0, failed = 0, pending = 0 }
+    local cases, counts = {}, { passed = 0, failed = 0, pending = 0, skipped = 0 }
     local results = table.move(job.results, 1, #job.results, 1, {})
     if job.broken or job.ended then
       results[#results + 1] = { name = job.file, status = "failed", ms = 0, text = job.broken or job.ended }
@@ -49,14 +49,15 @@ return function(write, options)
     local output = content(table.concat(job.output))
     suites[#suites + 1] = string.format(
       '  <testsuite name="%s" tests="%d" failures="%d" errors="0" skipped="%d" time="%s">\n%s%s  </testsuite>\n',
-      attribute(job.file), #results, counts.failed, counts.pending, seconds(job.ms), table.concat(cases),
+      attribute(job.file), #results, counts.failed, counts.pending + counts.skipped, seconds(job.ms), table.concat(cases),
       output ~= "" and "    <system-out>" .. output .. "</system-out>\n" or "")
   end
 
   function format.finish(totals, ms)
     write '<?xml version="1.0" encoding="UTF-8"?>\n'
     write(string.format('<testsuites name="orrery test, seed %d" tests="%d" failures="%d" skipped="%d" time="%s">\n',
-      options.seed, totals.passed + totals.failed + totals.pending, totals.failed, totals.pending, seconds(ms)))
+      options.seed, totals.passed + totals.failed + totals.pending + totals.skipped, totals.failed,
+      totals.pending + totals.skipped, seconds(ms)))
     for _, text in ipairs(suites) do
       write(text)
     end

@@ -33,6 +33,7 @@ local function reporter(jobs, format, totals)
       for _, result in ipairs(job.results) do
         totals[result.status] = (totals[result.status] or 0) + 1
       end
+      totals.skipped = totals.skipped + job.left_out
       if job.broken or job.ended then
         totals.failed = totals.failed + 1
       end
@@ -159,7 +160,7 @@ end
 local function run(options)
   choose_seed(options)
   local jobs = make_jobs(options)
-  local totals = { passed = 0, failed = 0, pending = 0 }
+  local totals = { passed = 0, failed = 0, pending = 0, skipped = 0 }
   local format = options.list and { file = function() end }
     or require("orrery.test." .. options.format)(write, options, natives)
   local began = natives.clock()
@@ -171,7 +172,7 @@ local function run(options)
   format.finish(totals, natives.clock() - began)
   if stopped then
     return stopped
-  elseif totals.passed + totals.failed + totals.pending == 0 then
+  elseif totals.passed + totals.failed + totals.pending + totals.skipped == 0 then
     io.stderr:write("orrery test: there are no tests", options.filter and " that match --filter" or "", "\n")
     return 2
   end

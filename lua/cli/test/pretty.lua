@@ -56,7 +56,12 @@ return function(write, options, natives)
         tell_failure(job, result.name, result.place, result.text)
       elseif result.status == "pending" then
         write("  " .. paint("yellow", "pending") .. " " .. text_of.one_line(result.name) .. "\n")
+      elseif result.status == "skipped" then
+        write("  " .. paint("yellow", "skipped") .. " " .. text_of.one_line(result.name) .. "\n")
       end
+    end
+    if job.left_out > 0 then
+      write("  " .. paint("yellow", text_of.left_out(job.left_out)) .. "\n")
     end
     if job.broken or job.ended then
       tell_failure(job, job.file, nil, job.broken or job.ended)
@@ -76,6 +81,9 @@ return function(write, options, natives)
     local sums = string.format("%d passed, %d failed", totals.passed, totals.failed)
     if totals.pending > 0 then
       sums = sums .. string.format(", %d pending", totals.pending)
+    end
+    if totals.skipped > 0 then
+      sums = sums .. string.format(", %d skipped", totals.skipped)
     end
     write(paint(totals.failed > 0 and "red" or "green", sums) .. "\n")
   end

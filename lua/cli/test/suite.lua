@@ -37,21 +37,33 @@ local function new()
   end
 
   local globals = {}
+  local mark = {} -- of the definition that begins
+  local around = {} -- of the blocks around it
+  local picked = false -- some definition has `only`
 
-  function globals.describe(name, fn)
+  -- Returns the marks of the definition that begins: its own, and those around it.
+  local function take_marks()
+    local own = { skipped = mark.skipped or around.skipped, picked = mark.picked or around.picked }
+    mark = {}
+    return own
+  end
+
+  local function describe(name, fn)
     check_open "describe"
+    local outer, own = around, take_marks()
     check_type("describe: expected a name", name, "string")
     check_type("describe '" .. name .. "': expected a function", fn, "function")
     local inner = new_block(name, block)
     block.items[#block.items + 1] = inner
-    block = inner
+    block, around = inner, own
     fn()
-    block = inner.parent
+    block, around = inner.parent, outer
   end
 
   -- it(name, [options,] fn); without a function the test is pending.
-  function globals.it(name, options, fn)
+  local function it(name, options, fn)
     check_open "it"
+    local own = take_marks()
     check_type("it: expected a sentence", name, "string")
     if fn == nil and type(options) ~= "table" then
       options, fn = {}, options
@@ -71,8 +83,29 @@ local function new()
     end
     block.items[#block.items + 1] =
       { test = true, name = name, full_name = full_name(block, name), fn = fn, options = options, block = block,
-        place = expect.place() }
+        place = expect.place(), skipped = own.skipped, picked = own.picked }
   end
+
+  -- Returns `define` as a value that can be called, with the fields skip and only. They define the
+  -- same, and mark every test in it. Tail calls, because errors name the caller.
+  local function with_marks(define)
+    return setmetatable({
+      skip = function(...)
+        mark.skipped = true
+        return define(...)
+      end,
+      only = function(...)
+        mark.picked, picked = true, true
+        return define(...)
+      end,
+    }, {
+      __call = function(_, ...)
+        return define(...)
+      end,
+    })
+  end
+
+  globals.describe, globals.it = with_marks(describe), with_marks(it)
 
   function globals.pending(name)
     check_open "pending"
@@ -91,7 +124,12 @@ local function new()
   globals.context, globals.test = globals.describe, globals.it
   globals.expect, globals.assert = expect.expect, expect.assert
 
-  return { root = root, globals = globals, close = function() open = false end }
+  return {
+    root = root,
+    globals = globals,
+    close = function() open = false end,
+    is_picked = function() return picked end,
+  }
 end
 
 -- A separate random generator, so that the order of tests depends on the seed only.
@@ -111,8 +149,8 @@ local function shuffle(list, random)
   end
 end
 
----Returns the tests of a suite whose names `wanted` accepts, in order; blocks stay together. With
----a seed, the order is random.
+---Returns the tests of a suite that `wanted` accepts, in order; blocks stay together. With a seed,
+---the order is random.
 local function order(root, wanted, seed)
   local random = seed and generator(seed)
   local tests = {}
@@ -124,7 +162,7 @@ local function order(root, wanted, seed)
     for _, item in ipairs(items) do
       if not item.test then
         walk(item)
-      elseif wanted(item.full_name) then
+      elseif wanted(item) then
         tests[#tests + 1] = item
       end
     end

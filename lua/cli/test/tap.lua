@@ -4,6 +4,8 @@
 local options_of = require "orrery.test.options"
 local text_of = require "orrery.test.text"
 
+local SKIPS = { pending = " # SKIP pending", skipped = " # SKIP" }
+
 -- A name has no line breaks, and a hash would begin a directive.
 local function clean(name)
   return (text_of.one_line(name:gsub("\\", "\\\\")):gsub("#", "\\#"))
@@ -45,10 +47,13 @@ return function(write, options)
     end
     write("# " .. job.file .. "\n")
     for _, result in ipairs(job.results) do
-      line(result.status ~= "failed", result.name, result.status == "pending" and " # SKIP pending" or nil)
+      line(result.status ~= "failed", result.name, SKIPS[result.status])
       if result.status == "failed" then
         details(job, result.place, result.text, result.name)
       end
+    end
+    if job.left_out > 0 then
+      write("# " .. text_of.left_out(job.left_out) .. "\n")
     end
     if job.broken or job.ended then
       line(false, job.file)
@@ -59,7 +64,8 @@ return function(write, options)
   function format.finish(totals)
     write(string.format("1..%d\n", number))
     write(string.format("# seed %d\n", options.seed))
-    write(string.format("# %d passed, %d failed, %d pending\n", totals.passed, totals.failed, totals.pending))
+    write(string.format("# %d passed, %d failed, %d pending, %d skipped\n", totals.passed, totals.failed,
+      totals.pending, totals.skipped))
   end
 
   return format

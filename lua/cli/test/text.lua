@@ -28,4 +28,9 @@ function text.indent(given, by)
   return (given:gsub("[^\n]+", (" "):rep(by) .. "%0"))
 end
 
+---Says that tests did not run because others were defined with `only`.
+function text.left_out(count)
+  return string.format("it.only: %d other %s of this file did not run", count, count == 1 and "test" or "tests")
+end
+
 return text

@@ -1,6 +1,7 @@
 #include "lua/api/async.h"
 
 #include "lua/api/duration.h"
+#include "lua/api/option_table.h"
 #include "lua/api/schedule.h"
 #include "lua/api/wait_step.h"
 #include "lua/isolate.h"
@@ -14,41 +15,27 @@
 #include <poll.h>
 #include <string.h>
 
-/* --- run -------------------------------------------------------------------------------------- */
+#define RUN "async.run"
 
-static bool option_flag(lua_State *L, const char *name)
-{
-    lua_getfield(L, 1, name);
-    bool set = lua_toboolean(L, -1);
-    lua_pop(L, 1);
-    return set;
-}
+/* --- run -------------------------------------------------------------------------------------- */
 
 /* Reads the options at 1, and leaves the name there instead, which keeps it alive.  May raise. */
 static struct ltask_options read_options(lua_State *L)
 {
     static const char *const known[] = { "name", "detached", "fair", "deadline", NULL };
-    for (lua_pushnil(L); lua_next(L, 1); lua_pop(L, 1)) {
-        const char *key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "?";
-        int i = 0;
-        while (known[i] && strcmp(known[i], key) != 0)
-            i++;
-        if (!known[i])
-            luaL_error(L, "async.run: unknown option '%s'; expected name, detached, fair or deadline", key);
-    }
-    struct ltask_options options = { .detached = option_flag(L, "detached"), .fair = option_flag(L, "fair") };
+    option_table_check(L, 1, RUN, known);
+    struct ltask_options options = { .detached = option_table_flag(L, 1, RUN, "detached"),
+                                     .fair = option_table_flag(L, 1, RUN, "fair") };
     lua_getfield(L, 1, "deadline");
     if (!lua_isnil(L, -1)) {
-        lua_Number ms = lua_tonumber(L, -1);
+        lua_Number ms = lua_type(L, -1) == LUA_TNUMBER ? lua_tonumber(L, -1) : 0;
         if (!(ms > 0) || ms * 1e6 >= 9e18)
             luaL_error(L, "async.run: option deadline is %s, expected milliseconds, more than 0",
                        luaL_tolstring(L, -1, NULL));
         options.deadline_ns = ms * 1e6 < 1 ? 1 : (uint64_t)(ms * 1e6);
     }
     lua_pop(L, 1);
-    lua_getfield(L, 1, "name");
-    if (!lua_isnil(L, -1))
-        options.name = luaL_checkstring(L, -1);
+    options.name = option_table_string(L, 1, RUN, "name");
     lua_replace(L, 1);
     return options;
 }
@@ -73,7 +60,10 @@ static int async_run(lua_State *L)
         options.name = lua_tostring(L, 1);
     else
         function = 1;
-    luaL_checktype(L, function, LUA_TFUNCTION);
+    if (!lua_isfunction(L, function))
+        return luaL_error(L,
+                          "async.run: expected a function, got %s; hand over the function itself: async.run(fn, ...)",
+                          luaL_typename(L, function));
     ltask_check_depth(L);
     struct ltask *task = ltask_new(iso, L, lua_gettop(L) - function, &options);
     lua_insert(L, 1);

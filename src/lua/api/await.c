@@ -10,6 +10,7 @@
 #include "lua/api/await.h"
 
 #include "lua/api/future.h"
+#include "lua/api/script_timers.h"
 #include "lua/api/wait_step.h"
 #include "lua/isolate.h"
 #include "lua/task/cancellation.h"
@@ -51,7 +52,8 @@ static void callback_withdraw(struct orr_wait *wait, bool granted)
     (void)granted;
 }
 
-static const struct orr_wait_kind callback_kind = { .name = "a callback", .withdraw = callback_withdraw };
+static const struct orr_wait_kind callback_kind = { .name = "the callback of an awaited function",
+                                                    .withdraw = callback_withdraw };
 
 /* Upvalues of a callback, behind the isolate. */
 enum {
@@ -133,12 +135,6 @@ static bool push_method(lua_State *L, int index, const char *name)
     return false;
 }
 
-static int do_nothing(lua_State *L)
-{
-    (void)L;
-    return 0;
-}
-
 static int nothing_more(lua_State *L, int status, lua_KContext context)
 {
     (void)L;
@@ -155,7 +151,7 @@ static int asked_whether_closing(lua_State *L, int status, lua_KContext context)
     if (lua_toboolean(L, -1) || !push_method(L, 1, "close"))
         return 0;
     lua_pushvalue(L, 1);
-    lua_pushcfunction(L, do_nothing); /* a close method may want to call back */
+    lua_pushcfunction(L, script_timers_no_callback); /* a close method may want to call back */
     lua_callk(L, 2, 0, 0, nothing_more);
     return 0;
 }
@@ -236,7 +232,7 @@ static void keep_close_error(lua_State *L)
     lua_pushcclosure(L, start_failing, 1);
     lua_pushvalue(L, -2);
     if (lua_pcall(L, 1, 0, 0) != LUA_OK)
-        log_line(&iso->rt->log, ORR_LOG_ERROR,
+        log_line(&iso->log, ORR_LOG_ERROR,
                  "await: cannot close what the function has returned: %s; no task can report that: %s",
                  lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : luaL_typename(L, -2), lua_tostring(L, -1));
 }
@@ -348,7 +344,9 @@ static int async_await(lua_State *L)
         lua_remove(L, 1);
         return await_function(L, (int)position);
     }
-    return luaL_error(L, "await: expected a task, a future, a function, or a position and a function, got %s",
+    return luaL_error(L,
+                      "await: expected a task, a future, a function, or a position and a function, got %s; "
+                      "a function that waits by itself is just called",
                       luaL_typename(L, 1));
 }
 

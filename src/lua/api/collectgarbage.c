@@ -8,6 +8,8 @@
  * cycle, and steps do at least half the usual work.
  *
  * An untrusted script can only count and step.
+ *
+ * Lua 5.5 has "param" in place of `setpause` and `setstepmul`.  With 5.5 we have all three.
  */
 #include "lua/api/collectgarbage.h"
 
@@ -16,10 +18,14 @@
 #include "lua/limits/preempt.h"
 #include "lua/sandbox/sandbox.h"
 
-enum option { COLLECT, COUNT, STEP, STOP, RESTART, SETPAUSE, SETSTEPMUL, ISRUNNING, GENERATIONAL, INCREMENTAL };
+enum option { COLLECT, COUNT, STEP, STOP, RESTART, SETPAUSE, SETSTEPMUL, ISRUNNING, GENERATIONAL, INCREMENTAL, PARAM };
 
-static const char *const names[] = { "collect",    "count",     "step",         "stop",        "restart", "setpause",
-                                     "setstepmul", "isrunning", "generational", "incremental", NULL };
+static const char *const names[] = { "collect",  "count",      "step",      "stop",         "restart",
+                                     "setpause", "setstepmul", "isrunning", "generational", "incremental",
+#if LUA_VERSION_NUM >= 505
+                                     "param",
+#endif
+                                     NULL };
 
 /*
  * Does the work that is owed.  `context`: cycles done before a step, or -1 for a whole collection.
@@ -37,12 +43,39 @@ static int pay(lua_State *L, int status, lua_KContext context)
     return 1;
 }
 
-static int set(lua_State *L, unsigned *value)
+static int set(lua_State *L, unsigned *value, lua_Integer now)
 {
-    lua_Integer now = luaL_optinteger(L, 2, 0), before = *value;
+    lua_pushinteger(L, *value);
     *value = now < 0 ? 0 : now > 1000 ? 1000 : (unsigned)now;
-    lua_pushinteger(L, before);
     return 1;
+}
+
+/*
+ * Gets or sets a parameter by name.  Those that have no meaning here keep Lua's value: they are for
+ * the generational mode, or the size of a step.
+ */
+static int param(lua_State *L, struct collector *collector)
+{
+#if LUA_VERSION_NUM >= 505
+    static const char *const parameters[] = { [LUA_GCPMINORMUL] = "minormul",
+                                              [LUA_GCPMAJORMINOR] = "majorminor",
+                                              [LUA_GCPMINORMAJOR] = "minormajor",
+                                              [LUA_GCPPAUSE] = "pause",
+                                              [LUA_GCPSTEPMUL] = "stepmul",
+                                              [LUA_GCPSTEPSIZE] = "stepsize",
+                                              [LUA_GCPN] = NULL };
+    int which = luaL_checkoption(L, 2, NULL, parameters);
+    lua_Integer now = luaL_optinteger(L, 3, -1);
+    unsigned *value = which == LUA_GCPPAUSE ? &collector->pause : which == LUA_GCPSTEPMUL ? &collector->rate : NULL;
+    if (value)
+        return set(L, value, now < 0 ? *value : now);
+    lua_pushinteger(L, lua_gc(L, LUA_GCPARAM, which, -1));
+    return 1;
+#else
+    (void)L;
+    (void)collector;
+    return 0;
+#endif
 }
 
 static int set_mode(lua_State *L, struct collector *collector, bool generational)
@@ -88,9 +121,9 @@ static int collect(lua_State *L)
         lua_pushinteger(L, 0);
         return 1;
     case SETPAUSE:
-        return set(L, &collector->pause);
+        return set(L, &collector->pause, luaL_optinteger(L, 2, 0));
     case SETSTEPMUL:
-        return set(L, &collector->rate);
+        return set(L, &collector->rate, luaL_optinteger(L, 2, 0));
     case ISRUNNING:
         lua_pushboolean(L, !collector->stopped);
         return 1;
@@ -99,6 +132,8 @@ static int collect(lua_State *L)
     case INCREMENTAL:
         set_pace(L, collector);
         return set_mode(L, collector, false);
+    case PARAM:
+        return param(L, collector);
     }
     return 0;
 }

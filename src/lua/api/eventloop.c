@@ -22,7 +22,9 @@ static int owner(lua_State *L)
 
 void eventloop_open(struct orr_isolate *iso, lua_State *L)
 {
-    static const luaL_Reg functions[] = { { "where", creation_where }, { "owner", owner }, { NULL, NULL } };
+    static const luaL_Reg functions[] = {
+        { "where", creation_where }, { "owner", owner }, { "watch", missing_watch_from_lua }, { NULL, NULL }
+    };
     isolate_push_methods(L, LTASK_CLASS);
     lua_newtable(L);
     isolate_register(iso, L, functions);

@@ -186,7 +186,7 @@ static int call_protected(struct orr_isolate *iso, lua_State *L, int arguments)
     isolate_leave(iso);
     if (status == LUA_OK)
         return 0;
-    log_line(&iso->rt->log, ORR_LOG_ERROR, "a call of the host on events has failed: %s", lua_tostring(L, -1));
+    log_line(&iso->log, ORR_LOG_ERROR, "a call of the host on events has failed: %s", lua_tostring(L, -1));
     lua_pop(L, 1);
     return status == LUA_ERRMEM ? -ENOMEM : -EINVAL;
 }

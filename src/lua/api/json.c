@@ -1,5 +1,6 @@
 #include "lua/api/json.h"
 
+#include "lua/api/option_table.h"
 #include "lua/isolate.h"
 #include "lua/isolate/charge.h"
 #include "lua/json/read.h"
@@ -28,7 +29,8 @@ static int option_indent(lua_State *L, int index)
 {
     if (lua_isnoneornil(L, index))
         return 0;
-    luaL_checktype(L, index, LUA_TTABLE);
+    static const char *const known[] = { "indent", NULL };
+    option_table_check(L, index, "json.encode", known);
     lua_getfield(L, index, "indent");
     int is_integer = 1;
     lua_Integer indent = lua_isnil(L, -1) ? 0 : lua_tointegerx(L, -1, &is_integer);
@@ -151,9 +153,9 @@ static int decode(lua_State *L)
     const char *text = luaL_checklstring(L, 1, &size);
     bool floats = false;
     if (!lua_isnoneornil(L, 2)) {
-        luaL_checktype(L, 2, LUA_TTABLE);
-        lua_getfield(L, 2, "floats");
-        floats = lua_toboolean(L, -1);
+        static const char *const known[] = { "floats", NULL };
+        option_table_check(L, 2, "json.decode", known);
+        floats = option_table_flag(L, 2, "json.decode", "floats");
     }
     lua_settop(L, WORK);
     work.paced = (struct paced){ .kind = &kind, .slot = WORK };

@@ -15,6 +15,7 @@
 struct queue_object {
     lua_Integer last; /* numbers from 1 to this are in use or free */
     lua_Integer free; /* the first free number; 0 for none */
+    bool takes_nil;   /* it was made under the older name, where nil is an item like any other */
     void *queue[];    /* a struct orr_queue, aligned as pointers are */
 };
 
@@ -68,9 +69,20 @@ static lua_Integer keep_item(lua_State *L)
     return number;
 }
 
+/* Refuses nil: who gets nil from a queue takes the queue for closed. */
+static void check_item(lua_State *L, const char *what)
+{
+    if (lua_isnoneornil(L, 2) && !((struct queue_object *)lua_touserdata(L, 1))->takes_nil)
+        luaL_error(L,
+                   "%s: cannot put nil, which queue:get() returns when the queue is closed and empty; "
+                   "put another value, or end the queue with queue:close()",
+                   what);
+}
+
 static int lua_queue_put(lua_State *L)
 {
     isolate_check(L, 1, OBJECT_QUEUE, QUEUE_CLASS);
+    check_item(L, "queue:put");
     ltask_current(L, "queue:put");
     return queue_put(L, LUA_OK, (lua_KContext)keep_item(L));
 }
@@ -78,6 +90,7 @@ static int lua_queue_put(lua_State *L)
 static int lua_queue_put_nowait(lua_State *L)
 {
     struct orr_queue *queue = check_queue(L);
+    check_item(L, "queue:put_nowait");
     lua_Integer number = keep_item(L);
     int error = VISITED(isolate_of(L), orr_queue_try_put(queue, (void *)(intptr_t)number));
     if (error)
@@ -120,6 +133,14 @@ static int lua_queue_get(lua_State *L)
     return queue_get(L, LUA_OK, 0);
 }
 
+/* for item in queue:iter() do: the queue is its own iterator. */
+static int lua_queue_iter(lua_State *L)
+{
+    check_queue(L);
+    lua_settop(L, 1);
+    return 1;
+}
+
 static int lua_queue_get_nowait(lua_State *L)
 {
     struct orr_queue *queue = check_queue(L);
@@ -151,11 +172,12 @@ static int queue_gc(lua_State *L)
     return primitive_ended(L, QUEUE_CLASS, VISITED(isolate_of(L), queue_end((struct orr_queue *)object->queue)));
 }
 
-static int async_queue(lua_State *L)
+static int make_queue(lua_State *L, bool takes_nil)
 {
     lua_Integer capacity = luaL_optinteger(L, 1, 0);
     luaL_argcheck(L, capacity >= (lua_isnoneornil(L, 1) ? 0 : 1), 1, "expected a capacity, at least 1");
     struct queue_object *object = primitive_new(L, QUEUE_CLASS, sizeof *object + queue_size, 1);
+    object->takes_nil = takes_nil;
     lua_newtable(L);
     lua_setiuservalue(L, -2, 1);
     struct alloc alloc = charge_alloc(isolate_of(L));
@@ -163,13 +185,25 @@ static int async_queue(lua_State *L)
     return primitive_made(L, "async.queue", error);
 }
 
+static int async_queue(lua_State *L)
+{
+    return make_queue(L, false);
+}
+
+static int async_older_queue(lua_State *L)
+{
+    return make_queue(L, true);
+}
+
 static const luaL_Reg queue_methods[] = {
     { "put", lua_queue_put },
     { "put_nowait", lua_queue_put_nowait },
     { "get", lua_queue_get },
     { "get_nowait", lua_queue_get_nowait },
+    { "iter", lua_queue_iter },
     { "close", lua_queue_close },
     { "size", lua_queue_len },
+    { "__call", lua_queue_get }, /* for item in queue do: until it is closed and empty */
     { "__len", lua_queue_len },
     { "__gc", queue_gc },
     { NULL, NULL },
@@ -177,7 +211,7 @@ static const luaL_Reg queue_methods[] = {
 
 void queue_open(struct orr_isolate *iso, lua_State *L)
 {
-    static const luaL_Reg functions[] = { { "queue", async_queue }, { NULL, NULL } };
+    static const luaL_Reg functions[] = { { "queue", async_queue }, { "_queue", async_older_queue }, { NULL, NULL } };
     isolate_object_class(iso, L, OBJECT_QUEUE, QUEUE_CLASS, queue_methods);
     isolate_register(iso, L, functions);
 }

@@ -49,7 +49,7 @@ static int stats(lua_State *L)
 /* __index: computes a field when it is read.  [runtime] [name] */
 static int read_field(lua_State *L)
 {
-    const struct orr_isolate *iso = isolate_of(L);
+    struct orr_isolate *iso = isolate_of(L);
     const struct level *level = execution_level(&iso->execution);
     const char *name = luaL_checkstring(L, 2);
     bool counts = iso->limits.mode == ORR_LUA_COUNT;
@@ -74,8 +74,8 @@ static int read_field(lua_State *L)
     else if (!strcmp(name, "time_used"))
         duration_push(L, !counts && level ? level_used(iso, level) : 0);
     else
-        lua_pushnil(L);
-    return 1;
+        missing_note(iso, L, 1, 2);
+    return lua_gettop(L) - 2; /* nothing for a field that does not exist */
 }
 
 static int refuse_to_write(lua_State *L)

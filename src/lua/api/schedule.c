@@ -193,6 +193,14 @@ static int schedule(lua_State *L)
     return 1;
 }
 
+void schedule_callback(lua_State *L)
+{
+    struct orr_isolate *iso = isolate_of(L);
+    if (!grace_period_refuses(iso, script_running(iso)))
+        schedule(L);
+    lua_settop(L, 0);
+}
+
 /* handle:cancel() -> whether the callback had not begun */
 static int scheduled_cancel(lua_State *L)
 {

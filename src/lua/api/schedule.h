@@ -40,6 +40,12 @@ static inline uint64_t schedule_run(const struct schedule *self)
 /* Adds `schedule` to the table at the top of L.  May raise. */
 void schedule_open(struct orr_isolate *iso, lua_State *L);
 
+/*
+ * [function] -> nothing: schedules the function, for another function of the API that calls back.
+ * If its script is being ended, nothing is called.  May raise.
+ */
+void schedule_callback(lua_State *L);
+
 /* Cancels the waiting callbacks of a script, or of EVERY_SCRIPT. */
 void schedule_cancel(struct orr_isolate *iso, uint32_t script);
 

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "lua/api/creation.h"
 #include "lua/api/duration.h"
+#include "lua/api/schedule.h"
 #include "lua/isolate.h"
 #include "lua/isolate/charge.h"
 #include "lua/task/callback.h"
@@ -75,9 +76,11 @@ static bool take_due(struct timer_object *self)
     return !stale;
 }
 
+/* A callback that was due when an earlier one disabled the timer does not run. */
 static int push_callback(struct callback *callback, lua_State *co, int timer)
 {
-    if (!take_due(timer_of(callback)))
+    struct timer_object *self = timer_of(callback);
+    if (!take_due(self) || handler_is_disabled(&self->handler))
         return -ENOENT;
     lua_getiuservalue(co, timer, FUNCTION_SLOT);
     return 0;
@@ -118,8 +121,8 @@ static void timer_fires(struct orr_timer *timer, void *data, int status)
         stop(self);
         return;
     }
-    if (self->repeats && isolate_is_held(iso))
-        return; /* its callback cannot run now, and must not run twice later */
+    if (self->repeats && self->due && isolate_is_held(iso))
+        return; /* one callback waits for the end of the slice; a second would follow it at once */
     set_started(self, self->repeats);
     if (callback_start(&self->callback)) {
         iso->timers.figures.dropped++;
@@ -267,12 +270,27 @@ static void close_timer(struct timer_object *self)
         self->next->at = self->at;
 }
 
+int script_timers_no_callback(lua_State *L)
+{
+    (void)L;
+    return 0;
+}
+
+/* close([callback]): the callback is called in the next turn. */
 static int timer_close(lua_State *L)
 {
     struct timer_object *self = isolate_check(L, 1, OBJECT_TIMER, TIMER_CLASS);
+    bool calls_back = !lua_isnoneornil(L, 2) && lua_tocfunction(L, 2) != script_timers_no_callback;
+    if (calls_back)
+        luaL_checktype(L, 2, LUA_TFUNCTION);
     if (self->timer) {
         cancel(self);
         close_timer(self);
+    }
+    if (calls_back) {
+        lua_settop(L, 2);
+        lua_remove(L, 1);
+        schedule_callback(L);
     }
     return 0;
 }
@@ -280,6 +298,7 @@ static int timer_close(lua_State *L)
 static int timer_gc(lua_State *L)
 {
     objects_gone(isolate_of(L));
+    lua_settop(L, 1);
     return timer_close(L);
 }
 

@@ -45,4 +45,7 @@ bool script_timers_any_active(const struct orr_isolate *iso);
  */
 void script_timers_list(struct orr_isolate *iso, lua_State *L, uint32_t script);
 
+/* A callback for close() that stands for none: a timer does not call it. */
+int script_timers_no_callback(lua_State *L);
+
 #endif

@@ -110,7 +110,7 @@ static int semaphore_gc(lua_State *L)
 static int async_semaphore(lua_State *L)
 {
     lua_Integer permits = luaL_checkinteger(L, 1);
-    luaL_argcheck(L, permits >= 1 && permits <= UINT32_MAX, 1, "expected a number of permits, at least 1");
+    luaL_argcheck(L, permits >= 0 && permits <= UINT32_MAX, 1, "expected a number of permits, at least 0");
     struct orr_semaphore *semaphore = primitive_new(L, SEMAPHORE_CLASS, semaphore_size, 0);
     int error = VISITED(isolate_of(L), semaphore_init(semaphore, (uint32_t)permits));
     return primitive_made(L, "async.semaphore", error);

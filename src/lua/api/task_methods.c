@@ -132,8 +132,7 @@ static void watcher_told(struct orr_task *task, void *data)
         lua_pushcfunction(L, start_watcher);
         isolate_push_anchored(iso, L, self->anchor);
         if (lua_pcall(L, 1, 0, 0) != LUA_OK) {
-            log_line(&iso->rt->log, ORR_LOG_ERROR, "task:on_complete: the function is not called: %s",
-                     lua_tostring(L, -1));
+            log_line(&iso->log, ORR_LOG_ERROR, "task:on_complete: the function is not called: %s", lua_tostring(L, -1));
             lua_pop(L, 1);
         }
     }
@@ -192,7 +191,10 @@ static bool drive_until_done(lua_State *L, struct ltask *self, uint64_t timeout)
         isolate_leave(iso);
     }
     if (error && error != -ETIMEDOUT)
-        luaL_error(L, "task:wait: %s", error == -ECANCELED ? "interrupted: the runtime was stopped" : strerror(-error));
+        luaL_error(L, "task:wait: %s",
+                   error == -ECANCELED ? "interrupted: the runtime was stopped"
+                   : error == -EDEADLK ? "deadlock: nothing can wake the task, so it would wait for ever"
+                                       : strerror(-error));
     return !error;
 }
 
@@ -234,7 +236,10 @@ static int handle_index(lua_State *L)
     if (lua_rawget(L, -2) != LUA_TNIL)
         return 1;
     const char *key = lua_tostring(L, 2);
-    return key && !strcmp(key, "name") ? handle_name(L) : 1;
+    if (key && !strcmp(key, "name"))
+        return handle_name(L);
+    missing_note(isolate_of(L), L, 3, 2);
+    return 1;
 }
 
 void task_methods_open(struct orr_isolate *iso, lua_State *L)

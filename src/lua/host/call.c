@@ -18,6 +18,7 @@
 #include "lua/limits/statistics.h"
 #include "lua/limits/terminate.h"
 #include "lua/task/body.h"
+#include "lua/task/hint.h"
 #include "lua/task/hold.h"
 #include "lua/task/script.h"
 #include "lua/task/task.h"
@@ -32,11 +33,15 @@ struct call {
     int error;    /* the result for the host; the error value is on the stack */
 };
 
-/* Counts a call that the limits have ended, and adds a notice. */
+/*
+ * Counts a call that the limits have ended, and adds a notice.  A call that ends together with an
+ * outer one has none: the outer one is reported.
+ */
 static int timed_out(struct orr_isolate *iso, const struct level *level)
 {
     statistics_count_timeout(&iso->statistics);
-    notices_add_call(iso, level->report ? level->report : TIMEOUT_TEXT, level->end == LEVEL_ENDS_WITH_OUTER);
+    if (level->end != LEVEL_ENDS_WITH_OUTER)
+        notices_add_call(iso, level->report ? level->report : TIMEOUT_TEXT);
     return -ETIME;
 }
 
@@ -45,6 +50,27 @@ static int timed_out(struct orr_isolate *iso, const struct level *level)
  * Lua does not count that.
  */
 enum { CALLS_MAX = 64 };
+
+/* [isolate] [error] -> [error with a hint] */
+static int add_hint(lua_State *L)
+{
+    hint_add(lua_touserdata(L, 1), L, 2, false);
+    return 1;
+}
+
+/* Adds a hint to the error at the top, which stays as it is if memory runs out. */
+static void try_hint(struct orr_isolate *iso, lua_State *L)
+{
+    if (lua_type(L, -1) != LUA_TSTRING || !lua_checkstack(L, 3))
+        return;
+    lua_pushcfunction(L, add_hint);
+    lua_pushlightuserdata(L, iso);
+    lua_pushvalue(L, -3);
+    if (lua_pcall(L, 2, 1, 0) == LUA_OK)
+        lua_replace(L, -2);
+    else
+        lua_pop(L, 1);
+}
 
 static int call_here(struct orr_isolate *iso, lua_State *L, int arguments, int results, uint64_t limit)
 {
@@ -64,6 +90,8 @@ static int call_here(struct orr_isolate *iso, lua_State *L, int arguments, int r
         error = timed_out(iso, &level);
         lua_settop(L, function - 1);
         lua_pushliteral(L, TIMEOUT_TEXT);
+    } else if (error) {
+        try_hint(iso, L);
     }
     level_leave(iso, &level);
     if (outermost)

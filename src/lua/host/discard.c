@@ -41,7 +41,7 @@ static int clear_roots(lua_State *L)
     lua_pushnil(L);
     lua_setfield(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
     events_forget(L);
-    lua_gc(L, LUA_GCINC, 200, 16, 10); /* about a thousand objects per step */
+    compat_collect_in_steps(L, 200);
     return 0;
 }
 
@@ -74,7 +74,7 @@ bool discard_step(struct orr_isolate *iso, struct discard *self, uint64_t until)
         self->cycles = CYCLES;
     for (unsigned steps = 1; self->cycles < CYCLES && account_used(&iso->account) >= SMALL; steps++) {
         late_free_switch(&iso->late_free, true);
-        self->cycles += lua_gc(iso->L, LUA_GCSTEP, 0);
+        self->cycles += compat_collect_step(iso->L);
         late_free_switch(&iso->late_free, false);
         if (!free_late(iso, until) || (steps % STEPS_PER_LOOK == 0 && clock_now() >= until))
             return false;

@@ -1,33 +1,17 @@
 /*
  * Functions by path, such as `game.on_tick`, from the table of globals.  The host calls functions
- * of scripts with values, and sets functions that scripts call.  Path lookup uses no metamethods,
- * so it runs no code of scripts.
+ * of scripts with values, and sets functions that scripts call.
  */
 #include "lua/host/call.h"
+#include "lua/host/global_path.h"
+#include "lua/host/host_call.h"
 #include "lua/host/value.h"
 #include "lua/task/hold.h"
 #include "lua/task/task.h"
 
 #include <errno.h>
 #include <limits.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
-
-/* Pushes the first part of a path, and returns the rest; NULL after the last part.  May raise. */
-static const char *push_part(lua_State *L, const char *path)
-{
-    size_t length = strcspn(path, ".");
-    lua_pushlstring(L, path, length);
-    return path[length] ? path + length + 1 : NULL;
-}
-
-static bool is_path(const char *path)
-{
-    if (!path || !*path || *path == '.')
-        return false;
-    return path[strlen(path) - 1] != '.' && !strstr(path, "..");
-}
 
 /* --- Calling scripts -------------------------------------------------------------------------- */
 
@@ -40,21 +24,6 @@ struct calling {
     int error;
 };
 
-/* Pushes the value at a path, or nil.  May raise. */
-static void push_at(lua_State *L, const char *path)
-{
-    lua_pushglobaltable(L);
-    while (path) {
-        if (!lua_istable(L, -1)) {
-            lua_pushnil(L);
-            return;
-        }
-        path = push_part(L, path);
-        lua_rawget(L, -2);
-        lua_remove(L, -2);
-    }
-}
-
 /* [calling] -> [function] [arguments...] */
 static int prepare(lua_State *L)
 {
@@ -62,7 +31,7 @@ static int prepare(lua_State *L)
     if (calling->function)
         lua_rawgeti(L, LUA_REGISTRYINDEX, calling->function->reference);
     else
-        push_at(L, calling->path);
+        global_path_push(L, calling->path);
     if (!lua_isfunction(L, -1)) {
         calling->error = -ENOENT;
         return 0;
@@ -124,7 +93,7 @@ int orr_lua_call_values(lua_State *L, const char *path, const struct orr_value *
 {
     size_t room = clear_results(results, result_count);
     struct calling calling = { .path = path, .arguments = arguments, .count = count };
-    if (!is_path(path) || (count && !arguments))
+    if (!global_path_is_valid(path) || (count && !arguments))
         return -EINVAL;
     int error;
     calling.iso = value_visit(L, &error);
@@ -157,23 +126,12 @@ int orr_function_call(struct orr_function *function, const struct orr_value *arg
 
 /* --- Functions that scripts call -------------------------------------------------------------- */
 
-enum { FEW_ARGUMENTS = 8 };
-
 /* A function of the host: the second upvalue of the function that scripts call. */
 struct host_function {
     orr_call_fn *fn;
     void *data;
     char path[];
 };
-
-int orr_call_fail(struct orr_call *call, int error, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(call->message, sizeof call->message, format, arguments);
-    va_end(arguments);
-    return error;
-}
 
 /* [isolate] [call] -> [results...].  Raises if a value cannot be pushed. */
 static int push_results(lua_State *L)
@@ -202,46 +160,25 @@ static int answer(struct orr_isolate *iso, lua_State *L, struct orr_call *call)
     return orr_call_fail(call, -EINVAL, "%s", lua_tostring(L, -1));
 }
 
-/* Calls the host's function.  Never raises, so that the arguments are always freed. */
-static int invoke(struct orr_isolate *iso, lua_State *L, const struct host_function *function, struct orr_call *call)
+/* Calls the host's function while the arguments are there, and pushes its results. */
+static int run_function(void *data, struct orr_isolate *iso, lua_State *L, struct orr_call *call)
 {
-    struct orr_value few[FEW_ARGUMENTS];
-    struct alloc alloc = charge_alloc(iso);
-    size_t count = (size_t)lua_gettop(L);
-    size_t size = count * sizeof *few;
-    struct orr_value *arguments = count <= FEW_ARGUMENTS ? few : alloc_new(&alloc, size);
-    if (!arguments)
-        return -ENOMEM;
-    int error = value_copy_all(iso, L, 1, count, true, arguments);
-    if (error == -ELOOP || error == -EFBIG)
-        orr_call_fail(call, error, "an argument is %s", error == -ELOOP ? "nested too deep" : "too large");
-    if (!error) {
-        call->arguments = arguments;
-        call->count = count;
-        execution_begin_call(&iso->execution);
-        error = function->fn(function->data, call);
-        execution_end_call(&iso->execution);
-        error = error ? error : answer(iso, L, call);
-        if (call->drop)
-            call->drop(call->drop_data);
-        value_return_all(arguments, count);
-    }
-    if (arguments != few)
-        alloc_free(&alloc, arguments, size);
+    const struct host_function *function = data;
+    int error = function->fn(function->data, call);
+    error = error ? error : answer(iso, L, call);
+    if (call->drop)
+        call->drop(call->drop_data);
     return error;
 }
 
 /* [arguments...] -> [results...] */
 static int call_host(lua_State *L)
 {
-    const struct host_function *function = lua_touserdata(L, lua_upvalueindex(2));
+    struct host_function *function = lua_touserdata(L, lua_upvalueindex(2));
     struct orr_call call = { .L = L };
     int top = lua_gettop(L);
-    int error = invoke(isolate_of(L), L, function, &call);
-    if (error)
-        return luaL_error(L, "%s: %s", function->path,
-                          *call.message ? call.message : strerror(error < 0 ? -error : error));
-    return lua_gettop(L) - top;
+    int error = host_call_run(isolate_of(L), L, 1, &call, run_function, function);
+    return error ? host_call_raise(L, function->path, &call, error) : lua_gettop(L) - top;
 }
 
 struct setting {
@@ -249,11 +186,11 @@ struct setting {
     const char *path;
     orr_call_fn *fn;
     void *data;
-    int error;
 };
 
-static void push_host_function(lua_State *L, const struct setting *setting)
+static void push_host_function(lua_State *L, void *data)
 {
+    const struct setting *setting = data;
     size_t size = strlen(setting->path) + 1;
     lua_pushlightuserdata(L, setting->iso);
     struct host_function *function = lua_newuserdatauv(L, sizeof *function + size, 0);
@@ -262,61 +199,15 @@ static void push_host_function(lua_State *L, const struct setting *setting)
     lua_pushcclosure(L, call_host, 2);
 }
 
-/*
- * [table] [key] -> [table at the key], which is created if it is missing.  False if the value at
- * the key is not a table.
- */
-static bool enter_table(lua_State *L)
-{
-    lua_pushvalue(L, -1);
-    int type = lua_rawget(L, -3);
-    if (type == LUA_TNIL) {
-        lua_pop(L, 1);
-        lua_newtable(L);
-        lua_pushvalue(L, -2);
-        lua_pushvalue(L, -2);
-        lua_rawset(L, -5);
-    }
-    lua_replace(L, -3);
-    lua_pop(L, 1);
-    return type == LUA_TNIL || type == LUA_TTABLE;
-}
-
-/* [setting]: sets the host's function at its path. */
-static int set_protected(lua_State *L)
-{
-    struct setting *setting = lua_touserdata(L, 1);
-    const char *path = setting->path;
-    lua_pushglobaltable(L);
-    while ((path = push_part(L, path))) {
-        if (!enter_table(L)) {
-            setting->error = -ENOTDIR;
-            return 0;
-        }
-    }
-    push_host_function(L, setting);
-    lua_rawset(L, -3);
-    return 0;
-}
-
 int orr_lua_set_function(lua_State *L, const char *path, orr_call_fn *fn, void *data)
 {
-    if (!fn || !is_path(path))
+    if (!fn || !global_path_is_valid(path))
         return -EINVAL;
     int error;
     struct setting setting = { .iso = value_visit(L, &error), .path = path, .fn = fn, .data = data };
     if (!setting.iso)
         return error;
-    setting.error = -ENOMEM;
-    if (lua_checkstack(L, 2)) {
-        setting.error = 0;
-        lua_pushcfunction(L, set_protected);
-        lua_pushlightuserdata(L, &setting);
-        if (lua_pcall(L, 1, 0, 0) != LUA_OK) {
-            lua_pop(L, 1);
-            setting.error = -ENOMEM;
-        }
-    }
+    error = global_path_set(L, path, push_host_function, &setting);
     isolate_leave(setting.iso);
-    return setting.error;
+    return error;
 }

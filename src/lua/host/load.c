@@ -90,7 +90,7 @@ int orr_lua_load(lua_State *L, const struct orr_lua_source *source)
     isolate_leave(iso);
     if (status == LUA_OK)
         return request.error;
-    log_line(&iso->rt->log, ORR_LOG_ERROR, "orr_lua_load: cannot load the script: %s", lua_tostring(L, -1));
+    log_line(&iso->log, ORR_LOG_ERROR, "orr_lua_load: cannot load the script: %s", lua_tostring(L, -1));
     lua_settop(L, top);
     return -ENOMEM;
 }

@@ -2,6 +2,7 @@
 #include "lua/host/modules.h"
 
 #include "lua/api/async.h"
+#include "lua/api/async_nvim.h"
 #include "lua/api/await.h"
 #include "lua/api/c_libraries.h"
 #include "lua/api/collectgarbage.h"
@@ -111,6 +112,15 @@ static void open_require(struct orr_isolate *iso, lua_State *L)
         c_libraries_may_sleep(iso);
 }
 
+/* Watches the module at the top and the modules in it for fields that they do not have. */
+static void watch_fields(lua_State *L)
+{
+    for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1))
+        if (lua_istable(L, -1))
+            missing_watch(L, lua_tostring(L, -2));
+    missing_watch(L, "orrery");
+}
+
 void modules_open(struct orr_isolate *iso, lua_State *L)
 {
     const struct settings *settings = iso->settings;
@@ -136,7 +146,9 @@ void modules_open(struct orr_isolate *iso, lua_State *L)
         lua_pushvalue(L, -1);
         lua_setglobal(L, settings->mount);
     }
+    watch_fields(L);
     open_require(iso, L);
+    async_nvim_open(iso, L);
     api_modules_withhold(L, settings->modules);
     /* An isolate with more modules than jobs get is not reused, so it need not be frozen. */
     if (settings->for_jobs && !api_modules_beyond_jobs(settings->modules))

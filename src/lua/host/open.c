@@ -90,6 +90,7 @@ static int open_protected(lua_State *L)
     keep_texts(L);
     isolate_publish(iso, L);
     registry_open(iso, L);
+    missing_open(iso, L);
     if (isolate_is_sandboxed(iso))
         sandbox_open(iso, L);
     else if (iso->owned)
@@ -108,7 +109,7 @@ static int isolate_init(struct orr_isolate *iso, struct orr_runtime *rt, lua_Sta
 {
     iso->rt = rt;
     iso->worker = worker_current && worker_runtime(worker_current) == rt ? worker_current : runtime_worker(rt, 1);
-    share_open(&iso->share);
+    share_open(&iso->share, iso->settings->name);
     lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);
     iso->L = lua_tothread(L, -1);
     execution_open(&iso->execution, iso->L);
@@ -119,7 +120,7 @@ static int isolate_init(struct orr_isolate *iso, struct orr_runtime *rt, lua_Sta
     lua_pushlightuserdata(L, iso);
     if (lua_pcall(L, 1, 0, 0) == LUA_OK)
         return 0;
-    log_line(&rt->log, ORR_LOG_ERROR, "cannot open an isolate: %s", lua_tostring(L, -1));
+    log_line(&iso->log, ORR_LOG_ERROR, "cannot open the isolate: %s", lua_tostring(L, -1));
     lua_pop(L, 1);
     isolate_unpublish(L);
     worker_close_share(iso->worker, &iso->share);
@@ -150,7 +151,7 @@ int orr_lua_open(struct orr_runtime *rt, lua_State *L, const struct orr_lua_opti
     if (isolate_find(L))
         return -EALREADY;
     struct settings *settings;
-    int error = settings_new(options, &maker, &rt->alloc, &rt->log, &settings);
+    int error = settings_new(rt, options, &maker, &settings);
     if (error)
         return error;
     struct orr_isolate *iso = isolate_begin(rt, settings);
@@ -180,7 +181,7 @@ static int isolate_new(struct orr_runtime *rt, struct settings *settings, lua_St
         return -ENOMEM;
     iso->owned = true;
     int error = -ENOMEM;
-    lua_State *L = lua_newstate(memory_alloc, iso);
+    lua_State *L = compat_new_state(memory_alloc, iso);
     if (!L)
         goto no_state;
     lua_pushcfunction(L, open_libraries);
@@ -206,7 +207,7 @@ int orr_lua_new(struct orr_runtime *rt, const struct orr_lua_options *options, l
     if (!runtime_valid(rt) || !out)
         return -EINVAL;
     struct settings *settings;
-    int error = settings_new(options, &maker, &rt->alloc, &rt->log, &settings);
+    int error = settings_new(rt, options, &maker, &settings);
     if (error)
         return error;
     error = isolate_new(rt, settings, out);

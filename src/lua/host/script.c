@@ -9,12 +9,14 @@
  */
 #include "lua/task/script.h"
 #include "lua/api/registrations.h"
+#include "lua/host/value.h"
 #include "lua/isolate.h"
 #include "lua/task/body_watch.h"
 #include "lua/task/shutdown.h"
 #include "lua/task/task.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 struct orr_script {
@@ -23,12 +25,16 @@ struct orr_script {
     struct orr_script_options options; /* with copies of the host's texts */
     struct orr_isolate *iso;           /* NULL while the script is not loaded */
     uint32_t number;                   /* in its isolate */
+    struct script_name name;           /* there, while it is loaded in an isolate that it shares */
     bool again;                        /* reload the script when it has ended */
     bool ending;                       /* the script is being unloaded */
     bool failing;                      /* the body has failed, and the `ender` task is alive */
     bool unload;                       /* unload the script when the `ender` task is done */
     bool begun;                        /* the shutdown has begun */
     int reload_error;                  /* why the last reload failed; 0 if it did not */
+    char *why;                         /* why it could not be loaded, for people; NULL for none */
+    bool asks_why;                     /* the host asks why, so the log need not say it */
+    bool reloading;                    /* inside orr_script_reload(), which returns the error */
     struct body_watch body;            /* used if a failure of the body ends the script */
     struct orr_waker ender;            /* the task that ends the script after its body failed */
     struct orr_wait patience;          /* the wait of the `ender` task until the body is over */
@@ -58,6 +64,7 @@ static void finish_ending(struct orr_script *script)
     }
     registrations_remove(script->iso, script->number); /* made by the script's cleanup code */
     shutdown_end(&script->shutdown);
+    script_remove_name(&script->iso->scripts, &script->name);
 }
 
 /* --- A body that fails ------------------------------------------------------------------------ */
@@ -96,7 +103,7 @@ static void body_fails(void *data)
     int error = orr_spawn(script->rt, &what);
     script->failing = !error;
     if (error)
-        log_line(&script->rt->log, ORR_LOG_ERROR, "a script whose body has failed cannot be ended: %s",
+        log_line(&script->iso->log, ORR_LOG_ERROR, "a script whose body has failed cannot be ended: %s",
                  strerror(-error));
 }
 
@@ -128,27 +135,30 @@ static int forget_failure(struct orr_script *script)
 
 /* --- Loading ---------------------------------------------------------------------------------- */
 
-static void say(const struct orr_script *script, const char *what, int error)
+static void free_text(struct orr_script *script, const char *text)
+{
+    if (text)
+        alloc_free(&script->alloc, (void *)text, strlen(text) + 1);
+}
+
+static const char *name_of(const struct orr_script *script)
 {
     const struct orr_lua_source *source = &script->options.source;
-    const char *name = source->name ? source->name : source->path ? source->path : "script";
-    log_line(&script->rt->log, ORR_LOG_ERROR, "%s: %s: %s", name, what, strerror(-error));
+    return source->name ? source->name : source->path ? source->path : "script";
 }
 
 /* Compiles the script and starts its body. */
 static int start(struct orr_script *script, lua_State *L)
 {
-    const struct orr_lua_source *source = &script->options.source;
-    int error = orr_lua_load(L, source);
+    int error = orr_lua_load(L, &script->options.source);
     if (error == -EPROTO) {
-        log_line(&script->rt->log, ORR_LOG_ERROR, "%s", lua_tostring(L, -1));
+        script->why = alloc_copy(&script->alloc, lua_tostring(L, -1));
         lua_pop(L, 1);
-        return error;
     }
     if (error)
         return error;
     struct orr_task *task;
-    error = orr_lua_start(L, 0, source->name ? source->name : source->path ? source->path : "script", &task);
+    error = orr_lua_start(L, 0, name_of(script), &task);
     if (error)
         return error;
     struct ltask *self = ltask_of(task);
@@ -164,11 +174,13 @@ static int start(struct orr_script *script, lua_State *L)
 
 static void script_closed(void *data);
 
-static int load(struct orr_script *script)
+static int load_now(struct orr_script *script)
 {
     lua_State *L = script->options.shared;
     bool own = !L;
-    int error = own ? orr_lua_new(script->rt, &script->options.lua, &L) : 0;
+    struct orr_lua_options lua = script->options.lua;
+    lua.name = lua.name ? lua.name : name_of(script);
+    int error = own ? orr_lua_new(script->rt, &lua, &L) : 0;
     if (error)
         return error;
     struct orr_isolate *iso = isolate_find(L);
@@ -179,6 +191,9 @@ static int load(struct orr_script *script)
         return error;
     script->iso = iso;
     script->number = script_new_number(&iso->scripts);
+    script->name = (struct script_name){ .number = script->number, .text = name_of(script) };
+    if (!own)
+        script_add_name(&iso->scripts, &script->name);
     if (script->options.prepare)
         script->options.prepare(script->options.prepare_data, L);
     error = start(script, L);
@@ -191,22 +206,48 @@ static int load(struct orr_script *script)
     if (!error)
         return 0;
     script->iso = NULL;
+    script_remove_name(&iso->scripts, &script->name);
     if (own)
         orr_lua_close(L);
     return error;
 }
 
-/* --- Life ------------------------------------------------------------------------------------- */
-
-static void free_text(struct orr_script *script, const char *text)
+/* Loads the script, and keeps why that failed. */
+static int load(struct orr_script *script)
 {
-    if (text)
-        alloc_free(&script->alloc, (void *)text, strlen(text) + 1);
+    free_text(script, script->why);
+    script->why = NULL;
+    int error = load_now(script);
+    if (error && !script->why) {
+        char why[256];
+        snprintf(why, sizeof why, "%.200s: %s", name_of(script), strerror(-error));
+        script->why = alloc_copy(&script->alloc, why);
+    }
+    return error;
 }
+
+static void log_why(const struct orr_script *script, const char *what)
+{
+    struct log log = log_for(&script->rt->log, name_of(script));
+    log_text(&log, ORR_LOG_ERROR, what, script->why ? script->why : "not enough memory");
+}
+
+/* Tells the host why it could not be loaded: the host itself, or else the log. */
+static void say_why(const struct orr_script *script, int error, struct orr_value *why)
+{
+    struct orr_value text = orr_value_string(script->why ? script->why : "");
+    if (why && script->why)
+        value_clone(&script->alloc, &text, why);
+    else if (!why && error == -EPROTO)
+        log_why(script, "cannot load the script: ");
+}
+
+/* --- Life ------------------------------------------------------------------------------------- */
 
 static void script_free(struct orr_script *script)
 {
     struct orr_lua_source *source = &script->options.source;
+    free_text(script, script->why);
     free_text(script, source->name);
     free_text(script, source->path);
     if (source->text)
@@ -232,6 +273,8 @@ static bool keep_source(struct orr_script *script)
 
 int orr_script_load(struct orr_runtime *rt, const struct orr_script_options *options, struct orr_script **out)
 {
+    if (options && options->why)
+        *options->why = (struct orr_value){ .type = ORR_NIL };
     if (!runtime_valid(rt) || !options || !out || !options->source.path == !options->source.text)
         return -EINVAL;
     struct orr_script *script = alloc_zeroed(&rt->alloc, sizeof *script);
@@ -240,12 +283,21 @@ int orr_script_load(struct orr_runtime *rt, const struct orr_script_options *opt
     script->rt = rt;
     script->alloc = rt->alloc;
     script->options = *options;
+    script->options.why = NULL;
+    script->asks_why = options->why;
     int error = keep_source(script) ? load(script) : -ENOMEM;
-    if (error)
-        script_free(script);
-    else
+    if (!error) {
         *out = script;
+        return 0;
+    }
+    say_why(script, error, options->why);
+    script_free(script);
     return error;
+}
+
+const char *orr_script_error(const struct orr_script *script)
+{
+    return script ? script->why : NULL;
 }
 
 struct lua_State *orr_script_state(const struct orr_script *script)
@@ -264,8 +316,8 @@ static void script_ended(struct orr_script *script)
     }
     script->again = false;
     script->reload_error = load(script);
-    if (script->reload_error)
-        say(script, "cannot reload the script", script->reload_error);
+    if (script->reload_error && !(script->asks_why && script->reloading))
+        log_why(script, "cannot reload the script: ");
 }
 
 /* Called when the script's own isolate has closed: by unloading, or by the host. */
@@ -356,6 +408,10 @@ int orr_script_unload(struct orr_script *script)
 
 int orr_script_reload(struct orr_script *script)
 {
+    if (!script)
+        return -EINVAL;
+    script->reloading = true;
     int error = end(script, true);
+    script->reloading = false;
     return error ? error : script->reload_error;
 }

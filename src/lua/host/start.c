@@ -74,21 +74,40 @@ static int host_future_gc(lua_State *L)
     return 0;
 }
 
-int orr_lua_push_async(lua_State *L, orr_lua_start_fn *start, orr_lua_push_fn *push)
+/* [host_function] -> [function that scripts call] */
+static int push_function(lua_State *L)
 {
-    struct orr_isolate *iso = isolate_find(L);
-    if (!iso || !start)
-        return -EINVAL;
+    const struct host_function *given = lua_touserdata(L, 1);
     if (luaL_newmetatable(L, HOST_FUTURE)) {
         lua_pushcfunction(L, host_future_gc);
         lua_setfield(L, -2, "__gc");
     }
-    lua_pop(L, 1);
-    lua_pushlightuserdata(L, iso);
+    lua_pushlightuserdata(L, isolate_find(L));
     struct host_function *function = lua_newuserdatauv(L, sizeof *function, 0);
-    *function = (struct host_function){ .start = start, .push = push };
+    *function = *given;
     lua_pushcclosure(L, call_host, 2);
-    return 0;
+    return 1;
+}
+
+/* Calls a function with one argument, a pointer; it pushes one value, or nothing on -ENOMEM. */
+static int push_protected(lua_State *L, lua_CFunction function, void *argument)
+{
+    if (!lua_checkstack(L, 2))
+        return -ENOMEM;
+    lua_pushcfunction(L, function);
+    lua_pushlightuserdata(L, argument);
+    if (lua_pcall(L, 1, 1, 0) == LUA_OK)
+        return 0;
+    lua_pop(L, 1);
+    return -ENOMEM;
+}
+
+int orr_lua_push_async(lua_State *L, orr_lua_start_fn *start, orr_lua_push_fn *push)
+{
+    struct host_function function = { .start = start, .push = push };
+    if (!L || !isolate_find(L) || !start)
+        return -EINVAL;
+    return push_protected(L, push_function, &function);
 }
 
 /* --- Scripts ---------------------------------------------------------------------------------- */
@@ -118,7 +137,7 @@ static int start(lua_State *L, int arguments, struct ltask_options *options, str
     lua_pushlightuserdata(L, options);
     lua_rotate(L, -arguments - 3, 2); /* below the function and its arguments */
     if (lua_pcall(L, arguments + 2, 1, 0) != LUA_OK) {
-        log_line(&iso->rt->log, ORR_LOG_ERROR, "cannot start a script: %s", lua_tostring(L, -1));
+        log_line(&iso->log, ORR_LOG_ERROR, "cannot start a script: %s", lua_tostring(L, -1));
         lua_pop(L, 1);
         return -ENOMEM;
     }
@@ -143,14 +162,10 @@ int script_start_steps(lua_State *L, const char *name, struct orr_task **out)
 
 /* --- Reports ---------------------------------------------------------------------------------- */
 
-struct reporting {
-    struct orr_task *task;
-};
-
+/* [task] -> [text] */
 static int push_report(lua_State *L)
 {
-    struct reporting *reporting = lua_touserdata(L, 1);
-    report_push_failure(L, reporting->task);
+    report_push_failure(L, lua_touserdata(L, 1));
     return 1;
 }
 
@@ -158,10 +173,7 @@ int orr_lua_push_report(lua_State *L, struct orr_task *task)
 {
     if (!L || !task || !isolate_find(L) || !orr_task_done(task))
         return -EINVAL;
-    struct reporting reporting = { task };
-    lua_pushcfunction(L, push_report);
-    lua_pushlightuserdata(L, &reporting);
-    return lua_pcall(L, 1, 1, 0) == LUA_OK ? 0 : -ENOMEM;
+    return push_protected(L, push_report, task);
 }
 
 int orr_lua_set_deadline(struct orr_task *task, uint64_t deadline_ns)

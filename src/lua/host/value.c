@@ -101,14 +101,125 @@ void value_return_all(struct orr_value *values, size_t count)
             orr_values_free(&values[i], 1);
 }
 
-/* --- To Lua ----------------------------------------------------------------------------------- */
-
-static int push_value(struct orr_isolate *iso, lua_State *L, const struct orr_value *value, unsigned depth);
+/* --- From the host to the host ---------------------------------------------------------------- */
 
 static bool is_key(const struct orr_value *key)
 {
     return key->type != ORR_NIL && !(key->type == ORR_NUMBER && key->number != key->number);
 }
+
+static int clone_value(const struct alloc *alloc, const struct orr_value *value, struct orr_value *out, unsigned depth);
+
+/* Copies an array of values.  After an error, `*out` holds the part that was copied. */
+static int clone_values(const struct alloc *alloc, const struct orr_value *values, size_t count,
+                        const struct orr_value **out, unsigned depth)
+{
+    *out = NULL;
+    if (!count)
+        return 0;
+    if (!values)
+        return -EINVAL;
+    struct orr_value *copies = count < SIZE_MAX / 2 / sizeof *copies ? block_new(alloc, count * sizeof *copies) : NULL;
+    int error = copies ? 0 : -ENOMEM;
+    *out = copies;
+    for (size_t i = 0; i < count && !error; i++)
+        error = clone_value(alloc, &values[i], &copies[i], depth);
+    return error;
+}
+
+static int clone_pairs(const struct alloc *alloc, const struct orr_table *table, struct orr_table *out, unsigned depth)
+{
+    if (!table->count)
+        return 0;
+    struct orr_pair *copies = table->count < SIZE_MAX / 2 / sizeof *copies
+                                  ? block_new(alloc, table->count * sizeof *copies)
+                                  : NULL;
+    if (!copies)
+        return -ENOMEM;
+    out->pairs = copies;
+    out->count = table->count;
+    int error = 0;
+    for (size_t i = 0; i < table->count && !error; i++) {
+        error = is_key(&table->pairs[i].key) ? clone_value(alloc, &table->pairs[i].key, &copies[i].key, depth)
+                                             : -EINVAL;
+        error = error ? error : clone_value(alloc, &table->pairs[i].value, &copies[i].value, depth);
+    }
+    return error;
+}
+
+static int clone_table(const struct alloc *alloc, const struct orr_table *table, struct orr_value *out, unsigned depth)
+{
+    if ((table->length && !table->items) || (table->count && !table->pairs))
+        return -EINVAL;
+    if (depth > ORR_VALUE_DEPTH)
+        return -ELOOP;
+    *out = (struct orr_value){ .type = ORR_TABLE };
+    int error = clone_values(alloc, table->items, table->length, &out->table.items, depth);
+    out->table.length = out->table.items ? table->length : 0;
+    return error ? error : clone_pairs(alloc, table, &out->table, depth);
+}
+
+static int clone_string(const struct alloc *alloc, const struct orr_string *string, struct orr_value *out)
+{
+    if (string->length && !string->bytes)
+        return -EINVAL;
+    char *copy = string->length < SIZE_MAX / 2 ? block_new(alloc, string->length + 1) : NULL;
+    if (!copy)
+        return -ENOMEM;
+    if (string->length)
+        memcpy(copy, string->bytes, string->length);
+    *out = (struct orr_value){ .type = ORR_STRING, .string = { copy, string->length } };
+    return 0;
+}
+
+static int clone_value(const struct alloc *alloc, const struct orr_value *value, struct orr_value *out, unsigned depth)
+{
+    switch (value->type) {
+    case ORR_NIL:
+    case ORR_BOOLEAN:
+    case ORR_INTEGER:
+    case ORR_NUMBER:
+        *out = *value;
+        return 0;
+    case ORR_STRING:
+        return clone_string(alloc, &value->string, out);
+    case ORR_TABLE:
+        return clone_table(alloc, &value->table, out, depth + 1);
+    default:
+        return -EINVAL;
+    }
+}
+
+int value_clone(const struct alloc *alloc, const struct orr_value *value, struct orr_value *out)
+{
+    *out = (struct orr_value){ .type = ORR_NIL };
+    int error = clone_value(alloc, value, out, 0);
+    if (error)
+        orr_values_free(out, 1);
+    return error;
+}
+
+int value_clone_all(const struct alloc *alloc, const struct orr_value *values, size_t count, struct orr_value **out)
+{
+    const struct orr_value *clones;
+    int error = clone_values(alloc, values, count, &clones, 0);
+    if (error && clones) {
+        value_clone_free((struct orr_value *)clones, count);
+        clones = NULL;
+    }
+    *out = (struct orr_value *)clones;
+    return error;
+}
+
+void value_clone_free(struct orr_value *clones, size_t count)
+{
+    orr_values_free(clones, count);
+    block_free(clones);
+}
+
+/* --- To Lua ----------------------------------------------------------------------------------- */
+
+static int push_value(struct orr_isolate *iso, lua_State *L, const struct orr_value *value, unsigned depth);
 
 static int size_hint(size_t size)
 {
@@ -489,6 +600,24 @@ int orr_lua_copy_value(lua_State *L, int index, struct orr_value *value)
     if (!iso)
         return error;
     error = lua_type(L, index) == LUA_TNONE ? -EINVAL : value_copy_all(iso, L, lua_absindex(L, index), 1, false, value);
+    isolate_leave(iso);
+    return error;
+}
+
+int orr_lua_pop_value(lua_State *L, struct orr_value *value)
+{
+    struct orr_value unwanted;
+    int error;
+    value = value ? value : &unwanted;
+    *value = (struct orr_value){ .type = ORR_NIL };
+    struct orr_isolate *iso = value_visit(L, &error);
+    if (!iso)
+        return error;
+    error = lua_gettop(L) ? 0 : -EINVAL;
+    if (!error && value != &unwanted)
+        error = value_copy_all(iso, L, lua_gettop(L), 1, false, value);
+    if (lua_gettop(L))
+        lua_pop(L, 1);
     isolate_leave(iso);
     return error;
 }

@@ -5,7 +5,7 @@
  * free the value after the isolate is gone.  References to functions are the exception: they must
  * be released on the isolate's worker's thread.
  *
- * All functions here must be called on the isolate's worker's thread.
+ * The functions here must be called on the isolate's worker's thread, except those for any thread.
  */
 #ifndef ORR_LUA_HOST_VALUE_H
 #define ORR_LUA_HOST_VALUE_H
@@ -37,6 +37,14 @@ int value_push_all(struct orr_isolate *iso, lua_State *L, const struct orr_value
 int value_copy_all(struct orr_isolate *iso, lua_State *L, int first, size_t count, bool borrow,
                    struct orr_value *values);
 void value_return_all(struct orr_value *values, size_t count);
+
+/*
+ * Copies values of the host, without a Lua state; they must hold no functions.  Any thread.
+ * Returns 0, -EINVAL, -ELOOP or -ENOMEM; on an error there is no copy.
+ */
+int value_clone(const struct alloc *alloc, const struct orr_value *value, struct orr_value *out);
+int value_clone_all(const struct alloc *alloc, const struct orr_value *values, size_t count, struct orr_value **out);
+void value_clone_free(struct orr_value *clones, size_t count);
 
 /*
  * Finds the isolate of a state and calls isolate_visit().  The caller must call isolate_leave().

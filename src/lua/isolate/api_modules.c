@@ -32,6 +32,14 @@ static bool is_known(const char *name)
     return false;
 }
 
+bool api_modules_has_field(const char *name)
+{
+    for (int i = 0; i < FIELDS; i++)
+        if (!strcmp(fields[i].field, name))
+            return true;
+    return false;
+}
+
 static bool is_listed(const char *const *modules, const char *name)
 {
     for (; *modules; modules++)

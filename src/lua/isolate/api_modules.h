@@ -10,6 +10,9 @@ struct log;
 /* Returns -EINVAL, and logs it, if a name is no module of the API.  The list may be NULL. */
 int api_modules_check(const char *const *modules, const struct log *log);
 
+/* Whether the module `orrery` has a field of that name, if the host gives it to scripts. */
+bool api_modules_has_field(const char *name);
+
 /* Sets of modules: the default for api_modules_mask(). */
 #define API_MODULES_ALL (~0U)
 #define API_MODULES_OF_JOBS 0U /* the modules that jobs have by default */

@@ -234,7 +234,7 @@ void charge_tell_collector(struct orr_isolate *iso, size_t bytes)
     if (collector_is_managed(&iso->collector))
         collector_note_allocated(iso, untold);
     else
-        lua_gc(execution_running(&iso->execution), LUA_GCSTEP, (int)(untold >> 10 < INT_MAX ? untold >> 10 : INT_MAX));
+        compat_count_allocated(execution_running(&iso->execution), untold);
 }
 
 /* In plain code of the host no hook runs, so the collection happens here. */

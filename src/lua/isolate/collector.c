@@ -14,10 +14,7 @@
 #include <string.h>
 
 enum {
-    STEP_MULTIPLIER = 16, /* Lua's `stepmul`: with STEP_SIZE, about a thousand units a step */
-    STEP_SIZE = 10,       /* Lua's `stepsize`: the logarithm of a step's bytes */
-    STEP_UNITS = 1088,    /* units of work in one step */
-    RESERVE_KB = 1 << 20, /* kilobytes allocated before Lua's own collector would begin */
+    STEP_UNITS = 1088, /* units of work in one step */
     UNITS_PER_BYTE = 2,
     PAUSE = 200, /* percent */
     LEAST_PAUSE = 105,
@@ -35,7 +32,7 @@ enum {
 /* Keeps Lua's own collector from beginning. */
 static void hold_off(struct collector *self)
 {
-    lua_gc(self->stack, LUA_GCSTEP, -RESERVE_KB);
+    compat_hold_collector(self->stack);
     self->left_to_lua = false;
 }
 
@@ -308,7 +305,7 @@ static bool take_step(struct orr_isolate *iso, struct payment *payment)
     struct collector *self = &iso->collector;
     set_milestone(self->stack);
     late_free_switch(&iso->late_free, true);
-    int over = lua_gc(self->stack, LUA_GCSTEP, 0);
+    int over = compat_collect_step(self->stack);
     late_free_switch(&iso->late_free, false);
     if (over < 0)
         return false;
@@ -373,7 +370,7 @@ void collector_reset(struct orr_isolate *iso, lua_State *L)
     self->rate = 100;
     if (!lua_gc(L, LUA_GCISRUNNING))
         lua_gc(L, LUA_GCRESTART); /* also makes a step due, so only if needed */
-    lua_gc(L, LUA_GCINC, PAUSE, STEP_MULTIPLIER, STEP_SIZE);
+    compat_collect_in_steps(L, PAUSE);
     if (self->managed)
         hold_off(self);
 }

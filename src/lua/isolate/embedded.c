@@ -6,6 +6,10 @@
     const struct embedded embedded_##file = { "=orrery/" #file ".lua", orrery_lua_##file, &orrery_lua_##file##_size }
 
 EMBED(async);
+EMBED(async_nvim);
+EMBED(async_nvim_futures);
+EMBED(async_nvim_sync);
+EMBED(async_nvim_text);
 EMBED(bounded);
 EMBED(eventloop);
 EMBED(events);

@@ -16,6 +16,10 @@ struct embedded {
 };
 
 extern const struct embedded embedded_async;
+extern const struct embedded embedded_async_nvim;
+extern const struct embedded embedded_async_nvim_futures;
+extern const struct embedded embedded_async_nvim_sync;
+extern const struct embedded embedded_async_nvim_text;
 extern const struct embedded embedded_bounded;
 extern const struct embedded embedded_eventloop;
 extern const struct embedded embedded_events;

@@ -12,6 +12,7 @@ struct orr_isolate *isolate_alloc(struct orr_runtime *rt, struct settings *setti
         return NULL;
     iso->alloc = rt->alloc;
     iso->settings = settings_ref(settings);
+    iso->log = log_for(&rt->log, settings->name);
     iso->limits = settings->limits;
     charge_open(&iso->charge, settings->quota, !settings->for_jobs);
     memory_open(iso);

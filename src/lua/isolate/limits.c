@@ -123,6 +123,7 @@ int limits_choose(struct limits *limits, const struct orr_lua_options *options, 
         .events_policy = options->events_policy,
         .notice = options->notice,
         .notice_data = options->notice_data,
+        .timeouts_as_failures = options->timeouts_as_failures,
     };
     for (int entry = 0; entry < ORR_LUA_ENTRIES; entry++)
         limits->deadline_ns[entry] = choose(options->deadline_ns[entry],

@@ -35,6 +35,7 @@ struct limits {
     enum orr_events_policy events_policy;
     orr_lua_notice_fn *notice;
     void *notice_data;
+    bool timeouts_as_failures;
 };
 
 /* Returns -EINVAL, and logs it, if an option is out of its range.  `options` may be NULL. */

@@ -12,8 +12,7 @@
 enum {
     STRING_OVERHEAD = 25, /* bytes of a string's header and final zero in known releases */
     STACK_EXTRA = 5,      /* extra slots of every stack */
-    SLOT = 16,            /* bytes of a list's or a stack's slot */
-    NODE = 24,            /* bytes of a hash part's node */
+    SLOT = 16,            /* bytes of a stack's slot */
 };
 
 /* --- In the allocator ------------------------------------------------------------------------- */
@@ -47,7 +46,7 @@ bool oversized_is_last_stack(size_t size)
 void oversized_look(struct orr_isolate *iso, const void *block, size_t old_size, size_t size, size_t kind)
 {
     const struct limits *limits = &iso->limits;
-    size_t slots = size % SLOT ? 0 : size / SLOT, nodes = size % NODE ? 0 : size / NODE;
+    size_t slots = size % SLOT ? 0 : size / SLOT, list = compat_list_slots(size), nodes = compat_hash_nodes(size);
     size_t strings = size / sizeof(void *);
     if (block == iso->oversized.string_table) {
         if (limits->most_strings && strings > limits->most_strings)
@@ -57,8 +56,9 @@ void oversized_look(struct orr_isolate *iso, const void *block, size_t old_size,
             suspect(iso, SUSPECT_STRING, block, size, false);
     } else if (kind) {
         return;
-    } else if (limits->longest_list && old_size && is_power_of_two(slots) && slots > limits->longest_list) {
-        suspect(iso, SUSPECT_LIST, block, size, slots / 2 > limits->longest_list);
+    } else if (limits->longest_list && compat_list_may_grow(old_size) && is_power_of_two(list) &&
+               list > limits->longest_list) {
+        suspect(iso, SUSPECT_LIST, block, size, list / 2 > limits->longest_list);
     } else if (limits->most_keys && !old_size && is_power_of_two(nodes) && nodes > limits->most_keys) {
         suspect(iso, SUSPECT_HASH, block, size, nodes / 2 > limits->most_keys);
     } else if (limits->deepest_stack && slots > limits->deepest_stack + STACK_EXTRA && !iso->oversized.what) {
@@ -70,7 +70,7 @@ void oversized_look(struct orr_isolate *iso, const void *block, size_t old_size,
 
 /*
  * The number of the block's slots below the function of the innermost call; 0 if the block is not
- * the stack of L.  In Lua 5.4 the first field of a call points to its function.  The size of a
+ * the stack of L.  The first field of a call points to its function.  The size of a
  * block does not show what it is: Lua doubles stacks, gives them just what a call needs, shrinks
  * them to twice what is in use, and in some releases makes a new block each time.
  */
@@ -84,7 +84,7 @@ static size_t slots_in_use(lua_State *L, const void *block, size_t size)
     return function > begin && function - begin < size ? (function - begin) / SLOT : 0;
 }
 
-/* Whether a byte can be the tag of a value in Lua 5.4.  Both parts of a table are full of tags. */
+/* Whether a byte can be the tag of a value.  Both parts of a table are full of tags. */
 static bool is_tag(unsigned char byte)
 {
     unsigned type = byte & 0x0f, variant = byte >> 4 & 3;
@@ -92,16 +92,26 @@ static bool is_tag(unsigned char byte)
 }
 
 /*
- * Samples the block.  Another block, such as a string buffer, hardly looks like a table in all
+ * These sample the block.  Another block, such as a string buffer, hardly looks like a table in all
  * samples.
  */
-static bool looks_like_a_table(const unsigned char *block, size_t size, size_t step)
+enum { SAMPLES = 64 };
+
+static bool looks_like_a_list(const unsigned char *block, size_t size)
 {
-    enum { SAMPLES = 64 };
-    size_t count = size / step;
+    size_t slots = compat_list_slots(size);
+    for (size_t i = 0; i < SAMPLES; i++)
+        if (!is_tag(compat_list_tag(block, slots, slots / SAMPLES * i)))
+            return false;
+    return true;
+}
+
+static bool looks_like_a_hash(const unsigned char *block, size_t size)
+{
+    size_t nodes = compat_hash_nodes(size);
     for (size_t i = 0; i < SAMPLES; i++) {
-        const unsigned char *at = block + count / SAMPLES * i * step;
-        if (!is_tag(at[8]) || (step == NODE && !is_tag(at[9])))
+        const unsigned char *node = block + COMPAT_BEFORE_NODES + nodes / SAMPLES * i * COMPAT_NODE;
+        if (!is_tag(node[8]) || !is_tag(node[9])) /* of the value and of the key */
             return false;
     }
     return true;
@@ -136,12 +146,12 @@ bool oversized_confirm(struct orr_isolate *iso, lua_State *L, char *text, size_t
         return true;
     case SUSPECT_LIST:
         snprintf(text, size, "table too large: a list grew beyond %u elements", iso->limits.longest_list);
-        if (!looks_like_a_table(block, bytes, SLOT))
+        if (!looks_like_a_list(block, bytes))
             return false;
         break;
     case SUSPECT_HASH:
         snprintf(text, size, "table too large: it has more than %u keys", iso->limits.most_keys);
-        if (!looks_like_a_table(block, bytes, NODE))
+        if (!looks_like_a_hash(block, bytes))
             return false;
         break;
     case SUSPECT_STACK:

@@ -20,7 +20,7 @@
 struct orr_isolate;
 
 enum {
-    OVERSIZED_STRING_HEADER = 64, /* bytes: at least what any release of Lua 5.4 needs */
+    OVERSIZED_STRING_HEADER = 64, /* bytes: at least what any release of Lua needs */
     /* Bytes of the table of short strings in a new state */
     OVERSIZED_FIRST_STRING_TABLE = 1 << 10,
 };

@@ -35,6 +35,16 @@ void isolate_register(struct orr_isolate *iso, lua_State *L, const luaL_Reg *fun
     luaL_setfuncs(L, functions, 1);
 }
 
+/* Watches the methods at the top, as those of "a task" for the class "orrery.task". */
+static void watch_methods(lua_State *L, const char *class)
+{
+    const char *name = strrchr(class, '.') ? strrchr(class, '.') + 1 : class;
+    lua_pushfstring(L, "%s %s", strchr("aeiou", *name) ? "an" : "a", name);
+    lua_insert(L, -2);
+    missing_watch(L, lua_tostring(L, -2));
+    lua_remove(L, -2);
+}
+
 void isolate_class(struct orr_isolate *iso, lua_State *L, const char *name, const luaL_Reg *methods)
 {
     luaL_newmetatable(L, name);
@@ -46,6 +56,7 @@ void isolate_class(struct orr_isolate *iso, lua_State *L, const char *name, cons
         isolate_register(iso, L, one);
         lua_pop(L, 1);
     }
+    watch_methods(L, name);
     lua_pushvalue(L, -1);
     lua_setfield(L, -3, "methods");
     if (isolate_is_sandboxed(iso) || iso->settings->for_jobs)

@@ -1,19 +1,31 @@
 #include "lua/isolate/settings.h"
 
+#include "exec/extend.h"
 #include "lua/isolate/api_modules.h"
 #include "lua/isolate/quota.h"
 #include "lua/isolate/roots.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
-int settings_new(const struct orr_lua_options *options, const struct isolate_maker *maker, const struct alloc *alloc,
-                 const struct log *log, struct settings **out)
+/* The host's name for the isolate, or else its number; NULL if memory runs out. */
+static char *choose_name(struct orr_runtime *rt, const char *name)
+{
+    char number[32];
+    snprintf(number, sizeof number, "isolate %u", name ? 0 : runtime_new_number(rt));
+    return alloc_copy(&rt->alloc, name ? name : number);
+}
+
+int settings_new(struct orr_runtime *rt, const struct orr_lua_options *options, const struct isolate_maker *maker,
+                 struct settings **out)
 {
     static const struct orr_lua_options none;
     options = options ? options : &none;
+    const struct alloc *alloc = &rt->alloc;
+    struct log log = log_for(&rt->log, options->name);
     struct limits limits;
-    int error = limits_choose(&limits, options, log);
+    int error = limits_choose(&limits, options, &log);
     if (error)
         return error;
     struct settings *settings = alloc_zeroed(alloc, sizeof *settings);
@@ -27,13 +39,15 @@ int settings_new(const struct orr_lua_options *options, const struct isolate_mak
     settings->worker_modules = api_modules_mask(options->worker_modules, API_MODULES_OF_JOBS) & settings->modules;
     settings->prepare = options->worker_prepare;
     settings->prepare_data = options->worker_data;
+    settings->named = options->name;
+    settings->name = choose_name(rt, options->name);
     if (options->mount)
         settings->mount = alloc_copy(alloc, options->mount);
-    error = options->mount && !settings->mount ? -ENOMEM : 0;
+    error = !settings->name || (options->mount && !settings->mount) ? -ENOMEM : 0;
     if (!error && limits.memory && !(settings->quota = quota_new(alloc, limits.memory)))
         error = -ENOMEM;
     if (!error && limits.profile == ORR_LUA_UNTRUSTED)
-        error = roots_open(options->roots, alloc, log, &settings->roots);
+        error = roots_open(options->roots, alloc, &log, &settings->roots);
     if (error)
         settings_unref(settings);
     else
@@ -64,6 +78,8 @@ int settings_for_jobs(struct settings *host, size_t memory, struct settings **ou
         settings->limits.memory = memory;
     settings->modules = host->worker_modules;
     settings->roots = host->roots;
+    settings->name = host->name;
+    settings->named = host->named;
     settings->mount = host->mount;
     settings->prepare = host->prepare;
     settings->prepare_data = host->prepare_data;
@@ -80,6 +96,12 @@ struct settings *settings_ref(struct settings *settings)
     return settings;
 }
 
+static void free_text(const struct alloc *alloc, char *text)
+{
+    if (text)
+        alloc_free(alloc, text, strlen(text) + 1);
+}
+
 void settings_unref(struct settings *settings)
 {
     /* Release and acquire: every use of the settings happens before they are freed. */
@@ -91,8 +113,8 @@ void settings_unref(struct settings *settings)
         settings_unref(settings->host);
     } else {
         roots_close(settings->roots, &alloc);
-        if (settings->mount)
-            alloc_free(&alloc, settings->mount, strlen(settings->mount) + 1);
+        free_text(&alloc, settings->name);
+        free_text(&alloc, settings->mount);
     }
     alloc_free(&alloc, settings, sizeof *settings);
 }

@@ -40,6 +40,8 @@ struct settings {
     struct limits limits;
     unsigned modules;        /* set of the API's modules that scripts have: see api_modules.h */
     unsigned worker_modules; /* set of the API's modules that jobs of its workers have */
+    char *name;              /* of the isolate, in the log and in reports */
+    bool named;              /* the host has chosen the name */
     char *mount;             /* name of the global that holds the library; NULL for none */
     struct roots *roots;     /* folders that untrusted scripts require from; NULL for none */
     /*
@@ -54,9 +56,12 @@ struct settings {
     struct settings *host;
 };
 
-/* Returns a negative errno, and logs what is wrong with the options.  `options` may be NULL. */
-int settings_new(const struct orr_lua_options *options, const struct isolate_maker *maker, const struct alloc *alloc,
-                 const struct log *log, struct settings **out);
+/*
+ * Makes settings for an isolate of a runtime.  Returns a negative errno, and logs what is wrong
+ * with the options.  `options` may be NULL.
+ */
+int settings_new(struct orr_runtime *rt, const struct orr_lua_options *options, const struct isolate_maker *maker,
+                 struct settings **out);
 
 /*
  * Makes settings for the jobs of the workers that an isolate's scripts make.  `memory` lowers the

@@ -1,6 +1,6 @@
 #include "lua/isolate/stack_room.h"
 
-#include <lauxlib.h>
+#include "lua/isolate/compat.h"
 
 #include <assert.h>
 #include <stdatomic.h>

@@ -24,7 +24,7 @@ static void deliver(struct orr_isolate *iso, const struct notice *notice)
     if (iso->limits.notice)
         iso->limits.notice(iso->limits.notice_data, iso->L, notice->kind, notice->text);
     else
-        log_text(&iso->rt->log, ORR_LOG_WARNING, notice->text);
+        log_text(&iso->log, ORR_LOG_WARNING, "", notice->text);
     iso->notices.disabled = 0;
     execution_end_call(&iso->execution);
 }
@@ -57,8 +57,11 @@ void notices_deliver_soon(struct orr_isolate *iso)
         notices_deliver(iso);
 }
 
-/* Adds a copy of `what` with the text, unless it would go to the log and `told` forbids that. */
-static void add(struct orr_isolate *iso, const struct notice *what, const char *text)
+/*
+ * Adds a copy of `what` with the text, unless it would go to the log and `told` forbids that.
+ * False if it was not added.
+ */
+static bool add(struct orr_isolate *iso, const struct notice *what, const char *text)
 {
     size_t size = sizeof(struct notice) + strlen(text) + 1;
     struct alloc alloc = charge_alloc(iso);
@@ -66,7 +69,7 @@ static void add(struct orr_isolate *iso, const struct notice *what, const char *
     struct notice *notice = iso->limits.notice || !what->told ? alloc_zeroed(&alloc, size) : NULL;
     charge_end_report(&iso->charge, before);
     if (!notice)
-        return;
+        return false;
     *notice = *what;
     notice->after = iso->notices.failures;
     notice->size = size;
@@ -76,12 +79,18 @@ static void add(struct orr_isolate *iso, const struct notice *what, const char *
         last = &(*last)->next;
     *last = notice;
     notices_deliver_soon(iso);
+    return true;
 }
 
 void notices_add(struct orr_isolate *iso, enum orr_lua_notice kind, const char *text)
 {
-    bool told = kind == ORR_LUA_TIMED_OUT || kind == ORR_LUA_COUNTED;
-    add(iso, &(struct notice){ .kind = kind, .told = told }, text);
+    add(iso, &(struct notice){ .kind = kind, .told = kind == ORR_LUA_COUNTED }, text);
+}
+
+bool notices_add_timeout(struct orr_isolate *iso, const char *text)
+{
+    bool wanted = iso->limits.notice && !iso->limits.timeouts_as_failures;
+    return wanted && add(iso, &(struct notice){ .kind = ORR_LUA_TIMED_OUT }, text);
 }
 
 void notices_add_disabled(struct orr_isolate *iso, const char *text, int64_t handler)
@@ -89,7 +98,7 @@ void notices_add_disabled(struct orr_isolate *iso, const char *text, int64_t han
     add(iso, &(struct notice){ .kind = ORR_LUA_DISABLED, .handler = handler }, text);
 }
 
-void notices_add_call(struct orr_isolate *iso, const char *text, bool told)
+void notices_add_call(struct orr_isolate *iso, const char *text)
 {
-    add(iso, &(struct notice){ .kind = ORR_LUA_TIMED_OUT, .told = told }, text);
+    add(iso, &(struct notice){ .kind = ORR_LUA_TIMED_OUT }, text);
 }

@@ -5,9 +5,9 @@
  * callback, the notice goes to the log, after the reports of all tasks that failed before it.  The
  * notice that a handler is disabled always waits for those reports.
  *
- * Some events are also reported elsewhere, and then do not go to the log as a notice.  The error
- * sink or the awaiting task hears of a task that timed out.  The watch logs that slices are
- * counted.
+ * Every event is delivered once.  The timeout of a task is a notice if the host has a callback for
+ * notices, and then its failure does not go to the sink (task/unhandled.c); else the awaiting task
+ * or the sink hears of it.  The watch logs that slices are counted, so that notice is not logged.
  *
  * A notice is dropped if there is no memory for it.  The isolate's worker's thread.
  */
@@ -31,14 +31,17 @@ struct notices {
 
 void notices_add(struct orr_isolate *iso, enum orr_lua_notice kind, const char *text);
 
+/*
+ * Adds a notice that a task has timed out, if the host wants to hear of it in this way.  False if
+ * not, or for lack of memory: then its failure must go to the sink.
+ */
+bool notices_add_timeout(struct orr_isolate *iso, const char *text);
+
 /* Adds a notice that an event handler, or a timer's callback (0), has been disabled. */
 void notices_add_disabled(struct orr_isolate *iso, const char *text, int64_t handler);
 
-/*
- * Adds a notice that a call from the host has timed out.  `told`: the call ended together with an
- * outer one, which is reported, so this notice does not go to the log.
- */
-void notices_add_call(struct orr_isolate *iso, const char *text, bool told);
+/* Adds a notice that a call from the host has timed out. */
+void notices_add_call(struct orr_isolate *iso, const char *text);
 
 /* Delivers all notices that are due.  No Lua may run meanwhile. */
 void notices_deliver(struct orr_isolate *iso);

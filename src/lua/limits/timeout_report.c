@@ -13,6 +13,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
+#include <string.h>
 
 /* Arguments of write_slow() and write_report(), which run in protected mode. */
 struct writing {
@@ -66,8 +67,12 @@ static void add_who(lua_State *L, const struct level *level, const struct timeou
     };
     bool named = subject->name &&
                  (level->entry == ORR_LUA_TASK || level->entry == ORR_LUA_SCRIPT || level->entry == ORR_LUA_HANDLER);
-    lua_pushfstring(L, TIMEOUT_TEXT ": the %s %s%s%s", kinds[level->entry], named ? "'" : "",
-                    named ? subject->name : "", named ? "' " : "");
+    const char *script = subject->script;
+    if (script && named && !strcmp(script, subject->name))
+        script = NULL;
+    lua_pushfstring(L, TIMEOUT_TEXT ": the %s %s%s%s%s%s%s", kinds[level->entry], named ? "'" : "",
+                    named ? subject->name : "", named ? "' " : "", script ? "of '" : "", script ? script : "",
+                    script ? "' " : "");
 }
 
 static void add_how_long(lua_State *L, const struct orr_isolate *iso, const struct level *level,
@@ -123,8 +128,7 @@ static int write_report(lua_State *L)
         return 1;
     }
     struct timeout_subject subject = { 0 };
-    if (writing->expired->task)
-        self->describe(writing->expired->task, &subject);
+    self->describe(iso, writing->expired->task, &subject);
     add_who(L, writing->expired, &subject);
     add_how_long(L, iso, writing->expired, &subject);
     add_where(L);

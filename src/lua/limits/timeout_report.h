@@ -18,15 +18,17 @@ struct ltask;
 #define TIMEOUT_TEXT "Script execution timeout"
 #define YIELDED_TEXT "a C function yielded to the host"
 
-/* What the task layer knows about a task. */
+/* What the task layer knows about a task, or about a call from the host. */
 struct timeout_subject {
     const char *name;          /* NULL for none */
+    const char *script;        /* the script or the isolate that it belongs to; NULL for none */
     unsigned ignored;          /* how often it caught its cancellation and continued */
     bool ignored_more;         /* it did so more than `ignored` times */
     const char *ignored_where; /* " at file:line", or an empty text */
 };
 
-typedef void timeout_describe_fn(const struct ltask *task, struct timeout_subject *out);
+/* `task` is NULL for a call from the host. */
+typedef void timeout_describe_fn(const struct orr_isolate *iso, const struct ltask *task, struct timeout_subject *out);
 
 struct timeout_report {
     timeout_describe_fn *describe; /* set by the task layer */

@@ -170,9 +170,11 @@ static void make_registered(lua_State *L)
 /* Runs lua/globals.lua: [module] [function that makes a require] -> [module]. */
 static void make_globals(struct orr_isolate *iso, lua_State *L)
 {
-    static const luaL_Reg tools[] = {
-        { "load_module", chunk_load_module }, { "make_load", make_load }, { "metamethod", metamethod }, { NULL, NULL }
-    };
+    static const luaL_Reg tools[] = { { "load_module", chunk_load_module },
+                                      { "make_load", make_load },
+                                      { "metamethod", metamethod },
+                                      { "watch", missing_watch_from_lua },
+                                      { NULL, NULL } };
     embedded_push(L, &embedded_globals);
     lua_newtable(L);
     isolate_register(iso, L, tools);

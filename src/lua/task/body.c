@@ -7,6 +7,7 @@
 #include "lua/limits/timeout_report.h"
 #include "lua/task/body_watch.h"
 #include "lua/task/cancellation.h"
+#include "lua/task/hint.h"
 #include "lua/task/report.h"
 #include "lua/task/result.h"
 #include "lua/task/task.h"
@@ -75,8 +76,11 @@ static int handle_message(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
     struct ltask *self = execution_task(&iso->execution);
-    if (!self || execution_is_ending(&iso->execution) ||
-        (task_is_cancelled_here(self->task) && cancellation_is_error(L, 1)))
+    if (execution_is_ending(&iso->execution) ||
+        (self && task_is_cancelled_here(self->task) && cancellation_is_error(L, 1)))
+        return 1;
+    hint_add(iso, L, 1, true);
+    if (!self)
         return 1;
     lua_settop(L, 1);
     report_keep(self, L);
@@ -144,13 +148,12 @@ static struct trace *take_trace(struct ltask *self)
     return trace;
 }
 
-/* Ends the task with an error, its user value. */
-static enum orr_poll finish_with_failure(struct ltask *self, int error, struct trace *trace, const char *otherwise)
+/* Ends the task with an error, its user value.  `kept` is NULL if there was no memory for it. */
+static enum orr_poll finish_with_failure(struct ltask *self, int error, struct kept_error *kept, const char *otherwise)
 {
-    const char *text = trace ? trace->text : otherwise;
-    struct kept_error *kept = ltask_keep_error(self, trace);
     if (!kept)
         return orr_task_finish(self->task, (struct orr_result){ .error = -ENOMEM, .message = NO_MEMORY });
+    const char *text = kept->trace ? kept->trace->text : otherwise;
     return orr_task_finish(
         self->task, (struct orr_result){ .error = error, .message = text, .value = kept, .drop = kept_error_drop });
 }
@@ -168,9 +171,10 @@ static enum orr_poll finish_with_error(struct ltask *self)
     result_set_value(co, self);
     if (error != -ESCRIPT)
         return orr_task_fail(task, error);
+    /* Lua calls no message handler when there is no memory. */
     bool no_memory = is_text(co, -1, NO_MEMORY);
     struct trace *trace = no_memory ? trace_lack(self->iso) : take_trace(self);
-    return finish_with_failure(self, error, trace, no_memory ? NO_MEMORY : "a Lua error");
+    return finish_with_failure(self, error, ltask_keep_error(self, trace), no_memory ? NO_MEMORY : "a Lua error");
 }
 
 enum orr_poll body_over(struct ltask *self, bool failed, int results)
@@ -216,8 +220,16 @@ enum orr_poll body_timed_out(struct ltask *self, struct level *level, int status
             result_keep_completed(self);
     }
     statistics_count_timeout(&iso->statistics);
-    notices_add(iso, ORR_LUA_TIMED_OUT, trace ? trace->text : TIMEOUT_TEXT);
-    return finish_with_failure(self, -ETIME, trace, TIMEOUT_TEXT);
+    bool told = notices_add_timeout(iso, trace ? trace->text : TIMEOUT_TEXT);
+    struct kept_error *kept = ltask_keep_error(self, trace);
+    if (kept)
+        kept->timeout_told = told;
+    return finish_with_failure(self, -ETIME, kept, TIMEOUT_TEXT);
+}
+
+bool body_timeout_was_told(const struct orr_result *result)
+{
+    return result->drop == kept_error_drop && ((const struct kept_error *)result->value)->timeout_told;
 }
 
 enum orr_poll body_foreign_yield(struct ltask *self)

@@ -48,6 +48,9 @@ enum orr_poll body_over(struct ltask *self, bool failed, int results);
  */
 enum orr_poll body_timed_out(struct ltask *self, struct level *level, int status);
 
+/* Whether the result is that of a body that timed out, and the host had a notice of it. */
+bool body_timeout_was_told(const struct orr_result *result);
+
 /* A C function that is not ours has yielded in the body: nobody would resume it. */
 enum orr_poll body_foreign_yield(struct ltask *self);
 

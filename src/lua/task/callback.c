@@ -121,7 +121,7 @@ int callback_start(struct callback *self)
                     ? -EAGAIN
                     : ltask_spawn_core(iso, &what, self->kind->name, &task);
     if (error) {
-        log_line(&iso->rt->log, ORR_LOG_ERROR, "%s: no task for its callback: %s", self->kind->name,
+        log_line(&iso->log, ORR_LOG_ERROR, "%s: no task for its callback: %s", self->kind->name,
                  error == -EAGAIN ? "there may be no more of them" : strerror(-error));
         return error;
     }

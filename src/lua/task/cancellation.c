@@ -19,14 +19,30 @@ void cancellation_find_place(lua_State *co, char *text, size_t size)
         snprintf(text, size, " at %s:%d", at.short_src, at.currentline);
 }
 
+/* Warns of a task that does not end, but catches one cancellation after the other. */
+static void warn(const struct ltask *task, lua_State *L)
+{
+    char place[sizeof task->iso->cancellations.place];
+    const char *name = orr_task_name(task->task);
+    cancellation_find_place(L, place, sizeof place);
+    log_line(&task->iso->rt->log, ORR_LOG_WARNING,
+             "task '%s' was closed, but has caught '" CANCELLATION_TEXT
+             "' %d times and goes on%s; every wait of a closed "
+             "task raises it: let it pass, or return",
+             name ? name : "(unnamed)", UINT8_MAX, place);
+}
+
 void cancellation_note(struct ltask *task, lua_State *L)
 {
     struct cancellations *self = &task->iso->cancellations;
-    task->cancellations += task->cancellations < UINT8_MAX;
-    if (task->cancellations != 2)
-        return;
-    self->task = task;
-    cancellation_find_place(L, self->place, sizeof self->place);
+    bool counted = task->cancellations < UINT8_MAX;
+    task->cancellations += counted;
+    if (task->cancellations == 2) {
+        self->task = task;
+        cancellation_find_place(L, self->place, sizeof self->place);
+    }
+    if (counted && task->cancellations == UINT8_MAX)
+        warn(task, L);
 }
 
 const char *cancellation_count(const struct ltask *task, char text[16])

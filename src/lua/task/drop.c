@@ -71,8 +71,8 @@ static void drop(struct ltask *self)
     iso->tasks.scheduled_failed += self->entry == ORR_LUA_SCHEDULED && task_has_failed(core);
     char verdict[HANDLER_TEXT];
     int64_t handler = self->handler ? self->handler->id : 0;
-    bool disabled = self->handler &&
-                    handler_judge(self->handler, error, iso->limits.strikes, orr_task_name(core), verdict);
+    bool disabled = self->handler && handler_judge(self->handler, error, iso->limits.strikes, orr_task_name(core),
+                                                   error == -ETIME ? script_name(iso, self->script) : NULL, verdict);
     task_set_remove(&iso->tasks);
     if (self->name_on_stack && is_kept(core))
         task_pool_copy_name(self);

@@ -29,7 +29,7 @@ struct handler {
     bool disabled;
 };
 
-enum { HANDLER_TEXT = 256 }; /* bytes that handler_judge() writes at most */
+enum { HANDLER_TEXT = 600 }; /* bytes that handler_judge() writes at most */
 
 static inline bool handler_is_disabled(const struct handler *self)
 {
@@ -50,9 +50,10 @@ static inline void handler_enable(struct handler *self)
 
 /*
  * A call of the handler is over, with 0 or a negative errno; -ETIME is a time-out.  True if that
- * disables the handler: then `text` says so.  `limit` is the isolate's, 0 for none; `event` names
- * the event.
+ * disables the handler: then `text` says so.  `limit` is the isolate's, 0 for none.  `event` names
+ * the event, `script` the script, if that is known.
  */
-bool handler_judge(struct handler *self, int error, unsigned limit, const char *event, char text[HANDLER_TEXT]);
+bool handler_judge(struct handler *self, int error, unsigned limit, const char *event, const char *script,
+                   char text[HANDLER_TEXT]);
 
 #endif

@@ -173,7 +173,7 @@ static void lost(lua_State *L, struct ltask *self)
     self->reach = REACH_SEEN_WAITING;
     if (iso->closing || self->wait.state != WAIT_WAITING)
         return; /* it was woken, and is about to go on */
-    log_line(&iso->rt->log, ORR_LOG_WARNING,
+    log_line(&iso->log, ORR_LOG_WARNING,
              "task %s waits for %s that nobody can reach any more: it can never go on, and is closed",
              name ? name : "(unnamed)", kind);
     if (!isolate_visit(iso)) {

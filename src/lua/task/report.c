@@ -459,14 +459,16 @@ void report_push_failure(lua_State *L, struct orr_task *task)
 
 /* --- Time-outs -------------------------------------------------------------------------------- */
 
-void report_describe(const struct ltask *task, struct timeout_subject *out)
+void report_describe(const struct orr_isolate *iso, const struct ltask *task, struct timeout_subject *out)
 {
+    uint32_t script = task ? task->script : script_running(iso);
+    *out = (struct timeout_subject){ .script = script_name(iso, script), .ignored_where = "" };
+    if (!task)
+        return;
     const char *where = cancellation_ignored(task->iso, task);
     bool more = task->cancellations == UINT8_MAX;
-    *out = (struct timeout_subject){
-        .name = orr_task_name(task->task),
-        .ignored = where ? task->cancellations - more : 0,
-        .ignored_more = more,
-        .ignored_where = where ? where : "",
-    };
+    out->name = orr_task_name(task->task);
+    out->ignored = where ? task->cancellations - more : 0;
+    out->ignored_more = more;
+    out->ignored_where = where ? where : "";
 }

@@ -39,6 +39,6 @@ void report_push_traceback(lua_State *L, struct ltask *self, const char *message
 void report_push_failure(lua_State *L, struct orr_task *task);
 
 /* Describes a task for the report of a time-out.  A timeout_describe_fn. */
-void report_describe(const struct ltask *task, struct timeout_subject *out);
+void report_describe(const struct orr_isolate *iso, const struct ltask *task, struct timeout_subject *out);
 
 #endif

@@ -1,5 +1,6 @@
 #include "lua/task/script.h"
 
+#include "lua/isolate/settings.h"
 #include "lua/task/task.h"
 
 static const char chunks_key; /* in the registry: the numbers of chunks, which are weak keys */
@@ -12,6 +13,29 @@ uint32_t script_running(const struct orr_isolate *iso)
 void script_own_isolate(struct scripts *self, uint32_t script)
 {
     self->sole = self->caller = script;
+}
+
+void script_add_name(struct scripts *self, struct script_name *name)
+{
+    name->next = self->names;
+    self->names = name;
+}
+
+void script_remove_name(struct scripts *self, const struct script_name *name)
+{
+    struct script_name **at = &self->names;
+    while (*at && *at != name)
+        at = &(*at)->next;
+    if (*at)
+        *at = name->next;
+}
+
+const char *script_name(const struct orr_isolate *iso, uint32_t number)
+{
+    for (const struct script_name *at = iso->scripts.names; at; at = at->next)
+        if (at->number == number)
+            return at->text;
+    return iso->settings->named ? iso->settings->name : NULL;
 }
 
 uint32_t script_begin_call(struct scripts *self, uint32_t script)

@@ -19,13 +19,28 @@
 struct ltask;
 struct orr_isolate;
 
+/* The name of a script that shares an isolate, in the memory of the script's owner. */
+struct script_name {
+    struct script_name *next;
+    uint32_t number;
+    const char *text;
+};
+
 /* Part of the isolate. */
 struct scripts {
     uint32_t last_number; /* the highest number given so far */
     uint32_t sole;        /* the script that has the isolate to itself; 0 for none */
     uint32_t caller;      /* the script that a call of the host acts for now */
     uint32_t loading;     /* bodies of scripts that have not begun: events wait for them */
+    struct script_name *names;
 };
+
+/* Gives a script a name for reports, until script_remove_name().  The name may not be there. */
+void script_add_name(struct scripts *self, struct script_name *name);
+void script_remove_name(struct scripts *self, const struct script_name *name);
+
+/* What reports call a script: its name, or the name that the host gave the isolate; or NULL. */
+const char *script_name(const struct orr_isolate *iso, uint32_t number);
 
 /* A number that no script of the isolate had before. */
 static inline uint32_t script_new_number(struct scripts *self)

@@ -115,7 +115,7 @@ static void name_forced(const struct shutdown *self, const struct orr_task *task
         snprintf(what, sizeof what, "it was told, and has not finished cleaning up,");
     else if (waits)
         snprintf(what, sizeof what, "it is shielded from cancellation,");
-    log_line(&self->iso->rt->log, ORR_LOG_WARNING,
+    log_line(&self->iso->log, ORR_LOG_WARNING,
              "task '%.100s' was ended by force %s after it had been cancelled: %s and %s%s%s",
              orr_task_name(task) ? orr_task_name(task) : "(unnamed)", grace, what, waits ? "waits for " : "was",
              waits ? lua->wait.kind->name : "", place);
@@ -154,7 +154,7 @@ static bool drop_all(struct shutdown *self, uint64_t until)
         return false;
     bool all = !self->found_running;
     if (self->late && self->forced > NAMED_MAX && all) {
-        log_line(&self->iso->rt->log, ORR_LOG_WARNING, "and so were %u more", self->forced - NAMED_MAX);
+        log_line(&self->iso->log, ORR_LOG_WARNING, "and so were %u more", self->forced - NAMED_MAX);
         self->late = false; /* once */
     }
     self->slot = 0;

@@ -30,11 +30,21 @@ struct ltask *ltask_check(lua_State *L, int index)
     return isolate_check(L, index, OBJECT_TASK, LTASK_CLASS);
 }
 
+const char *ltask_starter(const struct orr_isolate *iso)
+{
+    return iso->tasks.starter ? iso->tasks.starter : "async.run(fn)";
+}
+
+void ltask_set_starter(struct orr_isolate *iso, const char *call)
+{
+    iso->tasks.starter = call;
+}
+
 struct ltask *ltask_current(lua_State *L, const char *what)
 {
     struct orr_isolate *iso = isolate_of(L);
     if (!execution_task(&iso->execution))
-        luaL_error(L, "%s: not inside a task; start one with async.run(fn)", what);
+        luaL_error(L, "%s: not inside a task; start one with %s", what, ltask_starter(iso));
     return execution_task(&iso->execution);
 }
 

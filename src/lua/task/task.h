@@ -89,6 +89,7 @@ struct kept_error {
     struct ltask *handle; /* NULL when `anchor` holds the error */
     int anchor;
     struct trace *trace; /* owned; NULL for none */
+    bool timeout_told;   /* the host had a notice that the task has timed out */
 };
 
 struct ltask {
@@ -159,6 +160,13 @@ struct ltask *ltask_test(lua_State *L, int index);
 
 /* The handle at an argument; raises if it is none. */
 struct ltask *ltask_check(lua_State *L, int index);
+
+/*
+ * The call that messages tell a script to start a task with.  Where nothing drives the loop but a
+ * function of the script's own, that function is named: ltask_set_starter() keeps the pointer.
+ */
+const char *ltask_starter(const struct orr_isolate *iso);
+void ltask_set_starter(struct orr_isolate *iso, const char *call);
 
 /* The task whose Lua runs now; raises outside tasks. */
 struct ltask *ltask_current(lua_State *L, const char *what);

@@ -24,6 +24,7 @@ struct task_set {
     struct orr_waker on_empty;        /* woken when the last task has gone */
     struct task_set_watch *watches;   /* woken whenever a task has gone */
     uint32_t callback_waits;          /* waits for callbacks so far: each has a number */
+    const char *starter;              /* the call that messages name to start a task, or NULL */
     int class, methods;               /* references: the metatable of handles, and their methods */
 };
 

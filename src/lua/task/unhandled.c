@@ -4,10 +4,28 @@
 #include "exec/spawn.h"
 #include "lua/isolate/life.h"
 #include "lua/limits/notices.h"
+#include "lua/task/body.h"
 #include "lua/task/hold.h"
 #include "lua/task/task.h"
 
 enum { AT_A_TIME = 4 };
+
+static void look_for_news(void *data, struct orr_task *origin, const struct orr_result *result)
+{
+    bool *news = data;
+    (void)origin;
+    *news |= !body_timeout_was_told(result);
+}
+
+/* Whether the failure is more than time-outs that the host had notices of.  Observes it if not. */
+static bool is_news(struct orr_task *task)
+{
+    bool news = false;
+    orr_task_errors(task, look_for_news, &news);
+    if (!news)
+        orr_task_result(task);
+    return news;
+}
 
 /*
  * Takes the oldest failure off the list, and tells the sink if nobody has looked at it and nobody
@@ -21,7 +39,7 @@ static void report_first(struct orr_isolate *iso)
     if (!list->first)
         list->last = NULL;
     self->unhandled = false;
-    bool unseen = self->task && !task_is_seen(self->task);
+    bool unseen = self->task && !task_is_seen(self->task) && is_news(self->task);
     if (unseen && list->sink.call)
         list->sink.call(list->sink.data, self->task);
     else if (unseen)

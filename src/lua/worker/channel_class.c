@@ -400,6 +400,7 @@ void channel_class_open(struct orr_isolate *iso, lua_State *L)
         { "iter", method_iter },
         { "close", method_close },
         { "is_closed", method_is_closed },
+        { "__call", method_receive }, /* for value in channel do: until it is closed and empty */
         { "__len", method_len },
         { "__eq", method_eq },
         { "__close", method_close },

@@ -7,6 +7,7 @@
  */
 #include "lua/worker/module.h"
 
+#include "lua/api/option_table.h"
 #include "lua/isolate/charge.h"
 #include "lua/isolate/embedded.h"
 #include "lua/limits/preempt.h"
@@ -436,12 +437,29 @@ static int where(lua_State *L)
 
 /* --- The module ------------------------------------------------------------------------------- */
 
+/* starter() -> the call that messages tell a script to start a task with */
+static int starter(lua_State *L)
+{
+    lua_pushstring(L, ltask_starter(isolate_of(L)));
+    return 1;
+}
+
 void worker_module_open(struct orr_isolate *iso, lua_State *L)
 {
     static const luaL_Reg functions[] = {
-        { "compile", compile }, { "pool", make_pool }, { "figures", figures },           { "submit", submit },
-        { "wait", wait_job },   { "cancel", cancel },  { "channel", channel_class_new }, { "where", where },
-        { "is_open", is_open }, { NULL, NULL },
+        { "compile", compile },
+        { "pool", make_pool },
+        { "figures", figures },
+        { "submit", submit },
+        { "wait", wait_job },
+        { "cancel", cancel },
+        { "channel", channel_class_new },
+        { "where", where },
+        { "is_open", is_open },
+        { "advise", option_table_advise },
+        { "starter", starter },
+        { "watch", missing_watch_from_lua },
+        { NULL, NULL },
     };
     static const luaL_Reg of_program[] = { { "__gc", program_gc }, { NULL, NULL } };
     static const luaL_Reg of_pool[] = { { "__gc", pool_gc }, { NULL, NULL } };

@@ -36,7 +36,8 @@ static int add_piece(lua_State *L, const void *bytes, size_t size, void *data)
     struct message *all = data;
     if (all->capacity - all->size < size && message_grow(all, size))
         return 1;
-    memcpy(all->bytes + all->size, bytes, size);
+    if (size) /* Lua 5.5 ends with an empty piece at NULL */
+        memcpy(all->bytes + all->size, bytes, size);
     all->size += size;
     return 0;
 }

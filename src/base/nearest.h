@@ -1,6 +1,6 @@
 /* Finds the name that was probably meant by a mistyped word. */
-#ifndef ORR_CLI_NEAREST_H
-#define ORR_CLI_NEAREST_H
+#ifndef ORR_BASE_NEAREST_H
+#define ORR_BASE_NEAREST_H
 
 #include <stddef.h>
 

@@ -1,0 +1,2 @@
+-- Forgets the module.
+sleep(100)

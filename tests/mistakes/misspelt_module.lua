@@ -1,0 +1,3 @@
+-- Misspells a module.
+local orrery = require "orrery"
+orrery.asnyc.sleep(10)

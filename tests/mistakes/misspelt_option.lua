@@ -1,0 +1,4 @@
+-- Misspells an option.
+local async = require("orrery").async
+
+async.run({ nmae = "brewer" }, function() end)

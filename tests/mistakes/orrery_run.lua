@@ -1,0 +1,3 @@
+-- Starts the loop, as in a stock Lua.
+local orrery = require "orrery"
+orrery.run(function() print "hello" end)

@@ -1,0 +1,6 @@
+it("is left out", function() error "it ran" end)
+describe.only("a picked block", function()
+  it("runs", function() end)
+  it.skip("is skipped", function() error "it ran" end)
+end)
+it.only("a picked test", function() end)

@@ -1,0 +1,7 @@
+it("runs", function() end)
+it.skip("is skipped", function() error "it ran" end)
+describe.skip("a block", function()
+  before_all(function() error "it ran" end)
+  it("is skipped, too", function() error "it ran" end)
+end)
+it("runs after them", function() end)
