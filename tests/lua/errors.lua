@@ -525,7 +525,7 @@ test("an argument error names the caller's line and the called function", functi
   local task = async.run(async.sleep, 1)
   for expected, fn in pairs {
     ["errors.lua:%d+: async.await_all: expected a list of tasks, got nil"] = function() async.await_all(nil) end,
-    ["errors.lua:%d+: async.await_any: expected a list of tasks, got userdata"] = function() async.await_any(task) end,
+    ["errors.lua:%d+: async.await_any: expected a list of tasks, got a task"] = function() async.await_any(task) end,
     ["errors.lua:%d+: async.iter: .*item 1"] = function() async.iter({ 1 }) end,
     ["errors.lua:%d+: async.timeout: expected a task, got function"] = function() async.timeout(10, print) end,
     ["errors.lua:%d+: mutex:with: expected a function, got nil"] = function() async.mutex():with() end,

@@ -11,10 +11,10 @@
  * thread that neither slept nor used the processor meanwhile did not block: the machine ran
  * something else.
  *
- * Costs nothing before a slice is over.  Needs the timer's signal while the function runs.  So there
- * are no notices in the modes ORR_LUA_COUNT and ORR_LUA_OFF, or if the system refuses the timer; and
- * where signals are kept from threads that sleep (`may_sleep`), only of functions that compute.
- * Jobs may block: they have threads of their own.
+ * Costs nothing before a slice is over.  Needs the timer's signal while the function runs.  So
+ * there are no notices in the modes ORR_LUA_COUNT and ORR_LUA_OFF, or if the system refuses the
+ * timer; and where signals are kept from threads that sleep (`may_sleep`), only of functions that
+ * compute.  Jobs may block: they have threads of their own.
  *
  * The isolate's worker's thread.
  */
@@ -36,8 +36,8 @@ struct slow_calls {
 };
 
 /*
- * In a return hook, the first since the timer came: adds a notice if it is a C function that returns,
- * and that took too long.  Never raises.
+ * In a return hook, the first since the timer came: adds a notice if it is a C function that
+ * returns, and that took too long.  Never raises.
  */
 void slow_call_note(struct orr_isolate *iso, lua_State *L, lua_Debug *returning);
 

@@ -82,7 +82,9 @@ int suspend(lua_State *L, lua_KFunction k, lua_KContext context)
     return lua_yieldk(L, 0, context, k);
 }
 
-/* The task is about to get the error of a child.  If the child's handle is gone, nothing is noted. */
+/*
+ * The task is about to get the error of a child.  If the child's handle is gone, nothing is noted.
+ */
 static void note_child(struct orr_isolate *iso, lua_State *L, struct orr_task *child)
 {
     const struct ltask *self = ltask_of(child);
