@@ -58,9 +58,10 @@ static int write_notice(lua_State *L)
     text_duration(took, slow->took);
     if (!is_new(&iso->slow_calls, hash(hash(UINT64_C(14695981039346656037), place), name)))
         return 0;
-    snprintf(text, sizeof text,
-             "%s%s%s%s has blocked the loop for %s: no other task could run meanwhile; call it in a job of worker.new()",
-             place, *name ? "'" : "", name, *name ? "', a C function," : "a C function", took);
+    snprintf(
+        text, sizeof text,
+        "%s%s%s%s has blocked the loop for %s: no other task could run meanwhile; call it in a job of worker.new()",
+        place, *name ? "'" : "", name, *name ? "', a C function," : "a C function", took);
     notices_add(iso, ORR_LUA_BLOCKED, text);
     return 0;
 }

@@ -277,7 +277,9 @@ void report_push_caught(struct orr_isolate *iso, lua_State *L, int level)
     luaL_checkstack(L, 16, NULL);
     const struct ltask *self = execution_task(&iso->execution);
     bool interrupted = self && is_childs_error(L, self);
-    bool told = push_told_report(iso, L, level);
+    bool told = interrupted || push_told_report(iso, L, level);
+    if (interrupted)
+        push_failure(L, orr_task_failed_child(self->task));
     if (!told) {
         error_text_push(iso, L, error);
         stack_trace_cut(L, REPORT_TEXT);
