@@ -31,17 +31,20 @@ local private = setmetatable({}, weak) -- worker or pool -> its private data
 
 --------------------------------------------------------------------------------------------- checks
 
-local function own(self, class, method)
+local function own(self, class, method, level)
   local mine = private[self]
   if not mine or mine.class ~= class then
-    error(format("%s: expected a %s before the colon, got %s", method, class, type(self)), 3)
+    error(format("%s: expected a %s before the colon, got %s", method, class, type(self)), level or 3)
   end
   return mine
 end
 
-local function check_script(what, script)
+-- `level` counts the functions out from here to the caller in the script; 3 by default.
+
+local function check_script(what, script, level)
   if type(script) ~= "string" and type(script) ~= "function" then
-    error(format("%s: expected a script (a string of Lua or a function), got %s", what, type(script)), 3)
+    local got = type(script) == "table" and "table (the script comes first)" or type(script)
+    error(format("%s: expected a script (a string of Lua or a function), got %s", what, got), level or 3)
   end
 end
 
@@ -49,7 +52,7 @@ local function check_options(what, options, known, level)
   if options == nil then
     return {}
   elseif type(options) ~= "table" then
-    error(format("%s: expected a table of options, got %s", what, type(options)), 3)
+    error(format("%s: expected a table of options, got %s", what, type(options)), level or 3)
   end
   for name in next, options do
     if type(name) ~= "string" or not known[name] then
@@ -79,13 +82,13 @@ local function check_timeout(what, timeout, usual, level)
   return timeout
 end
 
-local function check_count(what, name, value, least, most)
+local function check_count(what, name, value, least, most, level)
   if value == nil then
     return 0
   elseif mtype(value) ~= "integer" or value < least or value > most then
     local got = type(value) == "number" and value or type(value)
     local wanted = most == maxinteger and format("of at least %d", least) or format("from %d to %d", least, most)
-    error(format("%s: option %s: expected an integer %s, got %s", what, name, wanted, got), 3)
+    error(format("%s: option %s: expected an integer %s, got %s", what, name, wanted, got), level or 3)
   end
   return value
 end
@@ -330,7 +333,7 @@ local options_of_map = option_names("concurrency", "timeout")
 local function map(what, pool, script, list, options)
   local given = private[script]
   if not given or given.class ~= "worker" then
-    check_script(what, script)
+    check_script(what, script, 4)
   end
   if type(list) ~= "table" then
     error(format("%s: expected a list, got %s", what, type(list)), 3)
@@ -339,7 +342,7 @@ local function map(what, pool, script, list, options)
   end
   check_options(what, options, options_of_map, 4)
   options = options or {}
-  local wanted = check_count(what, "concurrency", options.concurrency, 1, 1000000)
+  local wanted = check_count(what, "concurrency", options.concurrency, 1, 1000000, 4)
   local self = given and script or new_worker(what, script, { timeout = options.timeout }, pool, 4)
   local count, at = rawget(list, "n") or rawlen(list), 0
   local results = { n = count }
@@ -387,7 +390,7 @@ function worker.pool(options)
 end
 
 local function open_pool(self, method)
-  local mine = own(self, "pool", method)
+  local mine = own(self, "pool", method, 4)
   if mine.closed then
     error(format("%s: the pool is closed; create another with worker.pool()", method), 3)
   end

@@ -5,7 +5,7 @@
 
 char noted[4096];
 char sink_text[8192];
-unsigned notices[ORR_LUA_COUNTED + 1];
+unsigned notices[ORR_LUA_BLOCKED + 1];
 char notice_text[8192];
 int64_t disabled_handler;
 

@@ -14,7 +14,7 @@
 
 extern char noted[4096];                      /* what scripts passed to note(), each with a ";" */
 extern char sink_text[8192];                  /* the last failure that reached the sink */
-extern unsigned notices[ORR_LUA_COUNTED + 1]; /* how many notices of each kind */
+extern unsigned notices[ORR_LUA_BLOCKED + 1]; /* how many notices of each kind */
 extern int64_t disabled_handler;              /* the handler that the last notice disabled */
 extern char notice_text[8192];                /* the text of the last notice */
 

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #define FOR_LONG "for i = 1, 3e8 do end "
 
@@ -522,6 +523,131 @@ static void durations_are_written_in_the_largest_fitting_unit(void **state)
     }
 }
 
+/* --- Functions that block --------------------------------------------------------------------- */
+
+static uint64_t now_ns(clockid_t clock)
+{
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static int compute(lua_State *L)
+{
+    (void)L;
+    for (uint64_t end = now_ns(CLOCK_THREAD_CPUTIME_ID) + 60 * MS; now_ns(CLOCK_THREAD_CPUTIME_ID) < end;)
+        ;
+    return 0;
+}
+
+static int block(lua_State *L)
+{
+    (void)L;
+    for (uint64_t end = now_ns(CLOCK_MONOTONIC) + 60 * MS; now_ns(CLOCK_MONOTONIC) < end;)
+        nanosleep(&(struct timespec){ .tv_nsec = 5 * (long)MS }, NULL);
+    return 0;
+}
+
+static lua_State *open_blocking(struct orr_runtime *rt, struct orr_lua_options options)
+{
+    notices[ORR_LUA_BLOCKED] = 0;
+    lua_State *L = open_trusted(rt, options);
+    lua_register(L, "compute", compute);
+    lua_register(L, "block", block);
+    return L;
+}
+
+static void run_script(struct orr_runtime *rt, lua_State *L, const char *code)
+{
+    struct orr_task *task = start(L, code);
+    turn_until_done(rt, task, 4 * MS);
+    assert_int_equal(error_of(rt, task), 0);
+}
+
+static const struct orr_lua_options watching = { .slow_call_ns = 10 * MS };
+
+static void function_that_blocks_is_named_with_its_line_and_time(void **state)
+{
+    (void)state;
+    static const char *const names[] = { "block", "compute" };
+    for (size_t i = 0; i < LENGTH(names); i++) {
+        lua_State *L;
+        char code[64], words[64];
+        struct orr_runtime *rt = open_plain(NULL, watching, &L);
+        lua_register(L, "compute", compute);
+        lua_register(L, "block", block);
+        snprintf(code, sizeof code, "local x = 1\n%s()", names[i]);
+        run_script(rt, L, code);
+        snprintf(words, sizeof words, "script:2: '%s', a C function, has blocked the loop for ", names[i]);
+        assert_int_equal(count(told, words), 1);
+        assert_int_equal(count(told, " ms: no other task could run meanwhile"), 1);
+        finish(rt, L);
+    }
+}
+
+static void function_that_blocks_is_named_once_for_each_line(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = host_runtime();
+    lua_State *L = open_blocking(rt, watching);
+    run_script(rt, L, "for i = 1, 5 do block() end\nfor i = 1, 5 do block() end");
+    assert_int_equal(notices[ORR_LUA_BLOCKED], 2);
+    run_script(rt, L, "\nblock()"); /* the second line again */
+    assert_int_equal(notices[ORR_LUA_BLOCKED], 2);
+    finish(rt, L);
+}
+
+/* Where Lua cannot be suspended, hooks run after the slice is over, and before the function. */
+static void function_that_blocks_is_named_where_lua_cannot_be_suspended(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = host_runtime();
+    lua_State *L = open_blocking(rt, watching);
+    run_script(rt, L,
+               "table.sort({ 2, 1 }, function(a, b)\n"
+               "  local stop = os.clock() + 0.02\n"
+               "  while os.clock() < stop do end\n"
+               "  for i = 1, 4 do block() end\n"
+               "  return a < b\n"
+               "end)");
+    assert_int_equal(notices[ORR_LUA_BLOCKED], 1);
+    finish(rt, L);
+}
+
+static void lua_that_computes_blocks_nothing(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = host_runtime();
+    lua_State *L = open_blocking(rt, watching);
+    run_script(rt, L, "local stop = os.clock() + 0.05 while os.clock() < stop do for i = 1, 100 do end end");
+    assert_int_equal(notices[ORR_LUA_BLOCKED], 0);
+    finish(rt, L);
+}
+
+static void nobody_is_told_of_blocking_functions_unless_the_host_asks(void **state)
+{
+    (void)state;
+    struct orr_lua_options none[] = { { 0 }, { .slow_call_ns = ORR_NEVER } };
+    for (size_t i = 0; i < LENGTH(none); i++) {
+        struct orr_runtime *rt = host_runtime();
+        lua_State *L = open_blocking(rt, none[i]);
+        run_script(rt, L, "block()");
+        assert_int_equal(notices[ORR_LUA_BLOCKED], 0);
+        finish(rt, L);
+    }
+}
+
+/* Another thread waits for a job, and that is what it is for. */
+static void job_may_block(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = host_runtime();
+    lua_State *L = open_blocking(rt, watching);
+    run_script(rt, L, "game.worker.new(\"os.execute 'sleep 0.05'\"):call()");
+    assert_int_equal(notices[ORR_LUA_BLOCKED], 0);
+    finish(rt, L);
+}
+
 static const struct CMUnitTest reports[] = {
     cmocka_unit_test(call_that_times_out_is_logged_with_its_report),
     cmocka_unit_test(call_that_times_out_is_reported_to_the_notice_only),
@@ -544,6 +670,12 @@ static const struct CMUnitTest reports[] = {
     cmocka_unit_test(reports_come_in_the_order_of_what_they_report),
     cmocka_unit_test(closing_an_isolate_sends_the_reports_that_are_left),
     cmocka_unit_test(durations_are_written_in_the_largest_fitting_unit),
+    cmocka_unit_test(function_that_blocks_is_named_with_its_line_and_time),
+    cmocka_unit_test(function_that_blocks_is_named_once_for_each_line),
+    cmocka_unit_test(function_that_blocks_is_named_where_lua_cannot_be_suspended),
+    cmocka_unit_test(lua_that_computes_blocks_nothing),
+    cmocka_unit_test(nobody_is_told_of_blocking_functions_unless_the_host_asks),
+    cmocka_unit_test(job_may_block),
 };
 
 HARNESS_MAIN(reports)

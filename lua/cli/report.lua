@@ -18,6 +18,45 @@ local function escape(name)
   return (name:gsub("%p", "%%%0"))
 end
 
+---Returns the line with blanks in place of its strings and comments, so that nothing is found in
+---them. A long bracket that began in an earlier line is not known of.
+local function code_of(line)
+  local out, at = {}, 1
+  local function keep(last)
+    out[#out + 1] = line:sub(at, last)
+    at = last + 1
+  end
+  local function blank(last)
+    out[#out + 1] = (" "):rep(last - at + 1)
+    at = last + 1
+  end
+  while at <= #line do
+    local mark = line:find("[\"'%-%[]", at)
+    if not mark then
+      keep(#line)
+      break
+    end
+    keep(mark - 1)
+    local comment, level = line:match("^(%-?%-?)%[(=*)%[", at)
+    local char = line:sub(at, at)
+    if level and (comment == "" or comment == "--") then
+      local _, last = line:find("]" .. level .. "]", at + #comment, true)
+      blank(last or #line)
+    elseif line:find("^%-%-", at) then
+      blank(#line)
+    elseif char == '"' or char == "'" then
+      local last = at + 1
+      while last <= #line and line:sub(last, last) ~= char do
+        last = last + (line:sub(last, last) == "\\" and 2 or 1)
+      end
+      blank(math.min(last, #line))
+    else
+      keep(at)
+    end
+  end
+  return table.concat(out)
+end
+
 ---Returns all positions of a name in a line, as a word of its own.
 local function places(line, name)
   local found, at = {}, 1
@@ -33,6 +72,7 @@ end
 
 ---Returns where in the line the name of the message is; nil if that is not certain.
 local function place_of_name(line, kind, name)
+  line = code_of(line)
   local found = places(line, name)
   local fit = {}
   for _, at in ipairs(found) do
@@ -50,6 +90,9 @@ end
 
 ---Returns where the token of a syntax error is; only if it occurs once.
 local function place_of_token(line, token)
+  if not token:find("^[\"'%[%-]") then -- the token itself may be an unfinished string
+    line = code_of(line)
+  end
   local first = line:find(token, 1, true)
   return first and not line:find(token, first + 1, true) and first or nil
 end

@@ -29,6 +29,16 @@ void text_name(char out[TEXT_NAME_ROOM], const char *name)
     memcpy(out + kept, more, sizeof more);
 }
 
+void text_size(char out[TEXT_SIZE_ROOM], size_t bytes)
+{
+    static const char *const units[] = { "bytes", "KB", "MB", "GB", "TB" };
+    size_t unit = 0;
+    double size = (double)bytes;
+    for (; size >= 1000 && unit + 1 < sizeof units / sizeof *units; unit++)
+        size /= 1024;
+    snprintf(out, TEXT_SIZE_ROOM, "%.3g %s", size, units[unit]);
+}
+
 static uint64_t round_to(uint64_t ns, uint64_t step)
 {
     return ns - ns % step + (ns % step >= step - step / 2 ? step : 0);

@@ -26,6 +26,7 @@
 #include "lua/isolate/limits.h"
 #include "lua/isolate/memory.h"
 #include "lua/isolate/memory_alarm.h"
+#include "lua/isolate/memory_lack.h"
 #include "lua/isolate/missing.h"
 #include "lua/isolate/objects.h"
 #include "lua/isolate/oversized.h"
@@ -87,6 +88,7 @@ struct orr_isolate {
 
     /* Touched now and then. */
     struct ban ban;                       /* isolate/ban.c */
+    struct memory_lack memory_lack;       /* isolate/memory_lack.c */
     struct notices notices;               /* limits/notices.c */
     struct grace_periods grace_periods;   /* limits/grace_period.c */
     struct memory_limit memory_limit;     /* limits/memory_limit.c */

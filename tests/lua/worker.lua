@@ -601,6 +601,32 @@ test("an item that fails fails map, and the other jobs are cancelled", function(
   settle(pool)
 end)
 
+test("a wrong argument is blamed on the caller's line", function()
+  local here = debug.getinfo(1, "l").currentline
+  local w, pool = worker.new "return 1", worker.pool {}
+  local wrong = {
+    function() worker.map({ 1, 2 }, function() end) end,
+    function() worker.map("", 5) end,
+    function() worker.map("", {}, { x = 1 }) end,
+    function() worker.map("", {}, { concurrency = 0 }) end,
+    function() worker.map("", {}, { timeout = "x" }) end,
+    function() pool:map({}, {}) end,
+    function() worker.new(5) end,
+    function() worker.new("", { x = 1 }) end,
+    function() w:run(5) end,
+    function() w:run { callback = print, x = 1 } end,
+    function() w:run { callback = print, timeout = "x" } end,
+    function() w:call { timeout = "x" } end,
+    function() pool.new(5, "") end,
+    function() worker.pool { size = "x" } end,
+    function() async.timeout("x", async.run(function() end)) end,
+  }
+  for i, fn in ipairs(wrong) do
+    local _, err = pcall(fn)
+    truthy(tostring(err):find((":%d: "):format(here + 2 + i), 1, true), err)
+  end
+end)
+
 test("map checks its arguments", function()
   raises("worker.map: expected a script", worker.map, 5, {})
   raises("worker.map: expected a list, got nil", worker.map, "")

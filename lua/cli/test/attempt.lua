@@ -121,7 +121,9 @@ function Attempt:guard(fn)
   local ok, err = xpcall(fn, function(value)
     told = true
     if not (self.cut_short and value == "closed") then
-      self:fail(describe_error(value, async.traceback(value, 2)))
+      local report = async.traceback(value, 2)
+      local overrun = value == TIMEOUT and report:find("^" .. TIMEOUT .. ": ")
+      self:fail(overrun and describe_overrun(report) or describe_error(value, report))
       self.timed_out = value == TIMEOUT and #self.failures
     end
   end)
@@ -167,6 +169,9 @@ function Attempt:finish()
     else
       self.failures[self.timed_out] = text
     end
+  end
+  if not notices and self.timed_out and self.cut_short then -- both happened at once, and the limit says less
+    self.failures = { self.failures[self.timed_out] }
   end
   if not ok and testing.timed_out(self.task) then
     -- All other failures follow from this one.

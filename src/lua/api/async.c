@@ -146,7 +146,7 @@ static int async_inspect_tree(lua_State *L)
     return 1;
 }
 
-/* traceback(error [, level]): the error's text, and the stacks of the tasks that it came through. */
+/* traceback(error [, level]): the error as text, and the stacks of the tasks it came through. */
 static int async_traceback(lua_State *L)
 {
     lua_Integer level = luaL_optinteger(L, 2, 1);

@@ -5,6 +5,7 @@
 #include "lua/isolate/collector.h"
 #include "lua/isolate/execution.h"
 #include "lua/isolate/memory_alarm.h"
+#include "lua/isolate/memory_lack.h"
 #include "lua/isolate/quota.h"
 
 #include <errno.h>
@@ -357,6 +358,9 @@ void charge_overdraw_end(struct orr_isolate *iso, size_t before)
 
 int charge_raise(lua_State *L)
 {
+    struct orr_isolate *iso = isolate_find(L);
+    if (iso)
+        memory_lack_note(iso, L, LACK_BY_LIMIT, 0);
     lua_pushliteral(L, "not enough memory"); /* needs no memory: every state has this string */
     return lua_error(L);
 }

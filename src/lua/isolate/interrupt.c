@@ -6,6 +6,8 @@
 #include "lua/isolate/stack_room.h"
 #include "lua/isolate/visit.h"
 
+#include <sys/resource.h>
+
 static void on_hook(lua_State *L, lua_Debug *event);
 
 /* --- The hook, on and off --------------------------------------------------------------------- */
@@ -73,6 +75,21 @@ void interrupt_stack_fills(struct orr_isolate *iso)
         interrupt_take_off(iso); /* the next request sets it again, at the latest the timer's */
 }
 
+/* How often the thread has given up its processor by itself.  Async-signal-safe: a system call. */
+static long count_sleeps(void)
+{
+    struct rusage usage;
+    return getrusage(RUSAGE_THREAD, &usage) ? 0 : usage.ru_nvcsw;
+}
+
+/* Async-signal-safe. */
+static void note_time(struct interrupt *self)
+{
+    self->over_at = clock_now();
+    self->over_at_cpu = clock_thread();
+    self->over_at_sleeps = count_sleeps();
+}
+
 /*
  * The hook may get lost when it is set.  Lua reads the mask, and if there is no hook it clears the
  * flag that makes it check (`trap`).  A hook that is set between the two is forgotten.  So is a
@@ -85,9 +102,9 @@ void interrupt_slice_over(void *data)
     struct interrupt *self = &iso->interrupt;
     lua_State *running = execution_running(&iso->execution);
     if (self->time != TIME_LEFT) {
-        if (!self->quiet_since) {
-            self->quiet_since_cpu = clock_thread();
-            self->quiet_since = clock_now();
+        if (self->time == TIME_OVER && !self->again) {
+            note_time(self);
+            self->again = true;
         }
         bool has_hook = self->armed == running;
         bool had_no_room = !self->armed && !execution_yields(&iso->execution);
@@ -95,8 +112,7 @@ void interrupt_slice_over(void *data)
             arm(iso, running);
         return;
     }
-    self->over_at = clock_now();
-    self->over_at_cpu = clock_thread();
+    note_time(self);
     self->time = TIME_JUST_OVER;
     self->requested = true;
     if (!self->busy)
@@ -250,6 +266,11 @@ uint64_t interrupt_time_over_for_cpu(const struct interrupt *self)
     return clock_thread() - self->over_at_cpu;
 }
 
+bool interrupt_slept_since(const struct interrupt *self)
+{
+    return count_sleeps() > self->over_at_sleeps;
+}
+
 /*
  * The state is reset even if no hook came: the first hook of the next slice must not report this
  * slice's time.
@@ -260,7 +281,7 @@ void interrupt_end_slice(struct orr_isolate *iso)
     disarm(self);
     self->requested = false;
     self->time = TIME_LEFT;
-    self->quiet_since = 0;
+    self->again = false;
 }
 
 /* --- Coroutines and other hooks --------------------------------------------------------------- */
@@ -340,10 +361,10 @@ static void on_hook(lua_State *L, lua_Debug *event)
     if (self->time == TIME_JUST_OVER) {
         self->time = TIME_OVER;
         self->actions->late(iso, L, event);
-    } else if (self->quiet_since && event->event == LUA_HOOKRET) {
-        self->actions->late_again(iso, L, event, self->quiet_since, clock_thread() - self->quiet_since_cpu);
+    } else if (self->again && event->event == LUA_HOOKRET) {
+        self->actions->late_again(iso, L, event);
     }
-    self->quiet_since = 0;
+    self->again = false;
     if (wants(self->foreign.mask, event->event))
         self->foreign.hook(L, event);
     bool may_suspend = is_safe(self, L, event);

@@ -43,11 +43,10 @@ struct interrupt_actions {
     void (*late)(struct orr_isolate *iso, lua_State *L, lua_Debug *event);
 
     /*
-     * In the return hook of a function, after the slice was over and hooks have run: no hook has
-     * run since the time `since`.  The thread has used `cpu_ns` of the processor's time since then.
-     * Never raises.
+     * In the return hook of a function, after the slice was over and hooks have run: the timer has
+     * come again since the last of them.  Never raises.
      */
-    void (*late_again)(struct orr_isolate *iso, lua_State *L, lua_Debug *event, uint64_t since, uint64_t cpu_ns);
+    void (*late_again)(struct orr_isolate *iso, lua_State *L, lua_Debug *event);
 
     /* Whether the running Lua must be ended, so that any error will do.  Async-signal-safe. */
     bool (*is_overdue)(const struct orr_isolate *iso);
@@ -76,9 +75,8 @@ struct interrupt {
     unsigned skips;            /* unsafe points for suspending, skipped so far */
     uint64_t over_at;          /* when the slice was over, by the clock */
     uint64_t over_at_cpu;      /* when the slice was over, by the thread's processor time */
-    /* By the clock and the thread's processor time: when the timer came again, and no hook since */
-    volatile uint64_t quiet_since;
-    uint64_t quiet_since_cpu;
+    long over_at_sleeps;       /* how often the thread had slept by then */
+    volatile bool again;       /* the timer has come again since the last hook, at `over_at` */
     lua_State *volatile armed; /* the coroutine that has the library's hook */
     struct {
         lua_Hook hook;
@@ -170,9 +168,15 @@ static inline bool interrupt_time_is_over(const struct interrupt *self)
     return self->time != TIME_LEFT;
 }
 
-/* Nanoseconds since the slice was over: by the clock, and by the thread's processor time. */
+/*
+ * Nanoseconds since the slice was over: by the clock, and by the thread's processor time.  Where
+ * Lua cannot be suspended: since the timer came again after the last hook.
+ */
 uint64_t interrupt_time_over_for(const struct interrupt *self);
 uint64_t interrupt_time_over_for_cpu(const struct interrupt *self);
+
+/* Whether the thread has slept since then. */
+bool interrupt_slept_since(const struct interrupt *self);
 
 /*
  * In a hook: what takes long from now on did not make the slice last too long.  The signal handler

@@ -9,6 +9,7 @@
 #include "lua/isolate/interrupt.h"
 #include "lua/isolate/late_free.h"
 #include "lua/isolate/memory_alarm.h"
+#include "lua/isolate/memory_lack.h"
 #include "lua/isolate/oversized.h"
 #include "lua/isolate/slab.h"
 
@@ -46,15 +47,22 @@ static bool is_within(const struct orr_isolate *iso, size_t more)
     return slab_held(&iso->slab) + more <= 2 * account_look_at(&iso->account);
 }
 
+/* Whether a new string is so long that it is refused at once. */
+static bool is_far_too_long(const struct orr_isolate *iso, size_t more, size_t kind)
+{
+    size_t longest = iso->limits.longest_string;
+    return kind == LUA_TSTRING && longest && more / STRING_GRANT > longest + OVERSIZED_STRING_HEADER;
+}
+
 /* Requests of finalizers are not refused, because finalizers are part of collecting. */
 static bool may_have(struct orr_isolate *iso, size_t more, size_t kind)
 {
-    size_t limit = iso->limits.memory, longest = iso->limits.longest_string;
+    size_t limit = iso->limits.memory;
     if (collector_is_at_work(&iso->collector) || charge_writes_report(&iso->charge)) {
         charge_cover(iso, more);
         return true;
     }
-    if (kind == LUA_TSTRING && longest && more / STRING_GRANT > longest + OVERSIZED_STRING_HEADER)
+    if (is_far_too_long(iso, more, kind))
         return false;
     if (!limit)
         return true;
@@ -69,9 +77,11 @@ static bool may_have(struct orr_isolate *iso, size_t more, size_t kind)
  * collection, the repeated request is refused too.  The credit is 0 until another request is
  * granted, so that every request is checked.
  */
-static void *refuse(struct orr_isolate *iso, const void *block, size_t old_size, size_t size)
+static void *refuse(struct orr_isolate *iso, const void *block, size_t old_size, size_t size, enum lack why)
 {
     struct memory *self = &iso->memory;
+    if (execution_running(&iso->execution))
+        memory_lack_note(iso, execution_running(&iso->execution), why, size);
     if (execution_level(&iso->execution) && iso->limits.mode != ORR_LUA_OFF) {
         self->refused.block = block;
         self->refused.old_size = old_size;
@@ -250,14 +260,15 @@ static __attribute__((noinline)) void *take_with_a_look(struct orr_isolate *iso,
     if (grows && refused_before(self, block, before, size))
         return NULL;
     if (grows && !may_have(iso, size - before, kind))
-        return refuse(iso, block, before, size);
+        return refuse(iso, block, before, size,
+                      is_far_too_long(iso, size - before, kind) ? LACK_BY_STRING : LACK_BY_LIMIT);
     if (!block && !kind && oversized_is_last_stack(size))
         interrupt_stack_fills(iso);
     else
         interrupt_stack_has_grown(&iso->interrupt);
     void *result = resize_block(iso, block, before, size);
     if (!result)
-        return refuse(iso, block, before, size);
+        return refuse(iso, block, before, size, LACK_BY_SYSTEM);
     account_add(&iso->account, size - before);
     self->refused.size = 0;
     if (grows && size > MEMORY_QUANTUM) {
@@ -276,7 +287,7 @@ static void *resize(struct orr_isolate *iso, void *block, size_t old_size, size_
         return take_with_a_look(iso, block, old_size, size);
     void *result = resize_block(iso, block, old_size, size);
     if (!result)
-        return refuse(iso, block, old_size, size);
+        return refuse(iso, block, old_size, size, LACK_BY_SYSTEM);
     account_spend(&iso->account, more);
     account_remove(&iso->account, old_size - size + more); /* the bytes that the block shrank by */
     return result;
@@ -303,7 +314,7 @@ void *memory_alloc(void *data, void *block, size_t old_size, size_t size)
         return take_with_a_look(iso, NULL, old_size, size);
     void *result = take_block(iso, size);
     if (!result)
-        return refuse(iso, NULL, 0, size);
+        return refuse(iso, NULL, 0, size, LACK_BY_SYSTEM);
     account_spend(&iso->account, size);
     return result;
 }

@@ -1,6 +1,5 @@
 #include "lua/limits/preempt.h"
 
-#include "base/clock.h"
 #include "base/text.h"
 #include "lua/isolate/ban.h"
 #include "lua/isolate/collector.h"
@@ -97,11 +96,8 @@ static void judge_instruction(struct orr_isolate *iso)
 /* The first function since the slice was over returns. */
 static void note_return(struct orr_isolate *iso, lua_State *L, lua_Debug *event)
 {
-    const struct interrupt *interrupt = &iso->interrupt;
-    uint64_t began = watch_timer_set_at(worker_watch(iso->worker));
     timeout_report_note_slow(iso, L, event);
-    slow_call_note(iso, L, event, began ? began : clock_now() - interrupt_time_over_for(interrupt),
-                   interrupt_time_over_for_cpu(interrupt));
+    slow_call_note(iso, L, event);
 }
 
 static void look_at_late(struct orr_isolate *iso, lua_State *L, lua_Debug *event)

@@ -1,8 +1,8 @@
 #include "lua/limits/slow_call.h"
 
-#include "base/clock.h"
 #include "base/text.h"
 #include "lua/isolate.h"
+#include "lua/isolate/interrupt.h"
 #include "lua/limits/notices.h"
 #include "lua/limits/stack_trace.h"
 
@@ -15,7 +15,7 @@ enum { FIELDS_LOOKED_AT = 4096 };
 struct slow_call {
     struct orr_isolate *iso;
     lua_Debug *returning;
-    uint64_t took, cpu_ns;
+    uint64_t took;
 };
 
 static uint64_t hash(uint64_t seed, const char *text)
@@ -37,19 +37,6 @@ static bool is_new(struct slow_calls *self, uint64_t place)
     return true;
 }
 
-/*
- * Functions that wait for nothing.  If such a function took long, and the processor did not work for
- * it, the machine ran something else meanwhile.
- */
-static bool only_computes(const char *name)
-{
-    static const char *const modules[] = { "string.", "table.", "math.", "utf8.", "coroutine." };
-    for (size_t i = 0; i < sizeof modules / sizeof *modules; i++)
-        if (!strncmp(name, modules[i], strlen(modules[i])))
-            return true;
-    return false;
-}
-
 /* [slow call]: adds the notice. */
 static int write_notice(lua_State *L)
 {
@@ -61,14 +48,9 @@ static int write_notice(lua_State *L)
     lua_getinfo(L, "nSf", returning);
     if (*returning->what != 'C')
         return 0;
-    lua_pushvalue(L, -1);
-    bool ours = lua_getupvalue(L, -1, 1) && lua_touserdata(L, -1) == iso;
-    lua_settop(L, 2);
     bool known = stack_trace_push_name(L, &fields);
     char name[TEXT_NAME_ROOM];
-    text_name(name, known ? lua_tostring(L, -1) : returning->name ? returning->name : "?");
-    if ((ours || only_computes(name)) && slow->cpu_ns < slow->took / 2)
-        return 0;
+    text_name(name, known ? lua_tostring(L, -1) : returning->name ? returning->name : "");
     bool found = stack_trace_find_script(L, 1, &caller); /* 0 is this function */
     char place[LUA_IDSIZE + 24] = "", text[LUA_IDSIZE + TEXT_NAME_ROOM + 200], took[TEXT_DURATION_ROOM];
     if (found)
@@ -76,20 +58,23 @@ static int write_notice(lua_State *L)
     text_duration(took, slow->took);
     if (!is_new(&iso->slow_calls, hash(hash(UINT64_C(14695981039346656037), place), name)))
         return 0;
-    snprintf(text, sizeof text,
-             "%s'%s', a C function, has blocked the loop for %s: no other task could run meanwhile; call it in a job "
-             "of worker.new()",
-             place, name, took);
+    snprintf(
+        text, sizeof text,
+        "%s%s%s%s has blocked the loop for %s: no other task could run meanwhile; call it in a job of worker.new()",
+        place, *name ? "'" : "", name, *name ? "', a C function," : "a C function", took);
     notices_add(iso, ORR_LUA_BLOCKED, text);
     return 0;
 }
 
-void slow_call_note(struct orr_isolate *iso, lua_State *L, lua_Debug *returning, uint64_t since, uint64_t cpu_ns)
+void slow_call_note(struct orr_isolate *iso, lua_State *L, lua_Debug *returning)
 {
-    uint64_t limit = iso->limits.slow_call_ns, now = clock_now();
-    if (!limit || now - since < limit || !lua_checkstack(L, 2))
+    const struct interrupt *interrupt = &iso->interrupt;
+    uint64_t limit = iso->limits.slow_call_ns, took = limit ? interrupt_time_over_for(interrupt) : 0;
+    if (!limit || took < limit || !lua_checkstack(L, 2))
         return;
-    struct slow_call slow = { .iso = iso, .returning = returning, .took = now - since, .cpu_ns = cpu_ns };
+    if (!interrupt_slept_since(interrupt) && interrupt_time_over_for_cpu(interrupt) < limit / 2)
+        return;
+    struct slow_call slow = { .iso = iso, .returning = returning, .took = took };
     lua_pushcfunction(L, write_notice);
     lua_pushlightuserdata(L, &slow);
     if (lua_pcall(L, 1, 0, 0) != LUA_OK)

@@ -7,9 +7,14 @@
  * was over, and which function returns: if that took longer than `slow_call_ns`, the host gets a
  * notice, once for each place in a script.
  *
- * Costs nothing before a slice is over.  Needs the timer, so there are no notices in the modes
- * ORR_LUA_COUNT and ORR_LUA_OFF, or if the system refuses the timer.  Jobs may block: they have
- * threads of their own.
+ * The time counts from the timer's signal on, so a call takes up to a slice longer than it says.  A
+ * thread that neither slept nor used the processor meanwhile did not block: the machine ran
+ * something else.
+ *
+ * Costs nothing before a slice is over.  Needs the timer's signal while the function runs.  So
+ * there are no notices in the modes ORR_LUA_COUNT and ORR_LUA_OFF, or if the system refuses the
+ * timer; and where signals are kept from threads that sleep (`may_sleep`), only of functions that
+ * compute.  Jobs may block: they have threads of their own.
  *
  * The isolate's worker's thread.
  */
@@ -31,10 +36,9 @@ struct slow_calls {
 };
 
 /*
- * In a return hook: a function returns that was called at `since`, by the clock, or before, and that
- * has used `cpu_ns` of the processor's time.  Adds a notice if it is a C function that took too
- * long.  Never raises.
+ * In a return hook, the first since the timer came: adds a notice if it is a C function that
+ * returns, and that took too long.  Never raises.
  */
-void slow_call_note(struct orr_isolate *iso, lua_State *L, lua_Debug *returning, uint64_t since, uint64_t cpu_ns);
+void slow_call_note(struct orr_isolate *iso, lua_State *L, lua_Debug *returning);
 
 #endif

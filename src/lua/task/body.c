@@ -1,6 +1,7 @@
 #include "lua/task/body.h"
 
 #include "lua/isolate/charge.h"
+#include "lua/isolate/memory_lack.h"
 #include "lua/limits/notices.h"
 #include "lua/limits/statistics.h"
 #include "lua/limits/timeout_report.h"
@@ -126,6 +127,17 @@ static bool is_childs_error(lua_State *co, struct ltask *self)
     return result && result_is_error(co, result);
 }
 
+/* The trace of `not enough memory`: Lua calls no message handler for it. */
+static struct trace *trace_lack(struct orr_isolate *iso)
+{
+    char text[320];
+    memory_lack_describe(iso, text, sizeof text);
+    bool before = charge_begin_report(&iso->charge);
+    struct trace *trace = trace_new(iso, (struct piece){ text, strlen(text) }, &(struct trace_sections){ 0 });
+    charge_end_report(&iso->charge, before);
+    return trace;
+}
+
 /* Takes the trace of the error out of the task; NULL for none. */
 static struct trace *take_trace(struct ltask *self)
 {
@@ -160,8 +172,9 @@ static enum orr_poll finish_with_error(struct ltask *self)
     if (error != -ESCRIPT)
         return orr_task_fail(task, error);
     /* Lua calls no message handler when there is no memory. */
-    return finish_with_failure(self, error, ltask_keep_error(self, take_trace(self)),
-                               is_text(co, -1, NO_MEMORY) ? NO_MEMORY : "a Lua error");
+    bool no_memory = is_text(co, -1, NO_MEMORY);
+    struct trace *trace = no_memory ? trace_lack(self->iso) : take_trace(self);
+    return finish_with_failure(self, error, ltask_keep_error(self, trace), no_memory ? NO_MEMORY : "a Lua error");
 }
 
 enum orr_poll body_over(struct ltask *self, bool failed, int results)

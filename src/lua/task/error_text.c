@@ -143,8 +143,8 @@ static bool comes_before(lua_State *L, int one, int other)
 
 /*
  * Replaces the key at the top, nil at first, with the next one in order that is not among the first
- * `listed` elements.  False if there is none.  Looks at some keys only, and at keys without an order
- * not at all.
+ * `listed` elements.  False if there is none.  Looks at some keys only, and at keys without an
+ * order not at all.
  */
 static bool next_key(lua_State *L, int table, lua_Integer listed)
 {

@@ -2,8 +2,8 @@
  * Error values as people read them.
  *
  * A string is its own text.  A value with `__tostring` is what that returns.  A table without it is
- * shown with its fields, `{ code = "ENOENT", path = { "a", "b" } }`: read raw, in a fixed order, and
- * only so many, so deep, so long.
+ * shown with its fields, `{ code = "ENOENT", path = { "a", "b" } }`: read raw, in a fixed order,
+ * and only so many, so deep, so long.
  *
  * `__tostring` is the only function of the script that is called.  It runs protected, cannot wait,
  * and has a time limit of its own: if it fails, the fields are shown.

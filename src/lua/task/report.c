@@ -66,8 +66,8 @@ static void add_because(struct trace_sections *all, const struct orr_task *task)
 
 /*
  * Lists the tasks that an error went through, from the task that raised it up to `task`.  The tasks
- * are linked from `task` down, and there may be very many: so one walk notes both ends of the chain.
- * Answers the error's text.  Never allocates; the list is good until the collector runs.
+ * are linked from `task` down, and there may be very many: so one walk notes both ends of the
+ * chain.  Answers the error's text.  Never allocates; the list is good until the collector runs.
  */
 static struct piece gather(struct trace_sections *all, struct orr_task *task)
 {
@@ -109,7 +109,9 @@ static void push_failure(lua_State *L, struct orr_task *task)
     lua_remove(L, -2);
 }
 
-/* --- Errors that were awaited ------------------------------------------------------------------ */
+/*
+ * --- Errors that were awaited ------------------------------------------------------------------
+ */
 
 /*
  * Whether the string at an index, the top, was raised just now, by the function at a level or a
@@ -159,7 +161,8 @@ static bool is_error_of(lua_State *L, int index)
 
 /*
  * Pushes the last failure with the error at an index, the top, of which a script was told.  False,
- * with nothing pushed, if there is none.  `level` is that of the function that raises the error now.
+ * with nothing pushed, if there is none.  `level` is that of the function that raises the error
+ * now.
  */
 static bool push_told(struct orr_isolate *iso, lua_State *L, int index, int level)
 {
@@ -274,7 +277,9 @@ void report_push_caught(struct orr_isolate *iso, lua_State *L, int level)
     luaL_checkstack(L, 16, NULL);
     const struct ltask *self = execution_task(&iso->execution);
     bool interrupted = self && is_childs_error(L, self);
-    bool told = push_told_report(iso, L, level);
+    bool told = interrupted || push_told_report(iso, L, level);
+    if (interrupted)
+        push_failure(L, orr_task_failed_child(self->task));
     if (!told) {
         error_text_push(iso, L, error);
         stack_trace_cut(L, REPORT_TEXT);
@@ -289,7 +294,9 @@ void report_push_caught(struct orr_isolate *iso, lua_State *L, int level)
     lua_concat(L, 3);
 }
 
-/* --- The tasks around a task ------------------------------------------------------------------- */
+/*
+ * --- The tasks around a task -------------------------------------------------------------------
+ */
 
 static void add_heading(luaL_Buffer *text, const struct orr_task *task)
 {

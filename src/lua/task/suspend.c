@@ -5,7 +5,6 @@
 #include "lua/task/cancellation.h"
 #include "lua/task/report.h"
 #include "lua/task/result.h"
-#include "lua/task/told.h"
 
 #include <limits.h>
 #include <string.h>
@@ -82,17 +81,6 @@ int suspend(lua_State *L, lua_KFunction k, lua_KContext context)
     return lua_yieldk(L, 0, context, k);
 }
 
-/* The task is about to get the error of a child.  If the child's handle is gone, nothing is noted. */
-static void note_child(struct orr_isolate *iso, lua_State *L, struct orr_task *child)
-{
-    const struct ltask *self = ltask_of(child);
-    if (!self || !self->anchor || self->iso != iso || !lua_checkstack(L, 4))
-        return;
-    isolate_push_anchored(iso, L, self->anchor);
-    told_note(iso, L, -1);
-    lua_pop(L, 1);
-}
-
 void wait_push_error(lua_State *L, int error)
 {
     struct orr_isolate *iso = isolate_of(L);
@@ -102,7 +90,6 @@ void wait_push_error(lua_State *L, int error)
         cancellation_note(self, L);
     if (child) {
         push_error_of(L, iso, outcome_of(child));
-        note_child(iso, L, child);
     } else if (error == -ECANCELED) {
         lua_pushliteral(L, CANCELLATION_TEXT);
     } else if (error == -ETIMEDOUT) {

@@ -4,12 +4,13 @@
  *
  * A trace is kept beside the error value, never inside it: the value that a task raised is the
  * value that arrives.  The message handler at the bottom of a task makes the trace before the stack
- * unwinds, so only a task that fails pays for it.  The task's finalizer owns it, and frees it with
- * the task's handle.
+ * unwinds, so only a task that fails pays for it.  From then on the core keeps it with the error,
+ * as long as the failed task.  The task's finalizer keeps that of a task that fails because of a
+ * child.
  *
- * A trace stands alone: it has copies of all stacks that it shows, the first TRACE_ENDS and the last
- * TRACE_ENDS of a long chain.  So no chain of traces can grow, and nothing keeps a task that was
- * awaited.  The block is charged to the isolate.
+ * A trace stands alone: it has copies of all stacks that it shows, TRACE_ENDS at each end of a long
+ * chain.  So no chain of traces can grow, and nothing keeps a task that was awaited.  The block is
+ * charged to the isolate.
  *
  * The isolate's worker's thread.  Nothing here runs Lua or the collector.
  */
