@@ -12,9 +12,9 @@
 enum { DOZENS = 64, FEW = DOZENS * TIMER_STRIPES };
 
 /*
- * Whether the timer that was cancelled was the last of a shard with few: the owner may be waiting for
- * that.  The owner publishes its load before it looks how many are scheduled; this thread changes that
- * count before it looks at the load.  So one of them sees the other.
+ * Whether the timer that was cancelled was the last of a shard with few: the owner may be waiting
+ * for that.  The owner publishes its load before it looks how many are scheduled; this thread
+ * changes that count before it looks at the load.  So one of them sees the other.
  */
 static bool was_last(struct timer_shard *shard)
 {
@@ -220,8 +220,8 @@ static bool cancel_foreign(struct timer_shard *shard, struct orr_timer *timer, u
     timer_count(shard, false, -1);
     if (word & TIMER_LINKED)
         leave_garbage(shard);
-    else if (shard->bell && was_last(shard)) /* the owner may have dropped it before it was counted */
-        tell_owner(shard);
+    else if (shard->bell && was_last(shard))
+        tell_owner(shard); /* which may have dropped the timer before it was counted */
     return true;
 }
 

@@ -1,4 +1,4 @@
--- Callbacks, closes and tracebacks of async_nvim that call back into it, out of turn and many times.
+-- Callbacks, closes and tracebacks of async_nvim call back into it, out of turn and many times.
 -- expect: ok
 local async = require "orrery.async_nvim"
 local task, saved

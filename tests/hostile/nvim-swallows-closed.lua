@@ -1,4 +1,4 @@
--- A task of async_nvim that catches everything and never waits, started in a task and in a callback.
+-- A task of async_nvim catches everything and never waits, started in a task and in a callback.
 -- expect: any end
 local async = require "orrery.async_nvim"
 local function stubborn()

@@ -170,7 +170,8 @@ function Attempt:finish()
       self.failures[self.timed_out] = text
     end
   end
-  if not notices and self.timed_out and self.cut_short then -- both happened at once, and the limit says less
+  -- Both happened at once, and the limit says less.
+  if not notices and self.timed_out and self.cut_short then
     self.failures = { self.failures[self.timed_out] }
   end
   if not ok and testing.timed_out(self.task) then
