@@ -36,7 +36,8 @@ local function trim_trace(trace)
   for line in stacks:gmatch "\n([^\n]+)" do
     local level = line:match "^\t(.*)"
     local shown = level and is_own(level) and "  " .. level
-      or named and not level and line ~= "stack traceback:" and line ~= "  inside:" and line
+      or named and not level and line ~= "stack traceback:" and line ~= "  inside:"
+        and line:gsub(", created at .*", "") -- known only as long as there is a handle
     if shown and #lines < TRACE_LINES then
       lines[#lines + 1] = shown
     end

@@ -37,8 +37,7 @@ void body_unwatch(struct orr_isolate *iso, struct body_watch *watch)
 /* From now on the body may compute no longer than the grace period. */
 static void limit_cleanup(struct orr_isolate *iso, struct ltask *body)
 {
-    uint64_t limit = level_used(iso, execution_level(&iso->execution)) + worker_grace_ns(iso->worker);
-    body->limit = body->limit && body->limit < limit ? body->limit : limit;
+    ltask_lower_limit(body, level_used(iso, execution_level(&iso->execution)) + worker_grace_ns(iso->worker));
     execution_level(&iso->execution)->limit = body->limit;
 }
 

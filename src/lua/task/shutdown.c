@@ -88,11 +88,8 @@ static unsigned cancel(struct shutdown *self, struct orr_task *task)
 {
     const struct orr_task *parent = task_parent(task);
     struct ltask *lua = ltask_of(task);
-    /* A task whose body is over has its error where the limit was. */
-    if (lua && !ltask_is_over(lua) && self->grace_ns != ORR_NEVER && self->iso->limits.mode == ORR_LUA_SIGNAL) {
-        uint64_t longest = self->grace_ns / 2 ? self->grace_ns / 2 : 1;
-        lua->limit = lua->limit && lua->limit < longest ? lua->limit : longest;
-    }
+    if (lua && self->grace_ns != ORR_NEVER && self->iso->limits.mode == ORR_LUA_SIGNAL)
+        ltask_lower_limit(lua, self->grace_ns / 2 ? self->grace_ns / 2 : 1);
     if (!parent || !belongs(parent, self))
         task_cancel(task, CANCELLATION_TEXT);
     return CANCELLED;

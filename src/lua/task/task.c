@@ -93,6 +93,12 @@ void ltask_release(struct ltask *self)
         ltask_give_up(self);
 }
 
+void ltask_lower_limit(struct ltask *self, uint64_t limit)
+{
+    if (!self->keeps_error && (!self->limit || self->limit > limit))
+        self->limit = limit;
+}
+
 /* --- Kept errors ------------------------------------------------------------------------------ */
 
 struct kept_error *ltask_keep_error(struct ltask *self, struct trace *trace)

@@ -192,6 +192,9 @@ const struct kept_error *kept_error_of(struct orr_task *task);
 /* Pushes the error.  Never allocates. */
 void kept_error_push(const struct kept_error *self, lua_State *L);
 
+/* Lowers the time limit of a task's body.  A task that has failed has none: its error is there. */
+void ltask_lower_limit(struct ltask *self, uint64_t limit);
+
 /* Gives up the anchor of a handle that has not become a task. */
 void ltask_give_up(struct ltask *self);
 
