@@ -49,11 +49,10 @@ struct runner {
     uint64_t file_limit_at; /* ORR_NEVER once it was reported */
     unsigned deadlocks;     /* since anything began */
     bool finished;
-    bool overran;           /* something was ended at its deadline in the last turn */
+    uint64_t timeouts;      /* how often something was ended at its deadline, when last looked at */
     bool postponed;         /* the limit was postponed because of that; once is enough */
     struct texts unhandled; /* failures that nobody saw */
     struct texts overruns;  /* those of them that were ended at a deadline */
-    struct texts notices;   /* everything that was ended at a deadline, seen or not */
 };
 
 static volatile sig_atomic_t asked_to_stop;
@@ -136,11 +135,6 @@ static int take_unhandled(lua_State *L)
     return take_texts(L, &runner_of(L)->unhandled);
 }
 
-static int take_notices(lua_State *L)
-{
-    return take_texts(L, &runner_of(L)->notices);
-}
-
 static int take_overruns(lua_State *L)
 {
     return take_texts(L, &runner_of(L)->overruns);
@@ -149,10 +143,13 @@ static int take_overruns(lua_State *L)
 static void push_functions(lua_State *L, struct runner *self)
 {
     static const luaL_Reg functions[] = {
-        { "send", send_records },      { "limit", set_limit },
-        { "finish", finish },          { "unhandled", take_unhandled },
-        { "overruns", take_overruns }, { "notices", take_notices },
-        { "clock", process_clock },    { NULL, NULL },
+        { "send", send_records },
+        { "limit", set_limit },
+        { "finish", finish },
+        { "unhandled", take_unhandled },
+        { "overruns", take_overruns },
+        { "clock", process_clock },
+        { NULL, NULL },
     };
     luaL_newlibtable(L, functions);
     lua_pushlightuserdata(L, self);
@@ -220,19 +217,15 @@ static void on_unhandled(void *data, struct orr_task *task)
 }
 
 /*
- * A task that was ended at its deadline has failed like any other.  If the test sees the failure,
- * it may expect it; if nobody does, the sink gets it.  The notice only explains it.
+ * A task that was ended at its deadline has failed like any other (`timeouts_as_failures`): if the
+ * test sees the failure, it may expect it; if nobody does, the sink gets it.
  */
 static void on_notice(void *data, lua_State *L, enum orr_lua_notice notice, const char *text)
 {
-    struct runner *self = data;
+    (void)data;
     (void)L;
-    if (notice == ORR_LUA_TIMED_OUT) {
-        keep_text(&self->notices, text);
-        self->overran = true;
-    } else {
-        fprintf(stderr, "orrery: %s\n", text);
-    }
+    (void)notice;
+    fprintf(stderr, "orrery: %s\n", text);
 }
 
 static void on_signal(int signal)
@@ -247,8 +240,11 @@ static void on_signal(int signal)
  */
 static bool postpones_limits(struct runner *self)
 {
-    bool postpones = self->overran && !self->postponed;
-    self->overran = false;
+    struct orr_lua_stats stats;
+    if (orr_lua_stats(self->L, &stats))
+        return false;
+    bool postpones = stats.timeouts != self->timeouts && !self->postponed;
+    self->timeouts = stats.timeouts;
     self->postponed |= postpones;
     return postpones;
 }
@@ -387,6 +383,5 @@ int test_file_main(int argc, char **argv)
     orr_runtime_free(self.rt);
     free(self.unhandled.list);
     free(self.overruns.list);
-    free(self.notices.list);
     return status;
 }

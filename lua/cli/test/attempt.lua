@@ -162,17 +162,7 @@ function Attempt:finish()
   local ok, err = async.pawait(self.task)
   async.checkpoint()
   async.checkpoint()
-  local notices = self.natives.notices()
-  if notices and self.timed_out then -- a task that the test has awaited, or its child
-    local text = describe_overrun(notices[#notices])
-    if self.cut_short then -- both happened at once, and this one says less
-      self.failures = { text }
-    else
-      self.failures[self.timed_out] = text
-    end
-  end
-  -- Both happened at once, and the limit says less.
-  if not notices and self.timed_out and self.cut_short then
+  if self.timed_out and self.cut_short then -- both happened at once, and the limit says less
     self.failures = { self.failures[self.timed_out] }
   end
   if not ok and testing.timed_out(self.task) then

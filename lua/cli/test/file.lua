@@ -7,7 +7,6 @@
 --   natives.limit(ms)      calls `limit` after this many real milliseconds; 0 for never
 --   natives.unhandled()    reports of failures that nobody saw, since the last call; nil for none
 --   natives.overruns()     such reports of tasks that were ended at their deadlines
---   natives.notices()      reports of everything that was ended at its deadline, seen or not
 --   natives.finish()       ends the process
 
 local natives, options
