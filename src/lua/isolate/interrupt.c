@@ -6,6 +6,7 @@
 #include "lua/isolate/stack_room.h"
 #include "lua/isolate/visit.h"
 
+#include <stdatomic.h>
 #include <sys/resource.h>
 
 static void on_hook(lua_State *L, lua_Debug *event);
@@ -83,11 +84,9 @@ static long count_sleeps(void)
 }
 
 /* Async-signal-safe. */
-static void note_time(struct interrupt *self)
+static struct moment this_moment(void)
 {
-    self->over_at = clock_now();
-    self->over_at_cpu = clock_thread();
-    self->over_at_sleeps = count_sleeps();
+    return (struct moment){ .at = clock_now(), .cpu = clock_thread(), .sleeps = count_sleeps() };
 }
 
 /*
@@ -103,7 +102,8 @@ void interrupt_slice_over(void *data)
     lua_State *running = execution_running(&iso->execution);
     if (self->time != TIME_LEFT) {
         if (self->time == TIME_OVER && !self->again) {
-            note_time(self);
+            self->later = this_moment();
+            atomic_signal_fence(memory_order_release); /* the hook reads `later` after `again` */
             self->again = true;
         }
         bool has_hook = self->armed == running;
@@ -112,7 +112,7 @@ void interrupt_slice_over(void *data)
             arm(iso, running);
         return;
     }
-    note_time(self);
+    self->over = this_moment();
     self->time = TIME_JUST_OVER;
     self->requested = true;
     if (!self->busy)
@@ -242,7 +242,7 @@ void interrupt_slice_over_with(struct orr_isolate *iso, const struct interrupt *
     struct interrupt *self = &iso->interrupt;
     if (self->time != TIME_LEFT)
         return;
-    self->over_at = inner->over_at;
+    self->over = inner->over;
     self->time = TIME_OVER;
     self->requested = true;
     interrupt_follow(iso);
@@ -250,25 +250,25 @@ void interrupt_slice_over_with(struct orr_isolate *iso, const struct interrupt *
 
 void interrupt_count_slice(struct orr_isolate *iso, uint64_t now)
 {
-    iso->interrupt.over_at = now;
+    iso->interrupt.over.at = now;
     iso->interrupt.counted = iso->interrupt.requested = true;
     interrupt_follow(iso);
 }
 
 /* Async-signal-safe. */
-uint64_t interrupt_time_over_for(const struct interrupt *self)
+uint64_t moment_passed(const struct moment *since)
 {
-    return clock_now() - self->over_at;
+    return clock_now() - since->at;
 }
 
-uint64_t interrupt_time_over_for_cpu(const struct interrupt *self)
+uint64_t moment_passed_cpu(const struct moment *since)
 {
-    return clock_thread() - self->over_at_cpu;
+    return clock_thread() - since->cpu;
 }
 
-bool interrupt_slept_since(const struct interrupt *self)
+bool moment_slept(const struct moment *since)
 {
-    return count_sleeps() > self->over_at_sleeps;
+    return count_sleeps() > since->sleeps;
 }
 
 /*
@@ -362,7 +362,7 @@ static void on_hook(lua_State *L, lua_Debug *event)
         self->time = TIME_OVER;
         self->actions->late(iso, L, event);
     } else if (self->again && event->event == LUA_HOOKRET) {
-        self->actions->late_again(iso, L, event);
+        self->actions->late_again(iso, L, event, &self->later);
     }
     self->again = false;
     if (wants(self->foreign.mask, event->event))

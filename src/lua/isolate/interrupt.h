@@ -32,6 +32,13 @@
 struct orr_isolate;
 
 /* Functions that the layer above provides. */
+/* A point in time, as three clocks show it. */
+struct moment {
+    uint64_t at;  /* by the clock */
+    uint64_t cpu; /* by the thread's processor time */
+    long sleeps;  /* how often the thread had given up its processor by itself */
+};
+
 struct interrupt_actions {
     /*
      * In the hook: does the work that the hook was requested for.  `may_suspend`: Lua may be
@@ -44,9 +51,9 @@ struct interrupt_actions {
 
     /*
      * In the return hook of a function, after the slice was over and hooks have run: the timer has
-     * come again since the last of them.  Never raises.
+     * come again since the last of them, at `since`.  Never raises.
      */
-    void (*late_again)(struct orr_isolate *iso, lua_State *L, lua_Debug *event);
+    void (*late_again)(struct orr_isolate *iso, lua_State *L, lua_Debug *event, const struct moment *since);
 
     /* Whether the running Lua must be ended, so that any error will do.  Async-signal-safe. */
     bool (*is_overdue)(const struct orr_isolate *iso);
@@ -70,13 +77,14 @@ struct interrupt {
     volatile bool busy;    /* the hook is being moved: the signal handler leaves it alone */
     /* Lua is growing a stack to its limit, from making the new block until it frees the old one */
     volatile bool stack_grows;
-    bool counted;              /* no timer interrupts the slice: the hook reads the clock */
-    volatile bool at_start;    /* the next instruction may be the first of a function */
-    unsigned skips;            /* unsafe points for suspending, skipped so far */
-    uint64_t over_at;          /* when the slice was over, by the clock */
-    uint64_t over_at_cpu;      /* when the slice was over, by the thread's processor time */
-    long over_at_sleeps;       /* how often the thread had slept by then */
-    volatile bool again;       /* the timer has come again since the last hook, at `over_at` */
+    bool counted;           /* no timer interrupts the slice: the hook reads the clock */
+    volatile bool at_start; /* the next instruction may be the first of a function */
+    unsigned skips;         /* unsafe points for suspending, skipped so far */
+    /* When the slice was over.  The signal handler writes it only while there is time left. */
+    struct moment over;
+    /* When the timer came again after a hook.  The handler writes it only before it sets `again`. */
+    struct moment later;
+    volatile bool again;       /* the timer has come again since the last hook */
     lua_State *volatile armed; /* the coroutine that has the library's hook */
     struct {
         lua_Hook hook;
@@ -168,15 +176,18 @@ static inline bool interrupt_time_is_over(const struct interrupt *self)
     return self->time != TIME_LEFT;
 }
 
-/*
- * Nanoseconds since the slice was over: by the clock, and by the thread's processor time.  Where
- * Lua cannot be suspended: since the timer came again after the last hook.
- */
-uint64_t interrupt_time_over_for(const struct interrupt *self);
-uint64_t interrupt_time_over_for_cpu(const struct interrupt *self);
+/* When the slice was over, for the questions below. */
+static inline const struct moment *interrupt_over(const struct interrupt *self)
+{
+    return &self->over;
+}
 
-/* Whether the thread has slept since then. */
-bool interrupt_slept_since(const struct interrupt *self);
+/* Nanoseconds since a moment: by the clock, and by the thread's processor time. */
+uint64_t moment_passed(const struct moment *since);
+uint64_t moment_passed_cpu(const struct moment *since);
+
+/* Whether the thread has slept since a moment. */
+bool moment_slept(const struct moment *since);
 
 /*
  * In a hook: what takes long from now on did not make the slice last too long.  The signal handler

@@ -98,7 +98,7 @@ bool level_is_overdue(const struct orr_isolate *iso)
 {
     if (!interrupt_time_is_over(&iso->interrupt))
         return false;
-    uint64_t passed = interrupt_time_over_for(&iso->interrupt);
+    uint64_t passed = moment_passed(interrupt_over(&iso->interrupt));
     for (const struct level *level = execution_level(&iso->execution); level; level = level->outer)
         if (level->limit && passed >= level->limit)
             return true;

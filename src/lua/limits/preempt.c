@@ -83,7 +83,7 @@ static void judge_instruction(struct orr_isolate *iso)
 {
     /* Twice the limit, because the kernel needs time to map the pages of a large block */
     uint64_t longest = 2 * iso->limits.longest_step_ns;
-    uint64_t ns = longest ? interrupt_time_over_for_cpu(&iso->interrupt) : 0;
+    uint64_t ns = longest ? moment_passed_cpu(interrupt_over(&iso->interrupt)) : 0;
     if (ns <= longest)
         return;
     char text[160], took[TEXT_DURATION_ROOM], most[TEXT_DURATION_ROOM];
@@ -97,7 +97,7 @@ static void judge_instruction(struct orr_isolate *iso)
 static void note_return(struct orr_isolate *iso, lua_State *L, lua_Debug *event)
 {
     timeout_report_note_slow(iso, L, event);
-    slow_call_note(iso, L, event);
+    slow_call_note(iso, L, event, interrupt_over(&iso->interrupt));
 }
 
 static void look_at_late(struct orr_isolate *iso, lua_State *L, lua_Debug *event)

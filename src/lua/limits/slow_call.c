@@ -66,13 +66,12 @@ static int write_notice(lua_State *L)
     return 0;
 }
 
-void slow_call_note(struct orr_isolate *iso, lua_State *L, lua_Debug *returning)
+void slow_call_note(struct orr_isolate *iso, lua_State *L, lua_Debug *returning, const struct moment *since)
 {
-    const struct interrupt *interrupt = &iso->interrupt;
-    uint64_t limit = iso->limits.slow_call_ns, took = limit ? interrupt_time_over_for(interrupt) : 0;
+    uint64_t limit = iso->limits.slow_call_ns, took = limit ? moment_passed(since) : 0;
     if (!limit || took < limit || !lua_checkstack(L, 2))
         return;
-    if (!interrupt_slept_since(interrupt) && interrupt_time_over_for_cpu(interrupt) < limit / 2)
+    if (!moment_slept(since) && moment_passed_cpu(since) < limit / 2)
         return;
     struct slow_call slow = { .iso = iso, .returning = returning, .took = took };
     lua_pushcfunction(L, write_notice);

@@ -25,6 +25,7 @@
 
 #include <stdint.h>
 
+struct moment;
 struct orr_isolate;
 
 enum { SLOW_CALL_PLACES = 32 }; /* places that are told of; later ones are not */
@@ -36,9 +37,9 @@ struct slow_calls {
 };
 
 /*
- * In a return hook, the first since the timer came: adds a notice if it is a C function that
- * returns, and that took too long.  Never raises.
+ * In a return hook, the first since the timer came at `since`: adds a notice if it is a C function
+ * that returns, and that took too long.  Never raises.
  */
-void slow_call_note(struct orr_isolate *iso, lua_State *L, lua_Debug *returning);
+void slow_call_note(struct orr_isolate *iso, lua_State *L, lua_Debug *returning, const struct moment *since);
 
 #endif

@@ -31,7 +31,7 @@ static int write_slow(lua_State *L)
 {
     const struct writing *writing = lua_touserdata(L, 1);
     struct timeout_report *self = &writing->iso->timeout_report;
-    uint64_t ns = interrupt_time_over_for(&writing->iso->interrupt);
+    uint64_t ns = moment_passed(interrupt_over(&writing->iso->interrupt));
     int fields = INT_MAX;
     lua_getinfo(L, "nSf", writing->returning);
     if (*writing->returning->what != 'C' || ns < SLOW_NS)
