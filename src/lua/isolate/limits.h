@@ -26,7 +26,7 @@ struct limits {
     unsigned deepest_stack;
     unsigned max_objects;     /* objects of the library with a finalizer */
     uint64_t longest_step_ns; /* of one step of the collector */
-    uint64_t slow_call_ns; /* of a C function, until the host is told */
+    uint64_t slow_call_ns;    /* of a C function, until the host is told */
     bool safe_patterns;
     bool may_sleep;
     bool testing;

@@ -184,7 +184,7 @@ void ltask_release(struct ltask *self);
 struct kept_error *ltask_keep_error(struct ltask *self, struct trace *trace);
 
 /* Frees a kept error.  The `drop` of a result. */
-void kept_error_drop(void *kept);
+void kept_error_drop(void *value);
 
 /* What the core keeps of a task that has failed by itself; NULL for others. */
 const struct kept_error *kept_error_of(struct orr_task *task);

@@ -85,7 +85,8 @@ static void put_section(struct writer *to, const struct trace_section *section)
 
 size_t trace_write(const struct trace_sections *self, struct piece message, char *out, struct trace_part *parts)
 {
-    struct writer to = { .out = out };
+    struct writer to = { 0 };
+    to.out = out;
     put(&to, message.text, message.length);
     for (unsigned i = 0; i < self->count; i++) {
         if (i == TRACE_ENDS && self->left_out) {
