@@ -45,12 +45,11 @@ extern enum orr_reactor harness_reactor;
 /*
  * What happens when the library asks for a ring of io_uring.  All test programs are linked with
  * --wrap for io_uring_queue_init_params().  By default the ring is opened, and waited for while the
- * user has too little locked memory.  Opening rings on several threads at once is not counted
- * exactly.
+ * user has too little locked memory.  Threads may open rings at the same time.
  */
 struct ring_faults {
-    int asked;                 /* how often the library has asked */
-    int allowed;               /* rings that it may still have */
+    _Atomic int asked;         /* how often the library has asked */
+    _Atomic int allowed;       /* rings that it may still have */
     int error;                 /* negative errno, for those after them */
     unsigned missing_features; /* the kernel seems not to have these */
     bool real;                 /* the kernel's answer, at once */
