@@ -127,11 +127,11 @@ end
 -- Awaits a task. After `ms` it closes the task, waits for its cleanup, and raises "timeout".
 function async.timeout(ms, task)
   if type(ms) ~= "number" then
-    error(format("async.timeout: expected milliseconds, got %s", type(ms)), 2)
+    local swapped = type(task) == "number" and "; write async.timeout(ms, task)" or ""
+    error(format("async.timeout: expected milliseconds, got %s%s", type(ms), swapped), 2)
   end
   if type(task) ~= "userdata" or not pcall(check_task, task) then
-    local swapped = type(task) == "number" and "; write async.timeout(ms, task)" or ""
-    error(format("async.timeout: expected a task, got %s%s", type(task), swapped), 2)
+    error(format("async.timeout: expected a task, got %s", type(task)), 2)
   end
   local function finish(ok, ...)
     if ok then
