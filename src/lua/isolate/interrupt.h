@@ -82,7 +82,8 @@ struct interrupt {
     unsigned skips;         /* unsafe points for suspending, skipped so far */
     /* When the slice was over.  The signal handler writes it only while there is time left. */
     struct moment over;
-    /* When the timer came again after a hook.  The handler writes it only before it sets `again`. */
+    /* When the timer came again after a hook.  The handler writes it only while `again` is not
+     * set. */
     struct moment later;
     volatile bool again;       /* the timer has come again since the last hook */
     lua_State *volatile armed; /* the coroutine that has the library's hook */
