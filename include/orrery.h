@@ -1232,7 +1232,7 @@ typedef void orr_lua_prepare_fn(void *data, struct lua_State *L);
 struct orr_lua_options {
     /* The isolate's name, for people: lines of the log about it begin with the name, and reports
      * have it.  Copied.  Default: "isolate 1", "isolate 2" and so on; for the isolate of a script
-     * (orr_script_load()), the script's name. */
+     * (orr_script_load()), the script's name.  With "" the lines begin without a name. */
     const char *name;
     /* A global name for the API, besides require "orrery"; default: none. */
     const char *mount;

@@ -159,6 +159,7 @@ int program_open(struct program *program, const struct options *options)
         return 1; /* the log has the reason */
     runtime_is_alone(program->rt);
     struct orr_lua_options lua = options->lua;
+    lua.name = ""; /* there is only one */
     lua.notice = on_notice;
     lua.notice_data = program;
     /* The report of a failure has the tasks that it went through. */

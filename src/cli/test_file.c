@@ -326,6 +326,7 @@ static int start(struct runner *self)
 static int open_state(struct runner *self)
 {
     struct orr_lua_options options = {
+        .name = "", /* there is only one */
         .profile = ORR_LUA_TRUSTED,
         .mount = self->options.mount,
         .notice = on_notice,

@@ -238,7 +238,7 @@ static int close_state(lua_State *L)
 /* Does not raise.  Frees what it has created if it fails. */
 static int open_state(lua_State *L, struct module_state *state)
 {
-    struct orr_lua_options options = { .profile = ORR_LUA_TRUSTED };
+    struct orr_lua_options options = { .name = "", .profile = ORR_LUA_TRUSTED };
     for (int entry = 0; entry < ORR_LUA_ENTRIES; entry++)
         options.deadline_ns[entry] = ORR_NEVER;
     struct orr_runtime *rt = orr_runtime_new(NULL);
