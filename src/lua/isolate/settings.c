@@ -39,7 +39,7 @@ int settings_new(struct orr_runtime *rt, const struct orr_lua_options *options, 
     settings->worker_modules = api_modules_mask(options->worker_modules, API_MODULES_OF_JOBS) & settings->modules;
     settings->prepare = options->worker_prepare;
     settings->prepare_data = options->worker_data;
-    settings->named = options->name;
+    settings->named = options->name && *options->name;
     settings->name = choose_name(rt, options->name);
     if (options->mount)
         settings->mount = alloc_copy(alloc, options->mount);

@@ -41,7 +41,7 @@ struct settings {
     unsigned modules;        /* set of the API's modules that scripts have: see api_modules.h */
     unsigned worker_modules; /* set of the API's modules that jobs of its workers have */
     char *name;              /* of the isolate, in the log and in reports */
-    bool named;              /* the host has chosen the name */
+    bool named;              /* the host has chosen the name, and not "" */
     char *mount;             /* name of the global that holds the library; NULL for none */
     struct roots *roots;     /* folders that untrusted scripts require from; NULL for none */
     /*
