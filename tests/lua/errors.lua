@@ -294,6 +294,19 @@ test("an error that is a table is shown with its fields, some of them", function
   equal(text_of { print = print }, "{ print = <function> }")
 end)
 
+test("tables that are large without fields are not all searched for the text of an error", function()
+  local large = {}
+  for i = 1, 262144 do large[i] = i end
+  for i = 1, 262144 do large[i] = nil end
+  local rows = {}
+  for i = 1, 16 do
+    rows[i] = {}
+    for k = 1, 16 do rows[i][k] = large end
+  end
+  local text = async.traceback(rows)
+  check.truthy(text:find("{}", 1, true) and text:find("{ ... }", 1, true), text)
+end)
+
 test("an error's __tostring is used if it answers a string, in time", function()
   local function text_of(words)
     return (async.traceback(setmetatable({ n = 1 }, { __tostring = words })):gsub("\nstack traceback:.*", ""))
