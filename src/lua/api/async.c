@@ -65,6 +65,7 @@ static int async_run(lua_State *L)
                           "async.run: expected a function, got %s; hand over the function itself: async.run(fn, ...)",
                           luaL_typename(L, function));
     ltask_check_depth(L);
+    options.provisional = true;
     struct ltask *task = ltask_new(iso, L, lua_gettop(L) - function, &options);
     lua_insert(L, 1);
     lua_settop(L, 1);

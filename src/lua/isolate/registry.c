@@ -16,6 +16,9 @@ void registry_open(struct orr_isolate *iso, lua_State *L)
         lua_rawseti(L, -2, i);
     }
     iso->registry.coroutines = luaL_ref(L, LUA_REGISTRYINDEX);
+    iso->registry.empty_seats = COROUTINES_MAX;
+    for (int i = 0; i < COROUTINES_MAX; i++)
+        iso->registry.seats[i] = (uint8_t)i;
 }
 
 void registry_push_weak_table(lua_State *L)
@@ -122,17 +125,51 @@ static int take_free_anchor(struct orr_isolate *iso, lua_State *L)
     return index;
 }
 
+/* [anchors]: takes a free anchor, or makes one.  May raise: then nothing has changed. */
+static int take_anchor(struct orr_isolate *iso, lua_State *L)
+{
+    int index = take_free_anchor(iso, L);
+    if (index)
+        return index;
+    index = iso->registry.last_anchor + 1;
+    lua_pushboolean(L, false);
+    lua_rawseti(L, -2, index);
+    return iso->registry.last_anchor = index;
+}
+
+int isolate_reserve_anchor(struct orr_isolate *iso, lua_State *L)
+{
+    if (iso->registry.spare_count)
+        return iso->registry.spare_anchors[--iso->registry.spare_count];
+    registry_push_anchors(&iso->registry, L);
+    int index = take_anchor(iso, L);
+    lua_pop(L, 1);
+    return index;
+}
+
+void isolate_fill_anchor(struct orr_isolate *iso, lua_State *L, int anchor, int index)
+{
+    index = lua_absindex(L, index);
+    registry_push_anchors(&iso->registry, L);
+    lua_pushvalue(L, index);
+    lua_rawseti(L, -2, anchor);
+    lua_pop(L, 1);
+}
+
+void isolate_unreserve_anchor(struct orr_isolate *iso, int anchor)
+{
+    if (iso->registry.spare_count < SPARE_ANCHORS)
+        iso->registry.spare_anchors[iso->registry.spare_count++] = anchor;
+    else
+        isolate_unanchor(iso, iso->L, anchor);
+}
+
 int isolate_anchor(struct orr_isolate *iso, lua_State *L)
 {
     registry_push_anchors(&iso->registry, L);
-    int index = take_free_anchor(iso, L);
-    bool grows = !index;
-    if (grows)
-        index = iso->registry.last_anchor + 1;
+    int index = take_anchor(iso, L);
     lua_pushvalue(L, -2);
-    lua_rawseti(L, -2, index); /* may raise when the table grows: then nothing has changed */
-    if (grows)
-        iso->registry.last_anchor = index;
+    lua_rawseti(L, -2, index);
     lua_pop(L, 1);
     return index;
 }
@@ -169,28 +206,53 @@ void isolate_set_anchor(struct orr_isolate *iso, lua_State *L, int anchor, bool 
 
 lua_State *isolate_coroutine(struct orr_isolate *iso, lua_State *L)
 {
-    if (!iso->registry.coroutine_count) {
+    int seat = isolate_take_seat(&iso->registry);
+    if (!seat) {
         lua_State *co = lua_newthread(L);
         interrupt_made_coroutine(iso, L, co);
         return co;
     }
-    lua_rawgeti(L, LUA_REGISTRYINDEX, iso->registry.coroutines);
-    lua_rawgeti(L, -1, iso->registry.coroutine_count);
-    lua_pushboolean(L, false);
-    lua_rawseti(L, -3, iso->registry.coroutine_count--);
-    lua_remove(L, -2);
-    return lua_tothread(L, -1);
+    lua_State *co = isolate_seated(&iso->registry, seat);
+    execution_push_coroutine(L, co);
+    isolate_leave_seat(iso, L, seat);
+    return co;
+}
+
+/* A new task begins without values and without a hook. */
+static void clear(lua_State *co)
+{
+    lua_settop(co, 0);
+    if (lua_gethook(co))
+        lua_sethook(co, NULL, 0, 0);
 }
 
 void isolate_recycle(struct orr_isolate *iso, lua_State *co)
 {
-    if (iso->registry.coroutine_count == COROUTINES_MAX || iso->closing)
+    struct registry *self = &iso->registry;
+    if (!self->empty_seats || iso->closing)
         return;
-    lua_settop(co, 0);
-    if (lua_gethook(co))
-        lua_sethook(co, NULL, 0, 0); /* a new task begins without a hook */
-    lua_rawgeti(co, LUA_REGISTRYINDEX, iso->registry.coroutines);
+    clear(co);
+    uint8_t seat = self->seats[COROUTINES_MAX - self->empty_seats--];
+    lua_rawgeti(co, LUA_REGISTRYINDEX, self->coroutines);
     lua_pushthread(co);
-    lua_rawseti(co, -2, ++iso->registry.coroutine_count);
+    lua_rawseti(co, -2, 1 + seat);
     lua_settop(co, 0);
+    self->seated[seat] = co;
+    self->seats[self->spare_seats++] = seat;
+}
+
+void isolate_return_seat(struct orr_isolate *iso, int seat)
+{
+    clear(isolate_seated(&iso->registry, seat));
+    iso->registry.seats[iso->registry.spare_seats++] = (uint8_t)(seat - 1);
+}
+
+void isolate_leave_seat(struct orr_isolate *iso, lua_State *L, int seat)
+{
+    struct registry *self = &iso->registry;
+    lua_rawgeti(L, LUA_REGISTRYINDEX, self->coroutines);
+    lua_pushboolean(L, false);
+    lua_rawseti(L, -2, seat);
+    lua_pop(L, 1);
+    self->seats[COROUTINES_MAX - ++self->empty_seats] = (uint8_t)(seat - 1);
 }
