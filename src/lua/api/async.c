@@ -96,6 +96,8 @@ static int async_sleep(lua_State *L)
 {
     uint64_t ns = duration_check(L, 1);
     struct ltask *self = ltask_current(L, "async.sleep");
+    if (!ns && !worker_timer_may_be_due(self->iso->worker)) /* nothing is due before it */
+        return schedule_yield(L, self, schedule_next_mark(self->iso));
     lua_settop(L, 1);
     lua_pushinteger(L, (lua_Integer)schedule_next_mark(self->iso));
     return sleep_until(L, LUA_OK, (lua_KContext)clock_after(worker_now(self->iso->worker), ns));
