@@ -87,7 +87,7 @@ struct interrupt {
     struct moment later;
     volatile bool again;       /* the timer has come again since the last hook */
     lua_State *volatile armed; /* the coroutine that has the library's hook */
-    volatile bool left_on;     /* interrupt_stay_on() left the hook on, and `armed` still needs it */
+    volatile bool left_on;     /* `armed` needs the hook for the next instruction */
     struct {
         lua_Hook hook;
         int mask, count;
