@@ -54,26 +54,12 @@ static const struct level *find_ended(struct orr_isolate *iso, const lua_State *
     return level_find_past_grace(iso);
 }
 
-static void begin_yield(struct orr_isolate *iso, lua_State *L, enum yield_reason reason)
+static void prepare_to_yield(struct orr_isolate *iso, lua_State *L, enum yield_reason reason)
 {
+    interrupt_take_off(iso);
     execution_begin_yield(&iso->execution, reason, L);
     execution_set_slice(&iso->execution, SLICE_UNWINDS);
     statistics_count_preemption(&iso->statistics);
-}
-
-/* The hook comes off last: once the yield has begun, the signal handler does not set it again. */
-static void prepare_to_yield(struct orr_isolate *iso, lua_State *L, enum yield_reason reason)
-{
-    begin_yield(iso, L, reason);
-    interrupt_take_off(iso);
-}
-
-static void yield_in_hook(struct orr_isolate *iso, lua_State *L)
-{
-    begin_yield(iso, L, YIELD_PREEMPTED);
-    interrupt_stay_on(iso, L);
-    interrupt_take_off(iso);
-    lua_yield(L, 0);
 }
 
 /*
@@ -153,7 +139,9 @@ static bool act(struct orr_isolate *iso, lua_State *L, bool may_suspend)
     } else if (!may_suspend) {
         interrupt_again_after(L, 1);
     } else {
-        yield_in_hook(iso, L);
+        interrupt_stay_on(iso, L);
+        prepare_to_yield(iso, L, YIELD_PREEMPTED);
+        lua_yield(L, 0);
     }
     return true;
 }
