@@ -12,6 +12,8 @@
 
 #include "lua/isolate/compat.h"
 
+#include <stdbool.h>
+
 struct embedded;
 
 /*
@@ -19,6 +21,15 @@ struct embedded;
  * last of which is `private`: [orrery] [arguments...] -> [orrery].  Keeps private.host.  May raise.
  */
 void lua_part_open(lua_State *L, const struct embedded *file, int arguments, const void *key);
+
+/*
+ * Runs a late file (isolate/late.h) with its origin in the place of `orrery`.  A finalizer may run
+ * the file inside the same file: then the functions of the inner run are kept.
+ */
+void lua_part_open_late(lua_State *L, const struct embedded *file, int arguments, const void *key);
+
+/* Whether the file has run, so that C has functions to call. */
+bool lua_part_is_open(lua_State *L, const void *key);
 
 /* Pushes one of the functions that C calls.  May raise. */
 void lua_part_push(lua_State *L, const void *key, const char *name);

@@ -12,6 +12,7 @@
 #include "lua/api/future.h"
 #include "lua/api/group.h"
 #include "lua/api/json.h"
+#include "lua/api/late_modules.h"
 #include "lua/api/loop.h"
 #include "lua/api/queue.h"
 #include "lua/api/runtime_info.h"
@@ -121,6 +122,12 @@ static void watch_fields(lua_State *L)
     missing_watch(L, "orrery");
 }
 
+static const struct late_module late_modules[] = {
+    { "eventloop", eventloop_run },
+    { "worker", worker_module_run },
+    { NULL, NULL },
+};
+
 void modules_open(struct orr_isolate *iso, lua_State *L)
 {
     const struct settings *settings = iso->settings;
@@ -135,8 +142,8 @@ void modules_open(struct orr_isolate *iso, lua_State *L)
     open_async(iso, L);
     replace_own(iso, L);
     run_async(L);
-    eventloop_open(iso, L);
     events_open(iso, L);
+    late_modules_open(iso, L, late_modules);
     worker_module_open(iso, L);
     if (iso->limits.testing)
         testing_open(iso, L);
