@@ -27,7 +27,7 @@ void eventloop_run(struct orr_isolate *iso, lua_State *L)
     lua_getfield(L, -1, "task");
     lua_newtable(L);
     isolate_register(iso, L, functions);
-    lua_part_open_late(L, &embedded_eventloop, 2, &part_key);
+    lua_part_open(L, &embedded_eventloop, 2, &part_key);
 }
 
 void eventloop_list(lua_State *L, uint32_t script)

@@ -476,7 +476,7 @@ void worker_module_run(struct orr_isolate *iso, lua_State *L)
     isolate_class(iso, L, PROGRAM, of_program);
     isolate_class(iso, L, POOL, of_pool);
     isolate_class(iso, L, JOB, of_job);
-    late_push(L, &embedded_worker, -1);
+    late_push(L, &embedded_worker);
     lua_pushvalue(L, -2);
     lua_newtable(L);
     isolate_register(iso, L, functions);
