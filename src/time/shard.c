@@ -76,11 +76,20 @@ static void wait_for_service(struct timer_shard *shard)
     }
 }
 
+/* Whether the first was started before the other, as far as one worker's own thread started them. */
+static bool starts_before(const struct orr_link *first, const struct orr_link *other)
+{
+    const struct orr_timer *a = container_of(first, const struct orr_timer, entry.link);
+    const struct orr_timer *b = container_of(other, const struct orr_timer, entry.link);
+    uint64_t ahead = (timer_load(a) & ~TIMER_BELOW_ORDER) - (timer_load(b) & ~TIMER_BELOW_ORDER);
+    return (int64_t)ahead < 0;
+}
+
 void shard_open(struct timer_shard *shard, struct timers *timers, unsigned number, uint64_t now)
 {
     shard->timers = timers;
     shard->number = number;
-    wheel_init(&shard->wheel, now);
+    wheel_init(&shard->wheel, now, starts_before);
     atomic_store_explicit(&shard->now, now, memory_order_relaxed);
     atomic_store_explicit(&shard->next, ORR_NEVER, memory_order_relaxed);
     atomic_store_explicit(&shard->living, true, memory_order_release);
@@ -167,15 +176,6 @@ static bool keep_at_true_time(void *data, struct wheel_entry *entry)
     return true;
 }
 
-/* Whether the first was started before the other, as far as one worker's own thread started them. */
-static bool starts_before(const struct orr_link *first, const struct orr_link *other)
-{
-    const struct orr_timer *a = container_of(first, const struct orr_timer, entry.link);
-    const struct orr_timer *b = container_of(other, const struct orr_timer, entry.link);
-    uint64_t ahead = (timer_load(a) & ~TIMER_BELOW_ORDER) - (timer_load(b) & ~TIMER_BELOW_ORDER);
-    return (int64_t)ahead < 0;
-}
-
 /* Puts a scheduled, locked timer that is in no wheel into this one, wherever it counted before. */
 static uint64_t settle_in(struct timer_shard *shard, struct orr_timer *timer, uint64_t word)
 {
@@ -218,6 +218,7 @@ static void receive(struct timer_shard *shard, unsigned count)
 
 void shard_receive(struct timer_shard *shard)
 {
+    shard_make_moves(shard);
     if (!shard->letters)
         shard->letters = mailbox_take(&shard->mailbox);
     receive(shard, SHARD_LETTERS);
@@ -303,9 +304,11 @@ static void sleep_over(struct timer_shard *shard, struct sleeper *sleeper, uint6
 
 void shard_fire(struct timer_shard *shard, uint64_t now, unsigned fires)
 {
-    const struct wheel_user user = { .keep = keep_at_true_time, .before = starts_before, .data = shard };
-    struct wheel_entry *entry;
-    while ((entry = wheel_pop(&shard->wheel, now, &fires, &user))) {
+    for (;;) {
+        shard_make_moves(shard); /* also those of the last callback */
+        struct wheel_entry *entry = wheel_pop(&shard->wheel, now, &fires, keep_at_true_time, shard);
+        if (!entry)
+            return;
         uint64_t word;
         if (is_sleeper(entry)) {
             sleep_over(shard, container_of(entry, struct sleeper, entry), now);
@@ -335,6 +338,7 @@ void shard_scrub(struct timer_shard *shard)
     bool littered = shard_littered(shard);
     if (!littered && ++shard->unscrubbed % SHARD_SCRUB_TURNS)
         return;
+    shard_make_moves(shard);
     unsigned steps = littered ? SHARD_SCRUB_HARD_STEPS : SHARD_SCRUB_STEPS;
     wheel_scrub(&shard->wheel, steps, keep_unless_garbage, shard);
 }
@@ -384,6 +388,7 @@ void shard_unattend(struct timer_shard *shard)
         return;
     stop_attending(shard);
     wait_for_service(shard);
+    shard_make_moves(shard);
     receive(shard, UINT_MAX);
     shard->letters = mailbox_take(&shard->mailbox);
     receive(shard, UINT_MAX);
@@ -400,11 +405,15 @@ void shard_close(struct timer_shard *shard)
 {
     atomic_store_explicit(&shard->living, false, memory_order_release);
     stop_attending(shard);
+    shard_make_moves(shard);
     receive(shard, UINT_MAX);
     shard->letters = mailbox_close(&shard->mailbox);
     receive(shard, UINT_MAX);
-    struct wheel_entry *entry;
-    while ((entry = wheel_drain(&shard->wheel))) {
+    for (;;) {
+        shard_make_moves(shard); /* a callback that was told of the end may have cancelled others */
+        struct wheel_entry *entry = wheel_drain(&shard->wheel);
+        if (!entry)
+            break;
         struct orr_timer *timer = timer_of_entry(entry);
         uint64_t word = timer_lock(timer);
         if (word & TIMER_SCHEDULED)

@@ -8,17 +8,7 @@
 
 _Thread_local struct timer_shard *timer_shard_current __attribute__((tls_model("initial-exec")));
 
-bool timer_try_lock(struct orr_timer *timer, uint64_t *word)
-{
-    *word = timer_load(timer);
-    if (*word & TIMER_LOCAL)
-        return true;
-    return !(*word & TIMER_LOCKED) &&
-           atomic_compare_exchange_strong_explicit(&timer->word, word, *word | TIMER_LOCKED, memory_order_acquire,
-                                                   memory_order_relaxed);
-}
-
-uint64_t timer_lock(struct orr_timer *timer)
+uint64_t timer_lock_slowly(struct orr_timer *timer)
 {
     uint64_t word;
     for (unsigned tries = 1; !timer_try_lock(timer, &word); tries++) {
@@ -35,7 +25,8 @@ void timer_settle(struct orr_timer *timer, uint64_t word)
     if (!(word & TIMER_FREED) || word & TIMER_HELD)
         return;
     struct timers *timers = timer->timers;
-    alloc_free(&timers->alloc, timer, sizeof *timer);
+    uint64_t offset = (word >> TIMER_OFFSET_SHIFT & TIMER_OFFSET_MASK) * TIMER_OFFSET_UNIT;
+    alloc_free(&timers->alloc, (char *)timer - offset, sizeof *timer);
     timers_release(timers);
 }
 
