@@ -60,21 +60,19 @@ static void count_rearm(struct timer_shard *shard, bool own)
 
 int timer_new(struct timers *timers, const struct orr_timer_options *what, struct orr_timer **out)
 {
-    char *block = alloc_zeroed(&timers->alloc, sizeof(struct orr_timer));
-    if (!block)
+    struct orr_timer *timer = timer_pool_take(&timers->pool, &timers->alloc);
+    if (!timer)
         return -ENOMEM;
-    uint64_t offset = -(uintptr_t)block % TIMER_LINE / TIMER_OFFSET_UNIT;
-    struct orr_timer *timer = (struct orr_timer *)(block + offset * TIMER_OFFSET_UNIT);
     timer->timers = timers;
     timers_retain(timers);
-    uint64_t word = offset << TIMER_OFFSET_SHIFT | (what->local ? TIMER_LOCAL : 0);
+    uint64_t word = what->local ? TIMER_LOCAL : 0;
     if (what->fire) {
         word |= TIMER_CALLS;
-        timer->action.fire = what->fire;
+        timer->more->action.fire = what->fire;
     } else {
-        timer->action.waker = what->waker;
+        timer->more->action.waker = what->waker;
     }
-    timer->data = what->data;
+    timer->more->data = what->data;
     timer_unlock(timer, word);
     *out = timer;
     return 0;
@@ -338,7 +336,7 @@ uint64_t orr_timer_due_in(struct orr_timer *timer)
 
 uint64_t orr_timer_missed(struct orr_timer *timer)
 {
-    return timer ? atomic_load_explicit(&timer->missed, memory_order_relaxed) : 0;
+    return timer ? atomic_load_explicit(&timer->more->missed, memory_order_relaxed) : 0;
 }
 
 void orr_timer_free(struct orr_timer *timer)

@@ -56,7 +56,7 @@ bool timers_post(struct timers *timers, struct timer_shard *shard, struct orr_ti
 {
     /* The receiver of the letter may fire and free the timer, and then the timers. */
     struct bell *bell = shard->bell;
-    if (shard == timers_unowned(timers) || !mailbox_post(&shard->mailbox, &timer->letter))
+    if (shard == timers_unowned(timers) || !mailbox_post(&shard->mailbox, &timer->more->letter))
         return timers_orphan(timers, timer);
     bell_ring(bell);
     return true;
@@ -81,7 +81,7 @@ bool timers_orphan(struct timers *timers, struct orr_timer *timer)
     if (!(word & TIMER_LINKED))
         word = timers_count_at(timer, word, timers_unowned(timers));
     timer_unlock(timer, word);
-    bool posted = mailbox_post(&timers->orphans, &timer->letter);
+    bool posted = mailbox_post(&timers->orphans, &timer->more->letter);
     if (posted)
         timers->need_service(timers);
     else
@@ -100,7 +100,7 @@ void timers_complete_as_cancelled(struct timers *timers, struct orr_timer *timer
         timer_count(timers_shard(timers, timer_shard_number(word)), false, -1);
         if (word & TIMER_CALLS) {
             timer_unlock(timer, word | TIMER_RUNNING);
-            timer->action.fire(timer, timer->data, -ECANCELED);
+            timer->more->action.fire(timer, timer->more->data, -ECANCELED);
             word = timer_lock(timer) & ~(TIMER_RUNNING | TIMER_STOPPED);
         }
     }

@@ -17,11 +17,6 @@ static bool is_sleeper(struct wheel_entry *entry)
     return timer_load(timer_of_entry(entry)) & TIMER_SLEEPER;
 }
 
-static struct orr_timer *timer_of_letter(struct letter *letter)
-{
-    return container_of(letter, struct orr_timer, letter);
-}
-
 /* --- Attended or not -------------------------------------------------------------------------- */
 
 /*
@@ -243,7 +238,7 @@ static uint64_t repeat_or_rest(struct timer_shard *shard, struct orr_timer *time
 static void call_back(struct timer_shard *shard, struct orr_timer *timer, uint64_t word, uint64_t now)
 {
     timer_unlock(timer, word | TIMER_RUNNING);
-    timer->action.fire(timer, timer->data, 0);
+    timer->more->action.fire(timer, timer->more->data, 0);
     word = timer_lock(timer) & ~TIMER_RUNNING;
     if (word & (TIMER_SCHEDULED | TIMER_FREED | TIMER_LINKED | TIMER_POSTED))
         timer_count(shard, true, -1);
@@ -286,7 +281,7 @@ static void fire_one(struct timer_shard *shard, struct orr_timer *timer, uint64_
         call_back(shard, timer, word, now);
         return;
     }
-    struct orr_waker waker = timer->action.waker;
+    struct orr_waker waker = timer->more->action.waker;
     timer_unlock(timer, repeat_or_rest(shard, timer, word, now));
     shard->timers->wake(waker);
 }

@@ -5,7 +5,7 @@
  * alone touches the wheel. Every thread may start, cancel or free any timer, and all that they
  * settle between them is one word:
  *
- *     order (40 bits) | how far it is from the start of its block (2) | shard (10) | flags
+ *     order (40 bits) | shard (10) | flags
  *
  *     SCHEDULED   it will fire at `deadline`
  *     LINKED      its entry is in its shard's wheel; only the shard's owner may touch the entry
@@ -86,9 +86,6 @@
 enum {
     TIMER_SHARD_SHIFT = 12,
     TIMER_SHARD_MASK = 0x3ff,
-    TIMER_OFFSET_SHIFT = 22,
-    TIMER_OFFSET_MASK = 3,
-    TIMER_OFFSET_UNIT = 16, /* every block begins at a multiple of this */
     TIMER_ORDER_SHIFT = 24,
     TIMER_STRIPES = 32,
     TIMER_LINE = 64,
@@ -98,26 +95,32 @@ enum {
 
 struct timers;
 
-/*
- * What starting and cancelling touch is one cache line.  So a timer is placed at the first multiple
- * of a line in its block, which has room for that; and `word` says how far from its start that is.
- */
+/* The part of a timer that starting and cancelling do not touch. */
+struct timer_more {
+    union {
+        struct orr_waker waker;
+        orr_timer_fn *fire;
+    } action;
+    void *data;
+    struct letter letter;
+    _Atomic uint64_t missed;
+    struct timer_block *block; /* pool.h */
+};
+
+/* A cache line: see pool.h. */
 struct orr_timer {
     _Atomic uint64_t word;
     struct wheel_entry entry;
     _Atomic uint64_t deadline; /* written under the lock */
     uint64_t repeat;           /* 0: none; written under the lock */
     struct timers *timers;
-    union {
-        struct orr_waker waker;
-        orr_timer_fn *fire;
-    } action;
-
-    void *data;
-    struct letter letter;
-    _Atomic uint64_t missed;
-    char room[TIMER_OFFSET_MASK * TIMER_OFFSET_UNIT];
+    struct timer_more *more;
 };
+
+/* What a timer takes of memory. */
+enum { TIMER_BYTES = sizeof(struct orr_timer) + sizeof(struct timer_more) };
+
+struct orr_timer *timer_of_letter(struct letter *letter);
 
 /*
  * A sleeper is a timer that the owner of a shard embeds in an object of its own, such as a task's
@@ -131,7 +134,7 @@ struct sleeper {
 };
 
 static_assert(offsetof(struct sleeper, entry) == offsetof(struct orr_timer, entry), "the word tells them apart");
-static_assert(offsetof(struct orr_timer, data) == TIMER_LINE, "what starting and cancelling touch is one cache line");
+static_assert(sizeof(struct orr_timer) == TIMER_LINE, "what starting and cancelling touch is one cache line");
 
 /* What threads other than a shard's owner did to its timers.  A cache line each. */
 struct timer_stripe {

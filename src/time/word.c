@@ -25,8 +25,7 @@ void timer_settle(struct orr_timer *timer, uint64_t word)
     if (!(word & TIMER_FREED) || word & TIMER_HELD)
         return;
     struct timers *timers = timer->timers;
-    uint64_t offset = (word >> TIMER_OFFSET_SHIFT & TIMER_OFFSET_MASK) * TIMER_OFFSET_UNIT;
-    alloc_free(&timers->alloc, (char *)timer - offset, sizeof *timer);
+    timer_pool_give(&timers->pool, &timers->alloc, timer);
     timers_release(timers);
 }
 
@@ -34,7 +33,7 @@ uint64_t timer_next_repeat(struct orr_timer *timer, uint64_t deadline, uint64_t 
 {
     uint64_t skipped = now > deadline ? (now - deadline) / timer->repeat : 0;
     if (skipped)
-        atomic_fetch_add_explicit(&timer->missed, skipped, memory_order_relaxed);
+        atomic_fetch_add_explicit(&timer->more->missed, skipped, memory_order_relaxed);
     return clock_after(deadline, (skipped + 1) * timer->repeat);
 }
 
