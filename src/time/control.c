@@ -60,25 +60,34 @@ static void count_rearm(struct timer_shard *shard, bool own)
 
 int timer_new(struct timers *timers, const struct orr_timer_options *what, struct orr_timer **out)
 {
-    struct orr_timer *timer = timer_pool_take(&timers->pool, &timers->alloc);
+    struct orr_timer *timer = timer_pool_take(&timers->pool, &timers->alloc, timers);
     if (!timer)
         return -ENOMEM;
-    timer->timers = timers;
     timers_retain(timers);
     uint64_t word = what->local ? TIMER_LOCAL : 0;
     if (what->fire) {
         word |= TIMER_CALLS;
-        timer->more->action.fire = what->fire;
+        timer->action.fire = what->fire;
     } else {
-        timer->more->action.waker = what->waker;
+        timer->action.waker = what->waker;
     }
-    timer->more->data = what->data;
+    timer->data = what->data;
     timer_unlock(timer, word);
     *out = timer;
     return 0;
 }
 
 /* --- Starting --------------------------------------------------------------------------------- */
+
+/* The timer is locked. */
+static inline uint64_t set_times(struct orr_timer *timer, uint64_t word, uint64_t deadline, uint64_t repeat)
+{
+    atomic_store_explicit(&timer->deadline, deadline, memory_order_relaxed);
+    if (!repeat)
+        return word & ~TIMER_REPEATS;
+    timer_more(timer)->repeat = repeat;
+    return word | TIMER_REPEATS;
+}
 
 /* Starts a timer in the wheel of the calling thread's shard, which has it, or none has. */
 static inline uint64_t start_here(struct timer_shard *shard, struct orr_timer *timer, uint64_t word, uint64_t deadline)
@@ -112,7 +121,7 @@ static void count_restart(struct timer_shard *shard, uint64_t word, bool own)
 /* Restarts a LINKED timer of another's shard: by letter if the wheel would be too late. */
 static uint64_t restart_there(struct orr_timer *timer, uint64_t word, uint64_t deadline, bool *post)
 {
-    count_restart(timers_shard(timer->timers, timer_shard_number(word)), word, false);
+    count_restart(timers_shard(timer_owner(timer), timer_shard_number(word)), word, false);
     if (deadline >= timer->entry.deadline || word & TIMER_POSTED)
         return word;
     *post = true;
@@ -122,7 +131,7 @@ static uint64_t restart_there(struct orr_timer *timer, uint64_t word, uint64_t d
 /* Starts a timer that is in no shard, by letter. */
 static uint64_t start_by_letter(struct orr_timer *timer, uint64_t word, bool *post)
 {
-    struct timer_shard *shard = timers_least_loaded(timer->timers);
+    struct timer_shard *shard = timers_least_loaded(timer_owner(timer));
     *post = true;
     /* Until its owner publishes the true count. */
     atomic_fetch_add_explicit(&shard->load, 1, memory_order_relaxed);
@@ -140,7 +149,7 @@ static int may_start_elsewhere(const struct orr_timer *timer, uint64_t word)
     if (!(word & TIMER_LOCAL))
         return 0;
     struct timer_shard *shard = timer_shard_current;
-    if (!shard || shard->timers != timer->timers)
+    if (!shard || shard->timers != timer_owner(timer))
         return -EPERM;
     return atomic_load_explicit(&shard->living, memory_order_relaxed) ? 0 : -ESHUTDOWN;
 }
@@ -148,7 +157,7 @@ static int may_start_elsewhere(const struct orr_timer *timer, uint64_t word)
 /* Starts a timer that another shard has, or that is on its way, or where this thread has no shard. */
 static __attribute__((noinline)) int start_elsewhere(struct orr_timer *timer, uint64_t deadline, uint64_t repeat)
 {
-    struct timers *timers = timer->timers;
+    struct timers *timers = timer_owner(timer);
     if (atomic_load_explicit(&timers->closed, memory_order_acquire))
         return -ESHUTDOWN;
     bool post = false;
@@ -158,8 +167,7 @@ static __attribute__((noinline)) int start_elsewhere(struct orr_timer *timer, ui
         timer_unlock(timer, word);
         return refused;
     }
-    atomic_store_explicit(&timer->deadline, deadline, memory_order_relaxed);
-    timer->repeat = repeat;
+    word = set_times(timer, word, deadline, repeat);
     /*
      * A timer that is SCHEDULED but not LINKED is on its way, or due and waiting for its own
      * callback: it is found there with the new time.
@@ -193,8 +201,9 @@ static inline bool is_here(const struct timer_shard *shard, uint64_t word)
 static inline struct timer_shard *shard_for(const struct orr_timer *timer)
 {
     struct timer_shard *shard = timer_shard_current;
-    return shard && shard->timers == timer->timers && atomic_load_explicit(&shard->living, memory_order_relaxed) ? shard
-                                                                                                                 : NULL;
+    return shard && shard->timers == timer_owner(timer) && atomic_load_explicit(&shard->living, memory_order_relaxed)
+               ? shard
+               : NULL;
 }
 
 int orr_timer_start_at(struct orr_timer *timer, uint64_t deadline, uint64_t repeat)
@@ -214,8 +223,7 @@ int orr_timer_start_at(struct orr_timer *timer, uint64_t deadline, uint64_t repe
         count_restart(shard, word, true);
     if (!(word & TIMER_SCHEDULED))
         counter_add(&shard->scheduled, 1);
-    atomic_store_explicit(&timer->deadline, deadline, memory_order_relaxed);
-    timer->repeat = repeat;
+    word = set_times(timer, word, deadline, repeat);
     word = start_here(shard, timer, word, deadline);
     timer_unlock(timer, (word & ~TIMER_STOPPED) | TIMER_SCHEDULED);
     return 0;
@@ -225,7 +233,7 @@ int orr_timer_start(struct orr_timer *timer, uint64_t delay, uint64_t repeat)
 {
     if (!timer)
         return -EINVAL;
-    return orr_timer_start_at(timer, clock_after(timers_now(timer->timers), delay), repeat);
+    return orr_timer_start_at(timer, clock_after(timers_now(timer_owner(timer)), delay), repeat);
 }
 
 int orr_timer_again(struct orr_timer *timer)
@@ -233,7 +241,7 @@ int orr_timer_again(struct orr_timer *timer)
     if (!timer)
         return -EINVAL;
     uint64_t word = timer_lock(timer);
-    uint64_t repeat = timer->repeat;
+    uint64_t repeat = word & TIMER_REPEATS ? timer_more(timer)->repeat : 0;
     timer_unlock(timer, word);
     return repeat ? orr_timer_start(timer, repeat, repeat) : -EINVAL;
 }
@@ -291,7 +299,7 @@ static __attribute__((noinline)) int cancel_anywhere(struct orr_timer *timer)
 {
     for (unsigned tries = 1;; tries++) {
         uint64_t word = atomic_load_explicit(&timer->word, memory_order_acquire);
-        struct timer_shard *shard = timers_shard(timer->timers, timer_shard_number(word));
+        struct timer_shard *shard = timers_shard(timer_owner(timer), timer_shard_number(word));
         bool own = shard == timer_shard_current;
         if (word & TIMER_LOCKED) {
             if (tries % 64)
@@ -320,7 +328,7 @@ int orr_timer_cancel(struct orr_timer *timer)
     if (!timer)
         return -EINVAL;
     struct timer_shard *shard = timer_shard_current;
-    if (shard && shard->timers == timer->timers && cancel_here(shard, timer))
+    if (shard && shard->timers == timer_owner(timer) && cancel_here(shard, timer))
         return ORR_CANCELLED;
     return cancel_anywhere(timer);
 }
@@ -330,13 +338,13 @@ uint64_t orr_timer_due_in(struct orr_timer *timer)
     if (!timer || !(atomic_load_explicit(&timer->word, memory_order_acquire) & TIMER_SCHEDULED))
         return ORR_NEVER;
     uint64_t deadline = atomic_load_explicit(&timer->deadline, memory_order_relaxed);
-    uint64_t now = timers_now(timer->timers);
+    uint64_t now = timers_now(timer_owner(timer));
     return deadline > now ? deadline - now : 0;
 }
 
 uint64_t orr_timer_missed(struct orr_timer *timer)
 {
-    return timer ? atomic_load_explicit(&timer->more->missed, memory_order_relaxed) : 0;
+    return timer ? atomic_load_explicit(&timer_more(timer)->missed, memory_order_relaxed) : 0;
 }
 
 void orr_timer_free(struct orr_timer *timer)
@@ -345,10 +353,10 @@ void orr_timer_free(struct orr_timer *timer)
         return;
     orr_timer_cancel(timer);
     struct timer_shard *own = timer_shard_current;
-    if (timer_load(timer) & TIMER_MOVING && own && own->timers == timer->timers)
+    if (timer_load(timer) & TIMER_MOVING && own && own->timers == timer_owner(timer))
         shard_make_moves(own);
     uint64_t word = timer_lock(timer) | TIMER_FREED | TIMER_STOPPED;
-    struct timer_shard *shard = timers_shard(timer->timers, timer_shard_number(word));
+    struct timer_shard *shard = timers_shard(timer_owner(timer), timer_shard_number(word));
     if (word & TIMER_LINKED && shard == timer_shard_current) {
         wheel_remove(&shard->wheel, &timer->entry); /* another thread had cancelled it */
         counter_add(&shard->scrubbed, 1);

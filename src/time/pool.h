@@ -15,10 +15,9 @@
 
 #include "base/alloc.h"
 #include "base/list.h"
+#include "time/timer.h"
 
 #include <pthread.h>
-
-struct orr_timer;
 
 struct timer_pool {
     pthread_mutex_t lock;
@@ -26,13 +25,43 @@ struct timer_pool {
     size_t live;            /* timers in use */
 };
 
+/*
+ * `fresh` timers at the end were never used, so making a block touches none of its lines.  The
+ * others that are free are in `unused`, linked by their letters.  Threads read `owner` and `lines`
+ * at any time; the pool's mutex guards the rest.
+ */
+struct timer_block {
+    struct timers *owner;
+    struct orr_timer *lines; /* begin inside the allocation, behind `more` */
+    struct orr_link in_pool; /* in a list of its own while the block is full */
+    struct letter *unused;
+    unsigned count, fresh, used;
+    struct timer_more more[];
+};
+
+static inline struct timers *timer_owner(const struct orr_timer *timer)
+{
+    return timer->block->owner;
+}
+
+static inline struct timer_more *timer_more(const struct orr_timer *timer)
+{
+    return &timer->block->more[timer - timer->block->lines];
+}
+
+static inline struct orr_timer *timer_of_letter(struct letter *letter)
+{
+    struct timer_more *more = container_of(letter, struct timer_more, letter);
+    return &more->block->lines[more - more->block->more];
+}
+
 void timer_pool_init(struct timer_pool *pool);
 
 /* No timer is in use any more. */
 void timer_pool_end(struct timer_pool *pool);
 
-/* A timer whose members are all zero but for `more`; NULL when there is no memory. */
-struct orr_timer *timer_pool_take(struct timer_pool *pool, const struct alloc *alloc);
+/* A timer of `owner`, otherwise zero; NULL when there is no memory. */
+struct orr_timer *timer_pool_take(struct timer_pool *pool, const struct alloc *alloc, struct timers *owner);
 
 /* The allocator is that of the timer's birth. */
 void timer_pool_give(struct timer_pool *pool, const struct alloc *alloc, struct orr_timer *timer);

@@ -225,7 +225,7 @@ void shard_receive(struct timer_shard *shard)
  */
 static uint64_t repeat_or_rest(struct timer_shard *shard, struct orr_timer *timer, uint64_t word, uint64_t now)
 {
-    if (!timer->repeat || word & TIMER_STOPPED) {
+    if (!(word & TIMER_REPEATS) || word & TIMER_STOPPED) {
         timer_count(shard, true, -1);
         return word;
     }
@@ -238,7 +238,7 @@ static uint64_t repeat_or_rest(struct timer_shard *shard, struct orr_timer *time
 static void call_back(struct timer_shard *shard, struct orr_timer *timer, uint64_t word, uint64_t now)
 {
     timer_unlock(timer, word | TIMER_RUNNING);
-    timer->more->action.fire(timer, timer->more->data, 0);
+    timer->action.fire(timer, timer->data, 0);
     word = timer_lock(timer) & ~TIMER_RUNNING;
     if (word & (TIMER_SCHEDULED | TIMER_FREED | TIMER_LINKED | TIMER_POSTED))
         timer_count(shard, true, -1);
@@ -281,7 +281,7 @@ static void fire_one(struct timer_shard *shard, struct orr_timer *timer, uint64_
         call_back(shard, timer, word, now);
         return;
     }
-    struct orr_waker waker = timer->more->action.waker;
+    struct orr_waker waker = timer->action.waker;
     timer_unlock(timer, repeat_or_rest(shard, timer, word, now));
     shard->timers->wake(waker);
 }

@@ -5,7 +5,7 @@
  * alone touches the wheel. Every thread may start, cancel or free any timer, and all that they
  * settle between them is one word:
  *
- *     order (40 bits) | shard (10) | flags
+ *     order (40 bits) | REPEATS | shard (10) | the other flags
  *
  *     SCHEDULED   it will fire at `deadline`
  *     LINKED      its entry is in its shard's wheel; only the shard's owner may touch the entry
@@ -17,6 +17,7 @@
  *     LOCKED      a thread is changing more than the word, and no other may
  *     LOCAL       only its shard's owner uses it, so nothing here needs to be atomic
  *     CALLS       it runs a callback; otherwise it wakes a waker
+ *     REPEATS     it fires again, `repeat` after `deadline`
  *     SLEEPER     it is no timer at all, but a sleeper: see below
  *     MOVING      it is among its shard's `moves`: its entry is not where it should be, and the
  *                 owner puts that right soon; a MOVING timer is LINKED
@@ -81,6 +82,7 @@
 #define TIMER_SLEEPER UINT64_C(512)
 #define TIMER_GUEST UINT64_C(1024)
 #define TIMER_MOVING UINT64_C(2048)
+#define TIMER_REPEATS UINT64_C(4194304)
 #define TIMER_HELD (TIMER_LINKED | TIMER_POSTED | TIMER_RUNNING)
 
 enum {
@@ -95,16 +97,12 @@ enum {
 
 struct timers;
 
-/* The part of a timer that starting and cancelling do not touch. */
+/* The part of a timer that starting, cancelling and firing do not touch as a rule. */
 struct timer_more {
-    union {
-        struct orr_waker waker;
-        orr_timer_fn *fire;
-    } action;
-    void *data;
+    uint64_t repeat; /* if REPEATS; written under the lock */
     struct letter letter;
     _Atomic uint64_t missed;
-    struct timer_block *block; /* pool.h */
+    struct timer_block *block;
 };
 
 /* A cache line: see pool.h. */
@@ -112,15 +110,16 @@ struct orr_timer {
     _Atomic uint64_t word;
     struct wheel_entry entry;
     _Atomic uint64_t deadline; /* written under the lock */
-    uint64_t repeat;           /* 0: none; written under the lock */
-    struct timers *timers;
-    struct timer_more *more;
+    struct timer_block *block;
+    union {
+        struct orr_waker waker;
+        orr_timer_fn *fire;
+    } action;
+    void *data;
 };
 
 /* What a timer takes of memory. */
 enum { TIMER_BYTES = sizeof(struct orr_timer) + sizeof(struct timer_more) };
-
-struct orr_timer *timer_of_letter(struct letter *letter);
 
 /*
  * A sleeper is a timer that the owner of a shard embeds in an object of its own, such as a task's

@@ -24,17 +24,18 @@ void timer_settle(struct orr_timer *timer, uint64_t word)
 {
     if (!(word & TIMER_FREED) || word & TIMER_HELD)
         return;
-    struct timers *timers = timer->timers;
+    struct timers *timers = timer_owner(timer);
     timer_pool_give(&timers->pool, &timers->alloc, timer);
     timers_release(timers);
 }
 
 uint64_t timer_next_repeat(struct orr_timer *timer, uint64_t deadline, uint64_t now)
 {
-    uint64_t skipped = now > deadline ? (now - deadline) / timer->repeat : 0;
+    uint64_t repeat = timer_more(timer)->repeat;
+    uint64_t skipped = now > deadline ? (now - deadline) / repeat : 0;
     if (skipped)
-        atomic_fetch_add_explicit(&timer->more->missed, skipped, memory_order_relaxed);
-    return clock_after(deadline, (skipped + 1) * timer->repeat);
+        atomic_fetch_add_explicit(&timer_more(timer)->missed, skipped, memory_order_relaxed);
+    return clock_after(deadline, (skipped + 1) * repeat);
 }
 
 struct timer_stripe *timer_own_stripe(struct timer_shard *shard)
