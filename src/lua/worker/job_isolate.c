@@ -66,6 +66,7 @@ bool job_isolate_free(struct job_isolate *isolate)
     uncharge_spare(isolate);
     if (isolate->iso)
         isolate->program->settings->maker->free(isolate->iso);
+    dirty_close(&isolate->dirty);
     program_unref(isolate->program);
     alloc_free(&alloc, isolate, sizeof *isolate);
     return true;
@@ -78,7 +79,7 @@ static int take_snapshot(lua_State *L)
     const struct program *program = isolate->program;
     if (!program_load(&program->code, L))
         lua_error(L);
-    bool can_be_restored = snapshot_take(L, 2, 3);
+    bool can_be_restored = snapshot_take(L, 2, &isolate->dirty);
     if (!can_be_restored || api_modules_beyond_jobs(program->settings->modules))
         isolate->reusable = false;
     return 2;
@@ -101,11 +102,20 @@ bool job_isolate_init(struct job_isolate *isolate)
 
 /* --- Between jobs ----------------------------------------------------------------------------- */
 
-/* [snapshot] */
+/* A script may have given itself another environment: its only upvalue. */
+static void restore_environment(lua_State *L, int script)
+{
+    lua_pushglobaltable(L);
+    if (!lua_setupvalue(L, script, 1))
+        lua_pop(L, 1);
+}
+
+/* [script] [snapshot] */
 static int restore_state(lua_State *L)
 {
     library_check(L);
-    snapshot_restore(L, 1);
+    snapshot_restore(L, JOB_ISOLATE_SNAPSHOT);
+    restore_environment(L, JOB_ISOLATE_SCRIPT);
     library_restore(L);
     return 0;
 }
@@ -137,8 +147,9 @@ static bool restore(struct job_isolate *isolate)
     reset_isolate(iso);
     lua_settop(L, JOB_ISOLATE_SNAPSHOT);
     lua_pushcfunction(L, restore_state);
+    lua_pushvalue(L, JOB_ISOLATE_SCRIPT);
     lua_pushvalue(L, JOB_ISOLATE_SNAPSHOT);
-    if (lua_pcall(L, 1, 0, 0) != LUA_OK)
+    if (lua_pcall(L, 2, 0, 0) != LUA_OK)
         return false;
     if (account_used(&iso->account) > isolate->ready_memory + GARBAGE_MAX)
         lua_gc(L, LUA_GCCOLLECT);

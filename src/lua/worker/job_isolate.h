@@ -13,6 +13,7 @@
 #ifndef ORR_LUA_WORKER_JOB_ISOLATE_H
 #define ORR_LUA_WORKER_JOB_ISOLATE_H
 
+#include "lua/worker/dirty.h"
 #include "lua/worker/pool.h"
 
 struct job_thread;
@@ -49,6 +50,7 @@ struct job_isolate {
     struct orr_isolate *iso;
     enum job_isolate_state state;
     bool reusable;       /* all that is in it can be restored */
+    struct dirty dirty;  /* the tables of the snapshot */
     size_t ready_memory; /* that it used when it became ready */
     size_t spare_memory; /* charged to the quota for spares; 0 while a job runs */
 
