@@ -135,6 +135,11 @@ static bool is_at_rest(const struct orr_isolate *iso)
            !schedule_count(&iso->schedule);
 }
 
+bool job_isolate_has_little_garbage(const struct job_isolate *isolate)
+{
+    return account_used(&isolate->iso->account) <= isolate->ready_memory + GARBAGE_MAX;
+}
+
 /* Makes it what it was when it became ready.  False if that cannot be. */
 static bool restore(struct job_isolate *isolate)
 {
@@ -151,10 +156,10 @@ static bool restore(struct job_isolate *isolate)
     lua_pushvalue(L, JOB_ISOLATE_SNAPSHOT);
     if (lua_pcall(L, 2, 0, 0) != LUA_OK)
         return false;
-    if (account_used(&iso->account) > isolate->ready_memory + GARBAGE_MAX)
+    if (!job_isolate_has_little_garbage(isolate))
         lua_gc(L, LUA_GCCOLLECT);
     slab_trim(&iso->slab, true);
-    return account_used(&iso->account) <= isolate->ready_memory + GARBAGE_MAX;
+    return job_isolate_has_little_garbage(isolate);
 }
 
 bool job_isolate_make_spare(struct job_isolate *isolate)

@@ -87,6 +87,9 @@ void job_isolate_use_spare(struct job_isolate *isolate, struct job *job);
 /* Whether it holds a good part of the memory that its script may have. */
 bool job_isolate_is_large(const struct job_isolate *isolate);
 
+/* Whether it holds so little beyond what it had when it became ready that a spare may keep it. */
+bool job_isolate_has_little_garbage(const struct job_isolate *isolate);
+
 /* Pushes a C function whose first upvalue is the isolate (isolate_of()).  May raise. */
 void job_isolate_push_function(const struct job_isolate *isolate, lua_State *L, lua_CFunction function);
 
