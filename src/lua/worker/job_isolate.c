@@ -42,7 +42,7 @@ struct job_isolate *job_isolate_new(struct job_thread *thread, struct job *job, 
         return NULL;
     }
     isolate->iso = isolate_find(isolate->L);
-    charge_force(isolate->iso, sizeof *isolate + sizeof *isolate->iso);
+    charge_force(isolate->iso, sizeof *isolate + sizeof *isolate->iso + sizeof *isolate->iso->settings);
     unhandled_set_sink(&isolate->iso->unhandled, on_unhandled, isolate);
     lua_pushcfunction(isolate->L, prepare);
     lua_pushlightuserdata(isolate->L, isolate);
@@ -72,17 +72,27 @@ bool job_isolate_free(struct job_isolate *isolate)
     return true;
 }
 
-/* [isolate] [library] -> [script] [snapshot] */
+/* [isolate] [library] -> [snapshot] */
 static int take_snapshot(lua_State *L)
 {
     struct job_isolate *isolate = lua_touserdata(L, 1);
-    const struct program *program = isolate->program;
-    if (!program_load(&program->code, L))
-        lua_error(L);
     bool can_be_restored = snapshot_take(L, 2, &isolate->dirty);
-    if (!can_be_restored || api_modules_beyond_jobs(program->settings->modules))
+    if (!can_be_restored || api_modules_beyond_jobs(isolate->program->settings->modules))
         isolate->reusable = false;
-    return 2;
+    return 1;
+}
+
+/* Pushes the script.  False, with the error pushed. */
+static bool load_script(struct job_isolate *isolate)
+{
+    const struct account *account = &isolate->iso->account;
+    size_t before = account_used(account);
+    if (!program_load(&isolate->program->code, isolate->L))
+        return false;
+    /* A collection may have made it less. */
+    size_t script = account_used(account) > before ? account_used(account) - before : 0;
+    isolate->ready_memory = isolate->base_memory + script;
+    return true;
 }
 
 bool job_isolate_init(struct job_isolate *isolate)
@@ -93,9 +103,12 @@ bool job_isolate_init(struct job_isolate *isolate)
     lua_insert(L, 1);
     lua_pushlightuserdata(L, isolate);
     lua_insert(L, 2);
-    if (lua_pcall(L, 2, 2, 0) != LUA_OK)
+    if (lua_pcall(L, 2, 1, 0) != LUA_OK)
         return false;
-    isolate->ready_memory = account_used(&isolate->iso->account);
+    isolate->base_memory = account_used(&isolate->iso->account);
+    if (!load_script(isolate))
+        return false;
+    lua_insert(L, JOB_ISOLATE_SCRIPT);
     isolate->state = JOB_ISOLATE_READY;
     return true;
 }
@@ -175,10 +188,22 @@ bool job_isolate_make_spare(struct job_isolate *isolate)
     return true;
 }
 
-void job_isolate_use_spare(struct job_isolate *isolate, struct job *job)
+/* The isolate, a spare, goes over to another program. */
+static bool adopt_program(struct job_isolate *isolate, struct program *program)
+{
+    program_unref(isolate->program);
+    isolate->program = program_ref(program);
+    if (!load_script(isolate))
+        return false;
+    lua_replace(isolate->L, JOB_ISOLATE_SCRIPT);
+    return true;
+}
+
+bool job_isolate_use_spare(struct job_isolate *isolate, struct job *job)
 {
     uncharge_spare(isolate);
     isolate->job = job;
+    return isolate->program == job->program || adopt_program(isolate, job->program);
 }
 
 bool job_isolate_is_large(const struct job_isolate *isolate)

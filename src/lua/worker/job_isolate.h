@@ -1,5 +1,6 @@
 /*
- * A job isolate is an isolate on a pool thread.  Jobs of one program run in it, one at a time.
+ * A job isolate is an isolate on a pool thread.  Jobs of one program run in it, one at a time, until
+ * it is given to a kindred program (program.h): then only the script is loaded.
  *
  * A job isolate is *prepared* when the libraries are adapted and the host's prepare function has
  * run.  It is *ready* when the program's modules are loaded and a snapshot of its Lua state is
@@ -51,7 +52,8 @@ struct job_isolate {
     enum job_isolate_state state;
     bool reusable;       /* all that is in it can be restored */
     struct dirty dirty;  /* the tables of the snapshot */
-    size_t ready_memory; /* that it used when it became ready */
+    size_t base_memory;  /* that it used when it became ready, without the script */
+    size_t ready_memory; /* that it would use now without garbage, with the script */
     size_t spare_memory; /* charged to the quota for spares; 0 while a job runs */
 
     /* The job's, for run_job.c. */
@@ -81,8 +83,11 @@ bool job_isolate_init(struct job_isolate *isolate);
  */
 bool job_isolate_make_spare(struct job_isolate *isolate);
 
-/* Takes a spare for a job. */
-void job_isolate_use_spare(struct job_isolate *isolate, struct job *job);
+/*
+ * Takes a spare for a job of its program, or of a kindred one.  False for lack of memory: it is to
+ * be freed.
+ */
+bool job_isolate_use_spare(struct job_isolate *isolate, struct job *job);
 
 /* Whether it holds a good part of the memory that its script may have. */
 bool job_isolate_is_large(const struct job_isolate *isolate);
