@@ -95,26 +95,40 @@ static bool see(lua_State *L, int index)
     return true;
 }
 
-/*
- * Pops a value.  Puts a table or function into the store, if it is new.  A coroutine or userdata
- * cannot be restored, unless it is the library's.
- */
-static void note(lua_State *L, struct search *search)
+/* Puts the table or function at the top, which is popped, into the store. */
+static void store(lua_State *L, struct search *search)
 {
-    bool is_object = lua_istable(L, -1) || lua_isfunction(L, -1);
-    bool is_strange = lua_isthread(L, -1) || lua_type(L, -1) == LUA_TUSERDATA;
-    if ((!is_object && !is_strange) || !see(L, -1)) {
-        lua_pop(L, 1);
-        return;
-    }
-    bool room = is_object && search->found < OBJECTS_MAX && lua_checkstack(search->store, SLOTS + 2);
-    search->strange |= is_strange ? !is_of_library(L, lua_gettop(L)) : !room;
-    if (!room) {
+    if (search->found == OBJECTS_MAX || !lua_checkstack(search->store, SLOTS + 2)) {
+        search->strange = true;
         lua_pop(L, 1);
         return;
     }
     lua_xmove(L, search->store, 1);
     lua_settop(search->store, slot_of(++search->found, 0));
+}
+
+/*
+ * Pops a value.  Puts a table or function into the store, if it is new.  A coroutine or userdata
+ * cannot be restored.  Of the library, only tables have state.
+ */
+static void note(lua_State *L, struct search *search)
+{
+    int type = lua_type(L, -1);
+    bool is_strange = type == LUA_TTHREAD || type == LUA_TUSERDATA;
+    if (type == LUA_TTABLE && see(L, -1)) {
+        store(L, search);
+        return;
+    }
+    if ((type == LUA_TFUNCTION || is_strange) && is_of_library(L, lua_gettop(L))) {
+        if (lua_isnil(L, LIBRARY))
+            see(L, -1); /* the set of the library is being made */
+    } else if (type == LUA_TFUNCTION && see(L, -1)) {
+        store(L, search);
+        return;
+    } else if (is_strange) {
+        search->strange = true;
+    }
+    lua_pop(L, 1);
 }
 
 /* A weak table of the library is a cache and no state. */
@@ -150,12 +164,10 @@ static bool search_table(lua_State *L, struct search *search)
     return true;
 }
 
-/* Notes what the function at the top refers to.  False if the function is the library's. */
-static bool search_function(lua_State *L, struct search *search)
+/* Notes what the function at the top refers to. */
+static void search_function(lua_State *L, struct search *search)
 {
     int function = lua_gettop(L);
-    if (is_of_library(L, function))
-        return false;
     bool of_host = lua_iscfunction(L, function); /* the userdata that it uses are its own */
     for (int i = 1; lua_getupvalue(L, function, i); i++) {
         if (of_host && lua_isuserdata(L, -1))
@@ -163,7 +175,6 @@ static bool search_function(lua_State *L, struct search *search)
         else
             note(L, search);
     }
-    return true;
 }
 
 /* Notes the upvalues of the function at the top, which is popped. */
@@ -211,12 +222,19 @@ static void note_roots(lua_State *L, struct search *search)
  */
 static struct search find_all(lua_State *L)
 {
+    enum { MANY = 512 }; /* objects of a usual state */
+    lua_createtable(L, 0, MANY);
+    lua_replace(L, SEEN);
     struct search search = { .store = lua_newthread(L) };
     lua_replace(L, STORE);
     note_roots(L, &search);
     for (size_t i = 0; i < search.found; i++) {
         fetch(L, search.store, slot_of(i, OBJECT));
-        bool is_state = lua_istable(L, -1) ? search_table(L, &search) : search_function(L, &search);
+        bool is_state = true;
+        if (lua_istable(L, -1))
+            is_state = search_table(L, &search);
+        else
+            search_function(L, &search);
         lua_settop(L, FIRST - 1);
         if (!is_state) {
             lua_pushnil(L);
@@ -230,8 +248,6 @@ static struct search find_all(lua_State *L)
 static int note_all(lua_State *L)
 {
     lua_settop(L, FIRST - 1);
-    lua_newtable(L);
-    lua_replace(L, SEEN);
     find_all(L);
     lua_settop(L, SEEN);
     return 1;
@@ -338,8 +354,6 @@ static int take(lua_State *L)
 {
     struct dirty *dirty = lua_touserdata(L, 2);
     lua_settop(L, FIRST - 1);
-    lua_newtable(L);
-    lua_replace(L, SEEN);
     struct search search = find_all(L);
     compact(&search);
     /* Room for all metatables: see snapshot_restore(). */
