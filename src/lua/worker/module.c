@@ -213,6 +213,15 @@ static struct job_handle *check_handle(lua_State *L)
     return handle;
 }
 
+/* Raises the text at the top as an error of the code that has called worker:call(). */
+static int raise_for_caller(lua_State *L)
+{
+    luaL_where(L, 2); /* lua/worker.lua is between */
+    lua_insert(L, -2);
+    lua_concat(L, 2);
+    return lua_error(L);
+}
+
 /* --- Waiting ---------------------------------------------------------------------------------- */
 
 /* The stack while a job is waited for: [handle] [set of jobs] [work] [true or false] [results...]. */
@@ -407,8 +416,10 @@ static int run_submission(lua_State *L, struct job_handle *handle, struct paced 
         lua_pop(L, 1);
         return collect_and_copy(L, LUA_OK, 0);
     }
-    if (handle->calls)
-        return luaL_error(L, "worker:call: %s", lua_tostring(L, -1));
+    if (handle->calls) {
+        lua_pushfstring(L, "worker:call: %s", lua_tostring(L, -1));
+        return raise_for_caller(L);
+    }
     lua_pushboolean(L, false);
     lua_insert(L, -2);
     return 2;
@@ -506,9 +517,10 @@ static int submit(lua_State *L)
 static int call(lua_State *L)
 {
     const struct orr_isolate *iso = isolate_of(L);
-    if (!execution_task(&iso->execution))
-        return luaL_error(L, "worker:call: not inside a task; start one with %s, or use worker:run",
-                          ltask_starter(iso));
+    if (!execution_task(&iso->execution)) {
+        lua_pushfstring(L, "worker:call: not inside a task; start one with %s, or use worker:run", ltask_starter(iso));
+        return raise_for_caller(L);
+    }
     return make_and_submit(L, true, false);
 }
 
