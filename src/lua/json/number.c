@@ -255,6 +255,56 @@ bool number_read(const char *text, const char *end, double *value)
 
 /* --- To text ---------------------------------------------------------------------------------- */
 
+/* The numbers from 00 to 99. */
+static const char pairs[] = "00010203040506070809101112131415161718192021222324"
+                            "25262728293031323334353637383940414243444546474849"
+                            "50515253545556575859606162636465666768697071727374"
+                            "75767778798081828384858687888990919293949596979899";
+
+/* How many digits a number has; 1 for zero. */
+static int count_digits(uint64_t value)
+{
+    static const uint64_t tens[] = { 0,
+                                     UINT64_C(10),
+                                     UINT64_C(100),
+                                     UINT64_C(1000),
+                                     UINT64_C(10000),
+                                     UINT64_C(100000),
+                                     UINT64_C(1000000),
+                                     UINT64_C(10000000),
+                                     UINT64_C(100000000),
+                                     UINT64_C(1000000000),
+                                     UINT64_C(10000000000),
+                                     UINT64_C(100000000000),
+                                     UINT64_C(1000000000000),
+                                     UINT64_C(10000000000000),
+                                     UINT64_C(100000000000000),
+                                     UINT64_C(1000000000000000),
+                                     UINT64_C(10000000000000000),
+                                     UINT64_C(100000000000000000),
+                                     UINT64_C(1000000000000000000),
+                                     UINT64_C(10000000000000000000) };
+    int bits = 64 - __builtin_clzll(value | 1);
+    int guess = bits * 1233 >> 12; /* the digits of two to the `bits`, less one: right, or one too few */
+    return guess + (value >= tens[guess]);
+}
+
+/* Writes the last `count` digits of a number. */
+static void put_digits(char *out, uint64_t value, int count)
+{
+    for (; count >= 2; count -= 2, value /= 100)
+        memcpy(out + count - 2, pairs + 2 * (value % 100), 2);
+    if (count)
+        *out = (char)('0' + value % 10);
+}
+
+size_t number_write_unsigned(char *out, uint64_t value)
+{
+    int count = count_digits(value);
+    put_digits(out, value, count);
+    return (size_t)count;
+}
+
 /* Writes `count` digits as printf's %g does.  `exponent` is the power of ten of the first digit. */
 static size_t put_decimal(char *out, uint64_t digits, int count, int exponent)
 {

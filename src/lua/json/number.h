@@ -28,4 +28,7 @@ bool number_read(const char *text, const char *end, double *value);
 /* Writes a finite float, with a point or an exponent.  Answers how many bytes it wrote. */
 size_t number_write(char *out, double value);
 
+/* Writes an integer of up to 20 digits.  Answers how many bytes it wrote. */
+size_t number_write_unsigned(char *out, uint64_t value);
+
 #endif

@@ -68,4 +68,31 @@ static inline size_t scan_plain16(const void *at)
 #endif
 }
 
+/* `count` bytes at `at`, fewer than eight, the first of them lowest; the rest is zero. */
+static inline uint64_t scan_few(const void *at, size_t count)
+{
+    const unsigned char *bytes = at;
+    if (count >= 4)
+        return scan_word4(bytes) | (uint64_t)scan_word4(bytes + count - 4) << (8 * (count - 4));
+    if (!count)
+        return 0;
+    size_t middle = count / 2, last = count - 1;
+    return bytes[0] | (uint64_t)bytes[middle] << (8 * middle) | (uint64_t)bytes[last] << (8 * last);
+}
+
+/*
+ * Copies the plain ones of `count` bytes, fewer than eight, up to the first that is not.  Answers
+ * how many.  May store more: `out` has room for eight.
+ */
+static inline size_t scan_copy_few(void *out, const void *at, size_t count)
+{
+    uint64_t word = scan_few(at, count);
+    size_t plain = (size_t)__builtin_ctzll(scan_special8(word)) / 8; /* the zero above is not plain */
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    word = __builtin_bswap64(word);
+#endif
+    memcpy(out, &word, 8);
+    return plain;
+}
+
 #endif
