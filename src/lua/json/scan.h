@@ -5,6 +5,7 @@
 #ifndef ORR_LUA_JSON_SCAN_H
 #define ORR_LUA_JSON_SCAN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -93,6 +94,17 @@ static inline size_t scan_copy_few(void *out, const void *at, size_t count)
 #endif
     memcpy(out, &word, 8);
     return plain;
+}
+
+/* Copies up to sixteen bytes, if all are plain.  May store up to eight bytes more. */
+static inline bool scan_copy_short(void *out, const void *at, size_t count)
+{
+    if (count < 8)
+        return scan_copy_few(out, at, count) == count;
+    const char *last = (const char *)at + count - 8;
+    memcpy(out, at, 8);
+    memcpy((char *)out + count - 8, last, 8);
+    return !scan_special8(scan_word8(at)) && !scan_special8(scan_word8(last));
 }
 
 #endif

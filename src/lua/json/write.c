@@ -21,11 +21,18 @@
 #include <string.h>
 
 enum {
-    WALK_SLOTS = 3,
+    WALK_SLOTS = 3,    /* of L's stack, for a table */
+    CHECKED = 8,       /* tables for whose slots the stack is checked at once */
     ROOM = 64,         /* for any value but a string, and all that may stand before and behind it */
     BYTES_A_STEP = 32, /* of white space */
     TABLE_STEPS = 3,   /* of a table, besides its content */
 };
+
+/*
+ * What functions that write a value answer, besides 0 and negative errors: only its beginning is
+ * written.  The walk goes on in the table, or in the long string.
+ */
+enum { BEGUN = 1 };
 
 static int refuse(struct json_writer *w, const char *reason)
 {
@@ -94,7 +101,7 @@ static inline void filter_flip(struct json_writer *w, unsigned bit)
     w->path[bit / 64] ^= UINT64_C(1) << (bit % 64);
 }
 
-/* Begins a table: the walk goes on in it. */
+/* Begins a table: the walk goes on in it.  Answers BEGUN, or an error. */
 static int put_table(struct json_writer *w, int index)
 {
     const void *table = lua_topointer(w->L, index);
@@ -106,17 +113,21 @@ static int put_table(struct json_writer *w, int index)
         w->reason = "tables are nested too deep to be written as JSON";
         return -E2BIG;
     }
-    if (!lua_checkstack(w->L, WALK_SLOTS + VALUES_ERROR_SLOTS))
+    if (w->depth % CHECKED == 0 && !lua_checkstack(w->L, CHECKED * WALK_SLOTS + VALUES_ERROR_SLOTS))
         return -ENOMEM;
-    enum array_mark mark = array_mark_of(w->L, index);
-    if (mark == ARRAY_MARK_FOREIGN)
-        return refuse(w, "a table with a metatable cannot be written as JSON");
-    w->tables[w->depth++] = (struct json_table){ .table = table, .marked = mark == ARRAY_MARK_SET, .filtered = !known };
+    bool marked = false;
+    if (lua_getmetatable(w->L, index)) { /* rarely */
+        lua_pop(w->L, 1);
+        marked = array_mark_of(w->L, index) == ARRAY_MARK_SET;
+        if (!marked)
+            return refuse(w, "a table with a metatable cannot be written as JSON");
+    }
+    w->tables[w->depth++] = (struct json_table){ .table = table, .marked = marked, .filtered = !known };
     if (!known)
         filter_flip(w, bit);
     w->steps -= TABLE_STEPS;
     lua_pushnil(w->L); /* before the first key */
-    return 0;
+    return BEGUN;
 }
 
 /* The walk leaves the table that it is in. */
@@ -189,18 +200,6 @@ static int end_check(struct json_writer *w, struct json_table *t)
     return t->written ? 0 : put_bracket(w, t);
 }
 
-/* [key] [value]: the first of the table say how to walk. */
-static int choose_walk(struct json_writer *w, struct json_table *t, int key)
-{
-    if (lua_isinteger(w->L, key) && lua_tointeger(w->L, key) == 1)
-        t->walk = JSON_WALK_LIST;
-    else if (lua_type(w->L, key) == LUA_TSTRING && !t->marked)
-        t->walk = JSON_WALK_FIELDS;
-    else
-        begin_check(w, t, key);
-    return t->walk == JSON_WALK_CHECK ? 0 : put_bracket(w, t);
-}
-
 /* Replaces the last key by the next key and value.  False at the end, with the key popped. */
 static inline bool next_item(lua_State *L, const struct json_table *t, int table)
 {
@@ -254,14 +253,15 @@ static inline int put_field(struct json_writer *w, struct json_table *t, int key
 {
     if (lua_type(w->L, key) != LUA_TSTRING)
         return refuse_key(w, key);
-    int error = put_comma(w, t);
-    if (!error)
-        error = json_string_put(w, key);
+    int answer = put_comma(w, t);
+    if (!answer)
+        answer = json_string_put(w, key);
     w->is_key = w->string != 0;
-    if (error || w->is_key)
-        return error;
-    error = json_bytes_room(w, ROOM);
-    return error ? error : put_colon_and_value(w, key + 1);
+    if (w->is_key)
+        return answer ? answer : BEGUN;
+    if (!answer)
+        answer = json_bytes_room(w, ROOM);
+    return answer ? answer : put_colon_and_value(w, key + 1);
 }
 
 /* [key] [value] of an array: writes the value. */
@@ -278,40 +278,46 @@ static inline bool is_next(lua_State *L, const struct json_table *t, int key)
     return lua_isinteger(L, key) && lua_tointeger(L, key) == t->last + 1;
 }
 
+/* [key] [value]: the first of the table say how to walk. */
+static int put_first(struct json_writer *w, struct json_table *t, int key)
+{
+    if (is_next(w->L, t, key))
+        t->walk = JSON_WALK_LIST;
+    else if (lua_type(w->L, key) == LUA_TSTRING && !t->marked)
+        t->walk = JSON_WALK_FIELDS;
+    else {
+        begin_check(w, t, key);
+        return 0;
+    }
+    int error = put_bracket(w, t);
+    if (error)
+        return error;
+    return t->walk == JSON_WALK_LIST ? put_element(w, t, key + 1) : put_field(w, t, key);
+}
+
 /* [key] [value]: writes an item of the table; during a check only looks at the key. */
 static inline int put_item(struct json_writer *w, struct json_table *t, int key)
 {
-    if (t->walk == JSON_WALK_NEW) {
-        int error = choose_walk(w, t, key);
-        if (error)
-            return error;
-        if (t->walk == JSON_WALK_CHECK) /* from the beginning */
-            return 0;
-    }
     switch (t->walk) {
+    case JSON_WALK_LIST:
+        if (is_next(w->L, t, key))
+            return put_element(w, t, key + 1);
+        begin_check(w, t, key);
+        return 0;
     case JSON_WALK_FIELDS:
         return put_field(w, t, key);
-    case JSON_WALK_CHECK:
+    case JSON_WALK_NEW:
+        return put_first(w, t, key);
+    case JSON_WALK_INDEX:
+        return put_element(w, t, key + 1);
+    default:
         check_key(w->L, t, key);
         return 0;
-    case JSON_WALK_LIST:
-        if (!is_next(w->L, t, key)) {
-            begin_check(w, t, key);
-            return 0;
-        }
-        break;
-    default:
-        break;
     }
-    return put_element(w, t, key + 1);
 }
 
-/* The table has no more keys: ends it, or ends its check. */
-static int end_table(struct json_writer *w, struct json_table *t)
+static int put_end(struct json_writer *w, const struct json_table *t)
 {
-    if (t->walk == JSON_WALK_CHECK)
-        return end_check(w, t);
-    leave_table(w, t);
     int error = json_bytes_room(w, ROOM);
     if (error)
         return error;
@@ -336,7 +342,7 @@ static int refuse_value(struct json_writer *w, int type)
 }
 
 /*
- * Writes a value.  A table or a long string only begins.  There is room for any value that is not a
+ * Writes a value.  Of a table or a long string only the beginning: BEGUN.  There is room for any value that is not a
  * string.
  */
 static int put_value(struct json_writer *w, int index)
@@ -344,8 +350,10 @@ static int put_value(struct json_writer *w, int index)
     lua_State *L = w->L;
     int type = lua_type(L, index);
     switch (type) {
-    case LUA_TSTRING:
-        return json_string_put(w, index);
+    case LUA_TSTRING: {
+        int error = json_string_put(w, index);
+        return error ? error : w->string ? BEGUN : 0;
+    }
     case LUA_TNUMBER:
         if (!lua_isinteger(L, index))
             return put_float(w, lua_tonumber(L, index));
@@ -372,64 +380,82 @@ static int put_value(struct json_writer *w, int index)
     }
 }
 
+/* --- The walk --------------------------------------------------------------------------------- */
+
+/* Whether the step is over: all but its last answer is -EAGAIN. */
+static inline bool is_over(struct json_writer *w, const volatile bool *hurry)
+{
+    return --w->steps < 0 || *hurry;
+}
+
 /* Writes the rest of a long string, and if it is a name, its value. */
 static int end_string(struct json_writer *w, const volatile bool *hurry)
 {
     while (w->string) {
-        if (w->steps < 0 || *hurry)
+        if (is_over(w, hurry))
             return -EAGAIN;
         int error = json_string_put_piece(w);
         if (error)
             return error;
     }
-    if (!w->is_key)
+    if (w->is_key) {
+        w->is_key = false;
+        int answer = json_bytes_room(w, ROOM);
+        if (!answer)
+            answer = put_colon_and_value(w, w->base + 2 * w->depth);
+        if (answer)
+            return answer;
+    }
+    if (w->depth)
+        lua_settop(w->L, walk_key(w->base, w->depth));
+    return 0;
+}
+
+/* The table has no more keys: ends its check, or leaves it. */
+static int end_table(struct json_writer *w, struct json_table *t, const volatile bool *hurry)
+{
+    if (t->walk == JSON_WALK_CHECK)
+        return end_check(w, t);
+    leave_table(w, t);
+    int error = put_end(w, t);
+    if (error)
+        return error;
+    if (!w->depth) {
+        lua_settop(w->L, w->base);
         return 0;
-    w->is_key = false;
-    int error = json_bytes_room(w, ROOM);
-    return error ? error : put_colon_and_value(w, w->base + 2 * w->depth);
+    }
+    lua_settop(w->L, walk_key(w->base, w->depth));
+    return is_over(w, hurry) ? -EAGAIN : 0;
+}
+
+/* Writes the rest of the table that the walk is in, until an item begins that is long itself. */
+static int put_items(struct json_writer *w, const volatile bool *hurry)
+{
+    lua_State *L = w->L;
+    struct json_table *t = w->tables + w->depth - 1;
+    int table = walk_table(w->value, w->base, w->depth);
+    int key = walk_key(w->base, w->depth);
+    while (next_item(L, t, table)) {
+        int answer = put_item(w, t, key);
+        if (answer)
+            return answer;
+        lua_settop(L, key);
+        if (is_over(w, hurry))
+            return -EAGAIN;
+    }
+    return end_table(w, t, hurry);
 }
 
 /*
- * Writes the rest of the tables that the walk is in.  After an error the keys stay on the stack,
+ * Writes the rest of all tables that the walk is in.  After an error the keys stay on the stack,
  * for the path.
  */
 static int walk(struct json_writer *w, const volatile bool *hurry)
 {
-    lua_State *L = w->L;
     while (w->depth || w->string) {
-        int depth = w->depth;
-        int key = walk_key(w->base, depth);
-        if (w->string) {
-            int error = end_string(w, hurry);
-            if (error)
-                return error;
-            if (w->string || w->depth > depth || !depth)
-                continue;
-            lua_settop(L, key);
-        }
-        struct json_table *t = w->tables + depth - 1;
-        int table = walk_table(w->value, w->base, depth);
-        int error = 0;
-        while (next_item(L, t, table)) {
-            error = put_item(w, t, key);
-            if (error)
-                return error;
-            if (w->string || w->depth > depth)
-                break;
-            lua_settop(L, key);
-            if (--w->steps < 0 || *hurry)
-                return -EAGAIN;
-        }
-        if (w->string || w->depth > depth)
-            continue;
-        error = end_table(w, t);
-        if (error)
-            return error;
-        if (w->depth == depth) /* only its check has ended */
-            continue;
-        lua_settop(L, w->depth ? key - 2 : w->base);
-        if (w->depth && (--w->steps < 0 || *hurry))
-            return -EAGAIN;
+        int answer = w->string ? end_string(w, hurry) : put_items(w, hurry);
+        if (answer < 0)
+            return answer;
     }
     return 0;
 }
@@ -496,7 +522,7 @@ int json_writer_step(struct json_writer *w, lua_State *L, int steps, const volat
     w->L = L;
     w->steps = steps;
     int error = w->started ? check_unchanged(w) : begin(w);
-    if (!error)
+    if (error >= 0)
         error = walk(w, hurry);
     json_bytes_settle(w);
     if (!error && w->out->size > w->longest)

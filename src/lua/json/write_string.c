@@ -135,32 +135,41 @@ int json_string_put_piece(struct json_writer *w)
     return 0;
 }
 
+/* Begins a string that is written in pieces. */
+static int put_long(struct json_writer *w, int index, const char *text, size_t size)
+{
+    int error = json_bytes_room(w, 1);
+    if (error)
+        return error;
+    *w->at++ = '"';
+    w->text = text;
+    w->text_size = size;
+    w->text_at = 0;
+    w->string = index;
+    return json_string_put_piece(w);
+}
+
 int json_string_put(struct json_writer *w, int index)
 {
     size_t size;
     const char *text = lua_tolstring(w->L, index, &size);
-    const unsigned char *at = (const unsigned char *)text, *end = at + size;
-    if (size > PIECE) {
-        int error = json_bytes_room(w, 1);
-        if (error)
-            return error;
-        *w->at++ = '"';
-        w->text = text;
-        w->text_size = size;
-        w->text_at = 0;
-        w->string = index;
-        return json_string_put_piece(w);
-    }
+    if (size > PIECE)
+        return put_long(w, index, text, size);
     int error = json_bytes_room(w, ESCAPED * size + ROOM);
     if (error)
         return error;
     unsigned char *out = w->at;
     *out++ = '"';
-    out = copy_escaped(out, &at, end, end);
-    if (!out)
-        return refuse_byte(w, (size_t)((const char *)at - text));
+    if (size <= 16 && scan_copy_short(out, text, size)) {
+        out += size;
+    } else {
+        const unsigned char *at = (const unsigned char *)text, *end = at + size;
+        out = copy_escaped(out, &at, end, end);
+        if (!out)
+            return refuse_byte(w, (size_t)((const char *)at - text));
+        w->steps -= (int)(size / BYTES_A_STEP);
+    }
     *out++ = '"';
     w->at = out;
-    w->steps -= (int)(size / BYTES_A_STEP);
     return 0;
 }
