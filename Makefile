@@ -5,7 +5,7 @@ BUILD := build
 NINJA := ninja -C
 SANITIZED := -Db_lundef=false --buildtype=debugoptimized
 
-.PHONY: all run test bench compare sanitize asan tsan valgrind install deb rock docs pictures format format-check lint check-fresh clean
+.PHONY: all run test bench compare sanitize asan tsan valgrind stalls install deb rock docs pictures format format-check lint check-fresh clean
 
 all:
 	@tools/setup all
@@ -62,6 +62,14 @@ valgrind:
 	@tools/configure $(BUILD)
 	$(NINJA) $(BUILD)
 	tools/run-valgrind $(BUILD)
+
+# The same tests, stopped for a moment now and then, as a busy machine stops them: finds tests that
+# depend on how long something takes.
+stalls:
+	@tools/setup test
+	@tools/configure $(BUILD)
+	$(NINJA) $(BUILD)
+	tools/run-tests $(BUILD) tests/stall
 
 # Builds the site from the Markdown pages, the header and the types.
 docs:
