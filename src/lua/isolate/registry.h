@@ -1,8 +1,13 @@
 /*
  * What an isolate keeps in Lua's registry: anchors, classes and spare coroutines.
  *
- * An anchor is an index into one table.  The value there stays alive until the anchor is given
- * back.  Classes that hot paths check are compared by metatable pointer, not by name.
+ * An anchor is a number, and stands for a slot of a table.  The value there stays alive until the
+ * anchor is given back.  There are as many tables as needed, with ANCHORS_EACH slots in each: the
+ * collector visits a table in one piece, which must be short even if there are a million tasks; and
+ * a store makes it visit one table again, not all anchors.  Key 0 of a table is not used, since it
+ * would not be in the table's array.
+ *
+ * Classes that hot paths check are compared by metatable pointer, not by name.
  *
  * Coroutines of tasks that ended well are kept for the next tasks, each in a *seat*: an index into
  * another table, which keeps the coroutine alive.  A seat is spare, taken or empty.  A coroutine
@@ -23,7 +28,9 @@ struct orr_isolate;
 
 enum {
     COROUTINES_MAX = 128, /* seats for coroutines */
-    SPARE_ANCHORS = 16,   /* free anchors kept outside the table */
+    SPARE_ANCHORS = 16,   /* free anchors kept outside the tables */
+    ANCHORS_EACH = 1024,  /* a power of two; a table has one slot less */
+    ANCHOR_TABLES = 4,    /* tables whose references need no list of their own */
 };
 
 enum object_class {
@@ -41,10 +48,13 @@ enum object_class {
 };
 
 struct registry {
-    int anchors;     /* reference to the table of anchored values */
-    int free_anchor; /* head of the list of free anchors in that table; 0 for none */
-    int last_anchor; /* the highest anchor ever used */
-    int spare_count; /* how many of `spare_anchors` are filled */
+    int *tables;                   /* references to the tables of anchored values */
+    int table_count, table_room;   /* how many there are, and fit into `tables` */
+    int few_tables[ANCHOR_TABLES]; /* `tables` at first */
+    int many_tables;               /* reference to the userdata that is `tables` later; 0 for none */
+    int free_anchor;               /* head of the list of free anchors, which goes through the tables; 0 for none */
+    int last_anchor;               /* the highest anchor ever used */
+    int spare_count;               /* how many of `spare_anchors` are filled */
     int spare_anchors[SPARE_ANCHORS];
     int coroutines; /* reference to the table of coroutines with a seat */
     /* From the front: the spare seats.  From the back: the empty ones.  Taken ones are not here. */
@@ -58,10 +68,14 @@ struct registry {
 /* Makes the tables.  May raise. */
 void registry_open(struct orr_isolate *iso, lua_State *L);
 
-/* Pushes the table of anchored values, by anchor.  Never allocates. */
-static inline void registry_push_anchors(const struct registry *self, lua_State *L)
+/*
+ * Pushes the table that holds the value of an anchor.  Returns the key of the value.  The value of
+ * anchor 0, which is none, is nil.  Never allocates.
+ */
+static inline int registry_push_table_of(const struct registry *self, lua_State *L, int anchor)
 {
-    lua_rawgeti(L, LUA_REGISTRYINDEX, self->anchors);
+    lua_rawgeti(L, LUA_REGISTRYINDEX, self->tables[(unsigned)anchor / ANCHORS_EACH]);
+    return (int)((unsigned)anchor % ANCHORS_EACH);
 }
 
 /* Pushes a new table whose keys are weak.  May raise. */

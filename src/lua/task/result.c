@@ -10,8 +10,8 @@
 
 void result_set_value(lua_State *L, struct ltask *self)
 {
-    registry_push_anchors(&self->iso->registry, L);
-    lua_rawgeti(L, -1, self->anchor);
+    int key = registry_push_table_of(&self->iso->registry, L, self->anchor);
+    lua_rawgeti(L, -1, key);
     lua_pushvalue(L, -3);
     lua_setiuservalue(L, -2, LTASK_VALUE);
     lua_pop(L, 3);
