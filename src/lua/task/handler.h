@@ -10,8 +10,8 @@
  *
  *   api/events.c         asks handler_is_disabled() before a call; enables
  *   api/script_timers.c  asks handler_is_disabled() before a call; enables
- *   task/callback.c      handler_clear() after a timer's call that ended in its first slice
- *   task/task.c          handler_judge() when any other call is over; tells the host
+ *   task/runner.c        handler_clear() after a call that left its runner clean
+ *   task/drop.c          handler_judge() when any other call is over; tells the host
  *
  * The isolate's worker's thread.  Nothing here allocates.
  */
