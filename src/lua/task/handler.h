@@ -27,6 +27,8 @@ struct handler {
     uint32_t script;  /* the script that it belongs to: see script.h */
     unsigned strikes; /* time-outs in a row */
     bool disabled;
+    bool once; /* an event's handler that is called once */
+    bool gone; /* an event's handler that was removed */
 };
 
 enum { HANDLER_TEXT = 600 }; /* bytes that handler_judge() writes at most */
