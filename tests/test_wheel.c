@@ -19,10 +19,17 @@ static bool keep_all(void *data, struct wheel_entry *entry)
     return true;
 }
 
+static bool starts_before(const struct orr_link *a, const struct orr_link *b)
+{
+    return container_of(a, struct item, entry.link)->order < container_of(b, struct item, entry.link)->order;
+}
+
+static const struct wheel_user plain = { .keep = keep_all, .before = starts_before };
+
 static struct item *pop(struct wheel *wheel, uint64_t now)
 {
     unsigned steps = 1000000;
-    struct wheel_entry *entry = wheel_pop(wheel, now, &steps, keep_all, NULL);
+    struct wheel_entry *entry = wheel_pop(wheel, now, &steps, &plain);
     assert_true(steps > 0);
     return entry ? container_of(entry, struct item, entry) : NULL;
 }
@@ -61,7 +68,7 @@ static void walk_pop(struct walk *walk)
 {
     unsigned steps = (unsigned)(random_bits(&random_state) % 40);
     while (steps) {
-        struct wheel_entry *entry = wheel_pop(&walk->wheel, walk->now, &steps, keep_all, NULL);
+        struct wheel_entry *entry = wheel_pop(&walk->wheel, walk->now, &steps, &plain);
         struct item *expected = soonest(walk);
         if (entry) {
             assert_ptr_equal(container_of(entry, struct item, entry), expected);
@@ -184,7 +191,7 @@ static void entries_of_one_tick_come_in_the_order_of_their_deadlines(void **stat
     static struct wheel wheel;
     static struct item items[5000];
     wheel_init(&wheel, 0);
-    uint64_t base = 100 << WHEEL_TICK_BITS;
+    uint64_t base = 100 << 13;
     for (unsigned i = 0; i < LENGTH(items); i++)
         /* Every deadline differs. */
         wheel_insert(&wheel, &items[i].entry, base + (i * 7919) % 5000);
@@ -209,7 +216,7 @@ static void long_pause_costs_only_the_due_entries(void **state)
         /* Each entry is taken once, and spilled at most once in each ring. */
         unsigned steps = 100 + 100 * WHEEL_RINGS;
         for (unsigned i = 0; i < LENGTH(items); i++)
-            assert_ptr_equal(wheel_pop(&wheel, pauses[p], &steps, keep_all, NULL), &items[i].entry);
+            assert_ptr_equal(wheel_pop(&wheel, pauses[p], &steps, &plain), &items[i].entry);
     }
 }
 
@@ -225,7 +232,7 @@ static void advance_continues_where_its_budget_ran_out(void **state)
     while (taken < LENGTH(items)) {
         unsigned steps = 7;
         struct wheel_entry *entry;
-        while ((entry = wheel_pop(&wheel, 2 * HOUR, &steps, keep_all, NULL)))
+        while ((entry = wheel_pop(&wheel, 2 * HOUR, &steps, &plain)))
             assert_ptr_equal(entry, &items[taken++].entry);
         /* There is more to do. */
         assert_true(wheel_next(&wheel) <= 2 * HOUR || taken == LENGTH(items));
@@ -238,12 +245,13 @@ static void entry_added_while_its_bucket_is_spilled_keeps_its_order(void **state
 {
     (void)state;
     static struct wheel wheel;
-    struct item items[10] = { 0 }, late = { 0 };
+    struct item items[10] = { 0 }, later = { 0 }, late = { 0 };
     wheel_init(&wheel, 0);
+    wheel_insert(&wheel, &later.entry, HOUR + 1); /* the bucket has to be spilled */
     for (unsigned i = 0; i < LENGTH(items); i++)
         wheel_insert(&wheel, &items[i].entry, HOUR);
     unsigned steps = 3;
-    assert_null(wheel_pop(&wheel, HOUR, &steps, keep_all, NULL));
+    assert_null(wheel_pop(&wheel, HOUR, &steps, &plain));
     assert_true(wheel.spilling);
     wheel_insert(&wheel, &late.entry, HOUR);
     for (unsigned i = 0; i < LENGTH(items); i++)
@@ -317,7 +325,7 @@ static void drain_empties_a_wheel_in_any_state(void **state)
     for (unsigned i = 0; i < LENGTH(items); i++)
         wheel_insert(&wheel, &items[i].entry, (i % 3) * HOUR + i);
     unsigned steps = 20; /* some are due, some half spilled, some untouched */
-    assert_non_null(wheel_pop(&wheel, HOUR, &steps, keep_all, NULL));
+    assert_non_null(wheel_pop(&wheel, HOUR, &steps, &plain));
     unsigned drained = 0;
     while (wheel_drain(&wheel))
         drained++;

@@ -89,9 +89,11 @@ static uint64_t restart_linked(struct orr_timer *timer, uint64_t word, uint64_t 
     else
         count_rearm(shard, own);
     if (own) {
-        wheel_remove(&shard->wheel, &timer->entry);
-        wheel_insert(&shard->wheel, &timer->entry, deadline);
-        word &= ~TIMER_GUEST;
+        if (!wheel_may_wait(&shard->wheel, &timer->entry, deadline)) {
+            wheel_remove(&shard->wheel, &timer->entry);
+            wheel_insert(&shard->wheel, &timer->entry, deadline);
+        }
+        word = timer_in_order(word & ~TIMER_GUEST, shard);
     } else if (deadline < timer->entry.deadline && !(word & TIMER_POSTED)) {
         word |= TIMER_POSTED;
         *post = true;
@@ -107,7 +109,7 @@ static uint64_t start_in_no_shard(struct orr_timer *timer, uint64_t word, uint64
     if (shard && shard->timers == timer->timers && atomic_load_explicit(&shard->living, memory_order_relaxed)) {
         wheel_insert(&shard->wheel, &timer->entry, deadline);
         shard->changed = true;
-        return timer_with_shard(word, shard) | TIMER_LINKED;
+        return timer_in_order(timer_with_shard(word, shard), shard) | TIMER_LINKED;
     }
     *post = true;
     shard = timers_least_loaded(timer->timers);
@@ -161,7 +163,7 @@ int orr_timer_start_at(struct orr_timer *timer, uint64_t deadline, uint64_t repe
     struct timer_shard *shard = timers_shard(timers, timer_shard_number(word));
     if (!(word & TIMER_SCHEDULED))
         timer_count(shard, shard == timer_shard_current, 1);
-    word = ((word & ~TIMER_STOPPED) | TIMER_SCHEDULED) + TIMER_GENERATION;
+    word = (word & ~TIMER_STOPPED) | TIMER_SCHEDULED;
     timer_unlock(timer, word);
     if (!post || timers_post(timers, shard, timer))
         return 0;
@@ -201,14 +203,14 @@ static bool cancel_own(struct timer_shard *shard, struct orr_timer *timer)
     timer_count(shard, true, -1);
     if (word & TIMER_RUNNING)
         word |= TIMER_STOPPED;
-    timer_unlock(timer, (word & ~(TIMER_SCHEDULED | TIMER_LINKED)) + TIMER_GENERATION);
+    timer_unlock(timer, word & ~(TIMER_SCHEDULED | TIMER_LINKED));
     return true;
 }
 
 /* Cancels a timer in another's shard, by the word alone. */
 static bool cancel_foreign(struct timer_shard *shard, struct orr_timer *timer, uint64_t word)
 {
-    uint64_t next = (word & ~TIMER_SCHEDULED) + TIMER_GENERATION;
+    uint64_t next = word & ~TIMER_SCHEDULED;
     if (word & TIMER_RUNNING)
         next |= TIMER_STOPPED;
     /*

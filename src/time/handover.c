@@ -98,7 +98,6 @@ void timers_complete_as_cancelled(struct timers *timers, struct orr_timer *timer
     if (scheduled) {
         atomic_fetch_add_explicit(&timers->dropped, 1, memory_order_relaxed);
         timer_count(timers_shard(timers, timer_shard_number(word)), false, -1);
-        word += TIMER_GENERATION;
         if (word & TIMER_CALLS) {
             timer_unlock(timer, word | TIMER_RUNNING);
             timer->action.fire(timer, timer->data, -ECANCELED);

@@ -144,12 +144,44 @@ static bool keep_unless_garbage(void *data, struct wheel_entry *entry)
     return false;
 }
 
+/*
+ * Shown each entry that is spilled, which is out of the wheel for the moment.  One that was re-armed
+ * for later goes to its true time.  The timer is locked for that: another thread that re-arms it
+ * compares with where the entry is.
+ */
+static bool keep_at_true_time(void *data, struct wheel_entry *entry)
+{
+    struct orr_timer *timer = timer_of_entry(entry);
+    uint64_t word = timer_load(timer);
+    if (word & TIMER_SLEEPER)
+        return true;
+    if (!(word & TIMER_SCHEDULED))
+        return keep_unless_garbage(data, entry);
+    if (atomic_load_explicit(&timer->deadline, memory_order_relaxed) <= entry->deadline ||
+        !timer_try_lock(timer, &word))
+        return true;
+    uint64_t deadline = atomic_load_explicit(&timer->deadline, memory_order_relaxed);
+    if (deadline > entry->deadline)
+        entry->deadline = deadline;
+    timer_unlock(timer, word);
+    return true;
+}
+
+/* Whether the first was started before the other, as far as one worker's own thread started them. */
+static bool starts_before(const struct orr_link *first, const struct orr_link *other)
+{
+    const struct orr_timer *a = container_of(first, const struct orr_timer, entry.link);
+    const struct orr_timer *b = container_of(other, const struct orr_timer, entry.link);
+    uint64_t ahead = (timer_load(a) & ~TIMER_BELOW_ORDER) - (timer_load(b) & ~TIMER_BELOW_ORDER);
+    return (int64_t)ahead < 0;
+}
+
 /* Puts a scheduled, locked timer that is in no wheel into this one, wherever it counted before. */
 static uint64_t settle_in(struct timer_shard *shard, struct orr_timer *timer, uint64_t word)
 {
     timers_move_count(timers_shard(shard->timers, timer_shard_number(word)), shard);
     wheel_insert(&shard->wheel, &timer->entry, atomic_load_explicit(&timer->deadline, memory_order_relaxed));
-    return timer_with_shard(word, shard) | TIMER_LINKED;
+    return timer_in_order(timer_with_shard(word, shard), shard) | TIMER_LINKED;
 }
 
 static void receive_one(struct timer_shard *shard, struct orr_timer *timer)
@@ -232,8 +264,9 @@ static void fire_one(struct timer_shard *shard, struct orr_timer *timer, uint64_
         return;
     }
     uint64_t deadline = atomic_load_explicit(&timer->deadline, memory_order_relaxed);
-    if (deadline > now) {
-        wheel_insert(&shard->wheel, &timer->entry, deadline); /* it was re-armed for later */
+    /* It was re-armed for later.  Others may be due before it, even if it is overdue by now. */
+    if (deadline > timer->entry.deadline) {
+        wheel_restore(&shard->wheel, &timer->entry, deadline);
         timer_unlock(timer, word);
         return;
     }
@@ -259,7 +292,7 @@ static void fire_one(struct timer_shard *shard, struct orr_timer *timer, uint64_
 
 static void sleep_over(struct timer_shard *shard, struct sleeper *sleeper, uint64_t now)
 {
-    unsigned part_of = (unsigned)(sleeper->word / TIMER_GENERATION);
+    unsigned part_of = timer_shard_number(sleeper->word);
     shard->changed = true;
     sleeper->word = 0;
     timer_count(shard, true, -1);
@@ -270,8 +303,9 @@ static void sleep_over(struct timer_shard *shard, struct sleeper *sleeper, uint6
 
 void shard_fire(struct timer_shard *shard, uint64_t now, unsigned fires)
 {
+    const struct wheel_user user = { .keep = keep_at_true_time, .before = starts_before, .data = shard };
     struct wheel_entry *entry;
-    while ((entry = wheel_pop(&shard->wheel, now, &fires, keep_unless_garbage, shard))) {
+    while ((entry = wheel_pop(&shard->wheel, now, &fires, &user))) {
         uint64_t word;
         if (is_sleeper(entry)) {
             sleep_over(shard, container_of(entry, struct sleeper, entry), now);

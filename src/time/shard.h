@@ -57,7 +57,8 @@ void shard_fire(struct timer_shard *shard, uint64_t now, unsigned fires);
  */
 static inline void shard_sleep(struct timer_shard *shard, struct sleeper *sleeper, unsigned part_of, uint64_t deadline)
 {
-    sleeper->word = TIMER_LOCAL | TIMER_SLEEPER | TIMER_SCHEDULED | part_of * TIMER_GENERATION;
+    uint64_t word = TIMER_LOCAL | TIMER_SLEEPER | TIMER_SCHEDULED | (uint64_t)part_of << TIMER_SHARD_SHIFT;
+    sleeper->word = timer_in_order(word, shard);
     wheel_insert(&shard->wheel, &sleeper->entry, deadline);
     shard->changed = true;
     timer_count(shard, true, 1);

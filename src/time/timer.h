@@ -5,17 +5,20 @@
  * alone touches the wheel. Every thread may start, cancel or free any timer, and all that they
  * settle between them is one word:
  *
- *     generation (40 bits) | shard (10) | flags
+ *     order (40 bits) | shard (10) | flags
  *
- *     SCHEDULED   it will fire at `deadline` LINKED      its entry is in its shard's wheel; only
- *     the shard's owner may touch the entry POSTED      its letter is in a mailbox, its shard's or
- *     the time service's, and will be read RUNNING     its callback runs now STOPPED     when the
- *     callback returns, the timer does not repeat FREED       its user has let go of it: it is
- *     released when it is not linked, posted or running LOCKED      a thread is changing more than
- *     the word, and no other may LOCAL       only its shard's owner uses it, so nothing here needs
- *     to be atomic CALLS       it runs a callback; otherwise it wakes a waker SLEEPER     it is no
- *     timer at all, but a sleeper: see below GUEST       the time service has sent it to its shard,
- *     and gets it back when nobody turns
+ *     SCHEDULED   it will fire at `deadline`
+ *     LINKED      its entry is in its shard's wheel; only the shard's owner may touch the entry
+ *     POSTED      its letter is in a mailbox, its shard's or the time service's, and will be read
+ *     RUNNING     its callback runs now
+ *     STOPPED     when the callback returns, the timer does not repeat
+ *     FREED       its user has let go of it: it is released when it is not linked, posted or
+ *                 running
+ *     LOCKED      a thread is changing more than the word, and no other may
+ *     LOCAL       only its shard's owner uses it, so nothing here needs to be atomic
+ *     CALLS       it runs a callback; otherwise it wakes a waker
+ *     SLEEPER     it is no timer at all, but a sleeper: see below
+ *     GUEST       the time service has sent it to its shard, and gets it back when nobody turns
  *                 the shard's owner any more
  *
  * Cancelling is one compare-and-swap that takes SCHEDULED away; so is firing, by the lock.
@@ -24,9 +27,17 @@
  * garbage, counted in stripes so that cancelling threads do not meet, and removed by the owner when
  * it comes across it, or by scrubbing.
  *
- * Re-arming from another thread changes `deadline` under the lock.  The wheel may hold an entry for
- * an earlier time than is wanted: when that comes, the owner puts it back for later.  For an
- * earlier time, the letter tells the owner.
+ * Re-arming for later changes `deadline` under the lock, and leaves the entry where it is: it may
+ * lie far from what the thread has in its cache, and so may its neighbours.  When the entry comes
+ * out of the wheel before `deadline`, or the wheel meets it on the way, the owner puts it back for
+ * later.  So a timer that is re-armed a thousand times before it is due moves once.  Re-arming for
+ * an earlier time moves the entry, if the owner does it; from another thread, the letter tells the
+ * owner.
+ *
+ * The owner numbers the starts in its shard.  Of timers with equal deadlines, the one with the
+ * lower number fires first, wherever the entries were meanwhile: that is the word's `order`.  Only
+ * the owner changes the order of a LINKED timer.  Numbers are compared modulo 2^40; two of them
+ * that meet in one bucket are never half of that apart.
  *
  * A timer that is due while its callback still runs, on whichever worker, waits for that to return.
  *
@@ -66,10 +77,10 @@
 enum {
     TIMER_SHARD_SHIFT = 12,
     TIMER_SHARD_MASK = 0x3ff,
-    TIMER_GENERATION_SHIFT = 24,
+    TIMER_ORDER_SHIFT = 24,
     TIMER_STRIPES = 32,
 };
-#define TIMER_GENERATION (UINT64_C(1) << TIMER_GENERATION_SHIFT)
+#define TIMER_BELOW_ORDER ((UINT64_C(1) << TIMER_ORDER_SHIFT) - 1)
 
 struct timers;
 
@@ -78,21 +89,22 @@ struct orr_timer {
     struct wheel_entry entry;
     _Atomic uint64_t deadline; /* written under the lock */
     uint64_t repeat;           /* 0: none; written under the lock */
+    struct timers *timers;
     union {
         struct orr_waker waker;
         orr_timer_fn *fire;
     } action;
-    void *data;
 
+    void *data;
     struct letter letter;
-    struct timers *timers;
     _Atomic uint64_t missed;
 };
 
 /*
  * A sleeper is a timer that the owner of a shard embeds in an object of its own, such as a task's
  * wait: it fires once, nobody else uses it, and it costs no allocation.  It begins as a timer does,
- * as far as the wheel looks, and its word says that nothing follows.
+ * as far as the wheel looks, and its word says that nothing follows.  Where a timer has its shard,
+ * a sleeper has what it is part of.
  */
 struct sleeper {
     uint64_t word; /* 0: not set */
@@ -100,7 +112,7 @@ struct sleeper {
 };
 
 static_assert(offsetof(struct sleeper, entry) == offsetof(struct orr_timer, entry), "the word tells them apart");
-static_assert(offsetof(struct orr_timer, letter) == 64, "what starting and cancelling touch is one cache line");
+static_assert(offsetof(struct orr_timer, data) == 64, "what starting and cancelling touch is one cache line");
 
 /* What threads other than a shard's owner did to its timers.  A cache line each. */
 struct timer_stripe {
@@ -118,6 +130,7 @@ struct timer_shard {
 
     /* The owner's thread only. */
     struct wheel wheel;
+    uint64_t starts;        /* timers and sleepers started here, ever */
     struct letter *letters; /* taken from the mailbox, not yet read */
     /* As in the stripes, whose sum with this is what is still to happen; may wrap around 0. */
     struct counter scheduled;

@@ -37,6 +37,12 @@ static inline uint64_t timer_with_shard(uint64_t word, const struct timer_shard 
     return (word & ~((uint64_t)TIMER_SHARD_MASK << TIMER_SHARD_SHIFT)) | (uint64_t)shard->number << TIMER_SHARD_SHIFT;
 }
 
+/* The word of a timer or sleeper that is started in a shard now.  The owner. */
+static inline uint64_t timer_in_order(uint64_t word, struct timer_shard *shard)
+{
+    return (word & TIMER_BELOW_ORDER) | ++shard->starts << TIMER_ORDER_SHIFT;
+}
+
 /* The calling thread's stripe of a shard; threads are numbered as they come. */
 struct timer_stripe *timer_own_stripe(struct timer_shard *shard);
 

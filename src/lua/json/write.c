@@ -10,6 +10,7 @@
 #include "lua/json/write.h"
 
 #include "lua/json/number.h"
+#include "lua/json/scan.h"
 #include "lua/json/utf8.h"
 #include "lua/values/array_mark.h"
 #include "lua/values/walk.h"
@@ -137,7 +138,7 @@ static int put_piece(struct json_writer *w)
     unsigned char *out = w->out->bytes + w->out->size;
     w->steps -= (int)((stop - at) / BYTES_A_STEP);
     while (at < stop) {
-        if ((size_t)(stop - at) >= 8 && utf8_plain8(at)) {
+        if ((size_t)(stop - at) >= 8 && scan_plain8(at) == 8) {
             memcpy(out, at, 8);
             out += 8;
             at += 8;
