@@ -218,14 +218,14 @@ static const struct callback_kind emission_kind = { .name = "events:emit",
                                                     .let_go = emission_over };
 
 /* How many events:emit calls a handler would run inside; raises if these are too many. */
-static int check_nesting(lua_State *L, const struct orr_isolate *iso)
+static uint8_t check_nesting(lua_State *L, const struct orr_isolate *iso)
 {
     const struct ltask *task = execution_task(&iso->execution);
     int depth = task ? task->emit_depth + 1 : 1;
     if (depth > EMITS_MAX)
         refuse_to_nest(L, lua_tostring(L, NAME));
     ltask_check_depth(L);
-    return depth;
+    return (uint8_t)depth;
 }
 
 /* The name of a task is no longer than others can show. */
@@ -255,8 +255,18 @@ static void save(const struct emission *self, lua_State *L)
 
 static int go_on(lua_State *L, int status, lua_KContext context);
 
+/* How many handlers were called, and which must be removed before the others are. */
+static int push_answer(lua_State *L, const struct emission *self)
+{
+    lua_pushinteger(L, self->count);
+    if (!self->stopped)
+        return 1;
+    lua_pushinteger(L, self->next);
+    return 2;
+}
+
 /* Where no more polls may be nested: the next handler is a task that runs when L is suspended. */
-static int call_apart(lua_State *L, struct emission *self, struct handler *handler, int depth)
+static int call_apart(lua_State *L, struct emission *self, const struct handler *handler)
 {
     struct ltask_options options = { .name = lua_tostring(L, NAME),
                                      .pooled = true,
@@ -269,10 +279,9 @@ static int call_apart(lua_State *L, struct emission *self, struct handler *handl
     lua_rawgeti(L, LIST, 2 * self->next);
     lua_pushvalue(L, DATA);
     struct ltask *task = ltask_new(isolate_of(L), L, 1, &options);
-    task->emit_depth = (uint8_t)depth;
+    task->emit_depth = self->callback.emit_depth;
     self->next++;
     self->count++;
-    self->forced = false;
     save(self, L);
     return ltask_run_first(L, task, go_on, 0);
 }
@@ -290,43 +299,39 @@ static int go_on(lua_State *L, int status, lua_KContext context)
                              .count = lua_tointeger(L, COUNT),
                              .forced = lua_toboolean(L, FORCED) };
     self.next = self.first;
-    self.callback = (struct callback){ .kind = &emission_kind, .iso = iso, .script = script_running(iso) };
+    self.callback = (struct callback){
+        .kind = &emission_kind, .iso = iso, .script = script_running(iso), .name = short_name(L, NAME)
+    };
     while (self.next <= self.last) {
         if (interrupt_is_requested(&iso->interrupt) && preempt_is_due(L)) {
             save(&self, L);
             return preempt_yield(L, go_on, 0);
         }
-        struct handler *handler = find_next(&self);
-        if (!handler)
+        self.callback.emit_depth = check_nesting(L, iso);
+        if (!ltask_can_nest(L)) {
+            const struct handler *handler = find_next(&self);
+            self.stopped = handler && must_be_removed(&self, handler);
+            if (self.stopped)
+                break;
+            if (handler)
+                return call_apart(L, &self, handler);
             continue;
-        if (must_be_removed(&self, handler)) {
-            lua_pushinteger(L, self.count);
-            lua_pushinteger(L, self.next);
-            return 2;
         }
-        int depth = check_nesting(L, iso);
-        if (!ltask_can_nest(L))
-            return call_apart(L, &self, handler, depth);
-        self.callback.emit_depth = (uint8_t)depth;
-        self.callback.name = short_name(L, NAME);
         lua_Integer before = self.next;
         bool goes_on = runner_call_now(L, &self.callback);
-        if (self.next == before) /* all tasks are cancelled: the worker closes */
-            break;
         if (!goes_on) {
-            self.forced = false;
             save(&self, L);
             return suspend(L, go_on, 0);
         }
+        if (self.stopped || self.next == before) /* or the worker closes, and its tasks are cancelled */
+            break;
     }
-    lua_pushinteger(L, self.count);
-    return 1;
+    return push_answer(L, &self);
 }
 
 /* call(list, first, count, name, data, forced) -> count, or count and a position */
 static int call(lua_State *L)
 {
-    luaL_checkstack(L, 16, NULL);
     return go_on(L, LUA_OK, 0);
 }
 
@@ -362,7 +367,7 @@ static struct handler *find_next_of_event(struct event *self, lua_State *co)
 static int push_of_event(struct callback *callback, lua_State *co)
 {
     struct event *self = event_of(callback);
-    isolate_push_anchored(callback->iso, co, callback->anchor);
+    callback_push_object(callback, co);
     lua_getiuservalue(co, -1, LIST_SLOT);
     struct handler *handler = find_next_of_event(self, co);
     if (!handler)

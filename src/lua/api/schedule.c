@@ -50,7 +50,7 @@ static int push_scheduled(struct callback *callback, lua_State *co)
     if (!lua_checkstack(co, arguments + 8))
         return -ENOMEM;
     callback->iso->schedule.run++;
-    isolate_push_anchored(callback->iso, co, callback->anchor);
+    callback_push_object(callback, co);
     int handle = lua_gettop(co);
     for (int i = 0; i <= arguments; i++)
         lua_getiuservalue(co, handle, 1 + i);

@@ -83,7 +83,7 @@ static int push_callback(struct callback *callback, lua_State *co)
     struct timer_object *self = timer_of(callback);
     if (!take_due(self) || handler_is_disabled(&self->handler))
         return -ENOENT;
-    isolate_push_anchored(self->iso, co, callback->anchor);
+    callback_push_object(callback, co);
     lua_getiuservalue(co, -1, FUNCTION_SLOT);
     return 0;
 }

@@ -65,6 +65,15 @@ struct callback {
     struct due due;          /* the first entry; others are allocated */
 };
 
+/* The upvalue of the function that calls push(): the table of anchored values. */
+enum { CALLBACK_ANCHORS = 2 };
+
+/* In push(): pushes the object. */
+static inline void callback_push_object(const struct callback *self, lua_State *co)
+{
+    lua_rawgeti(co, lua_upvalueindex(CALLBACK_ANCHORS), self->anchor);
+}
+
 /* An entry for the callback; NULL for lack of memory. */
 struct due *callback_expect(struct callback *self);
 

@@ -176,7 +176,7 @@ enum orr_poll ltask_poll(struct orr_task *task, void *data)
 void ltask_check_depth(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
-    if (!can_suspend(L) && execution_depth(&iso->execution) >= NEST_HARD_MAX)
+    if (execution_depth(&iso->execution) >= NEST_HARD_MAX && !can_suspend(L))
         luaL_error(L, "too many tasks are being started inside one another, where none of them can wait");
 }
 

@@ -31,6 +31,7 @@ struct runner {
     struct runner *next;      /* resting, too */
     int error;                /* why the first callback could not be called; 0 */
     bool clean;               /* its coroutine has returned, and nothing is left of its calls */
+    bool prepared;            /* what its coroutine begins with is pushed */
     bool at_once;             /* its callback belongs to runner_call_now() */
 };
 
@@ -136,6 +137,7 @@ static int run_callbacks(lua_State *L)
     if (!self || self->task->co != L)
         return 0; /* a script has found this function, and calls it */
     iso->runners.running = NULL;
+    self->prepared = false;
     self->clean = true;
     for (unsigned calls = 0; self->first; calls++) {
         if (calls && must_stop(self, calls))
@@ -143,8 +145,9 @@ static int run_callbacks(lua_State *L)
         int status = make_call(L, self, !calls);
         if (status != LUA_OK || !self->clean)
             return self->error ? 0 : call_is_over(L, status, 0);
-        lua_settop(L, 1);
         first_is_over(self);
+        if (self->first)
+            lua_settop(L, 1);
     }
     return 0;
 }
@@ -152,7 +155,8 @@ static int run_callbacks(lua_State *L)
 void runner_open(struct orr_isolate *iso, lua_State *L)
 {
     lua_pushlightuserdata(L, iso);
-    lua_pushcclosure(L, run_callbacks, 1);
+    registry_push_anchors(&iso->registry, L); /* CALLBACK_ANCHORS */
+    lua_pushcclosure(L, run_callbacks, 2);
     iso->runners.base = luaL_ref(L, LUA_REGISTRYINDEX);
 }
 
@@ -173,11 +177,7 @@ static void free_runner(struct runner *self)
 /* Ends a runner that has just been taken, and has no callback. */
 static void give_up(struct runner *self)
 {
-    struct orr_isolate *iso = self->iso;
-    if (!isolate_visit(iso)) {
-        scope_drop_body(self->core);
-        isolate_leave(iso);
-    }
+    scope_drop_body(self->core);
 }
 
 /* Makes a core task for a runner, not queued.  Negative errno. */
@@ -193,11 +193,7 @@ static struct runner *wake_resting(struct orr_isolate *iso, int *error)
     struct runner *self = iso->runners.resting;
     if (!self)
         return NULL;
-    *error = isolate_visit(iso);
-    if (*error)
-        return NULL;
     *error = task_rise(self->core);
-    isolate_leave(iso);
     if (*error)
         return NULL;
     iso->runners.resting = self->next;
@@ -206,7 +202,10 @@ static struct runner *wake_resting(struct orr_isolate *iso, int *error)
     return self;
 }
 
-/* A runner with a live core task, which is not queued.  NULL, and a negative errno in `error`. */
+/*
+ * A runner with a live core task, which is not queued.  NULL, and a negative errno in `error`.  The
+ * thread drives the isolate's worker.
+ */
 static struct runner *take_runner(struct orr_isolate *iso, int *error)
 {
     *error = task_set_count(&iso->tasks) >= iso->limits.max_tasks ? -EAGAIN : 0;
@@ -263,7 +262,6 @@ static enum orr_poll retire(struct runner *self)
         return ORR_DONE;
     }
     become_runner(self);
-    lua_settop(self->task->co, self->task->stack_base);
     self->at_once = false;
     task_rest(self->core);
     self->next = all->resting;
@@ -427,7 +425,6 @@ static enum orr_poll run_is_over(struct runner *self, enum orr_poll answer)
         return retire(self);
     }
     become_runner(self);
-    lua_settop(self->task->co, self->task->stack_base);
     task_keep_order(self->core);
     worker_ready_next(self->iso->worker, self->core);
     return ORR_PENDING;
@@ -443,10 +440,11 @@ static void prepare(struct runner *self)
     task->limit = ltask_limit(self->iso, callback->kind->entry, 0);
     task->used = 0;
     task->cleanup = self->at_once;
-    task->stack_base = (uint8_t)lua_gettop(task->co);
+    task->stack_base = POOL_HANDLE + BODY_BASE; /* all that is on it */
     lua_rawgeti(task->co, LUA_REGISTRYINDEX, self->iso->runners.base);
     lua_pushvalue(task->co, POOL_HANDLE + BODY_BASE);
     task->arguments = 1;
+    self->prepared = true;
 }
 
 /* The poll function of a runner. */
@@ -469,7 +467,7 @@ static enum orr_poll runner_poll(struct orr_task *core, void *data)
         move_others(self);
         return orr_task_fail(core, -ENOMEM);
     }
-    if (lua_gettop(self->task->co) == POOL_HANDLE + BODY_BASE)
+    if (!self->prepared)
         prepare(self);
     struct runner *outer = all->running;
     all->running = self;
@@ -483,19 +481,31 @@ static enum orr_poll runner_poll(struct orr_task *core, void *data)
 
 /* --- At once ---------------------------------------------------------------------------------- */
 
+/* A runner with a handle, in plain code of the host, too.  NULL, and a negative errno. */
+static struct runner *take_for_now(struct orr_isolate *iso, int *error)
+{
+    *error = isolate_visit(iso);
+    if (*error)
+        return NULL;
+    struct runner *self = take_runner(iso, error);
+    if (self && !has_handle(self)) {
+        give_up(self);
+        self = NULL;
+        *error = -ENOMEM;
+    }
+    isolate_leave(iso);
+    return self;
+}
+
 bool runner_call_now(lua_State *L, struct callback *callback)
 {
     struct orr_isolate *iso = isolate_of(L);
-    int error;
     task_set_check_room(iso, L, true);
-    struct runner *self = take_runner(iso, &error);
-    if (self && !has_handle(self)) {
-        give_up(self);
-        error = -ENOMEM;
-    }
-    if (error == -ENOMEM)
+    int error;
+    struct runner *self = take_for_now(iso, &error);
+    if (!self && error == -ENOMEM)
         charge_raise(L);
-    if (error)
+    if (!self)
         luaL_error(L, "%s: no task for its callback: %s", callback->kind->name, strerror(-error));
     struct ltask *mark = hold_first(&iso->hold);
     callback->due = (struct due){ .callback = callback };
