@@ -24,6 +24,7 @@
 #include "exec/drive.h"
 #include "exec/open.h"
 #include "exec/poll.h"
+#include "exec/rest.h"
 #include "exec/scope.h"
 #include "exec/sink.h"
 #include "exec/turn.h"
@@ -394,6 +395,28 @@ static inline uint32_t worker_slots(const struct worker *worker)
 static inline struct orr_task *worker_task_in(const struct worker *worker, uint32_t slot)
 {
     return tasks_at(&worker->tasks, slot);
+}
+
+/*
+ * Whether a task is ready, and none of its share has become ready after it.  False if ready tasks
+ * are taken at random.
+ */
+static inline bool worker_is_last_ready(const struct worker *worker, const struct orr_task *task)
+{
+    const struct queue *ready = &task->share->ready;
+    return task->queued && ready->first && ready->last == task && !worker->shuffle;
+}
+
+/* Whether ready tasks are taken at random. */
+static inline bool worker_shuffles(const struct worker *worker)
+{
+    return worker->shuffle;
+}
+
+/* Whether an interrupted task of a share is to be polled before those that are ready. */
+static inline bool share_has_interrupted(const struct share *share)
+{
+    return share->interrupted.first;
 }
 
 /* --- What a layer above hangs in -------------------------------------------------------------- */

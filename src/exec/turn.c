@@ -278,21 +278,25 @@ static unsigned poll_one(struct worker *worker, struct pass *pass, struct queue 
 
 /*
  * Nothing is ready in the only share that had anything to do.  Begins the next turn here and now
- * with the share's deferred tasks, if a turn would find nothing else to do: nothing has come from
- * outside, no I/O is in flight, and no timer was due when the clock was last read.  look() reads it
- * after as many polls as in one long pass.  So a lone task that yields again and again holds up
- * I/O, timers and other threads no longer than many ready tasks do.
+ * with the share's deferred tasks, and with the timers that were due when the clock was last read,
+ * if a turn would find nothing else to do: nothing has come from outside, and no I/O is in flight.
+ * look() reads the clock after as many polls as in one long pass.  So a lone task that yields again
+ * and again, or a timer that starts itself again and again, holds up I/O, timers and other threads
+ * no longer than many ready tasks do.
  */
 static bool turn_at_once(struct worker *worker, const struct pass *pass, struct share *share)
 {
     struct shares *shares = &worker->shares;
-    if (!pass->again || shares->deferring != share || share->next_deferring || shares->late || !shares->timed ||
-        worker->letters || worker_has_news(worker) || reactor_in_flight(worker->reactor) ||
-        shard_next(worker->shard) <= worker->now)
+    bool due = shard_next(worker->shard) <= worker->now;
+    if (!pass->again || (!due && !shares->deferring) || (shares->deferring && shares->deferring != share) ||
+        share->next_deferring || shares->late || !shares->timed || worker->letters || worker->shard->letters ||
+        worker_has_news(worker) || reactor_in_flight(worker->reactor))
         return false;
     counter_add(&worker->counters.turns, 1);
     shares_end(shares);
-    return true;
+    if (due)
+        shard_fire(worker->shard, worker->now, SHARD_FIRES);
+    return share->ready.first;
 }
 
 /*

@@ -28,6 +28,7 @@ struct orr_waker orr_task_waker(const struct orr_task *task)
 {
     if (!task || task->life != TASK_LIVE)
         return (struct orr_waker){ 0 };
+    ((struct orr_task *)task)->named = true;
     return waker_make(task->worker->table_number, task->slot, task->generation);
 }
 

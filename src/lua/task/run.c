@@ -186,38 +186,48 @@ enum orr_poll ltask_poll(struct orr_task *task, void *data)
 void ltask_check_depth(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
-    if (!can_suspend(L) && execution_depth(&iso->execution) >= NEST_HARD_MAX)
+    if (execution_depth(&iso->execution) >= NEST_HARD_MAX && !can_suspend(L))
         luaL_error(L, "too many tasks are being started inside one another, where none of them can wait");
 }
 
-int ltask_run_first(lua_State *L, struct ltask *first, lua_KFunction k, lua_KContext context)
+bool ltask_can_nest(lua_State *L)
+{
+    return execution_depth(&isolate_of(L)->execution) < NEST_MAX || !can_suspend(L);
+}
+
+bool ltask_run_above(lua_State *L, struct ltask *mark)
 {
     struct orr_isolate *iso = isolate_of(L);
-    struct ltask *self = execution_task(&iso->execution);
-    struct ltask *mark = hold_first(&iso->hold);
-    bool can = can_suspend(L);
-    bool provisional = ltask_is_provisional(first);
-    if (can && execution_depth(&iso->execution) >= NEST_MAX) {
-        if (provisional)
-            ltask_settle(first);
-        hold_push_all(iso, first, self);
-        return suspend(L, k, context);
-    }
-    hold_push_all(iso, first, NULL); /* ltask_check_depth() limits the nesting */
     if (!isolate_visit(iso)) {
-        bool waits = execution_host_waits(&iso->execution) || !execution_in_slice(&iso->execution) || !can;
+        bool waits = execution_host_waits(&iso->execution) || !execution_in_slice(&iso->execution) || !can_suspend(L);
         bool before = execution_set_host_waits(&iso->execution, waits);
         hold_run(iso, mark);
         execution_set_host_waits(&iso->execution, before);
         isolate_leave(iso);
     }
+    if (!execution_unwinds(&iso->execution))
+        return true;
+    /* The slice was over in one of them: the caller goes on after those that are left. */
+    hold_pause_above(iso, execution_task(&iso->execution), mark);
+    return false;
+}
+
+int ltask_run_first(lua_State *L, struct ltask *first, lua_KFunction k, lua_KContext context)
+{
+    struct orr_isolate *iso = isolate_of(L);
+    bool provisional = ltask_is_provisional(first);
+    if (!ltask_can_nest(L)) {
+        if (provisional)
+            ltask_settle(first);
+        hold_push_all(iso, first, execution_task(&iso->execution));
+        return suspend(L, k, context);
+    }
+    struct ltask *mark = hold_first(&iso->hold);
+    hold_push_all(iso, first, NULL); /* ltask_check_depth() limits the nesting */
+    bool goes_on = ltask_run_above(L, mark);
     if (provisional && ltask_is_provisional(first)) /* it has not begun: its creator leaves it */
         ltask_settle(first);
-    if (!execution_unwinds(&iso->execution))
-        return k(L, LUA_OK, context);
-    /* The slice was over in one of them: the caller goes on after those that are left. */
-    hold_pause_above(iso, self, mark);
-    return suspend(L, k, context);
+    return goes_on ? k(L, LUA_OK, context) : suspend(L, k, context);
 }
 
 /* --- Closing ---------------------------------------------------------------------------------- */

@@ -3,9 +3,9 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "exec/grace.h"
-#include "lua/task/callback.h"
 #include "lua/task/cancellation.h"
 #include "lua/task/hold.h"
+#include "lua/task/runner.h"
 #include "lua/task/task.h"
 
 #include <stdio.h>
@@ -33,9 +33,9 @@ static bool belongs(const struct orr_task *task, const struct shutdown *to)
     const struct ltask *self = ltask_of(task);
     if (self)
         return self->iso == to->iso && (to->period.script == EVERY_SCRIPT || self->script == to->period.script);
-    const struct callback *callback = callback_of(task);
-    return callback && callback->iso == to->iso &&
-           (to->period.script == EVERY_SCRIPT || callback->script == to->period.script);
+    uint32_t script;
+    return runner_is_waiting(task, to->iso, &script) &&
+           (to->period.script == EVERY_SCRIPT || script == to->period.script);
 }
 
 /*

@@ -36,6 +36,7 @@
  *     run             polling, starting at once, closing
  *     create          the constructor
  *     callback        callbacks of timers, schedule() and events
+ *     runner          tasks that call them, one after another
  *     shutdown        the end of all tasks of a script
  *
  * Everything here belongs to the isolate's worker's thread.
