@@ -110,7 +110,7 @@ static int async_is_closing(lua_State *L)
     return 1;
 }
 
-static int async_current(lua_State *L)
+int async_current(lua_State *L)
 {
     struct ltask *self = execution_task(&isolate_of(L)->execution);
     if (self)

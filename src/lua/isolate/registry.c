@@ -82,9 +82,12 @@ void isolate_object_class(struct orr_isolate *iso, lua_State *L, enum object_cla
                           const luaL_Reg *methods)
 {
     isolate_class(iso, L, name, methods);
+    if (iso->registry.identities[which])
+        return; /* an attempt that has failed has made the metatable */
     luaL_getmetatable(L, name);
-    iso->registry.identities[which] = lua_topointer(L, -1);
+    const void *identity = lua_topointer(L, -1);
     iso->registry.classes[which] = luaL_ref(L, LUA_REGISTRYINDEX);
+    iso->registry.identities[which] = identity;
 }
 
 void isolate_set_class(lua_State *L, enum object_class which)
