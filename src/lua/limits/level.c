@@ -81,7 +81,8 @@ void level_renew(struct orr_isolate *iso, struct level *level, uint32_t script, 
 
 void level_leave(struct orr_isolate *iso, struct level *level)
 {
-    charge_free_text(iso, &level->report);
+    if (level->report)
+        charge_free_text(iso, &level->report);
     execution_leave_level(&iso->execution, level);
     interrupt_switched(&iso->interrupt, iso);
 }
