@@ -72,7 +72,7 @@ static void try_hint(struct orr_isolate *iso, lua_State *L)
         lua_pop(L, 1);
 }
 
-/* Ends a call that Lua has ended with an error, or the limits.  Leaves one error value at `function`. */
+/* Lua or the limits have ended a call with an error.  Leaves one error value at `function`. */
 static int fail(struct orr_isolate *iso, lua_State *L, int function, const struct level *level)
 {
     if (level->end == LEVEL_GOES_ON) {
@@ -85,7 +85,7 @@ static int fail(struct orr_isolate *iso, lua_State *L, int function, const struc
     return error;
 }
 
-/* Fills in what level_enter() expects.  Not with an initialiser: that would clear the whole struct. */
+/* Fills in what level_enter() expects.  An initialiser would clear the whole struct. */
 static inline void begin_level(struct level *level, lua_State *co, uint64_t limit)
 {
     level->co = co;

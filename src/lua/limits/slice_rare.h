@@ -13,7 +13,9 @@ struct orr_isolate;
 /* A slice begins where no signal interrupts Lua.  Sets its end where instructions are counted. */
 void slice_rare_set_end(struct orr_isolate *iso);
 
-/* A slice begins that no timer can interrupt.  Its instructions are counted, and the host is told. */
+/*
+ * A slice begins that no timer can interrupt.  Its instructions are counted, and the host is told.
+ */
 void slice_rare_count(struct orr_isolate *iso);
 
 /* A slice has ended in which the hook was requested.  `over`: because its time was over. */
