@@ -10,11 +10,7 @@ void registry_open(struct orr_isolate *iso, lua_State *L)
 {
     lua_createtable(L, 16, 0);
     iso->registry.anchors = luaL_ref(L, LUA_REGISTRYINDEX);
-    lua_createtable(L, COROUTINES_MAX, 0); /* full size at once: recycling must not allocate */
-    for (int i = 1; i <= COROUTINES_MAX; i++) {
-        lua_pushboolean(L, false);
-        lua_rawseti(L, -2, i);
-    }
+    lua_newtable(L);
     iso->registry.coroutines = luaL_ref(L, LUA_REGISTRYINDEX);
 }
 
@@ -170,9 +166,22 @@ void isolate_set_anchor(struct orr_isolate *iso, lua_State *L, int anchor, bool 
     lua_pop(L, 1);
 }
 
+/* Makes room for one more spare coroutine.  May raise. */
+static void add_place(struct registry *self, lua_State *L)
+{
+    if (self->coroutine_places == COROUTINES_MAX)
+        return;
+    lua_rawgeti(L, LUA_REGISTRYINDEX, self->coroutines);
+    lua_pushboolean(L, false);
+    lua_rawseti(L, -2, self->coroutine_places + 1);
+    lua_pop(L, 1);
+    self->coroutine_places++;
+}
+
 lua_State *isolate_coroutine(struct orr_isolate *iso, lua_State *L)
 {
     if (!iso->registry.coroutine_count) {
+        add_place(&iso->registry, L);
         lua_State *co = lua_newthread(L);
         interrupt_made_coroutine(iso, L, co);
         return co;
@@ -187,7 +196,7 @@ lua_State *isolate_coroutine(struct orr_isolate *iso, lua_State *L)
 
 void isolate_recycle(struct orr_isolate *iso, lua_State *co)
 {
-    if (iso->registry.coroutine_count == COROUTINES_MAX || iso->closing)
+    if (iso->registry.coroutine_count == iso->registry.coroutine_places || iso->closing)
         return;
     lua_settop(co, 0);
     if (lua_gethook(co))

@@ -43,6 +43,7 @@ struct registry {
     int spare_anchors[SPARE_ANCHORS];
     int coroutines;                         /* reference to the table of spare coroutines */
     int coroutine_count;                    /* number of spare coroutines */
+    int coroutine_places;                   /* size of that table: recycling must not allocate */
     int classes[OBJECT_CLASSES];            /* references to the metatables */
     const void *identities[OBJECT_CLASSES]; /* the addresses of the metatables */
 };
