@@ -32,7 +32,8 @@ end
 -- these arguments, Lua's own are used.
 return function(loaded, find_loader)
   loaded, find_loader = loaded or package.loaded, find_loader or find_in(package)
-  local loading = {} -- name -> { task = the task that loads it, done = an event for those who wait }
+  -- name -> { task = the task that loads it, done = an event for those who wait }
+  local loading = {}
 
   local function load(name, loader, extra)
     local value = loader(name, extra)

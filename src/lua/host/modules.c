@@ -178,8 +178,8 @@ static void push_require_maker(struct orr_isolate *iso, lua_State *L)
 }
 
 /*
- * Sets a global `require` that uses Lua's table `package`, and preloads `orrery`:
- * [function that returns the API] [function that makes a `require`] -> [function that returns the API].
+ * Sets a global `require` that uses Lua's table `package`, and preloads `orrery`: [function that
+ * returns the API] [function that makes a `require`] -> [function that returns the API].
  */
 static void use_package(lua_State *L)
 {

@@ -42,7 +42,7 @@ struct late_names {
  */
 void late_push_copies(lua_State *L, const struct late_names *libraries);
 
-/* Pushes the file as a function whose globals are the origin at the top: [origin] -> [origin] [function]. */
+/* Pushes the file as a function: [origin] -> [origin] [function].  Its globals are the origin. */
 void late_push_with(lua_State *L, const struct embedded *file);
 
 /* --- The API ---------------------------------------------------------------------------------- */

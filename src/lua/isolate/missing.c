@@ -1,7 +1,6 @@
 #include "lua/isolate/missing.h"
 
 #include "lua/isolate.h"
-#include "lua/isolate/registry.h"
 #include "lua/isolate/settings.h"
 
 #include <string.h>
@@ -31,7 +30,11 @@ void missing_open(struct orr_isolate *iso, lua_State *L)
         lua_setfield(L, -2, "__metatable");
     }
     lua_rawsetp(L, LUA_REGISTRYINDEX, &metatable_key);
-    registry_push_weak_table(L);
+    lua_newtable(L);
+    lua_createtable(L, 0, 1);
+    lua_pushliteral(L, "k");
+    lua_setfield(L, -2, "__mode");
+    lua_setmetatable(L, -2);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &watched_key);
 }
 

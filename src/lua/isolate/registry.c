@@ -35,15 +35,8 @@ void registry_open(struct orr_isolate *iso, lua_State *L)
     iso->registry.tables = iso->registry.few_tables;
     iso->registry.table_room = ANCHOR_TABLES;
     add_table(&iso->registry, L);
-    lua_createtable(L, COROUTINES_MAX, 0); /* full size at once: recycling must not allocate */
-    for (int i = 1; i <= COROUTINES_MAX; i++) {
-        lua_pushboolean(L, false);
-        lua_rawseti(L, -2, i);
-    }
+    lua_newtable(L);
     iso->registry.coroutines = luaL_ref(L, LUA_REGISTRYINDEX);
-    iso->registry.empty_seats = COROUTINES_MAX;
-    for (int i = 0; i < COROUTINES_MAX; i++)
-        iso->registry.seats[i] = (uint8_t)i;
 }
 
 void registry_push_weak_table(lua_State *L)
@@ -229,10 +222,23 @@ void isolate_set_anchor(struct orr_isolate *iso, lua_State *L, int anchor, bool 
     lua_pop(L, 1);
 }
 
+/* Makes an empty seat, unless there are enough.  May raise: then nothing has changed. */
+static void add_seat(struct registry *self, lua_State *L)
+{
+    if (self->seat_count == COROUTINES_MAX)
+        return;
+    lua_rawgeti(L, LUA_REGISTRYINDEX, self->coroutines);
+    lua_pushboolean(L, false);
+    lua_rawseti(L, -2, self->seat_count + 1);
+    lua_pop(L, 1);
+    self->seats[COROUTINES_MAX - ++self->empty_seats] = self->seat_count++;
+}
+
 lua_State *isolate_coroutine(struct orr_isolate *iso, lua_State *L)
 {
     int seat = isolate_take_seat(&iso->registry);
     if (!seat) {
+        add_seat(&iso->registry, L);
         lua_State *co = lua_newthread(L);
         interrupt_made_coroutine(iso, L, co);
         return co;

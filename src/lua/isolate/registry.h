@@ -59,6 +59,7 @@ struct registry {
     int coroutines; /* reference to the table of coroutines with a seat */
     /* From the front: the spare seats.  From the back: the empty ones.  Taken ones are not here. */
     uint8_t seats[COROUTINES_MAX];
+    uint8_t seat_count;                     /* seats made so far: recycling must not allocate */
     uint8_t spare_seats, empty_seats;       /* how many there are */
     lua_State *seated[COROUTINES_MAX];      /* the coroutine of each seat that is not empty */
     int classes[OBJECT_CLASSES];            /* references to the metatables */
