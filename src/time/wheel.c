@@ -170,7 +170,9 @@ static void spill_one(struct wheel *wheel, wheel_keep_fn *keep, void *data)
     if (!keep(data, entry))
         return;
     wheel->count++;
-    place(wheel, entry, wheel->spill_mixed || entry->deadline != deadline);
+    /* Entries that were started before it may follow, and have the same deadline. */
+    wheel->spill_mixed |= entry->deadline != deadline;
+    place(wheel, entry, wheel->spill_mixed);
 }
 
 /* Opens the next bucket if time has come that far.  False if it has not. */
