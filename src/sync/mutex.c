@@ -119,7 +119,7 @@ int orr_mutex_free(struct orr_mutex *mutex)
     return primitive_free(mutex_end(mutex), mutex, sizeof *mutex);
 }
 
-int orr_mutex_lock(struct orr_task *task, struct orr_wait *wait, struct orr_mutex *mutex)
+static __attribute__((noinline)) int lock_slowly(struct orr_task *task, struct orr_wait *wait, struct orr_mutex *mutex)
 {
     int answer = primitive_poll(task, wait, mutex, &mutex_kind);
     if (answer == 0)
@@ -140,6 +140,15 @@ int orr_mutex_lock(struct orr_task *task, struct orr_wait *wait, struct orr_mute
     return -EAGAIN;
 }
 
+/* A free mutex that has nothing to tell is taken at once. */
+int orr_mutex_lock(struct orr_task *task, struct orr_wait *wait, struct orr_mutex *mutex)
+{
+    if (!primitive_may_begin(task, wait, mutex) || mutex->owner || mutex->orphaned)
+        return lock_slowly(task, wait, mutex);
+    set_owner(mutex, task);
+    return wait_at_once(wait);
+}
+
 int orr_mutex_try(struct orr_task *task, struct orr_mutex *mutex)
 {
     int error = task ? primitive_check(mutex) : -EINVAL;
@@ -155,17 +164,29 @@ int orr_mutex_try(struct orr_task *task, struct orr_mutex *mutex)
     return mutex_news(mutex);
 }
 
-int orr_mutex_unlock(struct orr_task *task, struct orr_mutex *mutex)
+static __attribute__((noinline)) int unlock_slowly(struct orr_task *task, struct orr_mutex *mutex)
 {
     int error = task ? primitive_check(mutex) : -EINVAL;
     if (error)
         return error;
     if (!mutex_belongs_to(mutex, task) || mutex->common.granted)
         return -EPERM;
-    if (mutex->observing || mutex->common.line)
-        mutex_pass_on(mutex);
-    else
-        mutex->owner = NULL;
+    mutex_pass_on(mutex);
+    return 0;
+}
+
+/*
+ * What a living owner unlocks while no task is in line, granted the mutex or observed for it, is
+ * free.
+ */
+int orr_mutex_unlock(struct orr_task *task, struct orr_mutex *mutex)
+{
+    bool alone = task && mutex && mutex->common.worker == worker_current && mutex->owner == task &&
+                 mutex->generation == task->generation && !mutex->observing && !mutex->common.line &&
+                 !mutex->common.granted;
+    if (!alone)
+        return unlock_slowly(task, mutex);
+    mutex->owner = NULL;
     return 0;
 }
 

@@ -1,5 +1,7 @@
 #include "time/wheel.h"
 
+#include <string.h>
+
 static struct wheel_entry *entry_of(struct orr_link *link)
 {
     return container_of(link, struct wheel_entry, link);
@@ -7,7 +9,9 @@ static struct wheel_entry *entry_of(struct orr_link *link)
 
 void wheel_init(struct wheel *wheel, uint64_t now, sort_before_fn *before)
 {
-    *wheel = (struct wheel){ .elapsed = now, .before = before };
+    memset(wheel, 0, offsetof(struct wheel, buckets));
+    wheel->elapsed = now;
+    wheel->before = before;
     list_init(&wheel->overdue);
     list_init(&wheel->due);
     list_init(&wheel->spill);

@@ -72,9 +72,8 @@ struct wheel {
     struct orr_link spill;
     uint64_t occupied[WHEEL_RINGS]; /* bit b of ring r: bucket b holds something */
     uint64_t mixed[WHEEL_RINGS];    /* of equal deadlines in it, some may be in the wrong order */
-    struct wheel_bucket buckets[WHEEL_RINGS][WHEEL_BUCKETS];
-    struct sort sort;       /* while `sorting`: what was in `due`, and comes before what is there now */
-    sort_before_fn *before; /* which of two entries was started before the other */
+    struct sort sort;               /* while `sorting`: what was in `due`, and comes before what is there now */
+    sort_before_fn *before;         /* which of two entries was started before the other */
 
     /*
      * Where the round of wheel_scrub() is: the next entry of a list, or NULL to begin with the next
@@ -82,6 +81,8 @@ struct wheel {
      */
     struct orr_link *cursor;
     unsigned cursor_list;
+
+    struct wheel_bucket buckets[WHEEL_RINGS][WHEEL_BUCKETS];
 };
 
 /*
