@@ -1,5 +1,7 @@
 #include "time/wheel.h"
 
+#include <string.h>
+
 static struct wheel_entry *entry_of(struct orr_link *link)
 {
     return container_of(link, struct wheel_entry, link);
@@ -7,7 +9,10 @@ static struct wheel_entry *entry_of(struct orr_link *link)
 
 void wheel_init(struct wheel *wheel, uint64_t now, sort_before_fn *before)
 {
-    *wheel = (struct wheel){ .elapsed = now, .before = before };
+    memset(wheel, 0, offsetof(struct wheel, buckets));
+    wheel->elapsed = now;
+    wheel->before = before;
+    list_init(&wheel->overdue);
     list_init(&wheel->due);
     list_init(&wheel->spill);
     sort_init(&wheel->sort);
@@ -62,9 +67,12 @@ static inline void place(struct wheel *wheel, struct wheel_entry *entry, bool ol
 
 static inline void insert(struct wheel *wheel, struct wheel_entry *entry, uint64_t deadline, bool old)
 {
-    entry->deadline = deadline < wheel->elapsed ? wheel->elapsed : deadline;
+    entry->deadline = deadline;
     wheel->count++;
-    if (__builtin_expect(wheel->spilling, 0) && entry->deadline <= wheel->spill_end) {
+    if (deadline < wheel->elapsed) {
+        entry->deadline = wheel->elapsed - 1;
+        list_append(&wheel->overdue, &entry->link);
+    } else if (__builtin_expect(wheel->spilling, 0) && deadline <= wheel->spill_end) {
         wheel->spill_mixed |= old;
         list_append(&wheel->spill, &entry->link);
     } else {
@@ -115,7 +123,7 @@ void wheel_remove(struct wheel *wheel, struct wheel_entry *entry)
 /* --- What is due ------------------------------------------------------------------------------ */
 
 /* The lists in the order of a scrubbing round.  What is being sorted is in `due` soon. */
-enum { LIST_DUE = WHEEL_RINGS * WHEEL_BUCKETS, LIST_SPILL, LISTS };
+enum { LIST_DUE = WHEEL_RINGS * WHEEL_BUCKETS, LIST_OVERDUE, LIST_SPILL, LISTS };
 
 static bool are_equal(const struct wheel_bucket *bucket)
 {
@@ -166,7 +174,9 @@ static void spill_one(struct wheel *wheel, wheel_keep_fn *keep, void *data)
     if (!keep(data, entry))
         return;
     wheel->count++;
-    place(wheel, entry, wheel->spill_mixed || entry->deadline != deadline);
+    /* Entries that were started before it may follow, and have the same deadline. */
+    wheel->spill_mixed |= entry->deadline != deadline;
+    place(wheel, entry, wheel->spill_mixed);
 }
 
 /* Opens the next bucket if time has come that far.  False if it has not. */
@@ -209,43 +219,63 @@ static void end_sort(struct wheel *wheel)
     list_move(&wheel->due, &wheel->sort.carry);
 }
 
+/* Makes progress towards the next entry that is due, while `overdue` is empty.  False if none is. */
+static bool advance(struct wheel *wheel, uint64_t now, unsigned *steps, wheel_keep_fn *keep, void *data)
+{
+    if (wheel->spilling) {
+        --*steps;
+        spill_one(wheel, keep, data);
+    } else if (wheel->sorting) {
+        --*steps;
+        if (!sort_step(&wheel->sort, wheel->before))
+            end_sort(wheel);
+    } else if (wheel->due_mixed) {
+        begin_sort(wheel);
+    } else {
+        return open_next(wheel, now);
+    }
+    return true;
+}
+
+static bool is_due_ready(const struct wheel *wheel)
+{
+    return !list_empty(&wheel->due) && !wheel->spilling && !wheel->sorting && !wheel->due_mixed;
+}
+
 struct wheel_entry *wheel_pop(struct wheel *wheel, uint64_t now, unsigned *steps, wheel_keep_fn *keep, void *data)
 {
     while (*steps) {
-        if (wheel->spilling) {
-            --*steps;
-            spill_one(wheel, keep, data);
-        } else if (wheel->sorting) {
-            --*steps;
-            if (!sort_step(&wheel->sort, wheel->before))
-                end_sort(wheel);
-        } else if (list_empty(&wheel->due)) {
-            if (!open_next(wheel, now))
+        struct orr_link *list = &wheel->due;
+        if (__builtin_expect(!list_empty(&wheel->overdue), 0))
+            list = &wheel->overdue;
+        else if (!is_due_ready(wheel)) {
+            if (!advance(wheel, now, steps, keep, data))
                 return NULL;
-        } else if (wheel->due_mixed) {
-            begin_sort(wheel);
-        } else {
-            struct wheel_entry *entry = entry_of(wheel->due.next);
-            if (entry->deadline > now)
-                return NULL;
-            --*steps;
-            wheel_remove(wheel, entry);
-            return entry;
+            continue;
         }
+        struct wheel_entry *entry = entry_of(list->next);
+        if (entry->deadline > now)
+            return NULL;
+        --*steps;
+        wheel_remove(wheel, entry);
+        return entry;
     }
     return NULL;
 }
 
 void wheel_put_back(struct wheel *wheel, struct wheel_entry *entry)
 {
+    struct orr_link *list = entry->deadline < wheel->elapsed ? &wheel->overdue : &wheel->due;
     wheel->count++;
-    list_append(wheel->due.next, &entry->link);
+    list_append(list->next, &entry->link);
 }
 
 uint64_t wheel_next(const struct wheel *wheel)
 {
     if (!wheel->count)
         return ORR_NEVER;
+    if (!list_empty(&wheel->overdue))
+        return wheel->elapsed - 1;
     if (wheel->spilling || wheel->sorting || !list_empty(&wheel->due))
         return wheel->elapsed;
     unsigned ring = (unsigned)__builtin_ctz(wheel->rings);
@@ -258,13 +288,15 @@ static struct orr_link *list_at(struct wheel *wheel, unsigned index)
 {
     if (index == LIST_DUE)
         return &wheel->due;
+    if (index == LIST_OVERDUE)
+        return &wheel->overdue;
     if (index == LIST_SPILL)
         return &wheel->spill;
     return &wheel->buckets[index / WHEEL_BUCKETS][index % WHEEL_BUCKETS].entries;
 }
 
 /*
- * The first list from `index` on, in its ring or among the last two, that holds something; else
+ * The first list from `index` on, in its ring or among the last three, that holds something; else
  * where to go on.
  */
 static unsigned skip_empty(struct wheel *wheel, unsigned index)
@@ -278,7 +310,7 @@ static unsigned skip_empty(struct wheel *wheel, unsigned index)
 /* Points the cursor at the beginning of the next list that holds something.  False if none does. */
 static bool move_cursor(struct wheel *wheel)
 {
-    if (!wheel->rings && list_empty(&wheel->due) && list_empty(&wheel->spill))
+    if (!wheel->rings && list_empty(&wheel->due) && list_empty(&wheel->overdue) && list_empty(&wheel->spill))
         return false;
     unsigned index = (wheel->cursor_list + 1) % LISTS;
     while (list_empty(list_at(wheel, index)))
@@ -343,10 +375,9 @@ void wheel_visit(struct wheel *wheel, wheel_keep_fn *keep, void *data)
 /* A list that holds something; NULL if none does. */
 static struct orr_link *any_list(struct wheel *wheel)
 {
-    if (!list_empty(&wheel->due))
-        return &wheel->due;
-    if (!list_empty(&wheel->spill))
-        return &wheel->spill;
+    for (unsigned index = LIST_DUE; index < LISTS; index++)
+        if (!list_empty(list_at(wheel, index)))
+            return list_at(wheel, index);
     struct orr_link *list;
     for (unsigned index = 0; (list = sort_list(&wheel->sort, index)); index++)
         if (!list_empty(list))

@@ -15,9 +15,10 @@
  *   - Moving `elapsed` forward to anywhere before the next bucket's beginning disturbs nothing.
  *
  * When time reaches a bucket whose entries all have the same deadline, as those of ring 0 have, they
- * become `due`, and `elapsed` is that deadline.  Entries that are inserted for `elapsed` or before
- * join them at the end.  So all entries of `due` have the deadline `elapsed`, and they are in the
- * order of insertion.
+ * become `due`, and `elapsed` is that deadline.  Entries that are inserted for `elapsed` join them at
+ * the end.  So all entries of `due` have the deadline `elapsed`, and they are in the order of
+ * insertion.  Entries that are inserted for a time before `elapsed` are `overdue`.  They come out
+ * first, in the order of insertion.
  *
  * When time reaches any other bucket, it is spilled into finer ones, some entries at a time, since
  * it may hold a million.  This is what sorts entries by deadline, step by step.  Until the spill is
@@ -30,7 +31,7 @@
  *
  * An entry is never given out before its deadline, to the nanosecond.  Entries come out in the
  * order of their deadlines, and of insertion where those are equal.  An entry that is overdue when
- * it is inserted counts as due at `elapsed`.
+ * it is inserted counts as due just before `elapsed`.
  *
  * Insertion and removal are O(1).  Owned by one worker: no call here is thread-safe, none blocks or
  * allocates.
@@ -66,13 +67,13 @@ struct wheel {
     bool spilling, spill_mixed;
     bool sorting, due_mixed;
     uint64_t spill_end; /* the end of the bucket being spilled, which began at `elapsed` */
+    struct orr_link overdue;
     struct orr_link due;
     struct orr_link spill;
     uint64_t occupied[WHEEL_RINGS]; /* bit b of ring r: bucket b holds something */
     uint64_t mixed[WHEEL_RINGS];    /* of equal deadlines in it, some may be in the wrong order */
-    struct wheel_bucket buckets[WHEEL_RINGS][WHEEL_BUCKETS];
-    struct sort sort;       /* while `sorting`: what was in `due`, and comes before what is there now */
-    sort_before_fn *before; /* which of two entries was started before the other */
+    struct sort sort;               /* while `sorting`: what was in `due`, and comes before what is there now */
+    sort_before_fn *before;         /* which of two entries was started before the other */
 
     /*
      * Where the round of wheel_scrub() is: the next entry of a list, or NULL to begin with the next
@@ -80,6 +81,8 @@ struct wheel {
      */
     struct orr_link *cursor;
     unsigned cursor_list;
+
+    struct wheel_bucket buckets[WHEEL_RINGS][WHEEL_BUCKETS];
 };
 
 /*
