@@ -2,8 +2,9 @@
  * Workers.  A call there and back with a small value, beside two bare threads with an eventfd each:
  * on two cores as the scheduler places them, and on one; in time, and in processor time, which
  * depends less on what else runs.  Jobs a second, by the number of jobs under way.  The first call
- * of a new worker, with an isolate that another worker has left, and with a new one.  A map that only computes, on one thread and on two, beside the same work done in
- * place. The time from the cancellation of an endless loop until its thread is free.
+ * of a new worker, with an isolate that another worker has left, and with a new one.  A map that
+ * only computes, on one thread and on two, beside the same work done in place.  The time from the
+ * cancellation of an endless loop until its thread is free.
  */
 #include "isolate.h"
 
