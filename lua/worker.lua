@@ -21,7 +21,7 @@ local TIMEOUT_MS = 300000
 local LONGEST_PLACE = 40
 local MODULE = "^[%a_][%w_.]*$" -- the name of a module
 
-local worker = {}
+local worker = {} -- lua/late.lua has the same functions
 orrery.worker = worker
 
 local Worker, Pool = core.watch({}, "a worker"), core.watch({}, "a worker pool")
@@ -391,5 +391,3 @@ methods_of_pool.__close = Pool.close
 function worker.stats()
   return core.figures()
 end
-
-worker.channel = core.channel

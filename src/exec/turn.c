@@ -105,6 +105,7 @@ static __attribute__((noinline)) void look(struct worker *worker, struct pass *p
         atomic_store_explicit(&shard->late, false, memory_order_relaxed);
     worker->look.ticks = worker->watch->ticks;
     uint64_t now = timers_now(worker->timers);
+    worker->now = now;
     if (worker->shares.timed) {
         adapt_looks(worker, now);
         pass->cut |= pass->began && now - pass->began >= (uint64_t)SHARE_NS;
@@ -237,17 +238,40 @@ static bool may_go_on(const struct pass *pass)
 }
 
 /*
+ * Nothing is ready in the only share that had anything to do.  Begins the next turn here and now
+ * with the share's deferred tasks, and with the timers that were due when the clock was last read,
+ * if a turn would find nothing else to do: nothing has come from outside, and no I/O is in flight.
+ * look() reads the clock after as many polls as in one long pass.  So a lone task that yields again
+ * and again, or a timer that starts itself again and again, holds up I/O, timers and other threads
+ * no longer than many ready tasks do.
+ */
+static bool turn_at_once(struct worker *worker, const struct pass *pass, struct share *share)
+{
+    struct shares *shares = &worker->shares;
+    bool due = shard_next(worker->shard) <= worker->now;
+    if (!pass->again || (!due && !shares->deferring) || (shares->deferring && shares->deferring != share) ||
+        share->next_deferring || shares->late || !shares->timed || worker->letters || worker->shard->letters ||
+        worker_has_news(worker) || reactor_in_flight(worker->reactor))
+        return false;
+    counter_add(&worker->counters.turns, 1);
+    shares_end(shares);
+    if (due)
+        shard_fire(worker->shard, worker->now, SHARD_FIRES);
+    return share->ready.first;
+}
+
+/*
  * Polls ready tasks of the only share that has any, until something else must be done.  Answers how
  * many of `left` it has not polled.
  */
-static __attribute__((noinline)) unsigned poll_some(struct worker *worker, struct pass *pass, struct queue *ready,
+static __attribute__((noinline)) unsigned poll_some(struct worker *worker, struct pass *pass, struct share *share,
                                                     unsigned left)
 {
     const struct watch *watch = worker->watch;
     const struct timer_shard *shard = worker->shard;
     uint64_t ticks = worker->look.ticks;
-    struct orr_task *task;
-    while ((task = queue_pop(ready))) {
+    while (share->ready.first || turn_at_once(worker, pass, share)) {
+        struct orr_task *task = queue_pop(&share->ready);
         if (__builtin_expect(!task_run(worker, task), 0)) {
             if (++pass->dead == TURN_DEAD)
                 break;
@@ -264,34 +288,15 @@ static __attribute__((noinline)) unsigned poll_some(struct worker *worker, struc
  * Polls one ready task of the only share that has any, where the turn has an end or tasks are taken
  * at random.  Answers how many of `left` it has not polled.
  */
-static unsigned poll_one(struct worker *worker, struct pass *pass, struct queue *ready, unsigned left)
+static unsigned poll_one(struct worker *worker, struct pass *pass, struct share *share, unsigned left)
 {
-    struct orr_task *task = worker->shuffle ? shuffle_pop(worker, ready) : queue_pop(ready);
+    struct orr_task *task = worker->shuffle ? shuffle_pop(worker, &share->ready) : queue_pop(&share->ready);
     if (!task_run(worker, task)) {
         pass->dead++;
         return left;
     }
     pass->time_left = pass->end == ORR_NEVER || clock_now() < pass->end;
     return left - 1;
-}
-
-/*
- * Nothing is ready in the only share that had anything to do.  Begins the next turn here and now
- * with the share's deferred tasks, if a turn would find nothing else to do: nothing has come from
- * outside, no I/O is in flight, and no timer was due when the clock was last read.  look() reads it
- * after as many polls as in one long pass.  So a lone task that yields again and again holds up
- * I/O, timers and other threads no longer than many ready tasks do.
- */
-static bool turn_at_once(struct worker *worker, const struct pass *pass, struct share *share)
-{
-    struct shares *shares = &worker->shares;
-    if (!pass->again || shares->deferring != share || share->next_deferring || shares->late || !shares->timed ||
-        worker->letters || worker_has_news(worker) || reactor_in_flight(worker->reactor) ||
-        shard_next(worker->shard) <= worker->now)
-        return false;
-    counter_add(&worker->counters.turns, 1);
-    shares_end(shares);
-    return true;
 }
 
 /*
@@ -309,7 +314,7 @@ static void poll_alone(struct worker *worker, struct pass *pass, struct share *s
         bool one = pass->end != ORR_NEVER || worker->shuffle;
         unsigned left = (unsigned)(TURN_POLLS - pass->polls);
         left = worker->look.in < left ? worker->look.in : left;
-        unsigned polls = left - (one ? poll_one : poll_some)(worker, pass, &share->ready, left);
+        unsigned polls = left - (one ? poll_one : poll_some)(worker, pass, share, left);
         pass->polls += (int)polls;
         worker->look.in -= polls;
         look_if_needed(worker, pass);

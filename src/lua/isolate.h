@@ -45,6 +45,7 @@
 #include "lua/task/cancellation.h"
 #include "lua/task/hold.h"
 #include "lua/task/orphans.h"
+#include "lua/task/runner.h"
 #include "lua/task/script.h"
 #include "lua/task/shutdown.h"
 #include "lua/task/task_pool.h"
@@ -70,6 +71,7 @@ struct orr_isolate {
     struct interrupt interrupt; /* isolate/interrupt.c */
     struct hold hold;           /* task/hold.c */
     struct task_pool task_pool; /* task/task_pool.c */
+    struct runners runners;     /* task/runner.c */
     struct share share;         /* the isolate's share of the worker's time: exec/share.h */
     struct slice slice;         /* limits/slice.c */
     /* Chosen when the isolate is made.  Limits never change, and every file may read them. */

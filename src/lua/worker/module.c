@@ -11,6 +11,7 @@
 #include "lua/api/scopes.h"
 #include "lua/isolate/charge.h"
 #include "lua/isolate/embedded.h"
+#include "lua/isolate/late.h"
 #include "lua/limits/preempt.h"
 #include "lua/task/suspend.h"
 #include "lua/task/task.h"
@@ -559,6 +560,15 @@ static int starter(lua_State *L)
 
 void worker_module_open(struct orr_isolate *iso, lua_State *L)
 {
+    static const luaL_Reg functions[] = { { "channel", channel_class_new }, { NULL, NULL } };
+    channel_class_open(iso, L);
+    lua_getfield(L, -1, "worker");
+    isolate_register(iso, L, functions);
+    lua_pop(L, 1);
+}
+
+void worker_module_run(struct orr_isolate *iso, lua_State *L)
+{
     static const luaL_Reg functions[] = {
         { "compile", compile },
         { "pool", make_pool },
@@ -567,7 +577,6 @@ void worker_module_open(struct orr_isolate *iso, lua_State *L)
         { "call", call },
         { "wait", wait_job },
         { "cancel", cancel },
-        { "channel", channel_class_new },
         { "where", where },
         { "is_open", is_open },
         { "advise", option_table_advise },
@@ -578,11 +587,10 @@ void worker_module_open(struct orr_isolate *iso, lua_State *L)
     static const luaL_Reg of_program[] = { { "__gc", program_gc }, { NULL, NULL } };
     static const luaL_Reg of_pool[] = { { "__gc", pool_gc }, { NULL, NULL } };
     static const luaL_Reg of_job[] = { { "__gc", job_gc }, { "__close", job_gc }, { NULL, NULL } };
-    channel_class_open(iso, L);
     isolate_class(iso, L, PROGRAM, of_program);
     isolate_class(iso, L, POOL, of_pool);
     isolate_class(iso, L, JOB, of_job);
-    embedded_push(L, &embedded_worker);
+    late_push(L, &embedded_worker);
     lua_pushvalue(L, -2);
     lua_newtable(L);
     isolate_register(iso, L, functions);
