@@ -47,11 +47,14 @@ static void note_left(struct dirty *self, const char *address)
 /* Lua frees a block in the arena, or asks for another size, which it never does. */
 static __attribute__((noinline)) void *leave_arena(struct dirty *self, void *block, size_t old_size, size_t size)
 {
-    void *moved = size ? memory_alloc(self->iso, NULL, 0, size) : NULL;
-    if (moved)
+    void *moved = NULL;
+    if (size) {
+        moved = memory_alloc(self->iso, NULL, 0, size);
+        if (!moved)
+            return NULL;
         memcpy(moved, block, old_size < size ? old_size : size);
-    if (moved || !size)
-        note_left(self, block);
+    }
+    note_left(self, block);
     return moved;
 }
 

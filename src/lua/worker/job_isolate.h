@@ -1,6 +1,6 @@
 /*
- * A job isolate is an isolate on a pool thread.  Jobs of one program run in it, one at a time, until
- * it is given to a kindred program (program.h): then only the script is loaded.
+ * A job isolate is an isolate on a pool thread.  Jobs of one program run in it, one at a time,
+ * until it is given to a kindred program (program.h): then only the script is loaded.
  *
  * A job isolate is *prepared* when the libraries are adapted and the host's prepare function has
  * run.  It is *ready* when the program's modules are loaded and a snapshot of its Lua state is

@@ -225,7 +225,7 @@ static int raise_for_caller(lua_State *L)
 
 /* --- Waiting ---------------------------------------------------------------------------------- */
 
-/* The stack while a job is waited for: [handle] [set of jobs] [work] [true or false] [results...]. */
+/* The stack while a job is waited for: [handle] [set of jobs] [work] [success] [results...]. */
 enum { JOBS = 2, OUTCOME_WORK };
 
 /* Notes the job in the set, or takes it out.  May raise if it is noted. */
