@@ -1,7 +1,13 @@
 -- `events`: handlers by name, in the order of their registration. The chunk's arguments are the
 -- module's table and a private table:
---   new_handler(id)        an object that counts the timeouts of one handler
---   start(handler, soon, name, fn, ...)   starts a task, now or soon; false if it is disabled
+--   new_handler(id, once)  an object that counts the timeouts of one handler
+--   id_of(handler), forget(handler)   its id; no emit that has begun calls it any more
+--   call(list, first, count, name, data, forced)   calls handlers now, from `first` on; returns how
+--       many, added to `count`, and the position of a handler that is called once, if it has come
+--       to one; `forced` has the first called although it is forgotten
+--   call_soon(list, first, last, name, data)   has handlers called soon
+--   start_soon(handler, name, fn, ...)   starts a task soon
+--   lists                  the C part looks up lists[1][name], see `matching`
 --   is_held()              whether events must wait: for a preempted task or a script's body
 --   enable(handler), is_disabled(handler), is_of(handler, script)
 --   is_own(handler)        whether it belongs to the script that runs now
@@ -11,8 +17,9 @@
 --   STARTED, QUEUED, DROPPED, COALESCED, REFUSED   the results of host.emit()
 --
 -- An entry is one registration. The entries that match a name are looked up once, and kept until a
--- handler is registered or removed. Such a list never changes, so an emit iterates over it whatever
--- its handlers do.
+-- handler is registered or removed: as a list that has for each entry its handler and its function,
+-- and true at 0 if any of them is called once. Such a list never changes, so an emit iterates over it
+-- whatever its handlers do.
 --
 -- A registration belongs to the script that made it. Every script's events reach all handlers, but
 -- a script lists, turns off and clears only its own; the id of another script's handler is like an
@@ -21,7 +28,8 @@
 local orrery, private = ...
 local error, ipairs, next, pairs, type, sort = error, ipairs, next, pairs, type, table.sort
 local find, format, sub = string.find, string.format, string.sub
-local new_handler, start, is_held = private.new_handler, private.start, private.is_held
+local new_handler, id_of, forget = private.new_handler, private.id_of, private.forget
+local call, call_soon, start_soon, is_held = private.call, private.call_soon, private.start_soon, private.is_held
 local STARTED, QUEUED, DROPPED = private.STARTED, private.QUEUED, private.DROPPED
 local COALESCED, REFUSED = private.COALESCED, private.REFUSED
 local enable, is_disabled, is_own, where = private.enable, private.is_disabled, private.is_own, private.where
@@ -30,10 +38,16 @@ local events = {}
 local entries = {} -- id -> entry
 local by_name = {} -- name, or prefix with its star -> set of entries
 local stars = {} -- the names that are prefixes
-local matching = {} -- name -> list of entries, made when needed
+local lists = private.lists
+local matching = {} -- name -> list, made when needed
 local open = {} -- the same lists, for names that scripts may emit
 local reserved = {} -- names, or prefixes with their star, that only the host may emit
 local last_id = 0
+
+local function forget_lists()
+  matching, open = {}, {}
+  lists[1] = matching
+end
 
 -- Scripts with their own globals call the methods on a read-only view of the table, which has the
 -- same functions.
@@ -60,12 +74,12 @@ local function prefix_matches(pattern, name)
 end
 
 local function find_matching(name)
-  local list, seen = {}, {}
+  local found, seen, list = {}, {}, {}
   local function add(pattern)
     for entry in pairs(by_name[pattern] or {}) do
       if not seen[entry] then
         seen[entry] = true
-        list[#list + 1] = entry
+        found[#found + 1] = entry
       end
     end
   end
@@ -75,7 +89,11 @@ local function find_matching(name)
       add(pattern)
     end
   end
-  sort(list, function(a, b) return a.id < b.id end)
+  sort(found, function(a, b) return a.id < b.id end)
+  for i, entry in ipairs(found) do
+    list[2 * i - 1], list[2 * i] = entry.handler, entry.fn
+    list[0] = list[0] or entry.once or nil
+  end
   matching[name] = list
   return list
 end
@@ -91,10 +109,10 @@ local function remove(entry, name)
   end
   entry.names[name] = nil
   if not next(entry.names) then
-    entry.gone = true
+    forget(entry.handler)
     entries[entry.id] = nil
   end
-  matching, open = {}, {}
+  forget_lists()
   return true
 end
 
@@ -117,7 +135,7 @@ local function register(method, names, fn, once)
   if type(fn) ~= "function" then
     error(format("events:%s: expected a function, got %s", method, type(fn)), 3)
   end
-  local entry = { id = last_id + 1, fn = fn, once = once, names = {}, handler = new_handler(last_id + 1) }
+  local entry = { id = last_id + 1, fn = fn, once = once, names = {}, handler = new_handler(last_id + 1, once) }
   entry.created = where()
   last_id = entry.id
   entries[entry.id] = entry
@@ -127,7 +145,7 @@ local function register(method, names, fn, once)
     by_name[name][entry] = true
     entry.names[name] = true
   end
-  matching, open = {}, {}
+  forget_lists()
   return entry.id
 end
 
@@ -201,10 +219,9 @@ function events:list(name)
   return list_registrations(name, is_own)
 end
 
--- Handlers of the host's events start a little later: by then one may have been removed or
--- disabled.
-local function run_entry(entry, data)
-  if (not entry.gone or entry.once) and not is_disabled(entry.handler) then
+-- Handlers of the host's events start a little later: by then one may have been disabled.
+local function run_once(entry, data)
+  if not is_disabled(entry.handler) then
     return entry.fn(data)
   end
 end
@@ -222,25 +239,21 @@ local function find_open(name)
   return list
 end
 
--- Starts each handler at once; returns how many. A handler gets one value, from a script as from
--- the host.
+-- Calls each handler at once; returns how many. A handler gets one value, from a script as from the
+-- host. A handler that is called once is removed first.
 function events:emit(name, data, more)
-  check_self(self, "emit")
+  if self ~= events then
+    check_self(self, "emit")
+  end
   if more ~= nil then
     error("events:emit: expected a name and one value, got more; put the values into a table: "
       .. "events:emit(name, { a, b })", 2)
   end
-  local count, list = 0, name ~= nil and open[name] or find_open(name)
-  for i = 1, #list do
-    local entry = list[i]
-    if not entry.gone then
-      if entry.once then
-        remove_all(entry)
-      end
-      if start(entry.handler, false, name, entry.fn, data) then
-        count = count + 1
-      end
-    end
+  local list = name ~= nil and open[name] or find_open(name)
+  local count, at = call(list, 1, 0, name, data)
+  while at do
+    remove_all(entries[id_of(list[2 * at - 1])])
+    count, at = call(list, at, count, name, data, true)
   end
   return count
 end
@@ -277,18 +290,23 @@ local function enqueue(name, data)
   return answer
 end
 
--- Starts the handlers soon.
+-- Has the handlers called soon. A handler that is called once is a task from the start: it belongs
+-- to its script, although it is removed now.
 local function dispatch(name, data)
   local list = matching[name] or find_matching(name)
-  for i = 1, #list do
-    local entry = list[i]
-    if not entry.gone then
-      if entry.once then
-        remove_all(entry)
+  local first, last = 1, #list // 2
+  for i = 1, list[0] and last or 0 do
+    local entry = entries[id_of(list[2 * i - 1])]
+    if entry and entry.once then
+      call_soon(list, first, i - 1, name, data)
+      first = i + 1
+      remove_all(entry)
+      if not is_disabled(entry.handler) then
+        start_soon(entry.handler, name, run_once, entry, data)
       end
-      start(entry.handler, true, name, run_entry, entry, data)
     end
   end
+  call_soon(list, first, last, name, data)
 end
 
 local host = {}
@@ -343,5 +361,6 @@ function host.enable(id)
   return entry ~= nil
 end
 
+forget_lists()
 orrery.events = events
 private.host = host

@@ -24,6 +24,7 @@
 #include "exec/drive.h"
 #include "exec/open.h"
 #include "exec/poll.h"
+#include "exec/rest.h"
 #include "exec/scope.h"
 #include "exec/sink.h"
 #include "exec/turn.h"
@@ -318,6 +319,12 @@ static inline bool worker_has_ready_tasks(const struct worker *worker)
     return shares_any_queued(&worker->shares);
 }
 
+/* The live task that a waker names; NULL if it is over, or not of this worker. */
+static inline struct orr_task *worker_find_task(const struct worker *worker, struct orr_waker waker)
+{
+    return waker_table_number(waker) == worker->table_number ? tasks_find(&worker->tasks, waker) : NULL;
+}
+
 /* The number of the turn under way. */
 static inline uint64_t worker_turn_number(const struct worker *worker)
 {
@@ -328,6 +335,19 @@ static inline uint64_t worker_turn_number(const struct worker *worker)
 static inline uint64_t worker_now(const struct worker *worker)
 {
     return timers_now(worker->timers);
+}
+
+/*
+ * Whether a timer of the worker may be due.  The answer false is exact, except that the machine's
+ * clock is not read: it may be as much as WORKER_LAG_NS later than when it was last read, which
+ * turns and looks do far more often.
+ */
+#define WORKER_LAG_NS UINT64_C(16000000)
+static inline bool worker_timer_may_be_due(const struct worker *worker)
+{
+    uint64_t now = worker->timers->clock == ORR_CLOCK_MONOTONIC ? worker->now + WORKER_LAG_NS
+                                                                : timers_now(worker->timers);
+    return shard_next(worker->shard) <= now || shard_has_news(worker->shard);
 }
 
 /* The time by the runtime's clock when the worker last read it: perhaps some short turns ago. */
@@ -375,6 +395,28 @@ static inline uint32_t worker_slots(const struct worker *worker)
 static inline struct orr_task *worker_task_in(const struct worker *worker, uint32_t slot)
 {
     return tasks_at(&worker->tasks, slot);
+}
+
+/*
+ * Whether a task is ready, and none of its share has become ready after it.  False if ready tasks
+ * are taken at random.
+ */
+static inline bool worker_is_last_ready(const struct worker *worker, const struct orr_task *task)
+{
+    const struct queue *ready = &task->share->ready;
+    return task->queued && ready->first && ready->last == task && !worker->shuffle;
+}
+
+/* Whether ready tasks are taken at random. */
+static inline bool worker_shuffles(const struct worker *worker)
+{
+    return worker->shuffle;
+}
+
+/* Whether an interrupted task of a share is to be polled before those that are ready. */
+static inline bool share_has_interrupted(const struct share *share)
+{
+    return share->interrupted.first;
 }
 
 /* --- What a layer above hangs in -------------------------------------------------------------- */

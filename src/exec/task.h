@@ -3,6 +3,8 @@
  *
  *   FREE -> LIVE -> ENDING -> DONE -> FREE
  *
+ * A LIVE task that is used again and again may rest in between: rest.h.
+ *
  * A task is LIVE from spawn until its body is over or was dropped.  At that moment its generation
  * goes up, so no waker finds it any more.  It is ENDING while it has children that are not done, or
  * I/O in flight.  Then its destructor runs, and it is DONE, for as long as somebody holds a
@@ -28,6 +30,7 @@ enum task_life {
     TASK_LIVE,
     TASK_ENDING,
     TASK_DONE,
+    TASK_RESTING, /* see rest.h */
 };
 
 /* Where the failure of a task is, seen from its parent. */
@@ -56,8 +59,9 @@ struct orr_task {
     bool cancelled;    /* the next wait answers -ECANCELED */
     bool child_failed; /* the next wait answers -ECHILD */
 
-    /* Enum failure; five bits, so that all bits are named and one store clears them. */
-    uint8_t failure : 5;
+    /* Enum failure; four bits, so that all bits are named and one store clears them. */
+    uint8_t failure : 4;
+    bool named : 1;       /* a waker may name it */
     bool interrupted : 1; /* in the share's queue of that name, perhaps in another, too */
     bool late : 1;        /* in the share's queue of that name */
     bool settled : 1;     /* its result was given from outside, by orr_task_complete() */

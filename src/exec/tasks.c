@@ -92,6 +92,7 @@ int task_new(struct tasks *tasks, struct share *share, const struct orr_spawn *w
     task->in_order = false;
     task->running = false;
     task->failure = FAILURE_NONE;
+    task->named = false;
     task->interrupted = false;
     task->late = false;
     task->share = share;

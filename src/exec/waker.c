@@ -28,12 +28,20 @@ struct orr_waker orr_task_waker(const struct orr_task *task)
 {
     if (!task || task->life != TASK_LIVE)
         return (struct orr_waker){ 0 };
+    ((struct orr_task *)task)->named = true;
     return waker_make(task->worker->table_number, task->slot, task->generation);
 }
 
 enum orr_poll orr_task_yield(struct orr_task *task)
 {
-    if (task)
+    struct worker *worker = worker_current;
+    if (!task || task->queued)
+        return ORR_PENDING;
+    if (task->worker == worker && task->life == TASK_LIVE) {
+        counter_add(&worker->counters.wakes_local, 1);
+        worker_ready(worker, task);
+    } else {
         orr_waker_wake(orr_task_waker(task));
+    }
     return ORR_PENDING;
 }

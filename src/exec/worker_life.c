@@ -1,6 +1,7 @@
 #include "exec/worker_life.h"
 
 #include "exec/grace.h"
+#include "exec/rest.h"
 #include "exec/scope.h"
 #include "exec/sink.h"
 #include "exec/turn.h"
@@ -75,6 +76,11 @@ static void wait_for_io(struct worker *worker)
 
 static void end_all_tasks(struct worker *worker)
 {
+    for (uint32_t index = 0; index < worker->tasks.used; index++) {
+        struct orr_task *task = tasks_at(&worker->tasks, index);
+        if (task->life == TASK_RESTING)
+            task_end_rest(task);
+    }
     for (uint32_t index = 0; index < worker->tasks.used; index++) {
         struct orr_task *task = tasks_at(&worker->tasks, index);
         if (task->life == TASK_LIVE)

@@ -45,6 +45,7 @@
 #include "lua/task/cancellation.h"
 #include "lua/task/hold.h"
 #include "lua/task/orphans.h"
+#include "lua/task/runner.h"
 #include "lua/task/script.h"
 #include "lua/task/shutdown.h"
 #include "lua/task/task_pool.h"
@@ -70,6 +71,7 @@ struct orr_isolate {
     struct interrupt interrupt; /* isolate/interrupt.c */
     struct hold hold;           /* task/hold.c */
     struct task_pool task_pool; /* task/task_pool.c */
+    struct runners runners;     /* task/runner.c */
     struct share share;         /* the isolate's share of the worker's time: exec/share.h */
     struct slice slice;         /* limits/slice.c */
     /* Chosen when the isolate is made.  Limits never change, and every file may read them. */
@@ -121,10 +123,15 @@ struct orr_isolate {
     } on_closed; /* called when the isolate is closed, just before it is freed */
 };
 
-/* The isolate of a running C function of the library, which is the function's first upvalue. */
+/*
+ * The isolate of a running C function of the library, which is the function's first upvalue.  If L
+ * is the coroutine that runs in the thread's slice, it belongs to the isolate of that slice, and
+ * Lua need not be asked.
+ */
 static inline struct orr_isolate *isolate_of(lua_State *L)
 {
-    return lua_touserdata(L, lua_upvalueindex(1));
+    struct orr_isolate *iso = isolate_in_slice;
+    return iso && execution_running(&iso->execution) == L ? iso : lua_touserdata(L, lua_upvalueindex(1));
 }
 
 /*

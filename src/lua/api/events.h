@@ -25,6 +25,8 @@ struct event_figures {
 /* Part of the isolate. */
 struct event_queue {
     struct event_figures figures;
+    bool queued; /* the queue of lua/events.lua may have events */
+    int lists;   /* reference: a table whose first value has the list of handlers of each name */
 };
 
 static inline const struct event_figures *events_figures(const struct event_queue *self)

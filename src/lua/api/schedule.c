@@ -1,7 +1,7 @@
 /*
  * Callbacks wait in a list, each anchored until it has begun.  While there are any, a task of the
- * core, the dispatcher, takes its turns: in each turn it starts some callbacks as tasks of their
- * own (callback.h), behind what was ready before it.  No callback begins in the turn in which it
+ * core, the dispatcher, takes its turns: in each turn it has a runner call some callbacks
+ * (runner.h), behind what was ready before it.  No callback begins in the turn in which it
  * was scheduled.
  *
  * Callbacks begin in the order in which they were scheduled.  So two numbers tell which have begun:
@@ -18,6 +18,7 @@
 #include "lua/task/callback.h"
 #include "lua/task/hold.h"
 #include "lua/task/report.h"
+#include "lua/task/runner.h"
 #include "lua/task/script.h"
 #include "lua/task/shutdown.h"
 #include "lua/task/suspend.h"
@@ -42,13 +43,15 @@ static struct scheduled *scheduled_of(struct callback *callback)
     return container_of(callback, struct scheduled, callback);
 }
 
-static int push_scheduled(struct callback *callback, lua_State *co, int handle)
+static int push_scheduled(struct callback *callback, lua_State *co)
 {
     int arguments = scheduled_of(callback)->arguments;
     callback->iso->schedule.settled++;
     if (!lua_checkstack(co, arguments + 8))
         return -ENOMEM;
     callback->iso->schedule.run++;
+    callback_push_object(callback, co);
+    int handle = lua_gettop(co);
     for (int i = 0; i <= arguments; i++)
         lua_getiuservalue(co, handle, 1 + i);
     return arguments;
@@ -100,7 +103,7 @@ static void start_next(struct orr_isolate *iso, struct scheduled *next)
 {
     next->waiting = false;
     iso->schedule.count--;
-    if (callback_start(&next->callback)) {
+    if (runner_call_soon(&next->callback)) {
         skip_scheduled(&next->callback);
         scheduled_over(&next->callback);
     }

@@ -1,7 +1,7 @@
 /*
  * A timer of a script is a timer of the core with a callback.  It goes on when the script drops its
- * handle: the handle is anchored while the timer is started, and while callbacks are due.  Each
- * callback runs as a task of its own (callback.h).
+ * handle: the handle is anchored while the timer is started, and while callbacks are due.  A
+ * runner calls them (runner.h).
  *
  * A callback that is due when the timer is stopped or started again becomes stale: it does not run.
  * Callbacks begin in the order in which they became due, so two counters are enough: how many are
@@ -19,6 +19,7 @@
 #include "lua/task/handler.h"
 #include "lua/task/hold.h"
 #include "lua/task/report.h"
+#include "lua/task/runner.h"
 #include "lua/task/script.h"
 
 #include <errno.h>
@@ -77,13 +78,19 @@ static bool take_due(struct timer_object *self)
 }
 
 /* A callback that was due when an earlier one disabled the timer does not run. */
-static int push_callback(struct callback *callback, lua_State *co, int timer)
+static int push_callback(struct callback *callback, lua_State *co)
 {
     struct timer_object *self = timer_of(callback);
     if (!take_due(self) || handler_is_disabled(&self->handler))
         return -ENOENT;
-    lua_getiuservalue(co, timer, FUNCTION_SLOT);
+    callback_push_object(callback, co);
+    lua_getiuservalue(co, -1, FUNCTION_SLOT);
     return 0;
+}
+
+static void push_timer(const struct callback *callback, lua_State *L)
+{
+    isolate_push_anchored(callback->iso, L, callback->anchor);
 }
 
 static void skip_callback(struct callback *callback)
@@ -96,9 +103,12 @@ static void callbacks_over(struct callback *callback)
     let_go(timer_of(callback));
 }
 
-static const struct callback_kind timer_kind = {
-    .name = "timer", .entry = ORR_LUA_TIMER, .push = push_callback, .skip = skip_callback, .let_go = callbacks_over
-};
+static const struct callback_kind timer_kind = { .name = "timer",
+                                                 .entry = ORR_LUA_TIMER,
+                                                 .push = push_callback,
+                                                 .push_handler = push_timer,
+                                                 .skip = skip_callback,
+                                                 .let_go = callbacks_over };
 
 static void stop(struct timer_object *self);
 
@@ -124,7 +134,7 @@ static void timer_fires(struct orr_timer *timer, void *data, int status)
     if (self->repeats && self->due && isolate_is_held(iso))
         return; /* one callback waits for the end of the slice; a second would follow it at once */
     set_started(self, self->repeats);
-    if (callback_start(&self->callback)) {
+    if (runner_call_soon(&self->callback)) {
         iso->timers.figures.dropped++;
         let_go(self);
     } else {
@@ -147,12 +157,12 @@ static int loop_new_timer(lua_State *L)
     isolate_set_class(L, OBJECT_TIMER);
     objects_made(iso);
     creation_keep(iso, L, CREATION_SLOT);
-    if (charge_take(iso, sizeof(struct orr_timer)))
+    if (charge_take(iso, TIMER_BYTES))
         return charge_raise(L);
     int error = orr_timer_new(iso->rt, &(struct orr_timer_options){ .fire = timer_fires, .data = self, .local = true },
                               &self->timer);
     if (error) {
-        charge_give(iso, sizeof(struct orr_timer));
+        charge_give(iso, TIMER_BYTES);
         return luaL_error(L, "loop.new_timer: %s", strerror(-error));
     }
     self->next = iso->timers.first;
@@ -264,7 +274,7 @@ static void close_timer(struct timer_object *self)
         isolate_leave(self->iso);
     }
     self->timer = NULL;
-    charge_give(self->iso, sizeof(struct orr_timer));
+    charge_give(self->iso, TIMER_BYTES);
     *self->at = self->next;
     if (self->next)
         self->next->at = self->at;

@@ -41,6 +41,7 @@ static int guard_gc(lua_State *L)
     isolate_forget_found();
     if (!iso->closing && !isolate_visit(iso)) { /* the host called lua_close(); tasks may be left */
         iso->closing = true;
+        runner_end_rest(iso);
         shutdown_begin(shutdown_of_all(&iso->shutdowns), iso, EVERY_SCRIPT, worker_grace_ns(iso->worker));
         shutdown_drop(shutdown_of_all(&iso->shutdowns));
         shutdown_end(shutdown_of_all(&iso->shutdowns));
@@ -97,6 +98,7 @@ static int open_protected(lua_State *L)
         finalizers_open(L);
     ltask_open(iso, L);
     body_open(iso, L);
+    runner_open(iso, L);
     drop_open(iso);
     task_finalizer_open(iso, L);
     orphans_open(iso, L);
@@ -268,6 +270,7 @@ static enum orr_poll close_poll(struct orr_task *task, void *data)
 static void begin_closing(struct orr_isolate *iso)
 {
     iso->closing = true;
+    runner_end_rest(iso);
     shutdown_begin(shutdown_of_all(&iso->shutdowns), iso, EVERY_SCRIPT, worker_grace_ns(iso->worker));
     if (iso->owned)
         finalizers_bound(iso);

@@ -58,6 +58,7 @@ struct level {
     uint64_t since;     /* when this poll or call began, once that matters; 0 before */
     bool exposed;       /* a script holds a reference to the coroutine */
     bool raised;        /* the body has ended with an error */
+    bool renewed;       /* calls before this one have run in the level: see level_renew() */
     uint8_t end;        /* enum level_end */
     char *report;       /* the report on the level's end; NULL for none */
     struct ltask *task; /* the task that is polled; NULL for a call */

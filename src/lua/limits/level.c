@@ -51,7 +51,7 @@ static void begin_to_count(struct orr_isolate *iso, const struct level *level)
 void level_enter(struct orr_isolate *iso, struct level *level, struct ltask *task)
 {
     level->since = 0;
-    level->raised = level->exposed = false;
+    level->raised = level->exposed = level->renewed = false;
     level->end = LEVEL_GOES_ON;
     level->report = NULL;
     execution_enter_level(&iso->execution, level, task);
@@ -64,20 +64,39 @@ void level_enter(struct orr_isolate *iso, struct level *level, struct ltask *tas
     interrupt_switched(&iso->interrupt, iso);
 }
 
+/*
+ * The signal handler may read the limit between any two stores.  That does no harm: it compares the
+ * limit with the time since the slice was over.
+ */
+void level_renew(struct orr_isolate *iso, struct level *level, uint32_t script, uint64_t limit)
+{
+    level->renewed = true;
+    level->script = script;
+    level->limit = limit;
+    level->used = 0;
+    level->since = 0;
+    if (iso->limits.mode == ORR_LUA_SIGNAL)
+        measure(iso, level);
+}
+
 void level_leave(struct orr_isolate *iso, struct level *level)
 {
-    charge_free_text(iso, &level->report);
+    if (level->report)
+        charge_free_text(iso, &level->report);
     execution_leave_level(&iso->execution, level);
     interrupt_switched(&iso->interrupt, iso);
 }
 
-/* The outermost level is measured from the start of the slice, if the timer recorded that. */
+/*
+ * The outermost level is measured from the start of the slice, if the timer recorded that, and the
+ * level is as old as the slice.
+ */
 struct level *level_find_expired(struct orr_isolate *iso)
 {
     uint64_t now = clock_now(), timer_set_at = watch_timer_set_at(worker_watch(iso->worker));
     for (struct level *level = execution_level(&iso->execution); level; level = level->outer) {
         if (iso->limits.mode == ORR_LUA_SIGNAL && !level->since)
-            level->since = !level->outer && timer_set_at ? timer_set_at : now;
+            level->since = !level->outer && !level->renewed && timer_set_at ? timer_set_at : now;
         if (ban_is_imposed(&iso->ban) && !level->outer)
             return level;
         if (level->limit && level_used(iso, level) >= level->limit + (iso->limits.mode == ORR_LUA_COUNT))

@@ -23,6 +23,12 @@
 void level_enter(struct orr_isolate *iso, struct level *level, struct ltask *task);
 void level_leave(struct orr_isolate *iso, struct level *level);
 
+/*
+ * The level that runs goes on with another call, of a script and with a limit of its own.  Nothing
+ * of the limit is used.  Not in the mode ORR_LUA_COUNT, where the count belongs to the coroutine.
+ */
+void level_renew(struct orr_isolate *iso, struct level *level, uint32_t script, uint64_t limit);
+
 /* How much of its limit a level has used so far, in the unit of the limit. */
 uint64_t level_used(const struct orr_isolate *iso, const struct level *level);
 

@@ -42,6 +42,8 @@ bool slice_begin(struct orr_isolate *iso)
     if (execution_in_slice(&iso->execution))
         return false;
     execution_set_slice(&iso->execution, SLICE_RUNS);
+    iso->slice.outer_isolate = isolate_in_slice;
+    isolate_in_slice = iso;
     collector_take_back(iso);
     if (iso->limits.mode == ORR_LUA_SIGNAL)
         begin_watching(iso);
@@ -66,6 +68,7 @@ static void end_watching(struct orr_isolate *iso)
 void slice_end(struct orr_isolate *iso)
 {
     execution_set_slice(&iso->execution, SLICE_NONE);
+    isolate_in_slice = iso->slice.outer_isolate;
     memory_limit_end_slice(iso);
     if (iso->limits.mode == ORR_LUA_SIGNAL)
         end_watching(iso);

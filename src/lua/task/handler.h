@@ -10,8 +10,8 @@
  *
  *   api/events.c         asks handler_is_disabled() before a call; enables
  *   api/script_timers.c  asks handler_is_disabled() before a call; enables
- *   task/callback.c      handler_clear() after a timer's call that ended in its first slice
- *   task/task.c          handler_judge() when any other call is over; tells the host
+ *   task/runner.c        handler_clear() after a call that left its runner clean
+ *   task/drop.c          handler_judge() when any other call is over; tells the host
  *
  * The isolate's worker's thread.  Nothing here allocates.
  */
@@ -27,6 +27,8 @@ struct handler {
     uint32_t script;  /* the script that it belongs to: see script.h */
     unsigned strikes; /* time-outs in a row */
     bool disabled;
+    bool once; /* an event's handler that is called once */
+    bool gone; /* an event's handler that was removed */
 };
 
 enum { HANDLER_TEXT = 600 }; /* bytes that handler_judge() writes at most */

@@ -15,6 +15,15 @@ enum orr_poll ltask_poll(struct orr_task *task, void *data);
 /* Raises where one more task cannot be started at once. */
 void ltask_check_depth(lua_State *L);
 
+/* Whether a task that is started at once can run inside a nested poll. */
+bool ltask_can_nest(lua_State *L);
+
+/*
+ * Runs what is on the stack of the hold above `mark`.  True if the caller may go on; false if the
+ * slice was over, and the caller must suspend() itself: then it goes on after those that are left.
+ */
+bool ltask_run_above(lua_State *L, struct ltask *mark);
+
 /*
  * Runs a task, or several that `first` leads by `next`, before the caller goes on.  None of them is
  * on the stack of the hold.  A C function returns what this answers.  `k` goes on; it is called

@@ -3,9 +3,9 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "exec/grace.h"
-#include "lua/task/callback.h"
 #include "lua/task/cancellation.h"
 #include "lua/task/hold.h"
+#include "lua/task/runner.h"
 #include "lua/task/task.h"
 
 #include <stdio.h>
@@ -33,9 +33,9 @@ static bool belongs(const struct orr_task *task, const struct shutdown *to)
     const struct ltask *self = ltask_of(task);
     if (self)
         return self->iso == to->iso && (to->period.script == EVERY_SCRIPT || self->script == to->period.script);
-    const struct callback *callback = callback_of(task);
-    return callback && callback->iso == to->iso &&
-           (to->period.script == EVERY_SCRIPT || callback->script == to->period.script);
+    uint32_t script;
+    return runner_is_waiting(task, to->iso, &script) &&
+           (to->period.script == EVERY_SCRIPT || script == to->period.script);
 }
 
 /*
@@ -104,7 +104,7 @@ static void name_forced(const struct shutdown *self, const struct orr_task *task
     if (!self->late || !lua || lua->phase != LTASK_BEGUN)
         return;
     char place[80], times[16], grace[TEXT_DURATION_ROOM], what[64] = "it ran on without waiting,";
-    cancellation_find_place(lua->suspended ? lua->suspended : lua->co, place, sizeof place);
+    cancellation_find_place(ltask_innermost(lua), place, sizeof place);
     bool waits = lua->wait.state == WAIT_WAITING;
     text_duration(grace, self->grace_ns);
     if (cancellation_ignored(self->iso, lua))
