@@ -160,7 +160,7 @@ static char *put_exponent(char *out, int exponent)
  */
 static char *put_decimal(char *out, struct decimal d)
 {
-    char text[24];
+    char text[32] = { 0 }; /* what is copied beyond the digits is zero */
     int count = count_digits(d.digits);
     int first = d.exponent + count - 1; /* the power of ten of the first digit */
     put_digits(text, d.digits, count);

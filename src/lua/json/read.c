@@ -285,16 +285,26 @@ static inline bool skip(struct json_reader *r, char c)
     return next;
 }
 
-/* The value at the top is complete: puts it where it belongs. */
+/*
+ * The value at the top is complete: puts it where it belongs, and reads the comma behind it.  A
+ * closing bracket there completes another value.
+ */
 static inline void end_value(struct json_reader *r)
 {
-    if (!r->depth) {
-        r->state = AT_END;
-        return;
+    while (r->depth) {
+        struct json_level *level = &r->levels[r->depth - 1];
+        put_value(r->L, level);
+        if (skip(r, ',')) {
+            r->state = level->object ? AT_NAME : AT_VALUE;
+            return;
+        }
+        if (r->at == r->end || *r->at != (level->object ? '}' : ']')) {
+            r->state = AT_COMMA;
+            return;
+        }
+        end_level(r);
     }
-    struct json_level *level = &r->levels[r->depth - 1];
-    put_value(r->L, level);
-    r->state = !skip(r, ',') ? AT_COMMA : level->object ? AT_NAME : AT_VALUE;
+    r->state = AT_END;
 }
 
 static inline void end_name(struct json_reader *r)

@@ -25,14 +25,14 @@ enum {
     CHECKED = 8,       /* tables for whose slots the stack is checked at once */
     ROOM = 64,         /* for any value but a string, and all that may stand before and behind it */
     BYTES_A_STEP = 32, /* of white space */
-    TABLE_STEPS = 3,   /* of a table, besides its content */
+    TABLE_STEPS = 2,   /* of a table, besides its content */
 };
 
-/*
- * What functions that write a value answer, besides 0 and negative errors: only its beginning is
- * written.  The walk goes on in the table, or in the long string.
- */
-enum { BEGUN = 1 };
+/* What functions that write answer, besides 0 and negative errors. */
+enum {
+    BEGUN = 1,  /* only the beginning is written: the walk goes on in the table, or the long string */
+    PASSED = 2, /* nothing is to be written for this key */
+};
 
 static int refuse(struct json_writer *w, const char *reason)
 {
@@ -213,15 +213,16 @@ static inline bool next_item(lua_State *L, const struct json_table *t, int table
     return true;
 }
 
-static int put_value(struct json_writer *w, int index);
-
-/* Puts a colon after a name, and the value. */
-static inline int put_colon_and_value(struct json_writer *w, int value)
+/* Puts a colon after a name.  Makes room for a value that is not a string. */
+static inline int put_colon(struct json_writer *w)
 {
+    int error = json_bytes_room(w, ROOM);
+    if (error)
+        return error;
     *w->at++ = ':';
     *w->at = ' ';
     w->at += w->indent > 0;
-    return put_value(w, value);
+    return 0;
 }
 
 /*
@@ -248,28 +249,25 @@ static int refuse_key(struct json_writer *w, int key)
     return refuse(w, w->refused);
 }
 
-/* [key] [value] of an object: writes both.  A long name only begins. */
-static inline int put_field(struct json_writer *w, struct json_table *t, int key)
+/* Writes the name of a field, up to its value.  A long name only begins. */
+static inline int put_name(struct json_writer *w, struct json_table *t, int key)
 {
     if (lua_type(w->L, key) != LUA_TSTRING)
         return refuse_key(w, key);
-    int answer = put_comma(w, t);
-    if (!answer)
-        answer = json_string_put(w, key);
+    int error = put_comma(w, t);
+    if (!error)
+        error = json_string_put(w, key);
+    if (error)
+        return error;
     w->is_key = w->string != 0;
-    if (w->is_key)
-        return answer ? answer : BEGUN;
-    if (!answer)
-        answer = json_bytes_room(w, ROOM);
-    return answer ? answer : put_colon_and_value(w, key + 1);
+    return w->is_key ? BEGUN : put_colon(w);
 }
 
-/* [key] [value] of an array: writes the value. */
-static inline int put_element(struct json_writer *w, struct json_table *t, int value)
+/* Writes what stands before the next element of an array. */
+static inline int put_element(struct json_writer *w, struct json_table *t)
 {
-    int error = put_comma(w, t);
     t->last++;
-    return error ? error : put_value(w, value);
+    return put_comma(w, t);
 }
 
 /* Whether the key is the next of a list. */
@@ -278,41 +276,41 @@ static inline bool is_next(lua_State *L, const struct json_table *t, int key)
     return lua_isinteger(L, key) && lua_tointeger(L, key) == t->last + 1;
 }
 
-/* [key] [value]: the first of the table say how to walk. */
+/* The first key of the table says how to walk.  Writes what stands before its value. */
 static int put_first(struct json_writer *w, struct json_table *t, int key)
 {
-    if (is_next(w->L, t, key))
+    if (is_next(w->L, t, key)) {
         t->walk = JSON_WALK_LIST;
-    else if (lua_type(w->L, key) == LUA_TSTRING && !t->marked)
+    } else if (lua_type(w->L, key) == LUA_TSTRING && !t->marked) {
         t->walk = JSON_WALK_FIELDS;
-    else {
+    } else {
         begin_check(w, t, key);
-        return 0;
+        return PASSED;
     }
     int error = put_bracket(w, t);
     if (error)
         return error;
-    return t->walk == JSON_WALK_LIST ? put_element(w, t, key + 1) : put_field(w, t, key);
+    return t->walk == JSON_WALK_LIST ? put_element(w, t) : put_name(w, t, key);
 }
 
-/* [key] [value]: writes an item of the table; during a check only looks at the key. */
-static inline int put_item(struct json_writer *w, struct json_table *t, int key)
+/* Writes what stands before the value of a key; during a check only looks at the key. */
+static inline int put_key(struct json_writer *w, struct json_table *t, int key)
 {
     switch (t->walk) {
     case JSON_WALK_LIST:
         if (is_next(w->L, t, key))
-            return put_element(w, t, key + 1);
+            return put_element(w, t);
         begin_check(w, t, key);
-        return 0;
+        return PASSED;
     case JSON_WALK_FIELDS:
-        return put_field(w, t, key);
+        return put_name(w, t, key);
     case JSON_WALK_NEW:
         return put_first(w, t, key);
     case JSON_WALK_INDEX:
-        return put_element(w, t, key + 1);
+        return put_element(w, t);
     default:
         check_key(w->L, t, key);
-        return 0;
+        return PASSED;
     }
 }
 
@@ -345,7 +343,7 @@ static int refuse_value(struct json_writer *w, int type)
  * Writes a value.  Of a table or a long string only the beginning: BEGUN.  There is room for any value that is not a
  * string.
  */
-static int put_value(struct json_writer *w, int index)
+static inline int put_value(struct json_writer *w, int index)
 {
     lua_State *L = w->L;
     int type = lua_type(L, index);
@@ -400,9 +398,9 @@ static int end_string(struct json_writer *w, const volatile bool *hurry)
     }
     if (w->is_key) {
         w->is_key = false;
-        int answer = json_bytes_room(w, ROOM);
+        int answer = put_colon(w);
         if (!answer)
-            answer = put_colon_and_value(w, w->base + 2 * w->depth);
+            answer = put_value(w, walk_key(w->base, w->depth) + 1);
         if (answer)
             return answer;
     }
@@ -412,7 +410,7 @@ static int end_string(struct json_writer *w, const volatile bool *hurry)
 }
 
 /* The table has no more keys: ends its check, or leaves it. */
-static int end_table(struct json_writer *w, struct json_table *t, const volatile bool *hurry)
+static inline int end_table(struct json_writer *w, struct json_table *t, const volatile bool *hurry)
 {
     if (t->walk == JSON_WALK_CHECK)
         return end_check(w, t);
@@ -429,15 +427,17 @@ static int end_table(struct json_writer *w, struct json_table *t, const volatile
 }
 
 /* Writes the rest of the table that the walk is in, until an item begins that is long itself. */
-static int put_items(struct json_writer *w, const volatile bool *hurry)
+static inline int put_items(struct json_writer *w, const volatile bool *hurry)
 {
     lua_State *L = w->L;
     struct json_table *t = w->tables + w->depth - 1;
     int table = walk_table(w->value, w->base, w->depth);
     int key = walk_key(w->base, w->depth);
     while (next_item(L, t, table)) {
-        int answer = put_item(w, t, key);
-        if (answer)
+        int answer = put_key(w, t, key);
+        if (!answer)
+            answer = put_value(w, key + 1);
+        if (answer && answer != PASSED)
             return answer;
         lua_settop(L, key);
         if (is_over(w, hurry))
