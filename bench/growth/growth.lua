@@ -50,7 +50,9 @@ end
 -- --- Tasks ---------------------------------------------------------------------------------------
 
 measure("tasks", "Orrery, Lua", count * REPEATS, repeated(function()
-  local gate, tasks = async.event(), {}
+  -- What the core has for a task, as in lua/tasks.lua: Lua does not count it.
+local CORE_BYTES = 216.8
+local gate, tasks = async.event(), {}
   for i = 1, count do tasks[i] = run(gate.wait, gate) end
   gate:set()
   for i = 1, count do await(tasks[i]) end
@@ -74,7 +76,7 @@ local gate, tasks = async.event(), {}
 for i = 1, count do tasks[i] = false end
 local before = settle()
 for i = 1, count do tasks[i] = run(gate.wait, gate) end
-print(("memory\tOrrery, Lua (Lua's part)\t%d\t%.1f"):format(count, (settle() - before) / count))
+print(("memory\tOrrery, Lua\t%d\t%.1f"):format(count, (settle() - before) / count + CORE_BYTES))
 
 local CHILDREN = 20000
 measure("siblings", "Orrery, Lua", CHILDREN, function()
