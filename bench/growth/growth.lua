@@ -20,6 +20,9 @@ local create, resume, yield = raw.create, raw.resume, raw.yield
 
 local function nothing() end
 
+-- What the core has for a task, as in lua/tasks.lua: Lua does not count it.
+local CORE_BYTES = 216.8
+
 -- Processor time in nanoseconds.
 local function now()
   return os.clock() * 1e9
@@ -50,9 +53,7 @@ end
 -- --- Tasks ---------------------------------------------------------------------------------------
 
 measure("tasks", "Orrery, Lua", count * REPEATS, repeated(function()
-  -- What the core has for a task, as in lua/tasks.lua: Lua does not count it.
-local CORE_BYTES = 216.8
-local gate, tasks = async.event(), {}
+  local gate, tasks = async.event(), {}
   for i = 1, count do tasks[i] = run(gate.wait, gate) end
   gate:set()
   for i = 1, count do await(tasks[i]) end
