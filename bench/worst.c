@@ -2,11 +2,18 @@
  * The longest turn of 4 ms where Lua cannot be interrupted: steps of the collector, a whole
  * collection, the compiler.  An isolate with many sleeping tasks, or with many megabytes of live
  * tables and strings in one list, makes garbage for three cycles of the collector or for three
- * seconds; then it collects everything at once.  Milliseconds of the thread's CPU time.
+ * seconds, but for one cycle at least; then it collects everything at once.  Milliseconds of the
+ * thread's CPU time.
+ *
+ * Beside the tasks: the longest step of the collector in a plain state with as many suspended
+ * coroutines.  Lua visits every coroutine once more when marking ends, in one piece.
  *
  * bench_worst [NAME]   the rows whose names contain NAME, as in `1000000_tasks`
  */
 #include "isolate.h"
+
+#include <lauxlib.h>
+#include <lualib.h>
 
 #include <stdio.h>
 #include <string.h>
@@ -74,13 +81,37 @@ static const char garbage[] = "local cycles, hrtime = 0, orrery.loop.hrtime\n"
                               "  setmetatable({}, { __gc = function() cycles = cycles + 1 count_cycles() end })\n"
                               "end\n"
                               "count_cycles()\n"
-                              "local till = hrtime() + 3e9\n"
-                              "while cycles < 4 and hrtime() < till do\n"
+                              "local till, last = hrtime() + 3e9, hrtime() + 30e9\n"
+                              "while cycles < 4 and (hrtime() < till or cycles < 2 and hrtime() < last) do\n"
                               "  for i = 1, 100 do local _ = { i, 'garbage ' .. i } end\n"
                               "end\n"
                               "over()";
 
 static const char collection[] = "collectgarbage() over()";
+
+/* In a plain state, one table holds all coroutines, as a script without a scheduler would do it. */
+static double longest_plain_step(unsigned coroutines)
+{
+    static const char code[] =
+        "local all, create, resume, yield = {}, coroutine.create, coroutine.resume, coroutine.yield\n"
+        "for i = 1, ... do all[i] = create(yield) resume(all[i]) end\n"
+        "kept = all";
+    lua_State *L = luaL_newstate();
+    luaL_openlibs(L);
+    lua_gc(L, LUA_GCINC, 200, 16, 10); /* steps as short as those of an isolate */
+    isolate_load(L, code);
+    lua_pushinteger(L, coroutines);
+    bench_must(-lua_pcall(L, 1, 0, 0), "lua_pcall");
+    uint64_t longest = 0;
+    for (int cycles = 0; cycles < 3;) {
+        uint64_t start = bench_cpu_now();
+        cycles += lua_gc(L, LUA_GCSTEP, 0);
+        uint64_t taken = bench_cpu_now() - start;
+        longest = taken > longest ? taken : longest;
+    }
+    lua_close(L);
+    return (double)longest / (double)BENCH_MS;
+}
 
 static double megabytes_free(void)
 {
@@ -111,6 +142,8 @@ static void collect(const char *setup, unsigned amount, const char *of, double m
     print("collection", amount, of, longest_turn(rt, L, collection, amount));
     isolate_close(L);
     bench_must(orr_runtime_free(rt), "orr_runtime_free");
+    if (setup == sleepers)
+        print("plain_step", amount, "coroutines", longest_plain_step(amount));
 }
 
 /* --- The compiler ----------------------------------------------------------------------------- */
