@@ -6,7 +6,7 @@ uint64_t duration_check(lua_State *L, int index)
 {
     enum { NS_PER_MS = 1000000 };
     static const lua_Integer most = INT64_C(9000000000000); /* milliseconds: 9e18 nanoseconds */
-    if (lua_isinteger(L, index)) { /* the usual case, without rounding */
+    if (lua_isinteger(L, index)) {                          /* the usual case, without rounding */
         lua_Integer ms = lua_tointeger(L, index);
         if (ms >= 0 && ms <= most)
             return (uint64_t)ms * NS_PER_MS;

@@ -31,6 +31,7 @@ struct runner {
     struct runner *next;      /* resting, too */
     int error;                /* why the first callback could not be called; 0 */
     bool clean;               /* its coroutine has returned, and nothing is left of its calls */
+    bool pushed;              /* the kind of the first callback was asked for a call */
     bool prepared;            /* what its coroutine begins with is pushed */
     bool at_once;             /* its callback belongs to runner_call_now() */
 };
@@ -82,7 +83,24 @@ static void first_is_over(struct runner *self)
     if (callback->kind->has_more && callback->kind->has_more(callback))
         return;
     self->first = first->next;
+    self->pushed = false;
     callback_release(first);
+}
+
+/* The callback at the head of the queue is not called. */
+static void skip_first(struct runner *self)
+{
+    struct due *first = self->first;
+    self->first = first->next;
+    self->pushed = false;
+    callback_skip(first);
+}
+
+/* Whether the script of the first callback is being ended: that starts nothing. */
+static bool is_refused(const struct runner *self)
+{
+    const struct orr_isolate *iso = self->iso;
+    return isolate_ends(iso) && !self->at_once && grace_period_refuses(iso, self->first->callback->script);
 }
 
 /* Whether something must come before the next call.  What is called at once comes first anyway. */
@@ -105,12 +123,7 @@ static int call_is_over(lua_State *L, int status, lua_KContext context)
 static int make_call(lua_State *L, struct runner *self, bool first)
 {
     struct callback *callback = self->first->callback;
-    const struct orr_isolate *iso = self->iso;
-    if (isolate_ends(iso) && !self->at_once && grace_period_refuses(iso, callback->script)) {
-        if (callback->kind->skip) /* unloading starts nothing */
-            callback->kind->skip(callback);
-        return LUA_OK;
-    }
+    self->pushed = true;
     int arguments = callback->kind->push(callback, L);
     if (arguments == -ENOENT)
         return LUA_OK;
@@ -142,6 +155,10 @@ static int run_callbacks(lua_State *L)
     for (unsigned calls = 0; self->first; calls++) {
         if (calls && must_stop(self, calls))
             break;
+        if (is_refused(self)) {
+            skip_first(self);
+            continue;
+        }
         int status = make_call(L, self, !calls);
         if (status != LUA_OK || !self->clean)
             return self->error ? 0 : call_is_over(L, status, 0);
@@ -395,14 +412,16 @@ static enum orr_poll give_task_away(struct runner *self, enum orr_poll answer)
     struct orr_task *core = self->core;
     struct due *rest = self->first, *last = self->last;
     int error = self->error;
-    if (rest) {
+    if (rest && !self->pushed) { /* its coroutine could not begin, for lack of memory */
+        skip_first(self);
+    } else if (rest) {
         if (!error)
             hold_handler(self, rest->callback);
         if (self->task->name_on_stack)
             task_pool_copy_name(self->task);
         first_is_over(self);
-        rest = self->first;
     }
+    rest = self->first;
     bool at_once = self->at_once;
     free_runner(self);
     if (!at_once)
