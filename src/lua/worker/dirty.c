@@ -48,7 +48,7 @@ static void note_left(struct dirty *self, const char *address)
 static __attribute__((noinline)) void *leave_arena(struct dirty *self, void *block, size_t old_size, size_t size)
 {
     void *moved = NULL;
-    if (size) {
+    if (size && block) {
         moved = memory_alloc(self->iso, NULL, 0, size);
         if (!moved)
             return NULL;
