@@ -14,8 +14,8 @@ struct ltask *handle_new(struct orr_isolate *iso, lua_State *L, int user_values)
 void handle_take_coroutine(lua_State *L, struct ltask *self);
 
 /*
- * Makes the handle at the top of L provisional, if the pool has a coroutine.  Its creator runs on L.
- * False if the pool has none.  May raise.
+ * Makes the handle at the top of L provisional, if the pool has a coroutine.  Its creator runs on
+ * L.  False if the pool has none.  May raise.
  */
 bool handle_take_seat(lua_State *L, struct ltask *self);
 

@@ -41,8 +41,8 @@ void result_set_value(lua_State *L, struct ltask *self);
 void result_keep(struct ltask *self, lua_State *co, int results);
 
 /*
- * A provisional task has ended well with one result or none, at the top of its coroutine: it is kept,
- * and the coroutine goes back to the pool.  Never allocates.
+ * A provisional task has ended well with one result or none, at the top of its coroutine: it is
+ * kept, and the coroutine goes back to the pool.  Never allocates.
  */
 void result_keep_provisional(struct ltask *self, int results);
 

@@ -225,8 +225,8 @@ void kept_error_push(const struct kept_error *self, lua_State *L);
 void ltask_lower_limit(struct ltask *self, uint64_t limit);
 
 /*
- * Gives up the anchor, and perhaps the seat, of a handle that has not become a task, or of one whose
- * task is over.
+ * Gives up the anchor, and perhaps the seat, of a handle that has not become a task, or whose task
+ * is over.
  */
 void ltask_give_up(struct ltask *self);
 
