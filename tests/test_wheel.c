@@ -24,12 +24,10 @@ static bool starts_before(const struct orr_link *a, const struct orr_link *b)
     return container_of(a, struct item, entry.link)->order < container_of(b, struct item, entry.link)->order;
 }
 
-static const struct wheel_user plain = { .keep = keep_all, .before = starts_before };
-
 static struct item *pop(struct wheel *wheel, uint64_t now)
 {
     unsigned steps = 1000000;
-    struct wheel_entry *entry = wheel_pop(wheel, now, &steps, &plain);
+    struct wheel_entry *entry = wheel_pop(wheel, now, &steps, keep_all, NULL);
     assert_true(steps > 0);
     return entry ? container_of(entry, struct item, entry) : NULL;
 }
@@ -68,7 +66,7 @@ static void walk_pop(struct walk *walk)
 {
     unsigned steps = (unsigned)(random_bits(&random_state) % 40);
     while (steps) {
-        struct wheel_entry *entry = wheel_pop(&walk->wheel, walk->now, &steps, &plain);
+        struct wheel_entry *entry = wheel_pop(&walk->wheel, walk->now, &steps, keep_all, NULL);
         struct item *expected = soonest(walk);
         if (entry) {
             assert_ptr_equal(container_of(entry, struct item, entry), expected);
@@ -135,7 +133,7 @@ static void wheel_agrees_with_a_sorted_list_at_every_step(void **state)
     for (int round = 0; round < 40; round++) {
         walk->now = random_span(50);
         walk->inserted = 0;
-        wheel_init(&walk->wheel, walk->now);
+        wheel_init(&walk->wheel, walk->now, starts_before);
         for (int i = 0; i < ITEMS; i++)
             walk->items[i] = (struct item){ .entry.deadline = walk->now };
         for (int step = 0; step < WORK(100000); step++)
@@ -155,7 +153,7 @@ static void entry_is_due_at_its_deadline_and_never_early(void **state)
     for (size_t i = 0; i < LENGTH(delays); i++) {
         uint64_t now = 123456789;
         struct item item = { 0 };
-        wheel_init(&wheel, now);
+        wheel_init(&wheel, now, starts_before);
         wheel_insert(&wheel, &item.entry, now + delays[i]);
         /* Exact, so that no wake comes too early. */
         assert_int_equal(wheel_next(&wheel), now + delays[i]);
@@ -174,7 +172,7 @@ static void equal_deadlines_keep_their_order_in_every_ring(void **state)
     static struct wheel wheel;
     uint64_t deadline = 40 * DAY + 77;
     struct item items[60] = { 0 };
-    wheel_init(&wheel, 0);
+    wheel_init(&wheel, 0, starts_before);
     uint64_t now = 0;
     for (size_t i = 0; i < LENGTH(items); i++) {
         wheel_insert(&wheel, &items[i].entry, deadline);
@@ -190,7 +188,7 @@ static void entries_of_one_tick_come_in_the_order_of_their_deadlines(void **stat
     (void)state;
     static struct wheel wheel;
     static struct item items[5000];
-    wheel_init(&wheel, 0);
+    wheel_init(&wheel, 0, starts_before);
     uint64_t base = 100 << 13;
     for (unsigned i = 0; i < LENGTH(items); i++)
         /* Every deadline differs. */
@@ -210,13 +208,13 @@ static void long_pause_costs_only_the_due_entries(void **state)
     static struct wheel wheel;
     for (size_t p = 0; p < LENGTH(pauses); p++) {
         struct item items[100] = { 0 };
-        wheel_init(&wheel, 0);
+        wheel_init(&wheel, 0, starts_before);
         for (unsigned i = 0; i < LENGTH(items); i++)
             wheel_insert(&wheel, &items[i].entry, pauses[p] / 100 * i + 1);
         /* Each entry is taken once, and spilled at most once in each ring. */
         unsigned steps = 100 + 100 * WHEEL_RINGS;
         for (unsigned i = 0; i < LENGTH(items); i++)
-            assert_ptr_equal(wheel_pop(&wheel, pauses[p], &steps, &plain), &items[i].entry);
+            assert_ptr_equal(wheel_pop(&wheel, pauses[p], &steps, keep_all, NULL), &items[i].entry);
     }
 }
 
@@ -225,14 +223,14 @@ static void advance_continues_where_its_budget_ran_out(void **state)
     (void)state;
     static struct wheel wheel;
     static struct item items[1000];
-    wheel_init(&wheel, 0);
+    wheel_init(&wheel, 0, starts_before);
     for (unsigned i = 0; i < LENGTH(items); i++)
         wheel_insert(&wheel, &items[i].entry, HOUR + i * 100);
     unsigned taken = 0, calls = 0;
     while (taken < LENGTH(items)) {
         unsigned steps = 7;
         struct wheel_entry *entry;
-        while ((entry = wheel_pop(&wheel, 2 * HOUR, &steps, &plain)))
+        while ((entry = wheel_pop(&wheel, 2 * HOUR, &steps, keep_all, NULL)))
             assert_ptr_equal(entry, &items[taken++].entry);
         /* There is more to do. */
         assert_true(wheel_next(&wheel) <= 2 * HOUR || taken == LENGTH(items));
@@ -246,12 +244,12 @@ static void entry_added_while_its_bucket_is_spilled_keeps_its_order(void **state
     (void)state;
     static struct wheel wheel;
     struct item items[10] = { 0 }, later = { 0 }, late = { 0 };
-    wheel_init(&wheel, 0);
+    wheel_init(&wheel, 0, starts_before);
     wheel_insert(&wheel, &later.entry, HOUR + 1); /* the bucket has to be spilled */
     for (unsigned i = 0; i < LENGTH(items); i++)
         wheel_insert(&wheel, &items[i].entry, HOUR);
     unsigned steps = 3;
-    assert_null(wheel_pop(&wheel, HOUR, &steps, &plain));
+    assert_null(wheel_pop(&wheel, HOUR, &steps, keep_all, NULL));
     assert_true(wheel.spilling);
     wheel_insert(&wheel, &late.entry, HOUR);
     for (unsigned i = 0; i < LENGTH(items); i++)
@@ -271,7 +269,7 @@ static void scrub_reaches_every_bucket_and_leaves_the_rest_in_order(void **state
     (void)state;
     static struct wheel wheel;
     static struct item items[500];
-    wheel_init(&wheel, 0);
+    wheel_init(&wheel, 0, starts_before);
     for (unsigned i = 0; i < LENGTH(items); i++)
         wheel_insert(&wheel, &items[i].entry, (uint64_t)(i + 2) * (i + 2) * (i + 2) * (i + 2) * (i + 2) * 1000);
     for (int turn = 0; turn < 200; turn++)
@@ -288,7 +286,7 @@ static void scrub_gets_to_the_end_of_a_long_list_while_buckets_are_opened(void *
     (void)state;
     static struct wheel wheel;
     static struct item items[5000], ticker;
-    wheel_init(&wheel, 0);
+    wheel_init(&wheel, 0, starts_before);
     for (unsigned i = 0; i < LENGTH(items); i++)
         wheel_insert(&wheel, &items[i].entry, HOUR);
     uint64_t now = 0;
@@ -321,11 +319,11 @@ static void drain_empties_a_wheel_in_any_state(void **state)
     (void)state;
     static struct wheel wheel;
     struct item items[50] = { 0 };
-    wheel_init(&wheel, 0);
+    wheel_init(&wheel, 0, starts_before);
     for (unsigned i = 0; i < LENGTH(items); i++)
         wheel_insert(&wheel, &items[i].entry, (i % 3) * HOUR + i);
     unsigned steps = 20; /* some are due, some half spilled, some untouched */
-    assert_non_null(wheel_pop(&wheel, HOUR, &steps, &plain));
+    assert_non_null(wheel_pop(&wheel, HOUR, &steps, keep_all, NULL));
     unsigned drained = 0;
     while (wheel_drain(&wheel))
         drained++;

@@ -105,6 +105,7 @@ static __attribute__((noinline)) void look(struct worker *worker, struct pass *p
         atomic_store_explicit(&shard->late, false, memory_order_relaxed);
     worker->look.ticks = worker->watch->ticks;
     uint64_t now = timers_now(worker->timers);
+    worker->now = now;
     if (worker->shares.timed) {
         adapt_looks(worker, now);
         pass->cut |= pass->began && now - pass->began >= (uint64_t)SHARE_NS;

@@ -5,9 +5,9 @@ static struct wheel_entry *entry_of(struct orr_link *link)
     return container_of(link, struct wheel_entry, link);
 }
 
-void wheel_init(struct wheel *wheel, uint64_t now)
+void wheel_init(struct wheel *wheel, uint64_t now, sort_before_fn *before)
 {
-    *wheel = (struct wheel){ .elapsed = now };
+    *wheel = (struct wheel){ .elapsed = now, .before = before };
     list_init(&wheel->due);
     list_init(&wheel->spill);
     sort_init(&wheel->sort);
@@ -18,45 +18,57 @@ void wheel_init(struct wheel *wheel, uint64_t now)
 
 /* --- Insertion and removal -------------------------------------------------------------------- */
 
-/* The bucket for a deadline after `elapsed`, which holds something from now on. */
-static struct wheel_bucket *bucket_for(struct wheel *wheel, uint64_t deadline, bool mixed)
+/* The bucket for a deadline after `elapsed`, which is noted there. */
+static inline struct wheel_bucket *bucket_for(struct wheel *wheel, uint64_t deadline, unsigned *ring, unsigned *slot)
 {
-    unsigned ring = (63u - (unsigned)__builtin_clzll(deadline ^ wheel->elapsed)) / WHEEL_DIGIT_BITS;
-    unsigned slot = (unsigned)(deadline >> (ring * WHEEL_DIGIT_BITS)) & (WHEEL_BUCKETS - 1);
-    struct wheel_bucket *bucket = &wheel->buckets[ring][slot];
+    *ring = (63u - (unsigned)__builtin_clzll(deadline ^ wheel->elapsed)) / WHEEL_DIGIT_BITS;
+    *slot = (unsigned)(deadline >> (*ring * WHEEL_DIGIT_BITS)) & (WHEEL_BUCKETS - 1);
+    struct wheel_bucket *bucket = &wheel->buckets[*ring][*slot];
     if (list_empty(&bucket->entries)) {
-        wheel->occupied[ring] |= UINT64_C(1) << slot;
-        wheel->rings |= UINT32_C(1) << ring;
+        wheel->occupied[*ring] |= UINT64_C(1) << *slot;
+        wheel->rings |= UINT32_C(1) << *ring;
         bucket->soonest = bucket->latest = deadline;
     } else if (deadline < bucket->soonest) {
         bucket->soonest = deadline;
     } else if (deadline > bucket->latest) {
         bucket->latest = deadline;
     }
-    wheel->mixed[ring] |= (uint64_t)mixed << slot;
     return bucket;
 }
 
-/* Puts an entry where it belongs when no bucket is being spilled. */
-static inline void place(struct wheel *wheel, struct wheel_entry *entry, bool mixed)
+/*
+ * Whether an entry that was started some time ago is out of order at the end of a list.  Entries of
+ * the list that were re-armed for later have come behind it, but they do not stay.
+ */
+static bool mixes(const struct wheel *wheel, const struct orr_link *list, const struct wheel_entry *entry)
 {
-    if (entry->deadline > wheel->elapsed) {
-        list_append(&bucket_for(wheel, entry->deadline, mixed)->entries, &entry->link);
-        return;
-    }
-    wheel->due_mixed |= mixed;
-    list_append(&wheel->due, &entry->link);
+    return !list_empty(list) && wheel->before(&entry->link, list->prev);
 }
 
-static inline void insert(struct wheel *wheel, struct wheel_entry *entry, uint64_t deadline, bool mixed)
+/* Puts an entry where it belongs when no bucket is being spilled.  `old`: it was started before. */
+static inline void place(struct wheel *wheel, struct wheel_entry *entry, bool old)
+{
+    struct orr_link *list = &wheel->due;
+    if (entry->deadline > wheel->elapsed) {
+        unsigned ring, slot;
+        list = &bucket_for(wheel, entry->deadline, &ring, &slot)->entries;
+        if (old)
+            wheel->mixed[ring] |= (uint64_t)mixes(wheel, list, entry) << slot;
+    } else if (old) {
+        wheel->due_mixed |= mixes(wheel, list, entry);
+    }
+    list_append(list, &entry->link);
+}
+
+static inline void insert(struct wheel *wheel, struct wheel_entry *entry, uint64_t deadline, bool old)
 {
     entry->deadline = deadline < wheel->elapsed ? wheel->elapsed : deadline;
     wheel->count++;
     if (__builtin_expect(wheel->spilling, 0) && entry->deadline <= wheel->spill_end) {
-        wheel->spill_mixed |= mixed;
+        wheel->spill_mixed |= old;
         list_append(&wheel->spill, &entry->link);
     } else {
-        place(wheel, entry, mixed);
+        place(wheel, entry, old);
     }
 }
 
@@ -116,8 +128,10 @@ static void open_equal(struct wheel *wheel, struct wheel_bucket *bucket, bool mi
     uint64_t deadline = entry_of(bucket->entries.next)->deadline;
     struct orr_link *to = &wheel->due;
     if (deadline > now) {
+        unsigned ring, slot;
         wheel->elapsed = now;
-        to = &bucket_for(wheel, deadline, mixed)->entries; /* in a finer ring */
+        to = &bucket_for(wheel, deadline, &ring, &slot)->entries; /* in a finer ring, and empty */
+        wheel->mixed[ring] |= (uint64_t)mixed << slot;
     } else {
         wheel->elapsed = deadline;
         wheel->due_mixed = mixed;
@@ -144,16 +158,15 @@ static void open_bucket(struct wheel *wheel, unsigned ring, unsigned slot, uint6
     note_empty(wheel, &bucket->entries);
 }
 
-static void spill_one(struct wheel *wheel, const struct wheel_user *user)
+static void spill_one(struct wheel *wheel, wheel_keep_fn *keep, void *data)
 {
     struct wheel_entry *entry = entry_of(wheel->spill.next);
     uint64_t deadline = entry->deadline;
-    bool mixed = wheel->spill_mixed;
     wheel_remove(wheel, entry);
-    if (!user->keep(user->data, entry))
+    if (!keep(data, entry))
         return;
     wheel->count++;
-    place(wheel, entry, mixed || entry->deadline != deadline);
+    place(wheel, entry, wheel->spill_mixed || entry->deadline != deadline);
 }
 
 /* Opens the next bucket if time has come that far.  False if it has not. */
@@ -196,21 +209,16 @@ static void end_sort(struct wheel *wheel)
     list_move(&wheel->due, &wheel->sort.carry);
 }
 
-/* Makes one step towards the next entry that is due. */
-static void make_step(struct wheel *wheel, const struct wheel_user *user)
-{
-    if (wheel->spilling)
-        spill_one(wheel, user);
-    else if (!sort_step(&wheel->sort, user->before))
-        end_sort(wheel);
-}
-
-struct wheel_entry *wheel_pop(struct wheel *wheel, uint64_t now, unsigned *steps, const struct wheel_user *user)
+struct wheel_entry *wheel_pop(struct wheel *wheel, uint64_t now, unsigned *steps, wheel_keep_fn *keep, void *data)
 {
     while (*steps) {
-        if (wheel->spilling || wheel->sorting) {
+        if (wheel->spilling) {
             --*steps;
-            make_step(wheel, user);
+            spill_one(wheel, keep, data);
+        } else if (wheel->sorting) {
+            --*steps;
+            if (!sort_step(&wheel->sort, wheel->before))
+                end_sort(wheel);
         } else if (list_empty(&wheel->due)) {
             if (!open_next(wheel, now))
                 return NULL;

@@ -1,6 +1,7 @@
 #include "lua/isolate/missing.h"
 
 #include "lua/isolate.h"
+#include "lua/isolate/registry.h"
 #include "lua/isolate/settings.h"
 
 #include <string.h>
@@ -30,7 +31,7 @@ void missing_open(struct orr_isolate *iso, lua_State *L)
         lua_setfield(L, -2, "__metatable");
     }
     lua_rawsetp(L, LUA_REGISTRYINDEX, &metatable_key);
-    lua_newtable(L);
+    registry_push_weak_table(L);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &watched_key);
 }
 

@@ -20,7 +20,7 @@ static void grow_tables(struct registry *self, lua_State *L)
     self->table_room *= 2;
 }
 
-/* May raise: then nothing has changed.  Only the first table is small, for states with few tasks. */
+/* May raise: then nothing has changed.  The first table is small, for states with few tasks. */
 static void add_table(struct registry *self, lua_State *L)
 {
     if (self->table_count == self->table_room)
@@ -41,6 +41,9 @@ void registry_open(struct orr_isolate *iso, lua_State *L)
         lua_rawseti(L, -2, i);
     }
     iso->registry.coroutines = luaL_ref(L, LUA_REGISTRYINDEX);
+    iso->registry.empty_seats = COROUTINES_MAX;
+    for (int i = 0; i < COROUTINES_MAX; i++)
+        iso->registry.seats[i] = (uint8_t)i;
 }
 
 void registry_push_weak_table(lua_State *L)
@@ -104,9 +107,12 @@ void isolate_object_class(struct orr_isolate *iso, lua_State *L, enum object_cla
                           const luaL_Reg *methods)
 {
     isolate_class(iso, L, name, methods);
+    if (iso->registry.identities[which])
+        return; /* an attempt that has failed has made the metatable */
     luaL_getmetatable(L, name);
-    iso->registry.identities[which] = lua_topointer(L, -1);
+    const void *identity = lua_topointer(L, -1);
     iso->registry.classes[which] = luaL_ref(L, LUA_REGISTRYINDEX);
+    iso->registry.identities[which] = identity;
 }
 
 void isolate_set_class(lua_State *L, enum object_class which)
@@ -148,23 +154,47 @@ static int take_free_anchor(struct registry *self, lua_State *L)
     return anchor;
 }
 
+/* The slot exists from now on, with some value.  May raise: then nothing has changed. */
+static int make_anchor(struct registry *self, lua_State *L)
+{
+    int anchor = self->last_anchor + 1;
+    anchor += anchor % ANCHORS_EACH == 0; /* a table has no key 0 */
+    if (anchor / ANCHORS_EACH == self->table_count)
+        add_table(self, L);
+    int key = registry_push_table_of(self, L, anchor);
+    lua_pushboolean(L, false);
+    lua_rawseti(L, -2, key);
+    lua_pop(L, 1);
+    return self->last_anchor = anchor;
+}
+
+int isolate_reserve_anchor(struct orr_isolate *iso, lua_State *L)
+{
+    int anchor = take_free_anchor(&iso->registry, L);
+    return anchor ? anchor : make_anchor(&iso->registry, L);
+}
+
+void isolate_fill_anchor(struct orr_isolate *iso, lua_State *L, int anchor, int index)
+{
+    index = lua_absindex(L, index);
+    int key = registry_push_table_of(&iso->registry, L, anchor);
+    lua_pushvalue(L, index);
+    lua_rawseti(L, -2, key);
+    lua_pop(L, 1);
+}
+
+void isolate_unreserve_anchor(struct orr_isolate *iso, int anchor)
+{
+    if (iso->registry.spare_count < SPARE_ANCHORS)
+        iso->registry.spare_anchors[iso->registry.spare_count++] = anchor;
+    else
+        isolate_unanchor(iso, iso->L, anchor);
+}
+
 int isolate_anchor(struct orr_isolate *iso, lua_State *L)
 {
-    struct registry *self = &iso->registry;
-    int anchor = take_free_anchor(self, L);
-    bool grows = !anchor;
-    if (grows) {
-        anchor = self->last_anchor + 1;
-        anchor += anchor % ANCHORS_EACH == 0; /* a table has no key 0 */
-        if (anchor / ANCHORS_EACH == self->table_count)
-            add_table(self, L);
-    }
-    int key = registry_push_table_of(self, L, anchor);
-    lua_pushvalue(L, -2);
-    lua_rawseti(L, -2, key); /* may raise when the table grows: then nothing has changed */
-    if (grows)
-        self->last_anchor = anchor;
-    lua_pop(L, 1);
+    int anchor = isolate_reserve_anchor(iso, L);
+    isolate_fill_anchor(iso, L, anchor, -1);
     return anchor;
 }
 
@@ -201,28 +231,53 @@ void isolate_set_anchor(struct orr_isolate *iso, lua_State *L, int anchor, bool 
 
 lua_State *isolate_coroutine(struct orr_isolate *iso, lua_State *L)
 {
-    if (!iso->registry.coroutine_count) {
+    int seat = isolate_take_seat(&iso->registry);
+    if (!seat) {
         lua_State *co = lua_newthread(L);
         interrupt_made_coroutine(iso, L, co);
         return co;
     }
-    lua_rawgeti(L, LUA_REGISTRYINDEX, iso->registry.coroutines);
-    lua_rawgeti(L, -1, iso->registry.coroutine_count);
-    lua_pushboolean(L, false);
-    lua_rawseti(L, -3, iso->registry.coroutine_count--);
-    lua_remove(L, -2);
-    return lua_tothread(L, -1);
+    lua_State *co = isolate_seated(&iso->registry, seat);
+    execution_push_coroutine(L, co);
+    isolate_leave_seat(iso, L, seat);
+    return co;
+}
+
+/* A new task begins without values and without a hook. */
+static void clear(lua_State *co)
+{
+    lua_settop(co, 0);
+    if (lua_gethook(co))
+        lua_sethook(co, NULL, 0, 0);
 }
 
 void isolate_recycle(struct orr_isolate *iso, lua_State *co)
 {
-    if (iso->registry.coroutine_count == COROUTINES_MAX || iso->closing)
+    struct registry *self = &iso->registry;
+    if (!self->empty_seats || iso->closing)
         return;
-    lua_settop(co, 0);
-    if (lua_gethook(co))
-        lua_sethook(co, NULL, 0, 0); /* a new task begins without a hook */
-    lua_rawgeti(co, LUA_REGISTRYINDEX, iso->registry.coroutines);
+    clear(co);
+    uint8_t seat = self->seats[COROUTINES_MAX - self->empty_seats--];
+    lua_rawgeti(co, LUA_REGISTRYINDEX, self->coroutines);
     lua_pushthread(co);
-    lua_rawseti(co, -2, ++iso->registry.coroutine_count);
+    lua_rawseti(co, -2, 1 + seat);
     lua_settop(co, 0);
+    self->seated[seat] = co;
+    self->seats[self->spare_seats++] = seat;
+}
+
+void isolate_return_seat(struct orr_isolate *iso, int seat)
+{
+    clear(isolate_seated(&iso->registry, seat));
+    iso->registry.seats[iso->registry.spare_seats++] = (uint8_t)(seat - 1);
+}
+
+void isolate_leave_seat(struct orr_isolate *iso, lua_State *L, int seat)
+{
+    struct registry *self = &iso->registry;
+    lua_rawgeti(L, LUA_REGISTRYINDEX, self->coroutines);
+    lua_pushboolean(L, false);
+    lua_rawseti(L, -2, seat);
+    lua_pop(L, 1);
+    self->seats[COROUTINES_MAX - ++self->empty_seats] = (uint8_t)(seat - 1);
 }

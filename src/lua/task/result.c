@@ -31,6 +31,16 @@ void result_keep(struct ltask *self, lua_State *co, int results)
         isolate_recycle(self->iso, co);
 }
 
+void result_keep_provisional(struct ltask *self, int results)
+{
+    self->results = results;
+    if (results) {
+        lua_xmove(self->co, self->creator, 1);
+        lua_setiuservalue(self->creator, 1, LTASK_VALUE);
+    }
+    ltask_give_up(self);
+}
+
 void result_keep_completed(struct ltask *self)
 {
     struct orr_isolate *iso = self->iso;
