@@ -17,7 +17,7 @@
 
 enum {
     NODES = 6000,      /* tasks in the largest trees, one tree in LARGE_EVERY */
-    LARGE_EVERY = 100, /* the others have up to NODES / SMALLER tasks, and so find mistakes sooner */
+    LARGE_EVERY = 100, /* the others have about NODES / SMALLER tasks */
     SMALLER = 10,
     TREES = 3000,
     PERMITS = 3, /* of each semaphore */
@@ -30,7 +30,7 @@ static struct {
     uint64_t random, order, polled_order;
     struct node *nodes[NODES];
     struct node *claimed;         /* the last task that failed while another awaited it */
-    unsigned nodes_max, live_max; /* how large this tree may become, and how many tasks live at once */
+    unsigned nodes_max, live_max; /* tasks of this tree, and alive at once */
     unsigned made, live;
     uint64_t steps;
     struct orr_event *events[SOURCES];

@@ -1,11 +1,11 @@
 /*
  * What one operation costs when there are many: tasks, siblings, timers, connections.  One run
- * measures one number of them.  bench/growth/measure runs it for ten to a million, beside the peers.
+ * measures one number of them.  bench/growth/measure runs it for ten to a million, beside peers.
  *
  *     growth N     prints lines "plot series n value"; values are nanoseconds or bytes
  *
- * Short passes are repeated, and measured with the monotonic clock, because reading the thread's CPU
- * time takes longer than some of them.  Long passes are measured in CPU time, so that other
+ * Short passes are repeated, and measured with the monotonic clock, because reading the thread's
+ * CPU time takes longer than some of them.  Long passes are measured in CPU time, so that other
  * processes do not count.  A figure is the median of the passes.
  */
 #include "bench.h"
@@ -547,7 +547,7 @@ static void measure_ev(void)
 }
 #endif
 
-/* As many connections as the limit of descriptors allows, up to `count`; 0 if fewer were measured. */
+/* As many connections as descriptors allow, up to `count`; 0 if that was measured before. */
 static unsigned connections_allowed(void)
 {
     struct rlimit limit;

@@ -1,5 +1,5 @@
--- What one operation costs in Lua when there are many: tasks, siblings, timers, handlers; beside bare
--- coroutines, plain calls and luv in the same process.  Prints lines "plot series n value".
+-- What one operation costs in Lua when there are many: tasks, siblings, timers, handlers; beside
+-- bare coroutines, plain calls and luv in the same process.  Prints lines "plot series n value".
 --
 -- Usage: orrery growth.lua N
 
@@ -9,8 +9,8 @@ local async, new_timer, events = orrery.async, orrery.loop.new_timer, orrery.eve
 local run, await = async.run, async.await
 local count = assert(math.tointeger(tonumber(arg[1])), "a number expected")
 
--- In the program, `coroutine` is our version, whose coroutines can wait.  The bare one is taken from
--- the library that we run on.
+-- In the program, `coroutine` is our version, whose coroutines can wait.  The bare one is taken
+-- from the library that we run on.
 local function bare_coroutines()
   local open = package.loadlib("liblua5.4.so.0", "luaopen_coroutine")
   return open and open() or coroutine

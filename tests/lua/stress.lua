@@ -8,7 +8,7 @@ local seed = tonumber(os.getenv "ORR_TEST_SEED") or 20240229
 print("ORR_TEST_SEED=" .. seed)
 local scale = tonumber(os.getenv "ORR_TEST_SCALE") or 1
 local random = math.random
-local SEEDS = 10 -- trees of random actions in each mode of the collector, each with a seed of its own
+local SEEDS = 10 -- random trees in each mode of the collector, each with a seed of its own
 
 test("a hundred thousand nested awaits, eager starts and immediate callbacks", function()
   local count = 100000 // scale

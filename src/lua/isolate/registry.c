@@ -20,7 +20,7 @@ static void grow_tables(struct registry *self, lua_State *L)
     self->table_room *= 2;
 }
 
-/* May raise: then nothing has changed.  Only the first table is small, for states with few tasks. */
+/* May raise: then nothing has changed.  The first table is small, for states with few tasks. */
 static void add_table(struct registry *self, lua_State *L)
 {
     if (self->table_count == self->table_room)

@@ -51,8 +51,8 @@ struct registry {
     int *tables;                   /* references to the tables of anchored values */
     int table_count, table_room;   /* how many there are, and fit into `tables` */
     int few_tables[ANCHOR_TABLES]; /* `tables` at first */
-    int many_tables;               /* reference to the userdata that is `tables` later; 0 for none */
-    int free_anchor;               /* head of the list of free anchors, which goes through the tables; 0 for none */
+    int many_tables;               /* reference to the userdata that is `tables` later */
+    int free_anchor;               /* the first free anchor in the tables; 0 for none */
     int last_anchor;               /* the highest anchor ever used */
     int spare_count;               /* how many of `spare_anchors` are filled */
     int spare_anchors[SPARE_ANCHORS];
