@@ -4,8 +4,8 @@
  * local ones.  The peers are libuv's and libev's, in the same run, with the same deadlines in the
  * same order.
  *
- * Time is that of the thread on its core.  Deadlines are spread over a minute.  Ours are absolute; the peers add theirs to a time that they
- * have read before.
+ * Time is that of the thread on its core.  Deadlines are spread over a minute.  Ours are absolute;
+ * the peers add theirs to a time that they have read before.
  */
 #include "bench.h"
 
@@ -346,7 +346,7 @@ static void contest(unsigned outstanding)
     }
 }
 
-/* With a number as its argument, only with that many outstanding timers; 1: the longest turn only. */
+/* With a number as its argument: only that many outstanding timers; 1: the longest turn. */
 int main(int argc, char **argv)
 {
     static const unsigned counts[] = { 1000, 100000, MILLION };

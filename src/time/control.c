@@ -154,7 +154,7 @@ static int may_start_elsewhere(const struct orr_timer *timer, uint64_t word)
     return atomic_load_explicit(&shard->living, memory_order_relaxed) ? 0 : -ESHUTDOWN;
 }
 
-/* Starts a timer that another shard has, or that is on its way, or where this thread has no shard. */
+/* Starts a timer of another shard, one on its way, or one where this thread has no shard. */
 static __attribute__((noinline)) int start_elsewhere(struct orr_timer *timer, uint64_t deadline, uint64_t repeat)
 {
     struct timers *timers = timer_owner(timer);
@@ -217,7 +217,8 @@ int orr_timer_start_at(struct orr_timer *timer, uint64_t deadline, uint64_t repe
     uint64_t word = timer_lock(timer);
     if (!is_here(shard, word)) {
         timer_unlock(timer, word);
-        return start_elsewhere(timer, deadline, repeat); /* nobody but us can bring it here meanwhile */
+        /* Nobody but us can bring it here meanwhile. */
+        return start_elsewhere(timer, deadline, repeat);
     }
     if (word & TIMER_LINKED)
         count_restart(shard, word, true);

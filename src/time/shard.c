@@ -71,7 +71,7 @@ static void wait_for_service(struct timer_shard *shard)
     }
 }
 
-/* Whether the first was started before the other, as far as one worker's own thread started them. */
+/* Whether the first was started before the other, if the owner started both. */
 static bool starts_before(const struct orr_link *first, const struct orr_link *other)
 {
     const struct orr_timer *a = container_of(first, const struct orr_timer, entry.link);
@@ -149,9 +149,9 @@ static bool keep_unless_garbage(void *data, struct wheel_entry *entry)
 }
 
 /*
- * Shown each entry that is spilled, which is out of the wheel for the moment.  One that was re-armed
- * for later goes to its true time.  The timer is locked for that: another thread that re-arms it
- * compares with where the entry is.
+ * Shown each entry that is spilled, which is out of the wheel for the moment.  One that was
+ * re-armed for later goes to its true time.  The timer is locked for that: another thread that
+ * re-arms it compares with where the entry is.
  */
 static bool keep_at_true_time(void *data, struct wheel_entry *entry)
 {

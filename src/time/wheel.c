@@ -90,7 +90,7 @@ void wheel_restore(struct wheel *wheel, struct wheel_entry *entry, uint64_t dead
     insert(wheel, entry, deadline, true);
 }
 
-/* A list that becomes empty may be a bucket, whose bits are cleared; or the spill, which is over. */
+/* A list that becomes empty may be a bucket, whose bits are cleared; or the spill, now over. */
 static void note_empty(struct wheel *wheel, struct orr_link *list)
 {
     if (list == &wheel->spill)
@@ -219,7 +219,7 @@ static void end_sort(struct wheel *wheel)
     list_move(&wheel->due, &wheel->sort.carry);
 }
 
-/* Makes progress towards the next entry that is due, while `overdue` is empty.  False if none is. */
+/* Makes progress towards the next due entry, while `overdue` is empty.  False if none is due. */
 static bool advance(struct wheel *wheel, uint64_t now, unsigned *steps, wheel_keep_fn *keep, void *data)
 {
     if (wheel->spilling) {

@@ -14,11 +14,11 @@
  *     their order.
  *   - Moving `elapsed` forward to anywhere before the next bucket's beginning disturbs nothing.
  *
- * When time reaches a bucket whose entries all have the same deadline, as those of ring 0 have, they
- * become `due`, and `elapsed` is that deadline.  Entries that are inserted for `elapsed` join them at
- * the end.  So all entries of `due` have the deadline `elapsed`, and they are in the order of
- * insertion.  Entries that are inserted for a time before `elapsed` are `overdue`.  They come out
- * first, in the order of insertion.
+ * When time reaches a bucket whose entries all have the same deadline, as those of ring 0 have,
+ * they become `due`, and `elapsed` is that deadline.  Entries that are inserted for `elapsed` join
+ * them at the end.  So all entries of `due` have the deadline `elapsed`, and they are in the order
+ * of insertion.  Entries that are inserted for a time before `elapsed` are `overdue`.  They come
+ * out first, in the order of insertion.
  *
  * When time reaches any other bucket, it is spilled into finer ones, some entries at a time, since
  * it may hold a million.  This is what sorts entries by deadline, step by step.  Until the spill is
@@ -27,7 +27,8 @@
  * A user who wants an entry later than where it is may leave it there: see wheel_may_wait().  When
  * it comes out too early, or is met in a spill, it is put back for its true time, in the order in
  * which the user started it.  Others with that deadline may have been inserted meanwhile.  So the
- * bucket is `mixed`: when time reaches it, its entries are sorted by their starts, also step by step.
+ * bucket is `mixed`: when time reaches it, its entries are sorted by their starts, also step by
+ * step.
  *
  * An entry is never given out before its deadline, to the nanosecond.  Entries come out in the
  * order of their deadlines, and of insertion where those are equal.  An entry that is overdue when
@@ -72,7 +73,7 @@ struct wheel {
     struct orr_link spill;
     uint64_t occupied[WHEEL_RINGS]; /* bit b of ring r: bucket b holds something */
     uint64_t mixed[WHEEL_RINGS];    /* of equal deadlines in it, some may be in the wrong order */
-    struct sort sort;               /* while `sorting`: what was in `due`, and comes before what is there now */
+    struct sort sort;               /* while `sorting`: what comes before `due` */
     sort_before_fn *before;         /* which of two entries was started before the other */
 
     /*
