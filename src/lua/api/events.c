@@ -14,7 +14,7 @@
  * body has not begun: the body is what registers handlers.  events_flush() starts the handlers of
  * queued events once neither is the case, behind the tasks that were parked meanwhile.
  *
- * A script's own events:emit() has a runner call the handlers at once, before it returns: see call().
+ * A script's own events:emit() has a runner call the handlers at once, before it returns: call().
  */
 #include "lua/api/events.h"
 
