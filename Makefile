@@ -5,7 +5,7 @@ BUILD := build
 NINJA := ninja -C
 SANITIZED := -Db_lundef=false --buildtype=debugoptimized
 
-.PHONY: all run test bench compare sanitize asan tsan valgrind stalls install deb rock docs pictures format format-check lint check-fresh clean
+.PHONY: all run test bench compare plots draw sanitize asan tsan valgrind stalls install deb rock docs pictures format format-check lint check-fresh clean
 
 all:
 	@tools/setup all
@@ -38,6 +38,18 @@ compare:
 	@test -n '$(OLD)' || { echo 'make compare OLD=revision NEW=revision: OLD is missing' >&2; exit 2; }
 	@tools/setup compare
 	bench/compare '$(OLD)' '$(NEW)' $(if $(ROWS),--rows '$(ROWS)') $(if $(ROUNDS),--rounds '$(ROUNDS)')
+
+# Measures how cost grows from ten to a million, beside the peers, and draws the plots of the
+# documentation.  `make draw` draws them again from the kept results.
+plots:
+	@tools/setup bench
+	@tools/configure $(BUILD)
+	$(NINJA) $(BUILD)
+	bench/growth/measure $(BUILD) bench/results/growth.tsv
+	bench/growth/draw bench/results/growth.tsv docs
+
+draw:
+	bench/growth/draw bench/results/growth.tsv docs
 
 # The same tests under AddressSanitizer with UndefinedBehaviorSanitizer, under ThreadSanitizer, and
 # some under valgrind.

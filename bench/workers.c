@@ -1,8 +1,10 @@
 /*
  * Workers.  A call there and back with a small value, beside two bare threads with an eventfd each:
- * on two cores as the scheduler places them, and on one.  Jobs a second, by the number of jobs
- * under way.  A map that only computes, on one thread and on two, beside the same work done in
- * place. The time from the cancellation of an endless loop until its thread is free.
+ * on two cores as the scheduler places them, and on one; in time, and in processor time, which
+ * depends less on what else runs.  Jobs a second, by the number of jobs under way.  The first call
+ * of a new worker, with an isolate that another worker has left, and with a new one.  A map that
+ * only computes, on one thread and on two, beside the same work done in place.  The time from the
+ * cancellation of an endless loop until its thread is free.
  */
 #include "isolate.h"
 
@@ -10,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { CALLS = 2000, TRIPS = 5000 };
@@ -17,6 +20,13 @@ enum { CALLS = 2000, TRIPS = 5000 };
 /* --- The peer --------------------------------------------------------------------------------- */
 
 static int fds[2];
+
+static uint64_t read_clock(clockid_t clock)
+{
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
 
 static void *echo(void *data)
 {
@@ -28,8 +38,8 @@ static void *echo(void *data)
     return NULL;
 }
 
-/* Microseconds of a round trip. */
-static double eventfd_trip(void)
+/* Microseconds of a round trip, by a clock. */
+static double eventfd_trip_by(clockid_t clock)
 {
     uint64_t one = 1;
     pthread_t thread;
@@ -37,15 +47,25 @@ static double eventfd_trip(void)
     fds[1] = eventfd(0, EFD_CLOEXEC);
     if (fds[0] < 0 || fds[1] < 0 || pthread_create(&thread, NULL, echo, NULL))
         abort();
-    uint64_t start = bench_now();
+    uint64_t start = read_clock(clock);
     for (int i = 0; i < TRIPS; i++)
         if (write(fds[0], &one, sizeof one) < 0 || read(fds[1], &one, sizeof one) < 0)
             abort();
-    double ns = (double)(bench_now() - start);
+    double ns = (double)(read_clock(clock) - start);
     pthread_join(thread, NULL);
     close(fds[0]);
     close(fds[1]);
     return ns / TRIPS / 1e3;
+}
+
+static double eventfd_trip(void)
+{
+    return eventfd_trip_by(CLOCK_MONOTONIC);
+}
+
+static double eventfd_trip_cpu(void)
+{
+    return eventfd_trip_by(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 /* --- Ours ------------------------------------------------------------------------------------- */
@@ -74,6 +94,15 @@ static double call_trip(void)
                       "local start = orrery.loop.hrtime()\n"
                       "for i = 1, 2000 do w:call(i) end\n"
                       "figure = (orrery.loop.hrtime() - start) / 2000 / 1e3\n");
+}
+
+static double call_trip_cpu(void)
+{
+    return run_script("local w = orrery.worker.new 'return ...'\n"
+                      "for i = 1, 200 do w:call(i) end\n"
+                      "local start = os.clock()\n"
+                      "for i = 1, 2000 do w:call(i) end\n"
+                      "figure = (os.clock() - start) / 2000 * 1e6\n");
 }
 
 static unsigned at_once;
@@ -135,7 +164,7 @@ static double cancel_loop(void)
                       "figure = times[10]\n");
 }
 
-static double fresh_isolate(void)
+static double first_call(void)
 {
     return run_script("orrery.worker.new('return 1'):call()\n"
                       "local start = orrery.loop.hrtime()\n"
@@ -143,10 +172,22 @@ static double fresh_isolate(void)
                       "figure = (orrery.loop.hrtime() - start) / 50 / 1e3\n");
 }
 
+/* Each worker has another module, so that none can use the isolate of another. */
+static double first_call_of_new_isolate(void)
+{
+    return run_script("orrery.worker.new('return 1'):call()\n"
+                      "local start = orrery.loop.hrtime()\n"
+                      "for i = 1, 50 do\n"
+                      "  orrery.worker.new('return 1', { modules = { m = 'return ' .. i } }):call()\n"
+                      "end\n"
+                      "figure = (orrery.loop.hrtime() - start) / 50 / 1e3\n");
+}
+
 int main(void)
 {
     threads = 1;
     bench_compare("worker_call", "us", call_trip, "eventfd_round_trip", eventfd_trip);
+    bench_compare("worker_call_cpu", "us", call_trip_cpu, "eventfd_round_trip_cpu", eventfd_trip_cpu);
     threads = 0;
     bench_compare("worker_call_of_two_threads", "us", call_trip, "eventfd_round_trip", eventfd_trip);
     for (at_once = 1; at_once <= 64; at_once *= 8) {
@@ -154,7 +195,9 @@ int main(void)
         snprintf(name, sizeof name, "worker_jobs_%u_at_once", at_once);
         bench_line(name, bench_alternate(jobs_a_second, NULL).value, "jobs/s", 0, NULL);
     }
-    bench_line("worker_call_of_a_fresh_isolate", bench_alternate(fresh_isolate, NULL).value, "us", 0, NULL);
+    bench_line("worker_first_call", bench_alternate(first_call, NULL).value, "us", 0, NULL);
+    bench_line("worker_first_call_of_a_new_isolate", bench_alternate(first_call_of_new_isolate, NULL).value, "us", 0,
+               NULL);
     bench_line("worker_cancel_endless_loop", bench_alternate(cancel_loop, NULL).value, "ms", 0, NULL);
     for (threads = 1; threads <= 2; threads++) {
         char name[64];

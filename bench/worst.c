@@ -2,17 +2,36 @@
  * The longest turn of 4 ms where Lua cannot be interrupted: steps of the collector, a whole
  * collection, the compiler.  An isolate with many sleeping tasks, or with many megabytes of live
  * tables and strings in one list, makes garbage for three cycles of the collector or for three
- * seconds; then it collects everything at once.  Milliseconds; there is no peer.
+ * seconds, but for one cycle at least; then it collects everything at once.  Milliseconds of the
+ * thread's CPU time.
+ *
+ * Beside the tasks: the longest step of the collector in a plain state with as many suspended
+ * coroutines.  Lua visits every coroutine once more when marking ends, in one piece.
+ *
+ * bench_worst [NAME]   the rows whose names contain NAME, as in `1000000_tasks`
  */
 #include "isolate.h"
 
+#include <lauxlib.h>
+#include <lualib.h>
+
 #include <stdio.h>
+#include <string.h>
 
 #define BUDGET (4 * BENCH_MS)
 
 /* --- Turns ------------------------------------------------------------------------------------ */
 
+static const char *wanted = "";
 static bool over;
+
+/* Whether the rows of an amount are wanted. */
+static bool is_wanted(unsigned amount, const char *of)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%u_%s", amount, of);
+    return strstr(name, wanted);
+}
 
 static int say_over(lua_State *L)
 {
@@ -32,9 +51,9 @@ static double longest_turn(struct orr_runtime *rt, lua_State *L, const char *cod
     lua_pushinteger(L, amount);
     bench_must(orr_lua_start(L, 1, "script", NULL), "orr_lua_start");
     for (over = false; !over;) {
-        uint64_t start = bench_now();
+        uint64_t start = bench_cpu_now();
         bench_must(orr_runtime_turn(rt, BUDGET), "orr_runtime_turn");
-        uint64_t taken = bench_now() - start;
+        uint64_t taken = bench_cpu_now() - start;
         longest = taken > longest ? taken : longest;
     }
     return (double)longest / (double)BENCH_MS;
@@ -62,13 +81,37 @@ static const char garbage[] = "local cycles, hrtime = 0, orrery.loop.hrtime\n"
                               "  setmetatable({}, { __gc = function() cycles = cycles + 1 count_cycles() end })\n"
                               "end\n"
                               "count_cycles()\n"
-                              "local till = hrtime() + 3e9\n"
-                              "while cycles < 4 and hrtime() < till do\n"
+                              "local till, last = hrtime() + 3e9, hrtime() + 30e9\n"
+                              "while cycles < 4 and (hrtime() < till or cycles < 2 and hrtime() < last) do\n"
                               "  for i = 1, 100 do local _ = { i, 'garbage ' .. i } end\n"
                               "end\n"
                               "over()";
 
 static const char collection[] = "collectgarbage() over()";
+
+/* In a plain state, one table holds all coroutines, as a script without a scheduler would do it. */
+static double longest_plain_step(unsigned coroutines)
+{
+    static const char code[] =
+        "local all, create, resume, yield = {}, coroutine.create, coroutine.resume, coroutine.yield\n"
+        "for i = 1, ... do all[i] = create(yield) resume(all[i]) end\n"
+        "kept = all";
+    lua_State *L = luaL_newstate();
+    luaL_openlibs(L);
+    lua_gc(L, LUA_GCINC, 200, 16, 10); /* steps as short as those of an isolate */
+    isolate_load(L, code);
+    lua_pushinteger(L, coroutines);
+    bench_must(-lua_pcall(L, 1, 0, 0), "lua_pcall");
+    uint64_t longest = 0;
+    for (int cycles = 0; cycles < 3;) {
+        uint64_t start = bench_cpu_now();
+        cycles += lua_gc(L, LUA_GCSTEP, 0);
+        uint64_t taken = bench_cpu_now() - start;
+        longest = taken > longest ? taken : longest;
+    }
+    lua_close(L);
+    return (double)longest / (double)BENCH_MS;
+}
 
 static double megabytes_free(void)
 {
@@ -85,6 +128,8 @@ static double megabytes_free(void)
 
 static void collect(const char *setup, unsigned amount, const char *of, double megabytes_needed)
 {
+    if (!is_wanted(amount, of))
+        return;
     if (megabytes_free() < megabytes_needed) {
         printf("worst_turn_%u_%s: not enough memory\n", amount, of);
         return;
@@ -97,6 +142,8 @@ static void collect(const char *setup, unsigned amount, const char *of, double m
     print("collection", amount, of, longest_turn(rt, L, collection, amount));
     isolate_close(L);
     bench_must(orr_runtime_free(rt), "orr_runtime_free");
+    if (setup == sleepers)
+        print("plain_step", amount, "coroutines", longest_plain_step(amount));
 }
 
 /* --- The compiler ----------------------------------------------------------------------------- */
@@ -108,6 +155,8 @@ static const char compile[] = "assert(load(source)) over()";
 
 static void load_source(unsigned megabytes)
 {
+    if (!is_wanted(megabytes, "mb_source"))
+        return;
     struct orr_runtime *rt = isolate_runtime(ORR_REACTOR_AUTO);
     lua_State *L = isolate_open(rt, 2 * BENCH_MS, ORR_NEVER);
     lua_register(L, "over", say_over);
@@ -117,8 +166,9 @@ static void load_source(unsigned megabytes)
     bench_must(orr_runtime_free(rt), "orr_runtime_free");
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    wanted = argc > 1 ? argv[1] : "";
     for (unsigned tasks = 1000; tasks <= 1000000; tasks *= 10)
         collect(sleepers, tasks, "tasks", 6e-3 * tasks);
     for (unsigned megabytes = 16; megabytes <= 256; megabytes *= 4)

@@ -8,7 +8,7 @@ local argument_error, join, results_max, longest = tools.argument_error, tools.j
 local error, getmetatable, pcall, select, type = error, getmetatable, pcall, select, type
 local tointeger, min, ult = math.tointeger, math.min, math.ult
 local sub, byte, char, format, rep = string.sub, string.byte, string.char, string.format, string.rep
-local gsub = tools.gsub
+local find, gsub = tools.find, tools.gsub
 local upper, lower, reverse = string.upper, string.lower, string.reverse
 local move, unpack, sort, pack = table.move, table.unpack, table.sort, table.pack
 local utf8_char, utf8_len = utf8.char, utf8.len
@@ -144,7 +144,7 @@ function in_table.insert(list, ...)
 end
 
 -- The argument that Lua names for a position out of bounds differs between its versions.
-local REMOVE_BLAMES <const> = select(2, pcall(table.remove, {}, 5)):find("#1", 1, true) and 1 or 2
+local REMOVE_BLAMES <const> = find(select(2, pcall(table.remove, {}, 5)), "#1", 1, true) and 1 or 2
 
 function in_table.remove(list, position)
   local size = length(list)
@@ -408,7 +408,7 @@ end
 
 -- Reads everything that a reader function returns, piece by piece; returns nil and an error if it
 -- fails.
-local function read_all(fn)
+function base.read_all(fn)
   local parts, size = {}, 0
   while true do
     local ok, piece = pcall(fn)
@@ -427,4 +427,4 @@ local function read_all(fn)
   end
 end
 
-return { table = in_table, string = in_string, utf8 = in_utf8, _G = base, read_all = read_all }
+return { table = in_table, string = in_string, utf8 = in_utf8, _G = base }

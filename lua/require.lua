@@ -1,12 +1,12 @@
 -- `require` works as Lua's own, except that a module may wait while it loads. Another task that
 -- requires the same module in the meantime waits for it; a module that requires itself gets an
--- error. The chunk's argument is the module's table; it returns a function that makes a `require`.
+-- error. The chunk's arguments are functions that return the running task and a new event; it
+-- returns a function that makes a `require`.
 
-local orrery = ...
+local current, new_event = ...
 local error, format, ipairs, pcall, select, setmetatable = error, string.format, ipairs, pcall, select, setmetatable
 local tostring, type = tostring, type
 local concat = table.concat
-local current, new_event = orrery.async.current, orrery.async.event
 
 -- Searches where Lua's own `require` does. Returns the loader of a module and its second argument,
 -- or nil and the reason. A C function calls the searchers, as in Lua: else their errors would begin
@@ -32,7 +32,8 @@ end
 -- these arguments, Lua's own are used.
 return function(loaded, find_loader)
   loaded, find_loader = loaded or package.loaded, find_loader or find_in(package)
-  local loading = {} -- name -> { task = the task that loads it, done = an event }
+  -- name -> { task = the task that loads it, done = an event for those who wait }
+  local loading = {}
 
   local function load(name, loader, extra)
     local value = loader(name, extra)
@@ -47,12 +48,14 @@ return function(loaded, find_loader)
   local finished = {
     __close = function(entry)
       loading[entry.name] = nil
-      entry.done:set()
+      if entry.done then
+        entry.done:set()
+      end
     end,
   }
 
   local function load_in_task(task, name, loader, extra)
-    local entry <close> = setmetatable({ name = name, task = task, done = new_event() }, finished)
+    local entry <close> = setmetatable({ name = name, task = task }, finished)
     loading[name] = entry
     return load(name, loader, extra)
   end
@@ -76,6 +79,7 @@ return function(loaded, find_loader)
       elseif entry.task == task then
         error(format("module '%s' requires itself while it is being loaded", name), 2)
       end
+      entry.done = entry.done or new_event()
       entry.done:wait()
     end
     local loader, extra = find_loader(name)

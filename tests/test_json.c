@@ -2,8 +2,15 @@
  * Values and JSON within the limits of an isolate.  Results belong to the script and are charged to
  * it.  Temporary buffers are bounded, and always freed.
  */
+#include "lua/json/read.h"
+#include "lua/json/write.h"
+#include "lua/values/array_mark.h"
+
 #include "lua_host.h"
 
+#include <errno.h>
+
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -96,12 +103,115 @@ static void a_host_may_withhold_values(void **state)
     is_noted(L, "note(game.values) note(type(game.json.encode))", "nil;function;");
 }
 
+/* --- Memory that runs out at every point ------------------------------------------------------ */
+
+static long allowed; /* allocations until all fail */
+static long blocks;  /* in use */
+
+static void *meagre(void *data, void *block, size_t old_size, size_t size)
+{
+    (void)data;
+    bool grows = size && (!block || size > old_size);
+    if (grows && allowed-- <= 0) {
+        allowed = 0;
+        return NULL;
+    }
+    blocks += (size && !block) - (!size && block);
+    if (size)
+        return realloc(block, size);
+    free(block);
+    return NULL;
+}
+
+static const volatile bool never = false;
+
+/* A string with escapes that outgrows the first buffer, names that come again, a long array. */
+static const char record[] = "{\"name\":\"word\",\"list\":[1,2.5,-3e-7,null,true,[],{}],\"of more than 15 bytes\":\"";
+
+static int read_and_write(lua_State *L)
+{
+    struct json_reader *reader = lua_touserdata(L, 1);
+    struct json_writer *writer = lua_touserdata(L, 2);
+    struct message *text = lua_touserdata(L, 3);
+    size_t size;
+    const char *bytes = lua_tolstring(L, 4, &size);
+    json_reader_begin(reader, bytes, size, false);
+    while (json_reader_step(reader, L, 50, &never) == -EAGAIN)
+        ;
+    luaL_checkstack(L, VALUES_ERROR_SLOTS, NULL);
+    json_writer_begin(writer, text, L, lua_gettop(L), 0, 0);
+    int error;
+    while ((error = json_writer_step(writer, L, 50, &never)) == -EAGAIN)
+        ;
+    if (error)
+        return luaL_error(L, "%d", error);
+    return 0;
+}
+
+static int make_text(lua_State *L)
+{
+    luaL_Buffer b;
+    array_mark_make(L);
+    luaL_buffinit(L, &b);
+    luaL_addchar(&b, '[');
+    for (int i = 0; i < 40; i++) {
+        luaL_addstring(&b, record);
+        for (int k = 0; k < 20 * i; k++)
+            luaL_addstring(&b, "\\u00e9\\n");
+        luaL_addstring(&b, "\"},");
+    }
+    luaL_addstring(&b, "0]");
+    luaL_pushresult(&b);
+    return 1;
+}
+
+/* Answers whether all of it was done. */
+static bool read_and_write_with(long allocations)
+{
+    static const struct alloc alloc = { .fn = meagre };
+    static struct json_reader reader;
+    static struct json_writer writer;
+    struct message text;
+    allowed = LONG_MAX;
+    message_init(&text, &alloc);
+    text.flat = true;
+    lua_State *L = lua_newstate(meagre, NULL);
+    lua_pushcfunction(L, make_text);
+    lua_call(L, 0, 1);
+    lua_pushcfunction(L, read_and_write);
+    lua_pushlightuserdata(L, &reader);
+    lua_pushlightuserdata(L, &writer);
+    lua_pushlightuserdata(L, &text);
+    lua_pushvalue(L, 1);
+    allowed = allocations;
+    int status = lua_pcall(L, 4, 0, 0);
+    allowed = LONG_MAX;
+    if (status == LUA_OK)
+        assert_memory_equal(text.bytes, "[{\"", 3);
+    else
+        assert_true(text.bytes == NULL); /* the writer has freed it, or it was not begun */
+    message_free(&text);
+    lua_close(L);
+    assert_int_equal(blocks, 0);
+    return status == LUA_OK;
+}
+
+static void reading_and_writing_survive_a_lack_of_memory_at_every_point(void **state)
+{
+    (void)state;
+    long allocations = 0;
+    while (!read_and_write_with(allocations))
+        allocations++;
+    assert_true(allocations > 300); /* tables, strings, the buffer of escapes, the text */
+}
+
 static const struct CMUnitTest json_tests[] = {
     cmocka_unit_test(untrusted_scripts_have_values_and_json),
     cmocka_unit_test(memory_of_read_json_is_charged_to_the_script),
     cmocka_unit_test(a_text_is_never_longer_than_a_string_may_be),
     cmocka_unit_test(buffer_of_a_refused_string_is_freed),
     cmocka_unit_test(a_host_may_withhold_values),
+    cmocka_unit_test(reading_and_writing_survive_a_lack_of_memory_at_every_point),
 };
 
 HARNESS_MAIN(json_tests)

@@ -540,6 +540,11 @@ static const char busy_script[] =
     "safely(a.await_all, { a.run(a.sleep, 1), a.run(function() return 1, 2, 3 end) })\n"
     "local f = a.future() a.run(function() f:complete(nil, 1) end) safely(a.await, f)\n"
     "safely(coroutine.wrap(function() a.sleep(1) end))\n"
+    "for i = 1, 3 do safely(a.run, function() return { i } end) end\n"
+    "safely(a.run, { detached = true }, function() a.current() error({}) end)\n"
+    "safely(a.run, function() a.run(a.checkpoint) return 1, {} end)\n"
+    "safely(a.await, function(done) done({}, 2) end)\n"
+    "a.sleep(0)\n"
     "c:notify_all()\n";
 
 /* True if there was enough memory. */

@@ -239,6 +239,46 @@ static void mutex_knows_its_owner(void **state)
     fixture_close(rt);
 }
 
+static struct orr_task *locker; /* the task that locked the mutex and ended */
+
+static enum orr_poll lock_and_end(struct orr_task *task, void *data)
+{
+    struct orr_wait wait = { 0 };
+    locker = task;
+    assert_int_equal(orr_mutex_lock(task, &wait, data), 0);
+    return ORR_DONE;
+}
+
+static enum orr_poll lock_what_another_left(struct orr_task *task, void *data)
+{
+    struct orr_wait wait = { 0 };
+    assert_ptr_equal(task, locker);
+    assert_false(orr_mutex_locked(data));
+    assert_int_equal(orr_mutex_unlock(task, data), -EPERM);
+    assert_int_equal(orr_mutex_lock(task, &wait, data), -EOWNERDEAD);
+    assert_true(orr_mutex_locked(data));
+    assert_int_equal(orr_mutex_unlock(task, data), 0);
+    assert_int_equal(orr_mutex_try(task, data), 0);
+    assert_int_equal(orr_mutex_unlock(task, data), 0);
+    note("unlocked");
+    return ORR_DONE;
+}
+
+static void task_in_the_memory_of_a_dead_owner_does_not_own_the_mutex(void **state)
+{
+    (void)state;
+    open_fixture();
+    struct orr_mutex *mutex;
+    assert_int_equal(orr_mutex_new(&mutex), 0);
+    assert_int_equal(orr_spawn(rt, &(struct orr_spawn){ .poll = lock_and_end, .data = mutex }), 0);
+    settle();
+    assert_int_equal(orr_spawn(rt, &(struct orr_spawn){ .poll = lock_what_another_left, .data = mutex }), 0);
+    settle();
+    assert_string_equal(notes(), "unlocked");
+    assert_int_equal(orr_mutex_free(mutex), 0);
+    fixture_close(rt);
+}
+
 static void next_owner_is_told_once_that_the_owner_of_the_mutex_has_ended(void **state)
 {
     (void)state;
@@ -450,6 +490,7 @@ static const struct CMUnitTest primitives[] = {
     cmocka_unit_test(mutex_is_handed_over_in_order_of_arrival),
     cmocka_unit_test(mutex_granted_to_a_waiting_task_cannot_be_taken_or_unlocked_by_another),
     cmocka_unit_test(mutex_knows_its_owner),
+    cmocka_unit_test(task_in_the_memory_of_a_dead_owner_does_not_own_the_mutex),
     cmocka_unit_test(next_owner_is_told_once_that_the_owner_of_the_mutex_has_ended),
     cmocka_unit_test(later_owner_is_told_too_that_the_owner_of_the_mutex_has_ended),
     cmocka_unit_test(granted_mutex_cannot_be_unlocked_before_it_is_picked_up),

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <sched.h>
 #include <stdlib.h>
 
@@ -178,6 +179,48 @@ static void every_start_ends_once_while_workers_shut_down(void **state)
         }
         free(arena);
     }
+}
+
+/* Among so many timers, entries are moved some time after the call that asks for it. */
+static void every_start_ends_once_among_many_timers(void **state)
+{
+    (void)state;
+    enum { MANY = 5000 };
+    static struct orr_timer *others[MANY];
+    struct arena *arena = calloc(1, sizeof *arena);
+    arena->rt = harness_runtime(1);
+    assert_int_equal(orr_runtime_enter(arena->rt), 0);
+    for (int i = 0; i < MANY; i++) {
+        struct orr_timer_options what = { .fire = subject_fires, .data = &arena->subjects[0] };
+        assert_int_equal(orr_timer_new(arena->rt, &what, &others[i]), 0);
+        assert_int_equal(orr_timer_start(others[i], HOUR, 0), 0);
+    }
+    for (int i = 0; i < TIMERS; i++) {
+        struct orr_timer_options what = { .fire = subject_fires, .data = &arena->subjects[i] };
+        assert_int_equal(orr_timer_new(arena->rt, &what, &arena->subjects[i].timer), 0);
+    }
+    orr_runtime_leave(arena->rt);
+    struct meddler task = { arena, 1, WORK(20000) + 100 }, threads[2];
+    assert_int_equal(orr_spawn(arena->rt, &(struct orr_spawn){ .poll = meddle_in_a_task, .data = &task }), 0);
+    pthread_t ids[2];
+    for (unsigned i = 0; i < 2; i++) {
+        threads[i] = (struct meddler){ arena, 50 + i, WORK(400000) + 500 };
+        pthread_create(&ids[i], NULL, meddle_in_a_thread, &threads[i]);
+    }
+    while (task.rounds != UINT_MAX)
+        assert_true(orr_runtime_turn(arena->rt, ORR_NEVER) >= 0);
+    for (unsigned i = 0; i < 2; i++)
+        pthread_join(ids[i], NULL);
+    for (int i = 0; i < MANY; i++)
+        orr_timer_free(others[i]); /* by a thread that is not the owner */
+    assert_int_equal(orr_runtime_run(arena->rt), 0);
+    for (int i = 0; i < TIMERS; i++) {
+        struct subject *subject = &arena->subjects[i];
+        assert_int_equal(subject->started, subject->fired + subject->cancelled + subject->ended);
+        orr_timer_free(subject->timer);
+    }
+    assert_int_equal(orr_runtime_free(arena->rt), 0);
+    free(arena);
 }
 
 static void *rearm_for_ever(void *data)
@@ -381,6 +424,7 @@ static const struct CMUnitTest timer_stress_tests[] = {
     cmocka_unit_test(run_does_not_end_before_the_timers_of_a_worker_that_ends_have_fired),
     cmocka_unit_test(cancel_that_says_cancelled_is_never_followed_by_the_callback),
     cmocka_unit_test(every_start_ends_once_while_workers_shut_down),
+    cmocka_unit_test(every_start_ends_once_among_many_timers),
     cmocka_unit_test(timers_are_rearmed_by_many_threads_and_freed_while_they_run),
     cmocka_unit_test(every_start_ends_once_while_the_host_turns_now_and_then),
 };

@@ -9,7 +9,8 @@
 
 struct item {
     struct wheel_entry entry;
-    uint64_t order; /* order of insertion; 0 when it is in no wheel */
+    uint64_t order;  /* order of insertion; 0 when it is in no wheel */
+    uint64_t wanted; /* its true deadline, if that is after where the entry is */
 };
 
 static bool keep_all(void *data, struct wheel_entry *entry)
@@ -19,17 +20,18 @@ static bool keep_all(void *data, struct wheel_entry *entry)
     return true;
 }
 
+static unsigned comparisons;
+
 static bool starts_before(const struct orr_link *a, const struct orr_link *b)
 {
+    comparisons++;
     return container_of(a, struct item, entry.link)->order < container_of(b, struct item, entry.link)->order;
 }
-
-static const struct wheel_user plain = { .keep = keep_all, .before = starts_before };
 
 static struct item *pop(struct wheel *wheel, uint64_t now)
 {
     unsigned steps = 1000000;
-    struct wheel_entry *entry = wheel_pop(wheel, now, &steps, &plain);
+    struct wheel_entry *entry = wheel_pop(wheel, now, &steps, keep_all, NULL);
     assert_true(steps > 0);
     return entry ? container_of(entry, struct item, entry) : NULL;
 }
@@ -52,13 +54,28 @@ struct walk {
     uint64_t now, inserted;
 };
 
+static uint64_t true_deadline(const struct item *item)
+{
+    return item->wanted > item->entry.deadline ? item->wanted : item->entry.deadline;
+}
+
+/* Moves some of the entries that are wanted later to their true time. */
+static bool keep_some_later(void *data, struct wheel_entry *entry)
+{
+    (void)data;
+    struct item *item = container_of(entry, struct item, entry);
+    if (random_bits(&random_state) % 2)
+        entry->deadline = true_deadline(item);
+    return true;
+}
+
 static struct item *soonest(struct walk *walk)
 {
     struct item *best = NULL;
     for (int i = 0; i < ITEMS; i++) {
         struct item *item = &walk->items[i];
-        if (item->order && (!best || item->entry.deadline < best->entry.deadline ||
-                            (item->entry.deadline == best->entry.deadline && item->order < best->order)))
+        if (item->order && (!best || true_deadline(item) < true_deadline(best) ||
+                            (true_deadline(item) == true_deadline(best) && item->order < best->order)))
             best = item;
     }
     return best;
@@ -68,14 +85,19 @@ static void walk_pop(struct walk *walk)
 {
     unsigned steps = (unsigned)(random_bits(&random_state) % 40);
     while (steps) {
-        struct wheel_entry *entry = wheel_pop(&walk->wheel, walk->now, &steps, &plain);
+        struct wheel_entry *entry = wheel_pop(&walk->wheel, walk->now, &steps, keep_some_later, NULL);
+        struct item *item = entry ? container_of(entry, struct item, entry) : NULL;
+        if (item && item->wanted > entry->deadline) { /* it came out too early */
+            wheel_restore(&walk->wheel, entry, item->wanted);
+            continue;
+        }
         struct item *expected = soonest(walk);
-        if (entry) {
-            assert_ptr_equal(container_of(entry, struct item, entry), expected);
-            assert_true(entry->deadline <= walk->now);
-            expected->order = 0;
+        if (item) {
+            assert_ptr_equal(item, expected);
+            assert_true(true_deadline(item) <= walk->now);
+            item->order = item->wanted = 0;
         } else if (steps) {
-            assert_true(!expected || expected->entry.deadline > walk->now);
+            assert_true(!expected || true_deadline(expected) > walk->now);
             break;
         }
     }
@@ -95,9 +117,29 @@ static void walk_insert(struct walk *walk, struct item *item)
         deadline = walk->items[random_bits(&random_state) % ITEMS].entry.deadline + random_bits(&random_state) % 20000;
         break;
     }
-    wheel_insert(&walk->wheel, &item->entry, deadline);
     item->order = ++walk->inserted;
+    item->wanted = 0;
+    wheel_insert(&walk->wheel, &item->entry, deadline);
     assert_true(item->entry.deadline >= deadline);
+}
+
+/* For a later time if it may stay where it is, else for any: at once, or in the order of starts. */
+static void walk_restart(struct walk *walk, struct item *item)
+{
+    uint64_t other = true_deadline(&walk->items[random_bits(&random_state) % ITEMS]);
+    uint64_t deadline = random_bits(&random_state) % 2 ? other : walk->now + random_span(40);
+    if (wheel_may_wait(&walk->wheel, &item->entry, deadline)) {
+        item->order = ++walk->inserted;
+        item->wanted = deadline;
+        return;
+    }
+    wheel_remove(&walk->wheel, &item->entry);
+    walk_insert(walk, item);
+    if (item->entry.deadline <= walk->wheel.elapsed || random_bits(&random_state) % 2)
+        return;
+    deadline = item->entry.deadline;
+    wheel_remove(&walk->wheel, &item->entry);
+    wheel_restore(&walk->wheel, &item->entry, deadline);
 }
 
 static void walk_step(struct walk *walk)
@@ -115,15 +157,17 @@ static void walk_step(struct walk *walk)
         wheel_scrub(&walk->wheel, (unsigned)(random_bits(&random_state) % 8), keep_all, NULL);
         break;
     default:
-        if (item->order) {
+        if (item->order && random_bits(&random_state) % 2) {
+            walk_restart(walk, item);
+        } else if (item->order) {
             wheel_remove(&walk->wheel, &item->entry);
-            item->order = 0;
+            item->order = item->wanted = 0;
         } else {
             walk_insert(walk, item);
         }
     }
     struct item *expected = soonest(walk);
-    assert_true(wheel_next(&walk->wheel) <= (expected ? expected->entry.deadline : ORR_NEVER));
+    assert_true(wheel_next(&walk->wheel) <= (expected ? true_deadline(expected) : ORR_NEVER));
     assert_true(!expected == (wheel_next(&walk->wheel) == ORR_NEVER));
 }
 
@@ -135,7 +179,7 @@ static void wheel_agrees_with_a_sorted_list_at_every_step(void **state)
     for (int round = 0; round < 40; round++) {
         walk->now = random_span(50);
         walk->inserted = 0;
-        wheel_init(&walk->wheel, walk->now);
+        wheel_init(&walk->wheel, walk->now, starts_before);
         for (int i = 0; i < ITEMS; i++)
             walk->items[i] = (struct item){ .entry.deadline = walk->now };
         for (int step = 0; step < WORK(100000); step++)
@@ -155,7 +199,7 @@ static void entry_is_due_at_its_deadline_and_never_early(void **state)
     for (size_t i = 0; i < LENGTH(delays); i++) {
         uint64_t now = 123456789;
         struct item item = { 0 };
-        wheel_init(&wheel, now);
+        wheel_init(&wheel, now, starts_before);
         wheel_insert(&wheel, &item.entry, now + delays[i]);
         /* Exact, so that no wake comes too early. */
         assert_int_equal(wheel_next(&wheel), now + delays[i]);
@@ -174,7 +218,7 @@ static void equal_deadlines_keep_their_order_in_every_ring(void **state)
     static struct wheel wheel;
     uint64_t deadline = 40 * DAY + 77;
     struct item items[60] = { 0 };
-    wheel_init(&wheel, 0);
+    wheel_init(&wheel, 0, starts_before);
     uint64_t now = 0;
     for (size_t i = 0; i < LENGTH(items); i++) {
         wheel_insert(&wheel, &items[i].entry, deadline);
@@ -190,7 +234,7 @@ static void entries_of_one_tick_come_in_the_order_of_their_deadlines(void **stat
     (void)state;
     static struct wheel wheel;
     static struct item items[5000];
-    wheel_init(&wheel, 0);
+    wheel_init(&wheel, 0, starts_before);
     uint64_t base = 100 << 13;
     for (unsigned i = 0; i < LENGTH(items); i++)
         /* Every deadline differs. */
@@ -210,13 +254,13 @@ static void long_pause_costs_only_the_due_entries(void **state)
     static struct wheel wheel;
     for (size_t p = 0; p < LENGTH(pauses); p++) {
         struct item items[100] = { 0 };
-        wheel_init(&wheel, 0);
+        wheel_init(&wheel, 0, starts_before);
         for (unsigned i = 0; i < LENGTH(items); i++)
             wheel_insert(&wheel, &items[i].entry, pauses[p] / 100 * i + 1);
         /* Each entry is taken once, and spilled at most once in each ring. */
         unsigned steps = 100 + 100 * WHEEL_RINGS;
         for (unsigned i = 0; i < LENGTH(items); i++)
-            assert_ptr_equal(wheel_pop(&wheel, pauses[p], &steps, &plain), &items[i].entry);
+            assert_ptr_equal(wheel_pop(&wheel, pauses[p], &steps, keep_all, NULL), &items[i].entry);
     }
 }
 
@@ -225,14 +269,14 @@ static void advance_continues_where_its_budget_ran_out(void **state)
     (void)state;
     static struct wheel wheel;
     static struct item items[1000];
-    wheel_init(&wheel, 0);
+    wheel_init(&wheel, 0, starts_before);
     for (unsigned i = 0; i < LENGTH(items); i++)
         wheel_insert(&wheel, &items[i].entry, HOUR + i * 100);
     unsigned taken = 0, calls = 0;
     while (taken < LENGTH(items)) {
         unsigned steps = 7;
         struct wheel_entry *entry;
-        while ((entry = wheel_pop(&wheel, 2 * HOUR, &steps, &plain)))
+        while ((entry = wheel_pop(&wheel, 2 * HOUR, &steps, keep_all, NULL)))
             assert_ptr_equal(entry, &items[taken++].entry);
         /* There is more to do. */
         assert_true(wheel_next(&wheel) <= 2 * HOUR || taken == LENGTH(items));
@@ -241,17 +285,79 @@ static void advance_continues_where_its_budget_ran_out(void **state)
     assert_true(calls > 1000 / 7);
 }
 
+static unsigned kept;
+
+static bool keep_and_count(void *data, struct wheel_entry *entry)
+{
+    (void)data;
+    (void)entry;
+    kept++;
+    return true;
+}
+
+/* Takes all entries, some steps at a time.  Each step moves, compares or takes at most one. */
+static unsigned take_all_in_steps(struct wheel *wheel, uint64_t now, struct item **taken)
+{
+    enum { STEPS = 1000 };
+    unsigned count = 0, calls = 0;
+    while (wheel->count) {
+        unsigned steps = STEPS, before = count;
+        kept = comparisons = 0;
+        struct wheel_entry *entry;
+        while ((entry = wheel_pop(wheel, now, &steps, keep_and_count, NULL)))
+            taken[count++] = container_of(entry, struct item, entry);
+        assert_true(kept + comparisons + count - before <= STEPS);
+        calls++;
+    }
+    return calls;
+}
+
+enum { MANY = 100000 };
+static struct item many[MANY], *taken[MANY];
+
+static void unsorted_entries_of_a_few_microseconds_are_sorted_in_bounded_steps(void **state)
+{
+    (void)state;
+    static struct wheel wheel;
+    wheel_init(&wheel, 0, starts_before);
+    for (unsigned i = 0; i < MANY; i++)
+        wheel_insert(&wheel, &many[i].entry, HOUR + i * 7919u % 8000);
+    unsigned calls = take_all_in_steps(&wheel, 2 * HOUR, taken);
+    assert_in_range(calls, MANY / 1000, MANY / 1000 * (WHEEL_RINGS + 1));
+    for (unsigned i = 1; i < MANY; i++) {
+        assert_true(taken[i - 1]->entry.deadline <= taken[i]->entry.deadline);
+        assert_true(taken[i - 1]->entry.deadline < taken[i]->entry.deadline || taken[i - 1] < taken[i]);
+    }
+}
+
+static void entries_put_back_for_one_deadline_are_sorted_in_bounded_steps(void **state)
+{
+    (void)state;
+    static struct wheel wheel;
+    wheel_init(&wheel, 0, starts_before);
+    for (unsigned i = 0; i < MANY; i++) {
+        many[i].order = i * 7919u % MANY + 1;
+        wheel_restore(&wheel, &many[i].entry, HOUR);
+    }
+    unsigned calls = take_all_in_steps(&wheel, HOUR, taken);
+    assert_in_range(calls, MANY / 1000, MANY / 1000 * 40); /* 2 * log2(MANY), and some */
+    for (unsigned i = 0; i < MANY; i++) {
+        assert_int_equal(taken[i]->order, i + 1);
+        taken[i]->order = 0;
+    }
+}
+
 static void entry_added_while_its_bucket_is_spilled_keeps_its_order(void **state)
 {
     (void)state;
     static struct wheel wheel;
     struct item items[10] = { 0 }, later = { 0 }, late = { 0 };
-    wheel_init(&wheel, 0);
+    wheel_init(&wheel, 0, starts_before);
     wheel_insert(&wheel, &later.entry, HOUR + 1); /* the bucket has to be spilled */
     for (unsigned i = 0; i < LENGTH(items); i++)
         wheel_insert(&wheel, &items[i].entry, HOUR);
     unsigned steps = 3;
-    assert_null(wheel_pop(&wheel, HOUR, &steps, &plain));
+    assert_null(wheel_pop(&wheel, HOUR, &steps, keep_all, NULL));
     assert_true(wheel.spilling);
     wheel_insert(&wheel, &late.entry, HOUR);
     for (unsigned i = 0; i < LENGTH(items); i++)
@@ -271,7 +377,7 @@ static void scrub_reaches_every_bucket_and_leaves_the_rest_in_order(void **state
     (void)state;
     static struct wheel wheel;
     static struct item items[500];
-    wheel_init(&wheel, 0);
+    wheel_init(&wheel, 0, starts_before);
     for (unsigned i = 0; i < LENGTH(items); i++)
         wheel_insert(&wheel, &items[i].entry, (uint64_t)(i + 2) * (i + 2) * (i + 2) * (i + 2) * (i + 2) * 1000);
     for (int turn = 0; turn < 200; turn++)
@@ -288,7 +394,7 @@ static void scrub_gets_to_the_end_of_a_long_list_while_buckets_are_opened(void *
     (void)state;
     static struct wheel wheel;
     static struct item items[5000], ticker;
-    wheel_init(&wheel, 0);
+    wheel_init(&wheel, 0, starts_before);
     for (unsigned i = 0; i < LENGTH(items); i++)
         wheel_insert(&wheel, &items[i].entry, HOUR);
     uint64_t now = 0;
@@ -321,11 +427,11 @@ static void drain_empties_a_wheel_in_any_state(void **state)
     (void)state;
     static struct wheel wheel;
     struct item items[50] = { 0 };
-    wheel_init(&wheel, 0);
+    wheel_init(&wheel, 0, starts_before);
     for (unsigned i = 0; i < LENGTH(items); i++)
         wheel_insert(&wheel, &items[i].entry, (i % 3) * HOUR + i);
     unsigned steps = 20; /* some are due, some half spilled, some untouched */
-    assert_non_null(wheel_pop(&wheel, HOUR, &steps, &plain));
+    assert_non_null(wheel_pop(&wheel, HOUR, &steps, keep_all, NULL));
     unsigned drained = 0;
     while (wheel_drain(&wheel))
         drained++;
@@ -341,6 +447,8 @@ static const struct CMUnitTest wheel_tests[] = {
     cmocka_unit_test(entries_of_one_tick_come_in_the_order_of_their_deadlines),
     cmocka_unit_test(long_pause_costs_only_the_due_entries),
     cmocka_unit_test(advance_continues_where_its_budget_ran_out),
+    cmocka_unit_test(unsorted_entries_of_a_few_microseconds_are_sorted_in_bounded_steps),
+    cmocka_unit_test(entries_put_back_for_one_deadline_are_sorted_in_bounded_steps),
     cmocka_unit_test(entry_added_while_its_bucket_is_spilled_keeps_its_order),
     cmocka_unit_test(scrub_reaches_every_bucket_and_leaves_the_rest_in_order),
     cmocka_unit_test(scrub_gets_to_the_end_of_a_long_list_while_buckets_are_opened),

@@ -24,6 +24,8 @@ void *alloc_new(const struct alloc *alloc, size_t size)
 
 void *alloc_zeroed(const struct alloc *alloc, size_t size)
 {
+    if (alloc->fn == alloc_libc)
+        return calloc(1, size); /* does not touch memory that the system has zeroed */
     void *block = alloc_new(alloc, size);
     if (block)
         memset(block, 0, size);

@@ -5,6 +5,7 @@
 #include "cli/stats.h"
 #include "cli/warnings.h"
 #include "exec/extend.h"
+#include "lua/isolate/late.h"
 #include "lua/task/cancellation.h"
 #include "lua/task/task.h"
 #include "lua/task/task_finalizer.h"
@@ -37,8 +38,8 @@ static int exit_over(lua_State *L, int status, lua_KContext context)
 
 /*
  * os.exit([status [, close]]) ends the process at once; with `close`, after everything was
- * cancelled and has cleaned up.  The caller waits for that, and so never continues.  Upvalues: the
- * program, async.sleep.
+ * cancelled and has cleaned up.  The caller waits for that, and so never continues.  Upvalue: the
+ * program.
  */
 static int exit_program(lua_State *L)
 {
@@ -49,7 +50,10 @@ static int exit_program(lua_State *L)
     program->exiting = true;
     program->exit_status = status;
     orr_runtime_interrupt(program->rt);
-    lua_pushvalue(L, lua_upvalueindex(2));
+    late_need_api(L);
+    late_push_origin(L);
+    lua_getfield(L, -1, "async");
+    lua_getfield(L, -1, "sleep");
     lua_pushnumber(L, 1e12);
     lua_callk(L, 1, 0, 0, exit_over);
     return exit_over(L, LUA_OK, 0);
@@ -61,14 +65,7 @@ static int prepare_trusted(lua_State *L)
     const struct program *program = lua_touserdata(L, 1);
     lua_getglobal(L, LUA_OSLIBNAME);
     lua_pushvalue(L, 1);
-    lua_getfield(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
-    lua_getfield(L, -1, "orrery");
-    lua_call(L, 0, 1); /* the module, without loading it */
-    lua_getfield(L, -1, "async");
-    lua_getfield(L, -1, "sleep");
-    lua_replace(L, -4);
-    lua_pop(L, 2);
-    lua_pushcclosure(L, exit_program, 2);
+    lua_pushcclosure(L, exit_program, 1);
     lua_setfield(L, -2, "exit");
     if (!program->options->ignore_environment)
         return 0;

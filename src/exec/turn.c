@@ -105,6 +105,7 @@ static __attribute__((noinline)) void look(struct worker *worker, struct pass *p
         atomic_store_explicit(&shard->late, false, memory_order_relaxed);
     worker->look.ticks = worker->watch->ticks;
     uint64_t now = timers_now(worker->timers);
+    worker->now = now;
     if (worker->shares.timed) {
         adapt_looks(worker, now);
         pass->cut |= pass->began && now - pass->began >= (uint64_t)SHARE_NS;
@@ -237,45 +238,6 @@ static bool may_go_on(const struct pass *pass)
 }
 
 /*
- * Polls ready tasks of the only share that has any, until something else must be done.  Answers how
- * many of `left` it has not polled.
- */
-static __attribute__((noinline)) unsigned poll_some(struct worker *worker, struct pass *pass, struct queue *ready,
-                                                    unsigned left)
-{
-    const struct watch *watch = worker->watch;
-    const struct timer_shard *shard = worker->shard;
-    uint64_t ticks = worker->look.ticks;
-    struct orr_task *task;
-    while ((task = queue_pop(ready))) {
-        if (__builtin_expect(!task_run(worker, task), 0)) {
-            if (++pass->dead == TURN_DEAD)
-                break;
-            continue;
-        }
-        if (!--left || worker->shares.changed || watch->ticks != ticks ||
-            atomic_load_explicit(&shard->late, memory_order_relaxed))
-            break;
-    }
-    return left;
-}
-
-/*
- * Polls one ready task of the only share that has any, where the turn has an end or tasks are taken
- * at random.  Answers how many of `left` it has not polled.
- */
-static unsigned poll_one(struct worker *worker, struct pass *pass, struct queue *ready, unsigned left)
-{
-    struct orr_task *task = worker->shuffle ? shuffle_pop(worker, ready) : queue_pop(ready);
-    if (!task_run(worker, task)) {
-        pass->dead++;
-        return left;
-    }
-    pass->time_left = pass->end == ORR_NEVER || clock_now() < pass->end;
-    return left - 1;
-}
-
-/*
  * Nothing is ready in the only share that had anything to do.  Begins the next turn here and now
  * with the share's deferred tasks, and with the timers that were due when the clock was last read,
  * if a turn would find nothing else to do: nothing has come from outside, and no I/O is in flight.
@@ -299,6 +261,45 @@ static bool turn_at_once(struct worker *worker, const struct pass *pass, struct 
 }
 
 /*
+ * Polls ready tasks of the only share that has any, until something else must be done.  Answers how
+ * many of `left` it has not polled.
+ */
+static __attribute__((noinline)) unsigned poll_some(struct worker *worker, struct pass *pass, struct share *share,
+                                                    unsigned left)
+{
+    const struct watch *watch = worker->watch;
+    const struct timer_shard *shard = worker->shard;
+    uint64_t ticks = worker->look.ticks;
+    while (share->ready.first || turn_at_once(worker, pass, share)) {
+        struct orr_task *task = queue_pop(&share->ready);
+        if (__builtin_expect(!task_run(worker, task), 0)) {
+            if (++pass->dead == TURN_DEAD)
+                break;
+            continue;
+        }
+        if (!--left || worker->shares.changed || watch->ticks != ticks ||
+            atomic_load_explicit(&shard->late, memory_order_relaxed))
+            break;
+    }
+    return left;
+}
+
+/*
+ * Polls one ready task of the only share that has any, where the turn has an end or tasks are taken
+ * at random.  Answers how many of `left` it has not polled.
+ */
+static unsigned poll_one(struct worker *worker, struct pass *pass, struct share *share, unsigned left)
+{
+    struct orr_task *task = worker->shuffle ? shuffle_pop(worker, &share->ready) : queue_pop(&share->ready);
+    if (!task_run(worker, task)) {
+        pass->dead++;
+        return left;
+    }
+    pass->time_left = pass->end == ORR_NEVER || clock_now() < pass->end;
+    return left - 1;
+}
+
+/*
  * Polls the ready tasks of the only share that has any, until another has: the usual case, with
  * nothing to measure.
  */
@@ -313,7 +314,7 @@ static void poll_alone(struct worker *worker, struct pass *pass, struct share *s
         bool one = pass->end != ORR_NEVER || worker->shuffle;
         unsigned left = (unsigned)(TURN_POLLS - pass->polls);
         left = worker->look.in < left ? worker->look.in : left;
-        unsigned polls = left - (one ? poll_one : poll_some)(worker, pass, &share->ready, left);
+        unsigned polls = left - (one ? poll_one : poll_some)(worker, pass, share, left);
         pass->polls += (int)polls;
         worker->look.in -= polls;
         look_if_needed(worker, pass);

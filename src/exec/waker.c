@@ -34,7 +34,14 @@ struct orr_waker orr_task_waker(const struct orr_task *task)
 
 enum orr_poll orr_task_yield(struct orr_task *task)
 {
-    if (task)
+    struct worker *worker = worker_current;
+    if (!task || task->queued)
+        return ORR_PENDING;
+    if (task->worker == worker && task->life == TASK_LIVE) {
+        counter_add(&worker->counters.wakes_local, 1);
+        worker_ready(worker, task);
+    } else {
         orr_waker_wake(orr_task_waker(task));
+    }
     return ORR_PENDING;
 }

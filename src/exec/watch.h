@@ -172,15 +172,19 @@ static inline void watch_set_data(struct watch *watch, void *data)
 
 /* The slice around this one, for watch_end(). */
 struct watch_outer {
-    void *data;
-    uint64_t slice, period;
+    void *data;             /* NULL if there is none */
+    uint64_t slice, period; /* only if there is one */
 };
 
 /* Begins a slice of at most `period` at a stretch.  Sets the thread first: see the handler. */
 static inline void watch_begin(struct watch *watch, struct watch_outer *outer, watch_fn *over, void *data,
                                uint64_t period)
 {
-    *outer = (struct watch_outer){ watch_data(watch), watch->slice, watch->period };
+    outer->data = watch_data(watch);
+    if (outer->data) {
+        outer->slice = watch->slice;
+        outer->period = watch->period;
+    }
     bool sooner = period < watch->period;
     if (!watch->thread || watch->thread != watch_thread_number)
         watch_move(watch);

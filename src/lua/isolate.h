@@ -73,7 +73,7 @@ struct orr_isolate {
     struct task_pool task_pool; /* task/task_pool.c */
     struct runners runners;     /* task/runner.c */
     struct share share;         /* the isolate's share of the worker's time: exec/share.h */
-    struct slice slice;         /* limits/slice.c */
+    struct slice slice;         /* limits/slice.c, limits/slice_bounds.h, limits/slice_rare.c */
     /* Chosen when the isolate is made.  Limits never change, and every file may read them. */
     struct limits limits;
     struct task_set tasks;            /* task/task_set.c, task/task.c, task/handle.c, task/drop.c */

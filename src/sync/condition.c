@@ -33,9 +33,7 @@ static void lock_again(struct orr_wait *wait, enum part part)
     condition->common.granted++;
     mutex->wanted--;
     wait->word = part;
-    ring_append(&mutex->common.line, &wait->in_source);
-    if (!mutex->owner)
-        mutex_pass_on(mutex);
+    mutex_join(mutex, wait);
 }
 
 static bool notify_one(struct orr_condition *condition)
@@ -117,7 +115,7 @@ int orr_condition_wait(struct orr_task *task, struct orr_wait *wait, struct orr_
     }
     if (answer != 1)
         return answer;
-    if (mutex->owner != task || mutex->common.granted)
+    if (!mutex_belongs_to(mutex, task) || mutex->common.granted)
         return wait_refuse(wait, -EPERM);
     mutex->wanted++;
     wait->value = (uintptr_t)mutex;

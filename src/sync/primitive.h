@@ -97,6 +97,17 @@ static inline int primitive_poll(struct orr_task *task, struct orr_wait *wait, v
     return answer;
 }
 
+/*
+ * The usual case of primitive_poll(): the running task begins to wait for a primitive of its
+ * worker, and nothing interrupts it.  True only if primitive_poll() would answer 1.
+ */
+static inline bool primitive_may_begin(const struct orr_task *task, const struct orr_wait *wait, const void *primitive)
+{
+    const struct worker *worker = worker_current;
+    return primitive && wait && worker && ((const struct primitive *)primitive)->worker == worker && task &&
+           worker->polling == task && wait->state == WAIT_IDLE && !task->cancelled && !task->child_failed;
+}
+
 /* Grants the first wait in a line of the primitive; NULL if there is none. */
 static inline struct orr_wait *primitive_grant_first(struct primitive *common, struct orr_link **line)
 {

@@ -62,13 +62,22 @@ int orr_semaphore_free(struct orr_semaphore *semaphore)
     return primitive_free(semaphore_end(semaphore), semaphore, sizeof *semaphore);
 }
 
-int orr_semaphore_acquire(struct orr_task *task, struct orr_wait *wait, struct orr_semaphore *semaphore)
+static __attribute__((noinline)) int acquire_slowly(struct orr_task *task, struct orr_wait *wait,
+                                                    struct orr_semaphore *semaphore)
 {
     int answer = primitive_poll(task, wait, semaphore, &semaphore_kind);
     if (answer != 1)
         return answer;
     if (!semaphore->free)
         return wait_in_line(task, wait, semaphore, &semaphore_kind, &semaphore->common.line);
+    semaphore->free--;
+    return wait_at_once(wait);
+}
+
+int orr_semaphore_acquire(struct orr_task *task, struct orr_wait *wait, struct orr_semaphore *semaphore)
+{
+    if (!primitive_may_begin(task, wait, semaphore) || !semaphore->free)
+        return acquire_slowly(task, wait, semaphore);
     semaphore->free--;
     return wait_at_once(wait);
 }

@@ -5,7 +5,7 @@
 #ifndef ORR_TIME_SHARD_H
 #define ORR_TIME_SHARD_H
 
-#include "time/word.h"
+#include "time/move.h"
 
 enum {
     SHARD_LETTERS = 1024,          /* timers received in a turn, at most */
@@ -81,8 +81,9 @@ void shard_scrub(struct timer_shard *shard);
 bool shard_littered(struct timer_shard *shard);
 
 /* When a timer is due; ORR_NEVER if there is none. */
-static inline uint64_t shard_next(const struct timer_shard *shard)
+static inline uint64_t shard_next(struct timer_shard *shard)
 {
+    shard_make_moves(shard);
     return wheel_next(&shard->wheel);
 }
 

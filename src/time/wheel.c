@@ -1,13 +1,18 @@
 #include "time/wheel.h"
 
+#include <string.h>
+
 static struct wheel_entry *entry_of(struct orr_link *link)
 {
     return container_of(link, struct wheel_entry, link);
 }
 
-void wheel_init(struct wheel *wheel, uint64_t now)
+void wheel_init(struct wheel *wheel, uint64_t now, sort_before_fn *before)
 {
-    *wheel = (struct wheel){ .elapsed = now };
+    memset(wheel, 0, offsetof(struct wheel, buckets));
+    wheel->elapsed = now;
+    wheel->before = before;
+    list_init(&wheel->overdue);
     list_init(&wheel->due);
     list_init(&wheel->spill);
     sort_init(&wheel->sort);
@@ -18,45 +23,60 @@ void wheel_init(struct wheel *wheel, uint64_t now)
 
 /* --- Insertion and removal -------------------------------------------------------------------- */
 
-/* The bucket for a deadline after `elapsed`, which holds something from now on. */
-static struct wheel_bucket *bucket_for(struct wheel *wheel, uint64_t deadline, bool mixed)
+/* The bucket for a deadline after `elapsed`, which is noted there. */
+static inline struct wheel_bucket *bucket_for(struct wheel *wheel, uint64_t deadline, unsigned *ring, unsigned *slot)
 {
-    unsigned ring = (63u - (unsigned)__builtin_clzll(deadline ^ wheel->elapsed)) / WHEEL_DIGIT_BITS;
-    unsigned slot = (unsigned)(deadline >> (ring * WHEEL_DIGIT_BITS)) & (WHEEL_BUCKETS - 1);
-    struct wheel_bucket *bucket = &wheel->buckets[ring][slot];
+    *ring = (63u - (unsigned)__builtin_clzll(deadline ^ wheel->elapsed)) / WHEEL_DIGIT_BITS;
+    *slot = (unsigned)(deadline >> (*ring * WHEEL_DIGIT_BITS)) & (WHEEL_BUCKETS - 1);
+    struct wheel_bucket *bucket = &wheel->buckets[*ring][*slot];
     if (list_empty(&bucket->entries)) {
-        wheel->occupied[ring] |= UINT64_C(1) << slot;
-        wheel->rings |= UINT32_C(1) << ring;
+        wheel->occupied[*ring] |= UINT64_C(1) << *slot;
+        wheel->rings |= UINT32_C(1) << *ring;
         bucket->soonest = bucket->latest = deadline;
     } else if (deadline < bucket->soonest) {
         bucket->soonest = deadline;
     } else if (deadline > bucket->latest) {
         bucket->latest = deadline;
     }
-    wheel->mixed[ring] |= (uint64_t)mixed << slot;
     return bucket;
 }
 
-/* Puts an entry where it belongs when no bucket is being spilled. */
-static inline void place(struct wheel *wheel, struct wheel_entry *entry, bool mixed)
+/*
+ * Whether an entry that was started some time ago is out of order at the end of a list.  Entries of
+ * the list that were re-armed for later have come behind it, but they do not stay.
+ */
+static bool mixes(const struct wheel *wheel, const struct orr_link *list, const struct wheel_entry *entry)
 {
-    if (entry->deadline > wheel->elapsed) {
-        list_append(&bucket_for(wheel, entry->deadline, mixed)->entries, &entry->link);
-        return;
-    }
-    wheel->due_mixed |= mixed;
-    list_append(&wheel->due, &entry->link);
+    return !list_empty(list) && wheel->before(&entry->link, list->prev);
 }
 
-static inline void insert(struct wheel *wheel, struct wheel_entry *entry, uint64_t deadline, bool mixed)
+/* Puts an entry where it belongs when no bucket is being spilled.  `old`: it was started before. */
+static inline void place(struct wheel *wheel, struct wheel_entry *entry, bool old)
 {
-    entry->deadline = deadline < wheel->elapsed ? wheel->elapsed : deadline;
+    struct orr_link *list = &wheel->due;
+    if (entry->deadline > wheel->elapsed) {
+        unsigned ring, slot;
+        list = &bucket_for(wheel, entry->deadline, &ring, &slot)->entries;
+        if (old)
+            wheel->mixed[ring] |= (uint64_t)mixes(wheel, list, entry) << slot;
+    } else if (old) {
+        wheel->due_mixed |= mixes(wheel, list, entry);
+    }
+    list_append(list, &entry->link);
+}
+
+static inline void insert(struct wheel *wheel, struct wheel_entry *entry, uint64_t deadline, bool old)
+{
+    entry->deadline = deadline;
     wheel->count++;
-    if (__builtin_expect(wheel->spilling, 0) && entry->deadline <= wheel->spill_end) {
-        wheel->spill_mixed |= mixed;
+    if (deadline < wheel->elapsed) {
+        entry->deadline = wheel->elapsed - 1;
+        list_append(&wheel->overdue, &entry->link);
+    } else if (__builtin_expect(wheel->spilling, 0) && deadline <= wheel->spill_end) {
+        wheel->spill_mixed |= old;
         list_append(&wheel->spill, &entry->link);
     } else {
-        place(wheel, entry, mixed);
+        place(wheel, entry, old);
     }
 }
 
@@ -103,7 +123,7 @@ void wheel_remove(struct wheel *wheel, struct wheel_entry *entry)
 /* --- What is due ------------------------------------------------------------------------------ */
 
 /* The lists in the order of a scrubbing round.  What is being sorted is in `due` soon. */
-enum { LIST_DUE = WHEEL_RINGS * WHEEL_BUCKETS, LIST_SPILL, LISTS };
+enum { LIST_DUE = WHEEL_RINGS * WHEEL_BUCKETS, LIST_OVERDUE, LIST_SPILL, LISTS };
 
 static bool are_equal(const struct wheel_bucket *bucket)
 {
@@ -116,8 +136,10 @@ static void open_equal(struct wheel *wheel, struct wheel_bucket *bucket, bool mi
     uint64_t deadline = entry_of(bucket->entries.next)->deadline;
     struct orr_link *to = &wheel->due;
     if (deadline > now) {
+        unsigned ring, slot;
         wheel->elapsed = now;
-        to = &bucket_for(wheel, deadline, mixed)->entries; /* in a finer ring */
+        to = &bucket_for(wheel, deadline, &ring, &slot)->entries; /* in a finer ring, and empty */
+        wheel->mixed[ring] |= (uint64_t)mixed << slot;
     } else {
         wheel->elapsed = deadline;
         wheel->due_mixed = mixed;
@@ -144,16 +166,17 @@ static void open_bucket(struct wheel *wheel, unsigned ring, unsigned slot, uint6
     note_empty(wheel, &bucket->entries);
 }
 
-static void spill_one(struct wheel *wheel, const struct wheel_user *user)
+static void spill_one(struct wheel *wheel, wheel_keep_fn *keep, void *data)
 {
     struct wheel_entry *entry = entry_of(wheel->spill.next);
     uint64_t deadline = entry->deadline;
-    bool mixed = wheel->spill_mixed;
     wheel_remove(wheel, entry);
-    if (!user->keep(user->data, entry))
+    if (!keep(data, entry))
         return;
     wheel->count++;
-    place(wheel, entry, mixed || entry->deadline != deadline);
+    /* Entries that were started before it may follow, and have the same deadline. */
+    wheel->spill_mixed |= entry->deadline != deadline;
+    place(wheel, entry, wheel->spill_mixed);
 }
 
 /* Opens the next bucket if time has come that far.  False if it has not. */
@@ -196,48 +219,63 @@ static void end_sort(struct wheel *wheel)
     list_move(&wheel->due, &wheel->sort.carry);
 }
 
-/* Makes one step towards the next entry that is due. */
-static void make_step(struct wheel *wheel, const struct wheel_user *user)
+/* Makes progress towards the next entry that is due, while `overdue` is empty.  False if none is. */
+static bool advance(struct wheel *wheel, uint64_t now, unsigned *steps, wheel_keep_fn *keep, void *data)
 {
-    if (wheel->spilling)
-        spill_one(wheel, user);
-    else if (!sort_step(&wheel->sort, user->before))
-        end_sort(wheel);
+    if (wheel->spilling) {
+        --*steps;
+        spill_one(wheel, keep, data);
+    } else if (wheel->sorting) {
+        --*steps;
+        if (!sort_step(&wheel->sort, wheel->before))
+            end_sort(wheel);
+    } else if (wheel->due_mixed) {
+        begin_sort(wheel);
+    } else {
+        return open_next(wheel, now);
+    }
+    return true;
 }
 
-struct wheel_entry *wheel_pop(struct wheel *wheel, uint64_t now, unsigned *steps, const struct wheel_user *user)
+static bool is_due_ready(const struct wheel *wheel)
+{
+    return !list_empty(&wheel->due) && !wheel->spilling && !wheel->sorting && !wheel->due_mixed;
+}
+
+struct wheel_entry *wheel_pop(struct wheel *wheel, uint64_t now, unsigned *steps, wheel_keep_fn *keep, void *data)
 {
     while (*steps) {
-        if (wheel->spilling || wheel->sorting) {
-            --*steps;
-            make_step(wheel, user);
-        } else if (list_empty(&wheel->due)) {
-            if (!open_next(wheel, now))
+        struct orr_link *list = &wheel->due;
+        if (__builtin_expect(!list_empty(&wheel->overdue), 0))
+            list = &wheel->overdue;
+        else if (!is_due_ready(wheel)) {
+            if (!advance(wheel, now, steps, keep, data))
                 return NULL;
-        } else if (wheel->due_mixed) {
-            begin_sort(wheel);
-        } else {
-            struct wheel_entry *entry = entry_of(wheel->due.next);
-            if (entry->deadline > now)
-                return NULL;
-            --*steps;
-            wheel_remove(wheel, entry);
-            return entry;
+            continue;
         }
+        struct wheel_entry *entry = entry_of(list->next);
+        if (entry->deadline > now)
+            return NULL;
+        --*steps;
+        wheel_remove(wheel, entry);
+        return entry;
     }
     return NULL;
 }
 
 void wheel_put_back(struct wheel *wheel, struct wheel_entry *entry)
 {
+    struct orr_link *list = entry->deadline < wheel->elapsed ? &wheel->overdue : &wheel->due;
     wheel->count++;
-    list_append(wheel->due.next, &entry->link);
+    list_append(list->next, &entry->link);
 }
 
 uint64_t wheel_next(const struct wheel *wheel)
 {
     if (!wheel->count)
         return ORR_NEVER;
+    if (!list_empty(&wheel->overdue))
+        return wheel->elapsed - 1;
     if (wheel->spilling || wheel->sorting || !list_empty(&wheel->due))
         return wheel->elapsed;
     unsigned ring = (unsigned)__builtin_ctz(wheel->rings);
@@ -250,13 +288,15 @@ static struct orr_link *list_at(struct wheel *wheel, unsigned index)
 {
     if (index == LIST_DUE)
         return &wheel->due;
+    if (index == LIST_OVERDUE)
+        return &wheel->overdue;
     if (index == LIST_SPILL)
         return &wheel->spill;
     return &wheel->buckets[index / WHEEL_BUCKETS][index % WHEEL_BUCKETS].entries;
 }
 
 /*
- * The first list from `index` on, in its ring or among the last two, that holds something; else
+ * The first list from `index` on, in its ring or among the last three, that holds something; else
  * where to go on.
  */
 static unsigned skip_empty(struct wheel *wheel, unsigned index)
@@ -270,7 +310,7 @@ static unsigned skip_empty(struct wheel *wheel, unsigned index)
 /* Points the cursor at the beginning of the next list that holds something.  False if none does. */
 static bool move_cursor(struct wheel *wheel)
 {
-    if (!wheel->rings && list_empty(&wheel->due) && list_empty(&wheel->spill))
+    if (!wheel->rings && list_empty(&wheel->due) && list_empty(&wheel->overdue) && list_empty(&wheel->spill))
         return false;
     unsigned index = (wheel->cursor_list + 1) % LISTS;
     while (list_empty(list_at(wheel, index)))
@@ -335,10 +375,9 @@ void wheel_visit(struct wheel *wheel, wheel_keep_fn *keep, void *data)
 /* A list that holds something; NULL if none does. */
 static struct orr_link *any_list(struct wheel *wheel)
 {
-    if (!list_empty(&wheel->due))
-        return &wheel->due;
-    if (!list_empty(&wheel->spill))
-        return &wheel->spill;
+    for (unsigned index = LIST_DUE; index < LISTS; index++)
+        if (!list_empty(list_at(wheel, index)))
+            return list_at(wheel, index);
     struct orr_link *list;
     for (unsigned index = 0; (list = sort_list(&wheel->sort, index)); index++)
         if (!list_empty(list))

@@ -15,9 +15,10 @@
  *   - Moving `elapsed` forward to anywhere before the next bucket's beginning disturbs nothing.
  *
  * When time reaches a bucket whose entries all have the same deadline, as those of ring 0 have, they
- * become `due`, and `elapsed` is that deadline.  Entries that are inserted for `elapsed` or before
- * join them at the end.  So all entries of `due` have the deadline `elapsed`, and they are in the
- * order of insertion.
+ * become `due`, and `elapsed` is that deadline.  Entries that are inserted for `elapsed` join them at
+ * the end.  So all entries of `due` have the deadline `elapsed`, and they are in the order of
+ * insertion.  Entries that are inserted for a time before `elapsed` are `overdue`.  They come out
+ * first, in the order of insertion.
  *
  * When time reaches any other bucket, it is spilled into finer ones, some entries at a time, since
  * it may hold a million.  This is what sorts entries by deadline, step by step.  Until the spill is
@@ -30,7 +31,7 @@
  *
  * An entry is never given out before its deadline, to the nanosecond.  Entries come out in the
  * order of their deadlines, and of insertion where those are equal.  An entry that is overdue when
- * it is inserted counts as due at `elapsed`.
+ * it is inserted counts as due just before `elapsed`.
  *
  * Insertion and removal are O(1).  Owned by one worker: no call here is thread-safe, none blocks or
  * allocates.
@@ -66,12 +67,13 @@ struct wheel {
     bool spilling, spill_mixed;
     bool sorting, due_mixed;
     uint64_t spill_end; /* the end of the bucket being spilled, which began at `elapsed` */
+    struct orr_link overdue;
     struct orr_link due;
     struct orr_link spill;
     uint64_t occupied[WHEEL_RINGS]; /* bit b of ring r: bucket b holds something */
     uint64_t mixed[WHEEL_RINGS];    /* of equal deadlines in it, some may be in the wrong order */
-    struct wheel_bucket buckets[WHEEL_RINGS][WHEEL_BUCKETS];
-    struct sort sort; /* while `sorting`: what was in `due`, and comes before what is there now */
+    struct sort sort;               /* while `sorting`: what was in `due`, and comes before what is there now */
+    sort_before_fn *before;         /* which of two entries was started before the other */
 
     /*
      * Where the round of wheel_scrub() is: the next entry of a list, or NULL to begin with the next
@@ -79,6 +81,8 @@ struct wheel {
      */
     struct orr_link *cursor;
     unsigned cursor_list;
+
+    struct wheel_bucket buckets[WHEEL_RINGS][WHEEL_BUCKETS];
 };
 
 /*
@@ -87,19 +91,8 @@ struct wheel {
  */
 typedef bool wheel_keep_fn(void *data, struct wheel_entry *entry);
 
-/* What wheel_pop() asks about entries. */
-struct wheel_user {
-    /*
-     * Shown each entry that is spilled, which is in no list for the moment.  It may set `deadline`
-     * to the entry's true time, which is later.
-     */
-    wheel_keep_fn *keep;
-    sort_before_fn *before; /* which of two entries was started before the other */
-    void *data;
-};
-
 /* All times here are in nanoseconds. */
-void wheel_init(struct wheel *wheel, uint64_t now);
+void wheel_init(struct wheel *wheel, uint64_t now, sort_before_fn *before);
 
 /* A deadline that has passed counts as due now.  The entry must be in no wheel. */
 void wheel_insert(struct wheel *wheel, struct wheel_entry *entry, uint64_t deadline);
@@ -115,8 +108,8 @@ static inline bool wheel_may_wait(const struct wheel *wheel, const struct wheel_
 }
 
 /*
- * Inserts an entry that came out too early.  Of equal deadlines, those that were started before it
- * come out before it.
+ * Inserts an entry that was started some time ago.  Of equal deadlines, those that were started
+ * before it come out before it.
  */
 void wheel_restore(struct wheel *wheel, struct wheel_entry *entry, uint64_t deadline);
 
@@ -125,9 +118,10 @@ void wheel_remove(struct wheel *wheel, struct wheel_entry *entry);
 
 /*
  * Takes out an entry that is due at `now`; NULL if there is none, or if `*steps` are used up, which
- * it counts down for each entry moved or taken.
+ * it counts down for each entry moved or taken.  Entries that are spilled on the way are shown to
+ * `keep`, which may set `deadline` to the entry's true time, if that is later.
  */
-struct wheel_entry *wheel_pop(struct wheel *wheel, uint64_t now, unsigned *steps, const struct wheel_user *user);
+struct wheel_entry *wheel_pop(struct wheel *wheel, uint64_t now, unsigned *steps, wheel_keep_fn *keep, void *data);
 
 /* Undoes the last wheel_pop(): the entry is as it was, and first in line. */
 void wheel_put_back(struct wheel *wheel, struct wheel_entry *entry);

@@ -119,3 +119,85 @@ check.test("of two equal keys the last counts", function()
   check.equal(json.decode('{"a":1,"a":2}').a, 2)
 end)
 
+-- What json.encode must write for a string, one character at a time.
+local function written(text)
+  local short = { ['"'] = '\\"', ["\\"] = "\\\\", ["\b"] = "\\b", ["\f"] = "\\f", ["\n"] = "\\n", ["\r"] = "\\r", ["\t"] = "\\t" }
+  return '"' .. text:gsub('[%c"\\]', function(c)
+    return short[c] or c ~= "\127" and ("\\u%04x"):format(c:byte()) or nil
+  end) .. '"'
+end
+
+check.test("strings of every length, with any character at any place, are the same on both ways", function()
+  for _, special in ipairs { '"', "\\", "\n", "\0", "\31", "\127", "/", "é", "漢", "😀" } do
+    for size = 0, 40 do
+      local plain = ("abcdefghij klmnopqrstuvwxyz0123456789,:[]{}"):sub(1, size)
+      for place = 0, size do
+        local text = plain:sub(1, place) .. special .. plain:sub(place + 1)
+        local encoded = json.encode(text)
+        check.equal(encoded, written(text))
+        check.equal(json.decode(encoded), text)
+        check.equal(json.decode('{"' .. ("x"):rep(600) .. '":0,' .. encoded .. ":1}")[text], 1)
+      end
+    end
+  end
+end)
+
+check.test("bytes that are not UTF-8 are refused at any place", function()
+  for place = 0, 40 do
+    for _, bad in ipairs { "\xff", "\x80", "\xc3", "\xe2\x82", "\xed\xa0\x80", "\xf0\x9f\x98", "\xf4\x90\x80\x80" } do
+      for _, rest in ipairs { "", "abc", ("a"):rep(30) } do
+        local text = ("p"):rep(place) .. bad .. rest
+        check.raises("not UTF-8 (byte " .. place + 1 .. ")", json.encode, text)
+        check.raises("line 1, column " .. place + 2 .. ": a string that is not UTF-8", json.decode, '"' .. text .. '"')
+        check.raises("a string that is not UTF-8", json.decode, '"\\n' .. text .. '"')
+      end
+    end
+  end
+end)
+
+check.test("names and words that come again are the right ones", function()
+  local list = {}
+  for i = 1, 300 do
+    local item = { word = "w" .. i % 5, [""] = "" }
+    for size = 1, 20 do
+      item[("n"):rep(size)] = size
+      item[("n"):rep(size - 1) .. i % 7] = i
+      item[i % 90 .. ("n"):rep(size)] = "v" .. i % 90
+    end
+    list[i] = item
+  end
+  local again = json.decode(json.encode(list))
+  check.equal(#again, #list)
+  for i, item in ipairs(list) do
+    for name, value in pairs(item) do
+      check.equal(again[i][name], value)
+    end
+    for name in pairs(again[i]) do
+      check.truthy(item[name], name)
+    end
+  end
+end)
+
+check.test("a table that contains itself is refused at any depth", function()
+  for depth = 1, 199, 33 do
+    local inner = {}
+    local outer = inner
+    for _ = 1, depth do
+      outer = { { 1, 2 }, outer }
+    end
+    inner[1] = outer
+    check.raises("[2][1]: a table that contains itself", json.encode, outer)
+    inner[1] = inner
+    check.raises("[2][1]: a table that contains itself", json.encode, outer)
+  end
+end)
+
+check.test("floats are written with as few digits as they need", function()
+  for text, value in pairs { ["5e-324"] = 5e-324, ["1e+23"] = 1e23, ["0.3"] = 0.3, ["0.30000000000000004"] = 0.1 + 0.2,
+    ["1.7976931348623157e+308"] = 1.7976931348623157e308, ["2.2250738585072014e-308"] = 2.2250738585072014e-308,
+    ["5.684341886080802e-14"] = 2.0 ^ -44, ["123456789012345.6"] = 123456789012345.6, ["0.0001"] = 1e-4, ["1e-05"] = 1e-5,
+    ["100000000000000.0"] = 1e14, ["1e+15"] = 1e15, ["-1.5"] = -1.5 } do
+    check.equal(json.encode(value), text)
+    check.equal(json.decode(text), value)
+  end
+end)

@@ -5,14 +5,14 @@
 #include "lua/sandbox/sandbox.h"
 
 /*
- * The loader that `require` calls.  Upvalue: the module `orrery`, without what the host withholds.
- * Nothing of lua/async_nvim*.lua
- * exists before.
+ * The loader that `require` calls.  Upvalue: a function that returns the module `orrery`, without
+ * what the host withholds.  Nothing of lua/async_nvim*.lua exists before.
  */
 static int load(lua_State *L)
 {
     embedded_push(L, &embedded_async_nvim);
     lua_pushvalue(L, lua_upvalueindex(1));
+    lua_call(L, 0, 1);
     embedded_push(L, &embedded_async_nvim_futures);
     embedded_push(L, &embedded_async_nvim_text);
     embedded_push(L, &embedded_async_nvim_sync);

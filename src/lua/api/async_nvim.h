@@ -8,7 +8,10 @@ struct orr_isolate;
 
 #define ASYNC_NVIM_NAME "orrery.async_nvim"
 
-/* Lets `require` load the module; the module `orrery` is at the top of L.  May raise. */
+/*
+ * Lets `require` load the module.  A function that returns the module `orrery` is at the top of L.
+ * May raise.
+ */
 void async_nvim_open(struct orr_isolate *iso, lua_State *L);
 
 #endif

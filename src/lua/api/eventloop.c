@@ -6,7 +6,6 @@
 #include "lua/isolate/embedded.h"
 #include "lua/task/report.h"
 #include "lua/task/script.h"
-#include "lua/task/task.h"
 
 static const char part_key; /* in the registry: the functions of lua/eventloop.lua */
 
@@ -20,12 +19,12 @@ static int owner(lua_State *L)
     return 1;
 }
 
-void eventloop_open(struct orr_isolate *iso, lua_State *L)
+void eventloop_run(struct orr_isolate *iso, lua_State *L)
 {
     static const luaL_Reg functions[] = {
         { "where", creation_where }, { "owner", owner }, { "watch", missing_watch_from_lua }, { NULL, NULL }
     };
-    isolate_push_methods(L, LTASK_CLASS);
+    lua_getfield(L, -1, "task");
     lua_newtable(L);
     isolate_register(iso, L, functions);
     lua_part_open(L, &embedded_eventloop, 2, &part_key);
@@ -33,6 +32,8 @@ void eventloop_open(struct orr_isolate *iso, lua_State *L)
 
 void eventloop_list(lua_State *L, uint32_t script)
 {
+    if (!lua_part_is_open(L, &part_key))
+        return;
     lua_part_push(L, &part_key, "list_of");
     lua_pushinteger(L, script);
     lua_pushvalue(L, -3);
@@ -41,6 +42,8 @@ void eventloop_list(lua_State *L, uint32_t script)
 
 void eventloop_dispose(lua_State *L, uint32_t script)
 {
+    if (!lua_part_is_open(L, &part_key))
+        return;
     lua_part_push(L, &part_key, "dispose_of");
     lua_pushinteger(L, script);
     lua_call(L, 1, 0);
@@ -48,6 +51,8 @@ void eventloop_dispose(lua_State *L, uint32_t script)
 
 void eventloop_forget(lua_State *L, uint32_t script)
 {
+    if (!lua_part_is_open(L, &part_key))
+        return;
     lua_part_push(L, &part_key, "forget");
     lua_pushinteger(L, script);
     lua_call(L, 1, 0);

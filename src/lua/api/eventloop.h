@@ -14,8 +14,8 @@
 
 struct orr_isolate;
 
-/* Adds the module to the table at the top of L, as its field `eventloop`.  May raise. */
-void eventloop_open(struct orr_isolate *iso, lua_State *L);
+/* Runs the late file: [origin] -> [origin with `eventloop`].  May raise. */
+void eventloop_run(struct orr_isolate *iso, lua_State *L);
 
 /* Appends what is left in the private loops of a script to the list at the top of L.  May raise. */
 void eventloop_list(lua_State *L, uint32_t script);

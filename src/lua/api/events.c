@@ -628,7 +628,7 @@ int64_t orr_events_disabled(lua_State *L)
 void events_remove(struct orr_isolate *iso, uint32_t script)
 {
     lua_State *L = iso->L;
-    if (!lua_checkstack(L, 6))
+    if (!lua_checkstack(L, 6) || !lua_part_is_open(L, &part_key))
         return;
     push_call(L, "remove");
     lua_pushinteger(L, script);
@@ -637,6 +637,8 @@ void events_remove(struct orr_isolate *iso, uint32_t script)
 
 void events_list(lua_State *L, uint32_t script)
 {
+    if (!lua_part_is_open(L, &part_key))
+        return;
     lua_part_push(L, &part_key, "list_of");
     lua_pushinteger(L, script);
     lua_pushvalue(L, -3);
@@ -646,7 +648,7 @@ void events_list(lua_State *L, uint32_t script)
 static void events_flush(struct orr_isolate *iso)
 {
     lua_State *L = iso->L;
-    if (iso->closing || !lua_checkstack(L, 6))
+    if (iso->closing || !lua_checkstack(L, 6) || !lua_part_is_open(L, &part_key))
         return;
     push_call(L, "flush");
     if (!call_and_pop(iso, L, 0))

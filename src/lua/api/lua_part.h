@@ -12,15 +12,21 @@
 
 #include "lua/isolate/compat.h"
 
+#include <stdbool.h>
+
 struct embedded;
 
 /*
  * Runs the file with the table of the module `orrery` and the arguments above it on the stack, the
- * last of which is `private`: [orrery] [arguments...] -> [orrery].  Keeps private.host.  May raise.
+ * last of which is `private`: [orrery] [arguments...] -> [orrery].  Keeps private.host.  A
+ * late file gets its origin in the place of `orrery`.  May raise.
  */
 void lua_part_open(lua_State *L, const struct embedded *file, int arguments, const void *key);
 
-/* Pushes one of the functions that C calls.  May raise. */
+/* Whether the file has run, so that C has functions to call.  Never raises. */
+bool lua_part_is_open(lua_State *L, const void *key);
+
+/* Pushes one of the functions that C calls.  Makes the API if it is late.  May raise. */
 void lua_part_push(lua_State *L, const void *key, const char *name);
 
 /* Releases these functions.  May raise. */

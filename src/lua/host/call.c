@@ -14,7 +14,7 @@
 
 #include "lua/limits/level.h"
 #include "lua/limits/notices.h"
-#include "lua/limits/slice.h"
+#include "lua/limits/slice_bounds.h"
 #include "lua/limits/statistics.h"
 #include "lua/limits/terminate.h"
 #include "lua/task/body.h"
@@ -72,30 +72,48 @@ static void try_hint(struct orr_isolate *iso, lua_State *L)
         lua_pop(L, 1);
 }
 
-static int call_here(struct orr_isolate *iso, lua_State *L, int arguments, int results, uint64_t limit)
+/* Lua or the limits have ended a call with an error.  Leaves one error value at `function`. */
+static int fail(struct orr_isolate *iso, lua_State *L, int function, const struct level *level)
 {
-    struct level level = { .co = L, .host_waits = true, .entry = ORR_LUA_CALL, .limit = limit };
-    int function = lua_gettop(L) - arguments;
-    if (execution_calls(&iso->execution) > CALLS_MAX) {
-        lua_settop(L, function - 1);
-        lua_pushliteral(L, "C stack overflow"); /* Lua's own text: never allocates */
+    if (level->end == LEVEL_GOES_ON) {
+        try_hint(iso, L);
         return -ESCRIPT;
     }
-    bool outermost = slice_begin(iso);
+    int error = timed_out(iso, level);
+    lua_settop(L, function - 1);
+    lua_pushliteral(L, TIMEOUT_TEXT);
+    return error;
+}
+
+/* Fills in what level_enter() expects.  An initialiser would clear the whole struct. */
+static inline void begin_level(struct level *level, lua_State *co, uint64_t limit)
+{
+    level->co = co;
+    level->host_waits = true;
+    level->fair = false;
+    level->entry = ORR_LUA_CALL;
+    level->script = 0;
+    level->limit = limit;
+    level->used = 0;
+}
+
+/* The function is at index `function`. */
+static int call_here(struct orr_isolate *iso, lua_State *L, int function, int arguments, int results, uint64_t limit)
+{
+    struct level level;
+    begin_level(&level, L, limit);
+    bool outermost = !execution_in_slice(&iso->execution);
+    if (outermost)
+        slice_open(iso);
     level_enter(iso, &level, NULL);
     execution_begin_nested(&iso->execution);
-    int error = lua_pcall(L, arguments, results, 0) == LUA_OK ? 0 : -ESCRIPT;
+    int error = lua_pcall(L, arguments, results, 0);
     execution_end_nested(&iso->execution);
-    if (level.end != LEVEL_GOES_ON) { /* even if lua_pcall() has succeeded */
-        error = timed_out(iso, &level);
-        lua_settop(L, function - 1);
-        lua_pushliteral(L, TIMEOUT_TEXT);
-    } else if (error) {
-        try_hint(iso, L);
-    }
+    if (error || level.end != LEVEL_GOES_ON) /* even if lua_pcall() has succeeded */
+        error = fail(iso, L, function, &level);
     level_leave(iso, &level);
     if (outermost)
-        slice_end(iso);
+        slice_close(iso);
     return error;
 }
 
@@ -105,7 +123,8 @@ static int call_here(struct orr_isolate *iso, lua_State *L, int arguments, int r
 static int run(struct call *call, lua_State *L, lua_State *co, int arguments)
 {
     struct orr_isolate *iso = call->iso;
-    struct level level = { .co = co, .host_waits = true, .entry = ORR_LUA_CALL, .limit = call->limit };
+    struct level level;
+    begin_level(&level, co, call->limit);
     int results;
     level_charge_coroutine(iso);
     level_enter(iso, &level, NULL);
@@ -162,6 +181,8 @@ static int call_counted(struct orr_isolate *iso, lua_State *L, int arguments, in
 {
     struct call call = { .iso = iso, .limit = iso->limits.max_instructions };
     int function = lua_gettop(L) - arguments;
+    if (!lua_checkstack(L, 4))
+        return -ENOMEM;
     lua_pushcfunction(L, call_protected);
     lua_pushlightuserdata(L, &call);
     lua_rotate(L, function, 2); /* below the function and its arguments */
@@ -173,37 +194,59 @@ static int call_counted(struct orr_isolate *iso, lua_State *L, int arguments, in
     return call.error;
 }
 
-int call_for(uint32_t script, lua_State *L, int arguments, int results, uint64_t deadline_ns)
+/*
+ * Makes the call in the isolate that the calling thread visits.  The stack has room for one value
+ * in the place of the function; lua_pcall() needs no more than `results` say.
+ */
+static int call_visiting(struct orr_isolate *iso, lua_State *L, int function, int arguments, int results,
+                         uint64_t limit)
 {
-    struct orr_isolate *iso = isolate_find(L);
-    if (iso->closing || arguments < 0 || lua_gettop(L) < arguments + 1)
+    if (iso->limits.mode == ORR_LUA_COUNT)
+        return call_counted(iso, L, arguments, results);
+    if (execution_calls(&iso->execution) <= CALLS_MAX)
+        return call_here(iso, L, function, arguments, results, limit == ORR_NEVER ? 0 : limit);
+    lua_settop(L, function - 1);
+    lua_pushliteral(L, "C stack overflow"); /* Lua's own text: never allocates */
+    return -ESCRIPT;
+}
+
+static inline int call_in(struct orr_isolate *iso, uint32_t script, lua_State *L, int arguments, int results,
+                   uint64_t deadline_ns)
+{
+    int function = lua_gettop(L) - arguments;
+    if (iso->closing || arguments < 0 || function < 1)
         return -EINVAL;
     if (hold_first(&iso->hold)) {
         hold_release_if_over(iso);
         if (isolate_is_held(iso))
             return -EBUSY;
     }
-    bool counted = iso->limits.mode == ORR_LUA_COUNT;
-    if (!lua_checkstack(L, results > 0 ? results + 4 : 4))
+    if (results > arguments && !lua_checkstack(L, results))
         return -ENOMEM;
-    int error = isolate_visit(iso);
+    bool inside = worker_current == iso->worker && !visits_any(&iso->visits);
+    int error = inside ? 0 : isolate_visit(iso);
     if (error)
         return error;
     uint64_t limit = deadline_ns ? deadline_ns : iso->limits.deadline_ns[ORR_LUA_CALL];
     uint32_t before = script_begin_call(&iso->scripts, script);
     execution_begin_call(&iso->execution);
-    error = counted ? call_counted(iso, L, arguments, results)
-                    : call_here(iso, L, arguments, results, limit == ORR_NEVER ? 0 : limit);
+    error = call_visiting(iso, L, function, arguments, results, limit);
     execution_end_call(&iso->execution);
     script_end_call(&iso->scripts, before);
-    isolate_leave(iso);
+    if (!inside)
+        isolate_leave(iso);
     return error;
+}
+
+int call_for(uint32_t script, lua_State *L, int arguments, int results, uint64_t deadline_ns)
+{
+    return call_in(isolate_find(L), script, L, arguments, results, deadline_ns);
 }
 
 int orr_lua_call(lua_State *L, int arguments, int results, uint64_t deadline_ns)
 {
-    const struct orr_isolate *iso = L ? isolate_find(L) : NULL;
-    return iso ? call_for(script_sole(&iso->scripts), L, arguments, results, deadline_ns) : -EINVAL;
+    struct orr_isolate *iso = L ? isolate_find(L) : NULL;
+    return iso ? call_in(iso, script_sole(&iso->scripts), L, arguments, results, deadline_ns) : -EINVAL;
 }
 
 int orr_lua_is_held(lua_State *L)

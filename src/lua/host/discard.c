@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "lua/api/events.h"
 #include "lua/isolate.h"
+#include "lua/isolate/late.h"
 #include "lua/limits/finalizers.h"
 #include "lua/sandbox/sandbox.h"
 
@@ -41,6 +42,7 @@ static int clear_roots(lua_State *L)
     lua_pushnil(L);
     lua_setfield(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
     events_forget(L);
+    late_forget_api(L);
     compat_collect_in_steps(L, 200);
     return 0;
 }

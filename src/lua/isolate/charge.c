@@ -205,6 +205,8 @@ void charge_end_slice(struct orr_isolate *iso)
     if (!charge->overdrawn)
         charge->overdraft_end = 0;
     charge->host_overdraft = account_used(&iso->account) + iso->limits.memory / HOST_SHARE;
+    charge->ended_used = account_used(&iso->account);
+    charge->ended_drawn = charge->drawn;
 }
 
 void charge_close(struct orr_isolate *iso)

@@ -18,6 +18,7 @@
 #define ORR_LUA_ISOLATE_CHARGE_H
 
 #include "base/alloc.h"
+#include "lua/isolate/account.h"
 #include "lua/isolate/compat.h"
 
 #include <stdbool.h>
@@ -39,6 +40,8 @@ struct charge {
     size_t overdraft_end;
     /* Bytes in use up to which plain code of the host may overdraw, until the next slice ends */
     size_t host_overdraft;
+    size_t ended_used;   /* bytes in use when charge_end_slice() was called last */
+    size_t ended_drawn;  /* `drawn` at that time */
     size_t untold;       /* bytes charged that were not reported to the collector yet */
     size_t collected_at; /* bytes in use after the last collection for the quota */
 };
@@ -152,6 +155,16 @@ bool charge_settle(struct orr_isolate *iso);
  * check is at the limit again.
  */
 void charge_end_slice(struct orr_isolate *iso);
+
+/*
+ * Whether charge_end_slice() would change nothing, because nothing was allocated or charged since
+ * it was called last.
+ */
+static inline bool charge_is_settled(const struct charge *self, const struct account *account)
+{
+    return account_used(account) == self->ended_used && self->drawn == self->ended_drawn && !self->overdrawn &&
+           !self->overdraft_end;
+}
 
 /* Gives everything back to the quota, after all of the isolate's memory has been freed. */
 void charge_close(struct orr_isolate *iso);

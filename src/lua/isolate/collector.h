@@ -140,6 +140,12 @@ static inline bool collector_is_managed(const struct collector *self)
     return self->managed;
 }
 
+/* Whether Lua's own collector runs, outside of slices: collector_take_back() ends that. */
+static inline bool collector_is_left_to_lua(const struct collector *self)
+{
+    return self->left_to_lua;
+}
+
 /* Whether steps are being taken.  Finalizers may run during steps. */
 static inline bool collector_is_at_work(const struct collector *self)
 {

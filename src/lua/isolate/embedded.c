@@ -14,6 +14,7 @@ EMBED(bounded);
 EMBED(eventloop);
 EMBED(events);
 EMBED(globals);
+EMBED(late);
 EMBED(require);
 EMBED(worker);
 

@@ -24,6 +24,7 @@ extern const struct embedded embedded_bounded;
 extern const struct embedded embedded_eventloop;
 extern const struct embedded embedded_events;
 extern const struct embedded embedded_globals;
+extern const struct embedded embedded_late;
 extern const struct embedded embedded_require;
 extern const struct embedded embedded_worker;
 

@@ -31,6 +31,10 @@ void missing_open(struct orr_isolate *iso, lua_State *L)
     }
     lua_rawsetp(L, LUA_REGISTRYINDEX, &metatable_key);
     lua_newtable(L);
+    lua_createtable(L, 0, 1);
+    lua_pushliteral(L, "k");
+    lua_setfield(L, -2, "__mode");
+    lua_setmetatable(L, -2);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &watched_key);
 }
 

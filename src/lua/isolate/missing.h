@@ -6,7 +6,8 @@
  * metatable whose `__index` notes the key.  So a field that exists costs nothing, and a field that
  * does not costs one call of a C function.
  *
- * All watched tables share one metatable.  The registry has a table of their names, by table.
+ * All watched tables share one metatable.  The registry has a table of their names, by table, which
+ * does not keep them alive.
  * A read holds no reference: the addresses in it are compared, never followed.
  *
  * Only the isolate's worker thread may call these functions.

@@ -87,7 +87,7 @@ static unsigned find_top(lua_State *co)
  */
 static bool find_ends(lua_State *co, struct layout *layout)
 {
-    enum { MORE = 1000 };
+    enum { MORE = 100 }; /* more than twice the basic size, which Lua would grow to by itself */
     uintptr_t before[STATE_WORDS], after[STATE_WORDS];
     copy(before, co, STATE_WORDS);
     if (!lua_checkstack(co, MORE))

@@ -38,4 +38,10 @@ void isolate_unpublish(lua_State *L);
 int isolate_visit(struct orr_isolate *iso);
 void isolate_leave(struct orr_isolate *iso);
 
+/* Whether the calling thread drives the worker because of isolate_visit(). */
+static inline bool visits_any(const struct visits *self)
+{
+    return self->depth;
+}
+
 #endif

@@ -14,6 +14,8 @@
 
 enum {
     GATHERED = 32,     /* values on the stack before a table is made */
+    CHECKED = 4,       /* tables for whose values the stack is checked at once */
+    SPARE = 8,         /* slots of the stack for everything else */
     PIECE = 4096,      /* bytes of white space skipped at once */
     BYTES_A_STEP = 32, /* of white space or a number */
     TABLE_STEPS = 3,   /* of a table, besides its content */
@@ -127,22 +129,27 @@ static void begin_level(struct json_reader *r, bool object)
 {
     if (r->depth == VALUES_DEPTH_MAX)
         json_fault(r, "arrays and objects are nested more than 200 deep");
-    luaL_checkstack(r->L, GATHERED + 8, "not enough memory");
+    if (r->depth % CHECKED == 0)
+        luaL_checkstack(r->L, CHECKED * (GATHERED + 2) + SPARE, "not enough memory");
     lua_pushnil(r->L);
-    r->levels[r->depth++] = (struct json_level){ .index = lua_gettop(r->L), .object = object };
+    struct json_level *level = &r->levels[r->depth++];
+    level->table = NULL;
+    level->index = lua_gettop(r->L);
+    level->pending = 0;
+    level->object = object;
     r->steps -= TABLE_STEPS;
     r->at++;
+    r->state = AT_FIRST;
 }
 
 /* Makes a table of the values gathered, with room for `factor` times as many. */
-static void make_table(lua_State *L, struct json_level *level, int factor)
+static inline void make_table(lua_State *L, const struct json_level *level, int factor)
 {
     int count = level->pending;
     if (level->object)
         lua_createtable(L, 0, factor * count / 2);
     else
         lua_createtable(L, factor * count, 0);
-    level->table = lua_topointer(L, -1);
     lua_replace(L, level->index);
     if (level->object) { /* in order: of two equal names the last one counts */
         for (int i = 1; i < count; i += 2) {
@@ -154,8 +161,15 @@ static void make_table(lua_State *L, struct json_level *level, int factor)
     } else {
         for (int i = count; i > 0; i--)
             lua_rawseti(L, level->index, i);
-        level->count = count;
     }
+}
+
+/* Many values are gathered, and more will come: makes the table. */
+static void begin_table(lua_State *L, struct json_level *level)
+{
+    make_table(L, level, 2);
+    level->table = lua_topointer(L, level->index);
+    level->count = level->pending;
     level->pending = 0;
 }
 
@@ -165,7 +179,7 @@ static inline void put_value(lua_State *L, struct json_level *level)
     if (!level->table) {
         level->pending += 1 + level->object;
         if (level->pending == GATHERED)
-            make_table(L, level, 2);
+            begin_table(L, level);
     } else if (level->object) {
         lua_rawset(L, level->index);
     } else {
@@ -176,11 +190,10 @@ static inline void put_value(lua_State *L, struct json_level *level)
 /* Ends an array or object at its closing bracket.  Leaves the table at the top. */
 static void end_level(struct json_reader *r)
 {
-    struct json_level *level = &r->levels[r->depth - 1];
+    const struct json_level *level = &r->levels[r->depth - 1];
     if (!level->table) {
-        bool empty = !level->pending;
         make_table(r->L, level, 1);
-        if (empty && !level->object) {
+        if (!level->pending && !level->object) {
             array_mark_push(r->L);
             lua_setmetatable(r->L, -2);
         }
@@ -205,11 +218,9 @@ static bool read_value(struct json_reader *r)
     switch (*r->at) {
     case '{':
         begin_level(r, true);
-        r->state = AT_FIRST;
         return false;
     case '[':
         begin_level(r, false);
-        r->state = AT_FIRST;
         return false;
     case '"':
         r->state = IN_STRING;
@@ -274,16 +285,26 @@ static inline bool skip(struct json_reader *r, char c)
     return next;
 }
 
-/* The value at the top is complete: puts it where it belongs. */
+/*
+ * The value at the top is complete: puts it where it belongs, and reads the comma behind it.  A
+ * closing bracket there completes another value.
+ */
 static inline void end_value(struct json_reader *r)
 {
-    if (!r->depth) {
-        r->state = AT_END;
-        return;
+    while (r->depth) {
+        struct json_level *level = &r->levels[r->depth - 1];
+        put_value(r->L, level);
+        if (skip(r, ',')) {
+            r->state = level->object ? AT_NAME : AT_VALUE;
+            return;
+        }
+        if (r->at == r->end || *r->at != (level->object ? '}' : ']')) {
+            r->state = AT_COMMA;
+            return;
+        }
+        end_level(r);
     }
-    struct json_level *level = &r->levels[r->depth - 1];
-    put_value(r->L, level);
-    r->state = !skip(r, ',') ? AT_COMMA : level->object ? AT_NAME : AT_VALUE;
+    r->state = AT_END;
 }
 
 static inline void end_name(struct json_reader *r)
@@ -412,7 +433,7 @@ void json_reader_begin(struct json_reader *r, const char *text, size_t size, boo
 
 static void start(struct json_reader *r)
 {
-    luaL_checkstack(r->L, 8, "not enough memory");
+    luaL_checkstack(r->L, SPARE, "not enough memory");
     r->base = lua_gettop(r->L);
     json_strings_begin(r);
     r->started = true;

@@ -21,8 +21,7 @@
 enum {
     JSON_NUMBER_MAX = 65536, /* bytes of one number */
     JSON_BUFFER = 512,       /* bytes of a string with escapes that need no allocation */
-    JSON_NAMES = 64,         /* names of objects that are kept */
-    JSON_NO_NAME = 255,
+    JSON_KEPT = 64,          /* strings of a kind that are kept for when they come again */
 };
 
 /* An array or object that is being read. */
@@ -34,9 +33,14 @@ struct json_level {
     bool object;
 };
 
-/* A name that is kept on L's stack: see read_string.h. */
-struct json_name {
-    uint64_t first, last;
+/* Short strings that are kept on L's stack: see read_string.h. */
+struct json_kept {
+    int index;                      /* of the first on L's stack */
+    int credit;                     /* what it has saved so far; not above zero: it is not used */
+    unsigned char sizes[JSON_KEPT]; /* of the strings; more than 15 for none */
+    struct {
+        uint64_t first, last; /* eight bytes */
+    } bytes[JSON_KEPT];
 };
 
 struct json_reader {
@@ -46,18 +50,16 @@ struct json_reader {
     int lines, columns;
     bool floats; /* every number is read as a float */
     bool started;
-    int base; /* the top of L's stack before it started; a buffer, or nil, is above; then names */
+    int base; /* the top of L's stack before it started; a buffer, or nil, is above; then strings */
     int depth;
     int steps;          /* left until it answers -EAGAIN */
     uint8_t state;      /* what comes next: see read.c */
-    bool keeps_names;   /* of objects */
     bool escaped;       /* the string that is read has had an escape */
     const char *string; /* its first byte */
     char *buffer;       /* NULL for `small`: what was read of a string with escapes */
     size_t used, capacity;
     char small[JSON_BUFFER];
-    unsigned char name_sizes[JSON_NAMES]; /* JSON_NO_NAME for none */
-    struct json_name names[JSON_NAMES];
+    struct json_kept names, values;
     struct json_level levels[VALUES_DEPTH_MAX];
 };
 

@@ -7,12 +7,13 @@
 #include <string.h>
 
 enum {
-    PIECE = 4096,      /* bytes of a string read at once */
-    BYTES_A_STEP = 32, /* of a string */
-    ROOM = 32,         /* of the buffer for the bytes that one look or escape adds */
-    NAMES_PAY = 256,   /* bytes of a text that may repeat its names */
-    FIRST_NAME = 2,    /* above `base` */
-    SHORT = 16,        /* bytes of a string that one look finds, with its quote */
+    PIECE = 4096,       /* bytes of a string read at once */
+    BYTES_A_STEP = 32,  /* of a string */
+    ROOM = 32,          /* of the buffer for the bytes that one look or escape adds */
+    KEEPING_PAYS = 512, /* bytes of a text that may repeat its strings */
+    CREDIT = 64,        /* of kept strings at the beginning, and at most */
+    CREDIT_A_HIT = 2,   /* a string that comes again saves twice of what another one costs */
+    SHORT = 16,         /* bytes of a string that one look finds, with its quote */
 };
 
 /* --- The buffer ------------------------------------------------------------------------------- */
@@ -240,77 +241,81 @@ bool json_string_more(struct json_reader *r)
     return over;
 }
 
-static inline void begin(struct json_reader *r)
-{
-    r->string = r->at;
-    r->used = 0;
-    r->escaped = false;
-}
+/* --- Kept strings ----------------------------------------------------------------------------- */
 
-bool json_string_begin(struct json_reader *r)
+/* Pushes the string of `size` bytes, fewer than 16, at the reader's place. */
+static inline void push_kept(struct json_reader *r, struct json_kept *kept, size_t size)
 {
-    if (r->end - r->at >= SHORT) {
-        size_t size = scan_plain16(r->at);
-        if (size < SHORT && r->at[size] == '"') {
-            lua_pushlstring(r->L, r->at, size);
-            r->at += size + 1;
-            return true;
-        }
-    }
-    begin(r);
-    return json_string_more(r);
-}
-
-/* --- Names ------------------------------------------------------------------------------------ */
-
-/* Pushes the name of `size` bytes, fewer than 16, at the reader's place. */
-static void push_short_name(struct json_reader *r, size_t size)
-{
-    /* With the size, the first and the last eight bytes are the whole name. */
+    /* With the size, the first and the last eight bytes are the whole string. */
     uint64_t first = scan_word8(r->at), last = 0;
     if (size >= 8)
         last = scan_word8(r->at + size - 8);
     else
         first &= (UINT64_C(1) << (8 * size)) - 1;
-    uint64_t hash = (first ^ (last << 7 | last >> 57) ^ size) * UINT64_C(0x9e3779b97f4a7c15);
-    size_t slot = hash >> 58;
-    struct json_name *name = &r->names[slot];
-    int index = r->base + FIRST_NAME + (int)slot;
-    if (r->name_sizes[slot] == size && name->first == first && name->last == last) {
+    size_t slot = ((first ^ (last << 7 | last >> 57) ^ size) * UINT64_C(0x9e3779b97f4a7c15)) >> 58;
+    int index = kept->index + (int)slot;
+    if (kept->sizes[slot] == size && kept->bytes[slot].first == first && kept->bytes[slot].last == last) {
+        kept->credit = kept->credit < CREDIT ? kept->credit + CREDIT_A_HIT : CREDIT;
         lua_pushvalue(r->L, index);
         return;
     }
+    kept->credit--;
     lua_pushlstring(r->L, r->at, size);
     lua_copy(r->L, -1, index);
-    *name = (struct json_name){ .first = first, .last = last };
-    r->name_sizes[slot] = (unsigned char)size;
+    kept->sizes[slot] = (unsigned char)size;
+    kept->bytes[slot].first = first;
+    kept->bytes[slot].last = last;
 }
 
-bool json_name_begin(struct json_reader *r)
+static void keep(struct json_kept *kept, int index, int credit)
 {
-    if (!r->keeps_names || r->end - r->at < SHORT)
-        return json_string_begin(r);
-    size_t size = scan_plain16(r->at);
-    if (size < SHORT && r->at[size] == '"') {
-        push_short_name(r, size);
-        r->at += size + 1;
-        return true;
-    }
-    begin(r);
-    return json_string_more(r);
+    kept->index = index;
+    kept->credit = credit;
+    memset(kept->sizes, SHORT, sizeof kept->sizes);
 }
 
 void json_strings_begin(struct json_reader *r)
 {
-    static_assert(JSON_NAMES == 64, "six bits of a hash are a slot");
+    static_assert(JSON_KEPT == 64, "six bits of a hash are a slot");
+    int index = r->base + 2;
+    bool pays = r->end - r->text >= KEEPING_PAYS;
     r->buffer = NULL;
     r->capacity = sizeof r->small;
-    r->keeps_names = r->end - r->text >= NAMES_PAY;
-    if (!r->keeps_names) {
-        lua_pushnil(r->L);
-        return;
+    keep(&r->names, index, pays ? CREDIT : 0);
+    keep(&r->values, index + JSON_KEPT, pays ? CREDIT : 0);
+    if (pays)
+        luaL_checkstack(r->L, 2 * JSON_KEPT + 1, "not enough memory");
+    lua_settop(r->L, pays ? r->base + 1 + 2 * JSON_KEPT : r->base + 1);
+}
+
+/* --- Strings of any kind ---------------------------------------------------------------------- */
+
+/* Begins a string after its quote. */
+static inline bool begin(struct json_reader *r, struct json_kept *kept)
+{
+    if (r->end - r->at >= SHORT) {
+        size_t size = scan_plain16(r->at);
+        if (size < SHORT && r->at[size] == '"') {
+            if (kept->credit > 0)
+                push_kept(r, kept, size);
+            else
+                lua_pushlstring(r->L, r->at, size);
+            r->at += size + 1;
+            return true;
+        }
     }
-    memset(r->name_sizes, JSON_NO_NAME, sizeof r->name_sizes);
-    luaL_checkstack(r->L, JSON_NAMES + 8, "not enough memory");
-    lua_settop(r->L, r->base + 1 + JSON_NAMES);
+    r->string = r->at;
+    r->used = 0;
+    r->escaped = false;
+    return json_string_more(r);
+}
+
+bool json_string_begin(struct json_reader *r)
+{
+    return begin(r, &r->values);
+}
+
+bool json_name_begin(struct json_reader *r)
+{
+    return begin(r, &r->names);
 }

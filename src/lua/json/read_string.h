@@ -2,16 +2,17 @@
  * Reads strings and names of a JSON text.  A string is read from the text itself until its first
  * escape, and through a buffer from there on.
  *
- * Objects of one kind have the same names.  Names of up to 15 bytes are kept on L's stack, so that
- * a name that was met before need not be looked up in Lua's table of strings.  Each name has one
- * slot, by its hash; the last name of a slot is kept.
+ * Objects of one kind have the same names, and often the same words as values.  So names and values
+ * of up to 15 bytes are kept on L's stack: a string that comes again is not looked up in Lua's table
+ * of strings.  Each has one slot, by its hash; the last string of a slot is kept.  When too few
+ * strings come again, no more are kept.
  */
 #ifndef ORR_LUA_JSON_READ_STRING_H
 #define ORR_LUA_JSON_READ_STRING_H
 
 #include "lua/json/read.h"
 
-/* Begins to read strings.  `base` + 1 is the place of the buffer, the names are above.  May raise. */
+/* Begins to read strings.  `base` + 1 is the place of the buffer, kept strings are above. */
 void json_strings_begin(struct json_reader *r);
 
 /*

@@ -5,6 +5,7 @@
 #ifndef ORR_LUA_JSON_SCAN_H
 #define ORR_LUA_JSON_SCAN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -66,6 +67,44 @@ static inline size_t scan_plain16(const void *at)
     size_t count = scan_plain8(at);
     return count < 8 ? count : 8 + scan_plain8((const char *)at + 8);
 #endif
+}
+
+/* `count` bytes at `at`, fewer than eight, the first of them lowest; the rest is zero. */
+static inline uint64_t scan_few(const void *at, size_t count)
+{
+    const unsigned char *bytes = at;
+    if (count >= 4)
+        return scan_word4(bytes) | (uint64_t)scan_word4(bytes + count - 4) << (8 * (count - 4));
+    if (!count)
+        return 0;
+    size_t middle = count / 2, last = count - 1;
+    return bytes[0] | (uint64_t)bytes[middle] << (8 * middle) | (uint64_t)bytes[last] << (8 * last);
+}
+
+/*
+ * Copies the plain ones of `count` bytes, fewer than eight, up to the first that is not.  Answers
+ * how many.  May store more: `out` has room for eight.
+ */
+static inline size_t scan_copy_few(void *out, const void *at, size_t count)
+{
+    uint64_t word = scan_few(at, count);
+    size_t plain = (size_t)__builtin_ctzll(scan_special8(word)) / 8; /* the zero above is not plain */
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    word = __builtin_bswap64(word);
+#endif
+    memcpy(out, &word, 8);
+    return plain;
+}
+
+/* Copies up to sixteen bytes, if all are plain.  May store up to eight bytes more. */
+static inline bool scan_copy_short(void *out, const void *at, size_t count)
+{
+    if (count < 8)
+        return scan_copy_few(out, at, count) == count;
+    const char *last = (const char *)at + count - 8;
+    memcpy(out, at, 8);
+    memcpy((char *)out + count - 8, last, 8);
+    return !scan_special8(scan_word8(at)) && !scan_special8(scan_word8(last));
 }
 
 #endif

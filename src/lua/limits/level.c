@@ -1,12 +1,7 @@
 #include "lua/limits/level.h"
 
 #include "base/clock.h"
-#include "lua/isolate/ban.h"
-#include "lua/isolate/charge.h"
-#include "lua/isolate/execution.h"
-#include "lua/isolate/interrupt.h"
 #include "lua/limits/grace_period.h"
-#include "lua/limits/memory_limit.h"
 
 uint64_t level_used(const struct orr_isolate *iso, const struct level *level)
 {
@@ -24,12 +19,10 @@ int level_next_count(const struct orr_isolate *iso)
     return (int)count;
 }
 
-/* Records the start of a level whose limit is short or partly used, and sets the timer for it. */
+/* Records the start of a level, and sets the timer for it if its limit is short. */
 static void measure(struct orr_isolate *iso, struct level *level)
 {
     uint64_t left = !level->limit ? ORR_NEVER : level->limit > level->used ? level->limit - level->used : 1;
-    if (!level->used && left >= 2 * iso->limits.slice_ns)
-        return;
     level->since = clock_now();
     if (left >= iso->limits.slice_ns || interrupt_is_counted(&iso->interrupt))
         return;
@@ -48,20 +41,12 @@ static void begin_to_count(struct orr_isolate *iso, const struct level *level)
         interrupt_count(iso, level->co, level_next_count(iso));
 }
 
-void level_enter(struct orr_isolate *iso, struct level *level, struct ltask *task)
+void level_limit(struct orr_isolate *iso, struct level *level)
 {
-    level->since = 0;
-    level->raised = level->exposed = level->renewed = false;
-    level->end = LEVEL_GOES_ON;
-    level->report = NULL;
-    execution_enter_level(&iso->execution, level, task);
     if (iso->limits.mode == ORR_LUA_COUNT)
         begin_to_count(iso, level);
-    else if (iso->limits.mode == ORR_LUA_SIGNAL)
+    else
         measure(iso, level);
-    if (memory_limit_is_pending(&iso->memory_alarm, &iso->oversized) || ban_is_imposed(&iso->ban))
-        interrupt_request(iso);
-    interrupt_switched(&iso->interrupt, iso);
 }
 
 /*
@@ -75,15 +60,8 @@ void level_renew(struct orr_isolate *iso, struct level *level, uint32_t script, 
     level->limit = limit;
     level->used = 0;
     level->since = 0;
-    if (iso->limits.mode == ORR_LUA_SIGNAL)
-        measure(iso, level);
-}
-
-void level_leave(struct orr_isolate *iso, struct level *level)
-{
-    charge_free_text(iso, &level->report);
-    execution_leave_level(&iso->execution, level);
-    interrupt_switched(&iso->interrupt, iso);
+    if (level_is_short(&iso->limits, level))
+        level_limit(iso, level);
 }
 
 /*

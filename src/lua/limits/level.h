@@ -14,14 +14,52 @@
 #define ORR_LUA_LIMITS_LEVEL_H
 
 #include "lua/isolate.h"
+#include "lua/isolate/ban.h"
+#include "lua/isolate/charge.h"
+#include "lua/isolate/execution.h"
+#include "lua/isolate/interrupt.h"
+#include "lua/limits/memory_limit.h"
+
+/* Begins to measure a level that level_is_short() has found, or to count its instructions. */
+void level_limit(struct orr_isolate *iso, struct level *level);
+
+/*
+ * Whether a level must be measured from its start.  The end of the slice measures all others: that
+ * comes early enough for a limit of two slices or more.
+ */
+static inline bool level_is_short(const struct limits *limits, const struct level *level)
+{
+    if (limits->mode != ORR_LUA_SIGNAL)
+        return limits->mode == ORR_LUA_COUNT;
+    return level->used || (level->limit && level->limit < 2 * limits->slice_ns);
+}
 
 /*
  * Between level_enter() and level_leave(), Lua runs on `level->co`, for `task`, or for a call from
  * the host if `task` is NULL.  The caller owns the struct, and fills in the fields from `co` to
  * `used` first.
  */
-void level_enter(struct orr_isolate *iso, struct level *level, struct ltask *task);
-void level_leave(struct orr_isolate *iso, struct level *level);
+static inline void level_enter(struct orr_isolate *iso, struct level *level, struct ltask *task)
+{
+    level->since = 0;
+    level->raised = level->exposed = level->renewed = false;
+    level->end = LEVEL_GOES_ON;
+    level->report = NULL;
+    execution_enter_level(&iso->execution, level, task);
+    if (level_is_short(&iso->limits, level))
+        level_limit(iso, level);
+    if (memory_limit_is_pending(&iso->memory_alarm, &iso->oversized) || ban_is_imposed(&iso->ban))
+        interrupt_request(iso);
+    interrupt_switched(&iso->interrupt, iso);
+}
+
+static inline void level_leave(struct orr_isolate *iso, struct level *level)
+{
+    if (level->report)
+        charge_free_text(iso, &level->report);
+    execution_leave_level(&iso->execution, level);
+    interrupt_switched(&iso->interrupt, iso);
+}
 
 /*
  * The level that runs goes on with another call, of a script and with a limit of its own.  Nothing

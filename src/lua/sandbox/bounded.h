@@ -7,8 +7,8 @@
  * can be interrupted.  Metamethods are called such that they can yield.
  *
  * This header is what the libraries (bounded_base.h, bounded_string.h, bounded_table.h) share. 
- * Upvalues of each function in a `struct bounded`: the isolate; Lua's own function; the function in
- * Lua, or nil.  All functions that are declared here may raise.
+ * Upvalues of each function in a `struct bounded`: the isolate; Lua's own function; that struct.
+ * lua/bounded.lua is a late file (isolate/late.h).  All functions that are declared here may raise.
  */
 #ifndef ORR_LUA_SANDBOX_BOUNDED_H
 #define ORR_LUA_SANDBOX_BOUNDED_H
@@ -31,6 +31,15 @@ struct bounded {
 
 /* Calls Lua's own function with all that is on the stack.  Answers how many results there are. */
 int bounded_call_own(lua_State *L);
+
+/*
+ * The function at the top, which is popped, runs lua/bounded.lua when one of its functions is first
+ * needed, and returns what the file returns.
+ */
+void bounded_set_loader(lua_State *L);
+
+/* Pushes a function of lua/bounded.lua. */
+void bounded_push_in_lua(lua_State *L, const char *library, const char *name);
 
 /* Calls the function in Lua with all that is on the stack.  Answers how many results there are. */
 int bounded_call_in_lua(lua_State *L);

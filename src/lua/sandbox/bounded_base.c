@@ -78,7 +78,7 @@ static int base_ipairs(lua_State *L)
     if (!bounded_push_metamethod(L, 1, "__index"))
         return bounded_call_own(L);
     lua_settop(L, 1);
-    lua_pushvalue(L, lua_upvalueindex(3));
+    bounded_push_in_lua(L, LUA_GNAME, "ipairs");
     lua_insert(L, 1);
     lua_pushinteger(L, 0);
     return 3;

@@ -4,10 +4,7 @@
 
 #include "lua/isolate.h"
 
-/*
- * Replaces Lua's own functions, which must be there.  Pushes the function `read_all` of
- * lua/bounded.lua, which calls a reader function until its end and joins the pieces.  May raise.
- */
+/* Replaces Lua's own functions, which must be there.  May raise. */
 void bounded_libraries_open(struct orr_isolate *iso, lua_State *L);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include "lua/isolate/roots.h"
 #include "lua/isolate/settings.h"
+#include "lua/sandbox/bounded.h"
 #include "lua/sandbox/source.h"
 
 #include <errno.h>
@@ -51,7 +52,7 @@ static int load_text(lua_State *L, const char *unnamed)
     struct source_options options = {
         .iso = isolate_of(L), .name = luaL_optstring(L, 2, unnamed), .mode = "t", .limit = LOAD_MAX
     };
-    lua_pushvalue(L, lua_isnone(L, 4) ? lua_upvalueindex(3) : 4);
+    lua_pushvalue(L, lua_isnone(L, 4) ? lua_upvalueindex(2) : 4);
     int results = push_loaded(L, 1, &options);
     if (results != 1)
         return results;
@@ -80,7 +81,7 @@ int chunk_load(lua_State *L)
     luaL_optstring(L, 2, "");
     luaL_checktype(L, 1, LUA_TFUNCTION);
     int arguments = lua_gettop(L);
-    lua_pushvalue(L, lua_upvalueindex(2));
+    bounded_push_in_lua(L, LUA_GNAME, "read_all");
     lua_pushvalue(L, 1);
     lua_callk(L, 1, 2, arguments, load_read);
     return load_read(L, LUA_OK, arguments);

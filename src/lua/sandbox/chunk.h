@@ -7,10 +7,7 @@
 
 #include "lua/isolate.h"
 
-/*
- * `load`.  Upvalues: the isolate; a function that reads a source from its reader function; the
- * globals.
- */
+/* `load`.  Upvalues: the isolate; the globals. */
 int chunk_load(lua_State *L);
 
 /*

@@ -37,7 +37,7 @@ static const struct {
 enum { LIBRARIES = sizeof allowed / sizeof *allowed };
 
 /* Their addresses are keys in the registry. */
-static const char read_all_key, globals_key, registered_key;
+static const char globals_key, registered_key;
 
 void sandbox_libraries(lua_State *L)
 {
@@ -96,7 +96,6 @@ static int raw_set(lua_State *L)
 void sandbox_open(struct orr_isolate *iso, lua_State *L)
 {
     bounded_libraries_open(iso, L);
-    lua_rawsetp(L, LUA_REGISTRYINDEX, &read_all_key);
     lua_getglobal(L, "rawset");
     lua_pushcclosure(L, raw_set, 1);
     lua_setglobal(L, "rawset");
@@ -116,9 +115,8 @@ void sandbox_open(struct orr_isolate *iso, lua_State *L)
 static int make_load(lua_State *L)
 {
     lua_pushlightuserdata(L, isolate_of(L));
-    lua_rawgetp(L, LUA_REGISTRYINDEX, &read_all_key);
     lua_pushvalue(L, 1);
-    lua_pushcclosure(L, chunk_load, 3);
+    lua_pushcclosure(L, chunk_load, 2);
     return 1;
 }
 

@@ -11,7 +11,7 @@
 #ifndef ORR_LUA_TASK_CALLBACK_H
 #define ORR_LUA_TASK_CALLBACK_H
 
-#include "lua/isolate/compat.h"
+#include "lua/isolate/registry.h"
 #include "orrery.h"
 
 #include <stdbool.h>
@@ -65,13 +65,10 @@ struct callback {
     struct due due;          /* the first entry; others are allocated */
 };
 
-/* The upvalue of the function that calls push(): the table of anchored values. */
-enum { CALLBACK_ANCHORS = 2 };
-
 /* In push(): pushes the object. */
 static inline void callback_push_object(const struct callback *self, lua_State *co)
 {
-    lua_rawgeti(co, lua_upvalueindex(CALLBACK_ANCHORS), self->anchor);
+    isolate_push_anchored(self->iso, co, self->anchor);
 }
 
 /* An entry for the callback; NULL for lack of memory. */

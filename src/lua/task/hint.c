@@ -3,6 +3,7 @@
 #include "base/nearest.h"
 #include "lua/isolate.h"
 #include "lua/isolate/api_modules.h"
+#include "lua/isolate/late.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -274,7 +275,7 @@ static bool push_hint_for_global(lua_State *L, const char *name)
 {
     const char *write = find_foreign(GLOBAL, name);
     if (!write)
-        return push_elsewhere(L, name, true);
+        return late_try_api(L) && push_elsewhere(L, name, true);
     lua_pushfstring(L, "there is no global '%s': write %s", name, write);
     return true;
 }

@@ -61,6 +61,14 @@ static enum orr_poll step_over(struct ltask *self, struct level *level, int stat
     return ORR_PENDING;
 }
 
+/* Whether a provisional task is over with its first step, and leaves nothing behind. */
+static bool ends_at_once(const struct ltask *self, const struct level *level, int status, int results)
+{
+    return status == LUA_OK && results <= 1 && level->end == LEVEL_GOES_ON && !level->raised && !level->exposed &&
+           !self->completed && !task_has_children(self->task) && !task_has_failures(self->task) &&
+           !task_is_cancelled(self->task);
+}
+
 /* Resumes the coroutine. */
 static enum orr_poll step(struct ltask *self)
 {
@@ -90,6 +98,8 @@ static enum orr_poll step(struct ltask *self)
         script_body_began(self);
     if (self->name_on_stack && (status != LUA_OK || level.raised || !self->pooled))
         task_pool_copy_name(self);
+    if (ltask_is_provisional(self) && !ends_at_once(self, &level, status, results))
+        ltask_settle(self);
     enum orr_poll answer = step_over(self, &level, status, results);
     if (self->watched && answer == ORR_DONE)
         body_is_over(self);
@@ -205,13 +215,19 @@ bool ltask_run_above(lua_State *L, struct ltask *mark)
 int ltask_run_first(lua_State *L, struct ltask *first, lua_KFunction k, lua_KContext context)
 {
     struct orr_isolate *iso = isolate_of(L);
+    bool provisional = ltask_is_provisional(first);
     if (!ltask_can_nest(L)) {
+        if (provisional)
+            ltask_settle(first);
         hold_push_all(iso, first, execution_task(&iso->execution));
         return suspend(L, k, context);
     }
     struct ltask *mark = hold_first(&iso->hold);
     hold_push_all(iso, first, NULL); /* ltask_check_depth() limits the nesting */
-    return ltask_run_above(L, mark) ? k(L, LUA_OK, context) : suspend(L, k, context);
+    bool goes_on = ltask_run_above(L, mark);
+    if (provisional && ltask_is_provisional(first)) /* it has not begun: its creator leaves it */
+        ltask_settle(first);
+    return goes_on ? k(L, LUA_OK, context) : suspend(L, k, context);
 }
 
 /* --- Closing ---------------------------------------------------------------------------------- */

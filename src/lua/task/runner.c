@@ -172,8 +172,7 @@ static int run_callbacks(lua_State *L)
 void runner_open(struct orr_isolate *iso, lua_State *L)
 {
     lua_pushlightuserdata(L, iso);
-    registry_push_anchors(&iso->registry, L); /* CALLBACK_ANCHORS */
-    lua_pushcclosure(L, run_callbacks, 2);
+    lua_pushcclosure(L, run_callbacks, 1);
     iso->runners.base = luaL_ref(L, LUA_REGISTRYINDEX);
 }
 

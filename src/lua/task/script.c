@@ -38,18 +38,6 @@ const char *script_name(const struct orr_isolate *iso, uint32_t number)
     return iso->settings->named ? iso->settings->name : NULL;
 }
 
-uint32_t script_begin_call(struct scripts *self, uint32_t script)
-{
-    uint32_t before = self->caller;
-    self->caller = script;
-    return before;
-}
-
-void script_end_call(struct scripts *self, uint32_t before)
-{
-    self->caller = before;
-}
-
 void script_number_chunk(struct orr_isolate *iso, lua_State *L)
 {
     luaL_checkstack(L, 5, NULL);

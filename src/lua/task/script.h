@@ -67,8 +67,17 @@ static inline bool script_any_loading(const struct scripts *self)
 uint32_t script_running(const struct orr_isolate *iso);
 
 /* A call of the host acts for `script` until script_end_call() gets the answer back. */
-uint32_t script_begin_call(struct scripts *self, uint32_t script);
-void script_end_call(struct scripts *self, uint32_t before);
+static inline uint32_t script_begin_call(struct scripts *self, uint32_t script)
+{
+    uint32_t before = self->caller;
+    self->caller = script;
+    return before;
+}
+
+static inline void script_end_call(struct scripts *self, uint32_t before)
+{
+    self->caller = before;
+}
 
 /*
  * Gives the chunk at the top of L a number: a task that the host starts with it is a script of its

@@ -55,17 +55,21 @@ static int refuse_to_suspend(lua_State *L, struct orr_isolate *iso)
     return luaL_error(L, "cannot wait here: %s, a C function, is on the stack and cannot be suspended", name);
 }
 
+static inline bool can_suspend_in(const struct orr_isolate *iso, const lua_State *L)
+{
+    return execution_task(&iso->execution) && execution_can_yield(&iso->execution, L);
+}
+
 bool can_suspend(lua_State *L)
 {
-    struct orr_isolate *iso = isolate_of(L);
-    return execution_task(&iso->execution) && execution_can_yield(&iso->execution, L);
+    return can_suspend_in(isolate_of(L), L);
 }
 
 struct ltask *ltask_waiting(lua_State *L, const char *what)
 {
     struct orr_isolate *iso = isolate_of(L);
     struct ltask *self = ltask_current(L, what);
-    if (!can_suspend(L))
+    if (!can_suspend_in(iso, L))
         refuse_to_suspend(L, iso);
     return self;
 }
@@ -73,7 +77,7 @@ struct ltask *ltask_waiting(lua_State *L, const char *what)
 int suspend(lua_State *L, lua_KFunction k, lua_KContext context)
 {
     struct orr_isolate *iso = isolate_of(L);
-    if (!can_suspend(L)) {
+    if (!can_suspend_in(iso, L)) {
         orr_wait_withdraw(&execution_task(&iso->execution)->wait);
         return refuse_to_suspend(L, iso);
     }

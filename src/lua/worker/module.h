@@ -4,7 +4,13 @@
 
 #include "lua/isolate.h"
 
-/* Adds `worker` and its classes to the module at the top of L.  May raise. */
+/*
+ * Opens the part of the module at the top of L that is there from the start: channels, which other
+ * isolates send, too.  May raise.
+ */
 void worker_module_open(struct orr_isolate *iso, lua_State *L);
+
+/* Runs the late file: [origin] -> [origin with `worker`].  May raise. */
+void worker_module_run(struct orr_isolate *iso, lua_State *L);
 
 #endif
