@@ -1474,8 +1474,9 @@ ORR_API int orr_lua_push_async(struct lua_State *L, orr_lua_start_fn *start, orr
 
 /*
  * Emits an event with the value on top of the stack as its data, and pops the value.  The event's
- * handlers start in the order of their registration, as tasks that run in the next turns; the host
- * does not wait for them.  The isolate's thread.
+ * handlers are called in the order of their registration, in the next turns; the host does not wait
+ * for them.  Each may wait: then it is a task.  A handler that never waits costs a call.  The
+ * isolate's thread.
  *
  * Events are queued, and keep their order, while the isolate is held, or while a script of
  * orr_script_load() has been loaded but its body has not begun.

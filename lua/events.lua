@@ -18,8 +18,8 @@
 --
 -- An entry is one registration. The entries that match a name are looked up once, and kept until a
 -- handler is registered or removed: as a list that has for each entry its handler and its function,
--- and true at 0 if any of them is called once. Such a list never changes, so an emit iterates over it
--- whatever its handlers do.
+-- and true at 0 if any of them is called once. Such a list never changes, so an emit iterates over
+-- it whatever its handlers do.
 --
 -- A registration belongs to the script that made it. Every script's events reach all handlers, but
 -- a script lists, turns off and clears only its own; the id of another script's handler is like an

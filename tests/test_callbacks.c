@@ -481,8 +481,8 @@ static void one_failed_allocation_loses_nothing_else(void **state)
 /* --- At random -------------------------------------------------------------------------------- */
 
 /*
- * A script that starts callbacks, which do things at random.  It checks that they begin in the order
- * in which they are due, once each, and not inside one another; and that all of them end.
+ * A script that starts callbacks, which do things at random.  It checks that they begin in the
+ * order in which they are due, once each, and not inside one another; and that all of them end.
  */
 static const char random_script[] =
     "local state = seed\n"

@@ -1,22 +1,20 @@
 /*
  * An event of the host takes this path.  Every step runs in the thread of the isolate's worker.
  *
- *   C    orr_events_emit()      checks the name, enters the isolate, calls Lua protected
- *   C    call_part()            turns the name into a Lua string
- *   Lua  host.emit()            looks up the handlers; each is started by
- *   C    start()                which makes a task of the handler, ready for this turn
- *   Lua  host.emit()            returns an enum answer
- *   C    count_answer()         counts it, and turns it into what the host gets
+ *   C    orr_events_emit()      checks the name, enters the isolate, calls emit() protected
+ *   C    emit()                 looks up the list of handlers, and has them called soon; or calls
+ *   Lua  host.emit()            if the list is to be made, a handler is called once, or the event
+ *                               must be queued
+ *   C    count_answer()         counts the answer, and turns it into what the host gets
  *   ...
- *   C    ltask_poll()           in the turn: runs the task
- *   Lua  run_entry()            calls the handler, unless it was removed or disabled meanwhile
- *   C    ltask_drop()           the call is over: task/handler.c counts time-outs in a row
+ *   C    a runner               in the turn: calls each handler, unless it was removed or disabled
+ *   C    ltask_drop()           a call that needed a task is over: task/handler.c counts time-outs
  *
  * host.emit() queues the event instead while the isolate is held, or while a script is loaded whose
  * body has not begun: the body is what registers handlers.  events_flush() starts the handlers of
  * queued events once neither is the case, behind the tasks that were parked meanwhile.
  *
- * A script's own events:emit() starts the handlers at once, before it returns.
+ * A script's own events:emit() has a runner call the handlers at once, before it returns: call().
  */
 #include "lua/api/events.h"
 
@@ -323,7 +321,7 @@ static int go_on(lua_State *L, int status, lua_KContext context)
             save(&self, L);
             return suspend(L, go_on, 0);
         }
-        if (self.stopped || self.next == before) /* or the worker closes, and its tasks are cancelled */
+        if (self.stopped || self.next == before) /* or all tasks are cancelled */
             break;
     }
     return push_answer(L, &self);
@@ -550,8 +548,8 @@ static int count_answer(struct orr_isolate *iso, enum answer answer)
 }
 
 /*
- * [isolate] [name as a C string] [data] -> an enum answer.  Where nothing has to be made, removed or
- * queued, the handlers are called without Lua.
+ * [isolate] [name as a C string] [data] -> an enum answer.  Where nothing has to be made, removed
+ * or queued, the handlers are called without Lua.
  */
 static int emit(lua_State *L)
 {

@@ -1,10 +1,10 @@
 /*
  * Callbacks: functions of scripts that timers, schedule() and events have called.
  *
- * A callback that is due is an entry in the queue of a runner (runner.h), and nothing else: no task,
- * and nothing in Lua.  When the runner comes to it, its kind pushes what is to be called, from an
- * object that is anchored meanwhile.  So ten thousand callbacks that are due at once need no memory
- * but their entries, and each object has room for one.
+ * A callback that is due is an entry in the queue of a runner (runner.h), and nothing else: no
+ * task, and nothing in Lua.  When the runner comes to it, its kind pushes what is to be called,
+ * from an object that is anchored meanwhile.  So ten thousand callbacks that are due at once need
+ * no memory but their entries, and each object has room for one.
  *
  * The isolate's worker's thread.  Nothing here raises.
  */

@@ -26,7 +26,7 @@ enum {
 struct runner {
     struct orr_isolate *iso;
     struct orr_task *core;
-    struct ltask *task;       /* NULL until the runner first begins */
+    struct ltask *handle;     /* NULL until the runner first begins */
     struct due *first, *last; /* the queue; the callback that runs is first */
     struct runner *next;      /* resting, too */
     int error;                /* why the first callback could not be called; 0 */
@@ -48,7 +48,7 @@ static bool can_be_used_again(const struct orr_isolate *iso)
 static void begin_call(struct runner *self, const struct callback *callback, bool first)
 {
     struct orr_isolate *iso = self->iso;
-    struct ltask *task = self->task;
+    struct ltask *task = self->handle;
     struct level *level = execution_level(&iso->execution);
     task->entry = (uint8_t)callback->kind->entry;
     task->script = callback->handler ? callback->handler->script : callback->script;
@@ -69,7 +69,7 @@ static void begin_call(struct runner *self, const struct callback *callback, boo
 static bool is_clean(const struct runner *self)
 {
     enum { KNOWN = 2 }; /* references: the tree's and the handle's */
-    const struct ltask *task = self->task;
+    const struct ltask *task = self->handle;
     return task->pooled && !task->exposed && !execution_level(&self->iso->execution)->exposed &&
            !task->task_finalizer && !task->held && !task->completed && task->wait.state == WAIT_IDLE &&
            !task->wait.grouped && !lua_gethook(task->co) && task_is_untouched(self->core, KNOWN);
@@ -147,7 +147,7 @@ static int run_callbacks(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
     struct runner *self = iso->runners.running;
-    if (!self || self->task->co != L)
+    if (!self || self->handle->co != L)
         return 0; /* a script has found this function, and calls it */
     iso->runners.running = NULL;
     self->prepared = false;
@@ -203,7 +203,7 @@ static int spawn(struct runner *self)
     return ltask_spawn_core(self->iso, &what, NULL, &self->core);
 }
 
-/* The runner that has rested last, live again; NULL if there is none.  Negative errno in `error`. */
+/* The runner that has rested last, live again; NULL for none.  Negative errno in `error`. */
 static struct runner *wake_resting(struct orr_isolate *iso, int *error)
 {
     struct runner *self = iso->runners.resting;
@@ -246,20 +246,20 @@ static struct runner *take_runner(struct orr_isolate *iso, int *error)
 /* Binds a handle from the pool to the core task.  False for lack of memory. */
 static bool has_handle(struct runner *self)
 {
-    if (self->task)
+    if (self->handle)
         return true;
-    self->task = task_pool_try_take(self->iso);
-    if (!self->task)
+    self->handle = task_pool_try_take(self->iso);
+    if (!self->handle)
         return false;
     charge_force(self->iso, CHARGE_TASK);
-    ltask_bind(self->task, self->core);
+    ltask_bind(self->handle, self->core);
     return true;
 }
 
 /* The core task is the runner's again: it has not begun, or is clean. */
 static void become_runner(struct runner *self)
 {
-    self->task->phase = LTASK_NEW;
+    self->handle->phase = LTASK_NEW;
     task_become(self->core, runner_poll, self, runner_dropped);
 }
 
@@ -273,7 +273,7 @@ static enum orr_poll retire(struct runner *self)
     struct runners *all = &iso->runners;
     if (iso->closing || all->resting_count >= RESTING_MAX || !can_be_used_again(iso)) {
         task_lend_name(self->core, "callback"); /* the name of the last call may be gone */
-        self->task->name_on_stack = false;
+        self->handle->name_on_stack = false;
         free_runner(self);
         return ORR_DONE;
     }
@@ -292,7 +292,7 @@ static void runner_dropped(void *data)
 {
     struct runner *self = data;
     struct orr_isolate *iso = self->iso;
-    struct ltask *task = self->task;
+    struct ltask *task = self->handle;
     for (struct due *due = self->first, *next; due; due = next) {
         next = due->next;
         callback_skip(due);
@@ -398,11 +398,11 @@ static void hold_handler(const struct runner *self, const struct callback *callb
     lua_State *L = self->iso->L;
     if (!callback->handler || !lua_checkstack(L, 4))
         return;
-    isolate_push_anchored(self->iso, L, self->task->anchor);
+    isolate_push_anchored(self->iso, L, self->handle->anchor);
     callback->kind->push_handler(callback, L);
     lua_setiuservalue(L, -2, LTASK_HANDLER);
     lua_pop(L, 1);
-    self->task->handler = callback->handler;
+    self->handle->handler = callback->handler;
 }
 
 /* The first callback has made the runner's task its own, or could not be called. */
@@ -417,8 +417,8 @@ static enum orr_poll give_task_away(struct runner *self, enum orr_poll answer)
     } else if (rest) {
         if (!error)
             hold_handler(self, rest->callback);
-        if (self->task->name_on_stack)
-            task_pool_copy_name(self->task);
+        if (self->handle->name_on_stack)
+            task_pool_copy_name(self->handle);
         first_is_over(self);
     }
     rest = self->first;
@@ -432,7 +432,7 @@ static enum orr_poll give_task_away(struct runner *self, enum orr_poll answer)
 /* The coroutine has returned or yielded, or has not begun. */
 static enum orr_poll run_is_over(struct runner *self, enum orr_poll answer)
 {
-    if (self->task->phase == LTASK_NEW) { /* what is owed to the collector comes first */
+    if (self->handle->phase == LTASK_NEW) { /* what is owed to the collector comes first */
         become_runner(self);
         return answer;
     }
@@ -451,7 +451,7 @@ static enum orr_poll run_is_over(struct runner *self, enum orr_poll answer)
 /* Pushes the function at the bottom of the coroutine. */
 static void prepare(struct runner *self)
 {
-    struct ltask *task = self->task;
+    struct ltask *task = self->handle;
     const struct callback *callback = self->first->callback;
     task->entry = (uint8_t)callback->kind->entry;
     task->script = callback->script;
@@ -473,7 +473,7 @@ static enum orr_poll runner_poll(struct orr_task *core, void *data)
     struct runners *all = &iso->runners;
     if (hold_first(&iso->hold))
         hold_release_if_over(iso);
-    if (isolate_is_held(iso) && hold_first(&iso->hold) != self->task && !execution_host_waits(&iso->execution)) {
+    if (isolate_is_held(iso) && hold_first(&iso->hold) != self->handle && !execution_host_waits(&iso->execution)) {
         hold_park(iso, core, false);
         return ORR_PENDING;
     }
@@ -491,8 +491,8 @@ static enum orr_poll runner_poll(struct orr_task *core, void *data)
     all->running = self;
     self->error = 0;
     self->clean = false;
-    task_become(core, ltask_poll, self->task, ltask_drop);
-    enum orr_poll answer = ltask_poll(core, self->task);
+    task_become(core, ltask_poll, self->handle, ltask_drop);
+    enum orr_poll answer = ltask_poll(core, self->handle);
     all->running = outer;
     return run_is_over(self, answer);
 }
@@ -530,7 +530,7 @@ bool runner_call_now(lua_State *L, struct callback *callback)
     callback->pending = 1;
     self->first = self->last = &callback->due;
     self->at_once = true;
-    hold_push(iso, self->task);
+    hold_push(iso, self->handle);
     return ltask_run_above(L, mark);
 }
 

@@ -69,7 +69,7 @@ int runner_call_soon(struct callback *callback);
  */
 bool runner_call_now(lua_State *L, struct callback *callback);
 
-/* Whether a core task is a runner of the isolate that has not begun; then whose callbacks it has. */
+/* Whether a core task is a runner of the isolate that has not begun; then of which script. */
 bool runner_is_waiting(const struct orr_task *task, const struct orr_isolate *iso, uint32_t *script);
 
 /* The isolate is about to close: no runner rests any more. */
