@@ -5,7 +5,7 @@ BUILD := build
 NINJA := ninja -C
 SANITIZED := -Db_lundef=false --buildtype=debugoptimized
 
-.PHONY: all run test bench sanitize asan tsan valgrind install deb rock docs pictures format format-check lint check-fresh clean
+.PHONY: all run test bench compare sanitize asan tsan valgrind stalls install deb rock docs pictures format format-check lint check-fresh clean
 
 all:
 	@tools/setup all
@@ -30,6 +30,15 @@ bench:
 	$(NINJA) $(BUILD)
 	bench/run $(BUILD) $(if $(ONLY),'$(ONLY)')
 
+# Says what has become worse between two revisions, or two build folders.  ROWS=REGEX and ROUNDS=N
+# measure some rows, and more or fewer rounds.  The status of make is 2 for every failure; that of
+# bench/compare tells them apart.
+NEW = HEAD
+compare:
+	@test -n '$(OLD)' || { echo 'make compare OLD=revision NEW=revision: OLD is missing' >&2; exit 2; }
+	@tools/setup compare
+	bench/compare '$(OLD)' '$(NEW)' $(if $(ROWS),--rows '$(ROWS)') $(if $(ROUNDS),--rounds '$(ROUNDS)')
+
 # The same tests under AddressSanitizer with UndefinedBehaviorSanitizer, under ThreadSanitizer, and
 # some under valgrind.
 sanitize: asan tsan valgrind
@@ -53,6 +62,14 @@ valgrind:
 	@tools/configure $(BUILD)
 	$(NINJA) $(BUILD)
 	tools/run-valgrind $(BUILD)
+
+# The same tests, stopped for a moment now and then, as a busy machine stops them: finds tests that
+# depend on how long something takes.
+stalls:
+	@tools/setup test
+	@tools/configure $(BUILD)
+	$(NINJA) $(BUILD)
+	tools/run-tests $(BUILD) tests/stall
 
 # Builds the site from the Markdown pages, the header and the types.
 docs:
@@ -107,4 +124,4 @@ check-fresh:
 	tools/check-fresh $(BUILD)/fresh '$(ONLY)'
 
 clean:
-	rm -rf build build-asan build-tsan build-rock
+	rm -rf build build-asan build-compare build-tsan build-rock

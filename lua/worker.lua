@@ -7,13 +7,14 @@
 
 local orrery, core = ...
 local async = orrery.async
-local run, scope, current, with_timeout = async.run, async.scope, async.current, async.with_timeout
+local run, scope, current = async.run, async.scope, async.current
 local checkpoint = async.checkpoint
-local compile, submit, wait, cancel, is_open = core.compile, core.submit, core.wait, core.cancel, core.is_open
+local compile, submit, call, wait = core.compile, core.submit, core.call, core.wait
+local cancel, is_open = core.cancel, core.is_open
 local error, next, pcall, rawget, rawlen = error, next, pcall, rawget, rawlen
 local select, setmetatable, tostring, type = select, setmetatable, tostring, type
 local format, find, sub, gsub = string.format, string.find, string.sub, string.gsub
-local huge, maxinteger, mtype = math.huge, math.maxinteger, math.type
+local maxinteger, mtype = math.maxinteger, math.type
 local pack, unpack = table.pack, table.unpack
 
 local TIMEOUT_MS = 300000
@@ -175,37 +176,10 @@ end
 
 ----------------------------------------------------------------------------------------------- jobs
 
--- Starts a job of the worker; returns nil and the reason if it cannot.
-local function begin(what, mine, bounded, timeout, ...)
+local function check_open(what, mine)
   if mine.closed then
     error(format("%s: the worker is closed; create another with worker.new()", what), 3)
   end
-  local job, err = submit(mine.jobs, mine.program, mine.pool and mine.pool.core, bounded, timeout, ...)
-  if job == false then
-    error(format("%s: %s", what, err), 3)
-  end
-  return job, err
-end
-
--- Waits for a job. Returns true and the results; false, the error and its report; or nil and the
--- reason why there is no result.
-local function finish(mine, job, ended, ok, ...)
-  mine.jobs[job] = nil
-  if ended then
-    return ok, ...
-  end
-  cancel(job)
-  if ok == "timeout" then
-    return nil, "timeout"
-  end
-  error(ok, 0) -- the waiting task is cancelled, or one of its children has failed
-end
-
-local function await(mine, job, timeout)
-  if timeout == huge then
-    return finish(mine, job, pcall(wait, job))
-  end
-  return finish(mine, job, pcall(with_timeout, timeout, wait, job))
 end
 
 local function call_back(callback, tell, ok, ...)
@@ -217,14 +191,14 @@ local function call_back(callback, tell, ok, ...)
 end
 
 -- The callback is never called before worker:run has returned, however fast the job is.
-local function deliver(mine, job, timeout, callback, tell)
+local function deliver(mine, job, callback, tell)
   local going_on, err = pcall(checkpoint)
   if not going_on then
     mine.jobs[job] = nil
     cancel(job)
     error(err, 0)
   end
-  call_back(callback, tell, await(mine, job, timeout))
+  call_back(callback, tell, wait(job, mine.jobs))
 end
 
 local options_of_run = option_names("callback", "timeout", "cancelled")
@@ -251,13 +225,17 @@ function Worker:run(...)
   local count = select("#", ...)
   local callback, options = split_run(count, ...)
   local timeout = check_timeout("worker:run", options.timeout, mine.timeout)
+  check_open("worker:run", mine)
   local arguments = pack(...)
-  local job, err = begin("worker:run", mine, true, timeout, unpack(arguments, 1, count - 1))
-  if not job then
+  local job, err = submit(mine.jobs, mine.program, mine.pool and mine.pool.core, true, timeout,
+    unpack(arguments, 1, count - 1))
+  if job == false then
+    error(format("worker:run: %s", err), 2)
+  elseif not job then
     return nil, err
   end
   local how = { name = "worker:run", detached = true }
-  local started, task = pcall(run, how, deliver, mine, job, timeout, callback, options.cancelled)
+  local started, task = pcall(run, how, deliver, mine, job, callback, options.cancelled)
   if not started then
     cancel(job)
     error(task, 0)
@@ -265,37 +243,24 @@ function Worker:run(...)
   return task
 end
 
--- Returns whether the last argument is a table of options, and not an argument of the job.
+-- Returns whether a table is one of options, and not an argument of the job.
 local function is_options(value)
-  if type(value) ~= "table" or rawget(value, "timeout") == nil then
-    return false
-  end
-  return next(value) == "timeout" and next(value, "timeout") == nil
+  return rawget(value, "timeout") ~= nil and next(value) == "timeout" and next(value, "timeout") == nil
 end
 
 -- Returns the results, or raises the error, which is the same value that the job raised. The
 -- report of an error that nobody catches begins with the job's stack.
-local function result(ok, ...)
-  if ok then
-    return ...
-  end
-  error((...), 0)
-end
-
 function Worker:call(...)
   local mine = own(self, "worker", "worker:call")
-  if not current() then
-    error(format("worker:call: not inside a task; start one with %s, or use worker:run", core.starter()), 2)
-  end
+  check_open("worker:call", mine)
   local count = select("#", ...)
   local last = count > 0 and (select(count, ...))
-  if not is_options(last) then
-    return result(await(mine, begin("worker:call", mine, false, mine.timeout, ...), mine.timeout))
+  if type(last) ~= "table" or not is_options(last) then
+    return call(mine.jobs, mine.program, mine.pool and mine.pool.core, false, mine.timeout, ...)
   end
   local timeout = check_timeout("worker:call", last.timeout)
   local arguments = pack(...)
-  local job = begin("worker:call", mine, false, timeout, unpack(arguments, 1, count - 1))
-  return result(await(mine, job, timeout))
+  return call(mine.jobs, mine.program, mine.pool and mine.pool.core, false, timeout, unpack(arguments, 1, count - 1))
 end
 
 local function cancel_all(mine)

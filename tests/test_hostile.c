@@ -64,7 +64,7 @@ static void read_script(struct script *script)
  * Some outcomes depend on time, and the machine may be slow: a failure is tried again with more
  * time.
  */
-enum { TIMES_MORE = 20 };
+enum { TIMES_MORE = 200 };
 
 static const struct orr_lua_options untrusted = {
     .mount = "orrery",

@@ -16,19 +16,21 @@
 #include <string.h>
 
 enum {
-    NODES = 6000,     /* tasks in one tree */
-    LIVE = 1500,      /* tasks alive at once */
-    STEPS = 15000000, /* actions in all trees together */
-    PERMITS = 3,      /* of each semaphore */
-    SOURCES = 4,      /* events, and as many semaphores and queues */
-    DEPTH = 60,       /* the model recurses; test_depth.c checks that the library does not */
+    NODES = 6000,      /* tasks in the largest trees, one tree in LARGE_EVERY */
+    LARGE_EVERY = 100, /* the others have up to NODES / SMALLER tasks, and so find mistakes sooner */
+    SMALLER = 10,
+    TREES = 3000,
+    PERMITS = 3, /* of each semaphore */
+    SOURCES = 4, /* events, and as many semaphores and queues */
+    DEPTH = 60,  /* the model recurses; test_depth.c checks that the library does not */
 };
 
 static struct {
     struct orr_runtime *rt;
     uint64_t random, order, polled_order;
     struct node *nodes[NODES];
-    struct node *claimed; /* the last task that failed while another awaited it */
+    struct node *claimed;         /* the last task that failed while another awaited it */
+    unsigned nodes_max, live_max; /* how large this tree may become, and how many tasks live at once */
     unsigned made, live;
     uint64_t steps;
     struct orr_event *events[SOURCES];
@@ -150,14 +152,14 @@ static bool is_valid(const struct node *node)
 /* One of the tasks that were spawned lately; it may be the caller itself. */
 static struct node *pick_node(void)
 {
-    unsigned recent = w.made < LIVE ? w.made : LIVE;
+    unsigned recent = w.made < w.live_max ? w.made : w.live_max;
     return w.nodes[w.made - 1 - pick(recent)];
 }
 
 /* Spawns a child of `parent`; NULL makes a task without a parent. */
 static void spawn(struct node *parent)
 {
-    if (w.closing || w.made == NODES || w.live >= LIVE || (parent && parent->depth >= DEPTH))
+    if (w.closing || w.made == w.nodes_max || w.live >= w.live_max || (parent && parent->depth >= DEPTH))
         return;
     struct node *node = calloc(1, sizeof *node);
     assert_non_null(node);
@@ -653,12 +655,12 @@ static void stir(void)
         else
             w.got += !orr_queue_try_get(w.queues[i], &item);
     }
-    for (unsigned i = 0; i < 4 && w.live < LIVE / 2; i++)
+    for (unsigned i = 0; i < 4 && w.live < w.live_max / 2; i++)
         spawn(NULL);
     for (unsigned i = 0; i < w.made && w.closing; i++)
         if (!w.nodes[i]->done && one_in(4))
             cancel(w.nodes[i]);
-    w.closing |= w.made == NODES;
+    w.closing |= w.made == w.nodes_max;
 }
 
 static enum orr_poll janitor_poll(struct orr_task *task, void *data)
@@ -710,12 +712,20 @@ static void check_fate(const struct node *node)
     assert_int_equal(node->outside.drops, node->outside.given);
 }
 
-static void run_one_tree(uint64_t random)
+/* A quarter of the tasks may be alive at once. */
+static void choose_size(bool large)
+{
+    w.nodes_max = large ? NODES : NODES / SMALLER / 10 + (unsigned)pick(NODES / SMALLER);
+    w.live_max = w.nodes_max / 4;
+}
+
+static void run_one_tree(uint64_t random, bool large)
 {
     uint64_t steps = w.steps;
     memset(&w, 0, sizeof w);
     w.random = random;
     w.steps = steps;
+    choose_size(large);
     model_reset();
     w.rt = harness_runtime_with(
         (struct orr_options){ .clock = ORR_CLOCK_VIRTUAL, .alloc = counting_alloc, .sink = reach_sink });
@@ -745,9 +755,9 @@ static void random_trees_behave_as_the_model(void **state)
     (void)state;
     uint64_t seed = harness_seed(20240229);
     w.steps = 0;
-    for (uint64_t tree = 1; w.steps < WORK(STEPS); tree++)
-        run_one_tree(((seed << 20) + tree) * UINT64_C(0x9e3779b97f4a7c15) | 1);
-    print_message("%" PRIu64 " steps\n", w.steps);
+    for (uint64_t tree = 1; tree <= WORK(TREES); tree++)
+        run_one_tree(((seed << 20) + tree) * UINT64_C(0x9e3779b97f4a7c15) | 1, tree % LARGE_EVERY == 1);
+    print_message("%d trees, %" PRIu64 " steps\n", WORK(TREES), w.steps);
 }
 
 static const struct CMUnitTest tree[] = {

@@ -19,6 +19,11 @@ static bool keep_all(void *data, struct wheel_entry *entry)
     return true;
 }
 
+static bool starts_before(const struct orr_link *a, const struct orr_link *b)
+{
+    return container_of(a, struct item, entry.link)->order < container_of(b, struct item, entry.link)->order;
+}
+
 static struct item *pop(struct wheel *wheel, uint64_t now)
 {
     unsigned steps = 1000000;
@@ -128,7 +133,7 @@ static void wheel_agrees_with_a_sorted_list_at_every_step(void **state)
     for (int round = 0; round < 40; round++) {
         walk->now = random_span(50);
         walk->inserted = 0;
-        wheel_init(&walk->wheel, walk->now);
+        wheel_init(&walk->wheel, walk->now, starts_before);
         for (int i = 0; i < ITEMS; i++)
             walk->items[i] = (struct item){ .entry.deadline = walk->now };
         for (int step = 0; step < WORK(100000); step++)
@@ -148,7 +153,7 @@ static void entry_is_due_at_its_deadline_and_never_early(void **state)
     for (size_t i = 0; i < LENGTH(delays); i++) {
         uint64_t now = 123456789;
         struct item item = { 0 };
-        wheel_init(&wheel, now);
+        wheel_init(&wheel, now, starts_before);
         wheel_insert(&wheel, &item.entry, now + delays[i]);
         /* Exact, so that no wake comes too early. */
         assert_int_equal(wheel_next(&wheel), now + delays[i]);
@@ -167,7 +172,7 @@ static void equal_deadlines_keep_their_order_in_every_ring(void **state)
     static struct wheel wheel;
     uint64_t deadline = 40 * DAY + 77;
     struct item items[60] = { 0 };
-    wheel_init(&wheel, 0);
+    wheel_init(&wheel, 0, starts_before);
     uint64_t now = 0;
     for (size_t i = 0; i < LENGTH(items); i++) {
         wheel_insert(&wheel, &items[i].entry, deadline);
@@ -183,8 +188,8 @@ static void entries_of_one_tick_come_in_the_order_of_their_deadlines(void **stat
     (void)state;
     static struct wheel wheel;
     static struct item items[5000];
-    wheel_init(&wheel, 0);
-    uint64_t base = 100 << WHEEL_TICK_BITS;
+    wheel_init(&wheel, 0, starts_before);
+    uint64_t base = 100 << 13;
     for (unsigned i = 0; i < LENGTH(items); i++)
         /* Every deadline differs. */
         wheel_insert(&wheel, &items[i].entry, base + (i * 7919) % 5000);
@@ -203,7 +208,7 @@ static void long_pause_costs_only_the_due_entries(void **state)
     static struct wheel wheel;
     for (size_t p = 0; p < LENGTH(pauses); p++) {
         struct item items[100] = { 0 };
-        wheel_init(&wheel, 0);
+        wheel_init(&wheel, 0, starts_before);
         for (unsigned i = 0; i < LENGTH(items); i++)
             wheel_insert(&wheel, &items[i].entry, pauses[p] / 100 * i + 1);
         /* Each entry is taken once, and spilled at most once in each ring. */
@@ -218,7 +223,7 @@ static void advance_continues_where_its_budget_ran_out(void **state)
     (void)state;
     static struct wheel wheel;
     static struct item items[1000];
-    wheel_init(&wheel, 0);
+    wheel_init(&wheel, 0, starts_before);
     for (unsigned i = 0; i < LENGTH(items); i++)
         wheel_insert(&wheel, &items[i].entry, HOUR + i * 100);
     unsigned taken = 0, calls = 0;
@@ -238,8 +243,9 @@ static void entry_added_while_its_bucket_is_spilled_keeps_its_order(void **state
 {
     (void)state;
     static struct wheel wheel;
-    struct item items[10] = { 0 }, late = { 0 };
-    wheel_init(&wheel, 0);
+    struct item items[10] = { 0 }, later = { 0 }, late = { 0 };
+    wheel_init(&wheel, 0, starts_before);
+    wheel_insert(&wheel, &later.entry, HOUR + 1); /* the bucket has to be spilled */
     for (unsigned i = 0; i < LENGTH(items); i++)
         wheel_insert(&wheel, &items[i].entry, HOUR);
     unsigned steps = 3;
@@ -263,7 +269,7 @@ static void scrub_reaches_every_bucket_and_leaves_the_rest_in_order(void **state
     (void)state;
     static struct wheel wheel;
     static struct item items[500];
-    wheel_init(&wheel, 0);
+    wheel_init(&wheel, 0, starts_before);
     for (unsigned i = 0; i < LENGTH(items); i++)
         wheel_insert(&wheel, &items[i].entry, (uint64_t)(i + 2) * (i + 2) * (i + 2) * (i + 2) * (i + 2) * 1000);
     for (int turn = 0; turn < 200; turn++)
@@ -280,7 +286,7 @@ static void scrub_gets_to_the_end_of_a_long_list_while_buckets_are_opened(void *
     (void)state;
     static struct wheel wheel;
     static struct item items[5000], ticker;
-    wheel_init(&wheel, 0);
+    wheel_init(&wheel, 0, starts_before);
     for (unsigned i = 0; i < LENGTH(items); i++)
         wheel_insert(&wheel, &items[i].entry, HOUR);
     uint64_t now = 0;
@@ -313,7 +319,7 @@ static void drain_empties_a_wheel_in_any_state(void **state)
     (void)state;
     static struct wheel wheel;
     struct item items[50] = { 0 };
-    wheel_init(&wheel, 0);
+    wheel_init(&wheel, 0, starts_before);
     for (unsigned i = 0; i < LENGTH(items); i++)
         wheel_insert(&wheel, &items[i].entry, (i % 3) * HOUR + i);
     unsigned steps = 20; /* some are due, some half spilled, some untouched */

@@ -38,4 +38,16 @@ static inline void list_remove(struct orr_link *link)
     list_init(link);
 }
 
+/* Puts all of `from` at the end of `to`. */
+static inline void list_move(struct orr_link *to, struct orr_link *from)
+{
+    if (list_empty(from))
+        return;
+    from->next->prev = to->prev;
+    from->prev->next = to;
+    to->prev->next = from->next;
+    to->prev = from->prev;
+    list_init(from);
+}
+
 #endif

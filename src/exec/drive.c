@@ -85,7 +85,10 @@ static int turn_until(struct worker *worker, bool (*done)(void *data), void *dat
         }
         if (!done && was_interrupted(rt))
             return -EINTR;
-        worker_turn(worker, ORR_NEVER);
+        if (done)
+            worker_turn(worker, ORR_NEVER);
+        else
+            worker_turns(worker);
         if (done && done(data))
             return 0;
         if (worker_busy(worker))

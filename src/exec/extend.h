@@ -318,6 +318,12 @@ static inline bool worker_has_ready_tasks(const struct worker *worker)
     return shares_any_queued(&worker->shares);
 }
 
+/* The live task that a waker names; NULL if it is over, or not of this worker. */
+static inline struct orr_task *worker_find_task(const struct worker *worker, struct orr_waker waker)
+{
+    return waker_table_number(waker) == worker->table_number ? tasks_find(&worker->tasks, waker) : NULL;
+}
+
 /* The number of the turn under way. */
 static inline uint64_t worker_turn_number(const struct worker *worker)
 {
@@ -328,6 +334,19 @@ static inline uint64_t worker_turn_number(const struct worker *worker)
 static inline uint64_t worker_now(const struct worker *worker)
 {
     return timers_now(worker->timers);
+}
+
+/*
+ * Whether a timer of the worker may be due.  The answer false is exact, except that the machine's
+ * clock is not read: it may be as much as WORKER_LAG_NS later than when it was last read, which
+ * turns and looks do far more often.
+ */
+#define WORKER_LAG_NS UINT64_C(16000000)
+static inline bool worker_timer_may_be_due(const struct worker *worker)
+{
+    uint64_t now = worker->timers->clock == ORR_CLOCK_MONOTONIC ? worker->now + WORKER_LAG_NS
+                                                                : timers_now(worker->timers);
+    return shard_next(worker->shard) <= now || shard_has_news(worker->shard);
 }
 
 /* The time by the runtime's clock when the worker last read it: perhaps some short turns ago. */

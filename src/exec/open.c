@@ -82,7 +82,7 @@ static void *thread_main(void *data)
     pthread_setname_np(pthread_self(), name);
     worker_enter(worker);
     while (worker_may_go_on(worker)) {
-        worker_turn(worker, ORR_NEVER);
+        worker_turns(worker);
         if (worker_busy(worker))
             continue;
         worker_settle(worker);

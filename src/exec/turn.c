@@ -66,6 +66,7 @@ struct pass {
     int64_t charged; /* nanoseconds charged to all shares together */
     int polls, dead;
     bool time_left; /* the turn has time left */
+    bool again;     /* more turns may follow in this pass */
     /* The pass ends early, so that the worker looks around, and there is more to do. */
     bool cut;
 };
@@ -104,6 +105,7 @@ static __attribute__((noinline)) void look(struct worker *worker, struct pass *p
         atomic_store_explicit(&shard->late, false, memory_order_relaxed);
     worker->look.ticks = worker->watch->ticks;
     uint64_t now = timers_now(worker->timers);
+    worker->now = now;
     if (worker->shares.timed) {
         adapt_looks(worker, now);
         pass->cut |= pass->began && now - pass->began >= (uint64_t)SHARE_NS;
@@ -275,6 +277,25 @@ static unsigned poll_one(struct worker *worker, struct pass *pass, struct queue 
 }
 
 /*
+ * Nothing is ready in the only share that had anything to do.  Begins the next turn here and now
+ * with the share's deferred tasks, if a turn would find nothing else to do: nothing has come from
+ * outside, no I/O is in flight, and no timer was due when the clock was last read.  look() reads it
+ * after as many polls as in one long pass.  So a lone task that yields again and again holds up
+ * I/O, timers and other threads no longer than many ready tasks do.
+ */
+static bool turn_at_once(struct worker *worker, const struct pass *pass, struct share *share)
+{
+    struct shares *shares = &worker->shares;
+    if (!pass->again || shares->deferring != share || share->next_deferring || shares->late || !shares->timed ||
+        worker->letters || worker_has_news(worker) || reactor_in_flight(worker->reactor) ||
+        shard_next(worker->shard) <= worker->now)
+        return false;
+    counter_add(&worker->counters.turns, 1);
+    shares_end(shares);
+    return true;
+}
+
+/*
  * Polls the ready tasks of the only share that has any, until another has: the usual case, with
  * nothing to measure.
  */
@@ -285,7 +306,7 @@ static void poll_alone(struct worker *worker, struct pass *pass, struct share *s
     int before = pass->polls;
     shares->visits = &visit;
     shares->changed = false;
-    while (may_go_on(pass) && !shares->changed && share->ready.first) {
+    while (may_go_on(pass) && !shares->changed && (share->ready.first || turn_at_once(worker, pass, share))) {
         bool one = pass->end != ORR_NEVER || worker->shuffle;
         unsigned left = (unsigned)(TURN_POLLS - pass->polls);
         left = worker->look.in < left ? worker->look.in : left;
@@ -337,8 +358,11 @@ static void poll_shares(struct worker *worker, struct pass *pass)
     shares_end(shares);
 }
 
-/* One pass.  True if it was cut short, and there is more to do. */
-static bool pass(struct worker *worker, uint64_t end)
+/*
+ * One pass.  True if it was cut short, and there is more to do.  With `again`, more turns may
+ * follow in the same pass.
+ */
+static bool pass(struct worker *worker, uint64_t end, bool again)
 {
     collect_or_complain(worker, 0);
     worker_take_wakes(worker);
@@ -348,13 +372,13 @@ static bool pass(struct worker *worker, uint64_t end)
     if (!worker_busy(worker))
         virtual_jump(worker);
     fire_timers(worker);
-    struct pass pass = { .end = end, .time_left = true };
+    struct pass pass = { .end = end, .time_left = true, .again = again };
     poll_shares(worker, &pass);
     shard_scrub(worker->shard);
     return pass.cut && worker->shares.first;
 }
 
-void worker_turn(struct worker *worker, uint64_t budget_ns)
+static void turn(struct worker *worker, uint64_t budget_ns, bool again)
 {
     uint64_t began = budget_ns == ORR_NEVER ? 0 : clock_now();
     uint64_t end = budget_ns == ORR_NEVER ? ORR_NEVER : clock_after(began, budget_ns);
@@ -362,7 +386,8 @@ void worker_turn(struct worker *worker, uint64_t budget_ns)
     worker->watch->turn_began = began;
     worker->watch->turn_end = end == ORR_NEVER ? WATCH_NO_END : end;
     enum { TURNS_PER_READING = 16 };
-    if (counter_read(&worker->counters.turns) % TURNS_PER_READING == 0) {
+    if (counter_read(&worker->counters.turns) >= worker->look.at_turn) {
+        worker->look.at_turn = counter_read(&worker->counters.turns) + TURNS_PER_READING;
         worker->now = timers_now(worker->timers);
         watch_visit(worker->watch); /* a task may have replaced the signal's handler */
     }
@@ -371,12 +396,22 @@ void worker_turn(struct worker *worker, uint64_t budget_ns)
     worker->shares.timed = is_timed(worker);
     bool cut;
     do
-        cut = pass(worker, end);
+        cut = pass(worker, end, again);
     while (end != ORR_NEVER && (cut || worker->shares.late) && clock_now() < end);
     worker->watch->turn_began = outer_began;
     worker->watch->turn_end = outer_end;
     if (atomic_load_explicit(&worker->shard->turning, memory_order_relaxed))
         atomic_store_explicit(&worker->shard->turning, false, memory_order_relaxed);
+}
+
+void worker_turn(struct worker *worker, uint64_t budget_ns)
+{
+    turn(worker, budget_ns, false);
+}
+
+void worker_turns(struct worker *worker)
+{
+    turn(worker, ORR_NEVER, true);
 }
 
 bool worker_idle(struct worker *worker, uint64_t until)

@@ -21,6 +21,13 @@ enum { POLLS_PER_LOOK = 16 };
 void worker_turn(struct worker *worker, uint64_t budget_ns);
 
 /*
+ * One turn, and more if all that is to be done is to poll tasks that wait for the next turn.  They
+ * last together as long as one turn may.  Never blocks.  For drivers that have nothing to do
+ * between two turns.
+ */
+void worker_turns(struct worker *worker);
+
+/*
  * Does idle work until a time of the machine's clock.  True if there is more of it.  Outside turns.
  */
 bool worker_idle(struct worker *worker, uint64_t until);

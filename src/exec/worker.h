@@ -44,6 +44,7 @@ struct look {
     uint64_t at;       /* when the clock was last read for a look */
     uint64_t polls;    /* polls before that look */
     uint64_t ticks;    /* ticks of the watch before that look */
+    uint64_t at_turn;  /* the first turn that begins with a look, timers or not */
     uint64_t cpu_mark; /* the thread's processor time when a long poll was last charged */
 };
 

@@ -121,10 +121,15 @@ struct orr_isolate {
     } on_closed; /* called when the isolate is closed, just before it is freed */
 };
 
-/* The isolate of a running C function of the library, which is the function's first upvalue. */
+/*
+ * The isolate of a running C function of the library, which is the function's first upvalue.  If L
+ * is the coroutine that runs in the thread's slice, it belongs to the isolate of that slice, and
+ * Lua need not be asked.
+ */
 static inline struct orr_isolate *isolate_of(lua_State *L)
 {
-    return lua_touserdata(L, lua_upvalueindex(1));
+    struct orr_isolate *iso = isolate_in_slice;
+    return iso && execution_running(&iso->execution) == L ? iso : lua_touserdata(L, lua_upvalueindex(1));
 }
 
 /*

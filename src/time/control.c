@@ -3,6 +3,7 @@
 
 #include "base/cpu.h"
 #include "time/handover.h"
+#include "time/move.h"
 #include "time/timers.h"
 #include "time/word.h"
 
@@ -59,10 +60,9 @@ static void count_rearm(struct timer_shard *shard, bool own)
 
 int timer_new(struct timers *timers, const struct orr_timer_options *what, struct orr_timer **out)
 {
-    struct orr_timer *timer = alloc_zeroed(&timers->alloc, sizeof *timer);
+    struct orr_timer *timer = timer_pool_take(&timers->pool, &timers->alloc, timers);
     if (!timer)
         return -ENOMEM;
-    timer->timers = timers;
     timers_retain(timers);
     uint64_t word = what->local ? TIMER_LOCAL : 0;
     if (what->fire) {
@@ -77,91 +77,111 @@ int timer_new(struct timers *timers, const struct orr_timer_options *what, struc
     return 0;
 }
 
-/*
- * Restarts a LINKED timer: at once if the shard is ours; by letter if the wheel would be too late.
- */
-static uint64_t restart_linked(struct orr_timer *timer, uint64_t word, uint64_t deadline, bool *post)
+/* --- Starting --------------------------------------------------------------------------------- */
+
+/* The timer is locked. */
+static inline uint64_t set_times(struct orr_timer *timer, uint64_t word, uint64_t deadline, uint64_t repeat)
 {
-    struct timer_shard *shard = timers_shard(timer->timers, timer_shard_number(word));
-    bool own = shard == timer_shard_current;
-    if (!(word & TIMER_SCHEDULED))
-        take_garbage_back(shard);
-    else
-        count_rearm(shard, own);
-    if (own) {
-        wheel_remove(&shard->wheel, &timer->entry);
-        wheel_insert(&shard->wheel, &timer->entry, deadline);
-        word &= ~TIMER_GUEST;
-    } else if (deadline < timer->entry.deadline && !(word & TIMER_POSTED)) {
-        word |= TIMER_POSTED;
-        *post = true;
-    }
-    return word;
+    atomic_store_explicit(&timer->deadline, deadline, memory_order_relaxed);
+    if (!repeat)
+        return word & ~TIMER_REPEATS;
+    timer_more(timer)->repeat = repeat;
+    return word | TIMER_REPEATS;
 }
 
-/* Starts a timer that is in no shard: in ours, or in another by letter. */
-static uint64_t start_in_no_shard(struct orr_timer *timer, uint64_t word, uint64_t deadline, bool *post)
+/* Starts a timer in the wheel of the calling thread's shard, which has it, or none has. */
+static inline uint64_t start_here(struct timer_shard *shard, struct orr_timer *timer, uint64_t word, uint64_t deadline)
 {
-    struct timer_shard *shard = timer_shard_current;
-    word &= ~TIMER_GUEST;
-    if (shard && shard->timers == timer->timers && atomic_load_explicit(&shard->living, memory_order_relaxed)) {
-        wheel_insert(&shard->wheel, &timer->entry, deadline);
+    struct wheel_entry *entry = &timer->entry;
+    if (!(word & TIMER_LINKED)) {
+        wheel_insert(&shard->wheel, entry, deadline);
+        word = timer_with_shard(word, shard) | TIMER_LINKED;
+        shard->last_started = timer;
         shard->changed = true;
-        return timer_with_shard(word, shard) | TIMER_LINKED;
+    } else if (wheel_may_wait(&shard->wheel, entry, deadline)) {
+        /* The entry stays where it is: see timer.h. */
+    } else if (deadline < entry->deadline && timer_moves_later(shard, timer, word)) {
+        word = timer_move_soon(shard, timer, word);
+    } else {
+        wheel_remove(&shard->wheel, entry);
+        wheel_insert(&shard->wheel, entry, deadline);
     }
+    return timer_in_order(word & ~TIMER_GUEST, shard);
+}
+
+/* Counts the start of a LINKED timer, before its word changes. */
+static void count_restart(struct timer_shard *shard, uint64_t word, bool own)
+{
+    if (word & TIMER_SCHEDULED)
+        count_rearm(shard, own);
+    else if (!(word & TIMER_MOVING))
+        take_garbage_back(shard);
+}
+
+/* Restarts a LINKED timer of another's shard: by letter if the wheel would be too late. */
+static uint64_t restart_there(struct orr_timer *timer, uint64_t word, uint64_t deadline, bool *post)
+{
+    count_restart(timers_shard(timer_owner(timer), timer_shard_number(word)), word, false);
+    if (deadline >= timer->entry.deadline || word & TIMER_POSTED)
+        return word;
     *post = true;
-    shard = timers_least_loaded(timer->timers);
+    return word | TIMER_POSTED;
+}
+
+/* Starts a timer that is in no shard, by letter. */
+static uint64_t start_by_letter(struct orr_timer *timer, uint64_t word, bool *post)
+{
+    struct timer_shard *shard = timers_least_loaded(timer_owner(timer));
+    *post = true;
     /* Until its owner publishes the true count. */
     atomic_fetch_add_explicit(&shard->load, 1, memory_order_relaxed);
-    return timer_with_shard(word, shard) | TIMER_POSTED;
+    return timer_with_shard(word & ~TIMER_GUEST, shard) | TIMER_POSTED;
 }
 
 /*
  * A timer that was freed while its callback runs cannot start.  A local timer needs a worker that
  * lives.
  */
-static int may_start(const struct orr_timer *timer, uint64_t word)
+static int may_start_elsewhere(const struct orr_timer *timer, uint64_t word)
 {
     if (word & TIMER_FREED)
         return -EINVAL;
     if (!(word & TIMER_LOCAL))
         return 0;
     struct timer_shard *shard = timer_shard_current;
-    if (!shard || shard->timers != timer->timers)
+    if (!shard || shard->timers != timer_owner(timer))
         return -EPERM;
     return atomic_load_explicit(&shard->living, memory_order_relaxed) ? 0 : -ESHUTDOWN;
 }
 
-int orr_timer_start_at(struct orr_timer *timer, uint64_t deadline, uint64_t repeat)
+/* Starts a timer that another shard has, or that is on its way, or where this thread has no shard. */
+static __attribute__((noinline)) int start_elsewhere(struct orr_timer *timer, uint64_t deadline, uint64_t repeat)
 {
-    if (!timer)
-        return -EINVAL;
-    struct timers *timers = timer->timers;
+    struct timers *timers = timer_owner(timer);
     if (atomic_load_explicit(&timers->closed, memory_order_acquire))
         return -ESHUTDOWN;
     bool post = false;
     uint64_t word = timer_lock(timer);
-    int refused = may_start(timer, word);
+    int refused = may_start_elsewhere(timer, word);
     if (refused) {
         timer_unlock(timer, word);
         return refused;
     }
-    atomic_store_explicit(&timer->deadline, deadline, memory_order_relaxed);
-    timer->repeat = repeat;
+    word = set_times(timer, word, deadline, repeat);
     /*
      * A timer that is SCHEDULED but not LINKED is on its way, or due and waiting for its own
      * callback: it is found there with the new time.
      */
     if (word & TIMER_LINKED)
-        word = restart_linked(timer, word, deadline, &post);
+        word = restart_there(timer, word, deadline, &post);
     else if (word & TIMER_SCHEDULED)
         count_rearm(timers_shard(timers, timer_shard_number(word)), false);
     else if (!(word & TIMER_POSTED))
-        word = start_in_no_shard(timer, word, deadline, &post);
+        word = start_by_letter(timer, word, &post);
     struct timer_shard *shard = timers_shard(timers, timer_shard_number(word));
     if (!(word & TIMER_SCHEDULED))
         timer_count(shard, shard == timer_shard_current, 1);
-    word = ((word & ~TIMER_STOPPED) | TIMER_SCHEDULED) + TIMER_GENERATION;
+    word = (word & ~TIMER_STOPPED) | TIMER_SCHEDULED;
     timer_unlock(timer, word);
     if (!post || timers_post(timers, shard, timer))
         return 0;
@@ -169,11 +189,51 @@ int orr_timer_start_at(struct orr_timer *timer, uint64_t deadline, uint64_t repe
     return -ESHUTDOWN;
 }
 
+/* Whether a locked timer is in the calling thread's shard, or in none. */
+static inline bool is_here(const struct timer_shard *shard, uint64_t word)
+{
+    if (word & TIMER_LINKED)
+        return timer_shard_number(word) == shard->number;
+    return !(word & (TIMER_SCHEDULED | TIMER_POSTED | TIMER_FREED));
+}
+
+/* The calling thread's shard, if it can hold this timer. */
+static inline struct timer_shard *shard_for(const struct orr_timer *timer)
+{
+    struct timer_shard *shard = timer_shard_current;
+    return shard && shard->timers == timer_owner(timer) && atomic_load_explicit(&shard->living, memory_order_relaxed)
+               ? shard
+               : NULL;
+}
+
+int orr_timer_start_at(struct orr_timer *timer, uint64_t deadline, uint64_t repeat)
+{
+    if (!timer)
+        return -EINVAL;
+    struct timer_shard *shard = shard_for(timer);
+    if (!shard)
+        return start_elsewhere(timer, deadline, repeat);
+    timer_make_room(shard);
+    uint64_t word = timer_lock(timer);
+    if (!is_here(shard, word)) {
+        timer_unlock(timer, word);
+        return start_elsewhere(timer, deadline, repeat); /* nobody but us can bring it here meanwhile */
+    }
+    if (word & TIMER_LINKED)
+        count_restart(shard, word, true);
+    if (!(word & TIMER_SCHEDULED))
+        counter_add(&shard->scheduled, 1);
+    word = set_times(timer, word, deadline, repeat);
+    word = start_here(shard, timer, word, deadline);
+    timer_unlock(timer, (word & ~TIMER_STOPPED) | TIMER_SCHEDULED);
+    return 0;
+}
+
 int orr_timer_start(struct orr_timer *timer, uint64_t delay, uint64_t repeat)
 {
     if (!timer)
         return -EINVAL;
-    return orr_timer_start_at(timer, clock_after(timers_now(timer->timers), delay), repeat);
+    return orr_timer_start_at(timer, clock_after(timers_now(timer_owner(timer)), delay), repeat);
 }
 
 int orr_timer_again(struct orr_timer *timer)
@@ -181,34 +241,43 @@ int orr_timer_again(struct orr_timer *timer)
     if (!timer)
         return -EINVAL;
     uint64_t word = timer_lock(timer);
-    uint64_t repeat = timer->repeat;
+    uint64_t repeat = word & TIMER_REPEATS ? timer_more(timer)->repeat : 0;
     timer_unlock(timer, word);
     return repeat ? orr_timer_start(timer, repeat, repeat) : -EINVAL;
 }
 
-/* The owner takes the entry out at once. */
-static bool cancel_own(struct timer_shard *shard, struct orr_timer *timer)
+/* --- Cancelling ------------------------------------------------------------------------------- */
+
+/* Cancels a timer that is in the wheel of the calling thread's shard; false if it is not. */
+static inline bool cancel_here(struct timer_shard *shard, struct orr_timer *timer)
 {
     uint64_t word;
+    timer_make_room(shard);
     if (!timer_try_lock(timer, &word))
         return false;
-    if ((word & (TIMER_SCHEDULED | TIMER_LINKED)) != (TIMER_SCHEDULED | TIMER_LINKED)) {
+    if (!timer_has(word, TIMER_SCHEDULED | TIMER_LINKED) || timer_shard_number(word) != shard->number) {
         timer_unlock(timer, word);
         return false;
     }
-    wheel_remove(&shard->wheel, &timer->entry);
-    shard->changed = true;
-    timer_count(shard, true, -1);
+    if (timer_moves_later(shard, timer, word)) {
+        word = timer_move_soon(shard, timer, word);
+    } else {
+        wheel_remove(&shard->wheel, &timer->entry);
+        word &= ~TIMER_LINKED;
+    }
     if (word & TIMER_RUNNING)
         word |= TIMER_STOPPED;
-    timer_unlock(timer, (word & ~(TIMER_SCHEDULED | TIMER_LINKED)) + TIMER_GENERATION);
+    timer_unlock(timer, word & ~TIMER_SCHEDULED);
+    shard->changed = true;
+    counter_subtract(&shard->scheduled, 1);
+    counter_add(&shard->cancelled, 1);
     return true;
 }
 
 /* Cancels a timer in another's shard, by the word alone. */
 static bool cancel_foreign(struct timer_shard *shard, struct orr_timer *timer, uint64_t word)
 {
-    uint64_t next = (word & ~TIMER_SCHEDULED) + TIMER_GENERATION;
+    uint64_t next = word & ~TIMER_SCHEDULED;
     if (word & TIMER_RUNNING)
         next |= TIMER_STOPPED;
     /*
@@ -218,28 +287,30 @@ static bool cancel_foreign(struct timer_shard *shard, struct orr_timer *timer, u
     if (!atomic_compare_exchange_strong_explicit(&timer->word, &word, next, memory_order_acq_rel, memory_order_relaxed))
         return false;
     timer_count(shard, false, -1);
-    if (word & TIMER_LINKED)
+    if ((word & (TIMER_LINKED | TIMER_MOVING)) == TIMER_LINKED)
         leave_garbage(shard);
     else if (shard->bell && was_last(shard))
         tell_owner(shard); /* which may have dropped the timer before it was counted */
     return true;
 }
 
-int orr_timer_cancel(struct orr_timer *timer)
+/* Cancels a timer that is in another's shard, or in none, or that another thread has locked. */
+static __attribute__((noinline)) int cancel_anywhere(struct orr_timer *timer)
 {
-    if (!timer)
-        return -EINVAL;
     for (unsigned tries = 1;; tries++) {
         uint64_t word = atomic_load_explicit(&timer->word, memory_order_acquire);
-        struct timer_shard *shard = timers_shard(timer->timers, timer_shard_number(word));
+        struct timer_shard *shard = timers_shard(timer_owner(timer), timer_shard_number(word));
         bool own = shard == timer_shard_current;
         if (word & TIMER_LOCKED) {
             if (tries % 64)
                 cpu_relax();
             else
                 sched_yield();
+        } else if (own && timer_has(word, TIMER_SCHEDULED | TIMER_LINKED)) {
+            if (cancel_here(shard, timer))
+                return ORR_CANCELLED;
         } else if (word & TIMER_SCHEDULED) {
-            if (own && word & TIMER_LINKED ? cancel_own(shard, timer) : cancel_foreign(shard, timer, word)) {
+            if (cancel_foreign(shard, timer, word)) {
                 count_cancel(shard, own);
                 return ORR_CANCELLED;
             }
@@ -252,18 +323,28 @@ int orr_timer_cancel(struct orr_timer *timer)
     }
 }
 
+int orr_timer_cancel(struct orr_timer *timer)
+{
+    if (!timer)
+        return -EINVAL;
+    struct timer_shard *shard = timer_shard_current;
+    if (shard && shard->timers == timer_owner(timer) && cancel_here(shard, timer))
+        return ORR_CANCELLED;
+    return cancel_anywhere(timer);
+}
+
 uint64_t orr_timer_due_in(struct orr_timer *timer)
 {
     if (!timer || !(atomic_load_explicit(&timer->word, memory_order_acquire) & TIMER_SCHEDULED))
         return ORR_NEVER;
     uint64_t deadline = atomic_load_explicit(&timer->deadline, memory_order_relaxed);
-    uint64_t now = timers_now(timer->timers);
+    uint64_t now = timers_now(timer_owner(timer));
     return deadline > now ? deadline - now : 0;
 }
 
 uint64_t orr_timer_missed(struct orr_timer *timer)
 {
-    return timer ? atomic_load_explicit(&timer->missed, memory_order_relaxed) : 0;
+    return timer ? atomic_load_explicit(&timer_more(timer)->missed, memory_order_relaxed) : 0;
 }
 
 void orr_timer_free(struct orr_timer *timer)
@@ -271,8 +352,11 @@ void orr_timer_free(struct orr_timer *timer)
     if (!timer)
         return;
     orr_timer_cancel(timer);
+    struct timer_shard *own = timer_shard_current;
+    if (timer_load(timer) & TIMER_MOVING && own && own->timers == timer_owner(timer))
+        shard_make_moves(own);
     uint64_t word = timer_lock(timer) | TIMER_FREED | TIMER_STOPPED;
-    struct timer_shard *shard = timers_shard(timer->timers, timer_shard_number(word));
+    struct timer_shard *shard = timers_shard(timer_owner(timer), timer_shard_number(word));
     if (word & TIMER_LINKED && shard == timer_shard_current) {
         wheel_remove(&shard->wheel, &timer->entry); /* another thread had cancelled it */
         counter_add(&shard->scrubbed, 1);

@@ -16,7 +16,7 @@ void timers_move_count(struct timer_shard *from, struct timer_shard *to)
 uint64_t timers_count_at(struct orr_timer *timer, uint64_t word, struct timer_shard *shard)
 {
     if (word & TIMER_SCHEDULED)
-        timers_move_count(timers_shard(timer->timers, timer_shard_number(word)), shard);
+        timers_move_count(timers_shard(timer_owner(timer), timer_shard_number(word)), shard);
     return timer_with_shard(word, shard);
 }
 
@@ -56,7 +56,7 @@ bool timers_post(struct timers *timers, struct timer_shard *shard, struct orr_ti
 {
     /* The receiver of the letter may fire and free the timer, and then the timers. */
     struct bell *bell = shard->bell;
-    if (shard == timers_unowned(timers) || !mailbox_post(&shard->mailbox, &timer->letter))
+    if (shard == timers_unowned(timers) || !mailbox_post(&shard->mailbox, &timer_more(timer)->letter))
         return timers_orphan(timers, timer);
     bell_ring(bell);
     return true;
@@ -66,7 +66,7 @@ void timers_unpost(struct orr_timer *timer)
 {
     uint64_t word = timer_lock(timer);
     if (word & TIMER_SCHEDULED)
-        timer_count(timers_shard(timer->timers, timer_shard_number(word)), false, -1);
+        timer_count(timers_shard(timer_owner(timer), timer_shard_number(word)), false, -1);
     word &= ~(TIMER_SCHEDULED | TIMER_POSTED);
     timer_unlock(timer, word);
     timer_settle(timer, word);
@@ -81,7 +81,7 @@ bool timers_orphan(struct timers *timers, struct orr_timer *timer)
     if (!(word & TIMER_LINKED))
         word = timers_count_at(timer, word, timers_unowned(timers));
     timer_unlock(timer, word);
-    bool posted = mailbox_post(&timers->orphans, &timer->letter);
+    bool posted = mailbox_post(&timers->orphans, &timer_more(timer)->letter);
     if (posted)
         timers->need_service(timers);
     else
@@ -98,7 +98,6 @@ void timers_complete_as_cancelled(struct timers *timers, struct orr_timer *timer
     if (scheduled) {
         atomic_fetch_add_explicit(&timers->dropped, 1, memory_order_relaxed);
         timer_count(timers_shard(timers, timer_shard_number(word)), false, -1);
-        word += TIMER_GENERATION;
         if (word & TIMER_CALLS) {
             timer_unlock(timer, word | TIMER_RUNNING);
             timer->action.fire(timer, timer->data, -ECANCELED);

@@ -36,6 +36,7 @@ int timers_open(struct timers **out, const struct timers_config *config)
     timers->shard_count = config->shards;
     timers->virtual_now = NS_PER_SECOND; /* any time will do, but 0 is easily mistaken for none */
     pthread_mutex_init(&timers->lock, NULL);
+    timer_pool_init(&timers->pool);
     for (unsigned i = 0; i < config->shards; i++)
         shard_open(timers_shard(timers, i), timers, i, timers_now(timers));
     timers_unowned(timers)->timers = timers;
@@ -64,7 +65,7 @@ static void complete_all(struct timers *timers, struct letter *letter)
 {
     while (letter) {
         struct letter *next = letter->next;
-        timers_complete_as_cancelled(timers, container_of(letter, struct orr_timer, letter));
+        timers_complete_as_cancelled(timers, timer_of_letter(letter));
         letter = next;
     }
 }

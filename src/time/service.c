@@ -47,7 +47,7 @@ static struct timer_shard *choose(struct timers *timers)
  */
 static void count_at(struct letter *letter, struct timer_shard *shard)
 {
-    struct orr_timer *timer = container_of(letter, struct orr_timer, letter);
+    struct orr_timer *timer = timer_of_letter(letter);
     uint64_t word = timer_lock(timer);
     timer_unlock(timer, word & TIMER_LINKED ? word : timers_count_at(timer, word, shard) | TIMER_GUEST);
 }

@@ -17,11 +17,6 @@ static bool is_sleeper(struct wheel_entry *entry)
     return timer_load(timer_of_entry(entry)) & TIMER_SLEEPER;
 }
 
-static struct orr_timer *timer_of_letter(struct letter *letter)
-{
-    return container_of(letter, struct orr_timer, letter);
-}
-
 /* --- Attended or not -------------------------------------------------------------------------- */
 
 /*
@@ -76,11 +71,20 @@ static void wait_for_service(struct timer_shard *shard)
     }
 }
 
+/* Whether the first was started before the other, as far as one worker's own thread started them. */
+static bool starts_before(const struct orr_link *first, const struct orr_link *other)
+{
+    const struct orr_timer *a = container_of(first, const struct orr_timer, entry.link);
+    const struct orr_timer *b = container_of(other, const struct orr_timer, entry.link);
+    uint64_t ahead = (timer_load(a) & ~TIMER_BELOW_ORDER) - (timer_load(b) & ~TIMER_BELOW_ORDER);
+    return (int64_t)ahead < 0;
+}
+
 void shard_open(struct timer_shard *shard, struct timers *timers, unsigned number, uint64_t now)
 {
     shard->timers = timers;
     shard->number = number;
-    wheel_init(&shard->wheel, now);
+    wheel_init(&shard->wheel, now, starts_before);
     atomic_store_explicit(&shard->now, now, memory_order_relaxed);
     atomic_store_explicit(&shard->next, ORR_NEVER, memory_order_relaxed);
     atomic_store_explicit(&shard->living, true, memory_order_release);
@@ -144,12 +148,35 @@ static bool keep_unless_garbage(void *data, struct wheel_entry *entry)
     return false;
 }
 
+/*
+ * Shown each entry that is spilled, which is out of the wheel for the moment.  One that was re-armed
+ * for later goes to its true time.  The timer is locked for that: another thread that re-arms it
+ * compares with where the entry is.
+ */
+static bool keep_at_true_time(void *data, struct wheel_entry *entry)
+{
+    struct orr_timer *timer = timer_of_entry(entry);
+    uint64_t word = timer_load(timer);
+    if (word & TIMER_SLEEPER)
+        return true;
+    if (!(word & TIMER_SCHEDULED))
+        return keep_unless_garbage(data, entry);
+    if (atomic_load_explicit(&timer->deadline, memory_order_relaxed) <= entry->deadline ||
+        !timer_try_lock(timer, &word))
+        return true;
+    uint64_t deadline = atomic_load_explicit(&timer->deadline, memory_order_relaxed);
+    if (deadline > entry->deadline)
+        entry->deadline = deadline;
+    timer_unlock(timer, word);
+    return true;
+}
+
 /* Puts a scheduled, locked timer that is in no wheel into this one, wherever it counted before. */
 static uint64_t settle_in(struct timer_shard *shard, struct orr_timer *timer, uint64_t word)
 {
     timers_move_count(timers_shard(shard->timers, timer_shard_number(word)), shard);
     wheel_insert(&shard->wheel, &timer->entry, atomic_load_explicit(&timer->deadline, memory_order_relaxed));
-    return timer_with_shard(word, shard) | TIMER_LINKED;
+    return timer_in_order(timer_with_shard(word, shard), shard) | TIMER_LINKED;
 }
 
 static void receive_one(struct timer_shard *shard, struct orr_timer *timer)
@@ -186,6 +213,7 @@ static void receive(struct timer_shard *shard, unsigned count)
 
 void shard_receive(struct timer_shard *shard)
 {
+    shard_make_moves(shard);
     if (!shard->letters)
         shard->letters = mailbox_take(&shard->mailbox);
     receive(shard, SHARD_LETTERS);
@@ -197,7 +225,7 @@ void shard_receive(struct timer_shard *shard)
  */
 static uint64_t repeat_or_rest(struct timer_shard *shard, struct orr_timer *timer, uint64_t word, uint64_t now)
 {
-    if (!timer->repeat || word & TIMER_STOPPED) {
+    if (!(word & TIMER_REPEATS) || word & TIMER_STOPPED) {
         timer_count(shard, true, -1);
         return word;
     }
@@ -232,8 +260,9 @@ static void fire_one(struct timer_shard *shard, struct orr_timer *timer, uint64_
         return;
     }
     uint64_t deadline = atomic_load_explicit(&timer->deadline, memory_order_relaxed);
-    if (deadline > now) {
-        wheel_insert(&shard->wheel, &timer->entry, deadline); /* it was re-armed for later */
+    /* It was re-armed for later.  Others may be due before it, even if it is overdue by now. */
+    if (deadline > timer->entry.deadline) {
+        wheel_restore(&shard->wheel, &timer->entry, deadline);
         timer_unlock(timer, word);
         return;
     }
@@ -259,7 +288,7 @@ static void fire_one(struct timer_shard *shard, struct orr_timer *timer, uint64_
 
 static void sleep_over(struct timer_shard *shard, struct sleeper *sleeper, uint64_t now)
 {
-    unsigned part_of = (unsigned)(sleeper->word / TIMER_GENERATION);
+    unsigned part_of = timer_shard_number(sleeper->word);
     shard->changed = true;
     sleeper->word = 0;
     timer_count(shard, true, -1);
@@ -270,8 +299,11 @@ static void sleep_over(struct timer_shard *shard, struct sleeper *sleeper, uint6
 
 void shard_fire(struct timer_shard *shard, uint64_t now, unsigned fires)
 {
-    struct wheel_entry *entry;
-    while ((entry = wheel_pop(&shard->wheel, now, &fires, keep_unless_garbage, shard))) {
+    for (;;) {
+        shard_make_moves(shard); /* also those of the last callback */
+        struct wheel_entry *entry = wheel_pop(&shard->wheel, now, &fires, keep_at_true_time, shard);
+        if (!entry)
+            return;
         uint64_t word;
         if (is_sleeper(entry)) {
             sleep_over(shard, container_of(entry, struct sleeper, entry), now);
@@ -301,6 +333,7 @@ void shard_scrub(struct timer_shard *shard)
     bool littered = shard_littered(shard);
     if (!littered && ++shard->unscrubbed % SHARD_SCRUB_TURNS)
         return;
+    shard_make_moves(shard);
     unsigned steps = littered ? SHARD_SCRUB_HARD_STEPS : SHARD_SCRUB_STEPS;
     wheel_scrub(&shard->wheel, steps, keep_unless_garbage, shard);
 }
@@ -350,6 +383,7 @@ void shard_unattend(struct timer_shard *shard)
         return;
     stop_attending(shard);
     wait_for_service(shard);
+    shard_make_moves(shard);
     receive(shard, UINT_MAX);
     shard->letters = mailbox_take(&shard->mailbox);
     receive(shard, UINT_MAX);
@@ -366,11 +400,15 @@ void shard_close(struct timer_shard *shard)
 {
     atomic_store_explicit(&shard->living, false, memory_order_release);
     stop_attending(shard);
+    shard_make_moves(shard);
     receive(shard, UINT_MAX);
     shard->letters = mailbox_close(&shard->mailbox);
     receive(shard, UINT_MAX);
-    struct wheel_entry *entry;
-    while ((entry = wheel_drain(&shard->wheel))) {
+    for (;;) {
+        shard_make_moves(shard); /* a callback that was told of the end may have cancelled others */
+        struct wheel_entry *entry = wheel_drain(&shard->wheel);
+        if (!entry)
+            break;
         struct orr_timer *timer = timer_of_entry(entry);
         uint64_t word = timer_lock(timer);
         if (word & TIMER_SCHEDULED)

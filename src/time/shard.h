@@ -5,7 +5,7 @@
 #ifndef ORR_TIME_SHARD_H
 #define ORR_TIME_SHARD_H
 
-#include "time/word.h"
+#include "time/move.h"
 
 enum {
     SHARD_LETTERS = 1024,          /* timers received in a turn, at most */
@@ -57,7 +57,8 @@ void shard_fire(struct timer_shard *shard, uint64_t now, unsigned fires);
  */
 static inline void shard_sleep(struct timer_shard *shard, struct sleeper *sleeper, unsigned part_of, uint64_t deadline)
 {
-    sleeper->word = TIMER_LOCAL | TIMER_SLEEPER | TIMER_SCHEDULED | part_of * TIMER_GENERATION;
+    uint64_t word = TIMER_LOCAL | TIMER_SLEEPER | TIMER_SCHEDULED | (uint64_t)part_of << TIMER_SHARD_SHIFT;
+    sleeper->word = timer_in_order(word, shard);
     wheel_insert(&shard->wheel, &sleeper->entry, deadline);
     shard->changed = true;
     timer_count(shard, true, 1);
@@ -80,8 +81,9 @@ void shard_scrub(struct timer_shard *shard);
 bool shard_littered(struct timer_shard *shard);
 
 /* When a timer is due; ORR_NEVER if there is none. */
-static inline uint64_t shard_next(const struct timer_shard *shard)
+static inline uint64_t shard_next(struct timer_shard *shard)
 {
+    shard_make_moves(shard);
     return wheel_next(&shard->wheel);
 }
 

@@ -5,28 +5,48 @@
  * alone touches the wheel. Every thread may start, cancel or free any timer, and all that they
  * settle between them is one word:
  *
- *     generation (40 bits) | shard (10) | flags
+ *     order (40 bits) | REPEATS | shard (10) | the other flags
  *
- *     SCHEDULED   it will fire at `deadline` LINKED      its entry is in its shard's wheel; only
- *     the shard's owner may touch the entry POSTED      its letter is in a mailbox, its shard's or
- *     the time service's, and will be read RUNNING     its callback runs now STOPPED     when the
- *     callback returns, the timer does not repeat FREED       its user has let go of it: it is
- *     released when it is not linked, posted or running LOCKED      a thread is changing more than
- *     the word, and no other may LOCAL       only its shard's owner uses it, so nothing here needs
- *     to be atomic CALLS       it runs a callback; otherwise it wakes a waker SLEEPER     it is no
- *     timer at all, but a sleeper: see below GUEST       the time service has sent it to its shard,
- *     and gets it back when nobody turns
+ *     SCHEDULED   it will fire at `deadline`
+ *     LINKED      its entry is in its shard's wheel; only the shard's owner may touch the entry
+ *     POSTED      its letter is in a mailbox, its shard's or the time service's, and will be read
+ *     RUNNING     its callback runs now
+ *     STOPPED     when the callback returns, the timer does not repeat
+ *     FREED       its user has let go of it: it is released when it is not linked, posted or
+ *                 running
+ *     LOCKED      a thread is changing more than the word, and no other may
+ *     LOCAL       only its shard's owner uses it, so nothing here needs to be atomic
+ *     CALLS       it runs a callback; otherwise it wakes a waker
+ *     REPEATS     it fires again, `repeat` after `deadline`
+ *     SLEEPER     it is no timer at all, but a sleeper: see below
+ *     MOVING      it is among its shard's `moves`: its entry is not where it should be, and the
+ *                 owner puts that right soon; a MOVING timer is LINKED
+ *     GUEST       the time service has sent it to its shard, and gets it back when nobody turns
  *                 the shard's owner any more
  *
  * Cancelling is one compare-and-swap that takes SCHEDULED away; so is firing, by the lock.
  * Whichever comes first wins, and when cancel says *cancelled*, the timer does not fire.  The owner
- * unlinks the entry at once.  Another thread leaves it in the wheel: LINKED without SCHEDULED is
- * garbage, counted in stripes so that cancelling threads do not meet, and removed by the owner when
- * it comes across it, or by scrubbing.
+ * unlinks the entry, at once or with its `moves`.  Another thread leaves it in the wheel: LINKED
+ * without SCHEDULED and MOVING is garbage, counted in stripes so that cancelling threads do not
+ * meet, and removed by the owner when it comes across it, or by scrubbing.
  *
- * Re-arming from another thread changes `deadline` under the lock.  The wheel may hold an entry for
- * an earlier time than is wanted: when that comes, the owner puts it back for later.  For an
- * earlier time, the letter tells the owner.
+ * Re-arming for later changes `deadline` under the lock, and leaves the entry where it is: it may
+ * lie far from what the thread has in its cache, and so may its neighbours.  When the entry comes
+ * out of the wheel before `deadline`, or the wheel meets it on the way, the owner puts it back for
+ * later.  So a timer that is re-armed a thousand times before it is due moves once.  Re-arming for
+ * an earlier time moves the entry, if the owner does it; from another thread, the letter tells the
+ * owner.
+ *
+ * Unlinking an entry touches its neighbours in the list.  Among many timers they are in no cache.
+ * So the owner notes the timer in its shard's `moves`, has the neighbours fetched, and goes on: it
+ * moves the entries when they have come, some operations later.  It does so, too, for the timer
+ * that it started last, because that one may well be started and cancelled again.  Nobody sees a
+ * difference: the owner makes all moves before it looks at its wheel, see shard_make_moves().
+ *
+ * The owner numbers the starts in its shard.  Of timers with equal deadlines, the one with the
+ * lower number fires first, wherever the entries were meanwhile: that is the word's `order`.  Only
+ * the owner changes the order of a LINKED timer.  Numbers are compared modulo 2^40; two of them
+ * that meet in one bucket are never half of that apart.
  *
  * A timer that is due while its callback still runs, on whichever worker, waits for that to return.
  *
@@ -61,38 +81,51 @@
 #define TIMER_CALLS UINT64_C(256)
 #define TIMER_SLEEPER UINT64_C(512)
 #define TIMER_GUEST UINT64_C(1024)
+#define TIMER_MOVING UINT64_C(2048)
+#define TIMER_REPEATS UINT64_C(4194304)
 #define TIMER_HELD (TIMER_LINKED | TIMER_POSTED | TIMER_RUNNING)
 
 enum {
     TIMER_SHARD_SHIFT = 12,
     TIMER_SHARD_MASK = 0x3ff,
-    TIMER_GENERATION_SHIFT = 24,
+    TIMER_ORDER_SHIFT = 24,
     TIMER_STRIPES = 32,
+    TIMER_LINE = 64,
+    TIMER_MOVES = 16, /* about as many cache lines as a core fetches at once */
 };
-#define TIMER_GENERATION (UINT64_C(1) << TIMER_GENERATION_SHIFT)
+#define TIMER_BELOW_ORDER ((UINT64_C(1) << TIMER_ORDER_SHIFT) - 1)
 
 struct timers;
 
+/* The part of a timer that starting, cancelling and firing do not touch as a rule. */
+struct timer_more {
+    uint64_t repeat; /* if REPEATS; written under the lock */
+    struct letter letter;
+    _Atomic uint64_t missed;
+    struct timer_block *block;
+};
+
+/* A cache line: see pool.h. */
 struct orr_timer {
     _Atomic uint64_t word;
     struct wheel_entry entry;
     _Atomic uint64_t deadline; /* written under the lock */
-    uint64_t repeat;           /* 0: none; written under the lock */
+    struct timer_block *block;
     union {
         struct orr_waker waker;
         orr_timer_fn *fire;
     } action;
     void *data;
-
-    struct letter letter;
-    struct timers *timers;
-    _Atomic uint64_t missed;
 };
+
+/* What a timer takes of memory. */
+enum { TIMER_BYTES = sizeof(struct orr_timer) + sizeof(struct timer_more) };
 
 /*
  * A sleeper is a timer that the owner of a shard embeds in an object of its own, such as a task's
  * wait: it fires once, nobody else uses it, and it costs no allocation.  It begins as a timer does,
- * as far as the wheel looks, and its word says that nothing follows.
+ * as far as the wheel looks, and its word says that nothing follows.  Where a timer has its shard,
+ * a sleeper has what it is part of.
  */
 struct sleeper {
     uint64_t word; /* 0: not set */
@@ -100,7 +133,7 @@ struct sleeper {
 };
 
 static_assert(offsetof(struct sleeper, entry) == offsetof(struct orr_timer, entry), "the word tells them apart");
-static_assert(offsetof(struct orr_timer, letter) == 64, "what starting and cancelling touch is one cache line");
+static_assert(sizeof(struct orr_timer) == TIMER_LINE, "what starting and cancelling touch is one cache line");
 
 /* What threads other than a shard's owner did to its timers.  A cache line each. */
 struct timer_stripe {
@@ -118,7 +151,12 @@ struct timer_shard {
 
     /* The owner's thread only. */
     struct wheel wheel;
-    struct letter *letters; /* taken from the mailbox, not yet read */
+    uint64_t starts; /* timers and sleepers started here, ever */
+    /* The timer that was started last: for a comparison only, since it may be freed by now. */
+    const struct orr_timer *last_started;
+    unsigned move_count;
+    struct orr_timer *moves[TIMER_MOVES]; /* those that are MOVING */
+    struct letter *letters;               /* taken from the mailbox, not yet read */
     /* As in the stripes, whose sum with this is what is still to happen; may wrap around 0. */
     struct counter scheduled;
     struct counter fired, cancelled, rearmed, migrated;

@@ -10,6 +10,7 @@ void timers_release(struct timers *timers)
     if (atomic_fetch_sub_explicit(&timers->references, 1, memory_order_acq_rel) != 1)
         return;
     pthread_mutex_destroy(&timers->lock);
+    timer_pool_end(&timers->pool);
     struct alloc alloc = timers->alloc;
     alloc_free(&alloc, timers->block, timers->size);
 }

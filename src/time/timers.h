@@ -18,6 +18,7 @@
 #include "base/bell.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "time/pool.h"
 #include "time/timer.h"
 
 #include <pthread.h>
@@ -25,6 +26,7 @@
 struct timers {
     struct alloc alloc;
     struct log log;
+    struct timer_pool pool;
     _Atomic uint64_t references;
     void (*wake)(struct orr_waker waker);
     void (*sleep_over)(struct sleeper *sleeper, unsigned part_of);

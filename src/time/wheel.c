@@ -5,67 +5,84 @@ static struct wheel_entry *entry_of(struct orr_link *link)
     return container_of(link, struct wheel_entry, link);
 }
 
-static uint64_t tick_of(uint64_t time)
+void wheel_init(struct wheel *wheel, uint64_t now, sort_before_fn *before)
 {
-    return time >> WHEEL_TICK_BITS;
-}
-
-void wheel_init(struct wheel *wheel, uint64_t now)
-{
-    *wheel = (struct wheel){ .elapsed = tick_of(now) };
+    *wheel = (struct wheel){ .elapsed = now, .before = before };
     list_init(&wheel->due);
-    list_init(&wheel->fresh);
     list_init(&wheel->spill);
+    sort_init(&wheel->sort);
     for (unsigned ring = 0; ring < WHEEL_RINGS; ring++)
         for (unsigned slot = 0; slot < WHEEL_BUCKETS; slot++)
             list_init(&wheel->buckets[ring][slot].entries);
 }
 
-static void insert_fresh(struct wheel *wheel, struct wheel_entry *entry)
-{
-    if (list_empty(&wheel->fresh) || entry->deadline < wheel->fresh_soonest)
-        wheel->fresh_soonest = entry->deadline;
-    list_append(&wheel->fresh, &entry->link);
-}
+/* --- Insertion and removal -------------------------------------------------------------------- */
 
-static void insert_bucket(struct wheel *wheel, struct wheel_entry *entry, uint64_t tick)
+/* The bucket for a deadline after `elapsed`, which is noted there. */
+static inline struct wheel_bucket *bucket_for(struct wheel *wheel, uint64_t deadline, unsigned *ring, unsigned *slot)
 {
-    unsigned ring = (63u - (unsigned)__builtin_clzll(tick ^ wheel->elapsed)) / WHEEL_DIGIT_BITS;
-    unsigned slot = (unsigned)(tick >> (ring * WHEEL_DIGIT_BITS)) & (WHEEL_BUCKETS - 1);
-    struct wheel_bucket *bucket = &wheel->buckets[ring][slot];
+    *ring = (63u - (unsigned)__builtin_clzll(deadline ^ wheel->elapsed)) / WHEEL_DIGIT_BITS;
+    *slot = (unsigned)(deadline >> (*ring * WHEEL_DIGIT_BITS)) & (WHEEL_BUCKETS - 1);
+    struct wheel_bucket *bucket = &wheel->buckets[*ring][*slot];
     if (list_empty(&bucket->entries)) {
-        wheel->occupied[ring] |= UINT64_C(1) << slot;
-        wheel->rings |= UINT32_C(1) << ring;
-        bucket->soonest = entry->deadline;
-    } else if (entry->deadline < bucket->soonest) {
-        bucket->soonest = entry->deadline;
+        wheel->occupied[*ring] |= UINT64_C(1) << *slot;
+        wheel->rings |= UINT32_C(1) << *ring;
+        bucket->soonest = bucket->latest = deadline;
+    } else if (deadline < bucket->soonest) {
+        bucket->soonest = deadline;
+    } else if (deadline > bucket->latest) {
+        bucket->latest = deadline;
     }
-    list_append(&bucket->entries, &entry->link);
+    return bucket;
 }
 
-/* Puts an entry where it belongs when no bucket is being spilled. */
-static void place(struct wheel *wheel, struct wheel_entry *entry)
+/*
+ * Whether an entry that was started some time ago is out of order at the end of a list.  Entries of
+ * the list that were re-armed for later have come behind it, but they do not stay.
+ */
+static bool mixes(const struct wheel *wheel, const struct orr_link *list, const struct wheel_entry *entry)
 {
-    uint64_t tick = tick_of(entry->deadline);
-    if (tick <= wheel->elapsed)
-        insert_fresh(wheel, entry);
-    else
-        insert_bucket(wheel, entry, tick);
+    return !list_empty(list) && wheel->before(&entry->link, list->prev);
+}
+
+/* Puts an entry where it belongs when no bucket is being spilled.  `old`: it was started before. */
+static inline void place(struct wheel *wheel, struct wheel_entry *entry, bool old)
+{
+    struct orr_link *list = &wheel->due;
+    if (entry->deadline > wheel->elapsed) {
+        unsigned ring, slot;
+        list = &bucket_for(wheel, entry->deadline, &ring, &slot)->entries;
+        if (old)
+            wheel->mixed[ring] |= (uint64_t)mixes(wheel, list, entry) << slot;
+    } else if (old) {
+        wheel->due_mixed |= mixes(wheel, list, entry);
+    }
+    list_append(list, &entry->link);
+}
+
+static inline void insert(struct wheel *wheel, struct wheel_entry *entry, uint64_t deadline, bool old)
+{
+    entry->deadline = deadline < wheel->elapsed ? wheel->elapsed : deadline;
+    wheel->count++;
+    if (__builtin_expect(wheel->spilling, 0) && entry->deadline <= wheel->spill_end) {
+        wheel->spill_mixed |= old;
+        list_append(&wheel->spill, &entry->link);
+    } else {
+        place(wheel, entry, old);
+    }
 }
 
 void wheel_insert(struct wheel *wheel, struct wheel_entry *entry, uint64_t deadline)
 {
-    /* Overdue entries stand behind those that were due before this tick began. */
-    uint64_t begun = wheel->elapsed << WHEEL_TICK_BITS;
-    entry->deadline = deadline < begun ? begun : deadline;
-    wheel->count++;
-    if (wheel->spilling && tick_of(entry->deadline) <= wheel->spill_end)
-        list_append(&wheel->spill, &entry->link);
-    else
-        place(wheel, entry);
+    insert(wheel, entry, deadline, false);
 }
 
-/* A list that becomes empty may be a bucket, whose bit is cleared; or the spill, which is over. */
+void wheel_restore(struct wheel *wheel, struct wheel_entry *entry, uint64_t deadline)
+{
+    insert(wheel, entry, deadline, true);
+}
+
+/* A list that becomes empty may be a bucket, whose bits are cleared; or the spill, which is over. */
 static void note_empty(struct wheel *wheel, struct orr_link *list)
 {
     if (list == &wheel->spill)
@@ -76,6 +93,7 @@ static void note_empty(struct wheel *wheel, struct orr_link *list)
         return;
     unsigned index = (unsigned)(bucket - first);
     unsigned ring = index / WHEEL_BUCKETS;
+    wheel->mixed[ring] &= ~(UINT64_C(1) << index % WHEEL_BUCKETS);
     wheel->occupied[ring] &= ~(UINT64_C(1) << index % WHEEL_BUCKETS);
     if (!wheel->occupied[ring])
         wheel->rings &= ~(UINT32_C(1) << ring);
@@ -94,121 +112,66 @@ void wheel_remove(struct wheel *wheel, struct wheel_entry *entry)
         note_empty(wheel, next);
 }
 
-/* Puts all of `from` at the end of `to`. */
-static void list_move(struct orr_link *to, struct orr_link *from)
+/* --- What is due ------------------------------------------------------------------------------ */
+
+/* The lists in the order of a scrubbing round.  What is being sorted is in `due` soon. */
+enum { LIST_DUE = WHEEL_RINGS * WHEEL_BUCKETS, LIST_SPILL, LISTS };
+
+static bool are_equal(const struct wheel_bucket *bucket)
 {
-    if (list_empty(from))
-        return;
-    from->next->prev = to->prev;
-    from->prev->next = to;
-    to->prev->next = from->next;
-    to->prev = from->prev;
-    list_init(from);
+    return bucket->soonest == bucket->latest || bucket->entries.next == bucket->entries.prev;
 }
 
-static bool is_sorted(struct orr_link *list)
+/* Time has reached a bucket whose entries all have one deadline, which may be after `now`. */
+static void open_equal(struct wheel *wheel, struct wheel_bucket *bucket, bool mixed, uint64_t now)
 {
-    for (struct orr_link *link = list->next; link->next != list; link = link->next)
-        if (entry_of(link)->deadline > entry_of(link->next)->deadline)
-            return false;
-    return true;
-}
-
-/* Merges `right` into `left`, both sorted; of equals, those of `left` come first. */
-static void merge(struct orr_link *left, struct orr_link *right)
-{
-    struct orr_link *at = left->next;
-    while (!list_empty(right)) {
-        struct orr_link *link = right->next;
-        while (at != left && entry_of(at)->deadline <= entry_of(link)->deadline)
-            at = at->next;
-        if (at == left) {
-            list_move(left, right);
-            return;
-        }
-        list_remove(link);
-        list_append(at, link);
+    uint64_t deadline = entry_of(bucket->entries.next)->deadline;
+    struct orr_link *to = &wheel->due;
+    if (deadline > now) {
+        unsigned ring, slot;
+        wheel->elapsed = now;
+        to = &bucket_for(wheel, deadline, &ring, &slot)->entries; /* in a finer ring, and empty */
+        wheel->mixed[ring] |= (uint64_t)mixed << slot;
+    } else {
+        wheel->elapsed = deadline;
+        wheel->due_mixed = mixed;
     }
+    list_move(to, &bucket->entries);
 }
 
-/*
- * A merge sort from the bottom up: run i holds nothing, or 2^i entries that stood before those of
- * lower runs.
- */
-static void sort(struct orr_link *list)
+/* Time has reached the first bucket of the lowest ring.  `due` is empty. */
+static void open_bucket(struct wheel *wheel, unsigned ring, unsigned slot, uint64_t begin, uint64_t now)
 {
-    struct orr_link runs[32], one;
-    unsigned used = 0;
-    while (!list_empty(list)) {
-        list_init(&one);
-        struct orr_link *link = list->next;
-        list_remove(link);
-        list_append(&one, link);
-        unsigned i = 0;
-        for (; i < used && !list_empty(&runs[i]); i++) {
-            merge(&runs[i], &one);
-            list_move(&one, &runs[i]);
-        }
-        if (i == used)
-            list_init(&runs[used++]);
-        list_move(&runs[i], &one);
-    }
-    for (unsigned i = 0; i < used; i++) {
-        merge(&runs[i], list);
-        list_move(list, &runs[i]);
-    }
-}
-
-/*
- * Moves `fresh` to where it belongs in `due`: mostly to the end; otherwise in one walk, however
- * many entries it has.
- */
-static void absorb_fresh(struct wheel *wheel)
-{
-    if (list_empty(&wheel->fresh))
-        return;
-    if (!is_sorted(&wheel->fresh))
-        sort(&wheel->fresh);
-    struct orr_link *last = wheel->due.prev;
-    if (last == &wheel->due || entry_of(last)->deadline <= entry_of(wheel->fresh.next)->deadline)
-        list_move(&wheel->due, &wheel->fresh);
-    else
-        merge(&wheel->due, &wheel->fresh);
-}
-
-/* Time has reached the first bucket of the lowest ring. */
-static void open_bucket(struct wheel *wheel, unsigned ring, unsigned slot, uint64_t begin)
-{
-    struct orr_link *entries = &wheel->buckets[ring][slot].entries;
-    wheel->elapsed = begin;
+    struct wheel_bucket *bucket = &wheel->buckets[ring][slot];
+    bool mixed = wheel->mixed[ring] >> slot & 1;
     if (wheel->cursor_list == ring * WHEEL_BUCKETS + slot)
         wheel->cursor = NULL;
-    if (ring == 0) {
-        if (!is_sorted(entries))
-            sort(entries);
-        list_move(&wheel->due, entries);
+    if (are_equal(bucket)) {
+        open_equal(wheel, bucket, mixed, now);
     } else {
+        wheel->elapsed = begin;
         wheel->spilling = true;
+        wheel->spill_mixed = mixed;
         wheel->spill_end = begin + (UINT64_C(1) << (ring * WHEEL_DIGIT_BITS)) - 1;
-        list_move(&wheel->spill, entries);
+        list_move(&wheel->spill, &bucket->entries);
     }
-    note_empty(wheel, entries);
+    note_empty(wheel, &bucket->entries);
 }
 
 static void spill_one(struct wheel *wheel, wheel_keep_fn *keep, void *data)
 {
-    struct orr_link *link = wheel->spill.next;
-    wheel_remove(wheel, entry_of(link));
-    if (!keep(data, entry_of(link)))
+    struct wheel_entry *entry = entry_of(wheel->spill.next);
+    uint64_t deadline = entry->deadline;
+    wheel_remove(wheel, entry);
+    if (!keep(data, entry))
         return;
     wheel->count++;
-    place(wheel, entry_of(link));
+    place(wheel, entry, wheel->spill_mixed || entry->deadline != deadline);
 }
 
 /* Opens the next bucket if time has come that far.  False if it has not. */
 static bool open_next(struct wheel *wheel, uint64_t now)
 {
-    uint64_t tick = tick_of(now);
     if (wheel->rings) {
         unsigned ring = (unsigned)__builtin_ctz(wheel->rings);
         unsigned slot = (unsigned)__builtin_ctzll(wheel->occupied[ring]);
@@ -219,14 +182,31 @@ static bool open_next(struct wheel *wheel, uint64_t now)
          */
         uint64_t above = wheel->elapsed >> shift >> WHEEL_DIGIT_BITS << WHEEL_DIGIT_BITS;
         uint64_t begin = (above | slot) << shift;
-        if (begin <= tick) {
-            open_bucket(wheel, ring, slot, begin);
+        if (begin <= now) {
+            open_bucket(wheel, ring, slot, begin, now);
             return true;
         }
     }
-    if (tick > wheel->elapsed)
-        wheel->elapsed = tick;
+    if (now > wheel->elapsed)
+        wheel->elapsed = now;
     return false;
+}
+
+static void begin_sort(struct wheel *wheel)
+{
+    if (wheel->cursor_list == LIST_DUE)
+        wheel->cursor = NULL;
+    wheel->due_mixed = false;
+    wheel->sorting = true;
+    sort_begin(&wheel->sort, &wheel->due);
+}
+
+/* What is sorted comes before what was inserted meanwhile. */
+static void end_sort(struct wheel *wheel)
+{
+    wheel->sorting = false;
+    list_move(&wheel->sort.carry, &wheel->due);
+    list_move(&wheel->due, &wheel->sort.carry);
 }
 
 struct wheel_entry *wheel_pop(struct wheel *wheel, uint64_t now, unsigned *steps, wheel_keep_fn *keep, void *data)
@@ -235,18 +215,22 @@ struct wheel_entry *wheel_pop(struct wheel *wheel, uint64_t now, unsigned *steps
         if (wheel->spilling) {
             --*steps;
             spill_one(wheel, keep, data);
-            continue;
-        }
-        absorb_fresh(wheel);
-        if (!list_empty(&wheel->due)) {
+        } else if (wheel->sorting) {
+            --*steps;
+            if (!sort_step(&wheel->sort, wheel->before))
+                end_sort(wheel);
+        } else if (list_empty(&wheel->due)) {
+            if (!open_next(wheel, now))
+                return NULL;
+        } else if (wheel->due_mixed) {
+            begin_sort(wheel);
+        } else {
             struct wheel_entry *entry = entry_of(wheel->due.next);
             if (entry->deadline > now)
                 return NULL;
             --*steps;
             wheel_remove(wheel, entry);
             return entry;
-        } else if (!open_next(wheel, now)) {
-            return NULL;
         }
     }
     return NULL;
@@ -260,23 +244,15 @@ void wheel_put_back(struct wheel *wheel, struct wheel_entry *entry)
 
 uint64_t wheel_next(const struct wheel *wheel)
 {
-    if (wheel->spilling)
-        return wheel->elapsed << WHEEL_TICK_BITS;
-    uint64_t fresh = list_empty(&wheel->fresh) ? ORR_NEVER : wheel->fresh_soonest;
-    uint64_t due = list_empty(&wheel->due) ? ORR_NEVER : entry_of(wheel->due.next)->deadline;
-    if (!list_empty(&wheel->fresh) || !list_empty(&wheel->due))
-        return fresh < due ? fresh : due;
-    if (!wheel->rings)
+    if (!wheel->count)
         return ORR_NEVER;
+    if (wheel->spilling || wheel->sorting || !list_empty(&wheel->due))
+        return wheel->elapsed;
     unsigned ring = (unsigned)__builtin_ctz(wheel->rings);
     return wheel->buckets[ring][__builtin_ctzll(wheel->occupied[ring])].soonest;
 }
 
-/*
- * The lists in the order of a scrubbing round: every bucket, then `due`, then the spill.  `fresh`
- * is in `due` soon.
- */
-enum { LIST_DUE = WHEEL_RINGS * WHEEL_BUCKETS, LIST_SPILL, LISTS };
+/* --- All entries ------------------------------------------------------------------------------ */
 
 static struct orr_link *list_at(struct wheel *wheel, unsigned index)
 {
@@ -359,24 +335,33 @@ void wheel_visit(struct wheel *wheel, wheel_keep_fn *keep, void *data)
 {
     for (unsigned index = 0; index < LISTS; index++)
         visit_list(wheel, list_at(wheel, index), keep, data);
-    visit_list(wheel, &wheel->fresh, keep, data);
+    struct orr_link *list;
+    for (unsigned index = 0; (list = sort_list(&wheel->sort, index)); index++)
+        visit_list(wheel, list, keep, data);
+}
+
+/* A list that holds something; NULL if none does. */
+static struct orr_link *any_list(struct wheel *wheel)
+{
+    if (!list_empty(&wheel->due))
+        return &wheel->due;
+    if (!list_empty(&wheel->spill))
+        return &wheel->spill;
+    struct orr_link *list;
+    for (unsigned index = 0; (list = sort_list(&wheel->sort, index)); index++)
+        if (!list_empty(list))
+            return list;
+    if (!wheel->rings)
+        return NULL;
+    unsigned ring = (unsigned)__builtin_ctz(wheel->rings);
+    return &wheel->buckets[ring][__builtin_ctzll(wheel->occupied[ring])].entries;
 }
 
 struct wheel_entry *wheel_drain(struct wheel *wheel)
 {
-    struct orr_link *list = NULL;
-    if (!list_empty(&wheel->fresh)) {
-        list = &wheel->fresh;
-    } else if (!list_empty(&wheel->due)) {
-        list = &wheel->due;
-    } else if (!list_empty(&wheel->spill)) {
-        list = &wheel->spill;
-    } else if (wheel->rings) {
-        unsigned ring = (unsigned)__builtin_ctz(wheel->rings);
-        list = &wheel->buckets[ring][__builtin_ctzll(wheel->occupied[ring])].entries;
-    } else {
+    struct orr_link *list = any_list(wheel);
+    if (!list)
         return NULL;
-    }
     struct wheel_entry *entry = entry_of(list->next);
     wheel_remove(wheel, entry);
     return entry;

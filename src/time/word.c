@@ -8,17 +8,7 @@
 
 _Thread_local struct timer_shard *timer_shard_current __attribute__((tls_model("initial-exec")));
 
-bool timer_try_lock(struct orr_timer *timer, uint64_t *word)
-{
-    *word = timer_load(timer);
-    if (*word & TIMER_LOCAL)
-        return true;
-    return !(*word & TIMER_LOCKED) &&
-           atomic_compare_exchange_strong_explicit(&timer->word, word, *word | TIMER_LOCKED, memory_order_acquire,
-                                                   memory_order_relaxed);
-}
-
-uint64_t timer_lock(struct orr_timer *timer)
+uint64_t timer_lock_slowly(struct orr_timer *timer)
 {
     uint64_t word;
     for (unsigned tries = 1; !timer_try_lock(timer, &word); tries++) {
@@ -34,17 +24,18 @@ void timer_settle(struct orr_timer *timer, uint64_t word)
 {
     if (!(word & TIMER_FREED) || word & TIMER_HELD)
         return;
-    struct timers *timers = timer->timers;
-    alloc_free(&timers->alloc, timer, sizeof *timer);
+    struct timers *timers = timer_owner(timer);
+    timer_pool_give(&timers->pool, &timers->alloc, timer);
     timers_release(timers);
 }
 
 uint64_t timer_next_repeat(struct orr_timer *timer, uint64_t deadline, uint64_t now)
 {
-    uint64_t skipped = now > deadline ? (now - deadline) / timer->repeat : 0;
+    uint64_t repeat = timer_more(timer)->repeat;
+    uint64_t skipped = now > deadline ? (now - deadline) / repeat : 0;
     if (skipped)
-        atomic_fetch_add_explicit(&timer->missed, skipped, memory_order_relaxed);
-    return clock_after(deadline, (skipped + 1) * timer->repeat);
+        atomic_fetch_add_explicit(&timer_more(timer)->missed, skipped, memory_order_relaxed);
+    return clock_after(deadline, (skipped + 1) * repeat);
 }
 
 struct timer_stripe *timer_own_stripe(struct timer_shard *shard)

@@ -15,16 +15,37 @@ static inline uint64_t timer_load(const struct orr_timer *timer)
     return atomic_load_explicit(&timer->word, memory_order_relaxed);
 }
 
-/* Takes the lock.  Answers the word without it. */
-uint64_t timer_lock(struct orr_timer *timer);
-
 /* Takes the lock if it is free; false if it is not. */
-bool timer_try_lock(struct orr_timer *timer, uint64_t *word);
+static inline bool timer_try_lock(struct orr_timer *timer, uint64_t *word)
+{
+    *word = timer_load(timer);
+    if (*word & TIMER_LOCAL)
+        return true;
+    return !(*word & TIMER_LOCKED) &&
+           atomic_compare_exchange_strong_explicit(&timer->word, word, *word | TIMER_LOCKED, memory_order_acquire,
+                                                   memory_order_relaxed);
+}
+
+/* Waits until the lock is free and takes it.  Answers the word without it. */
+uint64_t timer_lock_slowly(struct orr_timer *timer);
+
+/* Takes the lock.  Answers the word without it. */
+static inline uint64_t timer_lock(struct orr_timer *timer)
+{
+    uint64_t word;
+    return __builtin_expect(timer_try_lock(timer, &word), 1) ? word : timer_lock_slowly(timer);
+}
 
 static inline void timer_unlock(struct orr_timer *timer, uint64_t word)
 {
     /* Pairs with the acquire in timer_lock(). */
     atomic_store_explicit(&timer->word, word, memory_order_release);
+}
+
+/* Whether all bits of `flags` are set. */
+static inline bool timer_has(uint64_t word, uint64_t flags)
+{
+    return (word & flags) == flags;
 }
 
 static inline unsigned timer_shard_number(uint64_t word)
@@ -35,6 +56,12 @@ static inline unsigned timer_shard_number(uint64_t word)
 static inline uint64_t timer_with_shard(uint64_t word, const struct timer_shard *shard)
 {
     return (word & ~((uint64_t)TIMER_SHARD_MASK << TIMER_SHARD_SHIFT)) | (uint64_t)shard->number << TIMER_SHARD_SHIFT;
+}
+
+/* The word of a timer or sleeper that is started in a shard now.  The owner. */
+static inline uint64_t timer_in_order(uint64_t word, struct timer_shard *shard)
+{
+    return (word & TIMER_BELOW_ORDER) | ++shard->starts << TIMER_ORDER_SHIFT;
 }
 
 /* The calling thread's stripe of a shard; threads are numbered as they come. */

@@ -503,3 +503,38 @@ test("statistics count timers", function()
   again:close()
   expect(0, 4, 2, 3, 0, 0)
 end)
+
+-- --- sleep(0) ------------------------------------------------------------------------------------
+
+test("a timer that is due runs before sleep(0) returns", function()
+  local timer = loop.new_timer()
+  timer:start(0, 0, noting "timer")
+  async.sleep(0)
+  note "slept"
+  timer:close()
+  check.notes "timer; slept"
+end)
+
+test("sleep(0) lets ready tasks run, beside a timer that is far away", function()
+  local far = loop.new_timer()
+  far:start(1e9, 0, nothing)
+  local other = async.run(function()
+    async.checkpoint()
+    note "other"
+  end)
+  async.sleep(0)
+  note "slept"
+  async.await(other)
+  far:close()
+  check.notes "other; slept"
+end)
+
+test("a task in sleep(0) can be closed", function()
+  local task = async.run(function()
+    async.sleep(0)
+    note "not reached"
+  end)
+  task:close()
+  equal(select(2, async.pawait(task)), "closed")
+  check.notes ""
+end)

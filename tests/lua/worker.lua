@@ -775,3 +775,35 @@ test("a job can call a callable module of the API but cannot change it", functio
   equal(state, "new")
   equal(changed, false)
 end)
+
+test("an error of a call names the line of the call", function()
+  local w = worker.new "return ..."
+  local here = debug.getinfo(1, "Sl")
+  local _, err = pcall(function() w:call(print) end)
+  equal(err, ("%s:%d: worker:call: args: a function cannot be copied"):format(here.short_src, here.currentline + 1))
+  w:close()
+  _, err = pcall(function() w:call(1) end)
+  equal(err, ("%s:%d: worker:call: the worker is closed; create another with worker.new()")
+    :format(here.short_src, here.currentline + 4))
+end)
+
+test("a new worker takes over an isolate, and sees nothing of another worker", function()
+  local pool <close> = worker.pool { size = 1 }
+  local script = "local found = leak or string.leak leak, string.leak = 1, 2 _ENV = {} return found, %d"
+  local before
+  for i = 1, 20 do
+    local found, n = pool:new(script:format(i)):call()
+    equal(found, nil)
+    equal(n, i)
+    before = before or worker.stats().isolates
+  end
+  truthy(worker.stats().isolates - before < worker.stats().threads, "one isolate a thread serves all workers")
+end)
+
+test("a worker with other modules gets an isolate of its own", function()
+  local pool <close> = worker.pool { size = 1 }
+  for i = 1, 3 do
+    equal(pool:new("return m", { modules = { m = ("return %d"):format(i) } }):call(), i)
+    equal(pool:new("return m"):call(), nil)
+  end
+end)

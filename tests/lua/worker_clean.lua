@@ -66,6 +66,44 @@ state("methods of files", "io.stdout.leak", "pcall(function() getmetatable(io.st
 state("fields in the place of others, as many as before", "tostring ~= nil and tostring(1) ~= '1'",
   "tostring = function() return 'leak' end")
 
+-- --- Tables, in every way that a script can change them ------------------------------------------
+
+-- An unchanged table is recognised by its memory.  Each of these changes another part of it.
+state("a library with an integer key", "string[1]", "string[1] = true")
+state("a library with integer keys far apart", "string[1] or string[1000000]", "string[1], string[1000000] = 1, 2")
+state("a library with keys of other types", "math[0.5] or math[true] or math[print]",
+  "math[0.5], math[true], math[print] = 1, 2, 3")
+state("a library that grew", "string.k1 or string.k1000 or string.upper == nil",
+  "for i = 1, 1000 do string['k' .. i] = i end")
+state("a library that grew and lost all of it again", "next(string, nil) == nil or string.k1 or string.upper == nil",
+  "for i = 1, 100 do string['k' .. i] = i end for k in pairs(string) do string[k] = nil end")
+state("a library that was filled by table.insert", "#string > 0", "for i = 1, 20 do table.insert(string, i) end")
+state("a library that was filled by table.move", "#math > 0", "table.move({ 1, 2, 3 }, 1, 3, 1, math)")
+state("the globals, filled to the brim", "a1 or a64", "for i = 1, 64 do _G['a' .. i] = i end")
+state("two functions exchanged", "math.max(1, 2) ~= 2", "math.max, math.min = math.min, math.max")
+state("a key that came, went, and was collected", "table.leak",
+  "table.leak = 1 table.leak = nil collectgarbage() table['le' .. 'ak'] = 1")
+state("the mark of an array", "getmetatable(string)", "require 'orrery'.json.array(string)")
+state("an empty library of the API, raw", "next(require 'orrery'.async) or rawget(require 'orrery'.async, 1)",
+  "local a = require 'orrery'.async for i = 1, 9 do rawset(a, i, i) end")
+
+test("a library that other jobs changed in other ways", function()
+  local w = one_at_a_time:new [[
+    local n = ...
+    local found = string.x or string[1] or math.x or leak or math.k1 or ("aB"):upper() ~= "AB" or ("aB"):lower() ~= "ab"
+    if n % 2 == 0 then string.x = n end
+    if n % 3 == 0 then string[1] = n end
+    if n % 5 == 0 then for i = 1, n do math['k' .. i] = i end math.x = true end
+    if n % 7 == 0 then string.upper, string.lower = string.lower end
+    if n % 11 == 0 then collectgarbage() end
+    leak = n % 13 == 0 or nil
+    return not found
+  ]]
+  for i = 1, 300 do
+    equal(w:call(i), true, "job " .. i)
+  end
+end)
+
 -- --- Not in tables -------------------------------------------------------------------------------
 
 state("a hook", "debug.sethook", "")
@@ -135,6 +173,26 @@ module_state("upvalues of modules", "local n = 0 return function() n = n + 1 ret
 module_state("upvalues of functions in upvalues",
   "local n = 0 local function count() n = n + 1 return n end return function() return count() > 1 end")
 module_state("tables of modules", "local t = {} return function() t[#t + 1] = true return #t > 1 end")
+module_state("an array with room",
+  "local t = { 1, 2, 3, 4 } t[4] = nil return function() local found = t[4] t[4] = true return found end")
+module_state("a table that has lost its elements",
+  "local t = { x = 1, 1, 2, 3, 4 } for i = 1, 4 do t[i] = nil end return function() local found = t[1] t[1] = true return found end")
+module_state("a large table", [[
+  local t = {}
+  for i = 1, 2000 do t["k" .. i] = i end
+  return function()
+    local found = t.k2000 ~= 2000 or t.k2001
+    t.k2000, t.k2001 = nil, true
+    return found
+  end]])
+module_state("many tables", [[
+  local all = {}
+  for i = 1, 3000 do all["t" .. i] = { n = 0, a = 1, b = 2 } end
+  return function()
+    local n = 0
+    for _, t in pairs(all) do n, t.n = n + t.n, t.n + 1 end
+    return n > 0
+  end]])
 module_state("metatables of modules", [[
   local t = setmetatable({}, { __index = { n = 0 } })
   return function()

@@ -65,6 +65,7 @@ static int async_run(lua_State *L)
                           "async.run: expected a function, got %s; hand over the function itself: async.run(fn, ...)",
                           luaL_typename(L, function));
     ltask_check_depth(L);
+    options.provisional = true;
     struct ltask *task = ltask_new(iso, L, lua_gettop(L) - function, &options);
     lua_insert(L, 1);
     lua_settop(L, 1);
@@ -95,6 +96,8 @@ static int async_sleep(lua_State *L)
 {
     uint64_t ns = duration_check(L, 1);
     struct ltask *self = ltask_current(L, "async.sleep");
+    if (!ns && !worker_timer_may_be_due(self->iso->worker)) /* nothing is due before it */
+        return schedule_yield(L, self, schedule_next_mark(self->iso));
     lua_settop(L, 1);
     lua_pushinteger(L, (lua_Integer)schedule_next_mark(self->iso));
     return sleep_until(L, LUA_OK, (lua_KContext)clock_after(worker_now(self->iso->worker), ns));

@@ -1,11 +1,9 @@
 /*
  * A function that is awaited is called with a callback as one of its arguments.  The wait is over
- * when the callback is called; await returns its arguments.  A callback belongs to one wait, by a
- * serial number that is cleared when the wait is over: a callback that is called late, or again,
- * does nothing.
- *
- * A callback that is called while the function still runs keeps its arguments in its own upvalues.
- * A later one puts them on the stack of the coroutine that waits.
+ * when the callback is called; await returns its arguments.  A callback that is called while the
+ * function still runs keeps its arguments in its own upvalues, and the task does not wait.  A later
+ * one puts them on the stack of the coroutine that waits.  It finds the task by its waker, and the
+ * wait by a number: a callback that is called too late, or again, does nothing.
  */
 #include "lua/api/await.h"
 
@@ -57,11 +55,17 @@ static const struct orr_wait_kind callback_kind = { .name = "the callback of an 
 
 /* Upvalues of a callback, behind the isolate. */
 enum {
-    UP_TASK = 2,
-    UP_SERIAL, /* 0 when the wait is over */
-    UP_VALUES, /* arguments that came early: one value, or a table of them */
-    UP_COUNT,  /* how many came early; nil if the callback was not called */
-    UP_LAST = UP_COUNT,
+    UP_STATE = 2,
+    UP_VALUE, /* CALLING: nothing; WAITING: the waker of the task; EARLY: the arguments */
+    UP_LAST = UP_VALUE,
+};
+
+/* The state of a callback.  Smaller and larger numbers carry a number more. */
+enum {
+    EARLY_NONE = -1, /* it was called early, without arguments; -1 - n: with n of them */
+    OVER = 0,        /* the wait is over */
+    CALLING = 1,     /* the function that is awaited has not returned */
+    WAITING = 2,     /* the task waits; WAITING + n: for its callback number n */
 };
 
 /* Stack slots of await while it waits for a callback. */
@@ -72,40 +76,42 @@ enum {
 };
 
 /* Keeps the arguments of a callback that is called before its task waits. */
-static void keep_early(lua_State *L, int count)
+static int keep_early(lua_State *L)
 {
-    if (count != 1) {
+    int count = lua_gettop(L);
+    if (count > 1) {
         lua_createtable(L, count, 0);
         lua_insert(L, 1);
         for (int i = count; i; i--)
             lua_rawseti(L, 1, i);
-        lua_settop(L, 1);
     }
-    lua_replace(L, lua_upvalueindex(UP_VALUES));
-    lua_pushinteger(L, count);
-    lua_replace(L, lua_upvalueindex(UP_COUNT));
+    if (count)
+        lua_replace(L, lua_upvalueindex(UP_VALUE));
+    lua_pushinteger(L, EARLY_NONE - count);
+    lua_replace(L, lua_upvalueindex(UP_STATE));
+    return 0;
 }
 
 static int callback(lua_State *L)
 {
-    struct orr_isolate *iso = isolate_of(L);
-    struct ltask *self = lua_touserdata(L, lua_upvalueindex(UP_TASK));
-    uint32_t serial = (uint32_t)lua_tointeger(L, lua_upvalueindex(UP_SERIAL));
-    if (!serial || ltask_is_over(self))
+    lua_Integer state = lua_tointeger(L, lua_upvalueindex(UP_STATE));
+    if (state == CALLING)
+        return keep_early(L);
+    if (state < WAITING)
         return 0; /* it is called late, or again */
-    int count = lua_gettop(L);
-    if (self->awaited_callback != serial) { /* its task does not wait yet */
-        if (lua_isnil(L, lua_upvalueindex(UP_COUNT)))
-            keep_early(L, count);
+    struct orr_isolate *iso = isolate_of(L);
+    struct orr_waker waker = { (uint64_t)lua_tointeger(L, lua_upvalueindex(UP_VALUE)) };
+    struct ltask *self = ltask_of(worker_find_task(iso->worker, waker));
+    if (!self || self->iso != iso || self->awaited_callback != (uint32_t)(state - WAITING))
         return 0;
-    }
+    int count = lua_gettop(L);
     if (!lua_checkstack(self->suspended, count + 4))
         return luaL_error(L, "too many arguments for the callback of await");
     int error = isolate_visit(iso);
     if (error)
         return luaL_error(L, "the callback of await was called on the wrong thread: %s", strerror(-error));
-    lua_pushinteger(L, 0);
-    lua_replace(L, lua_upvalueindex(UP_SERIAL));
+    lua_pushinteger(L, OVER);
+    lua_replace(L, lua_upvalueindex(UP_STATE));
     lua_xmove(L, self->suspended, count);
     self->awaited_callback = 0;
     wait_grant(&self->wait);
@@ -113,11 +119,10 @@ static int callback(lua_State *L)
     return 0;
 }
 
-/* From now on the callback does nothing. */
-static void end_callback(lua_State *L)
+static void set_state(lua_State *L, lua_Integer state)
 {
-    lua_pushinteger(L, 0);
-    lua_setupvalue(L, AT_CALLBACK, UP_SERIAL);
+    lua_pushinteger(L, state);
+    lua_setupvalue(L, AT_CALLBACK, UP_STATE);
 }
 
 /* Pushes a method of a value; false, and nothing pushed, if it has no such method. */
@@ -189,7 +194,6 @@ static int return_values(lua_State *L, int status, lua_KContext count)
 static int callback_over(lua_State *L)
 {
     int count = lua_gettop(L) - (AT_VALUES - 1);
-    end_callback(L);
     if (push_closing(L))
         lua_callk(L, 1, 0, count, return_values);
     return count;
@@ -250,22 +254,20 @@ static int raise_after_closing(lua_State *L, int status, lua_KContext context)
 /* The wait has ended before the callback was called. */
 static int callback_interrupted(lua_State *L, int error)
 {
-    end_callback(L);
+    set_state(L, OVER);
     lua_settop(L, AT_RETURNED);
     wait_push_error(L, error);
     int status = push_closing(L) ? lua_pcallk(L, 1, 0, 0, 0, raise_after_closing) : LUA_OK;
     return raise_after_closing(L, status, 0);
 }
 
-/* The callback was called while the function ran: takes its arguments from its upvalues. */
-static int take_early(lua_State *L)
+/* The callback was called while the function ran, with so many arguments: takes them. */
+static int take_early(lua_State *L, int count)
 {
-    lua_getupvalue(L, AT_CALLBACK, UP_COUNT);
-    int count = (int)lua_tointeger(L, -1);
-    lua_pop(L, 1);
     luaL_checkstack(L, count + 4, "too many arguments for the callback of await");
-    lua_getupvalue(L, AT_CALLBACK, UP_VALUES);
-    if (count != 1) {
+    if (count)
+        lua_getupvalue(L, AT_CALLBACK, UP_VALUE);
+    if (count > 1) {
         for (int i = 1; i <= count; i++)
             lua_rawgeti(L, AT_VALUES, i);
         lua_remove(L, AT_VALUES);
@@ -273,19 +275,28 @@ static int take_early(lua_State *L)
     return callback_over(L);
 }
 
-static int await_callback(lua_State *L, int status, lua_KContext serial)
+/* From now on the callback wakes the task. */
+static void begin_wait(lua_State *L, struct ltask *self)
+{
+    self->awaited_callback = task_set_next_wait(&self->iso->tasks);
+    lua_pushinteger(L, (lua_Integer)orr_task_waker(self->task).bits);
+    lua_setupvalue(L, AT_CALLBACK, UP_VALUE);
+    set_state(L, WAITING + (lua_Integer)self->awaited_callback);
+    list_init(&self->wait.in_source);
+    wait_begin(self->task, &self->wait, self, &callback_kind);
+}
+
+static int await_callback(lua_State *L, int status, lua_KContext context)
 {
     (void)status;
     struct ltask *self = ltask_current(L, "await");
     int error = wait_poll(self->task, &self->wait, self, &callback_kind);
     if (error == 1) {
-        list_init(&self->wait.in_source);
-        error = wait_begin(self->task, &self->wait, self, &callback_kind);
+        begin_wait(L, self);
+        error = -EAGAIN;
     }
-    if (error == -EAGAIN) {
-        self->awaited_callback = (uint32_t)serial;
-        return suspend(L, await_callback, serial);
-    }
+    if (error == -EAGAIN)
+        return suspend(L, await_callback, context);
     self->awaited_callback = 0;
     if (!error)
         return callback_over(L);
@@ -293,51 +304,47 @@ static int await_callback(lua_State *L, int status, lua_KContext serial)
 }
 
 /* The function has returned: [callback] [what it has returned]. */
-static int function_returned(lua_State *L, int status, lua_KContext serial)
+static int function_returned(lua_State *L, int status, lua_KContext context)
 {
     (void)status;
     lua_settop(L, AT_RETURNED);
-    lua_getupvalue(L, AT_CALLBACK, UP_COUNT);
-    bool early = !lua_isnil(L, -1);
-    lua_pop(L, 1);
-    if (early)
-        return take_early(L);
-    return await_callback(L, LUA_OK, serial);
+    lua_getupvalue(L, AT_CALLBACK, UP_STATE);
+    lua_Integer state = lua_tointeger(L, -1);
+    lua_settop(L, AT_RETURNED);
+    if (state <= EARLY_NONE)
+        return take_early(L, (int)(EARLY_NONE - state));
+    return await_callback(L, LUA_OK, context);
 }
 
 /* Calls a function with a callback as its argument number `position`: [function] [arguments...]. */
 static int await_function(lua_State *L, int position)
 {
-    struct orr_isolate *iso = isolate_of(L);
     struct ltask *self = ltask_waiting(L, "await");
     int error = orr_checkpoint(self->task);
     if (error)
         return wait_raise(L, error);
-    uint32_t serial = task_set_next_wait(&iso->tasks);
     lua_settop(L, position); /* the function, and the arguments in front of the callback */
-    lua_pushlightuserdata(L, iso);
-    ltask_push(L, self);
-    lua_pushinteger(L, serial);
-    lua_pushnil(L);
+    lua_pushlightuserdata(L, self->iso);
+    lua_pushinteger(L, CALLING);
     lua_pushnil(L);
     lua_pushcclosure(L, callback, UP_LAST);
     lua_pushvalue(L, -1);
     lua_insert(L, AT_CALLBACK);
-    lua_callk(L, position, 1, serial, function_returned);
-    return function_returned(L, LUA_OK, serial);
+    lua_callk(L, position, 1, 0, function_returned);
+    return function_returned(L, LUA_OK, 0);
 }
 
 /* --- All forms -------------------------------------------------------------------------------- */
 
 static int async_await(lua_State *L)
 {
+    if (lua_isfunction(L, 1))
+        return await_function(L, 1);
     ltask_current(L, "await");
     if (ltask_test(L, 1))
         return await_task(L, LUA_OK, 0);
     if (future_test(L, 1))
         return future_await(L, LUA_OK, 0);
-    if (lua_isfunction(L, 1))
-        return await_function(L, 1);
     if (lua_isinteger(L, 1) && lua_isfunction(L, 2)) {
         lua_Integer position = lua_tointeger(L, 1);
         luaL_argcheck(L, position >= 1 && position <= 200, 1, "expected the callback's position, from 1 to 200");

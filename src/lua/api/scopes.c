@@ -14,18 +14,16 @@
 
 #include <string.h>
 
-/* At 1 on the stack of the call; the results of the inner function, or its error, are above it. */
-struct block {
-    struct orr_scope scope;
-    int error;    /* what the inner function has ended with: 0 or a negative errno */
-    lua_State *L; /* the coroutine that is inside */
-};
-
 bool scopes_contain(const struct ltask *self, const lua_State *L)
 {
     struct orr_scope *scope = task_scope(self->task);
-    return scope && container_of(scope, struct block, scope)->L == L;
+    return scope && container_of(scope, struct scope_block, scope)->L == L;
 }
+
+/*
+ * The functions below have the block at 1 on the stack of the call; the results of the inner
+ * function, or its error, are above it.
+ */
 
 /* The errno that stands for the Lua error at the top. */
 static int classify(lua_State *L, struct ltask *self)
@@ -38,7 +36,7 @@ static int classify(lua_State *L, struct ltask *self)
 static int leave_block(lua_State *L, int status, lua_KContext context)
 {
     (void)status;
-    struct block *block = lua_touserdata(L, 1);
+    struct scope_block *block = lua_touserdata(L, 1);
     struct ltask *self = ltask_current(L, "async.scope");
     int error = orr_scope_leave(self->task, &self->wait, &block->scope, block->error);
     if (!error)
@@ -50,7 +48,7 @@ static int leave_block(lua_State *L, int status, lua_KContext context)
 
 static int function_over(lua_State *L, int status, lua_KContext context)
 {
-    struct block *block = lua_touserdata(L, 1);
+    struct scope_block *block = lua_touserdata(L, 1);
     struct ltask *self = ltask_current(L, "async.scope");
     bool failed = status != LUA_OK && status != LUA_YIELD;
     block->error = failed ? classify(L, self) : 0;
@@ -65,8 +63,8 @@ static int call_in_scope(lua_State *L, const char *what, int function, const str
     if (function > 1)
         lua_remove(L, 1);
     int arguments = lua_gettop(L) - 1;
-    struct block *block = lua_newuserdatauv(L, sizeof *block, 0);
-    *block = (struct block){ .L = L };
+    struct scope_block *block = lua_newuserdatauv(L, sizeof *block, 0);
+    *block = (struct scope_block){ .L = L };
     lua_insert(L, 1);
     int error = orr_scope_enter(self->task, &block->scope, options);
     if (error)

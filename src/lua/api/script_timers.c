@@ -147,12 +147,12 @@ static int loop_new_timer(lua_State *L)
     isolate_set_class(L, OBJECT_TIMER);
     objects_made(iso);
     creation_keep(iso, L, CREATION_SLOT);
-    if (charge_take(iso, sizeof(struct orr_timer)))
+    if (charge_take(iso, TIMER_BYTES))
         return charge_raise(L);
     int error = orr_timer_new(iso->rt, &(struct orr_timer_options){ .fire = timer_fires, .data = self, .local = true },
                               &self->timer);
     if (error) {
-        charge_give(iso, sizeof(struct orr_timer));
+        charge_give(iso, TIMER_BYTES);
         return luaL_error(L, "loop.new_timer: %s", strerror(-error));
     }
     self->next = iso->timers.first;
@@ -264,7 +264,7 @@ static void close_timer(struct timer_object *self)
         isolate_leave(self->iso);
     }
     self->timer = NULL;
-    charge_give(self->iso, sizeof(struct orr_timer));
+    charge_give(self->iso, TIMER_BYTES);
     *self->at = self->next;
     if (self->next)
         self->next->at = self->at;

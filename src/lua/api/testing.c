@@ -57,7 +57,7 @@ static void set_text(lua_State *L, const char *key, const char *text)
 /* Sets `at`: where a suspended task stands. */
 static void set_place(lua_State *L, const struct ltask *self)
 {
-    lua_State *co = self->suspended ? self->suspended : self->co;
+    lua_State *co = ltask_innermost(self);
     if (self->phase != LTASK_BEGUN || !co || task_is_running(self->task))
         return;
     stack_trace_push_location(L, co, 0);

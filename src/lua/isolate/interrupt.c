@@ -41,6 +41,7 @@ static void arm(struct orr_isolate *iso, lua_State *L)
         self->foreign.hook = foreign ? hook : NULL;
         self->foreign.mask = foreign ? lua_gethookmask(L) : 0;
         self->foreign.count = foreign ? lua_gethookcount(L) : 0;
+        self->left_on = hook == on_hook;
         self->at_start = self->foreign.mask & LUA_MASKCALL;
         self->skips = 0;
     }
@@ -55,7 +56,7 @@ static void disarm(struct interrupt *self)
     if (!L)
         return;
     self->armed = NULL; /* first, so that the signal handler does not arm it again meanwhile */
-    if (lua_gethook(L) == on_hook)
+    if (lua_gethook(L) == on_hook && !self->left_on)
         lua_sethook(L, self->foreign.hook, self->foreign.mask, self->foreign.count);
 }
 
@@ -358,6 +359,7 @@ static void on_hook(lua_State *L, lua_Debug *event)
         return;
     }
     struct interrupt *self = &iso->interrupt;
+    self->left_on = false;
     if (self->time == TIME_JUST_OVER) {
         self->time = TIME_OVER;
         self->actions->late(iso, L, event);

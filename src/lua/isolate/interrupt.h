@@ -31,7 +31,6 @@
 
 struct orr_isolate;
 
-/* Functions that the layer above provides. */
 /* A point in time, as three clocks show it. */
 struct moment {
     uint64_t at;  /* by the clock */
@@ -39,6 +38,7 @@ struct moment {
     long sleeps;  /* how often the thread had given up its processor by itself */
 };
 
+/* Functions that the layer above provides. */
 struct interrupt_actions {
     /*
      * In the hook: does the work that the hook was requested for.  `may_suspend`: Lua may be
@@ -87,6 +87,7 @@ struct interrupt {
     struct moment later;
     volatile bool again;       /* the timer has come again since the last hook */
     lua_State *volatile armed; /* the coroutine that has the library's hook */
+    volatile bool left_on;     /* `armed` needs the hook for the next instruction */
     struct {
         lua_Hook hook;
         int mask, count;
@@ -274,7 +275,8 @@ static inline void interrupt_set_script_hook(struct interrupt *self, lua_Hook ho
  * In the hook, before Lua is suspended in L.  Lua marks the frame in which a hook has yielded, and
  * skips one call of a hook there.  If the mark stayed, a script that sets a hook for lines later
  * would miss the first line.  So the library's hook stays on for the instruction at which the
- * coroutine goes on, and removes itself at the next.  It cannot stay if it stands in for the hook
+ * coroutine goes on, and removes itself at the next.  If it is requested before that instruction,
+ * it is not taken off before that instruction either.  It cannot stay if it stands in for the hook
  * of a C library, which is put back at once.  It need not stay if scripts can set no hooks.
  */
 void interrupt_stay_on(struct orr_isolate *iso, lua_State *L);

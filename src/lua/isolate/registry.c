@@ -6,12 +6,44 @@
 
 #include <string.h>
 
+/* Makes room for twice as many references.  May raise: then nothing has changed. */
+static void grow_tables(struct registry *self, lua_State *L)
+{
+    size_t size = (size_t)self->table_room * sizeof *self->tables;
+    int *grown = lua_newuserdatauv(L, 2 * size, 0);
+    memcpy(grown, self->tables, size);
+    if (self->many_tables)
+        lua_rawseti(L, LUA_REGISTRYINDEX, self->many_tables);
+    else
+        self->many_tables = luaL_ref(L, LUA_REGISTRYINDEX);
+    self->tables = grown;
+    self->table_room *= 2;
+}
+
+/* May raise: then nothing has changed.  Only the first table is small, for states with few tasks. */
+static void add_table(struct registry *self, lua_State *L)
+{
+    if (self->table_count == self->table_room)
+        grow_tables(self, L);
+    lua_createtable(L, self->table_count ? ANCHORS_EACH : SPARE_ANCHORS, 0);
+    self->tables[self->table_count] = luaL_ref(L, LUA_REGISTRYINDEX);
+    self->table_count++;
+}
+
 void registry_open(struct orr_isolate *iso, lua_State *L)
 {
-    lua_createtable(L, 16, 0);
-    iso->registry.anchors = luaL_ref(L, LUA_REGISTRYINDEX);
-    lua_newtable(L);
+    iso->registry.tables = iso->registry.few_tables;
+    iso->registry.table_room = ANCHOR_TABLES;
+    add_table(&iso->registry, L);
+    lua_createtable(L, COROUTINES_MAX, 0); /* full size at once: recycling must not allocate */
+    for (int i = 1; i <= COROUTINES_MAX; i++) {
+        lua_pushboolean(L, false);
+        lua_rawseti(L, -2, i);
+    }
     iso->registry.coroutines = luaL_ref(L, LUA_REGISTRYINDEX);
+    iso->registry.empty_seats = COROUTINES_MAX;
+    for (int i = 0; i < COROUTINES_MAX; i++)
+        iso->registry.seats[i] = (uint8_t)i;
 }
 
 void registry_push_weak_table(lua_State *L)
@@ -107,102 +139,145 @@ void *isolate_check(lua_State *L, int index, enum object_class which, const char
 
 /* --- Anchors and coroutines ------------------------------------------------------------------- */
 
-/* A few free anchors are in an array; the others form a list in the table itself. */
-static int take_free_anchor(struct orr_isolate *iso, lua_State *L)
+/* A few free anchors are in an array; the others form a list in the tables themselves. */
+static int take_free_anchor(struct registry *self, lua_State *L)
 {
-    if (iso->registry.spare_count)
-        return iso->registry.spare_anchors[--iso->registry.spare_count];
-    int index = iso->registry.free_anchor;
-    if (!index)
+    if (self->spare_count)
+        return self->spare_anchors[--self->spare_count];
+    int anchor = self->free_anchor;
+    if (!anchor)
         return 0;
-    lua_rawgeti(L, -1, index);
-    iso->registry.free_anchor = (int)lua_tointeger(L, -1);
+    int key = registry_push_table_of(self, L, anchor);
+    lua_rawgeti(L, -1, key);
+    self->free_anchor = (int)lua_tointeger(L, -1);
+    lua_pop(L, 2);
+    return anchor;
+}
+
+/* The slot exists from now on, with some value.  May raise: then nothing has changed. */
+static int make_anchor(struct registry *self, lua_State *L)
+{
+    int anchor = self->last_anchor + 1;
+    anchor += anchor % ANCHORS_EACH == 0; /* a table has no key 0 */
+    if (anchor / ANCHORS_EACH == self->table_count)
+        add_table(self, L);
+    int key = registry_push_table_of(self, L, anchor);
+    lua_pushboolean(L, false);
+    lua_rawseti(L, -2, key);
     lua_pop(L, 1);
-    return index;
+    return self->last_anchor = anchor;
+}
+
+int isolate_reserve_anchor(struct orr_isolate *iso, lua_State *L)
+{
+    int anchor = take_free_anchor(&iso->registry, L);
+    return anchor ? anchor : make_anchor(&iso->registry, L);
+}
+
+void isolate_fill_anchor(struct orr_isolate *iso, lua_State *L, int anchor, int index)
+{
+    index = lua_absindex(L, index);
+    int key = registry_push_table_of(&iso->registry, L, anchor);
+    lua_pushvalue(L, index);
+    lua_rawseti(L, -2, key);
+    lua_pop(L, 1);
+}
+
+void isolate_unreserve_anchor(struct orr_isolate *iso, int anchor)
+{
+    if (iso->registry.spare_count < SPARE_ANCHORS)
+        iso->registry.spare_anchors[iso->registry.spare_count++] = anchor;
+    else
+        isolate_unanchor(iso, iso->L, anchor);
 }
 
 int isolate_anchor(struct orr_isolate *iso, lua_State *L)
 {
-    registry_push_anchors(&iso->registry, L);
-    int index = take_free_anchor(iso, L);
-    bool grows = !index;
-    if (grows)
-        index = iso->registry.last_anchor + 1;
-    lua_pushvalue(L, -2);
-    lua_rawseti(L, -2, index); /* may raise when the table grows: then nothing has changed */
-    if (grows)
-        iso->registry.last_anchor = index;
-    lua_pop(L, 1);
-    return index;
+    int anchor = isolate_reserve_anchor(iso, L);
+    isolate_fill_anchor(iso, L, anchor, -1);
+    return anchor;
 }
 
 void isolate_push_anchored(struct orr_isolate *iso, lua_State *L, int anchor)
 {
-    registry_push_anchors(&iso->registry, L);
-    lua_rawgeti(L, -1, anchor);
+    int key = registry_push_table_of(&iso->registry, L, anchor);
+    lua_rawgeti(L, -1, key);
     lua_remove(L, -2);
 }
 
 void isolate_unanchor(struct orr_isolate *iso, lua_State *L, int anchor)
 {
-    registry_push_anchors(&iso->registry, L);
-    bool spare = iso->registry.spare_count < SPARE_ANCHORS;
-    lua_pushinteger(L, spare ? 0 : iso->registry.free_anchor);
-    lua_rawseti(L, -2, anchor); /* replaces the anchored value */
+    struct registry *self = &iso->registry;
+    int key = registry_push_table_of(self, L, anchor);
+    bool spare = self->spare_count < SPARE_ANCHORS;
+    lua_pushinteger(L, spare ? 0 : self->free_anchor);
+    lua_rawseti(L, -2, key); /* replaces the anchored value */
     lua_pop(L, 1);
     if (spare)
-        iso->registry.spare_anchors[iso->registry.spare_count++] = anchor;
+        self->spare_anchors[self->spare_count++] = anchor;
     else
-        iso->registry.free_anchor = anchor;
+        self->free_anchor = anchor;
 }
 
 void isolate_set_anchor(struct orr_isolate *iso, lua_State *L, int anchor, bool value)
 {
     if (!value)
         lua_pushboolean(L, false);
-    registry_push_anchors(&iso->registry, L);
+    int key = registry_push_table_of(&iso->registry, L, anchor);
     lua_insert(L, -2);
-    lua_rawseti(L, -2, anchor);
+    lua_rawseti(L, -2, key);
     lua_pop(L, 1);
-}
-
-/* Makes room for one more spare coroutine.  May raise. */
-static void add_place(struct registry *self, lua_State *L)
-{
-    if (self->coroutine_places == COROUTINES_MAX)
-        return;
-    lua_rawgeti(L, LUA_REGISTRYINDEX, self->coroutines);
-    lua_pushboolean(L, false);
-    lua_rawseti(L, -2, self->coroutine_places + 1);
-    lua_pop(L, 1);
-    self->coroutine_places++;
 }
 
 lua_State *isolate_coroutine(struct orr_isolate *iso, lua_State *L)
 {
-    if (!iso->registry.coroutine_count) {
-        add_place(&iso->registry, L);
+    int seat = isolate_take_seat(&iso->registry);
+    if (!seat) {
         lua_State *co = lua_newthread(L);
         interrupt_made_coroutine(iso, L, co);
         return co;
     }
-    lua_rawgeti(L, LUA_REGISTRYINDEX, iso->registry.coroutines);
-    lua_rawgeti(L, -1, iso->registry.coroutine_count);
-    lua_pushboolean(L, false);
-    lua_rawseti(L, -3, iso->registry.coroutine_count--);
-    lua_remove(L, -2);
-    return lua_tothread(L, -1);
+    lua_State *co = isolate_seated(&iso->registry, seat);
+    execution_push_coroutine(L, co);
+    isolate_leave_seat(iso, L, seat);
+    return co;
+}
+
+/* A new task begins without values and without a hook. */
+static void clear(lua_State *co)
+{
+    lua_settop(co, 0);
+    if (lua_gethook(co))
+        lua_sethook(co, NULL, 0, 0);
 }
 
 void isolate_recycle(struct orr_isolate *iso, lua_State *co)
 {
-    if (iso->registry.coroutine_count == iso->registry.coroutine_places || iso->closing)
+    struct registry *self = &iso->registry;
+    if (!self->empty_seats || iso->closing)
         return;
-    lua_settop(co, 0);
-    if (lua_gethook(co))
-        lua_sethook(co, NULL, 0, 0); /* a new task begins without a hook */
-    lua_rawgeti(co, LUA_REGISTRYINDEX, iso->registry.coroutines);
+    clear(co);
+    uint8_t seat = self->seats[COROUTINES_MAX - self->empty_seats--];
+    lua_rawgeti(co, LUA_REGISTRYINDEX, self->coroutines);
     lua_pushthread(co);
-    lua_rawseti(co, -2, ++iso->registry.coroutine_count);
+    lua_rawseti(co, -2, 1 + seat);
     lua_settop(co, 0);
+    self->seated[seat] = co;
+    self->seats[self->spare_seats++] = seat;
+}
+
+void isolate_return_seat(struct orr_isolate *iso, int seat)
+{
+    clear(isolate_seated(&iso->registry, seat));
+    iso->registry.seats[iso->registry.spare_seats++] = (uint8_t)(seat - 1);
+}
+
+void isolate_leave_seat(struct orr_isolate *iso, lua_State *L, int seat)
+{
+    struct registry *self = &iso->registry;
+    lua_rawgeti(L, LUA_REGISTRYINDEX, self->coroutines);
+    lua_pushboolean(L, false);
+    lua_rawseti(L, -2, seat);
+    lua_pop(L, 1);
+    self->seats[COROUTINES_MAX - ++self->empty_seats] = (uint8_t)(seat - 1);
 }

@@ -4,6 +4,8 @@
 
 #include <errno.h>
 
+_Thread_local struct orr_isolate *isolate_in_slice;
+
 static const char isolate_key; /* the address is the isolate's key in the registry */
 
 /*

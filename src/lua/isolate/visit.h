@@ -11,6 +11,12 @@ struct visits {
     unsigned depth;
 };
 
+/*
+ * The isolate whose slice this thread runs, the innermost one; NULL outside slices.  limits/slice.c
+ * sets it.
+ */
+extern _Thread_local struct orr_isolate *isolate_in_slice __attribute__((tls_model("initial-exec")));
+
 /* The isolate of a state; NULL if the state has none. */
 struct orr_isolate *isolate_find(lua_State *L);
 

@@ -1,8 +1,7 @@
 /*
  * Floats as decimal text and back, both exact.  Reading gives the float nearest to the text. 
- * Writing gives the fewest digits that are read as the same float.  Numbers of up to 19 digits and
- * moderate size are converted here, with integers of 128 bits; the rest is left to libc.  Nothing
- * depends on the locale.  Any thread.
+ * Writing gives the fewest digits that are read as the same float, and of those texts the nearest
+ * to it.  Nothing depends on the locale.  Any thread.
  */
 #ifndef ORR_LUA_JSON_NUMBER_H
 #define ORR_LUA_JSON_NUMBER_H
@@ -14,8 +13,8 @@
 enum { NUMBER_TEXT = 40 }; /* bytes that the text of a float takes at most */
 
 /*
- * The float nearest to `digits` times ten to the `exponent`.  False, and nothing set, if it is not
- * of moderate size.
+ * The float nearest to `digits` times ten to the `exponent`.  False, and nothing set, in rare cases
+ * that only number_read() can decide.
  */
 bool number_from_decimal(uint64_t digits, int exponent, double *value);
 
@@ -27,5 +26,8 @@ bool number_read(const char *text, const char *end, double *value);
 
 /* Writes a finite float, with a point or an exponent.  Answers how many bytes it wrote. */
 size_t number_write(char *out, double value);
+
+/* Writes an integer of up to 20 digits.  Answers how many bytes it wrote. */
+size_t number_write_unsigned(char *out, uint64_t value);
 
 #endif

@@ -16,19 +16,27 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum {
     JSON_NUMBER_MAX = 65536, /* bytes of one number */
-    JSON_BUFFER = 256,       /* bytes of a string with escapes that need no allocation */
+    JSON_BUFFER = 512,       /* bytes of a string with escapes that need no allocation */
+    JSON_NAMES = 64,         /* names of objects that are kept */
+    JSON_NO_NAME = 255,
 };
 
 /* An array or object that is being read. */
 struct json_level {
     const void *table; /* NULL: there is no table yet, and the values are on the stack */
+    lua_Integer count; /* elements in the table */
     int index;         /* of the table on L's stack */
     int pending;       /* values, and keys, above it on the stack */
-    lua_Integer count; /* elements in the table */
     bool object;
+};
+
+/* A name that is kept on L's stack: see read_string.h. */
+struct json_name {
+    uint64_t first, last;
 };
 
 struct json_reader {
@@ -38,14 +46,18 @@ struct json_reader {
     int lines, columns;
     bool floats; /* every number is read as a float */
     bool started;
-    int base; /* the top of L's stack before it started; a buffer, or nil, is above */
+    int base; /* the top of L's stack before it started; a buffer, or nil, is above; then names */
     int depth;
     int steps;          /* left until it answers -EAGAIN */
     uint8_t state;      /* what comes next: see read.c */
-    const char *string; /* the part of a string that was read and is not in the buffer */
-    char *buffer;       /* NULL for `small` */
+    bool keeps_names;   /* of objects */
+    bool escaped;       /* the string that is read has had an escape */
+    const char *string; /* its first byte */
+    char *buffer;       /* NULL for `small`: what was read of a string with escapes */
     size_t used, capacity;
     char small[JSON_BUFFER];
+    unsigned char name_sizes[JSON_NAMES]; /* JSON_NO_NAME for none */
+    struct json_name names[JSON_NAMES];
     struct json_level levels[VALUES_DEPTH_MAX];
 };
 

@@ -10,7 +10,8 @@
 #include "lua/json/write.h"
 
 #include "lua/json/number.h"
-#include "lua/json/utf8.h"
+#include "lua/json/write_bytes.h"
+#include "lua/json/write_string.h"
 #include "lua/values/array_mark.h"
 #include "lua/values/walk.h"
 
@@ -20,13 +21,18 @@
 #include <string.h>
 
 enum {
-    WALK_SLOTS = 3,
-    PIECE = 4096,      /* bytes of a string written at once */
-    ESCAPED = 6,       /* bytes that a byte of a string may become */
-    BYTES_A_STEP = 32, /* of a string */
+    WALK_SLOTS = 3,    /* of L's stack, for a table */
+    CHECKED = 8,       /* tables for whose slots the stack is checked at once */
+    ROOM = 64,         /* for any value but a string, and all that may stand before and behind it */
+    BYTES_A_STEP = 32, /* of white space */
     TABLE_STEPS = 3,   /* of a table, besides its content */
-    FLOAT_STEPS = 4,   /* of a float */
 };
+
+/*
+ * What functions that write a value answer, besides 0 and negative errors: only its beginning is
+ * written.  The walk goes on in the table, or in the long string.
+ */
+enum { BEGUN = 1 };
 
 static int refuse(struct json_writer *w, const char *reason)
 {
@@ -34,190 +40,111 @@ static int refuse(struct json_writer *w, const char *reason)
     return -EINVAL;
 }
 
-/* --- Bytes ------------------------------------------------------------------------------------ */
+/* --- Numbers and white space ------------------------------------------------------------------ */
 
-static int refuse_length(struct json_writer *w)
-{
-    snprintf(w->refused, sizeof w->refused, "the text is longer than strings may be (%zu bytes)", w->longest);
-    w->reason = w->refused;
-    return -E2BIG;
-}
-
-/* Makes room for more bytes. */
-static inline int reserve(struct json_writer *w, size_t size)
-{
-    struct message *out = w->out;
-    if (out->size > w->longest)
-        return refuse_length(w);
-    return out->capacity - out->size >= size ? 0 : message_grow(out, size);
-}
-
-static inline int put(struct json_writer *w, const char *bytes, size_t size)
-{
-    int error = reserve(w, size);
-    if (error)
-        return error;
-    memcpy(w->out->bytes + w->out->size, bytes, size);
-    w->out->size += size;
-    return 0;
-}
-
-/* Begins a line, with the indentation of the present depth. */
+/* Begins a line, with the indentation of the present depth.  Makes room for what follows. */
 static int put_line(struct json_writer *w)
 {
     size_t spaces = (size_t)w->indent * (size_t)w->depth;
-    if (!w->indent)
-        return 0;
-    int error = reserve(w, spaces + 1);
+    int error = json_bytes_room(w, spaces + 1 + ROOM);
     if (error)
         return error;
-    unsigned char *at = w->out->bytes + w->out->size;
-    *at = '\n';
-    memset(at + 1, ' ', spaces);
-    w->out->size += spaces + 1;
+    *w->at = '\n';
+    memset(w->at + 1, ' ', spaces);
+    w->at += spaces + 1;
     w->steps -= (int)(spaces / BYTES_A_STEP);
     return 0;
 }
 
-/* --- Numbers and strings ---------------------------------------------------------------------- */
-
-static int put_float(struct json_writer *w, lua_Number value)
+static int put_float(struct json_writer *w, double value)
 {
     if (!isfinite(value))
         return refuse(w, isnan(value) ? "NaN cannot be written as JSON" : "an infinity cannot be written as JSON");
-    int error = reserve(w, NUMBER_TEXT);
-    if (error)
-        return error;
-    w->out->size += number_write((char *)w->out->bytes + w->out->size, value);
-    w->steps -= FLOAT_STEPS;
+    w->at += number_write((char *)w->at, value);
     return 0;
 }
 
-static int put_integer(struct json_writer *w, lua_Integer value)
+static void put_integer(struct json_writer *w, lua_Integer value)
 {
-    char text[24];
-    char *at = text + sizeof text;
-    lua_Unsigned left = value < 0 ? 0 - (lua_Unsigned)value : (lua_Unsigned)value;
-    do
-        *--at = (char)('0' + left % 10);
-    while (left /= 10);
-    if (value < 0)
-        *--at = '-';
-    return put(w, at, (size_t)(text + sizeof text - at));
-}
-
-static unsigned char *escape(unsigned char *out, unsigned char c)
-{
-    static const char hex[] = "0123456789abcdef";
-    static const char letters[] = "\"\"\\\\\bb\ff\nn\rr\tt";
-    *out++ = '\\';
-    for (const char *letter = letters; *letter; letter += 2) {
-        if (c != (unsigned char)*letter)
-            continue;
-        *out++ = (unsigned char)letter[1];
-        return out;
-    }
-    /* NOLINTNEXTLINE(bugprone-not-null-terminated-result) */
-    memcpy(out, "u00", 3);
-    out[3] = (unsigned char)hex[c >> 4];
-    out[4] = (unsigned char)hex[c & 15];
-    return out + 5;
-}
-
-/* Writes at most a piece of the string that is being written. */
-static int put_piece(struct json_writer *w)
-{
-    const unsigned char *start = (const unsigned char *)w->text;
-    const unsigned char *end = start + w->text_size;
-    const unsigned char *at = start + w->text_at;
-    const unsigned char *stop = w->text_size - w->text_at > PIECE ? at + PIECE : end;
-    int error = reserve(w, ESCAPED * (size_t)(stop - at) + 8);
-    if (error)
-        return error;
-    unsigned char *out = w->out->bytes + w->out->size;
-    w->steps -= (int)((stop - at) / BYTES_A_STEP);
-    while (at < stop) {
-        if ((size_t)(stop - at) >= 8 && utf8_plain8(at)) {
-            memcpy(out, at, 8);
-            out += 8;
-            at += 8;
-        } else if (*at < ' ' || *at == '"' || *at == '\\') {
-            out = escape(out, *at++);
-        } else if (*at < 0x80) {
-            *out++ = *at++;
-        } else {
-            size_t size = utf8_character(at, end);
-            if (!size) {
-                snprintf(w->refused, sizeof w->refused,
-                         "a string that is not UTF-8 (byte %zu) cannot be written as JSON", (size_t)(at - start) + 1);
-                return refuse(w, w->refused);
-            }
-            memcpy(out, at, size);
-            out += size;
-            at += size;
-        }
-    }
-    w->text_at = (size_t)(at - start);
-    if (at == end) {
-        *out++ = '"';
-        w->string = 0;
-    }
-    w->out->size = (size_t)(out - w->out->bytes);
-    return 0;
-}
-
-/* Begins a string, and writes all of it if it is short. */
-static int put_string(struct json_writer *w, int index, bool is_key)
-{
-    w->text = lua_tolstring(w->L, index, &w->text_size);
-    w->text_at = 0;
-    w->string = index;
-    w->is_key = is_key;
-    int error = put(w, "\"", 1);
-    return error ? error : put_piece(w);
-}
-
-/* Writes the rest of a long string. */
-static int put_rest(struct json_writer *w, const volatile bool *hurry)
-{
-    while (w->string) {
-        if (w->steps < 0 || *hurry)
-            return -EAGAIN;
-        int error = put_piece(w);
-        if (error)
-            return error;
-    }
-    return 0;
+    *w->at = '-';
+    w->at += value < 0;
+    w->at += number_write_unsigned((char *)w->at, value < 0 ? 0 - (lua_Unsigned)value : (lua_Unsigned)value);
 }
 
 /* --- Tables ----------------------------------------------------------------------------------- */
 
-/* Begins a table: the walk goes on in it. */
+/*
+ * Whether the walk is in this table already.  Each table that the walk is in has a bit in a filter,
+ * by its address; the first of those with the same bit has set it, and will clear it.  Only a table
+ * whose bit is set must be looked for.
+ */
+static bool is_inside(const struct json_writer *w, const void *table)
+{
+    for (int i = 0; i < w->depth; i++)
+        if (w->tables[i].table == table)
+            return true;
+    return false;
+}
+
+static inline unsigned filter_bit(const void *table)
+{
+    return (unsigned)(((uint64_t)(uintptr_t)table * UINT64_C(0x9e3779b97f4a7c15)) >> 54);
+}
+
+static inline bool filter_has(const struct json_writer *w, unsigned bit)
+{
+    return w->path[bit / 64] >> (bit % 64) & 1;
+}
+
+static inline void filter_flip(struct json_writer *w, unsigned bit)
+{
+    w->path[bit / 64] ^= UINT64_C(1) << (bit % 64);
+}
+
+/* Begins a table: the walk goes on in it.  Answers BEGUN, or an error. */
 static int put_table(struct json_writer *w, int index)
 {
     const void *table = lua_topointer(w->L, index);
-    for (int i = 0; i < w->depth; i++)
-        if (w->tables[i].table == table)
-            return refuse(w, "a table that contains itself cannot be written as JSON");
+    unsigned bit = filter_bit(table);
+    bool known = filter_has(w, bit);
+    if (known && is_inside(w, table))
+        return refuse(w, "a table that contains itself cannot be written as JSON");
     if (w->depth == VALUES_DEPTH_MAX) {
         w->reason = "tables are nested too deep to be written as JSON";
         return -E2BIG;
     }
-    if (!lua_checkstack(w->L, WALK_SLOTS + VALUES_ERROR_SLOTS))
+    if (w->depth % CHECKED == 0 && !lua_checkstack(w->L, CHECKED * WALK_SLOTS + VALUES_ERROR_SLOTS))
         return -ENOMEM;
-    enum array_mark mark = array_mark_of(w->L, index);
-    if (mark == ARRAY_MARK_FOREIGN)
-        return refuse(w, "a table with a metatable cannot be written as JSON");
-    w->tables[w->depth++] = (struct json_table){ .table = table, .marked = mark == ARRAY_MARK_SET };
+    bool marked = false;
+    if (lua_getmetatable(w->L, index)) { /* rarely */
+        lua_pop(w->L, 1);
+        marked = array_mark_of(w->L, index) == ARRAY_MARK_SET;
+        if (!marked)
+            return refuse(w, "a table with a metatable cannot be written as JSON");
+    }
+    w->tables[w->depth++] = (struct json_table){ .table = table, .marked = marked, .filtered = !known };
+    if (!known)
+        filter_flip(w, bit);
     w->steps -= TABLE_STEPS;
     lua_pushnil(w->L); /* before the first key */
-    return 0;
+    return BEGUN;
+}
+
+/* The walk leaves the table that it is in. */
+static inline void leave_table(struct json_writer *w, const struct json_table *t)
+{
+    if (t->filtered)
+        filter_flip(w, filter_bit(t->table));
+    w->depth--;
 }
 
 static int put_bracket(struct json_writer *w, struct json_table *t)
 {
+    int error = json_bytes_room(w, ROOM);
     t->written = JSON_WRITTEN_BRACKET;
-    return put(w, t->walk == JSON_WALK_FIELDS ? "{" : "[", 1);
+    if (!error)
+        *w->at++ = t->walk == JSON_WALK_FIELDS ? '{' : '[';
+    return error;
 }
 
 /*
@@ -273,18 +200,6 @@ static int end_check(struct json_writer *w, struct json_table *t)
     return t->written ? 0 : put_bracket(w, t);
 }
 
-/* [key] [value]: the first of the table say how to walk. */
-static int choose_walk(struct json_writer *w, struct json_table *t, int key)
-{
-    if (lua_isinteger(w->L, key) && lua_tointeger(w->L, key) == 1)
-        t->walk = JSON_WALK_LIST;
-    else if (lua_type(w->L, key) == LUA_TSTRING && !t->marked)
-        t->walk = JSON_WALK_FIELDS;
-    else
-        begin_check(w, t, key);
-    return t->walk == JSON_WALK_CHECK ? 0 : put_bracket(w, t);
-}
-
 /* Replaces the last key by the next key and value.  False at the end, with the key popped. */
 static inline bool next_item(lua_State *L, const struct json_table *t, int table)
 {
@@ -300,153 +215,247 @@ static inline bool next_item(lua_State *L, const struct json_table *t, int table
 
 static int put_value(struct json_writer *w, int index);
 
-static int put_name_and_value(struct json_writer *w, int key)
+/* Puts a colon after a name, and the value. */
+static inline int put_colon_and_value(struct json_writer *w, int value)
 {
-    if (lua_type(w->L, key) != LUA_TSTRING) {
-        snprintf(w->refused, sizeof w->refused, "a %s that is a key cannot be written as JSON",
-                 lua_typename(w->L, lua_type(w->L, key)));
-        return refuse(w, w->refused);
-    }
-    int error = put_string(w, key, true);
-    if (error || w->string)
-        return error;
-    error = put(w, ": ", w->indent ? 2 : 1);
-    return error ? error : put_value(w, key + 1);
+    *w->at++ = ':';
+    *w->at = ' ';
+    w->at += w->indent > 0;
+    return put_value(w, value);
 }
 
-/* [key] [value]: writes an item of the table; during a check only looks at the key. */
-static int put_item(struct json_writer *w, struct json_table *t, int key)
+/*
+ * Puts a comma if an item comes before this one, and begins a line.  Makes room for what is not a
+ * string.
+ */
+static inline int put_comma(struct json_writer *w, struct json_table *t)
 {
-    lua_State *L = w->L;
-    if (t->walk == JSON_WALK_NEW) {
-        int error = choose_walk(w, t, key);
-        if (error || t->walk == JSON_WALK_CHECK)
-            return error;
-    }
-    bool number = lua_isinteger(L, key);
-    if (t->walk == JSON_WALK_LIST && (!number || lua_tointeger(L, key) != t->last + 1)) {
+    int error = json_bytes_room(w, ROOM);
+    if (error)
+        return error;
+    *w->at = ',';
+    w->at += t->written == JSON_WRITTEN_ITEMS;
+    t->written = JSON_WRITTEN_ITEMS;
+    return w->indent ? put_line(w) : 0;
+}
+
+static int refuse_key(struct json_writer *w, int key)
+{
+    int type = lua_type(w->L, key);
+    if (lua_isinteger(w->L, key) && lua_tointeger(w->L, key) >= 1)
+        return refuse_table(w, "a table with elements and other keys cannot be written as JSON");
+    snprintf(w->refused, sizeof w->refused, "a %s that is a key cannot be written as JSON", lua_typename(w->L, type));
+    return refuse(w, w->refused);
+}
+
+/* [key] [value] of an object: writes both.  A long name only begins. */
+static inline int put_field(struct json_writer *w, struct json_table *t, int key)
+{
+    if (lua_type(w->L, key) != LUA_TSTRING)
+        return refuse_key(w, key);
+    int answer = put_comma(w, t);
+    if (!answer)
+        answer = json_string_put(w, key);
+    w->is_key = w->string != 0;
+    if (w->is_key)
+        return answer ? answer : BEGUN;
+    if (!answer)
+        answer = json_bytes_room(w, ROOM);
+    return answer ? answer : put_colon_and_value(w, key + 1);
+}
+
+/* [key] [value] of an array: writes the value. */
+static inline int put_element(struct json_writer *w, struct json_table *t, int value)
+{
+    int error = put_comma(w, t);
+    t->last++;
+    return error ? error : put_value(w, value);
+}
+
+/* Whether the key is the next of a list. */
+static inline bool is_next(lua_State *L, const struct json_table *t, int key)
+{
+    return lua_isinteger(L, key) && lua_tointeger(L, key) == t->last + 1;
+}
+
+/* [key] [value]: the first of the table say how to walk. */
+static int put_first(struct json_writer *w, struct json_table *t, int key)
+{
+    if (is_next(w->L, t, key))
+        t->walk = JSON_WALK_LIST;
+    else if (lua_type(w->L, key) == LUA_TSTRING && !t->marked)
+        t->walk = JSON_WALK_FIELDS;
+    else {
         begin_check(w, t, key);
         return 0;
     }
-    if (t->walk == JSON_WALK_CHECK) {
-        check_key(L, t, key);
-        return 0;
-    }
-    if (t->walk == JSON_WALK_FIELDS && number) {
-        lua_Integer at = lua_tointeger(L, key);
-        if (at >= 1)
-            return refuse_table(w, "a table with elements and other keys cannot be written as JSON");
-    }
-    int error = t->written == JSON_WRITTEN_ITEMS ? put(w, ",", 1) : 0;
-    t->written = JSON_WRITTEN_ITEMS;
-    if (!error && w->indent)
-        error = put_line(w);
+    int error = put_bracket(w, t);
     if (error)
         return error;
-    if (t->walk == JSON_WALK_FIELDS)
-        return put_name_and_value(w, key);
-    t->last++;
-    return put_value(w, key + 1);
+    return t->walk == JSON_WALK_LIST ? put_element(w, t, key + 1) : put_field(w, t, key);
 }
 
-/* The table has no more keys: ends it, or ends its check. */
-static int end_table(struct json_writer *w, struct json_table *t)
+/* [key] [value]: writes an item of the table; during a check only looks at the key. */
+static inline int put_item(struct json_writer *w, struct json_table *t, int key)
 {
-    if (t->walk == JSON_WALK_CHECK)
-        return end_check(w, t);
-    w->depth--;
-    if (t->written == JSON_WRITTEN_NOTHING)
-        return put(w, t->marked ? "[]" : "{}", 2);
-    int error = t->written == JSON_WRITTEN_ITEMS && w->indent ? put_line(w) : 0;
-    return error ? error : put(w, t->walk == JSON_WALK_FIELDS ? "}" : "]", 1);
+    switch (t->walk) {
+    case JSON_WALK_LIST:
+        if (is_next(w->L, t, key))
+            return put_element(w, t, key + 1);
+        begin_check(w, t, key);
+        return 0;
+    case JSON_WALK_FIELDS:
+        return put_field(w, t, key);
+    case JSON_WALK_NEW:
+        return put_first(w, t, key);
+    case JSON_WALK_INDEX:
+        return put_element(w, t, key + 1);
+    default:
+        check_key(w->L, t, key);
+        return 0;
+    }
+}
+
+static int put_end(struct json_writer *w, const struct json_table *t)
+{
+    int error = json_bytes_room(w, ROOM);
+    if (error)
+        return error;
+    if (t->written == JSON_WRITTEN_NOTHING) {
+        json_bytes_put(w, t->marked ? "[]" : "{}", 2);
+        return 0;
+    }
+    error = t->written == JSON_WRITTEN_ITEMS && w->indent ? put_line(w) : 0;
+    if (!error)
+        *w->at++ = t->walk == JSON_WALK_FIELDS ? '}' : ']';
+    return error;
 }
 
 /* --- Values ----------------------------------------------------------------------------------- */
 
-/* Writes a value.  A table or a long string only begins. */
+/* Refuses a value of a type that JSON does not have. */
+static int refuse_value(struct json_writer *w, int type)
+{
+    const char *name = type == LUA_TTHREAD ? "coroutine" : lua_typename(w->L, type);
+    snprintf(w->refused, sizeof w->refused, "a %s cannot be written as JSON", name);
+    return refuse(w, w->refused);
+}
+
+/*
+ * Writes a value.  Of a table or a long string only the beginning: BEGUN.  There is room for any value that is not a
+ * string.
+ */
 static int put_value(struct json_writer *w, int index)
 {
     lua_State *L = w->L;
     int type = lua_type(L, index);
-    const char *name = lua_typename(L, type);
     switch (type) {
-    case LUA_TNIL:
-        return put(w, "null", 4);
-    case LUA_TBOOLEAN:
-        return lua_toboolean(L, index) ? put(w, "true", 4) : put(w, "false", 5);
+    case LUA_TSTRING: {
+        int error = json_string_put(w, index);
+        return error ? error : w->string ? BEGUN : 0;
+    }
     case LUA_TNUMBER:
-        return lua_isinteger(L, index) ? put_integer(w, lua_tointeger(L, index)) : put_float(w, lua_tonumber(L, index));
-    case LUA_TSTRING:
-        return put_string(w, index, false);
+        if (!lua_isinteger(L, index))
+            return put_float(w, lua_tonumber(L, index));
+        put_integer(w, lua_tointeger(L, index));
+        return 0;
     case LUA_TTABLE:
         return put_table(w, index);
+    case LUA_TBOOLEAN:
+        if (lua_toboolean(L, index))
+            json_bytes_put(w, "true", 4);
+        else
+            json_bytes_put(w, "false", 5);
+        return 0;
     case LUA_TLIGHTUSERDATA:
-        if (!lua_touserdata(L, index))
-            return put(w, "null", 4);
-        break;
-    case LUA_TTHREAD:
-        name = "coroutine";
-        break;
+        if (lua_touserdata(L, index))
+            return refuse_value(w, type);
+        json_bytes_put(w, "null", 4);
+        return 0;
+    case LUA_TNIL:
+        json_bytes_put(w, "null", 4);
+        return 0;
     default:
-        break;
+        return refuse_value(w, type);
     }
-    snprintf(w->refused, sizeof w->refused, "a %s cannot be written as JSON", name);
-    return refuse(w, w->refused);
+}
+
+/* --- The walk --------------------------------------------------------------------------------- */
+
+/* Whether the step is over: all but its last answer is -EAGAIN. */
+static inline bool is_over(struct json_writer *w, const volatile bool *hurry)
+{
+    return --w->steps < 0 || *hurry;
 }
 
 /* Writes the rest of a long string, and if it is a name, its value. */
 static int end_string(struct json_writer *w, const volatile bool *hurry)
 {
-    int error = put_rest(w, hurry);
-    if (error || !w->is_key)
+    while (w->string) {
+        if (is_over(w, hurry))
+            return -EAGAIN;
+        int error = json_string_put_piece(w);
+        if (error)
+            return error;
+    }
+    if (w->is_key) {
+        w->is_key = false;
+        int answer = json_bytes_room(w, ROOM);
+        if (!answer)
+            answer = put_colon_and_value(w, w->base + 2 * w->depth);
+        if (answer)
+            return answer;
+    }
+    if (w->depth)
+        lua_settop(w->L, walk_key(w->base, w->depth));
+    return 0;
+}
+
+/* The table has no more keys: ends its check, or leaves it. */
+static int end_table(struct json_writer *w, struct json_table *t, const volatile bool *hurry)
+{
+    if (t->walk == JSON_WALK_CHECK)
+        return end_check(w, t);
+    leave_table(w, t);
+    int error = put_end(w, t);
+    if (error)
         return error;
-    int value = w->base + 2 * w->depth;
-    error = put(w, ": ", w->indent ? 2 : 1);
-    w->is_key = false;
-    return error ? error : put_value(w, value);
+    if (!w->depth) {
+        lua_settop(w->L, w->base);
+        return 0;
+    }
+    lua_settop(w->L, walk_key(w->base, w->depth));
+    return is_over(w, hurry) ? -EAGAIN : 0;
+}
+
+/* Writes the rest of the table that the walk is in, until an item begins that is long itself. */
+static int put_items(struct json_writer *w, const volatile bool *hurry)
+{
+    lua_State *L = w->L;
+    struct json_table *t = w->tables + w->depth - 1;
+    int table = walk_table(w->value, w->base, w->depth);
+    int key = walk_key(w->base, w->depth);
+    while (next_item(L, t, table)) {
+        int answer = put_item(w, t, key);
+        if (answer)
+            return answer;
+        lua_settop(L, key);
+        if (is_over(w, hurry))
+            return -EAGAIN;
+    }
+    return end_table(w, t, hurry);
 }
 
 /*
- * Writes the rest of the tables that the walk is in.  After an error the keys stay on the stack,
+ * Writes the rest of all tables that the walk is in.  After an error the keys stay on the stack,
  * for the path.
  */
 static int walk(struct json_writer *w, const volatile bool *hurry)
 {
-    lua_State *L = w->L;
     while (w->depth || w->string) {
-        int depth = w->depth;
-        int key = walk_key(w->base, depth);
-        if (w->string) {
-            int error = end_string(w, hurry);
-            if (error)
-                return error;
-            if (w->string || w->depth > depth || !depth)
-                continue;
-            lua_settop(L, key);
-        }
-        struct json_table *t = w->tables + depth - 1;
-        int table = walk_table(w->value, w->base, depth);
-        int error = 0;
-        while (next_item(L, t, table)) {
-            error = put_item(w, t, key);
-            if (error)
-                return error;
-            if (w->string || w->depth > depth)
-                break;
-            lua_settop(L, key);
-            if (--w->steps < 0 || *hurry)
-                return -EAGAIN;
-        }
-        if (w->string || w->depth > depth)
-            continue;
-        error = end_table(w, t);
-        if (error)
-            return error;
-        if (w->depth == depth) /* only its check has ended */
-            continue;
-        lua_settop(L, w->depth ? key - 2 : w->base);
-        if (w->depth && (--w->steps < 0 || *hurry))
-            return -EAGAIN;
+        int answer = w->string ? end_string(w, hurry) : put_items(w, hurry);
+        if (answer < 0)
+            return answer;
     }
     return 0;
 }
@@ -484,10 +493,12 @@ void json_writer_begin(struct json_writer *w, struct message *out, lua_State *L,
     w->base = lua_gettop(L);
     w->indent = indent;
     w->depth = 0;
+    w->at = w->limit = NULL;
     w->started = false;
     w->reason = NULL;
     w->string = 0;
     w->is_key = false;
+    memset(w->path, 0, sizeof w->path);
 }
 
 void json_writer_move(struct json_writer *to, const struct json_writer *from, struct message *out)
@@ -499,16 +510,23 @@ void json_writer_move(struct json_writer *to, const struct json_writer *from, st
         to->reason = to->refused;
 }
 
+static int begin(struct json_writer *w)
+{
+    int error = json_bytes_room(w, ROOM);
+    w->started = true;
+    return error ? error : put_value(w, w->value);
+}
+
 int json_writer_step(struct json_writer *w, lua_State *L, int steps, const volatile bool *hurry)
 {
     w->L = L;
     w->steps = steps;
-    int error = w->started ? check_unchanged(w) : put_value(w, w->value);
-    w->started = true;
-    if (!error)
+    int error = w->started ? check_unchanged(w) : begin(w);
+    if (error >= 0)
         error = walk(w, hurry);
+    json_bytes_settle(w);
     if (!error && w->out->size > w->longest)
-        error = refuse_length(w);
+        error = json_bytes_refuse(w);
     if (!error || error == -EAGAIN)
         return error;
     message_free(w->out);

@@ -16,7 +16,10 @@
 #include "lua/values/message.h"
 #include "lua/values/path.h"
 
-enum { JSON_INDENT_MAX = 16 };
+enum {
+    JSON_INDENT_MAX = 16,
+    JSON_PATH_BITS = 1024, /* of the filter for tables that contain themselves */
+};
 
 /* How the walk goes through a table. */
 enum json_walk {
@@ -44,17 +47,20 @@ struct json_table {
     uint8_t written;      /* enum json_written */
     bool marked;          /* it has the array mark */
     bool others;          /* the check has found keys that are not 1 to n */
+    bool filtered;        /* it has set its bit in the filter */
 };
 
 struct json_writer {
     lua_State *L;
     struct message *out;
-    size_t longest; /* bytes that the text may have */
-    int value;      /* its index on L's stack */
-    int base;       /* of the walk */
-    int indent;     /* spaces a level; 0 for no line breaks */
-    int depth;      /* tables that the walk is in */
-    int steps;      /* left until it answers -EAGAIN */
+    unsigned char *at;    /* the end of the text in `out`: see write_bytes.h */
+    unsigned char *limit; /* of the room there */
+    size_t longest;       /* bytes that the text may have */
+    int value;            /* its index on L's stack */
+    int base;             /* of the walk */
+    int indent;           /* spaces a level; 0 for no line breaks */
+    int depth;            /* tables that the walk is in */
+    int steps;            /* left until it answers -EAGAIN */
     bool started;
     const char *reason; /* why a value is refused; NULL for a lack of memory */
     char refused[96];   /* room for a reason with a name in it */
@@ -62,6 +68,7 @@ struct json_writer {
     bool is_key;        /* that string is a key */
     const char *text;   /* the bytes of that string */
     size_t text_size, text_at;
+    uint64_t path[JSON_PATH_BITS / 64]; /* bits of the tables that the walk is in */
     struct json_table tables[VALUES_DEPTH_MAX];
 };
 

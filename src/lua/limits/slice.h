@@ -28,8 +28,9 @@ struct orr_isolate;
 struct slice {
     /* The slice of another isolate on the same worker, inside which this one runs */
     struct watch_outer outer;
-    uint64_t end;      /* by the clock, if no timer interrupts the slice */
-    bool counted_told; /* the host has been notified that slices are counted */
+    struct orr_isolate *outer_isolate; /* that isolate; NULL for none */
+    uint64_t end;                      /* by the clock, if no timer interrupts the slice */
+    bool counted_told;                 /* the host has been notified that slices are counted */
 };
 
 /* Begins a slice, unless Lua runs in one already.  If true, the caller must call slice_end(). */

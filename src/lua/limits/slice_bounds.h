@@ -19,6 +19,8 @@
 static inline void slice_open(struct orr_isolate *iso)
 {
     execution_set_slice(&iso->execution, SLICE_RUNS);
+    iso->slice.outer_isolate = isolate_in_slice;
+    isolate_in_slice = iso;
     if (collector_is_left_to_lua(&iso->collector))
         collector_take_back(iso);
     if (iso->limits.mode != ORR_LUA_SIGNAL) {
@@ -36,6 +38,7 @@ static inline void slice_open(struct orr_isolate *iso)
 static inline void slice_close(struct orr_isolate *iso)
 {
     execution_set_slice(&iso->execution, SLICE_NONE);
+    isolate_in_slice = iso->slice.outer_isolate;
     if (memory_alarm_is_on(&iso->memory_alarm) || !charge_is_settled(&iso->charge, &iso->account))
         memory_limit_end_slice(iso);
     if (iso->limits.mode == ORR_LUA_SIGNAL) {

@@ -184,6 +184,8 @@ enum orr_poll body_over(struct ltask *self, bool failed, int results)
     if (failed) {
         answer = finish_with_error(self);
         self->co = NULL; /* a coroutine that has failed is not used again */
+    } else if (ltask_is_provisional(self)) {
+        result_keep_provisional(self, results);
     } else if (self->pooled) {
         self->results = 0; /* the coroutine goes back to the pool with the handle */
     } else if (task_is_cancelled(self->task) && !self->completed_with) {

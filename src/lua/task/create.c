@@ -98,15 +98,22 @@ static struct ltask *begin_ordinary(struct orr_isolate *iso, lua_State *L, int a
         lua_pushstring(L, name->copied);
         lua_setiuservalue(L, -2, LTASK_NAME);
     }
+    bool provisional = options->provisional && handle_take_seat(L, self);
+    if (!provisional)
+        handle_take_coroutine(L, self);
     lua_insert(L, function); /* below the function: it stays */
-    if (!lua_checkstack(self->co, arguments + 8))
+    if (!lua_checkstack(self->co, arguments + 8)) {
+        if (provisional)
+            ltask_give_up(self);
         luaL_error(L, "too many arguments");
+    }
     if (options->steps)
         body_push_base_of_steps(iso, L, self->co);
     else
         body_push_base(&iso->body, self->co);
     lua_xmove(L, self->co, arguments + 1);
-    self->anchor = isolate_anchor(iso, L);
+    if (!provisional)
+        self->anchor = isolate_anchor(iso, L);
     return self;
 }
 

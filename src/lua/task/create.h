@@ -6,13 +6,14 @@
 
 struct ltask_options {
     const char *name;
-    int name_at;     /* the name is the string at this index of L; 0 if it is not there */
-    bool name_lasts; /* the name outlives the task */
-    bool pooled;     /* no script asks for its handle: see task_pool.h */
-    bool detached;   /* it has no parent */
-    bool fair;       /* other Lua of the isolate may run while its slice is suspended */
-    bool steps;      /* the function answers the steps of the body: see body_push_base_of_steps() */
-    int handler;     /* index on L of the handler that it calls; 0 for none; pooled tasks only */
+    int name_at;      /* the name is the string at this index of L; 0 if it is not there */
+    bool name_lasts;  /* the name outlives the task */
+    bool provisional; /* the caller puts the handle at index 1, and runs the task at once */
+    bool pooled;      /* no script asks for its handle: see task_pool.h */
+    bool detached;    /* it has no parent */
+    bool fair;        /* other Lua of the isolate may run while its slice is suspended */
+    bool steps;       /* the function answers the steps of the body: see body_push_base_of_steps() */
+    int handler;      /* index on L of the handler that it calls; 0 for none; pooled tasks only */
     enum orr_lua_entry entry;
     uint32_t script;      /* 0: the running script; for the call of a handler, the host */
     uint64_t deadline_ns; /* 0: the isolate's for such an entry */

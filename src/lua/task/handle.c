@@ -26,7 +26,27 @@ struct ltask *handle_new(struct orr_isolate *iso, lua_State *L, int user_values)
     lua_setmetatable(L, -2);
     if (iso->debug)
         remember_creation(L, self);
-    self->co = isolate_coroutine(iso, L);
-    lua_setiuservalue(L, -2, LTASK_VALUE);
     return self;
+}
+
+void handle_take_coroutine(lua_State *L, struct ltask *self)
+{
+    self->co = isolate_coroutine(self->iso, L);
+    lua_setiuservalue(L, -2, LTASK_VALUE);
+}
+
+bool handle_take_seat(lua_State *L, struct ltask *self)
+{
+    struct registry *registry = &self->iso->registry;
+    int anchor = isolate_reserve_anchor(self->iso, L);
+    int seat = isolate_take_seat(registry);
+    if (!seat) {
+        isolate_unreserve_anchor(self->iso, anchor);
+        return false;
+    }
+    self->anchor = anchor;
+    self->seat = (uint8_t)seat;
+    self->co = isolate_seated(registry, seat);
+    self->creator = L;
+    return true;
 }

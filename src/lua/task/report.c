@@ -246,7 +246,7 @@ void report_keep(struct ltask *self, lua_State *L)
         stack_trace_cut(L, REPORT_TEXT);
         stack_trace_push_chain(L, execution_chain(&iso->execution), 1);
     }
-    isolate_push_anchored(iso, L, self->anchor);
+    ltask_push_handle(L, self);
     struct task_finalizer *finalizer = task_finalizer_make(L, self);
     lua_pop(L, 1);
     trace_free(iso, &finalizer->trace);

@@ -10,8 +10,8 @@
 
 void result_set_value(lua_State *L, struct ltask *self)
 {
-    registry_push_anchors(&self->iso->registry, L);
-    lua_rawgeti(L, -1, self->anchor);
+    int key = registry_push_table_of(&self->iso->registry, L, self->anchor);
+    lua_rawgeti(L, -1, key);
     lua_pushvalue(L, -3);
     lua_setiuservalue(L, -2, LTASK_VALUE);
     lua_pop(L, 3);
@@ -29,6 +29,16 @@ void result_keep(struct ltask *self, lua_State *co, int results)
     self->co = NULL;
     if (!self->exposed)
         isolate_recycle(self->iso, co);
+}
+
+void result_keep_provisional(struct ltask *self, int results)
+{
+    self->results = results;
+    if (results) {
+        lua_xmove(self->co, self->creator, 1);
+        lua_setiuservalue(self->creator, 1, LTASK_VALUE);
+    }
+    ltask_give_up(self);
 }
 
 void result_keep_completed(struct ltask *self)

@@ -40,6 +40,12 @@ void result_set_value(lua_State *L, struct ltask *self);
 /* The values at the bottom of a coroutine become the task's results.  Never allocates. */
 void result_keep(struct ltask *self, lua_State *co, int results);
 
+/*
+ * A provisional task has ended well with one result or none, at the top of its coroutine: it is kept,
+ * and the coroutine goes back to the pool.  Never allocates.
+ */
+void result_keep_provisional(struct ltask *self, int results);
+
 /* The values of task:complete() become the task's results.  Never allocates. */
 void result_keep_completed(struct ltask *self);
 

@@ -61,6 +61,14 @@ static enum orr_poll step_over(struct ltask *self, struct level *level, int stat
     return ORR_PENDING;
 }
 
+/* Whether a provisional task is over with its first step, and leaves nothing behind. */
+static bool ends_at_once(const struct ltask *self, const struct level *level, int status, int results)
+{
+    return status == LUA_OK && results <= 1 && level->end == LEVEL_GOES_ON && !level->raised && !level->exposed &&
+           !self->completed && !task_has_children(self->task) && !task_has_failures(self->task) &&
+           !task_is_cancelled(self->task);
+}
+
 /* Resumes the coroutine. */
 static enum orr_poll step(struct ltask *self)
 {
@@ -90,6 +98,8 @@ static enum orr_poll step(struct ltask *self)
         script_body_began(self);
     if (self->name_on_stack && (status != LUA_OK || level.raised || !self->pooled))
         task_pool_copy_name(self);
+    if (ltask_is_provisional(self) && !ends_at_once(self, &level, status, results))
+        ltask_settle(self);
     enum orr_poll answer = step_over(self, &level, status, results);
     if (self->watched && answer == ORR_DONE)
         body_is_over(self);
@@ -186,7 +196,10 @@ int ltask_run_first(lua_State *L, struct ltask *first, lua_KFunction k, lua_KCon
     struct ltask *self = execution_task(&iso->execution);
     struct ltask *mark = hold_first(&iso->hold);
     bool can = can_suspend(L);
+    bool provisional = ltask_is_provisional(first);
     if (can && execution_depth(&iso->execution) >= NEST_MAX) {
+        if (provisional)
+            ltask_settle(first);
         hold_push_all(iso, first, self);
         return suspend(L, k, context);
     }
@@ -198,6 +211,8 @@ int ltask_run_first(lua_State *L, struct ltask *first, lua_KFunction k, lua_KCon
         execution_set_host_waits(&iso->execution, before);
         isolate_leave(iso);
     }
+    if (provisional && ltask_is_provisional(first)) /* it has not begun: its creator leaves it */
+        ltask_settle(first);
     if (!execution_unwinds(&iso->execution))
         return k(L, LUA_OK, context);
     /* The slice was over in one of them: the caller goes on after those that are left. */

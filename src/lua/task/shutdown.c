@@ -104,7 +104,7 @@ static void name_forced(const struct shutdown *self, const struct orr_task *task
     if (!self->late || !lua || lua->phase != LTASK_BEGUN)
         return;
     char place[80], times[16], grace[TEXT_DURATION_ROOM], what[64] = "it ran on without waiting,";
-    cancellation_find_place(lua->suspended ? lua->suspended : lua->co, place, sizeof place);
+    cancellation_find_place(ltask_innermost(lua), place, sizeof place);
     bool waits = lua->wait.state == WAIT_WAITING;
     text_duration(grace, self->grace_ns);
     if (cancellation_ignored(self->iso, lua))

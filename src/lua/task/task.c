@@ -50,7 +50,7 @@ struct ltask *ltask_current(lua_State *L, const char *what)
 
 void ltask_push(lua_State *L, struct ltask *self)
 {
-    isolate_push_anchored(self->iso, L, self->anchor);
+    ltask_push_handle(L, self);
     if (!self->pooled)
         return;
     const char *name = self->task ? orr_task_name(self->task) : NULL;
@@ -61,11 +61,36 @@ void ltask_push(lua_State *L, struct ltask *self)
     self->pooled = false;
 }
 
+void ltask_settle(struct ltask *self)
+{
+    lua_State *L = self->creator;
+    isolate_fill_anchor(self->iso, L, self->anchor, 1);
+    execution_push_coroutine(L, self->co);
+    lua_setiuservalue(L, 1, LTASK_VALUE);
+    isolate_leave_seat(self->iso, L, self->seat);
+    self->seat = 0;
+    self->suspended = NULL;
+}
+
+void ltask_push_handle(lua_State *L, struct ltask *self)
+{
+    if (ltask_is_provisional(self))
+        ltask_settle(self);
+    isolate_push_anchored(self->iso, L, self->anchor);
+}
+
 void ltask_give_up(struct ltask *self)
 {
     int anchor = self->anchor;
     self->anchor = 0;
-    isolate_unanchor(self->iso, self->iso->L, anchor);
+    if (ltask_is_provisional(self)) {
+        isolate_return_seat(self->iso, self->seat);
+        isolate_unreserve_anchor(self->iso, anchor);
+        self->seat = 0;
+        self->suspended = self->co = NULL;
+    } else {
+        isolate_unanchor(self->iso, self->iso->L, anchor);
+    }
 }
 
 /* The anchor of a handle becomes that of its error. */

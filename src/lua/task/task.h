@@ -6,6 +6,12 @@
  * the body is over, it is the result: one value, or the coroutine if that has several.  A coroutine
  * that ended well and holds nothing goes back to the registry's pool.
  *
+ * A task that a script starts runs at once, and most end before they wait.  Until the first step is
+ * over, such a task is *provisional*: its creator, a C function, has the handle at index 1 of its
+ * frame, which keeps it alive, and the coroutine has its seat in the pool.  The anchor is reserved
+ * only.  ltask_settle() makes a task ordinary, when it outlives its first step, when it does not
+ * end well, or when somebody asks for its handle.
+ *
  * The files around a task, lowest first; each includes only those before it:
  *
  *     task            the handle: its state, its anchor, its tie to the core's task
@@ -94,9 +100,12 @@ struct kept_error {
 
 struct ltask {
     struct orr_isolate *iso;
-    struct orr_task *task;                 /* a reference; NULL when the core has no more to tell */
-    lua_State *co;                         /* NULL when over, unless several results are on it */
-    lua_State *suspended;                  /* the coroutine in which it waits */
+    struct orr_task *task; /* a reference; NULL when the core has no more to tell */
+    lua_State *co;         /* NULL when over, unless several results are on it */
+    union {
+        lua_State *suspended; /* the coroutine in which it waits; NULL before */
+        lua_State *creator;   /* of a provisional task: the coroutine that started it */
+    };
     struct ltask *next;                    /* on the stack of the hold, or in the pool */
     struct ltask *next_unhandled;          /* apart: a failed task may still be in the hold */
     struct handler *handler;               /* whose call it is, in the third user value; or NULL */
@@ -124,6 +133,7 @@ struct ltask {
     uint8_t emit_depth;        /* how many events:emit calls it began inside, until it waits */
     uint8_t stack_base;        /* values below its body's on the coroutine: see task_pool.h */
     uint8_t cancellations;     /* waits that have raised "closed" in it, up to 255 */
+    uint8_t seat;              /* of a provisional task's coroutine; 0 for other tasks */
     bool fair : 1;             /* other Lua of the isolate may run while its slice is suspended */
     bool pooled : 1;           /* no script has its handle */
     bool name_on_stack : 1;    /* its name is a string on its coroutine */
@@ -136,6 +146,18 @@ struct ltask {
     bool cleanup : 1;          /* it was made while its script, or isolate, was being ended */
     struct orr_wait wait;      /* last: the pool clears what comes before */
 };
+
+/* Whether the creator holds the handle. */
+static inline bool ltask_is_provisional(const struct ltask *self)
+{
+    return self->seat;
+}
+
+/* The innermost coroutine of a task that does not run: the one in which it waits, if it does. */
+static inline lua_State *ltask_innermost(const struct ltask *self)
+{
+    return self->suspended && !self->seat ? self->suspended : self->co;
+}
 
 /* Whether the coroutine has returned, or was closed. */
 static inline bool ltask_is_over(const struct ltask *self)
@@ -174,6 +196,12 @@ struct ltask *ltask_current(lua_State *L, const char *what);
 /* Pushes the handle of a task, for a script to have.  May raise. */
 void ltask_push(lua_State *L, struct ltask *self);
 
+/* A provisional task becomes an ordinary one.  Never allocates. */
+void ltask_settle(struct ltask *self);
+
+/* Pushes the handle of a task whose anchor is not given back.  Never allocates. */
+void ltask_push_handle(lua_State *L, struct ltask *self);
+
 /* Gives up the anchor of the handle if nothing here needs the handle any more. */
 void ltask_release(struct ltask *self);
 
@@ -195,7 +223,10 @@ void kept_error_push(const struct kept_error *self, lua_State *L);
 /* Lowers the time limit of a task's body.  A task that has failed has none: its error is there. */
 void ltask_lower_limit(struct ltask *self, uint64_t limit);
 
-/* Gives up the anchor of a handle that has not become a task. */
+/*
+ * Gives up the anchor, and perhaps the seat, of a handle that has not become a task, or of one whose
+ * task is over.
+ */
 void ltask_give_up(struct ltask *self);
 
 /*

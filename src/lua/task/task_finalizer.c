@@ -86,7 +86,7 @@ struct task_finalizer *task_finalizer_make(lua_State *L, struct ltask *self)
 static int make_protected(lua_State *L)
 {
     struct ltask *self = lua_touserdata(L, 1);
-    isolate_push_anchored(self->iso, L, self->anchor);
+    ltask_push_handle(L, self);
     task_finalizer_make(L, self);
     return 0;
 }

@@ -16,6 +16,7 @@ enum {
 static struct ltask *make(struct orr_isolate *iso, lua_State *L)
 {
     struct ltask *self = handle_new(iso, L, LTASK_USER_VALUES);
+    handle_take_coroutine(L, self);
     self->pooled = true;
     if (!lua_checkstack(self->co, POOL_ROOM))
         luaL_error(L, "not enough memory");

@@ -83,10 +83,13 @@ void told_forget(const struct orr_isolate *iso, lua_State *L, unsigned number)
     lua_pop(L, 1);
 }
 
-void told_clear(const struct orr_isolate *iso)
+void told_clear(struct orr_isolate *iso)
 {
+    if (!iso->told.next)
+        return;
     for (unsigned i = 0; i < TOLD_MAX && lua_checkstack(iso->L, 2); i++)
         told_forget(iso, iso->L, i);
+    iso->told.next = 0;
 }
 
 const struct told_elsewhere *told_elsewhere_at_top(lua_State *L)

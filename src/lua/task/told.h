@@ -49,7 +49,7 @@ void told_note_elsewhere(struct orr_isolate *iso, lua_State *L, int error, const
 int told_push(const struct orr_isolate *iso, lua_State *L, unsigned number);
 
 /* Forgets all failures. */
-void told_clear(const struct orr_isolate *iso);
+void told_clear(struct orr_isolate *iso);
 
 /* Forgets a failure. */
 void told_forget(const struct orr_isolate *iso, lua_State *L, unsigned number);

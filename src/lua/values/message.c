@@ -12,6 +12,12 @@ void message_init(struct message *m, const struct alloc *alloc)
     *m = (struct message){ .alloc = *alloc };
 }
 
+void message_give_room(struct message *m, void *room, size_t size)
+{
+    m->room = room;
+    m->room_size = size;
+}
+
 bool message_take(struct message *m, size_t bytes)
 {
     if (!m->quota)
@@ -49,8 +55,16 @@ void message_clear(struct message *m)
         alloc_free(&m->alloc, m->segments[i].bytes, m->segments[i].size);
     alloc_free(&m->alloc, m->attachments, m->attachment_capacity * sizeof(struct attachment *));
     alloc_free(&m->alloc, m->segments, m->segment_capacity * sizeof *m->segments);
-    alloc_free(&m->alloc, m->bytes, m->capacity);
-    *m = (struct message){ .alloc = m->alloc, .flat = m->flat, .quota = quota, .charged = kept };
+    if (m->bytes != m->room)
+        alloc_free(&m->alloc, m->bytes, m->capacity);
+    *m = (struct message){
+        .alloc = m->alloc,
+        .room = m->room,
+        .room_size = m->room_size,
+        .flat = m->flat,
+        .quota = quota,
+        .charged = kept,
+    };
 }
 
 void message_free(struct message *m)
@@ -62,18 +76,34 @@ void message_free(struct message *m)
     m->charged = 0;
 }
 
+/* Moves the bytes out of the owner's room. */
+static unsigned char *leave_room(struct message *m, size_t capacity)
+{
+    unsigned char *bytes = alloc_new(&m->alloc, capacity);
+    if (bytes && m->size)
+        memcpy(bytes, m->bytes, m->size);
+    return bytes;
+}
+
 int message_grow(struct message *m, size_t more)
 {
     if (more > UINT32_MAX || m->size + more > UINT32_MAX)
         return -E2BIG;
-    size_t capacity = m->capacity ? m->capacity : CAPACITY_MIN;
+    if (!m->bytes && more <= m->room_size) {
+        m->bytes = m->room;
+        m->capacity = m->room_size;
+        return 0;
+    }
+    bool in_room = m->bytes && m->bytes == m->room;
+    size_t before = in_room ? 0 : m->capacity;
+    size_t capacity = before ? before : CAPACITY_MIN;
     while (capacity < m->size + more)
         capacity *= 2;
-    if (!message_take(m, capacity - m->capacity))
+    if (!message_take(m, capacity - before))
         return -ENOMEM;
-    unsigned char *bytes = alloc_resize(&m->alloc, m->bytes, m->capacity, capacity);
+    unsigned char *bytes = in_room ? leave_room(m, capacity) : alloc_resize(&m->alloc, m->bytes, before, capacity);
     if (!bytes) {
-        message_give(m, capacity - m->capacity);
+        message_give(m, capacity - before);
         return -ENOMEM;
     }
     m->bytes = bytes;

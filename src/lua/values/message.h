@@ -39,6 +39,8 @@ struct message {
     struct alloc alloc;
     unsigned char *bytes;
     size_t size, capacity;
+    unsigned char *room; /* the owner's, for a small message; NULL for none */
+    size_t room_size;
     struct segment *segments;
     struct attachment **attachments;
     unsigned segment_count, segment_capacity, attachment_count, attachment_capacity;
@@ -49,6 +51,12 @@ struct message {
 };
 
 void message_init(struct message *m, const struct alloc *alloc);
+
+/*
+ * Gives the message room for its first bytes, so that a small message allocates nothing.  The
+ * caller pays for the room, which lives as long as the message.  Such a message must not be moved.
+ */
+void message_give_room(struct message *m, void *room, size_t size);
 
 /*
  * Charges the message, and all that is written into it until it is freed, to a quota; NULL for

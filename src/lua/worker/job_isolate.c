@@ -42,7 +42,7 @@ struct job_isolate *job_isolate_new(struct job_thread *thread, struct job *job, 
         return NULL;
     }
     isolate->iso = isolate_find(isolate->L);
-    charge_force(isolate->iso, sizeof *isolate + sizeof *isolate->iso);
+    charge_force(isolate->iso, sizeof *isolate + sizeof *isolate->iso + sizeof *isolate->iso->settings);
     unhandled_set_sink(&isolate->iso->unhandled, on_unhandled, isolate);
     lua_pushcfunction(isolate->L, prepare);
     lua_pushlightuserdata(isolate->L, isolate);
@@ -66,22 +66,33 @@ bool job_isolate_free(struct job_isolate *isolate)
     uncharge_spare(isolate);
     if (isolate->iso)
         isolate->program->settings->maker->free(isolate->iso);
+    dirty_close(&isolate->dirty);
     program_unref(isolate->program);
     alloc_free(&alloc, isolate, sizeof *isolate);
     return true;
 }
 
-/* [isolate] [library] -> [script] [snapshot] */
+/* [isolate] [library] -> [snapshot] */
 static int take_snapshot(lua_State *L)
 {
     struct job_isolate *isolate = lua_touserdata(L, 1);
-    const struct program *program = isolate->program;
-    if (!program_load(&program->code, L))
-        lua_error(L);
-    bool can_be_restored = snapshot_take(L, 2, 3);
-    if (!can_be_restored || api_modules_beyond_jobs(program->settings->modules))
+    bool can_be_restored = snapshot_take(L, 2, &isolate->dirty);
+    if (!can_be_restored || api_modules_beyond_jobs(isolate->program->settings->modules))
         isolate->reusable = false;
-    return 2;
+    return 1;
+}
+
+/* Pushes the script.  False, with the error pushed. */
+static bool load_script(struct job_isolate *isolate)
+{
+    const struct account *account = &isolate->iso->account;
+    size_t before = account_used(account);
+    if (!program_load(&isolate->program->code, isolate->L))
+        return false;
+    /* A collection may have made it less. */
+    size_t script = account_used(account) > before ? account_used(account) - before : 0;
+    isolate->ready_memory = isolate->base_memory + script;
+    return true;
 }
 
 bool job_isolate_init(struct job_isolate *isolate)
@@ -92,20 +103,32 @@ bool job_isolate_init(struct job_isolate *isolate)
     lua_insert(L, 1);
     lua_pushlightuserdata(L, isolate);
     lua_insert(L, 2);
-    if (lua_pcall(L, 2, 2, 0) != LUA_OK)
+    if (lua_pcall(L, 2, 1, 0) != LUA_OK)
         return false;
-    isolate->ready_memory = account_used(&isolate->iso->account);
+    isolate->base_memory = account_used(&isolate->iso->account);
+    if (!load_script(isolate))
+        return false;
+    lua_insert(L, JOB_ISOLATE_SCRIPT);
     isolate->state = JOB_ISOLATE_READY;
     return true;
 }
 
 /* --- Between jobs ----------------------------------------------------------------------------- */
 
-/* [snapshot] */
+/* A script may have given itself another environment: its only upvalue. */
+static void restore_environment(lua_State *L, int script)
+{
+    lua_pushglobaltable(L);
+    if (!lua_setupvalue(L, script, 1))
+        lua_pop(L, 1);
+}
+
+/* [script] [snapshot] */
 static int restore_state(lua_State *L)
 {
     library_check(L);
-    snapshot_restore(L, 1);
+    snapshot_restore(L, JOB_ISOLATE_SNAPSHOT);
+    restore_environment(L, JOB_ISOLATE_SCRIPT);
     library_restore(L);
     return 0;
 }
@@ -125,6 +148,11 @@ static bool is_at_rest(const struct orr_isolate *iso)
            !schedule_count(&iso->schedule);
 }
 
+bool job_isolate_has_little_garbage(const struct job_isolate *isolate)
+{
+    return account_used(&isolate->iso->account) <= isolate->ready_memory + GARBAGE_MAX;
+}
+
 /* Makes it what it was when it became ready.  False if that cannot be. */
 static bool restore(struct job_isolate *isolate)
 {
@@ -137,13 +165,14 @@ static bool restore(struct job_isolate *isolate)
     reset_isolate(iso);
     lua_settop(L, JOB_ISOLATE_SNAPSHOT);
     lua_pushcfunction(L, restore_state);
+    lua_pushvalue(L, JOB_ISOLATE_SCRIPT);
     lua_pushvalue(L, JOB_ISOLATE_SNAPSHOT);
-    if (lua_pcall(L, 1, 0, 0) != LUA_OK)
+    if (lua_pcall(L, 2, 0, 0) != LUA_OK)
         return false;
-    if (account_used(&iso->account) > isolate->ready_memory + GARBAGE_MAX)
+    if (!job_isolate_has_little_garbage(isolate))
         lua_gc(L, LUA_GCCOLLECT);
     slab_trim(&iso->slab, true);
-    return account_used(&iso->account) <= isolate->ready_memory + GARBAGE_MAX;
+    return job_isolate_has_little_garbage(isolate);
 }
 
 bool job_isolate_make_spare(struct job_isolate *isolate)
@@ -159,10 +188,22 @@ bool job_isolate_make_spare(struct job_isolate *isolate)
     return true;
 }
 
-void job_isolate_use_spare(struct job_isolate *isolate, struct job *job)
+/* The isolate, a spare, goes over to another program. */
+static bool adopt_program(struct job_isolate *isolate, struct program *program)
+{
+    program_unref(isolate->program);
+    isolate->program = program_ref(program);
+    if (!load_script(isolate))
+        return false;
+    lua_replace(isolate->L, JOB_ISOLATE_SCRIPT);
+    return true;
+}
+
+bool job_isolate_use_spare(struct job_isolate *isolate, struct job *job)
 {
     uncharge_spare(isolate);
     isolate->job = job;
+    return isolate->program == job->program || adopt_program(isolate, job->program);
 }
 
 bool job_isolate_is_large(const struct job_isolate *isolate)

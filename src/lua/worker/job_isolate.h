@@ -1,5 +1,6 @@
 /*
- * A job isolate is an isolate on a pool thread.  Jobs of one program run in it, one at a time.
+ * A job isolate is an isolate on a pool thread.  Jobs of one program run in it, one at a time, until
+ * it is given to a kindred program (program.h): then only the script is loaded.
  *
  * A job isolate is *prepared* when the libraries are adapted and the host's prepare function has
  * run.  It is *ready* when the program's modules are loaded and a snapshot of its Lua state is
@@ -13,6 +14,7 @@
 #ifndef ORR_LUA_WORKER_JOB_ISOLATE_H
 #define ORR_LUA_WORKER_JOB_ISOLATE_H
 
+#include "lua/worker/dirty.h"
 #include "lua/worker/pool.h"
 
 struct job_thread;
@@ -49,7 +51,9 @@ struct job_isolate {
     struct orr_isolate *iso;
     enum job_isolate_state state;
     bool reusable;       /* all that is in it can be restored */
-    size_t ready_memory; /* that it used when it became ready */
+    struct dirty dirty;  /* the tables of the snapshot */
+    size_t base_memory;  /* that it used when it became ready, without the script */
+    size_t ready_memory; /* that it would use now without garbage, with the script */
     size_t spare_memory; /* charged to the quota for spares; 0 while a job runs */
 
     /* The job's, for run_job.c. */
@@ -79,11 +83,17 @@ bool job_isolate_init(struct job_isolate *isolate);
  */
 bool job_isolate_make_spare(struct job_isolate *isolate);
 
-/* Takes a spare for a job. */
-void job_isolate_use_spare(struct job_isolate *isolate, struct job *job);
+/*
+ * Takes a spare for a job of its program, or of a kindred one.  False for lack of memory: it is to
+ * be freed.
+ */
+bool job_isolate_use_spare(struct job_isolate *isolate, struct job *job);
 
 /* Whether it holds a good part of the memory that its script may have. */
 bool job_isolate_is_large(const struct job_isolate *isolate);
+
+/* Whether it holds so little beyond what it had when it became ready that a spare may keep it. */
+bool job_isolate_has_little_garbage(const struct job_isolate *isolate);
 
 /* Pushes a C function whose first upvalue is the isolate (isolate_of()).  May raise. */
 void job_isolate_push_function(const struct job_isolate *isolate, lua_State *L, lua_CFunction function);

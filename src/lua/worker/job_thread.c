@@ -34,17 +34,30 @@ static void free_all(struct job_thread *thread, struct job_isolate **first)
     }
 }
 
+/* Where the spare for a program is in the list: one of its own rather than a kindred program's. */
+static struct job_isolate **find_spare(struct job_thread *thread, const struct program *program)
+{
+    struct job_isolate **kin = NULL;
+    for (struct job_isolate **at = &thread->spares; *at; at = &(*at)->next) {
+        if ((*at)->program == program)
+            return at;
+        if (!kin && program_is_kin((*at)->program, program))
+            kin = at;
+    }
+    return kin;
+}
+
 struct job_isolate *job_thread_take_isolate(struct job_thread *thread, struct job *job,
                                             job_isolate_unhandled *on_unhandled)
 {
-    for (struct job_isolate **at = &thread->spares; *at; at = &(*at)->next) {
+    struct job_isolate **at = find_spare(thread, job->program);
+    if (at) {
         struct job_isolate *isolate = *at;
-        if (isolate->program != job->program)
-            continue;
         *at = isolate->next;
         thread->spare_count--;
-        job_isolate_use_spare(isolate, job);
-        return isolate;
+        if (job_isolate_use_spare(isolate, job))
+            return isolate;
+        free_isolate(thread, isolate);
     }
     job_pools_count_isolate(job->pool->all);
     return job_isolate_new(thread, job, on_unhandled);

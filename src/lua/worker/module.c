@@ -8,6 +8,7 @@
 #include "lua/worker/module.h"
 
 #include "lua/api/option_table.h"
+#include "lua/api/scopes.h"
 #include "lua/isolate/charge.h"
 #include "lua/isolate/embedded.h"
 #include "lua/isolate/late.h"
@@ -179,11 +180,19 @@ static int figures(lua_State *L)
 
 /* --- Jobs ------------------------------------------------------------------------------------- */
 
+/* What a script holds of a job. */
+struct job_handle {
+    struct job *job;          /* a reference; NULL when the handle is closed */
+    bool calls;               /* worker:call(): who sends the job waits for it, too */
+    bool timed;               /* the wait is inside the block */
+    struct scope_block block; /* of the task that waits */
+};
+
 static int job_gc(lua_State *L)
 {
-    void **handle = lua_touserdata(L, 1);
-    struct job *job = *handle;
-    *handle = NULL;
+    struct job_handle *handle = lua_touserdata(L, 1);
+    struct job *job = handle->job;
+    handle->job = NULL;
     if (!job)
         return 0;
     job_give_up(job);
@@ -196,23 +205,30 @@ static int raise_changed(lua_State *L)
     return luaL_error(L, "worker: the stack was changed while values were being copied");
 }
 
-/* The job at 1.  Raises if the debug library has put something else there. */
-static struct job *check_job(lua_State *L)
+/* The handle at 1, which is open.  Raises if the debug library has put something else there. */
+static struct job_handle *check_handle(lua_State *L)
 {
-    void **handle = luaL_testudata(L, 1, JOB);
-    struct job *job = handle ? *handle : NULL;
-    if (!job)
+    struct job_handle *handle = luaL_testudata(L, 1, JOB);
+    if (!handle || !handle->job)
         raise_changed(L);
-    return job;
+    return handle;
 }
 
-/* The stack of submit(). */
-enum { JOBS = 2, PROGRAM_GIVEN, POOL_GIVEN, BOUNDED, TIMEOUT, ARGUMENTS, WORK = TIMEOUT };
+/* Raises the text at the top as an error of the code that has called worker:call(). */
+static int raise_for_caller(lua_State *L)
+{
+    luaL_where(L, 2); /* lua/worker.lua is between */
+    lua_insert(L, -2);
+    lua_concat(L, 2);
+    return lua_error(L);
+}
 
-/*
- * Notes the job in the set before it is sent: from then on the owner of the set can cancel it.  May
- * raise.
- */
+/* --- Waiting ---------------------------------------------------------------------------------- */
+
+/* The stack while a job is waited for: [handle] [set of jobs] [work] [true or false] [results...]. */
+enum { JOBS = 2, OUTCOME_WORK };
+
+/* Notes the job in the set, or takes it out.  May raise if it is noted. */
 static void note_job(lua_State *L, bool under_way)
 {
     lua_pushvalue(L, 1);
@@ -223,116 +239,6 @@ static void note_job(lua_State *L, bool under_way)
     lua_rawset(L, JOBS);
 }
 
-/* [job] ...: sends the job, which has a copy of its arguments. */
-static int send_job(lua_State *L, struct job *job)
-{
-    note_job(L, true);
-    int error = job_submit(job, lua_toboolean(L, BOUNDED));
-    if (error)
-        note_job(L, false);
-    if (error == -EAGAIN) {
-        lua_pushnil(L);
-        lua_pushfstring(L, "the worker queue is full (%d jobs wait)", (int)pool_at(L, POOL_GIVEN)->waiting_max);
-        return 2;
-    }
-    if (error)
-        return luaL_error(L, "the runtime is shutting down");
-    lua_settop(L, 1);
-    return 1;
-}
-
-static int submit_on(lua_State *L, int status, lua_KContext context);
-
-static int collect_and_copy(lua_State *L, int status, lua_KContext context);
-
-static int run_submission(lua_State *L, struct job *job, struct paced *work)
-{
-    int error = paced_run(L, &work);
-    if (error == -EAGAIN)
-        return preempt_hold(L, submit_on, (lua_KContext)work);
-    work->kind->free(work);
-    if (!error)
-        return send_job(L, job);
-    if (error == -ENOMEM && !job->collected && charge_begin_to_collect(isolate_of(L))) {
-        job->collected = true;
-        lua_pop(L, 1);
-        return collect_and_copy(L, LUA_OK, 0);
-    }
-    lua_pushboolean(L, false);
-    lua_insert(L, -2);
-    return 2;
-}
-
-static int submit_on(lua_State *L, int status, lua_KContext context)
-{
-    (void)status;
-    struct paced *work = paced_kept(L, WORK, context);
-    struct job *job = check_job(L);
-    if (!encoding_writes(work, &job->arguments))
-        return raise_changed(L);
-    return run_submission(L, job, work);
-}
-
-static int begin_submission(lua_State *L, struct job *job)
-{
-    struct encoding work;
-    encoding_begin(&work, L, WORK, &job->arguments, ARGUMENTS, lua_gettop(L) - ARGUMENTS + 1, "args");
-    return run_submission(L, job, &work.paced);
-}
-
-/* There was no memory for the copy: collects garbage and tries again. */
-static int collect_and_copy(lua_State *L, int status, lua_KContext context)
-{
-    (void)status;
-    if (preempt_to_collect(L))
-        return preempt_hold(L, collect_and_copy, context);
-    charge_collected(isolate_of(L));
-    return begin_submission(L, check_job(L));
-}
-
-static int make_and_submit(lua_State *L, bool collected);
-
-/* There was no memory for the job itself: collects garbage and tries again. */
-static int collect_and_submit(lua_State *L, int status, lua_KContext context)
-{
-    (void)status;
-    if (preempt_to_collect(L))
-        return preempt_hold(L, collect_and_submit, context);
-    charge_collected(isolate_of(L));
-    return make_and_submit(L, true);
-}
-
-/*
- * submit(set of jobs, program, pool, bounded, timeout in ms, arguments...): a job, which is put
- * into the set; or nil and a message, if the queue is full; or false and a message, if the
- * arguments cannot be copied.
- */
-static int make_and_submit(lua_State *L, bool collected)
-{
-    luaL_checkstack(L, VALUES_ERROR_SLOTS + 4, NULL);
-    void **handle = new_handle(L, JOB);
-    lua_insert(L, 1);
-    struct job_pool *pool = pool_at(L, POOL_GIVEN);
-    struct job *job = *handle = job_new(pool, *(void **)lua_touserdata(L, PROGRAM_GIVEN));
-    if (!job && !collected && !runtime_stopping(pool->all->rt) && charge_begin_to_collect(isolate_of(L))) {
-        lua_remove(L, 1);
-        return collect_and_submit(L, LUA_OK, 0);
-    }
-    if (!job)
-        return luaL_error(L, runtime_stopping(pool->all->rt) ? "the runtime is shutting down" : "not enough memory");
-    double timeout = lua_tonumber(L, TIMEOUT) * 1e6;
-    job->timeout_ns = timeout < 1 ? 1 : timeout < 9e18 ? (uint64_t)timeout : 0;
-    lua_pushnil(L);
-    lua_replace(L, WORK);
-    return begin_submission(L, job);
-}
-
-static int submit(lua_State *L)
-{
-    return make_and_submit(L, false);
-}
-
-/* [job] [work] [whether it succeeded] [results, or the error] */
 static int outcome_on(lua_State *L, int status, lua_KContext context);
 
 /*
@@ -346,16 +252,19 @@ static void note_failure(lua_State *L, const struct job *job)
         told_note_elsewhere(isolate_of(L), L, -1, job->report);
 }
 
-static int run_outcome(lua_State *L, const struct job *job, struct paced *work)
+static int run_outcome(lua_State *L, const struct job_handle *handle, struct paced *work)
 {
+    const struct job *job = handle->job;
     int count = paced_run(L, &work);
     if (count == -EAGAIN)
         return preempt_hold(L, outcome_on, (lua_KContext)work);
     if (!job->failed)
-        return count + 1;
+        return handle->calls ? count : count + 1;
     if (!count)
         lua_pushliteral(L, "not enough memory");
     note_failure(L, job);
+    if (handle->calls)
+        return lua_error(L);
     lua_pushstring(L, job->report);
     return 3;
 }
@@ -363,61 +272,265 @@ static int run_outcome(lua_State *L, const struct job *job, struct paced *work)
 static int outcome_on(lua_State *L, int status, lua_KContext context)
 {
     (void)status;
-    struct paced *work = paced_kept(L, 2, context);
-    const struct job *job = check_job(L);
-    if (!decoding_reads(work, &job->result))
+    struct paced *work = paced_kept(L, OUTCOME_WORK, context);
+    const struct job_handle *handle = check_handle(L);
+    if (!decoding_reads(work, &handle->job->result))
         return raise_changed(L);
-    return run_outcome(L, job, work);
+    return run_outcome(L, handle, work);
 }
 
-/* [job]: pushes its outcome. */
-static int push_outcome(lua_State *L, struct job *job)
+/* There is no outcome of the script's: [reason]. */
+static int push_reason(lua_State *L, const struct job_handle *handle)
 {
+    if (handle->calls)
+        return lua_error(L);
+    lua_pushnil(L);
+    lua_insert(L, -2);
+    return 2;
+}
+
+static int push_outcome(lua_State *L, struct job_handle *handle)
+{
+    struct job *job = handle->job;
     const struct orr_result *result = orr_future_result(job->future);
     if (result->error) {
-        lua_pushnil(L);
         lua_pushstring(L, result->error == -ECANCELED ? "cancelled"
                           : result->error == -ENOMEM  ? "not enough memory"
                                                       : "the runtime is shutting down");
-        return 2;
+        return push_reason(L, handle);
     }
     struct decoding work;
-    lua_settop(L, 2);
+    lua_pushnil(L);
     lua_pushboolean(L, !job->failed);
-    decoding_begin(&work, 2, &job->result, NULL, 0);
-    return run_outcome(L, job, &work.paced);
+    decoding_begin(&work, OUTCOME_WORK, &job->result, NULL, 0);
+    return run_outcome(L, handle, &work.paced);
 }
 
-/*
- * wait(job): true and the results; false, the error and its report; or nil and why the job did not
- * run.
- */
+/* The wait has ended with an error of the core. */
+static int give_up(lua_State *L, struct job_handle *handle, int error)
+{
+    job_give_up(handle->job);
+    if (error == -ESCRIPT)
+        return lua_error(L); /* the error of a child, at the top */
+    wait_push_error(L, error);
+    return error == -ETIMEDOUT ? push_reason(L, handle) : lua_error(L);
+}
+
+/* The wait is over: leaves the block, and pushes the outcome. */
+static int wait_over(lua_State *L, int status, lua_KContext context)
+{
+    (void)status;
+    struct job_handle *handle = lua_touserdata(L, 1);
+    struct ltask *self = ltask_current(L, "worker:call");
+    int error = handle->block.error;
+    if (handle->timed)
+        error = orr_scope_leave(self->task, &self->wait, &handle->block.scope, error);
+    if (error == -EAGAIN)
+        return suspend(L, wait_over, context);
+    handle->timed = false;
+    note_job(L, false);
+    return error ? give_up(L, handle, error) : push_outcome(L, handle);
+}
+
 static int wait_for(lua_State *L, int status, lua_KContext context)
 {
     (void)status;
-    struct job *job = *(void **)lua_touserdata(L, 1);
+    struct job_handle *handle = lua_touserdata(L, 1);
     struct ltask *self = ltask_waiting(L, "worker:call");
-    int error = orr_future_wait(self->task, &self->wait, job->future);
+    int error = orr_future_wait(self->task, &self->wait, handle->job->future);
     if (error == -EAGAIN)
         return suspend(L, wait_for, context);
-    if (!error)
-        return push_outcome(L, job);
-    job_give_up(job);
-    return wait_raise(L, error);
+    if (error == -ECHILD)
+        wait_push_error(L, error);
+    handle->block.error = error == -ECHILD ? -ESCRIPT : error;
+    return wait_over(L, LUA_OK, context);
 }
 
-/* However the wait ends, also if the task is dropped, the handle is closed. */
-static int wait_job(lua_State *L)
+/*
+ * [handle] [set of jobs]: waits for the job.  However the wait ends, also if the task is dropped,
+ * the handle is closed.
+ */
+static int wait_for_outcome(lua_State *L, struct job_handle *handle)
 {
-    lua_settop(L, 1);
+    uint64_t timeout = handle->job->timeout_ns;
     lua_toclose(L, 1);
+    if (timeout) {
+        struct ltask *self = ltask_waiting(L, "worker:call");
+        handle->block = (struct scope_block){ .L = L };
+        int error = orr_scope_enter(self->task, &handle->block.scope,
+                                    &(struct orr_scope_options){ .timeout_ns = timeout });
+        if (error)
+            return wait_raise(L, error);
+        handle->timed = true;
+    }
     return wait_for(L, LUA_OK, 0);
 }
+
+/*
+ * wait(job, set of jobs): true and the results; false, the error and its report; or nil and why
+ * there is no result.  Takes the job out of the set.
+ */
+static int wait_job(lua_State *L)
+{
+    lua_settop(L, JOBS);
+    return wait_for_outcome(L, check_handle(L));
+}
+
+/* --- Sending ---------------------------------------------------------------------------------- */
+
+/* The stack of submit(), with the handle at 1. */
+enum { PROGRAM_GIVEN = JOBS + 1, POOL_GIVEN, BOUNDED, TIMEOUT, ARGUMENTS, WORK = TIMEOUT };
+
+/* [handle] ...: sends the job, which has a copy of its arguments. */
+static int send_job(lua_State *L, struct job_handle *handle)
+{
+    note_job(L, true); /* before: from then on the owner of the set can cancel it */
+    int error = job_submit(handle->job, lua_toboolean(L, BOUNDED));
+    if (error)
+        note_job(L, false);
+    if (error == -EAGAIN) {
+        lua_pushnil(L);
+        lua_pushfstring(L, "the worker queue is full (%d jobs wait)", (int)pool_at(L, POOL_GIVEN)->waiting_max);
+        return 2;
+    }
+    if (error)
+        return luaL_error(L, "the runtime is shutting down");
+    lua_settop(L, handle->calls ? JOBS : 1);
+    return handle->calls ? wait_for_outcome(L, handle) : 1;
+}
+
+static int submit_on(lua_State *L, int status, lua_KContext context);
+
+static int collect_and_copy(lua_State *L, int status, lua_KContext context);
+
+static int run_submission(lua_State *L, struct job_handle *handle, struct paced *work)
+{
+    struct job *job = handle->job;
+    int error = paced_run(L, &work);
+    if (error == -EAGAIN)
+        return preempt_hold(L, submit_on, (lua_KContext)work);
+    work->kind->free(work);
+    if (!error)
+        return send_job(L, handle);
+    if (error == -ENOMEM && !job->collected && charge_begin_to_collect(isolate_of(L))) {
+        job->collected = true;
+        lua_pop(L, 1);
+        return collect_and_copy(L, LUA_OK, 0);
+    }
+    if (handle->calls) {
+        lua_pushfstring(L, "worker:call: %s", lua_tostring(L, -1));
+        return raise_for_caller(L);
+    }
+    lua_pushboolean(L, false);
+    lua_insert(L, -2);
+    return 2;
+}
+
+static int submit_on(lua_State *L, int status, lua_KContext context)
+{
+    (void)status;
+    struct paced *work = paced_kept(L, WORK, context);
+    struct job_handle *handle = check_handle(L);
+    if (!encoding_writes(work, &handle->job->arguments))
+        return raise_changed(L);
+    return run_submission(L, handle, work);
+}
+
+static int begin_submission(lua_State *L, struct job_handle *handle)
+{
+    struct encoding work;
+    encoding_begin(&work, L, WORK, &handle->job->arguments, ARGUMENTS, lua_gettop(L) - ARGUMENTS + 1, "args");
+    return run_submission(L, handle, &work.paced);
+}
+
+/* There was no memory for the copy: collects garbage and tries again. */
+static int collect_and_copy(lua_State *L, int status, lua_KContext context)
+{
+    (void)status;
+    if (preempt_to_collect(L))
+        return preempt_hold(L, collect_and_copy, context);
+    charge_collected(isolate_of(L));
+    return begin_submission(L, check_handle(L));
+}
+
+static int make_and_submit(lua_State *L, bool calls, bool collected);
+
+/*
+ * There was no memory for the job itself: collects garbage and tries again.  The context is whether
+ * the sender waits.
+ */
+static int collect_and_submit(lua_State *L, int status, lua_KContext context)
+{
+    (void)status;
+    if (preempt_to_collect(L))
+        return preempt_hold(L, collect_and_submit, context);
+    charge_collected(isolate_of(L));
+    return make_and_submit(L, context, true);
+}
+
+/* Pushes the handle of a job that is not made yet.  May raise. */
+static struct job_handle *new_job_handle(lua_State *L, bool calls)
+{
+    struct job_handle *handle = lua_newuserdatauv(L, sizeof *handle, 0);
+    handle->job = NULL;
+    handle->calls = calls;
+    handle->timed = false;
+    handle->block.error = 0;
+    luaL_setmetatable(L, JOB);
+    return handle;
+}
+
+/* [set of jobs] [program] [pool] [bounded] [timeout in ms] [arguments...] */
+static int make_and_submit(lua_State *L, bool calls, bool collected)
+{
+    luaL_checkstack(L, VALUES_ERROR_SLOTS + 4, NULL);
+    struct job_handle *handle = new_job_handle(L, calls);
+    lua_insert(L, 1);
+    struct job_pool *pool = pool_at(L, POOL_GIVEN);
+    struct job *job = handle->job = job_new(pool, *(void **)lua_touserdata(L, PROGRAM_GIVEN));
+    if (!job && !collected && !runtime_stopping(pool->all->rt) && charge_begin_to_collect(isolate_of(L))) {
+        lua_remove(L, 1);
+        return collect_and_submit(L, LUA_OK, calls);
+    }
+    if (!job)
+        return luaL_error(L, runtime_stopping(pool->all->rt) ? "the runtime is shutting down" : "not enough memory");
+    double timeout = lua_tonumber(L, TIMEOUT) * 1e6;
+    job->timeout_ns = timeout < 1 ? 1 : timeout < 9e18 ? (uint64_t)timeout : 0;
+    lua_pushnil(L);
+    lua_replace(L, WORK);
+    return begin_submission(L, handle);
+}
+
+/*
+ * submit(set of jobs, program, pool, bounded, timeout in ms, arguments...): a job, which is put
+ * into the set; or nil and a message, if the queue is full; or false and a message, if the
+ * arguments cannot be copied.
+ */
+static int submit(lua_State *L)
+{
+    return make_and_submit(L, false, false);
+}
+
+/*
+ * call(set of jobs, program, pool, false, timeout in ms, arguments...): sends a job, waits for it
+ * and returns its results.  Raises the job's error, the same value; or why there is no result.
+ */
+static int call(lua_State *L)
+{
+    const struct orr_isolate *iso = isolate_of(L);
+    if (!execution_task(&iso->execution)) {
+        lua_pushfstring(L, "worker:call: not inside a task; start one with %s, or use worker:run", ltask_starter(iso));
+        return raise_for_caller(L);
+    }
+    return make_and_submit(L, true, false);
+}
+
+/* --- Looking after jobs ----------------------------------------------------------------------- */
 
 /* cancel(job): false if the job was over before. */
 static int cancel(lua_State *L)
 {
-    struct job *job = *(void **)lua_touserdata(L, 1);
+    struct job *job = ((struct job_handle *)lua_touserdata(L, 1))->job;
     lua_pushboolean(L, job && job_give_up(job));
     return 1;
 }
@@ -425,7 +538,7 @@ static int cancel(lua_State *L)
 /* is_open(job): whether its handle was not closed or collected yet. */
 static int is_open(lua_State *L)
 {
-    lua_pushboolean(L, *(void **)lua_touserdata(L, 1) != NULL);
+    lua_pushboolean(L, ((struct job_handle *)lua_touserdata(L, 1))->job != NULL);
     return 1;
 }
 
@@ -461,6 +574,7 @@ void worker_module_run(struct orr_isolate *iso, lua_State *L)
         { "pool", make_pool },
         { "figures", figures },
         { "submit", submit },
+        { "call", call },
         { "wait", wait_job },
         { "cancel", cancel },
         { "where", where },

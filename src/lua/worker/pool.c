@@ -103,9 +103,10 @@ struct job *job_new(struct job_pool *pool, struct program *program)
     struct quota *quota = program->settings->quota;
     if (!quota_take(quota, JOB_COST))
         return NULL;
-    struct job *job = alloc_zeroed(alloc, sizeof *job);
+    struct job *job = alloc_new(alloc, sizeof *job);
     if (!job)
         goto no_job;
+    memset(job, 0, offsetof(struct job, rooms));
     if (orr_future_new(pool->all->rt, NULL, &job->future))
         goto no_future;
     job->mail.arrive = pool->all->arrive;
@@ -115,6 +116,8 @@ struct job *job_new(struct job_pool *pool, struct program *program)
     list_init(&job->link);
     message_init(&job->arguments, alloc);
     message_init(&job->result, alloc);
+    message_give_room(&job->arguments, job->rooms[0], JOB_ROOM);
+    message_give_room(&job->result, job->rooms[1], JOB_ROOM);
     if (!message_charge_to(&job->arguments, quota) && !message_charge_to(&job->result, quota))
         return job;
     job_unref(job);

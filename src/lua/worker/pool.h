@@ -46,6 +46,8 @@ struct job_pool {
     struct orr_link queue; /* the jobs that wait */
 };
 
+enum { JOB_ROOM = 96 }; /* bytes of arguments, and of results, that need no memory of their own */
+
 enum job_state {
     JOB_NEW,       /* not submitted yet */
     JOB_WAITING,   /* in its pool's queue */
@@ -75,6 +77,8 @@ struct job {
     unsigned number; /* of the worker that is its pool thread */
     struct orr_waker runner;
     struct orr_link link; /* in its pool's queue */
+
+    unsigned char rooms[2][JOB_ROOM]; /* for small arguments and results */
 };
 
 /* --- Pools ------------------------------------------------------------------------------------ */

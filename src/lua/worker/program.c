@@ -187,6 +187,22 @@ bool program_add_module(struct program *program, lua_State *L, int index, const 
     return code_set(program, &made->code, L, index, name);
 }
 
+static bool is_same_code(const struct code *one, const struct code *other)
+{
+    return one->size == other->size && !strcmp(one->name, other->name) && !memcmp(one->bytes, other->bytes, one->size);
+}
+
+bool program_is_kin(const struct program *one, const struct program *other)
+{
+    const struct program_module *a = one->modules, *b = other->modules;
+    for (; a && b; a = a->next, b = b->next)
+        if (strcmp(a->name, b->name) != 0 || !is_same_code(&a->code, &b->code))
+            return false;
+    /* Settings for jobs depend on these two alone. */
+    return !a && !b && one->settings->host == other->settings->host &&
+           one->settings->limits.memory == other->settings->limits.memory;
+}
+
 struct program *program_ref(struct program *program)
 {
     atomic_fetch_add_explicit(&program->references, 1, memory_order_relaxed);

@@ -53,6 +53,12 @@ bool program_add_module(struct program *program, lua_State *L, int index, const 
  */
 bool program_load(const struct code *code, lua_State *L);
 
+/*
+ * Whether isolates of one program can run the other: both have the same modules, and settings made
+ * from the same host's.  Only the scripts differ.
+ */
+bool program_is_kin(const struct program *one, const struct program *other);
+
 struct program *program_ref(struct program *program);
 void program_unref(struct program *program);
 

@@ -240,25 +240,33 @@ static bool goes_on(struct job_isolate *isolate, struct orr_task *task)
 }
 
 /*
- * Completes the job's future with its outcome, or with `error`, and gives the isolate back.  A
- * large isolate is freed before: the submitter finds its memory free.
+ * Completes the job's future with its outcome, or with `error`, gives the isolate back, and leaves
+ * the thread.  Answers the next job for the thread, or NULL.
+ *
+ * A large isolate is freed before the submitter hears of the outcome: it finds the memory free.  An
+ * isolate that is restored quickly has left the thread before: if the submitter calls again at
+ * once, it finds this thread free, which is awake, and wakes no other.
  */
-static void finish(struct job_isolate *isolate, int error)
+static struct job *finish(struct job_isolate *isolate, int error)
 {
     struct job *job = isolate->job;
+    struct orr_result result = { .error = error };
     shutdown_end(shutdown_of_all(&isolate->iso->shutdowns));
     if (!error && isolate->main && ltask_is_done(isolate->main))
         job_outcome_take(isolate);
     bool large = job_isolate_is_large(isolate);
+    bool quick = !large && job_isolate_has_little_garbage(isolate);
+    struct job *next = quick ? job_leave(job) : NULL;
     if (!large)
-        orr_future_complete(job->future, (struct orr_result){ .error = error });
+        orr_future_complete(job->future, result);
     job->isolate = NULL;
     isolate->job = NULL;
     isolate->main = NULL;
     isolate->progress = PROGRESS_ASSIGNED;
     job_thread_give_isolate(isolate->thread, isolate);
     if (large)
-        orr_future_complete(job->future, (struct orr_result){ .error = error });
+        orr_future_complete(job->future, result);
+    return quick ? next : job_leave(job);
 }
 
 /* --- The task that runs a job ----------------------------------------------------------------- */
@@ -273,8 +281,7 @@ static enum orr_poll poll_job(struct orr_task *task, void *data)
         return ORR_PENDING;
     struct job_thread *thread = isolate->thread;
     bool cancelled = (isolate->progress == PROGRESS_STOPPING || !isolate->main) && !job->failed;
-    finish(isolate, cancelled ? -ECANCELED : 0);
-    start_jobs(thread, job_leave(job));
+    start_jobs(thread, finish(isolate, cancelled ? -ECANCELED : 0));
     return ORR_DONE;
 }
 
@@ -282,10 +289,11 @@ static enum orr_poll poll_job(struct orr_task *task, void *data)
 static void drop_job(void *data)
 {
     struct job *job = data;
-    if (job->isolate) {
-        stop_by_force(job->isolate);
-        finish(job->isolate, -ECANCELED);
-        job_leave(job);
+    struct job_isolate *isolate = job->isolate;
+    if (isolate) {
+        struct job_thread *thread = isolate->thread;
+        stop_by_force(isolate);
+        start_jobs(thread, finish(isolate, -ECANCELED));
     }
     job_unref(job);
 }

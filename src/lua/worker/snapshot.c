@@ -1,81 +1,75 @@
 #include "lua/worker/snapshot.h"
 
+#include "lua/isolate.h"
 #include "lua/sandbox/bounded.h"
 #include "lua/sandbox/sandbox.h"
 
-/*
- * A snapshot is a list with STRIDE entries for each object: a table, a list of its keys and values
- * in the order of lua_next(), its metatable or false, how many keys, and a block with the addresses
- * of its keys and values in the same order; or a function, a list of its upvalues, false, how many,
- * and false.
- *
- * A state is restored after every job, so that must be quick where nothing has changed.  A key or
- * value with the same address is the same: the snapshot keeps it alive, so no other object can have
- * the address.
- */
-enum { OBJECT = 0, CONTENTS, METATABLE, COUNT, ADDRESSES, STRIDE };
+#include <string.h>
 
-struct address {
-    const void *key, *value; /* NULL for numbers and booleans, which have none */
+/*
+ * A snapshot is a userdata with an entry for each object, and a coroutine that never runs: its
+ * stack is a list that C reads without a look-up.  It has SLOTS slots for each object: the object;
+ * a copy of a table, or a list of the upvalues of a function; the metatable or false.  The copies
+ * keep alive all that was in the objects.
+ */
+enum { OBJECT = 1, COPY, METATABLE, SLOTS = METATABLE };
+
+enum {
+    OBJECTS_MAX = 250000,   /* in a snapshot: the stack of a coroutine has a million slots */
+    KEYS_TRACKED_MAX = 512, /* tables with more keys are not tracked */
+    ARENA_MAX = 256 << 10,  /* bytes of all tracked tables together */
 };
 
-/* --- Taking ----------------------------------------------------------------------------------- */
+struct object {
+    bool is_function;
+    int tracked;           /* the number of a tracked table in `dirty`; -1 for others */
+    size_t count;          /* of its keys or upvalues */
+    const void *metatable; /* NULL for none */
+};
+
+struct snapshot {
+    lua_State *store; /* the coroutine: the user value of the snapshot */
+    struct dirty *dirty;
+    size_t count;
+    struct object objects[];
+};
+
+/* --- The store -------------------------------------------------------------------------------- */
+
+static int slot_of(size_t number, int slot)
+{
+    return (int)number * SLOTS + slot;
+}
+
+/* Pushes what is in a slot of the store. */
+static void fetch(lua_State *L, lua_State *store, int slot)
+{
+    lua_pushvalue(store, slot);
+    lua_xmove(store, L, 1);
+}
+
+/* Pops a value into a slot of the store. */
+static void keep(lua_State *L, lua_State *store, int slot)
+{
+    lua_xmove(L, store, 1);
+    lua_replace(store, slot);
+}
+
+/* --- Finding ---------------------------------------------------------------------------------- */
 
 /*
- * The stack while a snapshot is taken: LIBRARY is a set, or nil while that set itself is made;
- * STRANGE is true if something cannot be restored; TODO is a list of objects to visit.
+ * The stack while objects are sought: LIBRARY is a set, or nil while that set itself is made; SEEN
+ * is a set.
  */
-enum { LIBRARY = 1, SCRIPT, SNAPSHOT, SEEN, STRANGE, TODO, FIRST };
+enum { LIBRARY = 1, SEEN, STORE, FIRST };
 
-/* Notes the coroutine or userdata at the top, which is popped: it cannot be restored. */
-static void note_strange(lua_State *L)
-{
-    lua_pushvalue(L, -1);
-    lua_pushboolean(L, true);
-    lua_rawset(L, SEEN);
-    if (lua_istable(L, LIBRARY) && lua_rawget(L, LIBRARY) == LUA_TNIL) {
-        lua_pushboolean(L, true);
-        lua_replace(L, STRANGE);
-    }
-    lua_pop(L, 1);
-}
+struct search {
+    lua_State *store;
+    size_t found;
+    bool strange; /* something cannot be restored */
+};
 
-/* Pops a value.  Puts a table or function on the list of objects to visit, if it is new. */
-static void note(lua_State *L)
-{
-    if (lua_isthread(L, -1) || lua_type(L, -1) == LUA_TUSERDATA) {
-        note_strange(L);
-        return;
-    }
-    if (!lua_istable(L, -1) && !lua_isfunction(L, -1)) {
-        lua_pop(L, 1);
-        return;
-    }
-    lua_pushvalue(L, -1);
-    bool is_new = lua_rawget(L, SEEN) == LUA_TNIL;
-    lua_pop(L, 1);
-    if (!is_new) {
-        lua_pop(L, 1);
-        return;
-    }
-    lua_pushvalue(L, -1);
-    lua_pushboolean(L, true);
-    lua_rawset(L, SEEN);
-    lua_rawseti(L, TODO, (lua_Integer)lua_rawlen(L, TODO) + 1);
-}
-
-/* [object] [contents] [metatable] [count] [addresses] -> []: appends them to the snapshot. */
-static void add(lua_State *L)
-{
-    lua_Integer at = (lua_Integer)lua_rawlen(L, SNAPSHOT) + 1;
-    for (int i = OBJECT; i < STRIDE; i++) {
-        lua_pushvalue(L, -STRIDE + i);
-        lua_rawseti(L, SNAPSHOT, at + i);
-    }
-    lua_pop(L, STRIDE);
-}
-
-/* Whether an object is the library's: it was there before the host and the modules added theirs. */
+/* Whether a value is the library's: it was there before the host and the modules added theirs. */
 static bool is_of_library(lua_State *L, int index)
 {
     if (lua_isnil(L, LIBRARY))
@@ -86,273 +80,404 @@ static bool is_of_library(lua_State *L, int index)
     return is;
 }
 
+/* Notes the value at an index as seen.  False if it was seen before. */
+static bool see(lua_State *L, int index)
+{
+    index = lua_absindex(L, index);
+    lua_pushvalue(L, index);
+    bool is_new = lua_rawget(L, SEEN) == LUA_TNIL;
+    lua_pop(L, 1);
+    if (!is_new)
+        return false;
+    lua_pushvalue(L, index);
+    lua_pushboolean(L, true);
+    lua_rawset(L, SEEN);
+    return true;
+}
+
+/* Puts the table or function at the top, which is popped, into the store. */
+static void store(lua_State *L, struct search *search)
+{
+    if (search->found == OBJECTS_MAX || !lua_checkstack(search->store, SLOTS + 2)) {
+        search->strange = true;
+        lua_pop(L, 1);
+        return;
+    }
+    lua_xmove(L, search->store, 1);
+    lua_settop(search->store, slot_of(++search->found, 0));
+}
+
+/*
+ * Pops a value.  Puts a table or function into the store, if it is new.  A coroutine or userdata
+ * cannot be restored.  Of the library, only tables have state.
+ */
+static void note(lua_State *L, struct search *search)
+{
+    int type = lua_type(L, -1);
+    bool is_strange = type == LUA_TTHREAD || type == LUA_TUSERDATA;
+    if (type == LUA_TTABLE && see(L, -1)) {
+        store(L, search);
+        return;
+    }
+    if ((type == LUA_TFUNCTION || is_strange) && is_of_library(L, lua_gettop(L))) {
+        if (lua_isnil(L, LIBRARY))
+            see(L, -1); /* the set of the library is being made */
+    } else if (type == LUA_TFUNCTION && see(L, -1)) {
+        store(L, search);
+        return;
+    } else if (is_strange) {
+        search->strange = true;
+    }
+    lua_pop(L, 1);
+}
+
 /* A weak table of the library is a cache and no state. */
 static bool is_cache(lua_State *L, int table, int metatable)
 {
     return bounded_has_field(L, metatable, "__mode") && is_of_library(L, table);
 }
 
-/*
- * Scripts cannot reach, and so cannot change, a protected metatable of the library.  Marks it as
- * seen.
- */
-static bool skip_protected(lua_State *L, int metatable)
+/* Scripts cannot reach, and so cannot change, a protected metatable of the library. */
+static bool is_out_of_reach(lua_State *L, int metatable)
 {
-    if (!bounded_has_field(L, metatable, "__metatable") || !is_of_library(L, metatable))
-        return false;
-    lua_pushvalue(L, metatable);
-    lua_pushboolean(L, true);
-    lua_rawset(L, SEEN);
+    return bounded_has_field(L, metatable, "__metatable") && is_of_library(L, metatable);
+}
+
+/* Notes what the table at the top refers to.  False if the table is no state. */
+static bool search_table(lua_State *L, struct search *search)
+{
+    int table = lua_gettop(L);
+    if (lua_getmetatable(L, table)) {
+        if (is_cache(L, table, table + 1))
+            return false;
+        if (is_out_of_reach(L, table + 1))
+            see(L, table + 1);
+        else
+            note(L, search);
+        lua_settop(L, table);
+    }
+    for (lua_pushnil(L); lua_next(L, table);) {
+        note(L, search);
+        lua_pushvalue(L, -1);
+        note(L, search);
+    }
     return true;
 }
 
-static lua_Integer count_keys(lua_State *L, int table)
-{
-    lua_Integer count = 0;
-    for (lua_pushnil(L); lua_next(L, table); lua_pop(L, 1))
-        count++;
-    return count;
-}
-
-/* Writes a table's keys and values into `contents`, and their addresses into `address`. */
-static void copy_contents(lua_State *L, int table, int contents, struct address *address)
-{
-    lua_Integer at = 0;
-    for (lua_pushnil(L); lua_next(L, table); at += 2, address++) {
-        *address = (struct address){ lua_topointer(L, -2), lua_topointer(L, -1) };
-        lua_rawseti(L, contents, at + 2);
-        lua_pushvalue(L, -1);
-        lua_rawseti(L, contents, at + 1);
-    }
-}
-
-/* Adds the table at the top, which is popped. */
-static void add_table(lua_State *L)
-{
-    int table = lua_gettop(L);
-    lua_newtable(L);
-    if (!lua_getmetatable(L, table))
-        lua_pushboolean(L, false);
-    if (lua_istable(L, -1) && is_cache(L, table, table + METATABLE)) {
-        lua_settop(L, table - 1);
-        return;
-    }
-    if (lua_istable(L, -1) && !skip_protected(L, table + METATABLE)) {
-        lua_pushvalue(L, -1);
-        note(L);
-    }
-    lua_Integer count = count_keys(L, table);
-    lua_pushinteger(L, count);
-    copy_contents(L, table, table + CONTENTS, lua_newuserdatauv(L, (size_t)count * sizeof(struct address), 0));
-    for (lua_Integer i = 1; i <= 2 * count; i++) {
-        lua_rawgeti(L, table + CONTENTS, i);
-        note(L);
-    }
-    add(L);
-}
-
-/* Adds the function at the top, which is popped, unless it is the library's. */
-static void add_function(lua_State *L)
+/* Notes what the function at the top refers to. */
+static void search_function(lua_State *L, struct search *search)
 {
     int function = lua_gettop(L);
-    lua_pushvalue(L, function);
-    if (lua_isnil(L, LIBRARY) || lua_rawget(L, LIBRARY) != LUA_TNIL) {
-        lua_settop(L, function - 1);
-        return;
-    }
-    lua_settop(L, function);
-    lua_newtable(L);
-    lua_Integer count = 0;
     bool of_host = lua_iscfunction(L, function); /* the userdata that it uses are its own */
-    for (; lua_getupvalue(L, function, (int)count + 1); count++) {
-        lua_pushvalue(L, -1);
+    for (int i = 1; lua_getupvalue(L, function, i); i++) {
         if (of_host && lua_isuserdata(L, -1))
             lua_pop(L, 1);
         else
-            note(L);
-        lua_rawseti(L, function + CONTENTS, count + 1);
+            note(L, search);
     }
-    lua_pushboolean(L, false);
-    lua_pushinteger(L, count);
-    lua_pushboolean(L, false);
-    add(L);
 }
 
-static void note_loaded(lua_State *L)
+/* Notes the upvalues of the function at the top, which is popped. */
+static void note_upvalues(lua_State *L, struct search *search)
 {
-    lua_getfield(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
-    note(L);
-    lua_getfield(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
-    note(L);
-}
-
-/* Notes the upvalues of the function at FIRST, which is popped. */
-static void note_upvalues(lua_State *L)
-{
-    for (int i = 1; lua_isfunction(L, FIRST) && lua_getupvalue(L, FIRST, i); i++)
-        note(L);
-    lua_settop(L, TODO);
+    int function = lua_gettop(L);
+    for (int i = 1; lua_isfunction(L, function) && lua_getupvalue(L, function, i); i++)
+        note(L, search);
+    lua_settop(L, function - 1);
 }
 
 /*
  * Notes what `require` can find.  The loaded modules are its upvalues; those of untrusted scripts
  * are in a table of the sandbox; the API is an upvalue of its loader.
  */
-static void note_require(lua_State *L)
+static void note_modules(lua_State *L, struct search *search)
 {
+    lua_getfield(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+    note(L, search);
     lua_getglobal(L, "require");
-    note_upvalues(L);
+    note_upvalues(L, search);
     sandbox_push_registered(L);
-    note(L);
+    note(L, search);
     if (lua_getfield(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE) == LUA_TTABLE) {
         lua_getfield(L, -1, "orrery");
-        lua_remove(L, FIRST);
-        note_upvalues(L);
+        note_upvalues(L, search);
     }
-    lua_settop(L, TODO);
+    note(L, search);
 }
 
-/* [library or nil] [script or nil] -> [snapshot] [seen] [strange] */
-static int take(lua_State *L)
+static void note_roots(lua_State *L, struct search *search)
 {
-    for (int i = SNAPSHOT; i <= TODO; i++)
-        lua_newtable(L);
-    lua_pushboolean(L, false);
-    lua_replace(L, STRANGE);
-    lua_pushvalue(L, SCRIPT);
-    note(L);
     lua_pushglobaltable(L);
-    note(L);
+    note(L, search);
     lua_pushliteral(L, "");
     if (lua_getmetatable(L, -1))
-        note(L);
+        note(L, search);
     lua_pop(L, 1);
-    note_loaded(L);
-    note_require(L);
-    for (lua_Integer last; (last = (lua_Integer)lua_rawlen(L, TODO));) {
-        lua_rawgeti(L, TODO, last);
-        lua_pushnil(L);
-        lua_rawseti(L, TODO, last);
+    note_modules(L, search);
+}
+
+/*
+ * Finds all objects that scripts can reach.  The slots of those that are no state get nil.  The
+ * stack is as described above.
+ */
+static struct search find_all(lua_State *L)
+{
+    enum { MANY = 512 }; /* objects of a usual state */
+    lua_createtable(L, 0, MANY);
+    lua_replace(L, SEEN);
+    struct search search = { .store = lua_newthread(L) };
+    lua_replace(L, STORE);
+    note_roots(L, &search);
+    for (size_t i = 0; i < search.found; i++) {
+        fetch(L, search.store, slot_of(i, OBJECT));
+        bool is_state = true;
         if (lua_istable(L, -1))
-            add_table(L);
+            is_state = search_table(L, &search);
         else
-            add_function(L);
+            search_function(L, &search);
+        lua_settop(L, FIRST - 1);
+        if (!is_state) {
+            lua_pushnil(L);
+            keep(L, search.store, slot_of(i, OBJECT));
+        }
     }
-    lua_settop(L, STRANGE);
-    return 3;
+    return search;
+}
+
+/* [] -> [seen] */
+static int note_all(lua_State *L)
+{
+    lua_settop(L, FIRST - 1);
+    find_all(L);
+    lua_settop(L, SEEN);
+    return 1;
 }
 
 void snapshot_note_library(lua_State *L)
 {
-    lua_pushcfunction(L, take);
-    lua_pushnil(L);
-    lua_pushnil(L);
-    lua_call(L, 2, 2);
-    lua_remove(L, -2);
+    lua_pushcfunction(L, note_all);
+    lua_call(L, 0, 1);
 }
 
-bool snapshot_take(lua_State *L, int library, int script)
+/* --- Taking ----------------------------------------------------------------------------------- */
+
+/* Pushes a copy of the table at an index.  Counts its keys. */
+static size_t copy_table(lua_State *L, int table, bool *has_integers)
+{
+    size_t count = 0;
+    lua_newtable(L);
+    for (lua_pushnil(L); lua_next(L, table); count++) {
+        *has_integers |= lua_isinteger(L, -2);
+        lua_pushvalue(L, -2);
+        lua_insert(L, -2);
+        lua_rawset(L, -4);
+    }
+    return count;
+}
+
+/* Pushes a list of the upvalues of the function at an index.  Counts them. */
+static size_t copy_upvalues(lua_State *L, int function)
+{
+    size_t count = 0;
+    lua_newtable(L);
+    for (; lua_getupvalue(L, function, (int)count + 1); count++)
+        lua_rawseti(L, -2, (lua_Integer)count + 1);
+    return count;
+}
+
+/* Copies an object.  Answers how many bytes tracking it takes; 0 if it cannot be tracked. */
+static size_t copy_object(lua_State *L, const struct snapshot *self, size_t number, struct object *object)
+{
+    int top = lua_gettop(L) + 1;
+    bool has_integers = false;
+    fetch(L, self->store, slot_of(number, OBJECT));
+    *object = (struct object){ .is_function = lua_isfunction(L, top), .tracked = -1 };
+    object->count = object->is_function ? copy_upvalues(L, top) : copy_table(L, top, &has_integers);
+    keep(L, self->store, slot_of(number, COPY));
+    if (lua_istable(L, top) && lua_getmetatable(L, top))
+        object->metatable = lua_topointer(L, -1);
+    else
+        lua_pushboolean(L, false);
+    keep(L, self->store, slot_of(number, METATABLE));
+    lua_settop(L, top - 1);
+    bool can_be_tracked = !object->is_function && !has_integers && object->count <= KEYS_TRACKED_MAX;
+    return can_be_tracked ? dirty_room(object->count) : 0;
+}
+
+/* Moves what is left of the store to its beginning: objects that are no state leave. */
+static void compact(struct search *search)
+{
+    size_t left = 0;
+    for (size_t i = 0; i < search->found; i++) {
+        if (lua_isnil(search->store, slot_of(i, OBJECT)))
+            continue;
+        lua_copy(search->store, slot_of(i, OBJECT), slot_of(left++, OBJECT));
+    }
+    search->found = left;
+    lua_settop(search->store, slot_of(left, 0));
+}
+
+/* Pushes a snapshot in which nothing is copied yet. */
+static struct snapshot *new_snapshot(lua_State *L, const struct search *search, struct dirty *dirty)
+{
+    struct snapshot *self = lua_newuserdatauv(L, sizeof *self + search->found * sizeof *self->objects, 1);
+    *self = (struct snapshot){ .store = search->store, .dirty = dirty, .count = search->found };
+    lua_pushvalue(L, STORE);
+    lua_setiuservalue(L, -2, 1);
+    return self;
+}
+
+/* Copies all objects, and tracks the tables that can be tracked. */
+static void copy_all(lua_State *L, struct snapshot *self)
+{
+    size_t bytes = 0;
+    int tables = 0;
+    for (size_t i = 0; i < self->count; i++) {
+        size_t room = copy_object(L, self, i, &self->objects[i]);
+        if (!room || room > ARENA_MAX - bytes)
+            continue;
+        bytes += room;
+        self->objects[i].tracked = tables++;
+    }
+    dirty_open(self->dirty, isolate_find(L), L, (unsigned)tables, bytes);
+    for (size_t i = 0; i < self->count; i++) {
+        if (self->objects[i].tracked < 0)
+            continue;
+        fetch(L, self->store, slot_of(i, OBJECT));
+        self->objects[i].tracked = dirty_track(self->dirty, L, -1);
+        lua_pop(L, 1);
+    }
+}
+
+/* [library] [dirty] -> [snapshot] [whether all can be restored] */
+static int take(lua_State *L)
+{
+    struct dirty *dirty = lua_touserdata(L, 2);
+    lua_settop(L, FIRST - 1);
+    struct search search = find_all(L);
+    compact(&search);
+    /* Room for all metatables: see snapshot_restore(). */
+    bool room = lua_checkstack(search.store, (int)search.found + 2);
+    struct snapshot *self = new_snapshot(L, &search, dirty);
+    copy_all(L, self);
+    lua_pushboolean(L, room && !search.strange);
+    return 2;
+}
+
+bool snapshot_take(lua_State *L, int library, struct dirty *dirty)
 {
     library = lua_absindex(L, library);
-    script = lua_absindex(L, script);
     lua_pushcfunction(L, take);
     lua_pushvalue(L, library);
-    lua_pushvalue(L, script);
-    lua_call(L, 2, 3);
-    bool strange = lua_toboolean(L, -1);
-    lua_pop(L, 2);
-    return !strange;
+    lua_pushlightuserdata(L, dirty);
+    lua_call(L, 2, 2);
+    bool can_be_restored = lua_toboolean(L, -1);
+    lua_pop(L, 1);
+    return can_be_restored;
 }
 
 /* --- Restoring -------------------------------------------------------------------------------- */
 
-/* Compares a value without an address with the one in the list. */
-static bool is_same_in_list(lua_State *L, int value, int contents, lua_Integer at)
+/* Gives each key of the table the value that it has in the copy.  Answers how many the copy has. */
+static size_t restore_present(lua_State *L, int table, int copy)
 {
-    lua_rawgeti(L, contents, at);
-    bool same = lua_rawequal(L, -1, value - 1);
-    lua_pop(L, 1);
-    return same;
-}
-
-static bool is_unchanged(lua_State *L, int table, int contents, lua_Integer count, const struct address *address)
-{
-    lua_Integer at = 0;
-    for (lua_pushnil(L); lua_next(L, table); at++, address++) {
-        bool same = at < count && lua_topointer(L, -2) == address->key && lua_topointer(L, -1) == address->value &&
-                    (address->key || is_same_in_list(L, -2, contents, 2 * at + 1)) &&
-                    (address->value || is_same_in_list(L, -1, contents, 2 * at + 2));
-        lua_pop(L, same ? 1 : 2);
-        if (!same)
-            return false;
+    size_t count = 0;
+    for (lua_pushnil(L); lua_next(L, table); lua_pop(L, 1)) {
+        lua_pushvalue(L, -2);
+        bool known = lua_rawget(L, copy) != LUA_TNIL; /* [key] [value] [value in the copy] */
+        count += known;
+        if (!lua_rawequal(L, -1, -2)) {
+            lua_pushvalue(L, -3);
+            lua_insert(L, -2);
+            lua_rawset(L, table); /* to an existing key: the traversal may go on */
+        } else {
+            lua_pop(L, 1);
+        }
     }
-    return at == count;
+    return count;
 }
 
-static void restore_table(lua_State *L, int table, int contents, lua_Integer count, struct address *addresses)
+/* Sets the keys of the copy that the table lacks. */
+static void restore_missing(lua_State *L, int table, int copy)
 {
-    for (lua_pushnil(L); lua_next(L, table);) {
+    for (lua_pushnil(L); lua_next(L, copy);) {
+        lua_pushvalue(L, -2);
+        bool missing = lua_rawget(L, table) == LUA_TNIL; /* [key] [value] [value in the table] */
         lua_pop(L, 1);
-        lua_pushvalue(L, -1);
-        lua_pushnil(L);
-        lua_rawset(L, table); /* of an existing key: the traversal may go on */
+        if (missing) {
+            lua_pushvalue(L, -2);
+            lua_insert(L, -2);
+            lua_rawset(L, table);
+        } else {
+            lua_pop(L, 1);
+        }
     }
-    for (lua_Integer i = 0; i < count; i++) {
-        lua_rawgeti(L, contents, 2 * i + 1);
-        lua_rawgeti(L, contents, 2 * i + 2);
-        lua_rawset(L, table);
-    }
-    copy_contents(L, table, contents, addresses); /* in the order that lua_next() has now */
 }
 
-static void restore_metatable(lua_State *L, int table, int metatable)
+static void restore_entries(lua_State *L, struct snapshot *self, size_t number)
 {
-    if (!lua_getmetatable(L, table))
-        lua_pushboolean(L, false);
-    if (!lua_rawequal(L, -1, metatable)) {
-        if (lua_istable(L, metatable))
-            lua_pushvalue(L, metatable);
-        else
-            lua_pushnil(L);
-        lua_setmetatable(L, table);
+    struct object *object = &self->objects[number];
+    int top = lua_gettop(L), table = top + 1, copy = top + 2;
+    fetch(L, self->store, slot_of(number, OBJECT));
+    fetch(L, self->store, slot_of(number, COPY));
+    if (restore_present(L, table, copy) < object->count)
+        restore_missing(L, table, copy);
+    if (object->tracked >= 0)
+        object->tracked = dirty_clean(self->dirty, L, table, object->tracked);
+    lua_settop(L, top);
+}
+
+static void restore_metatable(lua_State *L, const struct snapshot *self, size_t number)
+{
+    fetch(L, self->store, slot_of(number, OBJECT));
+    fetch(L, self->store, slot_of(number, METATABLE));
+    if (!lua_istable(L, -1)) {
+        lua_pop(L, 1);
+        lua_pushnil(L);
     }
+    lua_setmetatable(L, -2);
     lua_pop(L, 1);
 }
 
-static void restore_function(lua_State *L, int function, int contents, lua_Integer count)
+static void restore_upvalues(lua_State *L, const struct snapshot *self, size_t number)
 {
-    for (int i = 1; i <= count; i++) {
-        lua_rawgeti(L, contents, i);
-        lua_getupvalue(L, function, i);
+    int top = lua_gettop(L), function = top + 1, copy = top + 2;
+    fetch(L, self->store, slot_of(number, OBJECT));
+    fetch(L, self->store, slot_of(number, COPY));
+    for (size_t i = 1; i <= self->objects[number].count; i++) {
+        lua_rawgeti(L, copy, (lua_Integer)i);
+        lua_getupvalue(L, function, (int)i);
         bool same = lua_rawequal(L, -1, -2);
         lua_pop(L, 1);
         if (same)
             lua_pop(L, 1);
         else
-            lua_setupvalue(L, function, i);
+            lua_setupvalue(L, function, (int)i);
     }
+    lua_settop(L, top);
+}
+
+/* The metatable of an object, which is pushed to the store, if there is one; else NULL. */
+static const void *metatable_of(lua_State *store, size_t number)
+{
+    return lua_getmetatable(store, slot_of(number, OBJECT)) ? lua_topointer(store, -1) : NULL;
 }
 
 void snapshot_restore(lua_State *L, int snapshot)
 {
-    snapshot = lua_absindex(L, snapshot);
-    int object = lua_gettop(L) + 1;
-    luaL_checkstack(L, 12, NULL);
-    for (lua_Integer at = 1; lua_rawgeti(L, snapshot, at) != LUA_TNIL; at += STRIDE) {
-        lua_rawgeti(L, snapshot, at + CONTENTS);
-        lua_rawgeti(L, snapshot, at + METATABLE);
-        lua_rawgeti(L, snapshot, at + COUNT);
-        lua_rawgeti(L, snapshot, at + ADDRESSES);
-        lua_Integer count = lua_tointeger(L, -2);
-        struct address *addresses = lua_touserdata(L, -1);
-        if (!addresses) {
-            restore_function(L, object, object + CONTENTS, count);
-        } else {
-            if (!is_unchanged(L, object, object + CONTENTS, count, addresses))
-                restore_table(L, object, object + CONTENTS, count, addresses);
-            restore_metatable(L, object, object + METATABLE);
+    struct snapshot *self = lua_touserdata(L, snapshot);
+    luaL_checkstack(L, 8, NULL);
+    bool any = dirty_any(self->dirty);
+    for (size_t i = 0; i < self->count; i++) {
+        const struct object *object = &self->objects[i];
+        if (object->is_function) {
+            restore_upvalues(L, self, i);
+            continue;
         }
-        lua_settop(L, object - 1);
+        if (object->tracked < 0 || (any && dirty_is(self->dirty, object->tracked)))
+            restore_entries(L, self, i);
+        if (metatable_of(self->store, i) != object->metatable)
+            restore_metatable(L, self, i);
     }
-    lua_settop(L, object - 1);
+    lua_settop(self->store, slot_of(self->count, 0)); /* without the metatables */
 }
