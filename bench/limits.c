@@ -192,6 +192,33 @@ static void print_mean(const struct comparison *two)
     bench_line(name, (mean - 1) * 100, "percent", mean, two->peer_name);
 }
 
+/* --- Live memory at birth --------------------------------------------------------------------- */
+
+static double live_kb(lua_State *L)
+{
+    lua_gc(L, LUA_GCCOLLECT);
+    return lua_gc(L, LUA_GCCOUNT) + lua_gc(L, LUA_GCCOUNTB) / 1024.0;
+}
+
+static void measure_birth(const char *name, struct orr_lua_options options)
+{
+    struct orr_runtime *rt = isolate_runtime(ORR_REACTOR_AUTO);
+    lua_State *plain = plain_open(), *L;
+    bench_must(orr_lua_new(rt, &options, &L), "orr_lua_new");
+    double kb = live_kb(L);
+    bench_line(name, kb, "KB", kb / live_kb(plain), "plain");
+    isolate_close(L);
+    bench_must(orr_runtime_free(rt), "orr_runtime_free");
+    lua_close(plain);
+}
+
+static void measure_births(void)
+{
+    measure_birth("live_trusted", (struct orr_lua_options){ .profile = ORR_LUA_TRUSTED });
+    measure_birth("live_trusted_mounted", (struct orr_lua_options){ .profile = ORR_LUA_TRUSTED, .mount = "orrery" });
+    measure_birth("live_untrusted_mounted", (struct orr_lua_options){ .mount = "orrery" });
+}
+
 static void compare_all(void)
 {
     struct ground isolate = { .rt = isolate_runtime(ORR_REACTOR_AUTO) };
@@ -252,6 +279,7 @@ static void repeat(const struct program *program, bool plain, int times, uint64_
 int main(int argc, char **argv)
 {
     if (argc == 1) {
+        measure_births();
         compare_all();
         return 0;
     }

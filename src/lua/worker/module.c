@@ -570,18 +570,12 @@ void worker_module_open(struct orr_isolate *iso, lua_State *L)
 void worker_module_run(struct orr_isolate *iso, lua_State *L)
 {
     static const luaL_Reg functions[] = {
-        { "compile", compile },
-        { "pool", make_pool },
-        { "figures", figures },
-        { "submit", submit },
-        { "call", call },
-        { "wait", wait_job },
-        { "cancel", cancel },
-        { "where", where },
-        { "is_open", is_open },
-        { "advise", option_table_advise },
-        { "starter", starter },
-        { "watch", missing_watch_from_lua },
+        { "compile", compile }, { "pool", make_pool },
+        { "figures", figures }, { "submit", submit },
+        { "call", call },       { "wait", wait_job },
+        { "cancel", cancel },   { "where", where },
+        { "is_open", is_open }, { "advise", option_table_advise },
+        { "starter", starter }, { "watch", missing_watch_from_lua },
         { NULL, NULL },
     };
     static const luaL_Reg of_program[] = { { "__gc", program_gc }, { NULL, NULL } };
