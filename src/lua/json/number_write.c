@@ -97,7 +97,7 @@ static struct decimal shortest(uint64_t stored, int exponent)
     bool normal = exponent != 0;
     uint64_t mantissa = stored | (uint64_t)normal << MANTISSA;
     int binary = (normal ? exponent : 1) - BIAS;
-    bool closer = stored == 0 && exponent > 1; /* the float below is only half as far as that above */
+    bool closer = stored == 0 && exponent > 1; /* to the float below than to that above */
     /* The exponent of the longest power of ten that is not longer than the interval. */
     int k = (binary * 1262611 - (closer ? 524031 : 0)) >> 22;
     int shift = binary + power_exponent(-k) + 1;

@@ -3,8 +3,8 @@
  * escape, and through a buffer from there on.
  *
  * Objects of one kind have the same names, and often the same words as values.  So names and values
- * of up to 15 bytes are kept on L's stack: a string that comes again is not looked up in Lua's table
- * of strings.  Each has one slot, by its hash; the last string of a slot is kept.  When too few
+ * of up to 15 bytes are kept on L's stack: a string that comes again is not looked up among Lua's
+ * strings.  Each has one slot, by its hash; the last string of a slot is kept.  When too few
  * strings come again, no more are kept.
  */
 #ifndef ORR_LUA_JSON_READ_STRING_H

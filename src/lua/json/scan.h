@@ -88,7 +88,7 @@ static inline uint64_t scan_few(const void *at, size_t count)
 static inline size_t scan_copy_few(void *out, const void *at, size_t count)
 {
     uint64_t word = scan_few(at, count);
-    size_t plain = (size_t)__builtin_ctzll(scan_special8(word)) / 8; /* the zero above is not plain */
+    size_t plain = (size_t)__builtin_ctzll(scan_special8(word)) / 8; /* zero is not plain */
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
     word = __builtin_bswap64(word);
 #endif

@@ -30,7 +30,7 @@ enum {
 
 /* What functions that write answer, besides 0 and negative errors. */
 enum {
-    BEGUN = 1,  /* only the beginning is written: the walk goes on in the table, or the long string */
+    BEGUN = 1,  /* only the beginning is written: the walk goes on in the value */
     PASSED = 2, /* nothing is to be written for this key */
 };
 
@@ -340,7 +340,8 @@ static int refuse_value(struct json_writer *w, int type)
 }
 
 /*
- * Writes a value.  Of a table or a long string only the beginning: BEGUN.  There is room for any value that is not a
+ * Writes a value.  Of a table or a long string only the beginning: BEGUN.  There is
+ * room for any value that is not a
  * string.
  */
 static inline int put_value(struct json_writer *w, int index)
