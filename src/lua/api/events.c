@@ -549,14 +549,14 @@ static int count_answer(struct orr_isolate *iso, enum answer answer)
 
 /*
  * [isolate] [name as a C string] [data] -> an enum answer.  Where nothing has to be made, removed
- * or queued, the handlers are called without Lua.
+ * or queued, the handlers are called without Lua.  There are no lists before the API is made.
  */
 static int emit(lua_State *L)
 {
     struct orr_isolate *iso = lua_touserdata(L, 1);
     lua_pushstring(L, lua_touserdata(L, 2));
     lua_replace(L, 2);
-    if (!iso->events.queued && !must_queue(iso)) {
+    if (iso->events.lists && !iso->events.queued && !must_queue(iso)) {
         lua_rawgeti(L, LUA_REGISTRYINDEX, iso->events.lists);
         lua_rawgeti(L, -1, 1);
         lua_pushvalue(L, 2);
