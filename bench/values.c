@@ -1,8 +1,9 @@
 /*
  * Tables of about a megabyte, encoded and decoded: as a message between isolates, as a string of
  * values.encode(), and as JSON of lua-cjson, all in the same state.  json.c measures our own JSON.
- * The last shape is small, as the arguments of a worker are.  The collector runs as in any program, and its work is
- * part of all figures.  One pass may or may not contain a collection, so there are several.
+ * The last shape is small, as the arguments of a worker are.  The collector runs as in any program,
+ * and its work is part of all figures.  One pass may or may not contain a collection, so there are
+ * several.
  */
 #include "isolate.h"
 #include "lua/values/decode.h"

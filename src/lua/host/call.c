@@ -211,7 +211,7 @@ static int call_visiting(struct orr_isolate *iso, lua_State *L, int function, in
 }
 
 static inline int call_in(struct orr_isolate *iso, uint32_t script, lua_State *L, int arguments, int results,
-                   uint64_t deadline_ns)
+                          uint64_t deadline_ns)
 {
     int function = lua_gettop(L) - arguments;
     if (iso->closing || arguments < 0 || function < 1)

@@ -2,7 +2,7 @@
 #ifndef ORR_LUA_JSON_READ_FAULT_H
 #define ORR_LUA_JSON_READ_FAULT_H
 
-#include "lua/json/read.h"
+#include "lua/json/reader.h"
 
 /*
  * Counts lines, and columns in characters, up to `at`.  Each step does so: an error in a long text

@@ -10,7 +10,7 @@
 #ifndef ORR_LUA_JSON_READ_STRING_H
 #define ORR_LUA_JSON_READ_STRING_H
 
-#include "lua/json/read.h"
+#include "lua/json/reader.h"
 
 /* Begins to read strings.  `base` + 1 is the place of the buffer, kept strings are above. */
 void json_strings_begin(struct json_reader *r);

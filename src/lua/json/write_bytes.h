@@ -7,7 +7,7 @@
 #ifndef ORR_LUA_JSON_WRITE_BYTES_H
 #define ORR_LUA_JSON_WRITE_BYTES_H
 
-#include "lua/json/write.h"
+#include "lua/json/writer.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 #ifndef ORR_LUA_JSON_WRITE_STRING_H
 #define ORR_LUA_JSON_WRITE_STRING_H
 
-#include "lua/json/write.h"
+#include "lua/json/writer.h"
 
 /*
  * Writes the string at an index; of a long one only the first piece, and then `string` is not 0.
