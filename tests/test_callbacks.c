@@ -173,7 +173,7 @@ static void what_a_callback_makes_ready_comes_behind_those_that_are_due(void **s
                  "1;2;woken;event;");
 }
 
-static void a_failure_reaches_the_parent_before_the_next_callback(void **state)
+static void what_a_callback_wakes_fails_behind_those_that_are_due(void **state)
 {
     (void)state;
     expect_notes("async.run({ detached = true }, function()\n"
@@ -252,6 +252,17 @@ static void a_waker_of_a_callback_does_not_name_the_next_one(void **state)
                  "timer(6, function() drop_kept() note 'third' end)\n"
                  "async.sleep(10)\n",
                  expected);
+}
+
+static void a_mutex_that_a_callback_leaves_locked_is_not_the_next_ones(void **state)
+{
+    (void)state;
+    expect_notes("local mutex = async.mutex()\n"
+                 "timer(5, function() mutex:lock() note 'locked' end)\n"
+                 "timer(5, function() note(pcall(mutex.unlock, mutex)) end)\n"
+                 "timer(5, function() note(pcall(mutex.lock, mutex)) end)\n"
+                 "async.sleep(10)\n",
+                 "locked;false;true;");
 }
 
 static void a_coroutine_of_a_callback_is_not_used_again(void **state)
@@ -587,12 +598,13 @@ static const struct CMUnitTest callbacks[] = {
     cmocka_unit_test(a_runner_at_rest_is_no_task),
     cmocka_unit_test(callbacks_and_tasks_run_in_the_order_of_their_deadlines),
     cmocka_unit_test(what_a_callback_makes_ready_comes_behind_those_that_are_due),
-    cmocka_unit_test(a_failure_reaches_the_parent_before_the_next_callback),
+    cmocka_unit_test(what_a_callback_wakes_fails_behind_those_that_are_due),
     cmocka_unit_test(a_callback_that_waits_lets_the_others_go_on),
     cmocka_unit_test(each_callback_has_a_task_of_its_own_when_it_asks),
     cmocka_unit_test(a_child_belongs_to_the_callback_that_started_it),
     cmocka_unit_test(a_callback_that_fails_is_reported_and_the_others_run),
     cmocka_unit_test(a_waker_of_a_callback_does_not_name_the_next_one),
+    cmocka_unit_test(a_mutex_that_a_callback_leaves_locked_is_not_the_next_ones),
     cmocka_unit_test(a_coroutine_of_a_callback_is_not_used_again),
     cmocka_unit_test(only_the_callback_that_spins_is_ended),
     cmocka_unit_test(the_limit_of_a_call_begins_with_it),

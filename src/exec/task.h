@@ -61,7 +61,7 @@ struct orr_task {
 
     /* Enum failure; four bits, so that all bits are named and one store clears them. */
     uint8_t failure : 4;
-    bool named : 1;       /* a waker may name it */
+    bool named : 1;       /* a waker or a mutex may name it */
     bool interrupted : 1; /* in the share's queue of that name, perhaps in another, too */
     bool late : 1;        /* in the share's queue of that name */
     bool settled : 1;     /* its result was given from outside, by orr_task_complete() */

@@ -28,10 +28,12 @@ static void bury_owner(struct orr_mutex *mutex)
     mutex->orphaned = true;
 }
 
+/* The mutex knows the task from now on, so its memory must not become another's unnoticed. */
 static inline void set_owner(struct orr_mutex *mutex, struct orr_task *task)
 {
     mutex->owner = task;
     mutex->generation = task->generation;
+    task->named = true;
 }
 
 /* The owner has not ended. */
