@@ -294,19 +294,19 @@ end
 -- to its script, although it is removed now.
 local function dispatch(name, data)
   local list = matching[name] or find_matching(name)
-  local first, last = 1, #list // 2
-  for i = 1, list[0] and last or 0 do
+  local from, count = 1, #list // 2
+  for i = 1, list[0] and count or 0 do
     local entry = entries[id_of(list[2 * i - 1])]
     if entry and entry.once then
-      call_soon(list, first, i - 1, name, data)
-      first = i + 1
+      call_soon(list, from, i - 1, name, data)
+      from = i + 1
       remove_all(entry)
       if not is_disabled(entry.handler) then
         start_soon(entry.handler, name, run_once, entry, data)
       end
     end
   end
-  call_soon(list, first, last, name, data)
+  call_soon(list, from, count, name, data)
 end
 
 local host = {}
