@@ -62,6 +62,16 @@ static int restore(void **state)
 
 static const struct orr_lua_options trusted = { .profile = ORR_LUA_TRUSTED };
 
+/* Prints why the script has failed, if it has: most tests want it to succeed. */
+static void show_failure(struct orr_runtime *rt, struct orr_task *task)
+{
+    assert_int_equal(orr_runtime_enter(rt), 0);
+    const struct orr_result *result = orr_task_result(task);
+    if (result->error)
+        print_message("the script has failed: %s\n", result->message ? result->message : "");
+    assert_int_equal(orr_runtime_leave(rt), 0);
+}
+
 /* Runs a script to its end and closes everything: no memory may be left. */
 static void is_noted(struct orr_lua_options options, const char *code, const char *expected)
 {
@@ -73,6 +83,7 @@ static void is_noted(struct orr_lua_options options, const char *code, const cha
     lua_register(L, "set_pauses", set_pauses);
     struct orr_task *task = start(L, code);
     turn_until_done(rt, task, 4 * MS);
+    show_failure(rt, task);
     error_of(rt, task);
     assert_string_equal(sink_text, "");
     assert_string_equal(noted, expected);

@@ -302,6 +302,22 @@ test("cancel ends an endless loop that catches errors, and frees its thread", fu
   check.notes ""
 end)
 
+test("cancel ends a loop inside a function that cannot be suspended", function()
+  local pool = worker.pool { size = 1 }
+  local began = worker.channel(1)
+  for _, script in ipairs {
+    "(...):send(1) table.sort({ 3, 2, 1 }, function() while true do end end)",
+    "(...):send(1) while true do pcall(string.gsub, 'x', 'x', function() while true do end end) end",
+  } do
+    local w = pool:new(script)
+    local call = async.run(function() return pcall(w.call, w, began) end)
+    equal(began:receive(), 1)
+    equal(w:cancel(), 1)
+    equal(pool:new("return 'free'"):call(), "free")
+    async.await(call)
+  end
+end)
+
 test("cancel tells the callback, by option", function()
   local w = worker.new "require 'orrery'.async.sleep(1e12)"
   local future = async.future()
@@ -693,6 +709,7 @@ test("statistics count workers and jobs", function()
   local pool = worker.pool { size = 3, queue = 7 }
   equal(pool:stats().size, 3)
   equal(pool:stats().queue, 7)
+  while worker.stats().running > 0 do async.sleep(1) end -- jobs of other tests that are being ended
   local done = worker.stats().done
   worker.new("return 1"):call()
   settle()

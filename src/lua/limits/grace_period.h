@@ -25,7 +25,25 @@ struct grace_period {
 
 struct grace_periods {
     struct grace_period *first; /* the periods that have begun, newest first */
+    void (*look)(void *data);   /* see grace_period_set_look(); NULL for none */
+    void *data;
 };
+
+/*
+ * Sets a function of a layer above.  It is called now and then while Lua cannot be suspended, so
+ * that no task of the isolate can run: it begins a grace period if the Lua must end.
+ */
+static inline void grace_period_set_look(struct grace_periods *all, void (*look)(void *data), void *data)
+{
+    all->look = look;
+    all->data = data;
+}
+
+static inline void grace_period_look(const struct grace_periods *all)
+{
+    if (all->look)
+        all->look(all->data);
+}
 
 /* From now on a script, or EVERY_SCRIPT, may only clean up, for `ns` nanoseconds. */
 void grace_period_begin(struct orr_isolate *iso, struct grace_period *self, uint32_t script, uint64_t ns);

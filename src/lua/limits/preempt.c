@@ -7,6 +7,7 @@
 #include "lua/isolate/interrupt.h"
 #include "lua/isolate/stack_room.h"
 #include "lua/isolate/visit.h"
+#include "lua/limits/grace_period.h"
 #include "lua/limits/level.h"
 #include "lua/limits/memory_limit.h"
 #include "lua/limits/notices.h"
@@ -49,9 +50,10 @@ static bool can_preempt(const struct orr_isolate *iso, const lua_State *L)
 static const struct level *find_ended(struct orr_isolate *iso, const lua_State *L)
 {
     const struct level *expired = level_find_expired(iso);
-    if (expired || !isolate_ends(iso) || can_preempt(iso, L))
+    if (expired || can_preempt(iso, L))
         return expired;
-    return level_find_past_grace(iso);
+    grace_period_look(&iso->grace_periods);
+    return isolate_ends(iso) ? level_find_past_grace(iso) : NULL;
 }
 
 static void prepare_to_yield(struct orr_isolate *iso, lua_State *L, enum yield_reason reason)

@@ -167,6 +167,14 @@ static bool begin(struct job_isolate *isolate, struct orr_task *task)
     return job_outcome_protect(isolate, start_loading, NULL, 1);
 }
 
+static void begin_grace_period(struct orr_isolate *iso)
+{
+    struct shutdown *shutdown = shutdown_of_all(&iso->shutdowns);
+    uint64_t grace = worker_grace_ns(iso->worker);
+    if (!shutdown_is_under_way(shutdown))
+        shutdown_begin(shutdown, iso, EVERY_SCRIPT, grace < CLEANUP_NS ? grace : CLEANUP_NS);
+}
+
 /* The job ends early: cancels its tasks, timers and scheduled callbacks. */
 static void stop(struct job_isolate *isolate)
 {
@@ -175,8 +183,7 @@ static void stop(struct job_isolate *isolate)
     bool computes = isolate_is_held(iso);
     script_timers_close(iso, EVERY_SCRIPT);
     schedule_cancel(iso, EVERY_SCRIPT);
-    uint64_t grace = worker_grace_ns(iso->worker);
-    shutdown_begin(shutdown_of_all(&iso->shutdowns), iso, EVERY_SCRIPT, grace < CLEANUP_NS ? grace : CLEANUP_NS);
+    begin_grace_period(iso);
     if (computes || isolate->thread->closing)
         shutdown_force(shutdown_of_all(&iso->shutdowns));
 }
@@ -193,6 +200,19 @@ static void stop_by_force(struct job_isolate *isolate)
 static bool must_stop(struct job_isolate *isolate)
 {
     return isolate->thread->closing || isolate->job->failed || job_is_given_up(isolate->job);
+}
+
+/*
+ * The job's Lua cannot be suspended, for example inside table.sort(), so the job's task is not
+ * polled.  If the job must stop, its Lua is ended when the grace period is over.
+ */
+static void look_while_stuck(void *data)
+{
+    struct job_isolate *isolate = data;
+    if (!isolate->job || isolate->progress == PROGRESS_STOPPING || !must_stop(isolate))
+        return;
+    isolate->reusable = false;
+    begin_grace_period(isolate->iso);
 }
 
 /* Whether tasks, timers or callbacks of the job are left.  Then the job's task is polled again. */
@@ -234,6 +254,7 @@ static bool start_next_step(struct job_isolate *isolate)
 
 static bool goes_on(struct job_isolate *isolate, struct orr_task *task)
 {
+    grace_period_set_look(&isolate->iso->grace_periods, look_while_stuck, isolate);
     if (isolate->progress == PROGRESS_ASSIGNED && !begin(isolate, task))
         return false;
     return is_active(isolate, task) || start_next_step(isolate);
