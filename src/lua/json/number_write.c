@@ -150,7 +150,7 @@ static char *put_exponent(char *out, int exponent)
     exponent = abs(exponent);
     if (exponent >= 100)
         *out++ = (char)('0' + exponent / 100);
-    memcpy(out, pairs + 2 * (exponent % 100), 2);
+    memcpy(out, &pairs[(size_t)exponent % 100 * 2], 2);
     return out + 2;
 }
 
@@ -171,6 +171,7 @@ static char *put_decimal(char *out, struct decimal d)
         return put_exponent(count > 1 ? out + count : out, first);
     }
     if (first < 0) {
+        /* NOLINTNEXTLINE(bugprone-not-null-terminated-result): the caller knows the size */
         memcpy(out, "0.0000", 6);
         out += 1 - first;
         memcpy(out, text, 17);
@@ -179,6 +180,7 @@ static char *put_decimal(char *out, struct decimal d)
     memcpy(out, text, 17);
     if (count <= first + 1) {
         memset(out + count, '0', (size_t)(first + 1 - count));
+        /* NOLINTNEXTLINE(bugprone-not-null-terminated-result): the caller knows the size */
         memcpy(out + first + 1, ".0", 2);
         return out + first + 3;
     }
@@ -197,6 +199,7 @@ size_t number_write(char *out, double value)
     double size = fabs(value);
     if (size < 1e15 && size == (double)(uint64_t)size) {
         at += number_write_unsigned(at, (uint64_t)size);
+        /* NOLINTNEXTLINE(bugprone-not-null-terminated-result): the caller knows the size */
         memcpy(at, ".0", 2);
         return (size_t)(at + 2 - out);
     }
