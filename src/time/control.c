@@ -298,10 +298,11 @@ static bool cancel_foreign(struct timer_shard *shard, struct orr_timer *timer, u
 /* Cancels a timer that is in another's shard, or in none, or that another thread has locked. */
 static __attribute__((noinline)) int cancel_anywhere(struct orr_timer *timer)
 {
+    const struct timer_shard *current = timer_shard_current;
     for (unsigned tries = 1;; tries++) {
         uint64_t word = atomic_load_explicit(&timer->word, memory_order_acquire);
         struct timer_shard *shard = timers_shard(timer_owner(timer), timer_shard_number(word));
-        bool own = shard == timer_shard_current;
+        bool own = current && shard == current;
         if (word & TIMER_LOCKED) {
             if (tries % 64)
                 cpu_relax();

@@ -2,20 +2,25 @@
 
 void sort_init(struct sort *sort)
 {
+    sort->level = 0;
+    sort->merging = false;
     struct orr_link *list;
     for (unsigned i = 0; (list = sort_list(sort, i)); i++)
         list_init(list);
-    sort->level = 0;
-    sort->merging = false;
 }
 
 struct orr_link *sort_list(struct sort *sort, unsigned index)
 {
-    struct orr_link *const others[] = { &sort->input, &sort->carry, &sort->out };
-    if (index < SORT_RUNS)
-        return &sort->runs[index];
-    index -= SORT_RUNS;
-    return index < sizeof others / sizeof *others ? others[index] : NULL;
+    switch (index) {
+    case SORT_RUNS:
+        return &sort->input;
+    case SORT_RUNS + 1:
+        return &sort->carry;
+    case SORT_RUNS + 2:
+        return &sort->out;
+    default:
+        return index < SORT_RUNS ? &sort->runs[index] : NULL;
+    }
 }
 
 void sort_begin(struct sort *sort, struct orr_link *list)
