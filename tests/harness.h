@@ -28,17 +28,15 @@
 #define WORK(n) (n)
 #endif
 
-/*
- * The longest step of a script that nobody trusts, if the test does not say another: the library's,
- * but under sanitizers an ordinary step takes as long as a hostile one does without.
- */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define SANITIZED true
-#define DEFAULT_LONGEST_STEP (400 * MS)
 #else
 #define SANITIZED false
-#define DEFAULT_LONGEST_STEP (8 * MS)
 #endif
+
+/* Makes an isolate with the library's own defaults: see harness.c. */
+struct lua_State;
+int __real_orr_lua_new(struct orr_runtime *rt, const struct orr_lua_options *options, struct lua_State **L);
 
 #define LENGTH(array) (sizeof(array) / sizeof *(array))
 
