@@ -1,9 +1,6 @@
 -- A worker's call there and back with a small value, beside luv's new_work, in turn in one process.
 
-local path = package.path
-package.path = "" -- luv.lua in this folder is not the module
 local uv = require "luv"
-package.path = path
 package.path = package.path .. ";" .. (arg[0]:match("^(.*/)") or "./") .. "?.lua"
 local figure = require "figure"
 local orrery = require "orrery"

@@ -2,7 +2,7 @@
 -- do equally little.  luv has no schedule(), so the three ways to run something in the next turn of
 -- its loop are measured.
 
-local uv = require "luv" -- before this file itself can be found by that name
+local uv = require "luv"
 package.path = package.path .. ";" .. (arg[0]:match("^(.*/)") or "./") .. "?.lua"
 local figure = require "figure"
 local orrery = require "orrery"
