@@ -151,9 +151,8 @@ static const char same_instant[] =
     "  assert(what == 'done' or what == 'timeout' or what == 'cancelled', what)\n"
     "  if EXACT then\n"
     "    local first = math.min(table.unpack(due))\n"
-    "    assert(what ~= 'done' or due[1] == first)\n"
-    "    assert(what ~= 'timeout' or due[2] == first)\n"
-    "    assert(what ~= 'cancelled' or due[3] == first)\n"
+    "    local which = { done = 1, timeout = 2, cancelled = 3 }\n"
+    "    assert(due[which[what]] == first, what .. ' came first of ' .. table.concat(due, ' '))\n"
     "  end\n"
     "end\n"
     "note 'well'";
