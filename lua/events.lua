@@ -98,21 +98,28 @@ local function find_matching(name)
   return list
 end
 
+-- A deadline may end a script inside these functions. So they forget the lists first, and a name is
+-- in `entry.names` before it is anywhere else, and until it is nowhere else: what was begun can be
+-- removed.
+
 local function remove(entry, name)
-  local set = by_name[name]
-  if not set or not set[entry] then
+  if not entry.names[name] then
     return false
   end
-  set[entry] = nil
-  if not next(set) then
-    by_name[name], stars[name] = nil, nil
+  forget_lists()
+  local set = by_name[name]
+  if set then
+    set[entry] = nil
+    if not next(set) then
+      by_name[name], stars[name] = nil, nil
+    end
   end
-  entry.names[name] = nil
-  if not next(entry.names) then
+  local first = next(entry.names)
+  if first == name and next(entry.names, first) == nil then
     forget(entry.handler)
     entries[entry.id] = nil
   end
-  forget_lists()
+  entry.names[name] = nil
   return true
 end
 
@@ -137,15 +144,17 @@ local function register(method, names, fn, once)
   end
   local entry = { id = last_id + 1, fn = fn, once = once, names = {}, handler = new_handler(last_id + 1, once) }
   entry.created = where()
-  last_id = entry.id
-  entries[entry.id] = entry
   for _, name in ipairs(names) do
-    by_name[name] = by_name[name] or {}
-    stars[name] = sub(name, -1) == "*" or nil
-    by_name[name][entry] = true
     entry.names[name] = true
   end
   forget_lists()
+  last_id = entry.id
+  entries[entry.id] = entry
+  for name in next, entry.names do
+    by_name[name] = by_name[name] or {}
+    stars[name] = sub(name, -1) == "*" or nil
+    by_name[name][entry] = true
+  end
   return entry.id
 end
 
