@@ -52,6 +52,7 @@ typedef void watch_fn(void *data);
 
 enum { WATCH_REPEAT_MAX = 64 }; /* periods between two calls of `over` for the same slice */
 
+#define WATCH_NO_THREAD UINT64_MAX   /* not 0, the number of a thread that has got none yet */
 #define WATCH_NO_END (ORR_NEVER - 1) /* later than any deadline, earlier than an unset timer */
 
 struct watch {
@@ -71,7 +72,7 @@ struct watch {
     uint64_t turn_end; /* when that turn ends; WATCH_NO_END */
     uint64_t period;
     uint64_t looked_at; /* the kernel's tick of the last check of the handler */
-    /* The thread that the timer is for; 0 for none: slices are not interrupted. */
+    /* The thread that the timer is for; WATCH_NO_THREAD: slices are not interrupted. */
     volatile uint64_t thread;
     timer_t timer;
     int signal;
@@ -105,7 +106,7 @@ void watch_visit(struct watch *watch);
 /* Whether slices are not interrupted, for lack of a timer. */
 static inline bool watch_failed(const struct watch *watch)
 {
-    return !watch->thread;
+    return watch->thread == WATCH_NO_THREAD;
 }
 
 /*
@@ -186,7 +187,7 @@ static inline void watch_begin(struct watch *watch, struct watch_outer *outer, w
         outer->period = watch->period;
     }
     bool sooner = period < watch->period;
-    if (!watch->thread || watch->thread != watch_thread_number)
+    if (watch->thread != watch_thread_number)
         watch_move(watch);
     watch->over = over;
     watch->period = period;
@@ -194,6 +195,28 @@ static inline void watch_begin(struct watch *watch, struct watch_outer *outer, w
     watch_set_data(watch, data);
     if (atomic_load_explicit(&watch->fires_at, memory_order_relaxed) > watch->turn_end || sooner)
         watch_set(watch, period);
+}
+
+/*
+ * Begins a slice as watch_begin() does, while none is under way, if the last one was like it and
+ * the timer is set.  If false, the caller calls watch_begin(), with the same `over` as ever.
+ */
+static inline bool watch_begin_again(struct watch *watch, void *data, uint64_t period)
+{
+    if (watch->thread != watch_thread_number || watch->period != period)
+        return false;
+    watch->slice = ++watch->slices;
+    watch_set_data(watch, data);
+    bool set = atomic_load_explicit(&watch->fires_at, memory_order_relaxed) <= watch->turn_end;
+    if (!set)
+        watch_set_data(watch, NULL);
+    return set;
+}
+
+/* Ends a slice that is inside no other. */
+static inline void watch_end_alone(struct watch *watch)
+{
+    watch_set_data(watch, NULL);
 }
 
 static inline void watch_end(struct watch *watch, const struct watch_outer *outer)
