@@ -303,6 +303,7 @@ void watch_be_careful(struct watch *watch)
 
 void watch_set(struct watch *watch, uint64_t longest_ns)
 {
+    watch->visits_apart = watch->visits_left = 1;
     if (watch_failed(watch))
         return;
     int error;
@@ -334,6 +335,18 @@ void watch_visit(struct watch *watch)
     watch_return(watch);
 }
 
+void watch_visit_in_turn(struct watch *watch)
+{
+    uint64_t last = watch->looked_at;
+    watch_visit(watch);
+    bool same_tick = watch->looked_at == last && watch->fires_at != ORR_NEVER;
+    if (!same_tick)
+        watch->visits_apart = 1;
+    else if (watch->visits_apart < WATCH_VISITS_MAX)
+        watch->visits_apart *= 2;
+    watch->visits_left = watch->visits_apart;
+}
+
 /* --- Life ------------------------------------------------------------------------------------- */
 
 struct watch *watch_open(unsigned table, int signal, const struct log *log)
@@ -343,6 +356,7 @@ struct watch *watch_open(unsigned table, int signal, const struct log *log)
     watch->thread = WATCH_NO_THREAD;
     watch->fires_at = ORR_NEVER;
     watch->turn_end = WATCH_NO_END;
+    watch->visits_apart = watch->visits_left = 1;
     watch->signal = signal ? signal : SIGRTMIN + 4;
     watch->created = watch->careful = false;
     watch->failed_call = watch->told = NULL;

@@ -210,8 +210,8 @@ static int call_visiting(struct orr_isolate *iso, lua_State *L, int function, in
     return -ESCRIPT;
 }
 
-static int call_in(struct orr_isolate *iso, uint32_t script, lua_State *L, int arguments, int results,
-                   uint64_t deadline_ns)
+static __attribute__((noinline)) int call_in(struct orr_isolate *iso, uint32_t script, lua_State *L, int arguments,
+                                             int results, uint64_t deadline_ns)
 {
     int function = lua_gettop(L) - arguments;
     if (iso->closing || arguments < 0 || function < 1)
@@ -240,10 +240,10 @@ static int call_in(struct orr_isolate *iso, uint32_t script, lua_State *L, int a
     return error;
 }
 
-/* --- The short way ----------------------------------------------------------------------------- */
+/* --- The short way ---------------------------------------------------------------------------- */
 
 /* Ends a call that took the short way, and cannot end in it.  The function is at `function`. */
-static int end_long(struct orr_isolate *iso, lua_State *L, int function, int error)
+static __attribute__((noinline)) int end_long(struct orr_isolate *iso, lua_State *L, int function, int error)
 {
     struct level *level = execution_first_level(&iso->execution);
     if (error || level->end != LEVEL_GOES_ON) /* even if lua_pcall() has succeeded */
@@ -280,12 +280,20 @@ int call_for(uint32_t script, lua_State *L, int arguments, int results, uint64_t
 
 int orr_lua_call(lua_State *L, int arguments, int results, uint64_t deadline_ns)
 {
-    struct orr_isolate *iso = L ? isolate_find(L) : NULL;
+    struct orr_isolate *iso = isolate_find(L);
     if (!iso)
         return -EINVAL;
-    if (L == iso->L && worker_current == iso->worker && slice_can_be_short(iso) && results <= arguments && !deadline_ns)
-        return call_short(iso, L, arguments, results, iso->limits.deadline_ns[ORR_LUA_CALL]);
-    return call_in(iso, script_sole(&iso->scripts), L, arguments, results, deadline_ns);
+    bool inside = worker_current; /* if it is another worker, call_in() finds out */
+    int error = inside ? 0 : visit_begin(iso->worker);
+    if (error)
+        return error;
+    if (L == iso->L && slice_can_be_short(iso) && worker_current == iso->worker && results <= arguments && !deadline_ns)
+        error = call_short(iso, L, arguments, results, iso->limits.deadline_ns[ORR_LUA_CALL]);
+    else
+        error = call_in(iso, script_sole(&iso->scripts), L, arguments, results, deadline_ns);
+    if (!inside)
+        visit_end(iso->worker);
+    return error;
 }
 
 int orr_lua_is_held(lua_State *L)

@@ -95,7 +95,7 @@ struct execution {
     uint8_t slice;                /* enum slice_state */
     volatile uint8_t yield;       /* enum yield_reason */
     lua_State *yielded_in;        /* the innermost coroutine that yielded last */
-    /* The level of a call into the idle isolate.  Between such calls it is filled in but `limit`. */
+    /* The level of a call into the idle isolate; filled in, except `limit`, between such calls */
     struct level first_level;
 };
 
@@ -248,8 +248,8 @@ static inline void execution_leave_level(struct execution *self, const struct le
 }
 
 /*
- * The host calls into the idle isolate, on its main thread: a slice begins, with a level of its own.
- * `limit` is that of the level.
+ * The host calls into the idle isolate, on its main thread: a slice begins, with a level of its
+ * own.  `limit` is that of the level.
  */
 static inline void execution_begin_first(struct execution *self, uint64_t limit)
 {

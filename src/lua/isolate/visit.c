@@ -8,7 +8,7 @@ _Thread_local struct orr_isolate *isolate_in_slice;
 
 static const char isolate_key; /* the address is the isolate's key in the registry */
 
-_Thread_local struct found_isolate isolate_found_last;
+_Thread_local struct found_isolate isolate_found_last = { .as_of = UINT64_MAX };
 _Atomic uint64_t isolate_comings_and_goings;
 
 void isolate_forget_found(void)
@@ -19,6 +19,8 @@ void isolate_forget_found(void)
 struct orr_isolate *isolate_look_up(lua_State *L)
 {
     uint64_t as_of = atomic_load_explicit(&isolate_comings_and_goings, memory_order_relaxed);
+    if (!L)
+        return NULL;
     lua_rawgetp(L, LUA_REGISTRYINDEX, &isolate_key);
     struct orr_isolate *iso = lua_touserdata(L, -1);
     lua_pop(L, 1);

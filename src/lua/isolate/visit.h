@@ -38,7 +38,7 @@ extern _Atomic uint64_t isolate_comings_and_goings;
 /* Asks Lua for the isolate of a state, and remembers the answer. */
 struct orr_isolate *isolate_look_up(lua_State *L);
 
-/* The isolate of a state; NULL if the state has none. */
+/* The isolate of a state; NULL if the state has none, or there is no state. */
 static inline struct orr_isolate *isolate_find(lua_State *L)
 {
     uint64_t as_of = atomic_load_explicit(&isolate_comings_and_goings, memory_order_relaxed);

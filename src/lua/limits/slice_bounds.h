@@ -54,7 +54,7 @@ static inline void slice_close(struct orr_isolate *iso)
         notices_deliver(iso);
 }
 
-/* --- The short way ----------------------------------------------------------------------------- */
+/* --- The short way ---------------------------------------------------------------------------- */
 
 /*
  * A call from the host into an isolate that is idle and calm takes the short way: nothing but what
