@@ -203,9 +203,10 @@ static void push_emitted_handler(const struct callback *callback, lua_State *L)
     lua_xmove(self->L, L, 1);
 }
 
-static void emission_over(struct callback *callback)
+static void emission_over(struct callback *callback, lua_State *runner)
 {
     (void)callback;
+    (void)runner;
 }
 
 static const struct callback_kind emission_kind = { .name = "events:emit",
@@ -393,9 +394,9 @@ static void push_handler_of_event(const struct callback *callback, lua_State *L)
     lua_pop(L, 1);
 }
 
-static void event_over(struct callback *callback)
+static void event_over(struct callback *callback, lua_State *runner)
 {
-    isolate_unanchor(callback->iso, callback->iso->L, callback->anchor);
+    callback_unanchor(callback, runner);
 }
 
 static const struct callback_kind event_kind = { .name = "event",
