@@ -43,6 +43,12 @@ void body_push_base_of_steps(struct orr_isolate *iso, lua_State *L, lua_State *c
 enum orr_poll body_over(struct ltask *self, bool failed, int results);
 
 /*
+ * The task was cancelled while it waited, and its body has nothing to do about that.  The coroutine
+ * is not resumed any more.  Never allocates.
+ */
+enum orr_poll body_cancelled(struct ltask *self);
+
+/*
  * The limits have ended the body, wherever it stands.  It is not resumed any more, and is closed
  * when its children are done.  What it has returned or raised meanwhile does not count.
  */

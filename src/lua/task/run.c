@@ -43,8 +43,10 @@ static enum orr_poll step_over(struct ltask *self, struct level *level, int stat
     struct orr_isolate *iso = self->iso;
     self->exposed |= level->exposed;
     enum yield_reason yield = execution_take_yield(&iso->execution);
-    if (yield != YIELD_NONE)
+    if (yield != YIELD_NONE) {
         self->suspended = execution_yielded_in(&iso->execution);
+        self->yielded = (uint8_t)yield;
+    }
     if (level->end != LEVEL_GOES_ON)
         return body_timed_out(self, level, status);
     if (status != LUA_YIELD)
@@ -144,6 +146,21 @@ static enum orr_poll run_slice(struct ltask *self)
     return answer;
 }
 
+/*
+ * Whether a cancelled task, suspended simply, can end without being resumed.  Its body is the
+ * function that waits, which would raise the cancellation at once.  Nothing else is on the stack
+ * but the base: no code of a script to catch it, nothing to be closed.  A wait that was granted
+ * before the cancellation is not idle: the function answers that first.
+ */
+static bool ends_where_it_waits(const struct ltask *self)
+{
+    enum { BELOW_BASE = 2 };
+    lua_Debug frame;
+    bool ordinary = !self->exposed && !self->pooled && !self->watched && !self->handler;
+    return ordinary && self->wait.state == WAIT_IDLE && self->suspended == self->co &&
+           !lua_getstack(self->co, BELOW_BASE, &frame);
+}
+
 enum orr_poll ltask_poll(struct orr_task *task, void *data)
 {
     struct ltask *self = data;
@@ -174,6 +191,8 @@ enum orr_poll ltask_poll(struct orr_task *task, void *data)
     if (self->reach == REACH_WEAK)
         orphans_anchor(self);
     self->reach = REACH_ANCHORED;
+    if (self->yielded == YIELD_WAIT_SIMPLE && task_is_cancelled_here(task) && ends_where_it_waits(self))
+        return body_cancelled(self);
     if (collector_owes(iso) && !execution_in_slice(&iso->execution) && !execution_host_waits(&iso->execution) &&
         !pay_collector(self))
         return ORR_PENDING;
