@@ -206,7 +206,7 @@ enum orr_poll body_over(struct ltask *self, bool failed, int results)
     return answer;
 }
 
-enum orr_poll body_cancelled(struct ltask *self)
+void body_leave_waiting(struct ltask *self)
 {
     lua_State *L = self->iso->L;
     self->phase = LTASK_OVER;
@@ -215,7 +215,6 @@ enum orr_poll body_cancelled(struct ltask *self)
     result_set_value(L, self); /* the handle lets go of the coroutine */
     if (self->completed_with)
         result_keep_completed(self);
-    return orr_task_fail(self->task, -ECANCELED);
 }
 
 enum orr_poll body_timed_out(struct ltask *self, struct level *level, int status)

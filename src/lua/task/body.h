@@ -43,10 +43,10 @@ void body_push_base_of_steps(struct orr_isolate *iso, lua_State *L, lua_State *c
 enum orr_poll body_over(struct ltask *self, bool failed, int results);
 
 /*
- * The task was cancelled while it waited, and its body has nothing to do about that.  The coroutine
- * is not resumed any more.  Never allocates.
+ * The body of a task that is closed is over where it waits.  The coroutine is not resumed any more,
+ * and need not be closed.  Never allocates.
  */
-enum orr_poll body_cancelled(struct ltask *self);
+void body_leave_waiting(struct ltask *self);
 
 /*
  * The limits have ended the body, wherever it stands.  It is not resumed any more, and is closed
