@@ -135,6 +135,7 @@ struct ltask {
     uint8_t stack_base;        /* values below its body's on the coroutine: see task_pool.h */
     uint8_t cancellations;     /* waits that have raised "closed" in it, up to 255 */
     uint8_t seat;              /* of a provisional task's coroutine; 0 for other tasks */
+    bool bare;                 /* its body is the function in which it waits: see run.h */
     bool fair : 1;             /* other Lua of the isolate may run while its slice is suspended */
     bool pooled : 1;           /* no script has its handle */
     bool name_on_stack : 1;    /* its name is a string on its coroutine */
