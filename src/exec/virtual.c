@@ -25,7 +25,7 @@ void virtual_wakes_up(struct worker *worker, bool io)
 {
     if (!is_virtual(worker) || worker->number == 1 || io)
         return;
-    /* In this order: a look at `awake` that comes too early for it finds another number of rises. */
+    /* In this order: a look at `awake` that is too early finds another number of rises. */
     atomic_fetch_add(&worker->runtime->virtual.awake, 1);
     atomic_fetch_add(&worker->runtime->virtual.rises, 1);
 }
