@@ -11,7 +11,8 @@
 #include <string.h>
 #include <time.h>
 
-enum { TASKS = 9000, FEW = TASKS / 50, GRACE_MS = 300 }; /* longer than a busy machine stands still */
+/* The grace period is longer than a busy machine stands still. */
+enum { TASKS = 9000, FEW = TASKS / 50, GRACE_MS = 300 };
 
 static _Atomic unsigned begun; /* cleanups that began */
 static char logged[16384];     /* every logged line */

@@ -47,7 +47,7 @@ static void cancel_that_says_cancelled_is_never_followed_by_the_callback(void **
     }
     uint64_t answers[3] = { 0 };
     int rounds = WORK(10000000) / RACES;
-    /* On a busy machine, it may take long until the worker gets its turn between two lines here. */
+    /* On a busy machine, the worker may not run between two lines here for long. */
     for (int round = 0; round < rounds || !answers[ORR_CANCELLED] || !answers[ORR_TOO_LATE]; round++) {
         uint64_t now = clock_now();
         /*

@@ -8,13 +8,7 @@ local orrery = require "orrery"
 local async = orrery.async
 local run, await, sleep, checkpoint = async.run, async.await, async.sleep, async.checkpoint
 
--- In the program, `coroutine` is our version, whose coroutines can wait.  The bare one is taken
--- from the library that we run on.
-local function bare_coroutines()
-  local open = package.loadlib("liblua5.4.so.0", "luaopen_coroutine")
-  return open and open() or coroutine
-end
-local raw = bare_coroutines()
+local raw = figure.bare_coroutines()
 local create, resume, yield = raw.create, raw.resume, raw.yield
 
 local COUNT = 200000

@@ -135,9 +135,9 @@ for _, mode in ipairs { "incremental", "generational" } do
   end)
 end
 
--- This task also holds permits and the lock, and gives items. It gives back and closes waiters in one
--- step: some are closed after it has become their turn, and before they run. Children of others fail
--- at such a moment.
+-- This task also holds permits and the lock, and gives items. It gives back and closes waiters in
+-- one step: some are closed after it has become their turn, and before they run. Children of others
+-- fail at such a moment.
 test("waiters that end when it is their turn lose no permit, lock or item", { errors = true }, function()
   local rounds = 20000 // scale // SEEDS
   for i = 0, SEEDS - 1 do
