@@ -333,8 +333,8 @@ static __attribute__((noinline)) void *take_slowly(struct orr_isolate *iso, void
 /*
  * Lua makes and frees every block through this function.  Nearly all are small blocks of the slab:
  * one is taken if there is credit for it and its class has a free block at hand, and given back if
- * no small block can be elsewhere.  All else is for the slow functions, which decide again.  So this
- * function calls nothing before it returns, and needs no stack.
+ * no small block can be elsewhere.  All else is for the slow functions, which decide again.  So
+ * this function calls nothing before it returns, and needs no stack.
  */
 void *memory_alloc(void *data, void *block, size_t old_size, size_t size)
 {
