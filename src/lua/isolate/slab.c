@@ -151,12 +151,16 @@ void slab_trim(struct slab *slab, bool all)
     }
 }
 
-/* Links all blocks of a page into its free list, in the order of their addresses. */
+/*
+ * Links all blocks of a page into its free list, in the order of their addresses.  The blocks end
+ * where the page ends.  So a block whose size is a power of two is aligned to it, and a table of
+ * Lua, which has 56 bytes, lies in one line of the cache.
+ */
 static void cut(struct slab_page *page, unsigned kind)
 {
     size_t size = (kind + 1) * (size_t)SLAB_GRAIN;
-    char *first = (char *)page + HEADER;
-    char *last = first + (SLAB_PAGE - HEADER) / size * size - size;
+    char *end = (char *)page + SLAB_PAGE, *last = end - size;
+    char *first = end - (SLAB_PAGE - HEADER) / size * size;
     for (char *block = first; block < last; block += size)
         *(void **)block = block + size;
     *(void **)last = NULL;

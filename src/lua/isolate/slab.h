@@ -79,17 +79,31 @@ void slab_close(struct slab *slab);
 void *slab_take_slow(struct slab *slab, unsigned kind);
 void slab_settle(struct slab *slab, struct slab_page *page);
 
-/* A block of `size` bytes, 1 to SLAB_LARGEST, aligned to 16. */
-static inline void *slab_take(struct slab *slab, size_t size)
+static inline unsigned slab_kind(size_t size)
 {
-    unsigned kind = (unsigned)((size - 1) / SLAB_GRAIN);
-    struct slab_page *page = slab->current[kind];
+    return (unsigned)((size - 1) / SLAB_GRAIN);
+}
+
+/*
+ * A block of `size` bytes, 1 to SLAB_LARGEST, aligned to 16; NULL if the current page of its class
+ * is full.
+ */
+static inline void *slab_take_at_hand(struct slab *slab, size_t size)
+{
+    struct slab_page *page = slab->current[slab_kind(size)];
     void *block = page->free;
     if (__builtin_expect(!block, 0))
-        return slab_take_slow(slab, kind);
+        return NULL;
     page->free = *(void **)block;
     page->used++;
     return block;
+}
+
+/* A block of `size` bytes, 1 to SLAB_LARGEST, aligned to 16; NULL for lack of memory. */
+static inline void *slab_take(struct slab *slab, size_t size)
+{
+    void *block = slab_take_at_hand(slab, size);
+    return block ? block : slab_take_slow(slab, slab_kind(size));
 }
 
 /* Gives back a block that slab_take() returned. */
