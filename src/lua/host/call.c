@@ -8,8 +8,9 @@
  * between runs an instruction (limits/terminate.h).
  *
  * Most calls come from plain code while nothing runs in the isolate, and nothing is pending there
- * (isolate/calm.h).  They take the short way: they store what interrupts the call, the level's limit
- * and what runs, and clear that again.  If anything happens meanwhile, they end in the long way.
+ * (isolate/calm.h).  They take the short way: they store what interrupts the call, the level's
+ * limit and what runs, and clear that again.  If anything happens meanwhile, they end in the long
+ * way.
  *
  * In the mode ORR_LUA_COUNT a call runs on its own coroutine, with the counting hook.  The host's
  * stack may have a different hook.
