@@ -40,8 +40,8 @@ static inline int wait_check(const struct orr_task *task, struct orr_wait *wait,
 
 /*
  * What has become of a wait that the task may use.  1: it has not begun, and may begin.  Anything
- * else is the wait function's answer: 0 if the wait was granted and is picked up, -EAGAIN if it goes
- * on, or an error.
+ * else is the wait function's answer: 0 if the wait was granted and is picked up, -EAGAIN if it
+ * goes on, or an error.
  */
 static inline int wait_go_on(struct orr_task *task, struct orr_wait *wait)
 {

@@ -114,6 +114,15 @@ static inline void task_cancel(struct orr_task *task, const char *reason)
     scope_cancel(&task->own, reason);
 }
 
+/*
+ * Cancels a live task without children, whose body has nothing to do about that: it is over at
+ * once, and is not polled again.  It must not be running.  `reason` as for task_cancel().
+ */
+static inline void task_end(struct orr_task *task, const char *reason)
+{
+    scope_end_body(task, reason);
+}
+
 /* --- Its result ------------------------------------------------------------------------------- */
 
 /* The error that the task's result has so far; 0 for none. */

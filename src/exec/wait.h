@@ -31,7 +31,7 @@
 
 enum wait_state {
     WAIT_IDLE,
-    WAIT_WAITING,
+    WAIT_WAITING, /* in_source is in use: only in this state */
     WAIT_GRANTED,
 };
 
@@ -71,8 +71,8 @@ enum {
 };
 
 /*
- * A wait has either a source, or the word of its sleeper: a sleep has no source, and the other kinds
- * have no sleeper.
+ * A wait has either a source, or the word of its sleeper: a sleep has no source, and the other
+ * kinds have no sleeper.
  */
 static_assert(offsetof(struct orr_wait, in_source) - offsetof(struct orr_wait, word) ==
                       offsetof(struct sleeper, entry.link) &&
@@ -85,7 +85,7 @@ static inline struct sleeper *wait_sleeper(struct orr_wait *wait)
     return (struct sleeper *)&wait->word;
 }
 
-/* When the wait began, in whole microseconds: 48 bits, which are enough for nine years of uptime. */
+/* When the wait began, in whole microseconds.  48 bits are enough for nine years of uptime. */
 static inline void wait_set_since(struct orr_wait *wait, uint64_t now)
 {
     uint64_t us = now / 1000;
@@ -110,8 +110,8 @@ static inline bool wait_allowed(const struct orr_task *task)
 }
 
 /*
- * Withdraws a wait from its source and its owner.  The kind's `withdraw` finds the wait in no group,
- * with the task as its owner.
+ * Withdraws a wait from its source and its owner.  The kind's `withdraw` finds the wait in no
+ * group, with the task as its owner.
  */
 void wait_withdraw(struct orr_wait *wait);
 
@@ -119,8 +119,8 @@ void wait_withdraw(struct orr_wait *wait);
 void wait_pick_up(struct orr_wait *wait);
 
 /*
- * Begins an IDLE wait.  The source puts it into a list of its own by `in_source`; a sleep, which has
- * no source, passes NULL.  Answers -EAGAIN.
+ * Begins an IDLE wait.  The source puts it into a list of its own by `in_source`; a sleep, which
+ * has no source, passes NULL.  Answers -EAGAIN.
  */
 int wait_begin(struct orr_task *task, struct orr_wait *wait, void *source, const struct orr_wait_kind *kind);
 

@@ -13,7 +13,7 @@ struct orr_condition {
     struct primitive common; /* `granted`: waits in their second part */
 };
 
-/* Which part a wait is in.  Its `value` is the address of the mutex, with the part in the low bits. */
+/* Which part a wait is in.  Its `value` is the address of the mutex, with the part in low bits. */
 enum part {
     UNNOTIFIED, /* in the condition's line */
     NOTIFIED,   /* in the mutex's line, or it has the mutex */

@@ -76,6 +76,8 @@ enum slice_state {
 enum yield_reason {
     YIELD_NONE,      /* nothing yields, or a C function outside the library has yielded */
     YIELD_WAIT,      /* the task waits */
+    /* The task waits in a function that does nothing but raise when the wait is cancelled */
+    YIELD_WAIT_SIMPLE,
     YIELD_PREEMPTED, /* the slice is over */
     /* The slice is over.  No other Lua of the isolate may run first, even if the task is fair */
     YIELD_HOLDING,

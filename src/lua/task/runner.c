@@ -50,10 +50,10 @@ static void begin_call(struct runner *self, const struct callback *callback, boo
     struct orr_isolate *iso = self->iso;
     struct ltask *task = self->handle;
     struct level *level = execution_level(&iso->execution);
-    task->entry = (uint8_t)callback->kind->entry;
+    task->entry = callback->kind->entry & 7;
     task->script = callback->handler ? callback->handler->script : callback->script;
     task->limit = ltask_limit(iso, callback->kind->entry, 0);
-    task->used = 0;
+    ltask_set_used(task, 0);
     task->awaited_callback = 0;
     task->emit_depth = callback->emit_depth;
     task->cleanup = isolate_ends(iso) && grace_period_refuses(iso, task->script);
@@ -75,8 +75,11 @@ static bool is_clean(const struct runner *self)
            !task->wait.grouped && !lua_gethook(task->co) && task_is_untouched(self->core, KNOWN);
 }
 
-/* The callback at the head of the queue has no more calls. */
-static void first_is_over(struct runner *self)
+/*
+ * A call of the callback at the head of the queue is over, or has become a task.  L is the runner's
+ * coroutine if its own function runs there, else NULL.
+ */
+static void first_is_over(struct runner *self, lua_State *L)
 {
     struct due *first = self->first;
     const struct callback *callback = first->callback;
@@ -84,7 +87,7 @@ static void first_is_over(struct runner *self)
         return;
     self->first = first->next;
     self->pushed = false;
-    callback_release(first);
+    callback_release(first, L);
 }
 
 /* The callback at the head of the queue is not called. */
@@ -174,7 +177,7 @@ static int run_callbacks(lua_State *L)
         int status = make_call(L, self, !calls);
         if (status != LUA_OK || !self->clean)
             return self->error ? 0 : call_is_over(L, status, 0);
-        first_is_over(self);
+        first_is_over(self, L);
         lua_settop(L, 1);
     }
     return 0;
@@ -183,7 +186,8 @@ static int run_callbacks(lua_State *L)
 void runner_open(struct orr_isolate *iso, lua_State *L)
 {
     lua_pushlightuserdata(L, iso);
-    lua_pushcclosure(L, run_callbacks, 1);
+    registry_push_first_table(&iso->registry, L); /* FIRST_ANCHORS */
+    lua_pushcclosure(L, run_callbacks, 2);
     iso->runners.base = luaL_ref(L, LUA_REGISTRYINDEX);
 }
 
@@ -431,7 +435,7 @@ static void hold_handler(const struct runner *self, const struct callback *callb
     callback->kind->push_handler(callback, L);
     lua_setiuservalue(L, -2, LTASK_HANDLER);
     lua_pop(L, 1);
-    self->handle->handler = callback->handler;
+    self->handle->handles = true;
 }
 
 /* The first callback has made the runner's task its own, or could not be called. */
@@ -448,7 +452,7 @@ static enum orr_poll give_task_away(struct runner *self, enum orr_poll answer)
             hold_handler(self, rest->callback);
         if (self->handle->name_on_stack)
             task_pool_copy_name(self->handle);
-        first_is_over(self);
+        first_is_over(self, NULL);
     }
     rest = self->first;
     bool at_once = self->at_once;
@@ -482,10 +486,10 @@ static void prepare(struct runner *self)
 {
     struct ltask *task = self->handle;
     const struct callback *callback = self->first->callback;
-    task->entry = (uint8_t)callback->kind->entry;
+    task->entry = callback->kind->entry & 7;
     task->script = callback->script;
     task->limit = ltask_limit(self->iso, callback->kind->entry, 0);
-    task->used = 0;
+    ltask_set_used(task, 0);
     task->cleanup = self->at_once;
     task->stack_base = POOL_HANDLE + BODY_BASE; /* all that is on it */
     lua_rawgeti(task->co, LUA_REGISTRYINDEX, self->iso->runners.base);
