@@ -365,6 +365,80 @@ static void calls_from_the_host_are_ended_at_their_deadline(void **state)
     finish(rt, L);
 }
 
+/* Calls a function that does nothing, so often that calls take the short way. */
+static void call_often(lua_State *L)
+{
+    load(L, "return ...");
+    for (int i = 0; i < 200; i++) {
+        lua_pushvalue(L, -1);
+        lua_pushinteger(L, i);
+        assert_int_equal(orr_lua_call(L, 1, 1, 0), 0);
+        assert_int_equal(lua_tointeger(L, -1), i);
+        lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
+}
+
+static void expect_call(lua_State *L, const char *code, int error)
+{
+    int top = lua_gettop(L);
+    load(L, code);
+    assert_int_equal(orr_lua_call(L, 0, 0, 0), error);
+    assert_int_equal(lua_gettop(L), top + (error != 0));
+    if (error == -ETIME)
+        assert_string_equal(lua_tostring(L, -1), "Script execution timeout");
+    lua_settop(L, top);
+}
+
+static void call_after_many_short_ones_is_ended_at_its_deadline(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = host_runtime();
+    lua_State *L = open_isolate(rt, (struct orr_lua_options){ .deadline_ns[ORR_LUA_CALL] = 20 * MS });
+    lua_register(L, "call_back", host_call_back);
+    for (int round = 0; round < 3; round++) {
+        call_often(L);
+        expect_call(L, "while true do end", -ETIME);
+        call_often(L);
+        expect_call(L, "call_back(function() while true do end end)", -ETIME);
+        call_often(L);
+        expect_call(L, "error('x')", -EREMOTEIO);
+        call_often(L);
+        expect_call(L, "assert(call_back(function() error('y') end) ~= 0)", 0);
+        expect_call(L, "kept = coroutine.running() note(game.async.current() == nil)", 0);
+    }
+    assert_string_equal(noted, "true;true;true;");
+    finish(rt, L);
+}
+
+static lua_State *called_inside;
+
+static int call_inside(lua_State *L)
+{
+    (void)L;
+    expect_call(called_inside, "for i = 1, 1000 do end", 0);
+    return 0;
+}
+
+static void isolate_that_was_called_inside_another_is_called_alone_later(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = host_runtime();
+    struct orr_lua_options options = { .deadline_ns[ORR_LUA_CALL] = 20 * MS };
+    lua_State *outer = open_isolate(rt, options), *L = open_isolate(rt, options);
+    lua_register(outer, "call_inside", call_inside);
+    called_inside = L;
+    call_often(L);
+    call_often(outer);
+    expect_call(outer, "call_inside()", 0);
+    assert_int_equal(orr_lua_close(outer), 0);
+    call_often(L);
+    expect_call(L, "while true do end", -ETIME);
+    expect_call(L, "game.events:emit('x')", 0);
+    call_often(L);
+    finish(rt, L);
+}
+
 /* A nested call has no more time than is left of the outer call's. */
 static void nested_limits_all_hold(void **state)
 {
@@ -1190,6 +1264,8 @@ static const struct CMUnitTest limits[] = {
     cmocka_unit_test(nothing_survives_its_limit_of_instructions),
     cmocka_unit_test(errors_of_calls_from_the_host_have_hints),
     cmocka_unit_test(calls_from_the_host_are_ended_at_their_deadline),
+    cmocka_unit_test(call_after_many_short_ones_is_ended_at_its_deadline),
+    cmocka_unit_test(isolate_that_was_called_inside_another_is_called_alone_later),
     cmocka_unit_test(nested_limits_all_hold),
     cmocka_unit_test(waiting_resets_the_deadline_of_a_task),
     cmocka_unit_test(count_of_instructions_is_the_same_each_time),

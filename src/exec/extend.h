@@ -3,8 +3,8 @@
  *
  * A layer above touches no field of a task, a worker or a run queue.  It calls a function that says
  * what it wants: one of those below, one of spawn.h, await.h, scope.h, watch.h, grace.h, tree.h,
- * visit.h or shuffle.h, or one of the public API.  Of struct orr_runtime it may read `alloc` and `log`, which
- * never change.
+ * visit.h or shuffle.h, or one of the public API.  Of struct orr_runtime it may read `alloc` and
+ * `log`, which never change.
  *
  * Exec knows nothing of the layers above.  It calls them by function pointer only:
  *

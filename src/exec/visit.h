@@ -31,6 +31,12 @@ static inline int visit_begin(struct worker *worker)
     return 0;
 }
 
+/* Whether the thread that drives the worker drove another one before, and still does. */
+static inline bool worker_has_outer(const struct worker *worker)
+{
+    return worker->outer;
+}
+
 /* Whether worker_park() has something to do after a visit. */
 static inline bool visit_changed_worker(struct worker *worker, bool watched)
 {

@@ -7,6 +7,11 @@
  * the hook raises at every instruction until the call is left, and no pcall or message handler in
  * between runs an instruction (limits/terminate.h).
  *
+ * Most calls come from plain code while nothing runs in the isolate, and nothing is pending there
+ * (isolate/calm.h).  They take the short way: they store what interrupts the call, the level's
+ * limit and what runs, and clear that again.  If anything happens meanwhile, they end in the long
+ * way.
+ *
  * In the mode ORR_LUA_COUNT a call runs on its own coroutine, with the counting hook.  The host's
  * stack may have a different hook.
  */
@@ -278,6 +283,20 @@ int call_for(uint32_t script, lua_State *L, int arguments, int results, uint64_t
     return call_in(isolate_find(L), script, L, arguments, results, deadline_ns);
 }
 
+/* Whether the deadline needs a timer of its own.  In a calm isolate the default does not. */
+static inline bool is_short_deadline(const struct orr_isolate *iso, uint64_t deadline_ns)
+{
+    return deadline_ns && deadline_ns < 2 * iso->limits.slice_ns;
+}
+
+/* The limit of the level of a call; 0 for none. */
+static inline uint64_t limit_of(const struct orr_isolate *iso, uint64_t deadline_ns)
+{
+    if (!deadline_ns)
+        return iso->limits.deadline_ns[ORR_LUA_CALL];
+    return deadline_ns == ORR_NEVER ? 0 : deadline_ns;
+}
+
 int orr_lua_call(lua_State *L, int arguments, int results, uint64_t deadline_ns)
 {
     struct orr_isolate *iso = isolate_find(L);
@@ -287,8 +306,9 @@ int orr_lua_call(lua_State *L, int arguments, int results, uint64_t deadline_ns)
     int error = inside ? 0 : visit_begin(iso->worker);
     if (error)
         return error;
-    if (L == iso->L && slice_can_be_short(iso) && worker_current == iso->worker && results <= arguments && !deadline_ns)
-        error = call_short(iso, L, arguments, results, iso->limits.deadline_ns[ORR_LUA_CALL]);
+    if (L == iso->L && slice_can_be_short(iso) && worker_current == iso->worker && results <= arguments &&
+        !is_short_deadline(iso, deadline_ns))
+        error = call_short(iso, L, arguments, results, limit_of(iso, deadline_ns));
     else
         error = call_in(iso, script_sole(&iso->scripts), L, arguments, results, deadline_ns);
     if (!inside)

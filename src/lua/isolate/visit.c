@@ -50,7 +50,7 @@ int isolate_visit(struct orr_isolate *iso)
     }
     if (iso->worker != runtime_worker(iso->rt, 1))
         return -EPERM;
-    int error = orr_runtime_enter(iso->rt);
+    int error = worker_current ? orr_runtime_enter(iso->rt) : visit_begin(iso->worker);
     if (!error) /* on failure `depth` belongs to another thread */
         iso->visits.depth = 1;
     return error;
@@ -58,6 +58,10 @@ int isolate_visit(struct orr_isolate *iso)
 
 void isolate_leave(struct orr_isolate *iso)
 {
-    if (iso->visits.depth && !--iso->visits.depth)
+    if (!iso->visits.depth || --iso->visits.depth)
+        return;
+    if (worker_has_outer(iso->worker))
         orr_runtime_leave(iso->rt);
+    else
+        visit_end(iso->worker);
 }
