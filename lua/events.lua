@@ -20,6 +20,9 @@
 -- and true at 0 if any of them is called once. Such a list never changes, so an emit iterates over
 -- it whatever its handlers do.
 --
+-- A group has the entries of one name. They are in an array in the order of registration, so that a
+-- million of them need not be sorted; removed ones stay there until they are as many as the others.
+--
 -- A registration belongs to the script that made it. Every script's events reach all handlers, but
 -- a script lists, turns off and clears only its own; the id of another script's handler is like an
 -- unknown id.
@@ -35,7 +38,7 @@ local enable, is_disabled, is_own, where = private.enable, private.is_disabled, 
 
 local events = {}
 local entries = {} -- id -> entry
-local by_name = {} -- name, or prefix with its star -> set of entries
+local by_name = {} -- name, or prefix with its star -> group
 local stars = {} -- the names that are prefixes
 local lists = private.lists
 local matching = {} -- name -> list, made when needed
@@ -72,42 +75,84 @@ local function prefix_matches(pattern, name)
   return sub(pattern, -1) == "*" and sub(name, 1, #pattern - 1) == sub(pattern, 1, -2)
 end
 
-local function find_matching(name)
-  local found, seen, list = {}, {}, {}
-  local function add(pattern)
-    for entry in pairs(by_name[pattern] or {}) do
-      if not seen[entry] then
+local function add_to_group(name, entry)
+  local group = by_name[name]
+  if not group then
+    group = { array = {}, last = 0, live = 0 }
+    by_name[name] = group
+    stars[name] = sub(name, -1) == "*" or nil
+  end
+  group.array[group.last + 1] = entry -- the last step that can fail, for lack of memory
+  group.last, group.live = group.last + 1, group.live + 1
+  entry.names[name] = true
+  entry.count = entry.count + 1
+end
+
+-- Takes an entry out of a group whose name it no longer has.
+local function remove_from_group(name)
+  local group = by_name[name]
+  group.live = group.live - 1
+  if group.live == 0 then
+    by_name[name], stars[name] = nil, nil
+  elseif group.last > 2 * group.live then
+    local array, last = {}, 0
+    for i = 1, group.last do
+      local entry = group.array[i]
+      if entry.names[name] then
+        last = last + 1
+        array[last] = entry
+      end
+    end
+    group.array, group.last = array, last
+  end
+end
+
+-- Returns the entries of several groups, each once, in the order of registration.
+local function merge(patterns)
+  local found, seen = {}, {}
+  for _, pattern in ipairs(patterns) do
+    for _, entry in ipairs(by_name[pattern].array) do
+      if entry.names[pattern] and not seen[entry] then
         seen[entry] = true
         found[#found + 1] = entry
       end
     end
   end
-  add(name)
+  sort(found, function(a, b) return a.id < b.id end)
+  return found
+end
+
+local function find_matching(name)
+  local patterns, list, size = {}, {}, 0
+  if by_name[name] then
+    patterns[1] = name
+  end
   for pattern in pairs(stars) do
     if prefix_matches(pattern, name) then
-      add(pattern)
+      patterns[#patterns + 1] = pattern
     end
   end
-  sort(found, function(a, b) return a.id < b.id end)
-  for i, entry in ipairs(found) do
-    list[2 * i - 1], list[2 * i] = entry.handler, entry.fn
-    list[0] = list[0] or entry.once or nil
+  local only = #patterns == 1 and patterns[1]
+  local found = only and by_name[only].array or merge(patterns)
+  for _, entry in ipairs(found) do
+    if not only or entry.names[only] then
+      list[size + 1], list[size + 2] = entry.handler, entry.fn
+      size = size + 2
+      list[0] = list[0] or entry.once or nil
+    end
   end
   matching[name] = list
   return list
 end
 
 local function remove(entry, name)
-  local set = by_name[name]
-  if not set or not set[entry] then
+  if not entry.names[name] then
     return false
   end
-  set[entry] = nil
-  if not next(set) then
-    by_name[name], stars[name] = nil, nil
-  end
-  entry.names[name] = nil
-  if not next(entry.names) then
+  entry.names[name] = false
+  entry.count = entry.count - 1
+  remove_from_group(name)
+  if entry.count == 0 then
     forget(entry.handler)
     entries[entry.id] = nil
   end
@@ -135,14 +180,17 @@ local function register(method, names, fn, once)
     error(format("events:%s: expected a function, got %s", method, type(fn)), 3)
   end
   local entry = { id = last_id + 1, fn = fn, once = once, names = {}, handler = new_handler(last_id + 1, once) }
+  entry.count = 0 -- names that are true
   entry.created = where()
   last_id = entry.id
   entries[entry.id] = entry
   for _, name in ipairs(names) do
-    by_name[name] = by_name[name] or {}
-    stars[name] = sub(name, -1) == "*" or nil
-    by_name[name][entry] = true
-    entry.names[name] = true
+    entry.names[name] = false
+  end
+  for name, added in pairs(entry.names) do
+    if not added then
+      add_to_group(name, entry)
+    end
   end
   forget_lists()
   return entry.id
@@ -201,8 +249,8 @@ local function list_registrations(name, includes, ...)
   local list = {}
   for id, entry in pairs(entries) do
     if includes(entry.handler, ...) then
-      for registered in pairs(entry.names) do
-        if name == nil or registered == name then
+      for registered, is_live in pairs(entry.names) do
+        if is_live and (name == nil or registered == name) then
           local disabled = is_disabled(entry.handler)
           list[#list + 1] = { id = id, name = registered, once = entry.once, disabled = disabled }
         end

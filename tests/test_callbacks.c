@@ -823,10 +823,22 @@ static void unloading_a_script_skips_its_callbacks_and_no_others(void **state)
     finish_counting(rt, L);
 }
 
+/* Keeps the full report of a failure, with the chain of tasks. */
+static void keep_report(void *data, struct orr_task *task)
+{
+    (void)data;
+    assert_int_equal(orr_lua_push_report(state_of_host, task), 0);
+    snprintf(sink_text, sizeof sink_text, "%s", lua_tostring(state_of_host, -1));
+    lua_pop(state_of_host, 1);
+}
+
 static void the_report_of_a_failure_in_a_callback_names_its_tasks(void **state)
 {
     (void)state;
-    struct orr_runtime *rt = open_runtime();
+    allocated_bytes = 0;
+    struct orr_runtime *rt = host_runtime_with(
+        (struct orr_options){ .clock = ORR_CLOCK_VIRTUAL, .alloc = failing_alloc, .sink = keep_report });
+    assert_non_null(rt);
     lua_State *L = open_host(rt, (struct orr_lua_options){ 0 });
     run_code(rt, L,
              "events:on('opened', function()\n"
