@@ -20,8 +20,8 @@
 -- and true at 0 if any of them is called once. Such a list never changes, so an emit iterates over
 -- it whatever its handlers do.
 --
--- A group has the entries of one name. They are in an array in the order of registration, so that a
--- million of them need not be sorted; removed ones stay there until they are as many as the others.
+-- A group has the entries of one name, in the order of registration: a million of them need not be
+-- sorted. An entry that has lost the name stays there, stale, until these are as many as the others.
 --
 -- A registration belongs to the script that made it. Every script's events reach all handlers, but
 -- a script lists, turns off and clears only its own; the id of another script's handler is like an
@@ -75,38 +75,6 @@ local function prefix_matches(pattern, name)
   return sub(pattern, -1) == "*" and sub(name, 1, #pattern - 1) == sub(pattern, 1, -2)
 end
 
-local function add_to_group(name, entry)
-  local group = by_name[name]
-  if not group then
-    group = { array = {}, last = 0, live = 0 }
-    by_name[name] = group
-    stars[name] = sub(name, -1) == "*" or nil
-  end
-  group.array[group.last + 1] = entry -- the last step that can fail, for lack of memory
-  group.last, group.live = group.last + 1, group.live + 1
-  entry.names[name] = true
-  entry.count = entry.count + 1
-end
-
--- Takes an entry out of a group whose name it no longer has.
-local function remove_from_group(name)
-  local group = by_name[name]
-  group.live = group.live - 1
-  if group.live == 0 then
-    by_name[name], stars[name] = nil, nil
-  elseif group.last > 2 * group.live then
-    local array, last = {}, 0
-    for i = 1, group.last do
-      local entry = group.array[i]
-      if entry.names[name] then
-        last = last + 1
-        array[last] = entry
-      end
-    end
-    group.array, group.last = array, last
-  end
-end
-
 -- Returns the entries of several groups, each once, in the order of registration.
 local function merge(patterns)
   local found, seen = {}, {}
@@ -128,7 +96,7 @@ local function find_matching(name)
     patterns[1] = name
   end
   for pattern in pairs(stars) do
-    if prefix_matches(pattern, name) then
+    if by_name[pattern] and prefix_matches(pattern, name) then
       patterns[#patterns + 1] = pattern
     end
   end
@@ -145,18 +113,56 @@ local function find_matching(name)
   return list
 end
 
+-- A deadline may end a script inside these functions. So they forget the lists first, and a name is
+-- in `entry.names` before it is anywhere else, and until it is nowhere else: what was begun can be
+-- removed.
+
+local function add_to_group(name, entry)
+  by_name[name] = by_name[name] or { array = {}, stale = 0 }
+  stars[name] = sub(name, -1) == "*" or nil
+  local array = by_name[name].array
+  array[#array + 1] = entry
+end
+
+-- Returns the entries of a group without those that have lost the name, and without one more.
+local function without(array, name, removed)
+  local left = {}
+  for _, entry in ipairs(array) do
+    if entry ~= removed and entry.names[name] then
+      left[#left + 1] = entry
+    end
+  end
+  return left
+end
+
+local function remove_from_group(name, entry)
+  local group = by_name[name]
+  if not group then
+    return
+  end
+  group.stale = group.stale + 1
+  if 2 * group.stale > #group.array then
+    local left = without(group.array, name, entry)
+    if #left > 0 then
+      by_name[name] = { array = left, stale = 0 }
+    else
+      by_name[name], stars[name] = nil, nil
+    end
+  end
+end
+
 local function remove(entry, name)
   if not entry.names[name] then
     return false
   end
-  entry.names[name] = false
-  entry.count = entry.count - 1
-  remove_from_group(name)
-  if entry.count == 0 then
+  forget_lists()
+  remove_from_group(name, entry)
+  local first = next(entry.names)
+  if first == name and next(entry.names, first) == nil then
     forget(entry.handler)
     entries[entry.id] = nil
   end
-  forget_lists()
+  entry.names[name] = nil
   return true
 end
 
@@ -180,19 +186,16 @@ local function register(method, names, fn, once)
     error(format("events:%s: expected a function, got %s", method, type(fn)), 3)
   end
   local entry = { id = last_id + 1, fn = fn, once = once, names = {}, handler = new_handler(last_id + 1, once) }
-  entry.count = 0 -- names that are true
   entry.created = where()
-  last_id = entry.id
-  entries[entry.id] = entry
   for _, name in ipairs(names) do
-    entry.names[name] = false
-  end
-  for name, added in pairs(entry.names) do
-    if not added then
-      add_to_group(name, entry)
-    end
+    entry.names[name] = true
   end
   forget_lists()
+  last_id = entry.id
+  entries[entry.id] = entry
+  for name in next, entry.names do
+    add_to_group(name, entry)
+  end
   return entry.id
 end
 
@@ -249,8 +252,8 @@ local function list_registrations(name, includes, ...)
   local list = {}
   for id, entry in pairs(entries) do
     if includes(entry.handler, ...) then
-      for registered, is_live in pairs(entry.names) do
-        if is_live and (name == nil or registered == name) then
+      for registered in pairs(entry.names) do
+        if name == nil or registered == name then
           local disabled = is_disabled(entry.handler)
           list[#list + 1] = { id = id, name = registered, once = entry.once, disabled = disabled }
         end

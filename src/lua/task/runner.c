@@ -51,10 +51,10 @@ static void begin_call(struct runner *self, const struct callback *callback, boo
     struct orr_isolate *iso = self->iso;
     struct ltask *task = self->handle;
     struct level *level = execution_level(&iso->execution);
-    task->entry = (uint8_t)callback->kind->entry;
+    task->entry = callback->kind->entry & 7;
     task->script = callback->handler ? callback->handler->script : callback->script;
     task->limit = ltask_limit(iso, callback->kind->entry, 0);
-    task->used = 0;
+    ltask_set_used(task, 0);
     task->awaited_callback = 0;
     task->emit_depth = callback->emit_depth;
     task->cleanup = isolate_ends(iso) && grace_period_refuses(iso, task->script);
@@ -440,7 +440,7 @@ static void hold_handler(const struct runner *self, const struct callback *callb
     callback->kind->push_handler(callback, L);
     lua_setiuservalue(L, -2, LTASK_HANDLER);
     lua_pop(L, 1);
-    self->handle->handler = callback->handler;
+    self->handle->handles = true;
 }
 
 /* The first callback has made the runner's task its own, or could not be called. */
@@ -491,10 +491,10 @@ static void prepare(struct runner *self)
 {
     struct ltask *task = self->handle;
     const struct callback *callback = self->first->callback;
-    task->entry = (uint8_t)callback->kind->entry;
+    task->entry = callback->kind->entry & 7;
     task->script = callback->script;
     task->limit = ltask_limit(self->iso, callback->kind->entry, 0);
-    task->used = 0;
+    ltask_set_used(task, 0);
     task->cleanup = self->at_once;
     task->stack_base = RUN_FUNCTION; /* all that is on it */
     lua_pushvalue(task->co, RUN_FUNCTION);
