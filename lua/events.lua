@@ -20,6 +20,9 @@
 -- and true at 0 if any of them is called once. Such a list never changes, so an emit iterates over
 -- it whatever its handlers do.
 --
+-- A group has the entries of one name, in the order of registration: a million of them need not be
+-- sorted. An entry that has lost the name stays there, stale, until these are as many as the others.
+--
 -- A registration belongs to the script that made it. Every script's events reach all handlers, but
 -- a script lists, turns off and clears only its own; the id of another script's handler is like an
 -- unknown id.
@@ -35,7 +38,7 @@ local enable, is_disabled, is_own, where = private.enable, private.is_disabled, 
 
 local events = {}
 local entries = {} -- id -> entry
-local by_name = {} -- name, or prefix with its star -> set of entries
+local by_name = {} -- name, or prefix with its star -> group
 local stars = {} -- the names that are prefixes
 local lists = private.lists
 local matching = {} -- name -> list, made when needed
@@ -72,26 +75,39 @@ local function prefix_matches(pattern, name)
   return sub(pattern, -1) == "*" and sub(name, 1, #pattern - 1) == sub(pattern, 1, -2)
 end
 
-local function find_matching(name)
-  local found, seen, list = {}, {}, {}
-  local function add(pattern)
-    for entry in pairs(by_name[pattern] or {}) do
-      if not seen[entry] then
+-- Returns the entries of several groups, each once, in the order of registration.
+local function merge(patterns)
+  local found, seen = {}, {}
+  for _, pattern in ipairs(patterns) do
+    for _, entry in ipairs(by_name[pattern].array) do
+      if entry.names[pattern] and not seen[entry] then
         seen[entry] = true
         found[#found + 1] = entry
       end
     end
   end
-  add(name)
+  sort(found, function(a, b) return a.id < b.id end)
+  return found
+end
+
+local function find_matching(name)
+  local patterns, list, size = {}, {}, 0
+  if by_name[name] then
+    patterns[1] = name
+  end
   for pattern in pairs(stars) do
-    if prefix_matches(pattern, name) then
-      add(pattern)
+    if by_name[pattern] and prefix_matches(pattern, name) then
+      patterns[#patterns + 1] = pattern
     end
   end
-  sort(found, function(a, b) return a.id < b.id end)
-  for i, entry in ipairs(found) do
-    list[2 * i - 1], list[2 * i] = entry.handler, entry.fn
-    list[0] = list[0] or entry.once or nil
+  local only = #patterns == 1 and patterns[1]
+  local found = only and by_name[only].array or merge(patterns)
+  for _, entry in ipairs(found) do
+    if not only or entry.names[only] then
+      list[size + 1], list[size + 2] = entry.handler, entry.fn
+      size = size + 2
+      list[0] = list[0] or entry.once or nil
+    end
   end
   matching[name] = list
   return list
@@ -101,18 +117,46 @@ end
 -- in `entry.names` before it is anywhere else, and until it is nowhere else: what was begun can be
 -- removed.
 
+local function add_to_group(name, entry)
+  by_name[name] = by_name[name] or { array = {}, stale = 0 }
+  stars[name] = sub(name, -1) == "*" or nil
+  local array = by_name[name].array
+  array[#array + 1] = entry
+end
+
+-- Returns the entries of a group without those that have lost the name, and without one more.
+local function without(array, name, removed)
+  local left = {}
+  for _, entry in ipairs(array) do
+    if entry ~= removed and entry.names[name] then
+      left[#left + 1] = entry
+    end
+  end
+  return left
+end
+
+local function remove_from_group(name, entry)
+  local group = by_name[name]
+  if not group then
+    return
+  end
+  group.stale = group.stale + 1
+  if 2 * group.stale > #group.array then
+    local left = without(group.array, name, entry)
+    if #left > 0 then
+      by_name[name] = { array = left, stale = 0 }
+    else
+      by_name[name], stars[name] = nil, nil
+    end
+  end
+end
+
 local function remove(entry, name)
   if not entry.names[name] then
     return false
   end
   forget_lists()
-  local set = by_name[name]
-  if set then
-    set[entry] = nil
-    if not next(set) then
-      by_name[name], stars[name] = nil, nil
-    end
-  end
+  remove_from_group(name, entry)
   local first = next(entry.names)
   if first == name and next(entry.names, first) == nil then
     forget(entry.handler)
@@ -150,9 +194,7 @@ local function register(method, names, fn, once)
   last_id = entry.id
   entries[entry.id] = entry
   for name in next, entry.names do
-    by_name[name] = by_name[name] or {}
-    stars[name] = sub(name, -1) == "*" or nil
-    by_name[name][entry] = true
+    add_to_group(name, entry)
   end
   return entry.id
 end

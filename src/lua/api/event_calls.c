@@ -41,13 +41,13 @@ static int refuse_to_nest(lua_State *L, const char *name)
 /* --- Calling handlers now --------------------------------------------------------------------- */
 
 /*
- * The frame of emit(): its arguments, and the list.  Before emit() is suspended, it says how far it
+ * The frame of emit(): its arguments, the table of lists, and the list.  Before emit() is suspended, it says how far it
  * has come.
  */
-enum { SELF = 1, NAME, DATA, LIST, FRAME = LIST, FIRST, COUNT, FORCED, SAVED = FORCED };
+enum { SELF = 1, NAME, DATA, OPEN, LIST, FRAME = LIST, FIRST, COUNT, FORCED };
 
 /* Upvalues of emit(), after the isolate: see event_calls.h. */
-enum { EVENTS = 2, LISTS, CHECK_SELF, FIND_OPEN, REMOVE, UPVALUES = REMOVE };
+enum { LISTS = 2, CHECK_SELF, FIND_OPEN, REMOVE, IDENTITY, UPVALUES = IDENTITY };
 
 enum { SKIPS_MAX = 256 }; /* handlers that are passed over without a look at the time */
 
@@ -186,7 +186,7 @@ static int remove_next(lua_State *L, struct emission *self)
     lua_pushvalue(L, lua_upvalueindex(REMOVE));
     push_handler_at(L, LIST, self->next);
     lua_callk(L, 1, 0, 0, go_on);
-    return call_handlers(L, self->next, self->count, true);
+    return go_on(L, LUA_OK, 0);
 }
 
 /* Where no more polls may be nested: the next handler is a task that runs when L is suspended. */
@@ -209,11 +209,10 @@ static int call_apart(lua_State *L, struct emission *self, const struct handler 
     return ltask_run_first(L, task, go_on, 0);
 }
 
-/* [self] [name] [data] [list]: calls handlers from `first` on, and answers how many in all. */
+/* [self] [name] [data] [open] [list]: calls handlers from `first` on, and answers how many in all. */
 static int call_handlers(lua_State *L, lua_Integer first, lua_Integer count, bool forced)
 {
     struct orr_isolate *iso = isolate_of(L);
-    lua_settop(L, FRAME);
     struct emission self = {
         .callback = { .kind = &emission_kind, .iso = iso, .script = script_running(iso), .name = short_name(L, NAME) },
         .L = L,
@@ -251,15 +250,18 @@ static int call_handlers(lua_State *L, lua_Integer first, lua_Integer count, boo
     return 1;
 }
 
-/* [self] [name] [data] [list] [first] [count] [forced] */
+/* [self] [name] [data] [open] [list] [first] [count] [forced] */
 static int go_on(lua_State *L, int status, lua_KContext context)
 {
     (void)status;
     (void)context;
-    return call_handlers(L, lua_tointeger(L, FIRST), lua_tointeger(L, COUNT), lua_toboolean(L, FORCED));
+    lua_Integer first = lua_tointeger(L, FIRST), count = lua_tointeger(L, COUNT);
+    bool forced = lua_toboolean(L, FORCED);
+    lua_settop(L, FRAME);
+    return call_handlers(L, first, count, forced);
 }
 
-/* [self] [name] [data] [list] */
+/* [self] [name] [data] [open] [list] */
 static int list_is_found(lua_State *L, int status, lua_KContext context)
 {
     (void)status;
@@ -267,13 +269,15 @@ static int list_is_found(lua_State *L, int status, lua_KContext context)
     return call_handlers(L, 1, 0, false);
 }
 
-/* Pushes the list of a name that scripts may emit, if that is known; else something else. */
-static void push_known_list(lua_State *L)
+/* Raises if the first argument is not the table `events`, or a view of it. */
+static void check_self(lua_State *L)
 {
-    lua_rawgeti(L, lua_upvalueindex(LISTS), EVENT_LISTS_OPEN);
-    lua_pushvalue(L, NAME);
-    lua_rawget(L, -2);
-    lua_replace(L, LIST);
+    if (lua_topointer(L, SELF) == lua_touserdata(L, lua_upvalueindex(IDENTITY)))
+        return;
+    lua_pushvalue(L, lua_upvalueindex(CHECK_SELF));
+    lua_pushvalue(L, SELF);
+    lua_pushliteral(L, "emit");
+    lua_call(L, 2, 0);
 }
 
 /*
@@ -282,18 +286,16 @@ static void push_known_list(lua_State *L)
  */
 static int emit(lua_State *L)
 {
-    if (!lua_rawequal(L, SELF, lua_upvalueindex(EVENTS))) {
-        lua_pushvalue(L, lua_upvalueindex(CHECK_SELF));
-        lua_pushvalue(L, SELF);
-        lua_pushliteral(L, "emit");
-        lua_call(L, 2, 0);
+    check_self(L);
+    if (lua_gettop(L) != DATA) {
+        if (!lua_isnoneornil(L, DATA + 1))
+            return luaL_error(L, "events:emit: expected a name and one value, got more; put the values into a table: "
+                                 "events:emit(name, { a, b })");
+        lua_settop(L, DATA);
     }
-    if (!lua_isnoneornil(L, DATA + 1))
-        return luaL_error(L, "events:emit: expected a name and one value, got more; put the values into a table: "
-                             "events:emit(name, { a, b })");
-    lua_settop(L, DATA);
-    push_known_list(L);
-    if (lua_istable(L, LIST))
+    lua_rawgeti(L, lua_upvalueindex(LISTS), EVENT_LISTS_OPEN);
+    lua_pushvalue(L, NAME);
+    if (lua_rawget(L, OPEN) == LUA_TTABLE)
         return call_handlers(L, 1, 0, false);
     lua_pop(L, 1);
     lua_pushvalue(L, lua_upvalueindex(FIND_OPEN));
@@ -304,9 +306,11 @@ static int emit(lua_State *L)
 
 int event_calls_new_emit(lua_State *L)
 {
-    lua_settop(L, UPVALUES - 1);
+    const void *identity = lua_topointer(L, 1); /* of `events`, which lives as long as check_self */
+    lua_settop(L, REMOVE);
     lua_pushlightuserdata(L, isolate_of(L));
-    lua_insert(L, 1);
+    lua_replace(L, 1);
+    lua_pushlightuserdata(L, (void *)identity);
     lua_pushcclosure(L, emit, UPVALUES);
     return 1;
 }

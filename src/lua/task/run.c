@@ -169,6 +169,12 @@ static enum orr_poll run_slice(struct ltask *self)
     return answer;
 }
 
+enum orr_poll ltask_step(struct orr_task *task, void *data)
+{
+    (void)task;
+    return step(data);
+}
+
 enum orr_poll ltask_poll(struct orr_task *task, void *data)
 {
     struct ltask *self = data;

@@ -17,6 +17,12 @@
 /* The poll function of a core task that is a Lua task; `data` is its handle. */
 enum orr_poll ltask_poll(struct orr_task *task, void *data);
 
+/*
+ * Polls a task in the middle of a slice, when it is known that nothing comes before it and that it
+ * waits for nothing.
+ */
+enum orr_poll ltask_step(struct orr_task *task, void *data);
+
 /* Raises where one more task cannot be started at once. */
 void ltask_check_depth(lua_State *L);
 

@@ -11,6 +11,7 @@
 #include "lua/task/handler.h"
 #include "lua/task/hold.h"
 #include "lua/task/run.h"
+#include "lua/task/suspend.h"
 #include "lua/task/task.h"
 #include "lua/task/task_pool.h"
 #include "lua/task/task_set.h"
@@ -258,6 +259,9 @@ static struct runner *take_runner(struct orr_isolate *iso, int *error)
     return NULL;
 }
 
+/* Where the function at the bottom of a runner is on its coroutine, above what the pool keeps. */
+enum { RUN_FUNCTION = POOL_HANDLE + BODY_BASE + 1 };
+
 /* Binds a handle from the pool to the core task.  False for lack of memory. */
 static bool has_handle(struct runner *self)
 {
@@ -266,6 +270,7 @@ static bool has_handle(struct runner *self)
     self->handle = task_pool_try_take(self->iso);
     if (!self->handle)
         return false;
+    lua_rawgeti(self->handle->co, LUA_REGISTRYINDEX, self->iso->runners.base);
     charge_force(self->iso, CHARGE_TASK);
     ltask_bind(self->handle, self->core);
     return true;
@@ -491,11 +496,31 @@ static void prepare(struct runner *self)
     task->limit = ltask_limit(self->iso, callback->kind->entry, 0);
     ltask_set_used(task, 0);
     task->cleanup = self->at_once;
-    task->stack_base = POOL_HANDLE + BODY_BASE; /* all that is on it */
-    lua_rawgeti(task->co, LUA_REGISTRYINDEX, self->iso->runners.base);
+    task->stack_base = RUN_FUNCTION; /* all that is on it */
+    lua_pushvalue(task->co, RUN_FUNCTION);
     lua_pushvalue(task->co, POOL_HANDLE + BODY_BASE);
     task->arguments = 1;
     self->prepared = true;
+}
+
+/*
+ * Makes calls in one step of the runner's coroutine, by `step`, which is ltask_poll() or
+ * ltask_step().
+ */
+static enum orr_poll run(struct runner *self, orr_poll_fn *step)
+{
+    struct runners *all = &self->iso->runners;
+    struct orr_task *core = self->core;
+    if (!self->prepared)
+        prepare(self);
+    struct runner *outer = all->running;
+    all->running = self;
+    self->error = 0;
+    self->clean = false;
+    task_become(core, ltask_poll, self->handle, ltask_drop);
+    enum orr_poll answer = step(core, self->handle);
+    all->running = outer;
+    return run_is_over(self, answer);
 }
 
 /* The poll function of a runner. */
@@ -518,16 +543,7 @@ static enum orr_poll runner_poll(struct orr_task *core, void *data)
         move_others(self);
         return orr_task_fail(core, -ENOMEM);
     }
-    if (!self->prepared)
-        prepare(self);
-    struct runner *outer = all->running;
-    all->running = self;
-    self->error = 0;
-    self->clean = false;
-    task_become(core, ltask_poll, self->handle, ltask_drop);
-    enum orr_poll answer = ltask_poll(core, self->handle);
-    all->running = outer;
-    return run_is_over(self, answer);
+    return run(self, ltask_poll);
 }
 
 /* --- At once ---------------------------------------------------------------------------------- */
@@ -548,23 +564,53 @@ static struct runner *take_for_now(struct orr_isolate *iso, int *error)
     return self;
 }
 
-bool runner_call_now(lua_State *L, struct callback *callback)
+static struct runner *take_or_raise(lua_State *L, const struct callback *callback)
 {
-    struct orr_isolate *iso = isolate_of(L);
-    task_set_check_room(iso, L, true);
     int error;
-    struct runner *self = take_for_now(iso, &error);
+    struct runner *self = take_for_now(callback->iso, &error);
     if (!self && error == -ENOMEM)
         charge_raise(L);
     if (!self)
         luaL_error(L, "%s: no task for its callback: %s", callback->kind->name, strerror(-error));
+    return self;
+}
+
+/* The poll function of a runner that is polled in the middle of a slice. */
+static enum orr_poll poll_in_slice(struct orr_task *core, void *data)
+{
+    if (task_is_cancelled_here(core))
+        return orr_task_fail(core, -ECANCELED);
+    return run(data, ltask_step);
+}
+
+/*
+ * Whether a runner can be polled without the hold: in the slice of a task that can be suspended,
+ * and while no script is being ended.  Then nothing can come before the poll.
+ */
+static bool can_poll_in_slice(const struct orr_isolate *iso, lua_State *L)
+{
+    return execution_in_slice(&iso->execution) && !execution_host_waits(&iso->execution) && !isolate_ends(iso) &&
+           can_suspend(L);
+}
+
+bool runner_call_now(lua_State *L, struct callback *callback)
+{
+    struct orr_isolate *iso = callback->iso;
+    task_set_check_room(iso, L, true);
+    struct runner *self = take_or_raise(L, callback);
     struct ltask *mark = hold_first(&iso->hold);
     callback->due = (struct due){ .callback = callback };
     callback->pending = 1;
     self->first = self->last = &callback->due;
     self->at_once = true;
-    hold_push(iso, self->handle);
-    return ltask_run_above(L, mark);
+    if (!can_poll_in_slice(iso, L)) {
+        hold_push(iso, self->handle);
+        return ltask_run_above(L, mark);
+    }
+    task_become(self->core, poll_in_slice, self, runner_dropped);
+    task_run_now(iso->worker, self->core);
+    bool alone = hold_first(&iso->hold) == mark && !execution_unwinds(&iso->execution);
+    return alone || ltask_run_above(L, mark);
 }
 
 /* --- For the end of scripts ------------------------------------------------------------------- */
