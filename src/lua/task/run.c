@@ -45,7 +45,7 @@ static bool body_waits_itself(const struct ltask *self, lua_State *suspended)
 {
     enum { BELOW_BASE = 2 };
     lua_Debug frame;
-    bool ordinary = !self->exposed && !self->pooled && !self->watched && !self->handler;
+    bool ordinary = !self->exposed && !self->pooled && !self->watched && !self->handles;
     return ordinary && suspended == self->co && !lua_getstack(self->co, BELOW_BASE, &frame);
 }
 
@@ -75,7 +75,7 @@ static enum orr_poll step_over(struct ltask *self, struct level *level, int stat
         return body_foreign_yield(self);
     bool preempted = yield == YIELD_PREEMPTED || yield == YIELD_HOLDING;
     bool waits = !preempted && self->held != HELD_PAUSED; /* of its own accord */
-    self->used = waits ? 0 : level_used(iso, level);
+    ltask_set_used(self, waits ? 0 : level_used(iso, level));
     if (waits)
         self->emit_depth = 0;
     if (preempted)
@@ -103,18 +103,21 @@ static enum orr_poll step(struct ltask *self)
     level.entry = self->entry;
     level.script = self->script;
     level.limit = self->limit;
-    level.used = self->used;
+    level.used = ltask_used(self);
     lua_State *outer_running = execution_running(&iso->execution);
     if (begins)
         level_charge_coroutine(iso);
     level_enter(iso, &level, self);
     level.exposed = self->exposed;
     execution_begin_nested(&iso->execution);
-    if (begins)
+    int arguments = 0, results;
+    if (begins) {
+        arguments = self->arguments;
         self->phase = LTASK_BEGUN;
-    int results;
-    int status = lua_resume(self->co, outer_running, /* whose C calls count for it */
-                            begins ? self->arguments : 0, &results);
+        self->awaited_callback = 0;
+    }
+    /* C calls of the coroutine count for the one that runs. */
+    int status = lua_resume(self->co, outer_running, arguments, &results);
     if (self->loading)
         script_body_began(self);
     if (self->name_on_stack && (status != LUA_OK || level.raised || !self->pooled))
@@ -139,8 +142,8 @@ static bool pay_collector(struct ltask *self)
     struct orr_isolate *iso = self->iso;
     uint64_t began = clock_now();
     bool paid = collector_pay(iso, clock_after(began, iso->limits.slice_ns));
-    if (self->used && iso->limits.mode == ORR_LUA_SIGNAL)
-        self->used += clock_now() - began;
+    if (self->has_used && iso->limits.mode == ORR_LUA_SIGNAL)
+        self->apart.used += clock_now() - began;
     if (paid)
         return true;
     if (hold_first(&iso->hold) != self)
@@ -190,7 +193,7 @@ enum orr_poll ltask_poll(struct orr_task *task, void *data)
     } else if (held) {
         if (self->reach == REACH_WEAK)
             orphans_anchor(self);
-        hold_park(iso, task, self->fair && self->used);
+        hold_park(iso, task, self->fair && self->has_used);
         return ORR_PENDING;
     }
     if (self->reach == REACH_WEAK)

@@ -77,7 +77,7 @@ bool task_pool_give_back(struct ltask *self)
     lua_settop(co, BOTTOM);
     if (lua_gethook(co))
         lua_sethook(co, NULL, 0, 0); /* the next task has none */
-    if (self->handler) {
+    if (self->handles) {
         lua_pushnil(co);
         lua_setiuservalue(co, POOL_HANDLE, LTASK_HANDLER);
     }
