@@ -160,15 +160,31 @@ local function broadcast()
   return ns
 end
 
-local function close_suspended()
+local function close_all(make)
   local never, tasks = async.event(), {}
   for i = 1, MANY do
-    tasks[i] = run(never.wait, never)
+    tasks[i] = make(never)
   end
   return timed(MANY, function()
     for i = 1, MANY do
       tasks[i]:close()
     end
+  end)
+end
+
+-- The body is the wait, as it is in the bare coroutine.
+local function close_suspended()
+  return close_all(function(never)
+    return run(never.wait, never)
+  end)
+end
+
+-- The body is a function of the script, in which `closed` is raised.
+local function close_suspended_function()
+  return close_all(function(never)
+    return run(function()
+      never:wait()
+    end)
   end)
 end
 
@@ -312,6 +328,7 @@ local figures = {
   { "lua_sleep_0", repeated(sleep, 0), "raw_resume_yield", raw_resume },
   { "lua_event_waiter_of_10000", broadcast, "raw_resume_yield", raw_resume },
   { "lua_close_suspended", close_suspended, "raw_close_suspended", raw_close },
+  { "lua_close_suspended_function", close_suspended_function, "raw_close_suspended", raw_close },
   { "lua_queue_item", queue_unbounded },
   { "lua_queue_item_two_tasks", queue_of(nil) },
   { "lua_queue_item_bound_1", queue_of(1) },

@@ -67,8 +67,8 @@ static int async_run(lua_State *L)
     ltask_check_depth(L);
     options.provisional = true;
     struct ltask *task = ltask_new(iso, L, lua_gettop(L) - function, &options);
-    lua_insert(L, 1);
-    lua_settop(L, 1);
+    if (function > 1)
+        lua_replace(L, 1); /* the handle takes the place of the name */
     return ltask_run_first(L, task, run_over, 0);
 }
 
