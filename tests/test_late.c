@@ -338,7 +338,6 @@ static void one_failed_allocation_is_an_error_and_loses_nothing(void **state)
 {
     (void)state;
     static lua_State *(*const opens[])(struct orr_runtime *) = { open_late, open_mounted, open_untrusted };
-    alarm(250);
     for (int i = 0; i < 3; i++) {
         assert_true(use_without_memory(INT32_MAX, opens[i]));
         int last = 0, step = WORK(100) == 100 ? 1 : 13;

@@ -413,6 +413,12 @@ static inline bool worker_shuffles(const struct worker *worker)
     return worker->shuffle;
 }
 
+/* Whether any task of a share is to be polled in this turn. */
+static inline bool share_has_ready(const struct share *share)
+{
+    return share->ready.first || share->interrupted.first;
+}
+
 /* Whether an interrupted task of a share is to be polled before those that are ready. */
 static inline bool share_has_interrupted(const struct share *share)
 {

@@ -283,6 +283,7 @@ void schedule_open(struct orr_isolate *iso, lua_State *L)
 {
     static const luaL_Reg methods[] = { { "cancel", scheduled_cancel }, { NULL, NULL } };
     static const luaL_Reg functions[] = { { "schedule", schedule }, { NULL, NULL } };
+    runner_let_poll(&iso->runners, dispatch);
     isolate_object_class(iso, L, OBJECT_SCHEDULED, SCHEDULED_CLASS, methods);
     isolate_register(iso, L, functions);
 }

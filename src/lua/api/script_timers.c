@@ -405,6 +405,7 @@ void script_timers_open(struct orr_isolate *iso, lua_State *L)
         { NULL, NULL },
     };
     static const luaL_Reg functions[] = { { "new_timer", loop_new_timer }, { NULL, NULL } };
+    runner_let_fire(&iso->runners, timer_fires);
     isolate_object_class(iso, L, OBJECT_TIMER, TIMER_CLASS, methods);
     isolate_register(iso, L, functions);
 }

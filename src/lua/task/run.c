@@ -74,15 +74,14 @@ static enum orr_poll step(struct ltask *self)
 {
     struct orr_isolate *iso = self->iso;
     bool begins = self->phase == LTASK_NEW;
-    struct level level = {
-        .co = self->co,
-        .host_waits = execution_host_waits(&iso->execution),
-        .fair = self->fair,
-        .entry = self->entry,
-        .script = self->script,
-        .limit = self->limit,
-        .used = ltask_used(self),
-    };
+    struct level level; /* set field by field: to clear it first would cost more than all of that */
+    level.co = self->co;
+    level.host_waits = execution_host_waits(&iso->execution);
+    level.fair = self->fair;
+    level.entry = self->entry;
+    level.script = self->script;
+    level.limit = self->limit;
+    level.used = ltask_used(self);
     lua_State *outer_running = execution_running(&iso->execution);
     if (begins)
         level_charge_coroutine(iso);

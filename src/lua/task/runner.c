@@ -55,7 +55,7 @@ static void begin_call(struct runner *self, const struct callback *callback, boo
     task->limit = ltask_limit(iso, callback->kind->entry, 0);
     ltask_set_used(task, 0);
     task->awaited_callback = 0;
-    task->emit_depth = callback->emit_depth;
+    task->emit_depth = callback->emit_depth & 63;
     task->cleanup = isolate_ends(iso) && grace_period_refuses(iso, task->script);
     task->name_on_stack = callback->name; /* it lasts as long as the first step, like such a name */
     task_lend_name(self->core, callback->name ? callback->name : callback->kind->name);
@@ -142,6 +142,18 @@ static int make_call(lua_State *L, struct runner *self, bool first)
     return status;
 }
 
+/* Whether there is a callback to call, now or in a turn that begins inside this poll. */
+static bool has_callback(struct runner *self)
+{
+    struct orr_isolate *iso = self->iso;
+    if (self->first || self->at_once || hold_has_work(&iso->hold) || isolate_ends(iso))
+        return self->first;
+    iso->runners.asking = self;
+    worker_turn_inside(iso->worker, self->core, &iso->runners.quiet);
+    iso->runners.asking = NULL;
+    return self->first;
+}
+
 /* [message handler] */
 static int run_callbacks(lua_State *L)
 {
@@ -152,8 +164,8 @@ static int run_callbacks(lua_State *L)
     iso->runners.running = NULL;
     self->prepared = false;
     self->clean = true;
-    for (unsigned calls = 0; self->first; calls++) {
-        if (calls && must_stop(self, calls))
+    for (unsigned calls = 0;; calls++) {
+        if ((calls && must_stop(self, calls)) || !has_callback(self))
             break;
         if (is_refused(self)) {
             skip_first(self);
@@ -163,8 +175,7 @@ static int run_callbacks(lua_State *L)
         if (status != LUA_OK || !self->clean)
             return self->error ? 0 : call_is_over(L, status, 0);
         first_is_over(self);
-        if (self->first)
-            lua_settop(L, 1);
+        lua_settop(L, 1);
     }
     return 0;
 }
@@ -358,13 +369,34 @@ static void move_others(struct runner *self)
     move_queue(self->iso, second, last);
 }
 
+/* Puts an entry at the end of the queue. */
+static void append(struct runner *self, struct due *due)
+{
+    if (self->first)
+        self->last->next = due;
+    else
+        self->first = due;
+    self->last = due;
+}
+
+/* The runner that would call a callback after all that is ready, and before what is not; or NULL. */
+static struct runner *find_to_join(struct orr_isolate *iso, uint32_t script)
+{
+    const struct runners *all = &iso->runners;
+    struct runner *asking = all->asking, *last = all->last;
+    if (asking && !share_has_ready(&iso->share))
+        return !asking->first || asking->last->callback->script == script ? asking : NULL;
+    bool joins = last && last->last->callback->script == script && worker_is_last_ready(iso->worker, last->core) &&
+                 can_be_used_again(iso);
+    return joins ? last : NULL;
+}
+
 int runner_call_soon(struct callback *callback)
 {
     struct orr_isolate *iso = callback->iso;
-    struct runner *self = iso->runners.last;
+    struct runner *self = find_to_join(iso, callback->script);
+    bool joins = self;
     int error = 0;
-    bool joins = self && self->last->callback->script == callback->script &&
-                 worker_is_last_ready(iso->worker, self->core) && can_be_used_again(iso);
     if (!joins)
         self = take_runner(iso, &error);
     struct due *due = self ? callback_expect(callback) : NULL;
@@ -375,12 +407,9 @@ int runner_call_soon(struct callback *callback)
             give_up(self);
         return error;
     }
-    if (joins) {
-        self->last->next = due;
-        self->last = due;
+    append(self, due);
+    if (joins)
         return 0;
-    }
-    self->first = self->last = due;
     iso->runners.last = self;
     task_keep_order(self->core);
     worker_ready(iso->worker, self->core);
