@@ -147,16 +147,17 @@ struct ltask {
     uint8_t stack_base : 3; /* values below its body's on the coroutine: see task_pool.h */
     bool has_used : 1;      /* `apart.used` is not 0 */
     bool fair : 1;          /* other Lua of the isolate may run while its slice is suspended */
+    /* A byte of its own: a runner sets all of it, for each call. */
     uint8_t emit_depth : 6; /* how many events:emit calls it began inside, until it waits */
-    bool pooled : 1;        /* no script has its handle */
+    bool cleanup : 1;       /* it was made while its script, or isolate, was being ended */
     bool name_on_stack : 1; /* its name is a string on its coroutine */
+    bool pooled : 1;        /* no script has its handle */
     bool exposed : 1;       /* a script has its coroutine */
     bool completed : 1;     /* by task:complete() */
     bool keeps_error : 1;   /* the core keeps its error, which is its user value */
     bool unhandled : 1;     /* it has failed, and is in the list of unhandled failures */
     bool loading : 1;       /* a script's body before its first wait: events are queued */
     bool watched : 1;       /* a body_watch is told when it fails */
-    bool cleanup : 1;       /* it was made while its script, or isolate, was being ended */
     bool handles : 1;       /* it is the call of a handler, which is the third user value */
     /* Last: the pool clears what comes before. */
     union {
