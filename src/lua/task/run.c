@@ -37,6 +37,28 @@ static void requeue(struct ltask *self, enum yield_reason yield)
     }
 }
 
+/*
+ * Whether the body is the function that waits, in the first suspension of a task.  Nothing is below
+ * it on the stack but the base.
+ */
+static bool body_waits_itself(const struct ltask *self, lua_State *suspended)
+{
+    enum { BELOW_BASE = 2 };
+    lua_Debug frame;
+    bool ordinary = !self->exposed && !self->pooled && !self->watched && !self->handles;
+    return ordinary && suspended == self->co && !lua_getstack(self->co, BELOW_BASE, &frame);
+}
+
+/*
+ * The coroutine has yielded, in `suspended`.  A body that waits itself is a C function, and goes on
+ * to be the only one: so one look at the stack is enough.
+ */
+static void note_suspension(struct ltask *self, enum yield_reason yield, lua_State *suspended)
+{
+    self->bare = yield == YIELD_WAIT_SIMPLE && (self->suspended ? self->bare : body_waits_itself(self, suspended));
+    self->suspended = suspended;
+}
+
 /* The coroutine has returned, or yielded. */
 static enum orr_poll step_over(struct ltask *self, struct level *level, int status, int results)
 {
@@ -44,7 +66,7 @@ static enum orr_poll step_over(struct ltask *self, struct level *level, int stat
     self->exposed |= level->exposed;
     enum yield_reason yield = execution_take_yield(&iso->execution);
     if (yield != YIELD_NONE)
-        self->suspended = execution_yielded_in(&iso->execution);
+        note_suspension(self, yield, execution_yielded_in(&iso->execution));
     if (level->end != LEVEL_GOES_ON)
         return body_timed_out(self, level, status);
     if (status != LUA_YIELD)
@@ -177,6 +199,10 @@ enum orr_poll ltask_poll(struct orr_task *task, void *data)
     if (self->reach == REACH_WEAK)
         orphans_anchor(self);
     self->reach = REACH_ANCHORED;
+    if (self->bare && task_is_cancelled_here(task) && self->wait.state == WAIT_IDLE) {
+        body_leave_waiting(self);
+        return orr_task_fail(task, -ECANCELED);
+    }
     if (collector_owes(iso) && !execution_in_slice(&iso->execution) && !execution_host_waits(&iso->execution) &&
         !pay_collector(self))
         return ORR_PENDING;
@@ -254,6 +280,24 @@ static void add_woken(struct task_list *list, const struct orr_isolate *iso, con
     list->last = self;
 }
 
+/*
+ * Whether closing a task is its end, here and now: it has nothing to do about that, and no child
+ * is to end before it.
+ */
+static bool ends_when_closed(const struct ltask *self)
+{
+    return self->bare && self->wait.state == WAIT_WAITING && !self->held && task_is_live(self->task) &&
+           !task_is_cancelled_here(self->task) && !task_has_children(self->task);
+}
+
+static void end_waiting(struct ltask *self, const char *reason)
+{
+    if (self->reach == REACH_WEAK)
+        orphans_anchor(self);
+    body_leave_waiting(self);
+    task_end(self->task, reason);
+}
+
 int ltask_close(lua_State *L, struct ltask *self, const char *reason, lua_KFunction k, lua_KContext context)
 {
     struct orr_isolate *iso = isolate_of(L);
@@ -262,6 +306,11 @@ int ltask_close(lua_State *L, struct ltask *self, const char *reason, lua_KFunct
     int error = isolate_visit(iso);
     if (error)
         return luaL_error(L, "task:close: %s", strerror(-error));
+    if (ends_when_closed(self)) {
+        end_waiting(self, reason);
+        isolate_leave(iso);
+        return k(L, LUA_OK, context);
+    }
     struct task_list woken = { 0 };
     bool before = task_is_cancelled_here(self->task);
     task_cancel(self->task, reason);

@@ -78,8 +78,11 @@ static bool is_clean(const struct runner *self)
            !task->wait.grouped && !lua_gethook(task->co) && task_is_untouched(self->core, KNOWN);
 }
 
-/* The callback at the head of the queue has no more calls. */
-static void first_is_over(struct runner *self)
+/*
+ * A call of the callback at the head of the queue is over, or has become a task.  L is the runner's
+ * coroutine if its own function runs there, else NULL.
+ */
+static void first_is_over(struct runner *self, lua_State *L)
 {
     struct due *first = self->first;
     const struct callback *callback = first->callback;
@@ -87,7 +90,7 @@ static void first_is_over(struct runner *self)
         return;
     self->first = first->next;
     self->pushed = false;
-    callback_release(first);
+    callback_release(first, L);
 }
 
 /* The callback at the head of the queue is not called. */
@@ -177,7 +180,7 @@ static int run_callbacks(lua_State *L)
         int status = make_call(L, self, !calls);
         if (status != LUA_OK || !self->clean)
             return self->error ? 0 : call_is_over(L, status, 0);
-        first_is_over(self);
+        first_is_over(self, L);
         lua_settop(L, 1);
     }
     return 0;
@@ -186,7 +189,8 @@ static int run_callbacks(lua_State *L)
 void runner_open(struct orr_isolate *iso, lua_State *L)
 {
     lua_pushlightuserdata(L, iso);
-    lua_pushcclosure(L, run_callbacks, 1);
+    registry_push_first_table(&iso->registry, L); /* FIRST_ANCHORS */
+    lua_pushcclosure(L, run_callbacks, 2);
     iso->runners.base = luaL_ref(L, LUA_REGISTRYINDEX);
 }
 
@@ -451,7 +455,7 @@ static enum orr_poll give_task_away(struct runner *self, enum orr_poll answer)
             hold_handler(self, rest->callback);
         if (self->handle->name_on_stack)
             task_pool_copy_name(self->handle);
-        first_is_over(self);
+        first_is_over(self, NULL);
     }
     rest = self->first;
     bool at_once = self->at_once;

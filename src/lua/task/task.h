@@ -137,9 +137,10 @@ struct ltask {
         int results;               /* when over: 0, 1 (the user value), or more on the coroutine */
     };
     uint32_t script; /* whose it is: see script.h */
-    /* Bytes, not bits: these change in every step. */
+    /* Mostly bytes, not bits: these change in every step. */
     uint8_t phase;          /* enum ltask_phase */
-    uint8_t held;           /* enum ltask_held */
+    uint8_t held : 2;       /* enum ltask_held */
+    bool bare : 1;          /* its body is the function in which it waits: see run.h */
     uint8_t reach;          /* enum ltask_reach */
     uint8_t seat;           /* of a provisional task's coroutine; 0 for other tasks */
     uint8_t cancellations;  /* waits that have raised "closed" in it, up to 255 */
