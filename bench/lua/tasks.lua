@@ -275,9 +275,9 @@ end
 
 -- --- Weight --------------------------------------------------------------------------------------
 
--- What the core has for a task: its struct and its slot, as `task_bytes` of bench_structure.  A
--- wait and the timer of a sleeping task are in the handle, which belongs to Lua, so collectgarbage
--- counts them.  One run is enough, because nothing varies.
+-- What the core has for a task, as `task_bytes` of bench_structure; without the slot of its waker,
+-- which belongs to the process.  The wait of a sleeping task is in the handle, which belongs to
+-- Lua, so collectgarbage counts it.  One run is enough, because nothing varies.
 local CORE_BYTES = 216.8
 -- Fills the core's table, and nearly that of the anchors: hardly an empty slot is counted.
 local WEIGHED = 64 * 2047

@@ -202,7 +202,7 @@ static int call_apart(lua_State *L, struct emission *self, const struct handler 
     lua_rawgeti(L, LIST, 2 * self->next);
     lua_pushvalue(L, DATA);
     struct ltask *task = ltask_new(isolate_of(L), L, 1, &options);
-    task->emit_depth = self->callback.emit_depth;
+    task->emit_depth = self->callback.emit_depth & 63;
     self->next++;
     self->count++;
     save(self, L);

@@ -51,17 +51,20 @@ static void begin_call(struct runner *self, const struct callback *callback, boo
     struct orr_isolate *iso = self->iso;
     struct ltask *task = self->handle;
     struct level *level = execution_level(&iso->execution);
-    task->entry = callback->kind->entry & 7;
-    task->script = callback->handler ? callback->handler->script : callback->script;
-    task->limit = ltask_limit(iso, callback->kind->entry, 0);
-    ltask_set_used(task, 0);
+    enum orr_lua_entry entry = callback->kind->entry;
+    uint32_t script = callback->handler ? callback->handler->script : callback->script;
+    bool cleanup = isolate_ends(iso) && grace_period_refuses(iso, script);
+    task->script = script;
+    task->limit = ltask_limit(iso, entry, 0);
     task->awaited_callback = 0;
-    task->emit_depth = callback->emit_depth;
-    task->cleanup = isolate_ends(iso) && grace_period_refuses(iso, task->script);
+    task->entry = entry & 7;
+    task->has_used = false;
+    task->emit_depth = callback->emit_depth & 63;
+    task->cleanup = cleanup;
     task->name_on_stack = callback->name; /* it lasts as long as the first step, like such a name */
     task_lend_name(self->core, callback->name ? callback->name : callback->kind->name);
-    level->entry = task->entry;
-    level->script = task->script;
+    level->entry = (uint8_t)entry;
+    level->script = script;
     if (!first)
         level_renew(iso, level, task->script, task->limit);
 }

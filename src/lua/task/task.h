@@ -136,27 +136,29 @@ struct ltask {
         uint32_t awaited_callback; /* then: the number of the callback that it waits for; or 0 */
         int results;               /* when over: 0, 1 (the user value), or more on the coroutine */
     };
-    uint32_t script;        /* whose it is: see script.h */
+    uint32_t script; /* whose it is: see script.h */
+    /* Mostly bytes, not bits: these change in every step. */
     uint8_t phase;          /* enum ltask_phase */
-    uint8_t emit_depth;     /* how many events:emit calls it began inside, until it waits */
-    uint8_t stack_base;     /* values below its body's on the coroutine: see task_pool.h */
-    uint8_t cancellations;  /* waits that have raised "closed" in it, up to 255 */
-    uint8_t seat;           /* of a provisional task's coroutine; 0 for other tasks */
-    uint8_t entry : 3;      /* enum orr_lua_entry */
     uint8_t held : 2;       /* enum ltask_held */
-    uint8_t reach : 2;      /* enum ltask_reach */
+    bool bare : 1;          /* its body is the function in which it waits: see run.h */
+    uint8_t reach;          /* enum ltask_reach */
+    uint8_t seat;           /* of a provisional task's coroutine; 0 for other tasks */
+    uint8_t cancellations;  /* waits that have raised "closed" in it, up to 255 */
+    uint8_t entry : 3;      /* enum orr_lua_entry */
+    uint8_t stack_base : 3; /* values below its body's on the coroutine: see task_pool.h */
     bool has_used : 1;      /* `apart.used` is not 0 */
     bool fair : 1;          /* other Lua of the isolate may run while its slice is suspended */
-    bool pooled : 1;        /* no script has its handle */
+    /* A byte of its own: a runner sets all of it, for each call. */
+    uint8_t emit_depth : 6; /* how many events:emit calls it began inside, until it waits */
+    bool cleanup : 1;       /* it was made while its script, or isolate, was being ended */
     bool name_on_stack : 1; /* its name is a string on its coroutine */
+    bool pooled : 1;        /* no script has its handle */
     bool exposed : 1;       /* a script has its coroutine */
     bool completed : 1;     /* by task:complete() */
     bool keeps_error : 1;   /* the core keeps its error, which is its user value */
     bool unhandled : 1;     /* it has failed, and is in the list of unhandled failures */
     bool loading : 1;       /* a script's body before its first wait: events are queued */
     bool watched : 1;       /* a body_watch is told when it fails */
-    bool cleanup : 1;       /* it was made while its script, or isolate, was being ended */
-    bool bare : 1;          /* its body is the function in which it waits: see run.h */
     bool handles : 1;       /* it is the call of a handler, which is the third user value */
     /* Last: the pool clears what comes before. */
     union {

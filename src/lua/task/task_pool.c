@@ -101,7 +101,7 @@ bool task_pool_keep(struct ltask *self)
 
 void task_pool_push_base(struct ltask *self)
 {
-    self->stack_base = (uint8_t)lua_gettop(self->co);
+    self->stack_base = lua_gettop(self->co) & 7;
     for (int i = 1; i <= BODY_BASE; i++)
         lua_pushvalue(self->co, POOL_HANDLE + i);
 }
