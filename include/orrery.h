@@ -673,13 +673,16 @@ ORR_API const char *orr_task_cancelled(const struct orr_task *task);
 struct orr_wait {
     /* Owned by the library.  Zero it before the first use. */
     struct orr_link in_owner;
-    uint64_t word;
+    union {
+        void *source;
+        uint64_t word;
+    };
     struct orr_link in_source;
     uint64_t value;
     void *owner;
     const struct orr_wait_kind *kind;
-    void *source;
-    uint64_t since;
+    uint32_t since;
+    uint16_t since_high;
     uint8_t state;
     bool grouped;
 };

@@ -2,12 +2,11 @@
 -- module's table and a private table:
 --   new_handler(id, once)  an object that counts the timeouts of one handler
 --   id_of(handler), forget(handler)   its id; no emit that has begun calls it any more
---   call(list, first, count, name, data, forced)   calls handlers now, from `first` on; returns how
---       many, added to `count`, and the position of a handler that is called once, if it has come
---       to one; `forced` has the first called although it is forgotten
+--   new_emit(events, lists, check_self, find_open, remove)   makes events.emit(), which looks up
+--       lists[2][name] and calls handlers at once; it has a handler that is called once removed first
 --   call_soon(list, first, last, name, data)   has handlers called soon
 --   start_soon(handler, name, fn, ...)   starts a task soon
---   lists                  the C part looks up lists[1][name], see `matching`
+--   lists                  the C part looks up lists[1][name], see `matching`, and lists[2][name]
 --   is_held()              whether events must wait: for a preempted task or a script's body
 --   enable(handler), is_disabled(handler), is_of(handler, script)
 --   is_own(handler)        whether it belongs to the script that runs now
@@ -29,7 +28,7 @@ local orrery, private = ...
 local error, ipairs, next, pairs, type, sort = error, ipairs, next, pairs, type, table.sort
 local find, format, sub = string.find, string.format, string.sub
 local new_handler, id_of, forget = private.new_handler, private.id_of, private.forget
-local call, call_soon, start_soon, is_held = private.call, private.call_soon, private.start_soon, private.is_held
+local call_soon, start_soon, is_held = private.call_soon, private.start_soon, private.is_held
 local STARTED, QUEUED, DROPPED = private.STARTED, private.QUEUED, private.DROPPED
 local COALESCED, REFUSED = private.COALESCED, private.REFUSED
 local enable, is_disabled, is_own, where = private.enable, private.is_disabled, private.is_own, private.where
@@ -46,7 +45,7 @@ local last_id = 0
 
 local function forget_lists()
   matching, open = {}, {}
-  lists[1] = matching
+  lists[1], lists[2] = matching, open
 end
 
 -- Scripts with their own globals call the methods on a read-only view of the table, which has the
@@ -98,21 +97,28 @@ local function find_matching(name)
   return list
 end
 
+-- A deadline may end a script inside these functions. So they forget the lists first, and a name is
+-- in `entry.names` before it is anywhere else, and until it is nowhere else: what was begun can be
+-- removed.
+
 local function remove(entry, name)
-  local set = by_name[name]
-  if not set or not set[entry] then
+  if not entry.names[name] then
     return false
   end
-  set[entry] = nil
-  if not next(set) then
-    by_name[name], stars[name] = nil, nil
+  forget_lists()
+  local set = by_name[name]
+  if set then
+    set[entry] = nil
+    if not next(set) then
+      by_name[name], stars[name] = nil, nil
+    end
   end
-  entry.names[name] = nil
-  if not next(entry.names) then
+  local first = next(entry.names)
+  if first == name and next(entry.names, first) == nil then
     forget(entry.handler)
     entries[entry.id] = nil
   end
-  forget_lists()
+  entry.names[name] = nil
   return true
 end
 
@@ -137,15 +143,17 @@ local function register(method, names, fn, once)
   end
   local entry = { id = last_id + 1, fn = fn, once = once, names = {}, handler = new_handler(last_id + 1, once) }
   entry.created = where()
-  last_id = entry.id
-  entries[entry.id] = entry
   for _, name in ipairs(names) do
-    by_name[name] = by_name[name] or {}
-    stars[name] = sub(name, -1) == "*" or nil
-    by_name[name][entry] = true
     entry.names[name] = true
   end
   forget_lists()
+  last_id = entry.id
+  entries[entry.id] = entry
+  for name in next, entry.names do
+    by_name[name] = by_name[name] or {}
+    stars[name] = sub(name, -1) == "*" or nil
+    by_name[name][entry] = true
+  end
   return entry.id
 end
 
@@ -239,24 +247,12 @@ local function find_open(name)
   return list
 end
 
--- Calls each handler at once; returns how many. A handler gets one value, from a script as from the
--- host. A handler that is called once is removed first.
-function events:emit(name, data, more)
-  if self ~= events then
-    check_self(self, "emit")
-  end
-  if more ~= nil then
-    error("events:emit: expected a name and one value, got more; put the values into a table: "
-      .. "events:emit(name, { a, b })", 2)
-  end
-  local list = name ~= nil and open[name] or find_open(name)
-  local count, at = call(list, 1, 0, name, data)
-  while at do
-    remove_all(entries[id_of(list[2 * at - 1])])
-    count, at = call(list, at, count, name, data, true)
-  end
-  return count
+-- Removes a handler that is called once, before it is called.
+local function remove_called(handler)
+  remove_all(entries[id_of(handler)])
 end
+
+events.emit = private.new_emit(events, lists, check_self, find_open, remove_called)
 
 -- --- For the host --------------------------------------------------------------------------------
 
@@ -332,6 +328,7 @@ end
 function host.reserve(name)
   reserved[name] = true
   open = {}
+  lists[2] = open
 end
 
 function host.remove(script)

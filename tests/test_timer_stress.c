@@ -47,7 +47,8 @@ static void cancel_that_says_cancelled_is_never_followed_by_the_callback(void **
     }
     uint64_t answers[3] = { 0 };
     int rounds = WORK(10000000) / RACES;
-    for (int round = 0; round < rounds; round++) {
+    /* On a busy machine, it may take long until the worker gets its turn between two lines here. */
+    for (int round = 0; round < rounds || !answers[ORR_CANCELLED] || !answers[ORR_TOO_LATE]; round++) {
         uint64_t now = clock_now();
         /*
          * Due at once, or in some microseconds: the worker fires the first while we cancel the
@@ -70,7 +71,6 @@ static void cancel_that_says_cancelled_is_never_followed_by_the_callback(void **
     }
     print_message("%llu cancelled, %llu too late, %llu running\n", (unsigned long long)answers[ORR_CANCELLED],
                   (unsigned long long)answers[ORR_TOO_LATE], (unsigned long long)answers[ORR_RUNNING]);
-    assert_true(answers[ORR_CANCELLED] && answers[ORR_TOO_LATE]);
     assert_int_equal(orr_runtime_free(rt), 0);
     for (int i = 0; i < RACES; i++)
         assert_int_equal(races[i].fired, races[i].expected);

@@ -43,7 +43,7 @@ static struct orr_task_info describe(struct orr_task *task, unsigned depth)
     const struct orr_wait *wait = wait_first(task);
     if (wait && info.state != ORR_TASK_RUNNING) {
         info.waits_for = wait->kind->name;
-        info.since = wait->since;
+        info.since = wait_since(wait);
     } else if (task->ios && task->life == TASK_LIVE) {
         info.waits_for = "I/O";
     }

@@ -82,6 +82,8 @@ struct worker_remote {
     _Atomic uint32_t expected_spawns; /* spawns in the mailbox, counted against the limit */
 };
 
+struct stretch;
+
 struct worker {
     /* What a wake on the own thread touches comes first. */
     struct waker_table *table;
@@ -92,6 +94,7 @@ struct worker {
     struct shares shares;            /* share.c: the run queue */
     unsigned late_polls;             /* turn.c: polls of late tasks in this turn */
     struct look look;                /* turn.c */
+    struct stretch *stretch;         /* turn.c: polls under way that nothing interrupts; or NULL */
     uint64_t shuffle;                /* shuffle.c: state of the random order; 0 for none */
     struct worker_counters counters; /* each by the file that counts */
     struct tasks tasks;              /* tasks.c */

@@ -45,6 +45,7 @@ struct reactor {
     struct alloc alloc;
     struct orr_link done; /* finished, oldest first, by `in_reactor` */
     unsigned in_flight;
+    bool unsubmitted; /* something was started or cancelled since the last reactor_submit() */
     int bell;
     int timer_fd; /* -1 until a deadline is shown on the descriptor */
     uint64_t shown_deadline;

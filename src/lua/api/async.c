@@ -88,7 +88,7 @@ static int sleep_until(lua_State *L, int status, lua_KContext deadline)
     struct ltask *self = ltask_current(L, "async.sleep");
     int error = orr_sleep_until(self->task, &self->wait, (uint64_t)deadline);
     if (error)
-        return wait_step(L, error, sleep_until, deadline);
+        return wait_step_simply(L, error, sleep_until, deadline);
     return schedule_pass(L, LUA_OK, (lua_KContext)lua_tointeger(L, 2));
 }
 

@@ -2,6 +2,11 @@
  * Running tasks: a slice at a time, or at once, before the code that started or closed them goes
  * on.
  *
+ * A task that is cancelled while it waits is resumed, and the wait raises `closed` inside it.  Only
+ * a *bare* task is not: its body is a function of ours that waits, as in async.run(async.sleep,
+ * ms), and would do nothing but raise.  No code of a script is on its stack that could catch the
+ * error, and nothing is to be closed.  So the task ends where it waits.
+ *
  * The isolate's worker's thread.
  */
 #ifndef ORR_LUA_TASK_RUN_H

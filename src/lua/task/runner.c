@@ -50,10 +50,10 @@ static void begin_call(struct runner *self, const struct callback *callback, boo
     struct orr_isolate *iso = self->iso;
     struct ltask *task = self->handle;
     struct level *level = execution_level(&iso->execution);
-    task->entry = (uint8_t)callback->kind->entry;
+    task->entry = callback->kind->entry & 7;
     task->script = callback->handler ? callback->handler->script : callback->script;
     task->limit = ltask_limit(iso, callback->kind->entry, 0);
-    task->used = 0;
+    ltask_set_used(task, 0);
     task->awaited_callback = 0;
     task->emit_depth = callback->emit_depth;
     task->cleanup = isolate_ends(iso) && grace_period_refuses(iso, task->script);
@@ -75,8 +75,11 @@ static bool is_clean(const struct runner *self)
            !task->wait.grouped && !lua_gethook(task->co) && task_is_untouched(self->core, KNOWN);
 }
 
-/* The callback at the head of the queue has no more calls. */
-static void first_is_over(struct runner *self)
+/*
+ * A call of the callback at the head of the queue is over, or has become a task.  L is the runner's
+ * coroutine if its own function runs there, else NULL.
+ */
+static void first_is_over(struct runner *self, lua_State *L)
 {
     struct due *first = self->first;
     const struct callback *callback = first->callback;
@@ -84,7 +87,7 @@ static void first_is_over(struct runner *self)
         return;
     self->first = first->next;
     self->pushed = false;
-    callback_release(first);
+    callback_release(first, L);
 }
 
 /* The callback at the head of the queue is not called. */
@@ -142,6 +145,18 @@ static int make_call(lua_State *L, struct runner *self, bool first)
     return status;
 }
 
+/* Whether there is a callback to call, now or in a turn that begins inside this poll. */
+static bool has_callback(struct runner *self)
+{
+    struct orr_isolate *iso = self->iso;
+    if (self->first || self->at_once || hold_has_work(&iso->hold) || isolate_ends(iso))
+        return self->first;
+    iso->runners.asking = self;
+    worker_turn_inside(iso->worker, self->core, &iso->runners.quiet);
+    iso->runners.asking = NULL;
+    return self->first;
+}
+
 /* [message handler] */
 static int run_callbacks(lua_State *L)
 {
@@ -152,8 +167,8 @@ static int run_callbacks(lua_State *L)
     iso->runners.running = NULL;
     self->prepared = false;
     self->clean = true;
-    for (unsigned calls = 0; self->first; calls++) {
-        if (calls && must_stop(self, calls))
+    for (unsigned calls = 0;; calls++) {
+        if ((calls && must_stop(self, calls)) || !has_callback(self))
             break;
         if (is_refused(self)) {
             skip_first(self);
@@ -162,9 +177,8 @@ static int run_callbacks(lua_State *L)
         int status = make_call(L, self, !calls);
         if (status != LUA_OK || !self->clean)
             return self->error ? 0 : call_is_over(L, status, 0);
-        first_is_over(self);
-        if (self->first)
-            lua_settop(L, 1);
+        first_is_over(self, L);
+        lua_settop(L, 1);
     }
     return 0;
 }
@@ -172,7 +186,8 @@ static int run_callbacks(lua_State *L)
 void runner_open(struct orr_isolate *iso, lua_State *L)
 {
     lua_pushlightuserdata(L, iso);
-    lua_pushcclosure(L, run_callbacks, 1);
+    registry_push_first_table(&iso->registry, L); /* FIRST_ANCHORS */
+    lua_pushcclosure(L, run_callbacks, 2);
     iso->runners.base = luaL_ref(L, LUA_REGISTRYINDEX);
 }
 
@@ -358,13 +373,34 @@ static void move_others(struct runner *self)
     move_queue(self->iso, second, last);
 }
 
+/* Puts an entry at the end of the queue. */
+static void append(struct runner *self, struct due *due)
+{
+    if (self->first)
+        self->last->next = due;
+    else
+        self->first = due;
+    self->last = due;
+}
+
+/* The runner that would call a callback after all that is ready, and before what is not; or NULL. */
+static struct runner *find_to_join(struct orr_isolate *iso, uint32_t script)
+{
+    const struct runners *all = &iso->runners;
+    struct runner *asking = all->asking, *last = all->last;
+    if (asking && !share_has_ready(&iso->share))
+        return !asking->first || asking->last->callback->script == script ? asking : NULL;
+    bool joins = last && last->last->callback->script == script && worker_is_last_ready(iso->worker, last->core) &&
+                 can_be_used_again(iso);
+    return joins ? last : NULL;
+}
+
 int runner_call_soon(struct callback *callback)
 {
     struct orr_isolate *iso = callback->iso;
-    struct runner *self = iso->runners.last;
+    struct runner *self = find_to_join(iso, callback->script);
+    bool joins = self;
     int error = 0;
-    bool joins = self && self->last->callback->script == callback->script &&
-                 worker_is_last_ready(iso->worker, self->core) && can_be_used_again(iso);
     if (!joins)
         self = take_runner(iso, &error);
     struct due *due = self ? callback_expect(callback) : NULL;
@@ -375,12 +411,9 @@ int runner_call_soon(struct callback *callback)
             give_up(self);
         return error;
     }
-    if (joins) {
-        self->last->next = due;
-        self->last = due;
+    append(self, due);
+    if (joins)
         return 0;
-    }
-    self->first = self->last = due;
     iso->runners.last = self;
     task_keep_order(self->core);
     worker_ready(iso->worker, self->core);
@@ -402,7 +435,7 @@ static void hold_handler(const struct runner *self, const struct callback *callb
     callback->kind->push_handler(callback, L);
     lua_setiuservalue(L, -2, LTASK_HANDLER);
     lua_pop(L, 1);
-    self->handle->handler = callback->handler;
+    self->handle->handles = true;
 }
 
 /* The first callback has made the runner's task its own, or could not be called. */
@@ -419,7 +452,7 @@ static enum orr_poll give_task_away(struct runner *self, enum orr_poll answer)
             hold_handler(self, rest->callback);
         if (self->handle->name_on_stack)
             task_pool_copy_name(self->handle);
-        first_is_over(self);
+        first_is_over(self, NULL);
     }
     rest = self->first;
     bool at_once = self->at_once;
@@ -453,10 +486,10 @@ static void prepare(struct runner *self)
 {
     struct ltask *task = self->handle;
     const struct callback *callback = self->first->callback;
-    task->entry = (uint8_t)callback->kind->entry;
+    task->entry = callback->kind->entry & 7;
     task->script = callback->script;
     task->limit = ltask_limit(self->iso, callback->kind->entry, 0);
-    task->used = 0;
+    ltask_set_used(task, 0);
     task->cleanup = self->at_once;
     task->stack_base = POOL_HANDLE + BODY_BASE; /* all that is on it */
     lua_rawgeti(task->co, LUA_REGISTRYINDEX, self->iso->runners.base);
