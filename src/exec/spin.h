@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 enum {
-    SPIN_TRY_NS = 50000,     /* how long to look where that is a try: a core takes that long to wake */
+    SPIN_TRY_NS = 50000,     /* how long a try looks: waking a core takes that long */
     SPIN_SHORT_NS = 100000,  /* a sleep is short if another thread ends it by then */
     SPIN_MOST_SLEEPS = 1024, /* short sleeps before the next try, at most */
 };
