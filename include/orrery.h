@@ -188,7 +188,8 @@ struct orr_options {
     enum orr_clock clock;     /* default ORR_CLOCK_MONOTONIC */
 
     /* Microseconds that an idle worker looks for work before it sleeps, at most 1000; -1 for none.
-     * Default: 20, and none on machines with fewer than four cores. */
+     * Default: 20.  With two or three cores that the process may run on: 50, but only while its
+     * sleeps are short and looking finds something.  With one: none. */
     int spin_us;
 
     orr_alloc_fn *alloc; /* default: realloc and free */

@@ -76,7 +76,7 @@ static void cancel_that_says_cancelled_is_never_followed_by_the_callback(void **
         assert_int_equal(races[i].fired, races[i].expected);
 }
 
-/* --- The owner, who does without locks, and the first other thread ------------------------------ */
+/* --- The owner, who does without locks, and the first other thread ---------------------------- */
 
 enum { BALLAST = 5000, CHANGES = 4000, TOGETHER = 2000 };
 

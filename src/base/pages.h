@@ -14,7 +14,16 @@
 
 #include <stddef.h>
 
+/* The size of a huge page, or of several, on the machines that we know. */
+#define PAGES_HUGE ((size_t)2 << 20)
+
 /* Asks for huge pages for a block that was not touched yet.  A kernel that has none gives none. */
 void pages_want_huge(void *block, size_t size);
+
+/*
+ * Maps `size` bytes, a multiple of PAGES_HUGE, aligned to that, and asks for huge pages.  The user
+ * unmaps them.  NULL when there is no memory.
+ */
+void *pages_map_huge(size_t size);
 
 #endif

@@ -482,9 +482,9 @@ uint64_t worker_deadline(struct worker *worker)
 }
 
 /* Looks for news for a short time.  True if something arrived. */
-static bool spin(struct worker *worker)
+static bool look_for_news(struct worker *worker)
 {
-    uint64_t end = clock_after(clock_now(), worker->spin_ns);
+    uint64_t end = clock_after(clock_now(), worker->spin.ns);
     do {
         for (int i = 0; i < 64; i++) {
             if (worker_has_news(worker))
@@ -493,6 +493,15 @@ static bool spin(struct worker *worker)
         }
     } while (clock_now() < end);
     return false;
+}
+
+static bool spin(struct worker *worker)
+{
+    if (!spin_is_worth_it(&worker->spin, reactor_in_flight(worker->reactor)))
+        return false;
+    bool found = look_for_news(worker);
+    spin_over(&worker->spin, !found);
+    return found;
 }
 
 /*
@@ -513,12 +522,14 @@ static uint64_t time_to_sleep(struct worker *worker)
 static void block(struct worker *worker, bool io, uint64_t timeout_ns)
 {
     counter_add(&worker->counters.sleeps, 1);
+    uint64_t start = clock_now();
     virtual_falls_asleep(worker, io);
     if (io)
         collect_or_complain(worker, timeout_ns);
     else
         bell_wait(&worker->table->bell, timeout_ns);
     virtual_wakes_up(worker, io);
+    spin_slept(&worker->spin, clock_now() - start);
     worker->now = timers_now(worker->timers);
 }
 
@@ -526,7 +537,7 @@ void worker_sleep(struct worker *worker, uint64_t longest_ns)
 {
     uint64_t timeout = time_to_sleep(worker);
     timeout = timeout < longest_ns ? timeout : longest_ns;
-    if (!timeout || (worker->spin_ns && spin(worker)))
+    if (!timeout || spin(worker))
         return;
     shard_publish(worker->shard, atomic_load_explicit(&worker->shard->now, memory_order_relaxed), false);
     struct bell *bell = &worker->table->bell;

@@ -21,6 +21,7 @@
 #include "base/mailbox.h"
 #include "exec/idle.h"
 #include "exec/share.h"
+#include "exec/spin.h"
 #include "exec/task.h"
 #include "exec/tasks.h"
 #include "exec/waker_table.h"
@@ -120,7 +121,7 @@ struct worker {
     void (*report_unseen)(struct orr_task *task); /* scope.c: called for an unseen failure */
 
     uint64_t spawns_by_letter; /* spawn.c, drive.c: since the worker last had no tasks */
-    uint64_t spin_ns;          /* how long to look for news before sleeping */
+    struct spin spin;          /* turn.c: looking for news before sleeping */
     struct grace grace;        /* grace.c */
     struct idle_list idle;     /* idle.h: what can be done when the host has time to spare */
     struct extension extension;
@@ -135,7 +136,7 @@ struct worker_config {
     unsigned number;
     unsigned max_tasks;
     enum orr_reactor reactor;
-    uint64_t spin_ns;
+    struct spin spin;
     uint64_t grace_ns;
     uint64_t shuffle_seed;
     int preempt_signal;

@@ -68,13 +68,15 @@ static inline void timer_unlock(struct orr_timer *timer, uint64_t word)
  */
 static inline bool timer_try_lock_here(struct timer_shard *shard, struct orr_timer *timer, uint64_t *word)
 {
-    atomic_store_explicit(&shard->changing, true, memory_order_relaxed);
-    atomic_signal_fence(memory_order_seq_cst); /* for the compiler */
     *word = timer_load(timer);
     if (*word & TIMER_LOCAL)
         return true;
-    if (*word & TIMER_OWN && timer_is_of(*word, shard) &&
-        atomic_load_explicit(&shard->users, memory_order_relaxed) == SHARD_ALONE)
+    if (!(*word & TIMER_OWN) || !timer_is_of(*word, shard))
+        return timer_try_lock(timer, word);
+    atomic_store_explicit(&shard->changing, true, memory_order_relaxed);
+    atomic_signal_fence(memory_order_seq_cst); /* for the compiler */
+    /* If the shard is ALONE now, nobody else has changed the word since it was read. */
+    if (__builtin_expect(atomic_load_explicit(&shard->users, memory_order_relaxed) == SHARD_ALONE, 1))
         return true;
     atomic_store_explicit(&shard->changing, false, memory_order_release);
     return timer_try_lock(timer, word);
@@ -90,7 +92,8 @@ static inline void timer_unlock_here(struct timer_shard *shard, struct orr_timer
 {
     timer_unlock(timer, word);
     /* Pairs with the acquire in timer_share(). */
-    atomic_store_explicit(&shard->changing, false, memory_order_release);
+    if (word & TIMER_OWN)
+        atomic_store_explicit(&shard->changing, false, memory_order_release);
 }
 
 /*

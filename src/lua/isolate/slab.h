@@ -7,7 +7,9 @@
  * leads to the header.  An empty page goes back to its chunk, for any class.  Empty chunks go back
  * to the system when slab_trim() finds more of them than may soon be needed.  So the pages of a
  * slab follow the blocks in use, but a few blocks can keep each page from being empty.  `held` says
- * how many bytes the pages in use take.
+ * how many bytes the pages in use take.  From 32 MB on, chunks are huge pages (base/pages.h): the
+ * process holds all of such a chunk when the first of its pages is used.  `held` counts pages of 4
+ * KB all the same, so a limit of memory means the same with huge pages and without.
  *
  * Taking a block and giving it back take a few instructions, and never walk over anything that
  * grows. malloc cannot promise that: it puts off work and then does all of it at once, in the
