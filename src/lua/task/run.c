@@ -39,9 +39,9 @@ static void requeue(struct ltask *self, enum yield_reason yield)
 
 /*
  * Whether the body is the function that waits, in the first suspension of a task.  Nothing is below
- * it on the stack but the base.
+ * it on the stack but the base.  Not inline: its record would lie in the frame of every nested poll.
  */
-static bool body_waits_itself(const struct ltask *self, lua_State *suspended)
+static __attribute__((noinline)) bool body_waits_itself(const struct ltask *self, lua_State *suspended)
 {
     enum { BELOW_BASE = 2 };
     lua_Debug frame;
@@ -91,8 +91,8 @@ static bool ends_at_once(const struct ltask *self, const struct level *level, in
            !task_is_cancelled(self->task);
 }
 
-/* Resumes the coroutine. */
-static enum orr_poll step(struct ltask *self)
+/* Resumes the coroutine.  Inline: polls nest, and small stacks have room for few frames. */
+static inline __attribute__((always_inline)) enum orr_poll step(struct ltask *self)
 {
     struct orr_isolate *iso = self->iso;
     bool begins = self->phase == LTASK_NEW;
