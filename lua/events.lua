@@ -3,7 +3,7 @@
 --   new_handler(id, once)  an object that counts the timeouts of one handler
 --   id_of(handler), forget(handler)   its id; no emit that has begun calls it any more
 --   new_emit(events, lists, check_self, find_open, remove)   makes events.emit(), which looks up
---       lists[2][name] and calls handlers at once; it has a handler that is called once removed first
+--       lists[2][name] and calls handlers at once; a handler that is called once is removed first
 --   call_soon(list, first, last, name, data)   has handlers called soon
 --   start_soon(handler, name, fn, ...)   starts a task soon
 --   lists                  the C part looks up lists[1][name], see `matching`, and lists[2][name]
@@ -21,7 +21,8 @@
 -- it whatever its handlers do.
 --
 -- A group has the entries of one name, in the order of registration: a million of them need not be
--- sorted. An entry that has lost the name stays there, stale, until these are as many as the others.
+-- sorted. An entry that has lost the name stays there, stale, until these are as many as the
+-- others.
 --
 -- A registration belongs to the script that made it. Every script's events reach all handlers, but
 -- a script lists, turns off and clears only its own; the id of another script's handler is like an

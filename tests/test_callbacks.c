@@ -595,8 +595,8 @@ static void an_isolate_may_close_at_any_point(void **state)
 /* --- Turns inside a poll ---------------------------------------------------------------------- */
 
 /*
- * On the machine's clock, a callback that starts its timer again, or schedules itself again, runs in
- * turns that begin inside the poll of its runner.
+ * On the machine's clock, a callback that starts its timer again, or schedules itself again, runs
+ * in turns that begin inside the poll of its runner.
  */
 static struct orr_runtime *open_on_machine_clock(void)
 {
@@ -633,7 +633,7 @@ static void a_timer_that_starts_itself_again_needs_no_task_each_time(void **stat
              "t:start(0, 0, again)\n");
     assert_int_equal(orr_runtime_stats(rt, 1, &after), 0);
     assert_true(after.polls - before.polls >= 1000);
-    assert_true(after.tasks_spawned - before.tasks_spawned < 1000); /* a runner serves several turns */
+    assert_true(after.tasks_spawned - before.tasks_spawned < 1000); /* a runner serves turns */
     finish_counting(rt, L);
 }
 

@@ -49,8 +49,8 @@ static inline bool shard_has_news(struct timer_shard *shard)
 void shard_receive(struct timer_shard *shard);
 
 /*
- * Fires up to `fires` timers that are due at `now`.  Callbacks run here.  With `only`, it stops at a
- * timer that calls another function.
+ * Fires up to `fires` timers that are due at `now`.  Callbacks run here.  With `only`, it stops at
+ * a timer that calls another function.
  */
 void shard_fire(struct timer_shard *shard, uint64_t now, unsigned fires, orr_timer_fn *only);
 

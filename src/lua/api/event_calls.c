@@ -41,8 +41,8 @@ static int refuse_to_nest(lua_State *L, const char *name)
 /* --- Calling handlers now --------------------------------------------------------------------- */
 
 /*
- * The frame of emit(): its arguments, the table of lists, and the list.  Before emit() is suspended, it says how far it
- * has come.
+ * The frame of emit(): its arguments, the table of lists, and the list.  Before emit() is
+ * suspended, it says how far it has come.
  */
 enum { SELF = 1, NAME, DATA, OPEN, LIST, FRAME = LIST, FIRST, COUNT, FORCED };
 
@@ -209,7 +209,9 @@ static int call_apart(lua_State *L, struct emission *self, const struct handler 
     return ltask_run_first(L, task, go_on, 0);
 }
 
-/* [self] [name] [data] [open] [list]: calls handlers from `first` on, and answers how many in all. */
+/*
+ * [self] [name] [data] [open] [list]: calls handlers from `first` on, and answers how many in all.
+ */
 static int call_handlers(lua_State *L, lua_Integer first, lua_Integer count, bool forced)
 {
     struct orr_isolate *iso = isolate_of(L);
@@ -281,8 +283,8 @@ static void check_self(lua_State *L)
 }
 
 /*
- * events:emit(name, data) -> how many handlers were called.  A handler gets one value, from a script
- * as from the host.
+ * events:emit(name, data) -> how many handlers were called.  A handler gets one value, from a
+ * script as from the host.
  */
 static int emit(lua_State *L)
 {

@@ -20,8 +20,8 @@ enum { EVENT_LISTS_ALL = 1, EVENT_LISTS_OPEN };
 int event_calls_new_emit(lua_State *L);
 
 /*
- * Has the handlers from `next` to `last` of the list at an index of L called soon.  `name` and `data`
- * are indexes, too.  May raise.
+ * Has the handlers from `next` to `last` of the list at an index of L called soon.  `name` and
+ * `data` are indexes, too.  May raise.
  */
 void event_calls_soon(lua_State *L, int list, lua_Integer next, lua_Integer last, int name, int data);
 

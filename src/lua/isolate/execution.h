@@ -74,8 +74,8 @@ enum slice_state {
 
 /* Why the coroutines of a level yield, from the innermost out. */
 enum yield_reason {
-    YIELD_NONE,      /* nothing yields, or a C function outside the library has yielded */
-    YIELD_WAIT,      /* the task waits */
+    YIELD_NONE, /* nothing yields, or a C function outside the library has yielded */
+    YIELD_WAIT, /* the task waits */
     /* The task waits in a function that does nothing but raise when the wait is cancelled */
     YIELD_WAIT_SIMPLE,
     YIELD_PREEMPTED, /* the slice is over */

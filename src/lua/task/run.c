@@ -39,7 +39,8 @@ static void requeue(struct ltask *self, enum yield_reason yield)
 
 /*
  * Whether the body is the function that waits, in the first suspension of a task.  Nothing is below
- * it on the stack but the base.  Not inline: its record would lie in the frame of every nested poll.
+ * it on the stack but the base.  Not inline: its record would lie in the frame of every nested
+ * poll.
  */
 static __attribute__((noinline)) bool body_waits_itself(const struct ltask *self, lua_State *suspended)
 {

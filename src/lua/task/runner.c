@@ -391,7 +391,9 @@ static void append(struct runner *self, struct due *due)
     self->last = due;
 }
 
-/* The runner that would call a callback after all that is ready, and before what is not; or NULL. */
+/*
+ * The runner that would call a callback after all that is ready, and before what is not; or NULL.
+ */
 static struct runner *find_to_join(struct orr_isolate *iso, uint32_t script)
 {
     const struct runners *all = &iso->runners;

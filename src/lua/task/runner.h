@@ -21,8 +21,8 @@
  * calls.
  *
  * Turns.  A runner whose queue is empty asks the worker to begin the next turn inside its poll
- * (worker_turn_inside()).  That fires timers and has scheduled callbacks called soon, and these join
- * the runner as long as nothing else is ready.  So a callback that starts its timer again, or
+ * (worker_turn_inside()).  That fires timers and has scheduled callbacks called soon, and these
+ * join the runner as long as nothing else is ready.  So a callback that starts its timer again, or
  * schedules itself again, pays for a call in each turn.  The number of such turns in one poll is
  * bounded by the looks at the clock, which are sooner if callbacks take long.
  *
@@ -61,7 +61,9 @@ struct runners {
     int base;               /* reference: the function at the bottom of its coroutine */
 };
 
-/* Tasks with this poll function only have callbacks called soon: they run inside a runner's poll. */
+/*
+ * Tasks with this poll function only have callbacks called soon: they run inside a runner's poll.
+ */
 static inline void runner_let_poll(struct runners *self, orr_poll_fn *poll)
 {
     self->quiet.poll = poll;
