@@ -703,7 +703,7 @@ static void timers_and_scheduled_callbacks_take_turns(void **state)
                           "  if n < 200 and m < 200 then apart = math.max(apart, math.abs(n - m)) end\n"
                           "  async.checkpoint()\n"
                           "end\n"
-                          "note(apart < 40)\n",
+                          "note(apart < 100)\n",
                           "true;");
 }
 
@@ -712,9 +712,9 @@ static bool host_timer_in_lua;
 
 static void host_timer_fires(struct orr_timer *timer, void *data, int status)
 {
-    (void)timer;
     (void)status;
-    host_timer_calls++;
+    if (++host_timer_calls == 20)
+        orr_timer_cancel(timer);
     /* Inside a slice, the host could not make a call that may wait. */
     host_timer_in_lua |= orr_task_current() != NULL;
     lua_State *L = data;
@@ -739,11 +739,10 @@ static void a_timer_of_the_host_fires_outside_lua(void **state)
                                      "while heard < 20 do game.async.sleep(1) end\n");
     host_timer_calls = 0;
     host_timer_in_lua = false;
-    while (!orr_task_done(task))
-        assert_true(orr_runtime_turn(rt, ORR_NEVER) >= 0);
-    assert_int_equal(orr_timer_cancel(timer) == ORR_CANCELLED, 1);
+    assert_int_equal(orr_runtime_run(rt), 0); /* turns begin inside polls only there */
+    assert_true(orr_task_done(task));
     orr_timer_free(timer);
-    assert_true(host_timer_calls >= 20);
+    assert_int_equal(host_timer_calls, 20);
     assert_false(host_timer_in_lua);
     error_of(rt, task);
     finish_counting(rt, L);
