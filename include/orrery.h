@@ -1151,7 +1151,7 @@ enum orr_setting {
 /*
  * How a kind of stream works.  A host fills in such a table to implement streams of its own; see
  * examples/stream.c.  No function of it may block, call tasks, or free the stream.  They are called
- * on the worker's thread, and not after `close`, except `describe` and `drop`.
+ * on the worker's thread, and only `drop` is called after `close`.
  *
  * The model is: try, then wait until it is worth trying again.  read and write transfer what they
  * can now, or answer -EAGAIN.  Then `want` is called, and the kind calls orr_stream_ready() when
@@ -1170,8 +1170,8 @@ struct orr_stream_kind {
     ssize_t (*write)(struct orr_stream *stream, const struct iovec *parts, int count);
 
     /* Tasks wait for exactly these events from now on, which replace those of the last call; 0: no
-     * task waits.  orr_stream_ready() removes the events that it is called with.  An error ends the
-     * waits. */
+     * task waits.  orr_stream_ready() removes the events that it is called with.  An error goes to
+     * the task that was about to wait; -ENOTSUP for events that the kind cannot tell. */
     int (*want)(struct orr_stream *stream, unsigned events);
 
     /* Ends the output, after all that was written: 0, -EAGAIN, or the error.  NULL: it cannot. */
@@ -1329,7 +1329,7 @@ struct orr_copy {
     uint64_t bytes; /* went through so far */
 
     /* The rest is owned by the library. */
-    struct orr_wait wait;
+    struct orr_wait wait, hold;
     struct orr_stream *from, *to;
     int pipe[2];
     size_t piped, room;
@@ -1420,8 +1420,8 @@ struct orr_socket_options {
 };
 
 /*
- * Connects to an address and stores the stream.  `options` may be NULL.  The address is used in the
- * first call only.  A cancelled connect leaves no descriptor behind.
+ * Connects to an address and stores the stream.  `options` may be NULL.  Address and options are
+ * the same in each poll.  A cancelled connect leaves no descriptor behind.
  *   -ECONNREFUSED, -ETIMEDOUT, -EHOSTUNREACH, -ENETUNREACH, -ENOENT, ...   as connect(2)
  *   -EADDRINUSE, -EADDRNOTAVAIL   the local address, as bind(2)
  *   -EINVAL    NULL, or not an address
