@@ -159,6 +159,10 @@ struct orr_runtime *io_open(void)
     struct orr_runtime *rt = harness_runtime_with((struct orr_options){ .workers = 1, .alloc = counting_alloc });
     assert_non_null(rt);
     assert_int_equal(orr_runtime_enter(rt), 0);
+    struct orr_stream *ends[2]; /* so that the reactor has all the descriptors that it needs */
+    io_tcp_pair(rt, NULL, ends);
+    assert_int_equal(orr_stream_free(ends[0]), 0);
+    assert_int_equal(orr_stream_free(ends[1]), 0);
     return rt;
 }
 

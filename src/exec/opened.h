@@ -11,8 +11,8 @@
 #ifndef ORR_EXEC_OPENED_H
 #define ORR_EXEC_OPENED_H
 
-#include "base/alloc.h"
 #include "base/list.h"
+#include "exec/opened_list.h"
 
 struct opened;
 
@@ -29,10 +29,6 @@ struct opened {
     struct worker *worker;
     struct orr_open open;
     size_t size; /* bytes of the whole struct, on the account */
-};
-
-struct opened_list {
-    struct orr_link all;
 };
 
 /* Charge an account, which may be NULL.  0 or what it answered. */
@@ -58,11 +54,5 @@ void opened_free(struct opened *opened);
 
 /* Ends everything on the list. */
 void opened_end_all(struct opened_list *list);
-
-/* What ended at once in one poll. */
-struct spree {
-    uint64_t poll;
-    size_t cost;
-};
 
 #endif

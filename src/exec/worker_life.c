@@ -1,6 +1,7 @@
 #include "exec/worker_life.h"
 
 #include "exec/grace.h"
+#include "exec/opened.h"
 #include "exec/rest.h"
 #include "exec/scope.h"
 #include "exec/sink.h"

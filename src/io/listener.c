@@ -286,22 +286,28 @@ static int try_accept(struct orr_listener *listener, const struct orr_open *open
     return 0;
 }
 
-/* Begins to wait in line; first lets others run, if `yields`. */
+/* How a task waits. */
+enum place {
+    PLACE_LAST,
+    PLACE_FIRST, /* it was the first in line, and found nothing */
+    PLACE_NEXT,  /* it tries again when other tasks have run */
+};
+
 static int join_line(struct orr_task *task, struct orr_wait *wait, struct orr_listener *listener,
-                     struct orr_group *group, bool yields)
+                     struct orr_group *group, enum place place)
 {
     int interruption = wait_interruption(task);
     if (interruption)
         return wait_refuse(wait, interruption);
     wait->grouped = group;
     wait->owner = group;
-    if (yields) {
-        wait_begin(task, wait, listener, &accept_kind);
+    wait_begin(task, wait, listener, &accept_kind);
+    if (place == PLACE_NEXT) {
         listener->granted++;
         wait_grant(wait);
         return -EAGAIN;
     }
-    wait_in_line(task, wait, listener, &accept_kind, &listener->line);
+    (place == PLACE_FIRST ? ring_prepend : ring_append)(&listener->line, &wait->in_source);
     int error = pass_on(listener);
     if (!error)
         return -EAGAIN;
@@ -328,11 +334,11 @@ int orr_accept(struct orr_task *task, struct orr_wait *wait, struct orr_listener
         return wait_refuse(wait, -EBADF);
     }
     if (fresh && spree_is_over(listener->opened.worker))
-        return join_line(task, wait, listener, group, true);
+        return join_line(task, wait, listener, group, PLACE_NEXT);
     /* Nobody overtakes those in line. */
     answer = fresh && (listener->line || listener->granted) ? -EAGAIN : try_accept(listener, open, stream);
     if (answer == -EAGAIN)
-        return join_line(task, wait, listener, group, false);
+        return join_line(task, wait, listener, group, fresh ? PLACE_LAST : PLACE_FIRST);
     pass_on(listener);
     return wait_refuse(wait, answer);
 }
