@@ -29,6 +29,8 @@ static int attempt(struct orr_task *task, struct io_task *self)
         return orr_datagram_receive(task, &self->wait, self->datagram, &self->message);
     case DO_COPY:
         return orr_stream_copy(task, &self->copy, self->stream, self->to);
+    case DO_SLEEP:
+        return orr_sleep(task, &self->wait, MS);
     }
     return -ENOSYS;
 }
@@ -159,8 +161,10 @@ struct orr_runtime *io_open(void)
     struct orr_runtime *rt = harness_runtime_with((struct orr_options){ .workers = 1, .alloc = counting_alloc });
     assert_non_null(rt);
     assert_int_equal(orr_runtime_enter(rt), 0);
+    struct io_task sleeper = { .operation = DO_SLEEP };
     struct orr_stream *ends[2]; /* so that the reactor has all the descriptors that it needs */
     io_tcp_pair(rt, NULL, ends);
+    assert_int_equal(io_task_run(rt, &sleeper), 0);
     assert_int_equal(orr_stream_free(ends[0]), 0);
     assert_int_equal(orr_stream_free(ends[1]), 0);
     return rt;

@@ -20,6 +20,7 @@ enum operation {
     DO_SEND,
     DO_RECEIVE,
     DO_COPY,
+    DO_SLEEP, /* for a millisecond */
 };
 
 enum { IO_TASK_BYTES = 64 * 1024 };
