@@ -5,7 +5,10 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/time.h>
+#include <termios.h>
 #include <unistd.h>
 
 /* A pair of streams of one of three sorts; the second one writes to the first. */
@@ -800,6 +803,106 @@ static void many_writes_of_one_byte_all_arrive(void **state)
     each_sort(check_one_byte_writes);
 }
 
+static void ten_thousand_idle_connections_hold_no_buffer(void **state)
+{
+    (void)state;
+    struct rlimit before, many;
+    getrlimit(RLIMIT_NOFILE, &before);
+    many = before;
+    many.rlim_cur = before.rlim_max < 10300 ? before.rlim_max : 10300;
+    setrlimit(RLIMIT_NOFILE, &many);
+    unsigned count = WORK(10000) + 100; /* fewer under sanitizers */
+    count = count < many.rlim_cur - 200 ? count : (unsigned)many.rlim_cur - 200;
+    count -= count % 2;
+    struct orr_runtime *rt = io_open();
+    struct orr_stream **streams = calloc(count, sizeof *streams);
+    struct io_task *readers = calloc(count, sizeof *readers);
+    struct orr_open open = { .account = &io_account };
+    for (unsigned i = 0; i < count; i += 2)
+        assert_int_equal(orr_pair(&open, streams + i), 0);
+    long long idle = io_counted.bytes;
+    for (unsigned i = 0; i < count; i++) {
+        readers[i] = (struct io_task){ .operation = DO_FILL, .stream = streams[i], .least = 1, .most = 4096 };
+        io_task_start(rt, &readers[i]);
+    }
+    io_settle(rt);
+    assert_int_equal(io_counted.bytes, idle); /* all of them wait */
+    assert_true(idle / count < 512);
+    for (unsigned i = 0; i < count; i += 2) /* more events at once than the reactor takes */
+        assert_int_equal(write(orr_stream_descriptor(streams[i]), "x", 1), 1);
+    for (unsigned i = 0; i < count; i++) {
+        if (i % 2)
+            io_turn_until(rt, &readers[i].done);
+        else
+            assert_false(readers[i].done);
+        orr_task_cancel(readers[i].task, NULL);
+        io_task_end(&readers[i]);
+    }
+    io_settle(rt);
+    for (unsigned i = 0; i < count; i++)
+        assert_int_equal(orr_stream_free(streams[i]), 0);
+    free(streams);
+    free(readers);
+    io_close(rt);
+    setrlimit(RLIMIT_NOFILE, &before);
+}
+
+static void a_terminal_keeps_its_mode(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = io_open();
+    int master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    assert_true(master >= 0 && !grantpt(master) && !unlockpt(master));
+    int slave = open(ptsname(master), O_RDWR | O_NOCTTY | O_CLOEXEC);
+    assert_true(slave >= 0);
+    struct termios before, after;
+    assert_int_equal(tcgetattr(slave, &before), 0);
+    struct orr_stream *terminal;
+    assert_int_equal(orr_stream_open_descriptor(slave, &(struct orr_descriptor_options){ .keep = true }, &terminal), 0);
+    assert_string_equal(orr_stream_kind(terminal)->name, "terminal");
+    char bytes[16], *much = malloc(1 << 20);
+    memset(much, 'm', 1 << 20);
+    struct io_task reader = { .operation = DO_READ, .stream = terminal, .bytes = bytes, .size = sizeof bytes };
+    struct io_task writer = { .operation = DO_WRITE, .stream = terminal, .bytes = much, .size = 1 << 20 };
+    io_task_start(rt, &reader);
+    io_settle(rt);
+    assert_false(reader.done); /* and the loop was not blocked */
+    assert_int_equal(write(master, "line\n", 5), 5);
+    io_turn_until(rt, &reader.done);
+    assert_int_equal(reader.got, 5);
+    io_task_end(&reader);
+    io_task_start(rt, &writer);
+    io_settle(rt);
+    assert_false(writer.done); /* nobody reads what is shown */
+    orr_task_cancel(writer.task, NULL);
+    io_turn_until(rt, &writer.done);
+    io_task_end(&writer);
+    assert_int_equal(write(master, "\4", 1), 1); /* Ctrl-D */
+    size_t got;
+    assert_int_equal(io_read(rt, terminal, bytes, sizeof bytes, &got), 0);
+    assert_int_equal(got, 0);
+    assert_int_equal(fcntl(slave, F_GETFL) & O_NONBLOCK, 0);
+    assert_int_equal(tcgetattr(slave, &after), 0);
+    assert_int_equal(after.c_lflag, before.c_lflag);
+    assert_int_equal(orr_stream_free(terminal), 0);
+    close(slave);
+    close(master);
+    free(much);
+    io_close(rt);
+}
+
+static void signals_in_the_middle_of_calls_do_no_harm(void **state)
+{
+    (void)state;
+    struct sigaction before, interrupt = { .sa_handler = count_signal }; /* without SA_RESTART */
+    sigaction(SIGALRM, &interrupt, &before);
+    struct itimerval often = { { 0, 500 }, { 0, 500 } }, never = { 0 };
+    setitimer(ITIMER_REAL, &often, NULL);
+    each_sort(check_backpressure);
+    setitimer(ITIMER_REAL, &never, NULL);
+    sigaction(SIGALRM, &before, NULL);
+}
+
 static void misuse_is_refused(void **state)
 {
     (void)state;
@@ -853,6 +956,9 @@ static const struct CMUnitTest stream_tests[] = {
     cmocka_unit_test(files_and_devices_are_streams_too),
     cmocka_unit_test(a_wait_goes_on_when_turns_move_to_another_thread),
     cmocka_unit_test(many_writes_of_one_byte_all_arrive),
+    cmocka_unit_test(ten_thousand_idle_connections_hold_no_buffer),
+    cmocka_unit_test(a_terminal_keeps_its_mode),
+    cmocka_unit_test(signals_in_the_middle_of_calls_do_no_harm),
     cmocka_unit_test(misuse_is_refused),
 };
 

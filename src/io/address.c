@@ -131,20 +131,30 @@ static int parse_v6(struct span host, uint16_t port, struct orr_address *address
     return 0;
 }
 
-/* A name's last label is no number: such names are addresses with a mistake in them. */
+static bool is_in_names(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '-' || c == '_' || c == '.' ||
+           (unsigned char)c >= 0x80;
+}
+
+/*
+ * Whether the host is a name: labels with dots between them, and perhaps one at the end.  The last
+ * label does not begin with a digit: such names are addresses with a mistake in them.
+ */
 static bool is_name(struct span host)
 {
     size_t label = 0; /* where the last label begins */
+    if (!host.length || host.length >= ORR_HOST_TEXT)
+        return false;
+    if (host.text[host.length - 1] == '.')
+        host.length--;
     for (size_t i = 0; i < host.length; i++) {
-        unsigned char c = (unsigned char)host.text[i];
-        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c >= 0x80;
-        if (!letter && !is_digit((char)c) && c != '-' && c != '_' && c != '.')
+        if (!is_in_names(host.text[i]) || (host.text[i] == '.' && i == label))
             return false;
-        if (c == '.' && (i == label || i + 1 == host.length))
-            return i && i != label && i + 1 == host.length && !is_digit(host.text[label]);
-        label = c == '.' ? i + 1 : label;
+        if (host.text[i] == '.')
+            label = i + 1;
     }
-    return host.length < ORR_HOST_TEXT && !is_digit(host.text[label]);
+    return label < host.length && !is_digit(host.text[label]);
 }
 
 static int parse_v4(struct span host, uint16_t port, struct orr_address *address)
