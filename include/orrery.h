@@ -1224,8 +1224,8 @@ ORR_API const struct orr_stream_kind *orr_stream_kind(const struct orr_stream *s
 ORR_API void orr_stream_ready(struct orr_stream *stream, unsigned events);
 
 /*
- * Closes a stream.  Input that nobody has read is lost; what was written still reaches the peer.
- * Tasks that wait for the stream get -EBADF, and so does every later operation.  Closing it again
+ * Closes a stream.  Input that nobody has read is lost.  What was written still reaches the peer,
+ * unless the peer goes on sending: see orr_stream_finish().  Tasks that wait for the stream get -EBADF, and so does every later operation.  Closing it again
  * does nothing.
  */
 ORR_API int orr_stream_close(struct orr_stream *stream);
@@ -1296,6 +1296,15 @@ ORR_API size_t orr_stream_written(const struct orr_stream *stream);
  *   and the errors of orr_stream_write()
  */
 ORR_API int orr_stream_shutdown(struct orr_task *task, struct orr_wait *wait, struct orr_stream *stream);
+
+/*
+ * Ends the output, then reads and drops the input until its end.  For the last step of a
+ * connection whose peer may still be sending: a peer that sends to a closed connection resets it,
+ * and a reset drops output that is still on its way.  Call it in a scope with a time limit, since
+ * a peer may send for ever; then close the stream.
+ *   the errors of orr_stream_shutdown() and orr_stream_read()
+ */
+ORR_API int orr_stream_finish(struct orr_task *task, struct orr_wait *wait, struct orr_stream *stream);
 
 /*
  * Waits until the peer is gone, without reading: `events` is ORR_RESET, ORR_ENDED, or both.  For a

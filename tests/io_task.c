@@ -29,6 +29,8 @@ static int attempt(struct orr_task *task, struct io_task *self)
         return orr_datagram_receive(task, &self->wait, self->datagram, &self->message);
     case DO_COPY:
         return orr_stream_copy(task, &self->copy, self->stream, self->to);
+    case DO_FINISH:
+        return orr_stream_finish(task, &self->wait, self->stream);
     case DO_SLEEP:
         return orr_sleep(task, &self->wait, MS);
     }

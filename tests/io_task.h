@@ -20,6 +20,7 @@ enum operation {
     DO_SEND,
     DO_RECEIVE,
     DO_COPY,
+    DO_FINISH,
     DO_SLEEP, /* for a millisecond */
 };
 

@@ -552,6 +552,41 @@ static void what_was_written_arrives_though_the_writer_has_not_read_its_input(vo
     io_close(rt);
 }
 
+static void finishing_lets_the_output_arrive_while_the_peer_goes_on_sending(void **state)
+{
+    (void)state;
+    enum { MUCH = 8 << 20 };
+    struct orr_runtime *rt = io_open();
+    struct orr_stream *ends[2];
+    io_tcp_pair(rt, NULL, ends);
+    char *much = calloc(1, MUCH), *in = malloc(MUCH);
+    struct io_task talking = { .operation = DO_WRITE, .stream = ends[0], .bytes = much, .size = MUCH };
+    struct io_task shutdown = { .operation = DO_SHUTDOWN, .stream = ends[0] };
+    struct io_task finishing = { .operation = DO_FINISH, .stream = ends[1] };
+    assert_int_equal(io_write(rt, ends[1], "an early answer"), 0);
+    io_task_start(rt, &talking);
+    io_task_start(rt, &finishing);
+    io_turn_until(rt, &talking.done);
+    assert_int_equal(talking.result, 0);
+    io_settle(rt);
+    assert_false(finishing.done);
+    assert_int_equal(io_task_run(rt, &shutdown), 0);
+    io_turn_until(rt, &finishing.done);
+    assert_int_equal(finishing.result, 0);
+    assert_int_equal(orr_stream_close(ends[1]), 0);
+    size_t got;
+    assert_int_equal(io_read(rt, ends[0], in, MUCH, &got), 0);
+    assert_int_equal(got, 15);
+    assert_int_equal(io_read(rt, ends[0], in, MUCH, &got), 0);
+    assert_int_equal(got, 0);
+    io_task_end(&talking);
+    io_task_end(&finishing);
+    free_both(ends);
+    free(much);
+    free(in);
+    io_close(rt);
+}
+
 struct leaks {
     int count;
     char text[256];
@@ -948,6 +983,7 @@ static const struct CMUnitTest stream_tests[] = {
     cmocka_unit_test(an_end_of_input_is_no_reset),
     cmocka_unit_test(writing_without_a_reader_raises_no_signal),
     cmocka_unit_test(what_was_written_arrives_though_the_writer_has_not_read_its_input),
+    cmocka_unit_test(finishing_lets_the_output_arrive_while_the_peer_goes_on_sending),
     cmocka_unit_test(what_is_open_is_listed_with_where_it_was_opened),
     cmocka_unit_test(what_is_open_is_closed_with_the_runtime),
     cmocka_unit_test(the_tree_says_which_stream_a_task_waits_for),

@@ -40,6 +40,7 @@ void opened_end_all(struct opened_list *list)
 {
     while (!list_empty(&list->all)) {
         struct opened *opened = container_of(list->all.next, struct opened, in_worker);
+        list_remove(&opened->in_worker);
         opened->kind->end(opened);
     }
 }

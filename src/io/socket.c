@@ -16,8 +16,8 @@
 
 enum {
     PEER_MAX = sizeof(struct sockaddr_in6),
-    DRAIN_BYTES = 64 * 1024, /* input that is dropped in one call when a stream is closed */
-    DRAIN_CALLS = 16,
+    DRAIN_BYTES = 8 * 1024, /* input that is dropped in one call when a stream is closed */
+    DRAIN_CALLS = 128,
     RETRY_NS = 2 * 1000 * 1000, /* between two tries to connect to a path whose backlog is full */
 };
 
@@ -59,14 +59,12 @@ static int socket_shutdown(struct orr_stream *stream)
  */
 static void drain(const struct descriptor *self)
 {
-    static char dropped[DRAIN_BYTES]; /* written by many threads, read by none */
+    char dropped[DRAIN_BYTES];
     int fd = self->watch.fd;
-    /* TCP drops without a copy. */
-    int flags = MSG_DONTWAIT | (self->drains ? MSG_TRUNC : 0);
     if (shutdown(fd, SHUT_WR) < 0)
         return;
     for (int i = 0; i < DRAIN_CALLS; i++)
-        if (recv(fd, self->drains ? NULL : dropped, DRAIN_BYTES, flags) <= 0)
+        if (recv(fd, dropped, sizeof dropped, MSG_DONTWAIT) <= 0)
             return;
 }
 

@@ -594,6 +594,56 @@ int orr_stream_shutdown(struct orr_task *task, struct orr_wait *wait, struct orr
     return attempt_end(&attempt, answer);
 }
 
+static void describe_finish(const struct orr_wait *wait, char *text, size_t size)
+{
+    stream_describe_wait(wait->source, "the end of", text, size);
+}
+
+static const struct orr_wait_kind finish_kind = {
+    .name = "the end of a stream",
+    .withdraw = stream_withdraw,
+    .describe = describe_finish,
+};
+
+/* Ends the output, unless that was done, or cannot be done any more. */
+static int end_output(struct orr_stream *stream)
+{
+    if (stream->shut || stream->write_error || !stream->kind->write)
+        return 0;
+    int answer = stream->kind->shutdown ? stream->kind->shutdown(stream) : -ENOTSUP;
+    stream->shut = !answer;
+    return answer;
+}
+
+/* Drops input until the end: 0 then, -EAGAIN (and the wait has begun), or an error. */
+static int drop_input(struct attempt *attempt)
+{
+    struct orr_stream *stream = attempt->stream;
+    char dropped[8192];
+    ssize_t count;
+    input_free(stream);
+    do {
+        if (spree_is_over(stream->opened.worker))
+            return attempt_yield(attempt);
+        count = try_read(stream, dropped, sizeof dropped);
+    } while (count > 0);
+    return count == -EAGAIN ? attempt_wait(attempt, ORR_READABLE) : (int)count;
+}
+
+int orr_stream_finish(struct orr_task *task, struct orr_wait *wait, struct orr_stream *stream)
+{
+    struct attempt attempt = { task, wait, stream, SLOT_READ, &finish_kind, NULL };
+    int answer = attempt_begin(&attempt);
+    if (answer < 0)
+        return answer;
+    if (stream->waits[SLOT_WRITE])
+        return attempt_end(&attempt, -EBUSY);
+    answer = end_output(stream);
+    if (answer == -EAGAIN)
+        return attempt_end(&attempt, attempt_wait(&attempt, ORR_WRITABLE));
+    return attempt_end(&attempt, answer ? answer : drop_input(&attempt));
+}
+
 /* --- The rest --------------------------------------------------------------------------------- */
 
 static void describe_loss(const struct orr_wait *wait, char *text, size_t size)
