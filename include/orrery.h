@@ -1224,9 +1224,9 @@ ORR_API const struct orr_stream_kind *orr_stream_kind(const struct orr_stream *s
 ORR_API void orr_stream_ready(struct orr_stream *stream, unsigned events);
 
 /*
- * Closes a stream.  Input that nobody has read is lost.  What was written still reaches the peer,
- * unless the peer goes on sending: see orr_stream_finish().  Tasks that wait for the stream get -EBADF, and so does every later operation.  Closing it again
- * does nothing.
+ * Closes a stream; again does nothing.  Input that nobody has read is lost.  What was written still
+ * reaches the peer, unless it goes on sending: see orr_stream_finish().  Tasks that wait for the
+ * stream get -EBADF, and so does every later operation.
  */
 ORR_API int orr_stream_close(struct orr_stream *stream);
 
