@@ -938,6 +938,61 @@ static void signals_in_the_middle_of_calls_do_no_harm(void **state)
     sigaction(SIGALRM, &before, NULL);
 }
 
+/* A task that sends a byte through a pair of its own worker, again and again. */
+struct juggler {
+    struct orr_stream *ends[2];
+    struct orr_wait wait;
+    unsigned left;
+    bool reads;
+    _Atomic unsigned drops;
+};
+
+static enum orr_poll juggle(struct orr_task *task, void *data)
+{
+    struct juggler *self = data;
+    char byte = 'x';
+    size_t moved;
+    struct iovec part = { &byte, 1 };
+    if (!self->ends[0])
+        assert_int_equal(orr_pair(NULL, self->ends), 0);
+    while (self->left) {
+        int error = self->reads ? orr_stream_read(task, &self->wait, self->ends[1], &byte, 1, &moved)
+                                : orr_stream_write(task, &self->wait, self->ends[0], &part, 1, &moved);
+        if (error == -EAGAIN)
+            return ORR_PENDING;
+        assert_int_equal(error, 0);
+        assert_int_equal(moved, 1);
+        self->left -= self->reads;
+        self->reads = !self->reads;
+    }
+    orr_stream_free(self->ends[0]);
+    orr_stream_free(self->ends[1]);
+    return ORR_DONE;
+}
+
+static void juggler_drop(void *data)
+{
+    atomic_fetch_add(&((struct juggler *)data)->drops, 1);
+}
+
+static void each_worker_has_streams_of_its_own(void **state)
+{
+    (void)state;
+    enum { WORKERS = 3, EACH = 4 };
+    struct orr_runtime *rt = harness_runtime(WORKERS);
+    struct juggler jugglers[WORKERS * EACH];
+    for (unsigned i = 0; i < LENGTH(jugglers); i++) {
+        jugglers[i] = (struct juggler){ .left = WORK(5000) + 10 };
+        struct orr_spawn spawn = { .poll = juggle, .data = &jugglers[i], .drop = juggler_drop };
+        spawn.worker = 1 + i % WORKERS;
+        assert_int_equal(orr_spawn(rt, &spawn), 0);
+    }
+    assert_int_equal(orr_runtime_run(rt), 0);
+    for (unsigned i = 0; i < LENGTH(jugglers); i++)
+        assert_int_equal(jugglers[i].drops, 1);
+    assert_int_equal(orr_runtime_free(rt), 0);
+}
+
 static void misuse_is_refused(void **state)
 {
     (void)state;
@@ -995,6 +1050,7 @@ static const struct CMUnitTest stream_tests[] = {
     cmocka_unit_test(ten_thousand_idle_connections_hold_no_buffer),
     cmocka_unit_test(a_terminal_keeps_its_mode),
     cmocka_unit_test(signals_in_the_middle_of_calls_do_no_harm),
+    cmocka_unit_test(each_worker_has_streams_of_its_own),
     cmocka_unit_test(misuse_is_refused),
 };
 
