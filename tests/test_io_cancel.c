@@ -15,7 +15,7 @@
 enum moment {
     BEFORE,   /* the task has not been polled */
     DURING,   /* it waits */
-    AT_READY, /* what it waits for is there, and it has not been polled since */
+    AT_READY, /* its wait was granted, and it has not been polled since */
     AFTER,    /* it has its result */
     MOMENTS,
 };
@@ -191,15 +191,24 @@ static void check_connect(struct scene *scene, bool done)
         assert_int_equal(orr_stream_free(scene->subject.stream), 0);
 }
 
+/* A listener whose backlog is full takes no connection before one is accepted. */
 static void prepare_tcp_connect(struct scene *scene)
 {
-    prepare_accept(scene);
+    static const struct orr_open open = { .account = &io_account };
+    struct orr_address any = io_address("127.0.0.1:0");
+    struct orr_listen_options options = { .socket.open = open, .backlog = 1 };
+    assert_int_equal(orr_listen(&any, &options, &scene->listener), 0);
+    assert_int_equal(orr_listener_address(scene->listener, &scene->address), 0);
     scene->subject.address = scene->address;
+    scene->subject.open = &open;
+    come(scene);
+    come(scene);
 }
 
-static void nothing(struct scene *scene)
+static void accept_two(struct scene *scene)
 {
-    (void)scene;
+    accept_one(scene);
+    accept_one(scene);
 }
 
 static void prepare_receive(struct scene *scene)
@@ -217,13 +226,9 @@ static void prepare_receive(struct scene *scene)
 
 static void send_one(struct scene *scene)
 {
-    struct iovec part = { "abc", 3 };
-    struct io_task sending = {
-        .operation = DO_SEND,
-        .datagram = scene->datagrams[1],
-        .message = { .parts = &part, .count = 1, .address = &scene->address },
-    };
-    assert_int_equal(io_task_run(scene->rt, &sending), 0);
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(sendto(fd, "abc", 3, 0, (struct sockaddr *)scene->address.bytes, scene->address.length), 3);
+    close(fd);
 }
 
 static void check_receive(struct scene *scene, bool done)
@@ -287,7 +292,7 @@ static const struct row rows[] = {
     { DO_LOSS, "loss", prepare_loss, lose, check_loss },
     { DO_ACCEPT, "accept", prepare_accept, come, check_accept },
     { DO_CONNECT, "connect to a path", prepare_connect, accept_one, check_connect },
-    { DO_CONNECT, "connect by TCP", prepare_tcp_connect, nothing, check_connect },
+    { DO_CONNECT, "connect by TCP", prepare_tcp_connect, accept_two, check_connect },
     { DO_RECEIVE, "receive", prepare_receive, send_one, check_receive },
     { DO_COPY, "copy from", prepare_copy, put_abc, check_copy },
     { DO_COPY, "copy to", prepare_pipe_copy, make_room_for_copy, check_pipe_copy },
@@ -312,6 +317,33 @@ static void cancel(struct io_task *subject, bool drop)
         orr_task_cancel(subject->task, NULL);
 }
 
+/* A task that cancels another before that one is polled. */
+struct canceller {
+    struct io_task *subject;
+    bool drop, done;
+};
+
+static enum orr_poll cancel_it(struct orr_task *task, void *data)
+{
+    struct canceller *self = data;
+    (void)task;
+    if (!self->subject->done)
+        cancel(self->subject, self->drop);
+    self->done = true;
+    return ORR_DONE;
+}
+
+/*
+ * The canceller is in the run queue before the reactor is asked: so the subject, whose wait is then
+ * granted, comes after it.
+ */
+static void cancel_when_granted(struct scene *scene, bool drop)
+{
+    struct canceller canceller = { .subject = &scene->subject, .drop = drop };
+    assert_int_equal(orr_spawn(scene->rt, &(struct orr_spawn){ .poll = cancel_it, .data = &canceller }), 0);
+    io_turn_until(scene->rt, &canceller.done);
+}
+
 static void try_row(const struct row *row, enum moment moment, bool drop)
 {
     struct scene scene = { .rt = io_open(), .subject.operation = row->operation };
@@ -325,6 +357,7 @@ static void try_row(const struct row *row, enum moment moment, bool drop)
     if (moment == AT_READY) {
         io_settle(scene.rt);
         row->let(&scene);
+        cancel_when_granted(&scene, drop);
     }
     bool ends = row->operation != DO_COPY;
     if (moment == AFTER) {
@@ -336,9 +369,11 @@ static void try_row(const struct row *row, enum moment moment, bool drop)
         else
             io_settle(scene.rt);
     }
-    if (!scene.subject.done)
+    if (!scene.subject.done && moment != AT_READY)
         cancel(&scene.subject, drop);
     io_settle(scene.rt);
+    if (!drop && !scene.subject.done && row->operation == DO_COPY)
+        cancel(&scene.subject, drop);
     if (!drop && !scene.subject.done)
         io_turn_until(scene.rt, &scene.subject.done);
     io_task_end(&scene.subject);

@@ -264,6 +264,40 @@ static void tasks_that_accept_are_served_in_order(void **state)
     io_close(rt);
 }
 
+/* Ends another task before that one is polled. */
+static enum orr_poll drop_it(struct orr_task *task, void *data)
+{
+    (void)task;
+    struct io_task *victim = data;
+    assert_int_equal(orr_task_drop(orr_task_waker(victim->task)), 0);
+    return ORR_DONE;
+}
+
+static void a_task_that_ends_when_it_is_its_turn_to_accept_passes_the_turn_on(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = io_open();
+    struct orr_listener *listener = listen_at("127.0.0.1:0");
+    struct orr_address address;
+    assert_int_equal(orr_listener_address(listener, &address), 0);
+    struct io_task first = { .operation = DO_ACCEPT, .listener = listener }, second = first;
+    io_task_start(rt, &first);
+    io_task_start(rt, &second);
+    io_settle(rt);
+    int peer = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(connect(peer, (struct sockaddr *)address.bytes, address.length), 0);
+    assert_int_equal(orr_spawn(rt, &(struct orr_spawn){ .poll = drop_it, .data = &first }), 0);
+    io_turn_until(rt, &second.done);
+    assert_false(first.done);
+    assert_int_equal(second.result, 0);
+    io_task_end(&first);
+    io_task_end(&second);
+    close(peer);
+    assert_int_equal(orr_stream_free(second.stream), 0);
+    assert_int_equal(orr_listener_free(listener), 0);
+    io_close(rt);
+}
+
 static void connections_that_come_at_once_reach_all_tasks_in_line(void **state)
 {
     (void)state;
@@ -774,6 +808,7 @@ static const struct CMUnitTest socket_tests[] = {
     cmocka_unit_test(a_refused_connection_is_an_error_and_leaves_nothing),
     cmocka_unit_test(nothing_is_accepted_that_nobody_asked_for),
     cmocka_unit_test(tasks_that_accept_are_served_in_order),
+    cmocka_unit_test(a_task_that_ends_when_it_is_its_turn_to_accept_passes_the_turn_on),
     cmocka_unit_test(connections_that_come_at_once_reach_all_tasks_in_line),
     cmocka_unit_test(without_descriptors_accept_fails_and_the_connection_waits),
     cmocka_unit_test(a_connection_that_the_account_refuses_stays_in_the_backlog),
