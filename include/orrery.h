@@ -191,7 +191,8 @@ struct orr_options {
     enum orr_clock clock;     /* default ORR_CLOCK_MONOTONIC */
 
     /* Microseconds that an idle worker looks for work before it sleeps, at most 1000; -1 for none.
-     * Default: 20, and none on machines with fewer than four cores. */
+     * Default: 20.  With two or three cores that the process may run on: 50, but only while its
+     * sleeps are short and looking finds something.  With one: none. */
     int spin_us;
 
     orr_alloc_fn *alloc; /* default: realloc and free */
@@ -675,13 +676,16 @@ ORR_API const char *orr_task_cancelled(const struct orr_task *task);
 struct orr_wait {
     /* Owned by the library.  Zero it before the first use. */
     struct orr_link in_owner;
-    uint64_t word;
+    union {
+        void *source;
+        uint64_t word;
+    };
     struct orr_link in_source;
     uint64_t value;
     void *owner;
     const struct orr_wait_kind *kind;
-    void *source;
-    uint64_t since;
+    uint32_t since;
+    uint16_t since_high;
     uint8_t state;
     bool grouped;
 };
@@ -1754,7 +1758,9 @@ struct orr_lua_options {
      * "runtime", "schedule", "values", "worker".  NULL-terminated; default: all.  The others are
      * neither in the API's table nor can they be required. */
     const char *const *modules;
-    /* Gives a trusted isolate, too, pattern functions that can be interrupted. */
+    /* Replaces Lua's own pattern functions by functions that can be interrupted, also in a trusted
+     * state of the host's, or one without time limits (ORR_LUA_OFF).  All others have them anyway.
+     */
     bool safe_patterns;
 
     /* The host's C functions may sleep in system calls when scripts call them.  The library's

@@ -2,12 +2,11 @@
 -- module's table and a private table:
 --   new_handler(id, once)  an object that counts the timeouts of one handler
 --   id_of(handler), forget(handler)   its id; no emit that has begun calls it any more
---   call(list, first, count, name, data, forced)   calls handlers now, from `first` on; returns how
---       many, added to `count`, and the position of a handler that is called once, if it has come
---       to one; `forced` has the first called although it is forgotten
+--   new_emit(events, lists, check_self, find_open, remove)   makes events.emit(), which looks up
+--       lists[2][name] and calls handlers at once; a handler that is called once is removed first
 --   call_soon(list, first, last, name, data)   has handlers called soon
 --   start_soon(handler, name, fn, ...)   starts a task soon
---   lists                  the C part looks up lists[1][name], see `matching`
+--   lists                  the C part looks up lists[1][name], see `matching`, and lists[2][name]
 --   is_held()              whether events must wait: for a preempted task or a script's body
 --   enable(handler), is_disabled(handler), is_of(handler, script)
 --   is_own(handler)        whether it belongs to the script that runs now
@@ -21,6 +20,10 @@
 -- and true at 0 if any of them is called once. Such a list never changes, so an emit iterates over
 -- it whatever its handlers do.
 --
+-- A group has the entries of one name, in the order of registration: a million of them need not be
+-- sorted. An entry that has lost the name stays there, stale, until these are as many as the
+-- others.
+--
 -- A registration belongs to the script that made it. Every script's events reach all handlers, but
 -- a script lists, turns off and clears only its own; the id of another script's handler is like an
 -- unknown id.
@@ -29,14 +32,14 @@ local orrery, private = ...
 local error, ipairs, next, pairs, type, sort = error, ipairs, next, pairs, type, table.sort
 local find, format, sub = string.find, string.format, string.sub
 local new_handler, id_of, forget = private.new_handler, private.id_of, private.forget
-local call, call_soon, start_soon, is_held = private.call, private.call_soon, private.start_soon, private.is_held
+local call_soon, start_soon, is_held = private.call_soon, private.start_soon, private.is_held
 local STARTED, QUEUED, DROPPED = private.STARTED, private.QUEUED, private.DROPPED
 local COALESCED, REFUSED = private.COALESCED, private.REFUSED
 local enable, is_disabled, is_own, where = private.enable, private.is_disabled, private.is_own, private.where
 
 local events = {}
 local entries = {} -- id -> entry
-local by_name = {} -- name, or prefix with its star -> set of entries
+local by_name = {} -- name, or prefix with its star -> group
 local stars = {} -- the names that are prefixes
 local lists = private.lists
 local matching = {} -- name -> list, made when needed
@@ -46,7 +49,7 @@ local last_id = 0
 
 local function forget_lists()
   matching, open = {}, {}
-  lists[1] = matching
+  lists[1], lists[2] = matching, open
 end
 
 -- Scripts with their own globals call the methods on a read-only view of the table, which has the
@@ -73,46 +76,94 @@ local function prefix_matches(pattern, name)
   return sub(pattern, -1) == "*" and sub(name, 1, #pattern - 1) == sub(pattern, 1, -2)
 end
 
-local function find_matching(name)
-  local found, seen, list = {}, {}, {}
-  local function add(pattern)
-    for entry in pairs(by_name[pattern] or {}) do
-      if not seen[entry] then
+-- Returns the entries of several groups, each once, in the order of registration.
+local function merge(patterns)
+  local found, seen = {}, {}
+  for _, pattern in ipairs(patterns) do
+    for _, entry in ipairs(by_name[pattern].array) do
+      if entry.names[pattern] and not seen[entry] then
         seen[entry] = true
         found[#found + 1] = entry
       end
     end
   end
-  add(name)
+  sort(found, function(a, b) return a.id < b.id end)
+  return found
+end
+
+local function find_matching(name)
+  local patterns, list, size = {}, {}, 0
+  if by_name[name] then
+    patterns[1] = name
+  end
   for pattern in pairs(stars) do
-    if prefix_matches(pattern, name) then
-      add(pattern)
+    if by_name[pattern] and prefix_matches(pattern, name) then
+      patterns[#patterns + 1] = pattern
     end
   end
-  sort(found, function(a, b) return a.id < b.id end)
-  for i, entry in ipairs(found) do
-    list[2 * i - 1], list[2 * i] = entry.handler, entry.fn
-    list[0] = list[0] or entry.once or nil
+  local only = #patterns == 1 and patterns[1]
+  local found = only and by_name[only].array or merge(patterns)
+  for _, entry in ipairs(found) do
+    if not only or entry.names[only] then
+      list[size + 1], list[size + 2] = entry.handler, entry.fn
+      size = size + 2
+      list[0] = list[0] or entry.once or nil
+    end
   end
   matching[name] = list
   return list
 end
 
+-- A deadline may end a script inside these functions. So they forget the lists first, and a name is
+-- in `entry.names` before it is anywhere else, and until it is nowhere else: what was begun can be
+-- removed.
+
+local function add_to_group(name, entry)
+  by_name[name] = by_name[name] or { array = {}, stale = 0 }
+  stars[name] = sub(name, -1) == "*" or nil
+  local array = by_name[name].array
+  array[#array + 1] = entry
+end
+
+-- Returns the entries of a group without those that have lost the name, and without one more.
+local function without(array, name, removed)
+  local left = {}
+  for _, entry in ipairs(array) do
+    if entry ~= removed and entry.names[name] then
+      left[#left + 1] = entry
+    end
+  end
+  return left
+end
+
+local function remove_from_group(name, entry)
+  local group = by_name[name]
+  if not group then
+    return
+  end
+  group.stale = group.stale + 1
+  if 2 * group.stale > #group.array then
+    local left = without(group.array, name, entry)
+    if #left > 0 then
+      by_name[name] = { array = left, stale = 0 }
+    else
+      by_name[name], stars[name] = nil, nil
+    end
+  end
+end
+
 local function remove(entry, name)
-  local set = by_name[name]
-  if not set or not set[entry] then
+  if not entry.names[name] then
     return false
   end
-  set[entry] = nil
-  if not next(set) then
-    by_name[name], stars[name] = nil, nil
-  end
-  entry.names[name] = nil
-  if not next(entry.names) then
+  forget_lists()
+  remove_from_group(name, entry)
+  local first = next(entry.names)
+  if first == name and next(entry.names, first) == nil then
     forget(entry.handler)
     entries[entry.id] = nil
   end
-  forget_lists()
+  entry.names[name] = nil
   return true
 end
 
@@ -137,15 +188,15 @@ local function register(method, names, fn, once)
   end
   local entry = { id = last_id + 1, fn = fn, once = once, names = {}, handler = new_handler(last_id + 1, once) }
   entry.created = where()
-  last_id = entry.id
-  entries[entry.id] = entry
   for _, name in ipairs(names) do
-    by_name[name] = by_name[name] or {}
-    stars[name] = sub(name, -1) == "*" or nil
-    by_name[name][entry] = true
     entry.names[name] = true
   end
   forget_lists()
+  last_id = entry.id
+  entries[entry.id] = entry
+  for name in next, entry.names do
+    add_to_group(name, entry)
+  end
   return entry.id
 end
 
@@ -239,24 +290,12 @@ local function find_open(name)
   return list
 end
 
--- Calls each handler at once; returns how many. A handler gets one value, from a script as from the
--- host. A handler that is called once is removed first.
-function events:emit(name, data, more)
-  if self ~= events then
-    check_self(self, "emit")
-  end
-  if more ~= nil then
-    error("events:emit: expected a name and one value, got more; put the values into a table: "
-      .. "events:emit(name, { a, b })", 2)
-  end
-  local list = name ~= nil and open[name] or find_open(name)
-  local count, at = call(list, 1, 0, name, data)
-  while at do
-    remove_all(entries[id_of(list[2 * at - 1])])
-    count, at = call(list, at, count, name, data, true)
-  end
-  return count
+-- Removes a handler that is called once, before it is called.
+local function remove_called(handler)
+  remove_all(entries[id_of(handler)])
 end
+
+events.emit = private.new_emit(events, lists, check_self, find_open, remove_called)
 
 -- --- For the host --------------------------------------------------------------------------------
 
@@ -332,6 +371,7 @@ end
 function host.reserve(name)
   reserved[name] = true
   open = {}
+  lists[2] = open
 end
 
 function host.remove(script)

@@ -33,7 +33,9 @@ end
 return function(loaded, find_loader)
   loaded, find_loader = loaded or package.loaded, find_loader or find_in(package)
   -- name -> { task = the task that loads it, done = an event for those who wait }
-  local loading = {}
+  -- A task that is ended at its deadline may have no time left to close its variables. So an entry
+  -- also ends with its task, and is not kept here when the call that made it is gone.
+  local loading = setmetatable({}, { __mode = "v" })
 
   local function load(name, loader, extra)
     local value = loader(name, extra)
@@ -74,12 +76,16 @@ return function(loaded, find_loader)
         return loaded[name]
       end
       local entry = loading[name]
-      if not entry or not task then
+      if not entry or not task or entry.task:status() == "completed" then
         break
       elseif entry.task == task then
         error(format("module '%s' requires itself while it is being loaded", name), 2)
       end
-      entry.done = entry.done or new_event()
+      if not entry.done then
+        local done = new_event()
+        entry.done = done
+        entry.task:on_complete(function() done:set() end)
+      end
       entry.done:wait()
     end
     local loader, extra = find_loader(name)

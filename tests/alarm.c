@@ -59,5 +59,6 @@ enum orr_poll start_all(struct orr_task *task, void *data)
     struct starter *starter = data;
     for (unsigned i = 0; i < starter->count; i++)
         assert_int_equal(orr_timer_start_at(starter->alarms[i].timer, starter->deadline + i * MS, 0), 0);
+    atomic_store(&starter->done, 1);
     return ORR_DONE;
 }

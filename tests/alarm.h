@@ -39,6 +39,7 @@ struct starter {
     struct alarm *alarms;
     unsigned count;
     uint64_t deadline;
+    _Atomic unsigned done; /* 1: all are started, and the task will not touch this again */
 };
 
 enum orr_poll start_all(struct orr_task *task, void *data);

@@ -22,14 +22,18 @@ static unsigned log_lines;
 int __wrap_orr_lua_new(struct orr_runtime *rt, const struct orr_lua_options *options, struct lua_State **L);
 
 /*
- * Makes every isolate of a test program.  A busy machine, or a sanitizer, makes an ordinary step of
- * a script as long as a hostile one: no script is ended for that unless the test sets a limit.
+ * Makes every isolate of a test program.  A busy machine, or a sanitizer, makes an ordinary script
+ * run for as long as a hostile one: no script is ended for the time that it takes, as a whole or in
+ * one step, unless the test sets a limit.
  */
 int __wrap_orr_lua_new(struct orr_runtime *rt, const struct orr_lua_options *options, struct lua_State **L)
 {
     struct orr_lua_options own = options ? *options : (struct orr_lua_options){ 0 };
     if (own.profile == ORR_LUA_UNTRUSTED && !own.longest_step_ns)
         own.longest_step_ns = 400 * MS;
+    for (int entry = 0; entry < ORR_LUA_ENTRIES; entry++)
+        if (!own.deadline_ns[entry])
+            own.deadline_ns[entry] = ORR_NEVER;
     return __real_orr_lua_new(rt, &own, L);
 }
 
@@ -221,25 +225,48 @@ bool harness_readable(int fd)
     return poll(&ready, 1, 0) == 1;
 }
 
-static unsigned count_entries(const char *path)
+/* Counts the entries of a folder that `counts` wants, all of them if it is NULL. */
+static unsigned count_entries(const char *path, bool (*counts)(const char *name))
 {
     unsigned count = 0;
     DIR *folder = opendir(path);
     assert_non_null(folder);
-    while (readdir(folder))
-        count++;
+    for (const struct dirent *entry; (entry = readdir(folder));)
+        count += entry->d_name[0] != '.' && (!counts || counts(entry->d_name));
     closedir(folder);
     return count;
 }
 
 unsigned harness_open_fds(void)
 {
-    return count_entries("/proc/self/fd");
+    return count_entries("/proc/self/fd", NULL);
+}
+
+/*
+ * Whether a thread is one of the program, and lives.  A thread that was joined is listed until the
+ * kernel is through with it; io_uring's threads come and go as the kernel likes.  proc(5) has the
+ * format; the flags are those of the kernel's `struct task_struct`.
+ */
+static bool is_living_thread(const char *id)
+{
+    enum { EXITING = 0x4, IO_WORKER = 0x10 };
+    char path[64], line[512] = "";
+    snprintf(path, sizeof path, "/proc/self/task/%.20s/stat", id);
+    FILE *file = fopen(path, "r");
+    if (!file)
+        return false; /* it has gone meanwhile */
+    bool read = fgets(line, sizeof line, file);
+    fclose(file);
+    const char *after_name = strrchr(line, ')');
+    unsigned flags;
+    if (!read || !after_name || sscanf(after_name, ") %*c %*d %*d %*d %*d %*d %u", &flags) != 1)
+        return false;
+    return !(flags & (EXITING | IO_WORKER));
 }
 
 unsigned harness_threads(void)
 {
-    return count_entries("/proc/self/task");
+    return count_entries("/proc/self/task", is_living_thread);
 }
 
 struct orr_stats harness_stats(struct orr_runtime *rt, unsigned worker)

@@ -138,8 +138,10 @@ void harness_wake(void *data);
 /* Whether poll(2) finds the descriptor readable now. */
 bool harness_readable(int fd);
 
-/* How many entries /proc/self/fd and /proc/self/task have: to compare with an earlier count. */
+/* How many descriptors are open, to compare with an earlier count. */
 unsigned harness_open_fds(void);
+
+/* How many threads the program has, without those that were joined and those of the kernel. */
 unsigned harness_threads(void);
 
 struct orr_stats harness_stats(struct orr_runtime *rt, unsigned worker);

@@ -549,12 +549,12 @@ static int start_thread(void *data, struct orr_call *call, struct orr_reply *rep
 static void stop_thread(void *data, struct orr_reply *reply)
 {
     const struct job *job = orr_reply_attached(reply);
-    *(int64_t *)data += job->number;
+    *(_Atomic int64_t *)data += job->number;
 }
 
 static void note_drop(void *data)
 {
-    *(int64_t *)data = -1;
+    *(_Atomic int64_t *)data = -1;
 }
 
 static void wait_for_jobs(void)
@@ -568,10 +568,12 @@ static void threads_reply_while_calls_are_cancelled(void **state)
 {
     (void)state;
     char code[600];
-    int64_t cancelled = 0;
+    _Atomic int64_t cancelled = 0;
     struct orr_runtime *rt = host_counting_runtime();
     lua_State *L = open_isolate(rt, (struct orr_lua_options){ 0 });
-    struct orr_async function = { .start = start_thread, .data = &cancelled, .cancel = stop_thread, .drop = note_drop };
+    struct orr_async function = {
+        .start = start_thread, .data = (void *)&cancelled, .cancel = stop_thread, .drop = note_drop
+    };
     assert_int_equal(orr_lua_set_async(L, "work", &function), 0);
     snprintf(code, sizeof code,
              "local a, right, wrong, closed = game.async, 0, 0, 0\n"

@@ -592,6 +592,271 @@ static void an_isolate_may_close_at_any_point(void **state)
     }
 }
 
+/* --- Turns inside a poll ---------------------------------------------------------------------- */
+
+/*
+ * On the machine's clock, a callback that starts its timer again, or schedules itself again, runs
+ * in turns that begin inside the poll of its runner.
+ */
+static struct orr_runtime *open_on_machine_clock(void)
+{
+    allocated_bytes = 0;
+    struct orr_runtime *rt = host_runtime_with((struct orr_options){ .alloc = failing_alloc });
+    assert_non_null(rt);
+    return rt;
+}
+
+/* Runs a script to its end in both profiles, on the machine's clock. */
+static void expect_notes_of_turns(const char *code, const char *expected)
+{
+    for (int profile = 0; profile < 2; profile++) {
+        struct orr_runtime *rt = open_on_machine_clock();
+        lua_State *L = open_host(rt, (struct orr_lua_options){ .profile = profile });
+        noted[0] = '\0';
+        run_code(rt, L, code);
+        assert_string_equal(noted, expected);
+        finish_counting(rt, L);
+    }
+}
+
+static void a_timer_that_starts_itself_again_needs_no_task_each_time(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = open_on_machine_clock();
+    lua_State *L = open_host(rt, (struct orr_lua_options){ 0 });
+    struct orr_stats before, after;
+    run_code(rt, L, "");
+    assert_int_equal(orr_runtime_stats(rt, 1, &before), 0);
+    run_code(rt, L,
+             "local t, n = game.loop.new_timer(), 0\n"
+             "local function again() n = n + 1 if n < 1000 then t:start(0, 0, again) else t:close() end end\n"
+             "t:start(0, 0, again)\n");
+    assert_int_equal(orr_runtime_stats(rt, 1, &after), 0);
+    assert_true(after.polls - before.polls >= 1000);
+    assert_true(after.tasks_spawned - before.tasks_spawned < 1000); /* a runner serves turns */
+    finish_counting(rt, L);
+}
+
+static void what_is_scheduled_in_a_callback_runs_behind_what_was_scheduled_before(void **state)
+{
+    (void)state;
+    expect_notes_of_turns("schedule(function() note(1) schedule(function() note(3) end) end)\n"
+                          "schedule(function() note(2) schedule(function() note(4) end) end)\n",
+                          "1;2;3;4;");
+}
+
+static void a_turn_begins_no_more_callbacks_than_allowed(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = open_on_machine_clock();
+    lua_State *L = open_host(rt, (struct orr_lua_options){ .schedule_per_turn = 4 });
+    struct orr_stats before, after;
+    run_code(rt, L, "");
+    assert_int_equal(orr_runtime_stats(rt, 1, &before), 0);
+    run_code(rt, L, "n = 0 for i = 1, 400 do schedule(function() n = n + 1 end) end");
+    assert_int_equal(orr_runtime_stats(rt, 1, &after), 0);
+    assert_true(after.turns - before.turns >= 100);
+    run_code(rt, L, "note(n)");
+    assert_string_equal(noted, "400;");
+    finish_counting(rt, L);
+}
+
+static void a_task_that_a_callback_wakes_runs_before_the_next_turn(void **state)
+{
+    (void)state;
+    expect_notes_of_turns("local set, t, n = async.event(), game.loop.new_timer(), 0\n"
+                          "async.run(function() set:wait() note 'woken' end)\n"
+                          "local function again()\n"
+                          "  n = n + 1 note(n)\n"
+                          "  if n == 3 then set:set() end\n"
+                          "  if n < 5 then t:start(0, 0, again) else t:close() end\n"
+                          "end\n"
+                          "t:start(0, 0, again)\n",
+                          "1;2;3;woken;4;5;");
+}
+
+static void a_callback_that_waits_in_such_a_turn_keeps_its_task(void **state)
+{
+    (void)state;
+    expect_notes_of_turns("local t, n, tasks = game.loop.new_timer(), 0, {}\n"
+                          "local function again()\n"
+                          "  n = n + 1 local i = n\n"
+                          "  if n < 6 then t:start(0, 0, again) else t:close() end\n"
+                          "  if i % 2 == 0 then tasks[#tasks + 1] = async.current() async.sleep(20 + i) end\n"
+                          "end\n"
+                          "t:start(0, 0, again)\n"
+                          "while n < 6 do async.sleep(1) end\n"
+                          "note(#tasks) note(tasks[1] ~= tasks[2] and tasks[2] ~= tasks[3])\n"
+                          "for _, task in ipairs(tasks) do async.await(task) end note(tasks[3]:status())\n",
+                          "3;true;completed;");
+}
+
+static void timers_and_scheduled_callbacks_take_turns(void **state)
+{
+    (void)state;
+    expect_notes_of_turns("local t, n, m = game.loop.new_timer(), 0, 0\n"
+                          "local function fire() n = n + 1 if n < 200 then t:start(0, 0, fire) else t:close() end end\n"
+                          "local function call() m = m + 1 if m < 200 then schedule(call) end end\n"
+                          "t:start(0, 0, fire) schedule(call)\n"
+                          "local apart = 0\n"
+                          "while n < 200 or m < 200 do\n"
+                          "  if n < 200 and m < 200 then apart = math.max(apart, math.abs(n - m)) end\n"
+                          "  async.checkpoint()\n"
+                          "end\n"
+                          "note(apart < 100)\n",
+                          "true;");
+}
+
+enum { HOST_TIMERS = 2000 }; /* more than one turn fires */
+
+static int host_timer_calls;
+static bool host_timer_in_lua;
+
+static void host_timer_fires(struct orr_timer *timer, void *data, int status)
+{
+    (void)timer;
+    (void)data;
+    (void)status;
+    host_timer_calls++;
+    /* Inside a slice, the host could not make a call that may wait. */
+    host_timer_in_lua |= orr_task_current() != NULL;
+}
+
+static void timers_of_the_host_fire_outside_lua(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = open_on_machine_clock();
+    lua_State *L = open_host(rt, (struct orr_lua_options){ 0 });
+    static struct orr_timer *timers[HOST_TIMERS];
+    host_timer_calls = 0;
+    host_timer_in_lua = false;
+    struct orr_task *task = start(L, "local t, n = game.loop.new_timer(), 0\n"
+                                     "local function again()\n"
+                                     "  n = n + 1 if n < 10000 then t:start(0, 0, again) else t:close() end\n"
+                                     "end\n"
+                                     "t:start(0, 0, again)\n");
+    for (int i = 0; i < HOST_TIMERS; i++) {
+        struct orr_timer_options options = { .fire = host_timer_fires };
+        assert_int_equal(orr_timer_new(rt, &options, &timers[i]), 0);
+        assert_int_equal(orr_timer_start(timers[i], 0, 0), 0);
+    }
+    assert_int_equal(orr_runtime_run(rt), 0); /* turns begin inside polls only there */
+    for (int i = 0; i < HOST_TIMERS; i++)
+        orr_timer_free(timers[i]);
+    assert_int_equal(host_timer_calls, HOST_TIMERS);
+    assert_false(host_timer_in_lua);
+    error_of(rt, task);
+    finish_counting(rt, L);
+}
+
+/* --- Failures and scripts --------------------------------------------------------------------- */
+
+static struct orr_task *kept_task;
+
+/* keep_task(): the host keeps the task that runs. */
+static int keep_task(lua_State *L)
+{
+    (void)L;
+    kept_task = orr_task_current();
+    return 0;
+}
+
+/* fail_kept(): the host ends that task with an error. */
+static int fail_kept(lua_State *L)
+{
+    (void)L;
+    assert_int_equal(orr_task_complete(kept_task, (struct orr_result){ .error = -EIO }), 0);
+    assert_int_equal(orr_task_drop(orr_task_waker(kept_task)), 0);
+    return 0;
+}
+
+static void a_failure_reaches_its_parent_before_the_runner_makes_the_next_call(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = open_runtime();
+    lua_State *L = open_host(rt, (struct orr_lua_options){ 0 });
+    lua_register(L, "keep_task", keep_task);
+    lua_register(L, "fail_kept", fail_kept);
+    run_code(rt, L,
+             "async.run({ detached = true }, function()\n"
+             "  async.run(function() keep_task() async.sleep(100) end)\n"
+             "  note('parent ' .. tostring(pcall(async.sleep, 50)))\n"
+             "end)\n"
+             "for i = 1, 3 do timer(5, function() note(i) if i == 1 then fail_kept() end end) end\n"
+             "async.sleep(60)\n");
+    assert_string_equal(noted, "1;parent false;2;3;");
+    finish_counting(rt, L);
+}
+
+static struct orr_script *load_shared(struct orr_runtime *rt, lua_State *L, const char *text)
+{
+    struct orr_script_options options = { .source = { .name = "=script", .text = text }, .shared = L };
+    struct orr_script *script;
+    assert_int_equal(orr_script_load(rt, &options, &script), 0);
+    return script;
+}
+
+static void unloading_a_script_skips_its_callbacks_and_no_others(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = open_runtime();
+    lua_State *L = open_host(rt, (struct orr_lua_options){ 0 });
+    static const char one_code[] = "for i = 1, 40 do game.schedule(function() note 'one' end) end\n"
+                                   "game.loop.new_timer():start(0, 0, function() note 'one' end)\n"
+                                   "game.events:on('e', function() note 'one' end)\n";
+    static const char two_code[] = "for i = 1, 3 do game.schedule(function() note('two ' .. i) end) end\n"
+                                   "game.loop.new_timer():start(0, 0, function() note 'timer of two' end)\n"
+                                   "game.events:on('e', function() note 'event of two' end)\n";
+    noted[0] = '\0';
+    struct orr_script *one = load_shared(rt, L, one_code), *two = load_shared(rt, L, two_code);
+    assert_true(orr_runtime_turn(rt, 1) >= 0); /* the bodies run; callbacks of both are queued */
+    lua_pushnil(L);
+    assert_int_equal(orr_events_emit(L, "e"), 0);
+    noted[0] = '\0';
+    assert_int_equal(orr_script_unload(one), 0);
+    assert_int_equal(orr_runtime_run(rt), 0);
+    assert_null(strstr(noted, "one"));
+    assert_non_null(strstr(noted, "two 1;two 2;two 3;"));
+    assert_non_null(strstr(noted, "timer of two;"));
+    assert_non_null(strstr(noted, "event of two;"));
+    assert_int_equal(orr_script_unload(two), 0);
+    finish_counting(rt, L);
+}
+
+/* Keeps the full report of a failure, with the chain of tasks. */
+static void keep_report(void *data, struct orr_task *task)
+{
+    (void)data;
+    assert_int_equal(orr_lua_push_report(state_of_host, task), 0);
+    snprintf(sink_text, sizeof sink_text, "%s", lua_tostring(state_of_host, -1));
+    lua_pop(state_of_host, 1);
+}
+
+static void the_report_of_a_failure_in_a_callback_names_its_tasks(void **state)
+{
+    (void)state;
+    allocated_bytes = 0;
+    struct orr_runtime *rt = host_runtime_with(
+        (struct orr_options){ .clock = ORR_CLOCK_VIRTUAL, .alloc = failing_alloc, .sink = keep_report });
+    assert_non_null(rt);
+    lua_State *L = open_host(rt, (struct orr_lua_options){ 0 });
+    run_code(rt, L,
+             "events:on('opened', function()\n"
+             "  async.run({ name = 'child' }, function() async.sleep(1) error 'BAD' end)\n"
+             "end)\n"
+             "timer(5, function() note 'before' end)\n"
+             "timer(5, function() events:emit('opened') note 'emitted' end)\n"
+             "timer(5, function() note 'behind' end)\n"
+             "async.sleep(20)\n");
+    assert_string_equal(noted, "before;emitted;behind;");
+    assert_non_null(strstr(sink_text, "BAD"));
+    const char *child = strstr(sink_text, "task 'child'");
+    assert_non_null(child);
+    assert_non_null(strstr(child, "task 'opened' failed because of it"));
+    assert_null(strstr(sink_text, "timer"));
+    finish_counting(rt, L);
+}
+
 static const struct CMUnitTest callbacks[] = {
     cmocka_unit_test(handlers_that_do_not_wait_need_no_tasks),
     cmocka_unit_test(timers_that_are_due_together_share_a_task),
@@ -615,6 +880,16 @@ static const struct CMUnitTest callbacks[] = {
     cmocka_unit_test(a_handler_removed_by_an_earlier_one_is_not_called),
     cmocka_unit_test(an_emit_reaches_all_handlers_however_deep_it_is),
     cmocka_unit_test(a_thousand_handlers_that_wait_do_not_grow_the_stack),
+    cmocka_unit_test(a_timer_that_starts_itself_again_needs_no_task_each_time),
+    cmocka_unit_test(what_is_scheduled_in_a_callback_runs_behind_what_was_scheduled_before),
+    cmocka_unit_test(a_turn_begins_no_more_callbacks_than_allowed),
+    cmocka_unit_test(a_task_that_a_callback_wakes_runs_before_the_next_turn),
+    cmocka_unit_test(a_callback_that_waits_in_such_a_turn_keeps_its_task),
+    cmocka_unit_test(timers_and_scheduled_callbacks_take_turns),
+    cmocka_unit_test(timers_of_the_host_fire_outside_lua),
+    cmocka_unit_test(a_failure_reaches_its_parent_before_the_runner_makes_the_next_call),
+    cmocka_unit_test(unloading_a_script_skips_its_callbacks_and_no_others),
+    cmocka_unit_test(the_report_of_a_failure_in_a_callback_names_its_tasks),
     cmocka_unit_test(one_failed_allocation_loses_nothing_else),
     cmocka_unit_test(callbacks_of_all_kinds_mix_at_random),
     cmocka_unit_test(an_isolate_may_close_at_any_point),

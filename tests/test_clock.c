@@ -183,6 +183,22 @@ static void a_host_that_turns_is_told_of_a_deadlock_too(void **state)
     assert_int_equal(orr_runtime_free(rt), 0);
 }
 
+/*
+ * A timer that moves is counted at its new place before it is taken off the count of the old one.
+ * So a test waits for both counts.
+ */
+static void await_pending(struct orr_runtime *rt, unsigned worker, uint64_t count)
+{
+    while (harness_stats(rt, worker).timers_pending != count)
+        sched_yield();
+}
+
+static void await_held(struct orr_runtime *rt, uint64_t count)
+{
+    while (harness_stats(rt, 0).timers_held != count)
+        sched_yield();
+}
+
 static void timers_of_a_worker_that_ends_fire_elsewhere_at_their_time(void **state)
 {
     (void)state;
@@ -190,7 +206,7 @@ static void timers_of_a_worker_that_ends_fire_elsewhere_at_their_time(void **sta
     struct alarm alarms[100] = { 0 };
     for (size_t i = 0; i < LENGTH(alarms); i++)
         alarm_new(&alarms[i], rt);
-    struct starter starter = { alarms, LENGTH(alarms), orr_runtime_now(rt) + HOUR };
+    struct starter starter = { .alarms = alarms, .count = LENGTH(alarms), .deadline = orr_runtime_now(rt) + HOUR };
     struct orr_spawn what = { .poll = start_all, .data = &starter, .worker = 3 };
     assert_int_equal(orr_spawn(rt, &what), 0);
     while (harness_stats(rt, 3).timers_pending < LENGTH(alarms))
@@ -204,9 +220,11 @@ static void timers_of_a_worker_that_ends_fire_elsewhere_at_their_time(void **sta
         harness_settle(rt);
         sched_yield();
     }
-    struct orr_stats stats = harness_stats(rt, 0);
-    assert_int_equal(stats.timers_migrated, LENGTH(alarms) - 1);
-    assert_int_equal(stats.timers_held, 0);
+    /* Worker 3 counts a timer that it has sent away, perhaps after that has arrived. */
+    while (harness_stats(rt, 0).timers_migrated < LENGTH(alarms) - 1)
+        sched_yield();
+    assert_int_equal(harness_stats(rt, 0).timers_migrated, LENGTH(alarms) - 1);
+    await_held(rt, 0);
     /* Timers go to the worker with the least load, so both get some. */
     assert_true(harness_stats(rt, 1).timers_pending > 20 && harness_stats(rt, 2).timers_pending > 20);
     assert_int_equal(orr_spawn(rt, &what), -ESHUTDOWN);
@@ -248,16 +266,10 @@ static void crowd_free(struct alarm *alarms)
 /* Starts the alarms on a worker, an hour from now. */
 static void crowd_start(struct orr_runtime *rt, struct alarm *alarms, unsigned worker)
 {
-    struct starter starter = { alarms, CROWD, orr_runtime_now(rt) + HOUR };
+    struct starter starter = { .alarms = alarms, .count = CROWD, .deadline = orr_runtime_now(rt) + HOUR };
     assert_int_equal(orr_spawn(rt, &(struct orr_spawn){ .poll = start_all, .data = &starter, .worker = worker }), 0);
-    while (harness_stats(rt, worker).timers_pending < CROWD)
-        sched_yield();
-}
-
-static void await_pending(struct orr_runtime *rt, unsigned worker, uint64_t count)
-{
-    while (harness_stats(rt, worker).timers_pending != count)
-        sched_yield();
+    harness_await(&starter.done, 1);
+    await_pending(rt, worker, CROWD);
 }
 
 /* Waits until all have fired.  The host does not turn. */
@@ -280,10 +292,10 @@ static void timers_of_a_worker_that_ends_do_not_wait_for_a_host_that_does_not_tu
             harness_settle(rt);
         assert_int_equal(orr_worker_stop(rt, 2), 0);
         await_pending(rt, 3, CROWD);
+        await_pending(rt, 2, 0);
+        await_held(rt, 0);
         assert_int_equal(harness_stats(rt, 1).timers_pending, 0);
-        assert_int_equal(harness_stats(rt, 2).timers_pending, 0);
         assert_int_equal(harness_stats(rt, 0).timers_pending, CROWD);
-        assert_int_equal(harness_stats(rt, 0).timers_held, 0);
         assert_int_equal(orr_runtime_advance(rt, 2 * HOUR), 0);
         crowd_fires(alarms);
         assert_int_equal(harness_stats(rt, 3).timers_fired, CROWD);
@@ -300,9 +312,8 @@ static void timers_without_a_running_worker_wait_until_the_host_turns(void **sta
     crowd_new(rt, alarms);
     crowd_start(rt, alarms, 2);
     assert_int_equal(orr_worker_stop(rt, 2), 0);
-    while (harness_stats(rt, 0).timers_held != CROWD)
-        sched_yield();
-    assert_int_equal(harness_stats(rt, 2).timers_pending, 0);
+    await_held(rt, CROWD);
+    await_pending(rt, 2, 0);
     assert_int_equal(harness_stats(rt, 1).timers_pending, 0);
     assert_int_equal(harness_stats(rt, 0).timers_pending, CROWD);
     assert_int_equal(orr_timer_cancel(alarms[7].timer), ORR_CANCELLED);
@@ -311,10 +322,12 @@ static void timers_without_a_running_worker_wait_until_the_host_turns(void **sta
     assert_int_equal(orr_runtime_advance(rt, 2 * HOUR), 0);
     while (harness_stats(rt, 1).timers_fired != CROWD - 2)
         harness_settle(rt);
-    assert_int_equal(harness_stats(rt, 1).timers_pending, 1);
-    assert_int_equal(harness_stats(rt, 0).timers_held, 0);
+    await_pending(rt, 1, 1);
+    await_held(rt, 0);
+    assert_int_equal(alarms[8].fired, 0);
     assert_int_equal(orr_runtime_advance(rt, 2 * HOUR), 0);
-    harness_settle(rt);
+    while (!alarms[8].fired) /* its letter may still be on the way */
+        harness_settle(rt);
     for (int i = 0; i < CROWD; i++)
         assert_int_equal(alarms[i].fired, i != 7);
     crowd_free(alarms);
@@ -393,7 +406,7 @@ static void dirty_wheel_is_handed_no_timers_before_a_clean_one(void **state)
     struct alarm *alarms = calloc(CROWD, sizeof *alarms), *garbage = calloc(CROWD, sizeof *garbage);
     crowd_new(rt, alarms);
     crowd_new(rt, garbage);
-    struct starter starter = { garbage, CROWD, orr_runtime_now(rt) + HOUR };
+    struct starter starter = { .alarms = garbage, .count = CROWD, .deadline = orr_runtime_now(rt) + HOUR };
     spawn_blocker(rt, &starter, 3);
     for (int i = 0; i < CROWD; i++)
         assert_int_equal(orr_timer_cancel(garbage[i].timer), ORR_CANCELLED);
@@ -430,8 +443,8 @@ static void virtual_clock_waits_for_timers_that_are_being_handed_over(void **sta
         assert_int_equal(orr_timer_start(own.timer, 2 * HOUR, 0), 0);
         assert_int_equal(orr_runtime_leave(rt), 0);
         assert_int_equal(orr_worker_stop(rt, 2), 0);
-        while (round % 2 && harness_stats(rt, 0).timers_held != CROWD)
-            sched_yield(); /* in the other rounds, before the time service holds them */
+        if (round % 2) /* in the other rounds, before the time service holds them */
+            await_held(rt, CROWD);
         assert_int_equal(orr_runtime_run(rt), 0);
         assert_int_equal(own.fired, 1);
         for (int i = 0; i < CROWD; i++) {
@@ -479,7 +492,7 @@ static void timer_adopted_after_its_time_fires_at_once(void **state)
     struct orr_runtime *rt = runtime_on(ORR_CLOCK_MANUAL, 2);
     struct alarm alarm = { 0 };
     alarm_new(&alarm, rt);
-    struct starter starter = { &alarm, 1, orr_runtime_now(rt) + HOUR };
+    struct starter starter = { .alarms = &alarm, .count = 1, .deadline = orr_runtime_now(rt) + HOUR };
     spawn_blocker(rt, &starter, 2);
     assert_int_equal(orr_runtime_advance(rt, 2 * HOUR), 0);
     assert_int_equal(orr_worker_stop(rt, 2), 0);
@@ -500,7 +513,7 @@ static void timers_without_a_living_worker_are_held_and_then_cancelled(void **st
     struct alarm alarms[10] = { 0 };
     for (size_t i = 0; i < LENGTH(alarms); i++)
         alarm_new(&alarms[i], rt);
-    struct starter starter = { alarms, LENGTH(alarms), orr_runtime_now(rt) + HOUR };
+    struct starter starter = { .alarms = alarms, .count = LENGTH(alarms), .deadline = orr_runtime_now(rt) + HOUR };
     assert_int_equal(orr_spawn(rt, &(struct orr_spawn){ .poll = start_all, .data = &starter, .worker = 2 }), 0);
     while (harness_stats(rt, 2).timers_pending < LENGTH(alarms))
         sched_yield();
@@ -522,17 +535,20 @@ static void idle_worker_with_a_far_timer_does_not_wake_up(void **state)
     struct orr_runtime *rt = runtime_on(ORR_CLOCK_MONOTONIC, 2);
     struct alarm alarm = { 0 };
     alarm_new(&alarm, rt);
-    struct starter starter = { &alarm, 1, orr_runtime_now(rt) + HOUR };
+    struct starter starter = { .alarms = &alarm, .count = 1, .deadline = orr_runtime_now(rt) + HOUR };
     assert_int_equal(orr_spawn(rt, &(struct orr_spawn){ .poll = start_all, .data = &starter, .worker = 2 }), 0);
     while (!harness_stats(rt, 2).timers_pending)
         sched_yield();
-    uint64_t turns;
-    do { /* until the worker sleeps */
+    /*
+     * On a busy machine, the worker's thread may stand still for long before it sleeps.  A worker
+     * that wakes up by itself does so in every round.
+     */
+    uint64_t turns, rounds = 0;
+    do {
+        assert_true(rounds++ < 100);
         turns = harness_stats(rt, 2).turns;
-        usleep(20000);
+        usleep(100000);
     } while (harness_stats(rt, 2).turns != turns);
-    usleep(100000);
-    assert_int_equal(harness_stats(rt, 2).turns, turns);
     assert_int_equal(harness_stats(rt, 0).service_wake_ups, 0);
     orr_timer_free(alarm.timer);
     assert_int_equal(orr_runtime_free(rt), 0);

@@ -227,13 +227,11 @@ static void foreign_future_of_a_worker_that_has_stopped_holds_back_no_clock(void
     assert_int_equal(values_dropped, 1);
     struct sleeper sleeper = { 0 };
     assert_int_equal(orr_spawn(rt, &(struct orr_spawn){ .poll = sleep_an_hour, .data = &sleeper }), 0);
-    for (int turns = 0; turns < 100000 && !sleeper.awake; turns++) {
+    while (!sleeper.awake) { /* for ever if the clock is held back */
         harness_settle(rt);
         sched_yield(); /* the worker's thread is about to end */
     }
-    bool awake = sleeper.awake;
     assert_int_equal(orr_runtime_free(rt), 0);
-    assert_true(awake);
 }
 
 static enum orr_poll wait_for_anothers_future(struct orr_task *task, void *data)

@@ -214,6 +214,31 @@ static void wait_that_has_failed_has_left_its_group(void **state)
     fixture_close(rt);
 }
 
+static int clear_a_group_of_sleeps(struct orr_task *task, struct step_task *self)
+{
+    struct orr_group group = { 0 };
+    struct orr_wait other = { 0 };
+    assert_int_equal(orr_group_add(&group, &self->wait), 0);
+    assert_int_equal(orr_group_add(&group, &other), 0);
+    assert_int_equal(orr_sleep(task, &self->wait, HOUR), -EAGAIN);
+    assert_int_equal(orr_sleep(task, &other, 2 * HOUR), -EAGAIN);
+    note("%d", (int)harness_stats(rt, 0).timers_pending);
+    orr_wait_withdraw(&other);
+    note("%d", (int)harness_stats(rt, 0).timers_pending);
+    orr_group_clear(&group);
+    note("%d", (int)harness_stats(rt, 0).timers_pending);
+    return 0;
+}
+
+static void sleeps_in_a_group_leave_the_wheel_when_they_are_withdrawn(void **state)
+{
+    (void)state;
+    open_fixture();
+    run_in_task(clear_a_group_of_sleeps);
+    assert_string_equal(notes(), "2 1 0");
+    fixture_close(rt);
+}
+
 static int leave_group_without_asking_it(struct orr_task *task, struct step_task *self)
 {
     struct trio *trio = self->data;
@@ -587,6 +612,7 @@ static const struct CMUnitTest group[] = {
     cmocka_unit_test(end_of_a_body_gives_back_what_its_group_was_granted),
     cmocka_unit_test(cancelled_task_is_told_by_its_group),
     cmocka_unit_test(wait_that_has_failed_has_left_its_group),
+    cmocka_unit_test(sleeps_in_a_group_leave_the_wheel_when_they_are_withdrawn),
     cmocka_unit_test(group_that_all_have_left_is_not_waited_for),
     cmocka_unit_test(misuse_of_groups_is_refused),
     cmocka_unit_test(failure_goes_to_the_parent_if_the_awaiting_task_was_cancelled),

@@ -6,6 +6,9 @@
 #include "harness.h"
 #include "lua_host.h"
 
+#include "lua/isolate.h"
+
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -22,10 +25,10 @@ static bool may_allocate(void)
 }
 
 /* A trusted isolate without a global for the API, so that `require` makes it. */
-static lua_State *open_late(struct orr_runtime *rt)
+static lua_State *open_late(struct orr_runtime *rt, struct orr_lua_options options)
 {
     lua_State *L;
-    struct orr_lua_options options = { .profile = ORR_LUA_TRUSTED };
+    options.profile = ORR_LUA_TRUSTED;
     assert_int_equal(orr_lua_new(rt, &options, &L), 0);
     lua_register(L, "note", host_note);
     return L;
@@ -52,7 +55,7 @@ static void expect_notes(struct orr_runtime *rt, lua_State *L, const char *code,
 static void run_late(const char *code, const char *expected)
 {
     struct orr_runtime *rt = virtual_runtime();
-    lua_State *L = open_late(rt);
+    lua_State *L = open_late(rt, (struct orr_lua_options){ 0 });
     expect_notes(rt, L, code, expected);
     finish_counting(rt, L);
 }
@@ -139,7 +142,7 @@ static void a_misspelt_global_gets_its_hint_without_the_api(void **state)
 {
     (void)state;
     struct orr_runtime *rt = virtual_runtime();
-    lua_State *L = open_late(rt);
+    lua_State *L = open_late(rt, (struct orr_lua_options){ 0 });
     struct orr_task *task = start(L, "sleep(1)");
     assert_int_equal(orr_runtime_run(rt), 0);
     error_of(rt, task);
@@ -151,7 +154,7 @@ static void an_event_of_the_host_makes_the_api(void **state)
 {
     (void)state;
     struct orr_runtime *rt = virtual_runtime();
-    lua_State *L = open_late(rt);
+    lua_State *L = open_late(rt, (struct orr_lua_options){ 0 });
     lua_pushinteger(L, 1);
     assert_int_equal(orr_events_emit(L, "early"), 0);
     expect_notes(rt, L, "require('orrery').events:on('now', function(v) note(v) end)", "");
@@ -286,22 +289,73 @@ static void late_files_run_within_limits(void **state)
     }
 }
 
-/* --- Failing memory --------------------------------------------------------------------------- */
+/* --- Deadlines -------------------------------------------------------------------------------- */
+
+/* The isolates in which things are made late. */
+typedef lua_State *open_fn(struct orr_runtime *rt, struct orr_lua_options options);
+static open_fn *const opens[] = { open_late, open_trusted, open_isolate };
 
 static const char use_all[] = "local o = game or require 'orrery'\n"
                               "o.eventloop():dispose()\n"
                               "o.worker.new('return 1'):close()\n"
                               "o.events:on('x', function(v) note(v) end)\n";
 
+/* What a script finds of the API and its late modules: everything, or nothing. */
+static const char count_all[] = "local o = game or require 'orrery'\n"
+                                "local function count(t) local n = 0 for _ in next, t do n = n + 1 end return n end\n"
+                                "note(count(o)) note(count(o.worker)) note(count(o.eventloop))\n"
+                                "local w = o.worker.new('return 1') note(type(w.call)) w:close()\n"
+                                "local l = o.eventloop() l:setTimeout(1, function() note('fired') end) l:runLoop()\n"
+                                "o.events:clear()\n";
+
+/* True if the script came to its end with so many instructions. */
+static bool use_until(uint64_t instructions, open_fn *open)
+{
+    struct orr_runtime *rt = virtual_runtime();
+    lua_State *L = open(
+        rt, (struct orr_lua_options){ .mode = ORR_LUA_COUNT, .max_instructions = instructions, .check_interval = 1 });
+    struct orr_task *task = start(L, use_all);
+    assert_int_equal(orr_runtime_run(rt), 0);
+    int error = error_of(rt, task);
+    assert_true(error == 0 || error == -ETIME);
+    isolate_find(L)->limits.max_instructions = 0; /* no limit */
+    expect_notes(rt, L, count_all, "11;6;1;function;fired;");
+    expect_notes(rt, L, use_all, "");
+    lua_pushinteger(L, 7);
+    assert_int_equal(orr_events_emit(L, "x"), 0);
+    assert_int_equal(orr_runtime_run(rt), 0);
+    assert_string_equal(noted, "7;");
+    finish_counting(rt, L);
+    return !error;
+}
+
+/*
+ * The deadline of the script comes some instructions later each time: before a late file runs,
+ * inside it, between two of them, after them.  The three isolates try different instructions.
+ */
+static void a_deadline_that_ends_a_late_load_leaves_all_of_it_or_nothing(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < LENGTH(opens); i++) {
+        uint64_t last = 1 + i;
+        while (!use_until(last, opens[i]))
+            last += SANITIZED ? 31 : LENGTH(opens);
+        print_message("about %llu instructions\n", (unsigned long long)last);
+        assert_true(last > 100);
+    }
+}
+
+/* --- Failing memory --------------------------------------------------------------------------- */
+
 /* True if no allocation failed.  What failed must work later, and nothing may be left. */
-static bool use_without_memory(int point, lua_State *(*open)(struct orr_runtime *rt))
+static bool use_without_memory(int point, open_fn *open)
 {
     allowed = INT32_MAX;
     allocated_bytes = 0;
     struct orr_runtime *rt = host_runtime_with(
         (struct orr_options){ .clock = ORR_CLOCK_VIRTUAL, .alloc = failing_alloc });
     assert_non_null(rt);
-    lua_State *L = open(rt);
+    lua_State *L = open(rt, (struct orr_lua_options){ 0 });
     char code[1024];
     snprintf(code, sizeof code, "pcall(collectgarbage, 'stop') pcall(function() %s end)", use_all);
     struct orr_task *task = start(L, code);
@@ -324,22 +378,10 @@ static bool use_without_memory(int point, lua_State *(*open)(struct orr_runtime 
     return !lacking;
 }
 
-static lua_State *open_mounted(struct orr_runtime *rt)
-{
-    return open_isolate(rt, (struct orr_lua_options){ .profile = ORR_LUA_TRUSTED });
-}
-
-static lua_State *open_untrusted(struct orr_runtime *rt)
-{
-    return open_isolate(rt, (struct orr_lua_options){ 0 });
-}
-
 static void one_failed_allocation_is_an_error_and_loses_nothing(void **state)
 {
     (void)state;
-    static lua_State *(*const opens[])(struct orr_runtime *) = { open_late, open_mounted, open_untrusted };
-    alarm(250);
-    for (int i = 0; i < 3; i++) {
+    for (size_t i = 0; i < LENGTH(opens); i++) {
         assert_true(use_without_memory(INT32_MAX, opens[i]));
         int last = 0, step = WORK(100) == 100 ? 1 : 13;
         while (!use_without_memory(last, opens[i]))
@@ -364,6 +406,7 @@ static const struct CMUnitTest late[] = {
     cmocka_unit_test(a_script_may_replace_a_late_function),
     cmocka_unit_test(scripts_of_their_own_globals_use_late_modules),
     cmocka_unit_test(late_files_run_within_limits),
+    cmocka_unit_test(a_deadline_that_ends_a_late_load_leaves_all_of_it_or_nothing),
     cmocka_unit_test(one_failed_allocation_is_an_error_and_loses_nothing),
 };
 

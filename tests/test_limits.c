@@ -365,6 +365,80 @@ static void calls_from_the_host_are_ended_at_their_deadline(void **state)
     finish(rt, L);
 }
 
+/* Calls a function that does nothing, so often that calls take the short way. */
+static void call_often(lua_State *L)
+{
+    load(L, "return ...");
+    for (int i = 0; i < 200; i++) {
+        lua_pushvalue(L, -1);
+        lua_pushinteger(L, i);
+        assert_int_equal(orr_lua_call(L, 1, 1, 0), 0);
+        assert_int_equal(lua_tointeger(L, -1), i);
+        lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
+}
+
+static void expect_call(lua_State *L, const char *code, int error)
+{
+    int top = lua_gettop(L);
+    load(L, code);
+    assert_int_equal(orr_lua_call(L, 0, 0, 0), error);
+    assert_int_equal(lua_gettop(L), top + (error != 0));
+    if (error == -ETIME)
+        assert_string_equal(lua_tostring(L, -1), "Script execution timeout");
+    lua_settop(L, top);
+}
+
+static void call_after_many_short_ones_is_ended_at_its_deadline(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = host_runtime();
+    lua_State *L = open_isolate(rt, (struct orr_lua_options){ .deadline_ns[ORR_LUA_CALL] = 20 * MS });
+    lua_register(L, "call_back", host_call_back);
+    for (int round = 0; round < 3; round++) {
+        call_often(L);
+        expect_call(L, "while true do end", -ETIME);
+        call_often(L);
+        expect_call(L, "call_back(function() while true do end end)", -ETIME);
+        call_often(L);
+        expect_call(L, "error('x')", -EREMOTEIO);
+        call_often(L);
+        expect_call(L, "assert(call_back(function() error('y') end) ~= 0)", 0);
+        expect_call(L, "kept = coroutine.running() note(game.async.current() == nil)", 0);
+    }
+    assert_string_equal(noted, "true;true;true;");
+    finish(rt, L);
+}
+
+static lua_State *called_inside;
+
+static int call_inside(lua_State *L)
+{
+    (void)L;
+    expect_call(called_inside, "for i = 1, 1000 do end", 0);
+    return 0;
+}
+
+static void isolate_that_was_called_inside_another_is_called_alone_later(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = host_runtime();
+    struct orr_lua_options options = { .deadline_ns[ORR_LUA_CALL] = 20 * MS };
+    lua_State *outer = open_isolate(rt, options), *L = open_isolate(rt, options);
+    lua_register(outer, "call_inside", call_inside);
+    called_inside = L;
+    call_often(L);
+    call_often(outer);
+    expect_call(outer, "call_inside()", 0);
+    assert_int_equal(orr_lua_close(outer), 0);
+    call_often(L);
+    expect_call(L, "while true do end", -ETIME);
+    expect_call(L, "game.events:emit('x')", 0);
+    call_often(L);
+    finish(rt, L);
+}
+
 /* A nested call has no more time than is left of the outer call's. */
 static void nested_limits_all_hold(void **state)
 {
@@ -521,16 +595,27 @@ static void compiling_has_a_deadline(void **state)
     finish(rt, L);
 }
 
-static void trusted_scripts_may_have_patterns_that_can_be_interrupted(void **state)
+static void patterns_of_a_trusted_script_can_be_interrupted(void **state)
 {
     (void)state;
     struct orr_runtime *rt = host_runtime();
-    lua_State *L = open_trusted(
-        rt, (struct orr_lua_options){ .safe_patterns = true, .deadline_ns = { [ORR_LUA_SCRIPT] = 200 * MS } });
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ .deadline_ns = { [ORR_LUA_SCRIPT] = 200 * MS } });
     struct orr_task *task = start(L, "return (('a'):rep(5000)):find(('.-'):rep(8) .. 'b')");
     unsigned turns = turn_until_done(rt, task, MS);
     assert_true(turns >= 5);
     assert_int_equal(error_of(rt, task), -ETIME);
+    finish(rt, L);
+}
+
+static void a_trusted_script_without_limits_keeps_the_patterns_of_lua(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = host_runtime();
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ .mode = ORR_LUA_OFF });
+    /* Lua's own matcher gives up where it would recurse too deeply. */
+    struct orr_task *task = start(L, "return (('x'):rep(1000)):find(('x?'):rep(1000))");
+    turn_until_done(rt, task, MS);
+    assert_true(error_of(rt, task) < 0);
     finish(rt, L);
 }
 
@@ -1179,6 +1264,8 @@ static const struct CMUnitTest limits[] = {
     cmocka_unit_test(nothing_survives_its_limit_of_instructions),
     cmocka_unit_test(errors_of_calls_from_the_host_have_hints),
     cmocka_unit_test(calls_from_the_host_are_ended_at_their_deadline),
+    cmocka_unit_test(call_after_many_short_ones_is_ended_at_its_deadline),
+    cmocka_unit_test(isolate_that_was_called_inside_another_is_called_alone_later),
     cmocka_unit_test(nested_limits_all_hold),
     cmocka_unit_test(waiting_resets_the_deadline_of_a_task),
     cmocka_unit_test(count_of_instructions_is_the_same_each_time),
@@ -1188,7 +1275,8 @@ static const struct CMUnitTest limits[] = {
     cmocka_unit_test(scripts_deadlines_are_no_longer_than_the_hosts),
     cmocka_unit_test(scheduled_callbacks_have_a_deadline),
     cmocka_unit_test(compiling_has_a_deadline),
-    cmocka_unit_test(trusted_scripts_may_have_patterns_that_can_be_interrupted),
+    cmocka_unit_test(patterns_of_a_trusted_script_can_be_interrupted),
+    cmocka_unit_test(a_trusted_script_without_limits_keeps_the_patterns_of_lua),
     cmocka_unit_test(handler_that_times_out_thrice_is_disabled),
     cmocka_unit_test(host_chooses_how_often_a_handler_may_time_out),
     cmocka_unit_test(events_of_the_host_keep_their_order_while_a_handler_is_suspended),

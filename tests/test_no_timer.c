@@ -56,7 +56,7 @@ static void in_a_process(void (*fn)(int call), int call)
     pid_t child = fork();
     assert_true(child >= 0);
     if (!child) {
-        alarm(60);
+        alarm(250); /* shortly before the test is ended */
         fn(call);
         _exit(0);
     }

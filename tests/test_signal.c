@@ -167,6 +167,7 @@ static void run_interrupted_by_a_signal_handler_can_be_continued(void **state)
     struct orr_runtime *rt = handled_runtime = harness_runtime(1);
     struct probe probe = { .done_after = 2 };
     probe_spawn(rt, &probe, ORR_HERE);
+    harness_settle(rt); /* a run that is interrupted at once polls nothing */
     timer_t timer = start_timer(SIGUSR2, 2000000);
     assert_int_equal(orr_runtime_run(rt), -EINTR);
     assert_int_equal(orr_runtime_run(rt), -EINTR);

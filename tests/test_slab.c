@@ -13,6 +13,7 @@
 
 static bool without_memory;
 static unsigned maps, unmaps;
+static size_t bytes_mapped;
 
 void *__wrap_mmap64(void *address, size_t size, int protection, int flags, int file, off_t offset);
 int __wrap_munmap(void *address, size_t size);
@@ -24,12 +25,14 @@ void *__wrap_mmap64(void *address, size_t size, int protection, int flags, int f
     if (without_memory)
         return MAP_FAILED;
     maps++;
+    bytes_mapped += size;
     return __real_mmap64(address, size, protection, flags, file, offset);
 }
 
 int __wrap_munmap(void *address, size_t size)
 {
     unmaps++;
+    bytes_mapped -= size;
     return __real_munmap(address, size);
 }
 
@@ -45,6 +48,7 @@ static void open_slab(struct slab *slab)
 {
     without_memory = false;
     maps = unmaps = 0;
+    bytes_mapped = 0;
     slab_open(slab);
 }
 
@@ -203,6 +207,29 @@ static void close_unmaps_pages_that_are_in_use(void **state)
     slab_close(&slab);
 }
 
+/* Its chunks are huge pages, cut out of larger mappings. */
+static void large_slab_maps_what_it_says_and_unmaps_all(void **state)
+{
+    (void)state;
+    struct slab slab;
+    open_slab(&slab);
+    size_t largest = 40 * MB;
+    void *first = take_chain(&slab, SLAB_LARGEST, (unsigned)(largest / SLAB_LARGEST));
+    assert_true(slab.mapped > largest);
+    assert_int_equal(slab.mapped, bytes_mapped);
+    without_memory = true;
+    while (slab_take(&slab, SLAB_LARGEST))
+        continue;
+    without_memory = false;
+    assert_int_equal(slab.mapped, bytes_mapped);
+    give_chain(&slab, first);
+    slab_trim(&slab, false);
+    assert_true(slab.mapped < largest);
+    assert_int_equal(slab.mapped, bytes_mapped);
+    slab_close(&slab);
+    assert_int_equal(bytes_mapped, 0);
+}
+
 static void slab_without_memory_returns_null(void **state)
 {
     (void)state;
@@ -321,6 +348,7 @@ static const struct CMUnitTest slab_tests[] = {
     cmocka_unit_test(trim_gives_empty_chunks_back_to_the_system),
     cmocka_unit_test(trim_leaves_room_for_half_of_what_is_in_use),
     cmocka_unit_test(close_unmaps_pages_that_are_in_use),
+    cmocka_unit_test(large_slab_maps_what_it_says_and_unmaps_all),
     cmocka_unit_test(slab_without_memory_returns_null),
     cmocka_unit_test(blocks_keep_their_contents_in_a_random_sequence),
 };

@@ -176,7 +176,7 @@ static enum orr_poll meddled_poll(struct orr_task *task, void *data)
 /* Runs in a child process, because a defect would make it hang. */
 static int meddle(void)
 {
-    alarm(5);
+    alarm(250); /* shortly before the test is ended */
     struct meddler meddler = { 0 };
     struct orr_runtime *rt = fixture_open_with_sink(count_sunk);
     orr_spawn(rt, &(struct orr_spawn){ .poll = meddled_poll, .data = &meddler });

@@ -13,7 +13,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* Each allocation on any thread decrements this; the one that finds 0 fails. */
 static _Atomic int allowed = INT32_MAX;
@@ -105,7 +104,6 @@ static bool run_workload(int point)
 static void one_failed_allocation_in_the_life_of_a_worker_is_an_error_and_loses_nothing(void **state)
 {
     (void)state;
-    alarm(250);
     /* From now on the process has what it keeps for all runtimes. */
     assert_true(run_workload(INT32_MAX));
     int last = 0, step = WORK(100) == 100 ? 1 : 13;
@@ -113,7 +111,6 @@ static void one_failed_allocation_in_the_life_of_a_worker_is_an_error_and_loses_
         last += step;
     print_message("about %d points of failure\n", last);
     assert_true(last > 500);
-    alarm(0);
 }
 
 static const struct CMUnitTest worker_faults[] = {

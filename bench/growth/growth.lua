@@ -3,19 +3,14 @@
 --
 -- Usage: orrery growth.lua N
 
+package.path = (arg[0]:match("^(.*/)") or "./") .. "../lua/?.lua;" .. package.path
 local have_luv, uv = pcall(require, "luv")
 local orrery = require "orrery"
 local async, new_timer, events = orrery.async, orrery.loop.new_timer, orrery.events
 local run, await = async.run, async.await
 local count = assert(math.tointeger(tonumber(arg[1])), "a number expected")
 
--- In the program, `coroutine` is our version, whose coroutines can wait.  The bare one is taken
--- from the library that we run on.
-local function bare_coroutines()
-  local open = package.loadlib("liblua5.4.so.0", "luaopen_coroutine")
-  return open and open() or coroutine
-end
-local raw = bare_coroutines()
+local raw = require("figure").bare_coroutines()
 local create, resume, yield = raw.create, raw.resume, raw.yield
 
 local function nothing() end

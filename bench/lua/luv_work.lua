@@ -5,7 +5,7 @@ package.path = package.path .. ";" .. (arg[0]:match("^(.*/)") or "./") .. "?.lua
 local figure = require "figure"
 local orrery = require "orrery"
 
-local COUNT = 2000
+local COUNT = 500
 
 local function ours()
   local w = orrery.worker.new "return ..."

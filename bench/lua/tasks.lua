@@ -8,13 +8,7 @@ local orrery = require "orrery"
 local async = orrery.async
 local run, await, sleep, checkpoint = async.run, async.await, async.sleep, async.checkpoint
 
--- In the program, `coroutine` is our version, whose coroutines can wait.  The bare one is taken
--- from the library that we run on.
-local function bare_coroutines()
-  local open = package.loadlib("liblua5.4.so.0", "luaopen_coroutine")
-  return open and open() or coroutine
-end
-local raw = bare_coroutines()
+local raw = figure.bare_coroutines()
 local create, resume, yield = raw.create, raw.resume, raw.yield
 
 local COUNT = 200000
@@ -166,15 +160,31 @@ local function broadcast()
   return ns
 end
 
-local function close_suspended()
+local function close_all(make)
   local never, tasks = async.event(), {}
   for i = 1, MANY do
-    tasks[i] = run(never.wait, never)
+    tasks[i] = make(never)
   end
   return timed(MANY, function()
     for i = 1, MANY do
       tasks[i]:close()
     end
+  end)
+end
+
+-- The body is the wait, as it is in the bare coroutine.
+local function close_suspended()
+  return close_all(function(never)
+    return run(never.wait, never)
+  end)
+end
+
+-- The body is a function of the script, in which `closed` is raised.
+local function close_suspended_function()
+  return close_all(function(never)
+    return run(function()
+      never:wait()
+    end)
   end)
 end
 
@@ -265,9 +275,9 @@ end
 
 -- --- Weight --------------------------------------------------------------------------------------
 
--- What the core has for a task: its struct and its slot, as `task_bytes` of bench_structure.  A
--- wait and the timer of a sleeping task are in the handle, which belongs to Lua, so collectgarbage
--- counts them.  One run is enough, because nothing varies.
+-- What the core has for a task, as `task_bytes` of bench_structure; without the slot of its waker,
+-- which belongs to the process.  The wait of a sleeping task is in the handle, which belongs to
+-- Lua, so collectgarbage counts it.  One run is enough, because nothing varies.
 local CORE_BYTES = 216.8
 -- Fills the core's table, and nearly that of the anchors: hardly an empty slot is counted.
 local WEIGHED = 64 * 2047
@@ -318,6 +328,7 @@ local figures = {
   { "lua_sleep_0", repeated(sleep, 0), "raw_resume_yield", raw_resume },
   { "lua_event_waiter_of_10000", broadcast, "raw_resume_yield", raw_resume },
   { "lua_close_suspended", close_suspended, "raw_close_suspended", raw_close },
+  { "lua_close_suspended_function", close_suspended_function, "raw_close_suspended", raw_close },
   { "lua_queue_item", queue_unbounded },
   { "lua_queue_item_two_tasks", queue_of(nil) },
   { "lua_queue_item_bound_1", queue_of(1) },

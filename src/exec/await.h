@@ -28,20 +28,23 @@ static inline int wait_refuse(struct orr_wait *wait, int answer)
     return answer;
 }
 
-/*
- * The first step of every wait function.  1: the wait has not begun, and may begin.  Anything else
- * is the function's answer: 0 if the wait was granted and is picked up, -EAGAIN if it goes on, or
- * an error.
- */
-static inline int wait_poll(struct orr_task *task, struct orr_wait *wait, const void *source,
-                            const struct orr_wait_kind *kind)
+/* Whether the task may use the wait for this kind: 0, or the wait function's answer. */
+static inline int wait_check(const struct orr_task *task, struct orr_wait *wait, const struct orr_wait_kind *kind)
 {
-    if (!task || !wait || !source)
+    if (!task || !wait)
         return -EINVAL;
     if (!wait_allowed(task))
         return wait_refuse(wait, -EPERM);
-    if (wait->state != WAIT_IDLE && (wait->source != source || wait->kind != kind || wait_task(wait) != task))
-        return -EBUSY;
+    return wait->state != WAIT_IDLE && (wait->kind != kind || wait_task(wait) != task) ? -EBUSY : 0;
+}
+
+/*
+ * What has become of a wait that the task may use.  1: it has not begun, and may begin.  Anything
+ * else is the wait function's answer: 0 if the wait was granted and is picked up, -EAGAIN if it
+ * goes on, or an error.
+ */
+static inline int wait_go_on(struct orr_task *task, struct orr_wait *wait)
+{
     if (wait->state == WAIT_GRANTED) {
         wait_pick_up(wait);
         return 0;
@@ -51,6 +54,18 @@ static inline int wait_poll(struct orr_task *task, struct orr_wait *wait, const 
     if (!task->cancelled && !task->child_failed)
         return 1;
     return wait_refuse(wait, wait_interruption(task));
+}
+
+/* The first step of every wait function that has a source.  Answers as wait_go_on(). */
+static inline int wait_poll(struct orr_task *task, struct orr_wait *wait, const void *source,
+                            const struct orr_wait_kind *kind)
+{
+    int error = source ? wait_check(task, wait, kind) : -EINVAL;
+    if (error)
+        return error;
+    if (wait->state != WAIT_IDLE && wait->source != source)
+        return -EBUSY;
+    return wait_go_on(task, wait);
 }
 
 /* What is waited for is there already: the wait does not begin. */

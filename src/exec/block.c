@@ -7,6 +7,7 @@
  */
 #include "exec/block.h"
 
+#include "base/clear.h"
 #include "base/clock.h"
 #include "exec/await.h"
 #include "exec/scope.h"
@@ -32,7 +33,10 @@ int orr_scope_enter(struct orr_task *task, struct orr_scope *scope, const struct
     struct orr_scope *outer = task->scope;
     uint32_t flags = NEST_BLOCK | (options->shield ? NEST_SHIELD : 0) | (options->supervise ? NEST_SUPERVISE : 0) |
                      (options->move_on ? NEST_MOVE_ON : 0);
-    *scope = (struct orr_scope){ .nest.flags = flags, .task = task, .outer = outer };
+    clear_bytes(scope, sizeof *scope);
+    scope->nest.flags = flags;
+    scope->task = task;
+    scope->outer = outer;
     scope->nest.serial = ++task->worker->scopes;
     scope->inner = outer ? outer->inner : scope; /* the innermost leads to the outermost */
     if (outer)

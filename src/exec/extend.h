@@ -2,9 +2,9 @@
  * The door into exec for the layers above: src/lua, src/module and src/cli.
  *
  * A layer above touches no field of a task, a worker or a run queue.  It calls a function that says
- * what it wants: one of those below, one of spawn.h, await.h, scope.h, watch.h, grace.h, tree.h or
- * shuffle.h, or one of the public API.  Of struct orr_runtime it may read `alloc` and `log`, which
- * never change.
+ * what it wants: one of those below, one of spawn.h, await.h, scope.h, watch.h, grace.h, tree.h,
+ * visit.h or shuffle.h, or one of the public API.  Of struct orr_runtime it may read `alloc` and
+ * `log`, which never change.
  *
  * Exec knows nothing of the layers above.  It calls them by function pointer only:
  *
@@ -28,6 +28,7 @@
 #include "exec/scope.h"
 #include "exec/sink.h"
 #include "exec/turn.h"
+#include "exec/visit.h"
 
 #include <string.h>
 
@@ -111,6 +112,15 @@ static inline struct orr_task *task_next_below(struct orr_task *top, struct orr_
 static inline void task_cancel(struct orr_task *task, const char *reason)
 {
     scope_cancel(&task->own, reason);
+}
+
+/*
+ * Cancels a live task without children, whose body has nothing to do about that: it is over at
+ * once, and is not polled again.  It must not be running.  `reason` as for task_cancel().
+ */
+static inline void task_end(struct orr_task *task, const char *reason)
+{
+    scope_end_body(task, reason);
 }
 
 /* --- Its result ------------------------------------------------------------------------------- */
@@ -411,6 +421,12 @@ static inline bool worker_is_last_ready(const struct worker *worker, const struc
 static inline bool worker_shuffles(const struct worker *worker)
 {
     return worker->shuffle;
+}
+
+/* Whether any task of a share is to be polled in this turn. */
+static inline bool share_has_ready(const struct share *share)
+{
+    return share->ready.first || share->interrupted.first;
 }
 
 /* Whether an interrupted task of a share is to be polled before those that are ready. */

@@ -67,11 +67,21 @@ static int check_options(const struct orr_options *options, const struct log *lo
     return 0;
 }
 
-static uint64_t spin_ns(int spin_us)
+/* How many cores the calling thread, and those that it starts, may run on. */
+static int cores(void)
 {
-    if (spin_us == 0 && sysconf(_SC_NPROCESSORS_ONLN) >= SPIN_CORES)
-        spin_us = SPIN_DEFAULT_US;
-    return spin_us > 0 ? (uint64_t)spin_us * 1000 : 0;
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) ? (int)sysconf(_SC_NPROCESSORS_ONLN) : CPU_COUNT(&set);
+}
+
+static struct spin choose_spin(int spin_us)
+{
+    if (spin_us)
+        return (struct spin){ .ns = spin_us > 0 ? (uint64_t)spin_us * 1000 : 0 };
+    int count = cores();
+    if (count >= SPIN_CORES)
+        return (struct spin){ .ns = (uint64_t)SPIN_DEFAULT_US * 1000 };
+    return (struct spin){ .ns = count > 1 ? SPIN_TRY_NS : 0, .tries = true };
 }
 
 static void *thread_main(void *data)
@@ -116,7 +126,7 @@ static int open_workers(struct orr_runtime *rt, const struct orr_options *option
         .runtime = rt,
         .max_tasks = options->max_tasks ? options->max_tasks : ORR_TASKS_DEFAULT,
         .reactor = options->reactor,
-        .spin_ns = spin_ns(options->spin_us),
+        .spin = choose_spin(options->spin_us),
         .preempt_signal = options->preempt_signal,
         .shuffle_seed = options->shuffle_seed,
         .grace_ns = (options->grace_ms ? options->grace_ms : GRACE_DEFAULT_MS) * UINT64_C(1000000),

@@ -1,48 +1,12 @@
 #include "exec/poll.h"
 
 #include "base/ring.h"
-#include "exec/scope.h"
 
 #include <errno.h>
-
-static void task_poll(struct worker *worker, struct orr_task *task)
-{
-    if (task->running)
-        return; /* something inside its own poll turns the worker */
-    if (task->opened) {
-        task->opened = false;
-        struct slot *slot = waker_table_slot(worker->table, task->slot);
-        counter_add(&worker->counters.wakes_coalesced, slot_acknowledge(slot, task->generation));
-    }
-    struct orr_task *outer = worker->polling;
-    worker->polling = task;
-    task->running = true;
-    enum orr_poll answer = task->poll(task, task->data);
-    task->running = false;
-    worker->polling = outer;
-    counter_add(&worker->counters.polls, 1);
-    if (answer == ORR_PENDING)
-        return;
-    if (answer != ORR_DONE)
-        log_line(&worker->log, ORR_LOG_ERROR,
-                 "a poll function answered %d, expected ORR_DONE or ORR_PENDING; its task was ended", (int)answer);
-    scope_body_over(task);
-}
 
 void task_run_now(struct worker *worker, struct orr_task *task)
 {
     task_poll(worker, task);
-}
-
-bool task_run(struct worker *worker, struct orr_task *task)
-{
-    bool live = task->life == TASK_LIVE;
-    task->queued = false;
-    if (live)
-        task_poll(worker, task);
-    else
-        task_recycle(&worker->tasks, task);
-    return live;
 }
 
 bool task_run_interrupted(struct worker *worker, struct orr_task *task)

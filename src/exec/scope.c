@@ -441,12 +441,17 @@ void scope_body_over(struct orr_task *task)
     scope_settle(task);
 }
 
-void scope_drop_body(struct orr_task *task)
+void scope_end_body(struct orr_task *task, const char *reason)
 {
-    mark_cancelled(&task->own, "dropped");
+    mark_cancelled(&task->own, reason);
     if (!task->settled)
         task->result.error = -ECANCELED;
     scope_body_over(task);
+}
+
+void scope_drop_body(struct orr_task *task)
+{
+    scope_end_body(task, "dropped");
 }
 
 const struct orr_result *outcome_of(struct orr_task *task)

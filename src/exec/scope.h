@@ -119,6 +119,9 @@ void scope_body_over(struct orr_task *task);
 /* Ends the body of a live task by force. */
 void scope_drop_body(struct orr_task *task);
 
+/* Cancels a live task, and ends its body, which does not run.  The children are cancelled. */
+void scope_end_body(struct orr_task *task, const char *reason);
+
 /*
  * Ends an ENDING task if nothing keeps it any more, and then each ancestor for which that is true.
  */

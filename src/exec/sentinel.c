@@ -1,10 +1,10 @@
 #include "exec/sentinel.h"
 
+#include "base/barrier.h"
 #include "base/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/membarrier.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -33,8 +33,6 @@ enum {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pid_t process;   /* the process that has the sentinel: a child of fork(2) has none */
 static int timers = -1; /* its epoll, on the timers of all wards */
-/* membarrier(2) works; without it a thread that is not busy gets the signal, too */
-static bool has_barrier;
 
 /* --- Looking ---------------------------------------------------------------------------------- */
 
@@ -110,10 +108,10 @@ static bool send(const struct sentinel_ward *ward, pid_t thread)
  */
 static bool is_let_go(const struct sentinel_ward *ward)
 {
-    if (!has_barrier)
-        return false;
+    if (!barrier_is_possible())
+        return false; /* a thread that is not busy gets the signal, too */
     atomic_store_explicit(ward->set, SENTINEL_UNSET, memory_order_relaxed);
-    if (syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0))
+    if (!barrier_in_all_threads())
         return false;
     return !atomic_load_explicit(ward->busy, memory_order_relaxed) ||
            atomic_load_explicit(ward->set, memory_order_relaxed) != SENTINEL_UNSET;
@@ -131,7 +129,7 @@ static bool look(struct sentinel_ward *ward, uint64_t now)
     bool busy = atomic_load_explicit(ward->busy, memory_order_relaxed);
     if (!busy && is_let_go(ward))
         return true;
-    bool is_time = (!busy && !has_barrier) || runs(ward, thread, now);
+    bool is_time = (!busy && !barrier_is_possible()) || runs(ward, thread, now);
     if (is_time && clock_now() - now < TOO_LATE && send(ward, thread))
         return true;
     ward->pause = !ward->pause || is_time ? PAUSE_FIRST : ward->pause < PAUSE_LAST / 2 ? 2 * ward->pause : PAUSE_LAST;
@@ -182,7 +180,7 @@ static void *stand_guard(void *data)
     int fd = (int)(intptr_t)data;
     struct sentinel_ward *wards = NULL;
     prctl(PR_SET_NAME, "orr-sentinel");
-    has_barrier = !syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
+    barrier_is_possible(); /* which takes its time now, not at the first look */
     prctl(PR_SET_TIMERSLACK, 1);
     for (;;) {
         struct epoll_event events[EVENTS];

@@ -7,7 +7,7 @@
 static void sleep_withdraw(struct orr_wait *wait, bool granted)
 {
     if (!granted)
-        shard_wake_early(((struct worker *)wait->source)->shard, wait_sleeper(wait));
+        shard_wake_early(((struct orr_task *)wait->owner)->worker->shard, wait_sleeper(wait));
 }
 
 static const struct orr_wait_kind sleep_kind = { .name = "sleep", .withdraw = sleep_withdraw, .ends_by_itself = true };
@@ -23,7 +23,7 @@ void sleep_over(struct sleeper *sleeper, unsigned part_of)
 static int sleep_begin(struct orr_task *task, struct orr_wait *wait, uint64_t deadline)
 {
     struct worker *worker = task->worker;
-    wait_begin(task, wait, worker, &sleep_kind);
+    wait_begin(task, wait, NULL, &sleep_kind);
     shard_sleep(worker->shard, wait_sleeper(wait), SLEEPER_OF_WAIT, deadline);
     return -EAGAIN;
 }
@@ -34,7 +34,8 @@ static int sleep_begin(struct orr_task *task, struct orr_wait *wait, uint64_t de
  */
 static int sleep_poll(struct orr_task *task, struct orr_wait *wait)
 {
-    int answer = wait_poll(task, wait, task ? task->worker : NULL, &sleep_kind);
+    int error = wait_check(task, wait, &sleep_kind);
+    int answer = error ? error : wait_go_on(task, wait);
     return answer ? answer : wait_interruption(task);
 }
 

@@ -1,5 +1,7 @@
 #include "exec/tasks.h"
 
+#include "base/clear.h"
+
 #include <errno.h>
 #include <string.h>
 
@@ -42,12 +44,11 @@ static int tasks_extend(struct tasks *tasks)
         tasks->used++;
         struct slot *slot = waker_table_slot(tasks->table, index);
         struct orr_task *task = tasks_at(tasks, index);
-        *task = (struct orr_task){
-            .worker = tasks->worker,
-            .slot = index,
-            .generation = slot_generation(atomic_load_explicit(&slot->state, memory_order_relaxed)),
-            .reusable = slot_vacant(slot),
-        };
+        clear_bytes(task, sizeof *task);
+        task->worker = tasks->worker;
+        task->slot = index;
+        task->generation = slot_generation(atomic_load_explicit(&slot->state, memory_order_relaxed));
+        task->reusable = slot_vacant(slot);
         task_recycle(tasks, task);
     }
     return 0;

@@ -54,7 +54,7 @@ static struct orr_task_info describe(struct orr_task *task, unsigned depth, char
     const struct orr_wait *wait = wait_first(task);
     if (wait && info.state != ORR_TASK_RUNNING) {
         info.waits_for = describe_wait(wait, text);
-        info.since = wait->since;
+        info.since = wait_since(wait);
     } else if (task->ios && task->life == TASK_LIVE) {
         info.waits_for = "I/O";
     }

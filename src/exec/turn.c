@@ -57,7 +57,7 @@ static void fire_timers(struct worker *worker)
     worker->now = now;
     shard_publish(shard, now, true);
     atomic_store_explicit(&shard->load, shard->wheel.count, memory_order_relaxed);
-    shard_fire(shard, now, SHARD_FIRES);
+    shard_fire(shard, now, SHARD_FIRES, NULL);
 }
 
 struct pass {
@@ -245,7 +245,7 @@ static bool may_go_on(const struct pass *pass)
  * and again, or a timer that starts itself again and again, holds up I/O, timers and other threads
  * no longer than many ready tasks do.
  */
-static bool turn_at_once(struct worker *worker, const struct pass *pass, struct share *share)
+static bool turn_at_once(struct worker *worker, const struct pass *pass, struct share *share, orr_timer_fn *only)
 {
     struct shares *shares = &worker->shares;
     bool due = shard_next(worker->shard) <= worker->now;
@@ -256,8 +256,22 @@ static bool turn_at_once(struct worker *worker, const struct pass *pass, struct 
     counter_add(&worker->counters.turns, 1);
     shares_end(shares);
     if (due)
-        shard_fire(worker->shard, worker->now, SHARD_FIRES);
-    return share->ready.first;
+        shard_fire(worker->shard, worker->now, SHARD_FIRES, only);
+    return true;
+}
+
+/* What poll_some() does, for a task that begins a turn inside its poll. */
+struct stretch {
+    struct pass *pass;
+    struct share *share;
+    const struct orr_task *task; /* that is being polled */
+    unsigned left;               /* polls, with that one, until something else must be done */
+};
+
+/* Whether something came up that the pass has to deal with before the next poll. */
+static inline bool is_disturbed(const struct worker *worker)
+{
+    return worker->shares.changed || is_told_to_look(worker);
 }
 
 /*
@@ -267,21 +281,45 @@ static bool turn_at_once(struct worker *worker, const struct pass *pass, struct 
 static __attribute__((noinline)) unsigned poll_some(struct worker *worker, struct pass *pass, struct share *share,
                                                     unsigned left)
 {
-    const struct watch *watch = worker->watch;
-    const struct timer_shard *shard = worker->shard;
-    uint64_t ticks = worker->look.ticks;
-    while (share->ready.first || turn_at_once(worker, pass, share)) {
+    struct stretch *outer = worker->stretch;
+    struct stretch stretch = { .pass = pass, .share = share, .left = left };
+    worker->stretch = &stretch;
+    while (share->ready.first || (turn_at_once(worker, pass, share, NULL) && share->ready.first)) {
         struct orr_task *task = queue_pop(&share->ready);
+        stretch.task = task;
         if (__builtin_expect(!task_run(worker, task), 0)) {
             if (++pass->dead == TURN_DEAD)
                 break;
             continue;
         }
-        if (!--left || worker->shares.changed || watch->ticks != ticks ||
-            atomic_load_explicit(&shard->late, memory_order_relaxed))
+        if (!--stretch.left || is_disturbed(worker))
             break;
     }
-    return left;
+    worker->stretch = outer;
+    return stretch.left;
+}
+
+/* Polls the quiet tasks at the head of the run queue, inside the poll of another. */
+static void poll_quiet(struct worker *worker, struct stretch *stretch, orr_poll_fn *quiet)
+{
+    struct queue *ready = &stretch->share->ready;
+    while (stretch->left > 1 && ready->first && ready->first->poll == quiet) {
+        if (task_run(worker, queue_pop(ready)))
+            stretch->left--;
+        else
+            stretch->pass->dead++;
+    }
+}
+
+void worker_turn_inside(struct worker *worker, const struct orr_task *task, const struct quiet *quiet)
+{
+    struct stretch *stretch = worker->stretch;
+    if (!stretch || stretch->task != task || worker->polling != task || stretch->left < 2 || is_disturbed(worker) ||
+        stretch->share->ready.first || !turn_at_once(worker, stretch->pass, stretch->share, quiet->fire))
+        return;
+    stretch->left--; /* the poll goes on as if it was another */
+    counter_add(&worker->counters.polls, 1);
+    poll_quiet(worker, stretch, quiet->poll);
 }
 
 /*
@@ -310,7 +348,8 @@ static void poll_alone(struct worker *worker, struct pass *pass, struct share *s
     int before = pass->polls;
     shares->visits = &visit;
     shares->changed = false;
-    while (may_go_on(pass) && !shares->changed && (share->ready.first || turn_at_once(worker, pass, share))) {
+    while (may_go_on(pass) && !shares->changed &&
+           (share->ready.first || (turn_at_once(worker, pass, share, NULL) && share->ready.first))) {
         bool one = pass->end != ORR_NEVER || worker->shuffle;
         unsigned left = (unsigned)(TURN_POLLS - pass->polls);
         left = worker->look.in < left ? worker->look.in : left;
@@ -443,9 +482,9 @@ uint64_t worker_deadline(struct worker *worker)
 }
 
 /* Looks for news for a short time.  True if something arrived. */
-static bool spin(struct worker *worker)
+static bool look_for_news(struct worker *worker)
 {
-    uint64_t end = clock_after(clock_now(), worker->spin_ns);
+    uint64_t end = clock_after(clock_now(), worker->spin.ns);
     do {
         for (int i = 0; i < 64; i++) {
             if (worker_has_news(worker))
@@ -454,6 +493,15 @@ static bool spin(struct worker *worker)
         }
     } while (clock_now() < end);
     return false;
+}
+
+static bool spin(struct worker *worker)
+{
+    if (!spin_is_worth_it(&worker->spin, reactor_in_flight(worker->reactor)))
+        return false;
+    bool found = look_for_news(worker);
+    spin_over(&worker->spin, !found);
+    return found;
 }
 
 /*
@@ -474,12 +522,14 @@ static uint64_t time_to_sleep(struct worker *worker)
 static void block(struct worker *worker, bool io, uint64_t timeout_ns)
 {
     counter_add(&worker->counters.sleeps, 1);
+    uint64_t start = clock_now();
     virtual_falls_asleep(worker, io);
     if (io)
         collect_or_complain(worker, timeout_ns);
     else
         bell_wait(&worker->table->bell, timeout_ns);
     virtual_wakes_up(worker, io);
+    spin_slept(&worker->spin, clock_now() - start);
     worker->now = timers_now(worker->timers);
 }
 
@@ -487,7 +537,7 @@ void worker_sleep(struct worker *worker, uint64_t longest_ns)
 {
     uint64_t timeout = time_to_sleep(worker);
     timeout = timeout < longest_ns ? timeout : longest_ns;
-    if (!timeout || (worker->spin_ns && spin(worker)))
+    if (!timeout || spin(worker))
         return;
     shard_publish(worker->shard, atomic_load_explicit(&worker->shard->now, memory_order_relaxed), false);
     struct bell *bell = &worker->table->bell;

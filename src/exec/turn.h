@@ -27,6 +27,21 @@ void worker_turn(struct worker *worker, uint64_t budget_ns);
  */
 void worker_turns(struct worker *worker);
 
+/* What may happen inside the poll of a task: neither calls Lua, nor code of the host. */
+struct quiet {
+    orr_poll_fn *poll;  /* polls of tasks that have this function */
+    orr_timer_fn *fire; /* timers that call this function; those that wake a task are quiet, too */
+};
+
+/*
+ * For the task that is being polled, and has nothing more to do: begins the next turn inside its
+ * poll, if a driver would do so now, and all that is to be done first is quiet.  Fires timers that
+ * are due, and polls quiet tasks until it comes to another.  What that makes ready is polled after
+ * the task, unless the task does it itself.  Does nothing if the poll under way was not made by the
+ * worker's loop, or has lasted for as many turns as come between two looks at the clock.
+ */
+void worker_turn_inside(struct worker *worker, const struct orr_task *task, const struct quiet *quiet);
+
 /*
  * Does idle work until a time of the machine's clock.  True if there is more of it.  Outside turns.
  */

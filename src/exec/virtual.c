@@ -25,8 +25,9 @@ void virtual_wakes_up(struct worker *worker, bool io)
 {
     if (!is_virtual(worker) || worker->number == 1 || io)
         return;
-    atomic_fetch_add(&worker->runtime->virtual.rises, 1);
+    /* In this order: a look at `awake` that is too early finds another number of rises. */
     atomic_fetch_add(&worker->runtime->virtual.awake, 1);
+    atomic_fetch_add(&worker->runtime->virtual.rises, 1);
 }
 
 void virtual_ends(struct worker *worker)
@@ -58,14 +59,21 @@ static bool foreign_outstanding(struct orr_runtime *rt)
     return false;
 }
 
+/*
+ * No other worker is awake from the first look at `awake` to the last.  Meanwhile only threads
+ * outside and the time service can leave something, and they are counted until they have left it.
+ * So everything that can be left is looked at after those who can leave it, also what is left for
+ * this worker.
+ */
 static bool quiet_everywhere(struct worker *worker)
 {
     struct orr_runtime *rt = worker->runtime;
     uint64_t rises = atomic_load(&rt->virtual.rises);
-    return !foreign_outstanding(rt) && !worker_busy(worker) && !worker_has_news(worker) &&
-           !reactor_in_flight(worker->reactor) && !atomic_load(&rt->virtual.awake) &&
-           !atomic_load(&rt->timers->in_transit) && !others_have_news(rt) && !atomic_load(&rt->virtual.awake) &&
-           atomic_load(&rt->virtual.rises) == rises;
+    if (atomic_load(&rt->virtual.awake) || foreign_outstanding(rt) || atomic_load(&rt->timers->in_transit))
+        return false;
+    if (worker_busy(worker) || worker_has_news(worker) || reactor_in_flight(worker->reactor) || others_have_news(rt))
+        return false;
+    return !atomic_load(&rt->virtual.awake) && atomic_load(&rt->virtual.rises) == rises;
 }
 
 static uint64_t next_anywhere(struct worker *worker)

@@ -5,10 +5,11 @@
  *
  * The other workers count themselves: `awake` is how many of them are not blocked, or are blocked
  * with I/O in flight, and `rises` how often one woke up.  A worker that falls asleep publishes its
- * next deadline first.  All is quiet if, checked in this order, no worker is awake, no worker has
- * been left anything, and still none is awake or has been since.  For a thread that leaves
- * something for a worker is awake itself (or is outside the runtime, where no order can be had).
- * So either it is still counted, or what it left is seen, or the worker that found it has risen.
+ * next deadline first.  All is quiet if, checked in this order, no worker is awake, no worker, also
+ * not worker 1, has been left anything, and still none is awake or has been since.  For a thread
+ * that leaves something for a worker is awake itself (or is outside the runtime, where no order can
+ * be had).  So either it is still counted, or what it left is seen, or the worker that found it has
+ * risen.
  *
  * On the machine's clock all of this does nothing, except for a deadlock in a runtime whose host
  * has promised that nothing comes from outside (runtime_is_alone()), while worker 1 is its only

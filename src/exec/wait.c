@@ -13,9 +13,11 @@ void wait_pick_up(struct orr_wait *wait)
     struct orr_group *group = wait->grouped ? wait->owner : NULL;
     ring_remove(owner_list(wait), &wait->in_owner);
     wait->state = WAIT_IDLE;
+    if (!group)
+        return;
     wait->grouped = false;
-    if (group)
-        group_left(group);
+    wait->owner = group->wait.owner;
+    group_left(group);
 }
 
 void wait_withdraw(struct orr_wait *wait)
@@ -98,7 +100,7 @@ int wait_begin(struct orr_task *task, struct orr_wait *wait, void *source, const
 {
     wait->source = source;
     wait->kind = kind;
-    wait->since = task->worker->now;
+    wait_set_since(wait, task->worker->now);
     wait->state = WAIT_WAITING;
     if (wait->grouped)
         group_enter(task, wait);

@@ -31,7 +31,7 @@
 
 enum wait_state {
     WAIT_IDLE,
-    WAIT_WAITING,
+    WAIT_WAITING, /* in_source is in use: only in this state */
     WAIT_GRANTED,
 };
 
@@ -76,6 +76,10 @@ enum {
     SLEEPER_OF_NOBODY, /* the code that set it looks at it */
 };
 
+/*
+ * A wait has either a source, or the word of its sleeper: a sleep has no source, and the other
+ * kinds have no sleeper.
+ */
 static_assert(offsetof(struct orr_wait, in_source) - offsetof(struct orr_wait, word) ==
                       offsetof(struct sleeper, entry.link) &&
                   offsetof(struct orr_wait, value) - offsetof(struct orr_wait, word) ==
@@ -85,6 +89,19 @@ static_assert(offsetof(struct orr_wait, in_source) - offsetof(struct orr_wait, w
 static inline struct sleeper *wait_sleeper(struct orr_wait *wait)
 {
     return (struct sleeper *)&wait->word;
+}
+
+/* When the wait began, in whole microseconds.  48 bits are enough for nine years of uptime. */
+static inline void wait_set_since(struct orr_wait *wait, uint64_t now)
+{
+    uint64_t us = now / 1000;
+    wait->since = (uint32_t)us;
+    wait->since_high = (uint16_t)(us >> 32);
+}
+
+static inline uint64_t wait_since(const struct orr_wait *wait)
+{
+    return ((uint64_t)wait->since_high << 32 | wait->since) * 1000;
 }
 
 static inline struct orr_task *wait_task(const struct orr_wait *wait)
@@ -98,14 +115,18 @@ static inline bool wait_allowed(const struct orr_task *task)
     return worker_current && worker_current->polling == task;
 }
 
-/* Withdraws a wait from its source and its owner. */
+/*
+ * Withdraws a wait from its source and its owner.  The kind's `withdraw` finds the wait in no
+ * group, with the task as its owner.
+ */
 void wait_withdraw(struct orr_wait *wait);
 
 /* A GRANTED wait is picked up and becomes IDLE. */
 void wait_pick_up(struct orr_wait *wait);
 
 /*
- * Begins an IDLE wait; the source puts it into a list of its own by `in_source`.  Answers -EAGAIN.
+ * Begins an IDLE wait.  The source puts it into a list of its own by `in_source`; a sleep, which
+ * has no source, passes NULL.  Answers -EAGAIN.
  */
 int wait_begin(struct orr_task *task, struct orr_wait *wait, void *source, const struct orr_wait_kind *kind);
 

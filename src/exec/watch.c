@@ -34,7 +34,7 @@ uint64_t watch_thread(void)
 /* From now on slices are not interrupted.  Async-signal-safe. */
 static void fail(struct watch *watch, const char *call, int error)
 {
-    watch->thread = 0;
+    watch->thread = WATCH_NO_THREAD;
     watch->fires_at = ORR_NEVER;
     watch->failed_call = call;
     watch->error = error;
@@ -262,7 +262,7 @@ void watch_move(struct watch *watch)
 {
     uint64_t now = watch->failed_call ? tick() : 0;
     uint64_t thread = watch_thread();
-    watch->thread = 0;
+    watch->thread = WATCH_NO_THREAD;
     watch->fires_at = ORR_NEVER;
     if (watch->failed_call && watch->failed_at == now && watch->failed_thread == thread)
         return;
@@ -303,7 +303,8 @@ void watch_be_careful(struct watch *watch)
 
 void watch_set(struct watch *watch, uint64_t longest_ns)
 {
-    if (!watch->thread)
+    watch->visits_apart = watch->visits_left = 1;
+    if (watch_failed(watch))
         return;
     int error;
     if ((error = install(watch->signal, watch->log)))
@@ -334,15 +335,28 @@ void watch_visit(struct watch *watch)
     watch_return(watch);
 }
 
+void watch_visit_in_turn(struct watch *watch)
+{
+    uint64_t last = watch->looked_at;
+    watch_visit(watch);
+    bool same_tick = watch->looked_at == last && watch->fires_at != ORR_NEVER;
+    if (!same_tick)
+        watch->visits_apart = 1;
+    else if (watch->visits_apart < WATCH_VISITS_MAX)
+        watch->visits_apart *= 2;
+    watch->visits_left = watch->visits_apart;
+}
+
 /* --- Life ------------------------------------------------------------------------------------- */
 
 struct watch *watch_open(unsigned table, int signal, const struct log *log)
 {
     struct watch *watch = &watches[table];
     watch_set_data(watch, NULL);
-    watch->thread = 0;
+    watch->thread = WATCH_NO_THREAD;
     watch->fires_at = ORR_NEVER;
     watch->turn_end = WATCH_NO_END;
+    watch->visits_apart = watch->visits_left = 1;
     watch->signal = signal ? signal : SIGRTMIN + 4;
     watch->created = watch->careful = false;
     watch->failed_call = watch->told = NULL;
@@ -356,6 +370,6 @@ void watch_close(struct watch *watch)
         log_line(watch->log, ORR_LOG_WARNING, "a timer is left behind: timer_delete: %s", strerror(errno));
     watch->created = false;
     stop_being_careful(watch);
-    watch->thread = 0;
+    watch->thread = WATCH_NO_THREAD;
     watch_set_data(watch, NULL);
 }

@@ -33,9 +33,11 @@
  * turns, or block the signal in its thread.  That is noticed whenever the timer is set, and in each
  * turn, since a timer that is set already would be lost.  Asking the kernel costs as much as ten
  * short calls; so between turns, when the host calls into Lua, it is asked once in a tick of the
- * kernel's clock (1 to 10 ms).  So one kind of call may go uninterrupted: a call before the next
- * turn, in the very tick in which an earlier call set the timer and the host then replaced the
- * handler.
+ * kernel's clock (1 to 10 ms).  Reading that clock costs a good part of a short call, too; so calls
+ * that follow one another in one tick read it less and less often.  So one kind of call may go
+ * uninterrupted: a call before the next turn, after an earlier call set the timer and the host then
+ * replaced the handler; either in that very tick, or as one of the next WATCH_VISITS_MAX calls, if
+ * as many calls were made in that tick before.
  */
 #ifndef ORR_EXEC_WATCH_H
 #define ORR_EXEC_WATCH_H
@@ -51,7 +53,9 @@ struct log;
 typedef void watch_fn(void *data);
 
 enum { WATCH_REPEAT_MAX = 64 }; /* periods between two calls of `over` for the same slice */
+enum { WATCH_VISITS_MAX = 64 }; /* short visits between two looks at the clock */
 
+#define WATCH_NO_THREAD UINT64_MAX   /* not 0, the number of a thread that has got none yet */
 #define WATCH_NO_END (ORR_NEVER - 1) /* later than any deadline, earlier than an unset timer */
 
 struct watch {
@@ -70,8 +74,10 @@ struct watch {
     uint64_t turn_began;
     uint64_t turn_end; /* when that turn ends; WATCH_NO_END */
     uint64_t period;
-    uint64_t looked_at; /* the kernel's tick of the last check of the handler */
-    /* The thread that the timer is for; 0 for none: slices are not interrupted. */
+    uint64_t looked_at;    /* the kernel's tick of the last check of the handler */
+    unsigned visits_left;  /* until the next look at the clock; at least 1 */
+    unsigned visits_apart; /* visits between the last two looks */
+    /* The thread that the timer is for; WATCH_NO_THREAD: slices are not interrupted. */
     volatile uint64_t thread;
     timer_t timer;
     int signal;
@@ -102,10 +108,23 @@ void watch_return(struct watch *watch);
 /* Checks the handler as watch_return() does, at most once in a tick of the kernel's clock. */
 void watch_visit(struct watch *watch);
 
+/* Does what watch_visit_often() does rarely. */
+void watch_visit_in_turn(struct watch *watch);
+
+/*
+ * Checks the handler as watch_visit() does, but reads the clock only once in several visits.  That
+ * number doubles, up to WATCH_VISITS_MAX, while the clock shows that they came in one tick.
+ */
+static inline void watch_visit_often(struct watch *watch)
+{
+    if (!--watch->visits_left)
+        watch_visit_in_turn(watch);
+}
+
 /* Whether slices are not interrupted, for lack of a timer. */
 static inline bool watch_failed(const struct watch *watch)
 {
-    return !watch->thread;
+    return watch->thread == WATCH_NO_THREAD;
 }
 
 /*
@@ -186,7 +205,7 @@ static inline void watch_begin(struct watch *watch, struct watch_outer *outer, w
         outer->period = watch->period;
     }
     bool sooner = period < watch->period;
-    if (!watch->thread || watch->thread != watch_thread_number)
+    if (watch->thread != watch_thread_number)
         watch_move(watch);
     watch->over = over;
     watch->period = period;
@@ -194,6 +213,28 @@ static inline void watch_begin(struct watch *watch, struct watch_outer *outer, w
     watch_set_data(watch, data);
     if (atomic_load_explicit(&watch->fires_at, memory_order_relaxed) > watch->turn_end || sooner)
         watch_set(watch, period);
+}
+
+/*
+ * Begins a slice as watch_begin() does, while none is under way, if the last one was like it and
+ * the timer is set.  If false, the caller calls watch_begin(), with the same `over` as ever.
+ */
+static inline bool watch_begin_again(struct watch *watch, void *data, uint64_t period)
+{
+    if (watch->thread != watch_thread_number || watch->period != period)
+        return false;
+    watch->slice = ++watch->slices;
+    watch_set_data(watch, data);
+    bool set = atomic_load_explicit(&watch->fires_at, memory_order_relaxed) <= watch->turn_end;
+    if (!set)
+        watch_set_data(watch, NULL);
+    return set;
+}
+
+/* Ends a slice that is inside no other. */
+static inline void watch_end_alone(struct watch *watch)
+{
+    watch_set_data(watch, NULL);
 }
 
 static inline void watch_end(struct watch *watch, const struct watch_outer *outer)

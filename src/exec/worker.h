@@ -22,6 +22,7 @@
 #include "exec/idle.h"
 #include "exec/opened_list.h"
 #include "exec/share.h"
+#include "exec/spin.h"
 #include "exec/task.h"
 #include "exec/tasks.h"
 #include "exec/waker_table.h"
@@ -82,6 +83,8 @@ struct worker_remote {
     _Atomic uint32_t expected_spawns; /* spawns in the mailbox, counted against the limit */
 };
 
+struct stretch;
+
 struct worker {
     /* What a wake on the own thread touches comes first. */
     struct waker_table *table;
@@ -92,6 +95,7 @@ struct worker {
     struct shares shares;            /* share.c: the run queue */
     unsigned late_polls;             /* turn.c: polls of late tasks in this turn */
     struct look look;                /* turn.c */
+    struct stretch *stretch;         /* turn.c: polls under way that nothing interrupts; or NULL */
     uint64_t shuffle;                /* shuffle.c: state of the random order; 0 for none */
     struct worker_counters counters; /* each by the file that counts */
     struct tasks tasks;              /* tasks.c */
@@ -118,7 +122,7 @@ struct worker {
     void (*report_unseen)(struct orr_task *task); /* scope.c: called for an unseen failure */
 
     uint64_t spawns_by_letter; /* spawn.c, drive.c: since the worker last had no tasks */
-    uint64_t spin_ns;          /* how long to look for news before sleeping */
+    struct spin spin;          /* turn.c: looking for news before sleeping */
     struct grace grace;        /* grace.c */
     struct idle_list idle;     /* idle.h: what can be done when the host has time to spare */
     struct extension extension;
@@ -135,7 +139,7 @@ struct worker_config {
     unsigned number;
     unsigned max_tasks;
     enum orr_reactor reactor;
-    uint64_t spin_ns;
+    struct spin spin;
     uint64_t grace_ns;
     uint64_t shuffle_seed;
     int preempt_signal;

@@ -26,7 +26,7 @@ int worker_open(struct worker *worker, const struct worker_config *config)
         .number = config->number,
         .alloc = config->alloc,
         .log = config->log,
-        .spin_ns = config->spin_ns,
+        .spin = config->spin,
         .grace.ns = config->grace_ns,
         .shuffle = config->shuffle_seed ? config->shuffle_seed + config->number - 1 : 0,
         .top.flags = NEST_TOP | NEST_SUPERVISE,

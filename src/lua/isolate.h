@@ -17,6 +17,7 @@
 #include "lua/host/discard.h"
 #include "lua/isolate/account.h"
 #include "lua/isolate/ban.h"
+#include "lua/isolate/calm.h"
 #include "lua/isolate/charge.h"
 #include "lua/isolate/collector.h"
 #include "lua/isolate/compat.h"
@@ -67,6 +68,7 @@ struct orr_isolate {
 
     /* Touched by every slice. */
     struct execution execution; /* isolate/execution.h */
+    struct calm calm;           /* isolate/calm.h */
     struct visits visits;       /* isolate/visit.c */
     struct interrupt interrupt; /* isolate/interrupt.c */
     struct hold hold;           /* task/hold.c */

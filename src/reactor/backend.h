@@ -52,6 +52,7 @@ struct reactor {
     unsigned wanting; /* readiness.c: watches whose owners wait for something */
     int batch_count;  /* readiness.c: events that are being handled, and how many */
     struct epoll_event *batch;
+    bool unsubmitted; /* something was started or cancelled since the last reactor_submit() */
     int bell;
     int timer_fd; /* -1 until a deadline is shown on the descriptor */
     uint64_t shown_deadline;

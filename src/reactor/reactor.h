@@ -38,6 +38,7 @@ static inline int reactor_start(struct reactor *reactor, struct orr_io *io)
     io->phase = 0;
     io->cancelled = false;
     list_init(&io->in_reactor);
+    reactor->unsubmitted = true;
     int error = reactor->backend->start(reactor, io);
     if (error)
         io->state = IO_IDLE;
@@ -52,13 +53,21 @@ static inline void reactor_cancel(struct reactor *reactor, struct orr_io *io)
     if (io->cancelled || io->state != IO_IN_FLIGHT)
         return;
     io->cancelled = true;
+    reactor->unsubmitted = true;
     reactor->backend->cancel(reactor, io);
 }
 
 /* Hands the kernel what was started since the last wait. */
 static inline int reactor_submit(struct reactor *reactor)
 {
+    reactor->unsubmitted = false;
     return reactor->backend->submit(reactor);
+}
+
+/* Whether reactor_submit() may have something to hand over. */
+static inline bool reactor_has_unsubmitted(const struct reactor *reactor)
+{
+    return reactor->unsubmitted;
 }
 
 /*

@@ -25,6 +25,8 @@ static void set_wanted(struct reactor *reactor, struct reactor_watch *watch, uns
 {
     reactor->wanting += (unsigned)!!events - (unsigned)!!watch->wanted;
     watch->wanted = (uint16_t)events;
+    if (events)
+        reactor->unsubmitted = true; /* the backend may have to poll the set */
 }
 
 static int register_watch(struct reactor *reactor, struct reactor_watch *watch)

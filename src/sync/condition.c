@@ -13,16 +13,29 @@ struct orr_condition {
     struct primitive common; /* `granted`: waits in their second part */
 };
 
-/* Which part a wait is in: its `word`.  Its `value` is the mutex. */
+/* Which part a wait is in.  Its `value` is the address of the mutex, with the part in low bits. */
 enum part {
     UNNOTIFIED, /* in the condition's line */
     NOTIFIED,   /* in the mutex's line, or it has the mutex */
     INTERRUPTED,
+    PARTS = 3, /* the bits of a part */
 };
+
+static_assert(_Alignof(struct orr_mutex) > PARTS, "the address of a mutex leaves room for a part");
 
 static struct orr_mutex *mutex_of(const struct orr_wait *wait)
 {
-    return (struct orr_mutex *)(uintptr_t)wait->value;
+    return (struct orr_mutex *)(uintptr_t)(wait->value & ~(uint64_t)PARTS);
+}
+
+static enum part part_of(const struct orr_wait *wait)
+{
+    return wait->value & PARTS;
+}
+
+static void set_part(struct orr_wait *wait, struct orr_mutex *mutex, enum part part)
+{
+    wait->value = (uintptr_t)mutex | part;
 }
 
 /* Begins the second part of a wait. */
@@ -32,7 +45,7 @@ static void lock_again(struct orr_wait *wait, enum part part)
     struct orr_mutex *mutex = mutex_of(wait);
     condition->common.granted++;
     mutex->wanted--;
-    wait->word = part;
+    set_part(wait, mutex, part);
     mutex_join(mutex, wait);
 }
 
@@ -47,7 +60,7 @@ static bool notify_one(struct orr_condition *condition)
 static void condition_withdraw(struct orr_wait *wait, bool granted)
 {
     struct orr_condition *condition = wait->source;
-    if (wait->word == UNNOTIFIED) {
+    if (part_of(wait) == UNNOTIFIED) {
         ring_remove(&condition->common.line, &wait->in_source);
         mutex_of(wait)->wanted--;
         return;
@@ -59,13 +72,13 @@ static void condition_withdraw(struct orr_wait *wait, bool granted)
     } else {
         ring_remove(&mutex_of(wait)->common.line, &wait->in_source);
     }
-    if (wait->word == NOTIFIED)
+    if (part_of(wait) == NOTIFIED)
         notify_one(condition);
 }
 
 static void condition_interrupt(struct orr_wait *wait)
 {
-    if (wait->word != UNNOTIFIED)
+    if (part_of(wait) != UNNOTIFIED)
         return;
     ring_remove(&((struct orr_condition *)wait->source)->common.line, &wait->in_source);
     lock_again(wait, INTERRUPTED);
@@ -110,7 +123,7 @@ int orr_condition_wait(struct orr_task *task, struct orr_wait *wait, struct orr_
     int answer = primitive_poll(task, wait, condition, &condition_kind);
     if (answer == 0) {
         mutex->common.granted--;
-        int interruption = wait->word == INTERRUPTED ? wait_interruption(task) : 0;
+        int interruption = part_of(wait) == INTERRUPTED ? wait_interruption(task) : 0;
         return interruption ? interruption : mutex_news(mutex);
     }
     if (answer != 1)
@@ -118,8 +131,7 @@ int orr_condition_wait(struct orr_task *task, struct orr_wait *wait, struct orr_
     if (!mutex_belongs_to(mutex, task) || mutex->common.granted)
         return wait_refuse(wait, -EPERM);
     mutex->wanted++;
-    wait->value = (uintptr_t)mutex;
-    wait->word = UNNOTIFIED;
+    set_part(wait, mutex, UNNOTIFIED);
     wait_in_line(task, wait, condition, &condition_kind, &condition->common.line);
     mutex_pass_on(mutex);
     return -EAGAIN;

@@ -162,6 +162,9 @@ static void put_withdraw(struct orr_wait *wait, bool granted)
 
 static const struct orr_wait_kind put_kind = { .name = "queue put", .withdraw = put_withdraw };
 
+/* The `value` of a putter is its item; of one whose item the queue has refused, this address. */
+static const char refused;
+
 /* --- For users -------------------------------------------------------------------------------- */
 
 const size_t queue_size = sizeof(struct orr_queue);
@@ -237,7 +240,7 @@ int orr_queue_put(struct orr_task *task, struct orr_wait *wait, struct orr_queue
 {
     int answer = primitive_poll(task, wait, queue, &put_kind);
     if (answer == 0)
-        return wait->word ? -EPIPE : 0;
+        return wait->value == (uintptr_t)&refused ? -EPIPE : 0;
     if (answer != 1)
         return answer;
     answer = orr_queue_try_put(queue, item);
@@ -246,7 +249,6 @@ int orr_queue_put(struct orr_task *task, struct orr_wait *wait, struct orr_queue
         return answer;
     }
     wait->value = (uintptr_t)item;
-    wait->word = false; /* becomes true if the queue refuses the item */
     return wait_in_line(task, wait, queue, &put_kind, &queue->putters);
 }
 
@@ -283,7 +285,7 @@ int orr_queue_close(struct orr_queue *queue)
     queue->closed = true;
     struct orr_wait *wait;
     while ((wait = primitive_grant_first(&queue->common, &queue->putters)))
-        wait->word = true; /* the queue refuses the item */
+        wait->value = (uintptr_t)&refused;
     tell_getters(queue);
     return 0;
 }

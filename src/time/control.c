@@ -1,6 +1,7 @@
 /* Making, starting, cancelling and freeing timers: the functions orr_timer_*. */
 #include "time/control.h"
 
+#include "base/barrier.h"
 #include "base/cpu.h"
 #include "time/handover.h"
 #include "time/move.h"
@@ -58,6 +59,17 @@ static void count_rearm(struct timer_shard *shard, bool own)
         atomic_fetch_add_explicit(&timer_own_stripe(shard)->rearmed, 1, memory_order_relaxed);
 }
 
+/*
+ * Where the calling thread makes a timer, if it may use it without a lock.  Few timers are in the
+ * cache anyway: for them the kernel need not be asked for barriers.
+ */
+static const struct timer_shard *owner_of_new(const struct timers *timers, bool local)
+{
+    const struct timer_shard *shard = timer_shard_current;
+    bool own = shard && shard->timers == timers && !local;
+    return own && timer_pool_live(&timers->pool) >= TIMER_FEW && barrier_is_possible() ? shard : NULL;
+}
+
 int timer_new(struct timers *timers, const struct orr_timer_options *what, struct orr_timer **out)
 {
     struct orr_timer *timer = timer_pool_take(&timers->pool, &timers->alloc, timers);
@@ -65,6 +77,9 @@ int timer_new(struct timers *timers, const struct orr_timer_options *what, struc
         return -ENOMEM;
     timers_retain(timers);
     uint64_t word = what->local ? TIMER_LOCAL : 0;
+    const struct timer_shard *shard = owner_of_new(timers, what->local);
+    if (shard)
+        word = timer_with_shard(word, shard) | TIMER_OWN;
     if (what->fire) {
         word |= TIMER_CALLS;
         timer->action.fire = what->fire;
@@ -161,6 +176,7 @@ static __attribute__((noinline)) int start_elsewhere(struct orr_timer *timer, ui
     if (atomic_load_explicit(&timers->closed, memory_order_acquire))
         return -ESHUTDOWN;
     bool post = false;
+    timer_share(timer);
     uint64_t word = timer_lock(timer);
     int refused = may_start_elsewhere(timer, word);
     if (refused) {
@@ -193,7 +209,7 @@ static __attribute__((noinline)) int start_elsewhere(struct orr_timer *timer, ui
 static inline bool is_here(const struct timer_shard *shard, uint64_t word)
 {
     if (word & TIMER_LINKED)
-        return timer_shard_number(word) == shard->number;
+        return timer_is_of(word, shard);
     return !(word & (TIMER_SCHEDULED | TIMER_POSTED | TIMER_FREED));
 }
 
@@ -214,9 +230,9 @@ int orr_timer_start_at(struct orr_timer *timer, uint64_t deadline, uint64_t repe
     if (!shard)
         return start_elsewhere(timer, deadline, repeat);
     timer_make_room(shard);
-    uint64_t word = timer_lock(timer);
+    uint64_t word = timer_lock_here(shard, timer);
     if (!is_here(shard, word)) {
-        timer_unlock(timer, word);
+        timer_unlock_here(shard, timer, word);
         /* Nobody but us can bring it here meanwhile. */
         return start_elsewhere(timer, deadline, repeat);
     }
@@ -226,7 +242,7 @@ int orr_timer_start_at(struct orr_timer *timer, uint64_t deadline, uint64_t repe
         counter_add(&shard->scheduled, 1);
     word = set_times(timer, word, deadline, repeat);
     word = start_here(shard, timer, word, deadline);
-    timer_unlock(timer, (word & ~TIMER_STOPPED) | TIMER_SCHEDULED);
+    timer_unlock_here(shard, timer, (word & ~TIMER_STOPPED) | TIMER_SCHEDULED);
     return 0;
 }
 
@@ -241,6 +257,7 @@ int orr_timer_again(struct orr_timer *timer)
 {
     if (!timer)
         return -EINVAL;
+    timer_share(timer);
     uint64_t word = timer_lock(timer);
     uint64_t repeat = word & TIMER_REPEATS ? timer_more(timer)->repeat : 0;
     timer_unlock(timer, word);
@@ -254,10 +271,10 @@ static inline bool cancel_here(struct timer_shard *shard, struct orr_timer *time
 {
     uint64_t word;
     timer_make_room(shard);
-    if (!timer_try_lock(timer, &word))
+    if (!timer_try_lock_here(shard, timer, &word))
         return false;
-    if (!timer_has(word, TIMER_SCHEDULED | TIMER_LINKED) || timer_shard_number(word) != shard->number) {
-        timer_unlock(timer, word);
+    if (!timer_has(word, TIMER_SCHEDULED | TIMER_LINKED) || !timer_is_of(word, shard)) {
+        timer_unlock_here(shard, timer, word);
         return false;
     }
     if (timer_moves_later(shard, timer, word)) {
@@ -268,7 +285,7 @@ static inline bool cancel_here(struct timer_shard *shard, struct orr_timer *time
     }
     if (word & TIMER_RUNNING)
         word |= TIMER_STOPPED;
-    timer_unlock(timer, word & ~TIMER_SCHEDULED);
+    timer_unlock_here(shard, timer, word & ~TIMER_SCHEDULED);
     shard->changed = true;
     counter_subtract(&shard->scheduled, 1);
     counter_add(&shard->cancelled, 1);
@@ -299,6 +316,7 @@ static bool cancel_foreign(struct timer_shard *shard, struct orr_timer *timer, u
 static __attribute__((noinline)) int cancel_anywhere(struct orr_timer *timer)
 {
     const struct timer_shard *current = timer_shard_current;
+    timer_share(timer);
     for (unsigned tries = 1;; tries++) {
         uint64_t word = atomic_load_explicit(&timer->word, memory_order_acquire);
         struct timer_shard *shard = timers_shard(timer_owner(timer), timer_shard_number(word));
@@ -357,6 +375,7 @@ void orr_timer_free(struct orr_timer *timer)
     struct timer_shard *own = timer_shard_current;
     if (timer_load(timer) & TIMER_MOVING && own && own->timers == timer_owner(timer))
         shard_make_moves(own);
+    timer_share(timer);
     uint64_t word = timer_lock(timer) | TIMER_FREED | TIMER_STOPPED;
     struct timer_shard *shard = timers_shard(timer_owner(timer), timer_shard_number(word));
     if (word & TIMER_LINKED && shard == timer_shard_current) {

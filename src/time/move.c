@@ -3,7 +3,7 @@
 /* Puts the entry of one timer where it belongs: out of the wheel if it was cancelled. */
 static void make_move(struct timer_shard *shard, struct orr_timer *timer)
 {
-    uint64_t word = timer_lock(timer) & ~TIMER_MOVING;
+    uint64_t word = timer_lock_here(shard, timer) & ~TIMER_MOVING;
     struct wheel_entry *entry = &timer->entry;
     uint64_t deadline = atomic_load_explicit(&timer->deadline, memory_order_relaxed);
     if (!(word & TIMER_SCHEDULED)) {
@@ -13,7 +13,7 @@ static void make_move(struct timer_shard *shard, struct orr_timer *timer)
         wheel_remove(&shard->wheel, entry);
         wheel_restore(&shard->wheel, entry, deadline);
     }
-    timer_unlock(timer, word);
+    timer_unlock_here(shard, timer, word);
     timer_settle(timer, word);
 }
 

@@ -32,9 +32,8 @@ static inline void shard_make_moves(struct timer_shard *shard)
  */
 static inline bool timer_moves_later(const struct timer_shard *shard, const struct orr_timer *timer, uint64_t word)
 {
-    enum { FEW = 4096 };
     return word & TIMER_MOVING || (timer->entry.deadline > shard->wheel.elapsed &&
-                                   (shard->last_started == timer || shard->wheel.count >= FEW));
+                                   (shard->last_started == timer || shard->wheel.count >= TIMER_FEW));
 }
 
 /* Notes a locked, LINKED timer.  There is room: see timer_make_room().  Answers the new word. */

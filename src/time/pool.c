@@ -1,12 +1,20 @@
 #include "time/pool.h"
 
-enum { FEWEST = 4, MOST = 512 };
+#include "base/pages.h"
+
+enum {
+    FEWEST = 4,
+    MOST = 512,
+    /* From MANY timers on, blocks have LARGE, and lie on huge pages: see pool.h. */
+    MANY = 1 << 17,
+    LARGE = 1 << 16,
+};
 
 void timer_pool_init(struct timer_pool *pool)
 {
     pthread_mutex_init(&pool->lock, NULL);
     list_init(&pool->blocks);
-    pool->live = 0;
+    atomic_init(&pool->live, 0);
 }
 
 void timer_pool_end(struct timer_pool *pool)
@@ -19,18 +27,34 @@ static size_t block_size(unsigned count)
     return sizeof(struct timer_block) + count * (sizeof(struct timer_more) + sizeof(struct orr_timer)) + TIMER_LINE;
 }
 
+static unsigned next_count(const struct timer_pool *pool)
+{
+    size_t live = timer_pool_live(pool);
+    if (live >= MANY)
+        return LARGE;
+    return live < FEWEST ? FEWEST : live < MOST ? (unsigned)live : MOST;
+}
+
 static struct timer_block *new_block(struct timer_pool *pool, const struct alloc *alloc, struct timers *owner)
 {
-    size_t like = pool->live < FEWEST ? FEWEST : pool->live < MOST ? pool->live : MOST;
-    unsigned count = (unsigned)like;
+    unsigned count = next_count(pool);
     struct timer_block *block = alloc_new(alloc, block_size(count));
     if (!block)
         return NULL;
+    if (count == LARGE)
+        pages_want_huge(block, block_size(count));
     char *end = (char *)&block->more[count];
     *block = (struct timer_block){ .owner = owner, .count = count, .fresh = count };
     block->lines = (struct orr_timer *)(end + -(uintptr_t)end % TIMER_LINE);
     list_append(&pool->blocks, &block->in_pool);
     return block;
+}
+
+/* Changes the count.  The mutex is held. */
+static void count(struct timer_pool *pool, int change)
+{
+    size_t live = atomic_load_explicit(&pool->live, memory_order_relaxed);
+    atomic_store_explicit(&pool->live, live + (size_t)change, memory_order_relaxed);
 }
 
 /* Takes a free place of a block that has one. */
@@ -60,7 +84,7 @@ struct orr_timer *timer_pool_take(struct timer_pool *pool, const struct alloc *a
         timer = &block->lines[more - block->more];
         *more = (struct timer_more){ .block = block };
         *timer = (struct orr_timer){ .block = block };
-        pool->live++;
+        count(pool, 1);
     }
     pthread_mutex_unlock(&pool->lock);
     return timer;
@@ -71,7 +95,7 @@ void timer_pool_give(struct timer_pool *pool, const struct alloc *alloc, struct 
     struct timer_more *more = timer_more(timer);
     struct timer_block *block = timer->block;
     pthread_mutex_lock(&pool->lock);
-    pool->live--;
+    count(pool, -1);
     if (block->used-- == block->count)
         list_append(&pool->blocks, &block->in_pool);
     more->letter.next = block->unused;

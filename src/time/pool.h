@@ -7,6 +7,9 @@
  * first blocks are small, so that one timer costs little; later ones have as many timers as there
  * are already, up to a limit.  A block is freed with the last of its timers.
  *
+ * Where there are very many timers, the processor has to look up the page of almost every line that
+ * it touches.  Then blocks are large enough for huge pages, and ask the kernel for them.
+ *
  * Any thread may make and free timers: a mutex guards the pool, for some dozen instructions and, at
  * times, one call of the allocator.
  */
@@ -22,7 +25,7 @@
 struct timer_pool {
     pthread_mutex_t lock;
     struct orr_link blocks; /* blocks that have room */
-    size_t live;            /* timers in use */
+    _Atomic size_t live;    /* timers in use; any thread reads */
 };
 
 /*
@@ -53,6 +56,12 @@ static inline struct orr_timer *timer_of_letter(struct letter *letter)
 {
     struct timer_more *more = container_of(letter, struct timer_more, letter);
     return &more->block->lines[more - more->block->more];
+}
+
+/* How many timers are in use, or were a moment ago.  Any thread. */
+static inline size_t timer_pool_live(const struct timer_pool *pool)
+{
+    return atomic_load_explicit(&pool->live, memory_order_relaxed);
 }
 
 void timer_pool_init(struct timer_pool *pool);

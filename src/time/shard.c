@@ -297,7 +297,13 @@ static void sleep_over(struct timer_shard *shard, struct sleeper *sleeper, uint6
     shard->timers->sleep_over(sleeper, part_of);
 }
 
-void shard_fire(struct timer_shard *shard, uint64_t now, unsigned fires)
+/* Whether a timer calls a function.  What it calls never changes: the lock is not needed. */
+static bool calls_another(struct orr_timer *timer, orr_timer_fn *only)
+{
+    return timer_load(timer) & TIMER_CALLS && timer->action.fire != only;
+}
+
+void shard_fire(struct timer_shard *shard, uint64_t now, unsigned fires, orr_timer_fn *only)
 {
     for (;;) {
         shard_make_moves(shard); /* also those of the last callback */
@@ -309,8 +315,8 @@ void shard_fire(struct timer_shard *shard, uint64_t now, unsigned fires)
             sleep_over(shard, container_of(entry, struct sleeper, entry), now);
             continue;
         }
-        if (!timer_try_lock(timer_of_entry(entry), &word)) {
-            /* The thread that has the lock is changing the timer: look again in the next turn. */
+        if ((only && calls_another(timer_of_entry(entry), only)) || !timer_try_lock(timer_of_entry(entry), &word)) {
+            /* A thread that has the lock is changing the timer: look again in the next turn. */
             wheel_put_back(&shard->wheel, entry);
             return;
         }

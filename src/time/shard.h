@@ -48,8 +48,11 @@ static inline bool shard_has_news(struct timer_shard *shard)
 /* Takes in timers that others have posted. */
 void shard_receive(struct timer_shard *shard);
 
-/* Fires up to `count` timers that are due at `now`.  Callbacks run here. */
-void shard_fire(struct timer_shard *shard, uint64_t now, unsigned fires);
+/*
+ * Fires up to `fires` timers that are due at `now`.  Callbacks run here.  With `only`, it stops at
+ * a timer that calls another function.
+ */
+void shard_fire(struct timer_shard *shard, uint64_t now, unsigned fires, orr_timer_fn *only);
 
 /*
  * Sets a sleeper that is not set: at its time it is handed to the timers' `sleep_over`, with what

@@ -23,6 +23,8 @@
  *                 owner puts that right soon; a MOVING timer is LINKED
  *     GUEST       the time service has sent it to its shard, and gets it back when nobody turns
  *                 the shard's owner any more
+ *     OWN         its shard's owner has made it; as long as no other thread has used any such
+ *                 timer of the shard, the owner changes it without the lock
  *
  * Cancelling is one compare-and-swap that takes SCHEDULED away; so is firing, by the lock.
  * Whichever comes first wins, and when cancel says *cancelled*, the timer does not fire.  The owner
@@ -54,6 +56,13 @@
  * one that the host drives, while the host does.  The time service sends timers only to shards that
  * are, and one that is not any more gives them back: see shard_unattend().
  *
+ * Taking a lock costs more than its instructions: nothing after it begins before all before it is
+ * done.  Among a million timers each operation would wait for its own cache line, and none for two
+ * at once.  Most timers are used by the thread that made them, and by no other.  So a shard is
+ * ALONE at first, and its owner does without the locks of its OWN timers.  The first other thread
+ * that wants to use one makes the shard SHARED, for good, and the owner takes locks from then on:
+ * see timer_share().  The flag OWN goes when the timer goes to another shard.
+ *
  * The lock is held for some dozen instructions, never over a callback, a system call or a wait.  An
  * owner that finds it taken while firing does not wait, but comes again.
  */
@@ -83,6 +92,7 @@
 #define TIMER_GUEST UINT64_C(1024)
 #define TIMER_MOVING UINT64_C(2048)
 #define TIMER_REPEATS UINT64_C(4194304)
+#define TIMER_OWN UINT64_C(8388608)
 #define TIMER_HELD (TIMER_LINKED | TIMER_POSTED | TIMER_RUNNING)
 
 enum {
@@ -91,6 +101,7 @@ enum {
     TIMER_ORDER_SHIFT = 24,
     TIMER_STRIPES = 32,
     TIMER_LINE = 64,
+    TIMER_FEW = 4096, /* fewer than this are in the cache anyway */
     TIMER_MOVES = 16, /* about as many cache lines as a core fetches at once */
 };
 #define TIMER_BELOW_ORDER ((UINT64_C(1) << TIMER_ORDER_SHIFT) - 1)
@@ -144,6 +155,9 @@ struct timer_stripe {
     char apart[32];
 };
 
+/* Who uses the OWN timers of a shard. */
+enum { SHARD_ALONE, SHARD_SHARING, SHARD_SHARED };
+
 struct timer_shard {
     struct timer_stripe stripes[TIMER_STRIPES];
     struct timers *timers;
@@ -154,6 +168,7 @@ struct timer_shard {
     uint64_t starts; /* timers and sleepers started here, ever */
     /* The timer that was started last: for a comparison only, since it may be freed by now. */
     const struct orr_timer *last_started;
+    _Atomic bool changing; /* the owner changes an OWN timer without its lock; any thread reads */
     unsigned move_count;
     struct orr_timer *moves[TIMER_MOVES]; /* those that are MOVING */
     struct letter *letters;               /* taken from the mailbox, not yet read */
@@ -185,6 +200,10 @@ struct timer_shard {
     _Atomic bool littered; /* there may be much garbage */
     _Atomic bool late;     /* a deadline has passed while the owner was busy */
     struct bell *bell;     /* the owner's; never freed, as all bells */
+
+    /* Any thread reads this at each operation; it changes twice at most. */
+    char apart_too[64];
+    _Atomic unsigned users; /* SHARD_ALONE or so */
 };
 
 #endif

@@ -270,18 +270,6 @@ void wheel_put_back(struct wheel *wheel, struct wheel_entry *entry)
     list_append(list->next, &entry->link);
 }
 
-uint64_t wheel_next(const struct wheel *wheel)
-{
-    if (!wheel->count)
-        return ORR_NEVER;
-    if (!list_empty(&wheel->overdue))
-        return wheel->elapsed - 1;
-    if (wheel->spilling || wheel->sorting || !list_empty(&wheel->due))
-        return wheel->elapsed;
-    unsigned ring = (unsigned)__builtin_ctz(wheel->rings);
-    return wheel->buckets[ring][__builtin_ctzll(wheel->occupied[ring])].soonest;
-}
-
 /* --- All entries ------------------------------------------------------------------------------ */
 
 static struct orr_link *list_at(struct wheel *wheel, unsigned index)

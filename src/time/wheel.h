@@ -128,7 +128,17 @@ struct wheel_entry *wheel_pop(struct wheel *wheel, uint64_t now, unsigned *steps
 void wheel_put_back(struct wheel *wheel, struct wheel_entry *entry);
 
 /* When wheel_pop() may next have something to do; ORR_NEVER if the wheel is empty. */
-uint64_t wheel_next(const struct wheel *wheel);
+static inline uint64_t wheel_next(const struct wheel *wheel)
+{
+    if (!wheel->count)
+        return ORR_NEVER;
+    if (!list_empty(&wheel->overdue))
+        return wheel->elapsed - 1;
+    if (wheel->spilling || wheel->sorting || !list_empty(&wheel->due))
+        return wheel->elapsed;
+    unsigned ring = (unsigned)__builtin_ctz(wheel->rings);
+    return wheel->buckets[ring][__builtin_ctzll(wheel->occupied[ring])].soonest;
+}
 
 /* Shows up to `steps` entries to `keep`, going on where the last call stopped, round and round. */
 void wheel_scrub(struct wheel *wheel, unsigned steps, wheel_keep_fn *keep, void *data);

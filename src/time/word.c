@@ -1,10 +1,12 @@
 #include "time/word.h"
 
+#include "base/barrier.h"
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "time/timers.h"
 
 #include <sched.h>
+#include <time.h>
 
 _Thread_local struct timer_shard *timer_shard_current __attribute__((tls_model("initial-exec")));
 
@@ -18,6 +20,52 @@ uint64_t timer_lock_slowly(struct orr_timer *timer)
             sched_yield(); /* the holder has lost its core */
     }
     return word;
+}
+
+/*
+ * The kernel refuses the barrier, though it was possible: somebody has set a filter of system calls
+ * meanwhile.  What the owner has written is visible to all when its processor has drained its store
+ * buffer, which takes less than a microsecond; this waits ten thousand times as long.
+ */
+static void wait_for_stores(void)
+{
+    nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
+}
+
+/*
+ * The owner says that it is `changing` a timer, then looks whether the shard is ALONE.  We say that
+ * the shard is not, have a barrier in all threads, then look whether the owner is changing one.  If
+ * the owner's barrier comes before its look, the owner sees that the shard is not ALONE, and takes
+ * the lock.  If it comes after, what the owner said before its look is visible to us, and we wait
+ * for it.  So when the shard is SHARED, the owner is in the middle of nothing, and will take locks.
+ *
+ * Threads that come while another is still at this do the same for themselves.
+ */
+static __attribute__((noinline)) void share(struct timer_shard *shard)
+{
+    unsigned alone = SHARD_ALONE;
+    atomic_compare_exchange_strong_explicit(&shard->users, &alone, SHARD_SHARING, memory_order_relaxed,
+                                            memory_order_relaxed);
+    if (!barrier_in_all_threads())
+        wait_for_stores();
+    for (unsigned tries = 1; atomic_load_explicit(&shard->changing, memory_order_acquire); tries++) {
+        if (tries % 64)
+            cpu_relax();
+        else
+            sched_yield(); /* the owner has lost its core */
+    }
+    /* Release: whoever reads this sees what the owner did without locks. */
+    atomic_store_explicit(&shard->users, SHARD_SHARED, memory_order_release);
+}
+
+void timer_share(struct orr_timer *timer)
+{
+    uint64_t word = atomic_load_explicit(&timer->word, memory_order_acquire);
+    if (!(word & TIMER_OWN))
+        return;
+    struct timer_shard *shard = timers_shard(timer_owner(timer), timer_shard_number(word));
+    if (shard != timer_shard_current && atomic_load_explicit(&shard->users, memory_order_acquire) != SHARD_SHARED)
+        share(shard);
 }
 
 void timer_settle(struct orr_timer *timer, uint64_t word)

@@ -10,6 +10,26 @@
 /* The shard that the calling thread owns at the moment; or NULL. */
 extern _Thread_local struct timer_shard *timer_shard_current __attribute__((tls_model("initial-exec")));
 
+static inline unsigned timer_shard_number(uint64_t word)
+{
+    return (unsigned)(word >> TIMER_SHARD_SHIFT) & TIMER_SHARD_MASK;
+}
+
+/* Whether the word names this shard. */
+static inline bool timer_is_of(uint64_t word, const struct timer_shard *shard)
+{
+    return timer_shard_number(word) == shard->number;
+}
+
+/* The word of a timer that goes to a shard. */
+static inline uint64_t timer_with_shard(uint64_t word, const struct timer_shard *shard)
+{
+    if (timer_is_of(word, shard))
+        return word;
+    word &= ~(((uint64_t)TIMER_SHARD_MASK << TIMER_SHARD_SHIFT) | TIMER_OWN);
+    return word | (uint64_t)shard->number << TIMER_SHARD_SHIFT;
+}
+
 static inline uint64_t timer_load(const struct orr_timer *timer)
 {
     return atomic_load_explicit(&timer->word, memory_order_relaxed);
@@ -42,20 +62,51 @@ static inline void timer_unlock(struct orr_timer *timer, uint64_t word)
     atomic_store_explicit(&timer->word, word, memory_order_release);
 }
 
+/*
+ * Locks a timer for the owner of `shard`, if that can be done at once.  One of its OWN needs no
+ * lock while the shard is ALONE.  The other side is timer_share(), which says why that is safe.
+ */
+static inline bool timer_try_lock_here(struct timer_shard *shard, struct orr_timer *timer, uint64_t *word)
+{
+    *word = timer_load(timer);
+    if (*word & TIMER_LOCAL)
+        return true;
+    if (!(*word & TIMER_OWN) || !timer_is_of(*word, shard))
+        return timer_try_lock(timer, word);
+    atomic_store_explicit(&shard->changing, true, memory_order_relaxed);
+    atomic_signal_fence(memory_order_seq_cst); /* for the compiler */
+    /* If the shard is ALONE now, nobody else has changed the word since it was read. */
+    if (__builtin_expect(atomic_load_explicit(&shard->users, memory_order_relaxed) == SHARD_ALONE, 1))
+        return true;
+    atomic_store_explicit(&shard->changing, false, memory_order_release);
+    return timer_try_lock(timer, word);
+}
+
+static inline uint64_t timer_lock_here(struct timer_shard *shard, struct orr_timer *timer)
+{
+    uint64_t word;
+    return __builtin_expect(timer_try_lock_here(shard, timer, &word), 1) ? word : timer_lock_slowly(timer);
+}
+
+static inline void timer_unlock_here(struct timer_shard *shard, struct orr_timer *timer, uint64_t word)
+{
+    timer_unlock(timer, word);
+    /* Pairs with the acquire in timer_share(). */
+    if (word & TIMER_OWN)
+        atomic_store_explicit(&shard->changing, false, memory_order_release);
+}
+
+/*
+ * Has the owner of the timer's shard use locks, if it does not yet.  Every thread calls this before
+ * it first changes a timer whose shard it does not own.  Once for each shard, it costs a system
+ * call.
+ */
+void timer_share(struct orr_timer *timer);
+
 /* Whether all bits of `flags` are set. */
 static inline bool timer_has(uint64_t word, uint64_t flags)
 {
     return (word & flags) == flags;
-}
-
-static inline unsigned timer_shard_number(uint64_t word)
-{
-    return (unsigned)(word >> TIMER_SHARD_SHIFT) & TIMER_SHARD_MASK;
-}
-
-static inline uint64_t timer_with_shard(uint64_t word, const struct timer_shard *shard)
-{
-    return (word & ~((uint64_t)TIMER_SHARD_MASK << TIMER_SHARD_SHIFT)) | (uint64_t)shard->number << TIMER_SHARD_SHIFT;
 }
 
 /* The word of a timer or sleeper that is started in a shard now.  The owner. */

@@ -321,3 +321,129 @@ test("a closed task that fails has failed", function()
   task:close()
   equal(select(2, async.pawait(task)), "cleanup")
 end)
+
+-- --- Bodies that wait themselves -----------------------------------------------------------------
+
+-- Each returns the arguments of async.run, what grants the wait, and whether the primitive has all
+-- that it had.
+local bare = {
+  event = function()
+    local event = async.event()
+    return { event.wait, event }, function() event:set() end, function() return event:set() == 0 end
+  end,
+  ["queue get"] = function()
+    local queue = async.queue()
+    return { queue.get, queue }, function() queue:put_nowait(1) end, function()
+      queue:put_nowait(2)
+      return queue:get() == 2
+    end
+  end,
+  semaphore = function()
+    local semaphore = async.semaphore(1)
+    semaphore:acquire()
+    return { semaphore.acquire, semaphore }, function() semaphore:release() end, function()
+      semaphore:release()
+      return semaphore:try_acquire()
+    end
+  end,
+  mutex = function()
+    local mutex = async.mutex()
+    mutex:lock()
+    return { mutex.lock, mutex }, function() mutex:unlock() end, function()
+      mutex:unlock()
+      return mutex:try_lock()
+    end
+  end,
+  future = function()
+    local future = async.future()
+    return { async.await, future }, function() future:complete(nil, 1) end, function() return true end
+  end,
+  sleep = function()
+    return { async.sleep, 5 }, function() async.sleep(5) end, function() return true end
+  end,
+}
+
+for name, make in pairs(bare) do
+  test(name .. " as a body: closed while it waits, it has ended when close returns", function()
+    local body, _, intact = make()
+    local task = async.run(table.unpack(body))
+    local awaiting = async.run(function() note(async.pawait(task)) end)
+    task:on_complete(function(err) note("told", err) end)
+    equal(task:status(), "awaiting")
+    equal(task:close(), task)
+    equal(task:status(), "completed")
+    equal(#task:errors(), 0)
+    async.await(awaiting)
+    async.sleep(1)
+    check.notes "false closed; told closed"
+    equal(intact(), true, "the primitive")
+    equal(task:close(), task)
+  end)
+
+  test(name .. " as a body: closed when it has been granted, it ends as closed", function()
+    local body, grant = make()
+    local task = async.run(table.unpack(body))
+    grant()
+    local over = task:status() == "completed"
+    task:close()
+    note(over or select(2, async.pawait(task)))
+    check.notes(over and "true" or "closed")
+  end)
+
+  test(name .. " as a body: a scope that fails cancels it", function()
+    local body = make()
+    raises("failed", async.scope, function()
+      async.run(table.unpack(body))
+      error("failed", 0)
+    end)
+  end)
+end
+
+test("a body that waits itself lets go of its arguments when it is closed", function()
+  local event, weak = async.event(), setmetatable({ {} }, { __mode = "v" })
+  local task = async.run(event.wait, event, weak[1])
+  collectgarbage()
+  equal(type(weak[1]), "table")
+  task:close()
+  collectgarbage()
+  equal(weak[1], nil)
+  equal(task:status(), "completed")
+end)
+
+test("a body that waits inside xpcall is told that it is closed", function()
+  local task = async.run(xpcall, async.sleep, note, 1000)
+  task:close()
+  check.notes "closed"
+  equal(task:status(), "completed")
+end)
+
+test("a body that waits inside a shield goes on when it is closed", function()
+  local task = async.run(async.shield, async.sleep, 5)
+  task:close()
+  equal(task:status(), "awaiting")
+  equal(select(2, async.pawait(task)), "closed")
+  equal(check.elapsed(), 5)
+end)
+
+test("a task that waits itself and was completed keeps its results when it is closed", function()
+  local task = async.run(async.sleep, 100)
+  task:complete("given", 2)
+  task:close()
+  note(async.await(task))
+  check.notes "given 2"
+end)
+
+test("tasks end in the order of the tree, whether their bodies wait themselves or not", function()
+  local function watched(word, task)
+    return task:on_complete(function() note(word) end)
+  end
+  local parent = async.run(function()
+    watched("first", async.run(async.sleep, 100))
+    watched("second", async.run(function() pcall(async.sleep, 100) end))
+    watched("third", async.run(async.sleep, 100))
+    async.sleep(100)
+  end)
+  parent:close()
+  async.sleep(1)
+  check.notes "first; second; third"
+end)

@@ -107,6 +107,14 @@ local function random_tree(budget, semaphore, queue, event)
   equal(living, 0)
 end
 
+-- Reports the failures of a test at its end: they are told when their handles are collected.
+local function report_failures()
+  for _ = 1, 2 do
+    collectgarbage()
+    async.sleep(1)
+  end
+end
+
 for _, mode in ipairs { "incremental", "generational" } do
   test("random trees keep their promises, collected in the " .. mode .. " mode", { errors = true }, function()
     collectgarbage(mode)
@@ -123,13 +131,78 @@ for _, mode in ipairs { "incremental", "generational" } do
     end
     equal(semaphore:try_acquire(), false)
     collectgarbage "incremental"
-    -- reports the failures of this test now: they are told when their handles are collected
-    collectgarbage()
-    async.sleep(1)
-    collectgarbage()
-    async.sleep(1)
+    report_failures()
   end)
 end
+
+-- This task also holds permits and the lock, and gives items. It gives back and closes waiters in
+-- one step: some are closed after it has become their turn, and before they run. Children of others
+-- fail at such a moment.
+test("waiters that end when it is their turn lose no permit, lock or item", { errors = true }, function()
+  local rounds = 20000 // scale // SEEDS
+  for i = 0, SEEDS - 1 do
+    math.randomseed(seed + i)
+    local semaphore, mutex, queue = async.semaphore(3), async.mutex(), async.queue()
+    local waiters, held, locked, put, got = {}, 0, false, 0, 0
+    local function fail_soon()
+      async.sleep(random(0, 1))
+      error("fails", 0)
+    end
+    local function wait(fn, ...)
+      waiters[#waiters + 1] = async.run({ detached = true }, function(...)
+        if random(5) == 1 then async.run(fail_soon) end
+        fn(...)
+      end, ...)
+    end
+    local function get()
+      queue:get()
+      got = got + 1
+    end
+    local acts = {
+      function() wait(semaphore.with, semaphore, async.sleep, random(0, 1)) end,
+      function() wait(mutex.with, mutex, async.sleep, random(0, 1)) end,
+      function() wait(get) end,
+      function() held = held + (semaphore:try_acquire() and 1 or 0) end,
+      function()
+        if held > 0 then
+          held = held - 1
+          semaphore:release()
+        end
+      end,
+      function() locked = locked or mutex:try_lock() end,
+      function()
+        if locked then mutex:unlock() end
+        locked = false
+      end,
+      function()
+        put = put + 1
+        queue:put_nowait(put)
+      end,
+      function()
+        for _ = 1, math.min(#waiters, random(6)) do
+          table.remove(waiters, random(#waiters)):close()
+        end
+      end,
+      function() if random(4) == 1 then async.sleep(random(0, 1)) end end,
+    }
+    for _ = 1, rounds do
+      acts[random(#acts)]()
+    end
+    for _, waiter in ipairs(waiters) do
+      waiter:close()
+    end
+    async.sleep(1000)
+    local what = "; ORR_TEST_SEED=" .. seed + i
+    equal(got + #queue, put, "every item was taken or is left" .. what)
+    check.truthy(locked or mutex:try_lock(), "the lock is free" .. what)
+    mutex:unlock()
+    for _ = held + 1, 3 do
+      check.truthy(semaphore:try_acquire(), "every permit is back" .. what)
+    end
+    equal(semaphore:try_acquire(), false, "no permit was made" .. what)
+  end
+  report_failures()
+end)
 
 test("tasks survive a full collection at every line", function()
   local function collected(fn)

@@ -67,8 +67,8 @@ static int async_run(lua_State *L)
     ltask_check_depth(L);
     options.provisional = true;
     struct ltask *task = ltask_new(iso, L, lua_gettop(L) - function, &options);
-    lua_insert(L, 1);
-    lua_settop(L, 1);
+    if (function > 1)
+        lua_replace(L, 1); /* the handle takes the place of the name */
     return ltask_run_first(L, task, run_over, 0);
 }
 
@@ -88,7 +88,7 @@ static int sleep_until(lua_State *L, int status, lua_KContext deadline)
     struct ltask *self = ltask_current(L, "async.sleep");
     int error = orr_sleep_until(self->task, &self->wait, (uint64_t)deadline);
     if (error)
-        return wait_step(L, error, sleep_until, deadline);
+        return wait_step_simply(L, error, sleep_until, deadline);
     return schedule_pass(L, LUA_OK, (lua_KContext)lua_tointeger(L, 2));
 }
 

@@ -26,7 +26,7 @@ struct event_figures {
 struct event_queue {
     struct event_figures figures;
     bool queued; /* the queue of lua/events.lua may have events */
-    int lists;   /* reference: a table whose first value has the list of handlers of each name */
+    int lists;   /* reference: a table with the tables of lists of handlers: see event_calls.h */
 };
 
 static inline const struct event_figures *events_figures(const struct event_queue *self)

@@ -53,7 +53,7 @@ int future_await(lua_State *L, int status, lua_KContext context)
     (void)status;
     int error = poll_completion(L);
     if (error)
-        return wait_step(L, error, future_await, context);
+        return wait_step_simply(L, error, future_await, context);
     lua_settop(L, 1);
     int count = push_values(L);
     if (count == 0)

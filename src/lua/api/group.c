@@ -124,7 +124,7 @@ static void find_done(lua_State *L, struct group_object *self)
     for (size_t i = 0; i < self->count; i++) {
         const struct ltask *other = member(L, i + 1);
         if (is_done(other))
-            self->done[self->done_count++] = (struct done){ .order = other->done_as, .index = i };
+            self->done[self->done_count++] = (struct done){ .order = other->apart.done_as, .index = i };
     }
     make_heap(self->done, self->done_count);
 }

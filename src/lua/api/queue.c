@@ -123,7 +123,7 @@ static int queue_get(lua_State *L, int status, lua_KContext context)
     if (!error)
         return take_item(L, item);
     if (error != -EPIPE)
-        return wait_step(L, error, queue_get, context);
+        return wait_step_simply(L, error, queue_get, context);
     lua_pushnil(L); /* the queue is closed and empty */
     return 1;
 }

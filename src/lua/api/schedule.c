@@ -57,9 +57,9 @@ static int push_scheduled(struct callback *callback, lua_State *co)
     return arguments;
 }
 
-static void scheduled_over(struct callback *callback)
+static void scheduled_over(struct callback *callback, lua_State *runner)
 {
-    isolate_unanchor(callback->iso, callback->iso->L, callback->anchor);
+    callback_unanchor(callback, runner);
 }
 
 /* The callback will not begin. */
@@ -94,7 +94,7 @@ static struct scheduled *take_next(struct orr_isolate *iso)
         if (next->waiting)
             return next;
         skip_scheduled(&next->callback);
-        scheduled_over(&next->callback);
+        scheduled_over(&next->callback, NULL);
     }
     return NULL;
 }
@@ -105,7 +105,7 @@ static void start_next(struct orr_isolate *iso, struct scheduled *next)
     iso->schedule.count--;
     if (runner_call_soon(&next->callback)) {
         skip_scheduled(&next->callback);
-        scheduled_over(&next->callback);
+        scheduled_over(&next->callback, NULL);
     }
 }
 
@@ -157,8 +157,11 @@ static int wake_dispatcher(struct orr_isolate *iso)
     return 0;
 }
 
-/* [function] [arguments...] -> [handle] */
-static int schedule(lua_State *L)
+/* An upvalue of schedule(): the metatable of handles. */
+enum { CLASS = FIRST_ANCHORS + 1 };
+
+/* [function] [arguments...] -> [handle]; `near`: the function that runs is schedule() itself. */
+static int add(lua_State *L, bool near)
 {
     struct orr_isolate *iso = isolate_of(L);
     struct schedule *queue = &iso->schedule;
@@ -176,7 +179,12 @@ static int schedule(lua_State *L)
         .turn = worker_turn_number(iso->worker),
         .arguments = arguments,
     };
-    isolate_set_class(L, OBJECT_SCHEDULED);
+    if (near) {
+        lua_pushvalue(L, lua_upvalueindex(CLASS));
+        lua_setmetatable(L, -2);
+    } else {
+        isolate_set_class(L, OBJECT_SCHEDULED);
+    }
     creation_keep(iso, L, arguments + 2);
     lua_insert(L, 1);
     for (int i = arguments + 1; i; i--)
@@ -184,7 +192,8 @@ static int schedule(lua_State *L)
     int error = wake_dispatcher(iso);
     if (error)
         return luaL_error(L, "schedule: %s", strerror(-error));
-    self->callback.anchor = isolate_anchor(iso, L); /* may raise: then nothing has changed */
+    self->callback.anchor = near ? isolate_anchor_near(iso, L)
+                                 : isolate_anchor(iso, L); /* may raise: then nothing has changed */
     self->waiting = true;
     if (queue->last)
         queue->last->next = self;
@@ -196,11 +205,16 @@ static int schedule(lua_State *L)
     return 1;
 }
 
+static int schedule(lua_State *L)
+{
+    return add(L, true);
+}
+
 void schedule_callback(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
     if (!grace_period_refuses(iso, script_running(iso)))
-        schedule(L);
+        add(L, false);
     lua_settop(L, 0);
 }
 
@@ -282,7 +296,11 @@ void schedule_list(struct orr_isolate *iso, lua_State *L, uint32_t script)
 void schedule_open(struct orr_isolate *iso, lua_State *L)
 {
     static const luaL_Reg methods[] = { { "cancel", scheduled_cancel }, { NULL, NULL } };
-    static const luaL_Reg functions[] = { { "schedule", schedule }, { NULL, NULL } };
+    runner_let_poll(&iso->runners, dispatch);
     isolate_object_class(iso, L, OBJECT_SCHEDULED, SCHEDULED_CLASS, methods);
-    isolate_register(iso, L, functions);
+    lua_pushlightuserdata(L, iso);
+    registry_push_first_table(&iso->registry, L);
+    luaL_getmetatable(L, SCHEDULED_CLASS);
+    lua_pushcclosure(L, schedule, CLASS);
+    lua_setfield(L, -2, "schedule");
 }

@@ -51,14 +51,13 @@ static struct timer_object *timer_check(lua_State *L)
     return self;
 }
 
-/* Drops the anchor, unless something still needs it. */
-static void let_go(struct timer_object *self)
+/* Drops the anchor, unless something still needs it.  `runner` as in callback_unanchor(). */
+static void let_go(struct timer_object *self, lua_State *runner)
 {
-    int anchor = self->callback.anchor;
-    if (!anchor || self->started || self->callback.pending)
+    if (!self->callback.anchor || self->started || self->callback.pending)
         return;
+    callback_unanchor(&self->callback, runner);
     self->callback.anchor = 0;
-    isolate_unanchor(self->iso, self->iso->L, anchor);
 }
 
 /* --- Calling back ----------------------------------------------------------------------------- */
@@ -98,9 +97,9 @@ static void skip_callback(struct callback *callback)
     take_due(timer_of(callback));
 }
 
-static void callbacks_over(struct callback *callback)
+static void callbacks_over(struct callback *callback, lua_State *runner)
 {
-    let_go(timer_of(callback));
+    let_go(timer_of(callback), runner);
 }
 
 static const struct callback_kind timer_kind = { .name = "timer",
@@ -136,7 +135,7 @@ static void timer_fires(struct orr_timer *timer, void *data, int status)
     set_started(self, self->repeats);
     if (runner_call_soon(&self->callback)) {
         iso->timers.figures.dropped++;
-        let_go(self);
+        let_go(self, NULL);
     } else {
         iso->timers.figures.fired++;
         self->due++;
@@ -200,10 +199,10 @@ static int start(lua_State *L, struct timer_object *self, uint64_t delay)
     iso->timers.figures.rearmed += !error && self->started;
     set_started(self, !error);
     if (error) {
-        let_go(self);
+        let_go(self, NULL);
         return luaL_error(L, "timer:start: %s", strerror(-error));
     }
-    lua_settop(L, 1);
+    lua_pushvalue(L, 1);
     return 1;
 }
 
@@ -246,7 +245,7 @@ static void stop(struct timer_object *self)
         orr_timer_cancel(self->timer);
         isolate_leave(self->iso);
     }
-    let_go(self);
+    let_go(self, NULL);
 }
 
 /* The script stops the timer. */
@@ -405,6 +404,7 @@ void script_timers_open(struct orr_isolate *iso, lua_State *L)
         { NULL, NULL },
     };
     static const luaL_Reg functions[] = { { "new_timer", loop_new_timer }, { NULL, NULL } };
+    runner_let_fire(&iso->runners, timer_fires);
     isolate_object_class(iso, L, OBJECT_TIMER, TIMER_CLASS, methods);
     isolate_register(iso, L, functions);
 }

@@ -20,7 +20,8 @@ static int event_wait(lua_State *L, int status, lua_KContext context)
 {
     (void)status;
     struct ltask *self = ltask_current(L, "event:wait");
-    return wait_step(L, orr_event_wait(self->task, &self->wait, CHECK(orr_event, L, EVENT)), event_wait, context);
+    return wait_step_simply(L, orr_event_wait(self->task, &self->wait, CHECK(orr_event, L, EVENT)), event_wait,
+                            context);
 }
 
 static int lua_event_wait(lua_State *L)
@@ -77,8 +78,8 @@ static int semaphore_acquire(lua_State *L, int status, lua_KContext context)
 {
     (void)status;
     struct ltask *self = ltask_current(L, "semaphore:acquire");
-    return wait_step(L, orr_semaphore_acquire(self->task, &self->wait, CHECK(orr_semaphore, L, SEMAPHORE)),
-                     semaphore_acquire, context);
+    return wait_step_simply(L, orr_semaphore_acquire(self->task, &self->wait, CHECK(orr_semaphore, L, SEMAPHORE)),
+                            semaphore_acquire, context);
 }
 
 static int lua_semaphore_acquire(lua_State *L)
@@ -136,7 +137,7 @@ static int mutex_lock(lua_State *L, int status, lua_KContext context)
         return luaL_error(L, "mutex:lock: this task has locked it already; unlock it first");
     if (error == -EOWNERDEAD)
         return 0; /* its last owner ended without unlocking it; now it belongs to this task */
-    return wait_step(L, error, mutex_lock, context);
+    return wait_step_simply(L, error, mutex_lock, context);
 }
 
 static int lua_mutex_lock(lua_State *L)

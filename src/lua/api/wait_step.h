@@ -18,4 +18,12 @@ static inline int wait_step(lua_State *L, int error, lua_KFunction k, lua_KConte
     return error ? wait_raise(L, error) : 0;
 }
 
+/* Does what wait_step() does, for a `k` that only raises when its wait is cancelled. */
+static inline int wait_step_simply(lua_State *L, int error, lua_KFunction k, lua_KContext context)
+{
+    if (error == -EAGAIN)
+        return suspend_simply(L, k, context);
+    return error ? wait_raise(L, error) : 0;
+}
+
 #endif

@@ -7,6 +7,11 @@
  * the hook raises at every instruction until the call is left, and no pcall or message handler in
  * between runs an instruction (limits/terminate.h).
  *
+ * Most calls come from plain code while nothing runs in the isolate, and nothing is pending there
+ * (isolate/calm.h).  They take the short way: they store what interrupts the call, the level's
+ * limit and what runs, and clear that again.  If anything happens meanwhile, they end in the long
+ * way.
+ *
  * In the mode ORR_LUA_COUNT a call runs on its own coroutine, with the counting hook.  The host's
  * stack may have a different hook.
  */
@@ -210,8 +215,8 @@ static int call_visiting(struct orr_isolate *iso, lua_State *L, int function, in
     return -ESCRIPT;
 }
 
-static inline int call_in(struct orr_isolate *iso, uint32_t script, lua_State *L, int arguments, int results,
-                          uint64_t deadline_ns)
+static __attribute__((noinline)) int call_in(struct orr_isolate *iso, uint32_t script, lua_State *L, int arguments,
+                                             int results, uint64_t deadline_ns)
 {
     int function = lua_gettop(L) - arguments;
     if (iso->closing || arguments < 0 || function < 1)
@@ -233,9 +238,44 @@ static inline int call_in(struct orr_isolate *iso, uint32_t script, lua_State *L
     error = call_visiting(iso, L, function, arguments, results, limit);
     execution_end_call(&iso->execution);
     script_end_call(&iso->scripts, before);
+    if (!calm_holds(&iso->calm))
+        slice_rare_look_for_calm(iso);
     if (!inside)
         isolate_leave(iso);
     return error;
+}
+
+/* --- The short way ---------------------------------------------------------------------------- */
+
+/* Ends a call that took the short way, and cannot end in it.  The function is at `function`. */
+static __attribute__((noinline)) int end_long(struct orr_isolate *iso, lua_State *L, int function, int error)
+{
+    struct level *level = execution_first_level(&iso->execution);
+    if (error || level->end != LEVEL_GOES_ON) /* even if lua_pcall() has succeeded */
+        error = fail(iso, L, function, level);
+    execution_end_nested(&iso->execution);
+    level_leave(iso, level);
+    execution_fill_first_level(&iso->execution, L);
+    slice_close_long(iso);
+    execution_end_call(&iso->execution);
+    slice_rare_look_for_calm(iso);
+    return error;
+}
+
+/*
+ * The call acts for the script that has the isolate to itself, as the host does outside of calls.
+ * `limit` is not short.
+ */
+static inline int call_short(struct orr_isolate *iso, lua_State *L, int arguments, int results, uint64_t limit)
+{
+    int top = lua_gettop(L);
+    if ((unsigned)arguments >= (unsigned)top)
+        return -EINVAL;
+    slice_open_short(iso, limit);
+    int error = lua_pcall(L, arguments, results, 0);
+    if (!error && slice_close_short(iso))
+        return 0;
+    return end_long(iso, L, top - arguments, error);
 }
 
 int call_for(uint32_t script, lua_State *L, int arguments, int results, uint64_t deadline_ns)
@@ -243,10 +283,37 @@ int call_for(uint32_t script, lua_State *L, int arguments, int results, uint64_t
     return call_in(isolate_find(L), script, L, arguments, results, deadline_ns);
 }
 
+/* Whether the deadline needs a timer of its own.  In a calm isolate the default does not. */
+static inline bool is_short_deadline(const struct orr_isolate *iso, uint64_t deadline_ns)
+{
+    return deadline_ns && deadline_ns < 2 * iso->limits.slice_ns;
+}
+
+/* The limit of the level of a call; 0 for none. */
+static inline uint64_t limit_of(const struct orr_isolate *iso, uint64_t deadline_ns)
+{
+    if (!deadline_ns)
+        return iso->limits.deadline_ns[ORR_LUA_CALL];
+    return deadline_ns == ORR_NEVER ? 0 : deadline_ns;
+}
+
 int orr_lua_call(lua_State *L, int arguments, int results, uint64_t deadline_ns)
 {
-    struct orr_isolate *iso = L ? isolate_find(L) : NULL;
-    return iso ? call_in(iso, script_sole(&iso->scripts), L, arguments, results, deadline_ns) : -EINVAL;
+    struct orr_isolate *iso = isolate_find(L);
+    if (!iso)
+        return -EINVAL;
+    bool inside = worker_current; /* if it is another worker, call_in() finds out */
+    int error = inside ? 0 : visit_begin(iso->worker);
+    if (error)
+        return error;
+    if (L == iso->L && slice_can_be_short(iso) && worker_current == iso->worker && results <= arguments &&
+        !is_short_deadline(iso, deadline_ns))
+        error = call_short(iso, L, arguments, results, limit_of(iso, deadline_ns));
+    else
+        error = call_in(iso, script_sole(&iso->scripts), L, arguments, results, deadline_ns);
+    if (!inside)
+        visit_end(iso->worker);
+    return error;
 }
 
 int orr_lua_is_held(lua_State *L)

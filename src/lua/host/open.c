@@ -25,6 +25,13 @@
 
 /* --- Opening ---------------------------------------------------------------------------------- */
 
+/* No more tasks begin, and no more calls. */
+static void begin_to_close(struct orr_isolate *iso)
+{
+    iso->closing = true;
+    calm_end(&iso->calm);
+}
+
 /* A userdata in the registry, whose finalizer runs when the state closes. */
 struct guard {
     struct orr_isolate *iso;
@@ -40,7 +47,7 @@ static int guard_gc(lua_State *L)
         return 0;
     isolate_forget_found();
     if (!iso->closing && !isolate_visit(iso)) { /* the host called lua_close(); tasks may be left */
-        iso->closing = true;
+        begin_to_close(iso);
         runner_end_rest(iso);
         shutdown_begin(shutdown_of_all(&iso->shutdowns), iso, EVERY_SCRIPT, worker_grace_ns(iso->worker));
         shutdown_drop(shutdown_of_all(&iso->shutdowns));
@@ -50,7 +57,7 @@ static int guard_gc(lua_State *L)
         worker_close_share(iso->worker, &iso->share);
         isolate_leave(iso);
     }
-    iso->closing = true; /* references to functions outlive the state */
+    begin_to_close(iso); /* references to functions outlive the state */
     isolate_unref(iso);
     return 0;
 }
@@ -126,7 +133,7 @@ static int isolate_init(struct orr_isolate *iso, struct orr_runtime *rt, lua_Sta
     lua_pop(L, 1);
     isolate_unpublish(L);
     worker_close_share(iso->worker, &iso->share);
-    iso->closing = true;
+    begin_to_close(iso);
     return -ENOMEM;
 }
 
@@ -269,7 +276,7 @@ static enum orr_poll close_poll(struct orr_task *task, void *data)
 
 static void begin_closing(struct orr_isolate *iso)
 {
-    iso->closing = true;
+    begin_to_close(iso);
     runner_end_rest(iso);
     shutdown_begin(shutdown_of_all(&iso->shutdowns), iso, EVERY_SCRIPT, worker_grace_ns(iso->worker));
     if (iso->owned)

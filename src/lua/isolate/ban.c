@@ -12,6 +12,7 @@ void ban_impose(struct orr_isolate *iso, const char *reason)
         return;
     snprintf(self->reason, sizeof self->reason, "%s", reason);
     self->imposed = true;
+    calm_end(&iso->calm);
     self->tell(iso, reason);
     interrupt_request(iso);
 }

@@ -51,6 +51,12 @@ static size_t missing(const struct charge *charge, size_t total)
     return charge->quota && total > has ? total - has : 0;
 }
 
+/* The end of the slice has something to do. */
+static void unsettle(struct charge *charge)
+{
+    charge->settled_used = SIZE_MAX;
+}
+
 /*
  * Draws up to a total, and rounds up to whole chunks if it can.  False if the quota has too little.
  */
@@ -67,6 +73,7 @@ static bool draw(struct charge *charge, size_t total)
             return false;
     }
     charge->drawn += more;
+    unsettle(charge);
     return true;
 }
 
@@ -76,6 +83,7 @@ static bool overdraw(struct charge *charge, size_t total, bool force)
     if (!quota_overdraw(charge->quota, need, force))
         return false;
     charge->overdrawn += need;
+    unsettle(charge);
     return true;
 }
 
@@ -90,6 +98,7 @@ static void repay(struct orr_isolate *iso)
     size_t unused = excess < charge->overdrawn ? excess : charge->overdrawn;
     quota_repay(charge->quota, unused);
     charge->overdrawn -= unused;
+    unsettle(charge);
     if (charge->overdrawn && take(charge, charge->overdrawn)) {
         charge->drawn += charge->overdrawn;
         quota_repay(charge->quota, charge->overdrawn);
@@ -116,6 +125,7 @@ static bool trim(struct orr_isolate *iso, size_t slack)
     if (!charge->overdrawn && charge->drawn > kept + slack) {
         quota_give(charge->quota, charge->drawn - kept);
         charge->drawn = kept;
+        unsettle(charge);
     }
     size_t has = charge->drawn + charge->overdrawn;
     limit_credit(iso);
@@ -192,6 +202,7 @@ bool charge_settle(struct orr_isolate *iso)
     size_t limit = iso->limits.memory;
     give_back(iso);
     charge->overdraft_end = account_used(&iso->account) + limit / NEXT_ERROR_SHARE;
+    unsettle(charge);
     account_set_look_at(&iso->account, charge->overdraft_end > limit ? charge->overdraft_end : limit);
     return account_used(&iso->account) > limit || charge->overdrawn;
 }
@@ -205,8 +216,8 @@ void charge_end_slice(struct orr_isolate *iso)
     if (!charge->overdrawn)
         charge->overdraft_end = 0;
     charge->host_overdraft = account_used(&iso->account) + iso->limits.memory / HOST_SHARE;
-    charge->ended_used = account_used(&iso->account);
-    charge->ended_drawn = charge->drawn;
+    if (!charge->overdraft_end)
+        charge->settled_used = account_used(&iso->account);
 }
 
 void charge_close(struct orr_isolate *iso)

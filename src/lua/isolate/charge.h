@@ -40,8 +40,8 @@ struct charge {
     size_t overdraft_end;
     /* Bytes in use up to which plain code of the host may overdraw, until the next slice ends */
     size_t host_overdraft;
-    size_t ended_used;   /* bytes in use when charge_end_slice() was called last */
-    size_t ended_drawn;  /* `drawn` at that time */
+    /* Bytes in use when charge_end_slice() was called last; SIZE_MAX if it has more to do */
+    size_t settled_used;
     size_t untold;       /* bytes charged that were not reported to the collector yet */
     size_t collected_at; /* bytes in use after the last collection for the quota */
 };
@@ -162,8 +162,7 @@ void charge_end_slice(struct orr_isolate *iso);
  */
 static inline bool charge_is_settled(const struct charge *self, const struct account *account)
 {
-    return account_used(account) == self->ended_used && self->drawn == self->ended_drawn && !self->overdrawn &&
-           !self->overdraft_end;
+    return account_used(account) == self->settled_used;
 }
 
 /* Gives everything back to the quota, after all of the isolate's memory has been freed. */

@@ -166,6 +166,7 @@ void collector_note_allocated(struct orr_isolate *iso, size_t bytes)
         return;
     if (!execution_level(&iso->execution)) {
         let_lua_collect(self);
+        calm_end(&iso->calm);
         return;
     }
     if (!self->in_cycle)

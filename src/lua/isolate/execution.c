@@ -1,5 +1,12 @@
 #include "lua/isolate/execution.h"
 
+#include "orrery.h"
+
+void execution_fill_first_level(struct execution *self, lua_State *L)
+{
+    self->first_level = (struct level){ .co = L, .host_waits = true, .entry = ORR_LUA_CALL, .outer_running = L };
+}
+
 lua_State *chain_find_stuck(lua_State *L, const struct chain *chain)
 {
     if (!lua_isyieldable(L))

@@ -74,8 +74,10 @@ enum slice_state {
 
 /* Why the coroutines of a level yield, from the innermost out. */
 enum yield_reason {
-    YIELD_NONE,      /* nothing yields, or a C function outside the library has yielded */
-    YIELD_WAIT,      /* the task waits */
+    YIELD_NONE, /* nothing yields, or a C function outside the library has yielded */
+    YIELD_WAIT, /* the task waits */
+    /* The task waits in a function that does nothing but raise when the wait is cancelled */
+    YIELD_WAIT_SIMPLE,
     YIELD_PREEMPTED, /* the slice is over */
     /* The slice is over.  No other Lua of the isolate may run first, even if the task is fair */
     YIELD_HOLDING,
@@ -95,6 +97,8 @@ struct execution {
     uint8_t slice;                /* enum slice_state */
     volatile uint8_t yield;       /* enum yield_reason */
     lua_State *yielded_in;        /* the innermost coroutine that yielded last */
+    /* The level of a call into the idle isolate; filled in, except `limit`, between such calls */
+    struct level first_level;
 };
 
 /* --- Questions -------------------------------------------------------------------------------- */
@@ -179,6 +183,15 @@ static inline bool execution_is_busy(const struct execution *self)
     return self->depth || self->calls;
 }
 
+/*
+ * Whether nothing runs in the isolate: no level, poll or call.  Then the main thread counts as
+ * running, and there is neither a task nor a chain.
+ */
+static inline bool execution_is_idle(const struct execution *self)
+{
+    return !self->level && !self->calls;
+}
+
 /* The coroutine that prevents a yield from L out through a chain; NULL if all can yield. */
 lua_State *chain_find_stuck(lua_State *L, const struct chain *chain);
 
@@ -203,10 +216,14 @@ static inline bool execution_can_yield(const struct execution *self, const lua_S
 
 /* --- Changes ---------------------------------------------------------------------------------- */
 
+/* Fills in the level for calls into the idle isolate, which run on its main thread. */
+void execution_fill_first_level(struct execution *self, lua_State *L);
+
 /* The state has been made: its main thread runs. */
 static inline void execution_open(struct execution *self, lua_State *L)
 {
     self->running = L;
+    execution_fill_first_level(self, L);
 }
 
 /* Lua runs on `level->co`, for a task or a call, until execution_leave_level(). */
@@ -230,6 +247,34 @@ static inline void execution_leave_level(struct execution *self, const struct le
     self->current = level->outer ? level->outer->task : NULL;
     self->running = level->outer_running;
     self->chain = level->outer_chain;
+}
+
+/*
+ * The host calls into the idle isolate, on its main thread: a slice begins, with a level of its
+ * own.  `limit` is that of the level.
+ */
+static inline void execution_begin_first(struct execution *self, uint64_t limit)
+{
+    self->first_level.limit = limit;
+    self->calls = self->depth = 1;
+    self->slice = SLICE_RUNS;
+    atomic_signal_fence(memory_order_release); /* the signal handler sees a complete level */
+    self->level = &self->first_level;
+}
+
+/* The call has ended.  Nothing has changed its level. */
+static inline void execution_end_first(struct execution *self)
+{
+    self->level = NULL;
+    atomic_signal_fence(memory_order_release); /* the signal handler no longer finds the level */
+    self->slice = SLICE_NONE;
+    self->calls = self->depth = 0;
+}
+
+/* The level of the call into the idle isolate. */
+static inline struct level *execution_first_level(struct execution *self)
+{
+    return &self->first_level;
 }
 
 /* A poll or a call is under way until execution_end_nested(). */

@@ -116,6 +116,7 @@ void interrupt_slice_over(void *data)
     self->over = this_moment();
     self->time = TIME_JUST_OVER;
     self->requested = true;
+    calm_end(&iso->calm);
     if (!self->busy)
         arm(iso, running);
 }
@@ -142,6 +143,7 @@ bool interrupt_request(struct orr_isolate *iso)
         return true;
     }
     self->requested = true;
+    calm_end(&iso->calm);
     if (iso->limits.mode == ORR_LUA_COUNT)
         request_count(iso);
     else if (!self->busy && self->counted && self->armed == execution_running(&iso->execution))
@@ -246,6 +248,7 @@ void interrupt_slice_over_with(struct orr_isolate *iso, const struct interrupt *
     self->over = inner->over;
     self->time = TIME_OVER;
     self->requested = true;
+    calm_end(&iso->calm);
     interrupt_follow(iso);
 }
 
@@ -253,6 +256,7 @@ void interrupt_count_slice(struct orr_isolate *iso, uint64_t now)
 {
     iso->interrupt.over.at = now;
     iso->interrupt.counted = iso->interrupt.requested = true;
+    calm_end(&iso->calm);
     interrupt_follow(iso);
 }
 

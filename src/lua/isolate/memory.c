@@ -118,9 +118,16 @@ static __attribute__((noinline)) void *take_large(struct orr_isolate *iso, size_
 
 static inline void *take_block(struct orr_isolate *iso, size_t size)
 {
-    if (size <= SLAB_LARGEST && iso->memory.pooled)
+    if (size <= iso->memory.take_most)
         return slab_take(&iso->slab, size);
     return take_large(iso, size);
+}
+
+/* Sets what `struct memory` says of `take_most` and `give_most`. */
+static void choose_most(struct memory *self)
+{
+    self->take_most = self->pooled ? SLAB_LARGEST : 0;
+    self->give_most = self->outside_count || self->outside_more || self->discarding ? 0 : self->take_most;
 }
 
 /* The index in `outside` of a small block; -1 if it is not there. */
@@ -155,6 +162,7 @@ static bool give_outside(struct orr_isolate *iso, void *block, size_t size)
         self->outside[index] = self->outside[--self->outside_count];
     }
     alloc_resize(&iso->alloc, block, size, 0);
+    choose_most(self);
     return true;
 }
 
@@ -177,19 +185,25 @@ static void give_block(struct orr_isolate *iso, void *block, size_t size)
             slab_give(&iso->slab, block);
 }
 
+/* Remembers a large block that stays where it is, although it is small now. */
+static void add_outside(struct memory *self, void *block, size_t old_size)
+{
+    if (self->outside_count == OUTSIDE_MAX) {
+        self->outside_more++;
+    } else {
+        self->outside[self->outside_count].block = block;
+        self->outside[self->outside_count++].size = old_size;
+    }
+    choose_most(self);
+}
+
 /* Shrinking must not fail, since Lua does not expect it.  So the block stays where it is. */
 static void *keep_in_place(struct memory *self, void *block, size_t old_size, size_t size)
 {
     if (size > old_size)
         return NULL;
-    if (old_size <= SLAB_LARGEST)
-        return block; /* the block's page records its class */
-    if (self->outside_count == OUTSIDE_MAX) {
-        self->outside_more++;
-        return block;
-    }
-    self->outside[self->outside_count].block = block;
-    self->outside[self->outside_count++].size = old_size;
+    if (old_size > SLAB_LARGEST) /* else the block's page records its class */
+        add_outside(self, block, old_size);
     return block;
 }
 
@@ -293,21 +307,18 @@ static void *resize(struct orr_isolate *iso, void *block, size_t old_size, size_
     return result;
 }
 
-/*
- * Lua makes and frees every block through this function.  So the common path is short, and separate
- * from the rare ones.
- */
-void *memory_alloc(void *data, void *block, size_t old_size, size_t size)
+/* Frees a block that the fast path does not free. */
+static __attribute__((noinline)) void *give_slowly(struct orr_isolate *iso, void *block, size_t size)
 {
-    struct orr_isolate *iso = data;
-    if (!size) {
-        if (block) {
-            account_remove(&iso->account, old_size);
-            give_block(iso, block, old_size);
-            interrupt_stack_has_grown(&iso->interrupt);
-        }
-        return NULL;
-    }
+    account_remove(&iso->account, size);
+    give_block(iso, block, size);
+    interrupt_stack_has_grown(&iso->interrupt);
+    return NULL;
+}
+
+/* Makes a block that the fast path does not make, or gives one another size. */
+static __attribute__((noinline)) void *take_slowly(struct orr_isolate *iso, void *block, size_t old_size, size_t size)
+{
     if (block)
         return resize(iso, block, old_size, size);
     if (!account_has_credit(&iso->account, size))
@@ -317,6 +328,35 @@ void *memory_alloc(void *data, void *block, size_t old_size, size_t size)
         return refuse(iso, NULL, 0, size, LACK_BY_SYSTEM);
     account_spend(&iso->account, size);
     return result;
+}
+
+/*
+ * Lua makes and frees every block through this function.  Nearly all are small blocks of the slab:
+ * one is taken if there is credit for it and its class has a free block at hand, and given back if
+ * no small block can be elsewhere.  All else is for the slow functions, which decide again.  So
+ * this function calls nothing before it returns, and needs no stack.
+ */
+void *memory_alloc(void *data, void *block, size_t old_size, size_t size)
+{
+    struct orr_isolate *iso = data;
+    if (!size) {
+        if (!block)
+            return NULL;
+        if (old_size > iso->memory.give_most)
+            return give_slowly(iso, block, old_size);
+        account_remove(&iso->account, old_size);
+        interrupt_stack_has_grown(&iso->interrupt);
+        slab_give(&iso->slab, block);
+        return NULL;
+    }
+    if (!block && size <= iso->memory.take_most && account_has_credit(&iso->account, size)) {
+        void *result = slab_take_at_hand(&iso->slab, size);
+        if (__builtin_expect(result != NULL, 1)) {
+            account_spend(&iso->account, size);
+            return result;
+        }
+    }
+    return take_slowly(iso, block, old_size, size);
 }
 
 bool memory_is_still_over(struct orr_isolate *iso)
@@ -338,6 +378,7 @@ void memory_open(struct orr_isolate *iso)
 {
     slab_open(&iso->slab);
     iso->memory.pooled = POOLS && iso->alloc.fn == alloc_libc;
+    choose_most(&iso->memory);
     account_set_look_at(&iso->account, iso->limits.memory);
     renew_credit(iso, 0);
 }
@@ -345,6 +386,7 @@ void memory_open(struct orr_isolate *iso)
 void memory_discard(struct orr_isolate *iso)
 {
     iso->memory.discarding = true;
+    choose_most(&iso->memory);
 }
 
 void memory_close(struct orr_isolate *iso)

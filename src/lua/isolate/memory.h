@@ -30,6 +30,12 @@ enum {
 };
 
 struct memory {
+    /*
+     * Blocks up to this many bytes are taken from the slab, and given back to it, without another
+     * question.  `give_most` is 0 while a small block may be outside the slab, and while the state
+     * is being closed.  Both are 0 if there is no slab.
+     */
+    size_t take_most, give_most;
     bool pooled;     /* small blocks come from the slab */
     bool discarding; /* the state is being closed: the slab frees all small blocks at once */
     unsigned outside_count;

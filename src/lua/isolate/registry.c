@@ -212,6 +212,30 @@ void isolate_unanchor(struct orr_isolate *iso, lua_State *L, int anchor)
         self->free_anchor = anchor;
 }
 
+int isolate_anchor_near(struct orr_isolate *iso, lua_State *L)
+{
+    int anchor = isolate_reserve_anchor(iso, L);
+    if ((unsigned)anchor < ANCHORS_EACH) {
+        lua_pushvalue(L, -1);
+        lua_rawseti(L, lua_upvalueindex(FIRST_ANCHORS), anchor);
+    } else {
+        isolate_fill_anchor(iso, L, anchor, -1);
+    }
+    return anchor;
+}
+
+void isolate_unanchor_near(struct orr_isolate *iso, lua_State *L, int anchor)
+{
+    struct registry *self = &iso->registry;
+    if ((unsigned)anchor >= ANCHORS_EACH || self->spare_count == SPARE_ANCHORS) {
+        isolate_unanchor(iso, L, anchor);
+        return;
+    }
+    lua_pushinteger(L, 0);
+    lua_rawseti(L, lua_upvalueindex(FIRST_ANCHORS), anchor); /* replaces the anchored value */
+    self->spare_anchors[self->spare_count++] = anchor;
+}
+
 void isolate_set_anchor(struct orr_isolate *iso, lua_State *L, int anchor, bool value)
 {
     if (!value)

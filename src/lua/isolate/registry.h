@@ -122,6 +122,30 @@ void isolate_unreserve_anchor(struct orr_isolate *iso, int anchor);
 /* Pushes the anchored value.  Never allocates. */
 void isolate_push_anchored(struct orr_isolate *iso, lua_State *L, int anchor);
 
+/*
+ * Few anchors are in use at once, so most are in the first table.  A C function that has this table
+ * as its upvalue FIRST_ANCHORS, and runs on L, gets at them in one step.
+ */
+enum { FIRST_ANCHORS = 2 };
+
+/* Pushes the first table. */
+static inline void registry_push_first_table(const struct registry *self, lua_State *L)
+{
+    lua_rawgeti(L, LUA_REGISTRYINDEX, self->tables[0]);
+}
+
+/* What isolate_push_anchored(), isolate_anchor() and isolate_unanchor() do, in such a function. */
+static inline void isolate_push_near(struct orr_isolate *iso, lua_State *L, int anchor)
+{
+    if ((unsigned)anchor < ANCHORS_EACH)
+        lua_rawgeti(L, lua_upvalueindex(FIRST_ANCHORS), anchor);
+    else
+        isolate_push_anchored(iso, L, anchor);
+}
+
+int isolate_anchor_near(struct orr_isolate *iso, lua_State *L);
+void isolate_unanchor_near(struct orr_isolate *iso, lua_State *L, int anchor);
+
 /* Gives an anchor back.  Never allocates. */
 void isolate_unanchor(struct orr_isolate *iso, lua_State *L, int anchor);
 

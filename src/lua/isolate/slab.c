@@ -1,5 +1,7 @@
 #include "lua/isolate/slab.h"
 
+#include "base/pages.h"
+
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -53,10 +55,23 @@ static void remove_roomy(struct slab *slab, struct slab_chunk *chunk)
         chunk->next_roomy->previous_roomy = chunk->previous_roomy;
 }
 
-/* A small state maps little; a large one asks the system rarely. */
+/*
+ * A small state maps little; a large one asks the system rarely.  Chunks of a very large one are
+ * huge pages, because its collector touches all of them in no order.
+ */
 static size_t next_chunk_size(const struct slab *slab)
 {
-    return slab->mapped < 256 * KB ? 64 * KB : slab->mapped < 4 * MB ? 256 * KB : MB;
+    if (slab->mapped < 256 * KB)
+        return 64 * KB;
+    return slab->mapped < 4 * MB ? 256 * KB : slab->mapped < 32 * MB ? MB : PAGES_HUGE;
+}
+
+static char *map_bytes(size_t size)
+{
+    if (size == PAGES_HUGE)
+        return pages_map_huge(size);
+    char *base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return base == MAP_FAILED ? NULL : base;
 }
 
 static struct slab_chunk *map_chunk(struct slab *slab)
@@ -65,8 +80,8 @@ static struct slab_chunk *map_chunk(struct slab *slab)
     struct slab_chunk *chunk = calloc(1, sizeof *chunk);
     if (!chunk)
         return NULL;
-    chunk->base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (chunk->base == MAP_FAILED) {
+    chunk->base = map_bytes(size);
+    if (!chunk->base) {
         free(chunk);
         return NULL;
     }
@@ -151,12 +166,16 @@ void slab_trim(struct slab *slab, bool all)
     }
 }
 
-/* Links all blocks of a page into its free list, in the order of their addresses. */
+/*
+ * Links all blocks of a page into its free list, in the order of their addresses.  The blocks end
+ * where the page ends.  So a block whose size is a power of two is aligned to it, and a table of
+ * Lua, which has 56 bytes, lies in one line of the cache.
+ */
 static void cut(struct slab_page *page, unsigned kind)
 {
     size_t size = (kind + 1) * (size_t)SLAB_GRAIN;
-    char *first = (char *)page + HEADER;
-    char *last = first + (SLAB_PAGE - HEADER) / size * size - size;
+    char *end = (char *)page + SLAB_PAGE, *last = end - size;
+    char *first = end - (SLAB_PAGE - HEADER) / size * size;
     for (char *block = first; block < last; block += size)
         *(void **)block = block + size;
     *(void **)last = NULL;

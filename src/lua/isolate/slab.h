@@ -7,7 +7,9 @@
  * leads to the header.  An empty page goes back to its chunk, for any class.  Empty chunks go back
  * to the system when slab_trim() finds more of them than may soon be needed.  So the pages of a
  * slab follow the blocks in use, but a few blocks can keep each page from being empty.  `held` says
- * how many bytes the pages in use take.
+ * how many bytes the pages in use take.  From 32 MB on, chunks are huge pages (base/pages.h): the
+ * process holds all of such a chunk when the first of its pages is used.  `held` counts pages of 4
+ * KB all the same, so a limit of memory means the same with huge pages and without.
  *
  * Taking a block and giving it back take a few instructions, and never walk over anything that
  * grows. malloc cannot promise that: it puts off work and then does all of it at once, in the
@@ -79,17 +81,31 @@ void slab_close(struct slab *slab);
 void *slab_take_slow(struct slab *slab, unsigned kind);
 void slab_settle(struct slab *slab, struct slab_page *page);
 
-/* A block of `size` bytes, 1 to SLAB_LARGEST, aligned to 16. */
-static inline void *slab_take(struct slab *slab, size_t size)
+static inline unsigned slab_kind(size_t size)
 {
-    unsigned kind = (unsigned)((size - 1) / SLAB_GRAIN);
-    struct slab_page *page = slab->current[kind];
+    return (unsigned)((size - 1) / SLAB_GRAIN);
+}
+
+/*
+ * A block of `size` bytes, 1 to SLAB_LARGEST, aligned to 16; NULL if the current page of its class
+ * is full.
+ */
+static inline void *slab_take_at_hand(struct slab *slab, size_t size)
+{
+    struct slab_page *page = slab->current[slab_kind(size)];
     void *block = page->free;
     if (__builtin_expect(!block, 0))
-        return slab_take_slow(slab, kind);
+        return NULL;
     page->free = *(void **)block;
     page->used++;
     return block;
+}
+
+/* A block of `size` bytes, 1 to SLAB_LARGEST, aligned to 16; NULL for lack of memory. */
+static inline void *slab_take(struct slab *slab, size_t size)
+{
+    void *block = slab_take_at_hand(slab, size);
+    return block ? block : slab_take_slow(slab, slab_kind(size));
 }
 
 /* Gives back a block that slab_take() returned. */

@@ -8,37 +8,24 @@ _Thread_local struct orr_isolate *isolate_in_slice;
 
 static const char isolate_key; /* the address is the isolate's key in the registry */
 
-/*
- * A host asks for the same isolate again and again, by its main thread.  So each thread remembers
- * the last isolate that it found, until any isolate of the process is made or freed: then the
- * address may belong to another state.
- */
-static _Atomic uint64_t comings_and_goings;
-
-static _Thread_local struct {
-    lua_State *L;
-    struct orr_isolate *iso;
-    uint64_t as_of;
-} last_found __attribute__((tls_model("initial-exec")));
+_Thread_local struct found_isolate isolate_found_last = { .as_of = UINT64_MAX };
+_Atomic uint64_t isolate_comings_and_goings;
 
 void isolate_forget_found(void)
 {
-    atomic_fetch_add_explicit(&comings_and_goings, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&isolate_comings_and_goings, 1, memory_order_relaxed);
 }
 
-struct orr_isolate *isolate_find(lua_State *L)
+struct orr_isolate *isolate_look_up(lua_State *L)
 {
-    uint64_t as_of = atomic_load_explicit(&comings_and_goings, memory_order_relaxed);
-    if (L == last_found.L && as_of == last_found.as_of)
-        return last_found.iso;
+    uint64_t as_of = atomic_load_explicit(&isolate_comings_and_goings, memory_order_relaxed);
+    if (!L)
+        return NULL;
     lua_rawgetp(L, LUA_REGISTRYINDEX, &isolate_key);
     struct orr_isolate *iso = lua_touserdata(L, -1);
     lua_pop(L, 1);
-    if (iso && iso->L == L) {
-        last_found.L = L;
-        last_found.iso = iso;
-        last_found.as_of = as_of;
-    }
+    if (iso && iso->L == L)
+        isolate_found_last = (struct found_isolate){ .L = L, .iso = iso, .as_of = as_of };
     return iso;
 }
 
@@ -63,7 +50,7 @@ int isolate_visit(struct orr_isolate *iso)
     }
     if (iso->worker != runtime_worker(iso->rt, 1))
         return -EPERM;
-    int error = orr_runtime_enter(iso->rt);
+    int error = worker_current ? orr_runtime_enter(iso->rt) : visit_begin(iso->worker);
     if (!error) /* on failure `depth` belongs to another thread */
         iso->visits.depth = 1;
     return error;
@@ -71,6 +58,10 @@ int isolate_visit(struct orr_isolate *iso)
 
 void isolate_leave(struct orr_isolate *iso)
 {
-    if (iso->visits.depth && !--iso->visits.depth)
+    if (!iso->visits.depth || --iso->visits.depth)
+        return;
+    if (worker_has_outer(iso->worker))
         orr_runtime_leave(iso->rt);
+    else
+        visit_end(iso->worker);
 }

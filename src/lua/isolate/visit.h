@@ -4,6 +4,10 @@
 
 #include "lua/isolate/compat.h"
 
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
 struct orr_isolate;
 
 struct visits {
@@ -17,8 +21,30 @@ struct visits {
  */
 extern _Thread_local struct orr_isolate *isolate_in_slice __attribute__((tls_model("initial-exec")));
 
-/* The isolate of a state; NULL if the state has none. */
-struct orr_isolate *isolate_find(lua_State *L);
+/*
+ * A host asks for the same isolate again and again, by its main thread.  So each thread remembers
+ * the last isolate that it found, until any isolate of the process is made or freed: then the
+ * address may belong to another state.
+ */
+struct found_isolate {
+    lua_State *L; /* the main thread */
+    struct orr_isolate *iso;
+    uint64_t as_of; /* `isolate_comings_and_goings` when it was found */
+};
+
+extern _Thread_local struct found_isolate isolate_found_last __attribute__((tls_model("initial-exec")));
+extern _Atomic uint64_t isolate_comings_and_goings;
+
+/* Asks Lua for the isolate of a state, and remembers the answer. */
+struct orr_isolate *isolate_look_up(lua_State *L);
+
+/* The isolate of a state; NULL if the state has none, or there is no state. */
+static inline struct orr_isolate *isolate_find(lua_State *L)
+{
+    uint64_t as_of = atomic_load_explicit(&isolate_comings_and_goings, memory_order_relaxed);
+    bool found = L == isolate_found_last.L && as_of == isolate_found_last.as_of;
+    return found ? isolate_found_last.iso : isolate_look_up(L);
+}
 
 /* Lets isolate_find() find the isolate by its state from now on.  May raise. */
 void isolate_publish(struct orr_isolate *iso, lua_State *L);

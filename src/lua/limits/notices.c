@@ -78,6 +78,7 @@ static bool add(struct orr_isolate *iso, const struct notice *what, const char *
     while (*last)
         last = &(*last)->next;
     *last = notice;
+    calm_end(&iso->calm);
     notices_deliver_soon(iso);
     return true;
 }

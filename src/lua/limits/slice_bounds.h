@@ -8,6 +8,7 @@
 #define ORR_LUA_LIMITS_SLICE_BOUNDS_H
 
 #include "lua/isolate.h"
+#include "lua/isolate/calm.h"
 #include "lua/isolate/charge.h"
 #include "lua/isolate/collector.h"
 #include "lua/isolate/interrupt.h"
@@ -51,6 +52,51 @@ static inline void slice_close(struct orr_isolate *iso)
         memory_limit_watch_soft(iso);
     if (notices_any(&iso->notices))
         notices_deliver(iso);
+}
+
+/* --- The short way ---------------------------------------------------------------------------- */
+
+/*
+ * A call from the host into an isolate that is idle and calm takes the short way: nothing but what
+ * interrupts the call is set up before it, and nothing but that is cleared after it.
+ */
+
+/* Whether a call on the isolate's main thread can take the short way.  The worker is entered. */
+static inline bool slice_can_be_short(const struct orr_isolate *iso)
+{
+    return calm_holds(&iso->calm) && !isolate_in_slice && execution_is_idle(&iso->execution);
+}
+
+/* Begins the slice and the level of a call.  `limit` is not short: see level_is_short(). */
+static inline void slice_open_short(struct orr_isolate *iso, uint64_t limit)
+{
+    struct watch *watch = worker_watch(iso->worker);
+    isolate_in_slice = iso;
+    execution_begin_first(&iso->execution, limit);
+    if (!watch_begin_again(watch, iso, iso->limits.slice_ns))
+        slice_rare_watch(iso);
+}
+
+/*
+ * Ends the slice and the level of a call that has returned, unless there is more to do: if false,
+ * the caller does it, with level_leave() and slice_close_long().
+ */
+static inline bool slice_close_short(struct orr_isolate *iso)
+{
+    watch_end_alone(worker_watch(iso->worker)); /* a signal may come until here */
+    if (!calm_holds(&iso->calm) || !charge_is_settled(&iso->charge, &iso->account))
+        return false;
+    execution_end_first(&iso->execution);
+    isolate_in_slice = NULL;
+    return true;
+}
+
+/* Ends a slice that slice_open_short() has begun, and that cannot end in the short way. */
+static inline void slice_close_long(struct orr_isolate *iso)
+{
+    iso->slice.outer_isolate = NULL;
+    iso->slice.outer.data = NULL;
+    slice_close(iso);
 }
 
 #endif

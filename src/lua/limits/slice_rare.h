@@ -18,7 +18,13 @@ void slice_rare_set_end(struct orr_isolate *iso);
  */
 void slice_rare_count(struct orr_isolate *iso);
 
+/* A slice begins that takes the short way, and the watch has more to do than usual. */
+void slice_rare_watch(struct orr_isolate *iso);
+
 /* A slice has ended in which the hook was requested.  `over`: because its time was over. */
 void slice_rare_end_request(struct orr_isolate *iso, bool over);
+
+/* After a slice: begins the calm, if nothing is pending (isolate/calm.h). */
+void slice_rare_look_for_calm(struct orr_isolate *iso);
 
 #endif

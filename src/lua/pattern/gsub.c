@@ -90,8 +90,8 @@ static inline void add(lua_State *L, struct gsub *g, const void *text, size_t le
 
 /* --- Keeping ---------------------------------------------------------------------------------- */
 
-/* Puts a userdata into its slot of the stack: the spare one, or a new one. */
-static struct gsub *new_kept(lua_State *L)
+/* Pushes a userdata for the state of a call: the spare one, or a new one. */
+static struct gsub *push_kept(lua_State *L)
 {
     struct gsub *kept = lua_touserdata(L, lua_upvalueindex(SPARE));
     if (kept && kept->place == GSUB_SPARE) {
@@ -102,7 +102,6 @@ static struct gsub *new_kept(lua_State *L)
         lua_pushvalue(L, -1);
         lua_replace(L, lua_upvalueindex(SPARE));
     }
-    lua_replace(L, STATE);
     return kept;
 }
 
@@ -110,7 +109,8 @@ static struct gsub *keep(lua_State *L, struct gsub *g)
 {
     if (g->place == GSUB_KEPT)
         return g;
-    struct gsub *kept = new_kept(L);
+    struct gsub *kept = push_kept(L);
+    lua_replace(L, STATE);
     memcpy(kept, g, offsetof(struct gsub, inline_output));
     kept->place = GSUB_KEPT;
     if (g->output == g->inline_output) {
@@ -179,14 +179,14 @@ static void add_string(lua_State *L, struct gsub *g, struct match *m)
 static void add_value(lua_State *L, struct gsub *g)
 {
     size_t length;
-    if (!lua_toboolean(L, -1)) {
-        add(L, g, g->from, (size_t)(g->stop - g->from));
-    } else if (!lua_isstring(L, -1)) {
-        luaL_error(L, "invalid replacement value (a %s)", luaL_typename(L, -1));
-    } else {
-        const char *text = lua_tolstring(L, -1, &length);
+    const char *text = lua_tolstring(L, -1, &length);
+    if (text) {
         add(L, g, text, length);
         g->changed = true;
+    } else if (!lua_toboolean(L, -1)) {
+        add(L, g, g->from, (size_t)(g->stop - g->from));
+    } else {
+        luaL_error(L, "invalid replacement value (a %s)", luaL_typename(L, -1));
     }
     lua_pop(L, 1);
 }
@@ -334,8 +334,8 @@ static int string_gsub(lua_State *L)
     luaL_argexpected(L, type == LUA_TSTRING || type == LUA_TNUMBER || type == LUA_TFUNCTION || type == LUA_TTABLE,
                      REPLACEMENT, "string/function/table");
     lua_settop(L, REPLACEMENT);
+    struct gsub local, *g = type == LUA_TFUNCTION ? push_kept(L) : &local;
     lua_settop(L, OUTPUT);
-    struct gsub local, *g = type == LUA_TFUNCTION ? new_kept(L) : &local;
     g->place = type == LUA_TFUNCTION ? GSUB_KEPT : GSUB_ON_C_STACK;
     g->type = type == LUA_TNUMBER ? LUA_TSTRING : type;
     g->text = type == LUA_TFUNCTION || type == LUA_TTABLE ? NULL : lua_tolstring(L, REPLACEMENT, &g->text_length);

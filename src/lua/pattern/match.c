@@ -402,7 +402,7 @@ span:
         }
     }
     p = next + 1;
-    if (s > low)
+    if (s > low && p < m->pattern_end) /* at the pattern's end no other choice is tried */
         push_choice(L, m, (struct match_choice){ .next = p, .at = s, .bound = low });
     goto item;
 

@@ -206,6 +206,17 @@ enum orr_poll body_over(struct ltask *self, bool failed, int results)
     return answer;
 }
 
+void body_leave_waiting(struct ltask *self)
+{
+    lua_State *L = self->iso->L;
+    self->phase = LTASK_OVER;
+    self->co = self->suspended = NULL;
+    lua_pushnil(L);
+    result_set_value(L, self); /* the handle lets go of the coroutine */
+    if (self->completed_with)
+        result_keep_completed(self);
+}
+
 enum orr_poll body_timed_out(struct ltask *self, struct level *level, int status)
 {
     struct orr_isolate *iso = self->iso;

@@ -43,6 +43,12 @@ void body_push_base_of_steps(struct orr_isolate *iso, lua_State *L, lua_State *c
 enum orr_poll body_over(struct ltask *self, bool failed, int results);
 
 /*
+ * The body of a task that is closed is over where it waits.  The coroutine is not resumed any more,
+ * and need not be closed.  Never allocates.
+ */
+void body_leave_waiting(struct ltask *self);
+
+/*
  * The limits have ended the body, wherever it stands.  It is not resumed any more, and is closed
  * when its children are done.  What it has returned or raised meanwhile does not count.
  */

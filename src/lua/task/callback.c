@@ -17,7 +17,15 @@ struct due *callback_expect(struct callback *self)
     return due;
 }
 
-void callback_release(struct due *due)
+void callback_unanchor(const struct callback *self, lua_State *runner)
+{
+    if (runner)
+        isolate_unanchor_near(self->iso, runner, self->anchor);
+    else
+        isolate_unanchor(self->iso, self->iso->L, self->anchor);
+}
+
+void callback_release(struct due *due, lua_State *runner)
 {
     struct callback *self = due->callback;
     due->callback = NULL;
@@ -26,7 +34,7 @@ void callback_release(struct due *due)
         charge_give(self->iso, sizeof *due);
     }
     if (!--self->pending)
-        self->kind->let_go(self);
+        self->kind->let_go(self, runner);
 }
 
 void callback_skip(struct due *due)
@@ -34,5 +42,5 @@ void callback_skip(struct due *due)
     struct callback *self = due->callback;
     if (self->kind->skip)
         self->kind->skip(self);
-    callback_release(due);
+    callback_release(due, NULL);
 }

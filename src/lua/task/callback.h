@@ -42,8 +42,8 @@ struct callback_kind {
     /* A callback that was started will not begin.  May be NULL. */
     void (*skip)(struct callback *self);
 
-    /* Nothing is pending any more: the object may give up its anchor. */
-    void (*let_go)(struct callback *self);
+    /* Nothing is pending any more: the object may give up its anchor, by callback_unanchor(). */
+    void (*let_go)(struct callback *self, lua_State *runner);
 };
 
 /* An entry in the queue of a runner. */
@@ -68,14 +68,23 @@ struct callback {
 /* In push(): pushes the object. */
 static inline void callback_push_object(const struct callback *self, lua_State *co)
 {
-    isolate_push_anchored(self->iso, co, self->anchor);
+    isolate_push_near(self->iso, co, self->anchor);
 }
+
+/*
+ * Gives up the anchor of the object.  `runner` is the coroutine of the runner whose own function
+ * runs there, or NULL.
+ */
+void callback_unanchor(const struct callback *self, lua_State *runner);
 
 /* An entry for the callback; NULL for lack of memory. */
 struct due *callback_expect(struct callback *self);
 
-/* The callback of an entry has begun, or is over.  The entry is given up. */
-void callback_release(struct due *due);
+/*
+ * The callback of an entry has begun, or is over.  The entry is given up.  `runner` as in
+ * callback_unanchor().
+ */
+void callback_release(struct due *due, lua_State *runner);
 
 /* The callback of an entry will not begin.  The entry is given up. */
 void callback_skip(struct due *due);

@@ -75,7 +75,7 @@ static struct ltask *begin_pooled(struct orr_isolate *iso, lua_State *L, int arg
     if (options->handler) {
         lua_pushvalue(L, options->handler);
         lua_xmove(L, co, 1);
-        self->handler = lua_touserdata(co, -1);
+        self->handles = true;
         lua_setiuservalue(co, POOL_HANDLE, LTASK_HANDLER);
     }
     if (options->name_at && name->lent) { /* it lasts there at least until the first step is over */
@@ -148,7 +148,7 @@ struct ltask *ltask_new(struct orr_isolate *iso, lua_State *L, int arguments, co
                                          : begin_ordinary(iso, L, arguments, options, &name);
     self->arguments = arguments + BODY_BASE;
     self->fair = options->fair;
-    self->entry = (uint8_t)options->entry;
+    self->entry = options->entry & 7;
     self->limit = ltask_limit(iso, options->entry, options->deadline_ns);
     self->script = options->script || options->handler ? options->script : script_running(iso);
     self->cleanup = isolate_ends(iso) && grace_period_refuses(iso, self->script);

@@ -53,6 +53,17 @@ static bool is_kept(const struct orr_task *core)
     return task_is_shared(core, 2) || task_has_failed(core) || task_has_failures(core);
 }
 
+/* The handler whose call the task is: the handle, which is anchored, holds it.  Never allocates. */
+static struct handler *handler_of(struct ltask *self)
+{
+    lua_State *L = self->iso->L;
+    ltask_push_handle(L, self);
+    lua_getiuservalue(L, -1, LTASK_HANDLER);
+    struct handler *handler = lua_touserdata(L, -1);
+    lua_pop(L, 2);
+    return handler;
+}
+
 static void drop(struct ltask *self)
 {
     struct orr_isolate *iso = self->iso;
@@ -67,12 +78,13 @@ static void drop(struct ltask *self)
     close_body(self);
     int error = outcome_of(core)->error;
     self->phase = task_has_failed(core) ? LTASK_FAILED : error ? LTASK_CLOSED : LTASK_OK;
-    self->done_as = ++iso->tasks.done;
+    self->apart.done_as = ++iso->tasks.done;
     iso->tasks.scheduled_failed += self->entry == ORR_LUA_SCHEDULED && task_has_failed(core);
     char verdict[HANDLER_TEXT];
-    int64_t handler = self->handler ? self->handler->id : 0;
-    bool disabled = self->handler && handler_judge(self->handler, error, iso->limits.strikes, orr_task_name(core),
-                                                   error == -ETIME ? script_name(iso, self->script) : NULL, verdict);
+    struct handler *handler = self->handles ? handler_of(self) : NULL;
+    bool disabled = handler && handler_judge(handler, error, iso->limits.strikes, orr_task_name(core),
+                                             error == -ETIME ? script_name(iso, self->script) : NULL, verdict);
+    int64_t disabled_id = disabled ? handler->id : 0;
     task_set_remove(&iso->tasks);
     if (self->name_on_stack && is_kept(core))
         task_pool_copy_name(self);
@@ -82,7 +94,7 @@ static void drop(struct ltask *self)
     if (failed && !task_parent(core))
         unhandled_report_soon(self);
     if (disabled)
-        notices_add_disabled(iso, verdict, handler);
+        notices_add_disabled(iso, verdict, disabled_id);
     ltask_release(self);
     if ((self->held || (never_began && hold_has_caller(&iso->hold))) && !execution_in_slice(&iso->execution))
         hold_settle(iso, false);

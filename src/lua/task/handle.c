@@ -1,5 +1,6 @@
 #include "lua/task/handle.h"
 
+#include "base/clear.h"
 #include "lua/isolate/charge.h"
 #include "lua/limits/stack_trace.h"
 #include "lua/task/task_finalizer.h"
@@ -21,7 +22,8 @@ struct ltask *handle_new(struct orr_isolate *iso, lua_State *L, int user_values)
 {
     luaL_checkstack(L, 8, NULL);
     struct ltask *self = lua_newuserdatauv(L, sizeof *self, user_values);
-    *self = (struct ltask){ .iso = iso };
+    clear_bytes(self, sizeof *self);
+    self->iso = iso;
     lua_rawgeti(L, LUA_REGISTRYINDEX, iso->tasks.class);
     lua_setmetatable(L, -2);
     if (iso->debug)

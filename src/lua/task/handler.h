@@ -8,7 +8,8 @@
  * who start calls start none.  A disabled handler is enabled again by orr_events_enable(), a timer
  * by timer:start().
  *
- *   api/events.c         asks handler_is_disabled() before a call; enables
+ *   api/event_calls.c    asks handler_is_disabled() before a call
+ *   api/events.c         enables
  *   api/script_timers.c  asks handler_is_disabled() before a call; enables
  *   task/runner.c        handler_clear() after a call that left its runner clean
  *   task/drop.c          handler_judge() when any other call is over; tells the host

@@ -23,6 +23,7 @@ void hold_push(struct orr_isolate *iso, struct ltask *task)
     task->held = HELD_READY;
     task->next = iso->hold.first;
     iso->hold.first = task;
+    calm_end(&iso->calm);
 }
 
 struct ltask *hold_pop(struct orr_isolate *iso)
@@ -49,6 +50,7 @@ void hold_push_all(struct orr_isolate *iso, struct ltask *first, struct ltask *p
     }
     last->next = below;
     iso->hold.first = first;
+    calm_end(&iso->calm);
 }
 
 void hold_pause_above(struct orr_isolate *iso, struct ltask *task, struct ltask *mark)
@@ -59,6 +61,7 @@ void hold_pause_above(struct orr_isolate *iso, struct ltask *task, struct ltask 
     task->next = mark;
     task->held = HELD_PAUSED;
     *at = task;
+    calm_end(&iso->calm);
 }
 
 void hold_run(struct orr_isolate *iso, const struct ltask *mark)

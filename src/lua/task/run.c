@@ -37,6 +37,29 @@ static void requeue(struct ltask *self, enum yield_reason yield)
     }
 }
 
+/*
+ * Whether the body is the function that waits, in the first suspension of a task.  Nothing is below
+ * it on the stack but the base.  Not inline: its record would lie in the frame of every nested
+ * poll.
+ */
+static __attribute__((noinline)) bool body_waits_itself(const struct ltask *self, lua_State *suspended)
+{
+    enum { BELOW_BASE = 2 };
+    lua_Debug frame;
+    bool ordinary = !self->exposed && !self->pooled && !self->watched && !self->handles;
+    return ordinary && suspended == self->co && !lua_getstack(self->co, BELOW_BASE, &frame);
+}
+
+/*
+ * The coroutine has yielded, in `suspended`.  A body that waits itself is a C function, and goes on
+ * to be the only one: so one look at the stack is enough.
+ */
+static void note_suspension(struct ltask *self, enum yield_reason yield, lua_State *suspended)
+{
+    self->bare = yield == YIELD_WAIT_SIMPLE && (self->suspended ? self->bare : body_waits_itself(self, suspended));
+    self->suspended = suspended;
+}
+
 /* The coroutine has returned, or yielded. */
 static enum orr_poll step_over(struct ltask *self, struct level *level, int status, int results)
 {
@@ -44,7 +67,7 @@ static enum orr_poll step_over(struct ltask *self, struct level *level, int stat
     self->exposed |= level->exposed;
     enum yield_reason yield = execution_take_yield(&iso->execution);
     if (yield != YIELD_NONE)
-        self->suspended = execution_yielded_in(&iso->execution);
+        note_suspension(self, yield, execution_yielded_in(&iso->execution));
     if (level->end != LEVEL_GOES_ON)
         return body_timed_out(self, level, status);
     if (status != LUA_YIELD)
@@ -53,7 +76,7 @@ static enum orr_poll step_over(struct ltask *self, struct level *level, int stat
         return body_foreign_yield(self);
     bool preempted = yield == YIELD_PREEMPTED || yield == YIELD_HOLDING;
     bool waits = !preempted && self->held != HELD_PAUSED; /* of its own accord */
-    self->used = waits ? 0 : level_used(iso, level);
+    ltask_set_used(self, waits ? 0 : level_used(iso, level));
     if (waits)
         self->emit_depth = 0;
     if (preempted)
@@ -69,31 +92,33 @@ static bool ends_at_once(const struct ltask *self, const struct level *level, in
            !task_is_cancelled(self->task);
 }
 
-/* Resumes the coroutine. */
-static enum orr_poll step(struct ltask *self)
+/* Resumes the coroutine.  Inline: polls nest, and small stacks have room for few frames. */
+static inline __attribute__((always_inline)) enum orr_poll step(struct ltask *self)
 {
     struct orr_isolate *iso = self->iso;
     bool begins = self->phase == LTASK_NEW;
-    struct level level = {
-        .co = self->co,
-        .host_waits = execution_host_waits(&iso->execution),
-        .fair = self->fair,
-        .entry = self->entry,
-        .script = self->script,
-        .limit = self->limit,
-        .used = self->used,
-    };
+    struct level level; /* set field by field: to clear it first would cost more than all of that */
+    level.co = self->co;
+    level.host_waits = execution_host_waits(&iso->execution);
+    level.fair = self->fair;
+    level.entry = self->entry;
+    level.script = self->script;
+    level.limit = self->limit;
+    level.used = ltask_used(self);
     lua_State *outer_running = execution_running(&iso->execution);
     if (begins)
         level_charge_coroutine(iso);
     level_enter(iso, &level, self);
     level.exposed = self->exposed;
     execution_begin_nested(&iso->execution);
-    if (begins)
+    int arguments = 0, results;
+    if (begins) {
+        arguments = self->arguments;
         self->phase = LTASK_BEGUN;
-    int results;
-    int status = lua_resume(self->co, outer_running, /* whose C calls count for it */
-                            begins ? self->arguments : 0, &results);
+        self->awaited_callback = 0;
+    }
+    /* C calls of the coroutine count for the one that runs. */
+    int status = lua_resume(self->co, outer_running, arguments, &results);
     if (self->loading)
         script_body_began(self);
     if (self->name_on_stack && (status != LUA_OK || level.raised || !self->pooled))
@@ -118,8 +143,8 @@ static bool pay_collector(struct ltask *self)
     struct orr_isolate *iso = self->iso;
     uint64_t began = clock_now();
     bool paid = collector_pay(iso, clock_after(began, iso->limits.slice_ns));
-    if (self->used && iso->limits.mode == ORR_LUA_SIGNAL)
-        self->used += clock_now() - began;
+    if (self->has_used && iso->limits.mode == ORR_LUA_SIGNAL)
+        self->apart.used += clock_now() - began;
     if (paid)
         return true;
     if (hold_first(&iso->hold) != self)
@@ -143,6 +168,12 @@ static enum orr_poll run_slice(struct ltask *self)
             orphans_scan(iso);
     }
     return answer;
+}
+
+enum orr_poll ltask_step(struct orr_task *task, void *data)
+{
+    (void)task;
+    return step(data);
 }
 
 enum orr_poll ltask_poll(struct orr_task *task, void *data)
@@ -169,12 +200,16 @@ enum orr_poll ltask_poll(struct orr_task *task, void *data)
     } else if (held) {
         if (self->reach == REACH_WEAK)
             orphans_anchor(self);
-        hold_park(iso, task, self->fair && self->used);
+        hold_park(iso, task, self->fair && self->has_used);
         return ORR_PENDING;
     }
     if (self->reach == REACH_WEAK)
         orphans_anchor(self);
     self->reach = REACH_ANCHORED;
+    if (self->bare && task_is_cancelled_here(task) && self->wait.state == WAIT_IDLE) {
+        body_leave_waiting(self);
+        return orr_task_fail(task, -ECANCELED);
+    }
     if (collector_owes(iso) && !execution_in_slice(&iso->execution) && !execution_host_waits(&iso->execution) &&
         !pay_collector(self))
         return ORR_PENDING;
@@ -252,6 +287,24 @@ static void add_woken(struct task_list *list, const struct orr_isolate *iso, con
     list->last = self;
 }
 
+/*
+ * Whether closing a task is its end, here and now: it has nothing to do about that, and no child
+ * is to end before it.
+ */
+static bool ends_when_closed(const struct ltask *self)
+{
+    return self->bare && self->wait.state == WAIT_WAITING && !self->held && task_is_live(self->task) &&
+           !task_is_cancelled_here(self->task) && !task_has_children(self->task);
+}
+
+static void end_waiting(struct ltask *self, const char *reason)
+{
+    if (self->reach == REACH_WEAK)
+        orphans_anchor(self);
+    body_leave_waiting(self);
+    task_end(self->task, reason);
+}
+
 int ltask_close(lua_State *L, struct ltask *self, const char *reason, lua_KFunction k, lua_KContext context)
 {
     struct orr_isolate *iso = isolate_of(L);
@@ -260,6 +313,11 @@ int ltask_close(lua_State *L, struct ltask *self, const char *reason, lua_KFunct
     int error = isolate_visit(iso);
     if (error)
         return luaL_error(L, "task:close: %s", strerror(-error));
+    if (ends_when_closed(self)) {
+        end_waiting(self, reason);
+        isolate_leave(iso);
+        return k(L, LUA_OK, context);
+    }
     struct task_list woken = { 0 };
     bool before = task_is_cancelled_here(self->task);
     task_cancel(self->task, reason);

@@ -2,6 +2,11 @@
  * Running tasks: a slice at a time, or at once, before the code that started or closed them goes
  * on.
  *
+ * A task that is cancelled while it waits is resumed, and the wait raises `closed` inside it.  Only
+ * a *bare* task is not: its body is a function of ours that waits, as in async.run(async.sleep,
+ * ms), and would do nothing but raise.  No code of a script is on its stack that could catch the
+ * error, and nothing is to be closed.  So the task ends where it waits.
+ *
  * The isolate's worker's thread.
  */
 #ifndef ORR_LUA_TASK_RUN_H
@@ -11,6 +16,12 @@
 
 /* The poll function of a core task that is a Lua task; `data` is its handle. */
 enum orr_poll ltask_poll(struct orr_task *task, void *data);
+
+/*
+ * Polls a task in the middle of a slice, when it is known that nothing comes before it and that it
+ * waits for nothing.
+ */
+enum orr_poll ltask_step(struct orr_task *task, void *data);
 
 /* Raises where one more task cannot be started at once. */
 void ltask_check_depth(lua_State *L);

@@ -11,6 +11,7 @@
 #include "lua/task/handler.h"
 #include "lua/task/hold.h"
 #include "lua/task/run.h"
+#include "lua/task/suspend.h"
 #include "lua/task/task.h"
 #include "lua/task/task_pool.h"
 #include "lua/task/task_set.h"
@@ -50,17 +51,20 @@ static void begin_call(struct runner *self, const struct callback *callback, boo
     struct orr_isolate *iso = self->iso;
     struct ltask *task = self->handle;
     struct level *level = execution_level(&iso->execution);
-    task->entry = (uint8_t)callback->kind->entry;
-    task->script = callback->handler ? callback->handler->script : callback->script;
-    task->limit = ltask_limit(iso, callback->kind->entry, 0);
-    task->used = 0;
+    enum orr_lua_entry entry = callback->kind->entry;
+    uint32_t script = callback->handler ? callback->handler->script : callback->script;
+    bool cleanup = isolate_ends(iso) && grace_period_refuses(iso, script);
+    task->script = script;
+    task->limit = ltask_limit(iso, entry, 0);
     task->awaited_callback = 0;
-    task->emit_depth = callback->emit_depth;
-    task->cleanup = isolate_ends(iso) && grace_period_refuses(iso, task->script);
+    task->entry = entry & 7;
+    task->has_used = false;
+    task->emit_depth = callback->emit_depth & 63;
+    task->cleanup = cleanup;
     task->name_on_stack = callback->name; /* it lasts as long as the first step, like such a name */
     task_lend_name(self->core, callback->name ? callback->name : callback->kind->name);
-    level->entry = task->entry;
-    level->script = task->script;
+    level->entry = (uint8_t)entry;
+    level->script = script;
     if (!first)
         level_renew(iso, level, task->script, task->limit);
 }
@@ -75,8 +79,11 @@ static bool is_clean(const struct runner *self)
            !task->wait.grouped && !lua_gethook(task->co) && task_is_untouched(self->core, KNOWN);
 }
 
-/* The callback at the head of the queue has no more calls. */
-static void first_is_over(struct runner *self)
+/*
+ * A call of the callback at the head of the queue is over, or has become a task.  L is the runner's
+ * coroutine if its own function runs there, else NULL.
+ */
+static void first_is_over(struct runner *self, lua_State *L)
 {
     struct due *first = self->first;
     const struct callback *callback = first->callback;
@@ -84,7 +91,7 @@ static void first_is_over(struct runner *self)
         return;
     self->first = first->next;
     self->pushed = false;
-    callback_release(first);
+    callback_release(first, L);
 }
 
 /* The callback at the head of the queue is not called. */
@@ -142,6 +149,18 @@ static int make_call(lua_State *L, struct runner *self, bool first)
     return status;
 }
 
+/* Whether there is a callback to call, now or in a turn that begins inside this poll. */
+static bool has_callback(struct runner *self)
+{
+    struct orr_isolate *iso = self->iso;
+    if (self->first || self->at_once || hold_has_work(&iso->hold) || isolate_ends(iso))
+        return self->first;
+    iso->runners.asking = self;
+    worker_turn_inside(iso->worker, self->core, &iso->runners.quiet);
+    iso->runners.asking = NULL;
+    return self->first;
+}
+
 /* [message handler] */
 static int run_callbacks(lua_State *L)
 {
@@ -152,8 +171,8 @@ static int run_callbacks(lua_State *L)
     iso->runners.running = NULL;
     self->prepared = false;
     self->clean = true;
-    for (unsigned calls = 0; self->first; calls++) {
-        if (calls && must_stop(self, calls))
+    for (unsigned calls = 0;; calls++) {
+        if ((calls && must_stop(self, calls)) || !has_callback(self))
             break;
         if (is_refused(self)) {
             skip_first(self);
@@ -162,9 +181,8 @@ static int run_callbacks(lua_State *L)
         int status = make_call(L, self, !calls);
         if (status != LUA_OK || !self->clean)
             return self->error ? 0 : call_is_over(L, status, 0);
-        first_is_over(self);
-        if (self->first)
-            lua_settop(L, 1);
+        first_is_over(self, L);
+        lua_settop(L, 1);
     }
     return 0;
 }
@@ -172,7 +190,8 @@ static int run_callbacks(lua_State *L)
 void runner_open(struct orr_isolate *iso, lua_State *L)
 {
     lua_pushlightuserdata(L, iso);
-    lua_pushcclosure(L, run_callbacks, 1);
+    registry_push_first_table(&iso->registry, L); /* FIRST_ANCHORS */
+    lua_pushcclosure(L, run_callbacks, 2);
     iso->runners.base = luaL_ref(L, LUA_REGISTRYINDEX);
 }
 
@@ -243,6 +262,9 @@ static struct runner *take_runner(struct orr_isolate *iso, int *error)
     return NULL;
 }
 
+/* Where the function at the bottom of a runner is on its coroutine, above what the pool keeps. */
+enum { RUN_FUNCTION = POOL_HANDLE + BODY_BASE + 1 };
+
 /* Binds a handle from the pool to the core task.  False for lack of memory. */
 static bool has_handle(struct runner *self)
 {
@@ -251,6 +273,7 @@ static bool has_handle(struct runner *self)
     self->handle = task_pool_try_take(self->iso);
     if (!self->handle)
         return false;
+    lua_rawgeti(self->handle->co, LUA_REGISTRYINDEX, self->iso->runners.base);
     charge_force(self->iso, CHARGE_TASK);
     ltask_bind(self->handle, self->core);
     return true;
@@ -358,13 +381,36 @@ static void move_others(struct runner *self)
     move_queue(self->iso, second, last);
 }
 
+/* Puts an entry at the end of the queue. */
+static void append(struct runner *self, struct due *due)
+{
+    if (self->first)
+        self->last->next = due;
+    else
+        self->first = due;
+    self->last = due;
+}
+
+/*
+ * The runner that would call a callback after all that is ready, and before what is not; or NULL.
+ */
+static struct runner *find_to_join(struct orr_isolate *iso, uint32_t script)
+{
+    const struct runners *all = &iso->runners;
+    struct runner *asking = all->asking, *last = all->last;
+    if (asking && !share_has_ready(&iso->share))
+        return !asking->first || asking->last->callback->script == script ? asking : NULL;
+    bool joins = last && last->last->callback->script == script && worker_is_last_ready(iso->worker, last->core) &&
+                 can_be_used_again(iso);
+    return joins ? last : NULL;
+}
+
 int runner_call_soon(struct callback *callback)
 {
     struct orr_isolate *iso = callback->iso;
-    struct runner *self = iso->runners.last;
+    struct runner *self = find_to_join(iso, callback->script);
+    bool joins = self;
     int error = 0;
-    bool joins = self && self->last->callback->script == callback->script &&
-                 worker_is_last_ready(iso->worker, self->core) && can_be_used_again(iso);
     if (!joins)
         self = take_runner(iso, &error);
     struct due *due = self ? callback_expect(callback) : NULL;
@@ -375,12 +421,9 @@ int runner_call_soon(struct callback *callback)
             give_up(self);
         return error;
     }
-    if (joins) {
-        self->last->next = due;
-        self->last = due;
+    append(self, due);
+    if (joins)
         return 0;
-    }
-    self->first = self->last = due;
     iso->runners.last = self;
     task_keep_order(self->core);
     worker_ready(iso->worker, self->core);
@@ -402,7 +445,7 @@ static void hold_handler(const struct runner *self, const struct callback *callb
     callback->kind->push_handler(callback, L);
     lua_setiuservalue(L, -2, LTASK_HANDLER);
     lua_pop(L, 1);
-    self->handle->handler = callback->handler;
+    self->handle->handles = true;
 }
 
 /* The first callback has made the runner's task its own, or could not be called. */
@@ -419,7 +462,7 @@ static enum orr_poll give_task_away(struct runner *self, enum orr_poll answer)
             hold_handler(self, rest->callback);
         if (self->handle->name_on_stack)
             task_pool_copy_name(self->handle);
-        first_is_over(self);
+        first_is_over(self, NULL);
     }
     rest = self->first;
     bool at_once = self->at_once;
@@ -453,16 +496,36 @@ static void prepare(struct runner *self)
 {
     struct ltask *task = self->handle;
     const struct callback *callback = self->first->callback;
-    task->entry = (uint8_t)callback->kind->entry;
+    task->entry = callback->kind->entry & 7;
     task->script = callback->script;
     task->limit = ltask_limit(self->iso, callback->kind->entry, 0);
-    task->used = 0;
+    ltask_set_used(task, 0);
     task->cleanup = self->at_once;
-    task->stack_base = POOL_HANDLE + BODY_BASE; /* all that is on it */
-    lua_rawgeti(task->co, LUA_REGISTRYINDEX, self->iso->runners.base);
+    task->stack_base = RUN_FUNCTION; /* all that is on it */
+    lua_pushvalue(task->co, RUN_FUNCTION);
     lua_pushvalue(task->co, POOL_HANDLE + BODY_BASE);
     task->arguments = 1;
     self->prepared = true;
+}
+
+/*
+ * Makes calls in one step of the runner's coroutine, by `step`, which is ltask_poll() or
+ * ltask_step().
+ */
+static enum orr_poll run(struct runner *self, orr_poll_fn *step)
+{
+    struct runners *all = &self->iso->runners;
+    struct orr_task *core = self->core;
+    if (!self->prepared)
+        prepare(self);
+    struct runner *outer = all->running;
+    all->running = self;
+    self->error = 0;
+    self->clean = false;
+    task_become(core, ltask_poll, self->handle, ltask_drop);
+    enum orr_poll answer = step(core, self->handle);
+    all->running = outer;
+    return run_is_over(self, answer);
 }
 
 /* The poll function of a runner. */
@@ -485,16 +548,7 @@ static enum orr_poll runner_poll(struct orr_task *core, void *data)
         move_others(self);
         return orr_task_fail(core, -ENOMEM);
     }
-    if (!self->prepared)
-        prepare(self);
-    struct runner *outer = all->running;
-    all->running = self;
-    self->error = 0;
-    self->clean = false;
-    task_become(core, ltask_poll, self->handle, ltask_drop);
-    enum orr_poll answer = ltask_poll(core, self->handle);
-    all->running = outer;
-    return run_is_over(self, answer);
+    return run(self, ltask_poll);
 }
 
 /* --- At once ---------------------------------------------------------------------------------- */
@@ -515,23 +569,53 @@ static struct runner *take_for_now(struct orr_isolate *iso, int *error)
     return self;
 }
 
-bool runner_call_now(lua_State *L, struct callback *callback)
+static struct runner *take_or_raise(lua_State *L, const struct callback *callback)
 {
-    struct orr_isolate *iso = isolate_of(L);
-    task_set_check_room(iso, L, true);
     int error;
-    struct runner *self = take_for_now(iso, &error);
+    struct runner *self = take_for_now(callback->iso, &error);
     if (!self && error == -ENOMEM)
         charge_raise(L);
     if (!self)
         luaL_error(L, "%s: no task for its callback: %s", callback->kind->name, strerror(-error));
+    return self;
+}
+
+/* The poll function of a runner that is polled in the middle of a slice. */
+static enum orr_poll poll_in_slice(struct orr_task *core, void *data)
+{
+    if (task_is_cancelled_here(core))
+        return orr_task_fail(core, -ECANCELED);
+    return run(data, ltask_step);
+}
+
+/*
+ * Whether a runner can be polled without the hold: in the slice of a task that can be suspended,
+ * and while no script is being ended.  Then nothing can come before the poll.
+ */
+static bool can_poll_in_slice(const struct orr_isolate *iso, lua_State *L)
+{
+    return execution_in_slice(&iso->execution) && !execution_host_waits(&iso->execution) && !isolate_ends(iso) &&
+           can_suspend(L);
+}
+
+bool runner_call_now(lua_State *L, struct callback *callback)
+{
+    struct orr_isolate *iso = callback->iso;
+    task_set_check_room(iso, L, true);
+    struct runner *self = take_or_raise(L, callback);
     struct ltask *mark = hold_first(&iso->hold);
     callback->due = (struct due){ .callback = callback };
     callback->pending = 1;
     self->first = self->last = &callback->due;
     self->at_once = true;
-    hold_push(iso, self->handle);
-    return ltask_run_above(L, mark);
+    if (!can_poll_in_slice(iso, L)) {
+        hold_push(iso, self->handle);
+        return ltask_run_above(L, mark);
+    }
+    task_become(self->core, poll_in_slice, self, runner_dropped);
+    task_run_now(iso->worker, self->core);
+    bool alone = hold_first(&iso->hold) == mark && !execution_unwinds(&iso->execution);
+    return alone || ltask_run_above(L, mark);
 }
 
 /* --- For the end of scripts ------------------------------------------------------------------- */

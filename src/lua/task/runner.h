@@ -20,6 +20,12 @@
  * is over, memory must be collected, a task was interrupted by a failure, or it has made RUN_MAX
  * calls.
  *
+ * Turns.  A runner whose queue is empty asks the worker to begin the next turn inside its poll
+ * (worker_turn_inside()).  That fires timers and has scheduled callbacks called soon, and these
+ * join the runner as long as nothing else is ready.  So a callback that starts its timer again, or
+ * schedules itself again, pays for a call in each turn.  The number of such turns in one poll is
+ * bounded by the looks at the clock, which are sooner if callbacks take long.
+ *
  * Rest.  A clean runner without callbacks rests (exec/rest.h): its task is not in the tree and does
  * not count, but keeps its coroutine, its handle and its slot.  An isolate keeps RESTING_MAX of
  * them.  In debug mode, tasks remember where they were made, and in the mode ORR_LUA_COUNT, the
@@ -33,6 +39,7 @@
 #ifndef ORR_LUA_TASK_RUNNER_H
 #define ORR_LUA_TASK_RUNNER_H
 
+#include "exec/turn.h"
 #include "lua/isolate/compat.h"
 
 #include <stdbool.h>
@@ -49,8 +56,24 @@ struct runners {
     unsigned resting_count;
     struct runner *last;    /* the runner that was queued last; NULL if it has begun */
     struct runner *running; /* the runner whose coroutine is about to begin; else NULL */
+    struct runner *asking;  /* the runner that begins a turn, to get more to call; else NULL */
+    struct quiet quiet;     /* what may be done meanwhile: it only has callbacks called soon */
     int base;               /* reference: the function at the bottom of its coroutine */
 };
+
+/*
+ * Tasks with this poll function only have callbacks called soon: they run inside a runner's poll.
+ */
+static inline void runner_let_poll(struct runners *self, orr_poll_fn *poll)
+{
+    self->quiet.poll = poll;
+}
+
+/* Timers that call this function only have callbacks called soon. */
+static inline void runner_let_fire(struct runners *self, orr_timer_fn *fire)
+{
+    self->quiet.fire = fire;
+}
 
 /* May raise. */
 void runner_open(struct orr_isolate *iso, lua_State *L);

@@ -74,15 +74,25 @@ struct ltask *ltask_waiting(lua_State *L, const char *what)
     return self;
 }
 
-int suspend(lua_State *L, lua_KFunction k, lua_KContext context)
+static inline int suspend_as(lua_State *L, lua_KFunction k, lua_KContext context, enum yield_reason reason)
 {
     struct orr_isolate *iso = isolate_of(L);
     if (!can_suspend_in(iso, L)) {
         orr_wait_withdraw(&execution_task(&iso->execution)->wait);
         return refuse_to_suspend(L, iso);
     }
-    execution_begin_yield(&iso->execution, YIELD_WAIT, L);
+    execution_begin_yield(&iso->execution, reason, L);
     return lua_yieldk(L, 0, context, k);
+}
+
+int suspend(lua_State *L, lua_KFunction k, lua_KContext context)
+{
+    return suspend_as(L, k, context, YIELD_WAIT);
+}
+
+int suspend_simply(lua_State *L, lua_KFunction k, lua_KContext context)
+{
+    return suspend_as(L, k, context, YIELD_WAIT_SIMPLE);
 }
 
 void wait_push_error(lua_State *L, int error)

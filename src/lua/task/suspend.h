@@ -30,6 +30,12 @@ struct ltask *ltask_waiting(lua_State *L, const char *what);
  */
 int suspend(lua_State *L, lua_KFunction k, lua_KContext context);
 
+/*
+ * Suspends the running task as suspend() does.  If the task is cancelled and its wait withdrawn,
+ * `k` does nothing but raise that: so a task whose body is this function may end without it.
+ */
+int suspend_simply(lua_State *L, lua_KFunction k, lua_KContext context);
+
 /* Pushes the error value of a wait that failed with an error of the core. */
 void wait_push_error(lua_State *L, int error);
 

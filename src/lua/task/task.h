@@ -82,7 +82,6 @@ enum ltask_reach {
     REACH_WEAK,         /* held only by the object that it waits for */
 };
 
-struct handler;
 struct trace;
 
 /*
@@ -99,6 +98,23 @@ struct kept_error {
     bool timeout_told;   /* the host had a notice that the task has timed out */
 };
 
+/*
+ * What a task keeps only while it does not wait: it lies where a wait has the links in its source's
+ * list (see wait.h).  A task that waits has used nothing, and is not done.
+ */
+struct ltask_apart {
+    unsigned char of_wait[offsetof(struct orr_wait, in_source)];
+    union {
+        uint64_t used;    /* of the limit, since it last waited of its own accord; not 0 */
+        uint64_t done_as; /* when the core has dropped it: its number in the order of completion */
+    };
+    struct ltask *next_unhandled; /* of a failed task: it may still be in the hold, by `next` */
+};
+
+static_assert(sizeof(struct ltask_apart) == offsetof(struct orr_wait, in_source) + sizeof(struct orr_link),
+              "what a wait does not use unless it is WAITING");
+static_assert(ORR_LUA_ENTRIES <= 8, "a handle has three bits for an entry");
+
 struct ltask {
     struct orr_isolate *iso;
     struct orr_task *task; /* a reference; NULL when the core has no more to tell */
@@ -108,45 +124,50 @@ struct ltask {
         lua_State *creator;   /* of a provisional task: the coroutine that started it */
     };
     struct ltask *next;                    /* on the stack of the hold, or in the pool */
-    struct ltask *next_unhandled;          /* apart: a failed task may still be in the hold */
-    struct handler *handler;               /* whose call it is, in the third user value; or NULL */
     struct task_finalizer *task_finalizer; /* NULL for none */
     union {
         uint64_t limit;           /* nanoseconds or instructions without a wait; 0: none */
         struct kept_error *error; /* when over, if `keeps_error` */
     };
-    union {
-        uint64_t used;    /* of the limit, since it last waited of its own accord */
-        uint64_t done_as; /* when the core has dropped it: its number in the order of completion */
-    };
     int anchor;         /* of the handle; 0 when it is given back */
     int completed_with; /* anchor of a coroutine with results of task:complete(), or 0 */
     union {
-        int arguments; /* values on the coroutine that it begins with */
-        int results;   /* when over: 0, 1 (the user value), or more on the coroutine */
+        int arguments;             /* before it begins: values on the coroutine */
+        uint32_t awaited_callback; /* then: the number of the callback that it waits for; or 0 */
+        int results;               /* when over: 0, 1 (the user value), or more on the coroutine */
     };
-    uint32_t script;           /* whose it is: see script.h */
-    uint32_t awaited_callback; /* the number of the callback that it waits for; 0 for none */
-    uint8_t phase;             /* enum ltask_phase */
-    uint8_t held;              /* enum ltask_held */
-    uint8_t reach;             /* enum ltask_reach */
-    uint8_t entry;             /* enum orr_lua_entry */
-    uint8_t emit_depth;        /* how many events:emit calls it began inside, until it waits */
-    uint8_t stack_base;        /* values below its body's on the coroutine: see task_pool.h */
-    uint8_t cancellations;     /* waits that have raised "closed" in it, up to 255 */
-    uint8_t seat;              /* of a provisional task's coroutine; 0 for other tasks */
-    bool fair : 1;             /* other Lua of the isolate may run while its slice is suspended */
-    bool pooled : 1;           /* no script has its handle */
-    bool name_on_stack : 1;    /* its name is a string on its coroutine */
-    bool exposed : 1;          /* a script has its coroutine */
-    bool completed : 1;        /* by task:complete() */
-    bool keeps_error : 1;      /* the core keeps its error, which is its user value */
-    bool unhandled : 1;        /* it has failed, and is in the list of unhandled failures */
-    bool loading : 1;          /* a script's body before its first wait: events are queued */
-    bool watched : 1;          /* a body_watch is told when it fails */
-    bool cleanup : 1;          /* it was made while its script, or isolate, was being ended */
-    struct orr_wait wait;      /* last: the pool clears what comes before */
+    uint32_t script; /* whose it is: see script.h */
+    /* Mostly bytes, not bits: these change in every step. */
+    uint8_t phase;          /* enum ltask_phase */
+    uint8_t held : 2;       /* enum ltask_held */
+    bool bare : 1;          /* its body is the function in which it waits: see run.h */
+    uint8_t reach;          /* enum ltask_reach */
+    uint8_t seat;           /* of a provisional task's coroutine; 0 for other tasks */
+    uint8_t cancellations;  /* waits that have raised "closed" in it, up to 255 */
+    uint8_t entry : 3;      /* enum orr_lua_entry */
+    uint8_t stack_base : 3; /* values below its body's on the coroutine: see task_pool.h */
+    bool has_used : 1;      /* `apart.used` is not 0 */
+    bool fair : 1;          /* other Lua of the isolate may run while its slice is suspended */
+    /* A byte of its own: a runner sets all of it, for each call. */
+    uint8_t emit_depth : 6; /* how many events:emit calls it began inside, until it waits */
+    bool cleanup : 1;       /* it was made while its script, or isolate, was being ended */
+    bool name_on_stack : 1; /* its name is a string on its coroutine */
+    bool pooled : 1;        /* no script has its handle */
+    bool exposed : 1;       /* a script has its coroutine */
+    bool completed : 1;     /* by task:complete() */
+    bool keeps_error : 1;   /* the core keeps its error, which is its user value */
+    bool unhandled : 1;     /* it has failed, and is in the list of unhandled failures */
+    bool loading : 1;       /* a script's body before its first wait: events are queued */
+    bool watched : 1;       /* a body_watch is told when it fails */
+    bool handles : 1;       /* it is the call of a handler, which is the third user value */
+    /* Last: the pool clears what comes before. */
+    union {
+        struct orr_wait wait;
+        struct ltask_apart apart; /* where the wait has its links; only while it does not wait */
+    };
 };
+
+static_assert(sizeof(struct ltask) == 152, "the handle of a sleeping task, without Lua's own part");
 
 /* Whether the creator holds the handle. */
 static inline bool ltask_is_provisional(const struct ltask *self)
@@ -170,6 +191,21 @@ static inline bool ltask_is_over(const struct ltask *self)
 static inline bool ltask_is_done(const struct ltask *self)
 {
     return self->phase >= LTASK_OK;
+}
+
+/* What the task has used of its limit since it last waited of its own accord. */
+static inline uint64_t ltask_used(const struct ltask *self)
+{
+    return self->has_used ? self->apart.used : 0;
+}
+
+/* The task does not wait, unless it has used nothing. */
+static inline void ltask_set_used(struct ltask *self, uint64_t used)
+{
+    assert(!used || self->wait.state != WAIT_WAITING);
+    self->has_used = used;
+    if (used)
+        self->apart.used = used;
 }
 
 /* Makes the class of handles.  May raise. */

@@ -1,11 +1,10 @@
 #include "lua/task/task_pool.h"
 
+#include "base/clear.h"
 #include "lua/isolate/charge.h"
 #include "lua/task/body.h"
 #include "lua/task/handle.h"
 #include "lua/task/task.h"
-
-#include <string.h>
 
 enum {
     POOLED_MAX = 64,
@@ -37,7 +36,7 @@ struct ltask *task_pool_take(struct orr_isolate *iso, lua_State *L)
     iso->task_pool.count--;
     lua_State *co = self->co;
     int anchor = self->anchor;
-    memset(self, 0, offsetof(struct ltask, wait)); /* the wait is idle */
+    clear_bytes(self, offsetof(struct ltask, wait)); /* the wait is idle */
     self->iso = iso;
     self->co = co;
     self->anchor = anchor;
@@ -78,7 +77,7 @@ bool task_pool_give_back(struct ltask *self)
     lua_settop(co, BOTTOM);
     if (lua_gethook(co))
         lua_sethook(co, NULL, 0, 0); /* the next task has none */
-    if (self->handler) {
+    if (self->handles) {
         lua_pushnil(co);
         lua_setiuservalue(co, POOL_HANDLE, LTASK_HANDLER);
     }
@@ -102,7 +101,7 @@ bool task_pool_keep(struct ltask *self)
 
 void task_pool_push_base(struct ltask *self)
 {
-    self->stack_base = (uint8_t)lua_gettop(self->co);
+    self->stack_base = lua_gettop(self->co) & 7;
     for (int i = 1; i <= BODY_BASE; i++)
         lua_pushvalue(self->co, POOL_HANDLE + i);
 }

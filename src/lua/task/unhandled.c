@@ -35,7 +35,7 @@ static void report_first(struct orr_isolate *iso)
 {
     struct unhandled *list = &iso->unhandled;
     struct ltask *self = list->first;
-    list->first = self->next_unhandled;
+    list->first = self->apart.next_unhandled;
     if (!list->first)
         list->last = NULL;
     self->unhandled = false;
@@ -80,8 +80,8 @@ static void unref_isolate(void *data)
 static void append(struct unhandled *list, struct ltask *self)
 {
     self->unhandled = true;
-    self->next_unhandled = NULL;
-    *(list->first ? &list->last->next_unhandled : &list->first) = self;
+    self->apart.next_unhandled = NULL;
+    *(list->first ? &list->last->apart.next_unhandled : &list->first) = self;
     list->last = self;
 }
 

@@ -1,0 +1,28 @@
+/*
+ * Calling the handlers of an event: those of a script's event at once, those of the host's soon.
+ *
+ * The isolate's worker's thread.
+ */
+#ifndef ORR_LUA_API_EVENT_CALLS_H
+#define ORR_LUA_API_EVENT_CALLS_H
+
+#include "lua/isolate/compat.h"
+
+/* The tables of lists by name: for any event, and for those that scripts may emit. */
+enum { EVENT_LISTS_ALL = 1, EVENT_LISTS_OPEN };
+
+/*
+ * new_emit(events, lists, check_self, find_open, remove): makes the function events:emit() of the
+ * table `events`.  `lists` has the tables above.  check_self(self, "emit") raises if the function
+ * is called on something else; find_open(name) makes a list, and raises if scripts may not emit the
+ * name; remove(handler) removes a handler that is called once, before it is called.
+ */
+int event_calls_new_emit(lua_State *L);
+
+/*
+ * Has the handlers from `next` to `last` of the list at an index of L called soon.  `name` and
+ * `data` are indexes, too.  May raise.
+ */
+void event_calls_soon(lua_State *L, int list, lua_Integer next, lua_Integer last, int name, int data);
+
+#endif
