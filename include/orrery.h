@@ -1123,6 +1123,8 @@ ORR_API int orr_io_await(struct orr_task *task, struct orr_io *io);
  *   - An error of the kind is kept for its direction: later calls get the same error.  The end of
  *     the input is not an error, and does not close the output.
  *   - A task that waits for a stream while it is closed gets -EBADF.
+ *   - A wait that a group hands out may have been woken in vain.  Then its function returns
+ *     -EAGAIN, and it is an ordinary wait of the task: withdraw it and add it to the group again.
  *   - Time limits are those of scopes.  No function here has one of its own.
  *   - All descriptors that the library makes are closed on exec.  SIGPIPE is never raised.
  *

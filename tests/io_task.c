@@ -99,7 +99,7 @@ int io_task_run(struct orr_runtime *rt, struct io_task *self)
     return self->result;
 }
 
-int io_read(struct orr_runtime *rt, struct orr_stream *stream, char *bytes, size_t size, size_t *got)
+int io_read(struct orr_runtime *rt, struct orr_stream *stream, void *bytes, size_t size, size_t *got)
 {
     struct io_task reader = { .operation = DO_READ, .stream = stream, .bytes = bytes, .size = size };
     int result = io_task_run(rt, &reader);

@@ -64,7 +64,7 @@ void io_settle(struct orr_runtime *rt);
 int io_task_run(struct orr_runtime *rt, struct io_task *self);
 
 /* Simple operations, to their end. */
-int io_read(struct orr_runtime *rt, struct orr_stream *stream, char *bytes, size_t size, size_t *got);
+int io_read(struct orr_runtime *rt, struct orr_stream *stream, void *bytes, size_t size, size_t *got);
 int io_write(struct orr_runtime *rt, struct orr_stream *stream, const char *text);
 
 /* An address from text; fails the test if it is none. */

@@ -725,7 +725,7 @@ static void a_cancelled_copy_loses_nothing(void **state)
         struct orr_runtime *rt = io_open();
         struct copying self;
         open_copying(rt, &self, tcp);
-        char *out = malloc(MUCH), *in = calloc(1, 2 * MUCH);
+        char *out = malloc(MUCH), *in = calloc(2, MUCH);
         for (size_t i = 0; i < MUCH; i++)
             out[i] = (char)(i * 31 + (i >> 10));
         struct io_task writer = { .operation = DO_WRITE, .stream = self.a[1], .bytes = out, .size = MUCH };

@@ -129,7 +129,7 @@ static void an_end_that_comes_with_the_last_bytes_is_seen(void **state)
 
 static void check_backpressure(struct orr_runtime *rt, struct orr_stream *ends[2])
 {
-    size_t size = 8 * 1024 * 1024, total = 0;
+    size_t size = 8 << 20, total = 0;
     char *bytes = malloc(size), *back = malloc(IO_TASK_BYTES);
     for (size_t i = 0; i < size; i++)
         bytes[i] = (char)(i * 7 + (i >> 9));
@@ -858,7 +858,7 @@ static void ten_thousand_idle_connections_hold_no_buffer(void **state)
     count = count < many.rlim_cur - 200 ? count : (unsigned)many.rlim_cur - 200;
     count -= count % 2;
     struct orr_runtime *rt = io_open();
-    struct orr_stream **streams = calloc(count, sizeof *streams);
+    struct orr_stream **streams = calloc(count, sizeof(void *));
     struct io_task *readers = calloc(count, sizeof *readers);
     struct orr_open open = { .account = &io_account };
     for (unsigned i = 0; i < count; i += 2)
@@ -944,6 +944,83 @@ static void signals_in_the_middle_of_calls_do_no_harm(void **state)
     each_sort(check_backpressure);
     setitimer(ITIMER_REAL, &never, NULL);
     sigaction(SIGALRM, &before, NULL);
+}
+
+/* A task that reads from whichever of two streams has something first, until both have ended. */
+struct chooser {
+    struct orr_stream *from[2];
+    struct orr_wait waits[2];
+    struct orr_group group;
+    char text[16];
+    size_t length, ended;
+    bool begun, done;
+};
+
+/* Reads what there is, then waits in the group for more. */
+static void choose(struct orr_task *task, struct chooser *self, int which)
+{
+    struct orr_wait *wait = &self->waits[which];
+    size_t got = 1;
+    int error = 0;
+    for (bool grouped = false; !error && got;) {
+        error = orr_stream_read(task, wait, self->from[which], self->text + self->length, 1, &got);
+        self->length += error ? 0 : got;
+        if (error != -EAGAIN || grouped)
+            continue;
+        orr_wait_withdraw(wait); /* an ordinary wait of the task: back into the group */
+        orr_group_add(&self->group, wait);
+        grouped = true;
+        error = 0;
+        got = 1;
+    }
+    self->ended += !error;
+    assert_true(!error || error == -EAGAIN);
+}
+
+static enum orr_poll read_either(struct orr_task *task, void *data)
+{
+    struct chooser *self = data;
+    for (int i = 0; i < 2 && !self->begun; i++)
+        choose(task, self, i);
+    self->begun = true;
+    while (self->ended < 2) {
+        struct orr_wait *next;
+        int error = orr_group_next(task, &self->group, &next);
+        if (error == -EAGAIN)
+            return ORR_PENDING;
+        assert_int_equal(error, 0);
+        assert_non_null(next);
+        choose(task, self, next == &self->waits[1]);
+    }
+    self->done = true;
+    return ORR_DONE;
+}
+
+static void a_read_that_a_group_hands_out_in_vain_can_join_it_again(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = io_open();
+    struct orr_stream *one[2], *other[2];
+    open_sort(rt, PAIR, one);
+    open_sort(rt, PIPE, other);
+    struct chooser chooser = { .from = { one[0], other[0] } };
+    assert_int_equal(orr_spawn(rt, &(struct orr_spawn){ .poll = read_either, .data = &chooser }), 0);
+    io_settle(rt);
+    for (int i = 0; i < 3; i++) {
+        orr_stream_ready(one[0], ORR_READABLE); /* there is nothing */
+        io_settle(rt);
+        assert_int_equal(chooser.length, i);
+        assert_int_equal(write(orr_stream_descriptor(i % 2 ? other[1] : one[1]), &"abc"[i], 1), 1);
+        io_settle(rt);
+        assert_int_equal(chooser.length, i + 1);
+    }
+    assert_memory_equal(chooser.text, "abc", 3);
+    assert_int_equal(orr_stream_close(one[1]), 0);
+    assert_int_equal(orr_stream_close(other[1]), 0);
+    io_turn_until(rt, &chooser.done);
+    free_both(one);
+    free_both(other);
+    io_close(rt);
 }
 
 /* A task that sends a byte through a pair of its own worker, again and again. */
@@ -1058,6 +1135,7 @@ static const struct CMUnitTest stream_tests[] = {
     cmocka_unit_test(ten_thousand_idle_connections_hold_no_buffer),
     cmocka_unit_test(a_terminal_keeps_its_mode),
     cmocka_unit_test(signals_in_the_middle_of_calls_do_no_harm),
+    cmocka_unit_test(a_read_that_a_group_hands_out_in_vain_can_join_it_again),
     cmocka_unit_test(each_worker_has_streams_of_its_own),
     cmocka_unit_test(misuse_is_refused),
 };
