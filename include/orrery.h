@@ -1760,9 +1760,7 @@ struct orr_lua_options {
      * "runtime", "schedule", "values", "worker".  NULL-terminated; default: all.  The others are
      * neither in the API's table nor can they be required. */
     const char *const *modules;
-    /* Replaces Lua's own pattern functions by functions that can be interrupted, also in a trusted
-     * state of the host's, or one without time limits (ORR_LUA_OFF).  All others have them anyway.
-     */
+    /* Gives a trusted isolate, too, pattern functions that can be interrupted. */
     bool safe_patterns;
 
     /* The host's C functions may sleep in system calls when scripts call them.  The library's

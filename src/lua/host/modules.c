@@ -64,15 +64,6 @@ static void open_async(struct orr_isolate *iso, lua_State *L)
     task_methods_open(iso, L);
 }
 
-/*
- * Whether scripts get the library's own functions with patterns.  They can be interrupted, so a
- * state that the library made has them wherever time is limited.
- */
-static bool has_own_patterns(const struct orr_isolate *iso)
-{
-    return iso->limits.safe_patterns || (iso->owned && iso->limits.mode != ORR_LUA_OFF);
-}
-
 /* Replaces functions of Lua's standard libraries. */
 static void replace_own(struct orr_isolate *iso, lua_State *L)
 {
@@ -80,7 +71,7 @@ static void replace_own(struct orr_isolate *iso, lua_State *L)
     terminate_open(iso, L);
     hooks_open(iso, L);
     collectgarbage_open(iso, L);
-    if (!has_own_patterns(iso))
+    if (!iso->limits.safe_patterns)
         return;
     if (lua_getglobal(L, LUA_STRLIBNAME) == LUA_TTABLE)
         pattern_open(iso, L);
