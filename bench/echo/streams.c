@@ -5,6 +5,12 @@
  *     streams uring|epoll
  *
  * Prints its port, and runs until it is killed.
+ *
+ * On io_uring the ring polls one epoll set for all descriptors (src/reactor/readiness.h).  Measured
+ * with 64 connections and 64 bytes on a busy machine with two cores, medians of three alternating
+ * rounds, in thousands of requests for each second of the server's processor time: bare C on epoll
+ * 96, streams on epoll 94, bare C with a poll request for each descriptor 86, streams on io_uring
+ * 90.  So the request for each descriptor, which would hold the file open, has not paid.
  */
 #include "orrery.h"
 
