@@ -29,6 +29,7 @@
  *   - Hosts of Lua: Lua isolates, Events, Scripts that come and go, Values, Lua statistics.
  *   - Tasks in C: Wakers, Tasks, Results, Waiting, Scopes, Synchronisation, Timers, I/O for tasks,
  *     Inspecting tasks.
+ *   - Sockets and pipes in C: Streams, Addresses, Sockets and pipes, Datagrams.
  *
  * Conventions
  *
@@ -57,6 +58,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/types.h>
+#include <sys/uio.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -1102,6 +1105,477 @@ ORR_API bool orr_io_done(const struct orr_io *io);
  *   -EALREADY   the operation was never started
  */
 ORR_API int orr_io_await(struct orr_task *task, struct orr_io *io);
+
+/* ------------------------------------------------------------------------------------------------
+ * Streams
+ *
+ * A stream is read and written in order: a socket, a pipe, or something that the host implements.
+ * Streams, listeners and datagram sockets belong to the worker on whose thread they were made.
+ * Every function here is for that thread, and answers -EPERM on any other; NULL answers -EINVAL.
+ *
+ *   - Reading and writing are waits.  They are tried at once, and wait only while they would block.
+ *     After many operations in one poll that did not wait, the next one lets other tasks run first.
+ *   - One task reads and one task writes at a time; a second reader or writer gets -EBUSY at once.
+ *   - Cancellation loses nothing.  A cancelled read has consumed no byte.  A cancelled write that
+ *     had sent nothing leaves the stream as it was.  One that had sent some bytes breaks the
+ *     output: see orr_stream_write().
+ *   - Nothing is read that no task has asked for.  A stream whose input is empty holds no buffer.
+ *   - An error of the kind is kept for its direction: later calls get the same error.  The end of
+ *     the input is not an error, and does not close the output.
+ *   - A task that waits for a stream while it is closed gets -EBADF.
+ *   - A wait that a group hands out may have been woken in vain.  Then its function returns
+ *     -EAGAIN, and it is an ordinary wait of the task: withdraw it and add it to the group again.
+ *   - Time limits are those of scopes.  No function here has one of its own.
+ *   - All descriptors that the library makes are closed on exec.  SIGPIPE is never raised.
+ *
+ * What is still open when its worker ends is closed and freed then.
+ */
+struct orr_stream;
+
+/* What a task waits for, and what a stream is ready for. */
+enum {
+    ORR_READABLE = 1, /* input, its end, or an error */
+    ORR_WRITABLE = 2, /* room for output, or an error */
+    ORR_RESET = 4,    /* the connection has broken */
+    ORR_ENDED = 8,    /* the peer has ended its output; there may be input left */
+};
+
+/* One end of a stream, as seen from here. */
+enum orr_end {
+    ORR_LOCAL,
+    ORR_PEER,
+};
+
+/* Settings of a stream.  A kind supports some of them. */
+enum orr_setting {
+    ORR_SET_DELAY,          /* 1: the kernel may hold back small writes to join them */
+    ORR_SET_KEEPALIVE,      /* seconds of silence after which the peer is probed; 0: it is not */
+    ORR_SET_SEND_BUFFER,    /* bytes in the kernel */
+    ORR_SET_RECEIVE_BUFFER, /* bytes in the kernel */
+};
+
+/*
+ * How a kind of stream works.  A host fills in such a table to implement streams of its own; see
+ * examples/stream.c.  No function of it may block, call tasks, or free the stream.  They are called
+ * on the worker's thread, and only `drop` is called after `close`.
+ *
+ * The model is: try, then wait until it is worth trying again.  read and write transfer what they
+ * can now, or answer -EAGAIN.  Then `want` is called, and the kind calls orr_stream_ready() when
+ * another try is due; to call it too early is harmless.  A kind whose source completes operations
+ * begins one in `want`, into a buffer of its own, and lets `read` copy from there.
+ */
+struct orr_stream_kind {
+    const char *name; /* "tcp", "pipe", ...: for people */
+    size_t size;      /* bytes of the kind's own in each stream, zeroed: see orr_stream_data() */
+
+    /* Reads some bytes: how many, 0 at the end of the input, -EAGAIN, or the error.  NULL: no
+     * input. */
+    ssize_t (*read)(struct orr_stream *stream, const struct iovec *parts, int count);
+
+    /* Writes some bytes, perhaps not all: how many, -EAGAIN, or the error.  NULL: no output. */
+    ssize_t (*write)(struct orr_stream *stream, const struct iovec *parts, int count);
+
+    /* Tasks wait for exactly these events from now on, which replace those of the last call; 0: no
+     * task waits.  orr_stream_ready() removes the events that it is called with.  An error goes to
+     * the task that was about to wait; -ENOTSUP for events that the kind cannot tell. */
+    int (*want)(struct orr_stream *stream, unsigned events);
+
+    /* Ends the output, after all that was written: 0, -EAGAIN, or the error.  NULL: it cannot. */
+    int (*shutdown)(struct orr_stream *stream);
+
+    /* Ends the stream.  What was written still reaches the peer, as far as that is possible. */
+    void (*close)(struct orr_stream *stream);
+
+    /* Writes the address of an end as text, such as "127.0.0.1:80".  Returns its length, or an
+     * error.  May be NULL. */
+    int (*describe)(const struct orr_stream *stream, enum orr_end end, char *text, size_t size);
+
+    /* Changes a setting.  0 or an error.  NULL: there are none. */
+    int (*set)(struct orr_stream *stream, enum orr_setting setting, int64_t value);
+
+    /* Called last, when the memory of a closed stream is about to be freed.  May be NULL. */
+    void (*drop)(struct orr_stream *stream);
+};
+
+/*
+ * Keeps account of the memory behind streams and sockets: the structs and the input buffers.
+ * charge() may refuse with -ENOMEM or -EDQUOT; then the operation fails with that error and nothing
+ * was done.  Both are called on the worker's thread, must not call the stream, and get `data`.
+ */
+struct orr_account {
+    int (*charge)(void *data, size_t bytes);
+    void (*uncharge)(void *data, size_t bytes);
+    void *data;
+};
+
+/* What everything that can be opened has in common.  Both must live until it is freed. */
+struct orr_open {
+    const struct orr_account *account; /* default: no account is kept */
+    const char *label;                 /* where it was opened, for reports of leaks; may be NULL */
+};
+
+/*
+ * Makes a stream of a kind; `open` may be NULL.  The kind must live as long as the stream.
+ *   -EINVAL   NULL, or the kind has no `close`, no `want`, or neither `read` nor `write`
+ *   -EPERM    the calling thread runs no worker
+ *   -ENOMEM, or what the account answered
+ */
+ORR_API int orr_stream_new(const struct orr_stream_kind *kind, const struct orr_open *open, struct orr_stream **stream);
+
+/* Returns the kind's own bytes in a stream, and the kind. */
+ORR_API void *orr_stream_data(const struct orr_stream *stream);
+ORR_API const struct orr_stream_kind *orr_stream_kind(const struct orr_stream *stream);
+
+/* For kinds: another try is due for these events.  Tasks that wait for them are woken. */
+ORR_API void orr_stream_ready(struct orr_stream *stream, unsigned events);
+
+/*
+ * Closes a stream; again does nothing.  Input that nobody has read is lost.  What was written still
+ * reaches the peer, unless it goes on sending: see orr_stream_finish().  Tasks that wait for the
+ * stream get -EBADF, and so does every later operation.
+ */
+ORR_API int orr_stream_close(struct orr_stream *stream);
+
+/*
+ * Closes and frees a stream.  It must not be used any more, except that tasks which wait for it
+ * call their wait function once more and get -EBADF.  NULL is allowed.
+ */
+ORR_API int orr_stream_free(struct orr_stream *stream);
+
+/* Returns whether the stream is not closed.  False for NULL. */
+ORR_API bool orr_stream_is_open(const struct orr_stream *stream);
+
+/*
+ * Waits until there is input, reads at most `size` bytes into `buffer` and stores their number; 0
+ * at the end of the input.  The buffer is used during the call only, so it may be another one in
+ * the next poll.
+ *   -EBUSY   another task reads
+ *   -EBADF   the stream is closed, or has no input
+ *   or the error of the kind
+ */
+ORR_API int orr_stream_read(struct orr_task *task, struct orr_wait *wait, struct orr_stream *stream, void *buffer,
+                            size_t size, size_t *got);
+
+/*
+ * Waits until the stream's own buffer holds at least `least` bytes, and reads ahead until it holds
+ * at most `most`.  orr_stream_peek() shows these bytes, and orr_stream_consume() removes some: for
+ * lines, exact numbers of bytes, and bytes that stay readable.  The buffer is on the stream's
+ * account, and is given back when it is empty.
+ *   -ENODATA   the input ended before there were `least` bytes; what came stays readable
+ *   -EINVAL    `least` is 0 or greater than `most`
+ *   -ENOMEM, or what the account answered
+ *   and the errors of orr_stream_read()
+ */
+ORR_API int orr_stream_fill(struct orr_task *task, struct orr_wait *wait, struct orr_stream *stream, size_t least,
+                            size_t most);
+
+/* Returns how many bytes are in the buffer and points `*bytes` to them, until the next call. */
+ORR_API size_t orr_stream_peek(const struct orr_stream *stream, const void **bytes);
+
+/* Removes bytes from the buffer.
+ *   -EINVAL   there are fewer */
+ORR_API int orr_stream_consume(struct orr_stream *stream, size_t bytes);
+
+/*
+ * Writes all parts, and waits while the peer does not read.  The parts and their bytes must be the
+ * same in each poll.  `*written`, unless it is NULL, receives how many bytes have gone out so far,
+ * whatever is returned.
+ *
+ * A write that is cancelled or withdrawn after some bytes went out breaks the output: the peer has
+ * an unfinished message, which another write must not continue.  Then orr_stream_written() returns
+ * how many of its bytes went out, and later writes get -ECONNABORTED.
+ *   -EBUSY   another task writes
+ *   -EBADF   the stream is closed, or has no output
+ *   -EPIPE   orr_stream_shutdown() was called, or the peer is gone
+ *   -ECONNABORTED   the output is broken
+ *   or the error of the kind
+ */
+ORR_API int orr_stream_write(struct orr_task *task, struct orr_wait *wait, struct orr_stream *stream,
+                             const struct iovec *parts, int count, size_t *written);
+
+/* Returns how many bytes of the write that broke the output had gone out; 0 if none did. */
+ORR_API size_t orr_stream_written(const struct orr_stream *stream);
+
+/*
+ * Ends the output; the input goes on.  A second call returns 0.
+ *   -ENOTSUP   the kind cannot end its output alone
+ *   and the errors of orr_stream_write()
+ */
+ORR_API int orr_stream_shutdown(struct orr_task *task, struct orr_wait *wait, struct orr_stream *stream);
+
+/*
+ * Ends the output, then reads and drops the input until its end.  For the last step of a
+ * connection whose peer may still be sending: a peer that sends to a closed connection resets it,
+ * and a reset drops output that is still on its way.  Call it in a scope with a time limit, since
+ * a peer may send for ever; then close the stream.
+ *   the errors of orr_stream_shutdown() and orr_stream_read()
+ */
+ORR_API int orr_stream_finish(struct orr_task *task, struct orr_wait *wait, struct orr_stream *stream);
+
+/*
+ * Waits until the peer is gone, without reading: `events` is ORR_RESET, ORR_ENDED, or both.  For a
+ * task that works for a peer and is to hear that nobody wants its answer any more.  One task at a
+ * time, besides the reader and the writer.
+ *   -EINVAL    other events
+ *   -ENOTSUP   the kind cannot tell
+ *   and -EBUSY, -EBADF as for orr_stream_read()
+ */
+ORR_API int orr_stream_await_loss(struct orr_task *task, struct orr_wait *wait, struct orr_stream *stream,
+                                  unsigned events);
+
+/*
+ * Writes the address of one end, in the form of orr_address_parse(), and returns its length.
+ * `size` ORR_ADDRESS_TEXT is always enough.
+ *   -ENOTSUP   the kind has no addresses
+ *   -ENOSPC    it does not fit
+ */
+ORR_API int orr_stream_describe(const struct orr_stream *stream, enum orr_end end, char *text, size_t size);
+
+/*
+ * Changes a setting.
+ *   -ENOTSUP   the kind does not have it
+ *   -EINVAL    the value is out of range
+ *   -EBADF     the stream is closed
+ */
+ORR_API int orr_stream_set(struct orr_stream *stream, enum orr_setting setting, int64_t value);
+
+/* A copy under way.  Zero it before the first use. */
+struct orr_copy {
+    uint64_t bytes; /* went through so far */
+
+    /* The rest is owned by the library. */
+    struct orr_wait wait, hold;
+    struct orr_stream *from, *to;
+    int pipe[2];
+    size_t piped, room;
+    uint8_t state;
+};
+
+/*
+ * Copies everything up to the end of the input of `from` to `to`; it does not end the output of
+ * `to`.  It is the reader of the one and the writer of the other until it returns anything but
+ * -EAGAIN.  It moves bytes inside the kernel where it can.
+ *
+ * On an error or a cancellation, `copy->bytes` is how many bytes went through.  What was read and
+ * did not go through stays readable in `from`, and `to` is not broken.
+ *   the errors of orr_stream_fill() for `from` and of orr_stream_write() for `to`
+ */
+ORR_API int orr_stream_copy(struct orr_task *task, struct orr_copy *copy, struct orr_stream *from,
+                            struct orr_stream *to);
+
+/* Something that is open. */
+struct orr_open_info {
+    const char *kind;                  /* "tcp", "tcp listener", "udp", ... */
+    const char *label;                 /* that of struct orr_open; may be NULL */
+    const struct orr_account *account; /* may be NULL */
+    struct orr_stream *stream;         /* NULL for what is no stream */
+    void *object;                      /* the stream, listener or datagram socket */
+};
+
+/*
+ * Calls `each` with everything that is open on the calling thread's worker and, unless it is NULL,
+ * on this account; the oldest comes first.  `each` may close and free what it is called with, and
+ * nothing else.  Returns how many there were.
+ *   -EINVAL   no function
+ *   -EPERM    the thread runs no worker
+ */
+ORR_API int orr_open_visit(const struct orr_account *account,
+                           void (*each)(void *data, const struct orr_open_info *info), void *data);
+
+/* ------------------------------------------------------------------------------------------------
+ * Addresses
+ *
+ * An address is text of one of these forms:
+ *
+ *     127.0.0.1:80   [::1]:80   [fe80::1%eth0]:80   unix:/path   unix:@abstract   name:80
+ *
+ * A name must be looked up first; all others can be used as they are.
+ */
+struct orr_address {
+    uint32_t length;
+    uint64_t bytes[16]; /* a struct sockaddr of that length */
+};
+
+#define ORR_ADDRESS_TEXT 512 /* room for every address as text */
+#define ORR_HOST_TEXT 254    /* room for every host name */
+
+/*
+ * Reads an address, any thread.  The text need not end with a NUL.
+ *   -EINVAL         malformed, or NULL
+ *   -ENAMETOOLONG   the path is longer than the kernel allows (107 bytes)
+ *   -ENODEV         no such network interface behind the %
+ *   -EDESTADDRREQ   the host is a name: see orr_address_split()
+ */
+ORR_API int orr_address_parse(const char *text, size_t length, struct orr_address *address);
+
+/*
+ * Splits "name:80", "127.0.0.1:80" or "[::1]:80" into host and port.  Any thread.
+ *   -EINVAL   malformed, NULL, or a path
+ */
+ORR_API int orr_address_split(const char *text, size_t length, char host[ORR_HOST_TEXT], uint16_t *port);
+
+/*
+ * Writes an address as text that orr_address_parse() accepts; returns its length.  Any thread.  A
+ * socket without a name is "unix:".
+ *   -EINVAL   not an address, or NULL
+ *   -ENOSPC   it does not fit
+ */
+ORR_API int orr_address_print(const struct orr_address *address, char *text, size_t size);
+
+/* ------------------------------------------------------------------------------------------------
+ * Sockets and pipes
+ */
+struct orr_socket_options {
+    struct orr_open open;
+    const struct orr_address *local; /* the address to connect from; default: the kernel chooses */
+    bool delay;                      /* ORR_SET_DELAY; default: small writes go out at once */
+    unsigned keepalive_s;            /* ORR_SET_KEEPALIVE; default 0: the peer is not probed */
+    unsigned send_buffer;            /* ORR_SET_SEND_BUFFER; default: the kernel's */
+    unsigned receive_buffer;         /* ORR_SET_RECEIVE_BUFFER; default: the kernel's */
+};
+
+/*
+ * Connects to an address and stores the stream.  `options` may be NULL.  Address and options are
+ * the same in each poll.  A cancelled connect leaves no descriptor behind.
+ *   -ECONNREFUSED, -ETIMEDOUT, -EHOSTUNREACH, -ENETUNREACH, -ENOENT, ...   as connect(2)
+ *   -EADDRINUSE, -EADDRNOTAVAIL   the local address, as bind(2)
+ *   -EINVAL    NULL, or not an address
+ *   -EMFILE, -ENFILE, -ENOMEM, or what the account answered
+ */
+ORR_API int orr_connect(struct orr_task *task, struct orr_wait *wait, const struct orr_address *address,
+                        const struct orr_socket_options *options, struct orr_stream **stream);
+
+struct orr_listener;
+
+struct orr_listen_options {
+    /* `open` is for the listener, the rest for the connections.  `local` is not used. */
+    struct orr_socket_options socket;
+    int backlog;     /* connections that the kernel keeps until they are accepted; default 4,096 */
+    bool reuse_port; /* several listeners, each on its own thread, share the address */
+    bool v6_only;    /* [::] does not take IPv4 connections */
+};
+
+/*
+ * Listens on an address; port 0 lets the kernel choose one.  A path that a dead process has left
+ * behind is replaced; the path is removed when the listener is closed.
+ *   -EADDRINUSE, -EACCES, -EADDRNOTAVAIL, -ENOENT, ...   as bind(2) and listen(2)
+ *   -EINVAL   NULL, or not an address
+ *   -EMFILE, -ENFILE, -ENOMEM, or what the account answered
+ */
+ORR_API int orr_listen(const struct orr_address *address, const struct orr_listen_options *options,
+                       struct orr_listener **listener);
+
+/*
+ * Waits for a connection and stores its stream; `open` may be NULL.  Tasks are served in the order
+ * of their arrival.  A connection is accepted only for a task that waits.
+ *   -EBADF   the listener is closed
+ *   -EMFILE, -ENFILE, -ENOBUFS, -ENOMEM, or what the account answered: the connection stays in the
+ *            kernel's backlog, and a later call gets it
+ */
+ORR_API int orr_accept(struct orr_task *task, struct orr_wait *wait, struct orr_listener *listener,
+                       const struct orr_open *open, struct orr_stream **stream);
+
+/* Gets the address, with the port that the kernel has chosen.  -EBADF, if it is closed. */
+ORR_API int orr_listener_address(const struct orr_listener *listener, struct orr_address *address);
+
+/*
+ * Closes a listener: connections in the backlog are refused, tasks that wait get -EBADF.  As for
+ * streams, closing again does nothing, and freeing closes.
+ */
+ORR_API int orr_listener_close(struct orr_listener *listener);
+ORR_API int orr_listener_free(struct orr_listener *listener);
+
+/*
+ * Makes two connected streams; or a pipe, whose reader has no output and whose writer no input.
+ *   -EMFILE, -ENFILE, -ENOMEM, or what the account answered
+ */
+ORR_API int orr_pair(const struct orr_open *open, struct orr_stream *ends[2]);
+ORR_API int orr_pipe(const struct orr_open *open, struct orr_stream **reader, struct orr_stream **writer);
+
+struct orr_descriptor_options {
+    struct orr_open open;
+    bool keep; /* the descriptor stays open when the stream is closed */
+};
+
+/*
+ * Makes a stream of a descriptor that somebody else has opened: a terminal, a pipe, a socket, a
+ * file.  Its mode is not changed, so other processes that share it notice nothing.  Where another
+ * process reads or writes the same pipe in blocking mode on a kernel before 6.4, or the descriptor
+ * is a device, an operation may block for a moment.  The end of a terminal's input is an end.
+ *   -EBADF    not a descriptor
+ *   -EINVAL   a directory, or a socket that is not a connected stream
+ *   -EMFILE, -ENFILE, -ENOMEM, or what the account answered
+ */
+ORR_API int orr_stream_open_descriptor(int descriptor, const struct orr_descriptor_options *options,
+                                       struct orr_stream **stream);
+
+/* Returns the descriptor behind a stream, which still owns it; -ENOTSUP, -EBADF. */
+ORR_API int orr_stream_descriptor(const struct orr_stream *stream);
+
+/* ------------------------------------------------------------------------------------------------
+ * Datagrams
+ */
+struct orr_datagram;
+
+struct orr_datagram_options {
+    struct orr_open open;
+    const struct orr_address *local;      /* default: the kernel chooses, of the peer's family */
+    const struct orr_address *peer;       /* connected: sends to and receives from this address */
+    bool broadcast;                       /* may send to broadcast addresses */
+    bool reuse;                           /* others may use the local address, too: for multicast */
+    unsigned send_buffer, receive_buffer; /* bytes in the kernel; default: the kernel's */
+};
+
+/*
+ * Opens a datagram socket.  At least one address must be given.
+ *   -EINVAL   NULL, no address, or not one
+ *   and the errors of orr_listen()
+ */
+ORR_API int orr_datagram_open(const struct orr_datagram_options *options, struct orr_datagram **datagram);
+
+#define ORR_DESCRIPTORS_MAX 16 /* descriptors in one message */
+
+/* A message, to send or as received. */
+struct orr_message {
+    const struct iovec *parts; /* its bytes, or room for them */
+    int count;
+    /* The receiver; NULL if the socket is connected.  Gets the sender, if it is not NULL. */
+    struct orr_address *address;
+    /* Descriptors that go along, on unix sockets only.  The sender keeps its own. */
+    int descriptors[ORR_DESCRIPTORS_MAX];
+    unsigned descriptor_count; /* to receive: how many may come; further ones are closed */
+    size_t size;               /* received: bytes of the message, more than fit if it was cut */
+    bool cut;                  /* received: bytes or descriptors did not fit */
+};
+
+/*
+ * Send a message, or receive one.  One task sends and one receives at a time.  A cancelled receive
+ * takes no message; a cancelled send has sent nothing.  The message is used during the call only.
+ *   -EBUSY       another task sends or receives
+ *   -EBADF       the socket is closed
+ *   -EMSGSIZE    the message is too long for the socket
+ *   -ECONNREFUSED, ...   the kernel's answer to an earlier message; later calls go on
+ */
+ORR_API int orr_datagram_send(struct orr_task *task, struct orr_wait *wait, struct orr_datagram *datagram,
+                              const struct orr_message *message);
+ORR_API int orr_datagram_receive(struct orr_task *task, struct orr_wait *wait, struct orr_datagram *datagram,
+                                 struct orr_message *message);
+
+/* Gets the address of an end.  -EBADF; -ENOTCONN for the peer of a socket that has none. */
+ORR_API int orr_datagram_address(const struct orr_datagram *datagram, enum orr_end end, struct orr_address *address);
+
+/*
+ * Join or leave a multicast group; `interface` is an index, 0 for the kernel's choice.  Set how far
+ * messages to groups go (1: this network, the default), and whether this machine gets them, too.
+ *   -EBADF, -EINVAL, -ENODEV, ...   as setsockopt(2)
+ */
+ORR_API int orr_datagram_join(struct orr_datagram *datagram, const struct orr_address *group, unsigned interface);
+ORR_API int orr_datagram_leave(struct orr_datagram *datagram, const struct orr_address *group, unsigned interface);
+ORR_API int orr_datagram_set_multicast(struct orr_datagram *datagram, unsigned hops, bool loop);
+
+/* As for listeners. */
+ORR_API int orr_datagram_close(struct orr_datagram *datagram);
+ORR_API int orr_datagram_free(struct orr_datagram *datagram);
 
 /* ------------------------------------------------------------------------------------------------
  * Inspecting tasks

@@ -29,7 +29,18 @@ static bool is_shielded(const struct orr_task *task)
     return false;
 }
 
-static struct orr_task_info describe(struct orr_task *task, unsigned depth)
+enum { WAIT_TEXT = 192 }; /* room for what a task waits for */
+
+/* What a task waits for; `text` has room for a description, and must live as long as the answer. */
+static const char *describe_wait(const struct orr_wait *wait, char text[WAIT_TEXT])
+{
+    if (!wait->kind->describe)
+        return wait->kind->name;
+    wait->kind->describe(wait, text, WAIT_TEXT);
+    return text;
+}
+
+static struct orr_task_info describe(struct orr_task *task, unsigned depth, char text[WAIT_TEXT])
 {
     struct orr_task_info info = {
         .task = task,
@@ -42,7 +53,7 @@ static struct orr_task_info describe(struct orr_task *task, unsigned depth)
     };
     const struct orr_wait *wait = wait_first(task);
     if (wait && info.state != ORR_TASK_RUNNING) {
-        info.waits_for = wait->kind->name;
+        info.waits_for = describe_wait(wait, text);
         info.since = wait_since(wait);
     } else if (task->ios && task->life == TASK_LIVE) {
         info.waits_for = "I/O";
@@ -76,7 +87,8 @@ int orr_tree_visit(struct orr_task *top, void (*each)(void *data, const struct o
     struct orr_task *task = gone ? NULL : top ? top : scope_walk_first(nest, false);
     while (task) {
         depth = before ? depth_after(before, depth, task) : 0;
-        struct orr_task_info info = describe(task, depth);
+        char text[WAIT_TEXT];
+        struct orr_task_info info = describe(task, depth, text);
         each(data, &info);
         count++;
         before = task;

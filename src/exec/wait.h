@@ -57,6 +57,12 @@ struct orr_wait_kind {
     bool (*awaited)(const struct orr_wait *wait, task_each_fn *each, void *data);
 
     /*
+     * Writes what the task waits for, in place of `name`: "a read from tcp 127.0.0.1:80".  NULL for
+     * kinds whose name says it all.
+     */
+    void (*describe)(const struct orr_wait *wait, char *text, size_t size);
+
+    /*
      * The wait ends though nobody can reach what is waited for: by time, by children, or from
      * another thread.
      */

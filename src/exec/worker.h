@@ -20,6 +20,7 @@
 #include "base/log.h"
 #include "base/mailbox.h"
 #include "exec/idle.h"
+#include "exec/opened_list.h"
 #include "exec/share.h"
 #include "exec/spin.h"
 #include "exec/task.h"
@@ -125,6 +126,8 @@ struct worker {
     struct grace grace;        /* grace.c */
     struct idle_list idle;     /* idle.h: what can be done when the host has time to spare */
     struct extension extension;
+    struct opened_list opened; /* opened.c: what is to be closed with the worker */
+    struct spree spree;        /* io/stream.c */
 
     char apart[64];              /* what other threads write is on a cache line of its own */
     struct worker_remote remote; /* any thread */

@@ -1,6 +1,7 @@
 #include "exec/worker_life.h"
 
 #include "exec/grace.h"
+#include "exec/opened.h"
 #include "exec/rest.h"
 #include "exec/scope.h"
 #include "exec/sink.h"
@@ -36,6 +37,7 @@ int worker_open(struct worker *worker, const struct worker_config *config)
         .look = { .every = POLLS_PER_LOOK, .in = POLLS_PER_LOOK },
     };
     shares_init(&worker->shares);
+    list_init(&worker->opened.all);
     int error = waker_table_acquire(&worker->table);
     if (error)
         return error;
@@ -88,6 +90,7 @@ static void end_all_tasks(struct worker *worker)
     }
     wait_for_io(worker);
     scope_forget_references(worker);
+    opened_end_all(&worker->opened);
 }
 
 void worker_close(struct worker *worker)

@@ -22,6 +22,7 @@ enum io_state {
     IO_DONE,
 };
 
+struct epoll_event;
 struct reactor;
 
 struct reactor_backend {
@@ -34,6 +35,8 @@ struct reactor_backend {
     int (*wait)(struct reactor *reactor, uint64_t timeout_ns);
     /* A pollable descriptor, always the same; made when first asked for. */
     int (*fd)(struct reactor *reactor);
+    /* The epoll set of the watches: see readiness.h.  Negative errno. */
+    int (*readiness_fd)(struct reactor *reactor);
 };
 
 extern const struct reactor_backend reactor_uring;
@@ -45,6 +48,10 @@ struct reactor {
     struct alloc alloc;
     struct orr_link done; /* finished, oldest first, by `in_reactor` */
     unsigned in_flight;
+    bool more;        /* the backend has collected a part of what there is */
+    unsigned wanting; /* readiness.c: watches whose owners wait for something */
+    int batch_count;  /* readiness.c: events that are being handled, and how many */
+    struct epoll_event *batch;
     bool unsubmitted; /* something was started or cancelled since the last reactor_submit() */
     int bell;
     int timer_fd; /* -1 until a deadline is shown on the descriptor */

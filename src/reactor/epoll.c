@@ -8,12 +8,15 @@
  * finds out when it arms the next time.  The watch's generation tells a stale event, for a file
  * that its number names no more, from a fresh one.
  *
+ * Descriptors with a watch of their owner's (readiness.h) are in the same epoll set.  A descriptor
+ * has one or the other.
+ *
  * When an event is due on a descriptor, all operations that wait for it are tried, oldest first;
  * those that are not served go on waiting.
  */
 #include "base/chunks.h"
 #include "base/clock.h"
-#include "reactor/backend.h"
+#include "reactor/readiness.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -285,7 +288,7 @@ static void serve_watch(struct epoll_reactor *self, struct watch *watch, uint32_
 
 static void handle(struct epoll_reactor *self, const struct epoll_event *event)
 {
-    if (event->data.u64 == bell_tag)
+    if (event->data.u64 == bell_tag || readiness_owns(event))
         return;
     struct watch *watch = watch_at(self, (int)(uint32_t)event->data.u64);
     if ((watch->generation & INT32_MAX) != event->data.u64 >> 32)
@@ -313,7 +316,7 @@ static int epoll_block(int fd, struct epoll_event *events, uint64_t timeout_ns)
 static int epoll_collect(struct reactor *reactor, uint64_t timeout_ns)
 {
     struct epoll_reactor *self = epoll_of(reactor);
-    if (!timeout_ns && !self->waiting && !self->watched)
+    if (!timeout_ns && !self->waiting && !self->watched && !reactor->wanting)
         return 0;
     struct epoll_event events[EVENTS_AT_ONCE];
     int count = timeout_ns ? epoll_block(self->fd, events, timeout_ns)
@@ -322,6 +325,7 @@ static int epoll_collect(struct reactor *reactor, uint64_t timeout_ns)
         return errno == EINTR ? 0 : -errno;
     for (int i = 0; i < count; i++)
         handle(self, &events[i]);
+    readiness_handle(reactor, events, count);
     return 0;
 }
 
@@ -338,6 +342,11 @@ static int epoll_fd(struct reactor *reactor)
     return self->fd;
 }
 
+static int epoll_readiness_fd(struct reactor *reactor)
+{
+    return epoll_of(reactor)->fd;
+}
+
 const struct reactor_backend reactor_epoll = {
     .kind = ORR_REACTOR_EPOLL,
     .open = epoll_open,
@@ -347,4 +356,5 @@ const struct reactor_backend reactor_epoll = {
     .submit = epoll_submit,
     .wait = epoll_collect,
     .fd = epoll_fd,
+    .readiness_fd = epoll_readiness_fd,
 };

@@ -77,15 +77,19 @@ static inline bool reactor_has_unsubmitted(const struct reactor *reactor)
  */
 int reactor_wait(struct reactor *reactor, uint64_t timeout_ns);
 
+/* Whether a wait would find something without asking the kernel. */
 static inline bool reactor_has_done(const struct reactor *reactor)
 {
-    return !list_empty(&reactor->done);
+    return !list_empty(&reactor->done) || reactor->more;
 }
 
-/* Whether any operation is in flight.  If not, only the bell can end a wait. */
+/*
+ * Whether any operation is in flight, or somebody waits for a watch (readiness.h).  If not, only
+ * the bell can end a wait.
+ */
 static inline bool reactor_in_flight(const struct reactor *reactor)
 {
-    return reactor->in_flight;
+    return reactor->in_flight || reactor->wanting;
 }
 
 /* Takes the oldest finished operation, its `result` set; NULL if there is none. */

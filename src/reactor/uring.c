@@ -2,22 +2,25 @@
  * The reactor on io_uring.  What tasks start in a turn goes to the kernel in one io_uring_enter, at
  * the turn's end or with the wait; what has finished is read from shared memory.
  *
- * A request's user_data is its operation's address; the reactor's own address marks the bell, and 0
- * a request that nobody waits for.  An operation has one request in the kernel at a time, and is
- * given back only when that request has ended, so the kernel never holds a buffer that its owner
- * has back.
+ * A request's user_data is its operation's address; the reactor's own address marks the bell, that
+ * of `set` the set of the watches, and 0 a request that nobody waits for.  An operation has one
+ * request in the kernel at a time, and is given back only when that request has ended, so the
+ * kernel never holds a buffer that its owner has back.
  *
  * A read or write on a descriptor in non-blocking mode may end with EAGAIN; then the operation
  * polls, and tries again.  Requests die with the thread that made them, and a host may move its
  * turns to another thread: a request that ends with ECANCELED although nobody cancelled it is made
  * again.
  *
+ * The set of the watches (readiness.h) is polled by one multishot request, made while somebody
+ * waits for a watch.
+ *
  * The bell is watched by a multishot poll, armed with the first wait.  A host that polls a
  * descriptor gets an epoll of bell and ring instead, because any completion on the ring interrupts
  * the host's own waiting.
  */
 #include "base/clock.h"
-#include "reactor/backend.h"
+#include "reactor/readiness.h"
 
 #include <errno.h>
 #include <liburing.h>
@@ -45,6 +48,10 @@ struct uring_reactor {
     struct orr_link backlog; /* operations that wait for room in the ring */
     bool bell_armed;
     int host_fd; /* -1 until asked for */
+
+    /* The epoll set of the watches, -1 before the first; the ring polls it. */
+    int set;
+    bool set_armed;
 };
 
 static struct uring_reactor *uring_of(struct reactor *reactor)
@@ -113,6 +120,7 @@ static int uring_open(struct reactor **out, const struct alloc *alloc, int bell)
         return error;
     }
     self->host_fd = -1;
+    self->set = -1;
     list_init(&self->backlog);
     *out = &self->base;
     return 0;
@@ -124,6 +132,8 @@ static void uring_close(struct reactor *reactor)
     struct alloc alloc = reactor->alloc;
     if (self->host_fd >= 0)
         close(self->host_fd);
+    if (self->set >= 0)
+        close(self->set);
     io_uring_queue_exit(&self->ring);
     alloc_free(&alloc, self, sizeof *self);
 }
@@ -226,11 +236,19 @@ static void request_ended(struct uring_reactor *self, struct orr_io *io, int res
         reactor_finish(&self->base, io, result);
 }
 
+static void set_has_news(struct uring_reactor *self, const struct io_uring_cqe *cqe)
+{
+    self->set_armed = cqe->flags & IORING_CQE_F_MORE;
+    self->base.more = true;
+}
+
 static void handle(struct uring_reactor *self, const struct io_uring_cqe *cqe)
 {
     void *about = io_uring_cqe_get_data(cqe);
     if (about == self)
         self->bell_armed = cqe->flags & IORING_CQE_F_MORE;
+    else if (about == &self->set)
+        set_has_news(self, cqe);
     else if (about)
         request_ended(self, about, cqe->res);
 }
@@ -254,10 +272,22 @@ static int unless_passing(int error)
     return error >= 0 || error == -EINTR || error == -ETIME || error == -EAGAIN || error == -EBUSY ? 0 : error;
 }
 
+/* Has the ring poll the set of the watches, if somebody waits for one. */
+static void arm_set(struct uring_reactor *self)
+{
+    struct io_uring_sqe *sqe = self->set_armed || !self->base.wanting ? NULL : next_entry(self);
+    if (!sqe)
+        return;
+    io_uring_prep_poll_multishot(sqe, self->set, POLLIN);
+    io_uring_sqe_set_data(sqe, &self->set);
+    self->set_armed = true;
+}
+
 static int uring_submit(struct reactor *reactor)
 {
     struct uring_reactor *self = uring_of(reactor);
     issue_backlog(self);
+    arm_set(self);
     if (!io_uring_sq_ready(&self->ring))
         return 0;
     int error = unless_passing(io_uring_submit(&self->ring));
@@ -298,14 +328,24 @@ static int block(struct uring_reactor *self, uint64_t timeout_ns)
     return unless_passing(io_uring_submit_and_wait_timeout(&self->ring, &cqe, 1, &timeout, NULL));
 }
 
+static int collect_set(struct uring_reactor *self)
+{
+    int more = self->base.more ? readiness_collect(&self->base) : 0;
+    self->base.more = more > 0;
+    return more < 0 ? more : 0;
+}
+
 static int uring_wait(struct reactor *reactor, uint64_t timeout_ns)
 {
     struct uring_reactor *self = uring_of(reactor);
     issue_backlog(self);
-    int error = timeout_ns && list_empty(&self->backlog) ? block(self, timeout_ns) : uring_submit(reactor);
+    arm_set(self);
+    bool may_block = list_empty(&self->backlog) && (self->set_armed || !reactor->wanting);
+    int error = timeout_ns && may_block ? block(self, timeout_ns) : uring_submit(reactor);
     reap(self);
+    int collected = collect_set(self);
     take_edges(self);
-    return error;
+    return error ? error : collected;
 }
 
 static int uring_fd(struct reactor *reactor)
@@ -327,6 +367,14 @@ static int uring_fd(struct reactor *reactor)
     return self->host_fd = fd;
 }
 
+static int uring_readiness_fd(struct reactor *reactor)
+{
+    struct uring_reactor *self = uring_of(reactor);
+    if (self->set < 0)
+        self->set = epoll_create1(EPOLL_CLOEXEC);
+    return self->set < 0 ? -errno : self->set;
+}
+
 const struct reactor_backend reactor_uring = {
     .kind = ORR_REACTOR_URING,
     .open = uring_open,
@@ -336,4 +384,5 @@ const struct reactor_backend reactor_uring = {
     .submit = uring_submit,
     .wait = uring_wait,
     .fd = uring_fd,
+    .readiness_fd = uring_readiness_fd,
 };

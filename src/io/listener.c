@@ -1,0 +1,344 @@
+/*
+ * Listeners.  Tasks wait in a line.  When the kernel says that there is a connection, the first in
+ * line is granted the try.  One that has succeeded, failed or gone away passes the try on to the
+ * next while the kernel may have more.  So a connection is accepted only by a task that wants it.
+ *
+ * A freed listener lives on until the last task has left it.
+ */
+#include "io/socket.h"
+
+#include <netinet/in.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+struct orr_listener {
+    struct opened opened;
+    struct reactor_watch watch;
+    struct orr_link *line;
+    unsigned granted; /* tries that were granted and not made yet */
+    int family;
+    bool closed, freed;
+    bool has_path; /* a path of the file system, removed with the listener */
+    dev_t device;  /* what is at that path */
+    ino_t inode;
+    struct sockaddr_un path;
+};
+
+enum { BACKLOG_DEFAULT = 4096 };
+
+/* --- Life ------------------------------------------------------------------------------------- */
+
+static void destroy_if_unused(struct orr_listener *listener)
+{
+    if (listener->freed && !listener->line && !listener->granted)
+        opened_free(&listener->opened);
+}
+
+/* Removes the path, unless something else is there by now. */
+static void remove_path(const struct orr_listener *listener)
+{
+    struct stat now;
+    if (listener->has_path && lstat(listener->path.sun_path, &now) == 0 && now.st_dev == listener->device &&
+        now.st_ino == listener->inode)
+        unlink(listener->path.sun_path);
+}
+
+static void close_listener(struct orr_listener *listener)
+{
+    if (listener->closed)
+        return;
+    listener->closed = true;
+    remove_path(listener);
+    reactor_watch_close(listener->opened.worker->reactor, &listener->watch);
+    close(listener->watch.fd);
+    while (wait_grant_first(&listener->line))
+        listener->granted++;
+}
+
+static bool listener_info(const struct opened *opened, struct orr_open_info *info)
+{
+    const struct orr_listener *listener = container_of(opened, struct orr_listener, opened);
+    info->kind = listener->family == AF_UNIX ? "unix listener" : "tcp listener";
+    info->object = (void *)listener;
+    return !listener->closed;
+}
+
+static void listener_end(struct opened *opened)
+{
+    struct orr_listener *listener = container_of(opened, struct orr_listener, opened);
+    close_listener(listener);
+    listener->freed = true;
+    destroy_if_unused(listener);
+}
+
+static const struct opened_kind opened_listener = { .info = listener_info, .end = listener_end };
+
+static int check(const struct orr_listener *listener)
+{
+    if (!listener)
+        return -EINVAL;
+    return listener->opened.worker == worker_current ? 0 : -EPERM;
+}
+
+int orr_listener_close(struct orr_listener *listener)
+{
+    int error = check(listener);
+    if (!error)
+        close_listener(listener);
+    return error;
+}
+
+int orr_listener_free(struct orr_listener *listener)
+{
+    if (!listener)
+        return 0;
+    int error = check(listener);
+    if (!error)
+        listener_end(&listener->opened);
+    return error;
+}
+
+int orr_listener_address(const struct orr_listener *listener, struct orr_address *address)
+{
+    int error = address ? check(listener) : -EINVAL;
+    if (error)
+        return error;
+    return listener->closed ? -EBADF : address_of_socket(listener->watch.fd, ORR_LOCAL, address);
+}
+
+/* --- Listening -------------------------------------------------------------------------------- */
+
+/* The path of an address in the file system; NULL if it has none. */
+static const struct sockaddr_un *path_of(const struct orr_address *address)
+{
+    const struct sockaddr_un *un = (const struct sockaddr_un *)address_kernel(address);
+    bool named = address_family(address) == AF_UNIX && address->length > offsetof(struct sockaddr_un, sun_path);
+    return named && un->sun_path[0] ? un : NULL;
+}
+
+/* Removes a socket that nobody listens on any more.  Answers whether it did. */
+static bool remove_stale(const struct orr_address *address)
+{
+    const struct sockaddr_un *un = path_of(address);
+    struct stat now;
+    if (!un || lstat(un->sun_path, &now) < 0 || !S_ISSOCK(now.st_mode))
+        return false;
+    int fd = socket_open(AF_UNIX, SOCK_STREAM, NULL);
+    if (fd < 0)
+        return false;
+    bool stale = connect(fd, address_kernel(address), address->length) < 0 && errno == ECONNREFUSED;
+    close(fd);
+    return stale && unlink(un->sun_path) == 0;
+}
+
+static int bind_and_listen(int fd, const struct orr_address *address, const struct orr_listen_options *options)
+{
+    int family = address_family(address), error = 0;
+    if (family != AF_UNIX)
+        error = socket_option(fd, SOL_SOCKET, SO_REUSEADDR, 1);
+    if (!error && options->reuse_port)
+        error = socket_option(fd, SOL_SOCKET, SO_REUSEPORT, 1);
+    if (!error && family == AF_INET6)
+        error = socket_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, options->v6_only);
+    if (error)
+        return error;
+    error = bind(fd, address_kernel(address), address->length) < 0 ? -errno : 0;
+    if (error == -EADDRINUSE && remove_stale(address))
+        error = bind(fd, address_kernel(address), address->length) < 0 ? -errno : 0;
+    if (error)
+        return error;
+    return listen(fd, options->backlog > 0 ? options->backlog : BACKLOG_DEFAULT) < 0 ? -errno : 0;
+}
+
+/* Remembers what was made in the file system. */
+static void note_path(struct orr_listener *listener, const struct orr_address *address)
+{
+    const struct sockaddr_un *un = path_of(address);
+    struct stat made;
+    if (!un || lstat(un->sun_path, &made) < 0)
+        return;
+    listener->has_path = true;
+    listener->path = *un;
+    listener->device = made.st_dev;
+    listener->inode = made.st_ino;
+}
+
+static void notify(struct reactor_watch *watch, unsigned events);
+
+int orr_listen(const struct orr_address *address, const struct orr_listen_options *options, struct orr_listener **out)
+{
+    static const struct orr_listen_options defaults;
+    struct orr_listener *listener;
+    if (!out || !address_is_sound(address))
+        return -EINVAL;
+    options = options ? options : &defaults;
+    int error = opened_new(sizeof *listener, &opened_listener, &options->socket.open, &listener);
+    if (error)
+        return error;
+    listener->family = address_family(address);
+    int fd = socket_open(listener->family, SOCK_STREAM, &options->socket);
+    error = fd < 0 ? fd : bind_and_listen(fd, address, options);
+    if (error < 0) {
+        if (fd >= 0)
+            close(fd);
+        opened_free(&listener->opened);
+        return error;
+    }
+    note_path(listener, address);
+    reactor_watch_init(&listener->watch, fd, notify);
+    *out = listener;
+    return 0;
+}
+
+/* --- Accepting -------------------------------------------------------------------------------- */
+
+static void grant_next(struct orr_listener *listener)
+{
+    if (wait_grant_first(&listener->line))
+        listener->granted++;
+}
+
+/* A connection may be there: the first in line tries. */
+static void notify(struct reactor_watch *watch, unsigned events)
+{
+    (void)events;
+    grant_next(container_of(watch, struct orr_listener, watch));
+}
+
+/*
+ * A try is over, or was given up, or somebody has joined or left the line.  If tasks wait and none
+ * is about to try, the first of them tries, at once or when the kernel says so.  Negative errno.
+ */
+static int pass_on(struct orr_listener *listener)
+{
+    if (listener->closed)
+        return 0;
+    bool waiting = listener->line && !listener->granted;
+    int there = reactor_watch_want(listener->opened.worker->reactor, &listener->watch, waiting ? POLLIN : 0);
+    if (there > 0)
+        grant_next(listener);
+    return there < 0 ? there : 0;
+}
+
+static void accept_withdraw(struct orr_wait *wait, bool granted)
+{
+    struct orr_listener *listener = wait->source;
+    if (granted)
+        listener->granted--;
+    else
+        ring_remove(&listener->line, &wait->in_source);
+    pass_on(listener);
+    destroy_if_unused(listener);
+}
+
+static void describe_accept(const struct orr_wait *wait, char *text, size_t size)
+{
+    const struct orr_listener *listener = wait->source;
+    char address[ORR_ADDRESS_TEXT] = "";
+    struct orr_address local;
+    if (!orr_listener_address(listener, &local))
+        orr_address_print(&local, address, sizeof address);
+    snprintf(text, size, "a connection on %s %s", listener->family == AF_UNIX ? "unix" : "tcp", address);
+}
+
+static const struct orr_wait_kind accept_kind = {
+    .name = "a connection",
+    .withdraw = accept_withdraw,
+    .describe = describe_accept,
+};
+
+/* Errors of a connection that broke before it was accepted: the next one may be sound. */
+static bool concerns_connection(int error)
+{
+    return error == ECONNABORTED || error == EINTR || error == EPROTO || error == ENOPROTOOPT || error == EHOSTDOWN ||
+           error == ENONET || error == EHOSTUNREACH || error == EOPNOTSUPP || error == ENETUNREACH || error == ENETDOWN;
+}
+
+/* Accepts a connection: 0, -EAGAIN, or an error. */
+static int try_accept(struct orr_listener *listener, const struct orr_open *open, struct orr_stream **out)
+{
+    struct orr_stream *stream;
+    if (!(listener->watch.ready & POLLIN))
+        return -EAGAIN;
+    int error = socket_prepare(listener->family, open, &stream);
+    if (error)
+        return error;
+    struct orr_address peer = { 0 };
+    socklen_t length;
+    int fd;
+    do {
+        length = sizeof peer.bytes;
+        fd = accept4(listener->watch.fd, (struct sockaddr *)peer.bytes, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    } while (fd < 0 && concerns_connection(errno));
+    error = fd < 0 ? -errno : 0;
+    if (error) {
+        socket_discard(stream);
+        if (error == -EAGAIN)
+            reactor_watch_spent(&listener->watch, POLLIN);
+        return error;
+    }
+    peer.length = length;
+    socket_adopt(stream, fd, &peer);
+    spree_spend(listener->opened.worker, 0);
+    *out = stream;
+    return 0;
+}
+
+/* How a task waits. */
+enum place {
+    PLACE_LAST,
+    PLACE_FIRST, /* it was the first in line, and found nothing */
+    PLACE_NEXT,  /* it tries again when other tasks have run */
+};
+
+static int join_line(struct orr_task *task, struct orr_wait *wait, struct orr_listener *listener,
+                     struct orr_group *group, enum place place)
+{
+    int interruption = wait_interruption(task);
+    if (interruption)
+        return wait_refuse(wait, interruption);
+    wait->grouped = group;
+    wait->owner = group;
+    wait_begin(task, wait, listener, &accept_kind);
+    if (place == PLACE_NEXT) {
+        listener->granted++;
+        wait_grant(wait);
+        return -EAGAIN;
+    }
+    (place == PLACE_FIRST ? ring_prepend : ring_append)(&listener->line, &wait->in_source);
+    int error = pass_on(listener);
+    if (!error)
+        return -EAGAIN;
+    ring_remove(&listener->line, &wait->in_source);
+    wait_pick_up(wait);
+    return error;
+}
+
+int orr_accept(struct orr_task *task, struct orr_wait *wait, struct orr_listener *listener, const struct orr_open *open,
+               struct orr_stream **stream)
+{
+    if (!task || !wait || !listener || !stream)
+        return -EINVAL;
+    if (listener->opened.worker != task->worker)
+        return wait_refuse(wait, -EPERM);
+    struct orr_group *group = wait->grouped ? wait->owner : NULL;
+    int answer = wait_poll(task, wait, listener, &accept_kind);
+    if (answer != 0 && answer != 1)
+        return answer;
+    bool fresh = answer;
+    listener->granted -= !fresh;
+    if (listener->closed) {
+        destroy_if_unused(listener);
+        return wait_refuse(wait, -EBADF);
+    }
+    if (fresh && spree_is_over(listener->opened.worker))
+        return join_line(task, wait, listener, group, PLACE_NEXT);
+    /* Nobody overtakes those in line. */
+    answer = fresh && (listener->line || listener->granted) ? -EAGAIN : try_accept(listener, open, stream);
+    if (answer == -EAGAIN)
+        return join_line(task, wait, listener, group, fresh ? PLACE_LAST : PLACE_FIRST);
+    pass_on(listener);
+    return wait_refuse(wait, answer);
+}
