@@ -1,5 +1,6 @@
 /*
- * Echo servers in bare C: what a machine can do at best, and how the ways to use the kernel compare.
+ * Echo servers in bare C: what a machine can do at best, and how the ways to use the kernel
+ * compare.
  *
  *     bare MODE      listens on 127.0.0.1, prints its port, serves until it is killed
  *
