@@ -122,29 +122,15 @@ static int unix_set(struct orr_stream *stream, enum orr_setting setting, int64_t
     return socket_set(descriptor_of(stream)->watch.fd, AF_UNIX, setting, value);
 }
 
-static const struct orr_stream_kind tcp_kind = {
-    .name = "tcp",
-    .size = sizeof(struct socket),
-    .read = descriptor_read,
-    .write = descriptor_write,
-    .want = descriptor_want,
-    .shutdown = socket_shutdown,
-    .close = socket_close,
-    .describe = socket_describe,
-    .set = tcp_set,
-};
+#define SOCKET_KIND(text, setter) \
+    { \
+        .name = (text), .size = sizeof(struct socket), .read = descriptor_read, .write = descriptor_write, \
+        .want = descriptor_want, .shutdown = socket_shutdown, .close = socket_close, .describe = socket_describe, \
+        .set = (setter), \
+    }
 
-static const struct orr_stream_kind unix_kind = {
-    .name = "unix",
-    .size = sizeof(struct socket),
-    .read = descriptor_read,
-    .write = descriptor_write,
-    .want = descriptor_want,
-    .shutdown = socket_shutdown,
-    .close = socket_close,
-    .describe = socket_describe,
-    .set = unix_set,
-};
+static const struct orr_stream_kind tcp_kind = SOCKET_KIND("tcp", tcp_set);
+static const struct orr_stream_kind unix_kind = SOCKET_KIND("unix", unix_set);
 
 int socket_prepare(int family, const struct orr_open *open, struct orr_stream **stream)
 {

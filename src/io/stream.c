@@ -5,7 +5,7 @@
 #include <string.h>
 
 enum {
-    BUFFER_FIRST = 4096,       /* bytes of an input buffer that is not asked for more */
+    BUFFER_FIRST = 16 * 1024,  /* bytes of a new input buffer, if so many are asked for */
     AT_ONCE_MAX = 256 * 1024,  /* bytes in one call of a kind: a call must not take long */
     SPREE_MAX = 1024 * 1024,   /* cost of what may end at once in one poll */
     OPERATION_COST = 16 * 1024 /* of an operation, besides its bytes */
