@@ -1,16 +1,8 @@
 #include "exec/shuffle.h"
 
-enum { CHOICES = 64 }; /* tasks among which one is chosen, at most: choosing walks over them */
+#include "base/random.h"
 
-/* splitmix64: every state is good, so any seed is. */
-static uint64_t next_random(uint64_t *state)
-{
-    *state += UINT64_C(0x9e3779b97f4a7c15);
-    uint64_t value = *state;
-    value = (value ^ (value >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    value = (value ^ (value >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return value ^ (value >> 31);
-}
+enum { CHOICES = 64 }; /* tasks among which one is chosen, at most: choosing walks over them */
 
 struct orr_task *shuffle_pop(struct worker *worker, struct queue *ready)
 {
@@ -21,7 +13,7 @@ struct orr_task *shuffle_pop(struct worker *worker, struct queue *ready)
     if (count < 2) {
         queue_pop(ready);
     } else {
-        for (uint64_t skip = next_random(&worker->shuffle) % count; skip; skip--)
+        for (uint64_t skip = random_next(&worker->shuffle) % count; skip; skip--)
             chosen = chosen->next;
         queue_remove(ready, chosen);
     }
