@@ -88,6 +88,35 @@ static void equal_deadlines_fire_in_the_order_started(void **state)
     assert_int_equal(orr_runtime_free(rt), 0);
 }
 
+static enum orr_poll start_cancel_and_start_again(struct orr_task *task, void *data)
+{
+    struct alarm *alarms = data;
+    uint64_t deadline = orr_runtime_now(orr_task_runtime(task)) + 5 * MS;
+    assert_int_equal(orr_timer_start_at(alarms[0].timer, deadline, 0), 0);
+    assert_int_equal(orr_timer_cancel(alarms[0].timer), ORR_CANCELLED);
+    assert_int_equal(orr_timer_start_at(alarms[1].timer, deadline, 0), 0);
+    assert_int_equal(orr_timer_start_at(alarms[0].timer, deadline, 0), 0);
+    return ORR_DONE;
+}
+
+/* The owner starts them, in whose wheel the first one's entry has stayed meanwhile. */
+static void timer_cancelled_and_started_again_fires_after_those_started_meanwhile(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = runtime_on(ORR_CLOCK_MANUAL, 1);
+    struct alarm alarms[2] = { 0 };
+    alarm_new(&alarms[0], rt);
+    alarm_new(&alarms[1], rt);
+    assert_int_equal(orr_spawn(rt, &(struct orr_spawn){ .poll = start_cancel_and_start_again, .data = alarms }), 0);
+    advance(rt, 0);
+    advance(rt, 5 * MS);
+    assert_int_equal(alarms[0].fired + alarms[1].fired, 2);
+    assert_true(alarms[1].order < alarms[0].order);
+    orr_timer_free(alarms[0].timer);
+    orr_timer_free(alarms[1].timer);
+    assert_int_equal(orr_runtime_free(rt), 0);
+}
+
 static void repeat_keeps_its_rate_and_counts_what_it_missed(void **state)
 {
     (void)state;
@@ -461,6 +490,7 @@ static const struct CMUnitTest timer_tests[] = {
     cmocka_unit_test(timer_in_the_past_fires_in_the_next_turn),
     cmocka_unit_test(timer_wakes_a_task),
     cmocka_unit_test(equal_deadlines_fire_in_the_order_started),
+    cmocka_unit_test(timer_cancelled_and_started_again_fires_after_those_started_meanwhile),
     cmocka_unit_test(repeat_keeps_its_rate_and_counts_what_it_missed),
     cmocka_unit_test(again_starts_one_repeat_from_now),
     cmocka_unit_test(starting_again_replaces_the_old_time),

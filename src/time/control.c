@@ -113,8 +113,8 @@ static inline uint64_t start_here(struct timer_shard *shard, struct orr_timer *t
         word = timer_with_shard(word, shard) | TIMER_LINKED;
         shard->last_started = timer;
         shard->changed = true;
-    } else if (wheel_may_wait(&shard->wheel, entry, deadline)) {
-        /* The entry stays where it is: see timer.h. */
+    } else if (word & TIMER_MOVING || wheel_may_wait(&shard->wheel, entry, deadline)) {
+        /* The entry stays where it is: see timer.h.  If it is MOVING, it moves soon anyway. */
     } else if (deadline < entry->deadline && timer_moves_later(shard, timer, word)) {
         word = timer_move_soon(shard, timer, word);
     } else {

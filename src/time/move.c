@@ -9,7 +9,7 @@ static void make_move(struct timer_shard *shard, struct orr_timer *timer)
     if (!(word & TIMER_SCHEDULED)) {
         wheel_remove(&shard->wheel, entry);
         word &= ~TIMER_LINKED;
-    } else if (deadline < entry->deadline) {
+    } else if (deadline <= entry->deadline) { /* if equal, its order has changed */
         wheel_remove(&shard->wheel, entry);
         wheel_restore(&shard->wheel, entry, deadline);
     }

@@ -84,6 +84,7 @@ void shard_open(struct timer_shard *shard, struct timers *timers, unsigned numbe
 {
     shard->timers = timers;
     shard->number = number;
+    shard->owner = TIMER_OWN | (uint64_t)number << TIMER_SHARD_SHIFT;
     wheel_init(&shard->wheel, now, starts_before);
     atomic_store_explicit(&shard->now, now, memory_order_relaxed);
     atomic_store_explicit(&shard->next, ORR_NEVER, memory_order_relaxed);

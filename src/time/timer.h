@@ -104,6 +104,8 @@ enum {
     TIMER_FEW = 4096, /* fewer than this are in the cache anyway */
     TIMER_MOVES = 16, /* about as many cache lines as a core fetches at once */
 };
+/* What says whose timer it is that needs no lock. */
+#define TIMER_OWNER (TIMER_OWN | (uint64_t)TIMER_SHARD_MASK << TIMER_SHARD_SHIFT)
 #define TIMER_BELOW_ORDER ((UINT64_C(1) << TIMER_ORDER_SHIFT) - 1)
 
 struct timers;
@@ -162,6 +164,8 @@ struct timer_shard {
     struct timer_stripe stripes[TIMER_STRIPES];
     struct timers *timers;
     unsigned number;
+
+    uint64_t owner; /* TIMER_OWNER in the words of its OWN timers */
 
     /* The owner's thread only. */
     struct wheel wheel;

@@ -71,7 +71,7 @@ static inline bool timer_try_lock_here(struct timer_shard *shard, struct orr_tim
     *word = timer_load(timer);
     if (*word & TIMER_LOCAL)
         return true;
-    if (!(*word & TIMER_OWN) || !timer_is_of(*word, shard))
+    if (__builtin_expect((*word & TIMER_OWNER) != shard->owner, 0))
         return timer_try_lock(timer, word);
     atomic_store_explicit(&shard->changing, true, memory_order_relaxed);
     atomic_signal_fence(memory_order_seq_cst); /* for the compiler */
@@ -91,9 +91,8 @@ static inline uint64_t timer_lock_here(struct timer_shard *shard, struct orr_tim
 static inline void timer_unlock_here(struct timer_shard *shard, struct orr_timer *timer, uint64_t word)
 {
     timer_unlock(timer, word);
-    /* Pairs with the acquire in timer_share(). */
-    if (word & TIMER_OWN)
-        atomic_store_explicit(&shard->changing, false, memory_order_release);
+    /* Pairs with the acquire in timer_share().  Without a test: it may have been false before. */
+    atomic_store_explicit(&shard->changing, false, memory_order_release);
 }
 
 /*
