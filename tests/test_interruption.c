@@ -60,7 +60,7 @@ static void a_loop_is_interrupted_though_requests_get_lost(void **state)
         struct orr_runtime *rt = host_runtime();
         lua_State *L = open_isolate(rt, (struct orr_lua_options){ .profile = ORR_LUA_UNTRUSTED,
                                                                   .slice_ns = MS,
-                                                                  .deadline_ns[ORR_LUA_SCRIPT] = 200 * MS });
+                                                                  .deadline_ns[ORR_LUA_SCRIPT] = 800 * MS });
         lose(count);
         struct orr_task *task = start(L, "while true do end");
         assert_true(turn_until_done(rt, task, 4 * MS) > 1);

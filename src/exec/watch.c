@@ -36,39 +36,78 @@ static void fail(struct watch *watch, const char *call, int error)
 {
     watch->thread = WATCH_NO_THREAD;
     watch->fires_at = ORR_NEVER;
+    watch->ticks_apart = 0;
     watch->failed_call = call;
     watch->error = error;
 }
 
-/* Async-signal-safe. */
-static bool set_timer(struct watch *watch, uint64_t after)
+/* Sets the kernel's timer: for `value`, and every `apart` from then on.  Async-signal-safe. */
+static bool set_kernel_timer(struct watch *watch, int flags, uint64_t value, uint64_t apart)
 {
-    struct itimerspec when = { .it_value = { .tv_sec = (time_t)(after / 1000000000),
-                                             .tv_nsec = (long)(after % 1000000000) } };
-    int error = watch->careful ? sentinel_set(&watch->ward, after) : 0;
-    if (watch->careful && !error)
-        return true;
-    if (error) {
-        fail(watch, "timerfd_settime", -error);
-        return false;
-    }
-    if (!timer_settime(watch->timer, 0, &when, NULL))
+    struct itimerspec when = { .it_value = clock_timespec(value), .it_interval = clock_timespec(apart) };
+    watch->ticks_apart = apart;
+    if (!timer_settime(watch->timer, flags, &when, NULL))
         return true;
     fail(watch, "timer_settime", errno);
     return false;
 }
 
-/* Async-signal-safe. */
+/* Sets the timer, to fire once.  Async-signal-safe. */
+static bool set_timer(struct watch *watch, uint64_t after)
+{
+    if (!watch->careful)
+        return set_kernel_timer(watch, 0, after, 0);
+    int error = sentinel_set(&watch->ward, after);
+    if (error)
+        fail(watch, "timerfd_settime", -error);
+    return !error;
+}
+
+/* Begins to tick, at a multiple of the period that is one or two periods away. */
+static void start_ticking(struct watch *watch, uint64_t now)
+{
+    uint64_t period = watch->period;
+    watch->ticks_at = (now / period + 2) * period;
+    set_kernel_timer(watch, TIMER_ABSTIME, watch->ticks_at, period);
+}
+
+static void stop_ticking(struct watch *watch)
+{
+    set_kernel_timer(watch, 0, 0, 0);
+}
+
+/* In a tick: finds out when the next one comes, as the kernel does. */
+static void count_tick(struct watch *watch, uint64_t now)
+{
+    if (now >= watch->ticks_at)
+        watch->ticks_at += ((now - watch->ticks_at) / watch->ticks_apart + 1) * watch->ticks_apart;
+}
+
+/* Whether the next tick comes when a timer should that is set for `after`. */
+static bool tick_is_right(const struct watch *watch, uint64_t now, uint64_t after)
+{
+    uint64_t period = watch->period;
+    return watch->ticks_apart == period && after == period && watch->ticks_at <= watch->turn_end &&
+           watch->ticks_at >= now + period - period / 8;
+}
+
+/*
+ * Sets the timer for the slice under way, or takes the next tick for it.  A tick may come between
+ * any two lines.  If that is before `set_in` is written, the tick sees to this slice itself.
+ * Async-signal-safe.
+ */
 static bool set(struct watch *watch, uint64_t now, uint64_t after)
 {
-    uint64_t fires_at = clock_after(now, after);
+    bool ticks = tick_is_right(watch, now, after);
+    uint64_t fires_at = ticks ? watch->ticks_at : clock_after(now, after);
     if (fires_at > watch->turn_end)
         fires_at = watch->turn_end > now + SHORTEST ? watch->turn_end : now + SHORTEST;
+    watch->fires_at = fires_at;
+    atomic_signal_fence(memory_order_seq_cst);
     watch->set_in = watch->slice;
     watch->set_at = now;
-    watch->fires_at = fires_at;
     watch->repeats_after = 0;
-    return set_timer(watch, fires_at - now);
+    return ticks || set_timer(watch, fires_at - now);
 }
 
 /*
@@ -76,13 +115,17 @@ static bool set(struct watch *watch, uint64_t now, uint64_t after)
  * meanwhile: the next slice, or one inside this, sets it for itself, and the time of this slice's
  * first interruption stays known.  Async-signal-safe.
  */
-static void tell(struct watch *watch, void *data)
+static void tell(struct watch *watch, void *data, uint64_t now)
 {
-    uint64_t after = watch->repeats_after ? 2 * watch->repeats_after : watch->period;
+    bool first = !watch->repeats_after;
+    uint64_t after = first ? watch->period : 2 * watch->repeats_after;
     uint64_t longest = WATCH_REPEAT_MAX * watch->period;
     watch->repeats_after = after < longest ? after : longest;
     watch->over(data);
-    set_timer(watch, watch->repeats_after);
+    if (!first || watch->careful || watch->turn_end != WATCH_NO_END)
+        set_timer(watch, watch->repeats_after);
+    else if (watch->ticks_apart != watch->period)
+        start_ticking(watch, now);
 }
 
 /* --- The handler ------------------------------------------------------------------------------ */
@@ -145,10 +188,14 @@ static void handle(int number, siginfo_t *info, void *context)
     void *data = watch_data(watch);
     if (data) {
         uint64_t now = clock_now();
+        if (watch->ticks_apart)
+            count_tick(watch, now);
         if (watch->slice == watch->set_in || now >= watch->turn_end)
-            tell(watch, data);
+            tell(watch, data, now);
         else if (!set(watch, now, watch->period))
             watch->over(data); /* early: no later signal will come */
+    } else if (watch->ticks_apart) {
+        stop_ticking(watch);
     }
     errno = error;
 }
@@ -264,6 +311,7 @@ void watch_move(struct watch *watch)
     uint64_t thread = watch_thread();
     watch->thread = WATCH_NO_THREAD;
     watch->fires_at = ORR_NEVER;
+    watch->ticks_apart = 0; /* the timer is deleted */
     if (watch->failed_call && watch->failed_at == now && watch->failed_thread == thread)
         return;
     signal_stack_ensure();
@@ -356,6 +404,7 @@ struct watch *watch_open(unsigned table, int signal, const struct log *log)
     watch->thread = WATCH_NO_THREAD;
     watch->fires_at = ORR_NEVER;
     watch->turn_end = WATCH_NO_END;
+    watch->ticks_apart = 0;
     watch->visits_apart = watch->visits_left = 1;
     watch->signal = signal ? signal : SIGRTMIN + 4;
     watch->created = watch->careful = false;

@@ -3,16 +3,23 @@
  * takes too long.
  *
  * What is watched is a *slice*, from watch_begin() to watch_end().  A slice costs two stores.  The
- * kernel's timer is one-shot and directed at the thread itself; it is set only if it is not set
- * already, so at most once in a period, however many slices the period has.  The signal handler
- * compares.  If it finds the slice in which the timer was set, that slice has lasted a whole
- * period, and `over` is called.  If it finds a later slice, it sets the timer again for that one.
- * If it finds none, it does nothing.  So a slice is interrupted after one period at the earliest
- * and two at the latest; after watch_renew(), after one; and at the end of a turn that has an end.
+ * kernel's timer is directed at the thread itself.  It is set only if it is not set already, so at
+ * most once in a period, however many slices the period has.  The signal handler compares.  If it
+ * finds the slice in which the timer was set, that slice has lasted a whole period, and `over` is
+ * called.  If it finds a later slice, it sets the timer again for that one.  If it finds none, it
+ * does nothing.  So a slice is interrupted after one period at the earliest (7/8 of one while the
+ * timer ticks: see below) and two at the latest; and at the end of a turn that has an end.
  *
- * For a slice that goes on after `over` was called, `over` is called again after another period,
- * then after two, four and so on up to WATCH_REPEAT_MAX: the request that `over` makes can get lost
- * in the code that it interrupts, and must not get lost for good.
+ * Ticking.  Setting the kernel's timer takes long on virtual machines: 5 to 10 us.  So when a slice
+ * has lasted a period, and its turn has no end, the timer becomes periodic.  While it ticks, a
+ * slice takes the next tick for its own, if that is not less than 7/8 of a period away.  Ticks come
+ * at multiples of the period by the clock: many of the kernel's own ticks do, too, and then one
+ * interrupt serves both.  A tick that finds no slice stops the ticking.  So where slices follow one
+ * another without a pause, none of them sets the timer.
+ *
+ * For a slice that goes on after `over` was called, `over` is called again after one or two
+ * periods, then after two, four and so on up to WATCH_REPEAT_MAX: the request that `over` makes can
+ * get lost in the code that it interrupts, and must not get lost for good.
  *
  * The handler runs on the worker's thread, between any two instructions.  It touches nothing but
  * the watch, and `over` must be as careful.  Watches live in a table for the whole life of the
@@ -70,6 +77,8 @@ struct watch {
     volatile uint64_t ticks; /* signals so far: about one in a period while Lua runs */
     /* Nanoseconds to the next call of `over`; 0 before the first. */
     uint64_t repeats_after;
+    /* When the timer ticks next, if it ticks; and the time between two ticks, 0 if it does not. */
+    uint64_t ticks_at, ticks_apart;
     /* When the worker's turn began; 0 for one without an end. */
     uint64_t turn_began;
     uint64_t turn_end; /* when that turn ends; WATCH_NO_END */
@@ -167,7 +176,7 @@ void watch_be_careful(struct watch *watch);
 /* Sets the timer for the slice under way, at most `longest_ns` from now. */
 void watch_set(struct watch *watch, uint64_t longest_ns);
 
-/* Has the next slice set the timer: that slice is interrupted after one period. */
+/* Has the next slice set the timer, or wait for the next tick. */
 static inline void watch_renew(struct watch *watch)
 {
     atomic_store_explicit(&watch->fires_at, ORR_NEVER, memory_order_relaxed);
