@@ -2,11 +2,12 @@
 -- module's table and a private table:
 --   new_handler(id, once)  an object that counts the timeouts of one handler
 --   id_of(handler), forget(handler)   its id; no emit that has begun calls it any more
---   new_emit(events, lists, check_self, find_open, remove)   makes events.emit(), which looks up
---       lists[2][name] and calls handlers at once; a handler that is called once is removed first
+--   new_emit(events, open, check_self, find_open, remove)   makes events.emit(), which looks up
+--       open[name] and calls handlers at once; a handler that is called once is removed first
+--   set_open(emit, open)   has that function look up names in another table
 --   call_soon(list, first, last, name, data)   has handlers called soon
 --   start_soon(handler, name, fn, ...)   starts a task soon
---   lists                  the C part looks up lists[1][name], see `matching`, and lists[2][name]
+--   lists                  the C part looks up lists[1][name], see `matching`
 --   is_held()              whether events must wait: for a preempted task or a script's body
 --   enable(handler), is_disabled(handler), is_of(handler, script)
 --   is_own(handler)        whether it belongs to the script that runs now
@@ -35,6 +36,7 @@ local new_handler, id_of, forget = private.new_handler, private.id_of, private.f
 local call_soon, start_soon, is_held = private.call_soon, private.start_soon, private.is_held
 local STARTED, QUEUED, DROPPED = private.STARTED, private.QUEUED, private.DROPPED
 local COALESCED, REFUSED = private.COALESCED, private.REFUSED
+local set_open = private.set_open
 local enable, is_disabled, is_own, where = private.enable, private.is_disabled, private.is_own, private.where
 
 local events = {}
@@ -46,10 +48,14 @@ local matching = {} -- name -> list, made when needed
 local open = {} -- the same lists, for names that scripts may emit
 local reserved = {} -- names, or prefixes with their star, that only the host may emit
 local last_id = 0
+local emit
 
+-- A deadline may end a script between any two lines. What emit() looks up then is still right: a
+-- change comes after this.
 local function forget_lists()
   matching, open = {}, {}
-  lists[1], lists[2] = matching, open
+  lists[1] = matching
+  set_open(emit, open)
 end
 
 -- Scripts with their own globals call the methods on a read-only view of the table, which has the
@@ -295,7 +301,8 @@ local function remove_called(handler)
   remove_all(entries[id_of(handler)])
 end
 
-events.emit = private.new_emit(events, lists, check_self, find_open, remove_called)
+emit = private.new_emit(events, open, check_self, find_open, remove_called)
+events.emit = emit
 
 -- --- For the host --------------------------------------------------------------------------------
 
@@ -371,7 +378,7 @@ end
 function host.reserve(name)
   reserved[name] = true
   open = {}
-  lists[2] = open
+  set_open(emit, open)
 end
 
 function host.remove(script)

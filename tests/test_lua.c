@@ -160,6 +160,45 @@ static void isolate_can_be_closed_after_any_number_of_turns(void **state)
     }
 }
 
+static void closing_leaves_no_task_that_reports_a_failed_cleanup(void **state)
+{
+    (void)state;
+    for (int turns = 0; turns < 4; turns++) {
+        struct orr_runtime *rt = lua_runtime(NULL);
+        lua_State *L = lua_open(rt);
+        start(L, "local x <close> = setmetatable({}, { __close = function() error 'x' end })\n"
+                 "game.async.sleep(1e6)");
+        for (int turn = 0; turn < turns; turn++)
+            assert_true(orr_runtime_turn(rt, 0) >= 0);
+        assert_int_equal(orr_lua_close(L), 0);
+        assert_int_equal(sunk, turns > 0); /* else it never began */
+        assert_int_equal(harness_stats(rt, 0).tasks_live, 0);
+        assert_int_equal(orr_runtime_free(rt), 0);
+        assert_int_equal(allocated_bytes, 0);
+    }
+}
+
+static void closing_leaves_no_task_that_begins_scheduled_callbacks(void **state)
+{
+    (void)state;
+    for (int owned = 0; owned < 2; owned++) {
+        struct orr_runtime *rt = lua_runtime(NULL);
+        lua_State *L = owned ? NULL : luaL_newstate();
+        if (!owned)
+            luaL_openlibs(L);
+        assert_int_equal(owned ? orr_lua_new(rt, &trusted, &L) : orr_lua_open(rt, L, &trusted), 0);
+        assert_int_equal(luaL_dostring(L, "game.schedule(print)"), LUA_OK);
+        assert_int_equal(harness_stats(rt, 0).tasks_live, 1);
+        if (owned)
+            assert_int_equal(orr_lua_close(L), 0);
+        else
+            lua_close(L);
+        assert_int_equal(harness_stats(rt, 0).tasks_live, 0);
+        assert_int_equal(orr_runtime_free(rt), 0);
+        assert_int_equal(allocated_bytes, 0);
+    }
+}
+
 struct elsewhere {
     lua_State *L;
     struct orr_wait wait;
@@ -627,6 +666,8 @@ static const struct CMUnitTest lua[] = {
     cmocka_unit_test(closing_an_isolate_cancels_its_tasks_and_lets_them_clean_up),
     cmocka_unit_test(isolate_closed_from_inside_is_freed_after_the_call_has_returned),
     cmocka_unit_test(isolate_can_be_closed_after_any_number_of_turns),
+    cmocka_unit_test(closing_leaves_no_task_that_reports_a_failed_cleanup),
+    cmocka_unit_test(closing_leaves_no_task_that_begins_scheduled_callbacks),
     cmocka_unit_test(isolate_lives_on_the_worker_whose_task_made_it),
     cmocka_unit_test(hosts_own_state_gets_the_api_and_keeps_its_globals),
     cmocka_unit_test(code_outside_of_tasks_waits_by_driving_the_loop),

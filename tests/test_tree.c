@@ -20,9 +20,10 @@ enum {
     LARGE_EVERY = 100, /* the others have about NODES / SMALLER tasks */
     SMALLER = 10,
     TREES = 3000,
-    PERMITS = 3, /* of each semaphore */
-    SOURCES = 4, /* events, and as many semaphores and queues */
-    DEPTH = 60,  /* the model recurses; test_depth.c checks that the library does not */
+    PERMITS = 3,      /* of each semaphore */
+    STIRS_MAX = 2000, /* without a new task, until the tree is closed as it is */
+    SOURCES = 4,      /* events, and as many semaphores and queues */
+    DEPTH = 60,       /* the model recurses; test_depth.c checks that the library does not */
 };
 
 static struct {
@@ -37,6 +38,7 @@ static struct {
     struct orr_semaphore *semaphores[SOURCES];
     struct orr_queue *queues[SOURCES];
     uint64_t put, got;
+    unsigned made_before, stirs_since_made;
     bool closing; /* the tree is large enough: every task ends soon */
 } w;
 
@@ -660,7 +662,10 @@ static void stir(void)
     for (unsigned i = 0; i < w.made && w.closing; i++)
         if (!w.nodes[i]->done && one_in(4))
             cancel(w.nodes[i]);
-    w.closing |= w.made == w.nodes_max;
+    /* Tasks may wait for one another's permits: then only their cancellation helps. */
+    w.stirs_since_made = w.made == w.made_before ? w.stirs_since_made + 1 : 0;
+    w.made_before = w.made;
+    w.closing |= w.made == w.nodes_max || w.stirs_since_made > STIRS_MAX;
 }
 
 static enum orr_poll janitor_poll(struct orr_task *task, void *data)

@@ -84,6 +84,12 @@ static inline bool task_has_children(const struct orr_task *task)
     return task->children;
 }
 
+/* How many children are not done. */
+static inline uint32_t task_child_count(const struct orr_task *task)
+{
+    return task->children;
+}
+
 /* The parent; NULL for a task at the top, and for one that has left the tree. */
 static inline struct orr_task *task_parent(const struct orr_task *task)
 {

@@ -113,7 +113,7 @@ int spawn_unqueued(struct worker *worker, struct share *share, const struct orr_
     return error;
 }
 
-int spawn_for(struct worker *worker, struct share *share, const struct orr_spawn *what)
+int spawn_for(struct worker *worker, struct share *share, const struct orr_spawn *what, struct orr_task **out)
 {
     struct orr_task *task;
     if (runtime_stopping(worker->runtime) && !(worker->phase == WORKER_GRACE && worker->polling))
@@ -123,6 +123,7 @@ int spawn_for(struct worker *worker, struct share *share, const struct orr_spawn
         return error;
     task->share = share;
     worker_ready(worker, task);
+    *out = task;
     return 0;
 }
 

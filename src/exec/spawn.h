@@ -13,8 +13,8 @@ int spawn_unqueued(struct worker *worker, struct share *share, const struct orr_
 
 /*
  * Spawns a task as orr_spawn() does on the calling thread's own worker, without waker or reference,
- * in the given share.
+ * in the given share.  `out` is the task, or unchanged on failure.
  */
-int spawn_for(struct worker *worker, struct share *share, const struct orr_spawn *what);
+int spawn_for(struct worker *worker, struct share *share, const struct orr_spawn *what, struct orr_task **out);
 
 #endif

@@ -41,13 +41,13 @@ static int refuse_to_nest(lua_State *L, const char *name)
 /* --- Calling handlers now --------------------------------------------------------------------- */
 
 /*
- * The frame of emit(): its arguments, the table of lists, and the list.  Before emit() is
- * suspended, it says how far it has come.
+ * The frame of emit(): its arguments, and the list.  Before emit() is suspended, it says how far it
+ * has come.
  */
-enum { SELF = 1, NAME, DATA, OPEN, LIST, FRAME = LIST, FIRST, COUNT, FORCED };
+enum { SELF = 1, NAME, DATA, LIST, FRAME = LIST, FIRST, COUNT, FORCED };
 
 /* Upvalues of emit(), after the isolate: see event_calls.h. */
-enum { LISTS = 2, CHECK_SELF, FIND_OPEN, REMOVE, IDENTITY, UPVALUES = IDENTITY };
+enum { OPEN = 2, CHECK_SELF, FIND_OPEN, REMOVE, IDENTITY, UPVALUES = IDENTITY };
 
 enum { SKIPS_MAX = 256 }; /* handlers that are passed over without a look at the time */
 
@@ -147,7 +147,8 @@ static uint8_t check_nesting(lua_State *L, const struct orr_isolate *iso)
     int depth = task ? task->emit_depth + 1 : 1;
     if (depth > EMITS_MAX)
         refuse_to_nest(L, lua_tostring(L, NAME));
-    ltask_check_depth(L);
+    if (!ltask_is_shallow(iso))
+        ltask_check_depth(L);
     return (uint8_t)depth;
 }
 
@@ -210,27 +211,31 @@ static int call_apart(lua_State *L, struct emission *self, const struct handler 
 }
 
 /*
- * [self] [name] [data] [open] [list]: calls handlers from `first` on, and answers how many in all.
+ * [self] [name] [data] [list]: calls handlers from `first` on, and answers how many in all.
  */
 static int call_handlers(lua_State *L, lua_Integer first, lua_Integer count, bool forced)
 {
     struct orr_isolate *iso = isolate_of(L);
-    struct emission self = {
-        .callback = { .kind = &emission_kind, .iso = iso, .script = script_running(iso), .name = short_name(L, NAME) },
-        .L = L,
-        .first = first,
-        .next = first,
-        .last = (lua_Integer)lua_rawlen(L, LIST) / 2,
-        .count = count,
-        .forced = forced
-    };
+    struct emission self; /* set field by field: to clear it first would take as long again */
+    self.callback.kind = &emission_kind;
+    self.callback.iso = iso;
+    self.callback.handler = NULL;
+    self.callback.name = short_name(L, NAME);
+    self.callback.script = script_running(iso);
+    self.callback.anchor = 0;
+    self.L = L;
+    self.first = self.next = first;
+    self.last = (lua_Integer)lua_rawlen(L, LIST) / 2;
+    self.count = count;
+    self.forced = forced;
+    self.stopped = false;
     while (self.next <= self.last) {
         if (interrupt_is_requested(&iso->interrupt) && preempt_is_due(L)) {
             save(&self, L);
             return preempt_yield(L, go_on, 0);
         }
         self.callback.emit_depth = check_nesting(L, iso);
-        if (!ltask_can_nest(L)) {
+        if (!ltask_is_shallow(iso) && !ltask_can_nest(L)) {
             const struct handler *handler = push_next(&self);
             if (handler && must_be_removed(&self, handler))
                 return remove_next(L, &self);
@@ -252,7 +257,7 @@ static int call_handlers(lua_State *L, lua_Integer first, lua_Integer count, boo
     return 1;
 }
 
-/* [self] [name] [data] [open] [list] [first] [count] [forced] */
+/* [self] [name] [data] [list] [first] [count] [forced] */
 static int go_on(lua_State *L, int status, lua_KContext context)
 {
     (void)status;
@@ -263,7 +268,7 @@ static int go_on(lua_State *L, int status, lua_KContext context)
     return call_handlers(L, first, count, forced);
 }
 
-/* [self] [name] [data] [open] [list] */
+/* [self] [name] [data] [list] */
 static int list_is_found(lua_State *L, int status, lua_KContext context)
 {
     (void)status;
@@ -295,9 +300,8 @@ static int emit(lua_State *L)
                                  "events:emit(name, { a, b })");
         lua_settop(L, DATA);
     }
-    lua_rawgeti(L, lua_upvalueindex(LISTS), EVENT_LISTS_OPEN);
     lua_pushvalue(L, NAME);
-    if (lua_rawget(L, OPEN) == LUA_TTABLE)
+    if (lua_rawget(L, lua_upvalueindex(OPEN)) == LUA_TTABLE)
         return call_handlers(L, 1, 0, false);
     lua_pop(L, 1);
     lua_pushvalue(L, lua_upvalueindex(FIND_OPEN));
@@ -315,6 +319,13 @@ int event_calls_new_emit(lua_State *L)
     lua_pushlightuserdata(L, (void *)identity);
     lua_pushcclosure(L, emit, UPVALUES);
     return 1;
+}
+
+int event_calls_set_open(lua_State *L)
+{
+    lua_settop(L, 2);
+    lua_setupvalue(L, 1, OPEN);
+    return 0;
 }
 
 /* --- Calling handlers soon -------------------------------------------------------------------- */

@@ -8,16 +8,20 @@
 
 #include "lua/isolate/compat.h"
 
-/* The tables of lists by name: for any event, and for those that scripts may emit. */
-enum { EVENT_LISTS_ALL = 1, EVENT_LISTS_OPEN };
+/* Where `lists` of lua/events.lua has the table of lists by name. */
+enum { EVENT_LISTS = 1 };
 
 /*
- * new_emit(events, lists, check_self, find_open, remove): makes the function events:emit() of the
- * table `events`.  `lists` has the tables above.  check_self(self, "emit") raises if the function
- * is called on something else; find_open(name) makes a list, and raises if scripts may not emit the
- * name; remove(handler) removes a handler that is called once, before it is called.
+ * new_emit(events, open, check_self, find_open, remove): makes the function events:emit() of the
+ * table `events`.  `open` has the lists by name, for names that scripts may emit.
+ * check_self(self, "emit") raises if the function is called on something else; find_open(name)
+ * makes a list, and raises if scripts may not emit the name; remove(handler) removes a handler that
+ * is called once, before it is called.
  */
 int event_calls_new_emit(lua_State *L);
+
+/* set_open(emit, open): has such a function look up names in another table.  Never raises. */
+int event_calls_set_open(lua_State *L);
 
 /*
  * Has the handlers from `next` to `last` of the list at an index of L called soon.  `name` and

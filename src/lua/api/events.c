@@ -225,7 +225,7 @@ static int emit(lua_State *L)
     lua_replace(L, 2);
     if (iso->events.lists && !iso->events.queued && !must_queue(iso)) {
         lua_rawgeti(L, LUA_REGISTRYINDEX, iso->events.lists);
-        lua_rawgeti(L, -1, EVENT_LISTS_ALL);
+        lua_rawgeti(L, -1, EVENT_LISTS);
         lua_pushvalue(L, 2);
         lua_rawget(L, -2); /* [isolate] [name] [data] [lists] [by name] [list] */
         bool known = lua_istable(L, -1);
@@ -345,6 +345,7 @@ void events_open(struct orr_isolate *iso, lua_State *L)
         { "id_of", id_of },
         { "forget", forget },
         { "new_emit", event_calls_new_emit },
+        { "set_open", event_calls_set_open },
         { "call_soon", call_soon },
         { "start_soon", start_soon },
         { "is_of", is_of },

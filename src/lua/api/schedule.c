@@ -11,10 +11,9 @@
  */
 #include "lua/api/schedule.h"
 
-#include "exec/spawn.h"
+#include "base/clear.h"
 #include "lua/api/creation.h"
 #include "lua/isolate.h"
-#include "lua/isolate/life.h"
 #include "lua/task/callback.h"
 #include "lua/task/hold.h"
 #include "lua/task/report.h"
@@ -109,15 +108,21 @@ static void start_next(struct orr_isolate *iso, struct scheduled *next)
     }
 }
 
+/* None of the callbacks begins any more; Lua frees them with the state. */
+static void forget_all(struct schedule *queue)
+{
+    if (queue->first)
+        queue->settled = queue->made;
+    queue->first = queue->last = NULL;
+}
+
 static enum orr_poll dispatch(struct orr_task *task, void *data)
 {
-    struct orr_isolate *iso = data;
+    struct housekeeper *dispatcher = data;
+    struct orr_isolate *iso = dispatcher->iso;
     struct schedule *queue = &iso->schedule;
     if (!iso->L || iso->closing || !queue->first) {
-        if (queue->first) /* none of them begins any more; Lua frees them with the state */
-            queue->settled = queue->made;
-        queue->first = queue->last = NULL;
-        queue->dispatching = false;
+        forget_all(queue);
         return ORR_DONE;
     }
     if (isolate_is_held(iso)) /* nothing of the isolate begins before the held task has gone on */
@@ -132,35 +137,30 @@ static enum orr_poll dispatch(struct orr_task *task, void *data)
     return ORR_PENDING;
 }
 
-static void unref_isolate(void *data)
-{
-    isolate_unref(data);
-}
-
 /* Starts the dispatcher unless it is there. */
 static int wake_dispatcher(struct orr_isolate *iso)
 {
-    if (iso->schedule.dispatching)
+    struct housekeeper *dispatcher = &iso->schedule.dispatcher;
+    if (housekeeper_is_there(dispatcher))
         return 0;
-    struct orr_spawn what = {
-        .poll = dispatch, .data = iso, .drop = unref_isolate, .name = "schedule", .detached = true
-    };
     int error = isolate_visit(iso);
     if (error)
         return error;
-    error = spawn_for(iso->worker, &iso->share, &what);
+    error = housekeeper_start(dispatcher, iso, dispatch, "schedule");
     isolate_leave(iso);
-    if (error)
-        return error;
-    isolate_ref(iso);
-    iso->schedule.dispatching = true;
-    return 0;
+    return error;
+}
+
+void schedule_close(struct schedule *self)
+{
+    forget_all(self);
+    housekeeper_end(&self->dispatcher);
 }
 
 /* An upvalue of schedule(): the metatable of handles. */
 enum { CLASS = FIRST_ANCHORS + 1 };
 
-/* [function] [arguments...] -> [handle]; `near`: the function that runs is schedule() itself. */
+/* [function] [arguments...] -> ... [handle]; `near`: schedule() itself runs. */
 static int add(lua_State *L, bool near)
 {
     struct orr_isolate *iso = isolate_of(L);
@@ -174,11 +174,12 @@ static int add(lua_State *L, bool near)
     if (arguments >= USHRT_MAX - 2)
         return luaL_error(L, "schedule: too many arguments; pass a table instead");
     struct scheduled *self = lua_newuserdatauv(L, sizeof *self, arguments + 1 + creation_slots(iso));
-    *self = (struct scheduled){
-        .callback = { .kind = &scheduled_kind, .iso = iso, .script = script_running(iso) },
-        .turn = worker_turn_number(iso->worker),
-        .arguments = arguments,
-    };
+    clear_bytes(self, sizeof *self);
+    self->callback.kind = &scheduled_kind;
+    self->callback.iso = iso;
+    self->callback.script = script_running(iso);
+    self->turn = worker_turn_number(iso->worker);
+    self->arguments = arguments;
     if (near) {
         lua_pushvalue(L, lua_upvalueindex(CLASS));
         lua_setmetatable(L, -2);
@@ -186,9 +187,10 @@ static int add(lua_State *L, bool near)
         isolate_set_class(L, OBJECT_SCHEDULED);
     }
     creation_keep(iso, L, arguments + 2);
-    lua_insert(L, 1);
-    for (int i = arguments + 1; i; i--)
-        lua_setiuservalue(L, 1, i);
+    for (int i = 1; i <= arguments + 1; i++) {
+        lua_pushvalue(L, i);
+        lua_setiuservalue(L, -2, i);
+    }
     int error = wake_dispatcher(iso);
     if (error)
         return luaL_error(L, "schedule: %s", strerror(-error));

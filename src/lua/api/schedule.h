@@ -7,6 +7,7 @@
 #define ORR_LUA_API_SCHEDULE_H
 
 #include "lua/isolate/compat.h"
+#include "lua/task/housekeeper.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,12 +19,15 @@ struct scheduled;
 /* Part of the isolate. */
 struct schedule {
     struct scheduled *first, *last;
-    unsigned count;   /* callbacks not cancelled */
-    uint64_t made;    /* callbacks ever scheduled */
-    uint64_t settled; /* callbacks, from the first on, that have begun or never will */
-    uint64_t run;     /* callbacks that have begun */
-    bool dispatching; /* the task that begins callbacks is alive */
+    unsigned count;                /* callbacks not cancelled */
+    uint64_t made;                 /* callbacks ever scheduled */
+    uint64_t settled;              /* callbacks, from the first on, that have begun or never will */
+    uint64_t run;                  /* callbacks that have begun */
+    struct housekeeper dispatcher; /* begins callbacks; there while some wait */
 };
+
+/* The isolate is closed: none of the callbacks begins any more.  Lua frees them with the state. */
+void schedule_close(struct schedule *self);
 
 /* How many callbacks wait. */
 static inline unsigned schedule_count(const struct schedule *self)

@@ -9,6 +9,7 @@
  */
 #include "lua/api/script_timers.h"
 
+#include "base/clear.h"
 #include "base/text.h"
 #include "lua/api/creation.h"
 #include "lua/api/duration.h"
@@ -148,11 +149,12 @@ static int loop_new_timer(lua_State *L)
     objects_check(iso, L);
     struct timer_object *self = lua_newuserdatauv(L, sizeof *self, FUNCTION_SLOT + creation_slots(iso));
     uint32_t script = script_running(iso);
-    *self = (struct timer_object){
-        .iso = iso,
-        .handler = { .script = script },
-        .callback = { .kind = &timer_kind, .iso = iso, .handler = &self->handler, .script = script },
-    };
+    clear_bytes(self, sizeof *self);
+    self->iso = iso;
+    self->handler.script = self->callback.script = script;
+    self->callback.kind = &timer_kind;
+    self->callback.iso = iso;
+    self->callback.handler = &self->handler;
     isolate_set_class(L, OBJECT_TIMER);
     objects_made(iso);
     creation_keep(iso, L, CREATION_SLOT);

@@ -18,7 +18,9 @@ enum {
     UNITS_PER_BYTE = 2,
     PAUSE = 200, /* percent */
     LEAST_PAUSE = 105,
+    /* Bytes between two cycles at least: a small heap is not marked again and again for little */
     LEAST_GROWTH = 64 << 10,
+    USUAL_GROWTH = 512 << 10, /* if the limit is at least 16 times that */
     /* At most one part in this of the time goes into requests, which are slow in deep calls */
     REQUEST_SHARE = 50,
     SHORT_TURN = 500000, /* nanoseconds */
@@ -51,6 +53,16 @@ static unsigned allowed_growth(const struct orr_isolate *iso)
     return growth;
 }
 
+static size_t least_growth(const struct orr_isolate *iso)
+{
+    size_t limit = iso->limits.memory;
+    if (iso->collector.longest_before >= LONG_STEP)
+        return LEAST_GROWTH / 8;
+    if (!limit || limit / 16 >= USUAL_GROWTH)
+        return USUAL_GROWTH;
+    return limit / 16 > LEAST_GROWTH ? limit / 16 : LEAST_GROWTH;
+}
+
 static void set_threshold(struct orr_isolate *iso)
 {
     struct collector *self = &iso->collector;
@@ -58,8 +70,8 @@ static void set_threshold(struct orr_isolate *iso)
     size_t threshold = used / 100 * allowed_growth(iso);
     if (limit && threshold > limit) /* somewhat below the limit, but not cycle after cycle */
         threshold = limit - used > used / 4 ? used + (limit - used) / 2 : used + used / 8;
-    size_t least = self->longest_before < LONG_STEP ? LEAST_GROWTH : LEAST_GROWTH / 8;
-    self->threshold = threshold < used + least ? used + least : threshold;
+    size_t least = used + least_growth(iso);
+    self->threshold = threshold < least ? least : threshold;
 }
 
 static void begin_cycle(struct collector *self)

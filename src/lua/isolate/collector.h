@@ -6,11 +6,12 @@
  * far below zero.  The library steps the collector itself.  One step is about a thousand units of
  * work and takes some fifty microseconds.  The library reads the clock between two steps.
  *
- * Pace.  A cycle begins when the memory in use has doubled since the last cycle ended.  From then
- * on each allocated byte makes two units of work *owed*.  The allocator reports every 16 KB
- * allocated, and requests the hook, which pays the owed work at the next instruction.  If the slice
- * or the turn ends before all is paid, the script is suspended.  The rest is paid in later turns,
- * before any Lua of the isolate goes on.  So allocation costs time of the script, not of the host.
+ * Pace.  A cycle begins when the memory in use has doubled since the last cycle ended, and has
+ * grown by half a megabyte or a sixteenth of the limit, whichever is less.  From then on each
+ * allocated byte makes two units of work *owed*.  The allocator reports every 16 KB allocated, and
+ * requests the hook, which pays the owed work at the next instruction.  If the slice or the turn
+ * ends before all is paid, the script is suspended.  The rest is paid in later turns, before any
+ * Lua of the isolate goes on.  So allocation costs time of the script, not of the host.
  *
  * Some steps cannot be divided: the end of marking, a large table, freeing an array.  The longest
  * step of the last cycle is remembered.  Until this cycle has had its own long step, a step begins

@@ -148,6 +148,7 @@ struct ltask *ltask_new(struct orr_isolate *iso, lua_State *L, int arguments, co
                                          : begin_ordinary(iso, L, arguments, options, &name);
     self->arguments = arguments + BODY_BASE;
     self->fair = options->fair;
+    self->solitary = options->solitary;
     self->entry = options->entry & 7;
     self->limit = ltask_limit(iso, options->entry, options->deadline_ns);
     self->script = options->script || options->handler ? options->script : script_running(iso);

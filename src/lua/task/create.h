@@ -12,6 +12,7 @@ struct ltask_options {
     bool pooled;      /* no script asks for its handle: see task_pool.h */
     bool detached;    /* it has no parent */
     bool fair;        /* other Lua of the isolate may run while its slice is suspended */
+    bool solitary;    /* its failure goes to the sink, not to its parent */
     bool steps;       /* the function answers the steps of the body: body_push_base_of_steps() */
     int handler;      /* index on L of the handler that it calls; 0 for none; pooled tasks only */
     enum orr_lua_entry entry;

@@ -91,7 +91,9 @@ static void drop(struct ltask *self)
     bool failed = leave_core(self);
     if (self->pooled && task_pool_keep(self))
         return;
-    if (failed && !task_parent(core))
+    if (failed && self->solitary)
+        task_set_seen(core, true); /* the parent is not told */
+    if (failed && (self->solitary || !task_parent(core)))
         unhandled_report_soon(self);
     if (disabled)
         notices_add_disabled(iso, verdict, disabled_id);

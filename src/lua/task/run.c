@@ -15,11 +15,6 @@
 
 #include <string.h>
 
-enum {
-    NEST_MAX = 16,       /* nested polls while the caller could also suspend itself */
-    NEST_HARD_MAX = 120, /* nested polls when it could not */
-};
-
 /* --- A slice ---------------------------------------------------------------------------------- */
 
 /*

@@ -12,7 +12,13 @@
 #ifndef ORR_LUA_TASK_RUN_H
 #define ORR_LUA_TASK_RUN_H
 
+#include "lua/isolate.h"
 #include "lua/task/task.h"
+
+enum {
+    NEST_MAX = 16,       /* nested polls while the caller could also suspend itself */
+    NEST_HARD_MAX = 120, /* nested polls when it could not */
+};
 
 /* The poll function of a core task that is a Lua task; `data` is its handle. */
 enum orr_poll ltask_poll(struct orr_task *task, void *data);
@@ -22,6 +28,12 @@ enum orr_poll ltask_poll(struct orr_task *task, void *data);
  * waits for nothing.
  */
 enum orr_poll ltask_step(struct orr_task *task, void *data);
+
+/* Whether so few polls are nested that the next two functions need not be asked. */
+static inline bool ltask_is_shallow(const struct orr_isolate *iso)
+{
+    return execution_depth(&iso->execution) < NEST_MAX;
+}
 
 /* Raises where one more task cannot be started at once. */
 void ltask_check_depth(lua_State *L);

@@ -37,6 +37,9 @@ struct runner {
     bool at_once;             /* its callback belongs to runner_call_now() */
 };
 
+/* Where the function at the bottom of a runner is on its coroutine, above what the pool keeps. */
+enum { RUN_FUNCTION = POOL_HANDLE + BODY_BASE + 1 };
+
 /* Whether a runner may make several calls, and rest. */
 static bool can_be_used_again(const struct orr_isolate *iso)
 {
@@ -44,6 +47,22 @@ static bool can_be_used_again(const struct orr_isolate *iso)
 }
 
 /* --- The bottom of its coroutine -------------------------------------------------------------- */
+
+/*
+ * Sets what a task knows of a call in two bytes, and all of them.  If a part of one was set, the
+ * rest would be read at once, and the processor would wait until the bytes before it are stored.
+ */
+static inline void describe_call(struct ltask *task, enum orr_lua_entry entry, uint8_t emit_depth, bool cleanup,
+                                 bool name_on_stack)
+{
+    task->entry = entry & 7;
+    task->stack_base = RUN_FUNCTION; /* all that is on its coroutine */
+    task->has_used = false;
+    task->fair = false;
+    task->emit_depth = emit_depth & 63;
+    task->cleanup = cleanup;
+    task->name_on_stack = name_on_stack;
+}
 
 /* A call begins: the runner's task, and the level that it runs in, are those of the callback. */
 static void begin_call(struct runner *self, const struct callback *callback, bool first)
@@ -54,19 +73,16 @@ static void begin_call(struct runner *self, const struct callback *callback, boo
     enum orr_lua_entry entry = callback->kind->entry;
     uint32_t script = callback->handler ? callback->handler->script : callback->script;
     bool cleanup = isolate_ends(iso) && grace_period_refuses(iso, script);
-    task->script = script;
-    task->limit = ltask_limit(iso, entry, 0);
+    task->script = level->script = script;
     task->awaited_callback = 0;
-    task->entry = entry & 7;
-    task->has_used = false;
-    task->emit_depth = callback->emit_depth & 63;
-    task->cleanup = cleanup;
-    task->name_on_stack = callback->name; /* it lasts as long as the first step, like such a name */
+    /* The name lasts as long as the first step, like one on the stack. */
+    describe_call(task, entry, callback->emit_depth, cleanup, callback->name);
     task_lend_name(self->core, callback->name ? callback->name : callback->kind->name);
+    if (first)
+        return; /* prepare() has set the limit, and the level has begun with it */
+    task->limit = ltask_limit(iso, entry, 0);
     level->entry = (uint8_t)entry;
-    level->script = script;
-    if (!first)
-        level_renew(iso, level, task->script, task->limit);
+    level_renew(iso, level, script, task->limit);
 }
 
 /* Whether nobody can tell that the call which has returned was made in this task. */
@@ -107,7 +123,7 @@ static void skip_first(struct runner *self)
 static bool is_refused(const struct runner *self)
 {
     const struct orr_isolate *iso = self->iso;
-    return isolate_ends(iso) && !self->at_once && grace_period_refuses(iso, self->first->callback->script);
+    return !self->at_once && isolate_ends(iso) && grace_period_refuses(iso, self->first->callback->script);
 }
 
 /* Whether something must come before the next call.  What is called at once comes first anyway. */
@@ -149,6 +165,12 @@ static int make_call(lua_State *L, struct runner *self, bool first)
     return status;
 }
 
+/* Whether all calls that belong to runner_call_now() were made. */
+static inline bool is_over(const struct runner *self)
+{
+    return self->at_once && !self->first;
+}
+
 /* Whether there is a callback to call, now or in a turn that begins inside this poll. */
 static bool has_callback(struct runner *self)
 {
@@ -182,6 +204,8 @@ static int run_callbacks(lua_State *L)
         if (status != LUA_OK || !self->clean)
             return self->error ? 0 : call_is_over(L, status, 0);
         first_is_over(self, L);
+        if (is_over(self))
+            break;
         lua_settop(L, 1);
     }
     return 0;
@@ -261,9 +285,6 @@ static struct runner *take_runner(struct orr_isolate *iso, int *error)
     free_runner(self);
     return NULL;
 }
-
-/* Where the function at the bottom of a runner is on its coroutine, above what the pool keeps. */
-enum { RUN_FUNCTION = POOL_HANDLE + BODY_BASE + 1 };
 
 /* Binds a handle from the pool to the core task.  False for lack of memory. */
 static bool has_handle(struct runner *self)
@@ -496,12 +517,9 @@ static void prepare(struct runner *self)
 {
     struct ltask *task = self->handle;
     const struct callback *callback = self->first->callback;
-    task->entry = callback->kind->entry & 7;
     task->script = callback->script;
     task->limit = ltask_limit(self->iso, callback->kind->entry, 0);
-    ltask_set_used(task, 0);
-    task->cleanup = self->at_once;
-    task->stack_base = RUN_FUNCTION; /* all that is on it */
+    describe_call(task, callback->kind->entry, 0, self->at_once, false);
     lua_pushvalue(task->co, RUN_FUNCTION);
     lua_pushvalue(task->co, POOL_HANDLE + BODY_BASE);
     task->arguments = 1;
@@ -553,31 +571,33 @@ static enum orr_poll runner_poll(struct orr_task *core, void *data)
 
 /* --- At once ---------------------------------------------------------------------------------- */
 
+/* A runner with a handle.  NULL, and a negative errno.  The thread drives the worker. */
+static struct runner *take_with_handle(struct orr_isolate *iso, int *error)
+{
+    struct runner *self = take_runner(iso, error);
+    if (!self || has_handle(self))
+        return self;
+    give_up(self);
+    *error = -ENOMEM;
+    return NULL;
+}
+
 /* A runner with a handle, in plain code of the host, too.  NULL, and a negative errno. */
 static struct runner *take_for_now(struct orr_isolate *iso, int *error)
 {
     *error = isolate_visit(iso);
     if (*error)
         return NULL;
-    struct runner *self = take_runner(iso, error);
-    if (self && !has_handle(self)) {
-        give_up(self);
-        self = NULL;
-        *error = -ENOMEM;
-    }
+    struct runner *self = take_with_handle(iso, error);
     isolate_leave(iso);
     return self;
 }
 
-static struct runner *take_or_raise(lua_State *L, const struct callback *callback)
+static __attribute__((noinline)) void raise_lack(lua_State *L, const struct callback *callback, int error)
 {
-    int error;
-    struct runner *self = take_for_now(callback->iso, &error);
-    if (!self && error == -ENOMEM)
+    if (error == -ENOMEM)
         charge_raise(L);
-    if (!self)
-        luaL_error(L, "%s: no task for its callback: %s", callback->kind->name, strerror(-error));
-    return self;
+    luaL_error(L, "%s: no task for its callback: %s", callback->kind->name, strerror(-error));
 }
 
 /* The poll function of a runner that is polled in the middle of a slice. */
@@ -592,23 +612,28 @@ static enum orr_poll poll_in_slice(struct orr_task *core, void *data)
  * Whether a runner can be polled without the hold: in the slice of a task that can be suspended,
  * and while no script is being ended.  Then nothing can come before the poll.
  */
-static bool can_poll_in_slice(const struct orr_isolate *iso, lua_State *L)
+static bool can_poll_in_slice(const struct orr_isolate *iso, const lua_State *L)
 {
-    return execution_in_slice(&iso->execution) && !execution_host_waits(&iso->execution) && !isolate_ends(iso) &&
-           can_suspend(L);
+    const struct execution *execution = &iso->execution;
+    return execution_in_slice(execution) && !execution_host_waits(execution) && !isolate_ends(iso) &&
+           execution_task(execution) && execution_can_yield(execution, L);
 }
 
 bool runner_call_now(lua_State *L, struct callback *callback)
 {
     struct orr_isolate *iso = callback->iso;
     task_set_check_room(iso, L, true);
-    struct runner *self = take_or_raise(L, callback);
+    bool in_slice = can_poll_in_slice(iso, L);
+    int error;
+    struct runner *self = in_slice ? take_with_handle(iso, &error) : take_for_now(iso, &error);
+    if (!self)
+        raise_lack(L, callback, error);
     struct ltask *mark = hold_first(&iso->hold);
     callback->due = (struct due){ .callback = callback };
     callback->pending = 1;
     self->first = self->last = &callback->due;
     self->at_once = true;
-    if (!can_poll_in_slice(iso, L)) {
+    if (!in_slice) {
         hold_push(iso, self->handle);
         return ltask_run_above(L, mark);
     }

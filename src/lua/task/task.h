@@ -30,6 +30,7 @@
  *     body            the bottom of a coroutine, and what a body ends with
  *     handler         strikes against callbacks that time out
  *     hold            what runs first
+ *     housekeeper     tasks in C that work for the isolate
  *     unhandled       failures that nobody has seen
  *     task_pool       handles and coroutines that are used again
  *     drop            the end of a task
@@ -141,6 +142,7 @@ struct ltask {
     uint8_t phase;          /* enum ltask_phase */
     uint8_t held : 2;       /* enum ltask_held */
     bool bare : 1;          /* its body is the function in which it waits: see run.h */
+    bool solitary : 1;      /* its failure goes to the sink, not to its parent */
     uint8_t reach;          /* enum ltask_reach */
     uint8_t seat;           /* of a provisional task's coroutine; 0 for other tasks */
     uint8_t cancellations;  /* waits that have raised "closed" in it, up to 255 */

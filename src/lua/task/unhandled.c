@@ -1,8 +1,7 @@
 #include "lua/task/unhandled.h"
 
 #include "exec/sink.h"
-#include "exec/spawn.h"
-#include "lua/isolate/life.h"
+#include "lua/isolate.h"
 #include "lua/limits/notices.h"
 #include "lua/task/body.h"
 #include "lua/task/hold.h"
@@ -39,7 +38,7 @@ static void report_first(struct orr_isolate *iso)
     if (!list->first)
         list->last = NULL;
     self->unhandled = false;
-    bool unseen = self->task && !task_is_seen(self->task) && is_news(self->task);
+    bool unseen = self->task && (self->solitary || !task_is_seen(self->task)) && is_news(self->task);
     if (unseen && list->sink.call)
         list->sink.call(list->sink.data, self->task);
     else if (unseen)
@@ -61,7 +60,8 @@ void unhandled_report_all(struct orr_isolate *iso)
  */
 static enum orr_poll report_some(struct orr_task *task, void *data)
 {
-    struct orr_isolate *iso = data;
+    struct housekeeper *reporter = data;
+    struct orr_isolate *iso = reporter->iso;
     if (iso->L) {
         hold_release_if_over(iso);
         if (isolate_is_held(iso)) /* the code that started the task has not come to a wait yet */
@@ -70,11 +70,6 @@ static enum orr_poll report_some(struct orr_task *task, void *data)
     for (int reported = 0; reported < AT_A_TIME && iso->L && iso->unhandled.first; reported++)
         report_first(iso);
     return iso->L && iso->unhandled.first ? orr_task_yield(task) : ORR_DONE;
-}
-
-static void unref_isolate(void *data)
-{
-    isolate_unref(data);
 }
 
 static void append(struct unhandled *list, struct ltask *self)
@@ -88,17 +83,14 @@ static void append(struct unhandled *list, struct ltask *self)
 void unhandled_report_soon(struct ltask *self)
 {
     struct orr_isolate *iso = self->iso;
-    bool reporting = iso->unhandled.first;
+    struct housekeeper *reporter = &iso->unhandled.reporter;
     append(&iso->unhandled, self);
     notices_count_failure(&iso->notices);
-    struct orr_spawn what = {
-        .poll = report_some, .data = iso, .drop = unref_isolate, .name = "housekeeping", .detached = true
-    };
-    if (reporting)
-        return;
-    isolate_ref(iso);
-    if (spawn_for(iso->worker, &iso->share, &what)) {
-        isolate_unref(iso);
+    if (!housekeeper_is_there(reporter) && housekeeper_start(reporter, iso, report_some, "housekeeping"))
         unhandled_report_all(iso);
-    }
+}
+
+void unhandled_close(struct unhandled *self)
+{
+    housekeeper_end(&self->reporter);
 }

@@ -10,6 +10,7 @@
 #ifndef ORR_LUA_TASK_UNHANDLED_H
 #define ORR_LUA_TASK_UNHANDLED_H
 
+#include "lua/task/housekeeper.h"
 #include "orrery.h"
 
 #include <stdbool.h>
@@ -21,6 +22,7 @@ struct orr_isolate;
 /* Part of the isolate. */
 struct unhandled {
     struct ltask *first, *last;
+    struct housekeeper reporter; /* there while the list is not empty, if there was memory for it */
     struct {
         void (*call)(void *data, struct orr_task *task);
         void *data;
@@ -45,5 +47,8 @@ void unhandled_report_soon(struct ltask *self);
 
 /* Tells the sink of all failures, here and now. */
 void unhandled_report_all(struct orr_isolate *iso);
+
+/* Ends the task that tells the sink.  All failures are reported. */
+void unhandled_close(struct unhandled *self);
 
 #endif
