@@ -4,7 +4,7 @@
  */
 #include "lua/json/read.h"
 #include "lua/json/write.h"
-#include "lua/values/array_mark.h"
+#include "lua/values/mark.h"
 
 #include "lua_host.h"
 
@@ -151,7 +151,7 @@ static int read_and_write(lua_State *L)
 static int make_text(lua_State *L)
 {
     luaL_Buffer b;
-    array_mark_make(L);
+    marks_make(L);
     luaL_buffinit(L, &b);
     luaL_addchar(&b, '[');
     for (int i = 0; i < 40; i++) {

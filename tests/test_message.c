@@ -4,10 +4,10 @@
  */
 #include "harness.h"
 
-#include "lua/values/array_mark.h"
 #include "lua/values/decode.h"
 #include "lua/values/encode.h"
 #include "lua/values/format.h"
+#include "lua/values/mark.h"
 
 #include <errno.h>
 #include <lualib.h>
@@ -46,7 +46,7 @@ static lua_State *new_state(void)
     lua_State *L = lua_newstate(counted, NULL);
     assert_non_null(L);
     luaL_openlibs(L);
-    array_mark_make(L);
+    marks_make(L);
     return L;
 }
 

@@ -7,7 +7,7 @@
  */
 #include "lua/json/read.h"
 #include "lua/json/write.h"
-#include "lua/values/array_mark.h"
+#include "lua/values/mark.h"
 
 #include "memory.h"
 
@@ -96,7 +96,7 @@ static void write_and_read_again(lua_State *L, int indent, int steps)
 
 static int prepare(lua_State *L)
 {
-    array_mark_make(L);
+    marks_make(L);
     return 0;
 }
 

@@ -1,13 +1,13 @@
 /*
  * Fuzzes the reader of encoded values.  Any bytes are read or refused without harm.  What was read
- * can be written and read again.  The memory needed is proportional to the bytes, whatever lengths
- * they claim.
+ * can be written and read again, and has a text.  The memory needed is proportional to the bytes,
+ * whatever lengths they claim.
  *
  * A target for libFuzzer: see tests/fuzz/run.
  */
-#include "lua/values/array_mark.h"
 #include "lua/values/decode.h"
 #include "lua/values/encode.h"
+#include "lua/values/mark.h"
 
 #include "memory.h"
 
@@ -52,7 +52,7 @@ static int call_read(lua_State *L, const unsigned char *bytes, size_t size)
 
 static int prepare(lua_State *L)
 {
-    array_mark_make(L);
+    marks_make(L);
     return 0;
 }
 
@@ -68,6 +68,24 @@ static void write_and_read_again(lua_State *L)
     message_free(&m);
 }
 
+static int describe(lua_State *L)
+{
+    luaL_tolstring(L, 1, NULL);
+    return 1;
+}
+
+/* tostring() of an error reads its fields, which may be anything. */
+static void describe_all(lua_State *L)
+{
+    must(!lua_checkstack(L, 2), "no stack", L);
+    for (int i = lua_gettop(L); i > 0; i--) {
+        lua_pushcfunction(L, describe);
+        lua_pushvalue(L, i);
+        must(lua_pcall(L, 1, 1, 0), "no text", L);
+        lua_pop(L, 1);
+    }
+}
+
 int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size)
 {
     held = 0;
@@ -77,6 +95,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size)
     must(lua_pcall(L, 0, 0, 0), "no state", L);
     if (call_read(L, bytes, size) == LUA_OK) {
         most = SIZE_MAX;
+        describe_all(L);
         write_and_read_again(L);
     }
     lua_close(L);

@@ -7,7 +7,7 @@
 #include "lua/json/write.h"
 #include "lua/limits/paced.h"
 #include "lua/limits/preempt.h"
-#include "lua/values/array_mark.h"
+#include "lua/values/mark.h"
 
 #include <errno.h>
 
@@ -174,7 +174,7 @@ static int array(lua_State *L)
         lua_replace(L, 1);
     }
     luaL_checktype(L, 1, LUA_TTABLE);
-    array_mark_push(L);
+    mark_push(L, MARK_ARRAY);
     if (lua_getmetatable(L, 1) && !lua_rawequal(L, -1, -2))
         return luaL_argerror(L, 1, "expected a table without a metatable of its own");
     lua_settop(L, 2);
@@ -185,7 +185,7 @@ static int array(lua_State *L)
 /* is_array(value) -> whether it is marked as an array */
 static int is_array(lua_State *L)
 {
-    array_mark_push(L);
+    mark_push(L, MARK_ARRAY);
     lua_pushboolean(L, lua_type(L, 1) == LUA_TTABLE && lua_getmetatable(L, 1) && lua_rawequal(L, -1, -2));
     return 1;
 }
@@ -195,7 +195,7 @@ void json_open(struct orr_isolate *iso, lua_State *L)
     static const luaL_Reg functions[] = {
         { "array", array }, { "decode", decode }, { "encode", encode }, { "is_array", is_array }, { NULL, NULL }
     };
-    array_mark_make(L);
+    marks_make(L);
     lua_newtable(L);
     isolate_register(iso, L, functions);
     lua_pushlightuserdata(L, NULL);

@@ -7,7 +7,7 @@
 #include "lua/json/number.h"
 #include "lua/json/read_fault.h"
 #include "lua/json/read_string.h"
-#include "lua/values/array_mark.h"
+#include "lua/values/mark.h"
 
 #include <errno.h>
 #include <string.h>
@@ -194,7 +194,7 @@ static void end_level(struct json_reader *r)
     if (!level->table) {
         make_table(r->L, level, 1);
         if (!level->pending && !level->object) {
-            array_mark_push(r->L);
+            mark_push(r->L, MARK_ARRAY);
             lua_setmetatable(r->L, -2);
         }
     }

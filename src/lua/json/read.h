@@ -3,7 +3,7 @@
  * values at a time, so that a task that reads much can be suspended in between.
  *
  * null is read as json.null, a light userdata that is NULL.  An empty array gets the array mark
- * (values/array_mark.h).
+ * (values/mark.h).
  *
  * What the reader allocates is on L's stack, above `base`, so it may raise at any point.  The text
  * and the stack above `base` must stay as they are until it is done.  The thread of L.

@@ -12,7 +12,7 @@
 #include "lua/json/number.h"
 #include "lua/json/write_bytes.h"
 #include "lua/json/write_string.h"
-#include "lua/values/array_mark.h"
+#include "lua/values/mark.h"
 #include "lua/values/walk.h"
 
 #include <errno.h>
@@ -118,8 +118,9 @@ static int put_table(struct json_writer *w, int index)
     bool marked = false;
     if (lua_getmetatable(w->L, index)) { /* rarely */
         lua_pop(w->L, 1);
-        marked = array_mark_of(w->L, index) == ARRAY_MARK_SET;
-        if (!marked)
+        enum mark mark = mark_of(w->L, index);
+        marked = mark == MARK_ARRAY;
+        if (mark == MARK_FOREIGN)
             return refuse(w, "a table with a metatable cannot be written as JSON");
     }
     w->tables[w->depth++] = (struct json_table){ .table = table, .marked = marked, .filtered = !known };

@@ -3,7 +3,7 @@
  * so that a task that writes much can be suspended in between.
  *
  * json.null, a light userdata that is NULL, is written as null.  A table is an object unless its
- * keys are 1 to n, or it has the array mark (values/array_mark.h): an empty table that is meant as
+ * keys are 1 to n, or it has the array mark (values/mark.h): an empty table that is meant as
  * an array has to be marked.
  *
  * The writer walks over tables (values/walk.h).  The values, and L's stack above `base`, must stay

@@ -10,7 +10,7 @@
  */
 #include "lua/values/decode.h"
 
-#include "lua/values/array_mark.h"
+#include "lua/values/mark.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -140,6 +140,11 @@ static void claim(struct decoder *d, uint64_t size)
     d->unclaimed -= (size_t)size;
 }
 
+static enum mark mark_for(unsigned tag)
+{
+    return tag == TAG_ARRAY ? MARK_ARRAY : tag == TAG_ERROR ? MARK_ERROR : MARK_NONE;
+}
+
 /* Begins a table: the values that follow go into it. */
 static void begin_table(struct decoder *d, unsigned tag)
 {
@@ -162,7 +167,7 @@ static void begin_table(struct decoder *d, unsigned tag)
     table->elements = elements;
     table->pairs = pairs;
     table->at = 0;
-    table->array = (tag & ~(unsigned)SHARED) == TAG_ARRAY;
+    table->mark = mark_for(tag & ~(unsigned)SHARED);
     table->shared = tag & SHARED;
     table->has_key = false;
     count(d, (size_t)elements + 2 * (size_t)pairs, SLOTS_A_STEP);
@@ -173,8 +178,8 @@ static void begin_table(struct decoder *d, unsigned tag)
 static void end_table(struct decoder *d)
 {
     const struct decoder_table *table = &d->tables[--d->depth];
-    if (table->array) {
-        array_mark_push(d->L);
+    if (table->mark != MARK_NONE) {
+        mark_push(d->L, table->mark);
         lua_setmetatable(d->L, -2);
     }
     if (table->shared)
@@ -230,6 +235,7 @@ static bool read_shareable(struct decoder *d, unsigned tag)
         break;
     case TAG_TABLE:
     case TAG_ARRAY:
+    case TAG_ERROR:
         begin_table(d, tag);
         return false;
     case TAG_ATTACHMENT:

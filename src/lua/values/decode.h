@@ -19,7 +19,8 @@ struct decoder_table {
     int index;                  /* on L's stack */
     uint32_t elements, pairs;   /* that it gets */
     uint32_t at;                /* how many of both it has */
-    bool array, shared;
+    uint8_t mark;               /* enum mark */
+    bool shared;
     bool has_key; /* a key is on the stack: its value comes next */
 };
 

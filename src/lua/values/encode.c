@@ -8,7 +8,7 @@
  */
 #include "lua/values/encode.h"
 
-#include "lua/values/array_mark.h"
+#include "lua/values/mark.h"
 #include "lua/values/walk.h"
 
 #include <assert.h>
@@ -234,14 +234,16 @@ static int put_userdata(struct encoder *e, int index)
 
 static int put_value(struct encoder *e, int index);
 
-/* TAG_TABLE or TAG_ARRAY; or an error. */
+/* TAG_TABLE, TAG_ARRAY or TAG_ERROR; or a negative errno. */
 static int table_tag(struct encoder *e, int index)
 {
-    switch (array_mark_of(e->L, index)) {
-    case ARRAY_MARK_NONE:
+    switch (mark_of(e->L, index)) {
+    case MARK_NONE:
         return TAG_TABLE;
-    case ARRAY_MARK_SET:
+    case MARK_ARRAY:
         return TAG_ARRAY;
+    case MARK_ERROR:
+        return TAG_ERROR;
     default:
         return refuse(e, -EINVAL, "a table with a metatable cannot be copied");
     }

@@ -14,6 +14,7 @@
  *     TABLE         how many elements and how many pairs (32 bits each); the elements, for the keys
  *                   from 1 on; then the pairs, each a key and a value
  *     ARRAY         as TABLE; the table has the array mark
+ *     ERROR         as TABLE; the table has the error mark
  *     ATTACHMENT    the number (32 bits) of an attachment; only in a message that has attachments
  *     REFERENCE     the offset (32 bits) of the tag of an object that ended before this tag; that
  *                   tag has the bit SHARED
@@ -56,6 +57,7 @@ enum tag {
     TAG_ARRAY,
     TAG_ATTACHMENT,
     TAG_REFERENCE,
+    TAG_ERROR,
 };
 
 /* On a little-endian machine each of these compiles to one instruction. */

@@ -9,7 +9,7 @@
  * and once into Lua.  Objects that are passed by reference are attachments.
  *
  * These values can be copied: nil, booleans, integers, floats (bit for bit), strings, json.null,
- * and tables of those that have no metatable or the array mark (array_mark.h).  A table, a long
+ * and tables of those that have no metatable or the array mark (mark.h).  A table, a long
  * string or an attachment that occurs twice is copied once, and is one object in the copy, too.  An
  * empty table is a table: nothing tells whether it was meant as an array, unless it is marked.
  *
