@@ -29,7 +29,7 @@
  *   - Hosts of Lua: Lua isolates, Events, Scripts that come and go, Values, Lua statistics.
  *   - Tasks in C: Wakers, Tasks, Results, Waiting, Scopes, Synchronisation, Timers, I/O for tasks,
  *     Inspecting tasks.
- *   - Sockets and pipes in C: Streams, Addresses, Sockets and pipes, Datagrams.
+ *   - Sockets and pipes in C: Streams, Addresses, Sockets and pipes, Datagrams, Simulated networks.
  *
  * Conventions
  *
@@ -1208,10 +1208,13 @@ struct orr_account {
     void *data;
 };
 
-/* What everything that can be opened has in common.  Both must live until it is freed. */
+/* What everything that can be opened has in common.  Account and label live until it is freed. */
 struct orr_open {
     const struct orr_account *account; /* default: no account is kept */
     const char *label;                 /* where it was opened, for reports of leaks; may be NULL */
+    /* Used by the call that opens only.  See Simulated networks. */
+    struct orr_network_host *host; /* the simulated host to open it on; default: the task's */
+    bool real;                     /* real sockets, whatever the clock */
 };
 
 /*
@@ -1324,6 +1327,17 @@ ORR_API int orr_stream_await_loss(struct orr_task *task, struct orr_wait *wait, 
                                   unsigned events);
 
 /*
+ * Cancels a task and everything below it when the peer is gone, or at once if it is gone already;
+ * `events` as above.  It needs no wait and no task of its own, and reaches a task that does not
+ * read or write.  Lasts until the stream is closed, or the task's body is over.  A stream has one
+ * such task: another call puts another in its place, or none for NULL.
+ *   -EINVAL    NULL, or other events
+ *   -ENOTSUP   the kind cannot tell
+ *   -EBADF     the stream is closed
+ */
+ORR_API int orr_stream_cancel_on_loss(struct orr_stream *stream, struct orr_task *task, unsigned events);
+
+/*
  * Writes the address of one end, in the form of orr_address_parse(), and returns its length.
  * `size` ORR_ADDRESS_TEXT is always enough.
  *   -ENOTSUP   the kind has no addresses
@@ -1352,9 +1366,9 @@ struct orr_copy {
 };
 
 /*
- * Copies everything up to the end of the input of `from` to `to`; it does not end the output of
- * `to`.  It is the reader of the one and the writer of the other until it returns anything but
- * -EAGAIN.  It moves bytes inside the kernel where it can.
+ * Copies everything up to the end of the input of `from` to `to`, which may be the same stream.  It
+ * does not end the output of `to`.  It is the reader of the one and the writer of the other until
+ * it returns anything but -EAGAIN.  It moves bytes inside the kernel where it can.
  *
  * On an error or a cancellation, `copy->bytes` is how many bytes went through.  What was read and
  * did not go through stays readable in `from`, and `to` is not broken.
@@ -1495,15 +1509,23 @@ ORR_API int orr_pipe(const struct orr_open *open, struct orr_stream **reader, st
 struct orr_descriptor_options {
     struct orr_open open;
     bool keep; /* the descriptor stays open when the stream is closed */
+
+    /* The descriptor is 0, 1 or 2, and C's stdin, stdout or stderr uses it, too.  Then a write lets
+     * what C has buffered go first, and a read begins with what C has read ahead.  If the host has
+     * put another FILE in the place of stdout or stderr, writes go to that. */
+    bool standard;
 };
 
 /*
  * Makes a stream of a descriptor that somebody else has opened: a terminal, a pipe, a socket, a
  * file.  Its mode is not changed, so other processes that share it notice nothing.  Where another
  * process reads or writes the same pipe in blocking mode on a kernel before 6.4, or the descriptor
- * is a device, an operation may block for a moment.  The end of a terminal's input is an end.
- *   -EBADF    not a descriptor
- *   -EINVAL   a directory, or a socket that is not a connected stream
+ * is a device, an operation may block for a moment.  A write to a terminal that may not be opened
+ * again, as one of another user, may block until somebody reads there.  The end of a terminal's
+ * input is an end.
+ *   -EBADF    not a descriptor, or one that was opened with O_PATH
+ *   -EINVAL   a directory, a socket that is not a connected stream, or with `standard` another
+ *             descriptor than 0, 1 and 2
  *   -EMFILE, -ENFILE, -ENOMEM, or what the account answered
  */
 ORR_API int orr_stream_open_descriptor(int descriptor, const struct orr_descriptor_options *options,
@@ -1576,6 +1598,132 @@ ORR_API int orr_datagram_set_multicast(struct orr_datagram *datagram, unsigned h
 /* As for listeners. */
 ORR_API int orr_datagram_close(struct orr_datagram *datagram);
 ORR_API int orr_datagram_free(struct orr_datagram *datagram);
+
+/* ------------------------------------------------------------------------------------------------
+ * Simulated networks
+ *
+ * A simulated network is a network in memory.  The functions of Streams, Sockets and pipes, and
+ * Datagrams work on it as they do on sockets, so a server is tested as it is.  Where an operation
+ * goes is decided in this order:
+ *
+ *   1. what struct orr_open says: `real`, or `host`;
+ *   2. orr_network_place(), for the task that calls, or the nearest task above it;
+ *   3. orr_network_use(), for the worker;
+ *   4. on a virtual clock, a network of the worker's own without faults and delays, made when it
+ *      is first needed: real I/O would make time stand still;
+ *   5. else real sockets.
+ *
+ * A network has hosts, each with a name and two addresses (10.0.0.1 and fd00::1, 10.0.0.2 and
+ * fd00::2, ...).  127.0.0.1 and [::1] are the host itself.  Ports and paths belong to a host.  A
+ * path is not made in the file system.  A network that is made has one host, named "main", on
+ * which everything runs that was not placed on another one.
+ *
+ * Bytes and messages arrive by timers of the worker, so on a virtual clock no test ever waits.  All
+ * chance comes from one seed: if tasks do the same, the same happens at the same time, on either
+ * reactor.
+ *
+ *   - Delays, bandwidth, resets and partitions are for TCP and UDP, also inside one host; not for
+ *     paths, pairs and pipes.  Short reads and writes are for all streams.
+ *   - What is on its way is bounded: see `window`.  Its memory is on the account of the stream that
+ *     sent it; when that one is closed, of the one that receives it.  If that account refuses it,
+ *     the connection is reset.
+ *   - A connection to an address that no host has answers -EHOSTUNREACH.  A connect whose listener
+ *     has a full backlog waits until it has room.
+ *   - A datagram whose receiver is opened only after it was sent is lost.
+ *
+ * A network belongs to the worker on whose thread it was made; every function here is for that
+ * thread, and answers -EPERM on any other.  NULL answers -EINVAL unless the comment allows it.
+ */
+struct orr_network;
+struct orr_network_host;
+
+/* Probabilities are from 0 to 1.  The defaults, all 0, do nothing odd. */
+struct orr_network_options {
+    struct orr_open open; /* its account is charged with the network and its hosts */
+    uint64_t seed;        /* any number */
+    uint64_t latency;     /* ns from one end to the other */
+    uint64_t jitter;      /* at most so many ns are added to it, evenly; messages may overtake */
+    uint64_t bandwidth;   /* bytes a second, for each direction of a connection; 0: no limit */
+    double short_reads;   /* probability that a read gets only a part of what is there */
+    double short_writes;  /* probability that a write puts out only a part, and has to wait */
+    double resets;        /* probability that a write breaks its connection */
+    double loss;          /* probability that a datagram is lost */
+    size_t window;        /* bytes on their way or unread, for each direction; default 256 KB */
+};
+
+/*
+ * Makes a network; `options` may be NULL.  It lasts until it is freed, or its worker ends.
+ *   -EINVAL   a probability is not one, or the window is greater than 16 MB
+ *   -EPERM    the calling thread runs no worker
+ *   -ENOMEM, or what the account answered
+ */
+ORR_API int orr_network_new(const struct orr_network_options *options, struct orr_network **network);
+
+/*
+ * Frees a network and its hosts.  Its connections are reset, accepting, connecting and datagrams
+ * answer -ENETDOWN; these objects are still to be freed.  Nothing is placed there any more.  NULL
+ * is allowed.
+ */
+ORR_API int orr_network_free(struct orr_network *network);
+
+/*
+ * Finds the host of this name, or makes it.  NULL: "main".  Names are not case-sensitive.
+ *   -EINVAL   not a host name, or "localhost", which is each host's name for itself
+ *   -ENOSPC   there are 65,000 hosts
+ *   -ENOMEM, or what the account answered
+ */
+ORR_API int orr_network_host(struct orr_network *network, const char *name, struct orr_network_host **host);
+
+/* Returns the name; NULL for NULL. */
+ORR_API const char *orr_network_host_name(const struct orr_network_host *host);
+
+/*
+ * The task, and tasks below it that are not placed themselves, run on this host from now on.  NULL
+ * for the host: on that of the task above it.
+ *   -ESRCH    the task is done
+ *   -ENOMEM
+ */
+ORR_API int orr_network_place(struct orr_task *task, struct orr_network_host *host);
+
+/*
+ * The calling thread's worker uses this network for what says nothing else, on whatever clock.
+ * NULL: it goes by its clock again.
+ */
+ORR_API int orr_network_use(struct orr_network *network);
+
+/*
+ * Stores the host on which an operation with this `open` would happen if it were made now; NULL if
+ * it would use real sockets.  `open` may be NULL.
+ *   -ENOMEM   there is no network yet, and none can be made
+ */
+ORR_API int orr_network_here(const struct orr_open *open, struct orr_network_host **host);
+
+/*
+ * Looks up a name as a host of the network does: another host, or "localhost".  `family` is AF_INET
+ * or AF_INET6; AF_UNSPEC is AF_INET.
+ *   -ENOENT   no host has this name
+ *   -EAFNOSUPPORT   another family
+ */
+ORR_API int orr_network_lookup(const struct orr_network_host *from, const char *name, uint16_t port, int family,
+                               struct orr_address *address);
+
+/*
+ * Nothing passes between two hosts any more; with NULL, between `a` and all others.  Bytes of
+ * connections are held back, connects wait, datagrams are lost.
+ *   -EINVAL   twice the same host, or hosts of two networks
+ *   -ENOMEM, or what the account answered
+ */
+ORR_API int orr_network_partition(struct orr_network_host *a, struct orr_network_host *b);
+
+/* Ends all partitions.  What was held back sets out again. */
+ORR_API int orr_network_heal(struct orr_network *network);
+
+/*
+ * Breaks a connection: both ends get -ECONNRESET, after what had arrived.
+ *   -ENOTSUP   not a simulated connection of TCP
+ *   -EBADF     the stream is closed
+ */
+ORR_API int orr_network_reset(struct orr_stream *stream);
 
 /* ------------------------------------------------------------------------------------------------
  * Inspecting tasks
@@ -1749,6 +1897,7 @@ struct orr_lua_options {
     /* Events, semaphores, mutexes, conditions, queues, futures, channels and timers together;
      * 50,000. */
     unsigned max_objects;
+    unsigned max_sockets; /* streams, listeners and datagram sockets that are open at once; 64 */
     /* The isolate is ended if one step of the collector takes longer than this, or one
      * instruction twice as long; 8 ms. */
     uint64_t longest_step_ns;
@@ -1756,9 +1905,10 @@ struct orr_lua_options {
     /* Folders that an untrusted script's `require` searches; NULL-terminated; default: none. */
     const char *const *roots;
 
-    /* Modules of the API that scripts get: "async", "eventloop", "events", "json", "loop",
-     * "runtime", "schedule", "values", "worker".  NULL-terminated; default: all.  The others are
-     * neither in the API's table nor can they be required. */
+    /* Modules of the API that scripts get: "async", "eventloop", "events", "json", "loop", "net",
+     * "runtime", "schedule", "stdio" (the standard streams), "values", "worker".
+     * NULL-terminated; default: all, but untrusted scripts cannot have "net" and "stdio".  The
+     * others are neither in the API's table nor can they be required. */
     const char *const *modules;
     /* Gives a trusted isolate, too, pattern functions that can be interrupted. */
     bool safe_patterns;
@@ -1786,7 +1936,7 @@ struct orr_lua_options {
     bool timeouts_as_failures;
 
     /* Modules of the API that scripts of workers get, never more than `modules`.  Default: all but
-     * "events" and "worker". */
+     * "events", "net", "stdio" and "worker". */
     const char *const *worker_modules;
 
     /* Called with each state that is created for a worker, on that worker's thread, before its

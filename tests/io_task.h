@@ -38,12 +38,17 @@ struct io_task {
     size_t least, most; /* to fill */
     unsigned events;    /* to wait for, of a loss */
     struct orr_message message;
+    bool hasty;          /* first uses up what may end at once in one poll: it has to yield */
+    bool naps;           /* sleeps for ever before it begins, until it is interrupted */
+    uint64_t time_limit; /* of a scope around all of it; 0 for none */
 
     int result; /* once it is done */
     size_t got;
     bool done;
     unsigned polls;
+    int step;
     struct orr_wait wait;
+    struct orr_scope scope;
     struct orr_copy copy;
     struct orr_task *task; /* the test's reference, until io_task_end() */
 };
@@ -70,7 +75,13 @@ int io_write(struct orr_runtime *rt, struct orr_stream *stream, const char *text
 /* An address from text; fails the test if it is none. */
 struct orr_address io_address(const char *text);
 
-/* A connected pair of streams over TCP on loopback; the first one has connected. */
+/* What the kernel is asked to hold of io_tcp_pair()'s streams, for each in each direction; it takes twice that. */
+enum { IO_TASK_KERNEL_BUFFER = 128 * 1024 };
+
+/*
+ * A connected pair of streams over TCP on loopback; the first one has connected. The kernel holds
+ * less than a megabyte of what nobody reads.
+ */
 void io_tcp_pair(struct orr_runtime *rt, const struct orr_open *open, struct orr_stream *ends[2]);
 
 /* An account that counts. */
@@ -85,6 +96,12 @@ extern const struct orr_account io_account;
 
 /* A runtime on the reactor under test that the calling thread has entered, and its end. */
 struct orr_runtime *io_open(void);
+struct orr_runtime *io_open_on(enum orr_clock clock);
+
+/*
+ * On a manual clock, which io_turn_until() moves in small steps while there is nothing else to do.
+ */
+struct orr_runtime *io_open_manual(void);
 void io_close(struct orr_runtime *rt);
 
 #endif

@@ -1,4 +1,7 @@
-/* Streams: what every kind promises, on pairs, pipes and TCP; both reactors behave the same. */
+/*
+ * Streams: what every kind promises, on pairs, pipes and TCP, in the kernel and in a simulated
+ * network; both reactors behave the same.
+ */
 #include "io_task.h"
 
 #include <fcntl.h>
@@ -31,13 +34,29 @@ static void free_both(struct orr_stream *ends[2])
     assert_int_equal(orr_stream_free(ends[1]), 0);
 }
 
-/* Runs a part of a test with each sort of stream. */
+enum { WINDOW = 64 * 1024 }; /* of the simulated network */
+
+/* The kernel, and networks without and with a delay. */
+enum world { KERNEL, SIMULATED, SLOW, WORLDS };
+
+static void use_world(enum world world)
+{
+    struct orr_network *network;
+    struct orr_network_options options = { .window = WINDOW, .latency = world == SLOW ? 5 * MS : 0 };
+    if (world == KERNEL)
+        return;
+    assert_int_equal(orr_network_new(&options, &network), 0);
+    assert_int_equal(orr_network_use(network), 0);
+}
+
+/* Runs a part of a test with each sort of stream in each world. */
 static void each_sort(void (*part)(struct orr_runtime *rt, struct orr_stream *ends[2]))
 {
-    for (enum sort sort = 0; sort < SORTS; sort++) {
-        struct orr_runtime *rt = io_open();
+    for (unsigned i = 0; i < SORTS * WORLDS; i++) {
+        struct orr_runtime *rt = io_open_on(i / SORTS == SLOW ? ORR_CLOCK_VIRTUAL : ORR_CLOCK_MONOTONIC);
         struct orr_stream *ends[2];
-        open_sort(rt, sort, ends);
+        use_world(i / SORTS);
+        open_sort(rt, i % SORTS, ends);
         part(rt, ends);
         free_both(ends);
         io_close(rt);
@@ -112,7 +131,11 @@ static void check_short_read_then_end(struct orr_runtime *rt, struct orr_stream 
     struct io_task reader = { .operation = DO_READ, .stream = ends[0], .bytes = bytes, .size = sizeof bytes };
     io_task_start(rt, &reader);
     io_settle(rt);
-    assert_int_equal(write(orr_stream_descriptor(ends[1]), "x", 1), 1);
+    int fd = orr_stream_descriptor(ends[1]);
+    if (fd >= 0)
+        assert_int_equal(write(fd, "x", 1), 1);
+    else
+        assert_int_equal(io_write(rt, ends[1], "x"), 0);
     assert_int_equal(orr_stream_close(ends[1]), 0);
     io_turn_until(rt, &reader.done);
     assert_int_equal(reader.got, 1);
@@ -283,8 +306,11 @@ static void check_unbroken(struct orr_runtime *rt, struct orr_stream *ends[2])
     enum { MUCH = 4 << 20 };
     char *much = calloc(1, MUCH);
     int fd = orr_stream_descriptor(ends[1]);
-    while (write(fd, much, 4096) > 0) /* fills the kernel's buffers */
+    while (fd >= 0 && write(fd, much, 4096) > 0) /* fills the kernel's buffers */
         continue;
+    struct io_task filler = { .operation = DO_WRITE, .stream = ends[1], .bytes = much, .size = WINDOW };
+    if (fd < 0)
+        assert_int_equal(io_task_run(rt, &filler), 0);
     struct io_task writer = { .operation = DO_WRITE, .stream = ends[1], .bytes = "x", .size = 1 };
     io_task_start(rt, &writer);
     io_settle(rt);
@@ -753,6 +779,49 @@ static void inherited_descriptors_keep_their_mode(void **state)
     io_close(rt);
 }
 
+static void standard_streams_are_those_of_c_alone(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = io_open();
+    struct orr_stream *stream;
+    struct orr_descriptor_options standard = { .keep = true, .standard = true };
+    int path = open("/", O_PATH | O_CLOEXEC);
+    assert_int_equal(orr_stream_open_descriptor(3, &standard, &stream), -EINVAL);
+    assert_int_equal(orr_stream_open_descriptor(-1, &standard, &stream), -EINVAL);
+    assert_int_equal(orr_stream_open_descriptor(path, NULL, &stream), -EBADF);
+    close(path);
+    io_close(rt);
+}
+
+/* What C has buffered for its stdout goes out before a write, in one piece, and once. */
+static void a_write_to_standard_output_comes_after_what_c_has_buffered(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = io_open();
+    int ends[2], before = dup(STDOUT_FILENO);
+    char bytes[64] = "";
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    fflush(stdout);
+    dup2(ends[1], STDOUT_FILENO);
+    struct orr_stream *out;
+    struct orr_descriptor_options standard = { .keep = true, .standard = true };
+    int error = orr_stream_open_descriptor(STDOUT_FILENO, &standard, &out);
+    fputs("first ", stdout);
+    error = error ? error : io_write(rt, out, "second ");
+    fputs("third ", stdout);
+    error = error ? error : io_write(rt, out, "fourth");
+    fflush(stdout);
+    dup2(before, STDOUT_FILENO);
+    close(before);
+    assert_int_equal(error, 0);
+    assert_true(read(ends[0], bytes, sizeof bytes - 1) > 0);
+    assert_string_equal(bytes, "first second third fourth");
+    assert_int_equal(orr_stream_free(out), 0);
+    close(ends[0]);
+    close(ends[1]);
+    io_close(rt);
+}
+
 static void files_and_devices_are_streams_too(void **state)
 {
     (void)state;
@@ -1129,6 +1198,8 @@ static const struct CMUnitTest stream_tests[] = {
     cmocka_unit_test(the_tree_says_which_stream_a_task_waits_for),
     cmocka_unit_test(a_task_whose_reads_never_wait_lets_others_run),
     cmocka_unit_test(inherited_descriptors_keep_their_mode),
+    cmocka_unit_test(standard_streams_are_those_of_c_alone),
+    cmocka_unit_test(a_write_to_standard_output_comes_after_what_c_has_buffered),
     cmocka_unit_test(files_and_devices_are_streams_too),
     cmocka_unit_test(a_wait_goes_on_when_turns_move_to_another_thread),
     cmocka_unit_test(many_writes_of_one_byte_all_arrive),

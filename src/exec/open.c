@@ -351,6 +351,23 @@ int orr_worker_stop(struct orr_runtime *rt, unsigned number)
     return 0;
 }
 
+int runtime_open_beside(struct orr_runtime *rt, unsigned pool_threads, struct orr_runtime **out)
+{
+    pthread_mutex_lock(&rt->growing);
+    const struct worker_config *like = &rt->pool_config;
+    struct orr_options options = {
+        .pool_threads = pool_threads,
+        .max_tasks = like->max_tasks,
+        .reactor = like->reactor,
+        .grace_ms = (unsigned)(like->grace_ns / 1000000),
+        .preempt_signal = like->preempt_signal,
+        .alloc = rt->alloc.fn,
+        .alloc_data = rt->alloc.data,
+    };
+    pthread_mutex_unlock(&rt->growing);
+    return runtime_open(out, &options, &rt->log);
+}
+
 int orr_runtime_free(struct orr_runtime *rt)
 {
     if (!rt)

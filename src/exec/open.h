@@ -11,6 +11,13 @@
 int runtime_grow(struct orr_runtime *rt, void (*on_close)(struct worker *worker));
 
 /*
+ * Opens another runtime like this one, whose worker 1 nobody drives: it is there for its pool
+ * threads, as many as asked for.  It shares the allocator and the log, so it must be freed before
+ * this one; it has no sink.  Negative errno.  Any thread.
+ */
+int runtime_open_beside(struct orr_runtime *rt, unsigned pool_threads, struct orr_runtime **out);
+
+/*
  * The one object that a layer above keeps with a runtime.  The first call has `make` make it;
  * `free` is called at the end of the runtime, after all workers are closed.  NULL if `make` answers
  * NULL.  Any thread.

@@ -22,12 +22,18 @@ struct opened_kind {
     void (*end)(struct opened *opened); /* closes and frees it; no task is left */
 };
 
+/* What is kept of a struct orr_open. */
+struct opened_for {
+    const struct orr_account *account;
+    const char *label;
+};
+
 /* The first member of everything that can be opened. */
 struct opened {
     struct orr_link in_worker;
     const struct opened_kind *kind;
     struct worker *worker;
-    struct orr_open open;
+    struct opened_for open;
     size_t size; /* bytes of the whole struct, on the account */
 };
 

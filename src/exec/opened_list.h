@@ -7,8 +7,11 @@
 
 #include "orrery.h"
 
+struct simulation;
+
 struct opened_list {
     struct orr_link all;
+    struct simulation *simulation; /* io/simulation.c: NULL until it is needed */
 };
 
 /* What ended at once in one poll. */

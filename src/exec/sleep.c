@@ -1,6 +1,7 @@
 #include "exec/sleep.h"
 
 #include "base/clock.h"
+#include "exec/alarm.h"
 #include "exec/await.h"
 #include "exec/block.h"
 
@@ -18,6 +19,8 @@ void sleep_over(struct sleeper *sleeper, unsigned part_of)
         scope_expire(sleeper);
     else if (part_of == SLEEPER_OF_WAIT)
         wait_grant((struct orr_wait *)((char *)sleeper - offsetof(struct orr_wait, word)));
+    else if (part_of == SLEEPER_OF_ALARM)
+        alarm_over(sleeper);
 }
 
 static int sleep_begin(struct orr_task *task, struct orr_wait *wait, uint64_t deadline)

@@ -73,6 +73,7 @@ struct orr_wait_kind {
 enum {
     SLEEPER_OF_WAIT,
     SLEEPER_OF_SCOPE,
+    SLEEPER_OF_ALARM,  /* see alarm.h */
     SLEEPER_OF_NOBODY, /* the code that set it looks at it */
 };
 

@@ -9,6 +9,8 @@
  * target's slot for writing.  `hold` keeps the other slot meanwhile, so that nobody else reads or
  * writes there; it is granted only if that stream is closed.
  */
+#include "io/copy.h"
+
 #include "io/descriptor.h"
 
 #include <fcntl.h>
@@ -40,7 +42,7 @@ static struct orr_copy *copy_of(const struct orr_wait *wait)
 static bool can_splice(const struct orr_stream *stream)
 {
     return descriptor_is_behind(stream) && stream->kind->read && descriptor_of(stream)->mode <= DESCRIPTOR_OWN &&
-           !descriptor_of(stream)->foreign;
+           !descriptor_of(stream)->foreign && !descriptor_is_behind_c(descriptor_of(stream));
 }
 
 static void start(struct orr_copy *copy, struct orr_stream *from, struct orr_stream *to)
@@ -70,7 +72,7 @@ static void empty_pipe(struct orr_copy *copy)
             break;
         copy->piped -= (size_t)count;
         if (!copy->from->closed && !copy->from->read_error)
-            copy->from->read_error = stream_unread(copy->from, bytes, (size_t)count);
+            copy->from->read_error = (int16_t)stream_unread(copy->from, bytes, (size_t)count);
     }
 }
 
@@ -145,6 +147,13 @@ static int plain_step(struct orr_copy *copy)
     return error == -EAGAIN ? NEEDS_INPUT : error == -ENODATA ? AT_END : error;
 }
 
+/* Keeps an error of a stream, and answers it. */
+static int failed(struct orr_stream *stream, int16_t *kept, int error)
+{
+    stream_keep_error(stream, kept, error);
+    return error;
+}
+
 /* From the pipe to the target. */
 static int splice_out(struct orr_copy *copy)
 {
@@ -160,7 +169,7 @@ static int splice_out(struct orr_copy *copy)
     if (moved == -EINVAL)
         return fall_back(copy);
     if (moved < 0)
-        return copy->to->write_error = (int)moved;
+        return failed(copy->to, &copy->to->write_error, (int)moved);
     copy->piped -= (size_t)moved;
     copy->bytes += (uint64_t)moved;
     return 0;
@@ -180,9 +189,9 @@ static int splice_in(struct orr_copy *copy)
     if (moved == -EINVAL)
         return fall_back(copy);
     if (moved == 0)
-        copy->from->ended = true;
+        stream_keep_end(copy->from);
     if (moved <= 0)
-        return moved ? copy->from->read_error = (int)moved : AT_END;
+        return moved ? failed(copy->from, &copy->from->read_error, (int)moved) : AT_END;
     copy->piped += (size_t)moved;
     spree_spend(copy->from->opened.worker, (size_t)moved);
     return 0;
@@ -218,17 +227,27 @@ static const struct orr_wait_kind input_kind = {
     .name = "a copy",
     .withdraw = copy_withdraw,
     .describe = describe_input,
+    .ends_by_itself = true,
 };
 
 static const struct orr_wait_kind room_kind = {
     .name = "a copy",
     .withdraw = copy_withdraw,
     .describe = describe_room,
+    .ends_by_itself = true,
 };
+
+/* Nobody may use the other stream before the copy has put back what is on its way, or has ended. */
+static void keep_holding(struct orr_wait *wait)
+{
+    (void)wait;
+}
 
 static const struct orr_wait_kind hold_kind = {
     .name = "a copy",
     .withdraw = stream_withdraw,
+    .ends_by_itself = true,
+    .interrupt = keep_holding,
 };
 
 /* Keeps the slot of the other stream while the copy waits. */
@@ -263,41 +282,48 @@ static int finish(struct orr_task *task, struct orr_copy *copy, int answer)
 /* Others run before the copy begins.  It has its slot for reading, and takes that for writing. */
 static int begin_late(struct orr_task *task, struct orr_copy *copy, struct orr_stream *from, struct orr_stream *to)
 {
-    if (to->closed || to->waits[SLOT_WRITE]) {
+    int error = to->opened.worker != from->opened.worker ? -EPERM
+                : to->closed                             ? -EBADF
+                : to->waits[SLOT_WRITE]                  ? -EBUSY
+                                                         : 0;
+    if (error) {
         orr_wait_withdraw(&copy->wait);
-        return to->closed ? -EBADF : -EBUSY;
+        return error;
     }
     start(copy, from, to);
     return hold(task, copy);
 }
 
-/* A stream was closed while the copy waited for the other. */
+/*
+ * A stream was closed while the copy waited for the other.  The wait goes first: it puts back what
+ * is on its way, and the hold may be all that keeps the source.
+ */
 static int give_up(struct orr_copy *copy)
 {
-    orr_wait_withdraw(&copy->hold);
     orr_wait_withdraw(&copy->wait);
+    orr_wait_withdraw(&copy->hold);
     return -EBADF;
 }
 
 int orr_stream_copy(struct orr_task *task, struct orr_copy *copy, struct orr_stream *from, struct orr_stream *to)
 {
-    if (!task || !copy || !from || !to || from == to)
+    if (!task || !copy || !from || !to)
         return -EINVAL;
     struct orr_wait *wait = &copy->wait;
     bool for_room = wait->state != WAIT_IDLE && wait->kind == &room_kind;
     struct attempt reading = { task, wait, from, SLOT_READ, &input_kind, NULL };
     struct attempt writing = { task, wait, to, SLOT_WRITE, &room_kind, NULL };
-    if (copy->hold.state == WAIT_GRANTED && wait_allowed(task))
+    if (copy->hold.state == WAIT_GRANTED && wait->state != WAIT_IDLE && wait_allowed(task))
         return give_up(copy);
     bool fresh = wait->state == WAIT_IDLE;
     int answer = attempt_begin(for_room ? &writing : &reading);
     if (answer == -EAGAIN)
         return fresh ? begin_late(task, copy, from, to) : answer;
-    orr_wait_withdraw(&copy->hold);
-    if (answer < 0) {
+    if (answer < 0)
         stop(copy);
+    orr_wait_withdraw(&copy->hold);
+    if (answer < 0)
         return answer;
-    }
     answer = check(copy, from, to);
     if (answer) {
         stop(copy);
@@ -313,4 +339,13 @@ int orr_stream_copy(struct orr_task *task, struct orr_copy *copy, struct orr_str
     else if (answer == NEEDS_ROOM)
         answer = attempt_wait(&writing, ORR_WRITABLE);
     return finish(task, copy, answer == AT_END ? 0 : answer);
+}
+
+const struct orr_stream *copy_culprit(const struct orr_stream *from, const struct orr_stream *to, int error)
+{
+    if (error == -EBADF)
+        return to->closed || !to->kind->write ? to : from;
+    if (error == to->write_error || (error == -EPIPE && to->shut))
+        return to;
+    return error == from->read_error ? from : NULL;
 }

@@ -3,7 +3,11 @@
  * for the task that receives and one for the task that sends, and a place among what is open.
  *
  * Errors are the kernel's answers to single messages, so none is kept.
+ *
+ * In a simulated network, simulated_datagram.c takes the kernel's place.
  */
+#include "io/simulated_datagram.h"
+#include "io/simulation.h"
 #include "io/socket.h"
 
 #include <netinet/in.h>
@@ -12,11 +16,10 @@
 
 struct datagram {
     struct descriptor descriptor;
+    struct orr_timer *retry; /* until the next try to send to a full queue; NULL before the first */
     int family;
     bool connected;
 };
-
-enum { RETRY_NS = 1000 * 1000 }; /* between two tries to send to a path whose queue is full */
 
 /* The stream that a datagram socket is inside. */
 static struct orr_stream *inside(const struct orr_datagram *datagram)
@@ -39,19 +42,51 @@ static int datagram_describe(const struct orr_stream *stream, enum orr_end end, 
     return error ? error : orr_address_print(&address, text, size);
 }
 
+static void retry_is_due(struct orr_timer *timer, void *data, int status)
+{
+    (void)timer;
+    (void)status;
+    stream_ready(data, RETRY_DUE);
+}
+
+static int start_retry(struct orr_stream *stream)
+{
+    struct datagram *self = datagram_of(stream);
+    struct orr_timer_options options = { .fire = retry_is_due, .data = stream, .local = true };
+    int error = self->retry ? 0 : orr_timer_new(stream->opened.worker->runtime, &options, &self->retry);
+    return error ? error : orr_timer_start(self->retry, RETRY_NS, 0);
+}
+
+static int datagram_want(struct orr_stream *stream, unsigned events)
+{
+    struct datagram *self = datagram_of(stream);
+    int error = events & RETRY_DUE ? start_retry(stream) : 0;
+    if (!(events & RETRY_DUE) && self->retry)
+        orr_timer_cancel(self->retry);
+    return error ? error : descriptor_want(stream, events);
+}
+
+static void datagram_close(struct orr_stream *stream)
+{
+    struct datagram *self = datagram_of(stream);
+    orr_timer_free(self->retry);
+    self->retry = NULL;
+    descriptor_close(stream);
+}
+
 static const struct orr_stream_kind udp_kind = {
     .name = "udp",
     .size = sizeof(struct datagram),
-    .want = descriptor_want,
-    .close = descriptor_close,
+    .want = datagram_want,
+    .close = datagram_close,
     .describe = datagram_describe,
 };
 
 static const struct orr_stream_kind unix_kind = {
     .name = "unix datagrams",
     .size = sizeof(struct datagram),
-    .want = descriptor_want,
-    .close = descriptor_close,
+    .want = datagram_want,
+    .close = datagram_close,
     .describe = datagram_describe,
 };
 
@@ -74,15 +109,8 @@ static int set_up(int fd, int family, const struct orr_datagram_options *options
     return error;
 }
 
-int orr_datagram_open(const struct orr_datagram_options *options, struct orr_datagram **out)
+static int open_socket(int family, const struct orr_datagram_options *options, struct orr_stream **out)
 {
-    if (!options || !out)
-        return -EINVAL;
-    const struct orr_address *some = options->local ? options->local : options->peer;
-    if (!address_is_sound(some) || (options->peer && !address_is_sound(options->peer)) ||
-        (options->peer && address_family(options->peer) != address_family(some)))
-        return -EINVAL;
-    int family = address_family(some);
     struct orr_stream *stream;
     int error = stream_make(family == AF_UNIX ? &unix_kind : &udp_kind, &options->open, &stream);
     if (error)
@@ -98,8 +126,27 @@ int orr_datagram_open(const struct orr_datagram_options *options, struct orr_dat
     descriptor_init(stream, fd, DESCRIPTOR_SOCKET);
     datagram_of(stream)->family = family;
     datagram_of(stream)->connected = options->peer;
-    *out = (struct orr_datagram *)stream;
+    *out = stream;
     return 0;
+}
+
+int orr_datagram_open(const struct orr_datagram_options *options, struct orr_datagram **out)
+{
+    if (!options || !out)
+        return -EINVAL;
+    const struct orr_address *some = options->local ? options->local : options->peer;
+    if (!address_is_sound(some) || (options->peer && !address_is_sound(options->peer)) ||
+        (options->peer && address_family(options->peer) != address_family(some)))
+        return -EINVAL;
+    struct orr_network_host *host;
+    struct orr_stream *stream;
+    int error = simulation_host(&options->open, &host);
+    if (!error)
+        error = host ? simulated_datagram_open(host, options, &stream)
+                     : open_socket(address_family(some), options, &stream);
+    if (!error)
+        *out = (struct orr_datagram *)stream;
+    return error;
 }
 
 /* --- Messages --------------------------------------------------------------------------------- */
@@ -123,12 +170,14 @@ static const struct orr_wait_kind send_kind = {
     .name = "a message to be sent",
     .withdraw = stream_withdraw,
     .describe = describe_send,
+    .ends_by_itself = true,
 };
 
 static const struct orr_wait_kind receive_kind = {
     .name = "a message",
     .withdraw = stream_withdraw,
     .describe = describe_receive,
+    .ends_by_itself = true,
 };
 
 static bool is_sound(const struct orr_message *message)
@@ -155,6 +204,8 @@ static void attach(struct msghdr *head, union control *control, const struct orr
 
 static int try_send(struct orr_stream *stream, const struct orr_message *message)
 {
+    if (simulated_datagram_is(stream))
+        return simulated_datagram_send(stream, message);
     struct descriptor *self = descriptor_of(stream);
     struct msghdr head = { .msg_iov = (struct iovec *)message->parts, .msg_iovlen = (size_t)message->count };
     union control control;
@@ -187,6 +238,8 @@ static void detach(struct msghdr *head, struct orr_message *message)
 
 static int try_receive(struct orr_stream *stream, struct orr_message *message)
 {
+    if (simulated_datagram_is(stream))
+        return simulated_datagram_receive(stream, message);
     struct descriptor *self = descriptor_of(stream);
     struct msghdr head = { .msg_iov = (struct iovec *)message->parts, .msg_iovlen = (size_t)message->count };
     union control control;
@@ -216,6 +269,21 @@ static int try_receive(struct orr_stream *stream, struct orr_message *message)
     return 0;
 }
 
+/* A try would block: the next one waits for the kernel. */
+static void spend(const struct orr_stream *stream, unsigned events)
+{
+    if (!simulated_datagram_is(stream))
+        reactor_watch_spent(&descriptor_of(stream)->watch, events);
+}
+
+/* Whether nobody says when there is room: the kernel does not, for a path that is not connected. */
+static bool has_to_retry(const struct orr_stream *stream)
+{
+    if (simulated_datagram_is(stream))
+        return simulated_datagram_is_unix(stream);
+    return datagram_of(stream)->family == AF_UNIX && !datagram_of(stream)->connected;
+}
+
 int orr_datagram_send(struct orr_task *task, struct orr_wait *wait, struct orr_datagram *datagram,
                       const struct orr_message *message)
 {
@@ -223,17 +291,7 @@ int orr_datagram_send(struct orr_task *task, struct orr_wait *wait, struct orr_d
         return -EINVAL;
     struct orr_stream *stream = inside(datagram);
     struct attempt attempt = { task, wait, stream, SLOT_WRITE, &send_kind, NULL };
-    struct orr_group *group = wait->grouped ? wait->owner : NULL;
-    int answer = 0;
-    if (wait->state != WAIT_IDLE && wait->kind != &send_kind && wait->kind != &receive_kind)
-        answer = orr_sleep(task, wait, RETRY_NS); /* between two tries */
-    if (answer)
-        return answer;
-    if (wait->state == WAIT_IDLE && group) { /* it has slept there */
-        wait->grouped = true;
-        wait->owner = group;
-    }
-    answer = attempt_begin(&attempt);
+    int answer = attempt_begin(&attempt);
     if (answer < 0)
         return answer;
     answer = try_send(stream, message);
@@ -242,12 +300,9 @@ int orr_datagram_send(struct orr_task *task, struct orr_wait *wait, struct orr_d
     if (answer != -EAGAIN)
         return attempt_end(&attempt, answer);
     /* The kernel does not say when the queue of a path has room, unless the socket is connected. */
-    if (datagram_of(stream)->family == AF_UNIX && !datagram_of(stream)->connected) {
-        wait->grouped = attempt.group;
-        wait->owner = attempt.group;
-        return orr_sleep(task, wait, RETRY_NS);
-    }
-    reactor_watch_spent(&descriptor_of(stream)->watch, POLLOUT);
+    if (has_to_retry(stream))
+        return attempt_end(&attempt, attempt_wait(&attempt, RETRY_DUE));
+    spend(stream, POLLOUT);
     return attempt_end(&attempt, attempt_wait(&attempt, ORR_WRITABLE));
 }
 
@@ -263,7 +318,7 @@ int orr_datagram_receive(struct orr_task *task, struct orr_wait *wait, struct or
         return answer;
     answer = try_receive(stream, message);
     if (answer == -EAGAIN) {
-        reactor_watch_spent(&descriptor_of(stream)->watch, POLLIN);
+        spend(stream, POLLIN);
         answer = attempt_wait(&attempt, ORR_READABLE);
     } else if (answer == 0) {
         spree_spend(stream->opened.worker, message->size);
@@ -286,7 +341,11 @@ static int check(const struct orr_datagram *datagram)
 int orr_datagram_address(const struct orr_datagram *datagram, enum orr_end end, struct orr_address *address)
 {
     int error = address ? check(datagram) : -EINVAL;
-    return error ? error : address_of_socket(descriptor_of(inside(datagram))->watch.fd, end, address);
+    if (error)
+        return error;
+    return simulated_datagram_is(inside(datagram))
+               ? simulated_datagram_address(inside(datagram), end, address)
+               : address_of_socket(descriptor_of(inside(datagram))->watch.fd, end, address);
 }
 
 static int change_membership(struct orr_datagram *datagram, const struct orr_address *group, unsigned interface,
@@ -295,6 +354,9 @@ static int change_membership(struct orr_datagram *datagram, const struct orr_add
     int error = check(datagram);
     if (error)
         return error;
+    if (simulated_datagram_is(inside(datagram)))
+        return (option == MCAST_JOIN_GROUP ? simulated_datagram_join : simulated_datagram_leave)(inside(datagram),
+                                                                                                 group, interface);
     if (!address_is_sound(group) || address_family(group) != datagram_of(inside(datagram))->family ||
         address_family(group) == AF_UNIX)
         return -EINVAL;
@@ -320,6 +382,8 @@ int orr_datagram_set_multicast(struct orr_datagram *datagram, unsigned hops, boo
     int error = check(datagram);
     if (error)
         return error;
+    if (simulated_datagram_is(inside(datagram)))
+        return simulated_datagram_set_multicast(inside(datagram), hops, loop);
     int fd = descriptor_of(inside(datagram))->watch.fd, family = datagram_of(inside(datagram))->family;
     if (family == AF_UNIX || hops > 255)
         return -EINVAL;

@@ -1,5 +1,7 @@
 #include "io/descriptor.h"
 
+#include "io/stdio_buffer.h"
+
 #include <limits.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -31,6 +33,13 @@ void pipe_guard_end(const struct pipe_guard *guard, bool raised)
 
 /* --- Transfers -------------------------------------------------------------------------------- */
 
+/*
+ * Bytes for a terminal that cannot be opened again in non-blocking mode.  A writable terminal
+ * promises room for one byte only, so even a small write may block until somebody reads, or until a
+ * signal, such as that of the end of a slice, interrupts it.
+ */
+enum { TERMINAL_ROOM = 128 };
+
 static ssize_t socket_transfer(int fd, const struct iovec *parts, int count, bool out)
 {
     struct msghdr message = { .msg_iov = (struct iovec *)parts, .msg_iovlen = (size_t)count };
@@ -47,11 +56,13 @@ static ssize_t socket_transfer(int fd, const struct iovec *parts, int count, boo
 static ssize_t transfer_when_ready(int fd, const struct iovec *parts, bool out)
 {
     struct pollfd ready = { .fd = fd, .events = out ? POLLOUT : POLLIN };
-    if (poll(&ready, 1, 0) == 0) {
+    int there = poll(&ready, 1, 0);
+    if (there == 0)
         errno = EAGAIN;
+    if (there <= 0) /* a signal may have come in place of an answer */
         return -1;
-    }
-    size_t length = out && parts->iov_len > PIPE_BUF ? PIPE_BUF : parts->iov_len;
+    size_t room = !out ? SIZE_MAX : isatty(fd) ? TERMINAL_ROOM : PIPE_BUF;
+    size_t length = parts->iov_len < room ? parts->iov_len : room;
     return out ? write(fd, parts->iov_base, length) : read(fd, parts->iov_base, length);
 }
 
@@ -105,9 +116,57 @@ static ssize_t transfer(struct descriptor *self, const struct iovec *parts, int 
     return -EAGAIN;
 }
 
+/* --- The buffers of C's streams --------------------------------------------------------------- */
+
+bool descriptor_is_behind_c(const struct descriptor *self)
+{
+    return self->standard >= 0 && stdio_held(stdio_file(self->standard));
+}
+
+/* Hands out what C has buffered for the same descriptor.  0 when it is out; -EAGAIN, an error. */
+static int write_buffer_of_c(struct descriptor *self, FILE *file)
+{
+    if (self->mode == DESCRIPTOR_FILE)
+        return stdio_flush(file);
+    size_t handed_out = 0, most = 0;
+    struct iovec bytes;
+    while (stdio_lock_output(file, &bytes)) {
+        ssize_t moved = transfer(self, &bytes, 1, true);
+        stdio_unlock_output(file, moved > 0 ? (size_t)moved : 0);
+        if (moved < 0)
+            return (int)moved;
+        most = most ? most : bytes.iov_len; /* not what another thread adds meanwhile */
+        handed_out += (size_t)moved;
+        if (handed_out >= most)
+            return 0;
+    }
+    return 0;
+}
+
+/* The first bytes of a write to a standard stream. */
+static ssize_t write_after_c(struct descriptor *self, const struct iovec *parts, int count)
+{
+    FILE *file = stdio_file(self->standard);
+    if (!stdio_uses(file, self->standard))
+        return stdio_write(file, parts, count);
+    int error = write_buffer_of_c(self, file);
+    return error ? error : transfer(self, parts, count, true);
+}
+
+static ssize_t read_after_c(struct descriptor *self, const struct iovec *parts, int count)
+{
+    FILE *file = stdio_file(self->standard);
+    size_t taken = stdio_uses(file, self->standard) ? stdio_take_input(file, parts->iov_base, parts->iov_len) : 0;
+    return taken ? (ssize_t)taken : transfer(self, parts, count, false);
+}
+
+/* --- For the tables of kinds ------------------------------------------------------------------ */
+
 ssize_t descriptor_read(struct orr_stream *stream, const struct iovec *parts, int count)
 {
     struct descriptor *self = descriptor_of(stream);
+    if (self->standard >= 0)
+        return read_after_c(self, parts, count);
     ssize_t moved = transfer(self, parts, count, false);
     if (self->drains && count == 1 && moved > 0 && (size_t)moved < parts->iov_len)
         reactor_watch_drained(&self->watch);
@@ -116,7 +175,10 @@ ssize_t descriptor_read(struct orr_stream *stream, const struct iovec *parts, in
 
 ssize_t descriptor_write(struct orr_stream *stream, const struct iovec *parts, int count)
 {
-    return transfer(descriptor_of(stream), parts, count, true);
+    struct descriptor *self = descriptor_of(stream);
+    /* What C gets while a write is under way does not go into the middle of that. */
+    bool after_c = self->standard >= 0 && !stream->sent;
+    return after_c ? write_after_c(self, parts, count) : transfer(self, parts, count, true);
 }
 
 /* --- Readiness -------------------------------------------------------------------------------- */
@@ -155,6 +217,7 @@ void descriptor_init(struct orr_stream *stream, int fd, enum descriptor_mode mod
     reactor_watch_init(&self->watch, fd, notify);
     self->mode = mode;
     self->original = -1;
+    self->standard = -1;
 }
 
 void descriptor_close(struct orr_stream *stream)

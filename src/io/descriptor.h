@@ -25,9 +25,10 @@ enum descriptor_mode {
 struct descriptor {
     struct reactor_watch watch; /* has the descriptor; -1 once it is closed */
     uint8_t mode;
-    bool foreign; /* somebody else has opened it, and its mode is theirs */
-    bool drains;  /* a short read shows that there is no more input */
-    int original; /* the descriptor that this one was made from, and is closed with it; or -1 */
+    bool foreign;    /* somebody else has opened it, and its mode is theirs */
+    bool drains;     /* a short read shows that there is no more input */
+    int8_t standard; /* 0, 1, 2: the buffer of C's stdin, stdout, stderr goes first; -1: none */
+    int original;    /* the descriptor that this one was made from, and is closed with it; or -1 */
 };
 
 static inline struct descriptor *descriptor_of(const struct orr_stream *stream)
@@ -43,6 +44,9 @@ ssize_t descriptor_read(struct orr_stream *stream, const struct iovec *parts, in
 ssize_t descriptor_write(struct orr_stream *stream, const struct iovec *parts, int count);
 int descriptor_want(struct orr_stream *stream, unsigned events);
 void descriptor_close(struct orr_stream *stream);
+
+/* Whether a standard stream of C's holds bytes that go first. */
+bool descriptor_is_behind_c(const struct descriptor *self);
 
 /* Whether the stream is one of a descriptor. */
 bool descriptor_is_behind(const struct orr_stream *stream);

@@ -4,7 +4,11 @@
  * next while the kernel may have more.  So a connection is accepted only by a task that wants it.
  *
  * A freed listener lives on until the last task has left it.
+ *
+ * A listener in a simulated network has that in the kernel's place; all else is the same.
  */
+#include "io/simulated_listener.h"
+#include "io/simulation.h"
 #include "io/socket.h"
 
 #include <netinet/in.h>
@@ -24,6 +28,8 @@ struct orr_listener {
     dev_t device;  /* what is at that path */
     ino_t inode;
     struct sockaddr_un path;
+    bool is_simulated;
+    struct simulated_listener simulated[]; /* one if it is simulated, else none */
 };
 
 enum { BACKLOG_DEFAULT = 4096 };
@@ -45,14 +51,22 @@ static void remove_path(const struct orr_listener *listener)
         unlink(listener->path.sun_path);
 }
 
+static void close_socket(struct orr_listener *listener)
+{
+    remove_path(listener);
+    reactor_watch_close(listener->opened.worker->reactor, &listener->watch);
+    close(listener->watch.fd);
+}
+
 static void close_listener(struct orr_listener *listener)
 {
     if (listener->closed)
         return;
     listener->closed = true;
-    remove_path(listener);
-    reactor_watch_close(listener->opened.worker->reactor, &listener->watch);
-    close(listener->watch.fd);
+    if (listener->is_simulated)
+        simulated_listener_close(listener->simulated);
+    else
+        close_socket(listener);
     while (wait_grant_first(&listener->line))
         listener->granted++;
 }
@@ -105,7 +119,12 @@ int orr_listener_address(const struct orr_listener *listener, struct orr_address
     int error = address ? check(listener) : -EINVAL;
     if (error)
         return error;
-    return listener->closed ? -EBADF : address_of_socket(listener->watch.fd, ORR_LOCAL, address);
+    if (listener->closed)
+        return -EBADF;
+    if (!listener->is_simulated)
+        return address_of_socket(listener->watch.fd, ORR_LOCAL, address);
+    *address = listener->simulated->binding.address;
+    return 0;
 }
 
 /* --- Listening -------------------------------------------------------------------------------- */
@@ -133,6 +152,11 @@ static bool remove_stale(const struct orr_address *address)
     return stale && unlink(un->sun_path) == 0;
 }
 
+static int backlog_of(const struct orr_listen_options *options)
+{
+    return options->backlog > 0 ? options->backlog : BACKLOG_DEFAULT;
+}
+
 static int bind_and_listen(int fd, const struct orr_address *address, const struct orr_listen_options *options)
 {
     int family = address_family(address), error = 0;
@@ -149,7 +173,7 @@ static int bind_and_listen(int fd, const struct orr_address *address, const stru
         error = bind(fd, address_kernel(address), address->length) < 0 ? -errno : 0;
     if (error)
         return error;
-    return listen(fd, options->backlog > 0 ? options->backlog : BACKLOG_DEFAULT) < 0 ? -errno : 0;
+    return listen(fd, backlog_of(options)) < 0 ? -errno : 0;
 }
 
 /* Remembers what was made in the file system. */
@@ -166,28 +190,47 @@ static void note_path(struct orr_listener *listener, const struct orr_address *a
 }
 
 static void notify(struct reactor_watch *watch, unsigned events);
+static void notify_simulated(struct simulated_listener *simulated);
+
+static int listen_on_socket(struct orr_listener *listener, const struct orr_address *address,
+                            const struct orr_listen_options *options)
+{
+    int fd = socket_open(listener->family, SOCK_STREAM, &options->socket);
+    if (fd < 0)
+        return fd;
+    int error = bind_and_listen(fd, address, options);
+    if (error) {
+        close(fd);
+        return error;
+    }
+    note_path(listener, address);
+    reactor_watch_init(&listener->watch, fd, notify);
+    return 0;
+}
 
 int orr_listen(const struct orr_address *address, const struct orr_listen_options *options, struct orr_listener **out)
 {
     static const struct orr_listen_options defaults;
     struct orr_listener *listener;
+    struct orr_network_host *host;
     if (!out || !address_is_sound(address))
         return -EINVAL;
     options = options ? options : &defaults;
-    int error = opened_new(sizeof *listener, &opened_listener, &options->socket.open, &listener);
+    int error = simulation_host(&options->socket.open, &host);
+    if (error)
+        return error;
+    size_t size = sizeof *listener + (host ? sizeof *listener->simulated : 0);
+    error = opened_new(size, &opened_listener, &options->socket.open, &listener);
     if (error)
         return error;
     listener->family = address_family(address);
-    int fd = socket_open(listener->family, SOCK_STREAM, &options->socket);
-    error = fd < 0 ? fd : bind_and_listen(fd, address, options);
-    if (error < 0) {
-        if (fd >= 0)
-            close(fd);
+    listener->is_simulated = host;
+    error = host ? simulated_listen(listener->simulated, host, address, options, backlog_of(options), notify_simulated)
+                 : listen_on_socket(listener, address, options);
+    if (error) {
         opened_free(&listener->opened);
         return error;
     }
-    note_path(listener, address);
-    reactor_watch_init(&listener->watch, fd, notify);
     *out = listener;
     return 0;
 }
@@ -207,6 +250,19 @@ static void notify(struct reactor_watch *watch, unsigned events)
     grant_next(container_of(watch, struct orr_listener, watch));
 }
 
+static void notify_simulated(struct simulated_listener *simulated)
+{
+    grant_next(container_of(simulated, struct orr_listener, simulated[0]));
+}
+
+/* Whether there may be a connection now.  If not, and it is `wanted`, notify() is called then. */
+static int want(struct orr_listener *listener, bool wanted)
+{
+    if (listener->is_simulated)
+        return simulated_listener_want(listener->simulated, wanted);
+    return reactor_watch_want(listener->opened.worker->reactor, &listener->watch, wanted ? POLLIN : 0);
+}
+
 /*
  * A try is over, or was given up, or somebody has joined or left the line.  If tasks wait and none
  * is about to try, the first of them tries, at once or when the kernel says so.  Negative errno.
@@ -215,8 +271,7 @@ static int pass_on(struct orr_listener *listener)
 {
     if (listener->closed)
         return 0;
-    bool waiting = listener->line && !listener->granted;
-    int there = reactor_watch_want(listener->opened.worker->reactor, &listener->watch, waiting ? POLLIN : 0);
+    int there = want(listener, listener->line && !listener->granted);
     if (there > 0)
         grant_next(listener);
     return there < 0 ? there : 0;
@@ -247,6 +302,7 @@ static const struct orr_wait_kind accept_kind = {
     .name = "a connection",
     .withdraw = accept_withdraw,
     .describe = describe_accept,
+    .ends_by_itself = true,
 };
 
 /* Errors of a connection that broke before it was accepted: the next one may be sound. */
@@ -256,8 +312,8 @@ static bool concerns_connection(int error)
            error == ENONET || error == EHOSTUNREACH || error == EOPNOTSUPP || error == ENETUNREACH || error == ENETDOWN;
 }
 
-/* Accepts a connection: 0, -EAGAIN, or an error. */
-static int try_accept(struct orr_listener *listener, const struct orr_open *open, struct orr_stream **out)
+/* Accepts a connection from the kernel: 0, -EAGAIN, or an error. */
+static int accept_socket(struct orr_listener *listener, const struct orr_open *open, struct orr_stream **out)
 {
     struct orr_stream *stream;
     if (!(listener->watch.ready & POLLIN))
@@ -281,9 +337,18 @@ static int try_accept(struct orr_listener *listener, const struct orr_open *open
     }
     peer.length = length;
     socket_adopt(stream, fd, &peer);
-    spree_spend(listener->opened.worker, 0);
     *out = stream;
     return 0;
+}
+
+/* Accepts a connection: 0, -EAGAIN, or an error. */
+static int try_accept(struct orr_listener *listener, const struct orr_open *open, struct orr_stream **out)
+{
+    int error = listener->is_simulated ? simulated_accept(listener->simulated, open, out)
+                                       : accept_socket(listener, open, out);
+    if (!error)
+        spree_spend(listener->opened.worker, 0);
+    return error;
 }
 
 /* How a task waits. */
@@ -297,8 +362,10 @@ static int join_line(struct orr_task *task, struct orr_wait *wait, struct orr_li
                      struct orr_group *group, enum place place)
 {
     int interruption = wait_interruption(task);
-    if (interruption)
+    if (interruption) {
+        pass_on(listener); /* its try was in vain; the next in line must not miss the next one */
         return wait_refuse(wait, interruption);
+    }
     wait->grouped = group;
     wait->owner = group;
     wait_begin(task, wait, listener, &accept_kind);
@@ -321,13 +388,14 @@ int orr_accept(struct orr_task *task, struct orr_wait *wait, struct orr_listener
 {
     if (!task || !wait || !listener || !stream)
         return -EINVAL;
-    if (listener->opened.worker != task->worker)
-        return wait_refuse(wait, -EPERM);
     struct orr_group *group = wait->grouped ? wait->owner : NULL;
+    /* Up to here the listener is only a number: once its wait was withdrawn, it may be gone. */
     int answer = wait_poll(task, wait, listener, &accept_kind);
     if (answer != 0 && answer != 1)
         return answer;
     bool fresh = answer;
+    if (listener->opened.worker != task->worker)
+        return wait_refuse(wait, -EPERM);
     listener->granted -= !fresh;
     if (listener->closed) {
         destroy_if_unused(listener);

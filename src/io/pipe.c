@@ -1,8 +1,11 @@
 /* Pipes, pairs of connected streams, and streams of descriptors that somebody else has opened. */
+#include "io/simulated_stream.h"
+#include "io/simulation.h"
 #include "io/socket.h"
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,10 +20,8 @@ static const struct orr_stream_kind terminal_kind = DESCRIPTOR_KIND("terminal");
 static const struct orr_stream_kind file_kind = DESCRIPTOR_KIND("file");
 static const struct orr_stream_kind device_kind = DESCRIPTOR_KIND("device");
 
-int orr_pipe(const struct orr_open *open, struct orr_stream **reader, struct orr_stream **writer)
+static int kernel_pipe(const struct orr_open *open, struct orr_stream *made[2])
 {
-    if (!reader || !writer)
-        return -EINVAL;
     struct orr_stream *ends[2];
     int fds[2];
     int error = orr_stream_new(&pipe_kind, open, &ends[0]);
@@ -35,17 +36,29 @@ int orr_pipe(const struct orr_open *open, struct orr_stream **reader, struct orr
         opened_free(&ends[0]->opened);
         return error;
     }
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 2; i++) {
         descriptor_init(ends[i], fds[i], DESCRIPTOR_OWN);
+        made[i] = ends[i];
+    }
+    return 0;
+}
+
+int orr_pipe(const struct orr_open *open, struct orr_stream **reader, struct orr_stream **writer)
+{
+    struct orr_stream *ends[2];
+    struct orr_network_host *host;
+    int error = reader && writer ? simulation_host(open, &host) : -EINVAL;
+    if (!error)
+        error = host ? simulated_pipe(host, open, ends) : kernel_pipe(open, ends);
+    if (error)
+        return error;
     *reader = ends[0];
     *writer = ends[1];
     return 0;
 }
 
-int orr_pair(const struct orr_open *open, struct orr_stream *ends[2])
+static int kernel_pair(const struct orr_open *open, struct orr_stream *ends[2])
 {
-    if (!ends)
-        return -EINVAL;
     struct orr_stream *made[2];
     int fds[2];
     int error = socket_prepare(AF_UNIX, open, &made[0]);
@@ -65,6 +78,15 @@ int orr_pair(const struct orr_open *open, struct orr_stream *ends[2])
         ends[i] = made[i];
     }
     return 0;
+}
+
+int orr_pair(const struct orr_open *open, struct orr_stream *ends[2])
+{
+    struct orr_network_host *host;
+    int error = ends ? simulation_host(open, &host) : -EINVAL;
+    if (error)
+        return error;
+    return host ? simulated_pair(host, open, ends) : kernel_pair(open, ends);
 }
 
 /* --- Descriptors of others -------------------------------------------------------------------- */
@@ -98,6 +120,22 @@ static int open_again(int fd)
     return again < 0 ? -errno : again;
 }
 
+/* To open the master of a pseudo-terminal again would make another pseudo-terminal. */
+static bool is_master(int fd)
+{
+    unsigned number;
+    return ioctl(fd, TIOCGPTN, &number) == 0;
+}
+
+/*
+ * A process that was started without a standard descriptor may have a file of another purpose in
+ * its place: what the kernel has made for a program is no input or output.
+ */
+static bool is_made_by_kernel(const struct stat *about)
+{
+    return (about->st_mode & S_IFMT) == 0;
+}
+
 /* How to use a descriptor: its kind, a number of our own for it, and the mode. */
 struct adoption {
     const struct orr_stream_kind *kind; /* NULL for a socket of `family` */
@@ -109,13 +147,15 @@ struct adoption {
  * The stream gets a descriptor number of its own: nobody else can close it, and the reactor's
  * operations on the first one are not disturbed.
  */
-static int plan(int fd, struct adoption *plan)
+static int plan(int fd, bool standard, struct adoption *plan)
 {
     struct stat about;
     if (fstat(fd, &about) < 0)
         return -errno;
     plan->kind = &device_kind;
     plan->mode = DESCRIPTOR_SHARED;
+    if (fcntl(fd, F_GETFL) & O_PATH || (standard && is_made_by_kernel(&about)))
+        return -EBADF;
     if (S_ISDIR(about.st_mode))
         return -EINVAL;
     if (S_ISSOCK(about.st_mode)) {
@@ -128,12 +168,12 @@ static int plan(int fd, struct adoption *plan)
         plan->mode = DESCRIPTOR_FILE;
     } else if (S_ISFIFO(about.st_mode) || isatty(fd)) {
         plan->kind = S_ISFIFO(about.st_mode) ? &pipe_kind : &terminal_kind;
-        plan->fd = open_again(fd);
+        plan->fd = is_master(fd) ? -1 : open_again(fd);
         if (plan->fd >= 0)
             plan->mode = DESCRIPTOR_OWN;
     }
     if (plan->fd < 0)
-        plan->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+        plan->fd = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
     return plan->fd < 0 ? -errno : 0;
 }
 
@@ -144,7 +184,9 @@ int orr_stream_open_descriptor(int descriptor, const struct orr_descriptor_optio
     if (!stream)
         return -EINVAL;
     options = options ? options : &defaults;
-    int error = plan(descriptor, &adoption);
+    if (options->standard && (descriptor < STDIN_FILENO || descriptor > STDERR_FILENO))
+        return -EINVAL;
+    int error = plan(descriptor, options->standard, &adoption);
     if (error)
         return error;
     error = adoption.kind ? orr_stream_new(adoption.kind, &options->open, stream)
@@ -160,5 +202,6 @@ int orr_stream_open_descriptor(int descriptor, const struct orr_descriptor_optio
         socket_adopt(*stream, adoption.fd, address_of_socket(adoption.fd, ORR_PEER, &peer) ? NULL : &peer);
     descriptor_of(*stream)->foreign = adoption.mode != DESCRIPTOR_OWN;
     descriptor_of(*stream)->original = options->keep ? -1 : descriptor;
+    descriptor_of(*stream)->standard = (int8_t)(options->standard ? descriptor : -1);
     return 0;
 }

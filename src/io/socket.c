@@ -7,6 +7,10 @@
  */
 #include "io/socket.h"
 
+#include "io/connecting.h"
+#include "io/simulated_connect.h"
+#include "io/simulation.h"
+
 #include <limits.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -54,24 +58,30 @@ static int socket_shutdown(struct orr_stream *stream)
 
 /*
  * Input that nobody has read would make the kernel reset the connection when it is closed, and a
- * reset drops output that is still on its way.  So the output ends first, and then the input that
- * has come so far is dropped.
+ * reset drops output that is still on its way.  So the output ends, and the input that has come so
+ * far is dropped.  The kernel is asked, since its news of input may not have been collected yet.
  */
 static void drain(const struct descriptor *self)
 {
     char dropped[DRAIN_BYTES];
     int fd = self->watch.fd;
-    if (shutdown(fd, SHUT_WR) < 0)
+    if (recv(fd, dropped, sizeof dropped, MSG_DONTWAIT) <= 0 || shutdown(fd, SHUT_WR) < 0)
         return;
     for (int i = 0; i < DRAIN_CALLS; i++)
         if (recv(fd, dropped, sizeof dropped, MSG_DONTWAIT) <= 0)
             return;
 }
 
+/* A descriptor that its owner keeps goes on as a connection: nothing of it is ended or dropped. */
+static bool is_kept(const struct descriptor *self)
+{
+    return self->foreign && self->original < 0;
+}
+
 static void socket_close(struct orr_stream *stream)
 {
     const struct descriptor *self = descriptor_of(stream);
-    if (!stream->ended && !stream->read_error && self->watch.ready & POLLIN)
+    if (!stream->ended && !stream->read_error && !is_kept(self))
         drain(self);
     descriptor_close(stream);
 }
@@ -181,23 +191,11 @@ int socket_open(int family, int type, const struct orr_socket_options *options)
 
 /* --- Connecting ------------------------------------------------------------------------------- */
 
-static void connect_withdraw(struct orr_wait *wait, bool granted)
-{
-    struct orr_stream *stream = wait->source;
-    (void)granted;
-    stream->waits[SLOT_WRITE] = NULL;
-    orr_stream_free(stream);
-}
-
-static void describe_connect(const struct orr_wait *wait, char *text, size_t size)
-{
-    stream_describe_wait(wait->source, "a connection to", text, size);
-}
-
 static const struct orr_wait_kind connect_kind = {
     .name = "a connection",
-    .withdraw = connect_withdraw,
-    .describe = describe_connect,
+    .withdraw = connecting_withdraw,
+    .describe = connecting_describe,
+    .ends_by_itself = true,
 };
 
 static int bind_local(int fd, const struct orr_address *local)
@@ -290,17 +288,41 @@ static int begin(struct attempt *attempt, const struct orr_address *address, con
     if (answer)
         return answer;
     answer = start_connecting(stream, address, options);
-    if (!answer) {
-        spree_spend(attempt->task->worker, 0);
+    if (!answer)
         *out = stream;
-    }
-    if (answer != -EINPROGRESS)
+    if (answer != -EINPROGRESS) {
+        spree_spend(attempt->task->worker, 0);
         return answer;
+    }
     attempt->stream = stream;
     answer = attempt_wait(attempt, ORR_WRITABLE);
     if (answer != -EAGAIN)
         orr_stream_free(stream);
     return answer;
+}
+
+/* orr_connect() on real sockets. */
+static int connect_socket(struct orr_task *task, struct orr_wait *wait, const struct orr_address *address,
+                          const struct orr_socket_options *options, struct orr_stream **stream)
+{
+    struct attempt attempt = { task, wait, NULL, SLOT_WRITE, &connect_kind, NULL };
+    if (wait->state != WAIT_IDLE && wait->kind == &connect_kind) {
+        attempt.stream = wait->source;
+        return go_on(&attempt, stream);
+    }
+    attempt.group = wait->grouped ? wait->owner : NULL;
+    bool others_first = wait->state == WAIT_IDLE && spree_is_over(task->worker);
+    int answer = wait->state == WAIT_IDLE && !others_first ? 0 : orr_sleep(task, wait, others_first ? 0 : RETRY_NS);
+    if (answer)
+        return answer;
+    answer = begin(&attempt, address, options, stream);
+    /* The backlog of a path is full, and the kernel does not say when it has room. */
+    if (answer == -EAGAIN && wait->state == WAIT_IDLE) {
+        wait->grouped = attempt.group;
+        wait->owner = attempt.group;
+        return orr_sleep(task, wait, RETRY_NS);
+    }
+    return answer == -EAGAIN ? answer : wait_refuse(wait, answer);
 }
 
 int orr_connect(struct orr_task *task, struct orr_wait *wait, const struct orr_address *address,
@@ -311,21 +333,13 @@ int orr_connect(struct orr_task *task, struct orr_wait *wait, const struct orr_a
         return -EINVAL;
     if (!wait_allowed(task))
         return wait_refuse(wait, -EPERM);
-    struct attempt attempt = { task, wait, NULL, SLOT_WRITE, &connect_kind, NULL };
-    if (wait->state != WAIT_IDLE && wait->kind == &connect_kind) {
-        attempt.stream = wait->source;
-        return go_on(&attempt, stream);
-    }
-    attempt.group = wait->grouped ? wait->owner : NULL;
-    int answer = wait->state == WAIT_IDLE ? 0 : orr_sleep(task, wait, RETRY_NS);
-    if (answer)
-        return answer;
-    answer = begin(&attempt, address, options ? options : &defaults, stream);
-    /* The backlog of a path is full, and the kernel does not say when it has room. */
-    if (answer == -EAGAIN && wait->state == WAIT_IDLE) {
-        wait->grouped = attempt.group;
-        wait->owner = attempt.group;
-        return orr_sleep(task, wait, RETRY_NS);
-    }
-    return answer == -EAGAIN ? answer : wait_refuse(wait, answer);
+    if (simulated_connect_waits(wait))
+        return simulated_connect_on(task, wait, stream);
+    options = options ? options : &defaults;
+    struct orr_network_host *host = NULL;
+    int error = wait->state == WAIT_IDLE ? simulation_host(&options->open, &host) : 0;
+    if (error)
+        return wait_refuse(wait, error);
+    return host ? simulated_connect(task, wait, host, address, options, stream)
+                : connect_socket(task, wait, address, options, stream);
 }

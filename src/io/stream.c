@@ -1,5 +1,7 @@
 #include "io/stream.h"
 
+#include "exec/scope.h"
+
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -47,7 +49,7 @@ static void close_stream(struct orr_stream *stream)
     if (stream->closed)
         return;
     stream->closed = true;
-    stream->wanted = 0;
+    stream->wanted = stream->fatal = 0;
     stream->kind->close(stream);
     input_free(stream);
     for (enum stream_slot slot = 0; slot < SLOTS; slot++)
@@ -135,10 +137,9 @@ int orr_stream_free(struct orr_stream *stream)
 
 /* --- Waiting ---------------------------------------------------------------------------------- */
 
-/* Tells the kind what tasks wait for, if that has changed. */
-static int tell_kind(struct orr_stream *stream)
+int stream_tell_kind(struct orr_stream *stream)
 {
-    unsigned events = 0;
+    unsigned events = stream->fatal;
     for (enum stream_slot slot = 0; slot < SLOTS; slot++)
         if (stream->waits[slot] && stream->waits[slot]->state == WAIT_WAITING)
             events |= (unsigned)stream->waits[slot]->value;
@@ -148,9 +149,21 @@ static int tell_kind(struct orr_stream *stream)
     return stream->kind->want(stream, events);
 }
 
+void stream_lost(struct orr_stream *stream, unsigned events)
+{
+    struct orr_task *task = tasks_find(&stream->opened.worker->tasks, stream->dependent);
+    stream->fatal = 0;
+    if (task)
+        scope_cancel(&task->own,
+                     events & ORR_RESET ? "the peer has reset the connection" : "the peer has ended its output");
+}
+
 void stream_ready(struct orr_stream *stream, unsigned events)
 {
     stream->wanted &= (uint8_t)~events;
+    /* First of all: a task that is cancelled has nothing granted any more. */
+    if (stream->fatal & events)
+        stream_lost(stream, events);
     for (enum stream_slot slot = 0; slot < SLOTS; slot++) {
         struct orr_wait *wait = stream->waits[slot];
         if (wait && wait->state == WAIT_WAITING && wait->value & events)
@@ -171,7 +184,7 @@ void stream_withdraw(struct orr_wait *wait, bool granted)
         if (stream->waits[slot] == wait)
             stream->waits[slot] = NULL;
     if (!granted)
-        tell_kind(stream); /* wanting less cannot fail */
+        stream_tell_kind(stream);
     destroy_if_unused(stream);
 }
 
@@ -189,9 +202,8 @@ int attempt_begin(struct attempt *attempt)
     struct orr_stream *stream = attempt->stream;
     if (!attempt->task || !wait || !stream)
         return -EINVAL;
-    if (stream->opened.worker != attempt->task->worker)
-        return wait_refuse(wait, -EPERM);
     attempt->group = wait->grouped ? wait->owner : NULL;
+    /* Up to here the stream is only a number: once its wait was withdrawn, it may be gone. */
     int answer = wait_poll(attempt->task, wait, stream, attempt->kind);
     if (answer == 0) {
         stream->waits[attempt->slot] = NULL;
@@ -199,6 +211,8 @@ int attempt_begin(struct attempt *attempt)
     }
     if (answer != 1)
         return answer;
+    if (stream->opened.worker != attempt->task->worker)
+        return wait_refuse(wait, -EPERM);
     if (stream->closed)
         return wait_refuse(wait, -EBADF);
     if (stream->waits[attempt->slot])
@@ -225,12 +239,12 @@ int attempt_wait(struct attempt *attempt, unsigned events)
     int answer = enter_slot(attempt, events);
     if (answer != -EAGAIN)
         return answer;
-    int error = tell_kind(attempt->stream);
+    int error = stream_tell_kind(attempt->stream);
     if (!error)
         return -EAGAIN;
     attempt->stream->waits[attempt->slot] = NULL;
     wait_pick_up(attempt->wait);
-    tell_kind(attempt->stream);
+    stream_tell_kind(attempt->stream);
     return error;
 }
 
@@ -316,6 +330,18 @@ int stream_unread(struct orr_stream *stream, const void *bytes, size_t length)
     return 0;
 }
 
+void stream_keep_error(struct orr_stream *stream, int16_t *kept, int error)
+{
+    *kept = (int16_t)error;
+    stream_ready(stream, ORR_RESET);
+}
+
+void stream_keep_end(struct orr_stream *stream)
+{
+    stream->ended = true;
+    stream_ready(stream, ORR_ENDED);
+}
+
 /* Reads from the kind: bytes, 0 at the end, -EAGAIN, or an error.  The end and errors are kept. */
 static ssize_t try_read(struct orr_stream *stream, void *buffer, size_t size)
 {
@@ -327,12 +353,13 @@ static ssize_t try_read(struct orr_stream *stream, void *buffer, size_t size)
         return 0;
     struct iovec part = { .iov_base = buffer, .iov_len = size < AT_ONCE_MAX ? size : AT_ONCE_MAX };
     ssize_t count = stream->kind->read(stream, &part, 1);
-    if (count == 0)
-        stream->ended = true;
-    else if (count < 0 && count != -EAGAIN)
-        stream->read_error = (int)count;
-    else if (count > 0)
+    if (count == 0) {
+        stream_keep_end(stream);
+    } else if (count < 0 && count != -EAGAIN) {
+        stream_keep_error(stream, &stream->read_error, (int)count);
+    } else if (count > 0) {
         spree_spend(stream->opened.worker, (size_t)count);
+    }
     return count;
 }
 
@@ -361,6 +388,7 @@ static const struct orr_wait_kind read_kind = {
     .name = "a read",
     .withdraw = stream_withdraw,
     .describe = describe_read,
+    .ends_by_itself = true,
 };
 
 int orr_stream_consume(struct orr_stream *stream, size_t bytes)
@@ -441,25 +469,36 @@ ssize_t stream_try_write(struct orr_stream *stream, const struct iovec *parts, i
     else if (sent == 0)
         sent = -EAGAIN;
     else if (sent != -EAGAIN)
-        stream->write_error = (int)sent;
+        stream_keep_error(stream, &stream->write_error, (int)sent);
     return sent;
 }
 
 enum { WINDOW_PARTS = 64 };
 
-/* The parts of a write that come after the first `skip` bytes, as many as go out at once. */
-static int window(const struct iovec *parts, int count, size_t skip, struct iovec *out)
+/* A place in the parts of a write: all before `part` has gone out, and `offset` bytes of that. */
+struct cursor {
+    const struct iovec *parts;
+    int count, part;
+    size_t offset;
+};
+
+static void cursor_advance(struct cursor *at, size_t bytes)
 {
-    size_t room = AT_ONCE_MAX;
+    at->offset += bytes;
+    while (at->part < at->count && at->offset >= at->parts[at->part].iov_len)
+        at->offset -= at->parts[at->part++].iov_len;
+}
+
+/* What comes next, as much as goes out at once.  0 at the end. */
+static int window(const struct cursor *at, struct iovec *out)
+{
+    size_t room = AT_ONCE_MAX, skip = at->offset;
     int used = 0;
-    for (int i = 0; i < count && used < WINDOW_PARTS && room; i++) {
-        if (skip >= parts[i].iov_len) {
-            skip -= parts[i].iov_len;
-            continue;
-        }
-        size_t length = parts[i].iov_len - skip;
+    for (int i = at->part; i < at->count && used < WINDOW_PARTS && room; i++) {
+        size_t length = at->parts[i].iov_len - skip;
         length = length < room ? length : room;
-        out[used++] = (struct iovec){ .iov_base = (char *)parts[i].iov_base + skip, .iov_len = length };
+        if (length)
+            out[used++] = (struct iovec){ .iov_base = (char *)at->parts[i].iov_base + skip, .iov_len = length };
         room -= length;
         skip = 0;
     }
@@ -475,9 +514,12 @@ static void give_up_write(struct orr_stream *stream)
     stream->write_error = -ECONNABORTED;
 }
 
+/* The count stays in the wait: when the task hears of the interruption, the stream may be gone. */
 static void write_withdraw(struct orr_wait *wait, bool granted)
 {
-    give_up_write(wait->source);
+    struct orr_stream *stream = wait->source;
+    give_up_write(stream);
+    wait->value = stream->sent;
     stream_withdraw(wait, granted);
 }
 
@@ -490,15 +532,21 @@ static const struct orr_wait_kind write_kind = {
     .name = "a write",
     .withdraw = write_withdraw,
     .describe = describe_write,
+    .ends_by_itself = true,
 };
 
-/* Writes until all is out.  0, -EAGAIN (and the wait has begun), or an error. */
+/*
+ * Writes until all is out.  0, -EAGAIN (and the wait has begun), or an error.  The parts are walked
+ * over once a call, however many calls of the kind that makes.
+ */
 static int write_on(struct attempt *attempt, const struct iovec *parts, int count)
 {
     struct orr_stream *stream = attempt->stream;
+    struct cursor at = { .parts = parts, .count = count };
     struct iovec now[WINDOW_PARTS];
+    cursor_advance(&at, stream->sent);
     for (;;) {
-        int used = window(parts, count, stream->sent, now);
+        int used = window(&at, now);
         if (!used)
             return 0;
         if (spree_is_over(stream->opened.worker))
@@ -509,6 +557,7 @@ static int write_on(struct attempt *attempt, const struct iovec *parts, int coun
         if (sent < 0)
             return (int)sent;
         stream->sent += (size_t)sent;
+        cursor_advance(&at, (size_t)sent);
     }
 }
 
@@ -531,16 +580,24 @@ static int check_output(const struct orr_stream *stream)
     return stream->write_error ? stream->write_error : stream->shut ? -EPIPE : 0;
 }
 
+/* How many bytes had gone out when a write on this stream was withdrawn from the wait. */
+static size_t interrupted_at(const struct orr_wait *wait, const struct orr_stream *stream)
+{
+    return wait->kind == &write_kind && wait->source == stream ? wait->value : 0;
+}
+
 int orr_stream_write(struct orr_task *task, struct orr_wait *wait, struct orr_stream *stream, const struct iovec *parts,
                      int count, size_t *written)
 {
     bool fresh = !wait || wait->state == WAIT_IDLE;
     if (written)
         *written = !fresh && wait->source == stream && wait->kind == &write_kind ? stream->sent : 0;
-    if (count < 0 || (count && !parts) || !parts_are_sound(parts, count))
+    if (count < 0 || (count && !parts) || (fresh && !parts_are_sound(parts, count)))
         return -EINVAL;
     struct attempt attempt = { task, wait, stream, SLOT_WRITE, &write_kind, NULL };
     int answer = attempt_begin(&attempt);
+    if (fresh && written && answer == -ECANCELED)
+        *written = interrupted_at(wait, stream);
     if (answer < 0 && answer != -EAGAIN)
         return answer;
     if (fresh && !check_output(stream))
@@ -555,6 +612,10 @@ int orr_stream_write(struct orr_task *task, struct orr_wait *wait, struct orr_st
         give_up_write(stream);
     if (written)
         *written = stream->sent;
+    if (answer != -EAGAIN)
+        wait->value = 0;
+    if (!answer)
+        stream->sent = 0;
     return attempt_end(&attempt, answer);
 }
 
@@ -572,6 +633,7 @@ static const struct orr_wait_kind shutdown_kind = {
     .name = "a shutdown",
     .withdraw = stream_withdraw,
     .describe = describe_shutdown,
+    .ends_by_itself = true,
 };
 
 int orr_stream_shutdown(struct orr_task *task, struct orr_wait *wait, struct orr_stream *stream)
@@ -590,7 +652,7 @@ int orr_stream_shutdown(struct orr_task *task, struct orr_wait *wait, struct orr
         return attempt_end(&attempt, attempt_wait(&attempt, ORR_WRITABLE));
     stream->shut = !answer;
     if (answer && answer != -ENOTSUP)
-        stream->write_error = answer;
+        stream_keep_error(stream, &stream->write_error, answer);
     return attempt_end(&attempt, answer);
 }
 
@@ -603,6 +665,7 @@ static const struct orr_wait_kind finish_kind = {
     .name = "the end of a stream",
     .withdraw = stream_withdraw,
     .describe = describe_finish,
+    .ends_by_itself = true,
 };
 
 /* Ends the output, unless that was done, or cannot be done any more. */
@@ -645,29 +708,6 @@ int orr_stream_finish(struct orr_task *task, struct orr_wait *wait, struct orr_s
 }
 
 /* --- The rest --------------------------------------------------------------------------------- */
-
-static void describe_loss(const struct orr_wait *wait, char *text, size_t size)
-{
-    stream_describe_wait(wait->source, "the loss of", text, size);
-}
-
-static const struct orr_wait_kind loss_kind = {
-    .name = "the loss of a peer",
-    .withdraw = stream_withdraw,
-    .describe = describe_loss,
-};
-
-int orr_stream_await_loss(struct orr_task *task, struct orr_wait *wait, struct orr_stream *stream, unsigned events)
-{
-    if (!events || events & ~(unsigned)(ORR_RESET | ORR_ENDED))
-        return -EINVAL;
-    struct attempt attempt = { task, wait, stream, SLOT_LOSS, &loss_kind, NULL };
-    int answer = attempt_begin(&attempt);
-    if (answer <= 0)
-        return answer < 0 ? answer : attempt_end(&attempt, 0);
-    bool lost = (stream->read_error && events & ORR_RESET) || (stream->ended && events & ORR_ENDED);
-    return attempt_end(&attempt, lost ? 0 : attempt_wait(&attempt, events));
-}
 
 int orr_stream_describe(const struct orr_stream *stream, enum orr_end end, char *text, size_t size)
 {

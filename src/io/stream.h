@@ -37,13 +37,15 @@ struct orr_stream {
     const struct orr_stream_kind *kind;
     struct orr_wait *waits[SLOTS];
     struct input input;
-    size_t sent;     /* bytes of the write under way, or of the one that broke the output */
-    int read_error;  /* kept for every later read; 0 for none */
-    int write_error; /* kept for every later write; 0 for none */
-    uint8_t wanted;  /* events that the kind was asked for */
-    bool ended : 1;  /* the input is at its end */
-    bool shut : 1;   /* the output was ended */
-    bool broken : 1; /* a write was given up in the middle */
+    size_t sent;                /* bytes of the write under way, or that broke the output */
+    struct orr_waker dependent; /* names the task that `fatal` events cancel */
+    int16_t read_error;         /* kept for every later read; 0 for none */
+    int16_t write_error;        /* kept for every later write; 0 for none */
+    uint8_t wanted;             /* events that the kind was asked for */
+    uint8_t fatal;              /* events that cancel the dependent task; 0 for none */
+    bool ended : 1;             /* the input is at its end */
+    bool shut : 1;              /* the output was ended */
+    bool broken : 1;            /* a write was given up in the middle */
     bool closed : 1;
     bool freed : 1; /* its user has given it up */
     alignas(16) char data[];
@@ -90,6 +92,12 @@ int attempt_yield(struct attempt *attempt);
 /* The operation is over, with this answer.  The stream may be gone afterwards. */
 int attempt_end(struct attempt *attempt, int answer);
 
+/* Tells the kind what is waited for, if that has changed.  Wanting less cannot fail. */
+int stream_tell_kind(struct orr_stream *stream);
+
+/* Cancels the dependent task: some of the fatal events are there. */
+void stream_lost(struct orr_stream *stream, unsigned events);
+
 /* orr_stream_ready(), on whatever thread collects events of the worker. */
 void stream_ready(struct orr_stream *stream, unsigned events);
 
@@ -113,6 +121,15 @@ int stream_try_fill(struct orr_stream *stream, size_t least, size_t most);
 
 /* Appends bytes to the input.  -ENOMEM, or what the account answered. */
 int stream_unread(struct orr_stream *stream, const void *bytes, size_t length);
+
+/*
+ * Keeps an error of the kind in `*kept`, one of the two of the stream.  Who waits for the loss of
+ * the peer hears of it: the call that got the error may have taken the kernel's only news of it.
+ */
+void stream_keep_error(struct orr_stream *stream, int16_t *kept, int error);
+
+/* The input is at its end: remembers that, and tells those who wait for it. */
+void stream_keep_end(struct orr_stream *stream);
 
 /* Writes some bytes now: how many, -EAGAIN, or an error, which is kept. */
 ssize_t stream_try_write(struct orr_stream *stream, const struct iovec *parts, int count);

@@ -49,6 +49,7 @@ struct reactor {
     struct orr_link done; /* finished, oldest first, by `in_reactor` */
     unsigned in_flight;
     bool more;        /* the backend has collected a part of what there is */
+    bool fresh;       /* a wait that could block was the last call: it has collected everything */
     unsigned wanting; /* readiness.c: watches whose owners wait for something */
     int batch_count;  /* readiness.c: events that are being handled, and how many */
     struct epoll_event *batch;

@@ -158,8 +158,12 @@ static ssize_t transfer(const struct orr_io *io, int flags)
 static ssize_t transfer_when_ready(const struct orr_io *io)
 {
     struct pollfd ready = { .fd = io->fd, .events = (short)io->events };
-    if (poll(&ready, 1, 0) == 0)
-        return -EAGAIN;
+    int there;
+    do
+        there = poll(&ready, 1, 0);
+    while (there < 0 && errno == EINTR);
+    if (there <= 0)
+        return there ? -errno : -EAGAIN;
     size_t length = io->kind == IO_WRITE && io->length > PIPE_BUF ? PIPE_BUF : io->length;
     ssize_t count = io->kind == IO_READ ? read(io->fd, io->buffer, length) : write(io->fd, io->buffer, length);
     return count < 0 ? -errno : count;

@@ -73,9 +73,18 @@ void reactor_close(struct reactor *reactor)
     reactor->backend->close(reactor);
 }
 
+/*
+ * A turn begins by collecting.  After a wait that could block there is nothing to be collected yet.
+ */
 int reactor_wait(struct reactor *reactor, uint64_t timeout_ns)
 {
-    return reactor->backend->wait(reactor, reactor_has_done(reactor) ? 0 : timeout_ns);
+    bool fresh = reactor->fresh && !reactor->more && !reactor->unsubmitted;
+    bool may_block = timeout_ns && !reactor_has_done(reactor);
+    reactor->fresh = may_block;
+    if (fresh && !timeout_ns)
+        return 0;
+    reactor->unsubmitted = false; /* every wait submits first */
+    return reactor->backend->wait(reactor, may_block ? timeout_ns : 0);
 }
 
 struct orr_io *reactor_next_done(struct reactor *reactor)

@@ -3,10 +3,7 @@
 #include <errno.h>
 #include <sys/epoll.h>
 
-enum {
-    EVENTS_AT_ONCE = 128,
-    LASTING = POLLERR | POLLHUP | POLLRDHUP | POLLPRI,
-};
+enum { LASTING = POLLERR | POLLHUP | POLLRDHUP | POLLPRI };
 
 /* Marks the events of watches: no address has this bit. */
 static const uint64_t watch_tag = UINT64_C(1) << 63;
@@ -101,10 +98,10 @@ void readiness_handle(struct reactor *reactor, struct epoll_event *events, int c
 
 int readiness_collect(struct reactor *reactor)
 {
-    struct epoll_event events[EVENTS_AT_ONCE];
-    int count = epoll_wait(reactor->backend->readiness_fd(reactor), events, EVENTS_AT_ONCE, 0);
+    struct epoll_event events[READINESS_AT_ONCE];
+    int count = epoll_wait(reactor->backend->readiness_fd(reactor), events, READINESS_AT_ONCE, 0);
     if (count < 0)
-        return errno == EINTR ? 1 : -errno;
+        return errno == EINTR ? READINESS_AT_ONCE : -errno;
     readiness_handle(reactor, events, count);
-    return count == EVENTS_AT_ONCE;
+    return count;
 }

@@ -5,7 +5,8 @@
  *
  * Both backends keep watches in an epoll set, edge-triggered, each descriptor registered once, when
  * somebody first waits for it.  There is no system call for each wait.  On io_uring the ring polls
- * that set with one request.  A request for each descriptor would save one system call a batch, but
+ * that set with one request while there is nothing to do.  A request for each descriptor would save
+ * one system call a batch, but
  *
  *   - such a request holds the file: close(2) would neither end a connection nor free a port until
  *     the request has been cancelled and has come back;
@@ -90,10 +91,9 @@ bool readiness_owns(const struct epoll_event *event);
 /* Handles the events of a batch that belong to watches, and leaves out others. */
 void readiness_handle(struct reactor *reactor, struct epoll_event *events, int count);
 
-/*
- * Collects and handles a batch of events.  Does not block.  1 if the set may have more, else 0.
- * Negative errno.
- */
+enum { READINESS_AT_ONCE = 128 }; /* events in a batch; after so many, the set may have more */
+
+/* Collects and handles a batch of events.  Does not block.  Answers how many, or negative errno. */
 int readiness_collect(struct reactor *reactor);
 
 #endif

@@ -12,12 +12,14 @@
  * turns to another thread: a request that ends with ECANCELED although nobody cancelled it is made
  * again.
  *
- * The set of the watches (readiness.h) is polled by one multishot request, made while somebody
- * waits for a watch.
+ * The set of the watches (readiness.h) is asked in each turn while it has news.  When it has none,
+ * or the worker is about to sleep, the ring polls it with one request; until that ends, there is
+ * nothing to ask for.  The request is not a multishot one: that would be called for each event of
+ * each descriptor, also while the worker is busy and asks anyway.
  *
  * The bell is watched by a multishot poll, armed with the first wait.  A host that polls a
- * descriptor gets an epoll of bell and ring instead, because any completion on the ring interrupts
- * the host's own waiting.
+ * descriptor gets an epoll of bell, ring and set instead, because any completion on the ring
+ * interrupts the host's own waiting.
  */
 #include "base/clock.h"
 #include "reactor/readiness.h"
@@ -49,9 +51,9 @@ struct uring_reactor {
     bool bell_armed;
     int host_fd; /* -1 until asked for */
 
-    /* The epoll set of the watches, -1 before the first; the ring polls it. */
+    /* The epoll set of the watches, -1 before the first. */
     int set;
-    bool set_armed;
+    bool set_armed; /* the ring polls it, and has not found anything */
 };
 
 static struct uring_reactor *uring_of(struct reactor *reactor)
@@ -236,19 +238,13 @@ static void request_ended(struct uring_reactor *self, struct orr_io *io, int res
         reactor_finish(&self->base, io, result);
 }
 
-static void set_has_news(struct uring_reactor *self, const struct io_uring_cqe *cqe)
-{
-    self->set_armed = cqe->flags & IORING_CQE_F_MORE;
-    self->base.more = true;
-}
-
 static void handle(struct uring_reactor *self, const struct io_uring_cqe *cqe)
 {
     void *about = io_uring_cqe_get_data(cqe);
     if (about == self)
         self->bell_armed = cqe->flags & IORING_CQE_F_MORE;
     else if (about == &self->set)
-        set_has_news(self, cqe);
+        self->set_armed = false;
     else if (about)
         request_ended(self, about, cqe->res);
 }
@@ -278,7 +274,7 @@ static void arm_set(struct uring_reactor *self)
     struct io_uring_sqe *sqe = self->set_armed || !self->base.wanting ? NULL : next_entry(self);
     if (!sqe)
         return;
-    io_uring_prep_poll_multishot(sqe, self->set, POLLIN);
+    io_uring_prep_poll_add(sqe, self->set, POLLIN);
     io_uring_sqe_set_data(sqe, &self->set);
     self->set_armed = true;
 }
@@ -287,7 +283,6 @@ static int uring_submit(struct reactor *reactor)
 {
     struct uring_reactor *self = uring_of(reactor);
     issue_backlog(self);
-    arm_set(self);
     if (!io_uring_sq_ready(&self->ring))
         return 0;
     int error = unless_passing(io_uring_submit(&self->ring));
@@ -298,9 +293,9 @@ static int uring_submit(struct reactor *reactor)
 /* Edges of the bell and the timer show on the host's descriptor until they are cleared. */
 static void take_edges(struct uring_reactor *self)
 {
-    struct epoll_event events[3]; /* bell, timer, ring */
+    struct epoll_event events[4]; /* bell, timer, ring, set */
     if (self->host_fd >= 0)
-        epoll_wait(self->host_fd, events, 3, 0);
+        epoll_wait(self->host_fd, events, 4, 0);
 }
 
 static void arm_bell(struct uring_reactor *self)
@@ -328,18 +323,30 @@ static int block(struct uring_reactor *self, uint64_t timeout_ns)
     return unless_passing(io_uring_submit_and_wait_timeout(&self->ring, &cqe, 1, &timeout, NULL));
 }
 
+/*
+ * Asks the set, unless the ring polls it.  A host that polls the set itself needs no request; but
+ * its descriptor is readable until the events were taken, though nobody waits for them.
+ */
 static int collect_set(struct uring_reactor *self)
 {
-    int more = self->base.more ? readiness_collect(&self->base) : 0;
-    self->base.more = more > 0;
-    return more < 0 ? more : 0;
+    bool hosted = self->host_fd >= 0;
+    if (self->set < 0 || self->set_armed || (!self->base.wanting && !self->base.more && !hosted))
+        return 0;
+    int count = readiness_collect(&self->base);
+    self->base.more = count >= READINESS_AT_ONCE;
+    if (count == 0 && !hosted) {
+        arm_set(self);
+        self->base.unsubmitted = true;
+    }
+    return count < 0 ? count : 0;
 }
 
 static int uring_wait(struct reactor *reactor, uint64_t timeout_ns)
 {
     struct uring_reactor *self = uring_of(reactor);
     issue_backlog(self);
-    arm_set(self);
+    if (timeout_ns)
+        arm_set(self);
     bool may_block = list_empty(&self->backlog) && (self->set_armed || !reactor->wanting);
     int error = timeout_ns && may_block ? block(self, timeout_ns) : uring_submit(reactor);
     reap(self);
@@ -359,7 +366,8 @@ static int uring_fd(struct reactor *reactor)
     struct epoll_event edge = { .events = EPOLLIN | EPOLLET };
     struct epoll_event level = { .events = EPOLLIN };
     if (epoll_ctl(fd, EPOLL_CTL_ADD, reactor->bell, &edge) < 0 ||
-        epoll_ctl(fd, EPOLL_CTL_ADD, self->ring.ring_fd, &level) < 0) {
+        epoll_ctl(fd, EPOLL_CTL_ADD, self->ring.ring_fd, &level) < 0 ||
+        (self->set >= 0 && epoll_ctl(fd, EPOLL_CTL_ADD, self->set, &level) < 0)) {
         int error = -errno;
         close(fd);
         return error;
@@ -370,9 +378,18 @@ static int uring_fd(struct reactor *reactor)
 static int uring_readiness_fd(struct reactor *reactor)
 {
     struct uring_reactor *self = uring_of(reactor);
-    if (self->set < 0)
-        self->set = epoll_create1(EPOLL_CLOEXEC);
-    return self->set < 0 ? -errno : self->set;
+    if (self->set >= 0)
+        return self->set;
+    int set = epoll_create1(EPOLL_CLOEXEC);
+    if (set < 0)
+        return -errno;
+    struct epoll_event level = { .events = EPOLLIN };
+    if (self->host_fd >= 0 && epoll_ctl(self->host_fd, EPOLL_CTL_ADD, set, &level) < 0) {
+        int error = -errno;
+        close(set);
+        return error;
+    }
+    return self->set = set;
 }
 
 const struct reactor_backend reactor_uring = {
