@@ -1,11 +1,12 @@
--- The modules `eventloop` and `worker`, whose files run when one of their functions is first called
--- (isolate/late.h). The chunk's arguments are the module's table and `load`, which runs the file of
--- a module and returns the module.
+-- The modules `eventloop`, `net` and `worker`, whose files run when one of their functions is first
+-- called (isolate/late.h). The chunk's arguments are the module's table; `load`, which runs a file
+-- and returns its module; `note`, to be called for fields that the table does not have; and whether
+-- scripts may have the standard streams.
 --
 -- Each function here ends in a tail call. So it leaves no frame between the script and the function
 -- that does the work, whose errors name the script's line.
 
-local orrery, load = ...
+local orrery, load, note, has_stdio = ...
 local setmetatable = setmetatable
 
 local function late(name)
@@ -37,4 +38,30 @@ for _, name in next, { "map", "new", "pool", "register", "stats" } do
   orrery.worker[name] = function(...)
     return worker()[name](...)
   end
+end
+
+local net = late("net")
+orrery.net = {}
+for _, name in next, { "connect", "copy", "listen", "lookup", "pair", "pipe", "serve", "udp" } do
+  orrery.net[name] = function(...)
+    return net()[name](...)
+  end
+end
+
+-- The standard streams are opened when a script first asks for them, and again when it asks for one
+-- that was closed.
+if has_stdio then
+  local descriptors, streams = { stdin = 0, stdout = 1, stderr = 2 }, {}
+  setmetatable(orrery, {
+    __index = function(self, key)
+      local descriptor = descriptors[key]
+      if not descriptor then
+        return note(self, key)
+      end
+      local stream = net().standard(key, descriptor, streams[key])
+      streams[key] = stream
+      return stream
+    end,
+    streams = streams,
+  })
 end

@@ -97,6 +97,7 @@ end
 -------------------------------------------------------------------------------------------- workers
 
 local registered = {} -- modules for all workers: { name, script, name of the chunk, name, ... }
+orrery.worker_modules = registered -- for lua/net_threads.lua
 
 -- Returns the name of a script in messages: where it was given to us, `level` functions out from
 -- the caller.

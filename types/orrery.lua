@@ -9,6 +9,10 @@
 ---@field events orrery.events
 ---@field eventloop orrery.eventloop
 ---@field worker orrery.worker
+---@field net orrery.net not in a sandbox
+---@field stdin orrery.stream standard input; not in a sandbox
+---@field stdout orrery.stream standard output; not in a sandbox
+---@field stderr orrery.stream standard error; not in a sandbox
 ---@field runtime orrery.runtime
 ---@field values orrery.values
 ---@field json orrery.json
@@ -760,6 +764,306 @@ function Channel:close() end
 ---@return boolean
 function Channel:is_closed() end
 
+------------------------------------------------------------------------------------------------ net
+
+---Streams, sockets and lookups: see docs/io.md. Calls that wait suspend only the task that makes
+---them. What can fail returns nil and an error; misuse raises.
+---@class orrery.net
+local net = {}
+
+---What has failed, as a table. `tostring(err)` names all of it: "connect 127.0.0.1:1: Connection
+---refused (ECONNREFUSED)".
+---@class orrery.io_error
+---@field code string the name of the error, such as "ECONNREFUSED", or "EOF"
+---@field message string for people
+---@field operation string what was tried, such as "connect"
+---@field address string? with whom
+---@field written integer? bytes of a cancelled write that had gone out
+
+---An address: "host:port", "127.0.0.1:80", "[::1]:80", "unix:/path" or "unix:@abstract".
+---@alias orrery.address string
+
+---@class orrery.socket_options
+---@field nodelay? boolean small writes leave at once; default true
+---Seconds without traffic after which the kernel asks whether the peer is still there; true: 60.
+---@field keepalive? integer | boolean
+---@field send_buffer? integer bytes, in the kernel
+---@field receive_buffer? integer bytes, in the kernel
+---@field real? boolean a real socket, on a virtual clock, too
+
+---@class orrery.connect_options: orrery.socket_options
+---@field local_address? orrery.address an IP address with a port, which may be 0
+
+---Connects to an address. If a name has several addresses, attempts overlap: the next one starts
+---when the one before has failed, or after 250 ms, and the first that is answered wins.
+---@async
+---@param address orrery.address
+---@param options? orrery.connect_options
+---@return orrery.stream? stream
+---@return orrery.io_error? err
+function net.connect(address, options) end
+
+---@class orrery.listen_options: orrery.socket_options
+---@field backlog? integer connections that the kernel keeps until they are accepted
+---@field reuse_port? boolean several listeners may share the port
+---@field v6_only? boolean a listener on "[::]:port" takes no IPv4 connections
+
+---Listens on an address. Port 0 stands for a free port, which `listener:address()` names. It waits
+---only if the host is a name.
+---@async
+---@param address orrery.address
+---@param options? orrery.listen_options
+---@return orrery.listener? listener
+---@return orrery.io_error? err
+function net.listen(address, options) end
+
+---@class orrery.serve_options: orrery.listen_options
+---@field max_connections? integer handlers at once; others wait in the kernel's backlog
+---@field cancel_on_eof? boolean the end of the peer's output cancels the handler
+---@field threads? integer one isolate on each of so many threads; the handler is then text
+
+---Listens on an address and calls a function for each connection, in a task of its own. The server
+---belongs to the task that called this. A handler that returns closes its connection, and what it
+---has written still arrives. A handler that fails is reported, and closes only its own connection.
+---A connection that is reset cancels its handler. With `threads`, the handler is text: Lua that
+---returns the function, or the name of a module that does.
+---@async
+---@param address orrery.address
+---@param handler fun(stream: orrery.stream) | string
+---@param options? orrery.serve_options
+---@return orrery.server? server
+---@return orrery.io_error? err
+function net.serve(address, handler, options) end
+
+---@class orrery.udp_options
+---@field peer? orrery.address the only peer: `send` needs no address, others are not received
+---@field broadcast? boolean it may send to broadcast addresses
+---@field reuse? boolean other sockets may use the same address and port
+---@field send_buffer? integer bytes, in the kernel
+---@field receive_buffer? integer bytes, in the kernel
+---@field real? boolean a real socket, on a virtual clock, too
+
+---Opens a datagram socket. The address, or the option `peer`, may be left out.
+---@async
+---@param address orrery.address
+---@param options? orrery.udp_options
+---@return orrery.datagram? socket
+---@return orrery.io_error? err
+---@overload fun(options: orrery.udp_options): orrery.datagram?, orrery.io_error?
+function net.udp(address, options) end
+
+---Creates two streams that are connected to each other.
+---@return orrery.stream? one
+---@return orrery.stream | orrery.io_error other
+function net.pair() end
+
+---Creates a pipe: what is written to the second stream is read from the first.
+---@return orrery.stream? reader
+---@return orrery.stream | orrery.io_error writer
+function net.pipe() end
+
+---Copies all input of one stream to another, up to its end; closes neither. Bytes between two
+---sockets, or a socket and a pipe, do not pass through Lua.
+---@async
+---@param from orrery.stream
+---@param to orrery.stream
+---@return integer? bytes
+---@return orrery.io_error? err
+---@return integer? copied bytes that went through before the error
+function net.copy(from, to) end
+
+---Looks up the addresses of "name:port". Lookups run on threads of their own.
+---@async
+---@param address orrery.address
+---@return orrery.address[]? addresses
+---@return orrery.io_error? err
+function net.lookup(address) end
+
+---Bytes in order, both ways: a TCP connection, a Unix socket, a pipe, a standard stream. One task
+---may read while another writes; a second reader or writer raises. A cancelled read consumes
+---nothing. It can be used as `<close>`, and `for chunk in stream do` reads up to the end.
+---@class orrery.stream
+---@operator call: string?
+local Stream = {}
+
+---Reads what is there, at least one byte; waits if there is nothing. Returns nil at the end. The
+---formats of Lua's `io` are accepted: "l" for a line, "L" for a line with its end, "a" for
+---everything.
+---@async
+---@param max? integer | "l" | "L" | "a" bytes; default and most: 16,384
+---@return string? bytes
+---@return orrery.io_error? err
+function Stream:read(max) end
+
+---Reads exactly `count` bytes. If the input ends before, the code is "EOF", and the bytes can still
+---be read.
+---@async
+---@param count integer
+---@return string? bytes
+---@return orrery.io_error? err
+function Stream:read_exactly(count) end
+
+---Reads a line and returns it without "\n" or "\r\n"; nil at the end. A last line needs no end. A
+---longer line fails with the code "EMSGSIZE", and can still be read.
+---@async
+---@param max? integer bytes; default 65,536
+---@return string? line
+---@return orrery.io_error? err
+function Stream:read_line(max) end
+
+---Reads up to a text, and returns what comes before it; the rules of read_line hold.
+---@async
+---@param text string
+---@param max? integer bytes; default 65,536
+---@return string? bytes
+---@return orrery.io_error? err
+function Stream:read_until(text, max) end
+
+---Reads everything up to the end. More than `max` fails with the code "EMSGSIZE", and can still be
+---read.
+---@async
+---@param max? integer bytes; default 16,777,216
+---@return string? bytes
+---@return orrery.io_error? err
+function Stream:read_all(max) end
+
+---Iterates over lines. Raises errors, so that a broken connection never looks like the end.
+---@param max? integer bytes of a line; default 65,536
+---@return async fun(): string?
+function Stream:lines(max) end
+
+---Writes strings and numbers, or a list of them, in one go. Waits while the peer does not read.
+---@async
+---@param ... string | number | (string | number)[]
+---@return orrery.stream? self
+---@return orrery.io_error? err
+function Stream:write(...) end
+
+---Ends the output: the peer reads the end after all that was written. Reading goes on.
+---@async
+---@return orrery.stream? self
+---@return orrery.io_error? err
+function Stream:shutdown() end
+
+---Closes the stream, both ways. A task that waits for it gets nil and an error with the code
+---"ECANCELED". Closing again does nothing.
+function Stream:close() end
+
+---@return boolean
+function Stream:is_open() end
+
+---Returns the address of this end.
+---@return orrery.address? address
+---@return orrery.io_error? err
+function Stream:address() end
+
+---Returns the address of the other end.
+---@return orrery.address? address
+---@return orrery.io_error? err
+function Stream:peer() end
+
+---Changes settings of a socket.
+---@param options orrery.socket_options
+---@return orrery.stream? self
+---@return orrery.io_error? err
+function Stream:set(options) end
+
+---Accepts connections. It can be used as `<close>`.
+---@class orrery.listener
+local Listener = {}
+
+---Waits for a connection.
+---@async
+---@return orrery.stream? stream
+---@return orrery.io_error? err
+function Listener:accept() end
+
+---Returns the address, with the real port.
+---@return orrery.address? address
+---@return orrery.io_error? err
+function Listener:address() end
+
+---Accepts no more connections. A task that waits for one gets nil and an error with the code
+---"ECANCELED".
+function Listener:close() end
+
+---@return boolean
+function Listener:is_open() end
+
+---A server of net.serve. It can be used as `<close>`, which stops it without grace.
+---@class orrery.server
+local Server = {}
+
+---Returns the address, with the real port.
+---@return orrery.address
+function Server:address() end
+
+---Accepts no more connections, waits for the handlers, and cancels those that are left after the
+---grace. In a handler of the same server it returns at once, and returns nothing.
+---@async
+---@param grace? number milliseconds; default 5,000
+---@return boolean? ended true if all handlers ended by themselves
+function Server:stop(grace) end
+
+---Returns how many connections are being served. A server with the option `threads` asks its
+---threads, and waits for their answers.
+---@async
+---@return integer
+function Server:connections() end
+
+---A datagram socket. It can be used as `<close>`.
+---@class orrery.datagram
+local Datagram = {}
+
+---Sends one message.
+---@async
+---@param data string
+---@param address? orrery.address an IP address or a path, not a name; none if there is a peer
+---@return orrery.datagram? self
+---@return orrery.io_error? err
+function Datagram:send(data, address) end
+
+---Waits for a message.
+---@async
+---@return string? data
+---@return orrery.address | orrery.io_error from the sender's address
+function Datagram:receive() end
+
+---@return orrery.address? address
+---@return orrery.io_error? err
+function Datagram:address() end
+
+---@return orrery.address? address
+---@return orrery.io_error? err
+function Datagram:peer() end
+
+---Receives what is sent to a multicast group.
+---@param group string "239.1.2.3", "ff02::1"
+---@param interface? string the name of a network interface, such as "eth0"
+---@return orrery.datagram? self
+---@return orrery.io_error? err
+function Datagram:join(group, interface) end
+
+---@param group string
+---@param interface? string
+---@return orrery.datagram? self
+---@return orrery.io_error? err
+function Datagram:leave(group, interface) end
+
+---@class orrery.datagram_settings
+---@field multicast_hops? integer networks that a message to a group may cross; default 1
+---@field multicast_loop? boolean this machine receives it, too; default true
+
+---@param options orrery.datagram_settings
+---@return orrery.datagram? self
+---@return orrery.io_error? err
+function Datagram:set(options) end
+
+function Datagram:close() end
+
+---@return boolean
+function Datagram:is_open() end
+
 -------------------------------------------------------------------------------------------- runtime
 
 ---The limits of the script. Read-only; 0 means no limit.
@@ -868,6 +1172,9 @@ local testing = {}
 ---| "task"
 ---| "timer"
 ---| "scheduled callback"
+---| "stream"
+---| "listener"
+---| "datagram socket"
 ---| "event handler"
 ---| "private loop"
 ---| "private loop's timer"
@@ -942,5 +1249,53 @@ function testing.timed_out(task) end
 ---Makes the order of ready tasks depend only on this seed, from now on; 0: in order.
 ---@param seed integer
 function testing.shuffle(seed) end
+
+---@class orrery.network_options
+---@field seed? integer of everything that happens by chance; the same seed gives the same run
+---@field latency? number milliseconds that bytes travel, one way
+---@field jitter? number milliseconds more, at most, by chance
+---@field bandwidth? integer bytes a second, for each connection and direction
+---@field window? integer bytes that a connection holds in each direction before a write waits
+---@field short_reads? number the probability that a read gets only a part of what is there
+---@field short_writes? number the probability that a write needs more than one step
+---@field resets? number the probability, for each write, that the connection breaks
+---@field loss? number the probability that a datagram is lost
+
+---Puts a simulated network in the place of the one that the test has. The network ends with the
+---test. It can be used as `<close>`.
+---@param options? orrery.network_options
+---@return orrery.network
+function testing.network(options) end
+
+---A network in memory. A test runs on the host "main".
+---@class orrery.network
+local Network = {}
+
+---Runs a function on a host, in a task of its own. What the task and the tasks below it open is on
+---that host; others reach it by the host's name: "db:5432".
+---@param name string
+---@param fn fun(...): ...
+---@param ... any its arguments
+---@return orrery.task
+function Network:host(name, fn, ...) end
+
+---Separates two hosts, or one host from all others. Bytes wait until the network is healed, and so
+---do connects; datagrams are lost.
+---@param a string
+---@param b? string
+---@return orrery.network self
+function Network:partition(a, b) end
+
+---Ends all partitions.
+---@return orrery.network self
+function Network:heal() end
+
+---Breaks a connection, on both ends.
+---@param stream orrery.stream
+---@return orrery.network self
+function Network:reset(stream) end
+
+---Ends the network.
+function Network:close() end
 
 return orrery

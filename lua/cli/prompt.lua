@@ -3,8 +3,8 @@
 -- writes milliseconds for people. It returns a table of functions for C.
 
 local pretty, coloured, duration = ...
-local getmetatable, ipairs, next, pairs, print, rawget, rawset, type =
-  getmetatable, ipairs, next, pairs, print, rawget, rawset, type
+local error, getmetatable, ipairs, next, pairs, print, rawget, rawset, setmetatable, type =
+  error, getmetatable, ipairs, next, pairs, print, rawget, rawset, setmetatable, type
 local concat, select, sort = table.concat, select, table.sort -- the user may change the globals
 local globals = _G
 
@@ -42,6 +42,23 @@ function M.provide(orrery)
   if rawget(globals, "await") == nil then
     rawset(globals, "await", orrery.async.await)
   end
+  M.take_input(orrery)
+end
+
+---The prompt reads standard input itself from now on: closes the stream that a script has opened,
+---and puts something in its place that says so.
+function M.take_input(orrery)
+  local streams = (getmetatable(orrery) or {}).streams
+  if not streams then
+    return
+  elseif streams.stdin then
+    streams.stdin:close()
+  end
+  rawset(orrery, "stdin", setmetatable({}, {
+    __index = function()
+      error("orrery.stdin cannot be used at the prompt, which reads standard input itself; use it in a script", 2)
+    end,
+  }))
 end
 
 ---Prints the values of a line.

@@ -306,11 +306,15 @@ static int run(struct program *program, struct invocation *invocation)
 
 /* --- The command ------------------------------------------------------------------------------ */
 
-/* The runtime's descriptors must not become what a script takes for its input or output. */
+/*
+ * The runtime's descriptors must not become what a script takes for its input or output.  A path
+ * cannot be read or written, and is closed in the programs that a script starts: so a standard
+ * descriptor that was closed still looks closed.
+ */
 static void hold_standard_descriptors(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
-        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDONLY) < 0)
+        if (fcntl(fd, F_GETFD) < 0 && open("/", O_PATH | O_CLOEXEC) < 0)
             return;
 }
 

@@ -12,6 +12,7 @@
 
 #include "exec/extend.h"
 #include "lua/api/events.h"
+#include "lua/api/open_objects.h"
 #include "lua/api/schedule.h"
 #include "lua/api/script_timers.h"
 #include "lua/host/discard.h"
@@ -112,6 +113,7 @@ struct orr_isolate {
     struct event_queue events;            /* api/events.c */
     struct schedule schedule;             /* api/schedule.c */
     struct script_timers timers;          /* api/script_timers.c */
+    struct open_objects opened;           /* api/open_objects.c */
     /* A reference.  Settings never change, and every file may read them. */
     struct settings *settings;
     struct alloc alloc;

@@ -85,6 +85,7 @@ static enum orr_poll end_poll(struct orr_task *task, void *data)
     if (!shutdown_poll(&run->shutdown, task))
         return ORR_PENDING;
     registrations_remove(run->iso, run->number);
+    open_objects_close(run->iso, run->number);
     shutdown_end(&run->shutdown);
     run->ending = false;
     orr_runtime_interrupt(run->rt);

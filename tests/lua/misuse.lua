@@ -2,7 +2,7 @@
 
 local check = require "check"
 local orrery = require "orrery"
-local async, json, worker = orrery.async, orrery.json, orrery.worker
+local async, json, net, worker = orrery.async, orrery.json, orrery.net, orrery.worker
 local test, equal = check.test, check.equal
 
 -- Returns the error of a function that runs as a task, without its position.
@@ -17,6 +17,9 @@ local function hint_of(fn)
   return error_of(fn):match("; (.*)$")
 end
 
+local stream, other_end = net.pair()
+other_end:close()
+
 local objects = {
   ["a task"] = async.run(function() end),
   ["a queue"] = async.queue(),
@@ -30,6 +33,9 @@ local objects = {
   ["a worker"] = worker.new("return 1"),
   ["a worker pool"] = worker.pool(),
   ["a private loop"] = orrery.eventloop(),
+  ["a stream"] = stream,
+  ["a listener"] = net.listen("127.0.0.1:0"),
+  ["a datagram"] = net.udp("127.0.0.1:0"),
 }
 
 ------------------------------------------------------------------------------------------- modules
@@ -41,6 +47,8 @@ test("a name from another library says what to write here", function()
   equal(hint_of(function() json.parse "1" end), "json has no 'parse': write json.decode(text)")
   equal(hint_of(function() orrery.events:fire() end), "events has no 'fire': write events:emit(name, data)")
   equal(hint_of(function() worker.spawn() end), "worker has no 'spawn': write worker.new(script):call(...)")
+  equal(hint_of(function() net.createServer() end), "net has no 'createServer': write net.serve(address, handler)")
+  equal(hint_of(function() orrery.socket.tcp() end), "orrery has no 'socket': write orrery.net")
 end)
 
 test("a misspelt field names the nearest one", function()
@@ -130,6 +138,9 @@ test("methods of other libraries say what to write here", function()
     ["a worker"] = { "terminate", "worker:close()" },
     ["a worker pool"] = { "shutdown", "pool:close()" },
     ["a private loop"] = { "emit", "queueEvent(name, ...)" },
+    ["a stream"] = { "send", "stream:write(...)" },
+    ["a listener"] = { "getsockname", "listener:address()" },
+    ["a datagram"] = { "recvfrom", "datagram:receive()" },
   }
   for name, object in pairs(objects) do
     local method, write = wanted[name][1], wanted[name][2]
@@ -297,4 +308,28 @@ test("a semaphore that begins with no permits counts releases", function()
   semaphore:release()
   equal(semaphore:try_acquire() and semaphore:try_acquire() and not semaphore:try_acquire(), true)
   equal(table.concat(order, " "), "released acquired")
+end)
+
+test("an address that lacks its port, or its host, says how to write it", function()
+  equal(error_of(function() net.connect("127.0.0.1", 80) end),
+    'net.connect: the port is a part of the address: write "host:80"')
+  equal(error_of(function() net:connect("127.0.0.1:80") end),
+    'net.connect: expected a table of options after the address, got a string; '
+      .. 'write net.connect("host:port"), with a dot')
+  equal(error_of(function() net.listen(8080) end),
+    'net.listen: expected an address such as "127.0.0.1:80", got number')
+  equal(error_of(function() net.listen(":8080") end),
+    'net.listen: bad address ":8080" (there is no host in it; "0.0.0.0:port" or "[::]:port" is every address of '
+      .. 'this machine, "127.0.0.1:port" its own programs only)')
+  equal(error_of(function() net.connect("tcp://127.0.0.1:80") end),
+    'net.connect: bad address "tcp://127.0.0.1:80" (expected "host:port", without "://")')
+end)
+
+test("an option for a timeout says what to write", function()
+  equal(error_of(function() net.connect("127.0.0.1:1", { timeout = 5 }) end),
+    "net.connect: unknown option 'timeout'; write async.with_timeout(ms, fn) around the call")
+end)
+
+test("net.copy names the argument that is no stream", function()
+  equal(error_of(function() net.copy(stream) end), "net.copy: expected two streams, got no value as argument 2")
 end)

@@ -2,7 +2,10 @@
 
 local check = require "check"
 local orrery = require "orrery"
-local async = orrery.async
+local async, net = orrery.async, orrery.net
+local stream, other_end = net.pair()
+local server <close> = net.serve("127.0.0.1:0", function() end)
+local listener, datagram = net.listen("127.0.0.1:0"), net.udp("127.0.0.1:0")
 
 -- The classes, by the names that types/orrery.lua gives them.
 local classes = {
@@ -28,8 +31,18 @@ local classes = {
   Worker = debug.getmetatable(orrery.worker.new "").__index,
   Pool = debug.getmetatable(orrery.worker.pool()).__index,
   Channel = getmetatable(orrery.worker.channel()),
+  net = net,
+  Stream = getmetatable(stream),
+  Listener = getmetatable(listener),
+  Datagram = getmetatable(datagram),
+  Server = debug.getmetatable(server).__index,
+  Network = getmetatable(orrery.testing.network()),
   Scheduled = getmetatable(orrery.schedule(function() end)),
 }
+
+for _, object in pairs({ stream, other_end, listener, datagram }) do
+  object:close()
+end
 
 -- Those of types/orrery_async_nvim.lua.
 local async_nvim = require "orrery.async_nvim"

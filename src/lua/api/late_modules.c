@@ -1,8 +1,10 @@
 #include "lua/api/late_modules.h"
 
 #include "lua/isolate.h"
+#include "lua/isolate/api_modules.h"
 #include "lua/isolate/embedded.h"
 #include "lua/isolate/late.h"
+#include "lua/isolate/settings.h"
 #include "lua/task/task.h"
 
 #include <string.h>
@@ -11,11 +13,13 @@
 static void extend_origin(lua_State *L, int orrery)
 {
     lua_getfield(L, orrery, "async");
-    late_add(L, "async", "checkpoint current event is_closing run scope shield sleep supervise with_timeout");
+    late_add(L, "async",
+             "checkpoint current event is_closing move_on_after run scope semaphore shield sleep supervise "
+             "with_timeout");
     lua_getfield(L, orrery, "loop");
     late_add(L, "loop", "hrtime");
     isolate_push_methods(L, LTASK_CLASS);
-    late_add(L, "task", "close errors pwait");
+    late_add(L, "task", "close errors pwait status");
 }
 
 /* load(name) -> the module.  Upvalues: the isolate, the list of modules. */
@@ -31,6 +35,13 @@ static int load(lua_State *L)
     return 1;
 }
 
+/* note(table, key): a script has read a field that the table does not have. */
+static int note_missing(lua_State *L)
+{
+    missing_note(isolate_of(L), L, 1, 2);
+    return 0;
+}
+
 void late_modules_open(struct orr_isolate *iso, lua_State *L, const struct late_module *modules)
 {
     int orrery = lua_gettop(L);
@@ -40,5 +51,12 @@ void late_modules_open(struct orr_isolate *iso, lua_State *L, const struct late_
     lua_pushlightuserdata(L, iso);
     lua_pushlightuserdata(L, (void *)modules);
     lua_pushcclosure(L, load, 2);
-    lua_call(L, 2, 0);
+    late_push_origin(L); /* late files load each other by `orrery.late` */
+    lua_pushvalue(L, -2);
+    lua_setfield(L, -2, "late");
+    lua_pop(L, 1);
+    lua_pushlightuserdata(L, iso);
+    lua_pushcclosure(L, note_missing, 1);
+    lua_pushboolean(L, api_modules_has(iso->settings->modules, "stdin"));
+    lua_call(L, 4, 0);
 }

@@ -96,7 +96,7 @@ static int tasks(lua_State *L)
     return 1;
 }
 
-/* leaks([owner]) -> list of tasks, timers, callbacks, handlers, and what private loops hold */
+/* leaks([owner]) -> list of tasks, registrations, what private loops hold, and what is open */
 static int leaks(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
@@ -104,6 +104,7 @@ static int leaks(lua_State *L)
     tasks(L);
     registrations_list(iso, L, owner);
     eventloop_list(L, owner);
+    open_objects_list(iso, L, owner);
     return 1;
 }
 
@@ -118,10 +119,12 @@ static int close_all(lua_State *L)
     return 0;
 }
 
-/* forget([owner]): stops remembering its private loops. */
+/* forget([owner]): its tasks are over.  Closes what it has left open, and forgets its loops. */
 static int forget(lua_State *L)
 {
-    eventloop_forget(L, check_owner(L, 1));
+    uint32_t owner = check_owner(L, 1);
+    open_objects_close(isolate_of(L), owner);
+    eventloop_forget(L, owner);
     return 0;
 }
 
@@ -133,6 +136,7 @@ static int drop(lua_State *L)
     shutdown_begin(&shutdown, iso, check_owner(L, 1), worker_grace_ns(iso->worker));
     shutdown_drop(&shutdown);
     shutdown_end(&shutdown);
+    open_objects_close(iso, check_owner(L, 1));
     return 0;
 }
 

@@ -31,6 +31,8 @@
 #include "lua/limits/hooks.h"
 #include "lua/limits/paced.h"
 #include "lua/limits/terminate.h"
+#include "lua/net/module.h"
+#include "lua/net/network_class.h"
 #include "lua/pattern/pattern.h"
 #include "lua/sandbox/sandbox.h"
 #include "lua/task/task.h"
@@ -91,6 +93,8 @@ static void watch_fields(lua_State *L)
 
 static const struct late_module late_modules[] = {
     { "eventloop", eventloop_run },
+    { "net", net_module_run },
+    { "net_threads", net_threads_module_run },
     { "worker", worker_module_run },
     { NULL, NULL },
 };
@@ -120,8 +124,10 @@ static int make(lua_State *L)
     events_open(iso, L);
     late_modules_open(iso, L, late_modules);
     worker_module_open(iso, L);
-    if (iso->limits.testing)
+    if (iso->limits.testing) {
         testing_open(iso, L);
+        network_class_open(iso, L);
+    }
     lua_pushstring(L, orr_version());
     lua_setfield(L, -2, "version");
     watch_fields(L);

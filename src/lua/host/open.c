@@ -32,6 +32,13 @@ static void begin_to_close(struct orr_isolate *iso)
     calm_end(&iso->calm);
 }
 
+/* Ends the tasks in C that work for an isolate whose own tasks have ended. */
+static void end_housekeeping(struct orr_isolate *iso)
+{
+    unhandled_close(&iso->unhandled);
+    schedule_close(&iso->schedule);
+}
+
 /* A userdata in the registry, whose finalizer runs when the state closes. */
 struct guard {
     struct orr_isolate *iso;
@@ -53,7 +60,9 @@ static int guard_gc(lua_State *L)
         shutdown_drop(shutdown_of_all(&iso->shutdowns));
         shutdown_end(shutdown_of_all(&iso->shutdowns));
         unhandled_report_all(iso);
+        end_housekeeping(iso);
         task_set_forget_errors(iso); /* the errors are values of the state */
+        open_objects_end(iso);
         worker_close_share(iso->worker, &iso->share);
         isolate_leave(iso);
     }
@@ -147,6 +156,7 @@ static struct orr_isolate *isolate_begin(struct orr_runtime *rt, struct settings
     if (!iso)
         return NULL;
     preempt_open(iso);
+    open_objects_init(iso);
     timeout_report_open(&iso->timeout_report, report_describe);
     return iso;
 }
@@ -233,7 +243,9 @@ int orr_lua_new(struct orr_runtime *rt, const struct orr_lua_options *options, l
 static void dispose(struct orr_isolate *iso)
 {
     unhandled_report_all(iso); /* while the state exists, because the errors are in it */
+    end_housekeeping(iso);
     task_set_forget_errors(iso);
+    open_objects_end(iso);
     isolate_forget_found();
     worker_close_share(iso->worker, &iso->share);
     collector_end(iso);

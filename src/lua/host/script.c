@@ -63,6 +63,7 @@ static void finish_ending(struct orr_script *script)
         return;
     }
     registrations_remove(script->iso, script->number); /* made by the script's cleanup code */
+    open_objects_close(script->iso, script->number);
     shutdown_end(&script->shutdown);
     script_remove_name(&script->iso->scripts, &script->name);
 }

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#define KNOWN "async, eventloop, events, json, loop, runtime, schedule, values, worker"
+#define KNOWN "async, eventloop, events, json, loop, net, runtime, schedule, stdio, values, worker"
 
 /*
  * The fields of the module `orrery`, the module name that a host lists for each field, and whether
@@ -17,7 +17,10 @@ static const struct {
 } fields[] = {
     { "async", "async", true },       { "eventloop", "eventloop", true },
     { "events", "events", false },    { "json", "json", true },
-    { "loop", "loop", true },         { "runtime", "runtime", true },
+    { "loop", "loop", true },         { "net", "net", false },
+    { "runtime", "runtime", true },   { "stdin", "stdio", false },
+    { "stdout", "stdio", false },     { "stderr", "stdio", false },
+
     { "schedule", "schedule", true }, { "schedule_wrap", "schedule", true },
     { "values", "values", true },     { "worker", "worker", false },
 };
@@ -48,13 +51,22 @@ static bool is_listed(const char *const *modules, const char *name)
     return false;
 }
 
-int api_modules_check(const char *const *modules, const struct log *log)
+static int refuse(const struct log *log, const char *name, bool known)
+{
+    if (known)
+        log_line(log, ORR_LOG_ERROR, "option modules has \"%s\", which only trusted isolates can have", name);
+    else
+        log_line(log, ORR_LOG_ERROR, "option modules has \"%s\", expected some of " KNOWN, name);
+    return -EINVAL;
+}
+
+int api_modules_check(const char *const *modules, bool trusted, const struct log *log)
 {
     for (; modules && *modules; modules++) {
-        if (is_known(*modules))
-            continue;
-        log_line(log, ORR_LOG_ERROR, "option modules has \"%s\", expected some of " KNOWN, *modules);
-        return -EINVAL;
+        const char *const one[] = { *modules, NULL };
+        bool known = is_known(*modules);
+        if (!known || (!trusted && api_modules_mask(one, 0) & ~api_modules_for_untrusted()))
+            return refuse(log, *modules, known);
     }
     return 0;
 }
@@ -68,6 +80,20 @@ unsigned api_modules_mask(const char *const *modules, unsigned usual)
             mask |= 1U << i;
     }
     return mask;
+}
+
+unsigned api_modules_for_untrusted(void)
+{
+    static const char *const withheld[] = { "net", "stdio", NULL };
+    return ~api_modules_mask(withheld, 0);
+}
+
+bool api_modules_has(unsigned modules, const char *field)
+{
+    for (int i = 0; i < FIELDS; i++)
+        if (modules & 1U << i && !strcmp(fields[i].field, field))
+            return true;
+    return false;
 }
 
 bool api_modules_beyond_jobs(unsigned modules)

@@ -179,6 +179,12 @@ bool charge_may_have(struct orr_isolate *iso, size_t more)
     return (told || memory_alarm_raise(iso)) && overdraw(charge, total, false);
 }
 
+bool charge_has_room(struct orr_isolate *iso, size_t more)
+{
+    size_t limit = iso->limits.memory, used = account_used(&iso->account);
+    return !limit || (used <= limit && more <= limit - used && draw(&iso->charge, used + more));
+}
+
 size_t charge_room(const struct orr_isolate *iso)
 {
     size_t has = iso->charge.drawn + iso->charge.overdrawn;

@@ -138,6 +138,12 @@ int charge_raise(lua_State *L);
 /* Whether `more` more bytes may be in use.  Raises the alarm if that is beyond the limit. */
 bool charge_may_have(struct orr_isolate *iso, size_t more);
 
+/*
+ * Whether `more` more bytes may be in use, without an overdraft and without the alarm: for bytes
+ * that a peer sends, where the caller can do without them.  Runs no collector.
+ */
+bool charge_has_room(struct orr_isolate *iso, size_t more);
+
 /* Whether the request comes from plain code of the host, which may overdraw by `more` bytes. */
 bool charge_host_may_overdraw(const struct orr_isolate *iso, size_t more);
 

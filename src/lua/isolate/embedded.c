@@ -15,7 +15,11 @@ EMBED(eventloop);
 EMBED(events);
 EMBED(globals);
 EMBED(late);
+EMBED(net);
+EMBED(net_serve);
+EMBED(net_threads);
 EMBED(require);
+EMBED(testing_network);
 EMBED(worker);
 
 void embedded_push(lua_State *L, const struct embedded *file)

@@ -25,7 +25,11 @@ extern const struct embedded embedded_eventloop;
 extern const struct embedded embedded_events;
 extern const struct embedded embedded_globals;
 extern const struct embedded embedded_late;
+extern const struct embedded embedded_net;
+extern const struct embedded embedded_net_serve;
+extern const struct embedded embedded_net_threads;
 extern const struct embedded embedded_require;
+extern const struct embedded embedded_testing_network;
 extern const struct embedded embedded_worker;
 
 /* Pushes the file as a function.  May raise. */

@@ -20,6 +20,7 @@ enum {
     STRINGS_UNTRUSTED = 1 << 16,
     STACK_UNTRUSTED = 1 << 17,
     OBJECTS_UNTRUSTED = 50000,
+    SOCKETS_UNTRUSTED = 64,
 };
 
 #define MS UINT64_C(1000000)
@@ -56,8 +57,9 @@ static int check(const struct orr_lua_options *options, const struct log *log)
                  INT_MAX);
         return -EINVAL;
     }
-    int error = api_modules_check(options->modules, log);
-    return error ? error : api_modules_check(options->worker_modules, log);
+    bool trusted = options->profile == ORR_LUA_TRUSTED;
+    int error = api_modules_check(options->modules, trusted, log);
+    return error ? error : api_modules_check(options->worker_modules, trusted, log);
 }
 
 /*
@@ -112,6 +114,7 @@ int limits_choose(struct limits *limits, const struct orr_lua_options *options, 
         .most_strings = (unsigned)choose(options->most_strings, trusted ? 0 : STRINGS_UNTRUSTED, UINT_MAX),
         .deepest_stack = (unsigned)choose(options->deepest_stack, trusted ? 0 : STACK_UNTRUSTED, UINT_MAX),
         .max_objects = (unsigned)choose(options->max_objects, trusted ? 0 : OBJECTS_UNTRUSTED, UINT_MAX),
+        .max_sockets = (unsigned)choose(options->max_sockets, trusted ? 0 : SOCKETS_UNTRUSTED, UINT_MAX),
         .longest_step_ns = choose(options->longest_step_ns, trusted ? 0 : STEP_UNTRUSTED, ORR_NEVER),
         .safe_patterns = options->safe_patterns || !trusted,
         .may_sleep = options->may_sleep,

@@ -25,6 +25,7 @@ struct limits {
     unsigned most_strings;
     unsigned deepest_stack;
     unsigned max_objects;     /* objects of the library with a finalizer */
+    unsigned max_sockets;     /* streams, listeners and datagram sockets that are open */
     uint64_t longest_step_ns; /* of one step of the collector */
     uint64_t slow_call_ns;    /* of a C function, until the host is told */
     bool safe_patterns;

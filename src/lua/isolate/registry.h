@@ -44,6 +44,7 @@ enum object_class {
     OBJECT_TIMER,
     OBJECT_HANDLER,
     OBJECT_SCHEDULED,
+    OBJECT_STREAM,
     OBJECT_CLASSES,
 };
 

@@ -36,6 +36,8 @@ int settings_new(struct orr_runtime *rt, const struct orr_lua_options *options, 
     settings->maker = maker;
     settings->limits = limits;
     settings->modules = api_modules_mask(options->modules, API_MODULES_ALL);
+    if (options->profile == ORR_LUA_UNTRUSTED)
+        settings->modules &= api_modules_for_untrusted();
     settings->worker_modules = api_modules_mask(options->worker_modules, API_MODULES_OF_JOBS) & settings->modules;
     settings->prepare = options->worker_prepare;
     settings->prepare_data = options->worker_data;

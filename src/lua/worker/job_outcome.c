@@ -133,6 +133,11 @@ static int take_unhandled(lua_State *L)
 void job_outcome_note_unhandled(void *data, struct orr_task *task)
 {
     struct job_isolate *isolate = data;
+    const struct ltask *self = ltask_of(task);
+    if (self && self->solitary) {
+        sink_report(task);
+        return;
+    }
     task_set_seen(task, true);
     if (!isolate->job || isolate->progress == PROGRESS_STOPPING)
         return;

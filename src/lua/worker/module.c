@@ -20,6 +20,7 @@
 #include "lua/worker/channel_class.h"
 #include "lua/worker/pool.h"
 #include "lua/worker/runtime_pools.h"
+#include "lua/worker/server_threads.h"
 
 #include <errno.h>
 #include <string.h>
@@ -65,12 +66,14 @@ static bool set_code(lua_State *L, struct program *program)
 }
 
 /*
- * compile(script, name, memory, modules): a program; or nil and the reason.  `modules` is a list of
- * a name, a script and the name of its chunk for each module.
+ * compile(script, name, memory, modules, equal): a program; or nil and the reason.  `modules` is a
+ * list of a name, a script and the name of its chunk for each module.  `equal`: the script has the
+ * modules of the API that this script has, not those of a job.
  */
 static int compile(lua_State *L)
 {
     struct orr_isolate *iso = isolate_of(L);
+    bool equal = lua_toboolean(L, 5);
     lua_settop(L, 4);
     void **handle = new_handle(L, PROGRAM);
     bool compiled, again = false;
@@ -80,6 +83,8 @@ static int compile(lua_State *L)
         struct program *program = *handle = program_new(iso, (size_t)lua_tointeger(L, 3));
         if (!program)
             return luaL_error(L, "not enough memory");
+        if (equal)
+            program->settings->modules = iso->settings->modules;
         compiled = set_code(L, program);
         again = !compiled && !again && program->over_quota && charge_collect(iso, L);
     } while (again);
@@ -565,6 +570,26 @@ void worker_module_open(struct orr_isolate *iso, lua_State *L)
     lua_getfield(L, -1, "worker");
     isolate_register(iso, L, functions);
     lua_pop(L, 1);
+}
+
+void net_threads_module_run(struct orr_isolate *iso, lua_State *L)
+{
+    static const luaL_Reg functions[] = {
+        { "compile", compile },
+        { "submit", submit },
+        { "wait", wait_job },
+        { "cancel", cancel },
+        { "is_open", is_open },
+        { "where", where },
+        { "channel", channel_class_new },
+        { NULL, NULL },
+    };
+    late_push(L, &embedded_net_threads);
+    lua_pushvalue(L, -2);
+    lua_newtable(L);
+    isolate_register(iso, L, functions);
+    server_threads_open(iso, L);
+    lua_call(L, 2, 0);
 }
 
 void worker_module_run(struct orr_isolate *iso, lua_State *L)

@@ -13,4 +13,10 @@ void worker_module_open(struct orr_isolate *iso, lua_State *L);
 /* Runs the late file: [origin] -> [origin with `worker`].  May raise. */
 void worker_module_run(struct orr_isolate *iso, lua_State *L);
 
+/*
+ * Runs lua/net_threads.lua, for which `worker` must have run: [origin] -> [origin with
+ * `net_threads`].  May raise.
+ */
+void net_threads_module_run(struct orr_isolate *iso, lua_State *L);
+
 #endif

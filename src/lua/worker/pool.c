@@ -19,7 +19,7 @@ struct job_pools *job_pools_new(struct orr_runtime *rt, void (*arrive)(struct wo
     if (!pools)
         return NULL;
     pthread_mutex_init(&pools->lock, NULL);
-    pools->rt = rt;
+    pools->rt = pools->home = rt;
     pools->arrive = arrive;
     pools->first = runtime_host_workers(rt) + 1;
     pools->count = runtime_open_workers(rt) - runtime_host_workers(rt);
@@ -107,7 +107,9 @@ struct job *job_new(struct job_pool *pool, struct program *program)
     if (!job)
         goto no_job;
     memset(job, 0, offsetof(struct job, rooms));
-    if (orr_future_new(pool->all->rt, NULL, &job->future))
+    /* Another runtime will complete the future: this one does not see that from its own tasks. */
+    struct orr_future_options options = { .foreign = pool->all->home != pool->all->rt };
+    if (orr_future_new(pool->all->home, &options, &job->future))
         goto no_future;
     job->mail.arrive = pool->all->arrive;
     job->references = 1;

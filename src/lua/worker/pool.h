@@ -27,8 +27,12 @@ struct job_isolate;
 
 /* All pools of a runtime. */
 struct job_pools {
-    struct orr_runtime *rt;
-    void (*arrive)(struct worker *worker, struct mail *mail); /* runs a job on its pool thread */
+    struct orr_runtime *rt;   /* has the pool threads */
+    struct orr_runtime *home; /* its workers submit the jobs; mostly the same */
+
+    /* Runs a job on its pool thread. */
+    void (*arrive)(struct worker *worker, struct mail *mail);
+
     pthread_mutex_t lock;
     struct job_pool *standard; /* a reference */
     unsigned first, count;     /* the pool threads' numbers among the runtime's workers */

@@ -1,0 +1,240 @@
+-- net.serve on threads of its own. The chunk's arguments are the module's table and functions of
+-- src/lua/worker. It defines the field `net_threads`: a function that starts such a server.
+--
+-- Each thread has an isolate that runs a long job, SERVE. All of them listen on the same address,
+-- and the kernel shares the connections out (SO_REUSEPORT). The script sends orders to a thread by
+-- one channel, and hears from it once, by another, that it listens. The server is a task, as
+-- always: it has a child for each thread, which waits for the job. So cancelling the task gives up
+-- the jobs.
+
+local orrery, core = ...
+if not rawget(orrery, "worker_modules") then
+  orrery.late("worker")
+end
+local async = orrery.async
+local current, event, is_closing, run, shield = async.current, async.event, async.is_closing, async.run, async.shield
+local move_on_after, pcall, error, setmetatable = async.move_on_after, pcall, error, setmetatable
+local next, tostring = next, tostring
+local find, format, gsub, sub = string.find, string.format, string.gsub, string.sub
+local huge = math.huge
+local unpack = table.unpack
+local close, pwait = orrery.task.close, orrery.task.pwait
+
+local MODULE = "^[%a_][%w_.]*$" -- the name of a module
+local HANDLER = "net_serve_handler" -- the name of a source as a module
+local CLEANUP_MS = 1000 -- for threads to end after the grace of server:stop()
+
+local SERVE = [[
+local address, options, module, what, news, orders = ...
+local handler = require(module)
+if type(handler) ~= "function" then
+  error(string.format("net.serve: %s must return a function that handles a connection; it returned a %s",
+    what, type(handler)), 0)
+end
+local server, err = require("orrery").net.serve(address, handler, options)
+if not server then
+  news:send({ err = err })
+  return
+end
+news:send({ address = server:address() })
+while true do
+  local order = orders:receive()
+  if not order or order.grace then
+    return server:stop(order and order.grace or 0)
+  end
+  order.reply:send(server:connections())
+end
+]]
+
+------------------------------------------------------------------------------------------- threads
+
+-- When the last thread of a server is over, the runtime of its threads ends.
+local Running = {
+  __close = function(running)
+    running.count = running.count - 1
+    if running.count == 0 then
+      core.close_threads(running.threads)
+    end
+  end,
+}
+
+-- The body of a thread's child task.
+local function run_thread(state, thread)
+  state.running.count = state.running.count + 1
+  local running <close> = state.running -- luacheck: ignore running
+  local ok, result, report = core.wait(thread.job, state.jobs)
+  thread.over = true
+  thread.news:close()
+  thread.orders:close()
+  if ok then
+    state.unfinished = state.unfinished or result == false
+  elseif thread.serves then
+    error(result, 0)
+  else
+    thread.failure, thread.report = result or "the thread was stopped", report
+  end
+end
+
+-- Starts a thread and waits until it listens. Returns its address, or nil and an error.
+local function start_thread(state, address, options)
+  local thread = { news = core.channel(1), orders = core.channel(16) }
+  local job, err = core.submit(state.jobs, state.program, state.running.threads, false, huge, address, options,
+    state.module, state.what, thread.news, thread.orders)
+  if not job then
+    return state.fail(tostring(err), address)
+  end
+  thread.job = job
+  run(state.name, run_thread, state, thread)
+  local news = thread.news:receive()
+  if news and news.address then
+    thread.serves = true
+    state.threads[#state.threads + 1] = thread
+    return news.address
+  elseif news then
+    return nil, news.err
+  end
+  if thread.report then
+    state.report(format("net.serve %s: ", address), thread.report)
+  end
+  return state.fail(tostring(thread.failure), address)
+end
+
+-- The options of thread number `i`.
+local function options_of(state, i)
+  local options = {}
+  for name, value in next, state.options do
+    options[name] = value
+  end
+  local most, threads = options.max_connections, options.threads
+  options.threads = nil
+  options.reuse_port = threads > 1 or options.reuse_port
+  options.max_connections = most and most // threads + (i <= most % threads and 1 or 0)
+  return options
+end
+
+-- The body of the server's task: ends when all threads are over.
+local function start_all(state)
+  state.task = current()
+  for i = 1, state.options.threads do
+    local address, err = start_thread(state, state.address, options_of(state, i))
+    if not address then
+      state.err = err
+      break
+    end
+    state.address = address
+  end
+  state.ready:set()
+end
+
+------------------------------------------------------------------------------------------- servers
+
+local Server = {} -- the functions that a server on threads has in its state: see lua/net_serve.lua
+
+local function order(state, what)
+  local count = 0
+  for i = 1, #state.threads do
+    local thread = state.threads[i]
+    count = count + (not thread.over and thread.orders:try_send(what) and 1 or 0)
+  end
+  return count
+end
+
+-- Returns whether all handlers have ended by themselves.
+function Server.stop(state, grace)
+  local task = state.task
+  order(state, { grace = grace })
+  local ok, err
+  if grace == huge then
+    ok, err = pwait(task)
+  else
+    ok, err = pwait(task, grace + CLEANUP_MS)
+  end
+  if ok then
+    return not state.unfinished
+  end
+  close(task)
+  if err ~= "timeout" then
+    error(err, 0)
+  end
+  return false
+end
+
+function Server.close(state)
+  local ok, err
+  if current() then
+    ok, err = pcall(shield, Server.stop, state, 0)
+  else
+    ok, err = pcall(Server.stop, state, 0)
+  end
+  close(state.task)
+  if not ok and not is_closing() then
+    error(err, 0)
+  end
+end
+
+-- Each thread counts its own connections.
+function Server.connections(state)
+  local reply, total = core.channel(#state.threads), 0
+  local asked = order(state, { reply = reply })
+  move_on_after(CLEANUP_MS, function()
+    for _ = 1, asked do
+      total = total + reply:receive()
+    end
+  end)
+  return total
+end
+
+function Server.describe(state)
+  return format("%d thread%s", #state.threads, #state.threads == 1 and "" or "s")
+end
+
+local function compile(handler, level)
+  local modules, module, what = { unpack(orrery.worker_modules) }, handler, format("the module '%s'", handler)
+  if not find(handler, MODULE) then
+    local where = gsub(core.where(level + 1), ":%s*$", "")
+    module, what = HANDLER, "the source"
+    modules[#modules + 1], modules[#modules + 2] = HANDLER, handler
+    modules[#modules + 1] = format("=[net.serve %s]", #where > 40 and "..." .. sub(where, -40) or where)
+  end
+  local program, err = core.compile(SERVE, "=net.serve", 0, modules, true)
+  if not program then
+    error(err, 0)
+  end
+  return program, module, what
+end
+
+-- `tools` has `fail(message, address)`, which returns nil and an error, and `report(head, text)`,
+-- which writes to the log. Returns the state of a server that lua/net_serve.lua makes; or nil and
+-- an error. `level` 3 is the caller of net.serve.
+orrery.net_threads = function(address, handler, options, tools)
+  if not current() then
+    error("net.serve: a server on threads must be started inside a task", 3)
+  end
+  local program, module, what = compile(handler, 3)
+  local threads, err = core.threads(options.threads)
+  if not threads then
+    return tools.fail("the threads cannot be started: " .. err, address)
+  end
+  local state = {
+    address = address,
+    fail = tools.fail,
+    jobs = setmetatable({}, { __mode = "k" }),
+    module = module,
+    name = "net.serve " .. address,
+    options = options,
+    program = program,
+    ready = event(),
+    report = tools.report,
+    running = setmetatable({ count = 0, threads = threads }, Running),
+    server = Server,
+    threads = {},
+    what = what,
+  }
+  run(state.name, start_all, state)
+  state.ready:wait()
+  if state.err then
+    close(state.task)
+    return nil, state.err
+  end
+  return state
+end
