@@ -114,7 +114,7 @@ static double queue_item_bound_1(void)
     return queue_item(1);
 }
 
-/* --- Semaphores and mutexes ------------------------------------------------------------------- */
+/* --- Semaphores ------------------------------------------------------------------------------- */
 
 static enum orr_poll acquire_alone(struct orr_task *task, void *data)
 {
@@ -184,29 +184,6 @@ static double semaphore_contended(void)
     return ns;
 }
 
-static enum orr_poll lock_alone(struct orr_task *task, void *data)
-{
-    struct orr_mutex *mutex = data;
-    struct orr_wait wait = { 0 };
-    for (unsigned i = 0; i < ROUNDS; i++) {
-        bench_must(orr_mutex_lock(task, &wait, mutex), "orr_mutex_lock");
-        orr_mutex_unlock(task, mutex);
-    }
-    return ORR_DONE;
-}
-
-static double mutex_uncontended(void)
-{
-    struct orr_mutex *mutex;
-    struct orr_runtime *rt = bench_open();
-    bench_must(orr_mutex_new(&mutex), "orr_mutex_new");
-    bench_must(orr_spawn(rt, &(struct orr_spawn){ .poll = lock_alone, .data = mutex }), "orr_spawn");
-    double ns = bench_run(rt) / ROUNDS;
-    bench_must(orr_mutex_free(mutex), "orr_mutex_free");
-    bench_close(rt);
-    return ns;
-}
-
 /* --- Futures ---------------------------------------------------------------------------------- */
 
 /* Makes a future, lets the other task complete it, and awaits it. */
@@ -257,7 +234,6 @@ int main(void)
     bench_compare("queue_item_bound_1", "ns", queue_item_bound_1, NULL, NULL);
     bench_compare("semaphore_uncontended", "ns", semaphore_uncontended, NULL, NULL);
     bench_compare("semaphore_contended", "ns", semaphore_contended, NULL, NULL);
-    bench_compare("mutex_uncontended", "ns", mutex_uncontended, NULL, NULL);
     bench_compare("future_complete_await", "ns", future_complete_await, NULL, NULL);
     return 0;
 }

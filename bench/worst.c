@@ -59,11 +59,12 @@ static double longest_turn(struct orr_runtime *rt, lua_State *L, const char *cod
     return (double)longest / (double)BENCH_MS;
 }
 
-static void print(const char *what, unsigned amount, const char *of, double ms)
+/* `plain` is what a plain state took for as much, or 0. */
+static void print(const char *what, unsigned amount, const char *of, double ms, double plain)
 {
     char name[64];
     snprintf(name, sizeof name, "worst_turn_%s_%u_%s", what, amount, of);
-    bench_line(name, ms, "ms", 0, NULL);
+    bench_line(name, ms, "ms", plain > 0 ? ms / plain : 0, plain > 0 ? "plain_step" : NULL);
 }
 
 /* --- What keeps the collector busy ------------------------------------------------------------ */
@@ -138,12 +139,15 @@ static void collect(const char *setup, unsigned amount, const char *of, double m
     lua_State *L = isolate_open(rt, 2 * BENCH_MS, ORR_NEVER);
     lua_register(L, "over", say_over);
     longest_turn(rt, L, setup, amount);
-    print("garbage", amount, of, longest_turn(rt, L, garbage, amount));
-    print("collection", amount, of, longest_turn(rt, L, collection, amount));
+    double with_garbage = longest_turn(rt, L, garbage, amount);
+    double in_collection = longest_turn(rt, L, collection, amount);
     isolate_close(L);
     bench_must(orr_runtime_free(rt), "orr_runtime_free");
+    double plain = setup == sleepers ? longest_plain_step(amount) : 0;
+    print("garbage", amount, of, with_garbage, plain);
+    print("collection", amount, of, in_collection, plain);
     if (setup == sleepers)
-        print("plain_step", amount, "coroutines", longest_plain_step(amount));
+        print("plain_step", amount, "coroutines", plain, 0);
 }
 
 /* --- The compiler ----------------------------------------------------------------------------- */
@@ -161,7 +165,7 @@ static void load_source(unsigned megabytes)
     lua_State *L = isolate_open(rt, 2 * BENCH_MS, ORR_NEVER);
     lua_register(L, "over", say_over);
     longest_turn(rt, L, make_source, megabytes);
-    print("load", megabytes, "mb", longest_turn(rt, L, compile, megabytes));
+    print("load", megabytes, "mb", longest_turn(rt, L, compile, megabytes), 0);
     isolate_close(L);
     bench_must(orr_runtime_free(rt), "orr_runtime_free");
 }

@@ -4,12 +4,15 @@
  *
  *     load ADDRESS PORT CONNECTIONS BYTES SECONDS [IDLE]
  *
- * Prints "requests-per-second p50-us p99.9-us".  IDLE connections are opened beside the others and
- * send nothing.  The first tenth of the time is not counted.
+ * Prints a line when the server has accepted all connections, then "requests-per-second p50-us
+ * p99.9-us".  IDLE connections are opened beside the others and send nothing.  The first tenth of
+ * the time is not counted.  The connections are closed at the end of the standard input, so that
+ * the server's processor time can be read before.
  */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -102,6 +105,14 @@ static bool take_answer(struct connection *connection)
     return !connection->left;
 }
 
+/* An answer on the connection that was opened last shows that the server has accepted all. */
+static void await_answer(struct connection *connection)
+{
+    send_message(connection);
+    while (!take_answer(connection))
+        poll(&(struct pollfd){ .fd = connection->fd, .events = POLLIN }, 1, -1);
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 6) {
@@ -133,6 +144,9 @@ int main(int argc, char **argv)
         epoll_ctl(epoll, EPOLL_CTL_ADD, connections[i].fd, &event);
     }
 
+    await_answer(&connections[count - 1]);
+    puts("connected");
+    fflush(stdout);
     uint64_t start = now(), counted_from = start + duration / 10, end = start + duration, done = 0;
     for (int i = 0; i < count; i++)
         send_message(&connections[i]);
@@ -158,5 +172,8 @@ int main(int argc, char **argv)
     }
     printf("%.0f %.1f %.1f\n", (double)done / ((double)(end - counted_from) / 1e9), latency_below(done / 2),
            latency_below(done - done / 1000 - (done > 0)));
+    fflush(stdout);
+    while (getchar() != EOF)
+        continue;
     return 0;
 }

@@ -6,11 +6,9 @@
  *
  * Prints its port, and runs until it is killed.
  *
- * On io_uring the ring polls one epoll set for all descriptors (src/reactor/readiness.h).  Measured
- * with 64 connections and 64 bytes on a busy machine with two cores, medians of three alternating
- * rounds, in thousands of requests for each second of the server's processor time: bare C on epoll
- * 96, streams on epoll 94, bare C with a poll request for each descriptor 86, streams on io_uring
- * 90.  So the request for each descriptor, which would hold the file open, has not paid.
+ * On io_uring a busy worker asks one epoll set for all descriptors, and the ring polls that set
+ * while the worker sleeps (src/reactor/readiness.h).  bench/FIGURES.md has the measurements of
+ * other ways, and the reasons of the choice.
  */
 #include "orrery.h"
 

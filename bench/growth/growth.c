@@ -12,6 +12,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -402,11 +404,14 @@ static void measure_timers(void)
 /* --- Connections ------------------------------------------------------------------------------ */
 
 /*
- * Pairs of connected sockets.  All are watched.  A batch of bytes is written to some of them,
+ * TCP connections on the loopback.  All are watched.  A batch of bytes is written to some of them,
  * chosen at random, and the loop runs until all are read.  A figure includes the write(2) and the
- * read(2) of one byte.
+ * read(2) of one byte.  Every reader has room for more than that, as servers have.
+ *
+ * Ours read by streams, which keep their descriptor watched, as the peers do; and by single
+ * operations, each of which must find out whether its number still names the same file.
  */
-enum { BATCH = 100, MESSAGES = 20000, SPARE_DESCRIPTORS = 100 };
+enum { BATCH = 100, MESSAGES = 20000, SPARE_DESCRIPTORS = 100, ROOM = 64 };
 
 static int (*pairs)[2];
 static unsigned connections, received;
@@ -425,30 +430,65 @@ static unsigned batch_length(void)
     return connections < BATCH ? connections : BATCH;
 }
 
-static void print_connections(const char *series, uint64_t began, unsigned messages)
+/* The median of the batches. */
+static void measure_batches(const char *series, void (*run)(void *loop), void *loop)
 {
-    print("connections", series, connections, (double)(bench_cpu_now() - began) / messages);
+    enum { BATCHES = MESSAGES / BATCH };
+    double took[BATCHES];
+    for (unsigned i = 0; i < BATCHES; i++) {
+        uint64_t began = bench_cpu_now();
+        write_batch(batch_length());
+        while (received < batch_length())
+            run(loop);
+        took[i] = (double)(bench_cpu_now() - began) / batch_length();
+    }
+    print("connections", series, connections, median(took, BATCHES));
 }
 
 struct reader {
     struct orr_io io;
+    struct orr_stream *stream;
+    struct orr_wait wait;
     int fd;
-    char byte;
+    char bytes[ROOM];
 };
 
-static enum orr_poll read_bytes(struct orr_task *task, void *data)
+static enum orr_poll read_by_stream(struct orr_task *task, void *data)
+{
+    struct reader *self = data;
+    if (!self->stream) {
+        struct orr_descriptor_options options = { .keep = true };
+        bench_must(orr_stream_open_descriptor(self->fd, &options, &self->stream), "orr_stream_open_descriptor");
+    }
+    for (;;) {
+        size_t got;
+        int error = orr_stream_read(task, &self->wait, self->stream, self->bytes, ROOM, &got);
+        if (error == -EAGAIN)
+            return ORR_PENDING;
+        if (error)
+            return ORR_DONE; /* the runtime closes, and frees the stream */
+        received += got == 1;
+    }
+}
+
+static enum orr_poll read_by_operations(struct orr_task *task, void *data)
 {
     struct reader *self = data;
     for (;;) {
         if (self->io.task && !orr_io_done(&self->io))
             return ORR_PENDING;
         received += self->io.task != NULL;
-        if (orr_io_read(task, &self->io, self->fd, &self->byte, 1) < 0)
+        if (orr_io_read(task, &self->io, self->fd, self->bytes, ROOM) < 0)
             return ORR_DONE; /* the runtime closes */
     }
 }
 
-static void measure_ours(const char *series, enum orr_reactor reactor)
+static void run_ours(void *rt)
+{
+    bench_must(orr_runtime_turn(rt, ORR_NEVER), "orr_runtime_turn");
+}
+
+static void measure_ours(const char *series, enum orr_reactor reactor, orr_poll_fn *read_all)
 {
     struct orr_runtime *rt = orr_runtime_new(&(struct orr_options){ .reactor = reactor });
     if (!rt) {
@@ -458,18 +498,11 @@ static void measure_ours(const char *series, enum orr_reactor reactor)
     struct reader *readers = array(connections, sizeof *readers);
     for (unsigned i = 0; i < connections; i++) {
         readers[i].fd = pairs[i][0];
-        bench_must(orr_spawn(rt, &(struct orr_spawn){ .poll = read_bytes, .data = &readers[i] }), "orr_spawn");
+        bench_must(orr_spawn(rt, &(struct orr_spawn){ .poll = read_all, .data = &readers[i] }), "orr_spawn");
     }
     for (int i = 0; i < 1000 && orr_runtime_turn(rt, ORR_NEVER) > 0; i++)
         continue;
-    unsigned messages = 0;
-    uint64_t began = bench_cpu_now();
-    for (; messages < MESSAGES; messages += batch_length()) {
-        write_batch(batch_length());
-        while (received < batch_length())
-            bench_must(orr_runtime_turn(rt, ORR_NEVER), "orr_runtime_turn");
-    }
-    print_connections(series, began, messages);
+    measure_batches(series, run_ours, rt);
     orr_runtime_free(rt);
     free(readers);
 }
@@ -477,8 +510,8 @@ static void measure_ours(const char *series, enum orr_reactor reactor)
 #if defined(HAVE_UV) || defined(HAVE_EV)
 static void read_byte(int fd)
 {
-    char byte;
-    received += read(fd, &byte, 1) == 1;
+    char bytes[ROOM];
+    received += read(fd, bytes, ROOM) == 1;
 }
 #endif
 
@@ -488,6 +521,11 @@ static void uv_readable(uv_poll_t *poll, int status, int events)
     (void)status;
     (void)events;
     read_byte(*(int *)poll->data);
+}
+
+static void run_uv(void *loop)
+{
+    uv_run(loop, UV_RUN_NOWAIT);
 }
 
 static void measure_uv(void)
@@ -501,14 +539,7 @@ static void measure_uv(void)
         uv_poll_start(&polls[i], UV_READABLE, uv_readable);
     }
     uv_run(&loop, UV_RUN_NOWAIT);
-    unsigned messages = 0;
-    uint64_t began = bench_cpu_now();
-    for (; messages < MESSAGES; messages += batch_length()) {
-        write_batch(batch_length());
-        while (received < batch_length())
-            uv_run(&loop, UV_RUN_NOWAIT);
-    }
-    print_connections("libuv", began, messages);
+    measure_batches("libuv", run_uv, &loop);
     for (unsigned i = 0; i < connections; i++)
         uv_close((uv_handle_t *)&polls[i], NULL);
     uv_run(&loop, UV_RUN_DEFAULT);
@@ -525,6 +556,11 @@ static void ev_readable(struct ev_loop *loop, ev_io *io, int events)
     read_byte(io->fd);
 }
 
+static void run_ev(void *loop)
+{
+    ev_run(loop, EVRUN_NOWAIT);
+}
+
 static void measure_ev(void)
 {
     struct ev_loop *loop = ev_loop_new(EVFLAG_AUTO);
@@ -534,14 +570,7 @@ static void measure_ev(void)
         ev_io_start(loop, &ios[i]);
     }
     ev_run(loop, EVRUN_NOWAIT);
-    unsigned messages = 0;
-    uint64_t began = bench_cpu_now();
-    for (; messages < MESSAGES; messages += batch_length()) {
-        write_batch(batch_length());
-        while (received < batch_length())
-            ev_run(loop, EVRUN_NOWAIT);
-    }
-    print_connections("libev", began, messages);
+    measure_batches("libev", run_ev, loop);
     ev_loop_destroy(loop);
     free(ios);
 }
@@ -554,11 +583,36 @@ static unsigned connections_allowed(void)
     getrlimit(RLIMIT_NOFILE, &limit);
     limit.rlim_cur = limit.rlim_max;
     setrlimit(RLIMIT_NOFILE, &limit);
-    unsigned most = limit.rlim_max > 4000000 ? 2000000 : (unsigned)(limit.rlim_max - SPARE_DESCRIPTORS) / 2;
+    /* A stream has a descriptor of its own. */
+    unsigned most = limit.rlim_max > 6000000 ? 2000000 : (unsigned)(limit.rlim_max - SPARE_DESCRIPTORS) / 3;
     if (count <= most)
         return count;
     printf("# connections: the limit of descriptors is %lu, so %u are the most\n", (unsigned long)limit.rlim_max, most);
     return count / 10 < most ? most : 0;
+}
+
+/* A connection on the loopback: the reader's end, and the writer's.  -1, and errno. */
+static int connect_pair(int listener, int ends[2])
+{
+    struct sockaddr_in address;
+    socklen_t length = sizeof address;
+    ends[1] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (ends[1] < 0 || getsockname(listener, (struct sockaddr *)&address, &length) < 0 ||
+        connect(ends[1], (struct sockaddr *)&address, length) < 0)
+        return -1;
+    ends[0] = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    int at_once = 1;
+    return ends[0] < 0 ? -1 : setsockopt(ends[1], IPPROTO_TCP, TCP_NODELAY, &at_once, sizeof at_once);
+}
+
+/* A new connection acknowledges each segment at once, which costs more.  This ends that. */
+static void use_pair(const int ends[2])
+{
+    enum { SEGMENTS = 40 };
+    char byte = 'x';
+    for (int i = 0; i < SEGMENTS; i++)
+        if (write(ends[1], &byte, 1) != 1 || read(ends[0], &byte, 1) != 1)
+            perror("connections");
 }
 
 static void measure_connections(void)
@@ -567,20 +621,27 @@ static void measure_connections(void)
     if (!connections)
         return;
     pairs = array(connections, sizeof *pairs);
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    listen(listener, 1);
     for (unsigned i = 0; i < connections; i++)
-        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pairs[i]) < 0) {
+        if (connect_pair(listener, pairs[i]) < 0) {
             printf("# connections: %s after %u\n", strerror(errno), i);
             connections = i;
             break;
         }
-    measure_ours("Orrery, epoll", ORR_REACTOR_EPOLL);
-    measure_ours("Orrery, io_uring", ORR_REACTOR_URING);
+    close(listener);
+    for (unsigned i = 0; i < connections; i++)
+        use_pair(pairs[i]);
 #ifdef HAVE_UV
     measure_uv();
 #endif
 #ifdef HAVE_EV
     measure_ev();
 #endif
+    measure_ours("Orrery, epoll", ORR_REACTOR_EPOLL, read_by_stream);
+    measure_ours("Orrery, io_uring", ORR_REACTOR_URING, read_by_stream);
+    measure_ours("orr_io_read, epoll", ORR_REACTOR_EPOLL, read_by_operations);
+    measure_ours("orr_io_read, io_uring", ORR_REACTOR_URING, read_by_operations);
     for (unsigned i = 0; i < connections; i++) {
         close(pairs[i][0]);
         close(pairs[i][1]);
