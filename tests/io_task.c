@@ -161,7 +161,8 @@ struct orr_address io_address(const char *text)
 
 /*
  * Fixes how much the kernel holds. By itself it takes up to net.ipv4.tcp_wmem and tcp_rmem, on some
- * machines tens of megabytes, and a test cannot know what is too much. Networks in memory have no such buffers.
+ * machines tens of megabytes, and a test cannot know what is too much. Networks in memory have no
+ * such buffers.
  */
 static void bound_buffers(struct orr_stream *stream)
 {

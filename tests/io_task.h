@@ -75,7 +75,7 @@ int io_write(struct orr_runtime *rt, struct orr_stream *stream, const char *text
 /* An address from text; fails the test if it is none. */
 struct orr_address io_address(const char *text);
 
-/* What the kernel is asked to hold of io_tcp_pair()'s streams, for each in each direction; it takes twice that. */
+/* What the kernel is asked to hold for a stream in each direction; it takes twice that. */
 enum { IO_TASK_KERNEL_BUFFER = 128 * 1024 };
 
 /*

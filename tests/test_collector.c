@@ -716,7 +716,7 @@ static void collecting_suspends_the_script(void **state)
     (void)state;
     struct orr_runtime *rt = host_runtime();
     lua_State *L = patient_trusted(rt, (struct orr_lua_options){ 0 });
-    run_well(rt, L, "heap = {} for i = 1, 1000000 do heap[i] = { i } end"); /* much to collect in one call */
+    run_well(rt, L, "heap = {} for i = 1, 1000000 do heap[i] = { i } end");
     *noted = '\0';
     int preemptions = runtime_stat(L, "preemptions");
     struct orr_task *task = start(L, "local weak = setmetatable({ {} }, { __mode = 'v' })\n"

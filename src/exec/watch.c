@@ -93,8 +93,8 @@ static bool tick_is_right(const struct watch *watch, uint64_t now, uint64_t afte
 
 /*
  * Sets the timer for the slice under way, or takes the next tick for it.  A tick may come between
- * any two lines.  If that is before `set_in` is written, the tick sees to this slice itself.
- * Async-signal-safe.
+ * any two lines.  If that is before `set_in` is written, the tick sees to this slice itself; but it
+ * may also have stopped the ticking, and then the timer is set after all.  Async-signal-safe.
  */
 static bool set(struct watch *watch, uint64_t now, uint64_t after)
 {
@@ -107,7 +107,8 @@ static bool set(struct watch *watch, uint64_t now, uint64_t after)
     watch->set_in = watch->slice;
     watch->set_at = now;
     watch->repeats_after = 0;
-    return ticks || set_timer(watch, fires_at - now);
+    atomic_signal_fence(memory_order_seq_cst);
+    return (ticks && watch->ticks_apart) || set_timer(watch, fires_at - now);
 }
 
 /*

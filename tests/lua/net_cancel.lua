@@ -204,12 +204,12 @@ for _, name in ipairs(names) do
           local open = sockets.descriptors()
           local completed, told = run(step, ending, wait, complete)
           if not completed and not told then
-            equal(sockets.descriptors(), open, "descriptors")
+            sockets.closed_since(open, "after the end of the task")
           end
           whole(completed, told)
         end
         async.checkpoint()
-        equal(sockets.descriptors(), before, "descriptors in the end")
+        sockets.closed_since(before)
       end)
     end
   end
@@ -223,7 +223,7 @@ for _, name in ipairs(names) do
         equal(raises(nil, async.with_timeout, 1, wait), "timeout", "a time limit is no error of a socket")
         whole(false, false)
       end
-      equal(sockets.descriptors(), before, "descriptors in the end")
+      sockets.closed_since(before)
     end)
   end
 end

@@ -67,17 +67,32 @@ function sockets.broken(text)
   return stream
 end
 
--- How many descriptors the process has open.
+-- The descriptors that the process has open: a set of numbers, each with the file behind it.
 function sockets.descriptors()
-  local count = 0
+  local open = {}
   for descriptor = 0, 255 do
-    local file = io.open("/proc/self/fdinfo/" .. descriptor)
-    if file then
-      file:close()
-      count = count + 1
+    local info = io.open("/proc/self/fdinfo/" .. descriptor)
+    if info then
+      open[descriptor .. " of file " .. (info:read("a"):match "ino:%s*(%d+)" or "?")] = true
+      info:close()
     end
   end
-  return count
+  return open
+end
+
+-- Waits until nothing is open that was not open before. What a task of the test leaves open makes
+-- the test fail at its time limit; a lookup that was given up has its files open a little longer.
+function sockets.closed_since(before, what)
+  local function find_new()
+    for descriptor in pairs(sockets.descriptors()) do
+      if not before[descriptor] then return descriptor end
+    end
+  end
+  for _ = 1, 2000 do
+    if not find_new() then return end
+    async.sleep(1)
+  end
+  check.equal(find_new(), nil, "a descriptor that is open " .. (what or "in the end"))
 end
 
 -- Compares nil and an error with what is expected; returns the error.
