@@ -48,7 +48,8 @@ end
 
 ------------------------------------------------------------------------------------------- threads
 
--- When the last thread of a server is over, the runtime of its threads ends.
+-- The tasks that need the threads: the server's, while it starts them, and one for each thread.
+-- When the last of these tasks is over, the runtime of the threads ends.
 local Running = {
   __close = function(running)
     running.count = running.count - 1
@@ -58,11 +59,20 @@ local Running = {
   end,
 }
 
--- The body of a thread's child task.
-local function run_thread(state, thread)
+local function use_threads(state)
   state.running.count = state.running.count + 1
-  local running <close> = state.running -- luacheck: ignore running
-  local ok, result, report = core.wait(thread.job, state.jobs)
+  return state.running
+end
+
+-- The body of a thread's child task: it owns the job.
+local function run_thread(state, thread, address, options)
+  local running <close> = use_threads(state) -- luacheck: ignore running
+  local job, ok, result, report
+  job, result = core.submit(state.jobs, state.program, state.running.threads, false, huge, address, options,
+    state.module, state.what, thread.news, thread.orders)
+  if job then
+    ok, result, report = core.wait(job, state.jobs)
+  end
   thread.over = true
   thread.news:close()
   thread.orders:close()
@@ -78,13 +88,7 @@ end
 -- Starts a thread and waits until it listens. Returns its address, or nil and an error.
 local function start_thread(state, address, options)
   local thread = { news = core.channel(1), orders = core.channel(16) }
-  local job, err = core.submit(state.jobs, state.program, state.running.threads, false, huge, address, options,
-    state.module, state.what, thread.news, thread.orders)
-  if not job then
-    return state.fail(tostring(err), address)
-  end
-  thread.job = job
-  run(state.name, run_thread, state, thread)
+  run(state.name, run_thread, state, thread, address, options)
   local news = thread.news:receive()
   if news and news.address then
     thread.serves = true
@@ -114,6 +118,7 @@ end
 
 -- The body of the server's task: ends when all threads are over.
 local function start_all(state)
+  local running <close> = use_threads(state) -- luacheck: ignore running
   state.task = current()
   for i = 1, state.options.threads do
     local address, err = start_thread(state, state.address, options_of(state, i))

@@ -8,22 +8,21 @@
 #include <dirent.h>
 #include <errno.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* Allocations that are still served while it is not negative. */
-static int served = -1;
+/* Allocations that are still served while it is not negative; a server's threads count, too. */
+static _Atomic int served = -1;
 
 static bool may_allocate(void)
 {
-    if (served < 0)
-        return true;
-    if (!served)
-        return false;
-    served--;
-    return true;
+    int left = served;
+    while (left > 0 && !atomic_compare_exchange_weak(&served, &left, left - 1))
+        continue;
+    return left;
 }
 
 static int descriptors(void)
@@ -145,12 +144,30 @@ static const char tour[] =
     "assert(net.copy(reader, peer))\n"
     "note 'done'\n";
 
+/* A server that echoes what one client says. */
+static const char served_here[] = "local net = game.net\n"
+                                  "local server <close> = assert(net.serve('127.0.0.1:0', function(stream)\n"
+                                  "  for line in stream:lines() do stream:write(line, '\\n') end\n"
+                                  "end, { max_connections = 3 }))\n"
+                                  "local client <close> = assert(net.connect(server:address()))\n"
+                                  "assert(client:write 'hello\\n') assert(client:read_line() == 'hello')\n"
+                                  "client:close() server:stop(0) note 'done'\n";
+
+static const char served_on_threads[] =
+    "local net = game.net\n"
+    "local server <close> = assert(net.serve('127.0.0.1:0', [[\n"
+    "  return function(stream) for line in stream:lines() do stream:write(line, '\\n') end end\n"
+    "]], { threads = 2 }))\n"
+    "local client <close> = assert(net.connect(server:address()))\n"
+    "assert(client:write 'hello\\n') assert(client:read_line() == 'hello')\n"
+    "client:close() server:stop(0) note 'done'\n";
+
 /* Opens what a process keeps open once it is used. */
-static void warm_up(void)
+static void warm_up(const char *script)
 {
     struct orr_runtime *rt = host_counting_runtime();
     lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 });
-    run(rt, L, tour);
+    run(rt, L, script);
     finish_counting(rt, L);
     noted[0] = '\0';
 }
@@ -211,7 +228,7 @@ static void closing_an_isolate_in_every_wait_closes_everything(void **state)
 static void a_state_of_the_host_may_be_closed_with_open_sockets(void **state)
 {
     (void)state;
-    warm_up();
+    warm_up(tour);
     for (int as_isolate = 0; as_isolate < 2; as_isolate++) {
         int before = descriptors();
         struct orr_runtime *rt = host_counting_runtime();
@@ -368,33 +385,66 @@ static void a_script_that_reads_too_much_gets_an_error_and_the_host_goes_on(void
     finish_counting(rt, quiet);
 }
 
-static void without_memory_at_any_point_nothing_is_left_open(void **state)
+/* Turns until the task is done, or nothing has happened for a moment. */
+static void turn_until_stuck(struct orr_runtime *rt, struct orr_task *task)
 {
-    (void)state;
-    warm_up();
+    struct pollfd ready = { .fd = orr_runtime_fd(rt), .events = POLLIN };
+    while (!orr_task_done(task)) {
+        int more = orr_runtime_turn(rt, ORR_NEVER);
+        if (more < 0 || (!more && !poll(&ready, 1, 20)))
+            return;
+    }
+}
+
+/*
+ * Runs a script again and again.  Each time, memory runs out a little later, and comes back when the
+ * script is done or stuck, until it does not run out any more.
+ */
+static void run_without_memory(const char *script)
+{
+    enum { STEP = 7 * 50 / WORK(50) }; /* after the first points, which are all tried */
+    warm_up(script);
     int before = descriptors();
-    bool done = false;
-    for (int allowed = 0; !done; allowed += allowed < 40 ? 1 : 7) {
+    bool whole = false;
+    for (int allowed = 0; !whole; allowed += allowed < 40 ? 1 : STEP) {
         allocated_bytes = 0;
         struct orr_runtime *rt = host_runtime_with((struct orr_options){ .alloc = failing_alloc });
         assert_non_null(rt);
         lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 });
-        load(L, tour);
+        load(L, script);
         struct orr_task *task = NULL;
         served = allowed;
-        int error = orr_lua_start(L, 0, "tour", &task);
-        for (int i = 0; !error && i < 200 && !orr_task_done(task); i++)
-            if (orr_runtime_turn(rt, ORR_NEVER) < 0)
-                served = -1;
+        int error = orr_lua_start(L, 0, "script", &task);
+        if (!error)
+            turn_until_stuck(rt, task);
+        whole = served > 0 && !error && orr_task_done(task);
         served = -1;
         if (!error)
             await_task(rt, task);
-        done = strstr(noted, "done");
         if (task)
             orr_task_unref(task);
         finish_counting(rt, L);
         assert_int_equal(descriptors(), before);
     }
+    assert_non_null(strstr(noted, "done"));
+}
+
+static void without_memory_at_any_point_nothing_is_left_open(void **state)
+{
+    (void)state;
+    run_without_memory(tour);
+}
+
+static void a_server_without_memory_at_any_point_leaves_nothing_open(void **state)
+{
+    (void)state;
+    run_without_memory(served_here);
+}
+
+static void a_server_on_threads_without_memory_at_any_point_leaves_nothing_open(void **state)
+{
+    (void)state;
+    run_without_memory(served_on_threads);
 }
 
 static void an_untrusted_isolate_has_no_net(void **state)
@@ -424,6 +474,8 @@ static const struct CMUnitTest net_scripts[] = {
     cmocka_unit_test(bytes_that_wait_for_a_reader_are_on_the_account),
     cmocka_unit_test(a_script_that_reads_too_much_gets_an_error_and_the_host_goes_on),
     cmocka_unit_test(without_memory_at_any_point_nothing_is_left_open),
+    cmocka_unit_test(a_server_without_memory_at_any_point_leaves_nothing_open),
+    cmocka_unit_test(a_server_on_threads_without_memory_at_any_point_leaves_nothing_open),
     cmocka_unit_test(an_untrusted_isolate_has_no_net),
 };
 

@@ -300,26 +300,30 @@ static int make_object(lua_State *L)
  * newest objects, up to the first live object, in one piece of work.  A script can have made a
  * hundred thousand objects since marking began.  So a new object is made before each step, and the
  * collector's stack holds it until the next step.  That stack is marked again when marking ends.
- * If there is no memory for the object, the step may take long.
+ * False if there is no memory for the object.  Then Lua has collected all garbage at once in search
+ * of some, and has begun a new cycle: a step now would be its first, again and again.
  *
  * The collector also runs finalizers on that stack.  A call on the stack that a hook was called on
  * would make Lua forget the current line of the script.
  */
-static void set_milestone(lua_State *stack)
+static bool set_milestone(lua_State *stack)
 {
     lua_pushcfunction(stack, make_object);
-    lua_pcall(stack, 0, 1, 0);
+    bool done = lua_pcall(stack, 0, 1, 0) == LUA_OK;
     lua_replace(stack, 1);
+    return done;
 }
 
 /* False if Lua's collector cannot be stepped now, because a finalizer is running. */
 static bool take_step(struct orr_isolate *iso, struct payment *payment)
 {
     struct collector *self = &iso->collector;
-    set_milestone(self->stack);
-    late_free_switch(&iso->late_free, true);
-    int over = compat_collect_step(self->stack);
-    late_free_switch(&iso->late_free, false);
+    int over = 1;
+    if (set_milestone(self->stack)) {
+        late_free_switch(&iso->late_free, true);
+        over = compat_collect_step(self->stack);
+        late_free_switch(&iso->late_free, false);
+    }
     if (over < 0)
         return false;
     uint64_t cpu = clock_thread(), ns = cpu - payment->cpu;

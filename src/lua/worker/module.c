@@ -156,9 +156,12 @@ static int make_pool(lua_State *L)
     return 1;
 }
 
+/* May raise. */
 static struct job_pool *pool_at(lua_State *L, int index)
 {
     void **handle = lua_touserdata(L, index);
+    if (handle && !*handle)
+        luaL_error(L, "worker: the pool is closed");
     return handle ? *handle : get_pools(L)->standard;
 }
 

@@ -12,33 +12,44 @@ enum {
 
 /* --- All pools of a runtime ------------------------------------------------------------------- */
 
-struct job_pools *job_pools_new(struct orr_runtime *rt, void (*arrive)(struct worker *worker, struct mail *mail))
+static void unref_pools(struct job_pools *pools)
 {
-    const struct alloc *alloc = &rt->alloc;
-    struct job_pools *pools = alloc_zeroed(alloc, sizeof *pools);
-    if (!pools)
-        return NULL;
-    pthread_mutex_init(&pools->lock, NULL);
-    pools->rt = pools->home = rt;
-    pools->arrive = arrive;
-    pools->first = runtime_host_workers(rt) + 1;
-    pools->count = runtime_open_workers(rt) - runtime_host_workers(rt);
-    pools->loads = alloc_zeroed(alloc, pools->count * sizeof *pools->loads);
-    pools->standard = pools->loads ? job_pool_new(pools, 0, 0) : NULL;
-    if (pools->standard)
-        return pools;
-    job_pools_free(pools);
-    return NULL;
-}
-
-void job_pools_free(struct job_pools *pools)
-{
-    struct alloc alloc = pools->rt->alloc;
-    job_pool_unref(pools->standard);
+    /* Release, so that every use comes before the end; acquire in the thread that frees them. */
+    if (atomic_fetch_sub_explicit(&pools->references, 1, memory_order_acq_rel) != 1)
+        return;
+    struct alloc alloc = pools->alloc;
     if (pools->loads)
         alloc_free(&alloc, pools->loads, pools->count * sizeof *pools->loads);
     pthread_mutex_destroy(&pools->lock);
     alloc_free(&alloc, pools, sizeof *pools);
+}
+
+struct job_pools *job_pools_new(struct orr_runtime *rt, void (*arrive)(struct worker *worker, struct mail *mail))
+{
+    struct job_pools *pools = alloc_zeroed(&rt->alloc, sizeof *pools);
+    if (!pools)
+        return NULL;
+    pthread_mutex_init(&pools->lock, NULL);
+    pools->references = 1;
+    pools->alloc = rt->alloc;
+    pools->rt = pools->home = rt;
+    pools->arrive = arrive;
+    pools->first = runtime_host_workers(rt) + 1;
+    pools->count = runtime_open_workers(rt) - runtime_host_workers(rt);
+    pools->loads = alloc_zeroed(&pools->alloc, pools->count * sizeof *pools->loads);
+    pools->standard = pools->loads ? job_pool_new(pools, 0, 0) : NULL;
+    if (pools->standard)
+        return pools;
+    unref_pools(pools);
+    return NULL;
+}
+
+void job_pools_close(struct job_pools *pools)
+{
+    struct job_pool *standard = pools->standard;
+    pools->standard = NULL;
+    job_pool_unref(standard);
+    unref_pools(pools);
 }
 
 void job_pools_count_isolate(struct job_pools *pools)
@@ -52,9 +63,11 @@ void job_pools_count_isolate(struct job_pools *pools)
 
 struct job_pool *job_pool_new(struct job_pools *pools, unsigned size, unsigned waiting_max)
 {
-    struct job_pool *pool = alloc_zeroed(&pools->rt->alloc, sizeof *pool);
+    struct job_pool *pool = alloc_zeroed(&pools->alloc, sizeof *pool);
     if (!pool)
         return NULL;
+    /* Relaxed: the caller has a reference, or is the runtime. */
+    atomic_fetch_add_explicit(&pools->references, 1, memory_order_relaxed);
     pool->references = 1;
     pool->all = pools;
     pool->size = size ? size : pools->count;
@@ -74,8 +87,11 @@ void job_pool_unref(struct job_pool *pool)
     /*
      * Release, so that every use comes before the end; acquire in the thread that frees the pool.
      */
-    if (pool && atomic_fetch_sub_explicit(&pool->references, 1, memory_order_acq_rel) == 1)
-        alloc_free(&pool->all->rt->alloc, pool, sizeof *pool);
+    if (!pool || atomic_fetch_sub_explicit(&pool->references, 1, memory_order_acq_rel) != 1)
+        return;
+    struct job_pools *pools = pool->all;
+    alloc_free(&pools->alloc, pool, sizeof *pool);
+    unref_pools(pools);
 }
 
 struct job_pool_figures job_pool_read(const struct job_pool *pool)
@@ -99,7 +115,7 @@ struct job_pool_figures job_pool_read(const struct job_pool *pool)
 
 struct job *job_new(struct job_pool *pool, struct program *program)
 {
-    const struct alloc *alloc = &pool->all->rt->alloc;
+    const struct alloc *alloc = &pool->all->alloc;
     struct quota *quota = program->settings->quota;
     if (!quota_take(quota, JOB_COST))
         return NULL;
@@ -162,7 +178,7 @@ void job_unref(struct job *job)
     /* Release, so that every use comes before the end; acquire in the thread that frees the job. */
     if (!job || atomic_fetch_sub_explicit(&job->references, 1, memory_order_acq_rel) != 1)
         return;
-    struct alloc alloc = job->pool->all->rt->alloc;
+    struct alloc alloc = job->pool->all->alloc;
     message_free(&job->arguments);
     message_free(&job->result);
     free_report(job);

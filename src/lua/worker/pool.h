@@ -25,16 +25,21 @@
 
 struct job_isolate;
 
-/* All pools of a runtime. */
+/*
+ * All pools of a runtime.  Its pools refer to it, and jobs to their pool: what a script still holds
+ * of a job may outlive the runtime of the job's thread, and its allocator is the script's own.
+ */
 struct job_pools {
-    struct orr_runtime *rt;   /* has the pool threads */
+    _Atomic unsigned references; /* of the runtime, and of each pool */
+    struct alloc alloc;
+    struct orr_runtime *rt;   /* has the pool threads; not used after their end */
     struct orr_runtime *home; /* its workers submit the jobs; mostly the same */
 
     /* Runs a job on its pool thread. */
     void (*arrive)(struct worker *worker, struct mail *mail);
 
     pthread_mutex_t lock;
-    struct job_pool *standard; /* a reference */
+    struct job_pool *standard; /* a reference; NULL after the end of the runtime */
     unsigned first, count;     /* the pool threads' numbers among the runtime's workers */
     unsigned *loads;           /* jobs of each pool thread; one entry a thread */
     uint64_t finished;         /* jobs that left their thread */
@@ -93,8 +98,8 @@ struct job {
  */
 struct job_pools *job_pools_new(struct orr_runtime *rt, void (*arrive)(struct worker *worker, struct mail *mail));
 
-/* After the pool threads have ended. */
-void job_pools_free(struct job_pools *pools);
+/* The end of the runtime, after the pool threads have ended. */
+void job_pools_close(struct job_pools *pools);
 
 /* Any thread. */
 void job_pools_count_isolate(struct job_pools *pools);

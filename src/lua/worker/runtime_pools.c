@@ -11,7 +11,7 @@ static void free_pools(void *extension)
     struct job_pools *pools = extension;
     for (unsigned i = 0; i < pools->count; i++)
         job_thread_free(worker_extension(runtime_worker(pools->rt, pools->first + i)));
-    job_pools_free(pools);
+    job_pools_close(pools);
 }
 
 static void *make_pools(struct orr_runtime *rt)
