@@ -397,8 +397,8 @@ static void turn_until_stuck(struct orr_runtime *rt, struct orr_task *task)
 }
 
 /*
- * Runs a script again and again.  Each time, memory runs out a little later, and comes back when the
- * script is done or stuck, until it does not run out any more.
+ * Runs a script again and again, until memory lasts.  Each time, memory runs out a little later,
+ * and comes back when the script is done or stuck.
  */
 static void run_without_memory(const char *script)
 {

@@ -5,10 +5,12 @@
 #include "lua_host.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 /* --- The fixture ------------------------------------------------------------------------------ */
@@ -175,6 +177,37 @@ static void a_lack_of_descriptors_is_logged_once_and_waited_out(void **state)
     finish_counting(rt, L);
 }
 
+/* How many calls of accept4() fail because the whole system has too many files open. */
+static _Atomic unsigned lacks_of_files;
+
+int __real_accept4(int fd, struct sockaddr *address, socklen_t *length, int flags);
+int __wrap_accept4(int fd, struct sockaddr *address, socklen_t *length, int flags);
+
+int __wrap_accept4(int fd, struct sockaddr *address, socklen_t *length, int flags)
+{
+    if (!lacks_of_files)
+        return __real_accept4(fd, address, length, flags);
+    lacks_of_files--;
+    errno = ENFILE;
+    return -1;
+}
+
+static void a_lack_of_files_in_the_system_is_logged_once_and_waited_out(void **state)
+{
+    (void)state;
+    struct orr_runtime *rt = open_runtime();
+    lua_State *L = open_trusted(rt, (struct orr_lua_options){ 0 });
+    lacks_of_files = 3;
+    run(rt, L,
+        SERVER "local server <close> = net.serve('127.0.0.1:0', handle)\n"
+               "local client <close> = net.connect(server:address())\n"
+               "client:write('a\\n') note(client:read_line())\n");
+    assert_string_equal(noted, "a;");
+    assert_int_equal(lacks_of_files, 0);
+    assert_int_equal(complaints, 1);
+    finish_counting(rt, L);
+}
+
 static void a_server_waits_while_its_script_has_too_many_sockets(void **state)
 {
     (void)state;
@@ -283,6 +316,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_cancelled_handler_is_not_reported),
     cmocka_unit_test(a_failing_child_of_a_handler_is_reported),
     cmocka_unit_test(a_lack_of_descriptors_is_logged_once_and_waited_out),
+    cmocka_unit_test(a_lack_of_files_in_the_system_is_logged_once_and_waited_out),
     cmocka_unit_test(a_server_waits_while_its_script_has_too_many_sockets),
     cmocka_unit_test(unloading_a_script_ends_its_server),
     cmocka_unit_test(closing_an_isolate_ends_its_server),
