@@ -20,7 +20,7 @@ enum {
     LEAST_PAUSE = 105,
     /* Bytes between two cycles at least: a small heap is not marked again and again for little */
     LEAST_GROWTH = 64 << 10,
-    USUAL_GROWTH = 512 << 10, /* if the limit is at least 16 times that */
+    USUAL_GROWTH = 1 << 20, /* if the limit is at least 16 times that */
     /* At most one part in this of the time goes into requests, which are slow in deep calls */
     REQUEST_SHARE = 50,
     SHORT_TURN = 500000, /* nanoseconds */

@@ -7,7 +7,7 @@
  * work and takes some fifty microseconds.  The library reads the clock between two steps.
  *
  * Pace.  A cycle begins when the memory in use has doubled since the last cycle ended, and has
- * grown by half a megabyte or a sixteenth of the limit, whichever is less.  From then on each
+ * grown by a megabyte or a sixteenth of the limit, whichever is less.  From then on each
  * allocated byte makes two units of work *owed*.  The allocator reports every 16 KB allocated, and
  * requests the hook, which pays the owed work at the next instruction.  If the slice or the turn
  * ends before all is paid, the script is suspended.  The rest is paid in later turns, before any
