@@ -72,7 +72,8 @@ static void empty_pipe(struct orr_copy *copy)
             break;
         copy->piped -= (size_t)count;
         if (!copy->from->closed && !copy->from->read_error)
-            copy->from->read_error = (int16_t)stream_unread(copy->from, bytes, (size_t)count);
+            copy->from->read_error = (int16_t)input_append(&copy->from->input, &copy->from->opened, bytes,
+                                                           (size_t)count);
     }
 }
 

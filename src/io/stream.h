@@ -16,6 +16,7 @@
 
 #include "exec/await.h"
 #include "exec/opened.h"
+#include "io/input.h"
 
 #include <stdalign.h>
 
@@ -24,12 +25,6 @@ enum stream_slot {
     SLOT_WRITE,
     SLOT_LOSS,
     SLOTS,
-};
-
-/* Bytes that were read ahead: `length` of them, from `start`.  No memory while there are none. */
-struct input {
-    char *bytes;
-    size_t start, length, capacity;
 };
 
 struct orr_stream {
@@ -53,6 +48,12 @@ struct orr_stream {
 
 /* As orr_stream_new(), for a kind that is sound; it may have neither input nor output. */
 int stream_make(const struct orr_stream_kind *kind, const struct orr_open *open, struct orr_stream **out);
+
+/* 0 if the stream may be used on this thread. */
+int stream_check(const struct orr_stream *stream);
+
+/* Frees a stream that its user has given up, if no task is left in its slots. */
+void stream_destroy_if_unused(struct orr_stream *stream);
 
 /* The stream whose kind's own bytes begin at `data`. */
 static inline struct orr_stream *stream_of(const void *data)
@@ -113,14 +114,17 @@ void spree_spend(struct worker *worker, size_t bytes);
 /* Whether so much has ended at once in this poll that other tasks should run. */
 bool spree_is_over(const struct worker *worker);
 
-/* --- Tries, for copy.c ------------------------------------------------------------------------ */
+/* --- Tries ------------------------------------------------------------------------------------ */
+
+/* Bytes in one call of a kind, at most: a call must not take long. */
+enum { STREAM_AT_ONCE = 256 * 1024 };
+
+/* Reads from the kind: bytes, 0 at the end, -EAGAIN, or an error.  The end and errors are kept. */
+ssize_t stream_try_read(struct orr_stream *stream, void *buffer, size_t size);
 
 /* Appends to the input what the stream has now, so that it holds at most `most` bytes.  0 if some
  * came, -EAGAIN, -ENODATA at the end, or an error, which is kept if it is the kind's. */
 int stream_try_fill(struct orr_stream *stream, size_t least, size_t most);
-
-/* Appends bytes to the input.  -ENOMEM, or what the account answered. */
-int stream_unread(struct orr_stream *stream, const void *bytes, size_t length);
 
 /*
  * Keeps an error of the kind in `*kept`, one of the two of the stream.  Who waits for the loss of
